@@ -1,0 +1,113 @@
+// Package dp states what a release costs: budgets, certificates, composition,
+// the analytic Gaussian mechanism and the accounting that all mechanisms share.
+//
+// # Notation
+//
+//	ε, δ           Budget.Epsilon, Budget.Delta
+//	δ(ε)           a privacy profile, type Profile
+//	s = Δ₂/σ       sensitivity over noise scale of a Gaussian mechanism
+//	Φ              the standard normal distribution function
+//
+// # References
+//
+//	[BW18]   Balle, Wang. Improving the Gaussian Mechanism for Differential
+//	         Privacy: Analytical Calibration and Optimal Denoising. ICML 2018.
+//	[DR14]   Dwork, Roth. The Algorithmic Foundations of Differential Privacy.
+//	[Mir17]  Mironov. Rényi Differential Privacy. CSF 2017.
+package dp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Errors that the mechanisms of this module wrap. Test with errors.Is.
+var (
+	// ErrBudget reports a budget outside the range that Budget.Check accepts.
+	ErrBudget = errors.New("dp: invalid budget")
+
+	// ErrCondition reports that a public condition of the privacy theorem is
+	// not met: no noise level would make the claim true.
+	ErrCondition = errors.New("dp: privacy condition not met")
+
+	// ErrWithheld reports that nothing is released because a condition that
+	// depends on the private records failed, such as convergence. The event
+	// itself is a function of the records: treat it as one more output.
+	ErrWithheld = errors.New("dp: release withheld")
+
+	// ErrRelation reports an unset or unknown Relation, or a mix of two.
+	ErrRelation = errors.New("dp: invalid relation")
+)
+
+// Least and largest ε that Budget.Check accepts. Below MinEpsilon the rounding
+// of float64 arithmetic exceeds the privacy it would buy; above MaxEpsilon the
+// guarantee says nothing.
+const (
+	MinEpsilon = 0x1p-50
+	MaxEpsilon = 1e5
+	// MinDelta is the least positive δ: smaller tails are not computed to
+	// full relative accuracy in float64.
+	MinDelta = 1e-300
+)
+
+// Budget is a privacy budget (ε, δ). The zero value is invalid.
+type Budget struct{ Epsilon, Delta float64 }
+
+// Check returns an error wrapping ErrBudget unless
+// MinEpsilon ≤ ε ≤ MaxEpsilon and δ is 0 or in [MinDelta, 1).
+func (b Budget) Check() error {
+	switch {
+	case !(b.Epsilon >= MinEpsilon && b.Epsilon <= MaxEpsilon): // also NaN
+		return fmt.Errorf("%w: Epsilon = %v, want a number in [%.3g, %g], for example 1", ErrBudget, b.Epsilon, MinEpsilon, MaxEpsilon)
+	case !(b.Delta >= 0 && b.Delta < 1):
+		return fmt.Errorf("%w: Delta = %v, want 0 or a number in [%g, 1), for example 1e-6", ErrBudget, b.Delta, MinDelta)
+	case b.Delta > 0 && b.Delta < MinDelta:
+		return fmt.Errorf("%w: Delta = %v is too small to compute with, want 0 or a number in [%g, 1)", ErrBudget, b.Delta, MinDelta)
+	}
+	return nil
+}
+
+// String formats b as (ε, δ).
+func (b Budget) String() string { return fmt.Sprintf("(ε = %g, δ = %g)", b.Epsilon, b.Delta) }
+
+// Split divides b into the part left over and the share that a release spends
+// on its output noise, 0 < share < 1. The two add up to at most b.
+func (b Budget) Split(share float64) (objective, output Budget) {
+	output = Budget{Epsilon: share * b.Epsilon, Delta: share * b.Delta}
+	objective = Budget{
+		Epsilon: math.Nextafter(b.Epsilon-output.Epsilon, 0),
+		Delta:   math.Nextafter(b.Delta-output.Delta, 0),
+	}
+	return objective, output
+}
+
+// Relation says which data sets are neighbors. The zero value is invalid;
+// mechanisms read an unset field as Replace and name it in the certificate.
+type Relation int
+
+const (
+	// Replace: the same public number of records, one of them changed.
+	Replace Relation = iota + 1
+	// AddRemove: one record added or deleted; the number of records is private.
+	AddRemove
+)
+
+// Check returns an error wrapping ErrRelation unless r is Replace or AddRemove.
+func (r Relation) Check() error {
+	if r != Replace && r != AddRemove {
+		return fmt.Errorf("%w: %d, want Replace or AddRemove", ErrRelation, int(r))
+	}
+	return nil
+}
+
+// String returns "replace", "add-remove" or a marker of an invalid value.
+func (r Relation) String() string {
+	switch r {
+	case Replace:
+		return "replace"
+	case AddRemove:
+		return "add-remove"
+	}
+	return fmt.Sprintf("invalid relation %d", int(r))
+}

@@ -1,0 +1,83 @@
+package privopt_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/privopt/privopt"
+
+// layer is the architecture: a package may import packages of lower layers
+// only, never of its own or a higher one.
+var layer = map[string]int{
+	"internal/specfun":    -1,
+	"noise":               0,
+	"dp":                  0,
+	"prox":                0,
+	"loss":                0,
+	"randmat":             0,
+	"splitting":           1,
+	"erm":                 1,
+	"qop":                 2,
+	"lop":                 2,
+	"lasso":               2,
+	"internal/sweep":      3,
+	"cmd/scaling":         4,
+	"dp/dptest":           5, // test suites may use what they test
+	"prox/proxtest":       5,
+	"loss/losstest":       5,
+	"splitting/splittest": 5,
+}
+
+// sameLayer lists the sideways edges that are allowed, with the reason.
+var sameLayer = map[[2]string]string{
+	{"randmat", "noise"}: "Wishart matrices are made of secure Gaussian and χ² draws",
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+}
+
+func TestLayering(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p listed
+		require.NoError(t, dec.Decode(&p))
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if name == "" {
+			continue
+		}
+		from, ok := layer[name]
+		if !ok {
+			t.Errorf("package %s has no layer: add it to the table", name)
+			continue
+		}
+		seen++
+		for _, imp := range p.Imports {
+			if imp == module || strings.HasPrefix(imp, module+"/") {
+				to, ok := layer[strings.TrimPrefix(imp, module+"/")]
+				_, sideways := sameLayer[[2]string{name, strings.TrimPrefix(imp, module+"/")}]
+				if ok && to >= from && !sideways {
+					t.Errorf("%s (layer %d) imports %s (layer %d): imports point down only", name, from, imp, to)
+				}
+				continue
+			}
+			if from > 2 {
+				continue
+			}
+			external := strings.Contains(strings.SplitN(imp, "/", 2)[0], ".")
+			if external && !strings.HasPrefix(imp, "gonum.org/v1/gonum/") {
+				t.Errorf("%s (layer %d) imports %s: layers 0 to 2 import gonum and the standard library only", name, from, imp)
+			}
+		}
+	}
+	require.Positive(t, seen)
+}

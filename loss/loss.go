@@ -1,0 +1,118 @@
+// Package loss holds the cost of one record and its worst-case constants on
+// declared bounds.
+//
+// # Notation
+//
+//	θ          theta, the parameter, d coordinates
+//	(a, b)     a record: its row a ∈ ℝᵈ and its label b
+//	ℓ(θ;a,b)   Func
+//	∇ℓ         Grad, with respect to θ
+//	u = ⟨a,θ⟩  the prediction; a generalized linear loss is φ(u;b)
+//	L, β, ρ    Constants.Lipschitz, Constants.Smoothness, Constants.Rank
+//
+// # References
+//
+//	[KST12]  Kifer, Smith, Thakurta. Private Convex Empirical Risk
+//	         Minimization and High-dimensional Regression. COLT 2012.
+//	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:
+//	         Curvature-Based Differential Privacy. 2026.
+package loss
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrBounds reports declared bounds that are not positive finite numbers.
+var ErrBounds = errors.New("loss: invalid bounds")
+
+// Bounds are declared by the caller, never measured: every record is forced
+// into ‖a‖₂ ≤ Row and |b| ≤ Label, each by itself.
+type Bounds struct{ Row, Label float64 }
+
+// Check returns an error wrapping ErrBounds unless Row and Label are positive
+// and finite.
+func (b Bounds) Check() error {
+	if !(b.Row > 0) || math.IsInf(b.Row, 1) {
+		return fmt.Errorf("%w: Row = %v, want a positive finite bound on ‖a‖₂, declared and not measured", ErrBounds, b.Row)
+	}
+	if !(b.Label > 0) || math.IsInf(b.Label, 1) {
+		return fmt.Errorf("%w: Label = %v, want a positive finite bound on |b|, declared and not measured", ErrBounds, b.Label)
+	}
+	return nil
+}
+
+// Structure says how the gradient of one record may turn as θ moves. It
+// decides which privacy theorem applies; the zero value is invalid.
+type Structure int
+
+const (
+	// LSQ: ℓ = (c/2)(⟨a,θ⟩−b)², a quadratic of rank one.
+	LSQ Structure = iota + 1
+	// GLM: ℓ = φ(⟨a,θ⟩;b), the gradient always along a.
+	GLM
+	// FixedRange: gradients stay in a subspace of dimension Rank that may
+	// depend on the record but not on θ.
+	FixedRange
+	// General: the Hessian of one record has rank at most Rank; its range may
+	// move with θ.
+	General
+)
+
+// String returns the name of the constant.
+func (s Structure) String() string {
+	switch s {
+	case LSQ:
+		return "LSQ"
+	case GLM:
+		return "GLM"
+	case FixedRange:
+		return "FixedRange"
+	case General:
+		return "General"
+	}
+	return fmt.Sprintf("invalid structure %d", int(s))
+}
+
+// Constants hold for every record within the bounds and every ‖θ‖₂ ≤ radius.
+// A zero field means unknown, and mechanisms refuse it; +Inf means known to be
+// unbounded.
+type Constants struct {
+	Lipschitz  float64 // L: sup ‖∇ℓ‖₂
+	Smoothness float64 // β: sup λ_max(∇²ℓ)
+	// Rank ρ. FixedRange: the dimension of the subspace of one record's
+	// gradients (GLM and LSQ: 1). General: the rank of one record's Hessian.
+	Rank      int
+	Structure Structure
+}
+
+// Loss is the cost of one record. Implementations are small immutable structs.
+// theta, a and dst have the same length.
+type Loss interface {
+	// Func returns ℓ(θ;a,b).
+	Func(theta, a []float64, b float64) float64
+	// Grad stores ∇ℓ(θ;a,b) in dst.
+	Grad(dst, theta, a []float64, b float64)
+	// Constants returns worst-case constants on the declared bounds and on
+	// the ball of the given radius, which may be +Inf.
+	Constants(bounds Bounds, radius float64) Constants
+}
+
+// Linear is the optional ability of a loss φ(⟨a,θ⟩;b) that depends on θ only
+// through the prediction u = ⟨a,θ⟩. Solvers and sharp calibrations use it.
+type Linear interface {
+	Loss
+	// Scalar returns φ(u;b), φ′(u;b) and φ″(u;b); at a kink of φ′ either
+	// one-sided φ″. norm is ‖a‖₂, which only norm-dependent losses such as
+	// Clipped look at.
+	Scalar(u, b, norm float64) (phi, dphi, d2phi float64)
+}
+
+// Interpolator is the optional ability to name a label that makes a given
+// prediction optimal for the record, as quadratic objective perturbation needs.
+type Interpolator interface {
+	// Interpolate returns a label b′ with φ′(u;b′) = 0 that is nearest to b
+	// among those, and whether there is one.
+	Interpolate(u, b float64) (label float64, ok bool)
+}

@@ -1,0 +1,156 @@
+// Package splitting minimizes f + g + h, where f is smooth and g and h are
+// known by their proximal maps. It knows nothing of records or privacy.
+//
+// # Notation
+//
+//	f, g, h     Problem.F, Problem.G, Problem.H
+//	γ           step size, gamma or Step
+//	L_f, μ      Smooth.Smoothness, Convex.Convexity
+//	λ_k         relaxation at iteration k
+//	z, y, x     the governing sequence and the two shadow sequences
+//
+// # References
+//
+//	[DY17]   Davis, Yin. A Three-Operator Splitting Scheme and its
+//	         Optimization Applications. Set-Valued Var. Anal. 2017.
+//	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:
+//	         Curvature-Based Differential Privacy. 2026. Algorithm G.2.
+//	[APR18]  Attouch, Peypouquet, Redont. Backward–forward algorithms for
+//	         structured monotone inclusions in Hilbert spaces. JMAA 2018.
+//	[BT09]   Beck, Teboulle. A Fast Iterative Shrinkage-Thresholding Algorithm
+//	         for Linear Inverse Problems. SIAM J. Imaging Sci. 2009.
+//	[OC15]   O'Donoghue, Candès. Adaptive Restart for Accelerated Gradient
+//	         Schemes. Found. Comput. Math. 2015.
+package splitting
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// Smooth is a differentiable convex f with a Lipschitz gradient.
+type Smooth interface {
+	Func(x []float64) float64
+	// Grad stores ∇f(x) in dst; it does not allocate.
+	Grad(dst, x []float64)
+	// Smoothness returns an upper bound L_f on the Lipschitz constant of ∇f.
+	Smoothness() float64
+}
+
+// Convex is the optional ability of a Smooth to state its strong convexity.
+type Convex interface {
+	// Convexity returns a lower bound μ ≥ 0 on the modulus of strong convexity.
+	Convexity() float64
+}
+
+// FiniteSum is f = Σᵢ fᵢ, what stochastic methods sample.
+type FiniteSum interface {
+	Smooth
+	// Len returns the number of terms.
+	Len() int
+	// GradTerms stores Σ_{i∈idx} ∇fᵢ(x) in dst, unscaled; it does not allocate.
+	GradTerms(dst, x []float64, idx []int)
+}
+
+// Quadratizer is the optional ability of a Smooth that is the quadratic
+// ½x'Qx − ⟨lin,x⟩ + c to show its coefficients. ok is false if it is not one.
+// The caller must not change q or lin.
+type Quadratizer interface {
+	Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool)
+}
+
+// Problem is min f(x) + g(x) + h(x); a nil field means 0.
+type Problem struct {
+	F    Smooth
+	G, H prox.Operator
+}
+
+// Location is a point and how far from optimal it is known to be.
+type Location struct {
+	X []float64
+	// Residual is the norm of an element of ∂(f+g+h)(X), so that a μ-strongly
+	// convex objective has ‖X − x*‖ ≤ Residual/μ and
+	// J(X) − J* ≤ Residual²/(2μ). +Inf while none is known.
+	Residual float64
+}
+
+// Stats counts the work done.
+type Stats struct {
+	Iterations int           // calls of Method.Step
+	GradTerms  int           // gradients ∇fᵢ evaluated; a full gradient counts Len, or 1 without terms
+	Proxes     int           // proximal maps evaluated
+	Runtime    time.Duration // wall clock
+}
+
+// Method advances an iterate; Solve owns stopping, counting, timing and
+// recording. A Method value serves one Solve at a time.
+type Method interface {
+	// Init allocates for p and starts at x0, which it copies. It reports what
+	// p lacks, wrapping ErrProblem. rnd is the source of sampling, nil for
+	// deterministic methods.
+	Init(p Problem, x0 []float64, rnd *rand.Rand) error
+	// Step advances loc.X by one iteration, updates loc.Residual, and adds to
+	// the GradTerms and Proxes of stats. It does not allocate.
+	Step(loc *Location, stats *Stats)
+}
+
+// Recorder observes a solve, as in gonum's optimize.
+type Recorder interface {
+	// Init is called once before the first iteration.
+	Init() error
+	// Record is called after every iteration. It must not keep or change
+	// loc.X. A non-nil error stops the solve and is returned by it.
+	Record(loc *Location, stats *Stats) error
+}
+
+// Settings of Solve; nil and the zero value mean the documented defaults.
+type Settings struct {
+	// Iterations is the most iterations to do; 0 means 1e5.
+	Iterations int
+	// Tolerance stops the solve once Location.Residual is at most this; 0 means
+	// 1e-9, and a negative one runs to another limit.
+	Tolerance float64
+	// Runtime is the most time to spend; 0 means no limit.
+	Runtime time.Duration
+	// Src feeds stochastic methods; nil means a ChaCha8 seeded by the runtime.
+	// Sampling for speed is not privacy noise.
+	Src rand.Source
+	// Recorder observes the solve; nil means none.
+	Recorder Recorder
+}
+
+// Result is the final location, the work done, and why the solve stopped.
+type Result struct {
+	Location
+	Stats
+	Status Status
+	// Distance bounds ‖X − x*‖₂ by Residual/μ, +Inf where no μ > 0 is known.
+	Distance float64
+}
+
+// Status says why a solve stopped.
+type Status int
+
+const (
+	NotTerminated  Status = iota
+	Converged             // the residual met the tolerance
+	IterationLimit        // Settings.Iterations were done
+	RuntimeLimit          // Settings.Runtime was spent
+	Cancelled             // the context was cancelled
+	Failure               // a value was NaN, or a Recorder returned an error
+)
+
+// Errors of this package. Test with errors.Is.
+var (
+	// ErrProblem reports that a method cannot be applied to a problem.
+	ErrProblem = errors.New("splitting: problem does not fit the method")
+	// ErrSettings reports an invalid field of Settings or of a method.
+	ErrSettings = errors.New("splitting: invalid settings")
+	// ErrNaN reports that an iterate or residual became NaN.
+	ErrNaN = errors.New("splitting: NaN encountered")
+)
