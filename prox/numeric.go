@@ -1,0 +1,114 @@
+package prox
+
+import (
+	"math"
+	"sync"
+)
+
+// ulp is the unit roundoff u = 2⁻⁵³ of float64: fl(a∘b) = (a∘b)(1+t), |t| ≤ u.
+const ulp = 0x1p-53
+
+// ssq gathers the Euclidean norm of numbers of at least 0.
+type ssq struct {
+	sum, max float64
+	n        int
+}
+
+func (s *ssq) add(t float64) {
+	s.sum += t * t
+	s.max = max(s.max, t)
+	s.n++
+}
+
+// norm returns the norm, its upper bound √n·max where the squares leave the
+// range of float64, and +Inf if a number was NaN.
+func (s *ssq) norm() float64 {
+	switch {
+	case math.IsNaN(s.sum):
+		return math.Inf(1)
+	case s.sum < 0x1p-900 || s.sum > 0x1p1000:
+		return math.Sqrt(float64(s.n)) * s.max
+	}
+	return math.Sqrt(s.sum)
+}
+
+// twoSum is a + b as an unevaluated sum s + e, without error. [ORO05, Alg. 3.1]
+func twoSum(a, b float64) (s, e float64) {
+	s = a + b
+	t := s - a
+	return s, (a - (s - t)) + (b - t)
+}
+
+// sum returns Σ|x_i| (or Σx_i if signed) as if computed in twice the working
+// precision: the relative error of Σ|x_i| is at most 2u for n ≤ 2⁴⁰. [ORO05,
+// Prop. 4.5]
+func sumAbs(x []float64) float64 {
+	var s, c, e float64
+	for _, xi := range x {
+		s, e = twoSum(s, math.Abs(xi))
+		c += e
+	}
+	return s + c
+}
+
+// norm2 returns ‖x‖₂ with relative error at most 3u: squares and their sum are
+// carried in twice the working precision [ORO05, Prop. 5.5] after scaling by a
+// power of two that rules out overflow, and squares that underflow are
+// negligible beside the largest. +Inf if x is not finite, NaN if it has a NaN.
+func norm2(x []float64) float64 {
+	big := 0.0
+	for _, xi := range x {
+		big = max(big, math.Abs(xi))
+	}
+	if big == 0 || !(big <= math.MaxFloat64) {
+		return big
+	}
+	// 2^exp > big; scaled coordinates are in (−1, 1), the largest at least ½.
+	_, exp := math.Frexp(big)
+	up, down := math.Ldexp(1, -exp/2), math.Ldexp(1, -exp-(-exp/2)) // 2^-exp in two factors, neither out of range
+	var s, c, e float64
+	for _, xi := range x {
+		t := xi * up * down
+		q := t * t
+		s, e = twoSum(s, q)
+		c += e + math.FMA(t, t, -q) // t² = q + FMA(t, t, −q) exactly
+	}
+	return math.Ldexp(math.Sqrt(s+c), exp)
+}
+
+// dot returns ⟨a,x⟩ as if computed in twice the working precision, and the sum
+// Σ|a_i x_i| that bounds its error: |error| ≤ u|⟨a,x⟩| + n²u²·Σ|a_i x_i| up to
+// underflow. [ORO05, Prop. 5.5]
+func dot(a, x []float64) (s, abs float64) {
+	var c, e float64
+	for i, ai := range a {
+		q := ai * x[i]
+		abs += math.Abs(q)
+		s, e = twoSum(s, q)
+		c += e + math.FMA(ai, x[i], -q)
+	}
+	return s + c, abs
+}
+
+// buffers lends scratch vectors, so that maps that need one neither allocate
+// nor share state between goroutines.
+var buffers = sync.Pool{New: func() any { return new([]float64) }}
+
+// borrow returns a vector of length n with arbitrary content; give it back.
+func borrow(n int) *[]float64 {
+	p := buffers.Get().(*[]float64)
+	if cap(*p) < n {
+		*p = make([]float64, n)
+	}
+	*p = (*p)[:n]
+	return p
+}
+
+func giveBack(p *[]float64) { buffers.Put(p) }
+
+// sameLen panics unless a and b have the same length.
+func sameLen(a, b []float64) {
+	if len(a) != len(b) {
+		panic(badLen)
+	}
+}

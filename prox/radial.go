@@ -1,0 +1,226 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+)
+
+// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has
+// the form l1·‖x‖₁ + ι_K(x) with an orthant-like cone K: every lo is 0 or −∞
+// and every hi is 0 or +∞.
+//
+// # Proximal map
+//
+// prox of a sum is the composition prox_f∘prox_h as soon as
+// ∂h(y) ⊆ ∂h(prox_f(y)) for every y [Yu13, Thm. 1]: with p = prox_f(y) and
+// y = prox_h(x), x−y ∈ ∂h(y) ⊆ ∂h(p) and y−p ∈ ∂f(p) add up to
+// x−p ∈ ∂(f+h)(p). Here h = s is positively homogeneous and f depends on ‖x‖
+// only, so prox_f(y) = c·y with c ∈ [0,1], and ∂s(y) ⊆ ∂s(cy) [Yu13, Thm. 4].
+// The same argument on the ray through y gives c, with γ′ = γ/(1+γ·l2):
+//
+//	y = prox_{γs}(x)/(1+γ·l2)
+//	p = P_{‖·‖≤r}( (1 − γ′·norm/‖y‖₂)₊ y )
+//
+// # The sphere in float64
+//
+// No float64 vector need lie on the sphere. Prox shrinks by a few units in the
+// last place so that ‖p‖₂ ≤ r in real arithmetic: with norm2 correct to 3u, it
+// leaves y alone if norm2(y) ≤ r(1−6u), and else scales to r(1−16u), whose
+// rounding (4u for the factor, u for each product) keeps it below that
+// threshold, so that projecting again changes no bit. A point with norm2 within
+// r(1±32u) then stands for x′ = (r/‖x‖₂)x on the sphere, see Rounded: the signs
+// and zeros of x′ are those of x, so ∂s(x′) = ∂s(x).
+type radial struct {
+	s           separable // l1, lo, hi; its l2 is 0
+	norm, l2, r float64
+}
+
+var (
+	_ Rounded = radial{}
+	_ Checker = radial{}
+)
+
+// nearSphere is the relative distance from the sphere within which a point
+// stands for the point of the sphere on its ray. It costs accuracy, not
+// safety: Shift reports what it does.
+const nearSphere = 32 * ulp
+
+// onSphere reports whether x, of norm n = norm2(x), stands for a point of the
+// sphere of radius r.
+func onSphere(n, r float64) bool { return math.Abs(n-r) <= nearSphere*r }
+
+func (g radial) Func(x []float64) float64 {
+	n := norm2(x)
+	if n > g.r && !onSphere(n, g.r) {
+		return inf
+	}
+	v := g.s.Func(x) + g.norm*n + g.l2/2*n*n
+	if math.IsNaN(v) {
+		return inf
+	}
+	return v
+}
+
+func (g radial) Prox(dst, x []float64, gamma float64) {
+	g.s.Prox(dst, x, gamma) // y = prox_{γs}(x), in dst
+	ridge := 1 / (1 + gamma*g.l2)
+	t := gamma * g.norm
+	if ridge == 1 && t == 0 && g.r == inf {
+		return
+	}
+	n := norm2(dst)
+	c := ridge * max(0, 1-t/n) // (1−γ′·norm/‖y/(1+γl2)‖)₊ = (1−γ·norm/n)₊
+	if n == 0 || n <= t {
+		c = 0
+	}
+	if math.IsNaN(n) {
+		c = n
+	}
+	if !(c*n <= g.r*(1-6*ulp)) && !math.IsNaN(n) {
+		c = g.r / n * (1 - 16*ulp)
+	}
+	if c == 1 {
+		return
+	}
+	for i := range dst {
+		dst[i] *= c
+	}
+}
+
+// Dist: ∂g(x′) = ∂s(x′) + {c·x′}, where c = norm/‖x′‖ + l2 inside the ball and
+// any c at least that on the sphere, and ∂g(0) = ∂s(0) + {‖u‖₂ ≤ norm}. The
+// coordinates with x_i ≠ 0 have the single element w_i = v_i + l1·sgn x_i plus
+// c·x_i, the others do not see c. So the best c on the sphere is the larger of
+// its bound and −⟨w,x′⟩/Σx′_i².
+func (g radial) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	n := norm2(x)
+	if !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r) {
+		return inf
+	}
+	var d ssq
+	if n == 0 {
+		if g.r == 0 && g.s.Func(x) == 0 { // C = {0}: the normal cone is everything
+			return 0
+		}
+		for i, xi := range x {
+			d.add(g.s.gap(xi, v[i]))
+		}
+		return max(d.norm()-g.norm, 0)
+	}
+	c := g.norm/n + g.l2
+	if onSphere(n, g.r) {
+		c = g.norm/g.r + g.l2
+		wx := 0.0
+		for i, xi := range x {
+			wx += (v[i] + math.Copysign(g.s.l1, xi)) * (xi / n)
+		}
+		// x′ = (r/n)x, so c·x′_i = (c·r)(x_i/n).
+		k := max(c*g.r, -wx)
+		for i, xi := range x {
+			d.add(g.s.gap(xi, v[i]+k*(xi/n)))
+		}
+		return d.norm()
+	}
+	for i, xi := range x {
+		d.add(g.s.gap(xi, v[i]+c*xi))
+	}
+	return d.norm()
+}
+
+// Shift returns |‖x‖₂−r| plus the rounding of the norm for a point that stands
+// for one on the sphere, and 0 inside.
+func (g radial) Shift(x []float64) float64 {
+	n := norm2(x)
+	switch {
+	case !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r):
+		return inf
+	case n > 0 && onSphere(n, g.r):
+		return math.Abs(n-g.r) + 4*ulp*g.r
+	}
+	return 0
+}
+
+func (g radial) Check(dim int) error {
+	if err := g.s.Check(dim); err != nil {
+		return err
+	}
+	if err := weight("ℓ2 norm weight", g.norm); err != nil {
+		return err
+	}
+	if err := weight("squared ℓ2 weight", g.l2); err != nil {
+		return err
+	}
+	return radius("radius", g.r)
+}
+
+// minRadius is the least positive radius: below it the coordinates of points
+// of the sphere lose digits to underflow and the bounds on rounding fail.
+const minRadius = 0x1p-900
+
+// radius returns an error unless r is 0 or a number of at least minRadius; +Inf
+// is allowed.
+func radius(field string, r float64) error {
+	if !(r == 0 || r >= minRadius) {
+		return fmt.Errorf("%w: %s = %v, want 0 or at least %g", ErrParameter, field, r, minRadius)
+	}
+	return nil
+}
+
+// whole is the separable function 0.
+func whole() separable { return separable{lo: -inf, hi: inf} }
+
+// L2Norm is g(x) = Weight·‖x‖₂; its proximal map is block soft thresholding.
+// [PB14, §6.5.1]
+type L2Norm struct{ Weight float64 }
+
+// L2Ball is the set {x : ‖x‖₂ ≤ R}. Projections satisfy ‖x‖₂ ≤ R in real
+// arithmetic and are off the sphere by at most 22 units of 2⁻⁵³R.
+type L2Ball struct{ R float64 }
+
+var (
+	_ Subdifferential = L2Norm{}
+	_ Rounded         = L2Ball{}
+	_ Set             = L2Ball{}
+)
+
+func (g L2Norm) radial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
+func (g L2Ball) radial() radial { return radial{s: whole(), r: g.R} }
+func (g radial) radial() radial { return g }
+
+// Func returns Weight·‖x‖₂.
+func (g L2Norm) Func(x []float64) float64 { return g.radial().Func(x) }
+
+// Prox stores (1 − γ·Weight/‖x‖₂)₊ x in dst.
+func (g L2Norm) Prox(dst, x []float64, gamma float64) { g.radial().Prox(dst, x, gamma) }
+
+// Dist returns ‖v + Weight·x/‖x‖₂‖₂, and (‖v‖₂ − Weight)₊ at 0.
+func (g L2Norm) Dist(x, v []float64) float64 { return g.radial().Dist(x, v) }
+
+// Check wants a finite Weight ≥ 0.
+func (g L2Norm) Check(int) error { return weight("L2Norm.Weight", g.Weight) }
+
+// Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere; the allowance is
+// that of Dist.
+func (g L2Ball) Func(x []float64) float64 { return g.radial().Func(x) }
+
+// Prox stores min(1, R/‖x‖₂)·x in dst, rounded into the ball.
+func (g L2Ball) Prox(dst, x []float64, gamma float64) { g.radial().Prox(dst, x, gamma) }
+
+// Dist returns ‖v‖₂ inside, and ‖v + (q/R)x′‖₂ with q = max(0, −⟨v,x′⟩/R) at
+// the point x′ = (R/‖x‖₂)x for x with ‖x‖₂ within R(1±2⁻⁴⁸).
+func (g L2Ball) Dist(x, v []float64) float64 { return g.radial().Dist(x, v) }
+
+// Shift returns the distance to the point x′ of Dist, rounded up.
+func (g L2Ball) Shift(x []float64) float64 { return g.radial().Shift(x) }
+
+// Radius returns R, and +Inf for an invalid one.
+func (g L2Ball) Radius(dim int) float64 {
+	if g.Check(dim) != nil {
+		return inf
+	}
+	return g.R
+}
+
+// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
+func (g L2Ball) Check(int) error { return radius("L2Ball.R", g.R) }
