@@ -1,0 +1,90 @@
+package loss
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// ErrParameter reports a parameter of a loss that makes no sense. Test with
+// errors.Is.
+var ErrParameter = errors.New("loss: invalid parameter")
+
+// Checker is the ability to check the parameters of a loss.
+type Checker interface {
+	// Check returns an error wrapping ErrParameter that names the field, its
+	// value and the allowed range, or nil.
+	Check() error
+}
+
+// Check returns an error for a nil loss, l.Check() if l is a Checker, and nil
+// otherwise.
+func Check(l Loss) error {
+	if l == nil {
+		return fmt.Errorf("%w: no loss, want one such as loss.Squared{}", ErrParameter)
+	}
+	if c, ok := l.(Checker); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Monotone is the optional ability of a Linear loss to tell that the sign of
+// φ′(·;b) is the same for every u, for each label b by itself. One-sided
+// accounting of linear objective perturbation uses it.
+type Monotone interface {
+	Monotone() bool
+}
+
+// Clippable is the optional ability of a Linear loss to name the predictions
+// where its derivative reaches ±k, so that Clipped need not search for them.
+type Clippable interface {
+	Linear
+	// ClipPoints returns lo ≤ hi with φ′(lo;b) = −k and φ′(hi;b) = k for k > 0,
+	// −∞ or +∞ where the derivative never exceeds k on that side.
+	ClipPoints(b, k float64) (lo, hi float64)
+}
+
+const badLen = "loss: length mismatch"
+
+// prediction returns u = ⟨a,θ⟩.
+func prediction(theta, a []float64) float64 {
+	if len(theta) != len(a) {
+		panic(badLen)
+	}
+	return floats.Dot(a, theta)
+}
+
+// along stores c·a in dst, the gradient of a loss of ⟨a,θ⟩ with φ′ = c.
+func along(dst []float64, c float64, a []float64) {
+	if len(dst) != len(a) {
+		panic(badLen)
+	}
+	for i, ai := range a {
+		dst[i] = c * ai
+	}
+}
+
+// outward returns an upper bound of the constant x > 0 computed in float64.
+// The excess 10⁻¹² covers the rounding of the constant and of the Euclidean
+// norms by which rows are forced into their bound, d·2⁻⁵³ for d up to 4000.
+func outward(x float64) float64 { return math.Nextafter(x*(1+1e-12), math.Inf(1)) }
+
+// valid reports whether worst-case constants exist on these bounds. Constants
+// answers the zero Constants, which mechanisms refuse, where they do not.
+func valid(l Checker, bounds Bounds, radius float64) bool {
+	return l.Check() == nil && bounds.Check() == nil && radius >= 0
+}
+
+// reach returns the largest |u−b| on the bounds, Row·radius + Label.
+func reach(bounds Bounds, radius float64) float64 { return bounds.Row*radius + bounds.Label }
+
+// positive returns an error unless x is a positive finite number.
+func positive(field string, x float64) error {
+	if !(x > 0) || math.IsInf(x, 1) {
+		return fmt.Errorf("%w: %s = %v, want a positive finite number", ErrParameter, field, x)
+	}
+	return nil
+}

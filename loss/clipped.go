@@ -1,0 +1,174 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// Clipped is the convex loss whose gradient is the gradient of Loss, clipped
+// to norm Threshold. A record with row a has k = Threshold/‖a‖₂ (a zero row
+// has no gradient to clip), predictions u₋ ≤ u₊ where φ′ reaches −k and k, and
+//
+//	φ_c(u) = φ(u₋) − k(u−u₋)  for u < u₋
+//	         φ(u)             for u₋ ≤ u ≤ u₊
+//	         φ(u₊) + k(u−u₊)  for u > u₊
+//	φ_c′ = P_[−k,k](φ′),   φ_c″ = φ″ between, 0 elsewhere
+//	L = min(Threshold, L of Loss)   since |φ_c′|‖a‖ ≤ k‖a‖
+//	β = β of Loss                   since φ_c″ ≤ φ″
+//
+// Clipping the nondecreasing φ′ leaves it nondecreasing, so φ_c is convex and
+// the clipped gradients are the gradients of an objective. This needs ℓ to
+// depend on ⟨a,θ⟩ only: the clipped gradient field of another loss is not a
+// gradient in general, and no objective, hence no proof, stands behind it.
+// Squared becomes the Huber loss of threshold k. The structure is GLM and the
+// rank 1.
+type Clipped struct {
+	Loss      Linear
+	Threshold float64
+}
+
+var (
+	_ Linear       = Clipped{}
+	_ Interpolator = Clipped{}
+	_ Checker      = Clipped{}
+	_ Monotone     = Clipped{}
+)
+
+// NewClipped returns l clipped at threshold. It refuses, wrapping
+// ErrParameter, a loss that is not Linear and a threshold that is not positive
+// and finite.
+func NewClipped(l Loss, threshold float64) (Clipped, error) {
+	lin, ok := l.(Linear)
+	if !ok {
+		return Clipped{}, fmt.Errorf("%w: Clipped.Loss = %T, want a loss of ⟨a,θ⟩ (loss.Linear): clipped gradients of others have no objective", ErrParameter, l)
+	}
+	c := Clipped{lin, threshold}
+	return c, c.Check()
+}
+
+// slope returns k = Threshold/norm, +Inf for a zero row and never 0.
+func (l Clipped) slope(norm float64) float64 {
+	if norm == 0 {
+		return math.Inf(1)
+	}
+	return max(l.Threshold/norm, math.SmallestNonzeroFloat64)
+}
+
+// Func returns φ_c(⟨a,θ⟩).
+func (l Clipped) Func(theta, a []float64, b float64) float64 {
+	phi, _, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
+	return phi
+}
+
+// Grad stores P_[−k,k](φ′)·a in dst.
+func (l Clipped) Grad(dst, theta, a []float64, b float64) {
+	_, dphi, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
+	along(dst, dphi, a)
+}
+
+// Scalar returns φ_c, φ_c′, φ_c″ for a row of the given norm.
+func (l Clipped) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	if l.Loss == nil {
+		panic(noLoss)
+	}
+	k := l.slope(norm)
+	phi, dphi, d2phi = l.Loss.Scalar(u, b, norm)
+	if !(math.Abs(dphi) > k) {
+		return phi, dphi, d2phi
+	}
+	lo, hi := l.clipPoints(b, k, norm, u)
+	if dphi > 0 {
+		phi, _, _ = l.Loss.Scalar(hi, b, norm)
+		return phi + k*(u-hi), k, 0
+	}
+	phi, _, _ = l.Loss.Scalar(lo, b, norm)
+	return phi + k*(lo-u), -k, 0
+}
+
+const noLoss = "loss: Clipped without a loss"
+
+// clipPoints asks the loss for u₋ and u₊, or searches for the one that bounds
+// the interval from the side of u, where |φ′(u)| > k.
+func (l Clipped) clipPoints(b, k, norm, u float64) (lo, hi float64) {
+	if c, ok := l.Loss.(Clippable); ok {
+		return c.ClipPoints(b, k)
+	}
+	slope := func(u float64) float64 { _, dphi, _ := l.Loss.Scalar(u, b, norm); return dphi }
+	if slope(u) > 0 {
+		return math.Inf(-1), lastBelow(slope, k, u)
+	}
+	mirrored := func(u float64) float64 { return -slope(-u) }
+	return -lastBelow(mirrored, k, -u), math.Inf(1)
+}
+
+// lastBelow returns the largest float64 u with slope(u) ≤ k, for a
+// nondecreasing slope with slope(above) > k, by doubling steps down and
+// bisection. It returns −MaxFloat64 where the slope exceeds k everywhere: then
+// the continuation is the tangent from there, which has no other part.
+func lastBelow(slope func(float64) float64, k, above float64) float64 {
+	below := above
+	for step := max(1, math.Abs(above)*0x1p-30); slope(below) > k; step *= 2 {
+		above, below = below, above-step
+		if below < -math.MaxFloat64 {
+			return -math.MaxFloat64
+		}
+	}
+	for {
+		mid := below + (above-below)/2
+		if mid <= below || mid >= above {
+			return below
+		}
+		if slope(mid) > k {
+			above = mid
+		} else {
+			below = mid
+		}
+	}
+}
+
+// Constants returns those of Loss with L = min(Threshold, L), rank 1, GLM;
+// zero Constants where a parameter or bound is invalid or radius is negative
+// or NaN. L is finite on unbounded domains too.
+func (l Clipped) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	c := l.Loss.Constants(bounds, radius)
+	if c.Structure == 0 {
+		return Constants{}
+	}
+	limit := outward(l.Threshold)
+	if c.Lipschitz == 0 { // unknown; clipping makes it known
+		c.Lipschitz = limit
+	}
+	c.Lipschitz = min(c.Lipschitz, limit)
+	c.Rank, c.Structure = 1, GLM
+	return c
+}
+
+// Interpolate returns what Loss does: φ_c′ = 0 exactly where φ′ = 0.
+func (l Clipped) Interpolate(u, b float64) (label float64, ok bool) {
+	if i, is := l.Loss.(Interpolator); is {
+		return i.Interpolate(u, b)
+	}
+	return b, false
+}
+
+// Monotone returns what Loss does, false if it does not say.
+func (l Clipped) Monotone() bool {
+	m, ok := l.Loss.(Monotone)
+	return ok && m.Monotone()
+}
+
+// Check wants a Loss that passes its own Check and a positive finite Threshold.
+func (l Clipped) Check() error {
+	if l.Loss == nil {
+		return fmt.Errorf("%w: Clipped.Loss is nil, want a loss of ⟨a,θ⟩ such as loss.Squared{}", ErrParameter)
+	}
+	if err := Check(l.Loss); err != nil {
+		return err
+	}
+	return positive("Clipped.Threshold", l.Threshold)
+}

@@ -1,0 +1,76 @@
+package loss
+
+import "math"
+
+// Huber is the Huber loss with threshold Delta: with r = ⟨a,θ⟩−b,
+//
+//	ℓ = ½r² where |r| ≤ Delta,   Delta·|r| − ½Delta² elsewhere
+//	φ′ = P_[−Delta,Delta](u−b),  φ″ = 1 where |u−b| ≤ Delta, 0 elsewhere
+//	L = Row·min(Delta, Row·radius + Label)   since |φ′| ≤ min(Delta, |u−b|)
+//	β = Row²                                 since φ″ ≤ 1
+//
+// The structure is GLM and the rank 1.
+type Huber struct{ Delta float64 }
+
+var (
+	_ Linear       = Huber{}
+	_ Interpolator = Huber{}
+	_ Clippable    = Huber{}
+	_ Checker      = Huber{}
+)
+
+// Func returns the Huber function of ⟨a,θ⟩−b.
+func (l Huber) Func(theta, a []float64, b float64) float64 {
+	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
+	return phi
+}
+
+// Grad stores P_[−Delta,Delta](⟨a,θ⟩−b)·a in dst.
+func (l Huber) Grad(dst, theta, a []float64, b float64) {
+	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
+	along(dst, dphi, a)
+}
+
+// Scalar returns φ, φ′, φ″ of r = u−b.
+func (l Huber) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
+	r := u - b
+	if math.Abs(r) <= l.Delta {
+		return r * r / 2, r, 1
+	}
+	return l.Delta * (math.Abs(r) - l.Delta/2), math.Copysign(l.Delta, r), 0
+}
+
+// Constants returns L = Row·min(Delta, Row·radius+Label), β = Row², rank 1,
+// GLM, rounded up; zero Constants where a parameter or bound is invalid or
+// radius is negative or NaN.
+func (l Huber) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	return Constants{
+		Lipschitz:  outward(bounds.Row * min(l.Delta, reach(bounds, radius))),
+		Smoothness: outward(bounds.Row * bounds.Row),
+		Rank:       1,
+		Structure:  GLM,
+	}
+}
+
+// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
+// is not finite.
+func (Huber) Interpolate(u, _ float64) (label float64, ok bool) {
+	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+}
+
+// ClipPoints returns b ∓ k for k < Delta, and ∓∞ otherwise.
+func (l Huber) ClipPoints(b, k float64) (lo, hi float64) {
+	if k >= l.Delta {
+		return math.Inf(-1), math.Inf(1)
+	}
+	return b - k, b + k
+}
+
+// Monotone returns false.
+func (Huber) Monotone() bool { return false }
+
+// Check wants a positive finite Delta.
+func (l Huber) Check() error { return positive("Huber.Delta", l.Delta) }

@@ -1,0 +1,95 @@
+package loss
+
+import "math"
+
+// Logistic is the logistic loss of a class label: with y = +1 for b ≥ 0 and
+// y = −1 otherwise,
+//
+//	ℓ(θ;a,b) = log(1 + exp(−y⟨a,θ⟩))
+//	φ(u;b) = log(1+e^{−yu}),   φ′ = −y/(1+e^{yu}),   φ″ = e^{−|u|}/(1+e^{−|u|})²
+//	L = Row      since |φ′| < 1
+//	β = Row²/4   since φ″ ≤ ¼
+//
+// The structure is GLM and the rank 1. No label makes a finite prediction
+// optimal, so the loss is not an Interpolator. Only the sign of b counts: a
+// label of 0 (or −0) is in the positive class.
+type Logistic struct{}
+
+var (
+	_ Linear    = Logistic{}
+	_ Clippable = Logistic{}
+	_ Checker   = Logistic{}
+	_ Monotone  = Logistic{}
+)
+
+// class returns the class +1 or −1 of a label by its sign; 0 counts as +1.
+func class(b float64) float64 {
+	if b >= 0 {
+		return 1
+	}
+	return -1
+}
+
+// Func returns log(1 + exp(−y⟨a,θ⟩)) without overflow.
+func (l Logistic) Func(theta, a []float64, b float64) float64 {
+	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
+	return phi
+}
+
+// Grad stores −y/(1+exp(y⟨a,θ⟩))·a in dst without overflow.
+func (l Logistic) Grad(dst, theta, a []float64, b float64) {
+	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
+	along(dst, dphi, a)
+}
+
+// Scalar returns φ, φ′, φ″ with the exponential of −|yu| only.
+func (Logistic) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
+	y := class(b)
+	m := y * u
+	e := math.Exp(-math.Abs(m))
+	phi = max(-m, 0) + math.Log1p(e) // log(1+e^{−m}) = (−m)₊ + log(1+e^{−|m|})
+	if m >= 0 {
+		dphi = -y * e / (1 + e)
+	} else {
+		dphi = -y / (1 + e)
+	}
+	return phi, dphi, e / ((1 + e) * (1 + e))
+}
+
+// Constants returns L = Row, β = Row²/4, rank 1, GLM, rounded up; zero
+// Constants where the bounds are invalid or radius is negative or NaN.
+func (l Logistic) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	return Constants{
+		Lipschitz:  outward(bounds.Row),
+		Smoothness: outward(bounds.Row * bounds.Row / 4),
+		Rank:       1,
+		Structure:  GLM,
+	}
+}
+
+// ClipPoints: |φ′| = k at yu = log((1−k)/k) for k < 1 and nowhere for k ≥ 1.
+func (Logistic) ClipPoints(b, k float64) (lo, hi float64) {
+	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-math.Log(k))
+}
+
+// oneSided returns the clip points of a decreasing function of the margin yu
+// that reaches slope −k at yu = m if active, and nowhere else.
+func oneSided(y float64, active bool, m float64) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	switch {
+	case active && y > 0:
+		lo = m // φ′(u) = −k for u below m
+	case active:
+		hi = -m // φ′(u) = k for u above −m
+	}
+	return lo, hi
+}
+
+// Monotone returns true: the sign of φ′ is −y.
+func (Logistic) Monotone() bool { return true }
+
+// Check returns nil.
+func (Logistic) Check() error { return nil }

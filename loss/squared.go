@@ -1,0 +1,66 @@
+package loss
+
+import "math"
+
+// Squared is the least-squares loss ℓ(θ;a,b) = ½(⟨a,θ⟩−b)².
+//
+//	φ(u;b) = ½(u−b)²,   φ′ = u−b,   φ″ = 1
+//	L = Row·(Row·radius + Label)   since ‖∇ℓ‖ = |u−b|‖a‖ and |u| ≤ ‖a‖‖θ‖
+//	β = Row²                       since ∇²ℓ = a aᵀ
+//
+// The structure is LSQ and the rank 1. On an unbounded domain L = +Inf; clip
+// the loss or bound the domain.
+type Squared struct{}
+
+var (
+	_ Linear       = Squared{}
+	_ Interpolator = Squared{}
+	_ Clippable    = Squared{}
+	_ Checker      = Squared{}
+)
+
+// Func returns ½(⟨a,θ⟩−b)².
+func (Squared) Func(theta, a []float64, b float64) float64 {
+	r := prediction(theta, a) - b
+	return r * r / 2
+}
+
+// Grad stores (⟨a,θ⟩−b)·a in dst.
+func (Squared) Grad(dst, theta, a []float64, b float64) {
+	along(dst, prediction(theta, a)-b, a)
+}
+
+// Scalar returns ½(u−b)², u−b and 1.
+func (Squared) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
+	r := u - b
+	return r * r / 2, r, 1
+}
+
+// Constants returns L = Row(Row·radius+Label), β = Row², rank 1, LSQ, rounded
+// up; zero Constants where the bounds are invalid or radius is negative or NaN.
+func (l Squared) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	return Constants{
+		Lipschitz:  outward(bounds.Row * reach(bounds, radius)),
+		Smoothness: outward(bounds.Row * bounds.Row),
+		Rank:       1,
+		Structure:  LSQ,
+	}
+}
+
+// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
+// is not finite.
+func (Squared) Interpolate(u, _ float64) (label float64, ok bool) {
+	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+}
+
+// ClipPoints returns b ∓ k.
+func (Squared) ClipPoints(b, k float64) (lo, hi float64) { return b - k, b + k }
+
+// Monotone returns false.
+func (Squared) Monotone() bool { return false }
+
+// Check returns nil.
+func (Squared) Check() error { return nil }
