@@ -49,7 +49,15 @@ type Problem struct {
 
 // Perturbation is the data-independent ⟨Linear,θ⟩ + ½(θ−Center)'Quad(θ−Center).
 // A nil field means 0.
+//
+// It is secret: whoever knows it can take it off a release. It neither prints
+// nor encodes its values.
 type Perturbation struct {
 	Linear, Center []float64
-	Quad           mat.Symmetric
+	// Quad is positive semidefinite. A *mat.DiagDense costs O(d).
+	Quad mat.Symmetric
+	// MinEig and MaxEig are bounds on the spectrum of Quad that the caller
+	// knows, MinEig ≤ λ_min and λ_max ≤ MaxEig; 0 means unknown. They are
+	// trusted.
+	MinEig, MaxEig float64
 }

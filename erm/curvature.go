@@ -1,0 +1,241 @@
+package erm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once: O(nd²).
+func (r *records) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
+	r.gramOnce.Do(func() {
+		r.gram = mat.NewSymDense(r.d, nil)
+		g := r.gram.RawSymmetric()
+		r.xty = make([]float64, r.d)
+		for lo := 0; lo < r.n; lo += blockRows {
+			m := min(blockRows, r.n-lo)
+			a := r.x[lo*r.d : (lo+m)*r.d]
+			kernel.Dsyrk(blas.Upper, blas.Trans, r.d, m, 1, a, r.d, 1, g.Data, g.Stride)
+			kernel.Dgemv(blas.Trans, m, r.d, 1, a, r.d, r.y[lo:lo+m], 1, 1, r.xty, 1)
+		}
+		r.yty = floats.Dot(r.y, r.y)
+	})
+	return r.gram, r.xty, r.yty
+}
+
+// Quadratic returns the coefficients of f(x) = ½x'qx − ⟨lin,x⟩ + c if the loss
+// is a quadratic (loss.LSQ and loss.Linear), else ok = false:
+//
+//	q = c₀ Σ aᵢaᵢ' + Q,  lin = c₀ Σ bᵢaᵢ + Qθ̃ − b,  c = (c₀/2) Σ bᵢ² + ½θ̃'Qθ̃
+//
+// where ℓ = (c₀/2)(⟨a,θ⟩−b)². The Gram matrix Σ aᵢaᵢ' is computed once for the
+// Data and shared by all objectives over it; the rest costs O(d²), once for
+// the Objective. The caller must not change q or lin.
+func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	s := o.s()
+	if s.lsq == 0 {
+		return nil, nil, 0, false
+	}
+	s.quadOnce.Do(func() {
+		d := s.data.d
+		gram, xty, yty := s.data.gramians()
+		s.quadratic = mat.NewSymDense(d, nil)
+		s.quadratic.CopySym(gram)
+		if s.lsq != 1 {
+			s.quadratic.ScaleSym(s.lsq, s.quadratic)
+		}
+		s.addQuadTo(s.quadratic)
+		s.lin = make([]float64, d)
+		floats.AddScaled(s.lin, s.lsq, xty)
+		s.constant = s.lsq / 2 * yty
+		if s.center != nil {
+			qc := make([]float64, d)
+			if s.diag != nil || s.quad != nil {
+				s.addQuad(qc, s.center, 1)
+			}
+			floats.Add(s.lin, qc)
+			s.constant += floats.Dot(qc, s.center) / 2
+		}
+		if s.linear != nil {
+			floats.Sub(s.lin, s.linear)
+		}
+	})
+	return s.quadratic, s.lin, s.constant, true
+}
+
+// addQuadTo adds Q to dst.
+func (s *objective) addQuadTo(dst *mat.SymDense) {
+	raw := dst.RawSymmetric()
+	d := raw.N
+	for i, q := range s.diag {
+		raw.Data[i*raw.Stride+i] += q
+	}
+	if s.quad != nil {
+		for i := range d {
+			floats.Add(raw.Data[i*raw.Stride+i:i*raw.Stride+d], s.quad[i*d+i:(i+1)*d])
+		}
+	}
+}
+
+// Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or
+// d×d. It panics unless the loss is a loss.Linear. It does not allocate once it
+// has run, unless dst is empty.
+//
+// Where most φ″ equal their supremum c₀, as for Huber-like losses near the
+// data, it starts from the cached Gram matrix: c₀ Σ aᵢaᵢ' − Σ (c₀−φ″ᵢ) aᵢaᵢ'.
+func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
+	s := o.s()
+	d := s.data.d
+	if len(x) != d {
+		panic(badLen)
+	}
+	if s.glm == nil {
+		panic(badLoss)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAsSym(d)
+	} else if dst.SymmetricDim() != d {
+		panic(badHessian)
+	}
+	curve := s.curves.Get().(*[]float64)
+	defer s.curves.Put(curve)
+	w := *curve        // φ″ᵢ
+	full, rest := 0, 0 // records with φ″ = c₀, and with neither c₀ nor 0
+	s.data.predictions(x, func(i int, u float64) float64 {
+		_, _, w[i] = s.glm.Scalar(u, s.data.y[i], s.data.norm[i])
+		switch {
+		case w[i] == s.curve:
+			full++
+		case w[i] != 0:
+			rest++
+		}
+		return 0
+	}, nil)
+	if other := s.data.n - full; other < full+rest {
+		gram, _, _ := s.data.gramians()
+		dst.CopySym(gram)
+		dst.ScaleSym(s.curve, dst)
+		for i := range w {
+			w[i] -= s.curve
+		}
+	} else {
+		dst.Zero()
+	}
+	buf := s.blocks.Get().(*[]float64)
+	s.data.addOuter(dst, w, buf)
+	s.blocks.Put(buf)
+	s.addQuadTo(dst)
+}
+
+// addOuter adds Σ wᵢaᵢaᵢ' to dst, skipping wᵢ = 0. The signs of w agree. buf
+// holds blockRows rows.
+func (r *records) addOuter(dst *mat.SymDense, w []float64, buf *[]float64) {
+	d := r.d
+	raw := dst.RawSymmetric()
+	block := *buf
+	m, sign := 0, 1.0
+	flush := func() {
+		if m > 0 {
+			kernel.Dsyrk(blas.Upper, blas.Trans, d, m, sign, block, d, 1, raw.Data, raw.Stride)
+		}
+		m = 0
+	}
+	for i, v := range w {
+		if v == 0 {
+			continue
+		}
+		sign = math.Copysign(1, v)
+		to := block[m*d : (m+1)*d]
+		floats.ScaleTo(to, math.Sqrt(math.Abs(v)), r.row(i))
+		if m++; m == blockRows {
+			flush()
+		}
+	}
+	flush()
+}
+
+// Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to
+// rounding: sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q). It serves step sizes only: it is
+// a function of the records and never calibrates noise. +Inf if the loss
+// states no bound on its curvature.
+func (o *Objective) Smoothness() float64 {
+	s := o.s()
+	_, hi := s.spectrum()
+	if s.glm == nil {
+		return float64(s.data.n)*s.curve + hi
+	}
+	return s.curve*s.data.topEig() + hi
+}
+
+// Convexity returns a lower bound on the modulus of strong convexity of the
+// perturbation: λ_min(Q), or 0. The records add to the true modulus, but what
+// they add is private: this is the μ that a privacy theorem may use.
+func (o *Objective) Convexity() float64 {
+	lo, _ := o.s().spectrum()
+	return lo
+}
+
+// Modulus returns a lower bound on the modulus of strong convexity of J:
+// Convexity, plus the ridge that Reg is known to contain. Like Convexity it
+// depends on no record, and Residual(x)/Modulus() bounds the distance of x to
+// the minimizer.
+func (o *Objective) Modulus() float64 {
+	mu := o.Convexity()
+	g, ok := o.s().reg.(prox.Coordinatewise)
+	if !ok {
+		return mu
+	}
+	ridge := math.Inf(1)
+	for i := range o.s().data.d {
+		_, l2, _, _ := g.Coordinate(i)
+		ridge = min(ridge, l2)
+	}
+	return mu + max(ridge, 0)
+}
+
+// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: from the
+// Gram matrix if that takes less than gramFlops, else Σ ‖aᵢ‖².
+func (r *records) topEig() float64 {
+	r.topOnce.Do(func() {
+		r.top = floats.Dot(r.norm, r.norm)
+		if flops := float64(r.n) * float64(r.d) * float64(r.d); flops <= gramFlops {
+			gram, _, _ := r.gramians()
+			r.top = min(r.top, rowSums(gram))
+		}
+	})
+	return r.top
+}
+
+// gramFlops is the work that Smoothness may spend on a Gram matrix to get a
+// longer step: about a second.
+const gramFlops = 4e9
+
+// spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once where
+// they were not declared.
+func (s *objective) spectrum() (lo, hi float64) {
+	s.eigOnce.Do(func() {
+		s.lo, s.hi = s.minEig, s.maxEig
+		switch {
+		case s.diag != nil:
+			s.lo, s.hi = max(s.lo, floats.Min(s.diag)), floats.Max(s.diag)
+		case s.quad != nil:
+			q := mat.NewSymDense(s.data.d, s.quad)
+			if !(s.hi > 0) {
+				s.hi = rowSums(q)
+			}
+		}
+		if !(s.lo > 0) {
+			s.lo = 0
+		}
+	})
+	return s.lo, s.hi
+}
+
+// rowSums returns max_i Σ_j |a_ij|, an upper bound on the spectral radius.
+func rowSums(a *mat.SymDense) float64 {
+	return mat.Norm(a, math.Inf(1))
+}

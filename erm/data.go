@@ -1,0 +1,191 @@
+package erm
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+)
+
+// Data holds n records (aᵢ, bᵢ) with d features each, every one forced by
+// itself into the declared bounds ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
+//
+//	a row longer than Row is scaled to norm Row, a label is clamped;
+//	a NaN entry or label becomes 0;
+//	a row with infinite entries becomes Row·s/‖s‖₂, s their signs;
+//	an infinite label becomes ±Label.
+//
+// What a record becomes depends on that record and the bounds alone, so
+// neighboring inputs stay neighboring, and no value of a record is ever an
+// error. The exact norm of every stored row, not merely its rounded norm, is
+// at most Row.
+//
+// Data is immutable, safe for concurrent use, and prints as its dimensions.
+// The zero value has no records.
+type Data struct {
+	// r is a function because fmt prints those as an address: even as an
+	// unexported field of another struct, where fmt cannot call Format, no
+	// verb prints a record.
+	r func() *records
+}
+
+func hide(r *records) *Data { return &Data{func() *records { return r }} }
+
+// records is what Data hides.
+type records struct {
+	n, d   int
+	x      []float64 // n×d, row-major
+	y      []float64 // n
+	norm   []float64 // ‖aᵢ‖₂, rounded up
+	bounds loss.Bounds
+
+	gramOnce sync.Once
+	gram     *mat.SymDense // Σ aᵢaᵢ'
+	xty      []float64     // Σ bᵢaᵢ
+	yty      float64       // Σ bᵢ²
+
+	topOnce sync.Once
+	top     float64 // upper bound on λ_max(Σ aᵢaᵢ')
+}
+
+// NewData copies rows and labels and forces each record into the bounds, as
+// Data describes. It returns an error wrapping ErrData if the public shape is
+// wrong: no rows, no features, rows of different lengths, another number of
+// labels, or invalid bounds.
+func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
+	if err := checkShape(len(rows), len(labels), b); err != nil {
+		return nil, err
+	}
+	d := len(rows[0])
+	for i, row := range rows {
+		if len(row) != d {
+			return nil, fmt.Errorf("%w: rows[%d] has %d features, rows[0] has %d; want one length", ErrData, i, len(row), d)
+		}
+	}
+	if d == 0 {
+		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
+	}
+	r := newRecords(len(rows), d, b)
+	scratch := make([]float64, d)
+	for i, row := range rows {
+		r.add(row, labels[i], scratch)
+	}
+	return hide(r), nil
+}
+
+// NewDataDense is NewData for the rows of the n×d matrix x.
+func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) {
+	if x == nil {
+		return nil, fmt.Errorf("%w: the matrix of rows is nil", ErrData)
+	}
+	n, d := x.Dims()
+	if err := checkShape(n, len(labels), b); err != nil {
+		return nil, err
+	}
+	if d == 0 {
+		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
+	}
+	r := newRecords(n, d, b)
+	row, scratch := make([]float64, d), make([]float64, d)
+	for i := range n {
+		mat.Row(row, i, x)
+		r.add(row, labels[i], scratch)
+	}
+	return hide(r), nil
+}
+
+func checkShape(rows, labels int, b loss.Bounds) error {
+	if err := b.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrData, err)
+	}
+	if rows == 0 {
+		return fmt.Errorf("%w: no records, want at least 1", ErrData)
+	}
+	if rows != labels {
+		return fmt.Errorf("%w: %d rows and %d labels, want equally many", ErrData, rows, labels)
+	}
+	return nil
+}
+
+// newRecords returns empty records with room for n.
+func newRecords(n, d int, b loss.Bounds) *records {
+	return &records{
+		d:      d,
+		x:      make([]float64, 0, n*d),
+		y:      make([]float64, 0, n),
+		norm:   make([]float64, 0, n),
+		bounds: b,
+	}
+}
+
+// add appends a record, forced into the bounds.
+func (r *records) add(row []float64, label float64, scratch []float64) {
+	at := len(r.x)
+	r.x = append(r.x, row...)
+	r.seal(r.x[at:], label, scratch)
+}
+
+// seal completes the record whose row was just appended to r.x.
+func (r *records) seal(row []float64, label float64, scratch []float64) {
+	forceRow(row, scratch, r.bounds.Row)
+	r.y = append(r.y, forceLabel(label, r.bounds.Label))
+	r.norm = append(r.norm, normAbove(row, r.bounds.Row))
+	r.n++
+}
+
+// row returns row i, to be read only.
+func (r *records) row(i int) []float64 { return r.x[i*r.d : (i+1)*r.d : (i+1)*r.d] }
+
+// Dims returns the number of records n and of features d, 0 and 0 for nil and
+// the zero value. Under dp.AddRemove n is private.
+func (d *Data) Dims() (records, features int) {
+	if d == nil || d.r == nil {
+		return 0, 0
+	}
+	return d.r().n, d.r().d
+}
+
+// Bounds returns the declared bounds, zero for nil and the zero value.
+func (d *Data) Bounds() loss.Bounds {
+	if d == nil || d.r == nil {
+		return loss.Bounds{}
+	}
+	return d.r().bounds
+}
+
+// Row returns a copy of row i inside its bounds. Not private: it is a record.
+// It panics if i is out of range.
+func (d *Data) Row(i int) []float64 { return slices.Clone(d.r().row(i)) }
+
+// Label returns label i inside its bounds. Not private: it is part of a
+// record. It panics if i is out of range.
+func (d *Data) Label(i int) float64 { return d.r().y[i] }
+
+// Map returns the data that f makes of each record by itself. f gets a copy of
+// the row and the label and returns the label to use instead, which is clamped
+// as in NewData. If keep is false, the record is replaced by the zero record
+// (row 0, label 0), whose gradient of a loss φ(⟨a,θ⟩;b) is 0: n stays what it
+// was, because under dp.Replace it is public. f must not look at other
+// records. Map of nil or the zero value is empty.
+func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
+	if d == nil || d.r == nil {
+		return &Data{}
+	}
+	from := d.r()
+	r := newRecords(from.n, from.d, from.bounds)
+	row, scratch := make([]float64, from.d), make([]float64, from.d)
+	for i := range from.n {
+		copy(row, from.row(i))
+		label, keep := f(row, from.y[i])
+		if !keep {
+			clear(row)
+			r.add(row, 0, scratch)
+			continue
+		}
+		r.add(from.row(i), label, scratch)
+	}
+	return hide(r)
+}

@@ -1,0 +1,58 @@
+package erm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Printing must not leak: every verb and flag of fmt, for values as for
+// pointers, prints dimensions and names of types only.
+
+// String returns the dimensions, "erm.Data(300×100)".
+func (d *Data) String() string {
+	n, k := d.Dims()
+	return fmt.Sprintf("erm.Data(%d×%d)", n, k)
+}
+
+// Format prints String for every verb.
+func (d Data) Format(f fmt.State, _ rune) { io.WriteString(f, d.String()) }
+
+// String returns the dimensions and the types of the parts.
+func (p *Problem) String() string {
+	if p == nil {
+		return "erm.Problem(nil)"
+	}
+	n, d := p.Data.Dims()
+	return fmt.Sprintf("erm.Problem(%d×%d, Loss %T, Reg %T, Set %T)", n, d, p.Loss, p.Reg, p.Set)
+}
+
+// Format prints String for every verb.
+func (p Problem) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
+
+// String returns the dimensions, "erm.Objective(300×100)".
+func (o *Objective) String() string {
+	if o == nil || o.s == nil {
+		return "erm.Objective(0×0)"
+	}
+	return fmt.Sprintf("erm.Objective(%d×%d)", o.s().data.n, o.s().data.d)
+}
+
+// Format prints String for every verb.
+func (o Objective) Format(f fmt.State, _ rune) { io.WriteString(f, o.String()) }
+
+// errSecret is what encoders get instead of a perturbation.
+var errSecret = errors.New("erm: a Perturbation is secret noise and is not encoded")
+
+// String returns "erm.Perturbation(secret)": whoever knows the perturbation
+// can remove it.
+func (Perturbation) String() string { return "erm.Perturbation(secret)" }
+
+// Format prints String for every verb.
+func (q Perturbation) Format(f fmt.State, _ rune) { io.WriteString(f, q.String()) }
+
+// MarshalText always fails, so that JSON and XML do not hold noise.
+func (Perturbation) MarshalText() ([]byte, error) { return nil, errSecret }
+
+// MarshalBinary always fails, so that gob does not hold noise.
+func (Perturbation) MarshalBinary() ([]byte, error) { return nil, errSecret }

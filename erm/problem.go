@@ -1,0 +1,88 @@
+package erm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// Check returns an error wrapping ErrProblem unless p has records, a loss, and
+// parts whose parameters and dimensions fit, as far as they can be checked.
+func (p *Problem) Check() error {
+	if p == nil {
+		return fmt.Errorf("%w: the problem is nil", ErrProblem)
+	}
+	n, d := p.Data.Dims()
+	if n == 0 || d == 0 {
+		return fmt.Errorf("%w: Data has no records, want data made by NewData, NewDataDense or ReadCSV", ErrProblem)
+	}
+	if p.Loss == nil {
+		return fmt.Errorf("%w: Loss is nil, want for example loss.Squared{}", ErrProblem)
+	}
+	if c, ok := p.Loss.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("%w: Loss: %w", ErrProblem, err)
+		}
+	}
+	if err := checkOperator("Reg", p.Reg, d); err != nil {
+		return err
+	}
+	if p.Set != nil {
+		if err := checkOperator("Set", p.Set, d); err != nil {
+			return err
+		}
+		if r := p.Set.Radius(d); !(r >= 0) {
+			return fmt.Errorf("%w: Set has radius %v in %d dimensions, want a nonempty set", ErrProblem, r, d)
+		}
+	}
+	return nil
+}
+
+func checkOperator(field string, g prox.Operator, d int) error {
+	c, ok := g.(interface{ Check(dim int) error })
+	if !ok {
+		return nil
+	}
+	if err := c.Check(d); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrProblem, field, err)
+	}
+	return nil
+}
+
+// Constants returns the worst-case constants of the loss on the declared
+// bounds of the data and on the radius of Set, +Inf without one. They depend
+// on declared quantities only, never on a record. The error is that of Check.
+func (p *Problem) Constants() (loss.Constants, error) {
+	if err := p.Check(); err != nil {
+		return loss.Constants{}, err
+	}
+	return p.constants(), nil
+}
+
+func (p *Problem) constants() loss.Constants {
+	radius := math.Inf(1)
+	if p.Set != nil {
+		_, d := p.Data.Dims()
+		radius = p.Set.Radius(d)
+	}
+	return p.Loss.Constants(p.Data.Bounds(), radius)
+}
+
+// Certifiable returns an error wrapping ErrProblem unless Residual can
+// certify points of p at all: Reg and Set, or Reg alone where their sum has no
+// closed form, must implement prox.Subdifferential. It looks at no record.
+func (p *Problem) Certifiable() error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	g, ok := total(p.Reg, p.Set)
+	if !ok {
+		g = p.Reg
+	}
+	if _, ok := g.(prox.Subdifferential); !ok {
+		return fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
+	}
+	return nil
+}
