@@ -4,10 +4,30 @@
 // # Notation
 //
 //	f, g, h     Problem.F, Problem.G, Problem.H
-//	γ           step size, gamma or Step
+//	γ           step size, gamma or StepSize
 //	L_f, μ      Smooth.Smoothness, Convex.Convexity
 //	λ_k         relaxation at iteration k
 //	z, y, x     the governing sequence and the two shadow sequences
+//	J           f + g + h
+//	Q, lin      the coefficients of a quadratic f, Quadratizer
+//	‖e‖         the norm of an element of ∂J(X), Location.Residual
+//
+// # Choosing a method
+//
+// Minimize chooses. By hand:
+//
+//	method             needs                               per step
+//	CoordinateDescent  quadratic F, coordinatewise G+H     one sweep, O(d²)
+//	ProxNewton         F with a Hessian, coordinatewise    one Newton step
+//	                   G+H
+//	ForwardBackward    prox.Sum(G, H) in closed form       one gradient, one prox
+//	BackwardForward    prox.Sum(G, H) in closed form       one gradient, one prox
+//	DavisYin           nothing                             one gradient, two proxes
+//	StochasticTOS      a FiniteSum F                       one ∇fᵢ, two proxes
+//
+// All but StochasticTOS are deterministic and prove how far they are from the
+// minimizer. Objectives of DavisYin whose G+H has no closed-form proximal map
+// are proved only if F is strongly convex; see there.
 //
 // # References
 //
@@ -21,6 +41,10 @@
 //	         for Linear Inverse Problems. SIAM J. Imaging Sci. 2009.
 //	[OC15]   O'Donoghue, Candès. Adaptive Restart for Accelerated Gradient
 //	         Schemes. Found. Comput. Math. 2015.
+//	[W15]    Wright. Coordinate descent algorithms. Math. Program. 2015.
+//	[LSS14]  Lee, Sun, Saunders. Proximal Newton-type methods for minimizing
+//	         composite functions. SIAM J. Optim. 2014.
+//	[Nes04]  Nesterov. Introductory Lectures on Convex Optimization. 2004.
 package splitting
 
 import (
@@ -64,6 +88,14 @@ type Quadratizer interface {
 	Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool)
 }
 
+// Hessianer is the optional ability of a Smooth to show its curvature.
+type Hessianer interface {
+	Smooth
+	// Hessian stores ∇²f(x) in dst, which has the size of x; where f has only a
+	// generalized Hessian, any element of it. It does not allocate.
+	Hessian(dst *mat.SymDense, x []float64)
+}
+
 // Problem is min f(x) + g(x) + h(x); a nil field means 0.
 type Problem struct {
 	F    Smooth
@@ -73,9 +105,11 @@ type Problem struct {
 // Location is a point and how far from optimal it is known to be.
 type Location struct {
 	X []float64
-	// Residual is the norm of an element of ∂(f+g+h)(X), so that a μ-strongly
-	// convex objective has ‖X − x*‖ ≤ Residual/μ and
-	// J(X) − J* ≤ Residual²/(2μ). +Inf while none is known.
+	// Residual is at least the norm of an element of ∂(f+g+h)(X), so that a
+	// μ-strongly convex objective has ‖X − x*‖ ≤ Residual/μ and
+	// J(X) − J* ≤ Residual²/(2μ). +Inf while none is known. It is computed in
+	// floating point without an allowance for rounding: what must be proved
+	// beyond that is recomputed at X by the one who needs it.
 	Residual float64
 }
 
@@ -91,8 +125,9 @@ type Stats struct {
 // recording. A Method value serves one Solve at a time.
 type Method interface {
 	// Init allocates for p and starts at x0, which it copies. It reports what
-	// p lacks, wrapping ErrProblem. rnd is the source of sampling, nil for
-	// deterministic methods.
+	// p lacks, wrapping ErrProblem, and its own fields that are out of range,
+	// wrapping ErrSettings. rnd is the source of sampling; deterministic
+	// methods ignore it. Init may be called again for another problem.
 	Init(p Problem, x0 []float64, rnd *rand.Rand) error
 	// Step advances loc.X by one iteration, updates loc.Residual, and adds to
 	// the GradTerms and Proxes of stats. It does not allocate.
@@ -113,7 +148,8 @@ type Settings struct {
 	// Iterations is the most iterations to do; 0 means 1e5.
 	Iterations int
 	// Tolerance stops the solve once Location.Residual is at most this; 0 means
-	// 1e-9, and a negative one runs to another limit.
+	// 1e-9, and a negative one runs to another limit or to the least residual
+	// that rounding allows (Stalled).
 	Tolerance float64
 	// Runtime is the most time to spend; 0 means no limit.
 	Runtime time.Duration
@@ -133,17 +169,13 @@ type Result struct {
 	Distance float64
 }
 
-// Status says why a solve stopped.
-type Status int
-
-const (
-	NotTerminated  Status = iota
-	Converged             // the residual met the tolerance
-	IterationLimit        // Settings.Iterations were done
-	RuntimeLimit          // Settings.Runtime was spent
-	Cancelled             // the context was cancelled
-	Failure               // a value was NaN, or a Recorder returned an error
-)
+// Statuser is the optional ability of a Method to end the solve by itself, as
+// in gonum's optimize. It is asked after every Step; any status other than
+// NotTerminated ends the solve. A Converged that the residual does not support
+// counts as Stalled.
+type Statuser interface {
+	Status() (Status, error)
+}
 
 // Errors of this package. Test with errors.Is.
 var (
@@ -151,6 +183,6 @@ var (
 	ErrProblem = errors.New("splitting: problem does not fit the method")
 	// ErrSettings reports an invalid field of Settings or of a method.
 	ErrSettings = errors.New("splitting: invalid settings")
-	// ErrNaN reports that an iterate or residual became NaN.
+	// ErrNaN reports that an iterate or residual became NaN or infinite.
 	ErrNaN = errors.New("splitting: NaN encountered")
 )

@@ -1,0 +1,469 @@
+package splitting
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// coordinatewise is prox.Coordinatewise without Operator: all that coordinate
+// descent asks of ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ).
+type coordinatewise interface {
+	Coordinate(i int) (l1, l2, lo, hi float64)
+}
+
+// penalty holds the coefficients of a coordinatewise ψ.
+type penalty struct {
+	l1, l2, lo, hi []float64
+}
+
+// init reads the coefficients of the n coordinates of op.
+func (p *penalty) init(op coordinatewise, n int) {
+	p.l1, p.l2, p.lo, p.hi = resize(p.l1, n), resize(p.l2, n), resize(p.lo, n), resize(p.hi, n)
+	for i := range n {
+		p.l1[i], p.l2[i], p.lo[i], p.hi[i] = op.Coordinate(i)
+	}
+}
+
+// clip moves x into the box.
+func (p *penalty) clip(x []float64) {
+	for i, v := range x {
+		x[i] = clamp(v, p.lo[i], p.hi[i])
+	}
+}
+
+// value returns ψ(x) for an x in the box.
+func (p *penalty) value(x []float64) float64 {
+	var s float64
+	for i, v := range x {
+		s += p.l1[i]*math.Abs(v) + 0.5*p.l2[i]*v*v
+	}
+	return s
+}
+
+// prox stores prox_{γψ}(x) in dst, which may be x.
+func (p *penalty) prox(dst, x []float64, gamma float64) {
+	for i, v := range x {
+		dst[i] = clamp(soft(v, gamma*p.l1[i])/(1+gamma*p.l2[i]), p.lo[i], p.hi[i])
+	}
+}
+
+// The pieces of ψ on one coordinate. Each is decided exactly: coordinates are
+// set to a kink or a bound, never found near one.
+const (
+	unseen   int8 = iota
+	negative      // x < 0 inside the box
+	kink          // x = 0 and l1 > 0
+	positive      // x > 0 inside the box, or x = 0 and l1 = 0
+	fixed         // at lo or hi
+)
+
+// slope returns the derivative of ψ on the piece of a free x.
+func (p *penalty) slope(i int, x float64) float64 {
+	switch {
+	case x > 0:
+		return p.l1[i] + p.l2[i]*x
+	case x < 0:
+		return p.l2[i]*x - p.l1[i]
+	}
+	return 0
+}
+
+// dist returns dist(−v, ∂ψ(x)) and whether every coordinate still lies on the
+// piece noted in pieces, which it brings up to date.
+//
+//	∂ψ(xᵢ) = l2·xᵢ + [a, b],  a = b = l1·sgn xᵢ, [−l1, l1] at 0,
+//	a = −∞ at lo, b = +∞ at hi;   entry max(a + v, −v − b, 0)
+func (p *penalty) dist(x, v []float64, pieces []int8) (dist float64, same bool) {
+	var s float64
+	same = true
+	for i, xi := range x {
+		l1 := p.l1[i]
+		vi := v[i] + p.l2[i]*xi
+		var e float64
+		now := positive
+		switch {
+		case xi > 0:
+			e = vi + l1
+		case xi < 0:
+			e, now = vi-l1, negative
+		default:
+			if l1 > 0 {
+				now = kink
+			}
+			if vi > l1 {
+				e = vi - l1
+			} else if vi < -l1 {
+				e = vi + l1
+			} else if vi != vi {
+				e = vi
+			}
+		}
+		if xi == p.lo[i] {
+			e, now = math.Min(e, 0), fixed
+		}
+		if xi == p.hi[i] {
+			e, now = math.Max(e, 0), fixed
+		}
+		s += e * e
+		if pieces[i] != now {
+			pieces[i], same = now, false
+		}
+	}
+	if s < 0x1p-900 || s > 0x1p900 { // squares under- or overflow
+		return p.distScaled(x, v), same
+	}
+	return math.Sqrt(s), same
+}
+
+func (p *penalty) distScaled(x, v []float64) float64 {
+	var s float64
+	for i, xi := range x {
+		vi := v[i] + p.l2[i]*xi
+		a, b := -p.l1[i], p.l1[i]
+		if xi > 0 {
+			a = b
+		} else if xi < 0 {
+			b = a
+		}
+		if xi == p.lo[i] {
+			a = math.Inf(-1)
+		}
+		if xi == p.hi[i] {
+			b = math.Inf(1)
+		}
+		s = math.Hypot(s, math.Max(math.Max(a+vi, -vi-b), 0))
+	}
+	return s
+}
+
+// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and
+// by Newton's method on the piece of ψ once the sweeps stay on it.
+type descent struct {
+	penalty
+	n      int
+	q      []float64 // Q, full and row-major
+	lin    []float64
+	x      []float64
+	g      []float64 // Qx − lin, kept current by the sweeps
+	pieces []int8
+
+	residual  float64 // dist(0, ∂J(x)) from g
+	fresh     bool    // g was computed from scratch at x
+	certified float64 // residual when g was last fresh
+	stale     int     // sweeps since then
+	unbounded bool    // a coordinate ran off to infinity
+	stalled   bool    // rounding allows no progress
+
+	best     []float64 // the point of the least residual from scratch
+	bestRes  float64
+	bestAge  int // steps since it was found
+	polished int // Newton steps with the full length since it was found
+
+	chol     []float64 // Cholesky factor of Q_AA, packed lower rows
+	active   []int     // A
+	step     []float64
+	factored bool // chol belongs to the present piece
+	singular bool // the last factorization broke down
+	waited   int  // sweeps since the last factorization
+	settled  int  // sweeps that stayed on the same piece
+}
+
+// init allocates for n coordinates, reads ψ and leaves q, lin and x to the
+// caller.
+func (c *descent) init(op coordinatewise, n int) {
+	c.penalty.init(op, n)
+	c.n = n
+	c.q, c.chol = resize(c.q, n*n), resize(c.chol, n*(n+1)/2)
+	c.lin, c.x, c.g, c.best, c.step = resize(c.lin, n), resize(c.x, n), resize(c.g, n), resize(c.best, n), resize(c.step, n)
+	c.pieces, c.active = resize(c.pieces, n), resize(c.active, n)
+}
+
+// load fills q with both triangles of the symmetric s, whose upper one is
+// stored.
+func (c *descent) load(s *mat.SymDense) {
+	const block = 16 // 2 KiB a tile: reads by row, writes by column, both in cache
+	n, raw := c.n, s.RawSymmetric()
+	for i := range n {
+		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n])
+	}
+	for bi := 0; bi < n; bi += block {
+		for bj := bi; bj < n; bj += block {
+			for i := bi; i < min(bi+block, n); i++ {
+				for j := max(bj, i+1); j < min(bj+block, n); j++ {
+					c.q[j*n+i] = c.q[i*n+j]
+				}
+			}
+		}
+	}
+}
+
+// start clips x into the box and forgets what was known of other points.
+func (c *descent) start() {
+	c.clip(c.x)
+	clear(c.pieces)
+	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
+	c.waited, c.settled, c.stale, c.polished, c.bestAge = 0, 0, 0, 0, 0
+	c.bestRes = math.Inf(1)
+	c.refresh()
+	c.certified = c.residual
+}
+
+// advance does one sweep, and a Newton step where one pays.
+func (c *descent) advance() {
+	moved := c.sweep()
+	c.fresh = false
+	same := c.measure()
+	c.stale++
+	c.waited++
+	if same {
+		c.settled++
+	} else {
+		c.settled, c.factored = 0, false
+	}
+	newton, full := false, false
+	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
+		newton, full = c.newton()
+	}
+	// The gradient is computed from scratch when it has served eight sweeps,
+	// when the residual has fallen to a quarter, and whenever rounding could
+	// matter: in between it drifts by less than 8d roundings.
+	near := c.residual <= 1e-9*c.scale()
+	if newton || near || !moved || c.stale >= 8 || c.residual <= 0.25*c.certified {
+		c.refresh()
+		c.judge(moved, full)
+	}
+}
+
+// sweep minimizes J along each coordinate in turn [W15, (11)]. It reports
+// whether x changed.
+func (c *descent) sweep() bool {
+	n, x, g := c.n, c.x, c.g
+	l1, l2, lo, hi := c.l1[:n], c.l2[:n], c.lo[:n], c.hi[:n]
+	moved := false
+	for j := range n {
+		row := c.q[j*n : (j+1)*n : (j+1)*n]
+		h := row[j] + l2[j] // curvature along eⱼ
+		old := x[j]
+		u := old*row[j] - g[j] // −∂f/∂xⱼ at xⱼ = 0
+		z := old
+		if h > 0 {
+			z = clamp(soft(u, l1[j])/h, lo[j], hi[j])
+		} else if u > l1[j] { // J is affine along eⱼ
+			z = hi[j]
+		} else if u < -l1[j] {
+			z = lo[j]
+		}
+		e := z - old
+		if e == 0 {
+			continue
+		}
+		if math.IsInf(z, 0) {
+			c.unbounded = true
+			return true
+		}
+		moved = true
+		x[j] = z
+		axpy(e, row, g) // g += e·Q eⱼ
+	}
+	return moved
+}
+
+// measure computes the residual from g; it reports whether x stayed on its
+// piece.
+func (c *descent) measure() (same bool) {
+	c.residual, same = c.dist(c.x, c.g, c.pieces)
+	return same
+}
+
+// refresh computes g and the residual from scratch.
+func (c *descent) refresh() {
+	gradient(c.g, c.q, c.lin, c.x)
+	c.measure()
+	c.fresh, c.stale, c.certified = true, 0, c.residual
+}
+
+// judge keeps the best point, and decides that rounding allows no progress: if
+// a sweep from a fresh gradient moves nothing, or two full Newton steps on the
+// present piece, or fifty sweeps where the piece is singular, have not halved
+// a residual that is small beside the terms it is a difference of.
+func (c *descent) judge(moved, full bool) {
+	c.bestAge++
+	if full {
+		c.polished++
+	}
+	if c.residual < c.bestRes {
+		if c.residual < 0.5*c.bestRes {
+			c.polished, c.bestAge = 0, 0
+		}
+		c.bestRes = c.residual
+		copy(c.best, c.x)
+	}
+	near := c.bestRes <= 1e-9*c.scale()
+	switch {
+	case c.residual == 0, !moved, near && c.polished >= 2, near && c.bestAge >= 50:
+		c.stalled = true
+		copy(c.x, c.best)
+		c.residual = c.bestRes
+	}
+}
+
+// scale returns the size of the terms whose difference is the residual.
+func (c *descent) scale() float64 {
+	return blas64.Nrm2(blas64.Vector{N: c.n, Data: c.lin, Inc: 1}) + blas64.Nrm2(blas64.Vector{N: c.n, Data: c.g, Inc: 1})
+}
+
+// patience returns how many sweeps must pass before a factorization: their
+// cost, so that Newton's steps at most double the work.
+//
+//	Cholesky |A|³/6 multiply-adds, a sweep n|A|
+func (c *descent) patience() int {
+	free := 0
+	for _, p := range c.pieces {
+		if p == negative || p == positive {
+			free++
+		}
+	}
+	return 3 + free*free/(6*c.n)
+}
+
+// newton solves for the free coordinates A on the present piece,
+//
+//	δ = −(Q_AA + L2_AA)⁻¹ (g + ψ′)_A,   x_A ← x_A + αδ,
+//
+// with the largest α ≤ 1 that stays on it. It reports whether it could, and
+// whether α = 1.
+func (c *descent) newton() (ok, full bool) {
+	if !c.factored {
+		if c.waited = 0; !c.factor() {
+			c.singular = true
+			return false, false
+		}
+		c.factored = true
+	}
+	step := c.step[:len(c.active)]
+	for k, i := range c.active {
+		step[k] = -(c.g[i] + c.slope(i, c.x[i]))
+	}
+	cholSolve(c.chol, step)
+	alpha, block, at := 1.0, -1, 0.0
+	for k, i := range c.active {
+		end := c.hi[i] // where δ leaves the piece
+		if step[k] < 0 {
+			end = c.lo[i]
+		}
+		if c.l1[i] > 0 && c.x[i]*step[k] < 0 {
+			if c.x[i] > 0 {
+				end = math.Max(end, 0)
+			} else {
+				end = math.Min(end, 0)
+			}
+		}
+		if room := end - c.x[i]; math.Abs(room) < alpha*math.Abs(step[k]) {
+			alpha, block, at = room/step[k], k, end
+		}
+	}
+	for k, i := range c.active {
+		c.x[i] = clamp(c.x[i]+alpha*step[k], c.lo[i], c.hi[i])
+		if k == block {
+			c.x[i] = at
+		}
+	}
+	if block >= 0 {
+		c.factored = false
+	}
+	return true, block < 0
+}
+
+// factor computes Q_AA + L2_AA = LL'. It reports failure if the matrix is
+// numerically singular.
+func (c *descent) factor() bool {
+	c.active = c.active[:0]
+	for i, p := range c.pieces {
+		if p == negative || p == positive {
+			c.active = append(c.active, i)
+		}
+	}
+	for r, i := range c.active {
+		row := c.chol[r*(r+1)/2:][:r+1]
+		for s, j := range c.active[:r+1] {
+			row[s] = c.q[i*c.n+j]
+		}
+		row[r] += c.l2[i]
+	}
+	return cholesky(c.chol, len(c.active))
+}
+
+// cholesky replaces the packed lower rows of a symmetric n×n matrix by its
+// Cholesky factor. It reports failure where a pivot falls below its rounding
+// error.
+func cholesky(a []float64, n int) bool {
+	for i := range n {
+		ri := a[i*(i+1)/2:][:i+1]
+		diag := ri[i]
+		for j := range i {
+			rj := a[j*(j+1)/2:][:j+1]
+			ri[j] = (ri[j] - floats.Dot(ri[:j], rj[:j])) / rj[j]
+		}
+		pivot := diag - floats.Dot(ri[:i], ri[:i])
+		if !(pivot > float64(n)*0x1p-52*diag) {
+			return false
+		}
+		ri[i] = math.Sqrt(pivot)
+	}
+	return true
+}
+
+// cholSolve replaces b by (LL')⁻¹b.
+func cholSolve(l, b []float64) {
+	for i := range b {
+		row := l[i*(i+1)/2:][:i+1]
+		b[i] = (b[i] - floats.Dot(row[:i], b[:i])) / row[i]
+	}
+	for i := len(b) - 1; i >= 0; i-- {
+		row := l[i*(i+1)/2:][:i+1]
+		b[i] /= row[i]
+		floats.AddScaled(b[:i], -b[i], row[:i])
+	}
+}
+
+// axpy adds a·x to y.
+func axpy(a float64, x, y []float64) {
+	blas64.Axpy(a, blas64.Vector{N: len(x), Data: x, Inc: 1}, blas64.Vector{N: len(x), Data: y, Inc: 1})
+}
+
+// soft returns sgn(u)·max(|u| − t, 0); NaN stays NaN.
+func soft(u, t float64) float64 {
+	switch {
+	case u > t:
+		return u - t
+	case u < -t:
+		return u + t
+	case u != u:
+		return u
+	}
+	return 0
+}
+
+// clamp returns the point of [lo, hi] nearest to v, exactly lo or hi outside;
+// NaN stays NaN.
+func clamp(v, lo, hi float64) float64 {
+	if v < lo {
+		return lo
+	}
+	if v > hi {
+		return hi
+	}
+	return v
+}
+
+// resize returns a slice of length n, reusing s where it is large enough. Its
+// content is unspecified.
+func resize[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]T, n)
+}

@@ -1,0 +1,120 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Quadratic is f(x) = ½x'Qx − ⟨lin,x⟩ + c with a positive semidefinite Q.
+//
+//	∇f(x) = Qx − lin,   L_f ≥ λ_max(Q),   0 ≤ μ ≤ λ_min(Q)
+//
+// It is safe for concurrent use.
+type Quadratic struct {
+	q       *mat.SymDense // both triangles filled
+	lin     []float64
+	c       float64
+	lip, mu float64
+}
+
+var (
+	_ Smooth      = (*Quadratic)(nil)
+	_ Convex      = (*Quadratic)(nil)
+	_ Quadratizer = (*Quadratic)(nil)
+	_ Hessianer   = (*Quadratic)(nil)
+)
+
+// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme
+// eigenvalues of Q, O(d³), and widens them by the rounding error of the
+// eigensolver. The error wraps ErrProblem if a coefficient is not finite or Q
+// has a negative eigenvalue. It panics if the size of q is not len(lin).
+func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
+	d := q.SymmetricDim()
+	if lin != nil && len(lin) != d {
+		panic(badLen)
+	}
+	f := &Quadratic{q: mat.NewSymDense(d, nil), lin: make([]float64, d), c: c}
+	copy(f.lin, lin)
+	if math.IsNaN(c) || math.IsInf(c, 0) || !finite(f.lin) {
+		return nil, fmt.Errorf("%w: Quadratic: a coefficient is not finite, want finite numbers", ErrProblem)
+	}
+	raw := f.q.RawSymmetric()
+	for i := range d {
+		for j := range d {
+			raw.Data[i*raw.Stride+j] = q.At(min(i, j), max(i, j))
+		}
+	}
+	if !finite(raw.Data) {
+		return nil, fmt.Errorf("%w: Quadratic: an entry of Q is not finite, want finite numbers", ErrProblem)
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(f.q, false) {
+		return nil, fmt.Errorf("%w: Quadratic: the eigenvalues of Q were not found", ErrProblem)
+	}
+	v := eig.Values(nil)
+	// The QR algorithm is backward stable: each eigenvalue is off by at most a
+	// small multiple of d·2⁻⁵³·‖Q‖; 8 covers the multiple [LAPACK Users' Guide §4.7].
+	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
+	margin := 8 * float64(d) * 0x1p-53 * size
+	if v[0] < -margin {
+		return nil, fmt.Errorf("%w: Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix", ErrProblem)
+	}
+	f.lip, f.mu = math.Max(v[d-1], 0)+margin, math.Max(v[0]-margin, 0)
+	return f, nil
+}
+
+// Func returns ½x'Qx − ⟨lin,x⟩ + c. It does not allocate.
+func (f *Quadratic) Func(x []float64) float64 {
+	if len(x) != len(f.lin) {
+		panic(badLen)
+	}
+	raw := f.q.RawSymmetric()
+	var s float64
+	for i, v := range x {
+		s += v * (0.5*floats.Dot(raw.Data[i*raw.Stride:i*raw.Stride+len(x)], x) - f.lin[i])
+	}
+	return s + f.c
+}
+
+// Grad stores Qx − lin in dst.
+func (f *Quadratic) Grad(dst, x []float64) {
+	if len(x) != len(f.lin) || len(dst) != len(x) {
+		panic(badLen)
+	}
+	raw := f.q.RawSymmetric()
+	gradient(dst, raw.Data, f.lin, x)
+}
+
+// gradient stores Qx − lin in dst for a full row-major Q. Gemv reads Q once,
+// three to four times faster than Symv.
+func gradient(dst, q, lin, x []float64) {
+	n := len(x)
+	copy(dst, lin)
+	blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: n, Cols: n, Data: q, Stride: n},
+		blas64.Vector{N: n, Data: x, Inc: 1}, -1, blas64.Vector{N: n, Data: dst, Inc: 1})
+}
+
+// Smoothness returns an upper bound on λ_max(Q).
+func (f *Quadratic) Smoothness() float64 { return f.lip }
+
+// Convexity returns a lower bound on λ_min(Q), at least 0.
+func (f *Quadratic) Convexity() float64 { return f.mu }
+
+// Quadratic returns the coefficients; ok is true. The caller must not change
+// them.
+func (f *Quadratic) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	return f.q, f.lin, f.c, true
+}
+
+// Hessian stores Q in dst.
+func (f *Quadratic) Hessian(dst *mat.SymDense, x []float64) {
+	if len(x) != len(f.lin) || dst.SymmetricDim() != len(x) {
+		panic(badLen)
+	}
+	dst.CopySym(f.q)
+}

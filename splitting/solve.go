@@ -1,0 +1,356 @@
+package splitting
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/prox"
+)
+
+const (
+	badMethod  = "splitting: nil Method"
+	badContext = "splitting: nil Context"
+	badLen     = "splitting: length mismatch"
+)
+
+const (
+	defaultIterations = 100_000
+	defaultTolerance  = 1e-9
+	// finiteEvery is how often X is scanned for NaN when nobody watches: a scan
+	// of every iterate would cost a tenth of a stochastic step.
+	finiteEvery = 16
+)
+
+// Solve minimizes p.F + p.G + p.H by m from x0, which it does not change. A nil
+// s means the defaults.
+//
+// It stops when the residual is at most s.Tolerance (Converged), after
+// s.Iterations (IterationLimit), after s.Runtime (RuntimeLimit), when ctx is
+// done (Cancelled), when the method can do no better in floating point
+// (Stalled), and on a Recorder's error or a NaN (Failure). Time and context are
+// looked at after every iteration.
+//
+// The error is nil for Converged, IterationLimit, RuntimeLimit and Stalled:
+// look at Result.Status, whose Err tells the early ones, as in gonum's optimize.
+// It is ctx.Err() for Cancelled, the Recorder's own error, or one that wraps
+// ErrNaN; the Result then holds the last finite point, and its residual is
+// +Inf if a NaN was met. The Result is nil, and nothing was computed, if the
+// error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not
+// finite.
+//
+// Solve panics if m or ctx is nil, and p.F, p.G and p.H panic if their
+// dimension is not len(x0).
+func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
+	if m == nil {
+		panic(badMethod)
+	}
+	if ctx == nil {
+		panic(badContext)
+	}
+	if s == nil {
+		s = &Settings{}
+	}
+	iterations, tolerance, err := s.limits()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(x0); err != nil {
+		return nil, err
+	}
+
+	start := time.Now()
+	watch := newWatch(ctx, s.Runtime)
+	defer watch.stop()
+	if err := m.Init(p, x0, rand.New(s.source())); err != nil {
+		return nil, err
+	}
+	if s.Recorder != nil {
+		if err := s.Recorder.Init(); err != nil {
+			return nil, err
+		}
+	}
+	loc := Location{X: append([]float64(nil), x0...), Residual: math.Inf(1)}
+	last := append([]float64(nil), x0...) // the last point known to be finite
+	statuser, _ := m.(Statuser)
+	var stats Stats
+	status, err := watch.status()
+	for status == NotTerminated {
+		m.Step(&loc, &stats)
+		stats.Iterations++
+		done := loc.Residual <= tolerance
+		full := stats.Iterations == iterations
+		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
+			if !finite(loc.X) || math.IsNaN(loc.Residual) {
+				status, err = Failure, fmt.Errorf("%w in iteration %d", ErrNaN, stats.Iterations)
+				break
+			}
+			copy(last, loc.X)
+		}
+		if s.Recorder != nil {
+			stats.Runtime = time.Since(start)
+			if err = s.Recorder.Record(&loc, &stats); err != nil {
+				status = Failure
+				break
+			}
+		}
+		if done {
+			status = Converged
+			break
+		}
+		if statuser != nil {
+			if status, err = statuser.Status(); status != NotTerminated || err != nil {
+				switch {
+				case err != nil:
+					status = Failure
+				case status == Converged:
+					status = Stalled
+				}
+				break
+			}
+		}
+		if full {
+			status = IterationLimit
+			break
+		}
+		status, err = watch.status()
+	}
+	if !finite(loc.X) { // a method that ended by itself between two scans
+		if err == nil {
+			status, err = Failure, fmt.Errorf("%w in iteration %d", ErrNaN, stats.Iterations)
+		}
+		copy(loc.X, last)
+		loc.Residual = math.Inf(1)
+	}
+	if math.IsNaN(loc.Residual) {
+		loc.Residual = math.Inf(1)
+	}
+	stats.Runtime = time.Since(start)
+	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual)}, err
+}
+
+// distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
+// known to be positive.
+func distance(f Smooth, residual float64) float64 {
+	if mu := convexity(f); mu > 0 && !math.IsInf(residual, 1) {
+		return residual / mu
+	}
+	return math.Inf(1)
+}
+
+// limits returns the defaults in place of zeros.
+func (s *Settings) limits() (iterations int, tolerance float64, err error) {
+	switch {
+	case s.Iterations < 0:
+		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
+	case math.IsNaN(s.Tolerance):
+		return 0, 0, fmt.Errorf("%w: Tolerance = NaN, want a positive number, 0 for %v, or a negative number to run to another limit", ErrSettings, defaultTolerance)
+	case s.Runtime < 0:
+		return 0, 0, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
+	}
+	iterations, tolerance = s.Iterations, s.Tolerance
+	if iterations == 0 {
+		iterations = defaultIterations
+	}
+	if tolerance == 0 {
+		tolerance = defaultTolerance
+	}
+	return iterations, tolerance, nil
+}
+
+func (s *Settings) source() rand.Source {
+	if s.Src != nil {
+		return s.Src
+	}
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(rand.Uint32())
+	}
+	return rand.NewChaCha8(seed)
+}
+
+// check refuses what no method can start from.
+func (p Problem) check(x0 []float64) error {
+	if len(x0) == 0 {
+		return fmt.Errorf("%w: x0 is empty, want a point of the problem's dimension", ErrProblem)
+	}
+	for i, v := range x0 {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: x0[%d] is not finite, want a finite starting point", ErrNaN, i)
+		}
+	}
+	for _, part := range []struct {
+		name string
+		op   prox.Operator
+	}{{"G", p.G}, {"H", p.H}} {
+		if part.op == nil {
+			continue
+		}
+		if err := prox.Check(part.op, len(x0)); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrProblem, part.name, err)
+		}
+	}
+	return nil
+}
+
+// finite reports whether no entry of x is NaN or infinite: 0·v is 0 for a
+// finite v, else NaN.
+func finite(x []float64) bool {
+	var a, b float64
+	for len(x) >= 2 {
+		a += 0 * x[0]
+		b += 0 * x[1]
+		x = x[2:]
+	}
+	if len(x) == 1 {
+		a += 0 * x[0]
+	}
+	return a+b == 0
+}
+
+// watch turns the context and the runtime limit into flags that cost a
+// nanosecond to look at.
+type watch struct {
+	ctx       context.Context
+	cancelled atomic.Bool
+	timeout   atomic.Bool
+	release   func() bool
+	timer     *time.Timer
+}
+
+func newWatch(ctx context.Context, limit time.Duration) *watch {
+	w := &watch{ctx: ctx}
+	if ctx.Err() != nil {
+		w.cancelled.Store(true)
+	} else if ctx.Done() != nil {
+		w.release = context.AfterFunc(ctx, func() { w.cancelled.Store(true) })
+	}
+	if limit > 0 {
+		w.timer = time.AfterFunc(limit, func() { w.timeout.Store(true) })
+	}
+	return w
+}
+
+func (w *watch) status() (Status, error) {
+	if w.cancelled.Load() {
+		return Cancelled, w.ctx.Err()
+	}
+	if w.timeout.Load() {
+		return RuntimeLimit, nil
+	}
+	return NotTerminated, nil
+}
+
+func (w *watch) stop() {
+	if w.release != nil {
+		w.release()
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// zero is the Smooth and the Operator that a nil field of Problem means.
+type zero struct{}
+
+func (zero) Func([]float64) float64           { return 0 }
+func (zero) Smoothness() float64              { return 0 }
+func (zero) Grad(dst, _ []float64)            { clear(dst) }
+func (zero) Prox(dst, x []float64, _ float64) { copy(dst, x) }
+
+func (zero) Dist(_, v []float64) float64 { return floats.Norm(v, 2) }
+
+func (zero) Coordinate(int) (l1, l2, lo, hi float64) {
+	return 0, 0, math.Inf(-1), math.Inf(1)
+}
+
+func smooth(f Smooth) Smooth {
+	if f == nil {
+		return zero{}
+	}
+	return f
+}
+
+func operator(g prox.Operator) prox.Operator {
+	if g == nil {
+		return zero{}
+	}
+	return g
+}
+
+// sum returns g + h as one operator where its proximal map is known.
+func (p Problem) sum() (prox.Operator, bool) {
+	switch {
+	case p.H == nil:
+		return operator(p.G), true
+	case p.G == nil:
+		return p.H, true
+	}
+	return prox.Sum(p.G, p.H)
+}
+
+// terms returns what a full gradient counts in Stats.GradTerms.
+func terms(f Smooth) int {
+	if s, ok := f.(FiniteSum); ok {
+		return s.Len()
+	}
+	return 1
+}
+
+// convexity returns the declared μ, 0 if none.
+func convexity(f Smooth) float64 {
+	if c, ok := f.(Convex); ok {
+		if mu := c.Convexity(); mu > 0 && !math.IsInf(mu, 1) {
+			return mu
+		}
+	}
+	return 0
+}
+
+// stepSize returns step, or factor/L_f if it is 0, and L_f. It refuses steps
+// outside (0, 2/L_f), where the methods do not converge.
+func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64, err error) {
+	lip = f.Smoothness()
+	if !(lip >= 0) || math.IsInf(lip, 1) {
+		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient", ErrProblem)
+	}
+	limit := 2 / lip // +Inf for an affine F
+	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
+		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
+	}
+	switch {
+	case step > 0:
+		gamma = step
+	case lip > 0:
+		gamma = factor / lip
+	default:
+		gamma = 1 // F is affine: every step size will do
+	}
+	if math.IsInf(gamma, 1) {
+		gamma = 1 // L_f is subnormal
+	}
+	return gamma, lip, nil
+}
+
+// relaxation returns lambda, or 1 if it is 0, and refuses those outside
+// (0, limit).
+func relaxation(field string, lambda, limit float64) (float64, error) {
+	if !(lambda >= 0) || lambda >= limit {
+		return 0, fmt.Errorf("%w: %s = %v, want a number in (0, %v), or 0 for 1", ErrSettings, field, lambda, limit)
+	}
+	if lambda == 0 {
+		return 1, nil
+	}
+	return lambda, nil
+}
+
+// separation returns ‖a − b‖₂.
+func separation(a, b []float64) float64 { return floats.Distance(a, b, 2) }
+
+// norm returns ‖x‖₂.
+func norm(x []float64) float64 { return floats.Norm(x, 2) }

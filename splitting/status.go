@@ -1,0 +1,54 @@
+package splitting
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Status says why a solve stopped.
+type Status int
+
+const (
+	NotTerminated  Status = iota
+	Converged             // the residual met the tolerance
+	IterationLimit        // Settings.Iterations were done
+	RuntimeLimit          // Settings.Runtime was spent
+	Cancelled             // the context was cancelled
+	Failure               // a value was NaN, or a Recorder or the method returned an error
+	Stalled               // rounding allows no progress beyond a residual above the tolerance
+)
+
+var statuses = []struct {
+	name  string
+	early bool
+	err   error
+}{
+	{name: "NotTerminated"},
+	{name: "Converged"},
+	{"IterationLimit", true, errors.New("splitting: maximum number of iterations reached")},
+	{"RuntimeLimit", true, errors.New("splitting: maximum runtime reached")},
+	{"Cancelled", true, errors.New("splitting: context cancelled")},
+	{"Failure", true, errors.New("splitting: termination ended in failure")},
+	{"Stalled", true, errors.New("splitting: rounding allows no further progress")},
+}
+
+// String returns the name of the constant.
+func (s Status) String() string {
+	if s < 0 || int(s) >= len(statuses) {
+		return fmt.Sprintf("invalid status %d", int(s))
+	}
+	return statuses[s].name
+}
+
+// Early returns whether the solve ended before the residual met the tolerance.
+func (s Status) Early() bool {
+	return s >= 0 && int(s) < len(statuses) && statuses[s].early
+}
+
+// Err returns the error of an early ending, nil if Early returns false.
+func (s Status) Err() error {
+	if !s.Early() {
+		return nil
+	}
+	return statuses[s].err
+}

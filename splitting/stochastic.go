@@ -1,0 +1,157 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// StochasticTOS is stochastic three-operator splitting [CC26, Algorithm G.2]
+// for a FiniteSum f = Σᵢ fᵢ of n terms. Step k = 0, 1, …:
+//
+//	i uniform in {0, …, n−1}
+//	θ = prox_{ωg}(x)
+//	z = prox_{ωh}(2θ − x − ωn∇fᵢ(θ))
+//	x ← x + λ_k(z − θ),   λ_k = (k+1)^−p
+//
+// X is the θ of the last step, which lies in the domain of g and perhaps not in
+// that of h.
+//
+// It never certifies: the residual stays +Inf, and only Settings.Iterations, Runtime and the
+// context end it. With a constant ω and a constraint h the limit is
+// biased, because the sampling noise sits inside the projection. Use it to
+// rerun the paper; Minimize is faster and exact.
+type StochasticTOS struct {
+	// StepSize ω > 0; 0 means 1/L_f.
+	StepSize float64
+	// Relaxation is the exponent p in (0, 1] of λ_k; 0 means 0.502.
+	Relaxation float64
+
+	f       FiniteSum
+	g, h    prox.Operator
+	gu, hu  uniform
+	fused   bool
+	rnd     *rand.Rand
+	omega   float64
+	p       float64
+	k       int
+	n       int
+	idx     []int
+	x, z, w []float64
+}
+
+var _ Method = (*StochasticTOS)(nil)
+
+const defaultRelaxation = 0.502
+
+// Init implements Method. The error wraps ErrProblem if F is no FiniteSum or
+// has no terms.
+func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
+	var ok bool
+	if m.f, ok = p.F.(FiniteSum); !ok {
+		return fmt.Errorf("%w: StochasticTOS: F is no FiniteSum, want a sum of terms to sample", ErrProblem)
+	}
+	if m.n = m.f.Len(); m.n < 1 {
+		return fmt.Errorf("%w: StochasticTOS: F has no terms, want at least one to sample", ErrProblem)
+	}
+	m.omega = m.StepSize
+	if m.StepSize == 0 {
+		if m.omega = 1 / m.f.Smoothness(); m.omega == 0 || math.IsNaN(m.omega) || m.omega < 0 {
+			return fmt.Errorf("%w: StochasticTOS: F.Smoothness() is not a finite number ≥ 0, want it or a StepSize", ErrProblem)
+		}
+		if math.IsInf(m.omega, 1) {
+			m.omega = 1
+		}
+	}
+	if !(m.omega > 0) || math.IsInf(m.omega, 1) {
+		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for 1/L_f", ErrSettings, m.StepSize)
+	}
+	if !(m.Relaxation >= 0) || m.Relaxation > 1 {
+		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.Relaxation, defaultRelaxation)
+	}
+	if m.p = m.Relaxation; m.p == 0 {
+		m.p = defaultRelaxation
+	}
+	m.g, m.h, m.rnd, m.k = operator(p.G), operator(p.H), rnd, 0
+	n := len(x0)
+	var gok, hok bool
+	m.gu, gok = uniformly(m.g, n, m.omega)
+	m.hu, hok = uniformly(m.h, n, m.omega)
+	m.fused = gok && hok
+	m.idx = resize(m.idx, 1)
+	m.x, m.z, m.w = resize(m.x, n), resize(m.z, n), resize(m.w, n)
+	copy(m.x, x0)
+	return nil
+}
+
+// Step implements Method.
+func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
+	theta, x, z, w := loc.X, m.x, m.z, m.w
+	lambda := m.lambda()
+	step := m.omega * float64(m.n)
+	m.idx[0] = m.rnd.IntN(m.n)
+	if m.fused {
+		m.gu.prox(theta, x)
+		m.f.GradTerms(w, theta, m.idx)
+		m.hu.relax(x, theta, w, step, lambda)
+	} else {
+		m.g.Prox(theta, x, m.omega) // θ = prox_{ωg}(x)
+		m.f.GradTerms(w, theta, m.idx)
+		for i := range w {
+			z[i] = 2*theta[i] - x[i] - step*w[i] // z = 2θ − x − ωn∇fᵢ(θ)
+		}
+		m.h.Prox(z, z, m.omega) // z = prox_{ωh}(z)
+		for i := range x {
+			x[i] += lambda * (z[i] - theta[i]) // x ← x + λ(z − θ)
+		}
+	}
+	m.k++
+	stats.GradTerms++
+	stats.Proxes += 2
+}
+
+// lambda returns λ_k = (k+1)^−p.
+func (m *StochasticTOS) lambda() float64 { return math.Pow(float64(m.k+1), -m.p) }
+
+// uniform is a coordinatewise proximal map that is the same for every
+// coordinate, u ↦ clip(scale·soft(u, tau), lo, hi): no call per coordinate.
+type uniform struct {
+	tau, scale, lo, hi float64
+}
+
+// uniformly returns prox_{γg} as a uniform, if it is one.
+func uniformly(g prox.Operator, n int, gamma float64) (uniform, bool) {
+	c, ok := g.(coordinatewise)
+	if !ok {
+		return uniform{}, false
+	}
+	l1, l2, lo, hi := c.Coordinate(0)
+	for i := 1; i < n; i++ {
+		if a, b, c, d := c.Coordinate(i); a != l1 || b != l2 || c != lo || d != hi {
+			return uniform{}, false
+		}
+	}
+	return uniform{gamma * l1, 1 / (1 + gamma*l2), lo, hi}, true
+}
+
+// prox stores the map of x in dst.
+func (u *uniform) prox(dst, x []float64) {
+	tau, scale, lo, hi := u.tau, u.scale, u.lo, u.hi
+	for i, v := range x[:len(dst)] {
+		v -= min(max(v, -tau), tau) // soft(v, τ) = v − clip(v, −τ, τ)
+		dst[i] = min(max(scale*v, lo), hi)
+	}
+}
+
+// relax does x ← x + λ(z − θ) with the map z of 2θ − x − step·w.
+func (u *uniform) relax(x, theta, w []float64, step, lambda float64) {
+	tau, scale, lo, hi := u.tau, u.scale, u.lo, u.hi
+	theta, w = theta[:len(x)], w[:len(x)]
+	for i, xi := range x {
+		v := 2*theta[i] - xi - step*w[i]
+		v -= min(max(v, -tau), tau)
+		x[i] = xi + lambda*(min(max(scale*v, lo), hi)-theta[i])
+	}
+}
