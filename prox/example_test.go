@@ -22,7 +22,7 @@ func ExampleSum() {
 	g.Prox(x, x, 1)
 	fmt.Println(x, ok)
 
-	_, ok = prox.Sum(prox.Box{Lo: 1, Hi: 2}, prox.L2Ball{R: 0.7})
+	_, ok = prox.Sum(prox.Simplex{Total: 1}, prox.L2Ball{R: 0.7})
 	fmt.Println(ok)
 	// Output:
 	// [1 0.5 0 -1] true

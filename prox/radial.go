@@ -184,35 +184,35 @@ var (
 	_ Set             = L2Ball{}
 )
 
-func (g L2Norm) radial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
-func (g L2Ball) radial() radial { return radial{s: whole(), r: g.R} }
-func (g radial) radial() radial { return g }
+func (g L2Norm) asRadial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
+func (g L2Ball) asRadial() radial { return radial{s: whole(), r: g.R} }
+func (g radial) asRadial() radial { return g }
 
 // Func returns Weight·‖x‖₂.
-func (g L2Norm) Func(x []float64) float64 { return g.radial().Func(x) }
+func (g L2Norm) Func(x []float64) float64 { return g.asRadial().Func(x) }
 
 // Prox stores (1 − γ·Weight/‖x‖₂)₊ x in dst.
-func (g L2Norm) Prox(dst, x []float64, gamma float64) { g.radial().Prox(dst, x, gamma) }
+func (g L2Norm) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x, gamma) }
 
 // Dist returns ‖v + Weight·x/‖x‖₂‖₂, and (‖v‖₂ − Weight)₊ at 0.
-func (g L2Norm) Dist(x, v []float64) float64 { return g.radial().Dist(x, v) }
+func (g L2Norm) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
 // Check wants a finite Weight ≥ 0.
 func (g L2Norm) Check(int) error { return weight("L2Norm.Weight", g.Weight) }
 
 // Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere; the allowance is
 // that of Dist.
-func (g L2Ball) Func(x []float64) float64 { return g.radial().Func(x) }
+func (g L2Ball) Func(x []float64) float64 { return g.asRadial().Func(x) }
 
 // Prox stores min(1, R/‖x‖₂)·x in dst, rounded into the ball.
-func (g L2Ball) Prox(dst, x []float64, gamma float64) { g.radial().Prox(dst, x, gamma) }
+func (g L2Ball) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x, gamma) }
 
 // Dist returns ‖v‖₂ inside, and ‖v + (q/R)x′‖₂ with q = max(0, −⟨v,x′⟩/R) at
 // the point x′ = (R/‖x‖₂)x for x with ‖x‖₂ within R(1±2⁻⁴⁸).
-func (g L2Ball) Dist(x, v []float64) float64 { return g.radial().Dist(x, v) }
+func (g L2Ball) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
 // Shift returns the distance to the point x′ of Dist, rounded up.
-func (g L2Ball) Shift(x []float64) float64 { return g.radial().Shift(x) }
+func (g L2Ball) Shift(x []float64) float64 { return g.asRadial().Shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
 func (g L2Ball) Radius(dim int) float64 {

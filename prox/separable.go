@@ -135,16 +135,16 @@ var (
 
 var inf = math.Inf(1)
 
-func (g L1) separable() separable          { return separable{g.Weight, 0, -inf, inf} }
-func (g SquaredL2) separable() separable   { return separable{0, g.Weight, -inf, inf} }
-func (g ElasticNet) separable() separable  { return separable{g.L1, g.L2, -inf, inf} }
-func (g NonNegative) separable() separable { return separable{0, 0, 0, inf} }
-func (g Box) separable() separable         { return separable{0, 0, g.Lo, g.Hi} }
-func (g L1Box) separable() separable       { return separable{g.Weight, 0, g.Lo, g.Hi} }
-func (g separable) separable() separable   { return g }
+func (g L1) asSeparable() separable          { return separable{g.Weight, 0, -inf, inf} }
+func (g SquaredL2) asSeparable() separable   { return separable{0, g.Weight, -inf, inf} }
+func (g ElasticNet) asSeparable() separable  { return separable{g.L1, g.L2, -inf, inf} }
+func (g NonNegative) asSeparable() separable { return separable{0, 0, 0, inf} }
+func (g Box) asSeparable() separable         { return separable{0, 0, g.Lo, g.Hi} }
+func (g L1Box) asSeparable() separable       { return separable{g.Weight, 0, g.Lo, g.Hi} }
+func (g separable) asSeparable() separable   { return g }
 
 // Func returns Weight·‖x‖₁.
-func (g L1) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g L1) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores x_i − P_[−t,t](x_i), t = γ·Weight, in dst.
 func (g L1) Prox(dst, x []float64, gamma float64) {
@@ -156,40 +156,40 @@ func (g L1) Prox(dst, x []float64, gamma float64) {
 }
 
 // Dist returns dist(−v, Weight·∂‖x‖₁).
-func (g L1) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g L1) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (Weight, 0, −∞, ∞).
-func (g L1) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g L1) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Check wants a finite Weight ≥ 0.
 func (g L1) Check(int) error { return weight("L1.Weight", g.Weight) }
 
 // Func returns (Weight/2)‖x‖₂².
-func (g SquaredL2) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g SquaredL2) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores x/(1+γ·Weight) in dst.
-func (g SquaredL2) Prox(dst, x []float64, gamma float64) { g.separable().Prox(dst, x, gamma) }
+func (g SquaredL2) Prox(dst, x []float64, gamma float64) { g.asSeparable().Prox(dst, x, gamma) }
 
 // Dist returns ‖v + Weight·x‖₂.
-func (g SquaredL2) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g SquaredL2) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, Weight, −∞, ∞).
-func (g SquaredL2) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g SquaredL2) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Check wants a finite Weight ≥ 0.
 func (g SquaredL2) Check(int) error { return weight("SquaredL2.Weight", g.Weight) }
 
 // Func returns L1·‖x‖₁ + (L2/2)‖x‖₂².
-func (g ElasticNet) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g ElasticNet) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores S_{γ·L1}(x)/(1+γ·L2) in dst, S_t soft thresholding at t.
-func (g ElasticNet) Prox(dst, x []float64, gamma float64) { g.separable().Prox(dst, x, gamma) }
+func (g ElasticNet) Prox(dst, x []float64, gamma float64) { g.asSeparable().Prox(dst, x, gamma) }
 
 // Dist returns dist(−v, L1·∂‖x‖₁ + L2·x).
-func (g ElasticNet) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g ElasticNet) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (L1, L2, −∞, ∞).
-func (g ElasticNet) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g ElasticNet) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Check wants finite L1, L2 ≥ 0.
 func (g ElasticNet) Check(int) error {
@@ -200,16 +200,16 @@ func (g ElasticNet) Check(int) error {
 }
 
 // Func returns 0 where every x_i ≥ 0 and +Inf elsewhere.
-func (g NonNegative) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g NonNegative) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores max(x_i, 0) in dst.
-func (g NonNegative) Prox(dst, x []float64, gamma float64) { g.separable().Prox(dst, x, gamma) }
+func (g NonNegative) Prox(dst, x []float64, gamma float64) { g.asSeparable().Prox(dst, x, gamma) }
 
 // Dist returns dist(−v, N(x)): |v_i| where x_i > 0 and max(−v_i, 0) where x_i = 0.
-func (g NonNegative) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g NonNegative) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, 0, 0, ∞).
-func (g NonNegative) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g NonNegative) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Radius returns +Inf.
 func (g NonNegative) Radius(int) float64 { return inf }
@@ -219,7 +219,7 @@ func (g NonNegative) Check(int) error { return nil }
 
 // Func returns 0 where Lo ≤ x_i ≤ Hi for every i and +Inf elsewhere, decided
 // exactly.
-func (g Box) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores P_[Lo,Hi](x_i) in dst, exactly.
 func (g Box) Prox(dst, x []float64, _ float64) {
@@ -231,10 +231,10 @@ func (g Box) Prox(dst, x []float64, _ float64) {
 
 // Dist returns dist(−v, N(x)), where N_i is (−∞,0] at Lo, [0,∞) at Hi and {0}
 // between them.
-func (g Box) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, 0, Lo, Hi).
-func (g Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Radius returns √dim·max(|Lo|,|Hi|), rounded up; +Inf also for an invalid box.
 func (g Box) Radius(dim int) float64 {
@@ -252,7 +252,7 @@ func (g Box) Radius(dim int) float64 {
 func (g Box) Check(int) error { return interval(g.Lo, g.Hi) }
 
 // Func returns Weight·‖x‖₁ inside the box and +Inf outside.
-func (g L1Box) Func(x []float64) float64 { return g.separable().Func(x) }
+func (g L1Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores P_[Lo,Hi](S_{γ·Weight}(x_i)) in dst, S_t soft thresholding at t.
 func (g L1Box) Prox(dst, x []float64, gamma float64) {
@@ -265,10 +265,10 @@ func (g L1Box) Prox(dst, x []float64, gamma float64) {
 }
 
 // Dist returns dist(−v, Weight·∂‖x‖₁ + N(x)).
-func (g L1Box) Dist(x, v []float64) float64 { return g.separable().Dist(x, v) }
+func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (Weight, 0, Lo, Hi).
-func (g L1Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.separable().Coordinate(i) }
+func (g L1Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Check wants a finite Weight ≥ 0 and Lo ≤ Hi with a number between them.
 func (g L1Box) Check(int) error {

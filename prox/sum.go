@@ -1,12 +1,24 @@
 package prox
 
+import "math"
+
 // Sum returns g + h as one operator if a theorem gives its proximal map in
-// closed form, and reports whether it did. A nil operator is 0.
+// closed form, and reports whether it did. A nil operator is 0. Sums of sums
+// are covered as far as the table goes.
 //
-//	sum                                     proximal map             theorem
-//	two Coordinatewise                      per coordinate           separable
-//	L1, cones of NonNegative and Box kind   prox_ball ∘ prox_s       [Yu13, Thm. 4]
-//	  with L2Norm, L2Ball, SquaredL2
+//	g                                     h                     prox_{γ(g+h)}
+//	Coordinatewise                        Coordinatewise        per coordinate [BC17, Prop. 24.47]
+//	anything here                         (c/2)‖·‖₂²            prox_{γ′g}(x/(1+γc)), γ′ = γ/(1+γc) [BC17, Prop. 24.8]
+//	L2Norm, L2Ball                        L2Norm, L2Ball        scaling on the ray of x [Yu13, Thm. 4]
+//	L1, orthants, Box around the ball     L2Norm, L2Ball        prox_h∘prox_g [Yu13, Thm. 4]
+//	L1, orthants, Box around the ball     L1Ball                prox_h∘prox_g [Yu13, Thm. 1]
+//	L1, orthants                          GroupL2               prox_h∘prox_g [Yu13, Thm. 1]
+//	L1, Box or orthant around it          Simplex               that of the simplex
+//	L1Ball                                L1Ball                that of the smaller
+//
+// An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum
+// implements Subdifferential if its parts do, Set if both are sets, and
+// Coordinatewise if both are. Sums with an empty domain have no proximal map.
 func Sum(g, h Operator) (Operator, bool) {
 	switch {
 	case g == nil && h == nil:
@@ -16,23 +28,314 @@ func Sum(g, h Operator) (Operator, bool) {
 	case h == nil:
 		return g, true
 	}
-	if s, ok := g.(interface{ separable() separable }); ok {
-		if t, ok := h.(interface{ separable() separable }); ok {
-			return sumSeparable(s.separable(), t.separable())
+	if sum, ok := add(g, h); ok {
+		return sum, true
+	}
+	return add(h, g)
+}
+
+// The normal forms of the operators in this package.
+type (
+	hasSeparable interface{ asSeparable() separable }
+	hasRadial    interface{ asRadial() radial }
+	hasAbsBall   interface{ asAbsBall() absBall }
+	hasGrouped   interface{ asGrouped() grouped }
+	hasSimplex   interface{ asSimplex() weighted }
+	hasRidge     interface{ asRidge() ridge }
+)
+
+// add finds g + h for the normal form of g; Sum tries both orders.
+func add(g, h Operator) (Operator, bool) {
+	if r, ok := g.(hasRidge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
+		if sum, ok := Sum(r.asRidge().g, h); ok {
+			return Sum(sum, SquaredL2{r.asRidge().l2})
+		}
+		return nil, false
+	}
+	if s, ok := g.(hasSeparable); ok {
+		return addSeparable(h, s.asSeparable())
+	}
+	if c, ok := g.(Coordinatewise); ok {
+		if d, ok := h.(Coordinatewise); ok {
+			return coordinates{c, d}, true
+		}
+		return nil, false
+	}
+	switch g := g.(type) {
+	case hasRadial:
+		if h, ok := h.(hasRadial); ok {
+			a, b := g.asRadial(), h.asRadial()
+			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
+			return simplest(radial{s, a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
+		}
+	case hasAbsBall:
+		if h, ok := h.(hasAbsBall); ok {
+			a, b := g.asAbsBall(), h.asAbsBall()
+			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
+			return simplest(absBall{s, min(a.r, b.r)}), true
 		}
 	}
 	return nil, false
 }
 
-// sumSeparable adds coefficients and intersects intervals; an empty
-// intersection has no proximal map.
-func sumSeparable(g, h separable) (Operator, bool) {
-	s := separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
-	if !(s.lo <= s.hi) {
+// addSeparable finds g + s.
+func addSeparable(g Operator, s separable) (Operator, bool) {
+	if t, ok := g.(hasSeparable); ok {
+		return sumSeparable(t.asSeparable(), s)
+	}
+	if c, ok := g.(Coordinatewise); ok {
+		return coordinates{c, s}, true
+	}
+	l2 := s.l2
+	s.l2 = 0
+	if s == whole() {
+		switch h := g.(type) {
+		case hasRidge:
+			return newRidge(h.asRidge().g, h.asRidge().l2+l2), true
+		case hasRadial:
+			f := h.asRadial()
+			f.l2 += l2
+			return simplest(f), true
+		}
+		return newRidge(g, l2), true
+	}
+	sum, ok := addOrthant(g, s)
+	if !ok {
 		return nil, false
 	}
-	if s.l1 == 0 && s.l2 == 0 {
-		return Box{s.lo, s.hi}, true
+	return addSeparable(sum, separable{0, l2, -inf, inf})
+}
+
+// addOrthant finds g + s for s without a square.
+func addOrthant(g Operator, s separable) (Operator, bool) {
+	switch h := g.(type) {
+	case hasRidge:
+		if sum, ok := addOrthant(h.asRidge().g, s); ok {
+			return newRidge(sum, h.asRidge().l2), true
+		}
+	case hasRadial:
+		f := h.asRadial()
+		if s.around(f.r) {
+			f.s = f.s.and(s)
+			return simplest(f), true
+		}
+	case hasAbsBall:
+		f := h.asAbsBall()
+		if s.around(f.r) {
+			f.s = f.s.and(s)
+			return simplest(f), true
+		}
+	case hasGrouped:
+		f := h.asGrouped()
+		if s.around(inf) {
+			f.s = f.s.and(s)
+			return f, true
+		}
+	case hasSimplex:
+		f := h.asSimplex()
+		if s.lo <= 0 && s.hi >= f.set.Total {
+			f.l1 += s.l1
+			return simplest(f), true
+		}
+	}
+	return nil, false
+}
+
+// around reports whether each bound of s is 0 or outside the ball of radius r,
+// where it acts as none.
+func (g separable) around(r float64) bool {
+	return (g.lo == 0 || g.lo <= -r) && (g.hi == 0 || g.hi >= r)
+}
+
+// and returns the orthant form g + h for h with bounds that are 0 or act as
+// none.
+func (g separable) and(h separable) separable {
+	g.l1 += h.l1
+	if h.lo == 0 {
+		g.lo = 0
+	}
+	if h.hi == 0 {
+		g.hi = 0
+	}
+	return g
+}
+
+// sumSeparable adds coefficients and intersects intervals.
+func sumSeparable(g, h separable) (Operator, bool) {
+	s := separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
+	switch {
+	case !(s.lo <= s.hi):
+		return nil, false
+	case s.l1 == 0 && s.l2 == 0:
+		return Box{s.lo, s.hi}, true // a Set
+	case s.l2 == 0:
+		return L1Box{s.l1, s.lo, s.hi}, true
 	}
 	return s, true
+}
+
+// simplest returns f as the exported type or the Set it is, if it is one.
+func simplest(f Operator) Operator {
+	switch f := f.(type) {
+	case radial:
+		switch {
+		case f.s == whole() && f.norm == 0 && f.l2 == 0:
+			return L2Ball{f.r}
+		case f.s == whole() && f.l2 == 0 && f.r == inf:
+			return L2Norm{f.norm}
+		case f.s.l1 == 0 && f.norm == 0 && f.l2 == 0:
+			return radialSet{f}
+		}
+	case weighted:
+		if f.l1 == 0 {
+			return f.set
+		}
+	case absBall:
+		switch {
+		case f.s == whole():
+			return L1Ball{f.r}
+		case f.s.l1 == 0:
+			return absBallSet{f}
+		}
+	}
+	return f
+}
+
+// radialSet and absBallSet are a ball cut by an orthant.
+type (
+	radialSet  struct{ radial }
+	absBallSet struct{ absBall }
+)
+
+var (
+	_ Set     = radialSet{}
+	_ Set     = absBallSet{}
+	_ Rounded = radialSet{}
+	_ Rounded = absBallSet{}
+)
+
+func (g radialSet) Radius(dim int) float64  { return L2Ball{g.r}.Radius(dim) }
+func (g absBallSet) Radius(dim int) float64 { return L1Ball{g.r}.Radius(dim) }
+
+// ridge is g(x) + (l2/2)‖x‖₂², with
+// prox_{γ(g+l2‖·‖²/2)}(x) = prox_{γ′g}(x/(1+γ·l2)), γ′ = γ/(1+γ·l2), by
+// completing the square. [BC17, Prop. 24.8]
+type ridge struct {
+	g  Operator
+	l2 float64
+}
+
+// ridgeDist is a ridge over a Subdifferential.
+type ridgeDist struct{ ridge }
+
+var (
+	_ Checker = ridge{}
+	_ Checker = ridgeDist{}
+	_ Rounded = ridgeDist{}
+)
+
+// newRidge returns g + (l2/2)‖·‖₂².
+func newRidge(g Operator, l2 float64) Operator {
+	if l2 == 0 {
+		return g
+	}
+	if _, ok := g.(Subdifferential); ok {
+		return ridgeDist{ridge{g, l2}}
+	}
+	return ridge{g, l2}
+}
+
+func (g ridge) Func(x []float64) float64 {
+	n := norm2(x)
+	v := g.g.Func(x) + g.l2/2*n*n
+	if math.IsNaN(v) {
+		return inf
+	}
+	return v
+}
+
+func (g ridge) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	s := 1 / (1 + gamma*g.l2)
+	for i, xi := range x {
+		dst[i] = s * xi
+	}
+	g.g.Prox(dst, dst, gamma*s)
+}
+
+func (g ridge) Check(dim int) error {
+	if err := weight("squared ℓ2 weight", g.l2); err != nil {
+		return err
+	}
+	return Check(g.g, dim)
+}
+
+func (g ridge) asRidge() ridge { return g }
+
+// Dist is that of g with v + l2·x, plus l2·Shift since l2·x′ is meant.
+func (g ridgeDist) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	buf := borrow(len(v))
+	defer giveBack(buf)
+	w := *buf
+	for i, vi := range v {
+		w[i] = vi + g.l2*x[i]
+	}
+	return g.g.(Subdifferential).Dist(x, w) + g.l2*g.Shift(x)
+}
+
+// Shift is that of g.
+func (g ridgeDist) Shift(x []float64) float64 { return Shift(g.g, x) }
+
+// coordinates is the sum of two Coordinatewise operators whose coefficients
+// may differ between coordinates.
+type coordinates struct{ g, h Coordinatewise }
+
+var (
+	_ Subdifferential = coordinates{}
+	_ Coordinatewise  = coordinates{}
+	_ Checker         = coordinates{}
+)
+
+// at returns the coefficients of coordinate i.
+func (c coordinates) at(i int) separable {
+	var s, t separable
+	s.l1, s.l2, s.lo, s.hi = c.g.Coordinate(i)
+	t.l1, t.l2, t.lo, t.hi = c.h.Coordinate(i)
+	return separable{s.l1 + t.l1, s.l2 + t.l2, max(s.lo, t.lo), min(s.hi, t.hi)}
+}
+
+func (c coordinates) Func(x []float64) float64 {
+	sum := 0.0
+	for i := range x {
+		sum += c.at(i).Func(x[i : i+1])
+	}
+	return sum
+}
+
+func (c coordinates) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	for i := range x {
+		c.at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
+	}
+}
+
+func (c coordinates) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	var d ssq
+	for i, xi := range x {
+		d.add(c.at(i).gap(xi, v[i]))
+	}
+	return d.norm()
+}
+
+func (c coordinates) Coordinate(i int) (l1, l2, lo, hi float64) { return c.at(i).Coordinate(i) }
+
+func (c coordinates) Check(dim int) error {
+	for i := range dim {
+		if err := c.at(i).Check(1); err != nil {
+			return err
+		}
+	}
+	return nil
 }

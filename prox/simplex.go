@@ -1,0 +1,156 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+)
+
+// Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. No float64 vector need have
+// that sum, so membership allows a relative 2⁻⁴⁸ of Total in it; coordinates
+// are nonnegative exactly.
+type Simplex struct{ Total float64 }
+
+var (
+	_ Rounded = Simplex{}
+	_ Set     = Simplex{}
+	_ Checker = Simplex{}
+)
+
+// member returns Σx_i and whether x stands for the point x′ = (Total/Σx_i)x.
+func (g Simplex) member(x []float64) (sum float64, ok bool) {
+	for _, xi := range x {
+		if !(xi >= 0) {
+			return 0, false
+		}
+	}
+	sum = sumAbs(x)
+	return sum, onSphere(sum, g.Total)
+}
+
+// Func returns 0 where x_i ≥ 0 and Σx_i is within Total(1±2⁻⁴⁸), +Inf elsewhere.
+func (g Simplex) Func(x []float64) float64 {
+	if _, ok := g.member(x); !ok {
+		return inf
+	}
+	return 0
+}
+
+// Prox projects: p = (x−τ)₊ with the root τ of Σ(x_i−τ)₊ = Total. [HWC74]
+func (g Simplex) Prox(dst, x []float64, _ float64) {
+	sameLen(dst, x)
+	if len(x) == 0 {
+		return
+	}
+	mean := 0.0
+	for _, xi := range x {
+		mean += xi / float64(len(x))
+	}
+	tau := waterline(x, mean-g.Total/float64(len(x)), g.Total, false) // h ≥ 0 where all terms are taken
+	for i, xi := range x {
+		dst[i] = max(xi-tau, 0)
+	}
+	c := g.Total / sumAbs(dst) // 1 up to rounding
+	for i := range dst {
+		dst[i] *= c
+	}
+}
+
+// Dist: N(x′) = {q·1 + w : q ∈ ℝ, w_i ≤ 0 where x_i = 0, else w_i = 0}. With
+// y = −v the distance is the least over q of
+// Σ_{x_i>0} (q−y_i)² + Σ_{x_i=0} (y_i−q)₊², whose derivative is increasing,
+// concave and piecewise linear: Newton's method rises to its root from the
+// mean of y_i over x_i > 0. Any q gives an element of N(x′), so an early stop
+// could only over-report.
+func (g Simplex) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	if _, ok := g.member(x); !ok {
+		return inf
+	}
+	if g.Total == 0 {
+		return 0
+	}
+	q := 0.0
+	for start := true; ; start = false {
+		psi, k := 0.0, 0.0
+		for i, xi := range x {
+			switch {
+			case xi > 0:
+				psi += q + v[i] // q − y_i
+				k++
+			case !start && -v[i] > q:
+				psi -= -v[i] - q
+				k++
+			}
+		}
+		next := q - psi/k
+		if !start && !(next > q) {
+			break
+		}
+		q = next
+	}
+	var d ssq
+	for i, xi := range x {
+		e := q + v[i]
+		if xi == 0 {
+			e = max(-e, 0)
+		}
+		d.add(math.Abs(e))
+	}
+	return d.norm()
+}
+
+// Shift returns |Σx_i − Total| ≥ ‖x′−x‖₂ plus the rounding of the sum.
+func (g Simplex) Shift(x []float64) float64 {
+	sum, ok := g.member(x)
+	if !ok {
+		return inf
+	}
+	return math.Abs(sum-g.Total) + 4*ulp*g.Total
+}
+
+// Radius returns Total, the norm of a vertex, and +Inf for an invalid one.
+func (g Simplex) Radius(dim int) float64 {
+	if g.Check(dim) != nil {
+		return inf
+	}
+	return g.Total
+}
+
+// Check wants a finite Total that is 0 or at least 2⁻⁹⁰⁰, and dim ≥ 1.
+func (g Simplex) Check(dim int) error {
+	if dim < 1 {
+		return fmt.Errorf("%w: Simplex in %d dimensions is empty, want at least 1", ErrParameter, dim)
+	}
+	if math.IsInf(g.Total, 1) {
+		return fmt.Errorf("%w: Simplex.Total = %v, want a finite number", ErrParameter, g.Total)
+	}
+	return radius("Simplex.Total", g.Total)
+}
+
+// weighted is g(x) = l1·‖x‖₁ + ι_simplex(x) = l1·Total + ι_simplex(x): the
+// ℓ1 norm is constant on the simplex, so proximal map and subdifferential are
+// those of the simplex.
+type weighted struct {
+	set Simplex
+	l1  float64
+}
+
+var (
+	_ Rounded = weighted{}
+	_ Checker = weighted{}
+)
+
+func (g Simplex) asSimplex() weighted  { return weighted{g, 0} }
+func (g weighted) asSimplex() weighted { return g }
+
+func (g weighted) Func(x []float64) float64             { return g.set.Func(x) + g.l1*g.set.Total }
+func (g weighted) Prox(dst, x []float64, gamma float64) { g.set.Prox(dst, x, gamma) }
+func (g weighted) Dist(x, v []float64) float64          { return g.set.Dist(x, v) }
+func (g weighted) Shift(x []float64) float64            { return g.set.Shift(x) }
+
+func (g weighted) Check(dim int) error {
+	if err := weight("ℓ1 weight", g.l1); err != nil {
+		return err
+	}
+	return g.set.Check(dim)
+}
