@@ -46,8 +46,8 @@ var (
 const nearSphere = 32 * ulp
 
 // onSphere reports whether x, of norm n = norm2(x), stands for a point of the
-// sphere of radius r.
-func onSphere(n, r float64) bool { return math.Abs(n-r) <= nearSphere*r }
+// sphere of radius r; there is no sphere of infinite radius.
+func onSphere(n, r float64) bool { return math.Abs(n-r) <= nearSphere*r && r < inf }
 
 func (g radial) Func(x []float64) float64 {
 	n := norm2(x)

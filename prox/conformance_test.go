@@ -1,0 +1,97 @@
+package prox_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/prox/proxtest"
+)
+
+var inf = math.Inf(1)
+
+// operators are the exported types, all for 4 dimensions.
+func operators(t testing.TB) map[string]prox.Operator {
+	plane, err := prox.NewAffine(mat.NewDense(3, 4, []float64{
+		1, 2, 0, -1,
+		0, 1, 1, 1,
+		1, 3, 1, 0, // the sum of the others
+	}), []float64{1, 2, 3})
+	require.NoError(t, err)
+	return map[string]prox.Operator{
+		"L1":          prox.L1{Weight: 0.7},
+		"L1/zero":     prox.L1{},
+		"SquaredL2":   prox.SquaredL2{Weight: 2},
+		"ElasticNet":  prox.ElasticNet{L1: 0.7, L2: 2},
+		"NonNegative": prox.NonNegative{},
+		"Box":         prox.Box{Lo: -1, Hi: 0.5},
+		"Box/half":    prox.Box{Lo: -inf, Hi: 0.5},
+		"Box/point":   prox.Box{},
+		"L1Box":       prox.L1Box{Weight: 0.7, Lo: -1, Hi: 2},
+		"L1Box/away":  prox.L1Box{Weight: 0.7, Lo: 0.25, Hi: 2},
+		"L2Norm":      prox.L2Norm{Weight: 0.7},
+		"L2Ball":      prox.L2Ball{R: 1.3},
+		"L2Ball/zero": prox.L2Ball{},
+		"L2Ball/big":  prox.L2Ball{R: 5e3},
+		"L1Ball":      prox.L1Ball{R: 1.3},
+		"L1Ball/zero": prox.L1Ball{},
+		"Simplex":     prox.Simplex{Total: 1.3},
+		"HalfSpace":   prox.HalfSpace{A: []float64{1, -2, 0, 0.5}, B: 0.4},
+		"HalfSpace/0": prox.HalfSpace{A: []float64{1, 1, 1, 1}},
+		"Affine":      plane,
+		"GroupL2":     prox.GroupL2{Groups: [][]int{{0, 2}, {1}}, Weight: 0.7},
+	}
+}
+
+func TestOperators(t *testing.T) {
+	for name, op := range operators(t) {
+		t.Run(name, func(t *testing.T) { proxtest.Check(t, op, 4) })
+	}
+}
+
+// Every pair of operators either has no closed form, or one that passes and
+// whose Func is the sum.
+func TestSums(t *testing.T) {
+	found := 0
+	for m, g := range operators(t) {
+		for n, h := range operators(t) {
+			sum, ok := prox.Sum(g, h)
+			back, okBack := prox.Sum(h, g)
+			require.Equal(t, ok, okBack, "%s + %s", m, n)
+			if !ok {
+				require.Nil(t, sum)
+				continue
+			}
+			found++
+			t.Run(fmt.Sprintf("%s+%s", m, n), func(t *testing.T) {
+				proxtest.Check(t, sum, 4)
+				inside := make([]float64, 4)
+				sum.Prox(inside, []float64{3, -2, 0.5, 0.1}, 1)
+				for _, x := range [][]float64{inside, {0.3, 0.1, 0, 0.25}, {-1, 0, 0, 0}} {
+					want := g.Func(x) + h.Func(x)
+					for _, s := range []prox.Operator{sum, back} {
+						if got := s.Func(x); math.IsInf(want, 1) {
+							require.Equal(t, want, got)
+						} else {
+							require.InDelta(t, want, got, 1e-14*(1+want)) // sums of 4 terms
+						}
+					}
+				}
+				_, isSet := sum.(prox.Set)
+				_, gSet := g.(prox.Set)
+				_, hSet := h.(prox.Set)
+				if gSet && hSet {
+					require.True(t, isSet, "the intersection of two sets is a Set")
+				}
+				if isSet {
+					require.Zero(t, sum.Func(inside), "a Set is an indicator")
+				}
+			})
+		}
+	}
+	require.Greater(t, found, 100)
+}
