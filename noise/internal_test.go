@@ -1,0 +1,163 @@
+package noise
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// TestTable checks the layers: equal areas, each to a relative 2⁻⁴⁴ as the
+// accuracy argument of Normal needs, and a closed top.
+func TestTable(t *testing.T) {
+	r := edgeX[1]
+	v := r*math.Exp(-r*r/2) + math.Sqrt(math.Pi/2)*math.Erfc(r/math.Sqrt2)
+	require.InEpsilon(t, v, edgeX[0]*edgeF[1], 0x1p-44)
+	w := (expX[1] + 1) * math.Exp(-expX[1])
+	require.InEpsilon(t, w, expX[0]*expF[1], 0x1p-44)
+	for i := 1; i < layers; i++ {
+		require.Greater(t, edgeX[i], edgeX[i+1])
+		require.Greater(t, expX[i], expX[i+1])
+		require.InEpsilon(t, v, edgeX[i]*(edgeF[i+1]-edgeF[i]), 0x1p-44, "normal layer %d", i)
+		require.InEpsilon(t, w, expX[i]*(expF[i+1]-expF[i]), 0x1p-44, "exponential layer %d", i)
+	}
+}
+
+// TestTail tests the tail sampler to 6 σ by chi-square.
+func TestTail(t *testing.T) {
+	n := 4_000_000
+	if testing.Short() {
+		n = 400_000
+	}
+	r := edgeX[1]
+	q := func(x float64) float64 { return math.Erfc(x/math.Sqrt2) / math.Erfc(r/math.Sqrt2) }
+	cuts := []float64{r, 3.66, 3.7, 3.75, 3.8, 3.9, 4, 4.2, 4.5, 5, 5.5, 6}
+	if testing.Short() {
+		cuts = cuts[:10]
+	}
+	counts := make([]float64, len(cuts))
+	src := Reproducible(11)
+	for range n {
+		hi, lo := tail(r, src)
+		require.True(t, hi >= r && math.Abs(lo) <= 0x1p-52*hi)
+		for k := len(cuts) - 1; k >= 0; k-- {
+			if hi >= cuts[k] {
+				counts[k]++
+				break
+			}
+		}
+	}
+	var stat float64
+	for k := range cuts {
+		e := float64(n) * q(cuts[k])
+		if k+1 < len(cuts) {
+			e -= float64(n) * q(cuts[k+1])
+		}
+		require.Greater(t, e, 5.)
+		stat += (counts[k] - e) * (counts[k] - e) / e
+	}
+	// The false-reject probability is 1e-6.
+	require.Less(t, stat, distuv.ChiSquared{K: float64(len(cuts) - 1)}.Quantile(1-1e-6))
+}
+
+// TestFullRange tests the exponent's law P(k) = 2⁻ᵏ⁻¹, the significand's bits and
+// the independence of the spare bits.
+func TestFullRange(t *testing.T) {
+	const n = 1_000_000
+	src := Reproducible(12)
+	var exponent [12]float64
+	var bit [64]float64
+	var spares [512]float64
+	var first [8][2]float64 // exponent against the top random bit of s
+	for range n {
+		s, k, spare := fullRange(src)
+		require.Equal(t, uint64(1), s>>63)
+		exponent[min(k, 11)]++
+		spares[spare]++
+		first[min(k, 7)][s>>62&1]++
+		for b := range bit {
+			bit[b] += float64(s >> b & 1)
+		}
+	}
+	var stat float64
+	for k, c := range exponent {
+		e := n * math.Ldexp(1, -min(k+1, 11))
+		stat += (c - e) * (c - e) / e
+	}
+	require.Less(t, stat, distuv.ChiSquared{K: 11}.Quantile(1-1e-6))
+	stat = 0
+	for _, c := range spares {
+		stat += (c - n/512.) * (c - n/512.) / (n / 512.)
+	}
+	require.Less(t, stat, distuv.ChiSquared{K: 511}.Quantile(1-1e-6))
+	for b := range 63 {
+		require.InDelta(t, n/2, bit[b], 6*math.Sqrt(n/4), "bit %d", b) // 6 σ: 63 bits at 1e-8
+	}
+	stat = 0
+	for _, row := range first {
+		m := (row[0] + row[1]) / 2
+		stat += 2 * (row[0] - m) * (row[0] - m) / m
+	}
+	require.Less(t, stat, distuv.ChiSquared{K: 8}.Quantile(1-1e-6))
+}
+
+// script is a source that plays back words, then ones.
+type script []uint64
+
+func (s *script) Uint64() uint64 {
+	if len(*s) == 0 {
+		return ^uint64(0)
+	}
+	w := (*s)[0]
+	*s = (*s)[1:]
+	return w
+}
+
+func TestLongExponents(t *testing.T) {
+	for _, c := range []struct {
+		words script
+		k     int
+	}{
+		{script{1 << 63, 0}, 0},
+		{script{1 << 9, 0}, 54},
+		{script{0x1ff, 0, 1 << 63}, 55},
+		{script{0, 0, 1}, 118},
+		{script{0, 0, 0, 1 << 62}, 120},
+	} {
+		words := c.words
+		_, k, _ := fullRange(&words)
+		require.Equal(t, c.k, k)
+	}
+	zeros := make(script, 100)
+	_, k, _ := fullRange(&zeros)
+	require.Equal(t, maxExponent, k)
+	zeros = make(script, 100)
+	require.Equal(t, 0x1p-901, Uniform(&zeros))
+	ones := script{}
+	require.Equal(t, 1-0x1p-53, Uniform(&ones))
+}
+
+// TestRoundings compares the carried pairs with exact arithmetic: hi + lo equals
+// the scripted real to 2⁻⁵⁸, and scaled is one correct rounding (1/2 + 2⁻⁴⁰ ulp).
+func TestRoundings(t *testing.T) {
+	src := Reproducible(13)
+	for range 20_000 {
+		h := src.Uint64() >> 1
+		e := -61 - int(src.Uint64()%60)
+		hi, lo := split(h, e)
+		exact := new(big.Float).SetPrec(200).SetMantExp(new(big.Float).SetPrec(200).SetUint64(h), e)
+		sum := new(big.Float).SetPrec(200).Add(big.NewFloat(hi), big.NewFloat(lo))
+		require.Zero(t, exact.Cmp(sum))
+		c := 1 + Uniform(src)*3
+		exact.Mul(exact, big.NewFloat(c))
+		want, _ := exact.Float64()
+		got := scaled(c, hi, lo)
+		if got != want {
+			ulp := math.Nextafter(want, math.Inf(1)) - want
+			d, _ := exact.Sub(exact, big.NewFloat(got)).Float64()
+			require.LessOrEqual(t, math.Abs(d)/ulp, 0.5+0x1p-40)
+		}
+	}
+}
