@@ -6,13 +6,18 @@
 //	ε, δ           Budget.Epsilon, Budget.Delta
 //	δ(ε)           a privacy profile, type Profile
 //	s = Δ₂/σ       sensitivity over noise scale of a Gaussian mechanism
-//	Φ              the standard normal distribution function
+//	φ, Φ           density and distribution function of the standard normal law
+//	RDP(α)         Rényi divergence of order α, type RDP
 //
 // # References
 //
 //	[BW18]   Balle, Wang. Improving the Gaussian Mechanism for Differential
 //	         Privacy: Analytical Calibration and Optimal Denoising. ICML 2018.
+//	[CKS20]  Canonne, Kamath, Steinke. The Discrete Gaussian for Differential
+//	         Privacy. NeurIPS 2020.
 //	[DR14]   Dwork, Roth. The Algorithmic Foundations of Differential Privacy.
+//	[KOV15]  Kairouz, Oh, Viswanath. The Composition Theorem for Differential
+//	         Privacy. ICML 2015.
 //	[Mir17]  Mironov. Rényi Differential Privacy. CSF 2017.
 package dp
 
@@ -52,7 +57,10 @@ const (
 )
 
 // Budget is a privacy budget (ε, δ). The zero value is invalid.
-type Budget struct{ Epsilon, Delta float64 }
+type Budget struct {
+	Epsilon float64 `json:"epsilon"`
+	Delta   float64 `json:"delta"`
+}
 
 // Check returns an error wrapping ErrBudget unless
 // MinEpsilon ≤ ε ≤ MaxEpsilon and δ is 0 or in [MinDelta, 1).
@@ -99,6 +107,25 @@ func (r Relation) Check() error {
 		return fmt.Errorf("%w: %d, want Replace or AddRemove", ErrRelation, int(r))
 	}
 	return nil
+}
+
+// MarshalText writes String, or fails if r is invalid.
+func (r Relation) MarshalText() ([]byte, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return []byte(r.String()), nil
+}
+
+// UnmarshalText reads "replace" or "add-remove".
+func (r *Relation) UnmarshalText(b []byte) error {
+	for _, v := range []Relation{Replace, AddRemove} {
+		if v.String() == string(b) {
+			*r = v
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %q, want \"replace\" or \"add-remove\"", ErrRelation, b)
 }
 
 // String returns "replace", "add-remove" or a marker of an invalid value.

@@ -95,3 +95,23 @@ func NormalQuantile(p float64) float64 {
 	}
 	return x
 }
+
+// MillsSlope returns
+//
+//	-R'(x) = 1 - x·R(x) > 0,
+//
+// about 1/x² for large x, without the cancellation of that difference: with
+// Laplace's fraction R(x) = 1/(x+k), k = 1/(x + 2/(x + 3/(x + …, it is k/(x+k).
+func MillsSlope(x float64) float64 {
+	if !(x >= 2) {
+		return 1 - x*Mills(x)
+	}
+	if math.IsInf(x, 1) {
+		return 0
+	}
+	k := 0.0
+	for j := 11 + int(400/(x*x)); j > 0; j-- {
+		k = float64(j) / (x + k)
+	}
+	return k / (x + k)
+}

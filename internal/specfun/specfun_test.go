@@ -62,6 +62,8 @@ func TestNormalGolden(t *testing.T) {
 			if x := c.X * math.Sqrt2; math.Abs(c.X) < 20 {
 				// √2 rounds x by 2⁻⁵³, which R magnifies by up to x².
 				relative(t, math.Sqrt(math.Pi/2)*float64(*c.Erfcx), Mills(x), 3e-16*(10+4*c.X*c.X), "Mills(%v)", x)
+				// The difference on the left loses a factor x² that the fraction keeps.
+				relative(t, 1-x*math.Sqrt(math.Pi/2)*float64(*c.Erfcx), MillsSlope(x), 1e-15*(10+4*c.X*c.X), "MillsSlope(%v)", x)
 			}
 		}
 		if c.Log_phi != nil {
@@ -219,6 +221,13 @@ func TestNormalEdges(t *testing.T) {
 	require.True(t, math.IsNaN(LogPhi(math.NaN())))
 	require.Zero(t, NormalCDF(-inf))
 	require.Equal(t, 1., NormalCDF(inf))
+	require.Zero(t, MillsSlope(inf))
+	require.Equal(t, inf, MillsSlope(-inf))
+	for _, x := range []float64{50, 1e3, 1e9} {
+		// 1/x² - 3/x⁴ + 15/x⁶ - 105/x⁸ + …; the next term is below 1e-13 relative.
+		q := 1 / (x * x)
+		relative(t, q*(1-q*(3-q*(15-q*(105-q*945)))), MillsSlope(x), 1e-12)
+	}
 	require.Equal(t, -inf, NormalQuantile(0))
 	require.Equal(t, inf, NormalQuantile(1))
 	for _, p := range []float64{-1e-9, 1.1, math.NaN()} {

@@ -1,0 +1,126 @@
+package dp
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Assumption is a fact that a proof uses and the program did not check, as a
+// sentence a reader can verify. Mechanisms add their own.
+type Assumption string
+
+// Assumptions that every package shares.
+const (
+	// CallerSource: the noise came from a source the caller gave.
+	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
+	// RealArithmetic: the noise was added in float64 arithmetic.
+	RealArithmetic Assumption = "rounding of the floating-point noise reveals nothing that real arithmetic would hide"
+)
+
+// Certificate states what a release cost and on what that statement rests.
+//
+// As JSON it has the stable names epsilon, delta, relation ("replace" or
+// "add-remove"), theorem and assumptions (a list, possibly empty).
+type Certificate struct {
+	Budget
+	Relation Relation `json:"relation"`
+	// Theorem is a stable identifier such as "qop.wishart/1". What it means
+	// never changes: another noise scale or statement gets another number.
+	Theorem     string       `json:"theorem"`
+	Assumptions []Assumption `json:"assumptions"`
+}
+
+// Check returns an error unless the budget and the relation are valid and a
+// theorem is named.
+func (c Certificate) Check() error {
+	if err := c.Budget.Check(); err != nil {
+		return err
+	}
+	if err := c.Relation.Check(); err != nil {
+		return err
+	}
+	if c.Theorem == "" {
+		return fmt.Errorf("%w: Theorem is empty, want the identifier of a theorem", ErrCondition)
+	}
+	return nil
+}
+
+// String returns the certificate for a terminal: the claim on the first line,
+// the theorem and each assumption on a line of its own.
+func (c Certificate) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v-differentially private, %v neighbors\n  theorem: %s", c.Budget, c.Relation, c.Theorem)
+	for _, a := range c.Assumptions {
+		fmt.Fprintf(&b, "\n  assumes: %s", string(a))
+	}
+	return b.String()
+}
+
+// MarshalJSON writes the form described at Certificate. An invalid relation
+// is an error.
+func (c Certificate) MarshalJSON() ([]byte, error) {
+	type plain Certificate // without methods
+	p := plain(c)
+	if p.Assumptions == nil {
+		p.Assumptions = []Assumption{}
+	}
+	return json.Marshal(p)
+}
+
+// Release is everything that may leave the trust boundary, and nothing else.
+type Release struct {
+	Theta       []float64   `json:"theta"`
+	Certificate Certificate `json:"certificate"`
+}
+
+// Compose returns the certificate of publishing all the releases c, each
+// chosen with knowledge of the earlier ones, by basic composition:
+//
+//	ε = Σ εᵢ,  δ = Σ δᵢ                                 [DR14, Theorem 3.16]
+//
+// rounded up. Its theorem is "dp.compose/1" with the parts in parentheses, its
+// assumptions are the union of theirs in order of appearance. The parts must
+// use independent noise. The error wraps ErrCondition for an empty list or a
+// part without a theorem, ErrRelation for an invalid relation or a mix of
+// two, and ErrBudget if a part or the sum fails Budget.Check.
+func Compose(c ...Certificate) (Certificate, error) {
+	if len(c) == 0 {
+		return Certificate{}, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+	}
+	sum := Certificate{Relation: c[0].Relation}
+	theorems := make([]string, len(c))
+	for i, part := range c {
+		if err := part.Check(); err != nil {
+			return Certificate{}, fmt.Errorf("part %d: %w", i, err)
+		}
+		if part.Relation != sum.Relation {
+			return Certificate{}, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
+		}
+		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
+		sum.Delta = addUp(sum.Delta, part.Delta)
+		theorems[i] = part.Theorem
+		for _, a := range part.Assumptions {
+			if !slices.Contains(sum.Assumptions, a) {
+				sum.Assumptions = append(sum.Assumptions, a)
+			}
+		}
+	}
+	sum.Theorem = "dp.compose/1(" + strings.Join(theorems, ", ") + ")"
+	if err := sum.Budget.Check(); err != nil {
+		return Certificate{}, fmt.Errorf("sum of %d parts: %w", len(c), err)
+	}
+	return sum, nil
+}
+
+// addUp returns the least float64 that is at least a + b ≥ 0.
+func addUp(a, b float64) float64 {
+	s := a + b
+	t := s - a
+	if err := (a - (s - t)) + (b - t); err > 0 { // a + b = s + err exactly (Knuth)
+		return math.Nextafter(s, math.Inf(1))
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+package dp_test
+
+import (
+	"fmt"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// The noise that makes a sum of vectors of norm at most 1 private: replacing
+// one of them moves the sum by at most 2.
+func ExampleGaussianSigma() {
+	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-6}, 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("σ = %.4f\n", sigma)
+	_, err = dp.GaussianSigma(dp.Budget{Epsilon: 1}, 2)
+	fmt.Println(err)
+	// Output:
+	// σ = 8.4494
+	// dp: invalid budget: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [1e-300, 1), for example 1e-6
+}
+
+// Two releases about the same records cost the sum of their budgets.
+func ExampleCompose() {
+	model := dp.Certificate{
+		Budget:      dp.Budget{Epsilon: 1, Delta: 1e-6},
+		Relation:    dp.Replace,
+		Theorem:     "qop.wishart/1",
+		Assumptions: []dp.Assumption{dp.RealArithmetic},
+	}
+	count := dp.Certificate{Budget: dp.Budget{Epsilon: 0.5}, Relation: dp.Replace, Theorem: "lop.pure/1"}
+	total, err := dp.Compose(model, count)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(total)
+	count.Relation = dp.AddRemove
+	_, err = dp.Compose(model, count)
+	fmt.Println(err)
+	// Output:
+	// (ε = 1.5, δ = 1e-06)-differentially private, replace neighbors
+	//   theorem: dp.compose/1(qop.wishart/1, lop.pure/1)
+	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	// dp: invalid relation: part 1 is about add-remove neighbors and part 0 about replace, want one relation
+}
+
+// The exact cost of ten Gaussian releases, against their Rényi accounting.
+func ExampleRDP_Epsilon() {
+	one := dp.GaussianRDP(0.1) // sensitivity/σ = 0.1
+	ten := make([]dp.RDP, 10)
+	for i := range ten {
+		ten[i] = one
+	}
+	eps, _ := dp.ComposeRDP(ten...).Epsilon(1e-6)
+	fmt.Printf("RDP %.4f, exact %.4f\n", eps, dp.GaussianProfile(0.31622776601683794).Epsilon(1e-6))
+	// Output:
+	// RDP 1.4716, exact 1.3676
+}

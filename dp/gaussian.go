@@ -1,0 +1,104 @@
+package dp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// GaussianLogDelta returns log δ(ε) of the Gaussian mechanism with
+// s = sensitivity/σ, for every real ε:
+//
+//	δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s)             [BW18, Theorem 8]
+//
+// With a = ε/s - s/2, b = a + s and the Mills ratio R the two terms are
+// φ(a)R(a) and φ(a)R(b); their difference is taken without cancellation, so
+// that the error of the logarithm is near 1e-13 for every δ ≥ MinDelta. Below
+// zero δ(ε) = 1 - e^ε + e^ε δ(-ε). At s = 0 it is log max(0, 1-e^ε). A
+// negative or NaN s and a NaN ε give 0, that is δ = 1: nothing is promised.
+func GaussianLogDelta(eps, s float64) float64 {
+	switch {
+	case !(s >= 0) || math.IsNaN(eps) || math.IsInf(s, 1):
+		return 0
+	case math.IsInf(eps, -1):
+		return 0
+	case eps < 0:
+		l := GaussianLogDelta(-eps, s)
+		if l > -math.Ln2 { // 1 - δ(ε) = e^ε (1 - δ(-ε)) keeps the digits of 1 - δ
+			return specfun.Log1mExp(eps + specfun.Log1mExp(l))
+		}
+		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+l)
+	case s == 0 || math.IsInf(eps, 1):
+		return math.Inf(-1)
+	}
+	a := math.FMA(-s/2, s, eps) / s // ε/s - s/2, rounded once
+	b := eps/s + s/2
+	switch {
+	case a > 1e150: // a² overflows
+		return math.Inf(-1)
+	case s > 1 && a <= 0: // 1 - δ = Φ(a) + φ(a)R(b)
+		return math.Log1p(-(specfun.NormalCDF(a) + math.Exp(logNormal(a))*specfun.Mills(b)))
+	case s > 1:
+		return logNormal(a) + math.Log(specfun.Mills(a)-specfun.Mills(b))
+	}
+	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
+	// interval of length at most 1, where 12 nodes reach rounding.
+	x, w := specfun.GaussLegendre(12)
+	sum := 0.0
+	for i := range x {
+		sum += w[i] * specfun.MillsSlope(a+s*(1+x[i])/2)
+	}
+	return logNormal(a) + math.Log(s/2*sum)
+}
+
+// logNormal returns log φ(x).
+func logNormal(x float64) float64 { return -x*x/2 - 0.5*math.Log(2*math.Pi) }
+
+// GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
+func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
+
+// GaussianSigma returns the least standard deviation σ, rounded up by less
+// than 1e-6 relative, with which adding N(0, σ²I) to a vector of the given
+// ℓ₂ sensitivity is (ε, δ)-differentially private. It solves
+//
+//	δ(ε; sensitivity/σ) = δ                             [BW18, Algorithm 1]
+//
+// by bisection; unlike the classical σ = Δ√(2 ln(1.25/δ))/ε it holds for
+// every ε. The unit of σ is that of the sensitivity.
+//
+// The error wraps ErrBudget if b fails Check or δ = 0, which no Gaussian
+// gives, and ErrCondition unless the sensitivity is positive and finite: a
+// sensitivity of 0 is refused because it is more often a forgotten bound than
+// a constant, and a constant needs no mechanism.
+func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
+	s, err := gaussianScale(b)
+	if err != nil {
+		return 0, err
+	}
+	if !(sensitivity > 0) || math.IsInf(sensitivity, 1) {
+		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition, sensitivity)
+	}
+	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
+	if math.IsInf(sigma, 1) {
+		return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
+	}
+	return sigma, nil
+}
+
+// gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.
+func gaussianScale(b Budget) (float64, error) {
+	if err := b.Check(); err != nil {
+		return 0, err
+	}
+	if b.Delta == 0 {
+		return 0, fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget, MinDelta)
+	}
+	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
+	// costs less than 1e-9 in s.
+	target := math.Log(b.Delta) * (1 + 1e-12)
+	good, _ := specfun.Bisect(func(s float64) bool {
+		return GaussianLogDelta(b.Epsilon, s) <= target
+	}, 0x1p-80, 1e4) // δ(MinEpsilon; 2⁻⁸⁰) < MinDelta, δ(MaxEpsilon; 1e4) = 1
+	return good, nil
+}

@@ -1,0 +1,145 @@
+package dp
+
+import (
+	"math"
+	"slices"
+)
+
+// RDP is a Rényi curve: at every order α > 1 (or at the orders its source
+// names) it bounds the Rényi divergence of the outputs on neighboring data,
+//
+//	RDP(α) ≥ 1/(α-1) log E_Q[(P/Q)^α],  both ways.        [Mir17]
+type RDP func(alpha float64) float64
+
+// GaussianRDP returns α s²/2, the curve of Gaussian noise with
+// s = sensitivity/σ [Mir17, Proposition 7]; +Inf for s < 0 or NaN and for
+// orders that are not greater than 1.
+func GaussianRDP(s float64) RDP {
+	return func(alpha float64) float64 {
+		if !(s >= 0 && alpha > 1) {
+			return math.Inf(1)
+		}
+		if s == 0 {
+			return 0
+		}
+		return alpha * s * s / 2
+	}
+}
+
+// PureRDP returns the curve that ε₀-differential privacy implies, the one of
+// randomized response [Mir17, Proposition 5 with the odds e^ε₀]:
+//
+//	1/(α-1) log( cosh((α-½)ε₀)/cosh(ε₀/2) ) ≤ min(ε₀, α ε₀²/2)
+//
+// It is +Inf for ε₀ < 0 or NaN and for orders that are not greater than 1.
+func PureRDP(eps0 float64) RDP {
+	return func(alpha float64) float64 {
+		if !(eps0 >= 0 && alpha > 1) {
+			return math.Inf(1)
+		}
+		if math.IsInf(alpha, 1) || math.IsInf(eps0, 1) {
+			return eps0
+		}
+		a, b := (alpha-0.5)*eps0, eps0/2
+		if a > 300 { // cosh a = e^a/2 up to e^{-2a}
+			return math.Min(eps0, (a-b-math.Log1p(math.Exp(-2*b)))/(alpha-1))
+		}
+		// cosh a - cosh b = 2 sinh((a+b)/2) sinh((a-b)/2)
+		r := 2 * math.Sinh(alpha*eps0/2) * math.Sinh((alpha-1)*eps0/2) / math.Cosh(b)
+		return math.Min(eps0, math.Log1p(r)/(alpha-1))
+	}
+}
+
+// ComposeRDP returns the curve of releasing all the outputs, each chosen with
+// knowledge of the earlier ones: the sum of the curves [Mir17, Proposition 1].
+// The curve of nothing is 0.
+func ComposeRDP(curves ...RDP) RDP {
+	curves = slices.Clone(curves)
+	return func(alpha float64) float64 {
+		sum := 0.0
+		for _, r := range curves {
+			sum += r(alpha)
+		}
+		return sum
+	}
+}
+
+// Epsilon returns the least ε ≥ 0, over the orders given, for which the curve
+// implies (ε, delta)-differential privacy, and the order that gives it:
+//
+//	ε = RDP(α) + log(1 - 1/α) - (log δ + log α)/(α-1)     [CKS20, Proposition 12]
+//
+// Every order gives a valid ε, so the search costs utility only. Without
+// orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
+// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or
+// delta is not in (0, 1), and is rounded up by 1e-12 relative.
+func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
+	eps, order = math.Inf(1), math.NaN()
+	if !(delta > 0 && delta < 1) {
+		return eps, order
+	}
+	r.search(orders, func(alpha float64) float64 {
+		e := r(alpha) + math.Log1p(-1/alpha) - (math.Log(delta)+math.Log(alpha))/(alpha-1)
+		if e < eps {
+			eps, order = e, alpha
+		}
+		return e
+	})
+	return math.Max(0, eps*(1+1e-12)), order
+}
+
+// Profile returns the privacy profile that the curve implies,
+//
+//	δ(ε) = min_α e^{(α-1)(RDP(α) - ε)} (1 - 1/α)^{α-1}/α  [CKS20, Proposition 12]
+//
+// over the same orders as Epsilon, at most 1.
+func (r RDP) Profile(orders ...float64) Profile {
+	orders = slices.Clone(orders)
+	return func(eps float64) float64 {
+		best := 0.0 // log 1
+		r.search(orders, func(alpha float64) float64 {
+			l := (alpha-1)*(r(alpha)-eps+math.Log1p(-1/alpha)) - math.Log(alpha)
+			if l < best {
+				best = l
+			}
+			return l
+		})
+		return math.Min(1, math.Exp(best)*(1+1e-12))
+	}
+}
+
+// search calls f at every order, or on a geometric grid of real orders and
+// then, by golden section in log(α-1), around the best of them.
+func (r RDP) search(orders []float64, f func(alpha float64) float64) {
+	if len(orders) > 0 {
+		for _, a := range orders {
+			if a > 1 && !math.IsInf(a, 1) {
+				f(a)
+			}
+		}
+		return
+	}
+	const lo, step, n = -6.9, 0.125, 222 // log(α-1) from log 1e-3 to log 1e9
+	at := func(u float64) float64 { return f(1 + math.Exp(u)) }
+	best, u := math.Inf(1), lo
+	for i := range n {
+		if v := at(lo + step*float64(i)); v < best {
+			best, u = v, lo+step*float64(i)
+		}
+	}
+	const golden = 0.6180339887498949
+	a, b := u-step, u+step
+	x, y := b-golden*(b-a), a+golden*(b-a)
+	fx, fy := at(x), at(y)
+	for range 40 {
+		if fx <= fy {
+			b, y, fy = y, x, fx
+			x = b - golden*(b-a)
+			fx = at(x)
+		} else {
+			a, x, fx = x, y, fy
+			y = a + golden*(b-a)
+			fy = at(y)
+		}
+	}
+}
