@@ -1,9 +1,6 @@
 package splitting
 
-import (
-	"context"
-	"math"
-)
+import "context"
 
 // Minimize solves p by the method that Auto picks, exactly as Solve would.
 //
@@ -32,10 +29,10 @@ func Auto(p Problem, dim int) Method {
 			return &CoordinateDescent{}
 		}
 	}
-	if _, ok := p.F.(Hessianer); ok && separable && dim <= newtonDim {
+	if _, ok := hessian(p.F); ok && separable && dim <= newtonDim {
 		return &ProxNewton{}
 	}
-	if _, ok := p.sum(); ok && !math.IsInf(smooth(p.F).Smoothness(), 1) {
+	if _, ok := p.sum(); ok {
 		return &ForwardBackward{}
 	}
 	return &DavisYin{}

@@ -19,7 +19,8 @@ import (
 //
 //	J(x+τs) ≤ J(x) + τ/10·(⟨∇f(x),s⟩ + ψ(x+s) − ψ(x)),
 //
-// and if no τ ≥ 2⁻²⁰ has it, a proximal gradient step of length 1/L_f. ν ≥ 0
+// and if no τ ≥ 2⁻²⁰ has it, a proximal gradient step of length 1/L_f, where
+// L_f is known. ν ≥ 0
 // grows after short steps and shrinks after full ones; it starts at 0 if F is
 // strongly convex. The Hessian is kept while the residual falls tenfold a
 // step: a new one costs far more than a gradient.
@@ -58,20 +59,22 @@ const modelSweeps = 500
 // G + H is not coordinatewise.
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
-	if m.f, ok = p.F.(Hessianer); !ok {
-		return fmt.Errorf("%w: ProxNewton: F is no Hessianer; ForwardBackward and DavisYin need no Hessian", ErrProblem)
+	if m.f, ok = hessian(p.F); !ok {
+		return fmt.Errorf("%w: ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian", ErrProblem)
 	}
 	psi, ok := p.coordinatewise()
 	if !ok {
 		return fmt.Errorf("%w: ProxNewton: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
 	}
-	_, lip, err := stepSize("ProxNewton", 0, 1, m.f)
-	if err != nil {
-		return err
-	}
 	n := len(x0)
-	m.lip, m.terms = lip, terms(p.F)
-	m.nu0 = 1e-10 * lip // keeps the model solvable where f is flat
+	m.lip, m.terms = m.f.Smoothness(), terms(p.F)
+	if !(m.lip >= 0) || math.IsInf(m.lip, 1) {
+		m.lip = 0 // unknown: no gradient steps
+	}
+	m.nu0 = 1e-10 * m.lip // keeps the model solvable where f is flat
+	if m.lip == 0 {
+		m.nu0 = 1e-10
+	}
 	m.nu = m.nu0
 	if convexity(p.F) > 0 {
 		m.nu = 0
@@ -128,6 +131,15 @@ func (m *ProxNewton) Status() (Status, error) {
 	return NotTerminated, nil
 }
 
+// hessian returns f as a Hessianer, if it is one.
+func hessian(f Smooth) (Hessianer, bool) {
+	h, ok := f.(Hessianer)
+	if c, partial := f.(interface{ HasHessian() bool }); partial {
+		ok = ok && c.HasHessian()
+	}
+	return h, ok
+}
+
 // model leaves the minimizer x + s of the local model in c.x.
 func (m *ProxNewton) model() {
 	c := &m.c
@@ -169,7 +181,7 @@ func (m *ProxNewton) full(stats *Stats) bool {
 
 // search looks for a τ with enough descent.
 func (m *ProxNewton) search(stats *Stats) bool {
-	m.nu = math.Min(10*math.Max(m.nu, m.nu0), m.lip)
+	m.nu = 10 * math.Max(m.nu, m.nu0)
 	if m.c.unbounded || !finite(m.c.x) {
 		return false
 	}

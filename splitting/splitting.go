@@ -93,6 +93,9 @@ type Hessianer interface {
 	Smooth
 	// Hessian stores ∇²f(x) in dst, which has the size of x; where f has only a
 	// generalized Hessian, any element of it. It does not allocate.
+	//
+	// A type that has one for some of its values only also has a method
+	// HasHessian() bool; where that is false Hessian is not called.
 	Hessian(dst *mat.SymDense, x []float64)
 }
 

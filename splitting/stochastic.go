@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/privopt/privopt/prox"
 )
@@ -31,14 +32,16 @@ type StochasticTOS struct {
 
 	f       FiniteSum
 	g, h    prox.Operator
-	gu, hu  uniform
-	fused   bool
+	gu, hu  uniform // g and h where gok and hok
+	gok     bool
+	hok     bool
 	rnd     *rand.Rand
 	omega   float64
 	p       float64
 	k       int
 	n       int
 	idx     []int
+	lambdas []float64
 	x, z, w []float64
 }
 
@@ -74,12 +77,10 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.p = m.Relaxation; m.p == 0 {
 		m.p = defaultRelaxation
 	}
-	m.g, m.h, m.rnd, m.k = operator(p.G), operator(p.H), rnd, 0
+	m.g, m.h, m.rnd, m.k, m.lambdas = operator(p.G), operator(p.H), rnd, 0, lambdas()
 	n := len(x0)
-	var gok, hok bool
-	m.gu, gok = uniformly(m.g, n, m.omega)
-	m.hu, hok = uniformly(m.h, n, m.omega)
-	m.fused = gok && hok
+	m.gu, m.gok = uniformly(m.g, n, m.omega)
+	m.hu, m.hok = uniformly(m.h, n, m.omega)
 	m.idx = resize(m.idx, 1)
 	m.x, m.z, m.w = resize(m.x, n), resize(m.z, n), resize(m.w, n)
 	copy(m.x, x0)
@@ -88,24 +89,28 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 
 // Step implements Method.
 func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
-	theta, x, z, w := loc.X, m.x, m.z, m.w
+	x := m.x
+	theta, z, w := loc.X[:len(x)], m.z[:len(x)], m.w[:len(x)]
 	lambda := m.lambda()
 	step := m.omega * float64(m.n)
 	m.idx[0] = m.rnd.IntN(m.n)
-	if m.fused {
-		m.gu.prox(theta, x)
-		m.f.GradTerms(w, theta, m.idx)
-		m.hu.relax(x, theta, w, step, lambda)
+	if m.gok {
+		copy(theta, x)
+		m.gu.prox(theta)
 	} else {
 		m.g.Prox(theta, x, m.omega) // θ = prox_{ωg}(x)
-		m.f.GradTerms(w, theta, m.idx)
-		for i := range w {
-			z[i] = 2*theta[i] - x[i] - step*w[i] // z = 2θ − x − ωn∇fᵢ(θ)
-		}
+	}
+	m.f.GradTerms(w, theta, m.idx)
+	for i := range w {
+		z[i] = 2*theta[i] - x[i] - step*w[i] // z = 2θ − x − ωn∇fᵢ(θ)
+	}
+	if m.hok {
+		m.hu.prox(z)
+	} else {
 		m.h.Prox(z, z, m.omega) // z = prox_{ωh}(z)
-		for i := range x {
-			x[i] += lambda * (z[i] - theta[i]) // x ← x + λ(z − θ)
-		}
+	}
+	for i := range x {
+		x[i] += lambda * (z[i] - theta[i]) // x ← x + λ(z − θ)
 	}
 	m.k++
 	stats.GradTerms++
@@ -113,12 +118,29 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 }
 
 // lambda returns λ_k = (k+1)^−p.
-func (m *StochasticTOS) lambda() float64 { return math.Pow(float64(m.k+1), -m.p) }
+func (m *StochasticTOS) lambda() float64 {
+	if m.p == defaultRelaxation && m.k < len(m.lambdas) {
+		return m.lambdas[m.k]
+	}
+	return math.Pow(float64(m.k+1), -m.p)
+}
+
+// lambdas holds the first λ_k of the default exponent: a power costs a quarter
+// of a step.
+var lambdas = sync.OnceValue(func() []float64 {
+	table := make([]float64, 4096)
+	for k := range table {
+		table[k] = math.Pow(float64(k+1), -defaultRelaxation)
+	}
+	return table
+})
 
 // uniform is a coordinatewise proximal map that is the same for every
-// coordinate, u ↦ clip(scale·soft(u, tau), lo, hi): no call per coordinate.
+// coordinate, u ↦ clip(scale·soft(u, tau), lo, hi): no call per coordinate, and
+// no work for the parts that do nothing.
 type uniform struct {
 	tau, scale, lo, hi float64
+	shrinks, clips     bool // tau > 0 or scale < 1; lo or hi is finite
 }
 
 // uniformly returns prox_{γg} as a uniform, if it is one.
@@ -133,25 +155,46 @@ func uniformly(g prox.Operator, n int, gamma float64) (uniform, bool) {
 			return uniform{}, false
 		}
 	}
-	return uniform{gamma * l1, 1 / (1 + gamma*l2), lo, hi}, true
+	return uniform{gamma * l1, 1 / (1 + gamma*l2), lo, hi,
+		l1 > 0 || l2 > 0, !math.IsInf(lo, -1) || !math.IsInf(hi, 1)}, true
 }
 
-// prox stores the map of x in dst.
-func (u *uniform) prox(dst, x []float64) {
-	tau, scale, lo, hi := u.tau, u.scale, u.lo, u.hi
-	for i, v := range x[:len(dst)] {
-		v -= min(max(v, -tau), tau) // soft(v, τ) = v − clip(v, −τ, τ)
-		dst[i] = min(max(scale*v, lo), hi)
+// prox replaces x by the map of x.
+func (u *uniform) prox(x []float64) {
+	if u.shrinks {
+		scale, tau := u.scale, newClip(-u.tau, u.tau)
+		for i, v := range x {
+			x[i] = scale * (v - tau.at(v)) // soft(v, τ) = v − clip(v, −τ, τ)
+		}
+	}
+	if u.clips {
+		box := newClip(u.lo, u.hi)
+		for i, v := range x {
+			x[i] = box.at(v)
+		}
 	}
 }
 
-// relax does x ← x + λ(z − θ) with the map z of 2θ − x − step·w.
-func (u *uniform) relax(x, theta, w []float64, step, lambda float64) {
-	tau, scale, lo, hi := u.tau, u.scale, u.lo, u.hi
-	theta, w = theta[:len(x)], w[:len(x)]
-	for i, xi := range x {
-		v := 2*theta[i] - xi - step*w[i]
-		v -= min(max(v, -tau), tau)
-		x[i] = xi + lambda*(min(max(scale*v, lo), hi)-theta[i])
+// clip is clamp without branches: the compiler selects between integers by
+// conditional moves, between floats by jumps, and sampling noise makes jumps
+// unpredictable, which costs five times as much.
+type clip struct {
+	lo, hi   float64
+	lob, hib uint64
+}
+
+func newClip(lo, hi float64) clip {
+	return clip{lo, hi, math.Float64bits(lo), math.Float64bits(hi)}
+}
+
+// at returns the point of [lo, hi] nearest to v; NaN stays NaN.
+func (c clip) at(v float64) float64 {
+	b := math.Float64bits(v)
+	if v < c.lo {
+		b = c.lob
 	}
+	if v > c.hi {
+		b = c.hib
+	}
+	return math.Float64frombits(b)
 }
