@@ -78,49 +78,53 @@ func (l Clipped) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	if !(math.Abs(dphi) > k) {
 		return phi, dphi, d2phi
 	}
-	lo, hi := l.clipPoints(b, k, norm, u)
-	if dphi > 0 {
-		phi, _, _ = l.Loss.Scalar(hi, b, norm)
-		return phi + k*(u-hi), k, 0
-	}
-	phi, _, _ = l.Loss.Scalar(lo, b, norm)
-	return phi + k*(lo-u), -k, 0
+	slope := math.Copysign(k, dphi)
+	end := l.clipPoint(b, slope, norm, u)
+	phi, _, _ = l.Loss.Scalar(end, b, norm)
+	return phi + slope*(u-end), slope, 0
 }
 
 const noLoss = "loss: Clipped without a loss"
 
-// clipPoints asks the loss for u₋ and u₊, or searches for the one that bounds
-// the interval from the side of u, where |φ′(u)| > k.
-func (l Clipped) clipPoints(b, k, norm, u float64) (lo, hi float64) {
+// clipPoint returns the end of the interval [u₋, u₊] from which the line of
+// the given slope ±k continues to u, where φ′ is beyond it. The loss is asked,
+// or the end is searched for. Where φ′ is beyond the slope everywhere, φ_c is
+// a line, and fixed by φ_c(0) = φ(0).
+func (l Clipped) clipPoint(b, slope, norm, u float64) float64 {
+	var end float64
 	if c, ok := l.Loss.(Clippable); ok {
-		return c.ClipPoints(b, k)
+		lo, hi := c.ClipPoints(b, math.Abs(slope))
+		if end = hi; slope < 0 {
+			end = lo
+		}
+	} else {
+		sign := math.Copysign(1, slope)
+		end = sign * lastBelow(func(u float64) float64 {
+			_, dphi, _ := l.Loss.Scalar(sign*u, b, norm)
+			return sign * dphi
+		}, math.Abs(slope), sign*u)
 	}
-	slope := func(u float64) float64 { _, dphi, _ := l.Loss.Scalar(u, b, norm); return dphi }
-	if slope(u) > 0 {
-		return math.Inf(-1), lastBelow(slope, k, u)
+	if math.IsInf(end, 0) {
+		end = 0
 	}
-	mirrored := func(u float64) float64 { return -slope(-u) }
-	return -lastBelow(mirrored, k, -u), math.Inf(1)
+	return end
 }
 
-// lastBelow returns the largest float64 u with slope(u) ≤ k, for a
-// nondecreasing slope with slope(above) > k, by doubling steps down and
-// bisection. It returns −MaxFloat64 where the slope exceeds k everywhere: then
-// the continuation is the tangent from there, which has no other part.
-func lastBelow(slope func(float64) float64, k, above float64) float64 {
+// lastBelow returns the largest float64 u with f(u) ≤ k, for a nondecreasing f
+// with f(above) > k, by doubling steps down and bisection; −∞ if there is none.
+func lastBelow(f func(float64) float64, k, above float64) float64 {
 	below := above
-	for step := max(1, math.Abs(above)*0x1p-30); slope(below) > k; step *= 2 {
-		above, below = below, above-step
-		if below < -math.MaxFloat64 {
-			return -math.MaxFloat64
+	for step := max(1, math.Abs(above)*0x1p-30); f(below) > k; step *= 2 {
+		if above, below = below, below-step; math.IsInf(below, -1) {
+			return below
 		}
 	}
 	for {
-		mid := below + (above-below)/2
-		if mid <= below || mid >= above {
+		mid := below/2 + above/2
+		if !(mid > below && mid < above) {
 			return below
 		}
-		if slope(mid) > k {
+		if f(mid) > k {
 			above = mid
 		} else {
 			below = mid

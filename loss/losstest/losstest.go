@@ -1,0 +1,375 @@
+// Package losstest tests implementations of loss.Loss: one line per loss in a
+// test, Check(t, l), holds it to what package loss promises.
+//
+// # Notation
+//
+// That of package loss: θ, (a, b), ℓ, u = ⟨a,θ⟩, φ, L, β, ρ.
+package losstest
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+)
+
+// T is the part of testing.TB that Check needs, so that a test can watch Check
+// fail.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+const (
+	dim = 5
+	// rounding is the relative error allowed to sums over a handful of
+	// coordinates whose terms are correct to a few units of 2⁻⁵³.
+	rounding = 1e-12
+	// step is that of central differences: their error is at most β‖a‖·step
+	// from the curvature and |ℓ|·2⁻⁵²/step from rounding.
+	step = 1e-5
+)
+
+// Check tests l on records drawn from a fixed seed inside several bounds, half
+// of them at the bounds, and parameters inside several radii:
+//
+//   - Grad agrees with central differences of Func, overwrites dst, changes
+//     nothing else; neither allocates; lengths that do not match panic with a
+//     constant of package loss
+//   - Func is convex along lines and Grad monotone
+//   - no record inside the bounds beats L or β, which grow with the bounds;
+//     invalid bounds give the zero Constants
+//   - Structure and Rank: LSQ has an affine gradient along a, GLM a gradient
+//     along a, FixedRange gradients that span at most Rank dimensions,
+//     General a Hessian of rank at most Rank
+//   - loss.Linear: Scalar agrees with Func and Grad, φ″ ≥ 0 is the slope of
+//     φ′, nothing is NaN for huge predictions
+//   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ does what they say
+//   - loss.Checker: Check is nil
+func Check(t T, l loss.Loss) {
+	t.Helper()
+	c := &checker{T: t, l: l, rnd: rand.New(rand.NewPCG(2, 3))}
+	if err := loss.Check(l); err != nil {
+		t.Errorf("Check() = %v, want nil", err)
+	}
+	c.panics()
+	c.allocations()
+	c.invalid()
+	for _, b := range []loss.Bounds{{Row: 1, Label: 1}, {Row: 3, Label: 0.5}, {Row: 0.2, Label: 7}} {
+		for _, radius := range []float64{0, 1, 10, math.Inf(1)} {
+			k := l.Constants(b, radius)
+			c.monotoneConstants(b, radius, k)
+			for range 60 {
+				c.record(b, radius, k)
+			}
+			c.rank(b, radius, k)
+		}
+		if lin, ok := l.(loss.Linear); ok {
+			for range 200 {
+				c.scalar(lin, b)
+			}
+		}
+	}
+}
+
+type checker struct {
+	T
+	l   loss.Loss
+	rnd *rand.Rand
+}
+
+// vector draws a point of the ball of the given radius, every other one on the
+// sphere. An infinite radius means points of many sizes.
+func (c *checker) vector(radius float64) []float64 {
+	if math.IsInf(radius, 1) {
+		radius = math.Pow(10, 6*c.rnd.Float64()-2)
+	}
+	x := make([]float64, dim)
+	for i := range x {
+		x[i] = c.rnd.NormFloat64()
+	}
+	if c.rnd.IntN(2) == 0 {
+		radius *= c.rnd.Float64()
+	}
+	floats.Scale(radius*(1-1e-15)/floats.Norm(x, 2), x)
+	return x
+}
+
+// label draws a label inside the bound, every other one at it.
+func (c *checker) label(b loss.Bounds) float64 {
+	if c.rnd.IntN(2) == 0 {
+		return math.Copysign(b.Label, c.rnd.Float64()-0.5)
+	}
+	return b.Label * (2*c.rnd.Float64() - 1)
+}
+
+// record tests one record at two parameters, one of them along ±a half of the
+// time, where linear predictors are extreme.
+func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
+	c.Helper()
+	a, b := c.vector(bounds.Row), c.label(bounds)
+	x, y := c.vector(radius), c.vector(radius)
+	if c.rnd.IntN(2) == 0 {
+		s := floats.Norm(x, 2) / floats.Norm(a, 2)
+		floats.ScaleTo(x, math.Copysign(s, c.rnd.Float64()-0.5), a)
+	}
+	if c.rnd.IntN(2) == 0 { // close points see the curvature
+		floats.AddScaledTo(y, x, -1e-3*c.rnd.Float64(), x)
+	}
+	fx, fy := c.l.Func(x, a, b), c.l.Func(y, a, b)
+	gx, gy := c.grad(x, a, b), c.grad(y, a, b)
+	if math.IsNaN(fx) || floats.HasNaN(gx) {
+		c.Errorf("NaN at θ = %v, a = %v, b = %v", x, a, b)
+		return
+	}
+	c.differences(x, a, b, fx, gx, k.Smoothness)
+
+	size := 1 + math.Abs(fx) + math.Abs(fy)
+	mid := make([]float64, dim)
+	floats.AddTo(mid, x, y)
+	floats.Scale(0.5, mid)
+	if f := c.l.Func(mid, a, b); f > (fx+fy)/2+rounding*size {
+		c.Errorf("not convex: Func is %v and %v at θ = %v and %v, but %v between", fx, fy, x, y, f)
+	}
+	dx, dg := make([]float64, dim), make([]float64, dim)
+	floats.SubTo(dx, x, y)
+	floats.SubTo(dg, gx, gy)
+	grads := floats.Norm(gx, 2) + floats.Norm(gy, 2)
+	if s := floats.Dot(dx, dg); s < -rounding*(1+grads)*floats.Norm(dx, 2) {
+		c.Errorf("Grad is not monotone: ⟨∇ℓ(x)−∇ℓ(y), x−y⟩ = %v at %v and %v", s, x, y)
+	}
+
+	if k.Lipschitz > 0 && floats.Norm(gx, 2) > k.Lipschitz {
+		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x, a, b, bounds, radius)
+	}
+	if d := floats.Norm(dg, 2); k.Smoothness > 0 && d > k.Smoothness*floats.Norm(dx, 2)+rounding*(1+grads) {
+		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a, b, bounds)
+	}
+	if k.Structure == loss.LSQ {
+		g := c.grad(mid, a, b)
+		floats.Scale(2, g)
+		floats.Sub(g, gx)
+		floats.Sub(g, gy)
+		if floats.Norm(g, 2) > rounding*(1+grads) {
+			c.Errorf("structure LSQ, but Grad is not affine between %v and %v", x, y)
+		}
+	}
+	if k.Structure == loss.LSQ || k.Structure == loss.GLM {
+		floats.AddScaledTo(dg, gx, -floats.Dot(gx, a)/floats.Dot(a, a), a)
+		if floats.Norm(dg, 2) > rounding*floats.Norm(gx, 2) {
+			c.Errorf("structure %v, but Grad = %v is not along a = %v", k.Structure, gx, a)
+		}
+		if k.Rank != 1 {
+			c.Errorf("structure %v has rank %d, want 1", k.Structure, k.Rank)
+		}
+	}
+}
+
+// grad returns ∇ℓ and checks that only dst is written, and all of it.
+func (c *checker) grad(theta, a []float64, b float64) []float64 {
+	c.Helper()
+	in, row, dst := slices.Clone(theta), slices.Clone(a), make([]float64, dim)
+	c.l.Grad(dst, in, row, b)
+	again := make([]float64, dim)
+	for i := range again {
+		again[i] = 1e9
+	}
+	c.l.Grad(again, in, row, b)
+	if !slices.Equal(again, dst) {
+		c.Errorf("Grad adds to dst instead of overwriting it")
+	}
+	if !slices.Equal(in, theta) || !slices.Equal(row, a) {
+		c.Errorf("Grad changes its arguments")
+	}
+	return dst
+}
+
+func (c *checker) differences(x, a []float64, b, fx float64, gx []float64, beta float64) {
+	c.Helper()
+	if math.IsInf(beta, 1) {
+		beta = 0
+	}
+	h := step * (1 + floats.Norm(x, math.Inf(1))*1e-3)
+	y := slices.Clone(x)
+	for i := range x {
+		y[i] = x[i] + h
+		up := c.l.Func(y, a, b)
+		y[i] = x[i] - h
+		down := c.l.Func(y, a, b)
+		y[i] = x[i]
+		// |difference − gradient| ≤ βh/2; each Func may be off by a few ulps of
+		// itself and of the prediction times the slope.
+		tol := beta*h + 0x1p-50*(math.Abs(fx)+floats.Norm(gx, 2)*floats.Norm(x, 2)+1)/h
+		if d := (up - down) / (2 * h); math.Abs(d-gx[i]) > tol {
+			c.Errorf("Grad[%d] = %v, central difference %v: θ = %v, a = %v, b = %v", i, gx[i], d, x, a, b)
+		}
+	}
+}
+
+// monotoneConstants: wider bounds contain the records of narrower ones.
+func (c *checker) monotoneConstants(b loss.Bounds, radius float64, k loss.Constants) {
+	c.Helper()
+	if k.Structure < loss.LSQ || k.Structure > loss.General || k.Rank < 0 {
+		c.Errorf("Constants(%+v, %v) = %+v, want a structure and a rank of at least 0", b, radius, k)
+	}
+	for _, w := range []loss.Constants{
+		c.l.Constants(loss.Bounds{Row: 2 * b.Row, Label: b.Label}, radius),
+		c.l.Constants(loss.Bounds{Row: b.Row, Label: 2 * b.Label}, radius),
+		c.l.Constants(b, radius+1),
+	} {
+		if !(w.Lipschitz >= k.Lipschitz && w.Smoothness >= k.Smoothness) || w.Structure != k.Structure {
+			c.Errorf("wider bounds or radius than %+v, %v lower the constants: %+v from %+v", b, radius, w, k)
+		}
+	}
+}
+
+// invalid bounds give the zero Constants.
+func (c *checker) invalid() {
+	c.Helper()
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, b := range []loss.Bounds{{}, {Row: 1}, {Label: 1}, {Row: -1, Label: 1}, {Row: nan, Label: 1}, {Row: 1, Label: inf}} {
+		if k := c.l.Constants(b, 1); k != (loss.Constants{}) {
+			c.Errorf("Constants(%+v, 1) = %+v, want zero", b, k)
+		}
+	}
+	for _, radius := range []float64{-1, nan, math.Inf(-1)} {
+		if k := c.l.Constants(loss.Bounds{Row: 1, Label: 1}, radius); k != (loss.Constants{}) {
+			c.Errorf("Constants with radius %v = %+v, want zero", radius, k)
+		}
+	}
+}
+
+// rank tests FixedRange by the span of one record's gradients and General by
+// its Hessian from differences of gradients.
+func (c *checker) rank(b loss.Bounds, radius float64, k loss.Constants) {
+	c.Helper()
+	if k.Rank == 0 || k.Structure != loss.FixedRange && k.Structure != loss.General {
+		return
+	}
+	a, label := c.vector(b.Row), c.label(b)
+	theta := c.vector(radius)
+	m := mat.NewDense(dim, dim, nil)
+	for i := range dim {
+		if k.Structure == loss.FixedRange {
+			m.SetRow(i, c.grad(c.vector(radius), a, label))
+			continue
+		}
+		up, down := slices.Clone(theta), slices.Clone(theta)
+		up[i] += step
+		down[i] -= step
+		row := c.grad(up, a, label)
+		floats.Sub(row, c.grad(down, a, label))
+		floats.Scale(1/(2*step), row)
+		m.SetRow(i, row)
+	}
+	var svd mat.SVD
+	if !svd.Factorize(m, mat.SVDNone) {
+		c.Errorf("no singular values of %v", mat.Formatted(m))
+		return
+	}
+	rank := 0
+	for _, s := range svd.Values(nil) {
+		if s > 1e-4*svd.Values(nil)[0] { // differences are good to 1e-5
+			rank++
+		}
+	}
+	if rank > k.Rank {
+		c.Errorf("structure %v: rank %d beats Rank = %d at θ = %v, a = %v", k.Structure, rank, k.Rank, theta, a)
+	}
+}
+
+func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
+	c.Helper()
+	theta, a, b := c.vector(math.Inf(1)), c.vector(bounds.Row), c.label(bounds)
+	norm, u := floats.Norm(a, 2), floats.Dot(a, theta)
+	phi, dphi, d2phi := lin.Scalar(u, b, norm)
+	if f := lin.Func(theta, a, b); math.Abs(f-phi) > rounding*(1+math.Abs(f)) {
+		c.Errorf("Scalar(%v, %v, %v) has φ = %v, Func is %v", u, b, norm, phi, f)
+	}
+	g := c.grad(theta, a, b)
+	floats.AddScaled(g, -dphi, a)
+	if floats.Norm(g, 2) > rounding*(1+math.Abs(dphi))*norm {
+		c.Errorf("Scalar(%v, %v, %v) has φ′ = %v, Grad differs by %v", u, b, norm, dphi, g)
+	}
+
+	slope := func(u float64) float64 { _, s, _ := lin.Scalar(u, b, norm); return s }
+	h := step * (1 + 1e-3*math.Abs(u))
+	left, right := (dphi-slope(u-h))/h, (slope(u+h)-dphi)/h
+	// φ‴ ≤ 1 in the losses here: a one-sided slope is off by h/2, and by
+	// rounding. At a kink of φ′ either side will do.
+	tol := h + 0x1p-50*(1+math.Abs(dphi))/h
+	if !(d2phi >= 0) || math.Abs(left-d2phi) > tol && math.Abs(right-d2phi) > tol {
+		c.Errorf("Scalar(%v, %v, %v) has φ″ = %v, slopes of φ′ are %v and %v", u, b, norm, d2phi, left, right)
+	}
+
+	for _, u := range []float64{1e300, -1e300, math.MaxFloat64, -math.MaxFloat64} {
+		for _, norm := range []float64{0, 1e-300, norm} {
+			if p, s, s2 := lin.Scalar(u, b, norm); math.IsNaN(p) || math.IsNaN(s) || math.IsNaN(s2) {
+				c.Errorf("Scalar(%v, %v, %v) = %v, %v, %v, want no NaN", u, b, norm, p, s, s2)
+			}
+		}
+	}
+
+	if in, ok := lin.(loss.Interpolator); ok {
+		label, ok := in.Interpolate(u, b)
+		if _, s, _ := lin.Scalar(u, label, norm); ok && math.Abs(s) > rounding {
+			c.Errorf("Interpolate(%v, %v) = %v, where φ′ = %v", u, b, label, s)
+		}
+		if ok && dphi == 0 && label != b {
+			c.Errorf("Interpolate(%v, %v) = %v, but φ′ is 0 at the label itself", u, b, label)
+		}
+	}
+	if m, ok := lin.(loss.Monotone); ok && m.Monotone() {
+		if other := slope(-u); dphi*other < 0 {
+			c.Errorf("Monotone, but φ′ is %v at %v and %v at %v with label %v", dphi, u, other, -u, b)
+		}
+	}
+	if cl, ok := lin.(loss.Clippable); ok {
+		k := math.Pow(10, 4*c.rnd.Float64()-3)
+		lo, hi := cl.ClipPoints(b, k)
+		for _, at := range []struct{ u, want float64 }{{lo, -k}, {hi, k}} {
+			if math.IsInf(at.u, 0) {
+				if s := slope(math.Copysign(1e6, at.want)); math.Abs(s) > k {
+					c.Errorf("ClipPoints(%v, %v) is infinite, but φ′ reaches %v", b, k, s)
+				}
+			} else if s := slope(at.u); math.Abs(s-at.want) > rounding*(1+math.Abs(b)) {
+				c.Errorf("ClipPoints(%v, %v) has φ′(%v) = %v, want %v", b, k, at.u, s, at.want)
+			}
+		}
+	}
+}
+
+func (c *checker) allocations() {
+	c.Helper()
+	theta, a, dst := c.vector(1), c.vector(1), make([]float64, dim)
+	if n := testing.AllocsPerRun(100, func() { c.l.Func(theta, a, 1); c.l.Grad(dst, theta, a, 1) }); n != 0 {
+		c.Errorf("Func and Grad make %v allocations, want none", n)
+	}
+}
+
+func (c *checker) panics() {
+	c.Helper()
+	x, long := make([]float64, dim), make([]float64, dim+1)
+	for name, call := range map[string]func(){
+		"Func with a long θ":   func() { c.l.Func(long, x, 1) },
+		"Func with a long a":   func() { c.l.Func(x, long, 1) },
+		"Grad with a long θ":   func() { c.l.Grad(x, long, x, 1) },
+		"Grad with a long dst": func() { c.l.Grad(long, x, x, 1) },
+	} {
+		func() {
+			defer func() {
+				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "loss: ") {
+					c.Errorf("%s of %v does not panic with a constant of package loss", name, reflect.TypeOf(c.l))
+				}
+			}()
+			call()
+		}()
+	}
+}
