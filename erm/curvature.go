@@ -85,8 +85,8 @@ func (s *objective) addQuadTo(dst *mat.SymDense) {
 // d×d. It panics unless the loss is a loss.Linear. It does not allocate once it
 // has run, unless dst is empty.
 //
-// Where most φ″ equal their supremum c₀, as for Huber-like losses near the
-// data, it starts from the cached Gram matrix: c₀ Σ aᵢaᵢ' − Σ (c₀−φ″ᵢ) aᵢaᵢ'.
+// Where most φ″ equal their maximum c₀, as for Huber-like losses near the data,
+// it starts from the cached Gram matrix: c₀ Σ aᵢaᵢ' − Σ (c₀−φ″ᵢ) aᵢaᵢ'.
 func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s := o.s()
 	d := s.data.d
@@ -103,24 +103,28 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	}
 	curve := s.curves.Get().(*[]float64)
 	defer s.curves.Put(curve)
-	w := *curve        // φ″ᵢ
-	full, rest := 0, 0 // records with φ″ = c₀, and with neither c₀ nor 0
+	w := *curve // φ″ᵢ
+	top := 0.0  // c₀
 	s.data.predictions(x, func(i int, u float64) float64 {
 		_, _, w[i] = s.glm.Scalar(u, s.data.y[i], s.data.norm[i])
-		switch {
-		case w[i] == s.curve:
-			full++
-		case w[i] != 0:
-			rest++
-		}
+		top = max(top, w[i])
 		return 0
 	}, nil)
-	if other := s.data.n - full; other < full+rest {
+	nonzero, other := 0, 0 // records with φ″ ≠ 0, and with φ″ ≠ c₀
+	for _, v := range w {
+		if v != 0 {
+			nonzero++
+		}
+		if v != top {
+			other++
+		}
+	}
+	if other < nonzero {
 		gram, _, _ := s.data.gramians()
 		dst.CopySym(gram)
-		dst.ScaleSym(s.curve, dst)
+		dst.ScaleSym(top, dst)
 		for i := range w {
-			w[i] -= s.curve
+			w[i] -= top
 		}
 	} else {
 		dst.Zero()
