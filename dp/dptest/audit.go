@@ -1,0 +1,200 @@
+package dptest
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// ClopperPearson returns the exact two-sided confidence limits for the
+// probability of an event seen k times in n runs, each side failing with
+// probability alpha/2 [CP34]. It panics unless 0 ≤ k ≤ n, n ≥ 1.
+func ClopperPearson(k, n int, alpha float64) (lo, hi float64) {
+	if k < 0 || k > n || n < 1 {
+		panic("dptest: counts out of range")
+	}
+	// P(X ≥ k | p) = I_p(k, n-k+1) increases in p.
+	solve := func(a, b, target float64) float64 {
+		l, h := 0.0, 1.0
+		for range 60 {
+			if m := (l + h) / 2; mathext.RegIncBeta(a, b, m) < target {
+				l = m
+			} else {
+				h = m
+			}
+		}
+		return (l + h) / 2
+	}
+	hi = 1
+	if k > 0 {
+		lo = solve(float64(k), float64(n-k+1), alpha/2)
+	}
+	if k < n {
+		hi = solve(float64(k+1), float64(n-k), 1-alpha/2)
+	}
+	return lo, hi
+}
+
+// Audit fails t if the outputs of mech on two neighboring data sets prove,
+// with confidence 1 - FalseReject, that it is not (ε, δ)-private as claimed.
+// It returns the proven lower bound on ε; see LowerBound.
+func Audit[D any](t T, mech func(data D, src rand.Source) []float64, d0, d1 D, claimed dp.Budget, runs int, seed uint64) float64 {
+	t.Helper()
+	bound := LowerBound(mech, d0, d1, claimed.Delta, runs, seed)
+	if bound > claimed.Epsilon {
+		t.Errorf("dptest: audit of %d runs with seed %d proves ε ≥ %.4g at δ = %g, claimed is ε = %g", runs, seed, bound, claimed.Delta, claimed.Epsilon)
+	}
+	return bound
+}
+
+// LowerBound returns a number that, with probability 1 - FalseReject over the
+// runs, is at most every ε for which mech is (ε, δ)-private on the pair. It
+// runs mech runs times on each data set. The first half of the runs chooses,
+// for each direction, an event that tells the two apart: a side of a
+// threshold, or a single repeated value, of a linear score, of the distance
+// from the middle or of a coordinate. The second half bounds
+//
+//	ε ≥ log( (P(S) - δ)/Q(S) )
+//
+// by Clopper–Pearson limits, half of FalseReject for each direction. Runs with
+// a wrong number of coordinates count as a point at infinity. Equal seeds give
+// equal bounds; it panics if runs < 100.
+func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int, seed uint64) float64 {
+	if runs < 100 {
+		panic("dptest: fewer than 100 runs")
+	}
+	src := rand.NewPCG(seed, 0x6470746573740000)
+	var out [2][][]float64
+	for i, d := range []D{d0, d1} {
+		out[i] = make([][]float64, runs)
+		for r := range out[i] {
+			out[i][r] = slices.Clone(mech(d, src))
+		}
+	}
+	half := runs / 2
+	scores := scoresOf(out[0][:half], out[1][:half])
+	best := 0.0
+	for dir := range 2 {
+		p, q := out[dir], out[1-dir]
+		e := choose(scores, p[:half], q[:half], delta)
+		best = math.Max(best, e.bound(p[half:], q[half:], delta, FalseReject/2))
+	}
+	return best
+}
+
+// event is {score in [lo, hi]}.
+type event struct {
+	score  func(x []float64) float64
+	lo, hi float64
+}
+
+func (e event) count(x [][]float64) (k int) {
+	for _, v := range x {
+		if s := e.score(v); s >= e.lo && s <= e.hi {
+			k++
+		}
+	}
+	return k
+}
+
+// bound returns the lower confidence limit of log((P - δ)/Q).
+func (e event) bound(p, q [][]float64, delta, alpha float64) float64 {
+	return epsilonOf(e.count(p), len(p), e.count(q), len(q), delta, alpha)
+}
+
+func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
+	lo, _ := ClopperPearson(kp, np, alpha)
+	_, hi := ClopperPearson(kq, nq, alpha)
+	if !(lo > delta) {
+		return 0
+	}
+	return math.Log((lo - delta) / hi)
+}
+
+// scoresOf returns real functions of an output, made from training runs: the
+// coordinates (16 at most), the projection on the difference of the means,
+// and the distance from their middle.
+func scoresOf(x, y [][]float64) []func([]float64) float64 {
+	d := len(x[0])
+	center := func(s [][]float64) []float64 {
+		m, n := make([]float64, d), 0.
+		for _, v := range s {
+			if len(v) == d && !math.IsInf(floats.Norm(v, 2), 0) && !floats.HasNaN(v) {
+				floats.Add(m, v)
+				n++
+			}
+		}
+		floats.Scale(1/math.Max(n, 1), m)
+		return m
+	}
+	a, b := center(x), center(y)
+	mid, diff := make([]float64, d), make([]float64, d)
+	floats.AddScaledTo(mid, a, 1, b)
+	floats.Scale(0.5, mid)
+	floats.SubTo(diff, a, b)
+	safe := func(f func(v []float64) float64) func([]float64) float64 {
+		return func(v []float64) float64 {
+			if len(v) != d {
+				return math.Inf(1)
+			}
+			if s := f(v); !math.IsNaN(s) {
+				return s
+			}
+			return math.Inf(1)
+		}
+	}
+	scores := []func([]float64) float64{
+		safe(func(v []float64) float64 { return floats.Dot(v, diff) }),
+		safe(func(v []float64) float64 { return floats.Distance(v, mid, 2) }),
+	}
+	for i := range min(d, 16) {
+		scores = append(scores, safe(func(v []float64) float64 { return v[i] }))
+	}
+	return scores
+}
+
+// choose returns the event with the largest bound on the training runs, at a
+// confidence that only guides the choice.
+func choose(scores []func([]float64) float64, p, q [][]float64, delta float64) event {
+	best, value := event{scores[0], math.Inf(-1), math.Inf(1)}, math.Inf(-1)
+	for _, score := range scores {
+		sp, sq := apply(score, p), apply(score, q)
+		try := func(lo, hi float64) {
+			if v := epsilonOf(within(sp, lo, hi), len(sp), within(sq, lo, hi), len(sq), delta, 1e-3); v > value {
+				best, value = event{score, lo, hi}, v
+			}
+		}
+		const steps = 200
+		for i := range steps {
+			c := sp[i*len(sp)/steps]
+			try(c, math.Inf(1))
+			try(math.Inf(-1), c)
+			try(c, c) // an atom, if the value repeats
+		}
+	}
+	return best
+}
+
+func apply(score func([]float64) float64, x [][]float64) []float64 {
+	s := make([]float64, len(x))
+	for i, v := range x {
+		s[i] = score(v)
+	}
+	slices.Sort(s)
+	return s
+}
+
+// within counts the values of the sorted s in [lo, hi].
+func within(s []float64, lo, hi float64) int {
+	i, _ := slices.BinarySearch(s, lo)
+	j, _ := slices.BinarySearch(s, math.Nextafter(hi, math.Inf(1)))
+	if math.IsInf(hi, 1) {
+		j = len(s)
+	}
+	return j - i
+}
