@@ -33,9 +33,10 @@ import (
 // so that J(X) − J* ≤ J(X) − J_low =: Γ and (μ/2)‖X−x*‖² ≤ Γ. The residual
 // reported is √(2μΓ), of which Residual/μ and Residual²/(2μ) are these two
 // bounds; it is computed whenever ‖δ‖ has halved, and X is then the point of the
-// least bound so far. Rounding keeps Γ above some 1e-15·|J|.
+// least bound so far. Rounding keeps Γ above some 1e-16·|J|, so the residual
+// gets no smaller than some 1e-8·√(μ|J|).
 //
-// Where nothing is proved, the solve ends as Stalled once ‖δ‖ is at rounding.
+// In the last two cases the solve ends as Stalled once ‖δ‖ is at rounding.
 type DavisYin struct {
 	// StepSize γ in (0, 2/L_f); 0 means 1/L_f.
 	StepSize float64
@@ -129,10 +130,8 @@ func (m *DavisYin) certify(loc *Location, stats *Stats) {
 		loc.Residual = separation(y, loc.X) / m.gamma
 	default:
 		m.dual(loc, delta)
-		if math.IsInf(loc.Residual, 1) {
-			m.quiet(loc, delta)
-			return
-		}
+		m.stalled = delta <= 1e-14*(m.grad+m.lip*norm(x))
+		return
 	}
 	m.watch(loc)
 }
@@ -172,9 +171,4 @@ func (m *DavisYin) better(gap float64) bool {
 	}
 	m.gap = r
 	return true
-}
-
-// quiet ends a solve that cannot prove anything when ‖δ‖ is at rounding.
-func (m *DavisYin) quiet(loc *Location, delta float64) {
-	m.stalled = delta <= 1e-14*(m.grad+m.lip*norm(loc.X))
 }

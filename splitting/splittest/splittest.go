@@ -1,0 +1,207 @@
+// Package splittest checks implementations of splitting.Method.
+//
+// # Planted problems
+//
+// A problem is built backward from its minimizer: choose x*, choose
+// u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u. Then x* is
+// the minimizer, known without any solver.
+package splittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/splitting"
+)
+
+// iterationBudget is what a deterministic method may need on a planted
+// problem, whose condition number is at most 40: ten times the steps that plain
+// proximal gradient steps need for 1e-10.
+const iterationBudget = 10_000
+
+// stochasticSteps are enough for the default relaxation to take off nine
+// tenths of the initial gap of a planted problem.
+const stochasticSteps = 5_000
+
+// Check runs planted problems and requires of m
+//
+//   - an error wrapping splitting.ErrProblem, and no panic, where it does not apply, and
+//     at least one problem where it does;
+//   - the planted minimizer within the iteration budget, or, if the residual stays +Inf
+//     (a stochastic method), a tenth of the initial gap;
+//   - a residual that bounds the distance to the minimizer and the gap, at every
+//     iterate, and an iterate that is feasible wherever a residual is claimed;
+//   - equal results for equal seeds, also when m is used again;
+//   - an x0 that is not changed, and no allocation in a step;
+//   - a NaN in the gradient reported as splitting.ErrNaN, never returned.
+func Check(t *testing.T, m splitting.Method) {
+	t.Helper()
+	applied := 0
+	for _, p := range Planted() {
+		t.Run(p.Name, func(t *testing.T) {
+			if errs := check(m, p); errs != nil {
+				if errors.Is(errs, errNotApplicable) {
+					t.Skip("does not apply")
+				}
+				t.Error(errs)
+			}
+			applied++
+		})
+	}
+	if applied == 0 {
+		t.Errorf("%T applies to none of the planted problems", m)
+	}
+}
+
+var errNotApplicable = errors.New("splittest: the method does not apply")
+
+// check returns what is wrong with m on p.
+func check(m splitting.Method, p Problem) error {
+	x0 := slices.Clone(p.Start)
+	if err := m.Init(p.Problem, x0, rand.New(rand.NewPCG(1, 2))); errors.Is(err, splitting.ErrProblem) {
+		return errNotApplicable
+	} else if err != nil {
+		return fmt.Errorf("Init: %w", err)
+	}
+	if n := allocs(m, p); n != 0 {
+		return fmt.Errorf("a step allocates %v times, want 0", n)
+	}
+
+	watch := &auditor{p: p}
+	settings := &splitting.Settings{Iterations: iterationBudget, Tolerance: p.Tolerance(), Recorder: watch}
+	res, err := splitting.Solve(context.Background(), p.Problem, x0, settings, m)
+	if err != nil {
+		return err
+	}
+	if watch.err != nil {
+		return watch.err
+	}
+	if !slices.Equal(x0, p.Start) {
+		return errors.New("x0 was changed")
+	}
+	if watch.claims || res.Status == splitting.Stalled {
+		if err := arrived(p, res); err != nil {
+			return err
+		}
+	} else if err := sampled(m, p); err != nil {
+		return err
+	}
+	if err := repeatable(m, p); err != nil {
+		return err
+	}
+	return nan(m, p)
+}
+
+// arrived requires the planted minimizer.
+func arrived(p Problem, res *splitting.Result) error {
+	if res.Iterations >= iterationBudget {
+		return fmt.Errorf("%v after %d iterations at residual %g, want %g within the budget", res.Status, res.Iterations, res.Residual, p.Tolerance())
+	}
+	if res.Status != splitting.Converged && p.Certifiable {
+		return fmt.Errorf("%v at residual %g, want Converged at %g", res.Status, res.Residual, p.Tolerance())
+	}
+	// A method that proves nothing here is still held to the minimizer, to
+	// the square root of rounding.
+	if d := floats.Distance(res.X, p.Solution, 2); !(d <= 1e-6*(1+floats.Norm(p.Solution, 2))) {
+		return fmt.Errorf("‖X − x*‖ = %g after %v", d, res.Status)
+	}
+	return nil
+}
+
+// sampled requires a stochastic method to take off nine tenths of the gap.
+func sampled(m splitting.Method, p Problem) error {
+	res, err := splitting.Solve(context.Background(), p.Problem, p.Start,
+		&splitting.Settings{Iterations: stochasticSteps, Src: rand.NewPCG(3, 4)}, m)
+	if err != nil {
+		return err
+	}
+	// The distance, because a stochastic iterate need not be feasible.
+	before, after := floats.Distance(p.Start, p.Solution, 2), floats.Distance(res.X, p.Solution, 2)
+	if !(after*after <= 0.1*before*before) {
+		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want a tenth of its square", after, before, stochasticSteps)
+	}
+	return nil
+}
+
+// auditor compares every location with the planted minimizer.
+type auditor struct {
+	p      Problem
+	claims bool // a finite residual was claimed
+	err    error
+}
+
+func (a *auditor) Init() error { return nil }
+
+func (a *auditor) Record(loc *splitting.Location, _ *splitting.Stats) error {
+	if a.err != nil || math.IsInf(loc.Residual, 1) {
+		return nil
+	}
+	a.claims = true
+	p := a.p
+	dist := floats.Distance(loc.X, p.Solution, 2)
+	// Rounding: a residual of 0 may stand for one of some 1e-13 of the terms.
+	slack := 1e-12 * p.Scale
+	if bound := (loc.Residual + slack) / p.Mu; !(dist <= bound) {
+		a.err = fmt.Errorf("the residual %g claims ‖X − x*‖ ≤ %g, but it is %g", loc.Residual, bound, dist)
+	}
+	value := p.Value(loc.X)
+	if math.IsInf(value, 1) {
+		a.err = fmt.Errorf("the residual %g is claimed at a point outside the domain", loc.Residual)
+		return nil
+	}
+	gap := value - p.Value(p.Solution)
+	if bound := (loc.Residual+slack)*(loc.Residual+slack)/(2*p.Mu) + 1e-13*p.Scale; !(gap <= bound) {
+		a.err = fmt.Errorf("the residual %g claims a gap of at most %g, but it is %g", loc.Residual, bound, gap)
+	}
+	return nil
+}
+
+// allocs counts allocations per step.
+func allocs(m splitting.Method, p Problem) float64 {
+	loc := &splitting.Location{X: slices.Clone(p.Start), Residual: math.Inf(1)}
+	stats := &splitting.Stats{}
+	return testing.AllocsPerRun(50, func() { m.Step(loc, stats) })
+}
+
+// repeatable requires equal bits for equal seeds.
+func repeatable(m splitting.Method, p Problem) error {
+	var results [2][]float64
+	for i := range results {
+		res, err := splitting.Solve(context.Background(), p.Problem, p.Start,
+			&splitting.Settings{Iterations: 25, Tolerance: -1, Src: rand.NewPCG(5, 6)}, m)
+		if err != nil {
+			return err
+		}
+		results[i] = res.X
+	}
+	if !slices.Equal(results[0], results[1]) {
+		return errors.New("equal seeds gave different results")
+	}
+	return nil
+}
+
+// nan requires ErrNaN where gradients become NaN.
+func nan(m splitting.Method, p Problem) error {
+	p.F = poison(p.F)
+	res, err := splitting.Solve(context.Background(), p.Problem, p.Start, &splitting.Settings{Iterations: 100, Tolerance: -1, Src: rand.NewPCG(7, 8)}, m)
+	switch {
+	case err == nil:
+		return fmt.Errorf("NaN gradients: %v, want an error", res.Status)
+	case !errors.Is(err, splitting.ErrNaN):
+		return fmt.Errorf("NaN gradients: %w, want it to wrap ErrNaN", err)
+	case res == nil:
+		return nil
+	case res.Status != splitting.Failure:
+		return fmt.Errorf("NaN gradients: %v, want Failure", res.Status)
+	case math.IsNaN(floats.Sum(res.X)) || math.IsNaN(res.Residual):
+		return errors.New("NaN gradients: a NaN was returned")
+	}
+	return nil
+}

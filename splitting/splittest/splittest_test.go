@@ -1,0 +1,126 @@
+package splittest
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+func TestMethods(t *testing.T) {
+	for name, m := range map[string]splitting.Method{
+		"StochasticTOS":           &splitting.StochasticTOS{},
+		"DavisYin":                &splitting.DavisYin{},
+		"DavisYin/relaxed":        &splitting.DavisYin{Relaxation: 1.4},
+		"BackwardForward":         &splitting.BackwardForward{},
+		"BackwardForward/relaxed": &splitting.BackwardForward{Relaxation: 1.4},
+		"ForwardBackward":         &splitting.ForwardBackward{},
+		"ForwardBackward/plain":   &splitting.ForwardBackward{Plain: true},
+		"CoordinateDescent":       &splitting.CoordinateDescent{},
+		"ProxNewton":              &splitting.ProxNewton{},
+	} {
+		t.Run(name, func(t *testing.T) { Check(t, m) })
+	}
+}
+
+// Every planted minimizer is one: −∇f(x*) is in the subdifferential of the sum
+// as the operators see it, wherever they can tell.
+func TestPlanted(t *testing.T) {
+	seen := 0
+	for _, p := range Planted() {
+		sum, ok := prox.Sum(p.G, p.H)
+		if !ok {
+			continue
+		}
+		s, ok := sum.(prox.Subdifferential)
+		if !ok {
+			continue
+		}
+		g := make([]float64, dim)
+		p.F.Grad(g, p.Solution)
+		require.LessOrEqual(t, s.Dist(p.Solution, g), 1e-13*p.Scale, p.Name)
+		seen++
+	}
+	require.GreaterOrEqual(t, seen, 20)
+}
+
+// broken is plain proximal gradient with one fault.
+type broken struct {
+	fault string
+	f     splitting.Smooth
+	psi   prox.Operator
+	x, w  []float64
+	rnd   *rand.Rand
+	keep  []float64
+}
+
+func (m *broken) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	psi, ok := prox.Sum(p.G, p.H)
+	if !ok {
+		return splitting.ErrProblem
+	}
+	m.f, m.psi, m.rnd = p.F, psi, rnd
+	m.x, m.w = append([]float64(nil), x0...), make([]float64, len(x0))
+	if m.fault == "keeps x0" {
+		m.x = x0
+	}
+	return nil
+}
+
+func (m *broken) Step(loc *splitting.Location, stats *splitting.Stats) {
+	gamma := 1 / m.f.Smoothness()
+	m.f.Grad(m.w, m.x)
+	if m.fault == "wrong sign" {
+		floats.Scale(-1, m.w)
+	}
+	if m.fault == "random" {
+		gamma *= 1 - 0.1*m.rnd.Float64()
+	}
+	if m.fault == "unseeded" {
+		gamma *= 1 - 0.1*rand.Float64()
+	}
+	if m.fault == "hides NaN" && m.w[0] != m.w[0] {
+		clear(m.w)
+	}
+	if m.fault == "slow" {
+		gamma *= 1e-3
+	}
+	for i := range m.w {
+		m.w[i] = m.x[i] - gamma*m.w[i]
+	}
+	if m.fault != "no prox" {
+		m.psi.Prox(m.w, m.w, gamma)
+	}
+	loc.Residual = floats.Distance(m.x, m.w, 2) / gamma
+	copy(m.x, m.w)
+	copy(loc.X, m.w)
+	if m.fault == "optimistic" {
+		loc.Residual *= 0.05
+	}
+	if m.fault == "allocates" {
+		m.keep = make([]float64, len(m.x))
+	}
+	if m.fault == "infeasible" {
+		loc.X[0] += 1e-7
+	}
+}
+
+func TestCheckBites(t *testing.T) {
+	bad := func(fault string) (n int) {
+		for _, p := range Planted() {
+			if err := check(&broken{fault: fault}, p); err != nil && err != errNotApplicable {
+				n++
+			}
+		}
+		return n
+	}
+	require.Zero(t, bad(""), "the sound method passes")
+	require.Zero(t, bad("random"), "and so does one that uses the seed")
+	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates", "keeps x0", "infeasible"} {
+		require.Positive(t, bad(fault), fault)
+	}
+}
