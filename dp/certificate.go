@@ -94,7 +94,7 @@ func Compose(c ...Certificate) (Certificate, error) {
 	theorems := make([]string, len(c))
 	for i, part := range c {
 		if err := part.Check(); err != nil {
-			return Certificate{}, fmt.Errorf("part %d: %w", i, err)
+			return Certificate{}, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
 		}
 		if part.Relation != sum.Relation {
 			return Certificate{}, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
@@ -110,7 +110,7 @@ func Compose(c ...Certificate) (Certificate, error) {
 	}
 	sum.Theorem = "dp.compose/1(" + strings.Join(theorems, ", ") + ")"
 	if err := sum.Budget.Check(); err != nil {
-		return Certificate{}, fmt.Errorf("sum of %d parts: %w", len(c), err)
+		return Certificate{}, fmt.Errorf("%w (sum of %d parts)", err, len(c))
 	}
 	return sum, nil
 }

@@ -113,6 +113,17 @@ func TestGaussianSigmaSafe(t *testing.T) {
 	}
 }
 
+// TestGaussianSigmaNearOne: 1 - δ keeps its digits, so σ is still sharp.
+func TestGaussianSigmaNearOne(t *testing.T) {
+	for _, eps := range []float64{MinEpsilon, 1, MaxEpsilon} {
+		l := math.Log(math.Nextafter(1, 0))
+		sigma, err := GaussianSigma(Budget{eps, math.Nextafter(1, 0)}, 1)
+		require.NoError(t, err)
+		require.LessOrEqual(t, GaussianLogDelta(eps, 1/sigma), l)
+		require.Greater(t, GaussianLogDelta(eps, 1/(sigma*(1-1e-6))), l)
+	}
+}
+
 // TestGaussianMonotone: less ε, less δ or more sensitivity, more noise.
 func TestGaussianMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

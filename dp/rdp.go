@@ -64,6 +64,9 @@ func ComposeRDP(curves ...RDP) RDP {
 	}
 }
 
+// rounding allows for the float64 error of a few sums, relative to their terms.
+const rounding = 0x1p-50
+
 // Epsilon returns the least ε ≥ 0, over the orders given, for which the curve
 // implies (ε, delta)-differential privacy, and the order that gives it:
 //
@@ -72,14 +75,17 @@ func ComposeRDP(curves ...RDP) RDP {
 // Every order gives a valid ε, so the search costs utility only. Without
 // orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
 // Orders that are not greater than 1 are skipped; ε is +Inf if none serves or
-// delta is not in (0, 1), and is rounded up by 1e-12 relative.
+// delta is not in (0, 1), and is rounded up by less than 1e-11 relative where
+// the terms do not cancel.
 func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	eps, order = math.Inf(1), math.NaN()
 	if !(delta > 0 && delta < 1) {
 		return eps, order
 	}
 	r.search(orders, func(alpha float64) float64 {
-		e := r(alpha) + math.Log1p(-1/alpha) - (math.Log(delta)+math.Log(alpha))/(alpha-1)
+		v, cost := r(alpha), -math.Log(delta)/(alpha-1)
+		e := v + math.Log1p(-1/alpha) + cost - math.Log(alpha)/(alpha-1)
+		e += rounding * (v + cost)
 		if e < eps {
 			eps, order = e, alpha
 		}
@@ -92,13 +98,15 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 //
 //	δ(ε) = min_α e^{(α-1)(RDP(α) - ε)} (1 - 1/α)^{α-1}/α  [CKS20, Proposition 12]
 //
-// over the same orders as Epsilon, at most 1.
+// over the same orders as Epsilon, rounded up, at most 1.
 func (r RDP) Profile(orders ...float64) Profile {
 	orders = slices.Clone(orders)
 	return func(eps float64) float64 {
 		best := 0.0 // log 1
 		r.search(orders, func(alpha float64) float64 {
-			l := (alpha-1)*(r(alpha)-eps+math.Log1p(-1/alpha)) - math.Log(alpha)
+			v := r(alpha)
+			l := (alpha-1)*(v-eps+math.Log1p(-1/alpha)) - math.Log(alpha)
+			l += rounding * (alpha * (v + math.Abs(eps) + 1)) // grows with α
 			if l < best {
 				best = l
 			}

@@ -12,9 +12,9 @@ func Chi2LogPDF(x, nu float64) float64 {
 		return math.NaN()
 	case x < 0 || math.IsInf(x, 1):
 		return math.Inf(-1)
-	case x == 0 && nu == 2:
+	case x/2 == 0 && nu == 2: // x/2 may underflow
 		return -math.Ln2
-	case x == 0:
+	case x/2 == 0:
 		return math.Inf(int(math.Copysign(1, 2-nu)))
 	}
 	return logPoisson(nu/2, x/2) + math.Log(nu/2) - math.Log(x)
