@@ -1,0 +1,299 @@
+package sweep
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options are the flags that every experiment has.
+type Options struct {
+	Seed     *uint64 // nil: secure noise
+	Workers  int     // 0: one for each processor
+	Out      string
+	Force    bool
+	Resume   bool
+	Formats  []string
+	Quiet    bool
+	Progress bool
+	JSON     bool
+}
+
+// Formats lists what Options.Formats may hold.
+var Formats = []string{"csv", "json", "png", "svg", "pdf"}
+
+// Register adds the flags of o to f, with out as the default folder.
+func (o *Options) Register(f *Flags, out string) {
+	f.Var(seedValue{&o.Seed}, "seed", "`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)")
+	f.IntVar(&o.Workers, "workers", 0, Between(0, 1024), "parallel workers `N`, 0 for one each processor")
+	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
+	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
+	f.BoolVar(&o.Resume, "resume", false, "continue the run in -out; without -seed the remaining cells draw new noise")
+	f.ListVar(&o.Formats, "formats", Formats, Formats, "files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
+	f.BoolVar(&o.Quiet, "quiet", false, "no notes and no progress on standard error")
+	f.BoolVar(&o.Progress, "progress", false, "progress on standard error also without a terminal")
+	f.BoolVar(&o.JSON, "json", false, "one JSON object a cell on standard output instead of the table")
+}
+
+// check reports contradictions between options.
+func (o *Options) check() error {
+	switch {
+	case o.Out == "":
+		return Usagef(`invalid value "" for flag -out: want the name of a folder, for example scaling-out`)
+	case o.Force && o.Resume:
+		return Usagef("-force and -resume contradict each other: give one of them")
+	}
+	return nil
+}
+
+// Flags is a flag set whose values carry their range, so that every bad value
+// gives one line with the flag, the value, the range and an example.
+type Flags struct {
+	*flag.FlagSet
+	synopsis string
+	version  bool
+}
+
+// NewFlags returns an empty set for the program name; synopsis heads its help.
+func NewFlags(name, synopsis string) *Flags {
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), synopsis: synopsis}
+	f.SetOutput(io.Discard)
+	f.FlagSet.Usage = func() {}
+	f.BoolVar(&f.version, "version", false, "print the version and leave")
+	return f
+}
+
+// Given reports whether the command line sets the flag.
+func (f *Flags) Given(name string) bool {
+	found := false
+	f.Visit(func(g *flag.Flag) { found = found || g.Name == name })
+	return found
+}
+
+// Run parses args, then calls body, and returns the exit code. Errors become
+// one line on stderr; -h and -version answer on stdout.
+func (f *Flags) Run(args []string, stdout, stderr io.Writer, o *Options, body func() error) int {
+	err := f.parse(args, stdout, o)
+	if err == nil {
+		err = body()
+	}
+	report(stderr, f.Name(), err)
+	return ExitCode(err)
+}
+
+func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "%s\n\nUsage: %s [flags]\n\n", f.synopsis, f.Name())
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		f.SetOutput(io.Discard)
+		fmt.Fprintf(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, 130 interrupted.\n")
+		return err
+	case err != nil:
+		return Usagef("%w; %s -h lists the flags", err, f.Name())
+	case f.version:
+		v := fmt.Sprintf("%s %s %s %s/%s", f.Name(), moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		if info, ok := debug.ReadBuildInfo(); ok {
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					v += " " + s.Value
+				}
+			}
+		}
+		if _, err := fmt.Fprintln(stdout, v); err != nil {
+			return err
+		}
+		return flag.ErrHelp
+	case f.NArg() > 0:
+		return Usagef("unexpected argument %q: everything is a flag; %s -h lists them", f.Arg(0), f.Name())
+	}
+	return o.check()
+}
+
+// Range is an interval of admissible numbers.
+type Range struct {
+	Min, Max float64
+	Open     bool // Min itself is refused
+	Example  float64
+}
+
+// Between is the closed interval [lo, hi].
+func Between(lo, hi float64) Range { return Range{Min: lo, Max: hi, Example: max(lo, min(hi, 1))} }
+
+// Positive is the interval (0, hi].
+func Positive(hi float64) Range { return Range{Max: hi, Open: true, Example: min(hi, 1)} }
+
+// Check returns an error that names the range unless x lies in it.
+func (r Range) Check(x float64) error {
+	if x >= r.Min && x <= r.Max && !(r.Open && x == r.Min) { // false for NaN
+		return nil
+	}
+	return r.err("number")
+}
+
+func (r Range) err(kind string) error {
+	left := "["
+	if r.Open {
+		left = "("
+	}
+	return fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max), format(r.Example))
+}
+
+// FloatVar defines a flag that takes a number of the range.
+func (f *Flags) FloatVar(p *float64, name string, value float64, r Range, usage string) {
+	*p = value
+	f.Var(numberValue{func(x float64) { *p = x }, func() string { return format(*p) }, r, false}, name, usage)
+}
+
+// IntVar defines a flag that takes an integer of the range.
+func (f *Flags) IntVar(p *int, name string, value int, r Range, usage string) {
+	*p = value
+	f.Var(numberValue{func(x float64) { *p = int(x) }, func() string { return strconv.Itoa(*p) }, r, true}, name, usage)
+}
+
+// ChoiceVar defines a flag that takes one of the choices.
+func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
+	*p = value
+	f.Var(choiceValue{p, choices}, name, usage)
+}
+
+// ListVar defines a flag that takes a comma-separated list of choices, none
+// twice.
+func (f *Flags) ListVar(p *[]string, name string, value, choices []string, usage string) {
+	*p = slices.Clone(value)
+	f.Var(listValue{p, choices}, name, usage)
+}
+
+// ParseValues reads a comma-separated list of distinct numbers of the range,
+// integers if integer is set. name is the flag that errors name.
+func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
+	var values []float64
+	for _, field := range strings.Split(text, ",") {
+		var x float64
+		n := numberValue{func(v float64) { x = v }, nil, r, integer}
+		if err := n.Set(strings.TrimSpace(field)); err != nil {
+			return nil, Usagef("invalid value %q in the list of flag -%s: %w", field, name, err)
+		}
+		if slices.Contains(values, x) {
+			return nil, Usagef("invalid value %q in the list of flag -%s: it is there twice, want distinct numbers", field, name)
+		}
+		values = append(values, x)
+	}
+	return values, nil
+}
+
+type numberValue struct {
+	set     func(float64)
+	get     func() string
+	r       Range
+	integer bool
+}
+
+func (v numberValue) String() string {
+	if v.get == nil {
+		return ""
+	}
+	return v.get()
+}
+
+func (v numberValue) Set(s string) error {
+	kind := "number"
+	if v.integer {
+		kind = "whole number"
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || v.r.Check(x) != nil || v.integer && x != math.Trunc(x) {
+		return v.r.err(kind)
+	}
+	v.set(x)
+	return nil
+}
+
+type choiceValue struct {
+	p       *string
+	choices []string
+}
+
+func (v choiceValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return *v.p
+}
+
+func (v choiceValue) Set(s string) error {
+	if !slices.Contains(v.choices, s) {
+		return fmt.Errorf("want one of %s", strings.Join(v.choices, ", "))
+	}
+	*v.p = s
+	return nil
+}
+
+type listValue struct {
+	p       *[]string
+	choices []string
+}
+
+func (v listValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return strings.Join(*v.p, ",")
+}
+
+func (v listValue) Set(s string) error {
+	var list []string
+	for _, item := range strings.Split(s, ",") {
+		item = strings.TrimSpace(item)
+		if !slices.Contains(v.choices, item) || slices.Contains(list, item) {
+			return fmt.Errorf("want a list, without repetition, of %s", strings.Join(v.choices, ","))
+		}
+		list = append(list, item)
+	}
+	*v.p = list
+	return nil
+}
+
+type seedValue struct{ p **uint64 }
+
+func (v seedValue) String() string {
+	if v.p == nil || *v.p == nil {
+		return ""
+	}
+	return strconv.FormatUint(**v.p, 10)
+}
+
+func (v seedValue) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+	}
+	*v.p = &n
+	return nil
+}
+
+// oneLine keeps a message on one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// OpenFile opens the file named by a flag for reading; errors name the flag.
+func OpenFile(name, path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, Usagef("flag -%s: %w", name, err)
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		file.Close()
+		return nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
+	}
+	return file, nil
+}

@@ -1,0 +1,208 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// Summary is the content of summary.json.
+type Summary struct {
+	SchemaVersion int             `json:"schema_version"`
+	Experiment    string          `json:"experiment"`
+	NotPrivate    string          `json:"not_private,omitempty"`
+	Params        json.RawMessage `json:"params"`
+	Environment   Environment     `json:"environment"`
+	Methods       []Total         `json:"methods"`
+	Results       any             `json:"results,omitempty"`
+	Seconds       Seconds         `json:"seconds"`
+}
+
+// Environment says where the numbers come from.
+type Environment struct {
+	Version    string  `json:"version"` // of the module
+	Go         string  `json:"go"`
+	Platform   string  `json:"platform"`
+	GOMAXPROCS int     `json:"gomaxprocs"`
+	Seed       *uint64 `json:"seed"` // null: secure noise
+}
+
+// Total counts the work of one method.
+type Total struct {
+	Method string `json:"method"`
+	Cells  int    `json:"cells"`
+	Runs   int    `json:"runs"`
+}
+
+// Seconds are the only numbers that differ between two runs with one seed.
+type Seconds struct {
+	Wall    float64            `json:"wall"`    // of the last sitting
+	Cells   float64            `json:"cells"`   // added over all cells
+	Methods map[string]float64 `json:"methods"` // the same for each method
+}
+
+// summarize fills everything but Results.
+func (e *Experiment) summarize(h header, results []Result, wall time.Duration) Summary {
+	s := Summary{
+		SchemaVersion: SchemaVersion,
+		Experiment:    e.Name,
+		NotPrivate:    h.NotPrivate,
+		Params:        h.Params,
+		Environment:   Environment{moduleVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
+		Seconds:       Seconds{Wall: wall.Seconds(), Methods: map[string]float64{}},
+	}
+	for _, m := range e.Methods {
+		t := Total{Method: m}
+		for _, r := range results {
+			if r.Method == m {
+				t.Cells++
+				t.Runs += r.Runs
+				s.Seconds.Cells += r.Seconds
+				s.Seconds.Methods[m] += r.Seconds
+			}
+		}
+		s.Methods = append(s.Methods, t)
+	}
+	return s
+}
+
+// write puts the result files into the folder and returns the closing lines.
+func (f *files) write(h header, results []Result, start time.Time) ([]string, error) {
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		first error
+	)
+	for _, format := range f.o.Formats {
+		if format == "json" {
+			continue
+		}
+		wg.Go(func() { // rendering one plot is as long as hundreds of cells
+			data, err := f.render(h, format, results)
+			if err == nil {
+				err = writeFile(f.path(f.base()+"."+format), data)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first == nil {
+				first = err
+			}
+		})
+	}
+	wg.Wait()
+	if first != nil {
+		return nil, first
+	}
+
+	var lines []string
+	s := f.e.summarize(h, results, 0)
+	if f.e.Summarize != nil {
+		s.Results, lines = f.e.Summarize(results)
+	}
+	s.Seconds.Wall = time.Since(start).Seconds()
+	if slices.Contains(f.o.Formats, "json") {
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("sweep: summary: %w", err)
+		}
+		if err := writeFile(f.path("summary.json"), append(text, '\n')); err != nil {
+			return nil, err
+		}
+	}
+	runs := 0
+	for _, t := range s.Methods {
+		runs += t.Runs
+	}
+	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells, s.Seconds.Wall, f.o.Out)), nil
+}
+
+// render makes one result file.
+func (f *files) render(h header, format string, results []Result) ([]byte, error) {
+	if format == "csv" {
+		return writeCSV(h, results)
+	}
+	return f.e.Plot.render(format, f.e, h.NotPrivate, results)
+}
+
+// csvHeader is the first line of the CSV file.
+var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}
+
+// writeCSV writes one row a cell in full precision. The sweep column of
+// results that are not private says so.
+func writeCSV(h header, results []Result) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.Write(csvHeader)
+	for _, r := range results {
+		name := r.Sweep
+		if h.NotPrivate != "" {
+			name += " (not private)"
+		}
+		w.Write([]string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std), format(r.StdErr), format(r.Seconds)})
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// writeTable writes one line a value and, for each method, a column with the
+// mean and, where it has several runs, one with the standard error.
+func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Result) error {
+	var b bytes.Buffer
+	if notPrivate != "" {
+		fmt.Fprintf(&b, "NOT PRIVATE: %s\n", notPrivate)
+	}
+	several := map[string]bool{}
+	for _, r := range results {
+		several[r.Method] = several[r.Method] || r.Runs > 1
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\t", e.Sweep)
+	for _, m := range e.Methods {
+		fmt.Fprintf(w, "%s\t", m)
+		if several[m] {
+			fmt.Fprint(w, "±se\t")
+		}
+	}
+	fmt.Fprintln(w)
+	for i, r := range results {
+		if i%len(e.Methods) == 0 {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "%s\t", strconv.FormatFloat(r.Value, 'g', 5, 64))
+		}
+		mean, err := short(r)
+		fmt.Fprintf(w, "%s\t", mean)
+		if several[r.Method] {
+			fmt.Fprintf(w, "%s\t", err)
+		}
+	}
+	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+// short writes the mean to the digits that its standard error supports, at
+// least four, and the error to two.
+func short(r Result) (mean, stderr string) {
+	digits := 4
+	if r.StdErr > 0 && r.Mean != 0 {
+		digits = min(8, max(4, 2+int(math.Ceil(math.Log10(math.Abs(r.Mean)/r.StdErr)))))
+	}
+	if r.Runs > 1 {
+		stderr = strconv.FormatFloat(r.StdErr, 'g', 2, 64)
+	}
+	return strconv.FormatFloat(r.Mean, 'g', digits, 64), stderr
+}

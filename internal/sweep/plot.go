@@ -1,0 +1,362 @@
+package sweep
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"codeberg.org/go-pdf/fpdf"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Plot words the figure: mean against value on two logarithmic axes, with
+// bands of one standard deviation. Texts stay within the characters of Windows
+// code page 1252, the only ones that the PDF writer knows.
+type Plot struct {
+	Title, X, Y string
+	// Legend names the methods; a method without an entry shows its own name.
+	Legend map[string]string
+	// Dashed lists the methods drawn as dashed lines: baselines.
+	Dashed []string
+}
+
+// The picture is 1200×800 pixels at the 96 dots an inch of PNG.
+const (
+	plotWidth  = 900 * vg.Length(1) // points
+	plotHeight = 600 * vg.Length(1)
+	plotDPI    = 96
+)
+
+// palette holds the colors of Okabe and Ito, told apart by color-blind readers
+// too, darkest contrasts first.
+var palette = []color.NRGBA{
+	{0xd5, 0x5e, 0x00, 0xff}, // vermilion
+	{0x00, 0x72, 0xb2, 0xff}, // blue
+	{0x00, 0x9e, 0x73, 0xff}, // green
+	{0xcc, 0x79, 0xa7, 0xff}, // purple
+	{0x40, 0x40, 0x40, 0xff}, // dark grey
+	{0xe6, 0x9f, 0x00, 0xff}, // orange
+	{0x56, 0xb4, 0xe9, 0xff}, // sky
+	{0x8c, 0x56, 0x4b, 0xff}, // brown
+}
+
+// curve is what is drawn of one method, in increasing order of x. Everything
+// is a base-10 logarithm on linear axes: the library's own logarithmic scale
+// panics on zero and centers the axis titles wrongly.
+type curve struct {
+	method   string
+	x        []float64
+	mean     []float64
+	low, top []float64 // low is -Inf where mean − std ≤ 0
+	band     bool
+}
+
+// curves collects the drawable part of the results; a logarithmic axis has no
+// place for zero or less.
+func curves(methods []string, results []Result) []curve {
+	results = slices.Clone(results)
+	slices.SortStableFunc(results, func(a, b Result) int {
+		switch {
+		case a.Value < b.Value:
+			return -1
+		case a.Value > b.Value:
+			return 1
+		}
+		return 0
+	})
+	var list []curve
+	for _, m := range methods {
+		c := curve{method: m}
+		for _, r := range results {
+			if r.Method != m || !(r.Value > 0) || !(r.Mean > 0) || math.IsInf(r.Mean, 0) {
+				continue
+			}
+			c.x = append(c.x, math.Log10(r.Value))
+			c.mean = append(c.mean, math.Log10(r.Mean))
+			c.low = append(c.low, math.Log10(max(0, r.Mean-r.Std)))
+			c.top = append(c.top, math.Log10(min(math.MaxFloat64, r.Mean+r.Std)))
+			c.band = c.band || r.Std > 0
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// extent returns the least and the largest of the values.
+func extent(values [][]float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		for _, x := range v {
+			lo, hi = min(lo, x), max(hi, x)
+		}
+	}
+	return lo, hi
+}
+
+// Slack of the axis limits in decades, so that a value such as 10^(-2-1e-16)
+// does not add an empty decade.
+const slack = 1e-9
+
+// wholeDecades returns the integers around [lo, hi], at least one apart; an
+// empty interval becomes [-1, 0].
+func wholeDecades(lo, hi float64) (float64, float64) {
+	if lo > hi {
+		return -1, 0
+	}
+	a, b := math.Floor(lo+slack), math.Ceil(hi-slack)
+	return a, max(b, a+1)
+}
+
+// handsome returns the logarithms of 1, 2 or 5 times a power of ten around
+// [lo, hi], apart from one another.
+func handsome(lo, hi float64) (float64, float64) {
+	bottom, top := wholeDecades(lo, hi)
+	a, b := bottom, top
+	for _, f := range []float64{2, 5} {
+		if l := math.Log10(f); bottom+l <= lo+slack {
+			a = bottom + l
+		}
+		if l := math.Log10(10 / f); top-l >= hi-slack {
+			b = top - l
+		}
+	}
+	if a >= b {
+		return bottom, top
+	}
+	return a, b
+}
+
+// decades marks an axis of base-10 logarithms: every power of ten has a label,
+// or every k-th where there are many; 1, 2 and 5 where there are few.
+type decades struct{}
+
+// Ticks implements plot.Ticker.
+func (decades) Ticks(lo, hi float64) []plot.Tick {
+	first, last := int(math.Floor(lo+slack)), int(math.Ceil(hi-slack))
+	every := (last-first)/10 + 1
+	var ticks []plot.Tick
+	for k := first; k <= last; k++ {
+		for f := 1; f <= 9; f++ {
+			t := plot.Tick{Value: float64(k) + math.Log10(float64(f))}
+			if t.Value < lo-slack || t.Value > hi+slack {
+				continue
+			}
+			t.Value = max(lo, min(hi, t.Value)) // the library leaves out a tick one rounding beyond
+			if f == 1 && (k-first)%every == 0 || (f == 2 || f == 5) && hi-lo <= 2.5 {
+				t.Label = tickLabel(f, k)
+			}
+			if f == 1 || every == 1 {
+				ticks = append(ticks, t)
+			}
+		}
+	}
+	return ticks
+}
+
+// tickLabel writes f·10^k plainly between 0.001 and 100000, else like 2e-7.
+func tickLabel(f, k int) string {
+	if k < -3 || k > 5 {
+		return strconv.Itoa(f) + "e" + strconv.Itoa(k)
+	}
+	x, _ := strconv.ParseFloat(strconv.Itoa(f)+"e"+strconv.Itoa(k), 64)
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// render draws the results as png, svg or pdf.
+func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
+	pl := plot.New()
+	p.layout(pl, e, notPrivate)
+	list := curves(e.Methods, results)
+
+	var xs, ys [][]float64
+	for _, c := range list {
+		xs = append(xs, c.x)
+		ys = append(ys, c.mean, c.top)
+	}
+	pl.X.Min, pl.X.Max = handsome(extent(xs))
+	pl.Y.Min, pl.Y.Max = wholeDecades(extent(ys))
+	pl.X.Tick.Marker, pl.Y.Tick.Marker = decades{}, decades{}
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
+	pl.Add(grid)
+	legend := p.legend(pl, list)
+	for i, c := range list {
+		if err := p.draw(pl, &legend, i, c); err != nil {
+			return nil, fmt.Errorf("sweep: plot: %w", err)
+		}
+	}
+	paint := func(c vg.CanvasSizer) {
+		all := draw.New(c)
+		all.SetColor(color.White)
+		all.Fill(all.Rectangle.Path())
+		inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
+		pl.Draw(inner)
+		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
+		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
+		corner.Fill(backing(legend, corner).Path())
+		legend.Draw(corner)
+	}
+
+	var b bytes.Buffer
+	var err error
+	switch format {
+	case "png":
+		c := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
+		paint(c)
+		_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(&b)
+	case "svg":
+		c := vgsvg.New(plotWidth, plotHeight)
+		paint(c)
+		_, err = c.WriteTo(&b)
+	case "pdf":
+		// The date and the order of the fonts would make equal plots differ.
+		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+		fpdf.SetDefaultCatalogSort(true)
+		c := vgpdf.New(plotWidth, plotHeight)
+		paint(c)
+		_, err = c.WriteTo(&b)
+	default:
+		err = fmt.Errorf("unknown format %q", format)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sweep: plot: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// backing is the rectangle behind the legend in its corner of c. The library's
+// own Rectangle looks at the opposite side.
+func backing(l plot.Legend, c draw.Canvas) vg.Rectangle {
+	mirrored := l
+	mirrored.Left = !l.Left
+	return mirrored.Rectangle(c)
+}
+
+// layout sets texts, fonts and margins.
+func (p Plot) layout(pl *plot.Plot, e *Experiment, notPrivate string) {
+	pl.Title.Text = p.Title
+	if notPrivate != "" {
+		pl.Title.Text = "NOT PRIVATE: " + notPrivate + "\n" + p.Title
+	}
+	pl.X.Label.Text, pl.Y.Label.Text = p.X, p.Y
+	if p.X == "" {
+		pl.X.Label.Text = e.Sweep
+	}
+	set(&pl.Title.TextStyle.Font, 15)
+	set(&pl.X.Label.TextStyle.Font, 14)
+	set(&pl.Y.Label.TextStyle.Font, 14)
+	set(&pl.X.Tick.Label.Font, 12)
+	set(&pl.Y.Tick.Label.Font, 12)
+	pl.Title.Padding = vg.Points(10)
+	pl.X.Label.Padding, pl.Y.Label.Padding = vg.Points(6), vg.Points(6)
+	pl.X.Padding, pl.Y.Padding = 0, 0
+}
+
+// set selects the sans-serif face at a size in points.
+func set(f *font.Font, size float64) {
+	*f = font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
+}
+
+// draw adds the band, the line and the legend entry of curve c.
+func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
+	name := c.method
+	if l, ok := p.Legend[name]; ok {
+		name = l
+	}
+	ink := palette[i%len(palette)]
+	style := draw.LineStyle{Color: ink, Width: vg.Points(2)}
+	if slices.Contains(p.Dashed, c.method) {
+		style.Dashes = []vg.Length{vg.Points(7), vg.Points(4)}
+		style.Width = vg.Points(1.5)
+	}
+	if len(c.x) == 0 {
+		legend.Add(name+" (no positive value)", &plotter.Line{LineStyle: style})
+		return nil
+	}
+	line := make(plotter.XYs, len(c.x))
+	for j := range c.x {
+		line[j] = plotter.XY{X: c.x[j], Y: c.mean[j]}
+	}
+	if c.band && len(c.x) > 1 {
+		ring := make(plotter.XYs, 0, 2*len(c.x))
+		for j := range c.x {
+			ring = append(ring, plotter.XY{X: c.x[j], Y: min(c.top[j], pl.Y.Max)})
+		}
+		for j := len(c.x) - 1; j >= 0; j-- {
+			ring = append(ring, plotter.XY{X: c.x[j], Y: max(c.low[j], pl.Y.Min)}) // a lower end ≤ 0 is cut at the axis
+		}
+		band, err := plotter.NewPolygon(ring)
+		if err != nil {
+			return err
+		}
+		band.LineStyle.Width = 0
+		band.Color = color.NRGBA{ink.R, ink.G, ink.B, 0x33}
+		pl.Add(band)
+	}
+	l, err := plotter.NewLine(line)
+	if err != nil {
+		return err
+	}
+	l.LineStyle = style
+	pl.Add(l)
+	if len(c.x) <= 30 {
+		dots, err := plotter.NewScatter(line)
+		if err != nil {
+			return err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
+		pl.Add(dots)
+	}
+	legend.Add(name, l)
+	return nil
+}
+
+// legend returns an empty legend for the corner that hides the fewest points,
+// with more room on the vertical axis if no corner is free.
+func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
+	l := plot.NewLegend()
+	set(&l.TextStyle.Font, 13)
+	l.ThumbnailWidth = vg.Points(34)
+	l.Padding = vg.Points(4)
+	l.YPosition = draw.PosCenter
+	height := 0.05 * float64(len(list)+1)
+	best := math.MaxInt
+	for _, top := range []bool{true, false} {
+		for _, left := range []bool{true, false} {
+			hidden := 0
+			for _, c := range list {
+				for j := range c.x {
+					for step := range 20 { // also between points that are far apart
+						i, f := max(0, j-1), float64(step)/20
+						u := (c.x[j] + f*(c.x[i]-c.x[j]) - pl.X.Min) / (pl.X.Max - pl.X.Min)
+						v := (c.mean[j] + f*(c.mean[i]-c.mean[j]) - pl.Y.Min) / (pl.Y.Max - pl.Y.Min)
+						if (left && u < 0.45 || !left && u > 0.55) && (top && v > 1-height || !top && v < height) {
+							hidden++
+						}
+					}
+				}
+			}
+			if hidden < best {
+				best = hidden
+				l.Top, l.Left = top, left
+			}
+		}
+	}
+	if best > 0 { // every corner is taken: make room on top
+		l.Top, l.Left = true, true
+		pl.Y.Max += math.Ceil((pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8)))
+	}
+	return l
+}

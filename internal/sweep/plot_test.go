@@ -1,0 +1,70 @@
+package sweep
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestPlotFormats(t *testing.T) {
+	e := newToy()
+	results := []Result{
+		{Value: 0.1, Method: "a", Mean: 2, Std: 5},                            // band reaches below zero
+		{Value: 10, Method: "a", Mean: math.MaxFloat64, Std: math.MaxFloat64}, // and beyond the largest number
+		{Value: 1, Method: "a", Mean: 1e-300},
+		{Value: 1, Method: "b", Mean: 3},
+		{Value: 0.1, Method: "zero", Mean: 0},
+		{Value: -1, Method: "b", Mean: 1},
+		{Value: 0, Method: "b", Mean: 1},
+	}
+	for _, r := range [][]Result{results, results[3:4], results[4:5], nil} {
+		for format, magic := range map[string]string{"png": "\x89PNG", "svg": "<?xml", "pdf": "%PDF"} {
+			data, err := e.Plot.render(format, &e.Experiment, "a reason", r)
+			require.NoError(t, err)
+			require.True(t, bytes.HasPrefix(data, []byte(magic)))
+			again, err := e.Plot.render(format, &e.Experiment, "a reason", r)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(data, again), "%s depends on the results only", format)
+		}
+	}
+	data, err := e.Plot.render("png", &e.Experiment, "", results)
+	require.NoError(t, err)
+	img, err := png.DecodeConfig(bytes.NewReader(data))
+	require.NoError(t, err)
+	require.Equal(t, []int{1200, 800}, []int{img.Width, img.Height})
+	_, err = e.Plot.render("gif", &e.Experiment, "", results)
+	require.Error(t, err)
+}
+
+// Whatever the data, an axis ends on its limits and shows at least two labels,
+// and not so many that they collide.
+func TestAxes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lo := rapid.Float64Range(-320, 308).Draw(t, "lo")
+		hi := rapid.Float64Range(lo, 308.3).Draw(t, "hi")
+		for _, limits := range []func(lo, hi float64) (float64, float64){wholeDecades, handsome} {
+			a, b := limits(lo, hi)
+			require.Less(t, a, b)
+			require.LessOrEqual(t, a, lo+slack)
+			require.GreaterOrEqual(t, b, hi-slack)
+			labels := 0
+			for _, tick := range (decades{}).Ticks(a, b) {
+				require.True(t, tick.Value >= a && tick.Value <= b)
+				if tick.Label != "" {
+					labels++
+				}
+			}
+			require.True(t, labels >= 2 && labels <= 12, "%d labels on [%v, %v]", labels, a, b)
+		}
+	})
+}
+
+func TestTickLabels(t *testing.T) {
+	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2, 4}, "100000": {1, 5}, "1e6": {1, 6}, "5e12": {5, 12}} {
+		require.Equal(t, want, tickLabel(fk[0], fk[1]))
+	}
+}
