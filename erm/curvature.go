@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/randmat"
 )
 
 // gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once: O(nd²).
@@ -208,7 +209,7 @@ func (r *records) topEig() float64 {
 		r.top = floats.Dot(r.norm, r.norm)
 		if flops := float64(r.n) * float64(r.d) * float64(r.d); flops <= gramFlops {
 			gram, _, _ := r.gramians()
-			r.top = min(r.top, rowSums(gram))
+			r.top = min(r.top, randmat.MaxEig(gram))
 		}
 	})
 	return r.top
@@ -229,7 +230,10 @@ func (s *objective) spectrum() (lo, hi float64) {
 		case s.quad != nil:
 			q := mat.NewSymDense(s.data.d, s.quad)
 			if !(s.hi > 0) {
-				s.hi = rowSums(q)
+				s.hi = randmat.MaxEig(q)
+			}
+			if !(s.lo > 0) {
+				s.lo = randmat.MinEig(q)
 			}
 		}
 		if !(s.lo > 0) {
@@ -237,9 +241,4 @@ func (s *objective) spectrum() (lo, hi float64) {
 		}
 	})
 	return s.lo, s.hi
-}
-
-// rowSums returns max_i Σ_j |a_ij|, an upper bound on the spectral radius.
-func rowSums(a *mat.SymDense) float64 {
-	return mat.Norm(a, math.Inf(1))
 }

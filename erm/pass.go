@@ -1,19 +1,23 @@
 package erm
 
 import (
+	"sync"
+
 	"gonum.org/v1/gonum/blas"
 )
 
 const (
-	// blockRows rows are read at a time: their predictions fit on the stack,
-	// and for d ≤ 2000 they stay in the second-level cache between the two
-	// halves of a pass.
+	// blockRows rows are read at a time: for d ≤ 2000 they stay in the
+	// second-level cache between the two halves of a pass.
 	blockRows = 64
 	// streamBytes is the size of the rows above which a pass is bound by
 	// memory: one row at a time then reads twice as fast as four rows at
 	// once, because it is a single stream for the prefetcher.
 	streamBytes = 24 << 20
 )
+
+// predicted holds the predictions of one block of rows.
+var predicted = sync.Pool{New: func() any { return new([blockRows]float64) }}
 
 // predictions calls w = f(i, ⟨aᵢ,x⟩) for every record in order and adds
 // Σᵢ w·aᵢ to dst unless dst is nil. It reads the rows from memory once, on one
@@ -30,7 +34,8 @@ func (r *records) predictions(x []float64, f func(i int, u float64) float64, dst
 		}
 		return
 	}
-	var buf [blockRows]float64
+	buf := predicted.Get().(*[blockRows]float64)
+	defer predicted.Put(buf)
 	for lo := 0; lo < r.n; lo += blockRows {
 		m := min(blockRows, r.n-lo)
 		a, u := r.x[lo*d:(lo+m)*d], buf[:m]

@@ -1,0 +1,257 @@
+package erm
+
+import (
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+var (
+	_ splitting.FiniteSum   = (*Objective)(nil)
+	_ splitting.Convex      = (*Objective)(nil)
+	_ splitting.Quadratizer = (*Objective)(nil)
+	_ splitting.Hessianer   = (*Objective)(nil)
+)
+
+// slowHessian sums φ″ᵢ aᵢaᵢ' + Q entry by entry.
+func slowHessian(p *Problem, q Perturbation, x []float64) *mat.SymDense {
+	n, d := p.Data.Dims()
+	h := mat.NewSymDense(d, nil)
+	for i := range n {
+		a := p.Data.Row(i)
+		_, _, w := p.Loss.(loss.Linear).Scalar(dotNaive(a, x), p.Data.Label(i), p.Data.r().norm[i])
+		for j := range d {
+			for k := j; k < d; k++ {
+				h.SetSym(j, k, h.At(j, k)+w*a[j]*a[k])
+			}
+		}
+	}
+	if q.Quad != nil {
+		for j := range d {
+			for k := j; k < d; k++ {
+				h.SetSym(j, k, h.At(j, k)+q.Quad.At(j, k))
+			}
+		}
+	}
+	return h
+}
+
+func TestHessian(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {50, 4}, {200, 6}} {
+		data, x, qs := random(8, size[0], size[1])
+		// Huber thresholds from "no record at full curvature" to "all of them".
+		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9}, loss.Huber{Delta: 0.5},
+			loss.Huber{Delta: 3}, loss.Huber{Delta: 1e9}} {
+			p := &Problem{Data: data, Loss: l}
+			for _, q := range qs {
+				o := p.Perturb(q)
+				want := slowHessian(p, q, x)
+				var got mat.SymDense
+				o.Hessian(&got, x)
+				// Sums of at most 200 products below 10.
+				require.True(t, mat.EqualApprox(want, &got, 1e-10), "%T %v", l, l)
+				o.Hessian(&got, x)
+				require.True(t, mat.EqualApprox(want, &got, 1e-10), "%T %v: dst is overwritten", l, l)
+			}
+		}
+		if size[1] == 1 {
+			continue
+		}
+		o := NewUnperturbed(&Problem{Data: data, Loss: square{}})
+		require.PanicsWithValue(t, badHessian, func() { o.Hessian(mat.NewSymDense(1, nil), x) })
+		require.PanicsWithValue(t, badLen, func() { o.Hessian(&mat.SymDense{}, x[:1]) })
+		o = NewUnperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}})
+		require.PanicsWithValue(t, badLoss, func() { o.Hessian(&mat.SymDense{}, x) })
+	}
+}
+
+func eigenvalues(a *mat.SymDense) []float64 {
+	var e mat.EigenSym
+	e.Factorize(a, false)
+	return e.Values(nil)
+}
+
+// Smoothness bounds the largest eigenvalue of the Hessian, closely for least
+// squares; Convexity is at most the least eigenvalue of Q alone.
+func TestSmoothnessAndConvexity(t *testing.T) {
+	data, x, qs := random(21, 60, 5)
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.3}} {
+		for _, q := range qs {
+			p := &Problem{Data: data, Loss: l}
+			o := p.Perturb(q)
+			top := eigenvalues(slowHessian(p, q, x))[4]
+			require.GreaterOrEqual(t, o.Smoothness(), top*(1-1e-12))
+			if _, ok := l.(loss.Squared); ok && q.MaxEig == 0 {
+				// λ_max(A) + λ_max(B) against λ_max(A+B): at most twice.
+				require.LessOrEqual(t, o.Smoothness(), 2*top)
+			}
+			least := 0.0
+			if q.Quad != nil {
+				least = eigenvalues(mat.NewSymDense(5, mat.DenseCopyOf(q.Quad).RawMatrix().Data))[0]
+			}
+			require.LessOrEqual(t, o.Convexity(), least)
+			require.GreaterOrEqual(t, o.Convexity(), min(least*(1-1e-6), 0.01))
+			require.Equal(t, o.Convexity(), o.Modulus())
+
+			ridge := (&Problem{Data: data, Loss: l, Reg: prox.ElasticNet{L1: 1, L2: 3}}).Perturb(q)
+			require.Equal(t, o.Convexity(), ridge.Convexity(), "f itself has no ridge")
+			require.Equal(t, o.Convexity()+3, ridge.Modulus())
+		}
+	}
+	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	require.InEpsilon(t, 60*0.25*5*0.64, hidden.Smoothness(), 1e-9) // n·Row²/4
+
+	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5, []float64{-1, 1, 1, 1, 1})})
+	require.Zero(t, negative.Convexity(), "never negative")
+	unbounded := NewUnperturbed(&Problem{Data: data, Loss: noConstants{}})
+	require.Equal(t, math.Inf(1), unbounded.Smoothness())
+	require.False(t, math.IsNaN(unbounded.Residual(x)))
+}
+
+// noConstants states nothing about itself.
+type noConstants struct{ smoothAbs }
+
+func (noConstants) Constants(loss.Bounds, float64) loss.Constants { return loss.Constants{} }
+
+func TestCheckAndConstants(t *testing.T) {
+	data, _, _ := random(2, 5, 3)
+	for text, p := range map[string]*Problem{
+		"the problem is nil": nil,
+		"no records":         {Loss: square{}},
+		"no records,":        {Data: &Data{}, Loss: square{}},
+		"Loss is nil":        {Data: data},
+		"Loss: ":             {Data: data, Loss: loss.Huber{Delta: -1}},
+		"Reg: ":              {Data: data, Loss: square{}, Reg: prox.L1{Weight: math.NaN()}},
+		"Set: ":              {Data: data, Loss: square{}, Set: prox.Box{Lo: 1, Hi: 0}},
+		"Set has radius NaN": {Data: data, Loss: square{}, Set: oddSet{}},
+	} {
+		err := p.Check()
+		require.ErrorIs(t, err, ErrProblem, text)
+		require.ErrorContains(t, err, text)
+		_, err = p.Constants()
+		require.ErrorIs(t, err, ErrProblem)
+		require.PanicsWithValue(t, badProblem, func() { p.Perturb(Perturbation{}) })
+	}
+	p := &Problem{Data: data, Loss: loss.Squared{}}
+	c, err := p.Constants()
+	require.NoError(t, err)
+	require.Equal(t, math.Inf(1), c.Lipschitz)
+	p.Set = prox.L2Ball{R: 2}
+	c, err = p.Constants()
+	require.NoError(t, err)
+	b := data.Bounds()
+	require.InEpsilon(t, b.Row*(b.Row*2+b.Label), c.Lipschitz, 1e-11)
+}
+
+type oddSet struct{ onlyProx }
+
+func (oddSet) Radius(int) float64 { return math.NaN() }
+
+func TestPerturbPanicsOnLengths(t *testing.T) {
+	data, x, _ := random(2, 5, 3)
+	p := &Problem{Data: data, Loss: square{}}
+	for _, q := range []Perturbation{
+		{Linear: x[:2]}, {Center: x[:2]}, {Quad: mat.NewDiagDense(2, nil)}, {Quad: mat.NewSymDense(2, nil)},
+	} {
+		require.PanicsWithValue(t, badLen, func() { p.Perturb(q) })
+	}
+	o := NewUnperturbed(p)
+	require.PanicsWithValue(t, badLen, func() { o.Func(x[:2]) })
+	require.PanicsWithValue(t, badLen, func() { o.Grad(x, x[:2]) })
+	require.PanicsWithValue(t, badLen, func() { o.Grad(x[:2], x) })
+	require.PanicsWithValue(t, badLen, func() { o.GradTerms(x[:2], x, nil) })
+}
+
+// Perturb keeps no slice and no matrix of the caller.
+func TestPerturbCopies(t *testing.T) {
+	data, x, qs := random(2, 5, 3)
+	p := &Problem{Data: data, Loss: square{}}
+	for _, q := range qs[2:] {
+		o := p.Perturb(q)
+		before := o.Func(x)
+		for _, v := range [][]float64{q.Linear, q.Center} {
+			for j := range v {
+				v[j] = 99
+			}
+		}
+		switch m := q.Quad.(type) {
+		case *mat.DiagDense:
+			m.SetDiag(0, 99)
+		case *mat.SymDense:
+			m.SetSym(0, 1, 99)
+		}
+		require.Equal(t, before, o.Func(x))
+	}
+}
+
+// A matrix that shows no raw storage gives what one that does gives.
+func TestPerturbAnySymmetric(t *testing.T) {
+	data, x, qs := random(2, 5, 3)
+	p := &Problem{Data: data, Loss: square{}}
+	want, got := make([]float64, 3), make([]float64, 3)
+	p.Perturb(qs[3]).Grad(want, x)
+	q := qs[3]
+	q.Quad = plainSymmetric{q.Quad}
+	p.Perturb(q).Grad(got, x)
+	require.Equal(t, want, got)
+}
+
+type plainSymmetric struct{ mat.Symmetric }
+
+// The same call gives the same bits at any GOMAXPROCS, on both sides of the
+// size where the kernel changes, and the two kernels agree to rounding.
+func TestBitsDoNotDependOnProcs(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, n := range []int{300, 40000} {
+		data, x, qs := random(4, n, 80)
+		require.Equal(t, n > 300, 8*len(data.r().x) > streamBytes)
+		o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(qs[4])
+		var first []float64
+		var residual, value float64
+		for _, procs := range []int{1, 2, 3, 8, 16} {
+			runtime.GOMAXPROCS(procs)
+			g := make([]float64, 80)
+			o.Grad(g, x)
+			if first == nil {
+				first, residual, value = g, o.Residual(x), o.Func(x)
+			}
+			require.Equal(t, first, g)
+			require.Equal(t, residual, o.Residual(x))
+			require.Equal(t, value, o.Func(x))
+		}
+		accurate, _ := o.s().accurateGrad(x)
+		require.InDeltaSlice(t, accurate, first, 1e-9) // 4e4 terms of size 1
+	}
+}
+
+func TestKernelsDoNotAllocate(t *testing.T) {
+	data, x, qs := random(4, 200, 20)
+	g := make([]float64, 20)
+	h := mat.NewSymDense(20, nil)
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.5}, general{smoothAbs{}}} {
+		for _, q := range qs {
+			o := (&Problem{Data: data, Loss: l}).Perturb(q)
+			idx := []int{7}
+			for name, f := range map[string]func(){
+				"Grad":      func() { o.Grad(g, x) },
+				"GradTerms": func() { o.GradTerms(g, x, idx) },
+				"Func":      func() { o.Func(x) },
+				"Hessian": func() {
+					if o.s().glm != nil {
+						o.Hessian(h, x)
+					}
+				},
+			} {
+				f()
+				require.Zero(t, testing.AllocsPerRun(20, f), "%s of %T", name, l)
+			}
+		}
+	}
+}

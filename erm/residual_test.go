@@ -1,0 +1,500 @@
+package erm
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// Arithmetic of 400 bits: exact for all purposes here.
+const bits = 400
+
+func bf(x float64) *big.Float         { return new(big.Float).SetPrec(bits).SetFloat64(x) }
+func badd(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Add(a, b) }
+func bsub(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub(a, b) }
+func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
+func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Quo(a, b) }
+func bnum(x *big.Float) float64       { v, _ := x.Float64(); return v }
+
+func bnorm(v []*big.Float) *big.Float {
+	s := bf(0)
+	for _, x := range v {
+		s = badd(s, bmul(x, x))
+	}
+	return new(big.Float).SetPrec(bits).Sqrt(s)
+}
+
+func bdot(a []float64, x []*big.Float) *big.Float {
+	s := bf(0)
+	for j, v := range a {
+		s = badd(s, bmul(bf(v), x[j]))
+	}
+	return s
+}
+
+// bexp returns eˣ: Taylor series of x/2³², squared 32 times.
+func bexp(x *big.Float) *big.Float {
+	y := new(big.Float).SetMantExp(x, -32)
+	sum, term := bf(1), bf(1)
+	for k := 1; k < 60; k++ {
+		term = bquo(bmul(term, y), bf(float64(k)))
+		sum = badd(sum, term)
+	}
+	for range 32 {
+		sum = bmul(sum, sum)
+	}
+	return sum
+}
+
+// bslope returns φ′(u;b) of the losses of package loss.
+func bslope(l loss.Loss, u *big.Float, b float64) *big.Float {
+	clamp := func(x *big.Float, lo, hi float64) *big.Float {
+		if x.Cmp(bf(lo)) < 0 {
+			return bf(lo)
+		}
+		if x.Cmp(bf(hi)) > 0 {
+			return bf(hi)
+		}
+		return x
+	}
+	sign := 1.0
+	if b < 0 {
+		sign = -1
+	}
+	switch l := l.(type) {
+	case loss.Squared:
+		return bsub(u, bf(b))
+	case loss.Huber:
+		return clamp(bsub(u, bf(b)), -l.Delta, l.Delta)
+	case loss.Logistic: // −s/(1+e^{su})
+		return bquo(bf(-sign), badd(bf(1), bexp(bmul(bf(sign), u))))
+	}
+	panic("no reference for this loss")
+}
+
+// bgrad returns ∇f(x) from the formula.
+func bgrad(p *Problem, q Perturbation, x []*big.Float) []*big.Float {
+	n, d := p.Data.Dims()
+	g := make([]*big.Float, d)
+	for j := range g {
+		g[j] = bf(0)
+		if q.Linear != nil {
+			g[j] = bf(q.Linear[j])
+		}
+	}
+	for i := range n {
+		a := p.Data.Row(i)
+		w := bslope(p.Loss, bdot(a, x), p.Data.Label(i))
+		for j, v := range a {
+			g[j] = badd(g[j], bmul(w, bf(v)))
+		}
+	}
+	if q.Quad != nil {
+		for j := range d {
+			for k := range d {
+				y := x[k]
+				if q.Center != nil {
+					y = bsub(y, bf(q.Center[k]))
+				}
+				g[j] = badd(g[j], bmul(bf(q.Quad.At(j, k)), y))
+			}
+		}
+	}
+	return g
+}
+
+// bdist returns dist(−g, ∂(λ‖·‖₁ + ι_[lo,hi]ᵈ)(x)) coordinate by coordinate.
+func bdist(g []*big.Float, x []float64, lambda, lo, hi float64) *big.Float {
+	out := make([]*big.Float, len(g))
+	for j, v := range x {
+		a, b := lambda, lambda // ∂ = [a, b]
+		if v < 0 {
+			a, b = -lambda, -lambda
+		} else if v == 0 {
+			a = -lambda
+		}
+		below, above := badd(g[j], bf(a)), badd(g[j], bf(b)) // g + ∂ = [below, above]
+		e := bf(0)
+		if below.Sign() > 0 && v != lo {
+			e = below
+		}
+		if above.Sign() < 0 && v != hi {
+			e = above
+		}
+		out[j] = e
+	}
+	return bnorm(out)
+}
+
+// instance draws a small problem in which scales vary over many decades.
+func instance(rnd *rand.Rand, l loss.Loss) (p *Problem, q Perturbation, lambda, lo, hi float64) {
+	n, d := 1+rnd.IntN(6), 1+rnd.IntN(3)
+	scale := func(decades float64) float64 { return math.Pow(10, decades*(2*rnd.Float64()-1)) }
+	vec := func(s float64) []float64 {
+		v := make([]float64, d)
+		for j := range v {
+			v[j] = s * rnd.NormFloat64()
+		}
+		return v
+	}
+	rows, labels := make([][]float64, n), make([]float64, n)
+	rowScale, labelScale := scale(2), scale(2)
+	for i := range rows {
+		rows[i], labels[i] = vec(rowScale), labelScale*rnd.NormFloat64()
+	}
+	data, err := NewData(rows, labels, loss.Bounds{Row: rowScale, Label: labelScale})
+	if err != nil {
+		panic(err)
+	}
+	lambda, hi = 0, math.Inf(1)
+	if rnd.IntN(2) == 0 {
+		lambda = scale(2)
+	}
+	if rnd.IntN(2) == 0 {
+		hi = scale(2)
+	}
+	lo = -hi
+	p = &Problem{Data: data, Loss: l}
+	if lambda > 0 {
+		p.Reg = prox.L1{Weight: lambda}
+	}
+	if !math.IsInf(hi, 1) {
+		p.Set = prox.Box{Lo: lo, Hi: hi}
+	}
+	if rnd.IntN(2) == 0 {
+		q.Linear = vec(scale(3))
+	}
+	if rnd.IntN(2) == 0 {
+		q.Center = vec(scale(2))
+	}
+	diag := make([]float64, d)
+	for j := range diag {
+		diag[j] = scale(4)
+	}
+	q.MinEig = floats.Min(diag)
+	if rnd.IntN(2) == 0 {
+		q.Quad = mat.NewDiagDense(d, diag)
+	} else {
+		s := mat.NewSymDense(d, nil)
+		for j, v := range diag {
+			s.SetSym(j, j, v)
+		}
+		q.Quad = s // full storage of the same matrix: λ_min is known exactly
+	}
+	return p, q, lambda, lo, hi
+}
+
+// The certificate is an upper bound on the exact residual, whatever the
+// scales, and exceeds it by the stated allowance only.
+func TestResidualBoundsTheExactOne(t *testing.T) {
+	const cases = 4000
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}} {
+		rnd := rand.New(rand.NewPCG(17, 5))
+		for c := range cases {
+			p, q, lambda, lo, hi := instance(rnd, l)
+			o := p.Perturb(q)
+			x := make([]float64, o.Dim())
+			for j := range x {
+				switch rnd.IntN(4) {
+				case 0: // stays 0
+				case 1:
+					x[j] = min(hi, 3)
+				default:
+					x[j] = min(max(rnd.NormFloat64()*math.Pow(10, 4*rnd.Float64()-2), lo), hi)
+				}
+			}
+			bx := make([]*big.Float, len(x))
+			for j, v := range x {
+				bx[j] = bf(v)
+			}
+			exact := bdist(bgrad(p, q, bx), x, lambda, lo, hi)
+			got := o.Residual(x)
+			require.False(t, math.IsNaN(got))
+			require.True(t, bf(got).Cmp(exact) >= 0, "%T case %d: residual %v below the exact %v", l, c, got, bnum(exact))
+			_, allowance := o.s().accurateGrad(x)
+			// What exceeds the allowance is the rounding of the norm.
+			require.LessOrEqual(t, got, (bnum(exact)+2*allowance)*(1+1e-13), "%T case %d", l, c)
+		}
+	}
+}
+
+// ‖x − x*‖ ≤ Residual(x)/μ, where x* is found in 400 bits by trying every
+// pattern of faces and signs.
+func TestResidualBoundsTheTrueError(t *testing.T) {
+	const cases = 3000
+	rnd := rand.New(rand.NewPCG(3, 14))
+	tight := 0
+	for c := range cases {
+		p, q, lambda, lo, hi := instance(rnd, loss.Squared{})
+		if _, d := p.Data.Dims(); d > 2 {
+			continue
+		}
+		o := p.Perturb(q)
+		star := solveExactly(p, q, lambda, lo, hi)
+		require.NotNil(t, star, "case %d", c)
+		x := make([]float64, len(star))
+		shift := math.Pow(10, -17*rnd.Float64()) // from the rounded solution to far away
+		for j, v := range star {
+			x[j] = min(max(bnum(v), lo), hi)
+			if rnd.IntN(3) > 0 {
+				x[j] = min(max(x[j]+shift*rnd.NormFloat64(), lo), hi)
+			}
+		}
+		diff := make([]*big.Float, len(star))
+		for j, v := range star {
+			diff[j] = bsub(bf(x[j]), v)
+		}
+		bound := o.Residual(x) / o.Modulus()
+		require.True(t, bnorm(diff).Cmp(bf(bound)) <= 0, "case %d: ‖x−x*‖ = %v above the certified %v", c, bnum(bnorm(diff)), bound)
+		if bound <= 100*bnum(bnorm(diff)) {
+			tight++
+		}
+	}
+	require.Greater(t, tight, cases/10, "the bound is not always vacuous")
+}
+
+// solveExactly returns argmin ½x'Hx + g'x + λ‖x‖₁ over [lo, hi]ᵈ for the
+// quadratic f of p and q, or nil.
+func solveExactly(p *Problem, q Perturbation, lambda, lo, hi float64) []*big.Float {
+	_, d := p.Data.Dims()
+	zero := make([]*big.Float, d)
+	for j := range zero {
+		zero[j] = bf(0)
+	}
+	g := bgrad(p, q, zero)
+	h := make([][]*big.Float, d) // columns of the Hessian
+	for k := range h {
+		e := append([]*big.Float(nil), zero...)
+		e[k] = bf(1)
+		h[k] = bgrad(p, q, e)
+		for j := range h[k] {
+			h[k][j] = bsub(h[k][j], g[j])
+		}
+	}
+	const negative, positive, atZero, atLo, atHi = 0, 1, 2, 3, 4
+	patterns := 1
+	for range d {
+		patterns *= 5
+	}
+pattern:
+	for s := range patterns {
+		kind := make([]int, d)
+		a := make([][]*big.Float, d) // rows of the linear system, augmented
+		for j := range d {
+			kind[j] = s % 5
+			s /= 5
+			a[j] = make([]*big.Float, d+1)
+			for k := range d {
+				a[j][k] = bf(0)
+			}
+			switch kind[j] {
+			case atZero:
+				a[j][j], a[j][d] = bf(1), bf(0)
+			case atLo, atHi:
+				if math.IsInf(hi, 1) {
+					continue pattern
+				}
+				a[j][j], a[j][d] = bf(1), bf(lo)
+				if kind[j] == atHi {
+					a[j][d] = bf(hi)
+				}
+			default:
+				sign := lambda
+				if kind[j] == negative {
+					sign = -lambda
+				}
+				for k := range d {
+					a[j][k] = h[k][j]
+				}
+				a[j][d] = bsub(bf(-sign), g[j])
+			}
+		}
+		x := eliminate(a)
+		grad := append([]*big.Float(nil), g...)
+		for k := range d {
+			for j := range d {
+				grad[j] = badd(grad[j], bmul(h[k][j], x[k]))
+			}
+		}
+		for j, k := range kind {
+			sign := x[j].Sign()
+			inside := math.IsInf(hi, 1) || x[j].Cmp(bf(lo)) >= 0 && x[j].Cmp(bf(hi)) <= 0
+			up, down := badd(grad[j], bf(lambda)), bsub(grad[j], bf(lambda))
+			ok := false
+			switch k {
+			case negative:
+				ok = sign < 0 && inside
+			case positive:
+				ok = sign > 0 && inside
+			case atZero:
+				ok = up.Sign() >= 0 && down.Sign() <= 0
+			case atLo:
+				ok = down.Sign() >= 0
+			case atHi:
+				ok = up.Sign() <= 0
+			}
+			if !ok {
+				continue pattern
+			}
+		}
+		return x
+	}
+	return nil
+}
+
+// eliminate solves a positive definite augmented system.
+func eliminate(a [][]*big.Float) []*big.Float {
+	d := len(a)
+	for j := range d {
+		for i := range d {
+			if i == j {
+				continue
+			}
+			f := bquo(a[i][j], a[j][j])
+			for k := j; k <= d; k++ {
+				a[i][k] = bsub(a[i][k], bmul(f, a[j][k]))
+			}
+		}
+	}
+	x := make([]*big.Float, d)
+	for j := range x {
+		x[j] = bquo(a[j][d], a[j][j])
+	}
+	return x
+}
+
+// Interpolation is where the records' gradients cancel: the allowance must
+// come from the size of the predictions, not of their differences.
+func TestResidualUnderCancellation(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		const n, d = 40, 3
+		truth := []float64{1e3 * rnd.NormFloat64(), 1e3, -1e3}
+		rows, labels := make([][]float64, n), make([]float64, n)
+		for i := range rows {
+			rows[i] = []float64{rnd.NormFloat64(), rnd.NormFloat64(), rnd.NormFloat64()}
+			labels[i] = floats.Dot(rows[i], truth)
+		}
+		data, err := NewData(rows, labels, loss.Bounds{Row: 10, Label: 1e5})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		// Q is ill conditioned and the center next to the point.
+		g := mat.NewDense(d, d, nil)
+		g.Apply(func(i, _ int, _ float64) float64 { return rnd.NormFloat64() * math.Pow(1e4, float64(i)) }, g)
+		w := mat.NewSymDense(d, nil)
+		w.SymOuterK(1, g)
+		center := append([]float64(nil), truth...)
+		center[0] += 1e-9
+		q := Perturbation{Quad: w, Center: center}
+		bx := []*big.Float{bf(truth[0]), bf(truth[1]), bf(truth[2])}
+		exact := bnorm(bgrad(p, q, bx))
+		require.True(t, bf(p.Perturb(q).Residual(truth)).Cmp(exact) >= 0)
+	}
+}
+
+func TestResidualGolden(t *testing.T) {
+	var g struct {
+		X      [][]float64 `json:"X"`
+		YClass []float64   `json:"y_class"`
+		YReg   []float64   `json:"y_reg"`
+		Delta  float64     `json:"Delta"`
+		B      []float64   `json:"b"`
+		Logit  []float64   `json:"logistic"`
+		LS     []float64   `json:"least_squares_half"`
+		Huber  []float64   `json:"huberised_least_squares_C_0.5"`
+		Ball   []float64   `json:"logistic_ball_radius_0.5"`
+		L1     []float64   `json:"least_squares_half_l1_0.3"`
+	}
+	text, err := os.ReadFile("testdata/perturbed_objective_solutions.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &g))
+	d := len(g.B)
+	q := Perturbation{Linear: g.B, Quad: mat.NewDiagDense(d, []float64{g.Delta, g.Delta, g.Delta})}
+	bounds := loss.Bounds{Row: 10, Label: 10}
+	class, err := NewData(g.X, g.YClass, bounds)
+	require.NoError(t, err)
+	reg, err := NewData(g.X, g.YReg, bounds)
+	require.NoError(t, err)
+	clipped, err := loss.NewClipped(loss.Squared{}, 0.5)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		p    *Problem
+		want []float64
+	}{
+		"logistic": {&Problem{Data: class, Loss: loss.Logistic{}}, g.Logit},
+		"squared":  {&Problem{Data: reg, Loss: loss.Squared{}}, g.LS},
+		"clipped":  {&Problem{Data: reg, Loss: clipped}, g.Huber},
+		"ball":     {&Problem{Data: class, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 0.5}}, g.Ball},
+		"l1":       {&Problem{Data: reg, Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.3}}, g.L1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.p.Certifiable())
+			o := c.p.Perturb(q)
+			x := append([]float64(nil), c.want...)
+			if c.p.Set != nil {
+				c.p.Set.Prox(x, x, 1) // the golden point has 16 digits and may lie an ulp outside
+			}
+			// Golden digits are correct to 1e-15 and the Hessian is at most 10; the
+			// allowance is 1e-12 of terms that add up to less than 10.
+			require.Less(t, o.Residual(x), 1e-11)
+			// Points at distance 1e-6 are told apart: residual ≥ μ·distance.
+			x[0] -= math.Copysign(1e-6, x[0])
+			require.GreaterOrEqual(t, o.Residual(x), g.Delta*0.99e-6)
+			if c.p.Set == nil { // off the sphere the multiplier is lost, as it must
+				require.Less(t, o.Residual(x), 1e-4)
+			}
+		})
+	}
+}
+
+func TestResidualSpecialPoints(t *testing.T) {
+	data, x, _ := random(1, 10, 3)
+	box := &Problem{Data: data, Loss: square{}, Set: prox.Box{Lo: -0.1, Hi: 0.1}}
+	o := box.Perturb(Perturbation{})
+	require.Equal(t, math.Inf(1), o.Residual([]float64{0, 0, 0.2}), "outside C")
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		require.Equal(t, math.Inf(1), o.Residual([]float64{0, v, 0}))
+	}
+	// Overflow is not NaN.
+	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64, -math.MaxFloat64, 0}})
+	require.False(t, math.IsNaN(free.Residual([]float64{1e308, -1e308, 1e308})))
+	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.NaN(), 0, 0}}).Residual(x))
+	require.Panics(t, func() { o.Residual(x[:2]) })
+
+	// Without a closed form of r + ι_C the normal cone is taken as {0}.
+	plane, err := prox.NewAffine(mat.NewDense(1, 3, []float64{1, 1, 1}), []float64{0})
+	require.NoError(t, err)
+	_, known := prox.Sum(prox.L2Norm{Weight: 1}, plane)
+	if !known {
+		p := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}, Set: plane}
+		require.NoError(t, p.Certifiable())
+		alone := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}}
+		require.Equal(t, NewUnperturbed(alone).Residual(make([]float64, 3)), NewUnperturbed(p).Residual(make([]float64, 3)))
+		require.Equal(t, math.Inf(1), NewUnperturbed(p).Residual([]float64{1, 1, 1}))
+	}
+	opaque := &Problem{Data: data, Loss: square{}, Reg: onlyProx{}}
+	require.ErrorIs(t, opaque.Certifiable(), ErrProblem)
+	require.Equal(t, math.Inf(1), NewUnperturbed(opaque).Residual(x))
+	require.ErrorIs(t, (*Problem)(nil).Certifiable(), ErrProblem)
+
+	// A general loss gets the same value as the linear one it hides.
+	linear := NewUnperturbed(&Problem{Data: data, Loss: smoothAbs{}}).Residual(x)
+	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}}).Residual(x)
+	require.InEpsilon(t, linear, hidden, 1e-9)
+}
+
+// onlyProx is an operator without a subdifferential.
+type onlyProx struct{}
+
+func (onlyProx) Func([]float64) float64           { return 0 }
+func (onlyProx) Prox(dst, x []float64, _ float64) { copy(dst, x) }

@@ -1,0 +1,128 @@
+package lasso
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+func TestGenerate(t *testing.T) {
+	in, err := Generate(Spec{N: 40, D: 7, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(1))
+	require.NoError(t, err)
+	n, d := in.Dims()
+	require.Equal(t, []int{40, 7}, []int{n, d})
+	for i := range n {
+		require.InDelta(t, 5, floats.Norm(in.X.RawRowView(i), 2), 1e-14) // a few units in the last place
+		require.InDelta(t, floats.Dot(in.X.RawRowView(i), in.Truth), in.Y[i], 1e-13)
+	}
+	require.InDelta(t, 0, in.Risk(in.Truth), 1e-26, "y = Xθ_true")
+	zero := make([]float64, d)
+	require.InEpsilon(t, floats.Dot(in.Y, in.Y)/80, in.Risk(zero), 1e-12)
+	// θ_ref − θ_true has 7 coordinates of standard deviation 0.1: its norm is
+	// below 0.1·√χ²₇ at 1 − 1e-6, which is 0.1·√41.
+	require.Less(t, floats.Distance(in.Anchor, in.Truth, 2), 0.1*math.Sqrt(41))
+	require.NotEqual(t, in.Anchor, in.Truth)
+
+	again, err := Generate(Spec{N: 40, D: 7, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(1))
+	require.NoError(t, err)
+	require.Equal(t, in.Y, again.Y, "one seed, one instance")
+	other, err := Generate(Spec{N: 40, D: 7, Xi: 5}, noise.Reproducible(2))
+	require.NoError(t, err)
+	require.NotEqual(t, in.Y, other.Y)
+	require.Equal(t, other.Truth, other.Anchor, "no anchor noise")
+	require.Equal(t, "lasso.Instance(40×7)", fmt.Sprintf("%+v", in))
+	require.Equal(t, "lasso.Instance(0×0)", (&Instance{}).String())
+	require.Panics(t, func() { in.Risk(zero[:3]) })
+}
+
+func TestGenerateErrors(t *testing.T) {
+	src := noise.Reproducible(1)
+	for name, s := range map[string]Spec{
+		"N":           {D: 1, Xi: 1},
+		"D":           {N: 1, Xi: 1},
+		"Xi":          {N: 1, D: 1, Xi: math.NaN()},
+		"AnchorNoise": {N: 1, D: 1, Xi: 1, AnchorNoise: -1},
+	} {
+		_, err := Generate(s, src)
+		require.ErrorIs(t, err, ErrParameter)
+		require.ErrorContains(t, err, name)
+	}
+	_, err := Generate(Spec{N: 1, D: 1, Xi: 1}, nil)
+	require.ErrorIs(t, err, ErrParameter)
+}
+
+func TestProblem(t *testing.T) {
+	in, err := Generate(Spec{N: 20, D: 3, Xi: 5}, noise.Reproducible(3))
+	require.NoError(t, err)
+	data, err := in.Data(5)
+	require.NoError(t, err)
+	require.Equal(t, loss.Bounds{Row: 5, Label: 5}, data.Bounds())
+	for i, y := range in.Y {
+		require.Equal(t, min(max(y, -5), 5), data.Label(i))
+		require.InDeltaSlice(t, in.X.RawRowView(i), data.Row(i), 1e-14)
+	}
+	p := Problem(data, 2, 0.5)
+	require.NoError(t, p.Check())
+	require.NoError(t, p.Certifiable())
+	require.Equal(t, prox.L1{Weight: 2}, p.Reg)
+	require.Equal(t, prox.Box{Lo: -0.5, Hi: 0.5}, p.Set)
+	_, err = in.Data(0)
+	require.ErrorIs(t, err, erm.ErrData)
+}
+
+func TestRead(t *testing.T) {
+	in, err := Read(strings.NewReader("x1,x2,y\n3,4,1\r\n-4, 3 ,2\n"), strings.NewReader("theta_ref\n0.5\n-1\n"), 5)
+	require.NoError(t, err)
+	require.True(t, mat.Equal(mat.NewDense(2, 2, []float64{3, 4, -4, 3}), in.X))
+	require.Equal(t, []float64{1, 2}, in.Y)
+	require.Equal(t, []float64{0.5, -1}, in.Anchor)
+	require.Equal(t, 5.0, in.Xi)
+	in, err = Read(strings.NewReader("x1,x2,y\n3,4,1\n"), nil, 5)
+	require.NoError(t, err)
+	require.Nil(t, in.Anchor)
+}
+
+func TestReadErrors(t *testing.T) {
+	good := "x,y\n1,2\n"
+	for text, c := range map[string]struct{ problem, anchor string }{
+		"no numbers below":       {"", "t\n1\n"},
+		"no numbers below a":     {"x,y\n", "t\n1\n"},
+		"1 column":               {"x\n1\n", "t\n1\n"},
+		"line 3, column 3":       {"x,y\n1,2\n1,secret\n", "t\n1\n"},
+		"line 2, column 1: not":  {"x,y\nNaN,2\n", "t\n1\n"},
+		"line 2, column 3: not":  {"x,y\n1,1e400\n", "t\n1\n"},
+		"line 3":                 {"x,y\n1,2\n1\n", "t\n1\n"},
+		"vector: 2 columns":      {good, "s,t\n1,2\n"},
+		"vector: 2 numbers":      {good, "t\n1\n2\n"},
+		"vector: no numbers":     {good, "t\n"},
+		"vector: line 2, column": {good, "t\n\"1\n"},
+	} {
+		_, err := Read(strings.NewReader(c.problem), strings.NewReader(c.anchor), 1)
+		require.ErrorIs(t, err, ErrFile, text)
+		require.ErrorContains(t, err, text)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	_, err := Read(nil, nil, 1)
+	require.ErrorIs(t, err, ErrFile)
+	_, err = Read(strings.NewReader(good), nil, math.Inf(1))
+	require.ErrorIs(t, err, ErrParameter)
+	_, err = Read(broken{}, nil, 1)
+	require.ErrorIs(t, err, ErrFile)
+	require.ErrorIs(t, err, errBroken)
+}
+
+var errBroken = fmt.Errorf("broken")
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errBroken }

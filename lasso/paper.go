@@ -1,0 +1,225 @@
+package lasso
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/randmat"
+	"github.com/privopt/privopt/splitting"
+)
+
+// Method is one of the published methods. The zero value is invalid.
+type Method int
+
+const (
+	LOP     Method = iota + 1 // linear perturbation, noise ∝ the gradient bound of the box
+	LOPClip                   // the same, gradients clipped
+	QOP                       // quadratic perturbation around the anchor
+)
+
+// String returns "lop", "lop-clip" or "qop", or a marker of an invalid value.
+func (m Method) String() string {
+	switch m {
+	case LOP:
+		return "lop"
+	case LOPClip:
+		return "lop-clip"
+	case QOP:
+		return "qop"
+	}
+	return fmt.Sprintf("invalid method %d", int(m))
+}
+
+// clipZeta is the published ζ of LOPClip.
+const clipZeta = 10000
+
+// Paper holds the parameters of the published experiment [CC26, §5.2]. The
+// zero value is invalid; PublishedParameters has the published ones.
+type Paper struct {
+	Epsilon, Delta float64 // the privacy budget that was claimed
+	Lambda         float64 // λ ≥ 0
+	Rho            float64 // ρ ≥ 0
+	Iterations     int     // K ≥ 1 steps of the stochastic solver
+}
+
+// PublishedParameters returns ε = 0.5, δ = 0.01, λ = 1, ρ = 1, K = 1000.
+func PublishedParameters() Paper {
+	return Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Rho: 1, Iterations: 1000}
+}
+
+// Experiment is the published procedure on one instance. It is safe for
+// concurrent use. None of what it returns is private.
+type Experiment struct {
+	paper  Paper
+	in     *Instance
+	norm   []float64 // ‖xᵢ‖₂
+	maxY   float64   // max y, as published: of private labels, and without |·|
+	smooth float64   // L
+	dof    float64   // m
+	consts Constants
+}
+
+// Experiment prepares the procedure for an instance, which must have an anchor
+// and is not copied. The error wraps ErrParameter.
+func (p Paper) Experiment(in *Instance) (*Experiment, error) {
+	switch {
+	case in == nil || in.X == nil || in.X.IsEmpty():
+		return nil, fmt.Errorf("%w: the instance has no records", ErrParameter)
+	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
+		return nil, fmt.Errorf("%w: Lambda = %v, want a finite number ≥ 0", ErrParameter, p.Lambda)
+	case p.Iterations < 1:
+		return nil, fmt.Errorf("%w: Iterations = %d, want at least 1", ErrParameter, p.Iterations)
+	case !(p.Delta > 0 && p.Delta < 1):
+		return nil, fmt.Errorf("%w: Delta = %v, want a number in (0, 1)", ErrParameter, p.Delta)
+	}
+	n, d := in.Dims()
+	if len(in.Y) != n || len(in.Anchor) != d {
+		return nil, fmt.Errorf("%w: the instance has %d labels for %d rows and an anchor of length %d for %d features, want as many", ErrParameter, len(in.Y), n, len(in.Anchor), d)
+	}
+	e := &Experiment{
+		paper:  p,
+		in:     in,
+		norm:   make([]float64, n),
+		maxY:   floats.Max(in.Y),
+		smooth: float64(d) * in.Xi * in.Xi,
+		dof:    2 * float64(d),
+	}
+	for i := range n {
+		e.norm[i] = floats.Norm(in.X.RawRowView(i), 2)
+	}
+	var err error
+	e.consts, err = Formula{
+		D: d, M: e.dof, Rho: p.Rho, L: e.smooth,
+		Eps1: p.Epsilon, Delta1: p.Delta / 2, Delta3: p.Delta / 2,
+	}.Constants()
+	return e, err
+}
+
+// L returns the published smoothness bound dξ²; the true one is ξ².
+func (e *Experiment) L() float64 { return e.smooth }
+
+// Dof returns m = 2d.
+func (e *Experiment) Dof() float64 { return e.dof }
+
+// Quadratic returns the constants of QOP with ε₁ = ε, δ₁ = δ₃ = δ/2, L = dξ².
+func (e *Experiment) Quadratic() Constants { return e.consts }
+
+// Linear holds the published constants of LOP and LOPClip.
+type Linear struct {
+	Ridge float64 // Δ = 2L/ε
+	Zeta  float64 // ζ = (κ√d·ξ√d + max y)·ξ√d for LOP, 10000 for LOPClip
+	Noise float64 // s = ζ√(8 ln(2/δ) + 4ε)/ε [KST12], half of what replacement needs
+	Omega float64 // ω = 1/(nL + Δ)
+}
+
+// Linear returns the constants of LOP or LOPClip at κ.
+func (e *Experiment) Linear(m Method, kappa float64) Linear {
+	n, d := e.in.Dims()
+	eps, root := e.paper.Epsilon, math.Sqrt(float64(d))
+	c := Linear{Ridge: 2 * e.smooth / eps, Zeta: clipZeta}
+	if m != LOPClip {
+		c.Zeta = (kappa*float64(d)*e.in.Xi + e.maxY) * e.in.Xi * root
+	}
+	c.Noise = c.Zeta * math.Sqrt(8*math.Log(2/e.paper.Delta)+4*eps) / eps
+	c.Omega = 1 / (float64(n)*e.smooth + c.Ridge)
+	return c
+}
+
+// Omega returns the step size ω = 1/(nL + σ²λ_max(W)) of QOP.
+func (e *Experiment) Omega(maxEig float64) float64 {
+	n, _ := e.in.Dims()
+	return 1 / (float64(n)*e.smooth + e.consts.Published.Sigma2*maxEig)
+}
+
+// Solve draws a perturbation from src, runs the stochastic three-operator
+// splitting of the paper from 0,
+//
+//	θ = prox_{ωr}(x);  z = P_box(2θ − x − ωn gᵢ(θ));  x ← x + (k+1)^−0.502 (z − θ)
+//
+// with uniform i, and returns the θ of step K−1 as published: before the last
+// update of x, and not projected on the box. gᵢ is the gradient of
+// ½(xᵢ'θ−yᵢ)² plus 1/n of the perturbation's. LOPClip replaces the gradient of
+// a record that is longer than ζ by its *unit* vector, as published, where the
+// vector of norm ζ is meant.
+//
+// The error wraps ErrParameter for an invalid method, κ or source, or is the
+// context's.
+func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src rand.Source) ([]float64, error) {
+	switch {
+	case m < LOP || m > QOP:
+		return nil, fmt.Errorf("%w: %v, want LOP, LOPClip or QOP", ErrParameter, m)
+	case !(kappa > 0) || math.IsInf(kappa, 1):
+		return nil, fmt.Errorf("%w: kappa = %v, want a positive finite half-width of the box", ErrParameter, kappa)
+	case src == nil:
+		return nil, fmt.Errorf("%w: the source is nil, want for example noise.Reproducible(1)", ErrParameter)
+	}
+	_, d := e.in.Dims()
+	f, omega, err := e.draw(m, kappa, src)
+	if err != nil {
+		return nil, err
+	}
+	res, err := splitting.Solve(ctx, splitting.Problem{
+		F: f,
+		G: prox.L1{Weight: e.paper.Lambda},
+		H: prox.Box{Lo: -kappa, Hi: kappa},
+	}, make([]float64, d), &splitting.Settings{
+		Iterations: e.paper.Iterations,
+		Tolerance:  -1, // run all K steps
+		Src:        src,
+	}, &splitting.StochasticTOS{StepSize: omega})
+	if err != nil {
+		return nil, err
+	}
+	return res.X, nil
+}
+
+// draw returns the smooth part with fresh noise, and its step size.
+func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, omega float64, err error) {
+	n, d := e.in.Dims()
+	raw := e.in.X.RawMatrix()
+	f = &terms{n: n, d: d, x: raw.Data, stride: raw.Stride, y: e.in.Y, zeta: math.Inf(1)}
+	if m == QOP {
+		w := mat.NewSymDense(d, nil)
+		if err := randmat.Wishart(w, e.dof, src); err != nil {
+			return nil, 0, err
+		}
+		// A step size needs λ_max(W) to a few digits, not proved.
+		top, residual := randmat.RitzMax(w)
+		omega = e.Omega(top + residual)
+		f.center = e.in.Anchor
+		f.quad = scaled(e.consts.Published.Sigma2, w)
+		f.y0 = make([]float64, d)
+	} else {
+		c := e.Linear(m, kappa)
+		omega = c.Omega
+		f.ridge = c.Ridge
+		f.linear = make([]float64, d)
+		noise.Normal(f.linear, c.Noise, src)
+		if m == LOPClip {
+			f.zeta, f.norm = c.Zeta, e.norm
+		}
+	}
+	f.smooth = 1 / omega
+	return f, omega, nil
+}
+
+// scaled returns both triangles of s·w, row-major.
+func scaled(s float64, w *mat.SymDense) []float64 {
+	d := w.SymmetricDim()
+	raw := w.RawSymmetric()
+	full := make([]float64, d*d)
+	for i := range d {
+		for j := i; j < d; j++ {
+			v := s * raw.Data[i*raw.Stride+j]
+			full[i*d+j], full[j*d+i] = v, v
+		}
+	}
+	return full
+}

@@ -1,0 +1,249 @@
+package lasso
+
+import (
+	"context"
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+func small(t testing.TB, n, d int) (*Instance, *Experiment) {
+	in, err := Generate(Spec{N: n, D: d, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(5))
+	require.NoError(t, err)
+	e, err := PublishedParameters().Experiment(in)
+	require.NoError(t, err)
+	return in, e
+}
+
+func TestLinearConstants(t *testing.T) {
+	in, e := small(t, 300, 100)
+	const kappa = 2.5
+	c := e.Linear(LOP, kappa)
+	require.Equal(t, 2500.0, e.L()) // dξ²
+	require.Equal(t, 200.0, e.Dof())
+	require.Equal(t, 10000.0, c.Ridge) // 2L/ε
+	zeta := (kappa*10*5*10 + floats.Max(in.Y)) * 5 * 10
+	require.InEpsilon(t, zeta, c.Zeta, 1e-14)
+	require.InEpsilon(t, zeta*math.Sqrt(8*math.Log(200)+2)/0.5, c.Noise, 1e-14)
+	require.InEpsilon(t, 1/(300*2500+10000.0), c.Omega, 1e-14)
+	clip := e.Linear(LOPClip, kappa)
+	require.Equal(t, 10000.0, clip.Zeta)
+	require.InEpsilon(t, 1e4*math.Sqrt(8*math.Log(200)+2)/0.5, clip.Noise, 1e-14)
+	require.Equal(t, c.Omega, clip.Omega)
+	// The figure's σ² = 2.525e17 belongs to L = dξ².
+	require.InEpsilon(t, 101015630929013.104*2500, e.Quadratic().Published.Sigma2, 1e-8)
+	require.InEpsilon(t, 1/(300*2500+e.Quadratic().Published.Sigma2*3), e.Omega(3), 1e-14)
+}
+
+// Steps of the solver against the formulas written out, with the same draws.
+func TestSolveFollowsThePublishedSteps(t *testing.T) {
+	const n, d, kappa, steps = 12, 4, 0.7, 50
+	in, _ := small(t, n, d)
+	p := PublishedParameters()
+	p.Iterations = steps
+	e, err := p.Experiment(in)
+	require.NoError(t, err)
+	for _, m := range []Method{LOP, LOPClip, QOP} {
+		got, err := e.Solve(context.Background(), m, kappa, noise.Reproducible(9, m.String()))
+		require.NoError(t, err)
+
+		src := noise.Reproducible(9, m.String())
+		f, omega, err := e.draw(m, kappa, src)
+		require.NoError(t, err)
+		var picks []int
+		counter := &counting{terms: f, picks: &picks}
+		res, err := splitting.Solve(context.Background(), splitting.Problem{F: counter, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}},
+			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src}, &splitting.StochasticTOS{StepSize: omega})
+		require.NoError(t, err)
+		require.Equal(t, got, res.X, "equal sources, equal points")
+		require.Len(t, picks, steps)
+
+		x, theta := make([]float64, d), make([]float64, d)
+		for k, i := range picks {
+			for j := range theta {
+				theta[j] = math.Copysign(max(math.Abs(x[j])-omega, 0), x[j])
+			}
+			r := floats.Dot(in.X.RawRowView(i), theta) - in.Y[i]
+			g := make([]float64, d)
+			floats.AddScaled(g, r, in.X.RawRowView(i))
+			if norm := floats.Norm(g, 2); m == LOPClip && norm > 10000 {
+				floats.Scale(1/norm, g)
+			}
+			for j := range x {
+				full := n * g[j]
+				if m == QOP {
+					for l := range d {
+						full += f.quad[j*d+l] * (theta[l] - in.Anchor[l])
+					}
+				} else {
+					full += 2*float64(d)*25/0.5*theta[j] + f.linear[j]
+				}
+				z := min(max(2*theta[j]-x[j]-omega*full, -kappa), kappa)
+				x[j] += math.Pow(float64(k+1), -0.502) * (z - theta[j])
+			}
+		}
+		// 50 steps of a nonexpansive iteration on numbers near 1.
+		require.InDeltaSlice(t, theta, got, 1e-12, m.String())
+	}
+}
+
+// counting records which terms were sampled.
+type counting struct {
+	*terms
+	picks *[]int
+}
+
+func (c *counting) GradTerms(dst, x []float64, idx []int) {
+	*c.picks = append(*c.picks, idx...)
+	c.terms.GradTerms(dst, x, idx)
+}
+
+func TestTermsAreGradients(t *testing.T) {
+	const n, d = 9, 4
+	_, e := small(t, n, d)
+	x := []float64{0.3, -1, 0.7, 2}
+	for _, m := range []Method{LOP, LOPClip, QOP} {
+		f, omega, err := e.draw(m, 1, noise.Reproducible(4))
+		require.NoError(t, err)
+		require.Equal(t, n, f.Len())
+		require.InEpsilon(t, 1/omega, f.Smoothness(), 1e-15)
+		full, sum, one := make([]float64, d), make([]float64, d), make([]float64, d)
+		f.Grad(full, x)
+		for i := range n {
+			f.GradTerms(one, x, []int{i})
+			floats.Add(sum, one)
+		}
+		scale := floats.Norm(full, 2)
+		require.InDeltaSlice(t, full, sum, 1e-13*scale)
+		f.GradTerms(sum, x, []int{0, 1, 2, 3, 4, 5, 6, 7, 8})
+		require.InDeltaSlice(t, full, sum, 1e-13*scale)
+		// f is quadratic, so central differences are exact but for rounding,
+		// 1e-16·|f|/h.
+		for j := range x {
+			const h = 0.5
+			y := append([]float64(nil), x...)
+			y[j] += h
+			up := f.Func(y)
+			y[j] -= 2 * h
+			require.InDelta(t, full[j], (up-f.Func(y))/(2*h), 1e-11*math.Abs(up))
+		}
+	}
+}
+
+// The published clip, unlike a norm clip, leaves unit vectors.
+func TestClipDefect(t *testing.T) {
+	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10, linear: make([]float64, 2)}
+	g := make([]float64, 2)
+	f.GradTerms(g, []float64{0.2, 0.2}, []int{0}) // 1.4·(3, 4), norm 7 ≤ ζ
+	require.InDeltaSlice(t, []float64{4.2, 5.6}, g, 1e-14)
+	f.GradTerms(g, []float64{1, 1}, []int{0}) // 7·(3, 4), norm 35 > ζ
+	require.InDeltaSlice(t, []float64{0.6, 0.8}, g, 1e-15)
+}
+
+func TestExperimentErrors(t *testing.T) {
+	in, e := small(t, 4, 2)
+	good := PublishedParameters()
+	for name, change := range map[string]func(*Paper, *Instance){
+		"Lambda":     func(p *Paper, _ *Instance) { p.Lambda = -1 },
+		"Iterations": func(p *Paper, _ *Instance) { p.Iterations = 0 },
+		"Delta":      func(p *Paper, _ *Instance) { p.Delta = 1 },
+		"Eps1":       func(p *Paper, _ *Instance) { p.Epsilon = 0 },
+		"Rho":        func(p *Paper, _ *Instance) { p.Rho = math.NaN() },
+		"anchor":     func(_ *Paper, in *Instance) { in.Anchor = nil },
+		"labels":     func(_ *Paper, in *Instance) { in.Y = in.Y[:1] },
+		"no records": func(_ *Paper, in *Instance) { in.X = &mat.Dense{} },
+	} {
+		p, i := good, *in
+		change(&p, &i)
+		_, err := p.Experiment(&i)
+		require.ErrorIs(t, err, ErrParameter, name)
+		require.ErrorContains(t, err, name)
+	}
+	_, err := good.Experiment(nil)
+	require.ErrorIs(t, err, ErrParameter)
+
+	ctx := context.Background()
+	_, err = e.Solve(ctx, 0, 1, noise.Reproducible(1))
+	require.ErrorContains(t, err, "invalid method 0")
+	_, err = e.Solve(ctx, LOP, 0, noise.Reproducible(1))
+	require.ErrorContains(t, err, "kappa")
+	_, err = e.Solve(ctx, LOP, 1, nil)
+	require.ErrorIs(t, err, ErrParameter)
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = e.Solve(cancelled, LOP, 1, noise.Reproducible(1))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// published opens a file of the published experiment, which is not part of
+// this repository: PRIVOPT_DATA names the folder that holds fig2.
+func published(t testing.TB, name string) *os.File {
+	dir := os.Getenv("PRIVOPT_DATA")
+	if dir == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds fig2/problem.csv, anchor.csv and reference.csv")
+	}
+	f, err := os.Open(filepath.Join(dir, "fig2", name))
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// reference reads reference.csv: the means and standard deviations over 10
+// runs of the authors' program.
+func reference(t testing.TB) (rows []map[string]float64) {
+	text, err := csv.NewReader(published(t, "reference.csv")).ReadAll()
+	require.NoError(t, err)
+	for _, fields := range text[1:] {
+		row := map[string]float64{}
+		for j, v := range fields {
+			row[strings.ReplaceAll(text[0][j], "_", "-")], err = strconv.ParseFloat(v, 64)
+			require.NoError(t, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// The published curves, rerun on the published data: means over 100 runs agree
+// with the authors' means over 10 runs within 6 standard errors.
+func TestPublishedFigure(t *testing.T) {
+	in, err := Read(published(t, "problem.csv"), published(t, "anchor.csv"), 5)
+	require.NoError(t, err)
+	e, err := PublishedParameters().Experiment(in)
+	require.NoError(t, err)
+	ref := reference(t)
+	require.Len(t, ref, 100)
+	const runs = 100
+	for _, m := range []Method{LOP, LOPClip, QOP} {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, k := range []int{0, 11, 22, 33, 44, 50, 55, 66, 77, 99} {
+				row := ref[k]
+				risks := make([]float64, runs)
+				for r := range risks {
+					theta, err := e.Solve(context.Background(), m, row["kappa"], noise.Reproducible(1, m.String(), strconv.Itoa(k), strconv.Itoa(r)))
+					require.NoError(t, err)
+					risks[r] = in.Risk(theta)
+				}
+				mean, sd := stat.MeanStdDev(risks, nil)
+				want, wantSD := row[m.String()], row[m.String()+"-sd"]
+				se := math.Sqrt(wantSD*wantSD/10 + sd*sd/runs)
+				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want, wantSD, (mean-want)/se)
+				require.LessOrEqual(t, math.Abs(mean-want), 6*se, "κ index %d", k)
+			}
+		})
+	}
+}
