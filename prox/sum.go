@@ -18,7 +18,8 @@ import "math"
 //
 // An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum
 // implements Subdifferential if its parts do, Set if both are sets, and
-// Coordinatewise if both are. Sums with an empty domain have no proximal map.
+// Coordinatewise if both are. Sums with an empty domain have no proximal map,
+// and invalid weights are refused or stay visible to Check.
 func Sum(g, h Operator) (Operator, bool) {
 	switch {
 	case g == nil && h == nil:
@@ -46,14 +47,17 @@ type (
 
 // add finds g + h for the normal form of g; Sum tries both orders.
 func add(g, h Operator) (Operator, bool) {
-	if r, ok := g.(hasRidge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
-		if sum, ok := Sum(r.asRidge().g, h); ok {
-			return Sum(sum, SquaredL2{r.asRidge().l2})
-		}
-		return nil, false
-	}
 	if s, ok := g.(hasSeparable); ok {
 		return addSeparable(h, s.asSeparable())
+	}
+	if s, ok := h.(hasSeparable); ok {
+		return addSeparable(g, s.asSeparable())
+	}
+	if r, ok := g.(hasRidge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
+		if sum, ok := Sum(r.asRidge().g, h); ok {
+			return addSeparable(sum, separable{0, r.asRidge().l2, -inf, inf})
+		}
+		return nil, false
 	}
 	if c, ok := g.(Coordinatewise); ok {
 		if d, ok := h.(Coordinatewise); ok {
@@ -65,12 +69,18 @@ func add(g, h Operator) (Operator, bool) {
 	case hasRadial:
 		if h, ok := h.(hasRadial); ok {
 			a, b := g.asRadial(), h.asRadial()
+			if a.Check(0) != nil || b.Check(0) != nil {
+				return nil, false
+			}
 			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
 			return simplest(radial{s, a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
 		}
 	case hasAbsBall:
 		if h, ok := h.(hasAbsBall); ok {
 			a, b := g.asAbsBall(), h.asAbsBall()
+			if a.Check(0) != nil || b.Check(0) != nil {
+				return nil, false
+			}
 			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
 			return simplest(absBall{s, min(a.r, b.r)}), true
 		}
@@ -80,6 +90,9 @@ func add(g, h Operator) (Operator, bool) {
 
 // addSeparable finds g + s.
 func addSeparable(g Operator, s separable) (Operator, bool) {
+	if s.Check(0) != nil { // a negative weight must not hide in a sum
+		return nil, false
+	}
 	if t, ok := g.(hasSeparable); ok {
 		return sumSeparable(t.asSeparable(), s)
 	}
@@ -164,7 +177,7 @@ func (g separable) and(h separable) separable {
 func sumSeparable(g, h separable) (Operator, bool) {
 	s := separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
 	switch {
-	case !(s.lo <= s.hi):
+	case g.Check(0) != nil || h.Check(0) != nil || !(s.lo <= s.hi):
 		return nil, false
 	case s.l1 == 0 && s.l2 == 0:
 		return Box{s.lo, s.hi}, true // a Set

@@ -1,0 +1,453 @@
+package prox_test
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/prox"
+)
+
+func vectors(n int, scale float64) *rapid.Generator[[]float64] {
+	return rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-scale, scale), rapid.Just(0.0), rapid.Just(scale)), n, n)
+}
+
+func apply(op prox.Operator, x []float64, gamma float64) []float64 {
+	p := make([]float64, len(x))
+	op.Prox(p, x, gamma)
+	return p
+}
+
+// exactNorm returns ‖x‖₂² (or ‖x‖₁ if abs) without rounding.
+func exactNorm(x []float64, abs bool) *big.Rat {
+	sum := new(big.Rat)
+	for _, xi := range x {
+		r := new(big.Rat).SetFloat64(xi)
+		if abs {
+			r.Abs(r)
+		} else {
+			r.Mul(r, r)
+		}
+		sum.Add(sum, r)
+	}
+	return sum
+}
+
+// Projections on balls are feasible in real arithmetic, near the sphere if they
+// moved, and stay where they are when projected again.
+func TestBallsExactly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rapid.Float64Range(1e-3, 1e3).Draw(t, "r")
+		scale := math.Pow(10, rapid.Float64Range(-4, 14).Draw(t, "log scale"))
+		x := vectors(rapid.IntRange(1, 40).Draw(t, "dim"), scale).Draw(t, "x")
+		for _, abs := range []bool{false, true} {
+			var op prox.Set = prox.L2Ball{R: r}
+			bound := new(big.Rat).SetFloat64(r)
+			if abs {
+				op = prox.L1Ball{R: r}
+			} else {
+				bound.Mul(bound, bound)
+			}
+			p := apply(op, x, 1)
+			norm := exactNorm(p, abs)
+			require.LessOrEqual(t, norm.Cmp(bound), 0, "%T: ‖p‖ > R", op)
+			if !slices.Equal(p, x) {
+				ratio, _ := norm.Quo(norm, bound).Float64()
+				require.InDelta(t, 1, ratio, 64*0x1p-53, "%T: off the sphere", op)
+			}
+			require.Equal(t, p, apply(op, p, 1))
+			require.Zero(t, op.Func(p))
+		}
+	})
+}
+
+// simplexBySort is the projection by sorting.
+func simplexBySort(x []float64, total float64) []float64 {
+	y := slices.Clone(x)
+	slices.SortFunc(y, func(a, b float64) int { return int(math.Copysign(1, b-a)) })
+	sum, tau := 0.0, 0.0
+	for k, yk := range y {
+		sum += yk
+		if t := (sum - total) / float64(k+1); t < yk {
+			tau = t
+		}
+	}
+	for i, xi := range x {
+		y[i] = max(xi-tau, 0)
+	}
+	return y
+}
+
+// Two ways: Newton's method against sorting.
+func TestSimplexBySort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := vectors(rapid.IntRange(1, 60).Draw(t, "dim"), 10).Draw(t, "x")
+		total := rapid.Float64Range(1e-6, 20).Draw(t, "total")
+		want := simplexBySort(x, total)
+		// Sums of 60 terms up to 10.
+		require.InDeltaSlice(t, want, apply(prox.Simplex{Total: total}, x, 1), 1e-12)
+
+		abs := make([]float64, len(x))
+		for i, xi := range x {
+			abs[i] = math.Abs(xi)
+		}
+		if floats.Sum(abs) > total {
+			ball := simplexBySort(abs, total)
+			for i := range ball {
+				ball[i] = math.Copysign(ball[i], x[i])
+			}
+			require.InDeltaSlice(t, ball, apply(prox.L1Ball{R: total}, x, 1), 1e-12)
+		}
+	})
+}
+
+// Two ways: coordinatewise maps against ternary search.
+func TestCoordinatewiseBySearch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l1, l2 := rapid.Float64Range(0, 3).Draw(t, "l1"), rapid.Float64Range(0, 3).Draw(t, "l2")
+		lo := rapid.Float64Range(-2, 1).Draw(t, "lo")
+		hi := lo + rapid.Float64Range(0, 3).Draw(t, "width")
+		x, gamma := rapid.Float64Range(-5, 5).Draw(t, "x"), rapid.Float64Range(0.1, 4).Draw(t, "gamma")
+		g, ok := prox.Sum(prox.ElasticNet{L1: l1, L2: l2}, prox.Box{Lo: lo, Hi: hi})
+		require.True(t, ok)
+		phi := func(u float64) float64 { return l1*math.Abs(u) + l2/2*u*u + (u-x)*(u-x)/(2*gamma) }
+		a, b := lo, hi
+		for range 200 {
+			if m, n := a+(b-a)/3, b-(b-a)/3; phi(m) < phi(n) {
+				b = n
+			} else {
+				a = m
+			}
+		}
+		// A search by values finds the minimizer to the root of the rounding.
+		require.InDelta(t, a, apply(g, []float64{x}, gamma)[0], 1e-6)
+	})
+}
+
+// Two ways: sums by splitting, the fixed point of Dykstra-like iterations.
+func TestSumsByDykstra(t *testing.T) {
+	pairs := [][2]prox.Operator{
+		{prox.L1{Weight: 0.4}, prox.L2Ball{R: 1}},
+		{prox.NonNegative{}, prox.L2Ball{R: 1}},
+		{prox.L1{Weight: 0.4}, prox.L1Ball{R: 1}},
+		{prox.NonNegative{}, prox.L1Ball{R: 1}},
+		{prox.L1{Weight: 0.4}, prox.GroupL2{Groups: [][]int{{0, 1}, {3, 2}}, Weight: 0.3}},
+		{prox.NonNegative{}, prox.GroupL2{Groups: [][]int{{0, 1}, {3, 2}}, Weight: 0.3}},
+		{prox.L2Norm{Weight: 0.6}, prox.L2Ball{R: 1}},
+		{prox.SquaredL2{Weight: 2}, prox.Simplex{Total: 1}},
+		{prox.L1{Weight: 0.4}, prox.Simplex{Total: 1}},
+		{prox.SquaredL2{Weight: 2}, prox.HalfSpace{A: []float64{1, 1, 1, 1}, B: 0.1}},
+		{prox.ElasticNet{L1: 0.4, L2: 1}, prox.L2Ball{R: 1}},
+		{prox.Box{Lo: -1.5, Hi: 1}, prox.L1Ball{R: 1}},
+		{prox.Box{Lo: 0, Hi: 3}, prox.L2Ball{R: 1}},
+	}
+	for _, x := range [][]float64{{2, -1, 0.5, 0.3}, {0.1, 0.2, -0.1, 0}, {-1, -2, 3, 0.5}, {0.6, 0.4, 0.3, 0.2}} {
+		for _, pair := range pairs {
+			sum, ok := prox.Sum(pair[0], pair[1])
+			require.True(t, ok, "%T + %T", pair[0], pair[1])
+			// Dykstra-like splitting converges to prox_{g+h}(x). [BC17, Thm. 30.7]
+			z, y := slices.Clone(x), make([]float64, 4)
+			p, q := make([]float64, 4), make([]float64, 4)
+			for range 20000 {
+				floats.AddTo(y, z, p)
+				v := apply(pair[0], y, 1)
+				floats.SubTo(p, y, v)
+				floats.AddTo(y, v, q)
+				z = apply(pair[1], y, 1)
+				floats.SubTo(q, y, z)
+			}
+			require.InDeltaSlice(t, z, apply(sum, x, 1), 1e-6, "%T + %T at %v", pair[0], pair[1], x) // slow where faces meet at an angle
+		}
+	}
+}
+
+func TestAffine(t *testing.T) {
+	a := mat.NewDense(2, 3, []float64{1, 1, 1, 2, 2, 2})
+	g, err := prox.NewAffine(a, []float64{3, 6})
+	require.NoError(t, err)
+	require.Equal(t, 1, g.Rank())
+	require.Equal(t, 3, g.Dim())
+	require.InDeltaSlice(t, []float64{2, 1, 0}, apply(g, []float64{2, 1, 0}, 1), 1e-15)
+	require.InDeltaSlice(t, []float64{1, 1, 1}, apply(g, []float64{1e8, 1e8, 1e8}, 1), 1e-14, "feasible whatever the size of x")
+	require.True(t, math.IsInf(g.Radius(3), 1))
+	require.True(t, math.IsInf(g.Func([]float64{1, 1, 1.001}), 1))
+	require.NoError(t, g.Check(3))
+	require.ErrorIs(t, g.Check(2), prox.ErrParameter)
+	require.ErrorIs(t, (*prox.Affine)(nil).Check(3), prox.ErrParameter)
+
+	point, err := prox.NewAffine(mat.NewDiagDense(2, []float64{2, 4}), []float64{6, 16})
+	require.NoError(t, err)
+	require.InEpsilon(t, 5, point.Radius(2), 1e-11)
+	require.GreaterOrEqual(t, point.Radius(2), 5.0)
+	require.InDeltaSlice(t, []float64{3, 4}, apply(point, []float64{-7, 1e3}, 1), 1e-14)
+
+	all, err := prox.NewAffine(mat.NewDense(1, 2, nil), []float64{0})
+	require.NoError(t, err)
+	require.Equal(t, []float64{5, 6}, apply(all, []float64{5, 6}, 1))
+	require.Zero(t, all.Rank())
+
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, c := range map[string]struct {
+		a mat.Matrix
+		b []float64
+	}{
+		"nil":        {nil, nil},
+		"lengths":    {a, []float64{3}},
+		"no row":     {new(mat.Dense), nil},
+		"conflict":   {a, []float64{3, 7}},
+		"zero row":   {mat.NewDense(1, 2, nil), []float64{1}},
+		"NaN":        {mat.NewDense(1, 2, []float64{1, nan}), []float64{1}},
+		"Inf":        {mat.NewDense(1, 2, []float64{1, 1}), []float64{inf}},
+		"huge and 0": {mat.NewDense(2, 2, []float64{1e300, 0, 0, 1e-300}), []float64{1, 1}},
+	} {
+		got, err := prox.NewAffine(c.a, c.b)
+		require.ErrorIs(t, err, prox.ErrParameter, name)
+		require.Nil(t, got)
+	}
+}
+
+func TestCheckParameters(t *testing.T) {
+	nan := math.NaN()
+	for name, op := range operators(t) {
+		require.NoError(t, prox.Check(op, 4), name)
+	}
+	require.NoError(t, prox.Check(nil, 3))
+	require.NoError(t, prox.Check(bare{prox.L1{Weight: nan}}, 3), "an operator without Check has nothing to check")
+	for _, op := range []prox.Operator{
+		prox.L1{Weight: -1}, prox.L1{Weight: nan}, prox.L1{Weight: inf},
+		prox.SquaredL2{Weight: -1}, prox.ElasticNet{L1: -1}, prox.ElasticNet{L2: nan}, prox.L2Norm{Weight: inf},
+		prox.Box{Lo: 1, Hi: 0}, prox.Box{Lo: nan}, prox.Box{Hi: nan}, prox.Box{Lo: inf, Hi: inf}, prox.Box{Lo: -inf, Hi: -inf},
+		prox.L1Box{Weight: -1}, prox.L1Box{Lo: 1},
+		prox.L2Ball{R: -1}, prox.L2Ball{R: nan}, prox.L2Ball{R: 1e-300}, prox.L1Ball{R: -1},
+		prox.Simplex{Total: -1}, prox.Simplex{Total: inf}, prox.Simplex{Total: nan},
+		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}}, prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
+		prox.HalfSpace{A: []float64{1, 2}},
+		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}}, prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},
+	} {
+		err := prox.Check(op, 3)
+		require.ErrorIs(t, err, prox.ErrParameter, "%#v", op)
+		if set, ok := op.(prox.Set); ok {
+			require.True(t, math.IsInf(set.Radius(3), 1), "an invalid set bounds nothing: %#v", op)
+		}
+		// Sums with an invalid part are refused or invalid.
+		for _, with := range []prox.Operator{prox.SquaredL2{Weight: 1}, prox.L1{Weight: 1}} {
+			if sum, ok := prox.Sum(op, with); ok {
+				require.ErrorIs(t, prox.Check(sum, 3), prox.ErrParameter, "%#v", sum)
+			}
+		}
+	}
+	require.Error(t, prox.Check(prox.Simplex{Total: 1}, 0))
+}
+
+// bare hides every ability.
+type bare struct{ prox.Operator }
+
+func TestSumNil(t *testing.T) {
+	zero, ok := prox.Sum(nil, nil)
+	require.True(t, ok)
+	require.Equal(t, []float64{1, -2}, apply(zero, []float64{1, -2}, 3))
+	require.Zero(t, zero.Func([]float64{1, -2}))
+	for name, op := range operators(t) {
+		for _, pair := range [][2]prox.Operator{{op, nil}, {nil, op}} {
+			sum, ok := prox.Sum(pair[0], pair[1])
+			require.True(t, ok, name)
+			require.Equal(t, op, sum, name)
+		}
+	}
+}
+
+// Sums say what they are: sets as sets, and coordinatewise ones as such.
+func TestSumForms(t *testing.T) {
+	sum := func(ops ...prox.Operator) prox.Operator {
+		var s prox.Operator
+		for _, op := range ops {
+			var ok bool
+			s, ok = prox.Sum(s, op)
+			require.True(t, ok)
+		}
+		return s
+	}
+	require.Equal(t, prox.L1Box{Weight: 1, Lo: -1, Hi: 2}, sum(prox.L1{Weight: 1}, prox.Box{Lo: -1, Hi: 2}))
+	require.Equal(t, prox.Box{Lo: 0, Hi: 2}, sum(prox.NonNegative{}, prox.Box{Lo: -1, Hi: 2}))
+	require.Equal(t, prox.L2Ball{R: 1}, sum(prox.L2Ball{R: 1}, prox.L2Ball{R: 2}))
+	require.Equal(t, prox.L2Norm{Weight: 3}, sum(prox.L2Norm{Weight: 1}, prox.L2Norm{Weight: 2}))
+	require.Equal(t, prox.L1Ball{R: 1}, sum(prox.L1Ball{R: 1}, prox.Box{Lo: -1, Hi: 1}))
+	require.Equal(t, prox.Simplex{Total: 1}, sum(prox.Simplex{Total: 1}, prox.NonNegative{}))
+	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L2Ball{R: 1}).(prox.Set).Radius(3))
+	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L1Ball{R: 1}).(prox.Set).Radius(3))
+
+	long := sum(prox.SquaredL2{Weight: 1}, prox.NonNegative{}, prox.L1{Weight: 0.1}, prox.L1Ball{R: 1}, prox.SquaredL2{Weight: 2}, prox.L1{Weight: 0.2})
+	x := []float64{0.4, 0.3, 0.1}
+	require.InEpsilon(t, 0.3*0.8+1.5*0.26, long.Func(x), 1e-15)
+	require.True(t, math.IsInf(long.Func([]float64{-0.1, 0, 0}), 1))
+	require.True(t, math.IsInf(long.Func([]float64{math.NaN(), 0, 0}), 1))
+	_, isSet := long.(prox.Set)
+	require.False(t, isSet)
+
+	_, ok := prox.Sum(prox.Box{Lo: 1, Hi: 2}, prox.Box{Lo: 3, Hi: 4})
+	require.False(t, ok, "empty")
+	for _, pair := range [][2]prox.Operator{
+		{prox.L1Ball{R: 1}, prox.L2Ball{R: 0.8}}, {prox.Box{Lo: -1, Hi: 0.5}, prox.L2Ball{R: 1}},
+		{prox.Box{Lo: 0, Hi: 0.5}, prox.Simplex{Total: 1}}, {prox.Simplex{Total: 1}, prox.Simplex{Total: 2}},
+		{prox.GroupL2{}, prox.Box{Lo: -1, Hi: 1}}, {bare{prox.L1{}}, prox.L1{Weight: 1}}, {perCoordinate{}, prox.L2Ball{R: 1}},
+	} {
+		_, ok := prox.Sum(pair[0], pair[1])
+		require.False(t, ok, "%T + %T", pair[0], pair[1])
+	}
+
+	// Of an operator from elsewhere the square needs nothing, but the sum can
+	// certify only what its parts can.
+	ridge := sum(bare{prox.L1{Weight: 1}}, prox.SquaredL2{Weight: 3})
+	require.Equal(t, []float64{0.25}, apply(ridge, []float64{2}, 1))
+	_, certifies := ridge.(prox.Subdifferential)
+	require.False(t, certifies)
+	_, certifies = sum(prox.HalfSpace{A: []float64{1}}, prox.SquaredL2{Weight: 3}).(prox.Subdifferential)
+	require.True(t, certifies)
+	require.NoError(t, prox.Check(ridge, 1))
+}
+
+// perCoordinate is the ℓ1 norm with weight i on coordinate i.
+type perCoordinate struct{}
+
+func (perCoordinate) Func(x []float64) float64 {
+	sum := 0.0
+	for i, xi := range x {
+		sum += float64(i) * math.Abs(xi)
+	}
+	return sum
+}
+func (perCoordinate) Prox(dst, x []float64, gamma float64) {
+	for i, xi := range x {
+		t := gamma * float64(i)
+		dst[i] = xi - min(max(xi, -t), t)
+	}
+}
+func (perCoordinate) Coordinate(i int) (l1, l2, lo, hi float64) {
+	return float64(i), 0, math.Inf(-1), math.Inf(1)
+}
+
+// negative has a coefficient that makes no sense.
+type negative struct{ perCoordinate }
+
+func (negative) Coordinate(int) (l1, l2, lo, hi float64) { return -9, 0, 0, 0 }
+
+// Coefficients may differ between coordinates.
+func TestSumPerCoordinate(t *testing.T) {
+	g, ok := prox.Sum(perCoordinate{}, prox.Box{Lo: -1, Hi: 1})
+	require.True(t, ok)
+	require.Equal(t, []float64{1, 1, 0, -0.5}, apply(g, []float64{2, 2, 2, -3.5}, 1))
+	require.Equal(t, 2.5, g.Func([]float64{1, 1, 0, -0.5}))
+	require.Equal(t, 0.5, g.(prox.Subdifferential).Dist([]float64{1, 1, 0, -0.5}, []float64{-1, -2, 1, 3.5}))
+	require.NoError(t, prox.Check(g, 4))
+	l1, l2, lo, hi := g.(prox.Coordinatewise).Coordinate(3)
+	require.Equal(t, [4]float64{3, 0, -1, 1}, [4]float64{l1, l2, lo, hi})
+	two, ok := prox.Sum(perCoordinate{}, perCoordinate{})
+	require.True(t, ok)
+	require.Equal(t, []float64{2, 0}, apply(two, []float64{2, 2}, 1))
+	bad, ok := prox.Sum(perCoordinate{}, negative{})
+	require.True(t, ok)
+	require.ErrorIs(t, prox.Check(bad, 3), prox.ErrParameter)
+	_, ok = prox.Sum(perCoordinate{}, prox.L1{Weight: -9})
+	require.False(t, ok)
+}
+
+// Bad values do not panic, NaN arguments stay visible, and results that are
+// numbers are never NaN.
+func TestBadValues(t *testing.T) {
+	nan := math.NaN()
+	ops := operators(t)
+	for name, g := range operators(t) {
+		if sum, ok := prox.Sum(g, prox.SquaredL2{Weight: 1}); ok {
+			ops[name+"+square"] = sum
+		}
+		if sum, ok := prox.Sum(g, prox.L1{Weight: 1}); ok {
+			ops[name+"+L1"] = sum
+		}
+	}
+	bad := [][]float64{{nan, 0, 0, 0}, {0, inf, 0, 0}, {-inf, 1, inf, 2}, {1e308, 1e308, 1e308, -1e308}, {5e-324, 0, -5e-324, 0}}
+	for name, op := range ops {
+		sub := op.(prox.Subdifferential)
+		for _, x := range bad {
+			require.False(t, math.IsNaN(op.Func(x)), "%s Func(%v)", name, x)
+			require.False(t, math.IsNaN(prox.Shift(op, x)), "%s Shift(%v)", name, x)
+			for _, v := range append(bad, x, []float64{1, 2, 3, 4}) {
+				require.False(t, math.IsNaN(sub.Dist(x, v)), "%s Dist(%v, %v)", name, x, v)
+				require.False(t, math.IsNaN(sub.Dist([]float64{0, 0, 0, 0}, v)), "%s Dist(0, %v)", name, v)
+			}
+			p := apply(op, x, 1)
+			if math.IsNaN(x[0]) {
+				require.True(t, floats.HasNaN(p), "%s hides a NaN", name)
+				require.True(t, math.IsInf(op.Func(x), 1), name)
+				require.True(t, math.IsInf(sub.Dist(x, p), 1), name)
+			}
+		}
+	}
+	require.PanicsWithValue(t, "prox: group index out of range", func() { apply(prox.GroupL2{Groups: [][]int{{4}}}, []float64{1}, 1) })
+}
+
+// The distance from a point that is nearly on the sphere: a point not near
+// enough is interior, and a shift is reported for one that is.
+func TestRounded(t *testing.T) {
+	ball, v := prox.L2Ball{R: 5}, []float64{-3, -4}
+	for _, c := range []struct {
+		scale, dist float64
+	}{
+		{1, 0}, {1 - 1e-15, 0}, {1 - 1e-14, 5}, {0.5, 5}, {1 + 1e-15, 0}, {1 + 1e-14, inf},
+	} {
+		x := []float64{3 * c.scale, 4 * c.scale}
+		switch {
+		case c.dist == 0:
+			require.InDelta(t, 5*math.Abs(c.scale-1), ball.Shift(x), 1e-14)
+			require.GreaterOrEqual(t, ball.Shift(x), 5*math.Abs(c.scale-1))
+			require.InDelta(t, 0, ball.Dist(x, v), 1e-14)
+			require.Equal(t, 5.0, ball.Dist(x, []float64{3, 4}), "outward gradients are not absorbed")
+		case c.dist == 5:
+			require.Zero(t, ball.Shift(x))
+			require.InEpsilon(t, 5, ball.Dist(x, v), 1e-15)
+		default:
+			require.True(t, math.IsInf(ball.Shift(x), 1))
+			require.True(t, math.IsInf(ball.Dist(x, v), 1))
+		}
+	}
+	require.Zero(t, prox.Shift(prox.L1{}, v), "an operator without faces of that kind")
+}
+
+// Operators hold no state between calls.
+func TestConcurrent(t *testing.T) {
+	x := make([]float64, 4)
+	for i := range x {
+		x[i] = 3 - 2*float64(i)
+	}
+	for name, op := range operators(t) {
+		want, dist := apply(op, x, 0.5), op.(prox.Subdifferential).Dist(apply(op, x, 0.5), x)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 100 {
+					if p := apply(op, x, 0.5); !slices.Equal(p, want) || op.(prox.Subdifferential).Dist(p, x) != dist {
+						t.Errorf("%s differs between goroutines", name)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestRadius(t *testing.T) {
+	require.Equal(t, 0.0, prox.Box{}.Radius(3))
+	require.Equal(t, inf, prox.Box{Lo: 0, Hi: inf}.Radius(3))
+	for _, d := range []int{1, 2, 3, 1000} {
+		r := prox.Box{Lo: -3, Hi: 2}.Radius(d)
+		require.GreaterOrEqual(t, r*r, 9*float64(d), "rounded up")
+		require.InEpsilon(t, 3*math.Sqrt(float64(d)), r, 1e-15)
+	}
+}
