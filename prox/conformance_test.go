@@ -95,3 +95,35 @@ func TestSums(t *testing.T) {
 	}
 	require.Greater(t, found, 100)
 }
+
+// Sums of sums keep every part.
+func TestNestedSums(t *testing.T) {
+	sum := func(g, h prox.Operator) prox.Operator {
+		s, ok := prox.Sum(g, h)
+		require.True(t, ok, "%T + %T", g, h)
+		return s
+	}
+	square, l1, cone := prox.SquaredL2{Weight: 0.5}, prox.L1{Weight: 0.2}, prox.NonNegative{}
+	for name, pair := range map[string][2]prox.Operator{
+		"radial":  {sum(l1, prox.L2Ball{R: 1}), sum(cone, prox.L2Norm{Weight: 0.3})},
+		"absball": {sum(l1, prox.L1Ball{R: 1}), sum(cone, prox.L1Ball{R: 0.8})},
+		"ridges":  {sum(square, prox.L1Ball{R: 1}), sum(sum(l1, square), prox.L1Ball{R: 0.8})},
+		"ridge":   {sum(square, prox.L1Ball{R: 1}), cone},
+		"squares": {sum(square, prox.GroupL2{Groups: [][]int{{0, 1}}, Weight: 1}), square},
+		"simplex": {sum(square, prox.Simplex{Total: 1}), sum(l1, cone)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sum(pair[0], pair[1])
+			proxtest.Check(t, g, 4)
+			p := make([]float64, 4)
+			g.Prox(p, []float64{0.5, 0.3, -0.2, 0.1}, 1)
+			for _, x := range [][]float64{p, {0.1, 0.2, 0, 0}, {0.1, -0.2, 0, 0}, {0.9, 0.05, 0, 0}} {
+				if want := pair[0].Func(x) + pair[1].Func(x); math.IsInf(want, 1) {
+					require.Equal(t, want, g.Func(x))
+				} else {
+					require.InDelta(t, want, g.Func(x), 1e-15)
+				}
+			}
+		})
+	}
+}
