@@ -1,0 +1,345 @@
+package randmat
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	maxLanczos = 300   // steps
+	tolLanczos = 1e-8  // relative residual: an isolated Ritz value is then right to 1e-16/gap
+	certify    = 2e-11 // relative distance from the Ritz value at which a bound is proved first
+)
+
+// work is a symmetric matrix S = A/scale, max |s_ij| in [1,2), stored in full,
+// with space for a Cholesky factor and three vectors.
+type work struct {
+	d     int
+	s, l  []float64 // d×d
+	v     []float64 // 3 d
+	scale float64   // a power of two
+	buf   *[]float64
+}
+
+// newWork copies a. It reports false if a has an entry that is NaN or infinite.
+func newWork(a *mat.SymDense) (w work, ok bool) {
+	d := a.SymmetricDim()
+	raw := a.RawSymmetric()
+	var top float64
+	for i := range d {
+		for _, x := range raw.Data[i*raw.Stride+i : i*raw.Stride+d] {
+			if !(math.Abs(x) <= math.MaxFloat64) {
+				return w, false
+			}
+			top = max(top, math.Abs(x))
+		}
+	}
+	scale := 1.
+	if top > 0 {
+		_, e := math.Frexp(top)
+		scale = math.Ldexp(1, max(e-1, -1022))
+	}
+	buf := take(2*d*d + 3*d)
+	w = work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : 2*d*d], v: (*buf)[2*d*d:], scale: scale, buf: buf}
+	inv := 1 / scale // exact: |exponent| ≤ 1022
+	for i := range d {
+		for j, x := range raw.Data[i*raw.Stride+i : i*raw.Stride+d] {
+			x *= inv
+			w.s[i*d+i+j] = x
+			w.s[(i+j)*d+i] = x
+		}
+	}
+	return w, true
+}
+
+func (w *work) free() { give(w.buf) }
+
+// cholesky factorizes sign·S + shift·I = L L'. It returns the trace of that
+// matrix and whether the factorization ran to its end.
+func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
+	d, s, l := w.d, w.s, w.l
+	for i0 := 0; i0 < d; i0 += block {
+		i1 := min(i0+block, d)
+		for j := range i1 {
+			lj := l[j*d : j*d+j]
+			for i := max(j, i0); i < i1; i++ {
+				li := l[i*d : i*d+j+1]
+				if i > j {
+					li[j] = (sign*s[i*d+j] - floats.Dot(li[:j], lj)) / l[j*d+j]
+					continue
+				}
+				a := sign*s[i*d+i] + shift
+				trace += a
+				p := a - floats.Dot(lj, lj)
+				if !(p > 0) {
+					return trace, false
+				}
+				li[j] = math.Sqrt(p)
+			}
+		}
+	}
+	return trace, true
+}
+
+// margin bounds the negative part of the spectrum of a d×d matrix M whose
+// Cholesky factorization ran to its end in floating point [Rum06]:
+//
+//	λ_min(M) ≥ -γ/(1-γ) tr M,  γ = (d+1) u/(1-(d+1) u)
+//
+// with room for rounding the diagonal and the trace, and for underflow.
+func (w *work) margin(trace float64) float64 {
+	return float64(w.d+8)*0x1p-53*1.0001*trace + float64(w.d)*0x1p-1000
+}
+
+// slack is at least twice any margin that atLeast(x), for S - xI positive
+// definite and x > 0, or atMost(x) can meet.
+func (w *work) slack(x float64) float64 {
+	var trace float64
+	for i := range w.d {
+		trace += math.Abs(w.s[i*w.d+i])
+	}
+	return 2 * w.margin(trace+float64(w.d)*math.Abs(x))
+}
+
+// atMost tries to prove λ_max(S) ≤ bound, with bound just above x.
+func (w *work) atMost(x float64) (bound float64, ok bool) {
+	trace, ok := w.cholesky(-1, x)
+	return x + w.margin(trace), ok
+}
+
+// atLeast tries to prove λ_min(S) ≥ bound, with bound just below x.
+func (w *work) atLeast(x float64) (bound float64, ok bool) {
+	trace, ok := w.cholesky(1, -x)
+	return x - w.margin(trace), ok
+}
+
+// lanczos runs the Lanczos process [Lan50] for the operator mul (dst = M x) from
+// a fixed pseudo-random vector, without reorthogonalization: rounding then
+// repeats converged Ritz values but does not harm the largest. It returns the
+// largest Ritz value θ ≤ λ_max(M) and the residual of its vector.
+func lanczos(v []float64, mul func(dst, x []float64)) (theta, residual float64) {
+	d := len(v) / 3
+	x, y, z := v[:d], v[d:2*d], v[2*d:]
+	start(x)
+	clear(y)
+	var a, b [maxLanczos]float64
+	beta, norm := 0., 0.
+	for k := range maxLanczos {
+		mul(z, x)
+		floats.AddScaled(z, -beta, y)      // z = M x - β y
+		a[k] = floats.Dot(x, z)            // α = x'z
+		floats.AddScaled(z, -a[k], x)      // z = z - α x
+		beta = math.Sqrt(floats.Dot(z, z)) // entries are O(1): no overflow
+		norm = max(norm, math.Abs(a[k])+beta)
+		if k+1 >= d || k >= 7 && k%4 == 3 || !(beta > 1e-14*norm) {
+			theta, residual = ritz(a[:k+1], b[:k])
+			residual *= beta
+			if residual <= tolLanczos*math.Abs(theta) || beta <= 1e-14*norm {
+				break
+			}
+		}
+		b[k] = beta
+		x, y, z = z, x, y
+		floats.Scale(1/beta, x)
+	}
+	return theta, residual
+}
+
+// ritz returns the largest eigenvalue of the n×n tridiagonal matrix T with
+// diagonal a and positive subdiagonal b, and the last component of its unit
+// eigenvector. With s_n = 1 and the rows of (T - xI) s = 0 but the first solved
+// backward, p(x) = (x - a₁) s₁ - b₁ s₂ is a multiple of the characteristic
+// polynomial; Laguerre's iteration decreases from Gershgorin's bound to its
+// largest root, and cubically at the end.
+func ritz(a, b []float64) (theta, last float64) {
+	n := len(a)
+	x := math.Inf(-1) // Gershgorin: no eigenvalue above
+	for j, v := range a {
+		if j > 0 {
+			v += b[j-1]
+		}
+		if j < n-1 {
+			v += b[j]
+		}
+		x = max(x, v)
+	}
+	for range 60 {
+		var s1, d1, e1 float64 // s_{j+1} and its first two derivatives
+		s, d, e := 1., 0., 0.  // s_j
+		ss := 1.               // ‖s‖²
+		last = 1.              // s_n, as scaled
+		below := 0.            // b_j
+		for j := n - 1; j >= 0; j-- {
+			above := 1.
+			if j > 0 {
+				above = 1 / b[j-1]
+			}
+			t := x - a[j]
+			s1, d1, e1, s, d, e = s, d, e,
+				(t*s-below*s1)*above, (t*d+s-below*d1)*above, (t*e+2*d-below*e1)*above
+			if j > 0 {
+				below = b[j-1]
+				ss += s * s
+			}
+			if math.Abs(s) > 0x1p300 {
+				s1, d1, e1, s, d, e = s1*0x1p-300, d1*0x1p-300, e1*0x1p-300, s*0x1p-300, d*0x1p-300, e*0x1p-300
+				ss, last = ss*0x1p-600, last*0x1p-300
+			}
+		}
+		last /= math.Sqrt(ss)
+		if !(s > 0) { // rounding: x is the root
+			break
+		}
+		g, h := d/s, e/s
+		c := float64(n)
+		root := math.Sqrt(max(0, (c-1)*(c*(g*g-h)-g*g)))
+		step := c / (g + root)
+		x -= step
+		if !(step > 1e-15*math.Abs(x)) {
+			break
+		}
+	}
+	return x, last
+}
+
+// start fills x with a unit vector from a fixed stream of SplitMix64. It is not
+// noise: every proof holds for any start.
+func start(x []float64) {
+	seed := uint64(0x5851f42d4c957f2d)
+	for i := range x {
+		seed += 0x9e3779b97f4a7c15
+		h := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		x[i] = float64(int64(h^h>>31)) * 0x1p-63
+	}
+	floats.Scale(1/floats.Norm(x, 2), x)
+}
+
+// mul is z = S x.
+func (w *work) mul(z, x []float64) {
+	blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: w.d, Cols: w.d, Stride: w.d, Data: w.s},
+		blas64.Vector{N: w.d, Inc: 1, Data: x}, 0, blas64.Vector{N: w.d, Inc: 1, Data: z})
+}
+
+// solve is z = S⁻¹ x by the factor L.
+func (w *work) solve(z, x []float64) {
+	d, l := w.d, w.l
+	for i := range d { // L z = x
+		z[i] = (x[i] - floats.Dot(l[i*d:i*d+i], z[:i])) / l[i*d+i]
+	}
+	for i := d - 1; i >= 0; i-- { // L' z = z
+		z[i] /= l[i*d+i]
+		floats.AddScaled(z[:i], -z[i], l[i*d:i*d+i])
+	}
+}
+
+// RitzMax returns the largest Ritz value of a Lanczos process and the residual
+// of its vector: λ_max ≥ value, and some eigenvalue lies within residual of
+// value. In practice value is λ_max to 1e-10; MaxEig proves it. It is what a step size
+// needs and costs about fifteen products with a at d = 100. A matrix without rows gives 0, one with a
+// NaN or an infinity gives +Inf.
+func RitzMax(a *mat.SymDense) (value, residual float64) {
+	if a.SymmetricDim() == 0 {
+		return 0, 0
+	}
+	w, ok := newWork(a)
+	if !ok {
+		return math.Inf(1), math.Inf(1)
+	}
+	defer w.free()
+	value, residual = lanczos(w.v, w.mul)
+	return value * w.scale, residual * w.scale
+}
+
+// MaxEig returns an upper bound of λ_max(a) that is proved and, for a positive
+// semidefinite a, above it by at most a relative 1e-10 for d ≤ 1000.
+//
+// A Lanczos process [Lan50] finds θ ≤ λ_max; it cannot exclude a larger
+// eigenvalue, so a Cholesky factorization of x I - a with x just above θ, and
+// its rounding error bound [Rum06], proves λ_max ≤ x + (d+8) u tr(x I - a). If
+// it fails, bisection on x finds the least x that is proved. A matrix without
+// rows gives 0, one with a NaN or an infinity +Inf: nothing is known.
+func MaxEig(a *mat.SymDense) float64 { return maxEig(a, false) }
+
+// maxEig bounds λ_max(a), or λ_max(-a) if negate is set.
+func maxEig(a *mat.SymDense, negate bool) float64 {
+	if a.SymmetricDim() == 0 {
+		return 0
+	}
+	w, ok := newWork(a)
+	if !ok {
+		return math.Inf(1)
+	}
+	defer w.free()
+	if negate {
+		floats.Scale(-1, w.s)
+	}
+	if w.d == 1 {
+		return w.s[0] * w.scale
+	}
+	norm := floats.Norm(w.s, 2) * (1 + 0x1p-30) // Frobenius: λ_max ≤ ‖S‖, always
+	if norm == 0 {
+		return 0
+	}
+	theta, _ := lanczos(w.v, w.mul)
+	x := theta + certify*math.Abs(theta)
+	bound, ok := w.atMost(x)
+	if !ok {
+		bound = w.bisect(theta, norm, w.atMost)
+	}
+	return math.Nextafter(bound*w.scale, math.Inf(1))
+}
+
+// bisect narrows [bad, good], at whose good end prove would succeed, and
+// returns the best bound proved; good itself is a bound without a proof.
+func (w *work) bisect(bad, good float64, prove func(x float64) (float64, bool)) float64 {
+	best := good
+	for range 80 {
+		x := bad + (good-bad)/2
+		if b, ok := prove(x); ok {
+			good, best = x, b
+		} else {
+			bad = x
+		}
+		if math.Abs(good-bad) <= certify*math.Abs(good) {
+			break
+		}
+	}
+	return best
+}
+
+// MinEig returns a lower bound of λ_min(a) that is proved: for a positive
+// definite a Lanczos on a⁻¹ finds μ ≥ λ_min, and a Cholesky factorization of
+// a - x I with x just below μ proves λ_min ≥ x - (d+8) u tr(a - x I) as in MaxEig;
+// the bound is below λ_min by that margin and at most a relative 1e-10. It can thus be negative
+// for a matrix that is nearly singular. Otherwise it is -λ_max(-a), bounded. A matrix without
+// rows gives 0, one with a NaN or an infinity -Inf: nothing is known.
+func MinEig(a *mat.SymDense) float64 {
+	if a.SymmetricDim() == 0 {
+		return 0
+	}
+	w, ok := newWork(a)
+	if !ok {
+		return math.Inf(-1)
+	}
+	defer w.free()
+	if w.d == 1 {
+		return w.s[0] * w.scale
+	}
+	trace, ok := w.cholesky(1, 0)
+	if !ok {
+		return -maxEig(a, true)
+	}
+	least := -w.margin(trace)
+	theta, _ := lanczos(w.v, w.solve)
+	mu := 1 / theta
+	bound, ok := w.atLeast(mu * (1 - certify))
+	if !ok {
+		bound = w.bisect(mu, least, w.atLeast)
+	}
+	return math.Nextafter(max(bound, least)*w.scale, math.Inf(-1))
+}

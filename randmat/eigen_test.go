@@ -1,0 +1,176 @@
+package randmat
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/noise"
+)
+
+// bracket fails unless lo ≤ MinEig ≤ lo, hi ≤ MaxEig up to the documented slack.
+// The reference values themselves are right to tol.
+func bracket(t require.TestingT, a *mat.SymDense, lo, hi, tol float64) {
+	scale := max(math.Abs(lo), math.Abs(hi))
+	low, high := MinEig(a), MaxEig(a)
+	require.LessOrEqual(t, low, lo+tol*scale, "MinEig is not a lower bound")
+	require.GreaterOrEqual(t, high, hi-tol*scale, "MaxEig is not an upper bound")
+	require.InDelta(t, lo, low, (1e-10+tol)*scale)
+	require.InDelta(t, hi, high, (1e-10+tol)*scale)
+}
+
+func symmetric(d int, f func(i, j int) float64) *mat.SymDense {
+	a := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := i; j < d; j++ {
+			a.SetSym(i, j, f(i, j))
+		}
+	}
+	return a
+}
+
+// TestKnownSpectra uses matrices whose eigenvalues are known in closed form.
+func TestKnownSpectra(t *testing.T) {
+	for _, d := range []int{2, 3, 10, 64, 200} {
+		n := float64(d + 1)
+		difference := symmetric(d, func(i, j int) float64 { return map[int]float64{0: 2, 1: -1}[j-i] })
+		bracket(t, difference, 4*math.Pow(math.Sin(math.Pi/(2*n)), 2), 4*math.Pow(math.Cos(math.Pi/(2*n)), 2), 1e-15)
+		// min(i,j): eigenvalues 1/(4 sin²((2k-1)π/(4d+2)))
+		minimum := symmetric(d, func(i, j int) float64 { return float64(i + 1) })
+		bracket(t, minimum, 1/(4*math.Pow(math.Sin(float64(2*d-1)*math.Pi/float64(4*d+2)), 2)),
+			1/(4*math.Pow(math.Sin(math.Pi/float64(4*d+2)), 2)), 1e-14)
+		ones := symmetric(d, func(i, j int) float64 { return 1 })
+		bracket(t, ones, 0, float64(d), 1e-15)
+		identity := symmetric(d, func(i, j int) float64 {
+			if i == j {
+				return -7
+			}
+			return 0
+		})
+		bracket(t, identity, -7, -7, 1e-15)
+		saddle := symmetric(d, func(i, j int) float64 {
+			if i == j {
+				return float64(i) - float64(d)/2
+			}
+			return 0
+		})
+		bracket(t, saddle, -float64(d)/2, float64(d-1)-float64(d)/2, 1e-15)
+	}
+}
+
+// TestMinEigRelative: for a positive definite matrix the lower bound is within
+// a relative 1e-10 plus the rounding margin (d+8) u tr a.
+func TestMinEigRelative(t *testing.T) {
+	for _, d := range []int{2, 5, 50, 150} {
+		for _, extra := range []float64{0.1, 1, float64(d)} {
+			a := mat.NewSymDense(d, nil)
+			require.NoError(t, Wishart(a, float64(d)+extra, noise.Reproducible(7)))
+			var eig mat.EigenSym
+			require.True(t, eig.Factorize(a, false))
+			v := eig.Values(nil)
+			low := MinEig(a)
+			margin := float64(d+8) * 0x1p-53 * mat.Trace(a)
+			require.LessOrEqual(t, low, v[0]+margin)
+			require.InDelta(t, v[0], low, 1e-10*v[0]+3*margin) // EigenSym itself errs by a margin
+			require.LessOrEqual(t, MaxEig(a), v[d-1]*(1+1e-10))
+			require.GreaterOrEqual(t, MaxEig(a), v[d-1]*(1-1e-14))
+			ritz, residual := RitzMax(a)
+			require.InEpsilon(t, v[d-1], ritz, 1e-10)
+			require.LessOrEqual(t, residual, 1e-8*ritz)
+		}
+	}
+}
+
+// TestBlindStart plants the top eigenvector orthogonal to the start of Lanczos,
+// which then cannot see it: RitzMax errs, MaxEig and MinEig must not.
+func TestBlindStart(t *testing.T) {
+	for _, d := range []int{2, 3, 40} {
+		s := make([]float64, d)
+		start(s)
+		q := make([]float64, d) // orthogonal to s
+		n := math.Hypot(s[0], s[1])
+		q[0], q[1] = -s[1]/n, s[0]/n
+		for _, c := range []float64{5, -0.5} { // I + c q q'
+			a := symmetric(d, func(i, j int) float64 {
+				v := c * q[i] * q[j]
+				if i == j {
+					v++
+				}
+				return v
+			})
+			if c > 0 {
+				ritz, _ := RitzMax(a)
+				require.InDelta(t, 1, ritz, 1e-6)
+			}
+			bracket(t, a, min(1, 1+c), max(1, 1+c), 1e-14)
+		}
+	}
+}
+
+func TestEigDegenerate(t *testing.T) {
+	require.Zero(t, MaxEig(new(mat.SymDense)))
+	require.Zero(t, MinEig(new(mat.SymDense)))
+	v, r := RitzMax(new(mat.SymDense))
+	require.Zero(t, v+r)
+	for _, x := range []float64{0, 3, -2, 5e-324, 1e300, math.MaxFloat64} {
+		a := mat.NewSymDense(1, []float64{x})
+		require.Equal(t, x, MaxEig(a))
+		require.Equal(t, x, MinEig(a))
+	}
+	for _, d := range []int{1, 2, 5} {
+		zero := mat.NewSymDense(d, nil)
+		require.Zero(t, MaxEig(zero))
+		require.Zero(t, MinEig(zero))
+		v, r := RitzMax(zero)
+		require.Zero(t, v+r)
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			a := mat.NewSymDense(d, nil)
+			a.SetSym(0, d-1, bad)
+			require.Equal(t, math.Inf(1), MaxEig(a))
+			require.Equal(t, math.Inf(-1), MinEig(a))
+			v, _ := RitzMax(a)
+			require.Equal(t, math.Inf(1), v)
+		}
+	}
+}
+
+// TestEigScales: bounds follow a by powers of two exactly, to the ends of the range.
+func TestEigScales(t *testing.T) {
+	a := mat.NewSymDense(6, nil)
+	require.NoError(t, Wishart(a, 9, noise.Reproducible(8)))
+	low, high := MinEig(a), MaxEig(a)
+	for _, e := range []int{-900, -10, 3, 900} {
+		b := mat.NewSymDense(6, nil)
+		b.ScaleSym(math.Ldexp(1, e), a)
+		require.InEpsilon(t, math.Ldexp(low, e), MinEig(b), 1e-15)
+		require.InEpsilon(t, math.Ldexp(high, e), MaxEig(b), 1e-15)
+	}
+	huge := symmetric(3, func(i, j int) float64 { return math.MaxFloat64 })
+	require.Equal(t, math.Inf(1), MaxEig(huge), "3·MaxFloat64 overflows: +Inf is an upper bound")
+	tiny := symmetric(3, func(i, j int) float64 { return 5e-324 })
+	require.GreaterOrEqual(t, MaxEig(tiny), 1.5e-323)
+	require.LessOrEqual(t, MinEig(tiny), 0.)
+	require.Greater(t, MinEig(tiny), -1e-300)
+}
+
+// TestEigProperties compares with EigenSym on arbitrary matrices.
+func TestEigProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.IntRange(1, 12).Draw(t, "d")
+		entry := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.Float64Range(-1e-8, 1e-8), rapid.Just(0.), rapid.Just(1.))
+		x := rapid.SliceOfN(entry, d*d, d*d).Draw(t, "entries")
+		for i, v := range x {
+			if math.Abs(v) < 1e-60 { // EigenSym of gonum v0.17 panics on a matrix this small
+				x[i] = 0
+			}
+		}
+		a := mat.NewSymDense(d, x)
+		var eig mat.EigenSym
+		require.True(t, eig.Factorize(a, false))
+		v := eig.Values(nil)
+		bracket(t, a, v[0], v[d-1], 1e-14*float64(d))
+	})
+}

@@ -1,0 +1,69 @@
+// Package randmat draws Wishart matrices, bounds extreme eigenvalues rigorously
+// and computes the law of the smallest eigenvalue of a Wishart matrix.
+//
+// # Notation
+//
+//	d            dimension of a matrix
+//	m            degrees of freedom, real, m > d-1
+//	W ~ W_d(m)   Wishart: W = G G', G a d×m matrix of standard normals if m is an integer
+//	T            Bartlett's lower triangular factor, W = T T'
+//	k            m-d+1
+//	F(x)         P(λ_min(W) < x)
+//	α, β         alpha, beta: the window for the spectrum of a conditioned draw
+//	u            2⁻⁵³, the unit roundoff
+//
+// # References
+//
+//	[Bar33]   Bartlett. On the Theory of Statistical Regression. Proc. R. Soc.
+//	          Edinburgh 53, 1933.
+//	[CW14]    Chiani. Distribution of the Largest Eigenvalue for Real Wishart and
+//	          Gaussian Random Matrices. J. Multivariate Analysis 129, 2014, and its
+//	          companion on the smallest eigenvalue.
+//	[DE02]    Dumitriu, Edelman. Matrix Models for Beta Ensembles. J. Math.
+//	          Phys. 43, 2002.
+//	[DS01]    Davidson, Szarek. Local Operator Theory, Random Matrices and Banach
+//	          Spaces. Handbook of the Geometry of Banach Spaces 1, 2001.
+//	[Ede88]   Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM
+//	          J. Matrix Anal. Appl. 9, 1988.
+//	[Lan50]   Lanczos. An Iteration Method for the Solution of the Eigenvalue
+//	          Problem. J. Res. NBS 45, 1950.
+//	[Rum06]   Rump. Verification of Positive Definiteness. BIT 46, 2006.
+package randmat
+
+import (
+	"errors"
+	"sync"
+)
+
+// Errors that this package wraps. Test with errors.Is.
+var (
+	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite.
+	ErrDegrees = errors.New("randmat: degrees of freedom out of range")
+
+	// ErrWindow reports a window [alpha, beta] that holds the spectrum of a
+	// Wishart matrix never or too rarely.
+	ErrWindow = errors.New("randmat: window of eigenvalues out of reach")
+
+	// ErrDimension reports a matrix without rows.
+	ErrDimension = errors.New("randmat: empty matrix")
+)
+
+// buffers recycles work space. It may have held noise, so it is cleared when
+// it is put back.
+var buffers sync.Pool
+
+// take returns a slice of n zeros from the pool.
+func take(n int) *[]float64 {
+	if b, ok := buffers.Get().(*[]float64); ok && cap(*b) >= n {
+		*b = (*b)[:n]
+		return b
+	}
+	b := make([]float64, n)
+	return &b
+}
+
+// give clears b and returns it to the pool.
+func give(b *[]float64) {
+	clear(*b)
+	buffers.Put(b)
+}

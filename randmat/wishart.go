@@ -1,0 +1,148 @@
+package randmat
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/noise"
+)
+
+// block is the number of rows that stay in cache while the others pass by.
+const block = 16
+
+// Wishart overwrites dst, d×d, with a draw from W_d(m) for any real m > d-1, by
+// Bartlett's decomposition [Bar33]: W = T T' with T lower triangular,
+//
+//	T_ii² ~ χ²_{m-i+1} (i = 1…d),  T_ij ~ N(0,1) for i > j,  all independent.
+//
+// E W = m I. It returns an error wrapping ErrDegrees or ErrDimension, and then
+// fills dst with NaN, so that a caller who ignores the error cannot go on
+// without noise.
+func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
+	d := dst.SymmetricDim()
+	if err := checkDegrees(d, m); err != nil {
+		poison(dst)
+		return err
+	}
+	buf := take(d * d)
+	defer give(buf)
+	t := *buf
+	for i := range d {
+		row := t[i*d : i*d+i+1]
+		noise.Normal(row[:i], 1, src)
+		row[i] = math.Sqrt(noise.ChiSquared(m-float64(i), src))
+	}
+	w := dst.RawSymmetric()
+	for i0 := 0; i0 < d; i0 += block {
+		for j := i0; j < d; j++ {
+			tj := t[j*d : j*d+d]
+			for i := i0; i <= min(j, i0+block-1); i++ {
+				w.Data[i*w.Stride+j] = floats.Dot(t[i*d:i*d+i+1], tj[:i+1]) // W_ij = Σ_{l≤i} T_il T_jl
+			}
+		}
+	}
+	return nil
+}
+
+// checkDegrees reports whether W_d(m) exists and can be drawn.
+func checkDegrees(d int, m float64) error {
+	switch {
+	case d == 0:
+		return fmt.Errorf("%w: want at least one row", ErrDimension)
+	case !(m > float64(d-1)):
+		return fmt.Errorf("%w: m = %v in dimension %d, want m > %d", ErrDegrees, m, d, d-1)
+	case m > 0x1p50:
+		return fmt.Errorf("%w: m = %v, want m ≤ 2^50", ErrDegrees, m)
+	}
+	return nil
+}
+
+// poison fills dst with NaN.
+func poison(dst *mat.SymDense) {
+	raw := dst.RawSymmetric()
+	for i := range raw.N {
+		row := raw.Data[i*raw.Stride : i*raw.Stride+raw.N]
+		for j := range row {
+			row[j] = math.NaN()
+		}
+	}
+}
+
+const (
+	maxAttempts = 1000
+	leastChance = 0.01 // of a window; maxAttempts then all miss with probability below 5e-5
+)
+
+// WishartBetween overwrites dst with a draw from W_d(m) conditioned on
+// α ≤ λ_min and λ_max ≤ β: it draws until the spectrum lies in the window. The
+// decision reads W and nothing else, so the law of the result is public. It is
+// rigorous: a matrix is taken only if Cholesky factorizations with an allowance
+// for rounding prove both inequalities (see MinEig), which refuses matrices within a
+// relative d² u of a bound. The conditioning multiplies probabilities by at most
+// 1/P(window), which the caller pays for. alpha ≤ 0 and beta = +Inf lift a bound.
+//
+// Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
+// alpha ≥ beta; or the window has probability below 1 %, by λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1}
+// and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it. On an error dst holds NaN.
+func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
+	d := dst.SymmetricDim()
+	err := checkDegrees(d, m)
+	if err == nil {
+		err = checkWindow(d, m, alpha, beta)
+	}
+	if err != nil {
+		poison(dst)
+		return err
+	}
+	for range maxAttempts {
+		if err := Wishart(dst, m, src); err != nil {
+			return err
+		}
+		if between(dst, alpha, beta) {
+			return nil
+		}
+	}
+	poison(dst)
+	return fmt.Errorf("%w: none of %d draws has eigenvalues in [%v, %v] at d = %d, m = %v; widen the window", ErrWindow, maxAttempts, alpha, beta, d, m)
+}
+
+// checkWindow refuses a window that a draw hits with probability below leastChance.
+func checkWindow(d int, m, alpha, beta float64) error {
+	if !(alpha < beta) {
+		return fmt.Errorf("%w: [%v, %v] is empty", ErrWindow, alpha, beta)
+	}
+	k := m - float64(d) + 1
+	if p := specfun.Chi2SF(max(alpha, 0), k); p < leastChance {
+		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g", ErrWindow, alpha, p, d, m, specfun.Chi2UpperQuantile(math.Log(leastChance), k))
+	}
+	if p := specfun.Chi2CDF(max(beta, 0), m); p < leastChance {
+		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g", ErrWindow, beta, p, d, m, specfun.Chi2Quantile(math.Log(leastChance), m))
+	}
+	return nil
+}
+
+// between proves α ≤ λ_min(a) and λ_max(a) ≤ β, or returns false.
+func between(a *mat.SymDense, alpha, beta float64) bool {
+	w, ok := newWork(a)
+	if !ok {
+		return false
+	}
+	defer w.free()
+	// A - x'I positive definite proves λ_min(A) ≥ x' - margin ≥ x, if x' = x + slack.
+	if x := alpha / w.scale; alpha > 0 {
+		if bound, ok := w.atLeast(x + w.slack(x)); !ok || bound < x {
+			return false
+		}
+	}
+	if x := beta / w.scale; !math.IsInf(beta, 1) {
+		if bound, ok := w.atMost(x - w.slack(x)); !ok || bound > x {
+			return false
+		}
+	}
+	return true
+}
