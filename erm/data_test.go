@@ -1,7 +1,11 @@
 package erm
 
 import (
+	"encoding/gob"
+	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"strings"
@@ -253,6 +257,24 @@ func TestPrintingIsPrivate(t *testing.T) {
 	require.Equal(t, "erm.Problem(nil)", (*Problem)(nil).String())
 	require.Equal(t, "erm.Objective(0×0)", (&Objective{}).String())
 	require.Equal(t, "erm.Perturbation(secret)", fmt.Sprint(noise))
+}
+
+// Encoders get an error or nothing.
+func TestEncodingIsPrivate(t *testing.T) {
+	data, _, qs := random(3, 2, 2)
+	o := (&Problem{Data: data, Loss: square{}}).Perturb(qs[4])
+	for _, v := range []any{data, *data, o, *o, &Problem{Data: data}} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), ".", "no number")
+	}
+	_, err := json.Marshal(qs[4])
+	require.ErrorIs(t, err, errSecret)
+	_, err = json.Marshal(map[string]any{"q": &qs[4]})
+	require.ErrorIs(t, err, errSecret)
+	require.ErrorIs(t, gob.NewEncoder(io.Discard).Encode(qs[4]), errSecret)
+	require.Error(t, xml.NewEncoder(io.Discard).Encode(qs[4]))
+	require.Error(t, gob.NewEncoder(io.Discard).Encode(data))
 }
 
 // square is ½(u−b)².

@@ -13,7 +13,7 @@ import (
 )
 
 // smoothAbs is φ(u;b) = √(1+(u−b)²), a loss whose φ″ varies.
-type smoothAbs struct{ square }
+type smoothAbs struct{}
 
 func (l smoothAbs) Func(theta, a []float64, b float64) float64 {
 	phi, _, _ := l.Scalar(dotNaive(a, theta), b, 0)

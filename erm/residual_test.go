@@ -1,6 +1,7 @@
 package erm
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
 )
 
 // Arithmetic of 400 bits: exact for all purposes here.
@@ -440,6 +442,17 @@ func TestResidualGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.p.Certifiable())
 			o := c.p.Perturb(q)
+
+			// A solver finds the same point, and the certificate says so.
+			var h prox.Operator
+			if c.p.Set != nil {
+				h = c.p.Set
+			}
+			res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: c.p.Reg, H: h}, make([]float64, d), nil)
+			require.NoError(t, err)
+			require.InDeltaSlice(t, c.want, res.X, 1e-8)
+			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+1e-15)
+
 			x := append([]float64(nil), c.want...)
 			if c.p.Set != nil {
 				c.p.Set.Prox(x, x, 1) // the golden point has 16 digits and may lie an ulp outside

@@ -1,0 +1,118 @@
+package erm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+func benchSizes() [][2]int { return [][2]int{{300, 100}, {1000, 100}, {15682, 23}, {100000, 100}} }
+
+func BenchmarkGrad(b *testing.B) {
+	for _, s := range benchSizes() {
+		data, x, _ := random(1, s[0], s[1])
+		g := make([]float64, s[1])
+		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
+			o := NewUnperturbed(&Problem{Data: data, Loss: l})
+			b.Run(fmt.Sprintf("loss=%T/n=%d/d=%d", l, s[0], s[1]), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(8 * s[0] * s[1]))
+				for b.Loop() {
+					o.Grad(g, x)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkGram(b *testing.B) {
+	for _, s := range benchSizes() {
+		data, _, _ := random(1, s[0], s[1])
+		r := data.r()
+		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				fresh := &records{n: r.n, d: r.d, x: r.x, y: r.y, norm: r.norm, bounds: r.bounds}
+				fresh.gramians()
+			}
+		})
+	}
+}
+
+// What one solve of the quadratic route costs here: Perturb and Quadratic.
+func BenchmarkQuadratic(b *testing.B) {
+	data, _, qs := random(1, 300, 100)
+	p := &Problem{Data: data, Loss: loss.Squared{}}
+	NewUnperturbed(p).Quadratic()
+	for name, q := range map[string]Perturbation{"diagonal": qs[2], "dense": qs[4]} {
+		b.Run("quad="+name+"/n=300/d=100", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Perturb(q).Quadratic()
+			}
+		})
+	}
+}
+
+func BenchmarkResidual(b *testing.B) {
+	for _, s := range benchSizes() {
+		data, x, qs := random(1, s[0], s[1])
+		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
+			p := &Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 1}, Set: prox.Box{Lo: -100, Hi: 100}}
+			o := p.Perturb(qs[4])
+			b.Run(fmt.Sprintf("loss=%T/n=%d/d=%d", l, s[0], s[1]), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					o.Residual(x)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkHessian(b *testing.B) {
+	data, x, _ := random(1, 15682, 23)
+	h := mat.NewSymDense(23, nil)
+	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 1e9}, loss.Huber{Delta: 4}} {
+		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		b.Run(fmt.Sprintf("loss=%T%v/n=15682/d=23", l, l), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Hessian(h, x)
+			}
+		})
+	}
+}
+
+func BenchmarkNewData(b *testing.B) {
+	for _, s := range [][2]int{{15682, 23}, {10000, 100}} {
+		data, _, _ := random(1, s[0], s[1])
+		x := mat.NewDense(s[0], s[1], data.r().x)
+		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				NewDataDense(x, data.r().y, data.Bounds())
+			}
+		})
+	}
+}
+
+func BenchmarkReadCSV(b *testing.B) {
+	var text bytes.Buffer
+	text.WriteString("a,b,c,d,y\n")
+	for i := range 10000 {
+		fmt.Fprintf(&text, "%d.25,0.5,-1.125e-3,0.1234567890123456,1\n", i%7)
+	}
+	b.ReportAllocs()
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := ReadCSV(bytes.NewReader(text.Bytes()), loss.Bounds{Row: 1, Label: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package erm_test
+
+import (
+	"fmt"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// Bounds are declared, and every record is forced into them by itself. Data
+// prints as its dimensions.
+func ExampleReadCSV() {
+	file := strings.NewReader("age,income,outcome\n0.6,0.7,1\n3,4,-7\nNaN,0.5,0\n")
+	data, err := erm.ReadCSV(file, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(data)
+
+	_, err = erm.ReadCSV(strings.NewReader("age,income,outcome\n0.6,unknown,1\n"), loss.Bounds{Row: 1, Label: 1})
+	fmt.Println(err)
+	// Output:
+	// erm.Data(3×2)
+	// erm: invalid data: CSV: line 2, column 5: field "income" is not a number
+}
+
+func ExampleCSV_Read() {
+	file := strings.NewReader("outcome;age\n1;0.6\n-1;0.2\n")
+	_, err := erm.CSV{Label: "result", Comma: ';'}.Read(file, loss.Bounds{Row: 1, Label: 1})
+	fmt.Println(err)
+	// Output:
+	// erm: invalid data: CSV: line 1: no column is named "result"; the columns are "outcome", "age"
+}
+
+// One record, one parameter: ½(θ−1)² + |θ|/4 + θ/2 + ½(θ−2)² over [0, 1] has
+// its minimum where θ − 1 + ¼ + ½ + θ − 2 = 0, at 9/8, cut to 1.
+func ExampleProblem_Perturb() {
+	data, err := erm.NewData([][]float64{{1}}, []float64{1}, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.25}, Set: prox.Box{Lo: 0, Hi: 1}}
+	o := p.Perturb(erm.Perturbation{
+		Linear: []float64{0.5},
+		Center: []float64{2},
+		Quad:   mat.NewDiagDense(1, []float64{1}),
+	})
+	fmt.Println(o)
+	fmt.Printf("modulus %v\n", o.Modulus())
+	for _, theta := range []float64{0.5, 1, 1.1} {
+		fmt.Printf("θ = %v: residual %.6f\n", theta, o.Residual([]float64{theta}))
+	}
+	// Output:
+	// erm.Objective(1×1)
+	// modulus 1
+	// θ = 0.5: residual 1.250000
+	// θ = 1: residual 0.000000
+	// θ = 1.1: residual +Inf
+}
+
+// A record-local relabelling: under a loss φ(⟨a,θ⟩;b) with an Interpolator, a
+// public anchor becomes a minimizer of every record.
+func ExampleData_Map() {
+	data, err := erm.NewData([][]float64{{1, 0}, {0, 1}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	anchor := []float64{0.25, 0.5}
+	relabelled := data.Map(func(a []float64, b float64) (float64, bool) {
+		return loss.Squared{}.Interpolate(a[0]*anchor[0]+a[1]*anchor[1], b)
+	})
+	p := &erm.Problem{Data: relabelled, Loss: loss.Squared{}}
+	grad := make([]float64, 2)
+	erm.NewUnperturbed(p).Grad(grad, anchor)
+	fmt.Println(grad)
+	// Output:
+	// [0 0]
+}

@@ -1,0 +1,49 @@
+package lasso
+
+import (
+	"context"
+	"testing"
+
+	"github.com/privopt/privopt/noise"
+)
+
+// One published solve, its perturbation and constants included, at the size
+// of the figure.
+func BenchmarkSolve(b *testing.B) {
+	_, e := small(b, 300, 100)
+	for _, m := range []Method{LOP, LOPClip, QOP} {
+		b.Run("method="+m.String()+"/n=300/d=100/K=1000", func(b *testing.B) {
+			b.ReportAllocs()
+			src := noise.Reproducible(1)
+			for b.Loop() {
+				if _, err := e.Solve(context.Background(), m, 1, src); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkGradTerms(b *testing.B) {
+	_, e := small(b, 300, 100)
+	x, dst, idx := make([]float64, 100), make([]float64, 100), []int{7}
+	for _, m := range []Method{LOP, LOPClip, QOP} {
+		f, _, err := e.draw(m, 1, noise.Reproducible(1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("method="+m.String()+"/d=100", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f.GradTerms(dst, x, idx)
+			}
+		})
+	}
+}
+
+func BenchmarkConstants(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Formula{D: 100, M: 200, Rho: 1, L: 2500, Eps1: 0.5, Delta1: 0.005, Delta3: 0.005}.Constants()
+	}
+}
