@@ -52,7 +52,9 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		panic(badLen)
 	}
 	m.terms = terms(p.F)
-	m.c.init(psi, len(x0))
+	if err := m.c.init(psi, len(x0)); err != nil {
+		return fmt.Errorf("CoordinateDescent: %w", err)
+	}
 	m.c.load(q)
 	copy(m.c.lin, lin)
 	copy(m.c.x, x0)

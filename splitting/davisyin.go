@@ -33,8 +33,8 @@ import (
 // so that J(X) − J* ≤ J(X) − J_low =: Γ and (μ/2)‖X−x*‖² ≤ Γ. The residual
 // reported is √(2μΓ), of which Residual/μ and Residual²/(2μ) are these two
 // bounds; it is computed whenever ‖δ‖ has halved, and X is then the point of the
-// least bound so far. Rounding keeps Γ above some 1e-16·|J|, so the residual
-// gets no smaller than some 1e-8·√(μ|J|).
+// least bound so far. An allowance for rounding keeps Γ above 1e-14·|J|, so the
+// residual gets no smaller than some 1e-7·√(μ|J|).
 //
 // In the last two cases the solve ends as Stalled once ‖δ‖ is at rounding.
 type DavisYin struct {
@@ -147,10 +147,13 @@ func (m *DavisYin) dual(loc *Location, delta float64) {
 		}
 		fy, gy, hx := m.f.Func(y), m.g.Func(y), m.h.Func(x)
 		low := fy + gy + hx + cross - delta*delta/(2*m.mu)
-		if gap := m.f.Func(x) + m.g.Func(x) + hx - low; m.better(gap) {
+		// Γ is a difference of these numbers: 64 units in the last place of
+		// each are added for their rounding.
+		slack := 0x1p-46 * (math.Abs(fy) + math.Abs(gy) + math.Abs(hx) + math.Abs(cross))
+		if gap := m.f.Func(x) + m.g.Func(x) + hx - low; m.better(gap + slack) {
 			copy(m.shown, x)
 		}
-		if gap := fy + gy + m.h.Func(y) - low; m.better(gap) {
+		if gap := fy + gy + m.h.Func(y) - low; m.better(gap + slack) {
 			copy(m.shown, y)
 		}
 	}
@@ -162,8 +165,8 @@ func (m *DavisYin) dual(loc *Location, delta float64) {
 	}
 }
 
-// better notes √(2μΓ) if it is the least so far. A Γ that rounding made
-// negative proves nothing.
+// better notes √(2μΓ) if it is the least so far. A Γ that is negative beyond
+// rounding proves nothing.
 func (m *DavisYin) better(gap float64) bool {
 	r := math.Sqrt(2 * m.mu * gap)
 	if !(gap > 0) || !(r < m.gap) {

@@ -71,15 +71,14 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if !(m.lip >= 0) || math.IsInf(m.lip, 1) {
 		m.lip = 0 // unknown: no gradient steps
 	}
-	m.nu0 = 1e-10 * m.lip // keeps the model solvable where f is flat
-	if m.lip == 0 {
-		m.nu0 = 1e-10
+	m.nu0 = 0
+	if !(convexity(p.F) > 0) {
+		m.nu0 = 1e-10 * math.Max(m.lip, 1) // keeps the model solvable where f is flat
 	}
 	m.nu = m.nu0
-	if convexity(p.F) > 0 {
-		m.nu = 0
+	if err := m.c.init(psi, n); err != nil {
+		return fmt.Errorf("ProxNewton: %w", err)
 	}
-	m.c.init(psi, n)
 	if m.hess == nil || m.hess.SymmetricDim() != n {
 		m.hess = mat.NewSymDense(n, nil)
 	}
@@ -171,18 +170,15 @@ func (m *ProxNewton) full(stats *Stats) bool {
 	if !(r <= 0.5*m.residual) {
 		return false
 	}
-	m.nu *= 0.1
-	if m.nu < m.nu0 && m.nu > 0 {
-		m.nu = m.nu0
-	}
+	m.trust()
 	m.accept(m.c.x, m.w, r)
 	return true
 }
 
 // search looks for a τ with enough descent.
 func (m *ProxNewton) search(stats *Stats) bool {
-	m.nu = 10 * math.Max(m.nu, m.nu0)
 	if m.c.unbounded || !finite(m.c.x) {
+		m.doubt()
 		return false
 	}
 	value := m.objective(m.x)
@@ -192,6 +188,7 @@ func (m *ProxNewton) search(stats *Stats) bool {
 	}
 	slope += m.c.value(m.c.x) - m.c.value(m.x)
 	if !(slope < 0) {
+		m.doubt()
 		return false
 	}
 	for tau := 1.0; tau >= 0x1p-20; tau /= 2 {
@@ -200,11 +197,34 @@ func (m *ProxNewton) search(stats *Stats) bool {
 		}
 		m.c.clip(m.try)
 		if v := m.objective(m.try); v < value && v <= value+0.1*tau*slope {
+			if tau == 1 {
+				m.trust()
+			} else if tau < 0.25 {
+				m.doubt()
+			}
 			m.move(stats)
 			return true
 		}
 	}
+	m.doubt()
 	return false
+}
+
+// trust and doubt lower and raise ν. At ν = L_f the model lies above J and
+// every full step descends.
+func (m *ProxNewton) trust() {
+	if m.nu *= 0.1; m.nu < 1e-10*m.lip {
+		m.nu = m.nu0
+	}
+}
+
+func (m *ProxNewton) doubt() {
+	m.nu = math.Max(10*m.nu, 1e-6*m.lip)
+	if m.lip == 0 {
+		m.nu = math.Max(m.nu, 1e-6)
+	} else {
+		m.nu = math.Min(m.nu, m.lip)
+	}
 }
 
 // gradient takes the proximal gradient step of length 1/L_f, which never

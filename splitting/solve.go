@@ -263,8 +263,6 @@ func (zero) Smoothness() float64              { return 0 }
 func (zero) Grad(dst, _ []float64)            { clear(dst) }
 func (zero) Prox(dst, x []float64, _ float64) { copy(dst, x) }
 
-func (zero) Dist(_, v []float64) float64 { return floats.Norm(v, 2) }
-
 func (zero) Coordinate(int) (l1, l2, lo, hi float64) {
 	return 0, 0, math.Inf(-1), math.Inf(1)
 }

@@ -1,0 +1,167 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+)
+
+// coordinatewise is prox.Coordinatewise without Operator: all that coordinate
+// descent asks of ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ).
+type coordinatewise interface {
+	Coordinate(i int) (l1, l2, lo, hi float64)
+}
+
+// penalty holds the coefficients of a coordinatewise ψ.
+type penalty struct {
+	l1, l2, lo, hi []float64
+}
+
+// init reads the coefficients of the n coordinates of op.
+func (p *penalty) init(op coordinatewise, n int) error {
+	p.l1, p.l2, p.lo, p.hi = resize(p.l1, n), resize(p.l2, n), resize(p.lo, n), resize(p.hi, n)
+	for i := range n {
+		p.l1[i], p.l2[i], p.lo[i], p.hi[i] = op.Coordinate(i)
+		if !(p.l1[i] >= 0 && p.l2[i] >= 0 && p.lo[i] <= p.hi[i]) {
+			return fmt.Errorf("%w: coordinate %d of G + H has l1 = %v, l2 = %v on [%v, %v], want l1, l2 ≥ 0 on a nonempty interval",
+				ErrProblem, i, p.l1[i], p.l2[i], p.lo[i], p.hi[i])
+		}
+	}
+	return nil
+}
+
+// clip moves x into the box.
+func (p *penalty) clip(x []float64) {
+	for i, v := range x {
+		x[i] = clamp(v, p.lo[i], p.hi[i])
+	}
+}
+
+// value returns ψ(x) for an x in the box.
+func (p *penalty) value(x []float64) float64 {
+	var s float64
+	for i, v := range x {
+		s += p.l1[i]*math.Abs(v) + 0.5*p.l2[i]*v*v
+	}
+	return s
+}
+
+// prox stores prox_{γψ}(x) in dst, which may be x.
+func (p *penalty) prox(dst, x []float64, gamma float64) {
+	for i, v := range x {
+		dst[i] = clamp(soft(v, gamma*p.l1[i])/(1+gamma*p.l2[i]), p.lo[i], p.hi[i])
+	}
+}
+
+// The pieces of ψ on one coordinate. Each is decided exactly: coordinates are
+// set to a kink or a bound, never found near one.
+const (
+	unseen   int8 = iota
+	negative      // x < 0 inside the box
+	kink          // x = 0 and l1 > 0
+	positive      // x > 0 inside the box, or x = 0 and l1 = 0
+	fixed         // at lo or hi
+)
+
+// slope returns the derivative of ψ on the piece of a free x.
+func (p *penalty) slope(i int, x float64) float64 {
+	switch {
+	case x > 0:
+		return p.l1[i] + p.l2[i]*x
+	case x < 0:
+		return p.l2[i]*x - p.l1[i]
+	}
+	return 0
+}
+
+// dist returns dist(−v, ∂ψ(x)) and whether every coordinate still lies on the
+// piece noted in pieces, which it brings up to date.
+//
+//	∂ψ(xᵢ) = l2·xᵢ + [a, b],  a = b = l1·sgn xᵢ, [−l1, l1] at 0,
+//	a = −∞ at lo, b = +∞ at hi;   entry max(a + v, −v − b, 0)
+func (p *penalty) dist(x, v []float64, pieces []int8) (dist float64, same bool) {
+	var s float64
+	same = true
+	for i, xi := range x {
+		l1 := p.l1[i]
+		vi := v[i] + p.l2[i]*xi
+		var e float64
+		now := positive
+		switch {
+		case xi > 0:
+			e = vi + l1
+		case xi < 0:
+			e, now = vi-l1, negative
+		default:
+			if l1 > 0 {
+				now = kink
+			}
+			if vi > l1 {
+				e = vi - l1
+			} else if vi < -l1 {
+				e = vi + l1
+			} else if vi != vi {
+				e = vi
+			}
+		}
+		if xi == p.lo[i] {
+			e, now = math.Min(e, 0), fixed
+		}
+		if xi == p.hi[i] {
+			e, now = math.Max(e, 0), fixed
+		}
+		s += e * e
+		if pieces[i] != now {
+			pieces[i], same = now, false
+		}
+	}
+	if s < 0x1p-900 || s > 0x1p900 { // squares under- or overflow
+		return p.distScaled(x, v), same
+	}
+	return math.Sqrt(s), same
+}
+
+func (p *penalty) distScaled(x, v []float64) float64 {
+	var s float64
+	for i, xi := range x {
+		vi := v[i] + p.l2[i]*xi
+		a, b := -p.l1[i], p.l1[i]
+		if xi > 0 {
+			a = b
+		} else if xi < 0 {
+			b = a
+		}
+		if xi == p.lo[i] {
+			a = math.Inf(-1)
+		}
+		if xi == p.hi[i] {
+			b = math.Inf(1)
+		}
+		s = math.Hypot(s, math.Max(math.Max(a+vi, -vi-b), 0))
+	}
+	return s
+}
+
+// soft returns sgn(u)·max(|u| − t, 0); NaN stays NaN.
+func soft(u, t float64) float64 {
+	switch {
+	case u > t:
+		return u - t
+	case u < -t:
+		return u + t
+	case u != u:
+		return u
+	}
+	return 0
+}
+
+// clamp returns the point of [lo, hi] nearest to v, exactly lo or hi outside;
+// NaN stays NaN.
+func clamp(v, lo, hi float64) float64 {
+	if v < lo {
+		return lo
+	}
+	if v > hi {
+		return hi
+	}
+	return v
+}
