@@ -404,6 +404,40 @@ func TestResidualUnderCancellation(t *testing.T) {
 	}
 }
 
+// The same without a perturbation, through Scalar: the whole residual is the
+// rounding of the predictions, which the allowance must cover.
+func TestResidualOfRoundingOnly(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 2))
+	for range 500 {
+		truth := []float64{1e3 * rnd.NormFloat64(), 1e3 * rnd.NormFloat64()}
+		n := 1 + rnd.IntN(4)
+		rows, labels := make([][]float64, n), make([]float64, n)
+		for i := range rows {
+			rows[i] = []float64{rnd.NormFloat64(), rnd.NormFloat64()}
+			labels[i] = floats.Dot(rows[i], truth)
+		}
+		data, err := NewData(rows, labels, loss.Bounds{Row: 10, Label: 1e5})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Huber{Delta: 1}}
+		exact := bnorm(bgrad(p, Perturbation{}, []*big.Float{bf(truth[0]), bf(truth[1])}))
+		require.True(t, bf(NewUnperturbed(p).Residual(truth)).Cmp(exact) >= 0)
+	}
+}
+
+// A point on a sphere is next to the point it stands for, and a steep f makes
+// the difference count.
+func TestResidualCountsTheShift(t *testing.T) {
+	x := []float64{0.6, 0.8}
+	ball := prox.L2Ball{R: 1}
+	ball.Prox(x, x, 1)
+	shift := prox.Shift(ball, x)
+	require.Positive(t, shift)
+	data, err := NewData([][]float64{{-0.8e6, 0.6e6}}, []float64{0}, loss.Bounds{Row: 2e6, Label: 1})
+	require.NoError(t, err)
+	o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Set: ball})
+	require.GreaterOrEqual(t, o.Residual(x), 1e12*shift)
+}
+
 func TestResidualGolden(t *testing.T) {
 	var g struct {
 		X      [][]float64 `json:"X"`
