@@ -59,7 +59,7 @@ func (c *descent) load(s *mat.SymDense) {
 	const block = 16 // 2 KiB a tile: reads by row, writes by column, both in cache
 	n, raw := c.n, s.RawSymmetric()
 	for i := range n {
-		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n])
+		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // what lies below the diagonal is unspecified
 	}
 	for bi := 0; bi < n; bi += block {
 		for bj := bi; bj < n; bj += block {

@@ -87,7 +87,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		full := stats.Iterations == iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
-				status, err = Failure, fmt.Errorf("%w in iteration %d", ErrNaN, stats.Iterations)
+				status, err = Failure, ErrNaN
 				break
 			}
 			copy(last, loc.X)
@@ -122,7 +122,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	}
 	if !finite(loc.X) { // a method that ended by itself between two scans
 		if err == nil {
-			status, err = Failure, fmt.Errorf("%w in iteration %d", ErrNaN, stats.Iterations)
+			status, err = Failure, ErrNaN
 		}
 		copy(loc.X, last)
 		loc.Residual = math.Inf(1)
