@@ -191,10 +191,10 @@ func ritz(a, b []float64) (theta, last float64) {
 			}
 		}
 		last /= math.Sqrt(ss)
-		if !(s > 0) { // rounding: x is the root
+		g, h := d/s, e/s
+		if !(s > 0 && g > 0 && g <= math.MaxFloat64) { // rounding: x is the root
 			break
 		}
-		g, h := d/s, e/s
 		c := float64(n)
 		root := math.Sqrt(max(0, (c-1)*(c*(g*g-h)-g*g)))
 		step := c / (g + root)
@@ -286,6 +286,9 @@ func maxEig(a *mat.SymDense, negate bool) float64 {
 		return 0
 	}
 	theta, _ := lanczos(w.v, w.mul)
+	if !(math.Abs(theta) <= norm) { // rounding: any start of the bisection will do
+		theta = -norm
+	}
 	x := theta + certify*math.Abs(theta)
 	bound, ok := w.atMost(x)
 	if !ok {
@@ -337,6 +340,9 @@ func MinEig(a *mat.SymDense) float64 {
 	least := -w.margin(trace)
 	theta, _ := lanczos(w.v, w.solve)
 	mu := 1 / theta
+	if norm := floats.Norm(w.s, 2); !(mu > 0 && mu <= norm) { // rounding, as in maxEig
+		mu = norm
+	}
 	bound, ok := w.atLeast(mu * (1 - certify))
 	if !ok {
 		bound = w.bisect(mu, least, w.atLeast)

@@ -156,6 +156,21 @@ func TestEigScales(t *testing.T) {
 	require.Greater(t, MinEig(tiny), -1e-300)
 }
 
+// TestNearlyZeroSpectrum: the top of -a is 6e-11 of its norm, and the Lanczos
+// process meets an invariant subspace by rounding.
+func TestNearlyZeroSpectrum(t *testing.T) {
+	a := mat.NewSymDense(4, []float64{
+		1, 1.6940658945086007e-21, 1.0587911840678754e-22, 1.9078906916547567e-06,
+		1, 0, 5.421010862427522e-20, 5.820766091346741e-11,
+		1, 1, -3.552720455064079e-15, 0,
+		0, 0, 0, 8.271806125530277e-25})
+	var eig mat.EigenSym
+	require.True(t, eig.Factorize(a, false))
+	v := eig.Values(nil)
+	bracket(t, a, v[0], v[3], 1e-14)
+	require.Less(t, MinEig(a), 0.)
+}
+
 // TestEigProperties compares with EigenSym on arbitrary matrices.
 func TestEigProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
