@@ -169,6 +169,9 @@ func (r *records) addOuter(dst *mat.SymDense, w []float64, buf *[]float64) {
 // states no bound on its curvature.
 func (o *Objective) Smoothness() float64 {
 	s := o.s()
+	if math.IsInf(s.curve, 1) { // also where all rows are 0
+		return s.curve
+	}
 	_, hi := s.spectrum()
 	if s.glm == nil {
 		return float64(s.data.n)*s.curve + hi

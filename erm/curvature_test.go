@@ -113,6 +113,9 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 	unbounded := NewUnperturbed(&Problem{Data: data, Loss: noConstants{}})
 	require.Equal(t, math.Inf(1), unbounded.Smoothness())
 	require.False(t, math.IsNaN(unbounded.Residual(x)))
+	zero, err := NewData([][]float64{{0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
 }
 
 // noConstants states nothing about itself.
