@@ -143,8 +143,12 @@ func maxAbs(v []float64) float64 {
 }
 
 // normAbove returns an upper bound on ‖row‖₂ that is at most bound and tight
-// to 2⁻⁴⁹ relative plus rounding in d, for a row with ‖row‖₂ ≤ bound.
+// to 2⁻⁴⁹ relative plus rounding in d, or two subnormal steps, for a row with
+// ‖row‖₂ ≤ bound. It is 0 for a zero row.
 func normAbove(row []float64, bound float64) float64 {
 	norm := floats.Norm(row, 2)
+	if norm < 0x1p-960 && maxAbs(row) > 0 { // subnormal norms lose digits, not only the last
+		norm += 2 * math.SmallestNonzeroFloat64
+	}
 	return min(norm*(1+float64(len(row)+8)*0x1p-52), bound)
 }

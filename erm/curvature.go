@@ -238,6 +238,8 @@ func (s *objective) spectrum() (lo, hi float64) {
 			if !(s.lo > 0) {
 				s.lo = randmat.MinEig(q)
 			}
+		default: // Q = 0, whatever was declared
+			s.lo, s.hi = 0, 0
 		}
 		if !(s.lo > 0) {
 			s.lo = 0

@@ -18,6 +18,8 @@ const (
 	// computes from a prediction uᵢ that is correct to one unit in the last
 	// place: implementations may lose 16 units.
 	allowRecord = 32 * unit
+	// tiny bounds what underflow takes from one product.
+	tiny = math.SmallestNonzeroFloat64
 )
 
 // Residual returns an upper bound on dist(0, ∂J(x)) for
@@ -34,14 +36,17 @@ const (
 //
 //	1e-12·(‖Σᵢ∇ℓ‖ + ‖b‖ + ‖Q(x−θ̃)‖) + 32u·Σᵢ‖aᵢ‖(|φ′ᵢ| + sup φ″·|⟨aᵢ,x⟩|)
 //
-// for rounding, u = 2⁻⁵³; for a loss that is not Linear, the second part is
+// and terms of order d²u² for rounding, u = 2⁻⁵³; for a loss that is not Linear, the second part is
 // 1e-12·Σᵢ‖∇ℓᵢ‖ and the gradients are taken as accurate to that. Where the
-// domain has a curved face, x stands for a point prox.Shift away, which is
-// accounted for.
+// domain has a curved face, x stands for a point x′ prox.Shift away, and
+// (Smoothness + Modulus)·Shift is added: then the first inequality holds for
+// μ ≤ Modulus, and the second is about J(x′).
 //
 // It returns +Inf if x is outside C, not finite, or if no certificate is known:
-// Certifiable tells in advance. It never returns NaN. Not private: it is a
-// function of the records.
+// Certifiable tells in advance. Where r + ι_C has no closed form, only points
+// of C with a gradient near −∂r have a small residual, and those on a curved
+// face have +Inf: a minimizer that C holds back is not certified. It never
+// returns NaN. Not private: it is a function of the records.
 func (o *Objective) Residual(x []float64) float64 {
 	s := o.s()
 	if len(x) != s.data.d {
@@ -70,11 +75,13 @@ func (o *Objective) Residual(x []float64) float64 {
 
 // certificate returns the operator whose subdifferential measures r + ι_C at
 // x. Where r + ι_C has no closed form, 0 ∈ N_C(x) for x ∈ C leaves
-// dist(−v, ∂r(x)), an upper bound that is exact in the interior of C.
+// dist(−v, ∂r(x)), an upper bound that is exact in the interior of C. Both
+// parts must be about x itself: a point x′ ∈ C next to x may lie off a kink of
+// r at x, and then no multiple of ‖x′−x‖ bounds the difference.
 func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferential, bool) {
 	g, ok := total(reg, set)
 	if !ok {
-		if set.Func(x) != 0 {
+		if set.Func(x) != 0 || prox.Shift(set, x) != 0 || prox.Shift(reg, x) != 0 {
 			return nil, false
 		}
 		g = reg
@@ -111,7 +118,7 @@ func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64
 	allowance += allowTerm * floats.Norm(s.linear, 2)
 
 	if s.diag != nil || s.quad != nil {
-		allowance += allowTerm * s.addQuad2(hi, lo, x)
+		allowance += s.addQuad2(hi, lo, x)
 	}
 	floats.AddTo(grad, hi, lo)
 	return grad, allowance
@@ -135,9 +142,11 @@ func (s *objective) addGLM(hi, lo, x []float64) (allowance float64) {
 			}
 		}
 		axpy2(hi, lo, w, a)
-		// The second part is the error of dot2 and of axpy2.
-		allowance += norm * (allowRecord*(math.Abs(w)+curve*math.Abs(u)) +
-			4*d*d*unit*unit*(curve*norm*normX+math.Abs(w)))
+		// The second part is the error of dot2 and of axpy2, the last their
+		// underflow.
+		allowance += norm*(allowRecord*(math.Abs(w)+curve*math.Abs(u))+
+			4*d*d*unit*unit*(curve*norm*normX+math.Abs(w))) +
+			4*d*tiny*(1+curve*norm)
 	}
 	return allowance
 }
@@ -153,8 +162,10 @@ func (s *objective) addGeneral(hi, lo, x []float64) (allowance float64) {
 	return allowance
 }
 
-// addQuad2 adds Q(x−θ̃) to hi + lo in twice the precision, and returns its norm.
-func (s *objective) addQuad2(hi, lo, x []float64) (norm float64) {
+// addQuad2 adds Q(x−θ̃) to hi + lo in twice the precision, and returns its
+// allowance. Its second part matters where Q(x−θ̃) is much smaller than
+// ‖Q‖‖x−θ̃‖: the error of dot2, for every row the same multiple of ‖qᵢ‖‖x−θ̃‖.
+func (s *objective) addQuad2(hi, lo, x []float64) (allowance float64) {
 	d := len(x)
 	y, e := make([]float64, d), make([]float64, d) // x−θ̃ = y + e exactly
 	copy(y, x)
@@ -176,5 +187,7 @@ func (s *objective) addQuad2(hi, lo, x []float64) (norm float64) {
 		hi[i], lo[i] = add2(hi[i], lo[i], h)
 		lo[i] += l
 	}
-	return floats.Norm(qy, 2)
+	size := floats.Norm(s.diag, 2) + floats.Norm(s.quad, 2) // ‖Q‖_F: one is empty
+	dd := float64(d)
+	return allowTerm*floats.Norm(qy, 2) + 4*dd*dd*unit*unit*size*floats.Norm(y, 2) + 4*dd*dd*tiny
 }

@@ -438,6 +438,69 @@ func TestResidualCountsTheShift(t *testing.T) {
 	require.GreaterOrEqual(t, o.Residual(x), 1e12*shift)
 }
 
+// A point an ulp outside a half-space, at a kink of r that is not in the
+// half-space: the gradient balances ∂r there, yet the minimizer is 4e-8 away,
+// because it can come back only along a direction nearly in the plane. There
+// is no closed form of r + ι_C, and nothing is certified.
+func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
+	const slope = 1e-8
+	reg := prox.L1Box{Weight: 1, Lo: -1, Hi: 1}
+	x := []float64{0.5, 1}
+	over := 1 + slope*x[0]
+	set := prox.HalfSpace{A: []float64{slope, 1}, B: over - 4*0x1p-52}
+	_, known := prox.Sum(reg, set)
+	require.False(t, known)
+	require.Zero(t, set.Func(x), "within the tolerance of the set")
+	require.Greater(t, over, set.B)
+
+	data, err := NewData([][]float64{{0, 0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	q := Perturbation{Linear: []float64{-1.5, -10}, Quad: mat.NewDiagDense(2, []float64{1, 1})}
+	o := (&Problem{Data: data, Loss: loss.Squared{}, Reg: reg, Set: set}).Perturb(q)
+	// The second coordinate stays at its bound, whose multiplier 8 exceeds the
+	// one of the plane, so the minimizer is (0.5 - (over-B)/slope, 1).
+	distance := (over - set.B) / slope
+	require.InDelta(t, 4*0x1p-52/slope, distance, 1e-8)
+	require.GreaterOrEqual(t, o.Residual(x)/o.Modulus(), distance)
+	// Inside the half-space the multiplier is 0 and the bound is exact.
+	set.B = 2
+	o = (&Problem{Data: data, Loss: loss.Squared{}, Reg: reg, Set: set}).Perturb(q)
+	require.Less(t, o.Residual(x), 1e-10)
+}
+
+// Q(x−θ̃) may be far smaller than ‖Q‖‖x−θ̃‖: the certificate covers the error
+// of the product all the same.
+func TestResidualOfANearNullDirection(t *testing.T) {
+	const d = 40
+	rnd := rand.New(rand.NewPCG(9, 9))
+	for range 20 {
+		q := mat.NewSymDense(d, nil)
+		v, x := make([]float64, d), make([]float64, d)
+		for j := range v {
+			v[j], x[j] = rnd.NormFloat64(), rnd.NormFloat64()
+		}
+		for j := range d - 1 { // make ⟨v,x⟩ nearly 0
+			x[d-1] -= v[j] * x[j] / v[d-1]
+			x[d-1] -= 0
+		}
+		s := 0.
+		for j := range d - 1 {
+			s += v[j] * x[j]
+		}
+		x[d-1] = -s / v[d-1]
+		q.SymRankOne(q, 1, mat.NewVecDense(d, v))
+		data, err := NewData([][]float64{make([]float64, d)}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		pert := Perturbation{Quad: q}
+		bx := make([]*big.Float, d)
+		for j, xj := range x {
+			bx[j] = bf(xj)
+		}
+		require.True(t, bf(p.Perturb(pert).Residual(x)).Cmp(bnorm(bgrad(p, pert, bx))) >= 0)
+	}
+}
+
 func TestResidualGolden(t *testing.T) {
 	var g struct {
 		X      [][]float64 `json:"X"`

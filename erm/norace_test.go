@@ -1,0 +1,5 @@
+//go:build !race
+
+package erm
+
+const raceEnabled = false
