@@ -264,6 +264,10 @@ func TestLowBits(t *testing.T) {
 	test("laplace", func(s rand.Source) float64 { return noise.Laplace(1.3, s) })
 	test("gamma2", func(s rand.Source) float64 { return noise.Gamma(2, s) })
 	test("gamma0.5", func(s rand.Source) float64 { return noise.Gamma(0.5, s) })
+	test("gamma40", func(s rand.Source) float64 { return noise.Gamma(40, s) })
+	test("gammanorm1", func(s rand.Source) float64 { noise.GammaNorm(one, 0.75, s); return one[0] })
+	two := make([]float64, 2)
+	test("gammanorm2", func(s rand.Source) float64 { noise.GammaNorm(two, 0.75, s); return two[1] })
 }
 
 // TestSmallValuesAreFine: conditioned on being tiny, draws still have all their

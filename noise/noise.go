@@ -6,8 +6,10 @@
 // perturbation b can be computed from a released minimizer and a candidate data
 // set, and only the true data set puts b into that set, so the release names
 // its data [Mir12, Jin+22]. Here every draw is a real number with at least 58
-// random significant bits, in every binade from 1 down to 2⁻⁹⁰⁰, rounded once: each float64 of
-// the range can occur, with about the probability of the reals that round to it.
+// random significant bits, in every binade from 1 down to 2⁻⁹⁰⁰, rounded once: each
+// float64 of the range can occur, with about the probability of the reals that
+// round to it. Dirichlet, which goes through rounded logarithms, is excepted: it
+// is for data and experiments.
 //
 // A float64 is still not a real number, and the time a sampler takes depends on
 // what it draws. Mechanisms that rest on these draws therefore state the

@@ -76,9 +76,9 @@ func normal(src rand.Source) (hi, lo float64) {
 func tail(r float64, src rand.Source) (hi, lo float64) {
 	for range maxTries {
 		e, omega := exponential(src)
-		a := e / r
+		a, alo := over(e, omega, r)
 		if b := Exponential(src); 2*b > a*a {
-			return sum(r, a, omega/r)
+			return sum(r, a, alo)
 		}
 	}
 	panic(errStuck)

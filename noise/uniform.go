@@ -59,11 +59,23 @@ func scaled(c, hi, lo float64) float64 {
 	return p + (math.FMA(c, hi, -p) + c*lo)
 }
 
-// sum returns a + b + c as hi + lo; the first addition is exact if |a| ≥ |b| or a = 0.
+// sum returns a + b + c as hi + lo; the first addition is exact (Knuth).
 func sum(a, b, c float64) (hi, lo float64) {
 	hi = a + b
 	z := hi - a
 	return hi, (a - (hi - z)) + (b - z) + c
+}
+
+// times returns (a + alo)(b + blo) as hi + lo.
+func times(a, alo, b, blo float64) (hi, lo float64) {
+	hi = a * b
+	return hi, math.FMA(a, b, -hi) + (a*blo + alo*b)
+}
+
+// over returns (a + alo)/b as hi + lo.
+func over(a, alo, b float64) (hi, lo float64) {
+	hi = a / b
+	return hi, (math.FMA(-hi, b, a) + alo) / b // the remainder is exact
 }
 
 // checkScale panics unless 0 ≤ c ≤ 2¹⁰⁰⁰.
