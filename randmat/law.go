@@ -1,0 +1,197 @@
+package randmat
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// MinEigenvalueLaw is the law of λ_min(W), W ~ W_d(m), d = Dim, m = Dof > d-1
+// real. Its methods compute F(x) = P(λ_min(W) < x) from a Markov chain whose
+// terms are all positive, so the relative accuracy of small probabilities is
+// kept: about 1e-10, and at most 1e-8, for d ≤ 500 and m ≤ 2000.
+//
+// The chain: W has the eigenvalues of B B', B lower bidiagonal with independent
+// entries, diagonal aᵢ with aᵢ² ~ χ²_{m-i+1} and subdiagonal bᵢ with
+// bᵢ² ~ χ²_{d-i} [DE02], and λ_min(BB') ≥ x if and only if all pivots aᵢ² - gᵢ of BB' - xI are
+// positive:
+//
+//	g₁ = x,  killed at i if aᵢ² ≤ gᵢ,  gᵢ₊₁ = x + bᵢ² gᵢ/(aᵢ² - gᵢ),  F(x) = Σᵢ P(killed at i)
+//
+// A law that Check refuses counts as unknown: CDF is 1, LogCDF 0, Quantile 0.
+type MinEigenvalueLaw struct {
+	Dim int
+	Dof float64
+}
+
+const (
+	// logLeast ends the range of the chain: below e^logLeast LogCDF returns the
+	// bound of EdelmanLogCDF.
+	logLeast = -80.
+
+	// safe is the relative excess of the safe-side results over the chain, a
+	// hundred times its error.
+	safe = 1e-6
+)
+
+// Check reports whether the law exists; the error wraps ErrDimension or ErrDegrees.
+func (l MinEigenvalueLaw) Check() error {
+	if l.Dim < 0 {
+		return fmt.Errorf("%w: dimension %d, want at least 1", ErrDimension, l.Dim)
+	}
+	return checkDegrees(l.Dim, l.Dof)
+}
+
+// CDF returns F(x) = P(λ_min(W) < x): 0 for x ≤ 0 and 1 for NaN. Below e⁻⁸⁰ it is an upper
+// bound, see LogCDF.
+func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) }
+
+// LogCDF returns log F(x), -Inf for x ≤ 0 and 0 for NaN: exact up to 1e-8 while
+// F ≥ e⁻⁸⁰ and then an upper bound, max{log F, -80} or EdelmanLogCDF if that is below -80. It
+// increases with x. d = 1 is χ²_m and m = d+1 is exponential, in closed form.
+func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
+	switch {
+	case l.Check() != nil || math.IsNaN(x) || math.IsInf(x, 1):
+		return 0
+	case x <= 0:
+		return math.Inf(-1)
+	case l.Dim == 1:
+		return specfun.Chi2LogCDF(x, l.Dof)
+	case l.Dof == float64(l.Dim)+1: // F = 1 - exp(-dx/2)
+		return specfun.Log1mExp(-float64(l.Dim) * x / 2)
+	}
+	bound := EdelmanLogCDF(l.Dim, l.Dof, x)
+	if bound <= logLeast {
+		return bound
+	}
+	return max(logLeast, min(bound, math.Log(minEigCDF(l.Dim, l.Dof, x))))
+}
+
+// Quantile returns the p-quantile of λ_min rounded to the smaller side: the
+// result x satisfies (1+1e-6) F(x) ≤ p, and is within a relative 2e-6 of the
+// quantile where F is computed exactly. It is 0 for p ≤ 0 and NaN, and +Inf for p ≥ 1.
+func (l MinEigenvalueLaw) Quantile(p float64) float64 {
+	switch {
+	case l.Check() != nil || !(p > 0):
+		return 0
+	case p >= 1:
+		return math.Inf(1)
+	}
+	return l.LogQuantile(math.Log(p))
+}
+
+// LogQuantile is Quantile for a probability given by its logarithm.
+func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
+	switch {
+	case l.Check() != nil || !(logp > math.Inf(-1)):
+		return 0
+	case logp >= 0:
+		return math.Inf(1)
+	}
+	n := float64(l.Dim)
+	k := l.Dof - n + 1
+	target := logp - safe
+	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above; from below
+	// F(x) ≤ C P(k/2, x/2) ≤ C (x/2)^{k/2}/Γ(k/2+1).
+	hi := math.Log(specfun.Chi2Quantile(logp, k)) + safe
+	g, _ := math.Lgamma(k/2 + 1)
+	lo := math.Ln2 + 2/k*(target+g-logEdelman(l.Dim, l.Dof)) - safe
+	// Start near the edge (√m - √d)² of the bulk; its width over its place is
+	// the slope of log λ_min against a normal score.
+	edge := math.Sqrt(l.Dof) - math.Sqrt(max(n-1, 0))
+	slope := math.Cbrt(1/math.Sqrt(n)-1/math.Sqrt(l.Dof+1)) / edge
+	goal := score(target)
+	f := func(logx float64) float64 { return score(l.LogCDF(math.Exp(logx))) - goal }
+	return math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*math.Log(edge)+slope*(goal-1), slope))
+}
+
+// score maps a log probability to about its normal score, in which F is nearly
+// a line against log x. It increases.
+func score(logp float64) float64 {
+	if logp < -600 {
+		return -math.Sqrt(-2*logp - 7.4) // below the normal score at e⁻⁶⁰⁰, -34.50
+	}
+	return specfun.NormalQuantile(min(math.Exp(logp), 1-0x1p-53))
+}
+
+// lowerRoot narrows the bracket of a root of an increasing f from lo, hi, which
+// it does not evaluate, to a width of 2e-7 and returns its lower end, where
+// f ≤ 0. It takes secant steps from the start x, first with the given
+// slope dx/df, and halves if they fail.
+func lowerRoot(f func(float64) float64, lo, hi, x, slope float64) float64 {
+	const width = 2e-7
+	var last, flast float64
+	for i := 0; hi-lo > width; i++ {
+		if !(lo < x && x < hi) || i > 10 {
+			x = lo + (hi-lo)/2
+		}
+		fx := f(x)
+		if fx <= 0 {
+			lo = x
+		} else {
+			hi = x
+		}
+		if i > 0 && fx != flast {
+			slope = (x - last) / (fx - flast)
+		}
+		last, flast = x, fx
+		step := -fx * slope
+		if math.Abs(step) < width/2 { // close the bracket from the other side
+			step = math.Copysign(width/2, -fx)
+			if fx == 0 {
+				step = width / 2
+			}
+		}
+		x += step
+	}
+	return lo
+}
+
+// logEdelman returns log C of EdelmanLogCDF.
+func logEdelman(d int, m float64) float64 {
+	n := float64(d)
+	k := m - n + 1
+	a, _ := math.Lgamma(1.5)
+	b, _ := math.Lgamma((m + 1) / 2)
+	c, _ := math.Lgamma(n/2 + 1)
+	e, _ := math.Lgamma((k + 1) / 2)
+	return math.Log(n) + a + b - c - e
+}
+
+// EdelmanLogCDF returns an upper bound of log F(x), at most 0 [Ede88]:
+//
+//	F(x) ≤ C P(k/2, x/2),  C = d Γ(3/2) Γ((m+1)/2) / (Γ(d/2+1) Γ((k+1)/2)),  k = m-d+1,
+//
+// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues replace
+// λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0
+// outside the law's domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
+func EdelmanLogCDF(d int, m, x float64) float64 {
+	switch {
+	case (MinEigenvalueLaw{d, m}).Check() != nil || math.IsNaN(x):
+		return 0
+	case x <= 0:
+		return math.Inf(-1)
+	}
+	return min(0, logEdelman(d, m)+specfun.GammaLogP((m-float64(d)+1)/2, x/2))
+}
+
+// DavidsonSzarekLogCDF returns an upper bound of log F(x) [DS01]:
+//
+//	F(x) ≤ exp(-(√m - √d - √x)²/2)  for √x ≤ √m - √d,
+//
+// proved for integers m; for a real m it holds with ⌊m⌋, as F decreases in m. It
+// is 0, no information, elsewhere, and -Inf for x ≤ 0.
+func DavidsonSzarekLogCDF(d int, m, x float64) float64 {
+	switch {
+	case (MinEigenvalueLaw{d, m}).Check() != nil || math.IsNaN(x):
+		return 0
+	case x <= 0:
+		return math.Inf(-1)
+	}
+	s := math.Sqrt(math.Floor(m)) - math.Sqrt(float64(d)) - math.Sqrt(x)
+	if s <= 0 {
+		return 0
+	}
+	return -s * s / 2
+}
