@@ -123,6 +123,14 @@ type noConstants struct{ smoothAbs }
 
 func (noConstants) Constants(loss.Bounds, float64) loss.Constants { return loss.Constants{} }
 
+// Without a quadratic term nothing is strongly convex, whatever was declared.
+func TestConvexityNeedsQuad(t *testing.T) {
+	data, _, _ := random(5, 4, 3)
+	o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{MinEig: 2, MaxEig: 3})
+	require.Zero(t, o.Convexity())
+	require.Zero(t, o.Modulus())
+}
+
 func TestCheckAndConstants(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
 	for text, p := range map[string]*Problem{

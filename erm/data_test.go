@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -199,6 +200,22 @@ func TestNeighborsStayNeighbors(t *testing.T) {
 	})
 }
 
+// The stored norm is an upper bound also where norms lose digits to underflow.
+func TestNormAbove(t *testing.T) {
+	for _, scale := range []float64{1, 0x1p-1000, 0x1p-1070, math.SmallestNonzeroFloat64} {
+		for d := 1; d < 40; d++ {
+			row := make([]float64, d)
+			for j := range row {
+				row[j] = scale * float64(1+j%3)
+			}
+			require.False(t, above(row, normAbove(row, 1e3)), "scale %v, d = %d", scale, d)
+			require.LessOrEqual(t, normAbove(row, 1e3), 3*scale*math.Sqrt(float64(d))*(1+1e-14)+4*math.SmallestNonzeroFloat64)
+		}
+	}
+	require.Zero(t, normAbove([]float64{0, 0}, 1))
+	require.Equal(t, 0.5, normAbove([]float64{0.5}, 0.5), "at most the bound")
+}
+
 func TestMap(t *testing.T) {
 	data, err := NewData([][]float64{{1, 0}, {0, 1}, {0.5, 0.5}}, []float64{1, -1, 0.5}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -220,10 +237,24 @@ func TestMap(t *testing.T) {
 // No verb and no flag of fmt prints a value, neither directly nor inside
 // another struct, by value or by pointer.
 func TestPrintingIsPrivate(t *testing.T) {
-	data, err := NewData([][]float64{{0.7231, 0.1}}, []float64{0.6177}, loss.Bounds{Row: 1, Label: 1})
+	// Long enough not to occur in an address, whatever the base.
+	const row, label, linear, quad = 0.72319846513, 0.61770412919, 0.45190833527, 0.33371777641
+	data, err := NewData([][]float64{{row, 0.1}}, []float64{label}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	p := &Problem{Data: data, Loss: square{}}
-	noise := Perturbation{Linear: []float64{0.4519, 0}, Quad: mat.NewDiagDense(2, []float64{0.3333, 0.3333})}
+	noise := Perturbation{Linear: []float64{linear, 0}, Quad: mat.NewDiagDense(2, []float64{quad, quad})}
+	var secrets []string
+	for _, v := range []float64{row, label, linear, quad} {
+		mantissa, _, _ := strings.Cut(strconv.FormatFloat(v, 'b', -1, 64), "p")
+		secrets = append(secrets, mantissa,
+			strconv.FormatFloat(v, 'f', 3, 64),
+			strconv.FormatFloat(v, 'e', 3, 64)[:5],
+			strconv.FormatFloat(v, 'f', -1, 64)[2:10],
+			strconv.FormatFloat(v, 'x', -1, 64)[4:14])
+	}
+	for _, secret := range secrets[:5] {
+		require.Contains(t, fmt.Sprintf("%g %.3e %x %b %08.3f", row, row, row, row, row), secret)
+	}
 	o := p.Perturb(noise)
 	type inside struct {
 		Data *Data
@@ -244,7 +275,7 @@ func TestPrintingIsPrivate(t *testing.T) {
 				}
 			}
 			text := fmt.Sprintf(verb, v)
-			for _, secret := range []string{"0.7231", "7231", "0.6177", "6177", "4519", "3333"} {
+			for _, secret := range secrets {
 				require.NotContains(t, text, secret, "%s of %T", verb, v)
 			}
 		}

@@ -479,15 +479,7 @@ func TestResidualOfANearNullDirection(t *testing.T) {
 		for j := range v {
 			v[j], x[j] = rnd.NormFloat64(), rnd.NormFloat64()
 		}
-		for j := range d - 1 { // make ⟨v,x⟩ nearly 0
-			x[d-1] -= v[j] * x[j] / v[d-1]
-			x[d-1] -= 0
-		}
-		s := 0.
-		for j := range d - 1 {
-			s += v[j] * x[j]
-		}
-		x[d-1] = -s / v[d-1]
+		x[d-1] = -floats.Dot(v[:d-1], x[:d-1]) / v[d-1] // ⟨v,x⟩ is nearly 0
 		q.SymRankOne(q, 1, mat.NewVecDense(d, v))
 		data, err := NewData([][]float64{make([]float64, d)}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
