@@ -44,6 +44,17 @@ func operators(t testing.TB) map[string]prox.Operator {
 		"HalfSpace/0": prox.HalfSpace{A: []float64{1, 1, 1, 1}},
 		"Affine":      plane,
 		"GroupL2":     prox.GroupL2{Groups: [][]int{{0, 2}, {1}}, Weight: 0.7},
+
+		"LInfNorm":         prox.LInfNorm{Weight: 0.7},
+		"LInfNorm/zero":    prox.LInfNorm{},
+		"LInfBall":         prox.LInfBall{R: 0.8},
+		"SortedL1":         prox.SortedL1{Weights: []float64{1.1, 0.7, 0.7, 0.2}},
+		"SortedL1/sup":     prox.SortedL1{Weights: []float64{0.7, 0, 0, 0}},
+		"TotalVariation":   prox.TotalVariation{Weight: 0.7},
+		"TotalVariation/0": prox.TotalVariation{},
+		"Huber":            prox.Huber{Weight: 0.7, Delta: 1.2},
+		"Hinge":            prox.Hinge{Weight: 0.7},
+		"LogBarrier":       prox.LogBarrier{Weight: 0.7},
 	}
 }
 

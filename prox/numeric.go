@@ -112,3 +112,23 @@ func sameLen(a, b []float64) {
 		panic(badLen)
 	}
 }
+
+// number returns v, and +Inf for a NaN: a product 0·∞ of a function value.
+func number(v float64) float64 {
+	if math.IsNaN(v) {
+		return math.Inf(1)
+	}
+	return v
+}
+
+// poison fills dst with NaN and reports true if x is not finite: maps that mix
+// the coordinates of x have no better answer.
+func poison(dst, x []float64) bool {
+	if finite(x) {
+		return false
+	}
+	for i := range dst {
+		dst[i] = math.NaN()
+	}
+	return true
+}

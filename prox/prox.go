@@ -18,6 +18,10 @@
 //	        Math. Program. 1974. Projection on the simplex.
 //	[DSSC08] Duchi, Shalev-Shwartz, Singer, Chandra. Efficient Projections
 //	        onto the ℓ1-Ball for Learning in High Dimensions. ICML 2008.
+//	[BBSSC15] Bogdan, van den Berg, Sabatti, Su, Candès. SLOPE: Adaptive
+//	        Variable Selection via Convex Optimization. Ann. Appl. Stat. 2015.
+//	[Joh13] Johnson. A Dynamic Programming Algorithm for the Fused Lasso and
+//	        L0-Segmentation. J. Comput. Graph. Stat. 2013.
 //	[ORO05] Ogita, Rump, Oishi. Accurate Sum and Dot Product. SIAM J. Sci.
 //	        Comput. 2005.
 //

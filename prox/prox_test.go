@@ -229,6 +229,11 @@ func TestCheckParameters(t *testing.T) {
 		prox.Simplex{Total: -1}, prox.Simplex{Total: inf}, prox.Simplex{Total: nan},
 		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}}, prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
 		prox.HalfSpace{A: []float64{1, 2}},
+		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan}, prox.LInfBall{R: -1}, prox.LInfBall{R: nan},
+		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}}, prox.SortedL1{Weights: []float64{nan, 1, 0}},
+		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},
+		prox.Huber{Weight: -1, Delta: 1}, prox.Huber{Weight: 1}, prox.Huber{Weight: 1, Delta: nan},
+		prox.Hinge{Weight: nan}, prox.LogBarrier{}, prox.LogBarrier{Weight: inf},
 		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}}, prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},
 	} {
 		err := prox.Check(op, 3)

@@ -1,0 +1,173 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+)
+
+// Huber is g(x) = Weight·Σh(x_i), h(t) = t²/2 where |t| ≤ Delta and
+// Delta·(|t| − Delta/2) elsewhere, the Moreau envelope of Delta·|·|. With
+// w = γ·Weight and δ = Delta, p + w·h′(p) = x, h′ = P_[−δ,δ], has the solution
+//
+//	prox_{γg}(x) = x − P_[−wδ,wδ]( w/(1+w)·x )
+type Huber struct{ Weight, Delta float64 }
+
+// Hinge is g(x) = Weight·Σmax(0, 1−x_i), the hinge loss of margins x. With
+// t = γ·Weight, prox_{γg}(x) = max(x, min(x+t, 1)): up by t, but not beyond
+// the kink at 1, which is decided exactly.
+type Hinge struct{ Weight float64 }
+
+// LogBarrier is g(x) = −Weight·Σlog x_i on x > 0, Weight > 0. With t = γ·Weight,
+//
+//	prox_{γg}(x) = (x + √(x²+4t))/2   [PB14, §6.1.3],
+//
+// the positive root of p² − xp = t; for x < 0 as 2t/(√(x²+4t) − x), which does not cancel.
+type LogBarrier struct{ Weight float64 }
+
+var (
+	_ Subdifferential = Huber{}
+	_ Subdifferential = Hinge{}
+	_ Subdifferential = LogBarrier{}
+	_ Checker         = Huber{}
+	_ Checker         = Hinge{}
+	_ Checker         = LogBarrier{}
+)
+
+// Func returns Weight·Σh(x_i).
+func (g Huber) Func(x []float64) float64 {
+	if !finite(x) {
+		return inf
+	}
+	sum := 0.0
+	for _, xi := range x {
+		a := math.Abs(xi)
+		b := min(a, g.Delta)
+		sum += b * (a - b/2) // a²/2, or Delta(a − Delta/2)
+	}
+	return number(g.Weight * sum)
+}
+
+// Prox stores x − P_[−wδ,wδ](w/(1+w)·x) in dst.
+func (g Huber) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	w := gamma * g.Weight
+	s, t := w/(1+w), w*g.Delta
+	for i, xi := range x {
+		dst[i] = xi - min(max(s*xi, -t), t)
+	}
+}
+
+// Dist returns ‖v + Weight·P_[−δ,δ](x)‖₂: g is differentiable.
+func (g Huber) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	if !finite(x) {
+		return inf
+	}
+	var d ssq
+	for i, xi := range x {
+		d.add(math.Abs(v[i] + g.Weight*min(max(xi, -g.Delta), g.Delta)))
+	}
+	return d.norm()
+}
+
+// Check wants a finite Weight ≥ 0 and a finite Delta > 0.
+func (g Huber) Check(int) error {
+	if err := weight("Huber.Weight", g.Weight); err != nil {
+		return err
+	}
+	return positive("Huber.Delta", g.Delta)
+}
+
+// Func returns Weight·Σmax(0, 1−x_i).
+func (g Hinge) Func(x []float64) float64 {
+	if !finite(x) {
+		return inf
+	}
+	sum := 0.0
+	for _, xi := range x {
+		sum += max(0, 1-xi)
+	}
+	return number(g.Weight * sum)
+}
+
+// Prox stores max(x_i, min(x_i+t, 1)), t = γ·Weight, in dst.
+func (g Hinge) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	t := gamma * g.Weight
+	for i, xi := range x {
+		dst[i] = max(xi, min(xi+t, 1))
+	}
+}
+
+// Dist: ∂max(0, 1−x) is {−1} where x < 1, [−1,0] at 1 and {0} where x > 1.
+func (g Hinge) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	if !finite(x) {
+		return inf
+	}
+	var d ssq
+	for i, xi := range x {
+		a, b := 0.0, 0.0 // ∂g = [a,b]
+		if xi <= 1 {
+			a = -g.Weight
+		}
+		if xi < 1 {
+			b = -g.Weight
+		}
+		d.add(max(v[i]+a, -v[i]-b, 0))
+	}
+	return d.norm()
+}
+
+// Check wants a finite Weight ≥ 0.
+func (g Hinge) Check(int) error { return weight("Hinge.Weight", g.Weight) }
+
+// Func returns −Weight·Σlog x_i where every x_i > 0 and +Inf elsewhere.
+func (g LogBarrier) Func(x []float64) float64 {
+	sum := 0.0
+	for _, xi := range x {
+		if !(xi > 0) || xi > math.MaxFloat64 {
+			return inf
+		}
+		sum -= math.Log(xi)
+	}
+	return number(g.Weight * sum)
+}
+
+// Prox stores (x_i + √(x_i²+4t))/2, t = γ·Weight, in dst.
+func (g LogBarrier) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	t := gamma * g.Weight
+	s := 2 * math.Sqrt(t)
+	for i, xi := range x {
+		h := math.Hypot(xi, s)/2 + math.Abs(xi)/2 // the larger root in size
+		if xi < 0 {
+			h = t / h // the roots multiply to −t
+		}
+		dst[i] = h
+	}
+}
+
+// Dist returns ‖v − Weight/x‖₂ where every x_i > 0.
+func (g LogBarrier) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	var d ssq
+	for i, xi := range x {
+		if !(xi > 0) || xi > math.MaxFloat64 {
+			return inf
+		}
+		d.add(math.Abs(v[i] - g.Weight/xi))
+	}
+	return d.norm()
+}
+
+// Check wants a finite Weight > 0: with 0 the domain would not be closed.
+func (g LogBarrier) Check(int) error { return positive("LogBarrier.Weight", g.Weight) }
+
+// positive returns an error unless w is a finite number above 0.
+func positive(field string, w float64) error {
+	if !(w > 0) || math.IsInf(w, 1) {
+		return fmt.Errorf("%w: %s = %v, want a finite number above 0", ErrParameter, field, w)
+	}
+	return nil
+}

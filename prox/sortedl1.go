@@ -1,0 +1,183 @@
+package prox
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// SortedL1 is g(x) = Σ_k Weights[k]·|x|_(k), where |x|_(1) ≥ |x|_(2) ≥ … are
+// the sorted magnitudes and the weights do not increase: SLOPE, also called
+// OWL. Equal weights give the ℓ1 norm, weights (w, 0, …, 0) the ℓ∞ norm. The
+// caller must not change Weights. [BBSSC15]
+//
+// prox_{γg} sorts |x|, takes γ·Weights off, pools adjacent violators of the
+// order and clips at 0, in O(d log d) [BBSSC15, Alg. 4]. Pooled coordinates are
+// equal to the last bit, so faces are decided exactly.
+type SortedL1 struct{ Weights []float64 }
+
+var (
+	_ Subdifferential = SortedL1{}
+	_ Checker         = SortedL1{}
+)
+
+// ranked is a coordinate in order of its key; sum and n belong to the block at
+// the same place of the stack of pool.
+type ranked struct {
+	key, sum, n float64
+	i           int
+}
+
+// rankings lends scratch to SortedL1.
+var rankings = sync.Pool{New: func() any { return new([]ranked) }}
+
+// borrowRanked returns n ranked with arbitrary content; put them back.
+func borrowRanked(n int) *[]ranked {
+	p := rankings.Get().(*[]ranked)
+	if cap(*p) < n {
+		*p = make([]ranked, n)
+	}
+	*p = (*p)[:n]
+	return p
+}
+
+// descend sorts by falling key.
+func descend(z []ranked) {
+	slices.SortFunc(z, func(a, b ranked) int { return cmp.Compare(b.key, a.key) })
+}
+
+// magnitudes fills z with |x_i| in falling order.
+func magnitudes(z []ranked, x []float64) {
+	for i, xi := range x {
+		z[i] = ranked{key: math.Abs(xi), i: i}
+	}
+	descend(z)
+}
+
+// pool replaces the keys by the nonincreasing sequence nearest to them: the
+// blocks on the stack z[:top] have strictly falling means, and a new key joins
+// the blocks before it until that is so again. Every key is pushed and popped
+// at most once.
+func pool(z []ranked) {
+	top := 0
+	for k := range z {
+		sum, n := z[k].key, 1.0
+		for top > 0 && z[top-1].sum/z[top-1].n <= sum/n {
+			top--
+			sum += z[top].sum
+			n += z[top].n
+		}
+		z[top].sum, z[top].n = sum, n
+		top++
+	}
+	for end := len(z); top > 0; {
+		top--
+		mean := z[top].sum / z[top].n
+		for range int(z[top].n) {
+			end--
+			z[end].key = mean
+		}
+	}
+}
+
+// Func returns Σ_k Weights[k]·|x|_(k).
+func (g SortedL1) Func(x []float64) float64 {
+	sameLen(x, g.Weights)
+	if !finite(x) {
+		return inf
+	}
+	buf := borrowRanked(len(x))
+	defer rankings.Put(buf)
+	z := *buf
+	magnitudes(z, x)
+	sum := 0.0
+	for k, w := range g.Weights {
+		sum += w * z[k].key
+	}
+	return number(sum)
+}
+
+// Prox stores sgn(x_i)·(z_i)₊ in dst, z the nonincreasing sequence nearest to
+// |x|_(k) − γ·Weights[k].
+func (g SortedL1) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	sameLen(x, g.Weights)
+	if poison(dst, x) {
+		return
+	}
+	buf := borrowRanked(len(x))
+	defer rankings.Put(buf)
+	z := *buf
+	magnitudes(z, x)
+	for k, w := range g.Weights {
+		z[k].key -= gamma * w
+	}
+	pool(z)
+	for _, zk := range z {
+		dst[zk.i] = math.Copysign(max(zk.key, 0), x[zk.i])
+	}
+}
+
+// Dist: ∂g(x) is a product over the sets of coordinates with equal |x_i|. For
+// |x_i| > 0, up to the signs of x, it is the convex hull P of the permutations
+// of the weights of those ranks; its support function is the sum of sorted
+// coordinates times weights, so by Moreau's identity y − P_P(y) is what pool
+// makes of the sorted y minus the weights. At 0 it is the same with |y| and
+// clipping: y − P(y) is the proximal map of a smaller SortedL1.
+func (g SortedL1) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	sameLen(x, g.Weights)
+	if !finite(x) {
+		return inf
+	}
+	buf := borrowRanked(len(x))
+	defer rankings.Put(buf)
+	z := *buf
+	magnitudes(z, x)
+	var d ssq
+	for a := 0; a < len(z); {
+		b, level := a, z[a].key
+		for ; b < len(z) && z[b].key == level; b++ {
+			if i := z[b].i; level == 0 {
+				z[b].key = math.Abs(v[i])
+			} else {
+				z[b].key = math.Copysign(1, -x[i]) * v[i] // −v_i·sgn x_i
+			}
+		}
+		tie := z[a:b]
+		descend(tie)
+		for k := range tie {
+			tie[k].key -= g.Weights[a+k]
+		}
+		pool(tie)
+		for _, t := range tie {
+			if level == 0 {
+				t.key = max(t.key, 0)
+			}
+			d.add(math.Abs(t.key))
+		}
+		a = b
+	}
+	return d.norm()
+}
+
+// Check wants dim weights that are finite, at least 0 and do not increase.
+func (g SortedL1) Check(dim int) error {
+	if len(g.Weights) != dim {
+		return fmt.Errorf("%w: SortedL1 has %d weights, want %d", ErrParameter, len(g.Weights), dim)
+	}
+	for k, w := range g.Weights {
+		if err := weight(fmt.Sprintf("SortedL1.Weights[%d]", k), w); err != nil {
+			return err
+		}
+		if k > 0 && w > g.Weights[k-1] {
+			return fmt.Errorf("%w: SortedL1.Weights[%d] = %v exceeds the weight %v before it, want them sorted", ErrParameter, k, w, g.Weights[k-1])
+		}
+	}
+	return nil
+}
+
+// lipschitz: the extreme points of ∂g(0) are the signed permutations of Weights.
+func (g SortedL1) lipschitz(int) float64 { return norm2(g.Weights) }
