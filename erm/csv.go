@@ -28,8 +28,8 @@ func ReadCSV(r io.Reader, b loss.Bounds) (*Data, error) { return CSV{}.Read(r, b
 
 // Read reads all records and forces each into the bounds, as Data describes.
 //
-// Numbers are decimal, "NaN", "Inf" or "Infinity" with an optional sign; one
-// that is too large for float64, such as 1e400, is infinite. What a record
+// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
+// one that is too large for float64, such as 1e400, is infinite. What a record
 // becomes depends on that record alone, see Data.
 //
 // Read returns an error wrapping ErrData if the text is not a table of numbers:

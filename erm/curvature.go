@@ -244,6 +244,9 @@ func (s *objective) spectrum() (lo, hi float64) {
 		if !(s.lo > 0) {
 			s.lo = 0
 		}
+		if math.IsNaN(s.hi) {
+			s.hi = math.Inf(1)
+		}
 	})
 	return s.lo, s.hi
 }

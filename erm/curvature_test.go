@@ -129,6 +129,9 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{MinEig: 2, MaxEig: 3})
 	require.Zero(t, o.Convexity())
 	require.Zero(t, o.Modulus())
+	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{math.NaN(), 1, 1})})
+	require.Equal(t, math.Inf(1), o.Smoothness(), "never NaN")
+	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))
 }
 
 func TestCheckAndConstants(t *testing.T) {

@@ -6,12 +6,16 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ), shape a > 0, with
-// absolute error near 1e-13 (so P has that relative error, however small).
-// The cost grows as √a.
+// maxShape is the largest shape for which sums of about √a terms are useful;
+// beyond 2⁵³ their terms no longer differ.
+const maxShape = 0x1p50
+
+// GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
+// absolute error near 1e-13 (so P has that relative error, however small), or
+// √a·2⁻⁵³ where that is more. The cost grows as √a. Other shapes give NaN.
 func GammaLogP(a, x float64) float64 {
 	switch {
-	case !(a > 0) || math.IsInf(a, 1) || math.IsNaN(x):
+	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
 		return math.NaN()
 	case x <= 0:
 		return math.Inf(-1)
@@ -27,11 +31,12 @@ func GammaLogP(a, x float64) float64 {
 	return logSeries(a, x)
 }
 
-// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), shape a > 0, with
-// absolute error near 1e-13. The cost grows as √a.
+// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
+// absolute error near 1e-13 or √a·2⁻⁵³. The cost grows as √a. Other shapes give
+// NaN.
 func GammaLogQ(a, x float64) float64 {
 	switch {
-	case !(a > 0) || math.IsInf(a, 1) || math.IsNaN(x):
+	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
 		return math.NaN()
 	case x <= 0:
 		return 0
@@ -166,13 +171,13 @@ func logSmallShape(a, x float64) float64 {
 	return math.Log(-math.Expm1(l) - math.Exp(l)*a*sum)
 }
 
-// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape a > 0:
-// 0 at -Inf (and where x would underflow), +Inf at 0. The relative error is
+// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape
+// 0 < a ≤ 2⁵⁰: 0 at -Inf (and where x would underflow), +Inf at 0. The relative error is
 // near 1e-13.
 func GammaInvLogP(a, logp float64) float64 { return gammaInv(a, logp, Log1mExp(logp)) }
 
-// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape a > 0:
-// +Inf at -Inf, 0 at 0.
+// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape
+// 0 < a ≤ 2⁵⁰: +Inf at -Inf, 0 at 0.
 func GammaInvLogQ(a, logq float64) float64 { return gammaInv(a, Log1mExp(logq), logq) }
 
 // gammaInv finds u = log x from the smaller of the two tails by Newton's
@@ -180,7 +185,7 @@ func GammaInvLogQ(a, logq float64) float64 { return gammaInv(a, Log1mExp(logq), 
 // P and log Q are concave in u and Newton's method is monotone after one step.
 func gammaInv(a, logp, logq float64) float64 {
 	switch {
-	case !(a > 0) || math.IsInf(a, 1) || math.IsNaN(logp) || math.IsNaN(logq):
+	case !(a > 0 && a <= maxShape) || math.IsNaN(logp) || math.IsNaN(logq):
 		return math.NaN()
 	case math.IsInf(logp, -1):
 		return 0
