@@ -55,12 +55,43 @@ func operators(t testing.TB) map[string]prox.Operator {
 		"Huber":            prox.Huber{Weight: 0.7, Delta: 1.2},
 		"Hinge":            prox.Hinge{Weight: 0.7},
 		"LogBarrier":       prox.LogBarrier{Weight: 0.7},
+		"NuclearNorm":      prox.NuclearNorm{Rows: 2, Cols: 2, Weight: 0.7},
+		"NuclearNorm/row":  prox.NuclearNorm{Rows: 1, Cols: 4, Weight: 0.7},
+		"SpectralBall":     prox.SpectralBall{Rows: 2, Cols: 2, R: 0.8},
+		"SpectralBall/col": prox.SpectralBall{Rows: 4, Cols: 1, R: 0.8},
+		"SpectralBall/0":   prox.SpectralBall{Rows: 2, Cols: 2},
+		"SecondOrderCone":  prox.SecondOrderCone{},
+		"PSDCone":          prox.PSDCone{Order: 2},
 	}
 }
 
 func TestOperators(t *testing.T) {
 	for name, op := range operators(t) {
 		t.Run(name, func(t *testing.T) { proxtest.Check(t, op, 4) })
+	}
+}
+
+// Matrices that are not square, and cones in other dimensions.
+func TestOperatorsLarge(t *testing.T) {
+	for name, c := range map[string]struct {
+		op  prox.Operator
+		dim int
+	}{
+		"NuclearNorm/wide":  {prox.NuclearNorm{Rows: 3, Cols: 4, Weight: 0.7}, 12},
+		"NuclearNorm/tall":  {prox.NuclearNorm{Rows: 4, Cols: 3, Weight: 0.7}, 12},
+		"SpectralBall/wide": {prox.SpectralBall{Rows: 3, Cols: 4, R: 1.1}, 12},
+		"SpectralBall/tall": {prox.SpectralBall{Rows: 4, Cols: 3, R: 1.1}, 12},
+		"PSDCone":           {prox.PSDCone{Order: 3}, 9},
+		"PSDCone/1":         {prox.PSDCone{Order: 1}, 1},
+		"SecondOrderCone/1": {prox.SecondOrderCone{}, 1},
+		"SecondOrderCone/9": {prox.SecondOrderCone{}, 9},
+		"SortedL1":          {prox.SortedL1{Weights: []float64{2, 1.5, 1, 1, 0.5, 0.5, 0.2, 0, 0}}, 9},
+		"TotalVariation":    {prox.TotalVariation{Weight: 0.7}, 9},
+		"TotalVariation/1":  {prox.TotalVariation{Weight: 0.7}, 1},
+		"TotalVariation/2":  {prox.TotalVariation{Weight: 0.7}, 2},
+		"LInfNorm":          {prox.LInfNorm{Weight: 0.7}, 9},
+	} {
+		t.Run(name, func(t *testing.T) { proxtest.Check(t, c.op, c.dim) })
 	}
 }
 

@@ -1,0 +1,406 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// NuclearNorm is g(X) = Weight·Σσ_k(X), the sum of the singular values of the
+// Rows×Cols matrix X that the vector x holds row by row. With X = UΣVᵀ,
+//
+//	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [PB14, §6.7.3; CCS10, Thm. 2.1]
+//
+// No float64 matrix need have low rank. X stands for the matrix X′ (see
+// Rounded) that is made of the singular triplets of X as computed, without
+// those whose value is at most 2⁻⁴⁸·max(Rows,Cols) of the largest, the vectors
+// replaced by the orthonormal ones nearest to them. X′ has these triplets in
+// real arithmetic whatever the gaps between them, and Shift is the size of
+// X′−X with all roundings bounded.
+//
+// Prox is a singular value decomposition by gonum in pooled scratch. It does
+// not allocate once that has grown, except that gonum's matrix products start
+// goroutines at several hundred rows. If the decomposition fails, which it does
+// not for numbers within range, results are NaN and distances +Inf.
+type NuclearNorm struct {
+	Rows, Cols int
+	Weight     float64
+}
+
+// SpectralBall is the set of Rows×Cols matrices X, held row by row, whose
+// singular values are at most R. With X = UΣVᵀ the projection is
+// U·min(Σ,R)·Vᵀ.
+//
+// Singular values within R(1 ± 2⁻⁴⁸·max(Rows,Cols)) stand for R: membership
+// and faces allow for the rounding of the decomposition, see Rounded and
+// NuclearNorm, and Prox stays within a quarter of that below R.
+type SpectralBall struct {
+	Rows, Cols int
+	R          float64
+}
+
+var (
+	_ Rounded = NuclearNorm{}
+	_ Rounded = SpectralBall{}
+	_ Set     = SpectralBall{}
+	_ Checker = NuclearNorm{}
+	_ Checker = SpectralBall{}
+)
+
+// svd is the decomposition A = U·diag(s)·Vᵀ of an m×n matrix, k = min(m,n).
+type svd struct {
+	u, vt blas64.General // m×k, k×n
+	s     []float64      // falling
+	a     blas64.General // destroyed; m×n of scratch
+	buf   []float64
+	size  [1]float64 // of the workspace
+}
+
+var svds = sync.Pool{New: func() any { return new(svd) }}
+
+// matrixOf returns the m×n matrix with these elements.
+func matrixOf(m, n int, data []float64) blas64.General {
+	return blas64.General{Rows: m, Cols: n, Stride: max(n, 1), Data: data[:m*n]}
+}
+
+// decompose returns the decomposition of the m×n matrix x in scratch to be put
+// back, and whether it exists in float64.
+func decompose(x []float64, m, n int) (*svd, bool) {
+	if m < 0 || n < 0 || len(x) != m*n {
+		panic(badLen)
+	}
+	d := svds.Get().(*svd)
+	k := min(m, n)
+	lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, matrixOf(m, n, x), blas64.General{Rows: m, Cols: k, Stride: max(k, 1)},
+		blas64.General{Rows: k, Cols: n, Stride: max(n, 1)}, nil, d.size[:], -1)
+	if need := m*n + m*k + k*n + k + int(d.size[0]); len(d.buf) < need {
+		d.buf = make([]float64, need)
+	}
+	b := d.buf
+	d.a, b = matrixOf(m, n, b), b[m*n:]
+	d.u, b = matrixOf(m, k, b), b[m*k:]
+	d.vt, b = matrixOf(k, n, b), b[k*n:]
+	d.s, b = b[:k], b[k:]
+	copy(d.a.Data, x)
+	ok := finite(x) && lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, d.a, d.u, d.vt, d.s, b, len(b))
+	return d, ok
+}
+
+// edge is the relative size of singular values of an m×n matrix that counts as
+// rounding. Like nearSphere it costs accuracy, not safety.
+func edge(m, n int) float64 { return nearSphere * float64(max(m, n)) }
+
+// first returns the first r columns of u, and of V as rows.
+func (d *svd) first(r int) (u, vt blas64.General) {
+	u, vt = d.u, d.vt
+	u.Cols, vt.Rows = r, r
+	return u, vt
+}
+
+// compose stores U·diag(s)·Vᵀ in dst, leaving out the zeros at the end of s.
+func (d *svd) compose(dst []float64) {
+	r := len(d.s)
+	for r > 0 && d.s[r-1] == 0 {
+		r--
+	}
+	if r == 0 {
+		clear(dst)
+		return
+	}
+	u, vt := d.first(r)
+	w := matrixOf(u.Rows, r, d.a.Data)
+	for i := range u.Rows {
+		for j := range r {
+			w.Data[i*w.Stride+j] = u.Data[i*u.Stride+j] * d.s[j]
+		}
+	}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, w, vt, 0, matrixOf(d.a.Rows, d.a.Cols, dst))
+}
+
+// defect returns a bound on the distance of U, r columns (or of V, r rows, if
+// trans is NoTrans) from the nearest orthonormal matrix, ‖UᵀU−I‖_F ≥ ‖U−Q‖_F
+// by the polar decomposition U = QH, |h−1| ≤ |h²−1|.
+func defect(trans blas.Transpose, u blas64.General, r int) float64 {
+	buf := borrow(r * r)
+	defer giveBack(buf)
+	gram := matrixOf(r, r, *buf)
+	other, length := blas.Transpose(blas.NoTrans), u.Rows
+	if trans == blas.NoTrans {
+		other, length = blas.Trans, u.Cols
+	}
+	blas64.Gemm(trans, other, 1, u, u, 0, gram)
+	for j := range r {
+		gram.Data[j*gram.Stride+j]--
+	}
+	return norm2(gram.Data) + float64(r*(length+2))*2*ulp
+}
+
+// shift returns a bound on ‖X′−x‖_F for X′ = P·diag(s)·Qᵀ, P and Q the
+// orthonormal matrices nearest to the first r columns of U and V, where s[r:]
+// counts as 0. Sums of r products err by at most (r+2)u·Σs in all.
+func (d *svd) shift(x []float64, r int) float64 {
+	clear(d.s[r:])
+	buf := borrow(len(x))
+	defer giveBack(buf)
+	d.compose(*buf)
+	sum := 0.0
+	for i, xi := range x {
+		(*buf)[i] -= xi
+	}
+	for _, s := range d.s {
+		sum += s
+	}
+	if sum == 0 {
+		return number(norm2(*buf))
+	}
+	u, vt := d.first(r)
+	p, q := defect(blas.Trans, u, r), defect(blas.NoTrans, vt, r)
+	return number((norm2(*buf) + (p+q+p*q)*d.s[0] + float64(r+8)*2*ulp*sum) * (1 + 8*ulp))
+}
+
+// rank returns the number of singular values that do not count as 0.
+func (d *svd) rank() int {
+	r, tol := len(d.s), 0.0
+	if r > 0 {
+		tol = edge(d.a.Rows, d.a.Cols) * d.s[0]
+	}
+	for r > 0 && d.s[r-1] <= tol {
+		r--
+	}
+	return r
+}
+
+// Func returns Weight·Σσ_k(X).
+func (g NuclearNorm) Func(x []float64) float64 {
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok {
+		return inf
+	}
+	sum := 0.0
+	for _, s := range d.s {
+		sum += s
+	}
+	return number(g.Weight * sum)
+}
+
+// Prox stores U(Σ − γ·Weight)₊Vᵀ in dst.
+func (g NuclearNorm) Prox(dst, x []float64, gamma float64) {
+	sameLen(dst, x)
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	t := gamma * g.Weight
+	switch {
+	case !ok:
+		fill(dst, math.NaN())
+	case t == 0:
+		copy(dst, x)
+	default:
+		for k := range d.s {
+			d.s[k] = max(d.s[k]-t, 0)
+		}
+		d.compose(dst)
+	}
+}
+
+// Dist: with X′ = UΣVᵀ of rank r and the projections P on the span of U and Q
+// on that of V, ∂g(X′)/Weight = {UVᵀ + W : PW = 0, WQ = 0, σ(W) ≤ 1}. With
+// Y = −v and Z = (I−P)Y(I−Q) the distance squared is
+//
+//	‖Y − Z − Weight·UVᵀ‖² + Σ(σ_k(Z) − Weight)₊²
+func (g NuclearNorm) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok || !finite(v) {
+		return inf
+	}
+	m, n, r := g.Rows, g.Cols, d.rank()
+	buf := borrow(2*len(x) + r*max(m, n))
+	defer giveBack(buf)
+	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]
+	work := (*buf)[2*m*n:]
+	for i, vi := range v {
+		z.Data[i] = -vi
+		rest[i] = -vi
+	}
+	if r > 0 {
+		u, vt := d.first(r)
+		uy, zv := matrixOf(r, n, work), matrixOf(m, r, work)
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, z, 0, uy)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, u, uy, 1, z) // (I−P)Y
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, z, vt, 0, zv)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, zv, vt, 1, z)                          // (I−P)Y(I−Q)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -g.Weight, u, vt, 1, matrixOf(m, n, rest)) // Y − Weight·UVᵀ
+	}
+	for i, zi := range z.Data {
+		rest[i] -= zi
+	}
+	outer, ok := decompose(z.Data, m, n)
+	defer svds.Put(outer)
+	if !ok {
+		return inf
+	}
+	var e ssq
+	e.add(norm2(rest))
+	for _, s := range outer.s {
+		e.add(max(s-g.Weight, 0))
+	}
+	return e.norm()
+}
+
+// Shift returns a bound on ‖X′−X‖_F, see NuclearNorm.
+func (g NuclearNorm) Shift(x []float64) float64 {
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok {
+		return inf
+	}
+	return d.shift(x, d.rank())
+}
+
+// Check wants Rows·Cols = dim and a finite Weight ≥ 0.
+func (g NuclearNorm) Check(dim int) error {
+	if err := shape("NuclearNorm", g.Rows, g.Cols, dim); err != nil {
+		return err
+	}
+	return weight("NuclearNorm.Weight", g.Weight)
+}
+
+// lipschitz is the largest ‖X‖_F with σ(X) ≤ Weight.
+func (g NuclearNorm) lipschitz(int) float64 {
+	return math.Sqrt(float64(min(g.Rows, g.Cols))) * g.Weight * (1 + 4*ulp)
+}
+
+// shape returns an error unless rows×cols is dim and neither is negative.
+func shape(name string, rows, cols, dim int) error {
+	if rows < 0 || cols < 0 || rows*cols != dim {
+		return fmt.Errorf("%w: %s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim", ErrParameter, name, rows, cols, dim)
+	}
+	return nil
+}
+
+// fill sets every element of dst to v.
+func fill(dst []float64, v float64) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// over reports whether singular value s is outside the ball.
+func (g SpectralBall) over(s float64) bool { return s > g.R && !g.on(s) }
+
+// on reports whether singular value s stands for R.
+func (g SpectralBall) on(s float64) bool {
+	return math.Abs(s-g.R) <= edge(g.Rows, g.Cols)*g.R && g.R < inf
+}
+
+// Func returns 0 where every σ_k ≤ R(1 + 2⁻⁴⁸·max(Rows,Cols)), +Inf elsewhere.
+func (g SpectralBall) Func(x []float64) float64 {
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
+		return inf
+	}
+	return 0
+}
+
+// Prox stores U·min(Σ,R)·Vᵀ in dst.
+func (g SpectralBall) Prox(dst, x []float64, _ float64) {
+	sameLen(dst, x)
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	r := g.R * (1 - edge(g.Rows, g.Cols)/4)
+	switch {
+	case !ok:
+		fill(dst, math.NaN())
+	case len(d.s) == 0 || d.s[0] <= r:
+		copy(dst, x)
+	default:
+		for k := range d.s {
+			d.s[k] = min(d.s[k], r)
+		}
+		d.compose(dst)
+	}
+}
+
+// Dist: let U and V be the singular vectors of the r singular values that
+// stand for R. N(X′) = {USVᵀ : S symmetric, S ⪰ 0}, so with Y = −v the nearest
+// element has S = (½(M + Mᵀ))₊, M = UᵀYV.
+func (g SpectralBall) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok || !finite(v) || len(d.s) > 0 && g.over(d.s[0]) {
+		return inf
+	}
+	if g.R == 0 { // C = {0}: the normal cone is everything
+		return 0
+	}
+	r := 0
+	for r < len(d.s) && g.on(d.s[r]) {
+		r++
+	}
+	if r == 0 {
+		return number(norm2(v))
+	}
+	m, n := g.Rows, g.Cols
+	buf := borrow(m*n + r*n + r*r)
+	defer giveBack(buf)
+	y, uy, core := matrixOf(m, n, *buf), matrixOf(r, n, (*buf)[m*n:]), matrixOf(r, r, (*buf)[m*n+r*n:])
+	for i, vi := range v {
+		y.Data[i] = -vi
+	}
+	u, vt := d.first(r)
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, y, 0, uy)
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, uy, vt, 0, core) // M
+	if !positivePart(core.Data, r) {
+		return inf
+	}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, core, vt, 0, uy)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, u, uy, 1, y) // Y − USVᵀ
+	return number(norm2(y.Data))
+}
+
+// Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values
+// that stand for it.
+func (g SpectralBall) Shift(x []float64) float64 {
+	d, ok := decompose(x, g.Rows, g.Cols)
+	defer svds.Put(d)
+	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
+		return inf
+	}
+	if len(d.s) == 0 || !g.on(d.s[0]) {
+		return 0
+	}
+	for k, s := range d.s {
+		if g.on(s) {
+			d.s[k] = g.R
+		}
+	}
+	return d.shift(x, len(d.s))
+}
+
+// Radius returns √min(Rows,Cols)·R, rounded up; +Inf for an invalid ball.
+func (g SpectralBall) Radius(dim int) float64 {
+	if g.Check(dim) != nil {
+		return inf
+	}
+	if g.R == 0 || dim == 0 {
+		return 0
+	}
+	return math.Sqrt(float64(min(g.Rows, g.Cols))) * g.R * (1 + edge(g.Rows, g.Cols))
+}
+
+// Check wants Rows·Cols = dim and R = 0 or R ≥ 2⁻⁹⁰⁰.
+func (g SpectralBall) Check(dim int) error {
+	if err := shape("SpectralBall", g.Rows, g.Cols, dim); err != nil {
+		return err
+	}
+	return radius("SpectralBall.R", g.R)
+}
