@@ -244,7 +244,7 @@ func (s *objective) spectrum() (lo, hi float64) {
 		if !(s.lo > 0) {
 			s.lo = 0
 		}
-		if math.IsNaN(s.hi) {
+		if math.IsNaN(s.hi) || floats.HasNaN(s.diag) {
 			s.hi = math.Inf(1)
 		}
 	})
