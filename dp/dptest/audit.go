@@ -62,7 +62,7 @@ func Audit[D any](t T, mech func(data D, src rand.Source) []float64, d0, d1 D, c
 //	ε ≥ log( (P(S) - δ)/Q(S) )
 //
 // by Clopper–Pearson limits, half of FalseReject for each direction. Runs with
-// a wrong number of coordinates count as a point at infinity. Equal seeds give
+// fewer coordinates than others count as a point at infinity. Equal seeds give
 // equal bounds; it panics if runs < 100.
 func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int, seed uint64) float64 {
 	if runs < 100 {
@@ -120,7 +120,13 @@ func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
 // coordinates (16 at most), the projection on the difference of the means,
 // and the distance from their middle.
 func scoresOf(x, y [][]float64) []func([]float64) float64 {
-	d := len(x[0])
+	d := 0 // a run may be withheld, all are not
+	for _, v := range x {
+		d = max(d, len(v))
+	}
+	for _, v := range y {
+		d = max(d, len(v))
+	}
 	center := func(s [][]float64) []float64 {
 		m, n := make([]float64, d), 0.
 		for _, v := range s {

@@ -156,6 +156,7 @@ func TestAudit(t *testing.T) {
 
 	// Broken variants: noise for half the sensitivity; an atom that shows the
 	// data; noise of a scale that depends on the data; a failure that does.
+	first := true
 	for name, mech := range map[string]func([]float64, rand.Source) []float64{
 		"half": laplaceSum(1),
 		"atom": func(data []float64, src rand.Source) []float64 {
@@ -171,6 +172,13 @@ func TestAudit(t *testing.T) {
 				return nil
 			}
 			return laplaceSum(2)(data, src)
+		},
+		"withheld first": func(data []float64, src rand.Source) []float64 {
+			if first {
+				first = false
+				return nil
+			}
+			return laplaceSum(0.5)(data, src)
 		},
 		"nan": func(data []float64, src rand.Source) []float64 {
 			if data[1] < 0 {
