@@ -40,7 +40,8 @@ func ReadCSV(r io.Reader, b loss.Bounds) (*Data, error) { return CSV{}.Read(r, b
 // error is a function of the private file: fix the file, and report no error
 // where the file's form is itself secret.
 //
-// Read streams: it holds the n×d numbers and a line.
+// Read streams: it holds the n×d numbers (twice while their slice grows) and a
+// line.
 func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrData, err)

@@ -51,7 +51,8 @@ type Problem struct {
 // A nil field means 0.
 //
 // It is secret: whoever knows it can take it off a release. It neither prints
-// nor encodes its values.
+// nor encodes its values; only as an unexported field of another struct, where
+// fmt calls no methods, would it print.
 type Perturbation struct {
 	Linear, Center []float64
 	// Quad is positive semidefinite. A *mat.DiagDense costs O(d).

@@ -73,6 +73,8 @@ func (p *Problem) constants() loss.Constants {
 // Certifiable returns an error wrapping ErrProblem unless Residual can
 // certify points of p at all: Reg and Set, or Reg alone where their sum has no
 // closed form, must implement prox.Subdifferential. It looks at no record.
+// Without a closed form a minimizer on the boundary of Set is not certified,
+// see Residual, so Set should then be a bound that no minimizer reaches.
 func (p *Problem) Certifiable() error {
 	if err := p.Check(); err != nil {
 		return err
