@@ -11,8 +11,9 @@ import (
 const maxShape = 0x1p50
 
 // GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
-// absolute error near 1e-13 (so P has that relative error, however small), or
-// √a·2⁻⁵³ where that is more. The cost grows as √a. Other shapes give NaN.
+// absolute error near 1e-13 (so P has that relative error), or √a·2⁻⁵³ or a few
+// units in the last place of the result where those are more. The cost grows
+// as √a. Other shapes give NaN.
 func GammaLogP(a, x float64) float64 {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
@@ -32,8 +33,7 @@ func GammaLogP(a, x float64) float64 {
 }
 
 // GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
-// absolute error near 1e-13 or √a·2⁻⁵³. The cost grows as √a. Other shapes give
-// NaN.
+// absolute error as for GammaLogP. The cost grows as √a. Other shapes give NaN.
 func GammaLogQ(a, x float64) float64 {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
