@@ -1,0 +1,334 @@
+package lop
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// A curve bounds the privacy loss of the exact minimizer of the linearly
+// perturbed objective: it is dominated by
+//
+//	c + s²/2 + s·χ_q                                        [RKW23, extended]
+//
+// χ_q the norm of a standard normal vector in ℝ^q.
+type curve struct {
+	c, s float64
+	q    int // dimension of the subspace that holds the change of the gradient
+
+	// paired: two scalar derivatives change at once (Replace, one fixed
+	// direction per record). Then q = 2 and the formula with q = 1 holds as
+	// well at every ε where r₀ ≥ pairedR0, though not as a whole curve.
+	paired bool
+	// monotone: the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
+	monotone bool
+}
+
+// pairedR0 is where the q = 1 formula begins to hold for two scalar
+// derivatives. With A(v) = P(|Y| ≤ (t−v/2)/√v), log A is concave on (0, s²] and
+// vanishes at 0 as soon as x(x+m(x)) ≥ 3 for all x ≥ r₀, m = 2φ/(2Φ−1), which
+// holds from 1.65 on; hence A(s₁²)A(s₂²) ≥ A(s₁²+s₂²).
+const pairedR0 = 1.65
+
+// r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
+func (k curve) r0(eps float64) float64 { return (eps-k.c)/k.s - k.s/2 }
+
+// logDelta returns log δ of a single release at ε: the tightest bound proved at
+// this ε. As a function of ε it need not be a privacy profile; see logProfile.
+func (k curve) logDelta(eps float64) float64 {
+	e1 := eps - k.c
+	switch {
+	case k.monotone:
+		return logMonotone(e1, k.s)
+	case k.paired && k.r0(eps) >= pairedR0:
+		return logChi(e1, k.s, 1)
+	}
+	return logChi(e1, k.s, k.q)
+}
+
+// logProfile returns log δ of a curve that is valid at every ε at once, so that
+// it may be composed.
+func (k curve) logProfile(eps float64) float64 {
+	if k.monotone {
+		return logMonotone(eps-k.c, k.s)
+	}
+	return logChi(eps-k.c, k.s, k.q)
+}
+
+// rdp returns the Rényi divergence bound of order α ≥ 1,
+//
+//	c + s²/2 + log E exp((α−1)s·χ_q) / (α−1),    q = 1:  log(2Φ(t)) + t²/2, t = (α−1)s
+//
+// For two scalar derivatives the formula with q = 1 holds at every order: the
+// exponential is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
+func (k curve) rdp(alpha float64) float64 {
+	q := k.q
+	if k.paired {
+		q = 1
+	}
+	base := k.c + k.s*k.s/2
+	if alpha == 1 { // E χ_q = √2 Γ((q+1)/2)/Γ(q/2)
+		return base + k.s*math.Sqrt2*math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
+	}
+	return base + logMGF((alpha-1)*k.s, q)/(alpha-1)
+}
+
+// logMonotone returns log E[(1 − e^{e₁ − max(0, s²/2+sN)})₊]: the analytic
+// Gaussian at e₁ ≥ 0 and 1 − e^{e₁}(1 − δ_G(0,s)) below.
+func logMonotone(e1, s float64) float64 {
+	if e1 >= 0 {
+		return dp.GaussianLogDelta(e1, s)
+	}
+	return math.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
+}
+
+// logChi returns log E[(1 − e^{e₁ − s²/2 − sχ_q})₊]. With r₀ = e₁/s − s/2 ≥ 0,
+//
+//	q = 1:  2 δ_G(e₁, s)
+//	q = 2:  s exp(−r₀²/2) R(r₀+s),   R the Mills ratio
+//	else:   ∫_{r₀}^∞ s e^{−s(x−r₀)} P(χ_q > x) dx
+//
+// and 1 − e^{s r₀} E e^{−sχ_q} for r₀ < 0.
+func logChi(e1, s float64, q int) float64 {
+	r0 := e1/s - s/2
+	if r0 < 0 {
+		return math.Log(-math.Expm1(s*r0 + logMGF(-s, q)))
+	}
+	switch q {
+	case 1:
+		return math.Ln2 + dp.GaussianLogDelta(e1, s)
+	case 2:
+		return math.Log(s) - r0*r0/2 + math.Log(specfun.Mills(r0+s))
+	}
+	return math.Min(0, logChiTail(r0, s, q))
+}
+
+// logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by
+// Gauss–Legendre panels over each of which the integrand falls by less than
+// e¹⁵; the 16-point rule then has a relative error below 1e-14. The remainder
+// is bounded by the last hazard rate, which only grows, and added.
+func logChiTail(r0, s float64, q int) float64 {
+	nu := float64(q)
+	logT := func(x float64) float64 { return specfun.Chi2LogSF(x*x, nu) }
+	hazard := func(x, logTx float64) float64 { // −T′(x)/T(x)
+		if x == 0 {
+			return 0
+		}
+		return 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logTx)
+	}
+	var head float64 // where T = 1 to double precision: P(χ_q ≤ √q − 9) < e^{−40}
+	x := r0
+	if flat := math.Sqrt(nu) - 9; flat > x {
+		head, x = -math.Expm1(-s*(flat-x)), flat
+	}
+	top := -s*(x-r0) + logT(x)
+	nodes, weights := specfun.GaussLegendre(16)
+	var sum, comp float64 // in units of e^{top}
+	for {
+		at := -s*(x-r0) + logT(x) - top
+		rate := s + hazard(x, logT(x))
+		if at < -40 { // the remainder is below e^{−40} of the whole
+			sum += s * math.Exp(at) / rate
+			break
+		}
+		h := math.Min(0.75, 8/rate)
+		for i, t := range nodes {
+			y := x + h*(t+1)/2
+			term := weights[i]*h/2*s*math.Exp(-s*(y-r0)+logT(y)-top) - comp
+			next := sum + term
+			comp = (next - sum) - term
+			sum = next
+		}
+		x += h
+	}
+	if head > 0 {
+		return math.Log(head + math.Exp(top)*sum)
+	}
+	return top + math.Log(sum)
+}
+
+// logMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
+// the log-concave integrand x^{q−1} e^{tx−x²/2} where no closed form is known.
+func logMGF(t float64, q int) float64 {
+	switch {
+	case t == 0:
+		return 0
+	case q == 1: // 2Φ(t) e^{t²/2}
+		return math.Ln2 + specfun.LogPhi(t) + t*t/2
+	case q == 2 && t < 0: // 1 + t R(−t)
+		return math.Log1p(t * specfun.Mills(-t))
+	}
+	n := float64(q - 1)
+	mode := 2 * n / (math.Sqrt(t*t+4*n) - t) // (t + √(t²+4n))/2 without cancellation for t < 0
+	if t > 0 {
+		mode = (t + math.Sqrt(t*t+4*n)) / 2
+	}
+	logf := func(x float64) float64 { return n*math.Log(x) + t*x - x*x/2 }
+	top := logf(mode)
+	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
+	nodes, weights := specfun.GaussLegendre(16)
+	panel := func(lo, hi float64) (sum float64) {
+		for i, z := range nodes {
+			x := lo + (hi-lo)*(z+1)/2
+			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
+		}
+		return sum
+	}
+	var sum float64
+	for lo := mode; logf(lo)-top > -45; lo += h {
+		sum += panel(lo, lo+h)
+	}
+	for hi := mode; hi > 0 && logf(hi)-top > -45; hi -= h {
+		sum += panel(math.Max(0, hi-h), hi)
+	}
+	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
+	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + math.Log(sum)
+}
+
+// logJoint returns log δ(ε) of the pair (exact minimizer + Gaussian output
+// noise) in one step, o = 2R/σ_out,
+//
+//	δ(ε) = E δ_G(ε − c − s²/2 − sχ_q; o)
+//
+// a privacy profile at every ε. The output noise hides all points within R of
+// the minimizer; its argument ε − (loss) may have any sign.
+func (k curve) logJoint(eps, o float64) float64 {
+	nu := float64(k.q)
+	r0 := k.r0(eps)
+	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
+	logf := func(x float64) float64 {
+		return math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.s*(r0-x), o)
+	}
+	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
+	// the density of χ_q does, on the scale 1.
+	w := math.Min(0.25, o/k.s)
+	mode := math.Sqrt(math.Max(0, nu-1))
+	// The integrand is log-concave: find a point near its peak by ternary search.
+	lo, hi := 0.0, math.Max(r0, mode)+12
+	for range 60 {
+		a, b := lo+(hi-lo)*0.4, lo+(hi-lo)*0.6
+		if logf(a) < logf(b) {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	peak := (lo + hi) / 2
+	top := logf(peak)
+	nodes, weights := specfun.GaussLegendre(16)
+	panel := func(lo, hi float64) (sum float64) {
+		for i, z := range nodes {
+			x := lo + (hi-lo)*(z+1)/2
+			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
+		}
+		return sum
+	}
+	// Width of a panel at x: two scales of δ_G up to r₀, where it falls like a
+	// Gaussian tail, and growing beyond, where 1 − e^y takes over.
+	width := func(x float64) float64 {
+		if x < r0 {
+			return math.Min(0.5, 2*w)
+		}
+		return math.Min(0.5, math.Max(w, (x-r0)/4))
+	}
+	var sum float64
+	for x := peak; ; {
+		h := width(x)
+		sum += panel(x, x+h)
+		if x += h; logf(x)-top < -45 {
+			break
+		}
+	}
+	for x := peak; x > 0; {
+		h := math.Min(x, width(x))
+		sum += panel(x-h, x)
+		if x -= h; x > 0 && logf(x)-top < -45 {
+			break
+		}
+	}
+	return math.Min(0, top+math.Log(sum))
+}
+
+// leastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve
+// with c = ε − e₁ is at most δ; e₁ > 0 and 0 < δ < 1.
+//
+// For two scalar derivatives it takes the least noise at which either formula
+// holds: q = 1 with r₀ ≥ pairedR0, or q = 2.
+func (k curve) leastNoise(e1, delta float64) float64 {
+	at := func(logCurve func(e1, s float64) float64, q int) float64 {
+		// χ_q ≤ √q + √(2 ln(1/δ)) = r but with probability δ, so that s with
+		// s²/2 + s r = e₁ is enough.
+		r := math.Sqrt(float64(q)) + math.Sqrt(-2*math.Log(delta))
+		enough := (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
+		return leastNoise(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough)
+	}
+	chi := func(q int) float64 {
+		return at(func(e1, s float64) float64 { return logChi(e1, s, q) }, q)
+	}
+	switch {
+	case k.monotone:
+		return at(logMonotone, 1)
+	case k.paired:
+		// r₀ = e₁u − 1/(2u) ≥ pairedR0 from here on
+		floor := (pairedR0 + math.Sqrt(pairedR0*pairedR0+2*e1)) / (2 * e1) * (1 + 1e-12)
+		u := chi(1)
+		if u >= floor {
+			return u
+		}
+		return min(floor, chi(k.q))
+	}
+	return chi(k.q)
+}
+
+// leastNoise returns the least u with logDelta(1/u) ≤ target < 0, rounded up
+// by at most 1e-9, from a u that is enough or nearly so. logDelta does not
+// decrease with s. √(−2 log δ) is nearly linear in u, so that regula falsi
+// needs few steps; whatever the steps, the returned u is one for which the
+// inequality was checked.
+func leastNoise(logDelta func(s float64) float64, target, enough float64) float64 {
+	g := func(u float64) float64 {
+		return math.Sqrt(-2*min(0, logDelta(1/u))) - math.Sqrt(-2*target)
+	}
+	hi := enough
+	ghi := g(hi)
+	for !(ghi >= 0) {
+		hi *= 1.25
+		if !(hi > 0 && hi < math.MaxFloat64) { // also NaN: nothing is enough
+			return math.Inf(1)
+		}
+		ghi = g(hi)
+	}
+	lo := hi / 1.25
+	glo := g(lo)
+	for glo >= 0 && lo > math.SmallestNonzeroFloat64 {
+		hi, ghi = lo, glo
+		lo /= 1.5
+		glo = g(lo)
+	}
+	const tol = 1e-12
+	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
+		u := lo - glo*(hi-lo)/(ghi-glo)
+		u = min(max(u, lo+tol/2*hi), hi-tol/2*hi) // so that the far end closes in too
+		switch v := g(u); {
+		case v >= 0:
+			hi, ghi = u, v
+			if side > 0 {
+				glo /= 2
+			}
+			side = 1
+		default:
+			lo, glo = u, v
+			if side < 0 {
+				ghi /= 2
+			}
+			side = -1
+		}
+	}
+	return hi
+}
+
+func lgamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}

@@ -1,0 +1,192 @@
+package lop
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/splitting"
+)
+
+// Fit draws the noise of the plan, solves p, certifies the solution and
+// releases it:
+//
+//	b ~ the plan's law
+//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R certified
+//	θ = P_C(θ̂ + ν)
+//
+// p must have the dimension of the plan, and a loss, bounds, regularizer and
+// set whose constants are no worse. A plan made by Mechanism with Clip clips
+// the loss of p.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the
+// assumption dp.CallerSource. Fit may be called concurrently. Each call spends
+// the budget once, whether it releases or not.
+//
+// The error wraps ErrMechanism or erm.ErrProblem if p does not fit,
+// dp.ErrWithheld if no method could be certified to R, or is ctx.Err() if ctx
+// was cancelled. Fit panics if ctx is nil.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	p, err := pl.admit(p)
+	if err != nil {
+		return nil, err
+	}
+	assumptions := []dp.Assumption{dp.RealArithmetic}
+	if src == nil {
+		src = noise.Secure()
+	} else {
+		assumptions = append(assumptions, dp.CallerSource)
+	}
+
+	b := draw(pl.Dim, pl.Sigma, pl.Rate, src)
+	defer clear(b)
+	theta, err := pl.minimize(ctx, p, b)
+	if err != nil {
+		return nil, err
+	}
+	nu := draw(pl.Dim, pl.OutputSigma, pl.OutputRate, src)
+	defer clear(nu)
+	for i, v := range nu {
+		theta[i] += v
+	}
+	if p.Set != nil {
+		p.Set.Prox(theta, theta, 1) // post-processing
+	}
+	return &dp.Release{
+		Theta: theta,
+		Certificate: dp.Certificate{
+			Budget:      pl.Budget,
+			Relation:    pl.Relation,
+			Theorem:     pl.Theorem,
+			Assumptions: assumptions,
+		},
+	}, nil
+}
+
+// admit refuses a problem that the plan was not made for.
+func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
+	if err := pl.valid(); err != nil {
+		return nil, err
+	}
+	p, err := clipped(p, pl.clip)
+	if err != nil {
+		return nil, err
+	}
+	if pl.curve.monotone {
+		if err := monotone(p.Loss); err != nil {
+			return nil, err
+		}
+	}
+	output := pl.Theorem == TheoremOutput || pl.Theorem == TheoremOutputPure
+	q := public(p, pl.Relation, pl.Radius, pl.Budget, output)
+	has, want := q.Constants, pl.Constants
+	switch {
+	case q.Dim != pl.Dim:
+		return nil, fmt.Errorf("%w: the problem has %d parameters, the plan is for %d", ErrMechanism, q.Dim, pl.Dim)
+	case !(has.Lipschitz <= want.Lipschitz):
+		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v, the plan is for at most %v", ErrMechanism, has.Lipschitz, want.Lipschitz)
+	case !(q.Ridge >= pl.Ridge):
+		return nil, fmt.Errorf("%w: the regularizer has Ridge = %v, the plan needs at least %v", ErrMechanism, q.Ridge, pl.Ridge)
+	case output:
+	case !(has.Smoothness <= want.Smoothness):
+		return nil, fmt.Errorf("%w: the problem has Smoothness = %v, the plan is for at most %v", ErrMechanism, has.Smoothness, want.Smoothness)
+	case has.Structure != want.Structure || has.Rank != want.Rank:
+		return nil, fmt.Errorf("%w: the loss is %v of rank %d, the plan is for %v of rank %d", ErrMechanism, has.Structure, has.Rank, want.Structure, want.Rank)
+	}
+	return p, nil
+}
+
+// draw returns noise with standard deviation sigma, or with density
+// ∝ exp(−rate‖·‖) if rate is positive, or nil where both are 0.
+func draw(dim int, sigma, rate float64, src rand.Source) []float64 {
+	if sigma == 0 && rate == 0 {
+		return nil
+	}
+	b := make([]float64, dim)
+	if rate > 0 {
+		noise.GammaNorm(b, rate, src)
+	} else {
+		noise.Normal(b, sigma, src)
+	}
+	return b
+}
+
+// minimize returns a point of C that is certified to lie within R of
+// argmin J. If the first method does not get there, others go on from its
+// point: the noise is not drawn again and R not loosened.
+func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]float64, error) {
+	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(pl.Dim, pl.Delta), MinEig: pl.Delta, MaxEig: pl.Delta})
+	problem := splitting.Problem{F: obj, G: p.Reg}
+	if p.Set != nil { // not a nil Set inside a non-nil Operator
+		problem.H = p.Set
+	}
+	mu := pl.Delta + pl.Ridge
+	target := mu * pl.Cover
+
+	best := Trace{Theta: make([]float64, pl.Dim), Residual: math.Inf(1)}
+	var unfit error   // why no method applies, a public fact
+	tol := target / 4 // leaves room for the rounding allowance of the certificate
+	for _, method := range methods {
+		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol}, method(problem, pl.Dim))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case res == nil:
+			unfit = err
+			continue
+		}
+		best.Iterations += res.Iterations
+		if r := obj.Residual(res.X); r < best.Residual {
+			best.Theta, best.Residual = res.X, r
+		}
+		if best.Released = best.Residual <= target; best.Released {
+			break
+		}
+		tol /= 16
+	}
+	switch {
+	case best.Iterations == 0 && unfit != nil:
+		return nil, fmt.Errorf("lop: %w", unfit)
+	case pl.Trace != nil:
+		pl.Trace(best.complete(p, obj, mu))
+	}
+	if !best.Released {
+		return nil, fmt.Errorf("lop: %w: no method was certified to Cover = %v; the budget is spent", dp.ErrWithheld, pl.Cover)
+	}
+	return best.Theta, nil
+}
+
+// methods are tried in turn, each from the best point of the others.
+var methods = []func(p splitting.Problem, dim int) splitting.Method{
+	splitting.Auto,
+	func(splitting.Problem, int) splitting.Method { return &splitting.ForwardBackward{} },
+	func(splitting.Problem, int) splitting.Method { return &splitting.DavisYin{} },
+}
+
+// complete returns t with what follows from its point, which it copies.
+func (t Trace) complete(p *erm.Problem, obj *erm.Objective, mu float64) Trace {
+	t.Theta = slices.Clone(t.Theta)
+	t.Distance = t.Residual / mu
+	t.Gap = t.Residual * t.Distance / 2
+	t.Objective = obj.Func(t.Theta)
+	if p.Reg != nil {
+		t.Objective += p.Reg.Func(t.Theta)
+	}
+	return t
+}
+
+// scalar returns v times the identity of ℝᵈ.
+func scalar(dim int, v float64) *mat.DiagDense {
+	diag := make([]float64, dim)
+	for i := range diag {
+		diag[i] = v
+	}
+	return mat.NewDiagDense(dim, diag)
+}
