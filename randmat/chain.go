@@ -85,8 +85,12 @@ func (c *chain) run() float64 {
 // kill counts Σ_j w_j P(χ²_nu ≤ scale g_j).
 func (c *chain) kill(nu, scale float64) {
 	enough := tailMass * c.least / float64(c.d)
+	sure := specfun.Chi2UpperQuantile(math.Log(tailMass), nu)
 	for j := len(c.g) - 1; j >= 0; j-- { // from the largest g down
-		f := specfun.Chi2CDF(c.g[j]*scale, nu)
+		f := 1.
+		if c.g[j]*scale < sure {
+			f = specfun.Chi2CDF(c.g[j]*scale, nu)
+		}
 		c.killed += c.w[j] * f
 		if f < enough { // all nodes below together hold at most mass 1
 			break

@@ -387,6 +387,20 @@ func TestLambdaMinLarge(t *testing.T) {
 	require.InEpsilon(t, 6.186128003634e-29, MinEigenvalueLaw{500, 1000}.CDF(50), 1e-9)
 }
 
+// TestLawBeyondChain: outside the chain's range LogCDF is the better bound, at once.
+func TestLawBeyondChain(t *testing.T) {
+	for _, c := range []struct {
+		d    int
+		m, x float64
+	}{{30, 1e14, 1e13}, {100, 1e6, 9.5e5}, {6000, 12000, 100}, {2, 1e8, 1}} {
+		require.Equal(t, min(EdelmanLogCDF(c.d, c.m, c.x), DavidsonSzarekLogCDF(c.d, c.m, c.x)),
+			MinEigenvalueLaw{c.d, c.m}.LogCDF(c.x))
+	}
+	law := MinEigenvalueLaw{100, 1e6}
+	require.LessOrEqual(t, law.CDF(law.Quantile(1e-6)), 1e-6)
+	require.Greater(t, law.Quantile(1e-6), 9e5)
+}
+
 // TestScore: increasing across the switch of formulas.
 func TestScore(t *testing.T) {
 	last := math.Inf(-1)

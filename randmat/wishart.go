@@ -82,13 +82,15 @@ const (
 // α ≤ λ_min and λ_max ≤ β: it draws until the spectrum lies in the window. The
 // decision reads W and nothing else, so the law of the result is public. It is
 // rigorous: a matrix is taken only if Cholesky factorizations with an allowance
-// for rounding prove both inequalities (see MinEig), which refuses matrices within a
-// relative d² u of a bound. The conditioning multiplies probabilities by at most
-// 1/P(window), which the caller pays for. alpha ≤ 0 and beta = +Inf lift a bound.
+// for rounding prove both inequalities (see MinEig), which refuses matrices
+// within about d u tr W of a bound. The conditioning multiplies probabilities by
+// at most 1/P(window), which the caller pays for. alpha ≤ 0 and beta = +Inf lift
+// a bound.
 //
 // Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
-// alpha ≥ beta; or the window has probability below 1 %, by λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1}
-// and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it. On an error dst holds NaN.
+// alpha ≥ beta; or the window has probability below 1 %, by
+// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1} and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it.
+// On an error dst holds NaN.
 func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
 	d := dst.SymmetricDim()
 	err := checkDegrees(d, m)
