@@ -12,7 +12,7 @@ import (
 )
 
 // SecondOrderCone is the set {(t, z) : ‖z‖₂ ≤ t} with t = x[0] and z = x[1:],
-// the Lorentz cone. [PB14, §6.3.2]
+// the Lorentz cone. [PB14, §6.3]
 //
 // Projections satisfy ‖z‖₂ ≤ t in real arithmetic. A point with ‖z‖₂ within
 // t(1 ± 2⁻⁴⁸) stands for x′ = (t, (t/‖z‖₂)z) on the surface, see Rounded.
@@ -20,7 +20,7 @@ type SecondOrderCone struct{}
 
 // PSDCone is the set of symmetric positive semidefinite matrices X of order
 // Order, held row by row in a vector of Order² numbers. The projection is
-// Σ max(λ_k,0)·q_k q_kᵀ over the eigenpairs of ½(X+Xᵀ). [PB14, §6.3.3]
+// Σ max(λ_k,0)·q_k q_kᵀ over the eigenpairs of ½(X+Xᵀ). [PB14, §6.3]
 //
 // Members are symmetric exactly. No float64 matrix need be singular:
 // eigenvalues within 2⁻⁴⁸·Order of 0, relative to the largest in size, stand

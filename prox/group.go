@@ -156,3 +156,43 @@ func (g GroupL2) Check(dim int) error {
 	}
 	return nil
 }
+
+// SplitGroups writes the regularizer of overlapping groups as a sum of pieces
+// with disjoint groups, g = g_1 + g_2 + …, each of which has a proximal map in
+// closed form where g has none: the pieces are what a splitting method takes
+// as its terms. Two terms suffice for groups of which each overlaps its
+// neighbors only, such as windows that slide by at least half their length;
+// with more, give the method copies of x tied by an Affine set, see [PB14,
+// §5.2].
+//
+// Groups go, in their order, to the first piece they do not meet. If they are
+// intervals in order of their first index, no split has fewer pieces. Groups
+// and their order are kept; a group that repeats an index stays invalid.
+func SplitGroups(g GroupL2) []GroupL2 {
+	var pieces []GroupL2
+	var taken []map[int]bool
+	for _, group := range g.Groups {
+		k := 0
+		for k < len(pieces) && meets(taken[k], group) {
+			k++
+		}
+		if k == len(pieces) {
+			pieces, taken = append(pieces, GroupL2{Weight: g.Weight}), append(taken, make(map[int]bool))
+		}
+		pieces[k].Groups = append(pieces[k].Groups, group)
+		for _, i := range group {
+			taken[k][i] = true
+		}
+	}
+	return pieces
+}
+
+// meets reports whether an index of group is taken.
+func meets(taken map[int]bool, group []int) bool {
+	for _, i := range group {
+		if taken[i] {
+			return true
+		}
+	}
+	return false
+}

@@ -20,6 +20,8 @@
 //	        onto the ℓ1-Ball for Learning in High Dimensions. ICML 2008.
 //	[BBSSC15] Bogdan, van den Berg, Sabatti, Su, Candès. SLOPE: Adaptive
 //	        Variable Selection via Convex Optimization. Ann. Appl. Stat. 2015.
+//	[CCS10] Cai, Candès, Shen. A Singular Value Thresholding Algorithm for
+//	        Matrix Completion. SIAM J. Optim. 2010.
 //	[Joh13] Johnson. A Dynamic Programming Algorithm for the Fused Lasso and
 //	        L0-Segmentation. J. Comput. Graph. Stat. 2013.
 //	[ORO05] Ogita, Rump, Oishi. Accurate Sum and Dot Product. SIAM J. Sci.

@@ -14,7 +14,7 @@ import (
 // NuclearNorm is g(X) = Weight·Σσ_k(X), the sum of the singular values of the
 // Rows×Cols matrix X that the vector x holds row by row. With X = UΣVᵀ,
 //
-//	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [PB14, §6.7.3; CCS10, Thm. 2.1]
+//	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [CCS10, Thm. 2.1]
 //
 // No float64 matrix need have low rank. X stands for the matrix X′ (see
 // Rounded) that is made of the singular triplets of X as computed, without

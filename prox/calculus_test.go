@@ -1,0 +1,352 @@
+package prox_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/prox/proxtest"
+)
+
+// rotation is an orthogonal matrix of order 4 times √2.
+func rotation() *mat.Dense {
+	return mat.NewDense(4, 4, []float64{
+		1, 1, 0, 0,
+		0, 0, 1, 1,
+		1, -1, 0, 0,
+		0, 0, 1, -1,
+	})
+}
+
+// The calculus over every operator passes the suite, and promises no ability
+// it does not keep.
+func TestCalculus(t *testing.T) {
+	by := []float64{0.25, -0.125, 0, 0.3} // small, for the suite allows for the rounding of x only
+	for name, g := range operators(t) {
+		conj, hasConj := prox.Conjugate(g)
+		frame, err := prox.TightFrame(g, rotation())
+		require.NoError(t, err)
+		_, set := g.(prox.Set)
+		for kind, op := range map[string]prox.Operator{
+			"translate": prox.Translate(g, by),
+			"scale":     prox.Scale(g, 0.7, 1.3),
+			"reflect":   prox.Scale(g, -1, 1),
+			"quarter":   prox.Scale(g, -0.25, 3),
+			"frame":     frame,
+			"block":     prox.Blocks(prox.Block{Op: g, Len: 4}),
+			"conjugate": conj,
+		} {
+			if op == nil {
+				require.False(t, hasConj)
+				continue
+			}
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				proxtest.Check(t, op, 4)
+				_, dist := op.(prox.Subdifferential)
+				_, isSet := op.(prox.Set)
+				switch kind {
+				case "reflect", "quarter", "block":
+					require.True(t, dist)
+				case "frame":
+					require.False(t, dist)
+				}
+				if kind != "conjugate" {
+					require.Equal(t, set, isSet)
+				}
+			})
+		}
+	}
+}
+
+// The values of the calculus are those of its definition.
+func TestCalculusValues(t *testing.T) {
+	a := rotation()
+	rapid.Check(t, func(t *rapid.T) {
+		x := ties(4).Draw(t, "x")
+		by := ties(4).Draw(t, "by")
+		s, w := rapid.Float64Range(0.1, 3).Draw(t, "a"), rapid.Float64Range(0.1, 3).Draw(t, "w")
+		if rapid.Bool().Draw(t, "sign") {
+			s = -s
+		}
+		y, z, u := make([]float64, 4), make([]float64, 4), mat.NewVecDense(4, nil)
+		floats.SubTo(y, x, by)
+		floats.ScaleTo(z, s, x)
+		u.MulVec(a, mat.NewVecDense(4, x))
+		for name, g := range finiteOperators() {
+			frame, err := prox.TightFrame(g, a)
+			require.NoError(t, err)
+			near := func(want, got float64) { require.InDelta(t, want, got, 1e-12*(1+math.Abs(want)), name) }
+			near(g.Func(y), prox.Translate(g, by).Func(x))
+			near(w*g.Func(z), prox.Scale(g, s, w).Func(x))
+			near(g.Func(u.RawVector().Data), frame.Func(x))
+			near(g.Func(x)+g.Func(y), prox.Blocks(prox.Block{Op: g, Len: 4}, prox.Block{Op: g, Len: 4}).Func(append(append([]float64(nil), x...), y...)))
+		}
+	})
+}
+
+// finiteOperators are finite everywhere, in 4 dimensions.
+func finiteOperators() map[string]prox.Operator {
+	return map[string]prox.Operator{
+		"L1": prox.L1{Weight: 0.7}, "ElasticNet": prox.ElasticNet{L1: 0.7, L2: 2}, "L2Norm": prox.L2Norm{Weight: 0.7},
+		"GroupL2":  prox.GroupL2{Groups: [][]int{{0, 2}, {1}, {}}, Weight: 0.7},
+		"LInfNorm": prox.LInfNorm{Weight: 0.7}, "SortedL1": prox.SortedL1{Weights: []float64{1.1, 0.7, 0.7, 0.2}},
+		"TotalVariation": prox.TotalVariation{Weight: 0.7}, "Huber": prox.Huber{Weight: 0.7, Delta: 1.2}, "Hinge": prox.Hinge{Weight: 0.7},
+		"NuclearNorm": prox.NuclearNorm{Rows: 2, Cols: 2, Weight: 0.7},
+	}
+}
+
+// Moreau's identity, in both directions: x = prox_{γg}(x) + γ·prox_{g*/γ}(x/γ),
+// and the conjugate that Conjugate names has the map of ProxConjugate. Values
+// meet Fenchel–Young with equality at u = (x−p)/γ ∈ ∂g(p).
+func TestMoreau(t *testing.T) {
+	ops := operators(t)
+	rapid.Check(t, func(t *rapid.T) {
+		x := ties(4).Draw(t, "x")
+		gamma := rapid.Float64Range(0.1, 5).Draw(t, "gamma")
+		for name, g := range ops {
+			p, u := apply(g, x, gamma), make([]float64, 4)
+			floats.ScaleTo(u, 1/gamma, x)
+			prox.ProxConjugate(g, u, u, 1/gamma)
+			for i := range x {
+				require.InDelta(t, x[i], p[i]+gamma*u[i], 1e-13, name)
+			}
+			if conj, ok := prox.Conjugate(g); ok {
+				v := make([]float64, 4)
+				floats.ScaleTo(v, 1/gamma, x)
+				require.InDeltaSlice(t, u, apply(conj, v, 1/gamma), 1e-12*(1+1/gamma), name)
+				require.InDelta(t, floats.Dot(p, u), g.Func(p)+conj.Func(apply(conj, v, 1/gamma)), 1e-11*(1+1/gamma), name)
+			}
+		}
+	})
+}
+
+// Every operator is firmly nonexpansive: ‖p−q‖² + ‖(x−p)−(y−q)‖² ≤ ‖x−y‖².
+func TestFirmlyNonexpansive(t *testing.T) {
+	ops := operators(t)
+	rapid.Check(t, func(t *rapid.T) {
+		x, y := ties(4).Draw(t, "x"), ties(4).Draw(t, "y")
+		gamma := rapid.Float64Range(0.01, 20).Draw(t, "gamma")
+		for name, g := range ops {
+			p, q := apply(g, x, gamma), apply(g, y, gamma)
+			lhs, rhs := 0.0, 0.0
+			for i := range x {
+				a, b := p[i]-q[i], x[i]-y[i]
+				lhs += a*a + (b-a)*(b-a)
+				rhs += b * b
+			}
+			require.LessOrEqual(t, lhs, rhs+1e-12, name) // sums of squares up to 36
+		}
+	})
+}
+
+// Conjugates of conjugates are the operators again.
+func TestConjugateTwice(t *testing.T) {
+	again := 0
+	for name, g := range operators(t) {
+		conj, ok := prox.Conjugate(g)
+		if !ok {
+			continue
+		}
+		if back, ok := prox.Conjugate(conj); ok {
+			again++
+			require.Equal(t, g, back, name)
+		}
+	}
+	require.Greater(t, again, 12)
+	for _, g := range []prox.Operator{
+		prox.L2Ball{R: inf}, prox.SquaredL2{}, prox.L1{Weight: -1}, prox.HalfSpace{A: []float64{1, 0}}, prox.NuclearNorm{Rows: -1, Cols: -1},
+		prox.Translate(prox.L2Ball{R: 1}, []float64{1, 2}), prox.Scale(prox.PSDCone{Order: 2}, -1, 1), mustSum(t, prox.ElasticNet{L1: 1, L2: 2}, prox.NonNegative{}),
+	} {
+		conj, ok := prox.Conjugate(g)
+		require.False(t, ok, "%#v", g)
+		require.Nil(t, conj)
+	}
+	zero, ok := prox.Conjugate(nil)
+	require.True(t, ok)
+	require.Equal(t, prox.Box{}, zero)
+	dual, ok := prox.Conjugate(prox.TotalVariation{Weight: 1})
+	require.True(t, ok)
+	require.True(t, math.IsInf(dual.Func([]float64{1, 1, 1, 1}), 1), "∂g(0) sums to 0")
+	require.Zero(t, dual.Func([]float64{1, -2, 2, -1}))
+	require.InEpsilon(t, math.Sqrt(10), dual.(prox.Set).Radius(4), 1e-14)
+	for dim, want := range map[int]float64{1: 0, 2: math.Sqrt2} {
+		require.InDelta(t, want, dual.(prox.Set).Radius(dim), 1e-14)
+	}
+	require.True(t, math.IsInf(dual.Func([]float64{inf, 0, 0, 0}), 1))
+	groups, ok := prox.Conjugate(finiteOperators()["GroupL2"])
+	require.True(t, ok)
+	require.InEpsilon(t, 0.7*math.Sqrt2, groups.(prox.Set).Radius(4), 1e-14)
+}
+
+func mustSum(t *testing.T, g, h prox.Operator) prox.Operator {
+	sum, ok := prox.Sum(g, h)
+	require.True(t, ok)
+	return sum
+}
+
+// Scaling keeps the form of what has one.
+func TestScaleForms(t *testing.T) {
+	require.Equal(t, prox.L2Ball{R: 0.5}, prox.Scale(prox.L2Ball{R: 1}, -2, 3))
+	require.Equal(t, prox.L1Ball{R: 0.5}, prox.Scale(prox.L1Ball{R: 1}, -2, 3))
+	require.Equal(t, prox.SpectralBall{Rows: 2, Cols: 3, R: 0.5}, prox.Scale(prox.SpectralBall{Rows: 2, Cols: 3, R: 1}, -2, 3))
+	box := prox.Scale(prox.Box{Lo: -1, Hi: 2}, -2, 3)
+	l1, l2, lo, hi := box.(prox.Coordinatewise).Coordinate(0)
+	require.Equal(t, [4]float64{0, 0, -1, 0.5}, [4]float64{l1, l2, lo, hi})
+	require.InEpsilon(t, 1.0, box.(prox.Set).Radius(1), 1e-14)
+	l1, l2, _, _ = prox.Scale(prox.ElasticNet{L1: 1, L2: 1}, -2, 3).(prox.Coordinatewise).Coordinate(0)
+	require.Equal(t, [2]float64{6, 12}, [2]float64{l1, l2})
+	_, dist := prox.Scale(prox.TotalVariation{Weight: 1}, 0.7, 1).(prox.Subdifferential)
+	require.True(t, dist, "a seminorm has no need of rounding")
+	_, dist = prox.Scale(prox.Simplex{Total: 1}, 0.7, 1).(prox.Subdifferential)
+	require.False(t, dist)
+	require.Zero(t, prox.Scale(nil, 2, 2).Func([]float64{1, 2}))
+}
+
+// Faces of a translated box are decided exactly.
+func TestTranslateBox(t *testing.T) {
+	by, hi := []float64{0.1, 1e8}, 0.7
+	g := prox.Translate(prox.L1Box{Weight: 1, Lo: -0.5, Hi: hi}, by).(prox.Subdifferential)
+	p := apply(g, []float64{5, 1e8 + 0.25}, 1)
+	require.Equal(t, []float64{hi + by[0], 1e8}, p, "the bound and the kink")
+	require.Zero(t, g.Dist(p, []float64{-3, 0.9}))
+	require.InEpsilon(t, 2.0, g.Dist([]float64{math.Nextafter(p[0], 0), 1e8}, []float64{-3, 0.9}), 1e-15, "an interior point")
+	require.True(t, math.IsInf(g.Dist([]float64{math.Nextafter(p[0], 2), 1e8}, []float64{-3, 0.9}), 1))
+	require.Zero(t, prox.Shift(g, p))
+
+	norm := prox.Translate(prox.L2Norm{Weight: 1}, []float64{0.1, 0.2}).(prox.Rounded)
+	require.Zero(t, norm.Dist([]float64{0.1, 0.2}, []float64{0.5, 0.5}))
+	require.Zero(t, norm.Shift([]float64{0.1, 0.2}))
+	s := norm.Shift([]float64{1e-20, 0.2}) // fl(1e-20 − 0.1) = −0.1
+	require.InEpsilon(t, 1e-20, s, 1e-14)
+	require.InEpsilon(t, 5+math.Sqrt(5), prox.Translate(prox.L2Ball{R: 5}, []float64{1, -2}).(prox.Set).Radius(2), 1e-14)
+}
+
+// Blocks put each operator on its own range.
+func TestBlocks(t *testing.T) {
+	g := prox.Blocks(
+		prox.Block{Op: prox.L1{Weight: 1}, Len: 2}, prox.Block{Op: nil, Len: 1}, prox.Block{Op: prox.Box{Lo: -1, Hi: 1}, Len: 0},
+		prox.Block{Op: prox.Box{Lo: 0, Hi: 1}, Len: 2})
+	require.NoError(t, prox.Check(g, 5))
+	require.Equal(t, []float64{2, 0, 7, 1, 0}, apply(g, []float64{3, -0.5, 7, 7, -7}, 1))
+	c := g.(prox.Coordinatewise)
+	for i, want := range [][4]float64{{1, 0, -inf, inf}, {1, 0, -inf, inf}, {0, 0, -inf, inf}, {0, 0, 0, 1}, {0, 0, 0, 1}} {
+		l1, l2, lo, hi := c.Coordinate(i)
+		require.Equal(t, want, [4]float64{l1, l2, lo, hi}, i)
+	}
+	proxtest.Check(t, g, 5)
+	sum, ok := prox.Sum(g, prox.Box{Lo: -1, Hi: 0.5})
+	require.True(t, ok)
+	require.Equal(t, []float64{0.5, 0, 0.5, 0.5, 0}, apply(sum, []float64{3, -0.5, 7, 7, -7}, 1))
+
+	sets := prox.Blocks(prox.Block{Op: prox.L2Ball{R: 3}, Len: 2}, prox.Block{Op: prox.Simplex{Total: 4}, Len: 3}).(prox.Set)
+	require.InEpsilon(t, 5.0, sets.Radius(5), 1e-14)
+	require.True(t, math.IsInf(sets.Radius(4), 1))
+	proxtest.Check(t, sets, 5)
+	_, coordinate := sets.(prox.Coordinatewise)
+	require.False(t, coordinate)
+
+	mixed := prox.Blocks(prox.Block{Op: bare{prox.L1{Weight: 1}}, Len: 2}, prox.Block{Op: prox.L2Ball{R: 1}, Len: 2})
+	proxtest.Check(t, mixed, 4)
+	_, dist := mixed.(prox.Subdifferential)
+	require.False(t, dist)
+	_, set := mixed.(prox.Set)
+	require.False(t, set)
+	require.PanicsWithValue(t, "prox: length mismatch", func() { mixed.Func([]float64{1}) })
+}
+
+// A selection of coordinates is a tight frame: the rest is free.
+func TestTightFrame(t *testing.T) {
+	pick := mat.NewDense(2, 4, []float64{0, 2, 0, 0, 0, 0, 0, 2})
+	g, err := prox.TightFrame(prox.L2Ball{R: 2}, pick)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{9, 0.6, 9, 0.8}, apply(g, []float64{9, 3, 9, 4}, 1), 1e-14)
+	require.True(t, math.IsInf(g.(prox.Set).Radius(4), 1))
+	proxtest.Check(t, g, 4)
+	square, err := prox.TightFrame(prox.L2Ball{R: 2}, rotation())
+	require.NoError(t, err)
+	require.InEpsilon(t, math.Sqrt2, square.(prox.Set).Radius(4), 1e-11)
+	mean, err := prox.TightFrame(nil, mat.NewDense(1, 3, []float64{1, 1, 1}))
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 2, 4}, apply(mean, []float64{1, 2, 4}, 1))
+
+	for name, a := range map[string]mat.Matrix{
+		"nil": nil, "empty": new(mat.Dense), "zero": mat.NewDense(1, 2, nil), "NaN": mat.NewDense(1, 1, []float64{math.NaN()}),
+		"tall": mat.NewDense(2, 1, []float64{1, 1}), "lengths": mat.NewDense(2, 2, []float64{1, 0, 0, 2}), "huge": mat.NewDense(1, 1, []float64{1e200}),
+	} {
+		_, err := prox.TightFrame(prox.L1{Weight: 1}, a)
+		require.ErrorIs(t, err, prox.ErrParameter, name)
+	}
+}
+
+func TestCheckCalculus(t *testing.T) {
+	nan := math.NaN()
+	frame, err := prox.TightFrame(prox.L1{Weight: -1}, mat.NewDense(1, 3, []float64{1, 1, 1}))
+	require.NoError(t, err)
+	conj, ok := prox.Conjugate(prox.SortedL1{Weights: []float64{1, 2, 3}})
+	require.True(t, ok)
+	for name, op := range map[string]prox.Operator{
+		"translate length":  prox.Translate(prox.L2Ball{R: 1}, []float64{1}),
+		"translate NaN":     prox.Translate(prox.L2Ball{R: 1}, []float64{1, nan, 0}),
+		"translate Inf":     prox.Translate(prox.L1{}, []float64{1, inf, 0}),
+		"translate operand": prox.Translate(prox.L1{Weight: -1}, []float64{1, 2, 3}),
+		"scale zero":        prox.Scale(prox.L2Ball{R: 1}, 0, 1),
+		"scale NaN":         prox.Scale(prox.L2Norm{Weight: 1}, nan, 1),
+		"scale huge":        prox.Scale(prox.L1{Weight: 1}, 1e200, 1),
+		"weight zero":       prox.Scale(prox.L1{Weight: 1}, 1, 0),
+		"weight negative":   prox.Scale(prox.L1{Weight: 1}, -1, -1),
+		"weight NaN":        prox.Scale(prox.Simplex{Total: 1}, 1, nan),
+		"scale operand":     prox.Scale(prox.TotalVariation{Weight: -1}, 1, 1),
+		"block length":      prox.Blocks(prox.Block{Op: prox.L1{}, Len: 2}),
+		"block negative":    prox.Blocks(prox.Block{Op: prox.L1{}, Len: 3}, prox.Block{Op: prox.L1{}, Len: -1}),
+		"block operand":     prox.Blocks(prox.Block{Op: prox.L2Ball{R: -1}, Len: 3}),
+		"frame operand":     frame,
+		"conjugate":         conj,
+	} {
+		require.ErrorIs(t, prox.Check(op, 3), prox.ErrParameter, name)
+		if set, ok := op.(prox.Set); ok {
+			require.True(t, math.IsInf(set.Radius(3), 1), name)
+		}
+	}
+	require.ErrorIs(t, prox.Check(frame, 4), prox.ErrParameter)
+}
+
+// The pieces of overlapping groups are disjoint, complete and few.
+func TestSplitGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		groups := rapid.SliceOf(rapid.SliceOfDistinct(rapid.IntRange(0, 7), rapid.ID[int])).Draw(t, "groups")
+		x := vectors(8, 3).Draw(t, "x")
+		g := prox.GroupL2{Groups: groups, Weight: 0.7}
+		sum, kept, worst := 0.0, 0, 0
+		for _, piece := range prox.SplitGroups(g) {
+			require.NoError(t, piece.Check(8))
+			require.NotEmpty(t, piece.Groups)
+			sum += piece.Func(x)
+			kept += len(piece.Groups)
+		}
+		for i := range 8 {
+			n := 0
+			for _, group := range groups {
+				for _, j := range group {
+					if i == j {
+						n++
+					}
+				}
+			}
+			worst = max(worst, n)
+		}
+		require.Len(t, groups, kept)
+		require.GreaterOrEqual(t, len(prox.SplitGroups(g)), worst)
+		require.InDelta(t, g.Func(x), sum, 1e-12*(1+sum))
+	})
+	windows := prox.SplitGroups(prox.GroupL2{Groups: [][]int{{0, 1, 2, 3}, {2, 3, 4, 5}, {4, 5, 6, 7}, {6, 7}}, Weight: 1})
+	require.Equal(t, []prox.GroupL2{
+		{Groups: [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}}, Weight: 1},
+		{Groups: [][]int{{2, 3, 4, 5}, {6, 7}}, Weight: 1},
+	}, windows)
+	require.Error(t, prox.SplitGroups(prox.GroupL2{Groups: [][]int{{1, 1}}})[0].Check(2))
+}
