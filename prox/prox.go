@@ -1,12 +1,39 @@
 // Package prox holds convex functions that are known by their proximal map and
 // convex sets that are known by their projection.
 //
+// # Operators
+//
+//	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
+//	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier
+//	sets             NonNegative, Box, LInfBall, L1Ball, L2Ball, Simplex,
+//	                 HalfSpace, Affine, SecondOrderCone
+//	of matrices      NuclearNorm, SpectralBall, PSDCone, held row by row
+//	overlapping      SplitGroups: groups that share coordinates, as a sum
+//	                 of GroupL2
+//	calculus         Sum        g + h
+//	                 Translate  g(x − b)
+//	                 Scale      w·g(ax)
+//	                 Blocks     Σ_k g_k(x_k) over ranges of coordinates
+//	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
+//	                 TightFrame g(Ax), AAᵀ = νI
+//
+// All operators that are types are Subdifferentials; an operator of the
+// calculus is one where the rounding of its argument leaves faces decidable,
+// see there. Proximal maps cost O(d), but for a logarithm in SortedL1, a handful
+// of passes where a root is sought (LInfNorm, L1Ball, Simplex), the product
+// with the matrix in Affine and TightFrame and a matrix decomposition in those
+// of matrices.
+//
 // # Notation
 //
 //	γ               step size, gamma
 //	prox_{γg}(x)    argmin_u g(u) + ‖u−x‖²/(2γ), Operator.Prox
 //	∂g(x)           the subdifferential, Subdifferential
 //	ι_C, N_C(x)     the indicator of C and its normal cone at x
+//	g*              the convex conjugate, Conjugate
+//	P_C             the projection onto C
+//	(·)₊            max(·, 0), of a symmetric matrix on its eigenvalues
+//	UΣVᵀ, σ_k       the singular value decomposition, σ_1 ≥ σ_2 ≥ … ≥ 0
 //
 // # References
 //
