@@ -95,6 +95,7 @@ func TestPureGolden(t *testing.T) {
 		require.Equal(t, TheoremCMS11, plan.Theorem)
 		relative(t, v.Rate, plan.Rate, 1e-8, v)
 		require.LessOrEqual(t, plan.Rate, v.Rate)
+		relative(t, plan.Output.Epsilon/(2*plan.Cover), plan.OutputRate, 1e-8, v)
 
 		delta := float64(v.N) * v.Lambda
 		plan, err = (&Mechanism{Delta: delta}).Calibrate(q)
@@ -191,6 +192,8 @@ func TestPlanMeetsItsBudget(t *testing.T) {
 		require.LessOrEqual(t, plan.Objective.Epsilon+plan.Output.Epsilon, eps)
 		require.LessOrEqual(t, plan.Objective.Delta+plan.Output.Delta, delta)
 		require.LessOrEqual(t, plan.DeltaAt(eps), delta*(1+2e-9))
+		// Two runs may end 2R apart: the analytic Gaussian for that.
+		require.InEpsilon(t, plan.Output.Delta, dp.GaussianDelta(plan.Output.Epsilon, 2*plan.Cover/plan.OutputSigma), 1e-6)
 		if plan.Theorem == TheoremJoint {
 			require.LessOrEqual(t, plan.Profile()(eps), delta*(1+2e-9))
 		} else { // the least noise of the plan's theorem: 1e-6 less is not enough
@@ -487,10 +490,10 @@ func TestRefusedCalibrations(t *testing.T) {
 // and never returns a value that is not finite.
 func TestCalibrationExtremes(t *testing.T) {
 	for _, eps := range []float64{200 * dp.MinEpsilon, 1e-10, 1e-3, 1, 30, 1e3, dp.MaxEpsilon} {
-		for _, delta := range []float64{0, dp.MinDelta * 200, 1e-100, 1e-9, 0.1, 0.9} {
+		for _, delta := range []float64{0, dp.MinDelta * 200, 1e-9, 0.9} {
 			for _, k := range []loss.Constants{glm(1, 1), glm(1e-20, 1e20), glm(1e20, 1e-20), {Lipschitz: 1, Smoothness: 1, Rank: 3, Structure: loss.General}} {
 				for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-					q := Public{Dim: 1000, Constants: k, Radius: 2, Budget: dp.Budget{Epsilon: eps, Delta: delta}}
+					q := Public{Dim: 300, Constants: k, Radius: 2, Budget: dp.Budget{Epsilon: eps, Delta: delta}}
 					p, err := (&Mechanism{Relation: rel}).Calibrate(q)
 					require.NoError(t, err, "%v %v %v", q.Budget, k, rel)
 					require.Less(t, p.C, eps)

@@ -12,7 +12,7 @@ const safeDelta = 1 + 1e-9
 // DeltaAt returns the least δ that is proved for one release of the plan at
 // the given ε, which need not be that of the budget: the smaller of
 //
-//	δ_curve(ε − ε_out) + δ_out,   E δ_G(ε − c − s²/2 − sχ_q; o)
+//	δ_curve(ε − ε_out) + δ_G(ε_out; o),   E δ_G(ε − c − s²/2 − sχ_q; o)
 //
 // Under Replace the curve takes q = 1 where r₀ ≥ 1.65 and q = 2 elsewhere,
 // separately at every ε: the values together are no privacy profile, so
@@ -20,7 +20,7 @@ const safeDelta = 1 + 1e-9
 func (p *Plan) DeltaAt(eps float64) float64 {
 	delta := p.Profile()(eps)
 	if p.Sigma > 0 && p.valid() == nil {
-		split := math.Exp(p.curve.logDelta(eps-p.Output.Epsilon))*safeDelta + p.Output.Delta
+		split := math.Exp(p.curve.logDelta(eps-p.Output.Epsilon))*safeDelta + dp.GaussianDelta(p.Output.Epsilon, p.outputShift())
 		delta = min(delta, split)
 	}
 	return delta
