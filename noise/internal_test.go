@@ -70,12 +70,18 @@ func TestFullRange(t *testing.T) {
 	var exponent [12]float64
 	var bit [64]float64
 	var spares [512]float64
+	var same [55]float64
 	var first [8][2]float64 // exponent against the top random bit of s
 	for range n {
 		s, k, spare := fullRange(src)
 		require.Equal(t, uint64(1), s>>63)
 		exponent[min(k, 11)]++
 		spares[spare]++
+		for shift := range same { // spare against every window of nine bits of s
+			if s>>shift&0x1ff == spare {
+				same[shift]++
+			}
+		}
 		first[min(k, 7)][s>>62&1]++
 		for b := range bit {
 			bit[b] += float64(s >> b & 1)
@@ -94,6 +100,9 @@ func TestFullRange(t *testing.T) {
 	require.Less(t, stat, distuv.ChiSquared{K: 511}.Quantile(1-1e-6))
 	for b := range 63 {
 		require.InDelta(t, n/2, bit[b], 6*math.Sqrt(n/4), "bit %d", b) // 6 σ: 63 bits at 1e-8
+	}
+	for shift, c := range same[:54] { // the 55th holds the bit that is always set
+		require.InDelta(t, n/512., c, 6*math.Sqrt(n/512.), "window %d", shift) // 6 σ: 54 windows at 2e-9
 	}
 	stat = 0
 	for _, row := range first {
@@ -139,6 +148,26 @@ func TestLongExponents(t *testing.T) {
 	require.Equal(t, 1-0x1p-53, Uniform(&ones))
 }
 
+// TestTailsAdd: a draw that meets the exponential's tail layer twice is shifted
+// by 2r, one that does once by r.
+func TestTailsAdd(t *testing.T) {
+	tail := []uint64{^uint64(0xff), ^uint64(0)} // layer 0, U ≈ 1
+	inner := []uint64{^uint64(0xff) | 100, 0}   // layer 100, U = 1/2
+	var got [3]float64
+	for i := range got {
+		var words script
+		for range i {
+			words = append(words, tail...)
+		}
+		words = append(words, inner...)
+		got[i] = Exponential(&words)
+		require.Empty(t, words)
+	}
+	require.InDelta(t, expX[100]/2, got[0], 1e-15)
+	require.InDelta(t, got[0]+expX[1], got[1], 4e-15)
+	require.InDelta(t, got[0]+2*expX[1], got[2], 8e-15)
+}
+
 // TestRoundings compares the carried pairs with exact arithmetic: hi + lo equals
 // the scripted real to 2⁻⁵⁸, and scaled is one correct rounding (1/2 + 2⁻⁴⁰ ulp).
 func TestRoundings(t *testing.T) {
@@ -159,5 +188,30 @@ func TestRoundings(t *testing.T) {
 			d, _ := exact.Sub(exact, big.NewFloat(got)).Float64()
 			require.LessOrEqual(t, math.Abs(d)/ulp, 0.5+0x1p-40)
 		}
+	}
+}
+
+// TestNormalRoundsOnce: each value of Normal is σ (hi + lo), rounded to nearest
+// (1/2 + 2⁻⁴⁰ ulp), and the low parts fill the gap between neighboring hi.
+func TestNormalRoundsOnce(t *testing.T) {
+	const n = 20_000
+	const sigma = 1.7
+	dst := make([]float64, n)
+	Normal(dst, sigma, Reproducible(14))
+	src := Reproducible(14)
+	var quarters [4]float64
+	for _, got := range dst {
+		hi, lo := normal(src)
+		exact := new(big.Float).SetPrec(300).Add(big.NewFloat(hi).SetPrec(300), big.NewFloat(lo))
+		exact.Mul(exact, big.NewFloat(sigma))
+		ulp := math.Nextafter(math.Abs(got), math.Inf(1)) - math.Abs(got)
+		d, _ := exact.Sub(exact, big.NewFloat(got)).Float64()
+		require.LessOrEqual(t, math.Abs(d)/ulp, 0.5+0x1p-40)
+		a := math.Abs(hi)
+		u := lo/(math.Nextafter(a, math.Inf(1))-a) + 0.5
+		quarters[min(3, max(0, int(4*u)))]++
+	}
+	for _, q := range quarters {
+		require.InDelta(t, n/4, q, 6*math.Sqrt(n*3/16)) // 6 σ
 	}
 }
