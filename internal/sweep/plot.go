@@ -29,7 +29,17 @@ type Plot struct {
 	Legend map[string]string
 	// Dashed lists the methods drawn as dashed lines: baselines.
 	Dashed []string
+	// Style overrides color and dashes, for families of curves; the legend then
+	// names Colors and Dashes in place of the methods.
+	Style          map[string]Style
+	Colors, Dashes []string
 }
+
+// Style counts in the palette of colors and in the patterns of dashes.
+type Style struct{ Color, Dash int }
+
+// dashes are line patterns in points, solid first.
+var dashes = [][]vg.Length{nil, {7, 4}, {3, 3}, {9, 3, 2, 3}}
 
 // The picture is 1200×800 pixels at the 96 dots an inch of PNG.
 const (
@@ -275,11 +285,20 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	if l, ok := p.Legend[name]; ok {
 		name = l
 	}
-	ink := palette[i%len(palette)]
-	style := draw.LineStyle{Color: ink, Width: vg.Points(2)}
-	if slices.Contains(p.Dashed, c.method) {
-		style.Dashes = []vg.Length{vg.Points(7), vg.Points(4)}
+	look, ok := p.Style[c.method]
+	if !ok {
+		look.Color = i
+		if slices.Contains(p.Dashed, c.method) {
+			look.Dash = 1
+		}
+	}
+	ink := palette[look.Color%len(palette)]
+	style := draw.LineStyle{Color: ink, Width: vg.Points(2), Dashes: dashes[look.Dash%len(dashes)]}
+	if look.Dash > 0 {
 		style.Width = vg.Points(1.5)
+	}
+	if p.Style != nil {
+		legend = &plot.Legend{} // not shown
 	}
 	if len(c.x) == 0 {
 		legend.Add(name+" (no positive value)", &plotter.Line{LineStyle: style})
@@ -311,7 +330,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	}
 	l.LineStyle = style
 	pl.Add(l)
-	if len(c.x) <= 30 {
+	if len(c.x) <= 30 && p.Style == nil {
 		dots, err := plotter.NewScatter(line)
 		if err != nil {
 			return err
@@ -323,7 +342,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	return nil
 }
 
-// legend returns an empty legend for the corner that hides the fewest points,
+// legend returns the legend, without entries for single curves, for the corner that hides the fewest points,
 // with more room on the vertical axis if no corner is free.
 func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l := plot.NewLegend()
@@ -331,7 +350,17 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l.ThumbnailWidth = vg.Points(34)
 	l.Padding = vg.Points(4)
 	l.YPosition = draw.PosCenter
-	height := 0.05 * float64(len(list)+1)
+	entries := len(list)
+	if p.Style != nil {
+		entries = len(p.Colors) + len(p.Dashes)
+		for i, name := range p.Colors {
+			l.Add(name, &plotter.Line{LineStyle: draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(2)}})
+		}
+		for i, name := range p.Dashes {
+			l.Add(name, &plotter.Line{LineStyle: draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(1.5), Dashes: dashes[i%len(dashes)]}})
+		}
+	}
+	height := 0.033*float64(entries) + 0.04 // of the data area
 	best := math.MaxInt
 	for _, top := range []bool{true, false} {
 		for _, left := range []bool{true, false} {

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/lasso"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/splitting"
+)
+
+// fitter is a calibrated mechanism.
+type fitter interface {
+	Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
+}
+
+// prepare calibrates one cell of -mode certified. Everything that scales noise
+// comes from the flags; the records are read by Fit alone.
+func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
+	at := s.c.at(cell.Value)
+	rec, err := s.at(at)
+	if err != nil {
+		return sweep.Task{}, err
+	}
+	p := lasso.Problem(rec.data, at.Lambda, at.Kappa)
+	n, _ := rec.data.Dims()
+	risk := erm.NewUnperturbed(p) // F(θ) = Σ ½(aᵢ'θ−bᵢ)²
+	excess := risk                // what the predicted excess is about
+	objective := func(x []float64) float64 { return excess.Func(x) + p.Reg.Func(x) }
+
+	anchor := rec.anchor // its projection on the box, where there is one
+	if anchor != nil {
+		anchor = make([]float64, len(rec.anchor))
+		p.Set.Prox(anchor, rec.anchor, 1)
+	}
+	switch cell.Method {
+	case "anchor":
+		return once(func(context.Context) (float64, error) { return risk.Func(anchor) / float64(n), nil }), nil
+	case "nonprivate":
+		return once(func(ctx context.Context) (float64, error) {
+			x, err := nonprivate(ctx, p, risk)
+			if err != nil {
+				return 0, err
+			}
+			return risk.Func(x) / float64(n), nil
+		}), nil
+	}
+
+	d := &detail{}
+	var fit fitter
+	var comparator float64 // J(θ₀) of the bound on the excess
+	budget := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
+	switch cell.Method {
+	case "lop", "lop-clip":
+		m := &lop.Mechanism{Trace: func(t lop.Trace) { d.certify(t.Gap, t.Objective) }}
+		if at.Calibration == paper {
+			m.Calibration = lop.Kifer
+		}
+		if cell.Method == "lop-clip" {
+			m.Clip = at.clip()
+		}
+		plan, err := m.Plan(p, budget)
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		d.linear(plan)
+		fit = plan
+		x, err := nonprivate(ctx, p, risk)
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		d.Comparator = "nonprivate"
+		if cell.Method == "lop-clip" {
+			d.Clip = m.Clip
+			l, err := loss.NewClipped(p.Loss, m.Clip)
+			if err != nil {
+				return sweep.Task{}, err
+			}
+			clipped := *p
+			clipped.Loss = l
+			excess = erm.NewUnperturbed(&clipped)
+		}
+		comparator = objective(x)
+	case "qop":
+		// The projected anchor is a public point of the box; it is also what qop
+		// has to beat.
+		shared, err := s.quadratic(p, rec.anchor, at)
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		plan := *shared
+		plan.Trace = func(t qop.Trace) { d.certify(t.Gap, t.Objective) }
+		d.quadratic(&plan, floats.Distance(anchor, rec.anchor, 2)+at.Eta, at.Lambda)
+		fit = &plan
+		comparator = objective(anchor)
+		d.Comparator = "anchor"
+	default:
+		return sweep.Task{}, fmt.Errorf("no method %q", cell.Method)
+	}
+
+	sum := 0.0
+	return sweep.Task{
+		Runs: at.Runs,
+		Run: func(ctx context.Context, src rand.Source) (float64, error) {
+			if s.c.Seed == nil {
+				src = nil // secure noise, for which no caller has to vouch
+			}
+			release, err := fit.Fit(ctx, p, src)
+			if err != nil {
+				return 0, err
+			}
+			d.certificate(release.Certificate)
+			sum += objective(release.Theta) - comparator
+			return risk.Func(release.Theta) / float64(n), nil
+		},
+		Detail: func() any {
+			d.PredictedExcess = finite(value(d.PredictedExcess) / float64(n))
+			d.MeasuredExcess = finite(sum / float64(at.Runs*n))
+			return d
+		},
+	}, nil
+}
+
+// planKey names what the calibration of qop depends on.
+type planKey struct {
+	n, d    int
+	epsilon float64
+}
+
+// quadratic calibrates qop, once for all boxes. An exact anchor leaves nothing
+// to tune; for η > 0 the calibration is tuned for D = ‖anchor‖ + η, the largest
+// distance of θ* from the projected anchor that a box can bring about.
+func (s *source) quadratic(p *erm.Problem, anchor []float64, at params) (*qop.Plan, error) {
+	reach := floats.Norm(anchor, 2)
+	m := &qop.Mechanism{
+		Center:        anchor,
+		Interpolation: qop.Trust{},
+		Eta:           at.Eta,
+		Radius:        math.Max(reach, 1e-9) + at.Eta,
+		Cover:         1e-8 * math.Max(1, reach), // the default grows with the box
+	}
+	if at.Calibration == paper {
+		m.Calibration = qop.Paper
+	}
+	n, d := p.Data.Dims()
+	k := planKey{n, d, at.Epsilon}
+	s.mu.Lock()
+	plan, ok := s.plans[k]
+	if !ok {
+		plan = sync.OnceValues(func() (*qop.Plan, error) {
+			return m.Plan(p, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
+		})
+		s.plans[k] = plan
+	}
+	s.mu.Unlock()
+	return plan()
+}
+
+// once is the task of a method without noise.
+func once(f func(context.Context) (float64, error)) sweep.Task {
+	return sweep.Task{Runs: 1, Run: func(ctx context.Context, _ rand.Source) (float64, error) { return f(ctx) }}
+}
+
+// nonprivate minimizes without a perturbation. Not private.
+func nonprivate(ctx context.Context, p *erm.Problem, f *erm.Objective) ([]float64, error) {
+	res, err := splitting.Minimize(ctx, splitting.Problem{F: f, G: p.Reg, H: p.Set}, make([]float64, f.Dim()), nil)
+	if err != nil {
+		return nil, err
+	}
+	return res.X, nil
+}

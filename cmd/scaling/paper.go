@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/lasso"
+)
+
+// published gives the cells of -mode paper: the published procedure, constants
+// and all. Not private.
+type published struct {
+	*source
+
+	mu   sync.Mutex
+	made map[publishedKey]*lasso.Experiment
+}
+
+// publishedKey names what the constants of QOP depend on.
+type publishedKey struct {
+	in      *lasso.Instance
+	epsilon float64
+}
+
+// experiment returns the procedure at the parameters p, calibrated once.
+func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := publishedKey{in, p.Epsilon}
+	if e, ok := s.made[k]; ok {
+		return e, nil
+	}
+	e, err := lasso.Paper{Epsilon: p.Epsilon, Delta: p.Delta, Lambda: p.Lambda, Rho: p.Rho, Iterations: p.Iterations}.Experiment(in)
+	if err == nil {
+		s.made[k] = e
+	}
+	return e, err
+}
+
+// prepare sets up one cell of -mode paper.
+func (s *published) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
+	at := s.c.at(cell.Value)
+	rec, err := s.at(at)
+	if err != nil {
+		return sweep.Task{}, err
+	}
+	in := rec.in
+	switch cell.Method {
+	case "anchor":
+		x := make([]float64, len(in.Anchor))
+		lasso.Problem(rec.data, at.Lambda, at.Kappa).Set.Prox(x, in.Anchor, 1)
+		return once(func(context.Context) (float64, error) { return in.Risk(x), nil }), nil
+	case "nonprivate":
+		p := lasso.Problem(rec.data, at.Lambda, at.Kappa)
+		return once(func(ctx context.Context) (float64, error) {
+			x, err := nonprivate(ctx, p, erm.NewUnperturbed(p))
+			if err != nil {
+				return 0, err
+			}
+			return in.Risk(x), nil
+		}), nil
+	}
+	e, err := s.experiment(in, at)
+	if err != nil {
+		return sweep.Task{}, err
+	}
+	method := map[string]lasso.Method{"lop": lasso.LOP, "lop-clip": lasso.LOPClip, "qop": lasso.QOP}[cell.Method]
+	d := &detail{}
+	d.published(e, method, at.Kappa)
+	outside := 0
+	return sweep.Task{
+		Runs: at.Runs,
+		Run: func(ctx context.Context, src rand.Source) (float64, error) {
+			theta, err := e.Solve(ctx, method, at.Kappa, src)
+			if err != nil {
+				return 0, err
+			}
+			if floats.Norm(theta, inf) > at.Kappa {
+				outside++
+			}
+			return in.Risk(theta), nil
+		},
+		Detail: func() any {
+			d.Outside = outside
+			return d
+		},
+	}, nil
+}
