@@ -392,7 +392,11 @@ func (s scaled) dist(x, v []float64) float64 {
 func (s scaled) shift(x []float64) float64 {
 	y := times(s.a, x)
 	defer giveBack(y)
-	return Shift(s.g, *y) / math.Abs(s.a)
+	var d ssq
+	for i, xi := range x {
+		d.add(math.Abs((*y)[i]/s.a - xi)) // 0 but for underflow: a is a power of two
+	}
+	return number(Shift(s.g, *y)/math.Abs(s.a) + d.norm())
 }
 
 func (s scaled) radius(dim int) float64 {
@@ -448,6 +452,19 @@ func (s stretched) dist(x, v []float64) float64 {
 		d.add(s.at(i).gap(xi, v[i]))
 	}
 	return d.norm()
+}
+
+// Check wants coefficients that stay finite.
+func (s stretched) Check(dim int) error {
+	if err := s.scaled.Check(dim); err != nil {
+		return err
+	}
+	for i := range dim {
+		if err := s.at(i).Check(1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s stretched) shift([]float64) float64                   { return 0 }

@@ -204,6 +204,11 @@ func TestScaleForms(t *testing.T) {
 	require.True(t, dist, "a seminorm has no need of rounding")
 	_, dist = prox.Scale(prox.Simplex{Total: 1}, 0.7, 1).(prox.Subdifferential)
 	require.False(t, dist)
+	tiny := prox.Scale(prox.SecondOrderCone{}, 0x1p-400, 1).(prox.Rounded)
+	s := tiny.Shift([]float64{0x1p-700, 0}) // a·x underflows to the apex
+	require.GreaterOrEqual(t, s, 0x1p-700)
+	require.LessOrEqual(t, s, 0x1p-699)
+	require.Zero(t, tiny.Shift([]float64{0x1p-600, 0}))
 	require.Zero(t, prox.Scale(nil, 2, 2).Func([]float64{1, 2}))
 }
 
@@ -242,6 +247,16 @@ func TestBlocks(t *testing.T) {
 	sum, ok := prox.Sum(g, prox.Box{Lo: -1, Hi: 0.5})
 	require.True(t, ok)
 	require.Equal(t, []float64{0.5, 0, 0.5, 0.5, 0}, apply(sum, []float64{3, -0.5, 7, 7, -7}, 1))
+
+	cube := prox.Blocks(prox.Block{Op: prox.Box{Lo: 0, Hi: 1}, Len: 1}, prox.Block{Op: prox.NonNegative{}, Len: 1})
+	cut, ok := prox.Sum(cube, prox.Box{Lo: -3, Hi: 4})
+	require.True(t, ok)
+	proxtest.Check(t, cut, 2)
+	require.InEpsilon(t, math.Sqrt(32), cut.(prox.Set).Radius(2), 1e-14)
+	empty, ok := prox.Sum(cube, prox.Box{Lo: -3, Hi: -2})
+	require.True(t, ok)
+	require.ErrorIs(t, prox.Check(empty, 2), prox.ErrParameter)
+	require.True(t, math.IsInf(empty.(prox.Set).Radius(2), 1))
 
 	sets := prox.Blocks(prox.Block{Op: prox.L2Ball{R: 3}, Len: 2}, prox.Block{Op: prox.Simplex{Total: 4}, Len: 3}).(prox.Set)
 	require.InEpsilon(t, 5.0, sets.Radius(5), 1e-14)
@@ -297,6 +312,7 @@ func TestCheckCalculus(t *testing.T) {
 		"scale zero":        prox.Scale(prox.L2Ball{R: 1}, 0, 1),
 		"scale NaN":         prox.Scale(prox.L2Norm{Weight: 1}, nan, 1),
 		"scale huge":        prox.Scale(prox.L1{Weight: 1}, 1e200, 1),
+		"scale overflow":    prox.Scale(prox.L1{Weight: 1e300}, 1e100, 1),
 		"weight zero":       prox.Scale(prox.L1{Weight: 1}, 1, 0),
 		"weight negative":   prox.Scale(prox.L1{Weight: 1}, -1, -1),
 		"weight NaN":        prox.Scale(prox.Simplex{Total: 1}, 1, nan),

@@ -151,7 +151,7 @@ var eigens = sync.Pool{New: func() any { return new(eigen) }}
 // diagonalize returns the decomposition of ½(X+Xᵀ) in scratch to be put back,
 // and whether it exists in float64.
 func diagonalize(x []float64, n int) (*eigen, bool) {
-	if n < 0 || len(x) != n*n {
+	if !fits(n, n, len(x)) {
 		panic(badLen)
 	}
 	d := eigens.Get().(*eigen)
@@ -168,7 +168,7 @@ func diagonalize(x []float64, n int) (*eigen, bool) {
 			d.q.Data[i*n+j] = x[i*n+j]/2 + x[j*n+i]/2
 		}
 	}
-	ok := finite(x) && lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: d.q.Data}, d.lambda, b, len(b))
+	ok := n == 0 || finite(x) && lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: d.q.Data}, d.lambda, b, len(b))
 	return d, ok
 }
 

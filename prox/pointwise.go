@@ -21,7 +21,8 @@ type Hinge struct{ Weight float64 }
 //
 //	prox_{γg}(x) = (x + √(x²+4t))/2   [PB14, §6.1.3],
 //
-// the positive root of p² − xp = t; for x < 0 as 2t/(√(x²+4t) − x), which does not cancel.
+// the positive root of p² − xp = t, and the least float64 above 0 where it
+// underflows; for x < 0 as 2t/(√(x²+4t) − x), which does not cancel.
 type LogBarrier struct{ Weight float64 }
 
 var (
@@ -144,7 +145,7 @@ func (g LogBarrier) Prox(dst, x []float64, gamma float64) {
 		if xi < 0 {
 			h = t / h // the roots multiply to −t
 		}
-		dst[i] = h
+		dst[i] = max(h, 0x1p-1074)
 	}
 }
 

@@ -233,7 +233,7 @@ func TestCheckParameters(t *testing.T) {
 		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}}, prox.SortedL1{Weights: []float64{nan, 1, 0}},
 		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},
 		prox.Huber{Weight: -1, Delta: 1}, prox.Huber{Weight: 1}, prox.Huber{Weight: 1, Delta: nan},
-		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1, Cols: -3},
+		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1, Cols: -3}, prox.NuclearNorm{Rows: 3, Cols: 1 + 1<<62},
 		prox.SpectralBall{Rows: 1, Cols: 3, R: -1}, prox.SpectralBall{Rows: 1, Cols: 3, R: nan}, prox.SpectralBall{Rows: 2, Cols: 1, R: 1}, prox.PSDCone{Order: 3},
 		prox.Hinge{Weight: nan}, prox.LogBarrier{}, prox.LogBarrier{Weight: inf},
 		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}}, prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},

@@ -71,7 +71,7 @@ func matrixOf(m, n int, data []float64) blas64.General {
 // decompose returns the decomposition of the m×n matrix x in scratch to be put
 // back, and whether it exists in float64.
 func decompose(x []float64, m, n int) (*svd, bool) {
-	if m < 0 || n < 0 || len(x) != m*n {
+	if !fits(m, n, len(x)) {
 		panic(badLen)
 	}
 	d := svds.Get().(*svd)
@@ -87,7 +87,7 @@ func decompose(x []float64, m, n int) (*svd, bool) {
 	d.vt, b = matrixOf(k, n, b), b[k*n:]
 	d.s, b = b[:k], b[k:]
 	copy(d.a.Data, x)
-	ok := finite(x) && lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, d.a, d.u, d.vt, d.s, b, len(b))
+	ok := k == 0 || finite(x) && lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, d.a, d.u, d.vt, d.s, b, len(b))
 	return d, ok
 }
 
@@ -279,10 +279,18 @@ func (g NuclearNorm) lipschitz(int) float64 {
 
 // shape returns an error unless rows×cols is dim and neither is negative.
 func shape(name string, rows, cols, dim int) error {
-	if rows < 0 || cols < 0 || rows*cols != dim {
+	if !fits(rows, cols, dim) {
 		return fmt.Errorf("%w: %s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim", ErrParameter, name, rows, cols, dim)
 	}
 	return nil
+}
+
+// fits reports whether rows×cols is dim, without overflow.
+func fits(rows, cols, dim int) bool {
+	if rows <= 0 || cols <= 0 {
+		return rows >= 0 && cols >= 0 && dim == 0
+	}
+	return dim%rows == 0 && dim/rows == cols
 }
 
 // fill sets every element of dst to v.

@@ -61,7 +61,7 @@ func add(g, h Operator) (Operator, bool) {
 	}
 	if c, ok := g.(Coordinatewise); ok {
 		if d, ok := h.(Coordinatewise); ok {
-			return coordinates{c, d}, true
+			return addCoordinates(c, d), true
 		}
 		return nil, false
 	}
@@ -97,7 +97,7 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 		return sumSeparable(t.asSeparable(), s)
 	}
 	if c, ok := g.(Coordinatewise); ok {
-		return coordinates{c, s}, true
+		return addCoordinates(c, simplestSeparable(s)), true
 	}
 	l2 := s.l2
 	s.l2 = 0
@@ -179,12 +179,19 @@ func sumSeparable(g, h separable) (Operator, bool) {
 	switch {
 	case g.Check(0) != nil || h.Check(0) != nil || !(s.lo <= s.hi):
 		return nil, false
-	case s.l1 == 0 && s.l2 == 0:
-		return Box{s.lo, s.hi}, true // a Set
-	case s.l2 == 0:
-		return L1Box{s.l1, s.lo, s.hi}, true
 	}
-	return s, true
+	return simplestSeparable(s), true
+}
+
+// simplestSeparable returns s as the exported type it is, if it is one.
+func simplestSeparable(s separable) Coordinatewise {
+	switch {
+	case s.l1 == 0 && s.l2 == 0:
+		return Box{s.lo, s.hi} // a Set
+	case s.l2 == 0:
+		return L1Box{s.l1, s.lo, s.hi}
+	}
+	return s
 }
 
 // simplest returns f as the exported type or the Set it is, if it is one.
@@ -309,6 +316,30 @@ var (
 	_ Coordinatewise  = coordinates{}
 	_ Checker         = coordinates{}
 )
+
+// coordinatesSet is the intersection of two sets.
+type coordinatesSet struct{ coordinates }
+
+var _ Set = coordinatesSet{}
+
+// addCoordinates returns g + h, as a Set if both are.
+func addCoordinates(g, h Coordinatewise) Operator {
+	_, gSet := g.(Set)
+	_, hSet := h.(Set)
+	if gSet && hSet {
+		return coordinatesSet{coordinates{g, h}}
+	}
+	return coordinates{g, h}
+}
+
+// Radius returns the smaller radius, an upper bound; +Inf if the intersection
+// is empty.
+func (c coordinatesSet) Radius(dim int) float64 {
+	if c.Check(dim) != nil {
+		return inf
+	}
+	return min(c.g.(Set).Radius(dim), c.h.(Set).Radius(dim))
+}
 
 // at returns the coefficients of coordinate i.
 func (c coordinates) at(i int) separable {

@@ -206,6 +206,7 @@ func TestPointwiseExactly(t *testing.T) {
 	require.Equal(t, []float64{0.5, 2, -2}, apply(prox.Huber{Weight: 1, Delta: 1}, []float64{1, 3, -3}, 1))
 	p := apply(prox.LogBarrier{Weight: 1}, []float64{-1e8, 0, 1e8, -1e308, 1e308}, 1)
 	require.InEpsilonSlice(t, []float64{1e-8, 1, 1e8, 1e-308, 1e308}, p, 1e-14)
+	require.Equal(t, []float64{0x1p-1074}, apply(prox.LogBarrier{Weight: 1e-300}, []float64{-1e300}, 1), "in the domain whatever underflows")
 	barrier := prox.LogBarrier{Weight: 2}
 	require.True(t, math.IsInf(barrier.Func([]float64{0}), 1))
 	require.True(t, math.IsInf(barrier.Dist([]float64{0}, []float64{0}), 1))
