@@ -71,17 +71,15 @@ func (p *Problem) constants() loss.Constants {
 }
 
 // Certifiable returns an error wrapping ErrProblem unless Residual can
-// certify points of p at all: Reg and Set, or Reg alone where their sum has no
-// closed form, must implement prox.Subdifferential. It looks at no record.
-// Without a closed form a minimizer on the boundary of Set is not certified,
-// see Residual, so Set should then be a bound that no minimizer reaches.
+// certify the minimizer of p: r + ι_C must have a closed-form proximal map
+// (see prox.Sum) that implements prox.Subdifferential. It looks at no record.
 func (p *Problem) Certifiable() error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	g, ok := total(p.Reg, p.Set)
 	if !ok {
-		g = p.Reg
+		return fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
 	}
 	if _, ok := g.(prox.Subdifferential); !ok {
 		return fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)

@@ -579,7 +579,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 	_, known := prox.Sum(prox.L2Norm{Weight: 1}, plane)
 	if !known {
 		p := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}, Set: plane}
-		require.NoError(t, p.Certifiable())
+		require.ErrorIs(t, p.Certifiable(), ErrProblem)
 		alone := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}}
 		require.Equal(t, NewUnperturbed(alone).Residual(make([]float64, 3)), NewUnperturbed(p).Residual(make([]float64, 3)))
 		require.Equal(t, math.Inf(1), NewUnperturbed(p).Residual([]float64{1, 1, 1}))

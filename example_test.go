@@ -1,0 +1,36 @@
+package privopt_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// The records stand in a CSV file; bounds are declared, and rows outside them
+// are scaled in without a word.
+func Example() {
+	file := strings.NewReader("age,dose,response\n0.2,0.9,0.7\n-0.4,0.3,-0.1\n0.8,-0.5,NaN\n")
+	data, err := erm.ReadCSV(file, loss.Bounds{Row: 1, Label: 1}) // ‖a‖ ≤ 1, |b| ≤ 1
+	if err != nil {
+		log.Fatal(err)
+	}
+	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -1, Hi: 1}}
+	rel, err := (&lop.Mechanism{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(rel.Theta), "coefficients")
+	fmt.Println(rel.Certificate)
+	// Output:
+	// 2 coefficients
+	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
+	//   theorem: lop.curve/1
+	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+}
