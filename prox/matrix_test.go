@@ -173,6 +173,11 @@ func TestRoundedRank(t *testing.T) {
 	require.InDelta(t, 3.0, ball.Dist([]float64{1 - 1e-12, 0, 0, 0.5}, []float64{-3, 0, 0, 0}), 1e-14)
 	require.GreaterOrEqual(t, ball.Shift([]float64{1 - 1e-15, 0, 0, 0.5}), 1e-15)
 	require.True(t, math.IsInf(ball.Shift([]float64{1 + 1e-12, 0, 0, 0.5}), 1))
+	column := prox.SpectralBall{Rows: 16, Cols: 1, R: 1}
+	x := make([]float64, 16)
+	x[3] = 1 - 5e-14 // stands for 1
+	require.GreaterOrEqual(t, column.Shift(x), 5e-14*(1-1e-2))
+	require.LessOrEqual(t, column.Shift(x), 1e-13)
 	require.InEpsilon(t, math.Sqrt2, ball.Radius(4), 1e-12)
 	require.Zero(t, prox.SpectralBall{Rows: 2, Cols: 2}.Radius(4))
 }

@@ -167,8 +167,8 @@ func TestTotalVariationLong(t *testing.T) {
 			require.Less(t, time.Since(start), 5*time.Second)
 			floats.SubTo(v, p, x)
 			// Each of the 2·10⁵ coordinates, of size up to 2·10⁵, is exact to a
-			// few units of 2⁻⁵³.
-			require.Less(t, g.Dist(p, v), 1e-7)
+			// unit of 2⁻⁵³: √(2·10⁵)·2·10⁵·2⁻⁵³ = 10⁻⁸ in all.
+			require.Less(t, g.Dist(p, v), 1e-8)
 			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)), "g does not see the mean")
 		})
 	}
@@ -203,6 +203,12 @@ func TestPointwiseBySearch(t *testing.T) {
 // The maps of one coordinate where their formulas meet or cancel.
 func TestPointwiseExactly(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 0.5, 1.5}, apply(prox.Hinge{Weight: 1}, []float64{0.5, 1, 0, 1.5}, 0.5))
+	// The kink of the hinge is at 1 and nowhere near it: v = 3 against slopes of
+	// −5, [−5,0] and 0.
+	hinge := prox.Hinge{Weight: 5}
+	require.Equal(t, 2.0, hinge.Dist([]float64{math.Nextafter(1, 0)}, []float64{3}))
+	require.Equal(t, 0.0, hinge.Dist([]float64{1}, []float64{3}))
+	require.Equal(t, 3.0, hinge.Dist([]float64{math.Nextafter(1, 2)}, []float64{3}))
 	require.Equal(t, []float64{0.5, 2, -2}, apply(prox.Huber{Weight: 1, Delta: 1}, []float64{1, 3, -3}, 1))
 	p := apply(prox.LogBarrier{Weight: 1}, []float64{-1e8, 0, 1e8, -1e308, 1e308}, 1)
 	require.InEpsilonSlice(t, []float64{1e-8, 1, 1e8, 1e-308, 1e308}, p, 1e-14)
