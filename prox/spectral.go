@@ -25,8 +25,8 @@ import (
 //
 // Prox is a singular value decomposition by gonum in pooled scratch. It does
 // not allocate once that has grown, except that gonum's matrix products start
-// goroutines at several hundred rows. If the decomposition fails, which it does
-// not for numbers within range, results are NaN and distances +Inf.
+// goroutines at several hundred rows. If the decomposition does not converge,
+// results are NaN and distances +Inf.
 type NuclearNorm struct {
 	Rows, Cols int
 	Weight     float64
