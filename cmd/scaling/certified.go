@@ -158,7 +158,8 @@ func (s *source) quadratic(p *erm.Problem, anchor []float64, at params) (*qop.Pl
 	plan, ok := s.plans[k]
 	if !ok {
 		plan = sync.OnceValues(func() (*qop.Plan, error) {
-			return m.Plan(p, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
+			any := lasso.Problem(p.Data, at.Lambda, 1) // not the box of whichever cell comes first
+			return m.Plan(any, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
 		})
 		s.plans[k] = plan
 	}

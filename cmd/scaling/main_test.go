@@ -114,6 +114,18 @@ func TestSameValuesForAnyWorkers(t *testing.T) {
 	}
 }
 
+// A cell does not depend on which cells there are, or which comes first.
+func TestCellDoesNotDependOnTheGrid(t *testing.T) {
+	args := []string{"-n", "40", "-d", "5", "-runs", "2", "-workers", "1", "-values"}
+	_, up := solved(t, append(args, "0.5,1000")...)
+	_, down := solved(t, append(args, "1000,0.5")...)
+	_, one := solved(t, append(args, "1000")...)
+	for _, m := range methods {
+		require.Equal(t, up[m], []row{down[m][1], down[m][0]})
+		require.Equal(t, up[m][1:], one[m])
+	}
+}
+
 // Without a seed the data stay and the noise is new.
 func TestUnseeded(t *testing.T) {
 	args := []string{"-n", "40", "-d", "5", "-kappas", "2", "-formats", "csv", "-quiet", "-force"}

@@ -174,8 +174,6 @@ type files struct {
 	o *Options
 }
 
-func newFiles(e *Experiment, o *Options) *files { return &files{e, o} }
-
 func (f *files) path(name string) string { return filepath.Join(f.o.Out, name) }
 
 // base is the name of the result files without extension.

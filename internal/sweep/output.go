@@ -50,15 +50,15 @@ type Seconds struct {
 	Methods map[string]float64 `json:"methods"` // the same for each method
 }
 
-// summarize fills everything but Results.
-func (e *Experiment) summarize(h header, results []Result, wall time.Duration) Summary {
+// summarize fills everything but Results and the wall time.
+func (e *Experiment) summarize(h header, results []Result) Summary {
 	s := Summary{
 		SchemaVersion: SchemaVersion,
 		Experiment:    e.Name,
 		NotPrivate:    h.NotPrivate,
 		Params:        h.Params,
 		Environment:   Environment{moduleVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
-		Seconds:       Seconds{Wall: wall.Seconds(), Methods: map[string]float64{}},
+		Seconds:       Seconds{Methods: map[string]float64{}},
 	}
 	for _, m := range e.Methods {
 		t := Total{Method: m}
@@ -104,7 +104,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	}
 
 	var lines []string
-	s := f.e.summarize(h, results, 0)
+	s := f.e.summarize(h, results)
 	if f.e.Summarize != nil {
 		s.Results, lines = f.e.Summarize(results)
 	}

@@ -341,7 +341,7 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 		return nil, err
 	}
 	start := time.Now()
-	files := newFiles(e, o)
+	files := &files{e, o}
 	journal, done, err := files.open()
 	if err != nil {
 		return nil, err
