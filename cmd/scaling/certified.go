@@ -158,8 +158,8 @@ func (s *source) quadratic(p *erm.Problem, anchor []float64, at params) (*qop.Pl
 	plan, ok := s.plans[k]
 	if !ok {
 		plan = sync.OnceValues(func() (*qop.Plan, error) {
-			any := lasso.Problem(p.Data, at.Lambda, 1) // not the box of whichever cell comes first
-			return m.Plan(any, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
+			unit := lasso.Problem(p.Data, at.Lambda, 1) // not the box of whichever cell comes first
+			return m.Plan(unit, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
 		})
 		s.plans[k] = plan
 	}
