@@ -1,0 +1,187 @@
+package qop
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/randmat"
+	"github.com/privopt/privopt/splitting"
+)
+
+// Fit makes the records of p interpolate, draws the noise of the plan, solves,
+// certifies the solution and releases it:
+//
+//	W ~ W_d(m)
+//	θ̂ ≈ argmin F(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃) + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R_s certified
+//	θ = P_C(θ̂ + N(0, σ̃²I))
+//
+// The plan must come from Mechanism.Plan, which knows the anchor. p must have
+// its dimension, and a loss and bounds whose constants are no worse.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the
+// assumption dp.CallerSource. Fit may be called concurrently. Each call spends
+// the budget once, whether it releases or not.
+//
+// The error wraps ErrMechanism or erm.ErrProblem if p does not fit,
+// dp.ErrWithheld if no method could be certified to Cover, or is ctx.Err() if
+// ctx was cancelled. Fit panics if ctx is nil.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	p, err := pl.admit(p)
+	if err != nil {
+		return nil, err
+	}
+	assumptions := append([]dp.Assumption{dp.RealArithmetic}, pl.rule.assumptions(pl.Eta)...)
+	if src == nil {
+		src = noise.Secure()
+	} else {
+		assumptions = append(assumptions, dp.CallerSource)
+	}
+
+	w := mat.NewSymDense(pl.Dim, nil)
+	defer clear(w.RawSymmetric().Data)
+	if err := randmat.Wishart(w, pl.M, src); err != nil {
+		return nil, fmt.Errorf("qop: %w", err)
+	}
+	theta, err := pl.minimize(ctx, p, w)
+	if err != nil {
+		return nil, err
+	}
+	nu := make([]float64, pl.Dim)
+	defer clear(nu)
+	noise.Normal(nu, pl.OutputSigma, src)
+	for i, v := range nu {
+		theta[i] += v
+	}
+	if p.Set != nil {
+		p.Set.Prox(theta, theta, 1) // post-processing
+	}
+	return &dp.Release{
+		Theta: theta,
+		Certificate: dp.Certificate{
+			Budget:      pl.Budget,
+			Relation:    pl.Relation,
+			Theorem:     pl.Theorem,
+			Assumptions: assumptions,
+		},
+	}, nil
+}
+
+// admit refuses a problem that the plan was not made for, and returns p with
+// records that interpolate.
+func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
+	if pl == nil || pl.rule == nil || len(pl.center) != pl.Dim || !(pl.Sigma2 > 0) || !(pl.OutputSigma > 0) || !(pl.Cover > 0) {
+		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
+	}
+	if err := p.Certifiable(); err != nil {
+		return nil, fmt.Errorf("qop: %w", err)
+	}
+	if err := pl.rule.admits(p.Loss); err != nil {
+		return nil, err
+	}
+	_, d := p.Data.Dims()
+	has := p.Loss.Constants(p.Data.Bounds(), math.Inf(1))
+	switch {
+	case d != pl.Dim:
+		return nil, fmt.Errorf("%w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, pl.Dim)
+	case !(has.Smoothness > 0 && has.Smoothness <= pl.Constants.Smoothness):
+		return nil, fmt.Errorf("%w: the problem has Smoothness = %v, the plan is for at most %v", ErrMechanism, has.Smoothness, pl.Constants.Smoothness)
+	case d > 1 && (has.Structure < loss.LSQ || has.Structure > pl.Structure):
+		return nil, fmt.Errorf("%w: the loss is %v, the plan is for %v", ErrMechanism, has.Structure, pl.Structure)
+	case d == 1 && has.Structure != loss.LSQ && pl.Structure == loss.LSQ:
+		return nil, fmt.Errorf("%w: the loss is %v, the plan is for %v", ErrMechanism, has.Structure, pl.Structure)
+	case has.Structure >= loss.FixedRange && pl.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > pl.Constants.Rank):
+		return nil, fmt.Errorf("%w: the loss has Rank = %d, the plan is for at most %d", ErrMechanism, has.Rank, pl.Constants.Rank)
+	}
+	q := *p
+	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
+	return &q, nil
+}
+
+// minimize returns a point of C that is certified to lie within R_s of
+// argmin J. If the first method does not get there, others go on from its
+// point: the noise is not drawn again and R_s not loosened.
+func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) ([]float64, error) {
+	quad := mat.NewSymDense(pl.Dim, nil)
+	defer clear(quad.RawSymmetric().Data)
+	quad.ScaleSym(pl.Sigma2, w)
+	mu := randmat.MinEig(quad) // proved, of the matrix that is used
+	perturbation := erm.Perturbation{Center: pl.center, Quad: quad, MinEig: math.Max(mu, 0)}
+	if pl.Structure != loss.LSQ {
+		perturbation.MaxEig = randmat.MaxEig(quad)
+	}
+	obj := p.Perturb(perturbation)
+	problem := splitting.Problem{F: obj, G: p.Reg}
+	if p.Set != nil { // not a nil Set inside a non-nil Operator
+		problem.H = p.Set
+	}
+	target := mu * pl.Cover
+
+	best := Trace{Theta: pl.start(p), Residual: math.Inf(1)}
+	var unfit error                                              // why no method applies, a public fact
+	for tol, i := target/4, 0; mu > 0 && i < len(methods); i++ { // room for the rounding allowance of the certificate
+		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol}, methods[i](problem, pl.Dim))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case res == nil:
+			unfit = err
+			continue
+		}
+		best.Iterations += res.Iterations
+		if r := obj.Residual(res.X); r < best.Residual {
+			best.Theta, best.Residual = res.X, r
+		}
+		if best.Released = best.Residual <= target; best.Released {
+			break
+		}
+		tol /= 16
+	}
+	switch {
+	case best.Iterations == 0 && unfit != nil:
+		return nil, fmt.Errorf("qop: %w", unfit)
+	case pl.Trace != nil:
+		pl.Trace(best.complete(p, obj, mu))
+	}
+	if !best.Released {
+		return nil, fmt.Errorf("qop: %w: no method was certified to Cover = %v; the budget is spent", dp.ErrWithheld, pl.Cover)
+	}
+	return best.Theta, nil
+}
+
+// start returns the anchor, projected on C: where the output lies if the
+// records say nothing.
+func (pl *Plan) start(p *erm.Problem) []float64 {
+	x := slices.Clone(pl.center)
+	if p.Set != nil {
+		p.Set.Prox(x, x, 1)
+	}
+	return x
+}
+
+// methods are tried in turn, each from the best point of the others.
+var methods = []func(p splitting.Problem, dim int) splitting.Method{
+	splitting.Auto,
+	func(splitting.Problem, int) splitting.Method { return &splitting.ForwardBackward{} },
+	func(splitting.Problem, int) splitting.Method { return &splitting.DavisYin{} },
+}
+
+// complete returns t with what follows from its point, which it copies.
+func (t Trace) complete(p *erm.Problem, obj *erm.Objective, mu float64) Trace {
+	t.Theta = slices.Clone(t.Theta)
+	t.Distance = t.Residual / mu
+	t.Gap = t.Residual * t.Distance / 2
+	t.Objective = obj.Func(t.Theta)
+	if p.Reg != nil {
+		t.Objective += p.Reg.Func(t.Theta)
+	}
+	return t
+}

@@ -1,0 +1,333 @@
+package qop
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of
+// the 2×2 Wishart block of a replaced least-squares record. Every one is an
+// integral of a nonnegative function, so that δ = 1e-100 keeps its relative
+// accuracy, about 1e-10; no difference of distribution functions is taken.
+
+// panel is the number of Gauss–Legendre nodes per panel of the integrals
+// below. A panel is at most 1.4 standard deviations of the density wide and
+// keeps its distance from the branch points of the powers, which makes 12
+// nodes exact to about 1e-10.
+const panel = 12
+
+// negligible is the relative size of a panel behind which an integral of a
+// log-concave tail is cut. What is cut is of the same order.
+const negligible = 1e-13
+
+// gauss returns ∫_a^b f by one Gauss–Legendre panel.
+func gauss(a, b float64, f func(s float64) float64) float64 {
+	x, w := specfun.GaussLegendre(panel)
+	c, h := (a+b)/2, (b-a)/2
+	sum := 0.0
+	for i, xi := range x {
+		sum += w[i] * f(c+h*xi)
+	}
+	return h * sum
+}
+
+// down returns ∫_0^top f, panel by panel from top to 0, for an f that is
+// analytic at distance scale from [0, top] and varies over the width unit. It
+// stops at the first negligible panel below mode, where f decreases downward.
+func down(top, mode, scale, unit float64, f func(s float64) float64) float64 {
+	sum := 0.0
+	for b := top; b > 0; {
+		a := b - math.Min(unit, (b+scale)/2)
+		if a < 0 {
+			a = 0
+		}
+		part := gauss(a, b, f)
+		sum += part
+		if b < mode && part <= negligible*sum {
+			break
+		}
+		b = a
+	}
+	return sum
+}
+
+// up returns ∫_bottom^∞ f for an f with the tail of a χ_k density in s, that
+// increases at most up to mode.
+func up(bottom, mode float64, f func(s float64) float64) float64 {
+	sum := 0.0
+	for a := bottom; ; {
+		b := a + math.Min(math.Min(1, a/2), 10/a)
+		part := gauss(a, b, f)
+		sum += part
+		if b >= mode && part <= negligible*sum { // also where a is so large that b = a
+			return sum
+		}
+		a = b
+	}
+}
+
+// stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added
+// record
+//
+//	l(y) = −p·log(1 − t/y) − t/2,   +∞ for y ≤ t,
+//
+// which is A(ε) of least squares for p = N = k/2 − 1 and D_a(ε) of a
+// generalized linear loss for p = k/2:
+//
+//	Q(t) + ∫_t^{y*} f_k(y) (1 − e^{ε+t/2} (1 − t/y)^p) dy,   y* = t/(1 − e^{−(ε+t/2)/p})
+func stickAdd(eps, t, k, p float64) float64 {
+	sure := specfun.Chi2CDF(t, k) // the minimizer can leave the support
+	if p <= 0 {
+		return sure
+	}
+	top := t / -math.Expm1(-(eps+t/2)/p)
+	// y = t + s²: half-integer powers of y − t become smooth.
+	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 0)), math.Sqrt(t), 1, func(s float64) float64 {
+		y := t + s*s
+		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
+	})
+}
+
+// stickRemove returns R(ε) of least squares, E[(1 − e^{ε−l(y)})₊] for the loss
+// of a removed record l(y) = t/2 − N·log(1 + t/y), y ~ χ²_k, N = k/2 − 1:
+//
+//	∫_{y₁}^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy,   y₁ = t/(e^{(t/2−ε)/N} − 1),   0 if ε ≥ t/2
+func stickRemove(eps, t, k float64) float64 {
+	n := k/2 - 1
+	switch {
+	case eps >= t/2:
+		return 0
+	case n <= 0:
+		return -math.Expm1(eps - t/2)
+	}
+	return removeTail(eps, t, k, t/math.Expm1((t/2-eps)/n))
+}
+
+// removeTail returns ∫_from^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy.
+func removeTail(eps, t, k, from float64) float64 {
+	n := k/2 - 1
+	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
+		return specfun.Chi2CDF(least, k) + removeTail(eps, t, k, least)
+	}
+	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), func(s float64) float64 {
+		y := s * s
+		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
+	})
+}
+
+// stickRemoveGLM returns D_r(ε) of a generalized linear loss: the loss of a
+// removed record is l(y) = max(log(1 + t/y), t/2 − N·log(1 + t/y)), y ~ χ²_k:
+//
+//	∫_0^{y₁} f_k(y) (1 − e^ε/(1 + t/y)) dy + ∫_{y₂}^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy
+//
+// with y₁ = t/(e^{max(ε, t/k)} − 1); the branches of the maximum cross at
+// y = t/(e^{t/k} − 1). The second term is there for ε < t/2 only, and
+// y₂ = t/(e^{(t/2−ε)/N} − 1) if ε ≥ t/k, else y₁.
+func stickRemoveGLM(eps, t, k float64) float64 {
+	n := k/2 - 1
+	y1 := t / math.Expm1(math.Max(eps, t/k))
+	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, math.Max(k-2, 0))), math.Sqrt(t), 1, func(s float64) float64 {
+		y := s * s
+		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
+	})
+	if eps >= t/2 {
+		return sum
+	}
+	switch y2 := t / math.Expm1((t/2-eps)/n); {
+	case eps < t/k:
+		sum += removeTail(eps, t, k, y1)
+	case n > 0:
+		sum += removeTail(eps, t, k, y2)
+	}
+	return sum
+}
+
+// replaceStick computes B(ε) of least squares for one ε and k: the
+// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t).
+//
+// The trace of Y does not move, and with p = (Y₁₁ − Y₂₂)/tr Y, q = 2Y₁₂/tr Y
+// the density is ∝ T^{κ−1} e^{−T/2} (1 − p² − q²)^N, N = (κ−3)/2, T = tr Y; the
+// translation is p → p + 2t/T. Put x = p/√(1−q²) and g = T√(1−q²)/2. Then x
+// has the density c (1 − x²)^N on [−1, 1], g is independent of it with the law
+// of a geometric mean √(X₁X₂) of independent X₁, X₂ ~ χ²_κ, and the
+// translation is x → x + t/g. Hence
+//
+//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx
+type replaceStick struct {
+	eps, k   float64
+	n        float64 // N
+	norm     float64 // c
+	unit     float64 // panel width in the angle
+	ith, cth float64 // e^{−ε/N}, 1 − e^{−ε/N}
+
+	rough        bool
+	lower, upper []meanPanel // of E_g where no edge is needed
+}
+
+// meanPanel holds nodes g and weights of one panel of E_g.
+type meanPanel struct{ g, w [panel]float64 }
+
+// edgeDof is the k up to which E_g gets an edge at g = t/2, where K reaches 1
+// and has 2N + 2 = k bounded derivatives only.
+const edgeDof = 12
+
+// newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes,
+// which is enough to compare one k with another.
+func newReplaceStick(eps, k float64, rough bool) *replaceStick {
+	b := &replaceStick{eps: eps, k: k, n: k/2 - 1, rough: rough}
+	b.norm = math.Exp(lgamma(b.n+1.5)-lgamma(b.n+1)) / math.SqrtPi
+	b.unit = 1.4 / math.Sqrt(2*b.n+2)
+	b.ith, b.cth = 0, 1
+	if b.n > 0 {
+		b.ith, b.cth = math.Exp(-eps/b.n), -math.Expm1(-eps/b.n)
+	}
+	if k > edgeDof && !rough {
+		b.lower, b.upper = b.panels(0)
+	}
+	return b
+}
+
+// panels returns nodes and weights of the density of g, from its mode down to
+// 0 and from its mode up; no panel holds the point edge of s = √g inside. In s
+// the density
+//
+//	2s · g^{κ−1} K₀(g) / (2^{κ−2} Γ(κ/2)²)
+//
+// has a standard deviation of about 0.5, its mode near √κ.
+func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
+	kappa := b.k + 1
+	logc := 2*lgamma(kappa/2) + (kappa-2)*math.Ln2
+	x, w := specfun.GaussLegendre(panel)
+	at := func(lo, hi float64) (m meanPanel, mass float64) {
+		for i := range x {
+			s := (lo+hi)/2 + (hi-lo)/2*x[i]
+			g := s * s
+			m.g[i] = g
+			m.w[i] = (hi - lo) * w[i] * s * math.Exp((kappa-1)*math.Log(g)+logBesselK0(g)-logc)
+			mass += m.w[i]
+		}
+		return m, mass
+	}
+	mid := math.Sqrt(kappa)
+	for hi, mass := mid, 1.0; mass > minTail; {
+		lo := hi - math.Min(0.8, hi/2)
+		if lo < edge && edge < hi {
+			lo = edge
+		}
+		var m meanPanel
+		m, mass = at(lo, hi)
+		lower = append(lower, m)
+		hi = lo
+	}
+	for lo, mass := mid, 1.0; mass > minTail; {
+		hi := lo + 0.8
+		if lo < edge && edge < hi {
+			hi = edge
+		}
+		var m meanPanel
+		m, mass = at(lo, hi)
+		upper = append(upper, m)
+		lo = hi
+	}
+	return lower, upper
+}
+
+// minTail is far below every δ that is accepted.
+const minTail = 1e-120
+
+// at returns B(ε) for the shift t.
+func (b *replaceStick) at(t float64) float64 {
+	if b.rough {
+		mid, sum := math.Sqrt(b.k+1), 0.0
+		for _, q := range [][2]float64{{0, 8. / 15}, {1.3556262, 0.2220759}, {-1.3556262, 0.2220759}, {2.8569700, 0.0112574}, {-2.8569700, 0.0112574}} {
+			s := math.Max(mid+q[0]/2, 0.1)
+			sum += q[1] * b.kernel(t/(s*s))
+		}
+		return sum
+	}
+	lower, upper := b.lower, b.upper
+	if b.k <= edgeDof {
+		lower, upper = b.panels(math.Sqrt(t / 2))
+	}
+	sum := 0.0
+	for _, side := range [][]meanPanel{lower, upper} {
+		last := 0.0
+		for i := range side {
+			part := 0.0
+			for j, g := range side[i].g {
+				part += side[i].w[j] * b.kernel(t/g)
+			}
+			sum += part
+			if part <= last && part <= negligible*sum { // past the mode the integrand only falls
+				break
+			}
+			last = part
+		}
+	}
+	return math.Min(sum, 1)
+}
+
+// kernel returns K(h). The positive part is on x > x*, with th = e^{ε/N}
+//
+//	th (1 − (x*+h)²) = 1 − x*²;
+//
+// on x > 1−h the subtracted term is 0. With x = cos θ there and x + h = cos ψ
+// below, the powers are smooth at both ends.
+func (b *replaceStick) kernel(h float64) float64 {
+	if h >= 2 {
+		return 1
+	}
+	low := (b.cth - h*h) / (math.Sqrt(b.ith*h*h+b.cth*b.cth) + h) // x*
+	sum := 0.0
+	if b.n > 0 {
+		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, math.Sqrt(2*h), b.unit, func(psi float64) float64 {
+			sin, cos := math.Sincos(psi)
+			moved := 2*h*cos - h*h // 1 − x² = sin²ψ + moved
+			return sin * math.Exp(b.n*math.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
+		})
+	}
+	top, p := math.Acos(1-h), 2*b.n+1
+	if bound := top * math.Pow(math.Sin(top), p); top < math.Pi/2 && bound <= negligible*sum {
+		return b.norm * (sum + bound)
+	}
+	sum += down(top, math.Pi/2, b.unit, b.unit, func(theta float64) float64 {
+		return math.Pow(math.Sin(theta), p)
+	})
+	return b.norm * sum
+}
+
+// logBesselK0 returns log K₀(z), z > 0, to about 1e-14 relative:
+//
+//	K₀(z) = ∫_0^∞ e^{−z cosh u} du
+//
+// by the trapezoidal rule, which converges geometrically for this integrand,
+// and for large z by the first terms of its asymptotic series.
+func logBesselK0(z float64) float64 {
+	if z > 40 {
+		// √(π/2z) e^{−z} Σ_j Π_{i≤j} −(2i−1)²/(8iz); terms fall to 1e-17 first.
+		sum, term := 1.0, 1.0
+		for i := 1.0; i < 40 && math.Abs(term) > 1e-17; i++ {
+			term *= -(2*i - 1) * (2*i - 1) / (8 * i * z)
+			sum += term
+		}
+		return -z + math.Log(math.Pi/(2*z))/2 + math.Log(sum)
+	}
+	// e^{z} K₀(z): width of the integrand 1/√z for large z, log(1/z) for small.
+	step := 0.15 / math.Sqrt(1+z)
+	sum := 0.5
+	for u := step; ; u += step {
+		s := math.Sinh(u / 2)
+		term := math.Exp(-2 * z * s * s) // e^{−z(cosh u − 1)}
+		sum += term
+		if term < 1e-17*sum {
+			break
+		}
+	}
+	return -z + math.Log(step*sum)
+}
+
+func lgamma(x float64) float64 {
+	y, _ := math.Lgamma(x)
+	return y
+}

@@ -1,0 +1,150 @@
+package qop
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// split is one point of the search behind Theorem B with η > 0 (or a solver
+// stopped by its gap). Every split is valid; the search looks for the least
+// bound on the excess risk and sees public quantities only.
+type split struct {
+	m                      float64
+	objective, output      dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
+	low, high              float64   // shares of δ for λ_min and for ẽ'Wẽ
+	t, threshold, alpha, b float64
+	cover, reach           float64
+	sigma, excessRisk      float64
+}
+
+// inexact calibrates by Theorem B: it searches in logits of the shares of ε and
+// of δ and in log m with approximate laws from three starts, then computes the
+// constants of the best split with the exact ones.
+func (c *calibrator) inexact() error {
+	p := c.plan
+	best := split{excessRisk: math.Inf(1)}
+	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
+	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 0.5}, {2, 3, 2, 2, 0.2}} {
+		x, _ := simplex(func(x []float64) float64 { return math.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 160)
+		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
+			best = s
+		}
+	}
+	if math.IsInf(best.excessRisk, 1) {
+		best = c.shares([]float64{0, 0, 0, 0, 0}, start)
+	}
+	best = c.evaluate(best, false)
+	if math.IsInf(best.excessRisk, 1) {
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and M = %v; a larger Delta or M, or a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
+	}
+	p.M, p.T, p.Threshold = best.m, best.t, best.threshold
+	p.Objective, p.Output = best.objective, best.output
+	p.Alpha, p.Upper, p.Low, p.High = best.alpha, best.b, best.low, best.high
+	p.Cover, p.Reach, p.OutputSigma = best.cover, best.reach, best.sigma
+	return nil
+}
+
+// shares reads a point of the search: the logit of ε₁/ε, the logits of δ₁,
+// δ₂ and the low share against the high one, and log m/start. The parts add up
+// to at most the budget.
+func (c *calibrator) shares(x []float64, start float64) (s split) {
+	eps, delta := c.plan.Budget.Epsilon, c.plan.Budget.Delta
+	logistic := func(v float64) float64 { return 1 / (1 + math.Exp(-math.Max(-12, math.Min(12, v)))) }
+	w := [3]float64{}
+	sum := 1.0
+	for i := range w {
+		w[i] = math.Exp(math.Max(-12, math.Min(12, x[1+i])))
+		sum += w[i]
+	}
+	e2, d2 := 1-logistic(x[0]), w[1]/sum
+	if c.share != 0 {
+		e2, d2 = c.share, c.share
+	}
+	rest := (1 - d2) / (sum - w[1])
+	s.output = dp.Budget{Epsilon: e2 * eps, Delta: d2 * delta}
+	s.low, s.high = rest*w[2]*delta, rest*delta
+	if c.plan.Eta == 0 { // a gap without an anchor's error: no high term
+		s.low, s.high = s.low+s.high, 0
+	}
+	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon), Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
+	d := float64(c.s.dim)
+	if s.m = c.m; s.m == 0 {
+		k := math.Max(2, (start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4]))))
+		s.m = math.Round(k) + d - 1
+	}
+	return s
+}
+
+// evaluate computes t, α, b, R, σ̃ and the bound for the shares of s. rough uses
+// approximate laws, which is enough to compare.
+func (c *calibrator) evaluate(s split, rough bool) split {
+	p := c.plan
+	s.excessRisk = math.Inf(1)
+	if !(s.objective.Delta > 0 && s.output.Delta >= dp.MinDelta && s.low > 0) {
+		return s
+	}
+	d := float64(c.s.dim)
+	if rough {
+		s.t = c.roughLargest(s.objective, s.m)
+	} else {
+		s.t, s.threshold = c.largest(s.objective, s.m)
+	}
+	if !(s.t > 0) {
+		return s
+	}
+	tail := func(logp float64) float64 {
+		if rough {
+			return roughQuantile(d, s.m, logp)
+		}
+		return minQuantile(c.s.dim, s.m, logp)
+	}
+	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b))
+	twice := specfun.LogSumExp(0, s.objective.Epsilon)
+	s.alpha = math.Max(tail(math.Log(s.low))-s.t, tail(math.Log(s.low)-twice)) / safeScale
+	if !(s.alpha > 0) {
+		return s
+	}
+	s.cover = c.coverOf(s.t, s.m)
+	s.reach = s.cover
+	if c.gap > 0 {
+		s.reach = math.Sqrt(2 * c.gap * s.t / (p.Constants.Smoothness * s.alpha))
+	}
+	if p.Eta > 0 {
+		s.b = safeScale * math.Min(
+			specfun.Chi2UpperQuantile(math.Log(s.high), s.m)+s.t,
+			specfun.Chi2UpperQuantile(math.Log(s.high)-twice, s.m))
+		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
+	}
+	sigma, err := gaussianSigma(s.output, 2*s.reach)
+	if err != nil {
+		return s
+	}
+	s.sigma = sigma
+	radius := p.Radius
+	if radius == 0 {
+		radius = 1
+	}
+	s.excessRisk = p.Constants.Smoothness*s.m/s.t/2*square(radius+p.Eta) +
+		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma) +
+		c.lipschitz*math.Sqrt(d)*sigma + c.gap
+	return s
+}
+
+// roughLargest approximates largest.
+func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
+	s := c.s
+	s.eps = b.Epsilon
+	k := m - float64(s.dim) + 1
+	logDelta := math.Log(b.Delta)
+	switch s.structure {
+	case loss.LSQ, loss.GLM:
+		return largest(roughProfile(s, m).logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
+	case loss.FixedRange:
+		return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+	}
+	return s.closed(k, roughQuantile(float64(s.dim), m, logDelta))
+}

@@ -1,0 +1,365 @@
+// Package qop is quadratic objective perturbation: it releases the minimizer of
+// a regularized empirical risk to which a random curvature around a public
+// anchor θ̃ was added,
+//
+//	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃)   over θ ∈ C,
+//
+// with a Wishart matrix W = GG', G d×m standard normal [CC26].
+//
+// # When it is meaningful, and when the anchor is the better answer
+//
+// The privacy of QOP rests on interpolation: one public point θ* at which the
+// gradient of every record that could occur vanishes. Then the noise does not
+// grow with the diameter of C or with the size of gradients, unlike that of
+// linear perturbation. But such a θ* is already a minimizer of Σᵢℓ:
+//
+//   - With r = 0 and θ* ∈ C the exact output is θ* itself: publish the anchor and
+//     read no record.
+//   - QOP has something to say only where a regularizer or a set pulls the
+//     solution away from θ*, and the records decide how far.
+//   - At small n the added curvature σ²m outweighs that of the records and the
+//     output is the anchor again, with noise. Least squares on random rows pays
+//     from about n ≳ 65 d (ε = 0.5, δ = 0.01).
+//
+// Compare with the risk of P_C(θ̃) before spending a budget.
+//
+// # Security boundary
+//
+// One record whose gradient at θ* is not 0 voids every guarantee (δ = 1): it
+// moves the output almost surely from θ*, whatever W is. So interpolation is
+// made true record by record, by a rule the caller names (Mechanism.Interpolation):
+// Relabel, Drop, or Trust, which trusts the caller and says so in the
+// certificate. The anchor must be public: it must not depend on the records.
+// The program cannot detect an anchor that was fitted to the same data, and
+// no certificate covers one. Neither W, its eigenvalues, residuals, iteration
+// counts nor the time of a fit may be published.
+//
+// # What a release is
+//
+// The released point is θ̂ + N(0, σ̃²I), projected on C: θ̂ is certified to lie
+// within Cover of the minimizer by code that shares nothing with the solver,
+// and the output noise, paid by 1 % of the budget (Share), hides differences of
+// twice that. Cover is fixed before any record is read. A solve that cannot be
+// certified is withheld. That event depends on the records and no theorem here
+// covers it: treat it as one more output.
+//
+// # Theorems
+//
+// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+1 real,
+// k = m−d+1, t = L/σ², and r, C convex and independent of the records.
+//
+// Theorem A: the exact minimizer is (ε, δ)-DP for δ as follows.
+//
+//	identifier        structure of ℓ(·;z)                    δ
+//	qop.lsq/1         (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L              max(A, R, B), hockey-sticks of χ²_k and W₂(k+1)
+//	qop.glm/1         φ(⟨a,θ⟩)                               D_r and D_a in sequence, best split of ε
+//	qop.fixed/1       gradients in a fixed subspace, dim ρ   2F(a), F of λ_min(W_ρ(m−d+ρ)), ε = l_F(a, a)
+//	qop.general/1     Hessian of rank ρ, d ≥ 2               E(1−exp(ε−l_G(λ_min(W))))₊
+//	qop.threshold/1   as general                             F(a), ε = l_G(a), F of λ_min(W_d(m))
+//	qop.paper/1       as general                             constants of [CC26], α₁ repaired; implies threshold
+//
+// Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
+// curvature matrix, of which the output is a function. In one dimension every
+// loss is a generalized linear one. Under dp.AddRemove δ is max(A, R),
+// max(D_a, D_r) or F(a) with the larger of the two losses; the general case is
+// that of dp.Replace, because an absent record is the zero loss.
+//
+// The repaired constants of [CC26] put t ≤ min(ε/(2(k/α + 1 + (4ρ+4)/α)), α₁/2)
+// and a = α+α₁ with F(a) ≤ δ. With x = t/a ≤ 1/2, l_G(a) ≤ ρx + kx ≤ ε/2: the
+// threshold form holds, which is why they may be released under.
+//
+// Theorem B: let ‖θ̃−θ*‖ ≤ η, the solver's point within R_s of the minimizer
+// for the drawn W, α, b > 0 public, and R = R_s + η√(b/α). The release with
+// σ̃ calibrated to (ε₂, δ₂) and sensitivity 2R is (ε₁+ε₂, δ₁+δ₂+δ_G)-DP,
+//
+//	δ_G = min(F(α+t), (1+e^{ε₁})F(α)) + min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b))   if η > 0, else 0
+//
+// The output noise is part of every release, so η = 0 is Theorem B too.
+//
+// # Notation
+//
+//	n, d         records; parameters (Public.Dim)
+//	L, ρ         loss.Constants.Smoothness, Rank
+//	θ̃, θ*, η     Mechanism.Center; the common minimizer; Mechanism.Eta
+//	W, m, k      the Wishart matrix; Plan.M; m−d+1
+//	σ², t        Plan.Sigma2; Plan.T = L/σ²
+//	N            k/2 − 1, the exponent of det W in its density
+//	F, a         distribution function of λ_min; Plan.Threshold
+//	ε₁, δ₁       Plan.Objective
+//	ε₂, δ₂, σ̃    Plan.Output, Plan.OutputSigma
+//	R_s, R       Plan.Cover, Plan.Reach
+//	α, b         Plan.Alpha, Plan.Upper
+//	D            Mechanism.Radius, Public.Radius
+//	μ            σ²λ_min(W), the strong convexity of J
+//
+// # References
+//
+//	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential
+//	        Privacy. ICML 2018.
+//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based
+//	        Differential Privacy. 2026.
+//	[Ede88] Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM
+//	        J. Matrix Anal. Appl. 1988.
+//	[Mui82] Muirhead. Aspects of Multivariate Statistical Theory. 1982.
+package qop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+)
+
+// ErrMechanism reports a field of Mechanism, Public or Plan outside its range.
+// Test with errors.Is.
+var ErrMechanism = errors.New("qop: invalid mechanism")
+
+// Identifiers of the theorems, see the package comment.
+const (
+	TheoremLSQ       = "qop.lsq/1"
+	TheoremGLM       = "qop.glm/1"
+	TheoremFixed     = "qop.fixed/1"
+	TheoremGeneral   = "qop.general/1"
+	TheoremThreshold = "qop.threshold/1"
+	TheoremPaper     = "qop.paper/1"
+)
+
+func theorem(c Calibration, s loss.Structure) string {
+	switch {
+	case c == Paper:
+		return TheoremPaper
+	case s == loss.LSQ:
+		return TheoremLSQ
+	case s == loss.GLM:
+		return TheoremGLM
+	case s == loss.FixedRange:
+		return TheoremFixed
+	case c == Threshold:
+		return TheoremThreshold
+	}
+	return TheoremGeneral
+}
+
+// Calibration chooses the constants of Mechanism.
+type Calibration int
+
+const (
+	// Sharp takes the tightest form of Theorem A for the loss's structure.
+	Sharp Calibration = iota
+	// Threshold takes the closed form for General, which every structure
+	// satisfies, and for losses that declare FixedRange the form for that.
+	Threshold
+	// Paper takes the published constants of [CC26] with α₁ repaired, at
+	// δ₁ = δ₃ and m = 2d, for comparison. It covers η = 0 only.
+	Paper
+)
+
+// String returns "sharp", "threshold", "paper" or a marker of an invalid value.
+func (c Calibration) String() string {
+	switch c {
+	case Sharp:
+		return "sharp"
+	case Threshold:
+		return "threshold"
+	case Paper:
+		return "paper"
+	}
+	return fmt.Sprintf("invalid calibration %d", int(c))
+}
+
+// Mechanism is quadratic objective perturbation. Its fields are public. The
+// zero value is refused: Center and Interpolation have no default.
+type Mechanism struct {
+	// Center is the anchor θ̃, d finite coordinates. It must be public: chosen
+	// without looking at the records. A fit to the same records voids every
+	// guarantee, and nothing here can detect it.
+	Center []float64
+	// Interpolation says how it is made true that every record's gradient
+	// vanishes at one public point: Relabel{}, Drop{} or Trust{}. nil is refused.
+	Interpolation Interpolation
+	// Eta is η ≥ 0, a declared bound on ‖θ̃ − θ*‖₂; with Trust only. 0 with Trust
+	// means that the anchor is taken as exact.
+	Eta float64
+	// Relation of neighboring data sets; 0 means dp.Replace.
+	Relation dp.Relation
+	// Calibration of the curvature; the zero value is Sharp.
+	Calibration Calibration
+	// Structure, if not 0, asks for the theorem of a weaker structure than the
+	// loss declares. A stronger one is refused.
+	Structure loss.Structure
+	// M is m ≥ d+1, the degrees of freedom of W; 0 means automatic: the integer
+	// with nearly the least mean curvature σ²m.
+	M float64
+	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess that ExcessBound and, for Eta > 0,
+	// the split of the budget are tuned for. It costs no privacy. 0 means the
+	// radius of the problem's Set, where that is finite, plus ‖Center‖₂.
+	Radius float64
+	// Cover is R_s > 0, the distance from the minimizer that a solution is
+	// certified to. 0 means 1e-8 of the radius of the Set where that is finite,
+	// else of max(1, ‖Center‖₂), and under dp.Replace no less than what rounding
+	// in a sum over n records needs.
+	Cover float64
+	// Share of ε and of δ spent on the output noise, in (0, 1); 0 means 0.01, or
+	// for Eta > 0 whatever gives the least ExcessBound.
+	Share float64
+	// Trace, if not nil, is called at the end of every solve. Not private: what
+	// it receives is a function of the records.
+	Trace func(Trace)
+}
+
+// Trace is what one solve found, before output noise. Not private: none of it
+// may be published.
+type Trace struct {
+	Theta      []float64 // θ̂, before output noise and projection
+	Objective  float64   // J(θ̂)
+	Residual   float64   // upper bound on dist(0, ∂J(θ̂))
+	Distance   float64   // Residual/μ ≥ ‖θ̂ − argmin J‖₂
+	Gap        float64   // Residual²/(2μ) ≥ J(θ̂) − min J
+	Iterations int       // of all methods that ran
+	Released   bool      // whether Distance ≤ Cover, so that a release followed
+}
+
+// check refuses fields that make no sense by themselves.
+func (m *Mechanism) check() error {
+	if m == nil {
+		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
+	}
+	if err := relation(m.Relation).Check(); err != nil {
+		return fmt.Errorf("qop: Relation: %w", err)
+	}
+	switch {
+	case m.Calibration < Sharp || m.Calibration > Paper:
+		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
+	case m.Structure < 0 || m.Structure > loss.General:
+		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General", ErrMechanism, int(m.Structure))
+	case !(m.Share >= 0 && m.Share < 1):
+		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
+	}
+	for _, f := range []struct {
+		name, zero string
+		v          float64
+	}{
+		{"Eta", "an exact anchor", m.Eta},
+		{"M", "automatic", m.M},
+		{"Radius", "the radius of Set", m.Radius},
+		{"Cover", "the default", m.Cover},
+	} {
+		if !(f.v >= 0) || math.IsInf(f.v, 1) {
+			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
+		}
+	}
+	if m.Eta > 0 && m.Calibration == Paper {
+		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold", dp.ErrCondition, m.Eta)
+	}
+	return nil
+}
+
+// checkAnchor refuses what only a fit needs.
+func (m *Mechanism) checkAnchor(dim int) error {
+	switch {
+	case m.Center == nil:
+		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the records", ErrMechanism, dim)
+	case len(m.Center) != dim:
+		return fmt.Errorf("%w: Center has %d coordinates, the problem %d", ErrMechanism, len(m.Center), dim)
+	}
+	for i, v := range m.Center {
+		if math.IsNaN(v) || math.Abs(v) > maxCoordinate {
+			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g", ErrMechanism, i, v, maxCoordinate)
+		}
+	}
+	if m.Interpolation == nil {
+		return fmt.Errorf("%w: %w", ErrMechanism, errInterpolation)
+	}
+	return m.Interpolation.check(m)
+}
+
+// maxCoordinate keeps squares of norms finite.
+const maxCoordinate = 1e150
+
+// defaultShare of the budget goes to the output noise.
+const defaultShare = 0.01
+
+func share(s float64) float64 {
+	if s == 0 {
+		return defaultShare
+	}
+	return s
+}
+
+// relation reads an unset relation as Replace.
+func relation(r dp.Relation) dp.Relation {
+	if r == 0 {
+		return dp.Replace
+	}
+	return r
+}
+
+// Fit releases an approximate minimizer of p under the budget b: it plans,
+// applies the interpolation rule to every record, draws W, solves, certifies,
+// adds the output noise and projects on the Set.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the
+// assumption dp.CallerSource. Equal sources give equal results. The error
+// wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fit(ctx, p, src)
+}
+
+// Plan calibrates for p: it reads dimensions, declared bounds, loss,
+// regularizer and set, and no record. A Plan serves any number of fits.
+//
+// Errors are those of Calibrate, or wrap erm.ErrProblem for a problem that
+// does not fit together or that cannot be certified.
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if err := p.Certifiable(); err != nil {
+		return nil, fmt.Errorf("qop: %w", err)
+	}
+	_, d := p.Data.Dims()
+	if err := m.checkAnchor(d); err != nil {
+		return nil, err
+	}
+	if err := m.Interpolation.admits(p.Loss); err != nil {
+		return nil, err
+	}
+	plan, err := m.Calibrate(m.public(p, b))
+	if err != nil {
+		return nil, err
+	}
+	plan.center = slices.Clone(m.Center)
+	plan.rule = m.Interpolation
+	return plan, nil
+}
+
+// public returns what may be known of a problem that passed its check. L and
+// the structure must hold on all of ℝᵈ: cocoercivity needs it.
+func (m *Mechanism) public(p *erm.Problem, b dp.Budget) Public {
+	n, d := p.Data.Dims()
+	q := Public{Dim: d, Radius: m.Radius, Budget: b, Constants: p.Loss.Constants(p.Data.Bounds(), math.Inf(1))}
+	if relation(m.Relation) == dp.Replace {
+		q.Records = n
+	}
+	anchor := norm(m.Center)
+	q.Scale = math.Max(1, anchor)
+	if p.Set != nil {
+		if r := p.Set.Radius(d); r > 0 && !math.IsInf(r, 1) {
+			q.Scale = r
+			if q.Radius == 0 {
+				q.Radius = r + anchor
+			}
+		}
+	}
+	return q
+}

@@ -1,0 +1,168 @@
+package qop
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// profile is Theorem A for one ε, structure and number m of degrees of freedom:
+// log δ as a nondecreasing function of t = L/σ².
+type profile interface {
+	logDelta(t float64) float64
+}
+
+// setting is what Theorem A needs to know.
+type setting struct {
+	dim       int
+	rank      float64 // ρ ≤ d
+	structure loss.Structure
+	relation  dp.Relation
+	eps       float64
+	threshold bool // closed form for General and FixedRange
+}
+
+// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for
+// add/remove neighbors or in one dimension, where a replaced record moves W by
+// a number in [−t, t].
+type lsq struct {
+	eps, k float64
+	b      *replaceStick // nil if not needed
+}
+
+func newLSQ(s setting, m float64, rough bool) *lsq {
+	p := &lsq{eps: s.eps, k: m - float64(s.dim) + 1}
+	if s.dim > 1 && s.relation == dp.Replace {
+		p.b = newReplaceStick(s.eps, p.k, rough)
+	}
+	return p
+}
+
+func (p *lsq) logDelta(t float64) float64 {
+	delta := math.Max(stickAdd(p.eps, t, p.k, p.k/2-1), stickRemove(p.eps, t, p.k))
+	if p.b != nil {
+		delta = math.Max(delta, p.b.at(t))
+	}
+	return math.Log(delta)
+}
+
+// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in
+// either order, with ε = e_r + e_a:
+//
+//	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
+//
+// Any split is valid: a poor one costs utility, never privacy. rough looks at
+// fewer of them, which is enough to compare one m with another.
+type glm struct {
+	eps, k   float64
+	relation dp.Relation
+	rough    bool
+}
+
+func (p *glm) logDelta(t float64) float64 {
+	if p.relation == dp.AddRemove {
+		return math.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
+	}
+	at := func(share float64) float64 {
+		er := share * p.eps
+		ea := p.eps - er
+		r, a := stickRemoveGLM(er, t, p.k), stickAdd(ea, t, p.k, p.k/2)
+		return math.Min(r+math.Exp(er)*a, a+math.Exp(ea)*r)
+	}
+	best, arg := at(0.5), 0.5
+	try := func(share float64) {
+		if v := at(share); v < best {
+			best, arg = v, share
+		}
+	}
+	if t/2 <= p.eps { // D_r nearly vanishes there
+		try(t / 2 / p.eps)
+	}
+	points, fine := 25, 1e-4
+	if p.rough {
+		points, fine = 2, 0.1
+	}
+	step := 1 / float64(points)
+	for i := range points + 1 {
+		try(float64(i) * step)
+	}
+	for width := step; width > fine*math.Max(arg, 1e-2); width *= 0.5 {
+		try(math.Max(arg-width/2, 0))
+		try(math.Min(arg+width/2, 1))
+	}
+	return math.Log(math.Min(best, 1))
+}
+
+// generalLoss returns l_G(x) = ρ·log(1 + t/x) − (k/2)·log(1 − t/x), x > t.
+func generalLoss(rho, k, t, x float64) float64 {
+	return rho*math.Log1p(t/x) - k/2*math.Log1p(-t/x)
+}
+
+// fixedLosses returns the losses of removing and of adding one record whose
+// gradients stay in a subspace of dimension ρ:
+//
+//	(ρ−1)·log(1 + t/y) + max(t/2, log(1 + t/y))   and   (−(k/2)·log(1 − t/y) − t/2)₊
+func fixedLosses(rho, k, t, y float64) (remove, add float64) {
+	l := math.Log1p(t / y)
+	return (rho-1)*l + math.Max(t/2, l), math.Max(-k/2*math.Log1p(-t/y)-t/2, 0)
+}
+
+// largestBelow returns the largest t < a with l(t) ≤ ε for an increasing l.
+func largestBelow(a, eps float64, l func(t float64) float64) float64 {
+	good, _ := specfun.Bisect(func(t float64) bool { return l(t) <= eps }, 0, a)
+	return good
+}
+
+// general is the hockey-stick form of Theorem A for General(ρ), d ≥ 2:
+//
+//	δ = E[(1 − e^{ε−l_G(λ_min)})₊] = ∫_t^{a*} F(x) e^{ε−l_G(x)} (−l_G′(x)) dx,   l_G(a*) = ε
+//
+// with F from a table that over-states it by at most 1e-6.
+type general struct {
+	eps, rho, k float64
+	law         minLaw
+}
+
+func (p *general) logDelta(t float64) float64 {
+	// a* by bisection on t/x in (0, 1).
+	ratio := largestBelow(1, p.eps, func(v float64) float64 { return p.rho*math.Log1p(v) - p.k/2*math.Log1p(-v) })
+	top := t / ratio
+	lo, hi := p.law.ends()
+	bottom := math.Max(t, lo)
+	sum := 0.0
+	if bottom > t { // F is at most F(lo) below
+		sum = math.Exp(p.law.logCDF(bottom) + p.eps - generalLoss(p.rho, p.k, t, bottom))
+	}
+	if top > hi { // F is at most 1 above
+		if hi <= bottom {
+			return 0
+		}
+		sum += -math.Expm1(p.eps - generalLoss(p.rho, p.k, t, hi))
+		top = hi
+	}
+	// x = t + v², panels narrow in log v.
+	x, w := specfun.GaussLegendre(panel)
+	b := math.Sqrt(top - t)
+	end := math.Sqrt(bottom - t)
+	for b > end {
+		a := math.Max(end, b*math.Exp(-3/math.Sqrt(p.k+4)))
+		if b < 1e-9*math.Sqrt(t) {
+			a = end
+		}
+		part := 0.0
+		for i := range x {
+			v := (a+b)/2 + (b-a)/2*x[i]
+			y := t + v*v
+			slope := p.rho*t/(y*(y+t)) + p.k/2*t/(y*v*v)
+			part += w[i] * (b - a) * v * slope * math.Exp(p.law.logCDF(y)+p.eps-p.rho*math.Log1p(t/y)-p.k/2*math.Log1p(t/(v*v)))
+		}
+		sum += part
+		if part < negligible*sum {
+			break
+		}
+		b = a
+	}
+	return math.Log(math.Min(sum, 1))
+}
