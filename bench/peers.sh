@@ -27,7 +27,7 @@ echo "numpy peer: $numpy s for 1000 × (lop + lop_clip + qop), W@v association"
 for mode in paper certified; do
 	for i in $(seq "$reps"); do
 		start="$(date +%s.%N)"
-		"$scratch/scaling" -mode "$mode" -methods lop,lop-clip,qop -out "$scratch/out-$mode-$i" >/dev/null
+		"$scratch/scaling" -mode "$mode" -methods lop,lop-clip,qop -quiet -out "$scratch/out-$mode-$i" >/dev/null
 		end="$(date +%s.%N)"
 		echo "$mode $start $end"
 	done
