@@ -514,7 +514,7 @@ func minimizeLog(f func(float64) float64, lo, hi float64) float64 {
 // valid refuses a plan with a value that float64 or the samplers of package
 // noise cannot hold, or that no calibration made.
 func (p *Plan) valid() error {
-	if p.Theorem == "" {
+	if p == nil || p.Theorem == "" {
 		return fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	scale, rate := max(p.Sigma, p.OutputSigma), max(p.Rate, p.OutputRate)

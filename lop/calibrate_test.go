@@ -327,10 +327,10 @@ func TestOutputCalibration(t *testing.T) {
 
 		// Automatic Δ has the least bound.
 		for _, q := range []Public{q, pure} {
-			best, err := (&Output{Relation: rel}).Calibrate(q)
+			best, err := (&Output{Relation: rel, Records: 1000}).Calibrate(q)
 			require.NoError(t, err)
 			for _, f := range []float64{0.5, 0.9, 1.1, 2} {
-				p, err := (&Output{Relation: rel, Delta: f * best.Delta}).Calibrate(q)
+				p, err := (&Output{Relation: rel, Records: 1000, Delta: f * best.Delta}).Calibrate(q)
 				require.NoError(t, err)
 				require.Greater(t, p.ExcessBound, best.ExcessBound)
 			}
@@ -339,6 +339,8 @@ func TestOutputCalibration(t *testing.T) {
 	unknown := q
 	unknown.Records = 0
 	_, err := (&Output{}).Calibrate(unknown)
+	require.ErrorContains(t, err, "Records")
+	_, err = (&Output{Relation: dp.AddRemove}).Calibrate(q) // n of the problem is private
 	require.ErrorContains(t, err, "Records")
 	p, err := (&Output{Records: 10, Radius: 1}).Calibrate(Public{Dim: 1, Constants: q.Constants, Budget: q.Budget})
 	require.NoError(t, err)
@@ -376,6 +378,31 @@ func TestPlanAccounting(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, dp.GaussianRDP(out.S)(3), out.RDP()(3))
 	require.LessOrEqual(t, out.DeltaAt(1), 1e-5)
+
+	// No ε, however far out or undefined, gives NaN or a negative δ, or takes
+	// forever: far out there is no scale that the integrals could resolve.
+	general := q
+	general.Constants.Rank, general.Constants.Structure = 2, loss.General
+	for _, q := range []Public{q, general} {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			p, err := (&Mechanism{Relation: rel}).Calibrate(q)
+			require.NoError(t, err)
+			require.Equal(t, 1.0, p.DeltaAt(math.NaN()))
+			require.Equal(t, 1.0, p.DeltaAt(math.Inf(-1)))
+			last := 1.0
+			for _, eps := range []float64{-1e300, -1, 0, 1, 10, 100, 1e3, 1e6, 1e50, 1e155, 1e300, math.Inf(1)} {
+				delta := p.Profile()(eps)
+				require.GreaterOrEqual(t, delta, 0.0)
+				require.LessOrEqual(t, delta, last)
+				require.LessOrEqual(t, p.DeltaAt(eps), delta)
+				last = delta
+			}
+			require.Zero(t, last)
+			for _, alpha := range []float64{1, 2, 1e6, 1e100, 1e200, 1e308} {
+				require.Greater(t, p.RDP()(alpha), 0.0)
+			}
+		}
+	}
 
 	var empty Plan
 	require.Equal(t, 1.0, empty.DeltaAt(1))

@@ -101,8 +101,20 @@ func logChi(e1, s float64, q int) float64 {
 	case 2:
 		return math.Log(s) - r0*r0/2 + math.Log(specfun.Mills(r0+s))
 	}
+	r0 = math.Min(r0, farthest)
+	if tail := specfun.Chi2LogSF(r0*r0, float64(q)); tail < nothing { // δ ≤ P(χ_q > r₀)
+		return tail
+	}
 	return math.Min(0, logChiTail(r0, s, q))
 }
+
+const (
+	// nothing is a log δ that no budget and no float64 δ reaches: below it a
+	// bound is as good as the integral, which has no scale to be resolved on.
+	nothing = -1e5
+	// farthest r₀ has a finite square; a smaller r₀ only raises δ.
+	farthest = 1e100
+)
 
 // logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by
 // Gauss–Legendre panels over each of which the integrand falls by less than
@@ -158,6 +170,8 @@ func logMGF(t float64, q int) float64 {
 		return math.Ln2 + specfun.LogPhi(t) + t*t/2
 	case q == 2 && t < 0: // 1 + t R(−t)
 		return math.Log1p(t * specfun.Mills(-t))
+	case t > 1e6: // no scale to resolve: χ_q is 1-Lipschitz, E χ_q ≤ √q
+		return t*t/2 + t*math.Sqrt(float64(q))
 	}
 	n := float64(q - 1)
 	mode := 2 * n / (math.Sqrt(t*t+4*n) - t) // (t + √(t²+4n))/2 without cancellation for t < 0
@@ -195,7 +209,12 @@ func logMGF(t float64, q int) float64 {
 // the minimizer; its argument ε − (loss) may have any sign.
 func (k curve) logJoint(eps, o float64) float64 {
 	nu := float64(k.q)
-	r0 := k.r0(eps)
+	r0 := math.Min(k.r0(eps), farthest)
+	if half := r0 / 2; half > 0 { // δ ≤ P(χ_q > r₀/2) + δ_G(s r₀/2; o)
+		if bound := specfun.LogSumExp(specfun.Chi2LogSF(half*half, nu), dp.GaussianLogDelta(k.s*half, o)); bound < nothing {
+			return bound
+		}
+	}
 	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
 	logf := func(x float64) float64 {
 		return math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.s*(r0-x), o)

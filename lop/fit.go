@@ -90,13 +90,13 @@ func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
 	switch {
 	case q.Dim != pl.Dim:
 		return nil, fmt.Errorf("%w: the problem has %d parameters, the plan is for %d", ErrMechanism, q.Dim, pl.Dim)
-	case !(has.Lipschitz <= want.Lipschitz):
-		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v, the plan is for at most %v", ErrMechanism, has.Lipschitz, want.Lipschitz)
+	case !(has.Lipschitz > 0 && has.Lipschitz <= want.Lipschitz): // 0 means unknown
+		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v, the plan is for a known one of at most %v", ErrMechanism, has.Lipschitz, want.Lipschitz)
 	case !(q.Ridge >= pl.Ridge):
 		return nil, fmt.Errorf("%w: the regularizer has Ridge = %v, the plan needs at least %v", ErrMechanism, q.Ridge, pl.Ridge)
 	case output:
-	case !(has.Smoothness <= want.Smoothness):
-		return nil, fmt.Errorf("%w: the problem has Smoothness = %v, the plan is for at most %v", ErrMechanism, has.Smoothness, want.Smoothness)
+	case !(has.Smoothness > 0 && has.Smoothness <= want.Smoothness):
+		return nil, fmt.Errorf("%w: the problem has Smoothness = %v, the plan is for a known one of at most %v", ErrMechanism, has.Smoothness, want.Smoothness)
 	case has.Structure != want.Structure || has.Rank != want.Rank:
 		return nil, fmt.Errorf("%w: the loss is %v of rank %d, the plan is for %v of rank %d", ErrMechanism, has.Structure, has.Rank, want.Structure, want.Rank)
 	}

@@ -307,8 +307,10 @@ func TestRefusedFits(t *testing.T) {
 	require.ErrorIs(t, err, ErrMechanism)
 	_, err = (&Output{Radius: 1}).Fit(ctx, nil, budget, nil)
 	require.ErrorIs(t, err, erm.ErrProblem)
-	_, err = (&Plan{}).Fit(ctx, good(), nil)
-	require.ErrorIs(t, err, ErrMechanism)
+	for _, plan := range []*Plan{nil, {}} {
+		_, err = plan.Fit(ctx, good(), nil)
+		require.ErrorIs(t, err, ErrMechanism)
+	}
 }
 
 // The constants of a loss that is not of ⟨a,θ⟩ must hold on all of ℝᵈ; on the
@@ -349,6 +351,15 @@ func TestPlanIsBoundToItsConstants(t *testing.T) {
 	_, err = plan.Fit(ctx, p, nil)
 	require.NoError(t, err)
 
+	// 0 means unknown, not small.
+	for _, k := range []loss.Constants{{Smoothness: 1, Rank: 2, Structure: loss.General}, {Lipschitz: 1, Rank: 2, Structure: loss.General}} {
+		p := &erm.Problem{Data: p.Data, Loss: rootNorm{loss.General}}
+		plan, err := (&Mechanism{Radius: 1}).Plan(p, budget)
+		require.NoError(t, err)
+		_, err = plan.Fit(ctx, &erm.Problem{Data: p.Data, Loss: rootStates{constants: k}}, nil)
+		require.ErrorContains(t, err, "known")
+	}
+
 	// A plan that relies on a fixed sign of φ′ asks every loss for it.
 	mono, err := (&Mechanism{Relation: dp.AddRemove, Radius: 1, Monotone: true}).Plan(&erm.Problem{Data: p.Data, Loss: loss.SmoothedHinge{Gamma: 1}}, budget)
 	require.NoError(t, err)
@@ -362,6 +373,14 @@ type rootGentle struct{ rootNorm }
 func (rootGentle) Constants(loss.Bounds, float64) loss.Constants {
 	return loss.Constants{Lipschitz: 1, Smoothness: 0.25, Rank: 2, Structure: loss.General}
 }
+
+// rootStates has any constants.
+type rootStates struct {
+	rootNorm
+	constants loss.Constants
+}
+
+func (l rootStates) Constants(loss.Bounds, float64) loss.Constants { return l.constants }
 
 // LOP-Clip: least squares on an unbounded domain with noise for the threshold.
 func TestClip(t *testing.T) {

@@ -75,6 +75,9 @@ func (m *Output) Calibrate(q Public) (*Plan, error) {
 	if q.Radius == 0 {
 		q.Radius = m.Radius
 	}
+	if relation(m.Relation) == dp.AddRemove {
+		q.Records = 0 // private
+	}
 	if m.Records > 0 {
 		q.Records = m.Records
 	}

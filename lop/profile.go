@@ -19,7 +19,7 @@ const safeDelta = 1 + 1e-9
 // compose Profile or RDP instead. A plan that was not calibrated gives 1.
 func (p *Plan) DeltaAt(eps float64) float64 {
 	delta := p.Profile()(eps)
-	if p.Sigma > 0 && p.valid() == nil {
+	if p.Sigma > 0 && !math.IsNaN(eps) && p.valid() == nil {
 		split := math.Exp(p.curve.logDelta(eps-p.Output.Epsilon))*safeDelta + dp.GaussianDelta(p.Output.Epsilon, p.outputShift())
 		delta = min(delta, split)
 	}
