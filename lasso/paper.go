@@ -40,6 +40,9 @@ func (m Method) String() string {
 // clipZeta is the published ζ of LOPClip.
 const clipZeta = 10000
 
+// maxNoise is the largest scale that noise.Normal takes.
+const maxNoise = 0x1p1000
+
 // Paper holds the parameters of the published experiment [CC26, §5.2]. The
 // zero value is invalid; PublishedParameters has the published ones.
 type Paper struct {
@@ -198,10 +201,13 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 		f.y0 = make([]float64, d)
 	} else {
 		c := e.Linear(m, kappa)
+		if !(math.Abs(c.Noise) <= maxNoise && c.Omega > 0) { // s < 0 where max y is: a law that is symmetric
+			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, want |s| ≤ %.2g and ω > 0: take a larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
+		}
 		omega = c.Omega
 		f.ridge = c.Ridge
 		f.linear = make([]float64, d)
-		noise.Normal(f.linear, c.Noise, src)
+		noise.Normal(f.linear, math.Abs(c.Noise), src)
 		if m == LOPClip {
 			f.zeta, f.norm = c.Zeta, e.norm
 		}

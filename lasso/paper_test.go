@@ -182,10 +182,36 @@ func TestExperimentErrors(t *testing.T) {
 	require.ErrorContains(t, err, "kappa")
 	_, err = e.Solve(ctx, LOP, 1, nil)
 	require.ErrorIs(t, err, ErrParameter)
+	tiny := good
+	tiny.Epsilon = 1e-305
+	unbounded, err := tiny.Experiment(in)
+	require.NoError(t, err)
+	for _, m := range []Method{LOP, LOPClip} {
+		_, err = unbounded.Solve(ctx, m, 1, noise.Reproducible(1))
+		require.ErrorIs(t, err, ErrParameter, "noise that exceeds what can be drawn")
+	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err = e.Solve(cancelled, LOP, 1, noise.Reproducible(1))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The published ζ has max y without |·|: where all labels are negative and the
+// box is small, ζ and s are negative. The program multiplies normal deviates by
+// s, which is the law of |s|.
+func TestNegativeZeta(t *testing.T) {
+	in, _ := small(t, 4, 2)
+	below := *in
+	below.Y = []float64{-9, -8, -7, -6}
+	e, err := PublishedParameters().Experiment(&below)
+	require.NoError(t, err)
+	const kappa = 1e-3
+	require.Negative(t, e.Linear(LOP, kappa).Noise)
+	x, err := e.Solve(context.Background(), LOP, kappa, noise.Reproducible(1))
+	require.NoError(t, err)
+	for _, v := range x {
+		require.False(t, math.IsNaN(v))
+	}
 }
 
 // published opens a file of the published experiment, which is not part of

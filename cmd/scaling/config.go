@@ -112,7 +112,7 @@ func (c *config) check(f *sweep.Flags) error {
 	var err error
 	switch {
 	case c.Figure == "bound":
-		err = pointless("with -figure bound", "n", "d", "xi", "lambda", "delta", "mode", "data", "anchor", "sweep", "methods", "calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max", "kappas", "seed")
+		err = pointless("with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep", "methods", "calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max", "kappas", "seed")
 	case c.Mode == paper:
 		err = pointless("with -mode paper, which has the published constants", "calibration", "eta")
 		if err == nil && c.Clip != 0 && c.Clip != 10000 {

@@ -186,6 +186,22 @@ func TestOtherSweeps(t *testing.T) {
 	require.Equal(t, []float64{10, 20, 50, 100, 200}, c.values)
 }
 
+// The closing lines of -sweep n and -sweep eps say what was computed, and no
+// more.
+func TestClosingLinesOfSweeps(t *testing.T) {
+	lines := func(args ...string) string {
+		code, _, stderr := scaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
+		require.Zero(t, code, stderr)
+		return stderr
+	}
+	require.NotContains(t, lines("-sweep", "n", "-values", "9", "-methods", "nonprivate,anchor"), "stay")
+	one := lines("-sweep", "n", "-values", "9", "-methods", "qop,lop")
+	require.Contains(t, one, "below lop")
+	require.NotContains(t, one, "below anchor")
+	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-methods", "qop,lop"), "qop stays below lop from n = 12345 on")
+	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
+}
+
 // An inexact anchor that is declared costs output noise and is certified.
 func TestDeclaredAnchorError(t *testing.T) {
 	dir, _ := solved(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods", "qop,anchor")

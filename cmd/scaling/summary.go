@@ -88,7 +88,11 @@ func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
 			lines = append(lines, fmt.Sprintf("every solve certified to J - min J <= %.2g max(1, |J|)", *sum.RelativeGap))
 		}
 		if c.sweep == "n" {
-			lines = append(lines, overtakes(results, "anchor"), overtakes(results, "lop"))
+			for _, other := range []string{"anchor", "lop"} {
+				if slices.Contains(c.methods, "qop") && slices.Contains(c.methods, other) {
+					lines = append(lines, overtakes(results, other))
+				}
+			}
 		}
 		c.anchorNote(s, sum)
 		c.costNote(certificates, sum)
@@ -109,7 +113,11 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 		ends = []cellDetail{cells[0], cells[len(cells)-1]}
 	}
 	if cert := cells[0].Certificate; cert != nil {
-		lines = append(lines, fmt.Sprintf("%s: %v, %v neighbors, by %s", method, cert.Budget, cert.Relation, cert.Theorem))
+		name := method
+		if c.sweep == "eps" {
+			name += " at eps = " + number(cells[0].Value)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %v, %v neighbors, by %s", name, cert.Budget, cert.Relation, cert.Theorem))
 		for _, a := range cert.Assumptions {
 			lines = append(lines, fmt.Sprintf("%s: assumes that %s", method, a))
 		}
@@ -220,7 +228,7 @@ func overtakes(results []sweep.Result, other string) string {
 	if math.IsNaN(from) {
 		return fmt.Sprintf("qop does not stay below %s at these n", other)
 	}
-	return fmt.Sprintf("qop stays below %s from n = %s on", other, number(from))
+	return fmt.Sprintf("qop stays below %s from n = %v on", other, int(from))
 }
 
 // number writes four digits.

@@ -202,10 +202,10 @@ func (f *files) open() (*journal, map[string]Result, error) {
 		return nil, nil, err
 	}
 	if err := os.MkdirAll(f.o.Out, 0o755); err != nil {
-		return nil, nil, fmt.Errorf("cannot make the folder of -out: %w", err)
+		return nil, nil, Usagef("cannot make the folder of -out: %w", err)
 	}
 	for _, name := range append(f.outputs(), checkpointName) { // what kill −9 left of a write
-		left, _ := filepath.Glob(f.path("." + name + ".*"))
+		left, _ := filepath.Glob(f.path("." + name + ".[0-9]*"))
 		for _, tmp := range left {
 			os.Remove(tmp)
 		}

@@ -257,6 +257,15 @@ func TestForeignFilesAreNotOverwritten(t *testing.T) {
 	require.ErrorIs(t, err, ErrUsage)
 	require.Contains(t, err.Error(), "risk.csv")
 	require.Equal(t, map[string]string{"risk.csv": "mine"}, contents(t, dir))
+
+	// An editor's file is not what an interrupted write left behind.
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".summary.json.swp"), []byte("mine"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".risk.csv.123"), []byte("left"), 0o644))
+	_, _, err = runToy(t.Context(), newToy(), seeded(dir))
+	require.NoError(t, err)
+	require.Equal(t, "mine", contents(t, dir)[".summary.json.swp"])
+	require.NotContains(t, contents(t, dir), ".risk.csv.123")
 }
 
 func TestFailureOfACell(t *testing.T) {
@@ -390,7 +399,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	_, _, err := runToy(t.Context(), newToy(), seeded(filepath.Join(file, "out")))
-	require.Equal(t, ExitFailure, ExitCode(err))
+	require.Equal(t, ExitUsage, ExitCode(err), "a flag that names no folder")
 	require.Contains(t, err.Error(), "-out")
 	if os.Geteuid() != 0 { // root may write anywhere
 		dir := t.TempDir()
