@@ -72,7 +72,28 @@ func (c *config) figure() *sweep.Experiment {
 			Tau:       c.Eta, Eta: c.Eta, Calibration: k.calibration,
 		}
 		budget := dp.Budget{Epsilon: cell.Value, Delta: curves[cell.Method].delta}
-		return sweep.Task{Runs: 1, Run: func(context.Context, rand.Source) (float64, error) { return u.Bound(budget) }}, nil
+		return sweep.Task{Runs: 1, Run: func(ctx context.Context, _ rand.Source) (float64, error) {
+			return interruptible(ctx, func() (float64, error) { return u.Bound(budget) })
+		}}, nil
 	}
 	return e
+}
+
+// interruptible returns what f returns, or the context's error as soon as it is
+// cancelled: a bound takes up to half a minute and knows no context. f then
+// ends unheard.
+func interruptible(ctx context.Context, f func() (float64, error)) (float64, error) {
+	done := make(chan struct{})
+	var y float64
+	var failure error
+	go func() {
+		defer close(done)
+		y, failure = f()
+	}()
+	select {
+	case <-done:
+		return y, failure
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }

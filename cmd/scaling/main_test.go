@@ -289,6 +289,18 @@ func TestFigureBound(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "bound.png"))
 }
 
+func TestInterruptible(t *testing.T) {
+	x, err := interruptible(t.Context(), func() (float64, error) { return 3, nil })
+	require.NoError(t, err)
+	require.Equal(t, 3.0, x)
+	never := make(chan struct{})
+	defer close(never)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = interruptible(ctx, func() (float64, error) { <-never; return 3, nil })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 func TestJSONIsAllThereIs(t *testing.T) {
 	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv", "-progress")
 	require.Zero(t, code)
