@@ -5,7 +5,7 @@
 //
 //	go run ./cmd/scaling                 the experiment, every release certified
 //	go run ./cmd/scaling -mode paper     the published procedure, not private
-//	go run ./cmd/scaling -sweep n        where quadratic perturbation overtakes its anchor
+//	go run ./cmd/scaling -sweep n        risk against the number of records in a box that excludes the anchor
 //	go run ./cmd/scaling -figure bound   the paper's bound against ε, published and sharp
 //
 // The table goes to standard output, the files risk.csv, risk.png, risk.svg,
