@@ -268,6 +268,7 @@ type calibrator struct {
 	m     float64 // the caller's, 0 for automatic
 	share float64 // the caller's, 0 for automatic
 
+	last   float64 // t/(ε√k/3) of the last rough calibration
 	length float64 // of the default R_s; 0 where the caller fixed it
 
 	// The setting of Utility.
@@ -362,12 +363,16 @@ func (s setting) logTail(logDelta float64) float64 {
 
 // closed returns the largest t of the threshold form at a:
 //
-//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a)
+//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
 //	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
 func (s setting) closed(k, a float64) float64 {
 	return largestBelow(a, s.eps, func(t float64) float64 {
 		if s.structure != loss.FixedRange {
-			return generalLoss(s.rank, k, t, a)
+			l := generalLoss(s.rank, k, t, a)
+			if s.dim == 1 { // W moves by a number: the trace counts
+				l += t / 2
+			}
+			return l
 		}
 		remove, add := fixedLosses(s.rank, k, t, a)
 		if s.relation == dp.AddRemove {

@@ -55,7 +55,7 @@ func density1(l scalarLoss, c, m, sigma2, u float64) float64 {
 // profile1 returns sup_S P(S) − e^ε P′(S) in one dimension and the mass of P,
 // by the trapezoidal rule in log|u|.
 func profile1(p, q scalarLoss, m, sigma2, eps float64) (stick, mass float64) {
-	const cells, lo, hi = 200000, -14, 10
+	const cells, lo, hi = 60000, -12, 8
 	h := (hi - lo) / float64(cells)
 	for i := range cells {
 		u := math.Exp(lo + (float64(i)+0.5)*h)
@@ -75,8 +75,8 @@ func TestExactDensity1(t *testing.T) {
 	}
 	for _, c := range []struct{ m, eps, delta float64 }{{3, 1, 2e-2}, {8, 0.7, 1e-2}, {30, 1, 1e-3}, {12, 0.1, 1e-2}} {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			for _, s := range []loss.Structure{loss.LSQ, loss.GLM} {
-				cal := &calibrator{s: setting{dim: 1, rank: 1, structure: s, relation: relation}}
+			for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
+				cal := &calibrator{s: setting{dim: 1, rank: 1, structure: s, relation: relation, threshold: s >= loss.FixedRange}}
 				at, _ := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m)
 				sigma2 := 1 / at
 				worst := 0.0
@@ -167,7 +167,7 @@ func (f fibre) integral(m float64) float64 {
 // profile2 returns the hockey-stick of the outputs in the plane and the mass of
 // the first, by the midpoint rule in log ‖θ‖ and the angle.
 func profile2(p, q planar, m, sigma2, eps float64) (stick, mass float64) {
-	const rings, rays, lo, hi = 420, 360, -10.0, 5.0
+	const rings, rays, lo, hi = 260, 240, -8.0, 4.0
 	h := (hi - lo) / rings
 	for i := range rings {
 		r := math.Exp(lo + (float64(i)+0.5)*h)

@@ -177,8 +177,11 @@ var methods = []func(p splitting.Problem, dim int) splitting.Method{
 // complete returns t with what follows from its point, which it copies.
 func (t Trace) complete(p *erm.Problem, obj *erm.Objective, mu float64) Trace {
 	t.Theta = slices.Clone(t.Theta)
-	t.Distance = t.Residual / mu
-	t.Gap = t.Residual * t.Distance / 2
+	t.Distance, t.Gap = math.Inf(1), math.Inf(1)
+	if mu > 0 {
+		t.Distance = t.Residual / mu
+		t.Gap = t.Residual * t.Distance / 2
+	}
 	t.Objective = obj.Func(t.Theta)
 	if p.Reg != nil {
 		t.Objective += p.Reg.Func(t.Theta)

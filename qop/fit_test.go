@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
@@ -334,4 +335,41 @@ func TestAdmit(t *testing.T) {
 	lsq, err = (&Mechanism{Center: []float64{2}, Interpolation: Trust{}}).Plan(one, budget)
 	require.NoError(t, err)
 	require.ErrorIs(t, fit(lsq, &erm.Problem{Data: line, Loss: loss.Huber{Delta: 1}}), ErrMechanism)
+}
+
+// TestSingular: where W cannot be certified positive definite the trace knows
+// no distance, and nothing is released.
+func TestSingular(t *testing.T) {
+	p, center := planted(t, 20, 3, loss.Squared{})
+	var trace Trace
+	plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(tr Trace) { trace = tr }}).Plan(p, budget)
+	require.NoError(t, err)
+	for _, w := range []*mat.SymDense{mat.NewSymDense(3, nil), mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-300})} {
+		theta, err := plan.minimize(context.Background(), p, w)
+		require.Nil(t, theta)
+		require.ErrorIs(t, err, dp.ErrWithheld)
+		require.True(t, math.IsInf(trace.Distance, 1))
+		require.True(t, math.IsInf(trace.Gap, 1))
+		require.False(t, trace.Released)
+	}
+}
+
+// TestCoverOfManyRecords: R_s grows with a public n where rounding needs it, not
+// with a private one, and never where the caller fixed it.
+func TestCoverOfManyRecords(t *testing.T) {
+	q := public(10, loss.LSQ, 1, 1e-5)
+	q.Radius = 1
+	few, err := (&Mechanism{}).Calibrate(q)
+	require.NoError(t, err)
+	q.Records = 1e8
+	many, err := (&Mechanism{}).Calibrate(q)
+	require.NoError(t, err)
+	require.Greater(t, many.Cover, 10*few.Cover)
+	require.Equal(t, few.Sigma2, many.Sigma2)
+	private, err := (&Mechanism{Relation: dp.AddRemove}).Calibrate(q)
+	require.NoError(t, err)
+	require.Equal(t, few.Cover, private.Cover)
+	fixed, err := (&Mechanism{Cover: 1e-7}).Calibrate(q)
+	require.NoError(t, err)
+	require.Equal(t, 1e-7, fixed.Cover)
 }

@@ -22,14 +22,14 @@ type split struct {
 }
 
 // inexact calibrates by Theorem B: it searches in logits of the shares of ε and
-// of δ and in log m with approximate laws from three starts, then computes the
+// of δ and in log m with approximate laws from two starts, then computes the
 // constants of the best split with the exact ones.
 func (c *calibrator) inexact() error {
 	p := c.plan
 	best := split{excessRisk: math.Inf(1)}
 	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
-	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 0.5}, {2, 3, 2, 2, 0.2}} {
-		x, _ := simplex(func(x []float64) float64 { return math.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 160)
+	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 1}} {
+		x, _ := simplex(func(x []float64) float64 { return math.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
 		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
 			best = s
 		}
@@ -96,15 +96,18 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if !(s.t > 0) {
 		return s
 	}
-	tail := func(logp float64) float64 {
-		if rough {
-			return roughQuantile(d, s.m, logp)
-		}
-		return minQuantile(c.s.dim, s.m, logp)
-	}
-	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b))
+	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)):
+	// the one with the larger α is chosen by the approximate law.
 	twice := specfun.LogSumExp(0, s.objective.Epsilon)
-	s.alpha = math.Max(tail(math.Log(s.low))-s.t, tail(math.Log(s.low)-twice)) / safeScale
+	once := math.Log(s.low)
+	shifted, unshifted := roughQuantile(d, s.m, once)-s.t, roughQuantile(d, s.m, once-twice)
+	switch s.alpha = math.Max(shifted, unshifted); {
+	case rough:
+	case shifted > unshifted:
+		s.alpha = (minQuantile(c.s.dim, s.m, once) - s.t) / safeScale
+	default:
+		s.alpha = minQuantile(c.s.dim, s.m, once-twice) / safeScale
+	}
 	if !(s.alpha > 0) {
 		return s
 	}
@@ -142,7 +145,13 @@ func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
 	logDelta := math.Log(b.Delta)
 	switch s.structure {
 	case loss.LSQ, loss.GLM:
-		return largest(roughProfile(s, m).logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
+		guess := s.eps * math.Sqrt(k) / 3
+		if c.last > 0 { // t/ε√k varies little along the search
+			guess *= c.last
+		}
+		t := largest(roughProfile(s, m).logDelta, logDelta, guess, 10*coarseT)
+		c.last = t / (s.eps * math.Sqrt(k) / 3)
+		return t
 	case loss.FixedRange:
 		return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
 	}

@@ -55,6 +55,7 @@ type Drop struct {
 // Trust leaves the records alone: the caller vouches that each one that could
 // occur, not only those at hand, is minimized at one public point within
 // Mechanism.Eta of the anchor. The certificate says that this was not checked.
+// The logistic loss, whose gradient vanishes nowhere, is refused.
 type Trust struct{}
 
 func (Relabel) check(m *Mechanism) error { return exactAnchor("Relabel", m) }
@@ -77,7 +78,18 @@ func (Trust) check(*Mechanism) error { return nil }
 
 func (Relabel) admits(l loss.Loss) error { return interpolates("Relabel", l) }
 func (Drop) admits(l loss.Loss) error    { return interpolates("Drop", l) }
-func (Trust) admits(loss.Loss) error     { return nil }
+
+// admits refuses the one loss of which it is known that its gradient never
+// vanishes.
+func (r Trust) admits(l loss.Loss) error {
+	switch l := l.(type) {
+	case loss.Logistic:
+		return fmt.Errorf("qop: %w: no θ makes the gradient of a logistic record vanish, so there is nothing to trust; use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition)
+	case loss.Clipped:
+		return r.admits(l.Loss)
+	}
+	return nil
+}
 
 func interpolates(rule string, l loss.Loss) error {
 	_, linear := l.(loss.Linear)

@@ -21,7 +21,7 @@ func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) fl
 	lo := math.Max(math.Log(guess), floor+1)
 	flo := f(lo)
 	hi, fhi := lo, flo
-	for step := 0.3; !(flo <= 0); step *= 2 { // also NaN
+	for step := 0.15; !(flo <= 0); step *= 2 { // also NaN
 		if lo <= floor {
 			return 0
 		}
@@ -29,7 +29,7 @@ func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) fl
 		lo = math.Max(lo-step, floor)
 		flo = f(lo)
 	}
-	for step := 0.3; fhi <= 0; step *= 2 {
+	for step := 0.15; fhi <= 0; step *= 2 {
 		lo, flo = hi, fhi
 		if hi += step; hi > -floor {
 			return math.Exp(lo)

@@ -59,6 +59,7 @@ type glm struct {
 	eps, k   float64
 	relation dp.Relation
 	rough    bool
+	hint     float64 // e_r/ε of the last t, 0 before the first
 }
 
 func (p *glm) logDelta(t float64) float64 {
@@ -71,7 +72,7 @@ func (p *glm) logDelta(t float64) float64 {
 		r, a := stickRemoveGLM(er, t, p.k), stickAdd(ea, t, p.k, p.k/2)
 		return math.Min(r+math.Exp(er)*a, a+math.Exp(ea)*r)
 	}
-	best, arg := at(0.5), 0.5
+	best, arg := math.Inf(1), 0.5
 	try := func(share float64) {
 		if v := at(share); v < best {
 			best, arg = v, share
@@ -82,16 +83,21 @@ func (p *glm) logDelta(t float64) float64 {
 	}
 	points, fine := 25, 1e-4
 	if p.rough {
-		points, fine = 2, 0.1
+		points, fine = 4, 0.1
 	}
-	step := 1 / float64(points)
-	for i := range points + 1 {
-		try(float64(i) * step)
+	width := 1 / float64(points)
+	if p.hint > 0 { // the best share moves little with t
+		try(p.hint)
+	} else {
+		for i := range points + 1 {
+			try(float64(i) * width)
+		}
 	}
-	for width := step; width > fine*math.Max(arg, 1e-2); width *= 0.5 {
+	for ; width > fine*math.Max(arg, 1e-2); width *= 0.5 {
 		try(math.Max(arg-width/2, 0))
 		try(math.Min(arg+width/2, 1))
 	}
+	p.hint = arg
 	return math.Log(math.Min(best, 1))
 }
 
