@@ -146,6 +146,9 @@ func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
 	if q.Radius == 0 {
 		q.Radius = m.Radius
 	}
+	if relation(m.Relation) == dp.AddRemove {
+		q.Records = 0 // private
+	}
 	if err := q.check(); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,11 @@ func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
 	d := float64(q.Dim)
 	if m.M != 0 && m.M < d+1 {
 		return nil, fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions, want at least Dim+1 = %d, or 0 for automatic", dp.ErrCondition, m.M, q.Dim, q.Dim+1)
+	}
+	if size := max(d, m.M); size > mostDegrees {
+		return nil, fmt.Errorf("%w: M = %v and Dim = %d, want at most %g", ErrMechanism, m.M, q.Dim, float64(mostDegrees))
+	} else if structure == loss.General && m.Calibration != Paper && (d > mostDim || m.M > mostExact) {
+		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
 	p := &Plan{
 		Public: q, Relation: relation(m.Relation), Calibration: m.Calibration,
@@ -180,6 +188,14 @@ func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
 	p.finish()
 	return p, nil
 }
+
+// Sizes beyond which a calibration would not end in seconds: anything at all,
+// and the exact law of λ_min.
+const (
+	mostDegrees = 1e8
+	mostExact   = 5000
+	mostDim     = 1000
+)
 
 // structure returns the case of Theorem A and ρ: what the loss declares, or
 // the weaker one that the mechanism asks for.

@@ -85,8 +85,14 @@ func (r Trust) admits(l loss.Loss) error {
 	switch l := l.(type) {
 	case loss.Logistic:
 		return fmt.Errorf("qop: %w: no θ makes the gradient of a logistic record vanish, so there is nothing to trust; use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition)
+	case *loss.Logistic:
+		return r.admits(loss.Logistic{})
 	case loss.Clipped:
 		return r.admits(l.Loss)
+	case *loss.Clipped:
+		if l != nil {
+			return r.admits(l.Loss)
+		}
 	}
 	return nil
 }
@@ -114,10 +120,15 @@ func (Trust) apply(d *erm.Data, _ loss.Loss, _ []float64) *erm.Data { return d }
 // a label that the declared bound would clamp: the record would no longer be
 // interpolated.
 func relabel(d *erm.Data, l loss.Loss, center []float64, tolerance float64) *erm.Data {
-	rule, bound := l.(loss.Interpolator), d.Bounds().Label
+	phi, rule, bound := l.(loss.Linear), l.(loss.Interpolator), d.Bounds().Label
 	return d.Map(func(a []float64, b float64) (label float64, keep bool) {
-		label, ok := rule.Interpolate(floats.Dot(a, center), b)
-		return label, ok && math.Abs(label) <= bound && math.Abs(label-b) <= tolerance
+		u := floats.Dot(a, center)
+		label, ok := rule.Interpolate(u, b)
+		if !ok || !(math.Abs(label) <= bound && math.Abs(label-b) <= tolerance) {
+			return 0, false
+		}
+		_, dphi, _ := phi.Scalar(u, label, norm(a)) // checked, not believed: privacy rests on it
+		return label, dphi == 0
 	})
 }
 

@@ -43,18 +43,23 @@ func newTable(d int, m, guess, logp float64) *table {
 		t.hi = math.Max(bulk, 1.05*q)
 	}
 	a, b := math.Log(t.lo), math.Log(t.hi)
-	values := make([]float64, lawNodes)
+	nodes := lawNodes
+	if logp > -4 { // δ > 0.02: log F bends within the table
+		nodes = 2 * lawNodes
+	}
+	n := float64(nodes)
+	values := make([]float64, nodes)
 	for i := range values {
-		u := math.Cos(math.Pi * (float64(i) + 0.5) / lawNodes)
+		u := math.Cos(math.Pi * (float64(i) + 0.5) / n)
 		values[i] = logF(math.Exp((a+b)/2 + (b-a)/2*u))
 	}
-	t.coef = make([]float64, lawNodes)
+	t.coef = make([]float64, nodes)
 	for j := range t.coef {
 		s := 0.0
 		for i, v := range values {
-			s += v * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/lawNodes)
+			s += v * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/n)
 		}
-		t.coef[j] = 2 * s / lawNodes
+		t.coef[j] = 2 * s / n
 	}
 	t.coef[0] /= 2
 	return t

@@ -18,8 +18,9 @@
 //   - QOP has something to say only where a regularizer or a set pulls the
 //     solution away from θ*, and the records decide how far.
 //   - At small n the added curvature σ²m outweighs that of the records and the
-//     output is the anchor again, with noise. Least squares on random rows pays
-//     from about n ≳ 65 d (ε = 0.5, δ = 0.01).
+//     output is the anchor again, with noise. For least squares on random rows
+//     the two are equal near n = 65 d (ε = 0.5, δ = 0.01); the risk falls below
+//     the anchor's later, or never where the anchor is exact.
 //
 // Compare with the risk of P_C(θ̃) before spending a budget.
 //
