@@ -1,0 +1,99 @@
+package qop
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/randmat"
+)
+
+// liar claims that every label interpolates.
+type liar struct{ loss.Squared }
+
+func (liar) Interpolate(_, b float64) (float64, bool) { return b, true }
+
+// TestRulesCheckLosses: a loss that names a label at which its gradient does not
+// vanish gets its records replaced by zero records.
+func TestRulesCheckLosses(t *testing.T) {
+	data, err := erm.NewData([][]float64{{1, 0}, {0, 1}}, []float64{0.5, 0.25}, loss.Bounds{Row: 1, Label: 2})
+	require.NoError(t, err)
+	center := []float64{0.5, 1} // fits the first record only
+	for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 1}} {
+		got := rule.apply(data, liar{}, center)
+		require.Equal(t, []float64{1, 0}, got.Row(0))
+		require.Equal(t, 0.5, got.Label(0))
+		require.Equal(t, []float64{0, 0}, got.Row(1), "%T", rule)
+		require.Zero(t, got.Label(1))
+
+		honest := rule.apply(data, loss.Squared{}, center)
+		require.Equal(t, []float64{0, 1}, honest.Row(1))
+		require.Equal(t, 1.0, honest.Label(1))
+	}
+}
+
+// TestTrustRefusesLogistic, also behind pointers and clipping.
+func TestTrustRefusesLogistic(t *testing.T) {
+	data, err := erm.NewData([][]float64{{1, 0}}, []float64{1}, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	for _, l := range []loss.Loss{loss.Logistic{}, &loss.Logistic{}, loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}, &loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}} {
+		_, err := (&Mechanism{Center: []float64{0, 0}, Interpolation: Trust{}}).Fit(context.Background(),
+			&erm.Problem{Data: data, Loss: l, Set: prox.Box{Lo: -1, Hi: 1}}, dp.Budget{Epsilon: 1, Delta: 1e-3}, noise.Reproducible(1))
+		require.ErrorIs(t, err, dp.ErrCondition, "%T", l)
+	}
+}
+
+// TestAddRemoveIgnoresRecords: n is private there.
+func TestAddRemoveIgnoresRecords(t *testing.T) {
+	q := Public{Dim: 5, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: 1, Structure: loss.LSQ}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-3}}
+	m := &Mechanism{Relation: dp.AddRemove, Eta: 0.01, Radius: 1, Cover: 1e-6}
+	a, err := m.Calibrate(q)
+	require.NoError(t, err)
+	q.Records = 1_000_000
+	b, err := m.Calibrate(q)
+	require.NoError(t, err)
+	require.Equal(t, *a, *b)
+}
+
+// TestHugeSizes are refused at once instead of computed for hours.
+func TestHugeSizes(t *testing.T) {
+	for _, c := range []struct {
+		dim int
+		m   float64
+		s   loss.Structure
+	}{{3, 1e12, loss.LSQ}, {3, 1e300, loss.GLM}, {1_000_000_000, 0, loss.LSQ}, {3, 1e5, loss.General}, {3000, 0, loss.General}} {
+		start := time.Now()
+		_, err := (&Mechanism{M: c.m, Cover: 1e-6}).Calibrate(Public{Dim: c.dim, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: 1, Structure: c.s}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-3}})
+		require.Error(t, err, c)
+		require.Less(t, time.Since(start), time.Second)
+	}
+}
+
+// TestLawTable: the table of log F is exact to 4e-7, also for large δ.
+func TestLawTable(t *testing.T) {
+	for _, c := range []struct {
+		d     int
+		m     float64
+		delta float64
+	}{{2, 3, 0.95}, {2, 3, 0.7}, {2, 3, 0.3}, {2, 4, 0.2}, {5, 9, 0.5}, {2, 3, 1e-2}, {5, 12, 1e-5}} {
+		logp := math.Log(c.delta)
+		law := randmat.MinEigenvalueLaw{Dim: c.d, Dof: c.m}
+		table := newTable(c.d, c.m, roughQuantile(float64(c.d), c.m, logp), logp)
+		top := law.Quantile(c.delta)
+		for i := range 40 {
+			x := top * (0.3 + 0.7*float64(i)/39)
+			if x < table.lo || x > table.hi {
+				continue
+			}
+			require.InDelta(t, law.LogCDF(x), table.logCDF(x), 4e-7, "%v x=%v", c, x)
+		}
+	}
+}
