@@ -536,7 +536,7 @@ func TestCalibrationExtremes(t *testing.T) {
 
 func TestCalibrationTime(t *testing.T) {
 	if testing.Short() {
-		t.Skip()
+		t.Skip("wall-clock limits mean nothing in short runs")
 	}
 	for name, k := range map[string]loss.Constants{
 		"GLM":     glm(1, 1),
