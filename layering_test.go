@@ -25,6 +25,7 @@ var layer = map[string]int{
 	"qop":                 2,
 	"lop":                 2,
 	"lasso":               2,
+	"objpert":             2,
 	"internal/sweep":      3,
 	"cmd/scaling":         4,
 	"dp/dptest":           5, // test suites may use what they test

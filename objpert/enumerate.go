@@ -1,0 +1,129 @@
+package objpert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Enumerate looks at every point of W. It is meant for small spaces and as the
+// reference that the searches are tested against.
+type Enumerate struct {
+	// Points is the largest |W| to enumerate; 0 means 10⁷.
+	Points int
+}
+
+var _ Oracle = Enumerate{}
+
+// Solve implements Oracle. A space of more than e.Points points is refused
+// with an error wrapping ErrLimit. Time O(|W| rows), memory O(d rows).
+func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	limit := e.Points
+	if limit <= 0 {
+		limit = 1e7
+	}
+	if size := p.Points(); size > float64(limit) {
+		return nil, fmt.Errorf("%w: the space has %.3g points, Enumerate takes at most %d; use CellSearch or GenericSearch", ErrLimit, size, limit)
+	}
+	s := &enumeration{p: p, n: newNoise(p), w: make([]int, p.Dim), ctx: ctx, scores: make([][]int64, p.Dim+1)}
+	for t := range s.scores {
+		s.scores[t] = make([]int64, len(p.X))
+	}
+	s.walk(0, 0, 0)
+	if s.err != nil {
+		return nil, s.err
+	}
+	v := s.n.float(s.bestValue)
+	return &Solution{W: s.best, Loss: s.bestLoss, Objective: v, Lower: v, Proven: true, Nodes: s.points}, nil
+}
+
+type enumeration struct {
+	ctx       context.Context
+	p         *Problem
+	n         *noise
+	w         []int
+	scores    [][]int64 // scores[t][g] = Σ_{j<t} x_gj w_j
+	best      []int
+	bestValue fixed
+	bestLoss  int
+	points    int64
+	err       error
+}
+
+// walk fixes coordinate t in every way; sq = Σ_{j<t} w_j², fixedNoise = Σ_{j<t} T_j[w_j].
+func (s *enumeration) walk(t, sq int, fixedNoise fixed) {
+	p := s.p
+	if t == p.Dim {
+		s.leaf(sq, fixedNoise)
+		return
+	}
+	from, to := s.scores[t], s.scores[t+1]
+	for k, v := range p.Values {
+		if !p.allowed(t, k) || p.NormSq > 0 && sq+v*v > p.NormSq || s.err != nil {
+			continue
+		}
+		s.w[t] = v
+		for g, row := range p.X {
+			to[g] = from[g] + int64(v)*row[t]
+		}
+		s.walk(t+1, sq+v*v, fixedNoise+s.n.table[t][k])
+	}
+}
+
+func (s *enumeration) leaf(sq int, fixedNoise fixed) {
+	if s.points++; s.points&0xfff == 0 && s.ctx.Err() != nil {
+		s.err = interrupted(s.ctx)
+		return
+	}
+	loss := 0
+	for g, score := range s.scores[s.p.Dim] {
+		if score > 0 {
+			loss += s.p.Neg[g]
+		} else {
+			loss += s.p.Pos[g]
+		}
+	}
+	v := fixed(loss)<<s.n.shift - fixedNoise
+	if s.n.norm != nil {
+		v -= s.n.norm[sq]
+	}
+	if s.best == nil || better(v, s.w, s.bestValue, s.best) {
+		s.best, s.bestValue, s.bestLoss = slices.Clone(s.w), v, loss
+	}
+}
+
+// Points is |W|, rounded to float64 and +Inf where it exceeds its range.
+func (p *Problem) Points() float64 {
+	// count[q] = points of the first coordinates with squared norm q
+	top := 0
+	if p.NormSq > 0 {
+		top = p.NormSq
+	}
+	count := make([]float64, top+1)
+	count[0] = 1
+	next := make([]float64, top+1)
+	for j := range p.Dim {
+		clear(next)
+		for k, v := range p.Values {
+			if !p.allowed(j, k) {
+				continue
+			}
+			sq := v * v
+			if p.NormSq < 0 {
+				sq = 0
+			}
+			for q := sq; q <= top; q++ {
+				next[q] += count[q-sq]
+			}
+		}
+		count, next = next, count
+	}
+	total := 0.0
+	for _, c := range count {
+		total += c
+	}
+	return total
+}
