@@ -104,7 +104,7 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 	if rec.n == 0 {
 		return nil, fmt.Errorf("%w: CSV: no records after the header line", ErrData)
 	}
-	return hide(rec), nil
+	return canonical(rec), nil
 }
 
 // columns checks the header, trims its names and returns the position of the

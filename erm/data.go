@@ -2,6 +2,7 @@ package erm
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 // itself into the declared bounds ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
 //
 //	a row longer than Row is scaled to norm Row, a label is clamped;
-//	a NaN entry or label becomes 0;
+//	a NaN entry or label becomes 0, and so does −0;
 //	a row with infinite entries becomes Row·s/‖s‖₂, s their signs;
 //	an infinite label becomes ±Label.
 //
@@ -22,6 +23,11 @@ import (
 // neighboring inputs stay neighboring, and no value of a record is ever an
 // error. The exact norm of every stored row, not merely its rounded norm, is
 // at most Row.
+//
+// The records are kept in a canonical order, by a fixed hash of their content
+// after this: the order they came in leaves no trace, and everything computed
+// from Data has the same bits for any of them. Row and Label count in the
+// canonical order.
 //
 // Data is immutable, safe for concurrent use, and prints as its dimensions.
 // The zero value has no records.
@@ -32,7 +38,11 @@ type Data struct {
 	r func() *records
 }
 
-func hide(r *records) *Data { return &Data{func() *records { return r }} }
+// canonical sorts and hides complete records.
+func canonical(r *records) *Data {
+	r.sort()
+	return &Data{func() *records { return r }}
+}
 
 // records is what Data hides.
 type records struct {
@@ -73,12 +83,12 @@ func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	for i, row := range rows {
 		r.add(row, labels[i], scratch)
 	}
-	return hide(r), nil
+	return canonical(r), nil
 }
 
 // NewDataDense is NewData for the rows of the n×d matrix x.
 func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) {
-	if x == nil {
+	if v := reflect.ValueOf(x); x == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: the matrix of rows is nil", ErrData)
 	}
 	n, d := x.Dims()
@@ -94,7 +104,7 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 		mat.Row(row, i, x)
 		r.add(row, labels[i], scratch)
 	}
-	return hide(r), nil
+	return canonical(r), nil
 }
 
 func checkShape(rows, labels int, b loss.Bounds) error {
@@ -131,7 +141,16 @@ func (r *records) add(row []float64, label float64, scratch []float64) {
 // seal completes the record whose row was just appended to r.x.
 func (r *records) seal(row []float64, label float64, scratch []float64) {
 	forceRow(row, scratch, r.bounds.Row)
-	r.y = append(r.y, forceLabel(label, r.bounds.Label))
+	for j, v := range row {
+		if v == 0 {
+			row[j] = 0 // not −0
+		}
+	}
+	label = forceLabel(label, r.bounds.Label)
+	if label == 0 {
+		label = 0
+	}
+	r.y = append(r.y, label)
 	r.norm = append(r.norm, normAbove(row, r.bounds.Row))
 	r.n++
 }
@@ -156,11 +175,11 @@ func (d *Data) Bounds() loss.Bounds {
 	return d.r().bounds
 }
 
-// Row returns a copy of row i inside its bounds. Not private: it is a record.
+// Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a record.
 // It panics if i is out of range.
 func (d *Data) Row(i int) []float64 { return slices.Clone(d.r().row(i)) }
 
-// Label returns label i inside its bounds. Not private: it is part of a
+// Label returns label i of the canonical order, inside its bounds. Not private: it is part of a
 // record. It panics if i is out of range.
 func (d *Data) Label(i int) float64 { return d.r().y[i] }
 
@@ -187,5 +206,5 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 		}
 		r.add(from.row(i), label, scratch)
 	}
-	return hide(r)
+	return canonical(r)
 }

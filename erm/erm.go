@@ -4,6 +4,25 @@
 // Everything computed here from records is private: only a dp.Release may leave
 // the trust boundary. Data and Objective print as their dimensions.
 //
+// # Order of records
+//
+// Data keeps records in a canonical order of their content, and every sum runs
+// over it in fixed blocks that meet in a fixed tree. All values are therefore
+// functions of the multiset of records: the order of the input, the number of
+// shards it came in and the number of threads leave no trace in any bit.
+//
+// Between neighboring data sets the rounding of such a sum still differs, for
+// the one record that was replaced moves others to other places. No release
+// rests on the rounded sums: it is a point whose distance to the exact
+// minimizer Objective.Residual bounds, with an allowance for rounding that
+// holds for any order of the records, and the noise on the released point is
+// calibrated to that bound. The allowance is the size of the term: with
+// gradients of at most L and predictions of at most U at the released point,
+//
+//	1e-12·(nL + ‖b‖ + ‖Q(x−θ̃)‖) + 32u·n(L + βU/Row),   u = 2⁻⁵³,
+//
+// and so about 1e-12·(nL + ‖b‖)/μ in θ for a μ-strongly convex J.
+//
 // # Notation
 //
 //	n, d          records, parameters

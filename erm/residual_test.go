@@ -19,13 +19,13 @@ import (
 )
 
 // Arithmetic of 400 bits: exact for all purposes here.
-const bits = 400
+const precision = 400
 
-func bf(x float64) *big.Float         { return new(big.Float).SetPrec(bits).SetFloat64(x) }
-func badd(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Add(a, b) }
-func bsub(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub(a, b) }
-func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
-func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Quo(a, b) }
+func bf(x float64) *big.Float         { return new(big.Float).SetPrec(precision).SetFloat64(x) }
+func badd(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Add(a, b) }
+func bsub(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Sub(a, b) }
+func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Mul(a, b) }
+func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Quo(a, b) }
 func bnum(x *big.Float) float64       { v, _ := x.Float64(); return v }
 
 func bnorm(v []*big.Float) *big.Float {
@@ -33,7 +33,7 @@ func bnorm(v []*big.Float) *big.Float {
 	for _, x := range v {
 		s = badd(s, bmul(x, x))
 	}
-	return new(big.Float).SetPrec(bits).Sqrt(s)
+	return new(big.Float).SetPrec(precision).Sqrt(s)
 }
 
 func bdot(a []float64, x []*big.Float) *big.Float {

@@ -1,0 +1,226 @@
+package erm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+)
+
+// awkward returns n records of d features with heavy duplicates, zeros of both
+// signs, records outside the bounds, and sums that depend on their order.
+func awkward(seed uint64, n, d int) (rows [][]float64, labels []float64) {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	for i := range n {
+		row := make([]float64, d)
+		for j := range row {
+			row[j] = rnd.NormFloat64() * math.Pow(10, 4*rnd.Float64()-2)
+		}
+		label := rnd.NormFloat64()
+		switch i % 5 {
+		case 0: // equal records
+			row = slices.Repeat([]float64{0.3}, d)
+			label = 1
+		case 1: // records that differ in their label alone
+			row = slices.Repeat([]float64{-0.7}, d)
+		case 2:
+			row[rnd.IntN(d)] = math.Copysign(0, -1)
+			row[0] = math.NaN()
+			label = math.Copysign(0, -1)
+		}
+		rows, labels = append(rows, row), append(labels, label)
+	}
+	return rows, labels
+}
+
+// outcome is every bit that is computed from data.
+func outcome(t *testing.T, data *Data, q Perturbation, x []float64) []float64 {
+	var bits []float64
+	r := data.r()
+	for i := range r.n {
+		bits = append(append(bits, r.row(i)...), r.y[i], r.norm[i])
+	}
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
+		o := (&Problem{Data: data, Loss: l}).Perturb(q)
+		g := make([]float64, len(x))
+		o.Grad(g, x)
+		bits = append(append(bits, g...), o.Func(x), o.Residual(x), o.Smoothness())
+		o.GradTerms(g, x, []int{0, r.n / 2, r.n - 1})
+		bits = append(bits, g...)
+		if o.s().glm != nil {
+			var h mat.SymDense
+			o.Hessian(&h, x)
+			bits = append(bits, h.RawSymmetric().Data...)
+		}
+		if quad, lin, c, ok := o.Quadratic(); ok {
+			bits = append(append(append(bits, quad.RawSymmetric().Data...), lin...), c)
+		}
+	}
+	for i, v := range bits {
+		require.False(t, math.IsNaN(v), "value %d", i)
+	}
+	return bits
+}
+
+// The order of the records leaves no trace: data and all that is computed from
+// it have the same bits for any of 1000 orders, at any GOMAXPROCS.
+func TestOrderLeavesNoTrace(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	bounds := loss.Bounds{Row: 3, Label: 2}
+	for _, size := range []struct{ n, d, orders int }{{40, 3, 900}, {700, 6, 99}, {3000, 20, 1}} {
+		rows, labels := awkward(1, size.n, size.d)
+		_, x, qs := random(2, 1, size.d)
+		data, err := NewData(rows, labels, bounds)
+		require.NoError(t, err)
+		want := outcome(t, data, qs[4], x)
+		rnd := rand.New(rand.NewPCG(3, 3))
+		for k := range size.orders {
+			runtime.GOMAXPROCS(1 + k%16)
+			rnd.Shuffle(len(rows), func(i, j int) {
+				rows[i], rows[j] = rows[j], rows[i]
+				labels[i], labels[j] = labels[j], labels[i]
+			})
+			data, err := NewData(rows, labels, bounds)
+			require.NoError(t, err)
+			require.True(t, slices.Equal(want, outcome(t, data, qs[4], x)), "order %d of %d records", k, size.n)
+		}
+	}
+}
+
+// Neither do the way records arrive, the size of what a reader hands over, and
+// Map.
+func TestArrivalLeavesNoTrace(t *testing.T) {
+	const n, d = 200, 4
+	bounds := loss.Bounds{Row: 3, Label: 2}
+	rows, labels := awkward(4, n, d)
+	_, x, qs := random(2, 1, d)
+	data, err := NewData(rows, labels, bounds)
+	require.NoError(t, err)
+	want := outcome(t, data, qs[4], x)
+	dense := mat.NewDense(n, d, nil)
+	text := []byte("a,b,c,d,label\n")
+	for i := range n {
+		k := (i*77 + 5) % n // another order
+		dense.SetRow(i, rows[k])
+		for _, v := range append(slices.Clone(rows[k]), labels[k]) {
+			text = append(strconv.AppendFloat(text, v, 'g', -1, 64), ',')
+		}
+		text[len(text)-1] = '\n'
+	}
+	ys := make([]float64, n)
+	for i := range ys {
+		ys[i] = labels[(i*77+5)%n]
+	}
+	other, err := NewDataDense(dense, ys, bounds)
+	require.NoError(t, err)
+	require.Equal(t, want, outcome(t, other, qs[4], x))
+	require.Equal(t, want, outcome(t, data.Map(func(_ []float64, b float64) (float64, bool) { return b, true }), qs[4], x))
+	for name, r := range map[string]io.Reader{
+		"whole":  bytes.NewReader(text),
+		"bytes":  iotest.OneByteReader(bytes.NewReader(text)),
+		"halves": iotest.HalfReader(bytes.NewReader(text)),
+	} {
+		read, err := ReadCSV(r, bounds)
+		require.NoError(t, err)
+		require.Equal(t, want, outcome(t, read, qs[4], x), name)
+	}
+}
+
+// Records with one hash are told apart by their content.
+func TestOrderOfEqualHashes(t *testing.T) {
+	rows := [][]float64{{3, 1}, {1, 2}, {3, 1}, {1, 1}, {1, 2}}
+	labels := []float64{1, 1, 0, 1, 1}
+	r := newRecords(5, 2, loss.Bounds{Row: 9, Label: 9})
+	for i, row := range rows {
+		r.add(row, labels[i], make([]float64, 2))
+	}
+	keys := make([]key, 5)
+	for i := range keys {
+		keys[i] = key{7, i}
+	}
+	r.arrange(keys)
+	require.Equal(t, []float64{3, 1, 1, 1, 1, 2, 1, 2, 3, 1}, r.x)
+	require.Equal(t, []float64{0, 1, 1, 1, 1}, r.y)
+	require.Equal(t, normAbove([]float64{1, 1}, 9), r.norm[1])
+}
+
+// Both ways to sort agree, and hashes of records that differ in one bit differ.
+func TestHashAndRadix(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 8))
+	for _, n := range []int{0, 1, 100, 2048, 5000} {
+		keys := make([]key, n)
+		for i := range keys {
+			keys[i] = key{rnd.Uint64() >> rnd.IntN(64), i}
+		}
+		want := slices.Clone(keys)
+		slices.SortStableFunc(want, func(a, b key) int {
+			switch {
+			case a.hash < b.hash:
+				return -1
+			case a.hash > b.hash:
+				return 1
+			}
+			return 0
+		})
+		radix(keys)
+		for i := range keys {
+			require.Equal(t, want[i].hash, keys[i].hash)
+		}
+	}
+	const d = 8
+	mult := multipliers(d)
+	seen := map[uint64]string{}
+	put := func(a []float64, b float64) {
+		h := hash(a, b, mult)
+		at := fmt.Sprint(a, b)
+		if old, ok := seen[h]; ok {
+			require.Equal(t, old, at, "two records with one hash") // the chance of one is 4e-12
+		}
+		seen[h] = at
+	}
+	for pattern := range 1 << d { // one-hot and the like
+		a := make([]float64, d)
+		for j := range a {
+			a[j] = float64(pattern >> j & 1)
+		}
+		for _, b := range []float64{-1, 0, 1} {
+			put(a, b)
+		}
+	}
+	for range 10000 {
+		a := make([]float64, d)
+		a[rnd.IntN(d)] = rnd.NormFloat64()
+		put(a, 1)
+	}
+}
+
+// Sorting is cheap beside reading.
+func BenchmarkOrder(b *testing.B) {
+	for _, s := range [][2]int{{15682, 23}, {1000000, 50}} {
+		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
+			b.ReportAllocs()
+			rnd := rand.New(rand.NewPCG(1, 1))
+			r := newRecords(s[0], s[1], loss.Bounds{Row: 10, Label: 1})
+			r.n, r.x, r.y, r.norm = s[0], r.x[:s[0]*s[1]], r.y[:s[0]], r.norm[:s[0]]
+			for b.Loop() {
+				b.StopTimer()
+				for i := range r.x {
+					r.x[i] = rnd.Float64()
+				}
+				b.StartTimer()
+				r.sort()
+			}
+		})
+	}
+}
