@@ -15,6 +15,7 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/specfun":    -1,
+	"internal/fault":      -1,
 	"noise":               0,
 	"dp":                  0,
 	"prox":                0,
@@ -32,6 +33,7 @@ var layer = map[string]int{
 	"prox/proxtest":       5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
+	"internal/audit":      6, // measures mechanisms with dp/dptest
 }
 
 // sameLayer lists the sideways edges that are allowed, with the reason.

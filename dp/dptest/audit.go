@@ -53,20 +53,12 @@ func Audit[D any](t T, mech func(data D, src rand.Source) []float64, d0, d1 D, c
 }
 
 // LowerBound returns a number that, with probability 1 - FalseReject over the
-// runs, is at most every ε for which mech is (ε, δ)-private on the pair. It
-// runs mech runs times on each data set. The first half of the runs chooses,
-// for each direction, an event that tells the two apart: a side of a
-// threshold, or a single repeated value, of a linear score, of the distance
-// from the middle or of a coordinate. The second half bounds
-//
-//	ε ≥ log( (P(S) - δ)/Q(S) )
-//
-// by Clopper–Pearson limits, half of FalseReject for each direction. Runs with
-// fewer coordinates than others count as a point at infinity. Equal seeds give
-// equal bounds; it panics if runs < 100.
+// runs, is at most every ε for which mech is (ε, δ)-private on the pair: the
+// SampleBound of runs outputs on each data set. Equal seeds give equal bounds;
+// it panics if runs < 100.
 func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int, seed uint64) float64 {
 	if runs < 100 {
-		panic("dptest: fewer than 100 runs")
+		panic(fewRuns)
 	}
 	src := rand.NewPCG(seed, 0x6470746573740000)
 	var out [2][][]float64
@@ -76,13 +68,35 @@ func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, d
 			out[i][r] = slices.Clone(mech(d, src))
 		}
 	}
-	half := runs / 2
-	scores := scoresOf(out[0][:half], out[1][:half])
+	return SampleBound(out[0], out[1], delta)
+}
+
+const fewRuns = "dptest: fewer than 100 runs"
+
+// SampleBound returns a lower bound on ε from independent outputs x and y on
+// two neighboring data sets, correct with probability 1 - FalseReject. The
+// first half of the runs chooses, for each direction, an event that tells the
+// two apart: a side of a threshold, or a single repeated value, of a linear
+// score, of the distance from the middle, of a coordinate or of one of the
+// given scores, such as a log-likelihood ratio. The second half bounds
+//
+//	ε ≥ log( (P(S) - δ)/Q(S) )
+//
+// by Clopper–Pearson limits, half of FalseReject for each direction. Runs with
+// fewer coordinates than others count as a point at infinity, so that withheld
+// releases are an event too. It panics on fewer than 100 runs on either side.
+func SampleBound(x, y [][]float64, delta float64, scores ...func(x []float64) float64) float64 {
+	if len(x) < 100 || len(y) < 100 {
+		panic(fewRuns)
+	}
+	out := [2][][]float64{x, y}
+	train := func(i int) [][]float64 { return out[i][:len(out[i])/2] }
+	test := func(i int) [][]float64 { return out[i][len(out[i])/2:] }
+	all := scoresOf(train(0), train(1), scores)
 	best := 0.0
 	for dir := range 2 {
-		p, q := out[dir], out[1-dir]
-		e := choose(scores, p[:half], q[:half], delta)
-		best = math.Max(best, e.bound(p[half:], q[half:], delta, FalseReject/2))
+		e := choose(all, train(dir), train(1-dir), delta)
+		best = math.Max(best, e.bound(test(dir), test(1-dir), delta, FalseReject/2))
 	}
 	return best
 }
@@ -118,8 +132,8 @@ func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
 
 // scoresOf returns real functions of an output, made from training runs: the
 // coordinates (16 at most), the projection on the difference of the means,
-// and the distance from their middle.
-func scoresOf(x, y [][]float64) []func([]float64) float64 {
+// the distance from their middle, and those given.
+func scoresOf(x, y [][]float64, given []func([]float64) float64) []func([]float64) float64 {
 	d := 0 // a run may be withheld, all are not
 	for _, v := range x {
 		d = max(d, len(v))
@@ -160,6 +174,9 @@ func scoresOf(x, y [][]float64) []func([]float64) float64 {
 	}
 	for i := range min(d, 16) {
 		scores = append(scores, safe(func(v []float64) float64 { return v[i] }))
+	}
+	for _, f := range given {
+		scores = append(scores, safe(f))
 	}
 	return scores
 }

@@ -1,0 +1,271 @@
+// Package audit measures the privacy of every mechanism of this module and
+// shows that the measurement would see a mistake.
+//
+// # Layers
+//
+//	white box   the noise, recovered from what was released and the records,
+//	            has exactly the law that the claim asks for
+//	black box   a lower bound on ε from releases on neighboring data alone
+//	exact       the hockey-stick divergence of the outputs, by quadrature
+//
+// The white box is the gate for the size of the noise: it sees an error of 5 %
+// with probability 0.99. The black box shares no reasoning with the mechanism,
+// but textbook noise is several times what one pair of data sets needs, so it is
+// held against the exact profile of its pair too, at δ ≥ 0.01, where the same
+// code leaves it some power. The exact layer says whether the constants are
+// right, with their slack.
+//
+// # How a mechanism joins
+//
+// It adds one file whose init calls Register with a Mechanism: its cases and its
+// controls.
+//
+//	func init() {
+//		Register(Mechanism{
+//			Name: "sco",
+//			Cases: []Case{{
+//				Name: "A1/output-noise", Pair: "A1", Layer: WhiteBox, Run: outputNoise,
+//			}},
+//			Controls: []Control{{
+//				Name: "sco-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco/A1/output-noise",
+//				Break: func(ctx context.Context) context.Context {
+//					return fault.With(ctx, fault.Scale, func(s float64) float64 { return 0.9 * s })
+//				},
+//			}},
+//		})
+//	}
+//
+// A case calls the exported Fit of the mechanism with the context it is given
+// and nothing else that is production code, and ends with one of
+//
+//	Recover      white box: scores that are independent N(0,1) under the claim
+//	Distinguish  black box: releases on either data set, and the exact ε if known
+//	Integrate    exact: the hockey-stick divergences of the pair
+//
+// What the claim asks for is computed here, from the budget, the relation and
+// the declared bounds, by formulas of this package: a scale that the case read
+// out of the plan under test would follow the plan's mistakes. Calibrations
+// that need a context for their faults are reached by Fit; a case that plans
+// once for many fits does so with Planned.
+//
+// A control runs a case with the same code, in a context that replaces one step
+// of the production path (package fault). It is caught if the verdict of the
+// case is Violated. Every control is caught in every run of the tests.
+//
+// # Notation
+//
+//	D₀, D₁     neighboring data sets of a case; P, Q the laws of the releases
+//	A1 … A13   worst-case pairs, tabled at Pairs
+//	z          a score, N(0,1) under the claim
+//	ε_LB       Finding.Lower
+//	δ(ε)       Point: claimed and measured privacy profile
+//
+// # References
+//
+//	[CP34]  Clopper, Pearson. The Use of Confidence or Fiducial Limits
+//	        Illustrated in the Case of the Binomial. Biometrika 26, 1934.
+//	[Ros52] Rosenblatt. Remarks on a Multivariate Transformation. Annals of
+//	        Mathematical Statistics 23, 1952: scores of a vector, one coordinate
+//	        after the other.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/noise"
+)
+
+// Pairs says what the worst-case pairs of neighboring data aim at.
+var Pairs = map[string]string{
+	"A1":  "one record with opposite gradients of the largest norm",
+	"A2":  "no record against a record at the norm bound",
+	"A3":  "a record of the largest curvature against none, both without gradient",
+	"A4":  "the least n of the theorem, large ε and large δ",
+	"A5":  "all gradients vanish at the anchor but one",
+	"A6":  "Hessians of rank ρ and ρ+1, along the weakest direction of the curvature",
+	"A7":  "the minimizer on a face or a kink on one side, inside on the other",
+	"A8":  "n−1 equal records",
+	"A9":  "rows of norm 1e-150 and 1e150",
+	"A10": "the same records in another order",
+	"A11": "a canary in sampled batches, empty and partial batches",
+	"A12": "two optima tied on one side, decided by the smallest score on the other",
+	"A13": "two releases from one stream",
+}
+
+// Layer is how a case measures.
+type Layer int
+
+// The layers, see the package comment.
+const (
+	WhiteBox Layer = iota + 1
+	BlackBox
+	Exact
+)
+
+// String returns "white box", "black box", "exact" or a marker of an invalid
+// value.
+func (l Layer) String() string {
+	switch l {
+	case WhiteBox:
+		return "white box"
+	case BlackBox:
+		return "black box"
+	case Exact:
+		return "exact"
+	}
+	return fmt.Sprintf("invalid layer %d", int(l))
+}
+
+// Tier is how much work a run of the audit does.
+type Tier int
+
+const (
+	// Quick ends in 20 seconds, all mechanisms together.
+	Quick Tier = iota + 1
+	// CI ends in 5 minutes on two cores.
+	CI
+	// Long ends in an hour and takes another seed each time.
+	Long
+)
+
+// Tiers names the tiers in order.
+var Tiers = []string{"quick", "ci", "long"}
+
+// String returns the name of the tier.
+func (t Tier) String() string {
+	if t < Quick || t > Long {
+		return fmt.Sprintf("invalid tier %d", int(t))
+	}
+	return Tiers[t-1]
+}
+
+// Mechanism is what one file contributes.
+type Mechanism struct {
+	Name     string // of the package or of the variant, such as "lop" or "lop-clip"
+	Cases    []Case
+	Controls []Control
+}
+
+// Case is one measurement: mechanism × pair × layer.
+type Case struct {
+	Name  string // unique in its mechanism, such as "A1/logistic"
+	Pair  string // a key of Pairs, or "" for none
+	Layer Layer
+	// Least is the least tier that runs the case; 0 means Quick.
+	Least Tier
+	// Run measures. Its fits get ctx, which may carry the fault of a control. An
+	// error means that nothing was measured.
+	Run func(ctx context.Context, e *Env) (Finding, error)
+}
+
+// Control is a sabotage and the case that has to see it.
+type Control struct {
+	Name string // unique in the module
+	What string // the mistake, one line
+	Case string // mechanism/case
+	// Break returns a context in which one step of the production path is
+	// replaced, by fault.With.
+	Break func(ctx context.Context) context.Context
+}
+
+// Env is what a case may know of the run it is part of.
+type Env struct {
+	Tier Tier
+	Seed uint64
+	name string // mechanism/case
+}
+
+// Source returns the stream of the case that the labels name. It depends on
+// the seed, the case and the labels alone.
+func (e *Env) Source(label ...string) rand.Source {
+	return noise.Reproducible(e.Seed, append([]string{"audit", e.name}, label...)...)
+}
+
+// Runs returns the number of releases of one case that the tier affords for a
+// mechanism that takes about a tenth of a millisecond:
+//
+//	tier    white box   black box, for each data set
+//	quick   4 000       5 000
+//	ci      40 000      200 000
+//	long    1 000 000   5 000 000
+//
+// Slower mechanisms divide by how much slower they are. A case needs 20 000
+// scores to see an error of 5 % in the scale (see dptest.ScalePower): where a
+// release has fewer than 5 coordinates, quick takes more runs.
+func (e *Env) Runs(l Layer) int {
+	i := int(e.Tier) - 1
+	if l == BlackBox {
+		return []int{5_000, 200_000, 5_000_000}[i]
+	}
+	return []int{4_000, 40_000, 1_000_000}[i]
+}
+
+// Point is one point of a privacy profile.
+type Point struct {
+	Epsilon  float64 `json:"epsilon"`
+	Claimed  float64 `json:"claimed"`
+	Measured float64 `json:"measured"`
+}
+
+// mechanisms are those registered, by name.
+var mechanisms = map[string]Mechanism{}
+
+// Register adds a mechanism. It is called by init functions and panics on a
+// second one of the same name, a case without a layer or an unknown pair.
+func Register(m Mechanism) {
+	if _, ok := mechanisms[m.Name]; ok || m.Name == "" {
+		panic("audit: mechanism " + m.Name + " registered twice or without a name")
+	}
+	for _, c := range m.Cases {
+		if _, ok := Pairs[c.Pair]; !ok && c.Pair != "" || c.Layer < WhiteBox || c.Layer > Exact || c.Run == nil {
+			panic("audit: case " + m.Name + "/" + c.Name + " has an unknown pair or layer, or no Run")
+		}
+	}
+	mechanisms[m.Name] = m
+}
+
+// Names returns the names of the mechanisms in order.
+func Names() []string {
+	var names []string
+	for name := range mechanisms {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Controls returns all controls in order of their names.
+func Controls() []Control {
+	var all []Control
+	for _, name := range Names() {
+		all = append(all, mechanisms[name].Controls...)
+	}
+	slices.SortFunc(all, func(a, b Control) int {
+		switch {
+		case a.Name < b.Name:
+			return -1
+		case a.Name > b.Name:
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// Fit releases once; the exported Fit of a mechanism or of its plan.
+type Fit func(ctx context.Context, src rand.Source) (*dp.Release, error)
+
+// Planned returns a function that plans once and fits often. In a context with
+// faults, where the calibration itself may be broken, it plans for every fit:
+// only Fit of the mechanism sees the context.
+func Planned(ctx context.Context, plan func() (Fit, error), whole Fit) (Fit, error) {
+	if fault.From(ctx) != nil {
+		return whole, nil
+	}
+	return plan()
+}

@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// Verdict of a case.
+type Verdict string
+
+// The verdicts.
+const (
+	Holds    Verdict = "holds"    // nothing speaks against the claim
+	Violated Verdict = "VIOLATED" // the claim is refuted
+	Blind    Verdict = "blind"    // the measurement had too little power to count
+)
+
+// Finding is what a case measured.
+type Finding struct {
+	Claim    dp.Budget
+	Theorem  string
+	Relation dp.Relation
+
+	Runs int // releases, of both data sets
+	// Exact is the exact ε of the pair at Claim.Delta, NaN where it is not known.
+	Exact float64
+	// Lower is a lower bound on ε at Claim.Delta that is correct with
+	// probability 1 − dptest.FalseReject, NaN where it was not measured.
+	Lower float64
+	// Tests are the tests of the white box. Each may reject with probability
+	// dptest.FalseReject over their number.
+	Tests []dptest.Test
+	// Power of the white box is the probability to see an error of 5 % in the
+	// scale of the noise; of the black box the share of the exact ε that it
+	// proved; of the exact layer 1.
+	Power float64
+	// Least is the power below which the case is Blind.
+	Least float64
+	// Profile is the privacy profile, measured against claimed.
+	Profile []Point
+	// Reason says why the claim is refuted where the numbers do not.
+	Reason string
+}
+
+// tolerance is the relative error of the quadratures behind Exact and Profile.
+const tolerance = 1e-6
+
+// Verdict weighs the finding:
+//
+//	Violated   a test rejects; ε_LB or the exact ε exceeds the claim; ε_LB
+//	           exceeds the exact ε; the profile exceeds the claimed one
+//	Blind      none of that, with less power than asked for
+func (f Finding) Verdict() Verdict {
+	_, p := f.Worst()
+	over := func(x, bound float64) bool { return x > bound*(1+tolerance) } // false for NaN
+	bad := f.Reason != "" || p < dptest.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
+		over(f.Exact, f.Claim.Epsilon) || over(f.Lower, f.Exact)
+	for _, x := range f.Profile {
+		bad = bad || over(x.Measured, x.Claimed)
+	}
+	switch {
+	case bad:
+		return Violated
+	case !(f.Power >= f.Least):
+		return Blind
+	}
+	return Holds
+}
+
+// Worst returns the test with the least p-value, corrected for their number;
+// "" and 1 without tests.
+func (f Finding) Worst() (name string, p float64) {
+	p = 1
+	for _, t := range f.Tests {
+		if q := t.P * float64(len(f.Tests)); !(q >= p) {
+			name, p = t.Name, q
+		}
+	}
+	return name, p
+}
+
+// Claimed returns the finding of a release that claims c, with nothing
+// measured.
+func Claimed(c dp.Certificate) Finding {
+	return Finding{Claim: c.Budget, Theorem: c.Theorem, Relation: c.Relation, Exact: math.NaN(), Lower: math.NaN(), Power: 1}
+}
+
+// Recover is the white box: score releases once and returns numbers that are
+// independent standard normal under the claim, equally many each time. They
+// come from the point that was released, not from the plan. It fills in Runs,
+// Tests and Power.
+func Recover(ctx context.Context, e *Env, claim dp.Certificate, runs int, score func(ctx context.Context, src rand.Source) ([]float64, error)) (Finding, error) {
+	f := Claimed(claim)
+	f.Runs, f.Least = runs, 0.99
+	src := e.Source("white")
+	z := make([][]float64, runs)
+	for i := range z {
+		if err := ctx.Err(); err != nil {
+			return f, err
+		}
+		var err error
+		if z[i], err = score(ctx, src); err != nil {
+			return f, err
+		}
+	}
+	if len(z) == 0 || len(z[0]) == 0 {
+		return f, fmt.Errorf("audit: %s: no scores", e.name)
+	}
+	f.Tests = dptest.Scores(z)
+	f.Power = dptest.ScalePower(runs*len(z[0]), 0.05, dptest.FalseReject/float64(len(f.Tests)))
+	return f, nil
+}
+
+// Distinguish is the black box: release(ctx, i, src) returns what the attacker
+// sees of one release on data set i. exact is the exact ε of the pair at the
+// claimed δ, NaN if unknown; scores are functions of an output that an informed
+// attacker would threshold, such as the log-likelihood ratio. It fills in Runs,
+// Lower, Exact and Power.
+func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, exact float64, release func(ctx context.Context, data int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64) (Finding, error) {
+	f := Claimed(claim)
+	f.Runs, f.Exact = 2*runs, exact
+	var out [2][][]float64
+	for i := range out {
+		src := e.Source("black", fmt.Sprint(i))
+		out[i] = make([][]float64, runs)
+		for r := range out[i] {
+			if err := ctx.Err(); err != nil {
+				return f, err
+			}
+			var err error
+			if out[i][r], err = release(ctx, i, src); err != nil {
+				return f, err
+			}
+		}
+	}
+	f.Lower = dptest.SampleBound(out[0], out[1], claim.Delta, scores...)
+	f.Power = math.NaN()
+	if exact > 0 {
+		f.Power = f.Lower / exact
+	}
+	return f, nil
+}
+
+// Integrate is the exact layer: stick(ε) is the larger of the two hockey-stick
+// divergences of the pair at ε, claimed the profile that the release claims. It
+// fills in Exact and Profile.
+func Integrate(claim dp.Certificate, claimed dp.Profile, stick func(eps float64) float64) Finding {
+	f := Claimed(claim)
+	f.Exact = EpsilonAt(stick, claim.Delta)
+	for i := range 11 {
+		eps := claim.Epsilon * float64(i) / 5
+		f.Profile = append(f.Profile, Point{eps, claimed(eps), stick(eps)})
+	}
+	return f
+}
+
+// EpsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf
+// beyond dp.MaxEpsilon.
+func EpsilonAt(stick func(eps float64) float64, delta float64) float64 {
+	if stick(0) <= delta {
+		return 0
+	}
+	hi := 1.0
+	for !(stick(hi) <= delta) {
+		if hi *= 2; hi > dp.MaxEpsilon {
+			return math.Inf(1)
+		}
+	}
+	lo := 0.0
+	for hi-lo > 1e-9*hi {
+		if mid := (lo + hi) / 2; stick(mid) <= delta {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+// Normal returns the standard score of a value whose distribution function is
+// p = F(x) and whose upper tail is q = 1 − F(x), without loss in either tail.
+func Normal(p, q float64) float64 {
+	if p < q {
+		return specfun.NormalQuantile(p)
+	}
+	return -specfun.NormalQuantile(q)
+}

@@ -1,0 +1,59 @@
+package fault
+
+import (
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Steps of a calibration, from public quantities to the scale of the noise.
+var (
+	// Lipschitz is L, the declared bound on the gradient of one record.
+	Lipschitz = NewStep[float64]("lipschitz")
+	// Sensitivity is G, the most that a neighbor changes: 2L under Replace.
+	Sensitivity = NewStep[float64]("sensitivity")
+	// ObjectiveEpsilon and ObjectiveDelta are what the output noise leaves of
+	// the budget.
+	ObjectiveEpsilon = NewStep[float64]("objective-epsilon")
+	ObjectiveDelta   = NewStep[float64]("objective-delta")
+)
+
+// Steps of a draw.
+var (
+	// Scale is σ, the standard deviation of the Gaussian noise that is drawn.
+	Scale = NewStep[float64]("scale")
+	// Rate is a of the density ∝ exp(−a‖b‖).
+	Rate = NewStep[float64]("rate")
+	// Sampler is the function that draws it.
+	Sampler = NewStep[Normal]("sampler")
+	// Noise is the drawn vector.
+	Noise = NewStep[[]float64]("noise")
+	// Degrees is m of the Wishart matrix.
+	Degrees = NewStep[float64]("degrees")
+	// Wishart is the drawn matrix W.
+	Wishart = NewStep[*mat.SymDense]("wishart")
+	// Curvature is σ², which multiplies W.
+	Curvature = NewStep[float64]("curvature")
+	// OutputScale is the standard deviation of the output noise, OutputRate the
+	// rate of the one that is not Gaussian.
+	OutputScale = NewStep[float64]("output-scale")
+	OutputRate  = NewStep[float64]("output-rate")
+)
+
+// Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
+type Normal = func(dst []float64, sigma float64, src rand.Source)
+
+// Steps of the objective and of its solution.
+var (
+	// Ridge is Δ, the weight of (Δ/2)‖θ‖² in the objective.
+	Ridge = NewStep[float64]("ridge")
+	// Clip is the threshold that gradients are clipped at; 0 means no clipping.
+	Clip = NewStep[float64]("clip")
+	// Interpolated tells whether the records are made to interpolate.
+	Interpolated = NewStep[bool]("interpolated")
+	// Iterations is the limit on the steps of one solve; 0 means the default.
+	Iterations = NewStep[int]("iterations")
+	// Certified tells whether the point is proved to lie within R of the
+	// minimizer, so that it may be released.
+	Certified = NewStep[bool]("certified")
+)
