@@ -15,12 +15,12 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/specfun":    -1,
-	"internal/fault":      -1,
 	"noise":               0,
 	"dp":                  0,
 	"prox":                0,
 	"loss":                0,
 	"randmat":             0,
+	"internal/fault":      1,
 	"splitting":           1,
 	"erm":                 1,
 	"qop":                 2,
@@ -28,6 +28,7 @@ var layer = map[string]int{
 	"lasso":               2,
 	"objpert":             2,
 	"internal/sweep":      3,
+	"internal/mutate":     3,
 	"cmd/scaling":         4,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
