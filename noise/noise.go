@@ -13,7 +13,9 @@
 //
 // A float64 is still not a real number, and the time a sampler takes depends on
 // what it draws. Mechanisms that rest on these draws therefore state the
-// assumption that arithmetic is real.
+// assumption that arithmetic is real. Below, Geometric and DiscreteLaplace draw
+// integers and are exact: given a uniform source, every probability is the one
+// of the formula, without that assumption.
 //
 // All samplers read a math/rand/v2 [rand.Source], which must be uniform and
 // must not be nil; no sampler keeps it. One source serves one goroutine. The
@@ -31,6 +33,8 @@
 //
 //	[Ber08]   Bernstein. ChaCha, a variant of Salsa20. 2008. The generator is
 //	          the ChaCha8 of math/rand/v2 with a key of 32 bytes.
+//	[CKS20]   Canonne, Kamath, Steinke. The Discrete Gaussian for Differential
+//	          Privacy. NeurIPS 2020.
 //	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and
 //	          Floating-Point Attacks on Differential Privacy Systems. S&P 2022.
 //	[Mar64]   Marsaglia. Generating a Variable from the Tail of the Normal

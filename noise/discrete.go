@@ -1,0 +1,87 @@
+package noise
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+const (
+	errInterval = "noise: the interval must have at least one point"
+	errTime     = "noise: the scale of a geometric draw must lie between 1 and 2^40"
+
+	maxTime = 1 << 40
+)
+
+// Below draws a uniform integer of 0, …, n-1: bits of the source until they are
+// below n. It panics if n = 0.
+func Below(n uint64, src rand.Source) uint64 {
+	if n == 0 {
+		panic(errInterval)
+	}
+	drop := bits.LeadingZeros64((n - 1) | 1)
+	for range maxTries { // a try fails with probability at most 1/2
+		if u := src.Uint64() >> drop; u < n {
+			return u
+		}
+	}
+	panic(errStuck)
+}
+
+// Geometric draws from the law on 0, 1, 2, … with
+//
+//	P(k) = (1 - e^{-1/t}) e^{-k/t},
+//
+// exactly: from a uniform source, integers and comparisons alone, so that no
+// rounding takes part [CKS20, Algorithm 2]. It panics unless 1 ≤ t ≤ 2⁴⁰. Draws
+// are at most 2⁵⁰; the source would have to agree with itself a thousand times for more.
+func Geometric(t uint64, src rand.Source) uint64 {
+	checkTime(t)
+	for range maxTries { // a try fails with probability below 1 - 1/e
+		u := Below(t, src)
+		if !bernoulliExp(u, t, src) {
+			continue
+		}
+		// u has P ∝ e^{-u/t} on 0, …, t-1; v counts whole multiples of t.
+		for v := range uint64(maxTries) {
+			if !bernoulliExp(1, 1, src) {
+				return u + t*v
+			}
+		}
+		break
+	}
+	panic(errStuck)
+}
+
+// DiscreteLaplace draws from the law on the integers with P(k) ∝ e^{-|k|/t},
+// exactly as Geometric does. It panics unless 1 ≤ t ≤ 2⁴⁰.
+func DiscreteLaplace(t uint64, src rand.Source) int64 {
+	checkTime(t)
+	for range maxTries { // a try fails with probability at most (1 - 1/e)/2
+		k := int64(Geometric(t, src))
+		switch negative := src.Uint64()>>63 == 1; {
+		case !negative:
+			return k
+		case k > 0: // the other half of the draws of 0 is thrown away
+			return -k
+		}
+	}
+	panic(errStuck)
+}
+
+// bernoulliExp draws true with probability e^{-a/b}, 0 ≤ a ≤ b, b > 0: the
+// number of successes in trials of probability a/b, a/(2b), a/(3b), … before
+// the first failure is even with probability Σ (-a/b)ⁱ/i! [CKS20, Algorithm 1].
+func bernoulliExp(a, b uint64, src rand.Source) bool {
+	for k := uint64(1); k <= maxTries; k++ {
+		if !(Below(b, src) < a && Below(k, src) == 0) {
+			return k%2 == 1
+		}
+	}
+	panic(errStuck)
+}
+
+func checkTime(t uint64) {
+	if t < 1 || t > maxTime {
+		panic(errTime)
+	}
+}
