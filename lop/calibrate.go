@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -137,8 +138,10 @@ const cCeiling = 0.99
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise
 // level makes the claim true (with the least value that would do), or
 // ErrMechanism.
-func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
-	k, err := m.calibrator(q)
+func (m *Mechanism) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
+
+func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
+	k, err := m.calibrator(f, q)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +184,7 @@ type calibrator struct {
 }
 
 // calibrator checks everything that does not depend on Δ.
-func (m *Mechanism) calibrator(q Public) (*calibrator, error) {
+func (m *Mechanism) calibrator(f *fault.Set, q Public) (*calibrator, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -196,7 +199,8 @@ func (m *Mechanism) calibrator(q Public) (*calibrator, error) {
 	}
 	k := &calibrator{m: m, q: q, rel: relation(m.Relation)}
 	k.budget, k.output = q.Budget.Split(share(m.Share))
-	k.g = sensitivity(k.rel, q.Constants.Lipschitz)
+	k.budget = fault.At(f, fault.Objective, k.budget)
+	k.g = sensitivity(fault.At(f, fault.Relation, k.rel), fault.At(f, fault.Lipschitz, q.Constants.Lipschitz))
 
 	// Dimension of the subspace that holds one record's gradient: ρ if it is
 	// declared not to move with θ, d always.

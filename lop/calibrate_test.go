@@ -479,7 +479,7 @@ func TestRefusedCalibrations(t *testing.T) {
 
 	// The least Δ that is named does do, from the next digit on.
 	for _, cal := range []Calibration{Sharp, Kifer} {
-		k, err := (&Mechanism{Calibration: cal}).calibrator(good)
+		k, err := (&Mechanism{Calibration: cal}).calibrator(nil, good)
 		require.NoError(t, err)
 		least := k.leastModulus(1)
 		_, err = (&Mechanism{Calibration: cal, Delta: least * (1 + 1e-9)}).Calibrate(good)
@@ -489,7 +489,7 @@ func TestRefusedCalibrations(t *testing.T) {
 	}
 	pure := good
 	pure.Budget.Delta = 0
-	k, err := (&Mechanism{Calibration: CMS11}).calibrator(pure)
+	k, err := (&Mechanism{Calibration: CMS11}).calibrator(nil, pure)
 	require.NoError(t, err)
 	_, err = (&Mechanism{Calibration: CMS11, Delta: k.leastModulus(1) * (1 + 1e-9)}).Calibrate(pure)
 	require.NoError(t, err)

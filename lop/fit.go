@@ -11,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/splitting"
 )
@@ -34,7 +35,8 @@ import (
 // dp.ErrWithheld if no method could be certified to R, or is ctx.Err() if ctx
 // was cancelled. Fit panics if ctx is nil.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	p, err := pl.admit(p)
+	f := fault.From(ctx)
+	p, err := pl.admit(f, p)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +47,14 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 		assumptions = append(assumptions, dp.CallerSource)
 	}
 
-	b := draw(pl.Dim, pl.Sigma, pl.Rate, src)
+	b := draw(f, pl.Dim, fault.At(f, fault.Scale, pl.Sigma), fault.At(f, fault.Rate, pl.Rate), src)
+	b = fault.At(f, fault.Noise, b)
 	defer clear(b)
 	theta, err := pl.minimize(ctx, p, b)
 	if err != nil {
 		return nil, err
 	}
-	nu := draw(pl.Dim, pl.OutputSigma, pl.OutputRate, src)
+	nu := draw(f, pl.Dim, fault.At(f, fault.OutputScale, pl.OutputSigma), fault.At(f, fault.OutputRate, pl.OutputRate), src)
 	defer clear(nu)
 	for i, v := range nu {
 		theta[i] += v
@@ -71,11 +74,12 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 }
 
 // admit refuses a problem that the plan was not made for.
-func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
+func (pl *Plan) admit(f *fault.Set, p *erm.Problem) (*erm.Problem, error) {
 	if err := pl.valid(); err != nil {
 		return nil, err
 	}
-	p, err := clipped(p, pl.clip)
+	unclipped := p
+	p, err := clipped(unclipped, pl.clip)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +104,12 @@ func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
 	case has.Structure != want.Structure || has.Rank != want.Rank:
 		return nil, fmt.Errorf("%w: the loss is %v of rank %d, the plan is for %v of rank %d", ErrMechanism, has.Structure, has.Rank, want.Structure, want.Rank)
 	}
-	return p, nil
+	return clipped(unclipped, fault.At(f, fault.Clip, pl.clip))
 }
 
 // draw returns noise with standard deviation sigma, or with density
 // ∝ exp(−rate‖·‖) if rate is positive, or nil where both are 0.
-func draw(dim int, sigma, rate float64, src rand.Source) []float64 {
+func draw(f *fault.Set, dim int, sigma, rate float64, src rand.Source) []float64 {
 	if sigma == 0 && rate == 0 {
 		return nil
 	}
@@ -113,7 +117,7 @@ func draw(dim int, sigma, rate float64, src rand.Source) []float64 {
 	if rate > 0 {
 		noise.GammaNorm(b, rate, src)
 	} else {
-		noise.Normal(b, sigma, src)
+		fault.At(f, fault.Sampler, noise.Normal)(b, sigma, src)
 	}
 	return b
 }
@@ -122,7 +126,8 @@ func draw(dim int, sigma, rate float64, src rand.Source) []float64 {
 // argmin J. If the first method does not get there, others go on from its
 // point: the noise is not drawn again and R not loosened.
 func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]float64, error) {
-	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(pl.Dim, pl.Delta), MinEig: pl.Delta, MaxEig: pl.Delta})
+	f := fault.From(ctx)
+	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(pl.Dim, fault.At(f, fault.Ridge, pl.Delta)), MinEig: pl.Delta, MaxEig: pl.Delta})
 	problem := splitting.Problem{F: obj, G: p.Reg}
 	if p.Set != nil { // not a nil Set inside a non-nil Operator
 		problem.H = p.Set
@@ -134,7 +139,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]fl
 	var unfit error   // why no method applies, a public fact
 	tol := target / 4 // leaves room for the rounding allowance of the certificate
 	for _, method := range methods {
-		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol}, method(problem, pl.Dim))
+		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol, Iterations: fault.At(f, fault.Iterations, 0)}, method(problem, pl.Dim))
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -146,7 +151,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]fl
 		if r := obj.Residual(res.X); r < best.Residual {
 			best.Theta, best.Residual = res.X, r
 		}
-		if best.Released = best.Residual <= target; best.Released {
+		if best.Released = fault.At(f, fault.Certified, best.Residual <= target); best.Released {
 			break
 		}
 		tol /= 16

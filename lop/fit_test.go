@@ -112,7 +112,7 @@ func TestFit(t *testing.T) {
 // splitting with two proximal maps and compares.
 func independent(t *testing.T, plan *Plan, p *erm.Problem, tr Trace, src rand.Source) {
 	t.Helper()
-	b := draw(plan.Dim, plan.Sigma, plan.Rate, src)
+	b := draw(nil, plan.Dim, plan.Sigma, plan.Rate, src)
 	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(plan.Dim, plan.Delta)})
 	q := splitting.Problem{F: obj, G: p.Reg}
 	if p.Set != nil {

@@ -87,6 +87,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -241,7 +242,7 @@ var errRadius = fmt.Errorf("%w: automatic Delta needs a length scale: set Radius
 // assumption dp.CallerSource. Equal sources give equal results. The error
 // wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(fault.From(ctx), p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +254,9 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 //
 // Errors are those of Calibrate, or wrap erm.ErrProblem for a problem that
 // does not fit together or that cannot be certified.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+
+func (m *Mechanism) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -266,7 +269,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return m.Calibrate(public(p, relation(m.Relation), m.Radius, b, false))
+	return m.calibrate(f, public(p, relation(m.Relation), m.Radius, b, false))
 }
 
 // monotone returns an error unless l declares that the sign of φ′ is fixed.

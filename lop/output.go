@@ -8,6 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 )
 
 // Output is output perturbation, the baseline: it minimizes without noise and
@@ -39,7 +40,7 @@ type Output struct {
 // Fit releases an approximate minimizer of p under the budget b, as
 // Mechanism.Fit does.
 func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(fault.From(ctx), p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,9 @@ func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 }
 
 // Plan calibrates for p as Mechanism.Plan does.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+
+func (m *Output) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	q := public(p, relation(m.Relation), m.Radius, b, true)
-	return m.Calibrate(q)
+	return m.calibrate(f, q)
 }
 
 // Calibrate returns the noise for a problem with the public quantities q.
@@ -68,7 +71,9 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // for the release θ and the exact minimizer θ* of J, with n = Records; r(θ) may
 // differ from r(θ*) by what the noise does to r. It is +Inf unless
 // Radius and Records are stated. Errors are those of Mechanism.Calibrate.
-func (m *Output) Calibrate(q Public) (*Plan, error) {
+func (m *Output) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
+
+func (m *Output) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -85,7 +90,7 @@ func (m *Output) Calibrate(q Public) (*Plan, error) {
 		return nil, err
 	}
 	rel := relation(m.Relation)
-	g := sensitivity(rel, q.Constants.Lipschitz)
+	g := sensitivity(fault.At(f, fault.Relation, rel), fault.At(f, fault.Lipschitz, q.Constants.Lipschitz))
 	nl := float64(q.Records) * q.Constants.Lipschitz
 	unit, err := unitNoise(q.Budget, q.Dim) // E‖ν‖ at sensitivity 1
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -139,7 +140,9 @@ const (
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise
 // level makes the claim true (with the least value that would do), or
 // ErrMechanism.
-func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
+func (m *Mechanism) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
+
+func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -170,8 +173,8 @@ func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
 		Structure: structure, Theorem: theorem(m.Calibration, structure), Eta: m.Eta, Trace: m.Trace,
 	}
 	p.Constants.Rank = int(rank)
-	c := &calibrator{plan: p, m: m.M, share: m.Share, s: setting{
-		dim: q.Dim, rank: rank, structure: structure, relation: p.Relation,
+	c := &calibrator{fault: f, plan: p, m: m.M, share: m.Share, s: setting{
+		dim: q.Dim, rank: rank, structure: structure, relation: fault.At(f, fault.Relation, p.Relation),
 		threshold: m.Calibration == Threshold || structure == loss.FixedRange,
 	}}
 	if err := c.cover(m.Cover); err != nil {
@@ -185,7 +188,7 @@ func (m *Mechanism) Calibrate(q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.finish()
+	p.finish(f)
 	return p, nil
 }
 
@@ -265,8 +268,8 @@ const (
 )
 
 // finish fills what follows from T, M, Reach and the budgets.
-func (p *Plan) finish() {
-	p.Sigma2 = p.Constants.Smoothness / p.T * (1 + 0x1p-50)
+func (p *Plan) finish(f *fault.Set) {
+	p.Sigma2 = fault.At(f, fault.Smoothness, p.Constants.Smoothness) / p.T * (1 + 0x1p-50)
 	p.Curvature = p.Sigma2 * p.M
 	p.ExcessBound = math.Inf(1)
 	if p.Radius > 0 {
@@ -279,6 +282,7 @@ func square(x float64) float64 { return x * x }
 
 // A calibrator carries what is fixed before m and the budgets are.
 type calibrator struct {
+	fault *fault.Set // nil in production
 	plan  *Plan
 	s     setting
 	m     float64 // the caller's, 0 for automatic
@@ -296,6 +300,7 @@ type calibrator struct {
 func (c *calibrator) exact() error {
 	p := c.plan
 	p.Objective, p.Output = p.Budget.Split(share(c.share))
+	p.Objective = fault.At(c.fault, fault.Objective, p.Objective)
 	p.Objective.Epsilon = math.Min(p.Objective.Epsilon, mostEpsilon)
 	if p.Calibration == Paper {
 		if err := c.paper(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/randmat"
@@ -35,7 +36,8 @@ import (
 // dp.ErrWithheld if no method could be certified to Cover, or is ctx.Err() if
 // ctx was cancelled. Fit panics if ctx is nil.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	p, err := pl.admit(p)
+	f := fault.From(ctx)
+	p, err := pl.admit(f, p)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +50,17 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 
 	w := mat.NewSymDense(pl.Dim, nil)
 	defer clear(w.RawSymmetric().Data)
-	if err := randmat.Wishart(w, pl.M, src); err != nil {
+	if err := randmat.Wishart(w, fault.At(f, fault.Degrees, pl.M), src); err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
+	w = fault.At(f, fault.Wishart, w)
 	theta, err := pl.minimize(ctx, p, w)
 	if err != nil {
 		return nil, err
 	}
 	nu := make([]float64, pl.Dim)
 	defer clear(nu)
-	noise.Normal(nu, pl.OutputSigma, src)
+	fault.At(f, fault.Sampler, noise.Normal)(nu, fault.At(f, fault.OutputScale, pl.OutputSigma), src)
 	for i, v := range nu {
 		theta[i] += v
 	}
@@ -77,7 +80,7 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 
 // admit refuses a problem that the plan was not made for, and returns p with
 // records that interpolate.
-func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
+func (pl *Plan) admit(f *fault.Set, p *erm.Problem) (*erm.Problem, error) {
 	if pl == nil || pl.rule == nil || len(pl.center) != pl.Dim || !(pl.Sigma2 > 0) || !(pl.OutputSigma > 0) || !(pl.Cover > 0) {
 		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
 	}
@@ -102,7 +105,9 @@ func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
 		return nil, fmt.Errorf("%w: the loss has Rank = %d, the plan is for at most %d", ErrMechanism, has.Rank, pl.Constants.Rank)
 	}
 	q := *p
-	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
+	if fault.At(f, fault.Interpolated, true) {
+		q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
+	}
 	return &q, nil
 }
 
@@ -110,9 +115,10 @@ func (pl *Plan) admit(p *erm.Problem) (*erm.Problem, error) {
 // argmin J. If the first method does not get there, others go on from its
 // point: the noise is not drawn again and R_s not loosened.
 func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) ([]float64, error) {
+	f := fault.From(ctx)
 	quad := mat.NewSymDense(pl.Dim, nil)
 	defer clear(quad.RawSymmetric().Data)
-	quad.ScaleSym(pl.Sigma2, w)
+	quad.ScaleSym(fault.At(f, fault.Curvature, pl.Sigma2), w)
 	mu := randmat.MinEig(quad) // proved, of the matrix that is used
 	perturbation := erm.Perturbation{Center: pl.center, Quad: quad, MinEig: math.Max(mu, 0)}
 	if pl.Structure != loss.LSQ {
@@ -128,7 +134,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) (
 	best := Trace{Theta: pl.start(p), Residual: math.Inf(1)}
 	var unfit error                                              // why no method applies, a public fact
 	for tol, i := target/4, 0; mu > 0 && i < len(methods); i++ { // room for the rounding allowance of the certificate
-		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol}, methods[i](problem, pl.Dim))
+		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol, Iterations: fault.At(f, fault.Iterations, 0)}, methods[i](problem, pl.Dim))
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -140,7 +146,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) (
 		if r := obj.Residual(res.X); r < best.Residual {
 			best.Theta, best.Residual = res.X, r
 		}
-		if best.Released = best.Residual <= target; best.Released {
+		if best.Released = fault.At(f, fault.Certified, best.Residual <= target); best.Released {
 			break
 		}
 		tol /= 16

@@ -114,6 +114,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -309,7 +310,7 @@ func relation(r dp.Relation) dp.Relation {
 // assumption dp.CallerSource. Equal sources give equal results. The error
 // wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(fault.From(ctx), p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +322,9 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 //
 // Errors are those of Calibrate, or wrap erm.ErrProblem for a problem that
 // does not fit together or that cannot be certified.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+
+func (m *Mechanism) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -335,7 +338,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.Interpolation.admits(p.Loss); err != nil {
 		return nil, err
 	}
-	plan, err := m.Calibrate(m.public(p, b))
+	plan, err := m.calibrate(f, m.public(p, b))
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@
 // # Notation
 //
 //	σ, a, σ²   Scale, Rate and Curvature: what the noise is multiplied by
-//	L, G       Lipschitz and Sensitivity, from which σ is calibrated
+//	L, β       Lipschitz and Smoothness, from which that is calibrated
 //	Δ, m, R    Ridge, Degrees, the radius that Certified is about
 //
 // # References

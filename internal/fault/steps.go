@@ -4,18 +4,20 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
 )
 
 // Steps of a calibration, from public quantities to the scale of the noise.
 var (
 	// Lipschitz is L, the declared bound on the gradient of one record.
 	Lipschitz = NewStep[float64]("lipschitz")
-	// Sensitivity is G, the most that a neighbor changes: 2L under Replace.
-	Sensitivity = NewStep[float64]("sensitivity")
-	// ObjectiveEpsilon and ObjectiveDelta are what the output noise leaves of
-	// the budget.
-	ObjectiveEpsilon = NewStep[float64]("objective-epsilon")
-	ObjectiveDelta   = NewStep[float64]("objective-delta")
+	// Smoothness is β, the declared bound on its curvature.
+	Smoothness = NewStep[float64]("smoothness")
+	// Relation says what a neighbor is: it decides whether noise hides 2L or L.
+	Relation = NewStep[dp.Relation]("relation")
+	// Objective is the budget that the output noise leaves for the rest.
+	Objective = NewStep[dp.Budget]("objective")
 )
 
 // Steps of a draw.
