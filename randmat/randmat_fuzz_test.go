@@ -1,0 +1,103 @@
+package randmat_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/randmat"
+)
+
+// FuzzMinEigenvalueLaw: log F is no NaN, at most 0, increases, and its quantile
+// lies on the safe side; laws that do not exist are unknown.
+func FuzzMinEigenvalueLaw(f *testing.F) {
+	for i, v := range []float64{0, 1, 5, -1, 1e-320, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), 1.5, 12, 3.0000001} {
+		f.Add(i-2, v, 1.0, -5.0)
+		f.Add(2, 4.5, v, -1.0)
+		f.Add(3, 9.0, 0.5, -v)
+	}
+	f.Fuzz(func(t *testing.T, d int, m, x, logp float64) {
+		if d > 8 || m > 200 { // the time of the chain grows with both
+			return
+		}
+		law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
+		if law.Check() != nil {
+			require.Zero(t, law.LogCDF(x))
+			require.Zero(t, law.LogQuantile(logp))
+			return
+		}
+		at := law.LogCDF(x)
+		require.True(t, at <= 0, "log F(%v) = %v", x, at)
+		if !math.IsNaN(x) {
+			require.LessOrEqual(t, at, law.LogCDF(x*1.5+1e-9)+1e-8)
+		}
+		require.False(t, math.IsNaN(randmat.EdelmanLogCDF(d, m, x)))
+		require.False(t, math.IsNaN(randmat.DavidsonSzarekLogCDF(d, m, x)))
+		q := law.LogQuantile(logp)
+		require.True(t, q >= 0, "quantile of %v: %v", logp, q)
+		if q > 0 && !math.IsInf(q, 1) {
+			require.LessOrEqual(t, law.LogCDF(q), logp+1e-8)
+		}
+	})
+}
+
+// FuzzEigen: proved bounds on the eigenvalues bracket the Rayleigh quotients of
+// a symmetric matrix of any size of numbers, and nothing is known of NaN.
+func FuzzEigen(f *testing.F) {
+	for _, v := range []float64{0, 1, -1, 1e-320, 1e-160, 1e150, 1e308, math.NaN(), math.Inf(1), math.MaxFloat64} {
+		f.Add(v, 1.0, 0.5, 2.0, -1.0, 3.0)
+		f.Add(1.0, v, 1.0, v, 1.0, v)
+	}
+	f.Fuzz(func(t *testing.T, a, b, c, d, e, g float64) {
+		m := mat.NewSymDense(3, []float64{a, b, c, b, d, e, c, e, g})
+		lo, hi := randmat.MinEig(m), randmat.MaxEig(m)
+		require.False(t, math.IsNaN(lo) || math.IsNaN(hi) || lo > hi, "%v %v", lo, hi)
+		for i, q := range []float64{a, d, g} { // eᵢ'Meᵢ
+			if finite(a, b, c, d, e, g) {
+				require.True(t, lo <= q && q <= hi, "M[%d,%d] = %v outside [%v, %v]", i, i, q, lo, hi)
+			} else {
+				require.True(t, math.IsInf(lo, -1) && math.IsInf(hi, 1))
+			}
+		}
+		randmat.RitzMax(m)
+	})
+}
+
+func finite(x ...float64) bool {
+	for _, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// FuzzWishart: a draw is finite and positive semidefinite up to rounding, or
+// there is an error and the matrix is NaN.
+func FuzzWishart(f *testing.F) {
+	for _, m := range []float64{0, 1, 2, 3, 3.5, 4, 1e3, 1e300, -1, math.NaN(), math.Inf(1)} {
+		f.Add(m, uint64(1), 0.0, math.Inf(1))
+		f.Add(m, uint64(2), 0.1, 50.0)
+		f.Add(4.0, uint64(3), m, m)
+	}
+	f.Fuzz(func(t *testing.T, m float64, seed uint64, alpha, beta float64) {
+		w := mat.NewSymDense(3, nil)
+		err := randmat.Wishart(w, m, noise.Reproducible(seed))
+		require.Equal(t, err != nil, math.IsNaN(w.At(0, 0)))
+		if err == nil {
+			require.True(t, finite(w.RawSymmetric().Data...), "%v", mat.Formatted(w))
+			require.GreaterOrEqual(t, randmat.MinEig(w), -1e-12*randmat.MaxEig(w))
+		}
+		// A window that a draw seldom hits is refused or takes long by design.
+		if alpha <= 0.01 && beta > 1e3 && m < 100 {
+			err = randmat.WishartBetween(w, m, alpha, beta, noise.Reproducible(seed))
+			require.Equal(t, err != nil, math.IsNaN(w.At(0, 0)))
+			if err == nil {
+				require.LessOrEqual(t, alpha, randmat.MaxEig(w))
+			}
+		}
+	})
+}
