@@ -51,6 +51,8 @@
 //	        Matrix Completion. SIAM J. Optim. 2010.
 //	[Joh13] Johnson. A Dynamic Programming Algorithm for the Fused Lasso and
 //	        L0-Segmentation. J. Comput. Graph. Stat. 2013.
+//	[FHHT07] Friedman, Hastie, Höfling, Tibshirani. Pathwise Coordinate
+//	        Optimization. Ann. Appl. Stat. 2007.
 //	[ORO05] Ogita, Rump, Oishi. Accurate Sum and Dot Product. SIAM J. Sci.
 //	        Comput. 2005.
 //

@@ -147,6 +147,9 @@ func TestSumsByDykstra(t *testing.T) {
 		{prox.ElasticNet{L1: 0.4, L2: 1}, prox.L2Ball{R: 1}},
 		{prox.Box{Lo: -1.5, Hi: 1}, prox.L1Ball{R: 1}},
 		{prox.Box{Lo: 0, Hi: 3}, prox.L2Ball{R: 1}},
+		{prox.L1{Weight: 0.4}, prox.TotalVariation{Weight: 0.3}},
+		{prox.L1Box{Weight: 0.1, Lo: -0.5, Hi: 0.5}, prox.TotalVariation{Weight: 0.3}},
+		{prox.ElasticNet{L1: 0.2, L2: 1}, prox.TotalVariation{Weight: 0.6}},
 	}
 	for _, x := range [][]float64{{2, -1, 0.5, 0.3}, {0.1, 0.2, -0.1, 0}, {-1, -2, 3, 0.5}, {0.6, 0.4, 0.3, 0.2}} {
 		for _, pair := range pairs {

@@ -14,6 +14,8 @@ import "math"
 //	L1, orthants, Box around the ball     L1Ball                prox_h∘prox_g [Yu13, Thm. 1]
 //	L1, orthants                          GroupL2               prox_h∘prox_g [Yu13, Thm. 1]
 //	L1, Box or orthant around it          Simplex               that of the simplex
+//	L1, Box, orthants, sums of these      TotalVariation        prox_g∘prox_h, the fused lasso [FHHT07]
+//	TotalVariation                        TotalVariation        the weights add up
 //	L1Ball                                L1Ball                that of the smaller
 //
 // An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum
@@ -42,6 +44,7 @@ type (
 	hasAbsBall   interface{ asAbsBall() absBall }
 	hasGrouped   interface{ asGrouped() grouped }
 	hasSimplex   interface{ asSimplex() weighted }
+	hasFused     interface{ asFused() fused }
 	hasRidge     interface{ asRidge() ridge }
 )
 
@@ -74,6 +77,14 @@ func add(g, h Operator) (Operator, bool) {
 			}
 			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
 			return simplest(radial{s, a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
+		}
+	case hasFused:
+		if h, ok := h.(hasFused); ok {
+			a, b := g.asFused(), h.asFused()
+			if a.Check(0) != nil || b.Check(0) != nil {
+				return nil, false
+			}
+			return addSeparable(TotalVariation{a.tv.Weight + b.tv.Weight}, a.s.with(b.s))
 		}
 	case hasAbsBall:
 		if h, ok := h.(hasAbsBall); ok {
@@ -144,6 +155,11 @@ func addOrthant(g Operator, s separable) (Operator, bool) {
 			f.s = f.s.and(s)
 			return f, true
 		}
+	case hasFused:
+		f := h.asFused()
+		if f.s = f.s.with(s); f.s.lo <= f.s.hi {
+			return simplest(f), true
+		}
 	case hasSimplex:
 		f := h.asSimplex()
 		if s.lo <= 0 && s.hi >= f.set.Total {
@@ -173,9 +189,14 @@ func (g separable) and(h separable) separable {
 	return g
 }
 
-// sumSeparable adds coefficients and intersects intervals.
+// with adds coefficients and intersects intervals.
+func (g separable) with(h separable) separable {
+	return separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
+}
+
+// sumSeparable returns g + h unless their domains do not meet.
 func sumSeparable(g, h separable) (Operator, bool) {
-	s := separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
+	s := g.with(h)
 	switch {
 	case g.Check(0) != nil || h.Check(0) != nil || !(s.lo <= s.hi):
 		return nil, false
@@ -209,6 +230,10 @@ func simplest(f Operator) Operator {
 	case weighted:
 		if f.l1 == 0 {
 			return f.set
+		}
+	case fused:
+		if f.s == whole() {
+			return f.tv
 		}
 	case absBall:
 		switch {

@@ -113,8 +113,18 @@ func fuse(dst, y []float64, t float64, work []float64) {
 // by Moreau's identity.
 func (g TotalVariation) Dist(x, v []float64) float64 {
 	sameLen(x, v)
-	if !finite(x) || !finite(v) {
+	var d ssq
+	if !g.runs(x, v, func(_, yi float64) { d.add(math.Abs(yi)) }) {
 		return inf
+	}
+	return d.norm()
+}
+
+// runs calls each with x_i and the coordinate i of prox_g(y) of its run, y = −v
+// less the pull of the jumps. It reports false if x or v is not finite.
+func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
+	if !finite(x) || !finite(v) {
+		return false
 	}
 	buf := borrow(11 * len(x))
 	defer giveBack(buf)
@@ -122,7 +132,6 @@ func (g TotalVariation) Dist(x, v []float64) float64 {
 	for i, vi := range v {
 		y[i] = -vi
 	}
-	var d ssq
 	for a := 0; a < len(x); {
 		b := a + 1
 		for b < len(x) && x[b] == x[a] {
@@ -134,12 +143,12 @@ func (g TotalVariation) Dist(x, v []float64) float64 {
 			y[b] -= u
 		}
 		fuse(y[a:b], y[a:b], g.Weight, work)
-		for _, yi := range y[a:b] {
-			d.add(math.Abs(yi))
+		for i := a; i < b; i++ {
+			each(x[i], y[i])
 		}
 		a = b
 	}
-	return d.norm()
+	return true
 }
 
 // Check wants a finite Weight ≥ 0.

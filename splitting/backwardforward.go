@@ -36,6 +36,9 @@ var (
 // Init implements Method. The error wraps ErrProblem if no closed form of
 // prox_{G+H} is known.
 func (m *BackwardForward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if err := p.plain("BackwardForward"); err != nil {
+		return err
+	}
 	var ok bool
 	if m.psi, ok = p.sum(); !ok {
 		return fmt.Errorf("%w: BackwardForward: no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)

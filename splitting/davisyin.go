@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -13,50 +14,54 @@ import (
 //	x = prox_{γh}(2y − z − γ∇f(y))
 //	z ← z + λ(x − y)
 //
-// y and x meet at the minimizer. What it proves at X depends on g and h:
+// y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual
+// solution u*. What is proved at X, and by which residual, stands at
+// [Certificates]. The rules for γ:
 //
-//	one of G, H is nil     X = y (or x), and e = (y−x)/γ, or its bound ‖y−x‖/γ
-//	                       as in ForwardBackward, is in ∂J(X)
-//	prox.Sum(G, H) known   X = prox_{γ(g+h)}(y − γ∇f(y)), the residual is
-//	                       ‖y−X‖/γ as in ForwardBackward: one more proximal map
-//	F strongly convex and  the duality gap of X = x or y below
-//	X in both domains
-//	otherwise              nothing: X = x, the residual is +Inf
+//	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and
+//	                    ‖x−y‖² = o(1/k) [DY17, Thm. 3.1]; linearly if F is strongly
+//	                    convex and G is smooth [DY17, Thm. D.6]
+//	LineSearch          γ_k by backtracking [PG18, Algorithm 1], λ = 1
+//	StronglyConvexStep  γ_k = −ημγ² + γ√(η²μ²γ²+1), γ = γ_{k−1} [DY17, Algorithm 3],
+//	                    γ_0 in (0, 2(1−η)/L_f], λ = 1, for a strongly convex F:
 //
-// The gap: u = (z−y)/γ ∈ ∂g(y), v = (2y−z−γ∇f(y)−x)/γ ∈ ∂h(x) and
-// δ = (x−y)/γ = −∇f(y)−u−v give, by μ-strong convexity of f at y and convexity
-// of g at y and of h at x, for every w
+//	                    ‖y_k − x*‖ ≤ S/(1/γ_0 + ημ(k−1)),  S² = ‖y_1−x*‖²/γ_0² + ‖u_1−u*‖²
 //
-//	J(w) ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ⟨δ,w−y⟩ + (μ/2)‖w−y‖²
-//	     ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ‖δ‖²/(2μ) =: J_low,
+// Where γ changes, from γ to γ′, between y and x, u is kept: z ← y + (γ′/γ)(z−y).
 //
-// so that J(X) − J* ≤ J(X) − J_low =: Γ and (μ/2)‖X−x*‖² ≤ Γ. The residual
-// reported is √(2μΓ), of which Residual/μ and Residual²/(2μ) are these two
-// bounds; it is computed whenever ‖δ‖ has halved, and X is then the point of the
-// least bound so far. An allowance for rounding keeps Γ above 1e-14·|J|, so the
-// residual gets no smaller than some 1e-7·√(μ|J|).
+// Why the last two converge. With W(γ) = ‖y−x*‖² + γ²‖u−u*‖² and δ ≥ 0 of
+// (descent) in the search, [The inequality] gives W⁺(γ) ≤ W(γ) − 2γδ − 2γ·(gap of f),
+// and a γ′ > γ afterwards adds at most (γ′²−γ²)‖u−u*‖². LineSearch lengthens γ by
+// up to 2 % where
 //
-// In the last two cases the solve ends as Stalled once ‖δ‖ is at rounding.
+//   - G has a Lipschitz constant β, prox.Lipschitz, and γ′² ≤ γ² + γδ/(2β²), so that
+//     ‖u−u*‖ ≤ 2β makes W⁺(γ′) ≤ W(γ), or
+//   - the product of all the other lengthenings stays below 10⁴: W ≤ 10⁸·W_1 always,
+//     and once the budget is spent γ no longer grows and the search ends it.
+//
+// StronglyConvexStep is the rule for which ‖y−x*‖²/γ² + ‖u−u*‖² does not grow.
 type DavisYin struct {
-	// StepSize γ in (0, 2/L_f); 0 means 1/L_f.
+	// StepSize is γ, or the first γ. 0 means 1/L_f, the theorem's largest for
+	// StronglyConvexStep, and for LineSearch the inverse of the curvature at x0.
 	StepSize float64
-	// Relaxation λ in (0, 2 − γL_f/2); 0 means 1.
+	// Relaxation λ; 0 means 1. Other rules than FixedStep want 1.
 	Relaxation float64
+	// Rule is FixedStep, LineSearch or StronglyConvexStep.
+	Rule StepRule
+	// Eta is the η in (0, 1) of StronglyConvexStep; 0 means 0.1. A small one
+	// keeps γ long for longer.
+	Eta float64
 
 	f             Smooth
 	g, h          prox.Operator
-	sum           prox.Operator // nil if unknown
-	smoothG       bool          // g = 0
-	smoothH       bool          // h = 0
 	gamma, lambda float64
-	mu            float64
-	terms         int
-	x, y, z, w    []float64
-
-	shown []float64 // the point of the least gap
-	gap   float64   // its bound, +Inf before the first
-	delta float64   // ‖δ‖ when the gap was last computed
-	stagnation
+	search        bool
+	line          lineSearch
+	slope         float64 // β, +Inf if unknown
+	budget        float64 // what remains of the lengthenings without β
+	next          float64 // γ of the next x
+	x, y, z, w, p []float64
+	certificate
 }
 
 var (
@@ -64,114 +69,158 @@ var (
 	_ Statuser = (*DavisYin)(nil)
 )
 
+const (
+	defaultEta    = 0.1
+	lengthen      = 1.02
+	lengthenTotal = 1e4
+)
+
 // Init implements Method.
 func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if err := p.plain("DavisYin"); err != nil {
+		return err
+	}
+	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep); err != nil {
+		return err
+	}
+	n := len(x0)
 	m.f, m.g, m.h = smooth(p.F), operator(p.G), operator(p.H)
+	m.line.init(m.f, n, terms(p.F))
+	factor := 1.0
+	if m.Rule == StronglyConvexStep {
+		if err := m.strong(p); err != nil {
+			return err
+		}
+		factor = 2 * (1 - m.eta())
+	}
 	var lip float64
 	var err error
-	if m.gamma, lip, err = stepSize("DavisYin.StepSize", m.StepSize, 1, m.f); err != nil {
+	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line, x0); err != nil {
 		return err
 	}
-	if m.lambda, err = relaxation("DavisYin.Relaxation", m.Relaxation, 2-m.gamma*lip/2); err != nil {
+	limit := 2 - m.gamma*lip/2
+	if m.search || m.Rule == StronglyConvexStep {
+		if m.Relaxation != 0 && m.Relaxation != 1 {
+			if m.Rule == FixedStep {
+				return fmt.Errorf("%w: DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it 0 or 1, or a known L_f", ErrProblem)
+			}
+			return fmt.Errorf("%w: DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", ErrSettings, m.Relaxation)
+		}
+		limit = 2
+	}
+	if m.lambda, err = relaxation("DavisYin.Relaxation", m.Relaxation, limit); err != nil {
 		return err
 	}
-	m.smoothG, m.smoothH = p.G == nil, p.H == nil
-	m.sum = nil
-	if sum, ok := p.sum(); ok {
-		m.sum = sum
-	}
-	m.mu, m.terms = convexity(p.F), terms(p.F)
-	n := len(x0)
-	m.x, m.y, m.z, m.w, m.shown = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.w, n), resize(m.shown, n)
+	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
+	m.x, m.y, m.z, m.w, m.p = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.w, n), resize(m.p, n)
 	copy(m.z, x0)
-	m.gap, m.delta = math.Inf(1), math.Inf(1)
-	m.stagnation.init(n, lip)
+	m.certificate.init(p, n)
 	return nil
+}
+
+// strong checks what StronglyConvexStep needs.
+func (m *DavisYin) strong(p Problem) error {
+	if convexity(p.F) == 0 {
+		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not", ErrProblem)
+	}
+	if !(m.Eta >= 0) || m.Eta >= 1 {
+		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)
+	}
+	if limit := 2 * (1 - m.eta()); m.StepSize*m.f.Smoothness() > limit {
+		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/m.f.Smoothness())
+	}
+	return nil
+}
+
+func (m *DavisYin) eta() float64 {
+	if m.Eta == 0 {
+		return defaultEta
+	}
+	return m.Eta
+}
+
+// lipschitz returns the Lipschitz constant of g, +Inf if none is known.
+func lipschitz(g prox.Operator, dim int) float64 {
+	if g == nil {
+		return 0
+	}
+	if beta, ok := prox.Lipschitz(g, dim); ok {
+		return beta
+	}
+	return math.Inf(1)
 }
 
 // Step implements Method.
 func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	x, y, z, w := m.x, m.y, m.z, m.w
 	m.g.Prox(y, z, m.gamma) // y = prox_{γg}(z)
-	m.f.Grad(w, y)
-	m.norm(w)
-	for i := range w {
-		x[i] = 2*y[i] - z[i] - m.gamma*w[i] // x = 2y − z − γ∇f(y)
+	m.f.Grad(w, y)          // w = ∇f(y)
+	switch {
+	case m.Rule == StronglyConvexStep:
+		m.change(m.shorter())
+	case m.search:
+		m.change(m.next)
 	}
-	if m.sum == nil {
-		copy(loc.X, x) // kept for v
+	m.forward(stats)
+	if m.search {
+		m.line.fy = m.f.Func(y)
+		for range searches {
+			if m.line.accepts(x, y, w, m.gamma, stats) {
+				break
+			}
+			m.change(shrink * m.gamma)
+			m.forward(stats)
+		}
+		m.next = m.longer()
 	}
-	m.h.Prox(x, x, m.gamma) // x = prox_{γh}(x)
 	stats.GradTerms += m.terms
-	stats.Proxes += 2
-	m.certify(loc, stats)
+	stats.Proxes++
+	m.prove(loc, stats, x, y, m.p, w, m.gamma)
 	for i := range z {
 		z[i] += m.lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
 }
 
-// certify sets the location; loc.X holds 2y − z − γ∇f(y) if no sum is known.
-func (m *DavisYin) certify(loc *Location, stats *Stats) {
-	x, y, w := m.x, m.y, m.w
-	delta := separation(x, y) / m.gamma // ‖δ‖
-	switch {
-	case m.smoothH:
-		copy(loc.X, y)
-		loc.Residual = delta // δ = −(∇f(y) + u)
-	case m.smoothG:
-		copy(loc.X, x)
-		loc.Residual = delta
-	case m.sum != nil:
-		for i := range w {
-			w[i] = y[i] - m.gamma*w[i]
-		}
-		m.sum.Prox(loc.X, w, m.gamma)
-		stats.Proxes++
-		loc.Residual = separation(y, loc.X) / m.gamma
-	default:
-		m.dual(loc, delta)
-		m.stalled = delta <= 1e-14*(m.grad+m.lip*norm(x))
+// forward computes x = prox_{γh}(2y − z − γ∇f(y)).
+func (m *DavisYin) forward(stats *Stats) {
+	x, y, z, w, p := m.x, m.y, m.z, m.w, m.p
+	for i := range p {
+		p[i] = 2*y[i] - z[i] - m.gamma*w[i]
+	}
+	m.h.Prox(x, p, m.gamma)
+	stats.Proxes++
+}
+
+// change sets γ and keeps u = (z−y)/γ.
+func (m *DavisYin) change(gamma float64) {
+	if gamma == m.gamma {
 		return
 	}
-	m.watch(loc)
+	r := gamma / m.gamma
+	for i, yi := range m.y {
+		m.z[i] = yi + r*(m.z[i]-yi)
+	}
+	m.gamma = gamma
 }
 
-// dual sets the location to the point of the least gap, x while there is none.
-func (m *DavisYin) dual(loc *Location, delta float64) {
-	x, y, pre := m.x, m.y, loc.X
-	if m.mu > 0 && delta <= 0.5*m.delta {
-		m.delta = delta
-		var cross float64
-		for i := range x {
-			cross += (pre[i] - x[i]) / m.gamma * (y[i] - x[i]) // ⟨v, y − x⟩
-		}
-		fy, gy, hx := m.f.Func(y), m.g.Func(y), m.h.Func(x)
-		low := fy + gy + hx + cross - delta*delta/(2*m.mu)
-		// Γ is a difference of these numbers: 64 units in the last place of
-		// each are added for their rounding.
-		slack := 0x1p-46 * (math.Abs(fy) + math.Abs(gy) + math.Abs(hx) + math.Abs(cross))
-		if gap := m.f.Func(x) + m.g.Func(x) + hx - low; m.better(gap + slack) {
-			copy(m.shown, x)
-		}
-		if gap := fy + gy + m.h.Func(y) - low; m.better(gap + slack) {
-			copy(m.shown, y)
-		}
-	}
-	loc.Residual = m.gap
-	if math.IsInf(m.gap, 1) {
-		copy(loc.X, x)
-	} else {
-		copy(loc.X, m.shown)
-	}
+// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)).
+func (m *DavisYin) shorter() float64 {
+	t := m.eta() * m.mu * m.gamma
+	return m.gamma / (t + math.Sqrt(t*t+1))
 }
 
-// better notes √(2μΓ) if it is the least so far. A Γ that is negative beyond
-// rounding proves nothing.
-func (m *DavisYin) better(gap float64) bool {
-	r := math.Sqrt(2 * m.mu * gap)
-	if !(gap > 0) || !(r < m.gap) {
-		return false
+// longer returns the γ of the next x.
+func (m *DavisYin) longer() float64 {
+	want := lengthen * m.gamma
+	if m.slope == 0 {
+		return want
 	}
-	m.gap = r
-	return true
+	if safe := m.gamma * math.Sqrt(1+math.Max(m.line.delta, 0)/(2*m.slope*m.slope*m.gamma)); safe >= want {
+		return want
+	}
+	if m.budget >= lengthen {
+		m.budget /= lengthen
+		return want
+	}
+	return m.gamma
 }

@@ -18,23 +18,40 @@ import (
 // It restarts, t = 1, when the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0
 // [OC15, gradient scheme], which adapts to a strong convexity nobody declared.
 //
+//	rule        γ                                    J(x_k) − J* since a restart
+//	FixedStep   (0, 1/L_f] is proved, (0, 2/L_f)     ≤ 2‖x_0−x*‖²/(γ(k+1)²) [BT09, Thm. 4.4];
+//	            allowed; with Plain (0, 2/L_f)       with Plain ≤ ‖x_0−x*‖²/(2γk), γ ≤ 1/L_f
+//	LineSearch  backtracking [BT09, FISTA with       the same with the last γ
+//	            backtracking], no L_f needed
+//
+// With a strongly convex J it converges linearly. LineSearch shortens γ within a
+// run, as the theorem wants, and doubles it at a restart, which begins a new
+// run; with Plain it lengthens γ at every step.
+//
 // The residual is ‖y − x⁺‖/γ. It bounds the norm of the element
 // e = ∇f(x⁺) − ∇f(y) + (y − x⁺)/γ of ∂J(x⁺), because I − γ∇f is nonexpansive
-// for γ ≤ 2/L_f; no second gradient is needed.
+// for γ ≤ 2/L_f; no second gradient is needed. Where L_f is not known, or γ is
+// longer, ‖e‖ is computed, at the price of that gradient.
 type ForwardBackward struct {
-	// StepSize γ in (0, 2/L_f); 0 means 1/L_f, the largest for which the
-	// acceleration is proved.
+	// StepSize γ in (0, 2/L_f), or the first γ of LineSearch; 0 means 1/L_f,
+	// and for LineSearch the inverse of the curvature at x0.
 	StepSize float64
 	// Plain turns the momentum off: β = 0.
 	Plain bool
+	// Rule is FixedStep or LineSearch.
+	Rule StepRule
 
 	f       Smooth
 	psi     prox.Operator
 	gamma   float64
-	limit   float64 // (1−√(μγ))/(1+√(μγ))
+	lip     float64
+	mu      float64
+	search  bool
+	line    lineSearch
 	t       float64
 	terms   int
-	x, y, w []float64
+	x, y, p []float64
+	grad, w []float64
 	stagnation
 }
 
@@ -47,100 +64,94 @@ var (
 // prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
+	if err := p.plain("ForwardBackward"); err != nil {
+		return err
+	}
 	if m.psi, ok = p.sum(); !ok {
 		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)
 	}
-	m.f = smooth(p.F)
-	var lip float64
-	var err error
-	if m.gamma, lip, err = stepSize("ForwardBackward.StepSize", m.StepSize, 1, m.f); err != nil {
+	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
 	}
-	root := math.Sqrt(math.Min(convexity(p.F)*m.gamma, 1))
-	m.limit = (1 - root) / (1 + root)
-	m.t, m.terms = 1, terms(p.F)
 	n := len(x0)
-	m.x, m.y, m.w = resize(m.x, n), resize(m.y, n), resize(m.w, n)
+	m.f = smooth(p.F)
+	m.line.init(m.f, n, terms(p.F))
+	var err error
+	if m.gamma, m.lip, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
+		return err
+	}
+	m.mu, m.t, m.terms = convexity(p.F), 1, terms(p.F)
+	m.x, m.y, m.p = resize(m.x, n), resize(m.y, n), resize(m.p, n)
+	m.grad, m.w = resize(m.grad, n), resize(m.w, n)
 	copy(m.x, x0)
 	copy(m.y, x0)
-	m.stagnation.init(n, lip)
+	m.stagnation.init(n, m.lip)
 	return nil
 }
 
 // Step implements Method.
 func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
-	x, y, w := m.x, m.y, m.w
-	m.f.Grad(w, y)
-	m.norm(w)
-	for i := range w {
-		w[i] = y[i] - m.gamma*w[i] // w = y − γ∇f(y)
-	}
-	m.psi.Prox(w, w, m.gamma) // x⁺ = prox_{γψ}(w)
-	copy(loc.X, w)
-	loc.Residual = separation(y, w) / m.gamma
-	m.watch(loc)
+	x, y, p := m.x, m.y, m.p
+	m.f.Grad(m.grad, y)
 	stats.GradTerms += m.terms
-	stats.Proxes++
+	m.norm(m.grad)
+	m.backward(stats)
+	if m.search {
+		m.line.fy = m.f.Func(y)
+		for range searches {
+			if m.line.accepts(p, y, m.grad, m.gamma, stats) {
+				break
+			}
+			m.gamma *= shrink
+			m.backward(stats)
+		}
+	}
+	copy(loc.X, p)
+	loc.Residual = m.residual(stats)
+	m.watch(loc)
 
 	var uphill float64
-	for i := range w {
-		uphill += (y[i] - w[i]) * (w[i] - x[i])
+	for i := range p {
+		uphill += (y[i] - p[i]) * (p[i] - x[i])
 	}
-	next := 1.0
-	var beta float64
-	if uphill <= 0 && !m.Plain {
+	next, beta := 1.0, 0.0
+	switch {
+	case m.Plain:
+		if m.search {
+			m.gamma *= lengthen
+		}
+	case uphill <= 0:
+		root := math.Sqrt(math.Min(m.mu*m.gamma, 1))
 		next = (1 + math.Sqrt(1+4*m.t*m.t)) / 2
-		beta = math.Min((m.t-1)/next, m.limit)
+		beta = math.Min((m.t-1)/next, (1-root)/(1+root))
+	case m.search:
+		m.gamma *= 2 // a new run
 	}
 	m.t = next
-	for i := range w {
-		y[i] = w[i] + beta*(w[i]-x[i]) // y = x⁺ + β(x⁺ − x)
-		x[i] = w[i]
+	for i := range p {
+		y[i] = p[i] + beta*(p[i]-x[i]) // y = x⁺ + β(x⁺ − x)
+		x[i] = p[i]
 	}
 }
 
-// stagnation notices that rounding allows no further progress: the residual is
-// a few thousand roundings of the terms it is a difference of, and a thousand
-// steps have not found a smaller one. It then shows the best point.
-type stagnation struct {
-	best    []float64
-	bestRes float64
-	age     int
-	lip     float64
-	grad    float64 // ‖∇f‖ at the last gradient
-	stalled bool
+// backward computes x⁺ = prox_{γψ}(y − γ∇f(y)) in p.
+func (m *ForwardBackward) backward(stats *Stats) {
+	for i, yi := range m.y {
+		m.p[i] = yi - m.gamma*m.grad[i]
+	}
+	m.psi.Prox(m.p, m.p, m.gamma)
+	stats.Proxes++
 }
 
-const stagnationAge = 1000
-
-func (s *stagnation) init(n int, lip float64) {
-	s.best = resize(s.best, n)
-	s.bestRes, s.age, s.lip, s.stalled = math.Inf(1), 0, lip, false
-}
-
-// norm notes the size of the gradient.
-func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
-
-// watch looks at the location of a step.
-func (s *stagnation) watch(loc *Location) {
-	s.age++
-	if loc.Residual < s.bestRes {
-		s.bestRes, s.age = loc.Residual, 0
-		copy(s.best, loc.X)
-		s.stalled = loc.Residual == 0
-		return
+// residual returns ‖e‖ or its bound.
+func (m *ForwardBackward) residual(stats *Stats) float64 {
+	if m.gamma*m.lip <= 2 {
+		return separation(m.y, m.p) / m.gamma
 	}
-	if s.age >= stagnationAge && s.bestRes <= 1e-12*(s.grad+s.lip*norm(loc.X)) {
-		s.stalled = true
-		copy(loc.X, s.best)
-		loc.Residual = s.bestRes
+	m.f.Grad(m.w, m.p)
+	stats.GradTerms += m.terms
+	for i := range m.w {
+		m.w[i] += (m.y[i]-m.p[i])/m.gamma - m.grad[i]
 	}
-}
-
-// Status implements Statuser.
-func (s *stagnation) Status() (Status, error) {
-	if s.stalled {
-		return Stalled, nil
-	}
-	return NotTerminated, nil
+	return norm(m.w)
 }

@@ -271,7 +271,9 @@ func TestMethodsRefuse(t *testing.T) {
 	f := newGLM(3, 1, 1, 1, square)
 	nan := math.NaN()
 	group, box := prox.GroupL2{Groups: [][]int{{0}}, Weight: 1}, prox.Box{Lo: -3, Hi: 1}
-	steep := newGLM(3, 1, 1, math.Inf(1), square)
+	steep := newGLM(3, 1, 1, nan, square)
+	k, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1}))
+	require.NoError(t, err)
 	fs, _ := experiment(3, 1, 1, false)
 	none, _ := experiment(3, 1, 1, false)
 	none.x.Rows = 0
@@ -289,6 +291,20 @@ func TestMethodsRefuse(t *testing.T) {
 		"DY NaN":         {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: nan}, splitting.ErrSettings, "NaN"},
 		"DY relaxation":  {splitting.Problem{F: q}, &splitting.DavisYin{Relaxation: 1.6}, splitting.ErrSettings, "DavisYin.Relaxation = 1.6"},
 		"DY L":           {splitting.Problem{F: steep}, &splitting.DavisYin{}, splitting.ErrProblem, "Smoothness"},
+		"DY search L":    {splitting.Problem{F: steep}, &splitting.DavisYin{Rule: splitting.LineSearch}, splitting.ErrProblem, "Smoothness"},
+		"DY search step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, StepSize: nan}, splitting.ErrSettings, "begin the search"},
+		"DY search λ":    {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2}, splitting.ErrSettings, "variable steps"},
+		"DY rule":        {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.RootStep}, splitting.ErrSettings, "DavisYin.Rule = RootStep"},
+		"DY no rule":     {splitting.Problem{F: q}, &splitting.DavisYin{Rule: -1}, splitting.ErrSettings, "invalid rule -1"},
+		"DY not strong":  {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
+		"DY eta":         {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1}, splitting.ErrSettings, "DavisYin.Eta = 1"},
+		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9}, splitting.ErrSettings, "2(1−Eta)/L_f"},
+		"DY K":           {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
+		"BF K":           {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
+		"FB K":           {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
+		"TOS K":          {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"CD K":           {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
+		"FB rule":        {splitting.Problem{F: q}, &splitting.ForwardBackward{Rule: splitting.AdaptiveStep}, splitting.ErrSettings, "ForwardBackward.Rule = AdaptiveStep"},
 		"FB step":        {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings, "ForwardBackward.StepSize"},
 		"FB sum":         {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
 		"BF step":        {splitting.Problem{F: q}, &splitting.BackwardForward{StepSize: 2.1}, splitting.ErrSettings, "BackwardForward.StepSize"},

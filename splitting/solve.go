@@ -27,7 +27,7 @@ const (
 	finiteEvery = 16
 )
 
-// Solve minimizes p.F + p.G + p.H by m from x0, which it does not change. A nil
+// Solve minimizes p.F + p.G + p.H∘p.K by m from x0, which it does not change. A nil
 // s means the defaults.
 //
 // It stops when the residual is at most s.Tolerance (Converged), after
@@ -44,8 +44,8 @@ const (
 // error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not
 // finite.
 //
-// Solve panics if m or ctx is nil, and p.F, p.G and p.H panic if their
-// dimension is not len(x0).
+// Solve panics if m or ctx is nil, or p.K does not take vectors of len(x0);
+// p.F, p.G and p.H panic if their dimension is not the right one.
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
 	if m == nil {
 		panic(badMethod)
@@ -184,14 +184,26 @@ func (p Problem) check(x0 []float64) error {
 			return fmt.Errorf("%w: x0[%d] is not finite, want a finite starting point", ErrNaN, i)
 		}
 	}
+	image := len(x0)
+	if p.K != nil {
+		m, d := p.K.Dims()
+		if d != len(x0) {
+			panic(badLen)
+		}
+		if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
+			return fmt.Errorf("%w: K.Norm() = %v, want a finite number of at least ‖K‖₂", ErrProblem, norm)
+		}
+		image = m
+	}
 	for _, part := range []struct {
 		name string
 		op   prox.Operator
-	}{{"G", p.G}, {"H", p.H}} {
+		dim  int
+	}{{"G", p.G, len(x0)}, {"H", p.H, image}} {
 		if part.op == nil {
 			continue
 		}
-		if err := prox.Check(part.op, len(x0)); err != nil {
+		if err := prox.Check(part.op, part.dim); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrProblem, part.name, err)
 		}
 	}
@@ -284,6 +296,8 @@ func operator(g prox.Operator) prox.Operator {
 // sum returns g + h as one operator where its proximal map is known.
 func (p Problem) sum() (prox.Operator, bool) {
 	switch {
+	case p.K != nil:
+		return nil, false
 	case p.H == nil:
 		return operator(p.G), true
 	case p.G == nil:

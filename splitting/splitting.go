@@ -33,6 +33,11 @@
 //
 //	[DY17]   Davis, Yin. A Three-Operator Splitting Scheme and its
 //	         Optimization Applications. Set-Valued Var. Anal. 2017.
+//	[PG18]   Pedregosa, Gidel. Adaptive Three Operator Splitting. ICML 2018.
+//	[BCG11]  Becker, Candès, Grant. Templates for convex cone problems with
+//	         applications to sparse signal recovery. Math. Prog. Comp. 2011.
+//	[AM85]   Anderson, Morley. Eigenvalues of the Laplacian of a graph. Linear
+//	         Multilinear Algebra 1985.
 //	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:
 //	         Curvature-Based Differential Privacy. 2026. Algorithm G.2.
 //	[APR18]  Attouch, Peypouquet, Redont. Backward–forward algorithms for
@@ -62,7 +67,8 @@ type Smooth interface {
 	Func(x []float64) float64
 	// Grad stores ∇f(x) in dst; it does not allocate.
 	Grad(dst, x []float64)
-	// Smoothness returns an upper bound L_f on the Lipschitz constant of ∇f.
+	// Smoothness returns an upper bound L_f on the Lipschitz constant of ∇f,
+	// +Inf if none is known.
 	Smoothness() float64
 }
 
@@ -99,10 +105,13 @@ type Hessianer interface {
 	Hessian(dst *mat.SymDense, x []float64)
 }
 
-// Problem is min f(x) + g(x) + h(x); a nil field means 0.
+// Problem is min f(x) + g(x) + h(Kx). A nil F, G or H means 0, a nil K the
+// identity.
 type Problem struct {
 	F    Smooth
 	G, H prox.Operator
+	// K is taken by PrimalDual only; the other methods refuse one.
+	K Linear
 }
 
 // Location is a point and how far from optimal it is known to be.

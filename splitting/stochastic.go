@@ -52,6 +52,9 @@ const defaultRelaxation = 0.502
 // Init implements Method. The error wraps ErrProblem if F is no FiniteSum or
 // has no terms.
 func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
+	if err := p.plain("StochasticTOS"); err != nil {
+		return err
+	}
 	var ok bool
 	if m.f, ok = p.F.(FiniteSum); !ok {
 		return fmt.Errorf("%w: StochasticTOS: F is no FiniteSum, want a sum of terms to sample", ErrProblem)

@@ -54,7 +54,7 @@ func Planted() []Problem {
 	inf := math.Inf(1)
 	var all []Problem
 	add := func(name string, g, h prox.Operator, solution, u []float64) {
-		for _, kind := range []string{"squares", "logistic"} {
+		for _, kind := range []string{"squares", "logistic", "unknown"} {
 			f := newTerms(rnd, kind, solution, u)
 			p := Problem{
 				Problem:  splitting.Problem{F: f, G: g, H: h},
@@ -64,8 +64,11 @@ func Planted() []Problem {
 				Mu:       ridge,
 				Scale:    f.Smoothness() * (1 + floats.Norm(solution, 2)),
 			}
-			if kind == "squares" {
+			switch kind {
+			case "squares":
 				p.F = squares{f}
+			case "unknown":
+				p.F = unknown{f}
 			}
 			for i := range p.Start {
 				p.Start[i] = 3 * rnd.NormFloat64()
@@ -300,9 +303,18 @@ func (f squares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool
 	return q, lin, f.Func(origin), true
 }
 
+// unknown is a terms whose Smoothness nobody knows.
+type unknown struct{ *terms }
+
+func (unknown) Smoothness() float64 { return math.Inf(1) }
+
 // poison returns f with NaN gradients.
 func poison(f splitting.Smooth) splitting.Smooth {
 	switch f := f.(type) {
+	case unknown:
+		bad := *f.terms
+		bad.nan = true
+		return unknown{&bad}
 	case squares:
 		bad := *f.terms
 		bad.nan = true

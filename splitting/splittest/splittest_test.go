@@ -1,6 +1,7 @@
 package splittest
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -16,6 +17,10 @@ func TestMethods(t *testing.T) {
 		"StochasticTOS":           &splitting.StochasticTOS{},
 		"DavisYin":                &splitting.DavisYin{},
 		"DavisYin/relaxed":        &splitting.DavisYin{Relaxation: 1.4},
+		"DavisYin/search":         &splitting.DavisYin{Rule: splitting.LineSearch},
+		"DavisYin/strong":         &splitting.DavisYin{Rule: splitting.StronglyConvexStep},
+		"ForwardBackward/search":  &splitting.ForwardBackward{Rule: splitting.LineSearch},
+		"ForwardBackward/both":    &splitting.ForwardBackward{Rule: splitting.LineSearch, Plain: true},
 		"BackwardForward":         &splitting.BackwardForward{},
 		"BackwardForward/relaxed": &splitting.BackwardForward{Relaxation: 1.4},
 		"ForwardBackward":         &splitting.ForwardBackward{},
@@ -60,7 +65,7 @@ type broken struct {
 
 func (m *broken) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 	psi, ok := prox.Sum(p.G, p.H)
-	if !ok {
+	if !ok || math.IsInf(p.F.Smoothness(), 1) {
 		return splitting.ErrProblem
 	}
 	m.f, m.psi, m.rnd = p.F, psi, rnd

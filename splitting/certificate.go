@@ -1,0 +1,201 @@
+package splitting
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// certificate proves how far a point is from the minimizer of f + g + h, from
+// what a step of three-operator splitting knows:
+//
+//	y = prox_{γg}(z),   x = prox_{γh}(p),   p = 2y − z − γ∇f(y).
+//
+// One of four proofs applies.
+//
+//	h = 0      X = y. δ = (x−y)/γ = −(∇f(y) + (z−y)/γ) is in −∂J(y).
+//	sum known  X = prox_{cψ}(y − c∇f(y)), ψ = g+h, c = min{γ, 1/L_f}. The element
+//	           e = ∇f(X) − ∇f(y) + (y−X)/c of ∂J(X) has ‖e‖ ≤ ‖y−X‖/c, because
+//	           I − c∇f is nonexpansive for c ≤ 2/L_f; without L_f, c = γ and ∇f(X)
+//	           is computed. If g = 0 then X = x already.
+//	μ > 0      the gap below, at X = x or y, whenever ‖δ‖ has halved; X is the point
+//	           of the least bound so far.
+//	else       none: X = x, the residual is +Inf.
+//
+// The gap: u = (z−y)/γ ∈ ∂g(y), v = (p−x)/γ ∈ ∂h(x) and δ = (x−y)/γ =
+// −∇f(y)−u−v give, by μ-strong convexity of f at y and convexity of g at y and
+// of h at x, for every w
+//
+//	J(w) ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ⟨δ,w−y⟩ + (μ/2)‖w−y‖²
+//	     ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ‖δ‖²/(2μ) =: J_low,
+//
+// so that J(X) − J* ≤ J(X) − J_low =: Γ and (μ/2)‖X−x*‖² ≤ Γ. The residual is
+// √(2μΓ), of which Residual/μ and Residual²/(2μ) are these two bounds. An
+// allowance for rounding keeps Γ above 1e-14·|J|, so the residual gets no
+// smaller than some 1e-7·√(μ|J|).
+type certificate struct {
+	f       Smooth
+	g, h    prox.Operator
+	sum     prox.Operator // g + h, nil if unknown
+	noG     bool
+	noH     bool
+	mu, lip float64
+	terms   int
+
+	w     []float64
+	shown []float64 // the point of the least gap
+	gap   float64   // its √(2μΓ), +Inf before the first
+	delta float64   // ‖δ‖ when the gap was last computed
+	stagnation
+}
+
+func (c *certificate) init(p Problem, n int) {
+	c.f, c.g, c.h = smooth(p.F), operator(p.G), operator(p.H)
+	c.noG, c.noH = p.G == nil, p.H == nil
+	c.sum = nil
+	if sum, ok := p.sum(); ok {
+		c.sum = sum
+	}
+	c.mu, c.lip, c.terms = convexity(p.F), c.f.Smoothness(), terms(p.F)
+	c.w, c.shown = resize(c.w, n), resize(c.shown, n)
+	c.gap, c.delta = math.Inf(1), math.Inf(1)
+	c.stagnation.init(n, c.lip)
+}
+
+// prove sets the location; grad is ∇f(y).
+func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64, gamma float64) {
+	delta := separation(x, y) / gamma // ‖δ‖
+	c.norm(grad)
+	switch {
+	case c.noH:
+		copy(loc.X, y)
+		loc.Residual = delta
+	case c.sum != nil:
+		c.mapping(loc, stats, x, y, grad, gamma)
+	default:
+		c.dual(loc, x, y, p, delta, gamma)
+		c.stalled = delta <= 1e-14*(c.grad+separation(p, y)/gamma+norm(x)/gamma)
+		return
+	}
+	c.watch(loc)
+}
+
+// mapping sets the location to X = prox_{cψ}(y − c∇f(y)).
+func (c *certificate) mapping(loc *Location, stats *Stats, x, y, grad []float64, gamma float64) {
+	step := gamma
+	if step*c.lip > 1 && !math.IsInf(c.lip, 1) {
+		step = 1 / c.lip
+	}
+	if c.noG && (step == gamma || gamma*c.lip <= 2) {
+		copy(loc.X, x) // prox_{γh}(y − γ∇f(y)) already
+		step = gamma
+	} else {
+		for i := range c.w {
+			c.w[i] = y[i] - step*grad[i]
+		}
+		c.sum.Prox(loc.X, c.w, step)
+		stats.Proxes++
+	}
+	loc.Residual = c.mapped(loc.X, y, grad, step, stats)
+}
+
+// mapped returns ‖e‖ for X = prox_{γψ}(y − γ∇f(y)), or its bound.
+func (c *certificate) mapped(x, y, grad []float64, gamma float64, stats *Stats) float64 {
+	if !math.IsInf(c.lip, 1) {
+		return separation(y, x) / gamma
+	}
+	c.f.Grad(c.w, x)
+	stats.GradTerms += c.terms
+	for i := range c.w {
+		c.w[i] += (y[i]-x[i])/gamma - grad[i]
+	}
+	return norm(c.w)
+}
+
+// dual sets the location to the point of the least gap, x while there is none.
+func (c *certificate) dual(loc *Location, x, y, p []float64, delta, gamma float64) {
+	if c.mu > 0 && delta <= 0.5*c.delta {
+		c.delta = delta
+		var cross float64
+		for i := range x {
+			cross += (p[i] - x[i]) / gamma * (y[i] - x[i]) // ⟨v, y − x⟩
+		}
+		fy, gy, hx := c.f.Func(y), c.g.Func(y), c.h.Func(x)
+		low := fy + gy + hx + cross - delta*delta/(2*c.mu)
+		// Γ is a difference of these numbers: 64 units in the last place of
+		// each are added for their rounding.
+		slack := 0x1p-46 * (math.Abs(fy) + math.Abs(gy) + math.Abs(hx) + math.Abs(cross))
+		if gap := c.f.Func(x) + c.g.Func(x) + hx - low; c.better(gap + slack) {
+			copy(c.shown, x)
+		}
+		if gap := fy + gy + c.h.Func(y) - low; c.better(gap + slack) {
+			copy(c.shown, y)
+		}
+	}
+	loc.Residual = c.gap
+	if math.IsInf(c.gap, 1) {
+		copy(loc.X, x)
+	} else {
+		copy(loc.X, c.shown)
+	}
+}
+
+// better notes √(2μΓ) if it is the least so far. A Γ that is negative beyond
+// rounding proves nothing.
+func (c *certificate) better(gap float64) bool {
+	r := math.Sqrt(2 * c.mu * gap)
+	if !(gap > 0) || !(r < c.gap) {
+		return false
+	}
+	c.gap = r
+	return true
+}
+
+// stagnation notices that rounding allows no further progress: the residual is
+// a few thousand roundings of the terms it is a difference of, and a thousand
+// steps have not found a smaller one. It then shows the best point.
+type stagnation struct {
+	best    []float64
+	bestRes float64
+	age     int
+	lip     float64
+	grad    float64 // ‖∇f‖ at the last gradient
+	stalled bool
+}
+
+const stagnationAge = 1000
+
+func (s *stagnation) init(n int, lip float64) {
+	s.best = resize(s.best, n)
+	s.bestRes, s.age, s.lip, s.stalled = math.Inf(1), 0, lip, false
+	if math.IsInf(lip, 1) {
+		s.lip = 0 // unknown: the gradient alone is the scale
+	}
+}
+
+// norm notes the size of the gradient.
+func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
+
+// watch looks at the location of a step.
+func (s *stagnation) watch(loc *Location) {
+	s.age++
+	if loc.Residual < s.bestRes {
+		s.bestRes, s.age = loc.Residual, 0
+		copy(s.best, loc.X)
+		s.stalled = loc.Residual == 0
+		return
+	}
+	if s.age >= stagnationAge && s.bestRes <= 1e-12*(s.grad+s.lip*norm(loc.X)) {
+		s.stalled = true
+		copy(loc.X, s.best)
+		loc.Residual = s.bestRes
+	}
+}
+
+// Status implements Statuser.
+func (s *stagnation) Status() (Status, error) {
+	if s.stalled {
+		return Stalled, nil
+	}
+	return NotTerminated, nil
+}

@@ -1,0 +1,245 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its
+// methods do not allocate and panic when lengths do not match.
+type Linear interface {
+	// Dims returns m, the length of Kx, and d, the length of x.
+	Dims() (m, d int)
+	// MulVec stores Kx in dst.
+	MulVec(dst, x []float64)
+	// MulVecTrans stores Kᵀy in dst.
+	MulVecTrans(dst, y []float64)
+	// Norm returns an upper bound on ‖K‖₂.
+	Norm() float64
+}
+
+var (
+	_ Linear = (*Matrix)(nil)
+	_ Linear = (*Selection)(nil)
+	_ Linear = (*Differences)(nil)
+)
+
+// Matrix is a dense K.
+type Matrix struct {
+	a    blas64.General
+	norm float64
+}
+
+// NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK,
+// O(min(m,d)²max(m,d)), and widens it by the rounding error. The error wraps
+// ErrProblem if a is empty, or an entry or the norm is not finite.
+func NewMatrix(a mat.Matrix) (*Matrix, error) {
+	m, d := a.Dims()
+	if m == 0 || d == 0 {
+		return nil, fmt.Errorf("%w: Matrix: %d×%d, want no empty dimension", ErrProblem, m, d)
+	}
+	k := mat.DenseCopyOf(a)
+	gram := mat.NewSymDense(min(m, d), nil)
+	var side mat.Matrix = k
+	if d < m {
+		side = k.T()
+	}
+	gram.SymOuterK(1, side)
+	var eig mat.EigenSym
+	if !finite(k.RawMatrix().Data) || !finite(gram.RawSymmetric().Data) || !eig.Factorize(gram, false) {
+		return nil, fmt.Errorf("%w: Matrix: an entry of K, or its norm, is not finite, want finite numbers", ErrProblem)
+	}
+	v := eig.Values(nil)
+	// Forming the Gram matrix errs by max(m,d)·2⁻⁵³ of its trace at most, and
+	// the eigensolver by a small multiple of min(m,d)·2⁻⁵³ of the largest
+	// eigenvalue; 8 covers the multiple.
+	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)
+	return &Matrix{k.RawMatrix(), math.Sqrt(top) * (1 + 0x1p-52)}, nil
+}
+
+// Dims returns the dimensions of K.
+func (k *Matrix) Dims() (m, d int) { return k.a.Rows, k.a.Cols }
+
+// MulVec stores Kx in dst.
+func (k *Matrix) MulVec(dst, x []float64) { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
+
+// MulVecTrans stores Kᵀy in dst.
+func (k *Matrix) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
+
+func (k *Matrix) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
+	if len(dst) != rows || len(x) != cols {
+		panic(badLen)
+	}
+	blas64.Gemv(t, 1, k.a, blas64.Vector{N: cols, Data: x, Inc: 1}, 0, blas64.Vector{N: rows, Data: dst, Inc: 1})
+}
+
+// Norm returns an upper bound on ‖K‖₂, within rounding of it.
+func (k *Matrix) Norm() float64 { return k.norm }
+
+// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm
+// h over disjoint ranges of Kx it expresses groups that overlap in any way.
+//
+//	‖K‖₂² = the most often that a coordinate is selected
+type Selection struct {
+	index []int
+	dim   int
+	norm  float64
+}
+
+// NewSelection returns the selection of index from dim coordinates. The error
+// wraps ErrProblem if an index is outside [0, dim) or there is none.
+func NewSelection(index []int, dim int) (*Selection, error) {
+	if len(index) == 0 {
+		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
+	}
+	count, most := make(map[int]int), 0
+	for k, i := range index {
+		if i < 0 || i >= dim {
+			return nil, fmt.Errorf("%w: Selection: Index[%d] = %d, want one in [0, %d)", ErrProblem, k, i, dim)
+		}
+		count[i]++
+		most = max(most, count[i])
+	}
+	return &Selection{append([]int(nil), index...), dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}, nil
+}
+
+// Dims returns the number of indices and of coordinates.
+func (k *Selection) Dims() (m, d int) { return len(k.index), k.dim }
+
+// MulVec stores x_{Index[k]} in dst[k].
+func (k *Selection) MulVec(dst, x []float64) {
+	if len(dst) != len(k.index) || len(x) != k.dim {
+		panic(badLen)
+	}
+	for j, i := range k.index {
+		dst[j] = x[i]
+	}
+}
+
+// MulVecTrans adds up the y_k of each coordinate in dst.
+func (k *Selection) MulVecTrans(dst, y []float64) {
+	if len(dst) != k.dim || len(y) != len(k.index) {
+		panic(badLen)
+	}
+	clear(dst)
+	for j, i := range k.index {
+		dst[i] += y[j]
+	}
+}
+
+// Norm returns ‖K‖₂, rounded up.
+func (k *Selection) Norm() float64 { return k.norm }
+
+// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph:
+// with h = prox.L1 the total variation of a signal on it, an image for
+// instance, and with groups of edges the isotropic one.
+//
+//	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
+type Differences struct {
+	edges [][2]int
+	dim   int
+	norm  float64
+}
+
+// NewDifferences returns the differences along edges between dim coordinates.
+// The error wraps ErrProblem if there is no edge, or one is a loop or leaves
+// [0, dim).
+func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
+	if len(edges) == 0 {
+		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
+	}
+	degree, most := make(map[int]int), 0
+	for k, e := range edges {
+		for _, i := range e {
+			if i < 0 || i >= dim {
+				return nil, fmt.Errorf("%w: Differences: edge %d has index %d, want one in [0, %d)", ErrProblem, k, i, dim)
+			}
+			degree[i]++
+		}
+		if e[0] == e[1] {
+			return nil, fmt.Errorf("%w: Differences: edge %d is a loop at %d, want two coordinates", ErrProblem, k, e[0])
+		}
+	}
+	for _, e := range edges {
+		most = max(most, degree[e[0]]+degree[e[1]])
+	}
+	return &Differences{append([][2]int(nil), edges...), dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}, nil
+}
+
+// Dims returns the number of edges and of coordinates.
+func (k *Differences) Dims() (m, d int) { return len(k.edges), k.dim }
+
+// MulVec stores the differences of x in dst.
+func (k *Differences) MulVec(dst, x []float64) {
+	if len(dst) != len(k.edges) || len(x) != k.dim {
+		panic(badLen)
+	}
+	for j, e := range k.edges {
+		dst[j] = x[e[1]] - x[e[0]]
+	}
+}
+
+// MulVecTrans stores the divergence of y in dst.
+func (k *Differences) MulVecTrans(dst, y []float64) {
+	if len(dst) != k.dim || len(y) != len(k.edges) {
+		panic(badLen)
+	}
+	clear(dst)
+	for j, e := range k.edges {
+		dst[e[1]] += y[j]
+		dst[e[0]] -= y[j]
+	}
+}
+
+// Norm returns an upper bound on ‖K‖₂.
+func (k *Differences) Norm() float64 { return k.norm }
+
+// identity is the K that a nil field of Problem means.
+type identity int
+
+func (k identity) Dims() (m, d int)           { return int(k), int(k) }
+func (identity) MulVec(dst, x []float64)      { copy(dst, x) }
+func (identity) MulVecTrans(dst, y []float64) { copy(dst, y) }
+func (identity) Norm() float64                { return 1 }
+
+// linear returns K, and the identity for nil.
+func (p Problem) linear(dim int) Linear {
+	if p.K == nil {
+		return identity(dim)
+	}
+	return p.K
+}
+
+// plain refuses a K.
+func (p Problem) plain(method string) error {
+	if p.K == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put prox.TightFrame(h, K) in H if KKᵀ = νI", ErrProblem, method)
+}
+
+// Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.
+func (p Problem) Func(x []float64) float64 {
+	v := smooth(p.F).Func(x)
+	if p.G != nil {
+		v += p.G.Func(x)
+	}
+	if p.H != nil {
+		if p.K != nil {
+			m, _ := p.K.Dims()
+			kx := make([]float64, m)
+			p.K.MulVec(kx, x)
+			x = kx
+		}
+		v += p.H.Func(x)
+	}
+	return v
+}
+
+// dot returns ⟨a,b⟩.
+func dot(a, b []float64) float64 { return floats.Dot(a, b) }

@@ -1,0 +1,144 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+)
+
+// StepRule says how a method chooses its step sizes γ_k. Each method lists
+// the rules it takes.
+type StepRule int
+
+const (
+	// FixedStep is γ_k = γ; where L_f is unknown (+Inf) the deterministic
+	// methods do LineSearch instead.
+	FixedStep StepRule = iota
+	// LineSearch shortens γ_k until f lies below its quadratic model, and
+	// lengthens it where the theorem of the method allows it. It needs no L_f.
+	LineSearch
+	// StronglyConvexStep shrinks γ_k like 1/(μk) as a strongly convex F allows.
+	StronglyConvexStep
+	// RootStep is γ_k = γ/√(k+1).
+	RootStep
+	// AdaptiveStep divides γ by the root of the sum of squared gradients.
+	AdaptiveStep
+)
+
+var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep", "AdaptiveStep"}
+
+// String returns the name of the constant.
+func (r StepRule) String() string {
+	if r < 0 || int(r) >= len(ruleNames) {
+		return fmt.Sprintf("invalid rule %d", int(r))
+	}
+	return ruleNames[r]
+}
+
+// rule refuses all but the allowed rules.
+func rule(field string, r StepRule, allowed ...StepRule) error {
+	for _, a := range allowed {
+		if r == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s = %v, want one of %v", ErrSettings, field, r, allowed)
+}
+
+// lineSearch finds a γ with
+//
+//	δ = f(y) + ⟨∇f(y),x−y⟩ + ‖x−y‖²/(2γ) − f(x) ≥ 0          (descent)
+//
+// where x depends on γ. Every γ ≤ 1/L_f will do [Nes04, (2.1.6)], so a search
+// that shortens by the factor shrink ends above shrink/L_f.
+//
+// Where rounding of f could hide the sign of δ, ‖x−y‖² is tiny and f(x) − f(y) −
+// ⟨∇f(y),x−y⟩ is taken as ½⟨∇f(x)−∇f(y),x−y⟩: exact for quadratics, and to third
+// order for others [BCG11, §5.3].
+type lineSearch struct {
+	f     Smooth
+	fy    float64
+	delta float64   // of the last test
+	d, w  []float64 // x − y, ∇f(x)
+	terms int
+}
+
+const (
+	shrink = 0.7
+	// visible is the relative size below which the terms of δ are taken to be
+	// rounding: sums of n terms err by up to n·2⁻⁵³, and n may be 1e6.
+	visible = 1e-10
+	// searches bounds the work of one search: 0.7²⁰⁰ = 1e-31.
+	searches = 200
+)
+
+func (s *lineSearch) init(f Smooth, n, terms int) {
+	s.f, s.terms = f, terms
+	s.d, s.w = resize(s.d, n), resize(s.w, n)
+}
+
+// accepts reports whether (descent) holds; grad is ∇f(y).
+func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) bool {
+	for i, xi := range x {
+		s.d[i] = xi - y[i]
+	}
+	slope := dot(grad, s.d)
+	square := dot(s.d, s.d) / (2 * gamma)
+	fx := s.f.Func(x)
+	s.delta = s.fy + slope + square - fx
+	if square <= visible*(math.Abs(s.fy)+math.Abs(fx)+math.Abs(slope)) {
+		s.f.Grad(s.w, x)
+		stats.GradTerms += s.terms
+		s.delta = square - (dot(s.w, s.d)-slope)/2
+	}
+	return s.delta >= 0 || square == 0
+}
+
+// guess returns a first γ ≥ 1/L_f for a search: the inverse of the curvature
+// of f at x0 along its gradient.
+func (s *lineSearch) guess(x0 []float64) float64 {
+	g := make([]float64, len(x0))
+	s.f.Grad(g, x0)
+	size := norm(g)
+	if size == 0 { // any direction
+		for i := range g {
+			g[i] = 1
+		}
+		size = norm(g)
+		for i := range s.d {
+			s.d[i] = 0
+		}
+	} else {
+		copy(s.d, g)
+	}
+	t := 1e-3 * (1 + norm(x0)) / size // far enough for rounding, near enough to be local
+	for i, xi := range x0 {
+		s.w[i] = xi - t*g[i]
+	}
+	moved := separation(s.w, x0)
+	s.f.Grad(g, s.w)
+	gamma := moved / separation(g, s.d)
+	if !(gamma > 0) || math.IsInf(gamma, 1) {
+		return 1 // affine, or not finite there: the search will tell
+	}
+	return gamma
+}
+
+// firstStep returns the γ to begin with and L_f, +Inf if it is unknown; search
+// tells that the rule is LineSearch, asked for or needed.
+func firstStep(field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64) (gamma, lip float64, search bool, err error) {
+	lip = f.Smoothness()
+	if r != LineSearch && !math.IsInf(lip, 1) {
+		gamma, lip, err = stepSize(field, step, factor, f)
+		return gamma, lip, false, err
+	}
+	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
+		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", ErrProblem, lip)
+	}
+	if !(step >= 0) || math.IsInf(step, 1) {
+		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess", ErrSettings, field, step)
+	}
+	if gamma = step; gamma == 0 {
+		gamma = s.guess(x0)
+	}
+	return gamma, lip, true, nil
+}
