@@ -52,15 +52,14 @@ type DavisYin struct {
 	// keeps γ long for longer.
 	Eta float64
 
-	f             Smooth
-	g, h          prox.Operator
 	gamma, lambda float64
 	search        bool
 	line          lineSearch
 	slope         float64 // β, +Inf if unknown
 	budget        float64 // what remains of the lengthenings without β
 	next          float64 // γ of the next x
-	x, y, z, w, p []float64
+	x, y, z, p    []float64
+	grad          []float64
 	certificate
 }
 
@@ -84,7 +83,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return err
 	}
 	n := len(x0)
-	m.f, m.g, m.h = smooth(p.F), operator(p.G), operator(p.H)
+	m.certificate.init(p, n)
 	m.line.init(m.f, n, terms(p.F))
 	factor := 1.0
 	if m.Rule == StronglyConvexStep {
@@ -112,9 +111,8 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return err
 	}
 	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
-	m.x, m.y, m.z, m.w, m.p = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.w, n), resize(m.p, n)
+	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
 	copy(m.z, x0)
-	m.certificate.init(p, n)
 	return nil
 }
 
@@ -152,9 +150,9 @@ func lipschitz(g prox.Operator, dim int) float64 {
 
 // Step implements Method.
 func (m *DavisYin) Step(loc *Location, stats *Stats) {
-	x, y, z, w := m.x, m.y, m.z, m.w
+	x, y, z, grad := m.x, m.y, m.z, m.grad
 	m.g.Prox(y, z, m.gamma) // y = prox_{γg}(z)
-	m.f.Grad(w, y)          // w = ∇f(y)
+	m.f.Grad(grad, y)
 	switch {
 	case m.Rule == StronglyConvexStep:
 		m.change(m.shorter())
@@ -165,7 +163,7 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	if m.search {
 		m.line.fy = m.f.Func(y)
 		for range searches {
-			if m.line.accepts(x, y, w, m.gamma, stats) {
+			if m.line.accepts(x, y, grad, m.gamma, stats) {
 				break
 			}
 			m.change(shrink * m.gamma)
@@ -175,7 +173,7 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	}
 	stats.GradTerms += m.terms
 	stats.Proxes++
-	m.prove(loc, stats, x, y, m.p, w, m.gamma)
+	m.prove(loc, stats, x, y, m.p, grad, m.gamma)
 	for i := range z {
 		z[i] += m.lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
@@ -183,9 +181,9 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 
 // forward computes x = prox_{γh}(2y − z − γ∇f(y)).
 func (m *DavisYin) forward(stats *Stats) {
-	x, y, z, w, p := m.x, m.y, m.z, m.w, m.p
+	x, y, z, p := m.x, m.y, m.z, m.p
 	for i := range p {
-		p[i] = 2*y[i] - z[i] - m.gamma*w[i]
+		p[i] = 2*y[i] - z[i] - m.gamma*m.grad[i]
 	}
 	m.h.Prox(x, p, m.gamma)
 	stats.Proxes++

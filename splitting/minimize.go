@@ -5,14 +5,15 @@ import "context"
 // Minimize solves p by the method that Auto picks, exactly as Solve would.
 //
 //	first that applies                                        picks
+//	K is not nil                                              PrimalDual
 //	F quadratic, G+H coordinatewise (ℓ1, ℓ2², box and sums)   CoordinateDescent
 //	F with a Hessian, G+H coordinatewise, d ≤ 2000            ProxNewton
 //	prox of G+H known in closed form                          ForwardBackward
 //	otherwise                                                 DavisYin
 //
-// The first two end with the accuracy of a direct solver in tens of
-// steps, whatever the conditioning; the third needs about √(L_f/μ) gradients a
-// digit; the last is for pairs such as a group norm and a simplex.
+// CoordinateDescent and ProxNewton end with the accuracy of a direct solver in tens of
+// steps, whatever the conditioning; ForwardBackward needs about √(L_f/μ)
+// gradients a digit; DavisYin is for pairs such as a group norm and a simplex.
 func Minimize(ctx context.Context, p Problem, x0 []float64, s *Settings) (*Result, error) {
 	return Solve(ctx, p, x0, s, Auto(p, len(x0)))
 }
@@ -23,6 +24,9 @@ const newtonDim = 2000
 
 // Auto returns a new method for p in dim dimensions, as tabled at Minimize.
 func Auto(p Problem, dim int) Method {
+	if p.K != nil {
+		return &PrimalDual{}
+	}
 	_, separable := p.coordinatewise()
 	if q, ok := smooth(p.F).(Quadratizer); ok && separable {
 		if _, _, _, ok := q.Quadratic(); ok {

@@ -36,6 +36,21 @@
 //	[PG18]   Pedregosa, Gidel. Adaptive Three Operator Splitting. ICML 2018.
 //	[BCG11]  Becker, Candès, Grant. Templates for convex cone problems with
 //	         applications to sparse signal recovery. Math. Prog. Comp. 2011.
+//	[Con13]  Condat. A Primal–Dual Splitting Method for Convex Optimization
+//	         Involving Lipschitzian, Proximable and Linear Composite Terms.
+//	         J. Optim. Theory Appl. 2013.
+//	[Vu13]   Vũ. A splitting algorithm for dual monotone inclusions involving
+//	         cocoercive operators. Adv. Comput. Math. 2013.
+//	[CP11]   Chambolle, Pock. A First-Order Primal-Dual Algorithm for Convex
+//	         Problems with Applications to Imaging. J. Math. Imaging Vis. 2011.
+//	[CP16]   Chambolle, Pock. On the ergodic convergence rates of a first-order
+//	         primal–dual algorithm. Math. Program. 2016.
+//	[LM79]   Lions, Mercier. Splitting Algorithms for the Sum of Two Nonlinear
+//	         Operators. SIAM J. Numer. Anal. 1979.
+//	[GB17]   Giselsson, Boyd. Linear Convergence and Metric Selection for
+//	         Douglas-Rachford Splitting and ADMM. IEEE Trans. Autom. Control 2017.
+//	[BC17]   Bauschke, Combettes. Convex Analysis and Monotone Operator Theory
+//	         in Hilbert Spaces, 2nd ed. 2017.
 //	[AM85]   Anderson, Morley. Eigenvalues of the Laplacian of a graph. Linear
 //	         Multilinear Algebra 1985.
 //	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:

@@ -24,14 +24,20 @@ type Problem struct {
 	Certifiable bool
 }
 
-// Tolerance is the residual asked for: a billionth of the terms, and where
-// only a gap can be proved, whose residual is the root of a difference of
-// objective values, a millionth.
+// Tolerance is the residual asked for: one that certifies a relative distance
+// of 1e-8 to the minimizer; where only a gap can be proved, whose residual is
+// the root of a difference of objective values, 1e-6.
 func (p Problem) Tolerance() float64 {
+	size := p.Mu * (1 + floats.Norm(p.Solution, 2))
 	if !p.Certifiable {
-		return 1e-6 * p.Scale
+		return 1e-6 * size
 	}
-	return 1e-9 * p.Scale
+	return 1e-8 * size
+}
+
+// GapTolerance is the residual that certifies a relative gap of 1e-8.
+func (p Problem) GapTolerance() float64 {
+	return math.Sqrt(2 * p.Mu * 1e-8 * math.Max(1, math.Abs(p.Value(p.Solution))))
 }
 
 // Value returns f + g + h at x.

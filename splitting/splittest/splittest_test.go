@@ -21,6 +21,9 @@ func TestMethods(t *testing.T) {
 		"DavisYin/strong":         &splitting.DavisYin{Rule: splitting.StronglyConvexStep},
 		"ForwardBackward/search":  &splitting.ForwardBackward{Rule: splitting.LineSearch},
 		"ForwardBackward/both":    &splitting.ForwardBackward{Rule: splitting.LineSearch, Plain: true},
+		"DouglasRachford":         &splitting.DouglasRachford{},
+		"DouglasRachford/relaxed": &splitting.DouglasRachford{Relaxation: 1.7, StepSize: 0.1},
+		"PrimalDual":              &splitting.PrimalDual{},
 		"BackwardForward":         &splitting.BackwardForward{},
 		"BackwardForward/relaxed": &splitting.BackwardForward{Relaxation: 1.4},
 		"ForwardBackward":         &splitting.ForwardBackward{},
@@ -29,6 +32,11 @@ func TestMethods(t *testing.T) {
 		"ProxNewton":              &splitting.ProxNewton{},
 	} {
 		t.Run(name, func(t *testing.T) { Check(t, m) })
+	}
+	for name, m := range map[string]splitting.Method{
+		"PrimalDual/strong": &splitting.PrimalDual{Rule: splitting.StronglyConvexStep},
+	} {
+		t.Run(name, func(t *testing.T) { CheckSublinear(t, m) })
 	}
 }
 
@@ -117,7 +125,7 @@ func (m *broken) Step(loc *splitting.Location, stats *splitting.Stats) {
 func TestCheckBites(t *testing.T) {
 	bad := func(fault string) (n int) {
 		for _, p := range Planted() {
-			if err := check(&broken{fault: fault}, p); err != nil && err != errNotApplicable {
+			if err := check(&broken{fault: fault}, p, p.Tolerance()); err != nil && err != errNotApplicable {
 				n++
 			}
 		}

@@ -1,0 +1,163 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// DouglasRachford minimizes a + b by their proximal maps alone [LM79]:
+//
+//	y = prox_{γa}(z)
+//	x = prox_{γb}(2y − z)
+//	z ← z + λ(x − y)
+//
+//	F            a     b
+//	nil          G     H      two functions, or a point of two sets
+//	a Quadratic  F     G + H  of which prox.Sum must be known; as in ADMM
+//
+// prox_{γf}(z) = (I + γQ)⁻¹(z + γ·lin) for a quadratic f is a solve with a Cholesky
+// factor, computed once: O(d³), then O(d²) a step, whatever the conditioning.
+//
+// It converges for every γ > 0 and λ in (0, 2) [BC17, Cor. 28.3], with
+// ‖x−y‖² = o(1/k). If F is quadratic with 0 < μ ≤ L_f and γ = 1/√(μL_f), the error
+// ‖z − z*‖ shrinks by the factor
+//
+//	|1 − λ/2| + (λ/2)·(√(L_f/μ) − 1)/(√(L_f/μ) + 1)   [GB17, Thm. 2]
+//
+// a step. With F, X = x and the residual is the norm of the element
+// ∇f(x) − ∇f(y) + (y−x)/γ of ∂J(x). Without, it is that of DavisYin with f = 0, see
+// [Certificates]: nothing is proved if prox.Sum(G, H) is unknown.
+type DouglasRachford struct {
+	// StepSize γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F.
+	StepSize float64
+	// Relaxation λ in (0, 2); 0 means 1.
+	Relaxation float64
+
+	gamma, lambda float64
+	quad          *quadraticProx // nil without F
+	psi           prox.Operator  // b if F is quadratic
+	x, y, z, p    []float64
+	grad          []float64
+	certificate
+}
+
+var (
+	_ Method   = (*DouglasRachford)(nil)
+	_ Statuser = (*DouglasRachford)(nil)
+)
+
+// Init implements Method. The error wraps ErrProblem if F is neither nil nor
+// quadratic.
+func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if err := p.plain("DouglasRachford"); err != nil {
+		return err
+	}
+	if !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1) {
+		return fmt.Errorf("%w: DouglasRachford.StepSize = %v, want a positive finite number, or 0 for a default", ErrSettings, m.StepSize)
+	}
+	var err error
+	if m.lambda, err = relaxation("DouglasRachford.Relaxation", m.Relaxation, 2); err != nil {
+		return err
+	}
+	n := len(x0)
+	m.certificate.init(p, n)
+	m.gamma, m.quad = m.StepSize, nil
+	if m.gamma == 0 {
+		m.gamma = 1
+		if root := math.Sqrt(m.mu * m.lip); root > 0 {
+			m.gamma = 1 / root
+		} else if m.lip > 0 {
+			m.gamma = 1 / m.lip
+		}
+	}
+	if p.F != nil {
+		if m.psi = m.sum; m.psi == nil {
+			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)
+		}
+		if m.quad, err = newQuadraticProx(p.F, m.gamma, n); err != nil {
+			return err
+		}
+	}
+	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
+	clear(m.grad)
+	copy(m.z, x0)
+	return nil
+}
+
+// Step implements Method.
+func (m *DouglasRachford) Step(loc *Location, stats *Stats) {
+	x, y, z, p := m.x, m.y, m.z, m.p
+	a, b := m.g, m.h
+	if m.quad != nil {
+		a, b = m.quad, m.psi
+	}
+	a.Prox(y, z, m.gamma) // y = prox_{γa}(z)
+	for i := range p {
+		p[i] = 2*y[i] - z[i]
+	}
+	b.Prox(x, p, m.gamma) // x = prox_{γb}(2y − z)
+	stats.Proxes += 2
+	if m.quad == nil {
+		m.prove(loc, stats, x, y, p, m.grad, m.gamma)
+	} else {
+		m.f.Grad(m.grad, x)
+		stats.GradTerms += m.terms
+		m.norm(m.grad)
+		for i := range m.w { // ∇f(x) + v, v = (p−x)/γ ∈ ∂ψ(x)
+			m.w[i] = m.grad[i] + (p[i]-x[i])/m.gamma
+		}
+		copy(loc.X, x)
+		loc.Residual = norm(m.w)
+		m.watch(loc)
+	}
+	for i := range z {
+		z[i] += m.lambda * (x[i] - y[i]) // z ← z + λ(x − y)
+	}
+}
+
+// quadraticProx is the proximal map of a quadratic for one γ.
+type quadraticProx struct {
+	f    Smooth
+	lin  []float64
+	chol []float64 // of I + γQ, packed lower rows
+}
+
+func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
+	quad, ok := f.(Quadratizer)
+	if !ok {
+		return nil, fmt.Errorf("%w: DouglasRachford: F is neither nil nor a Quadratizer, whose proximal map is known; DavisYin takes any smooth F", ErrProblem)
+	}
+	q, lin, _, ok := quad.Quadratic()
+	if !ok {
+		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic; DavisYin takes any smooth F", ErrProblem)
+	}
+	if q.SymmetricDim() != n || len(lin) != n {
+		panic(badLen)
+	}
+	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
+	for i := range n {
+		row := c.chol[i*(i+1)/2:][:i+1]
+		for j := range row {
+			row[j] = gamma * q.At(j, i)
+		}
+		row[i]++
+	}
+	if !cholesky(c.chol, n) {
+		return nil, fmt.Errorf("%w: DouglasRachford: I + γQ is not positive definite, want a convex F", ErrProblem)
+	}
+	return c, nil
+}
+
+// Func returns f(x).
+func (c *quadraticProx) Func(x []float64) float64 { return c.f.Func(x) }
+
+// Prox stores (I + γQ)⁻¹(x + γ·lin) in dst, for the γ it was made for.
+func (c *quadraticProx) Prox(dst, x []float64, gamma float64) {
+	for i, v := range c.lin {
+		dst[i] = x[i] + gamma*v
+	}
+	cholSolve(c.chol, dst)
+}

@@ -1,0 +1,244 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx)
+// [Con13, Algorithm 3.2; Vu13], that of Chambolle and Pock [CP11] if F is nil:
+//
+//	y⁺ = prox_{σh*}(y + σK(x + θ(x − x⁻)))
+//	x⁺ = prox_{τg}(x − τ(∇f(x) + Kᵀy⁺))
+//
+// y lives where Kx does. The proximal map of h* is that of h, by
+// prox.ProxConjugate. One product with K and one with Kᵀ a step.
+//
+//	rule                condition                      what is proved
+//	FixedStep           1/τ − σ‖K‖² > L_f/2, θ = 1;    x converges to a minimizer
+//	                    τσ‖K‖² ≤ 1 if F is nil         [Con13, Thms. 3.1, 3.3]
+//	StronglyConvexStep  1/τ₀ − σ₀‖K‖² ≥ L_f − μ,       ‖x_k − x*‖² = O(1/k²)
+//	                    F strongly convex; θ_k =       [CP16, Algorithm 4]
+//	                    1/√(1+μτ), τ ← θτ, σ ← σ/θ
+//
+// The second rule takes f − (μ/2)‖·‖² for f and g + (μ/2)‖·‖² for g, whose proximal
+// map is that of g at x/(1+τμ) with γ = τ/(1+τμ).
+//
+// What is proved at X:
+//
+//	H nil             X = x⁺, and the residual is ‖x−x⁺‖/τ as in ForwardBackward
+//	K nil and         X = prox_{c(g+h)}(x − c∇f(x)), c = min{τ, 1/L_f}, as there
+//	prox.Sum known
+//	F strongly convex the duality gap below; X = x⁺, or p if K is nil
+//	otherwise         nothing: X = x⁺, the residual is +Inf
+//
+// The gap: p = prox_{h/σ}(y/σ + Kx̄) has y⁺ ∈ ∂h(p), and e = ∇f(x⁺) − ∇f(x) + (x−x⁺)/τ
+// is in ∂(f+g)(x⁺) + Kᵀy⁺ with ‖e‖ ≤ ‖x−x⁺‖/τ, so by strong convexity at x⁺, for all w,
+//
+//	J(w) ≥ f(x⁺) + g(x⁺) + h(p) + ⟨y⁺,Kx⁺−p⟩ − ‖e‖²/(2μ) =: J_low,
+//	J(x⁺) − J_low = h(Kx⁺) − h(p) − ⟨y⁺,Kx⁺−p⟩ + ‖e‖²/(2μ) =: Γ,
+//
+// and the residual is √(2μΓ) as in [Certificates]. It is +Inf where Kx⁺ is
+// outside the domain of h: of a constraint on Kx with K ≠ I feasibility is
+// reached in the limit only, and not certified.
+type PrimalDual struct {
+	// Tau and Sigma are τ and σ, or the first ones. If both are 0, σ = L_f/(2‖K‖²)
+	// and τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0, and for
+	// StronglyConvexStep with L_f − μ for L_f/2; if one is, it is the largest that
+	// satisfies the condition, times 0.99.
+	Tau, Sigma float64
+	// Rule is FixedStep or StronglyConvexStep.
+	Rule StepRule
+
+	k            Linear
+	tau, sigma   float64
+	theta        float64
+	shift        float64 // the μ moved from f to g, 0 for FixedStep
+	x, grad      []float64
+	next         []float64
+	y, ky, kx, p []float64 // ky = Kᵀy, kx = Kx
+	kxBar        []float64
+	last         float64 // ‖e‖ and the dual step when the gap was last computed
+	certificate
+}
+
+var (
+	_ Method   = (*PrimalDual)(nil)
+	_ Statuser = (*PrimalDual)(nil)
+)
+
+// Init implements Method.
+func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if err := rule("PrimalDual.Rule", m.Rule, FixedStep, StronglyConvexStep); err != nil {
+		return err
+	}
+	m.shift = 0
+	if m.Rule == StronglyConvexStep {
+		if m.shift = convexity(p.F); m.shift == 0 {
+			return fmt.Errorf("%w: PrimalDual: StronglyConvexStep needs F.Convexity() > 0; FixedStep does not", ErrProblem)
+		}
+	}
+	d := len(x0)
+	m.k = p.linear(d)
+	if err := m.steps(smooth(p.F).Smoothness()); err != nil {
+		return err
+	}
+	rows, _ := m.k.Dims()
+	m.x, m.grad, m.next, m.ky = resize(m.x, d), resize(m.grad, d), resize(m.next, d), resize(m.ky, d)
+	m.y, m.kx, m.kxBar, m.p = resize(m.y, rows), resize(m.kx, rows), resize(m.kxBar, rows), resize(m.p, rows)
+	copy(m.x, x0)
+	clear(m.y)
+	m.k.MulVec(m.kx, m.x)
+	copy(m.kxBar, m.kx)
+	m.theta, m.last = 1, math.Inf(1)
+	m.certificate.init(p, d)
+	return nil
+}
+
+// steps sets τ and σ for L_f = lip.
+func (m *PrimalDual) steps(lip float64) error {
+	if !(lip >= 0) || math.IsInf(lip, 1) {
+		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search for a step", ErrProblem, lip)
+	}
+	for _, s := range []struct {
+		name string
+		v    float64
+	}{{"Tau", m.Tau}, {"Sigma", m.Sigma}} {
+		if !(s.v >= 0) || math.IsInf(s.v, 1) {
+			return fmt.Errorf("%w: PrimalDual.%s = %v, want a positive finite number, or 0 for a default", ErrSettings, s.name, s.v)
+		}
+	}
+	need, k2 := lip/2, m.k.Norm()*m.k.Norm() // of 1/τ − σ‖K‖²
+	if m.Rule == StronglyConvexStep {
+		need = math.Max(lip-m.shift, 0)
+	}
+	const inside = 0.99
+	m.tau, m.sigma = m.Tau, m.Sigma
+	if m.tau == 0 && m.sigma == 0 {
+		switch {
+		case k2 == 0:
+			m.sigma = 1
+		case lip > 0:
+			m.sigma = lip / (2 * k2)
+		default:
+			m.sigma = inside / math.Sqrt(k2)
+		}
+	}
+	switch {
+	case m.tau == 0 && need+m.sigma*k2 == 0:
+		m.tau = 1
+	case m.tau == 0:
+		m.tau = inside / (need + m.sigma*k2)
+	case m.sigma == 0 && k2 == 0:
+		m.sigma = 1
+	case m.sigma == 0:
+		m.sigma = inside * (1/m.tau - need) / k2
+	}
+	if slack := 1/m.tau - m.sigma*k2; !(m.sigma > 0) || slack < need || slack == need && m.Rule == FixedStep && lip > 0 {
+		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, or 0 for either", ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
+	}
+	return nil
+}
+
+// Step implements Method.
+func (m *PrimalDual) Step(loc *Location, stats *Stats) {
+	x, y, p := m.x, m.y, m.p
+	for i := range p {
+		p[i] = m.kxBar[i] + y[i]/m.sigma
+	}
+	m.h.Prox(p, p, 1/m.sigma) // p = prox_{h/σ}(y/σ + Kx̄)
+	var dy float64
+	for i := range y {
+		d := m.sigma * (m.kxBar[i] - p[i]) // y⁺ = y + σ(Kx̄ − p)
+		dy += d * d
+		y[i] += d
+	}
+	m.k.MulVecTrans(m.ky, y)
+
+	m.f.Grad(m.grad, x)
+	next := m.next
+	s := 1 / (1 + m.tau*m.shift)
+	for i := range next { // x⁺ = prox_{τg}(x − τ(∇f(x) + Kᵀy⁺)), with μ moved
+		next[i] = s * (x[i] - m.tau*(m.grad[i]-m.shift*x[i]+m.ky[i]))
+	}
+	m.g.Prox(next, next, s*m.tau)
+	stats.GradTerms += m.terms
+	stats.Proxes += 2
+
+	tau := m.tau
+	if m.shift > 0 {
+		m.theta = 1 / math.Sqrt(1+m.shift*m.tau)
+		m.tau, m.sigma = m.theta*m.tau, m.sigma/m.theta
+	}
+	for i, v := range m.kx {
+		m.kxBar[i] = v
+	}
+	m.k.MulVec(m.kx, next)
+	m.show(loc, stats, next, tau, math.Sqrt(dy))
+	for i, v := range m.kx {
+		m.kxBar[i] = v + m.theta*(v-m.kxBar[i]) // Kx̄ = Kx⁺ + θ(Kx⁺ − Kx)
+	}
+	copy(x, next)
+}
+
+// show sets the location.
+func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy float64) {
+	e := separation(m.x, next) / tau
+	m.norm(m.grad)
+	switch {
+	case m.noH:
+		copy(loc.X, next)
+		loc.Residual = e
+	case m.sum != nil:
+		c := tau
+		if c*m.lip > 1 {
+			c = 1 / m.lip
+		}
+		for i := range loc.X {
+			loc.X[i] = m.x[i] - c*m.grad[i]
+		}
+		m.sum.Prox(loc.X, loc.X, c)
+		loc.Residual = separation(m.x, loc.X) / c
+		stats.Proxes++
+	default:
+		m.duality(loc, next, e, dy)
+		size := m.stagnation.grad + norm(m.ky) + norm(next)/tau + norm(m.y)
+		m.stalled = e+dy <= 1e-14*size
+		return
+	}
+	m.watch(loc)
+}
+
+func (m *PrimalDual) grad0() float64 { return m.stagnation.grad }
+
+// duality sets the location to the point of the least gap, x⁺ while there is
+// none.
+func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
+	if moved := e + dy; m.mu > 0 && moved <= 0.5*m.last {
+		m.last = moved
+		var cross float64
+		for i, pi := range m.p {
+			cross += m.y[i] * (m.kx[i] - pi) // ⟨y⁺, Kx⁺ − p⟩
+		}
+		hp := m.h.Func(m.p)
+		tail := e * e / (2 * m.mu)
+		slack := 0x1p-46 * (math.Abs(hp) + math.Abs(cross))
+		if m.better(m.h.Func(m.kx) - hp - cross + tail + slack) {
+			copy(m.shown, next)
+		}
+		if _, same := m.k.(identity); same {
+			fx, gx := m.f.Func(next), m.g.Func(next)
+			slack += 0x1p-46 * (math.Abs(fx) + math.Abs(gx))
+			if m.better(m.f.Func(m.p) - fx + m.g.Func(m.p) - gx - cross + tail + slack) {
+				copy(m.shown, m.p)
+			}
+		}
+	}
+	loc.Residual = m.gap
+	if math.IsInf(m.gap, 1) {
+		copy(loc.X, next)
+	} else {
+		copy(loc.X, m.shown)
+	}
+}
