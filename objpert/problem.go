@@ -77,9 +77,9 @@ const (
 	maxValue   = 1 << 15
 	maxDim     = 1 << 15
 	maxNormSq  = 1 << 20
-	maxRecords = 1<<31 - 1
+	maxRecords = 1<<29 - 1
 	maxScore   = 1 << 62 // least bound that |⟨x,w⟩| must stay below
-	maxNoise   = 1 << 60 // beyond it nothing of the loss is left
+	maxNoise   = 1 << 58 // beyond it nothing of the loss is left
 )
 
 // NewProblem merges the records (rows[i], labels[i]), each counted weights[i]
@@ -188,7 +188,7 @@ func (s *Space) allowed(j, k int) bool { return s.Allowed == nil || s.Allowed[j]
 
 // Perturb returns p with the noise table and norm, either of them nil for 0.
 // The records are shared with p, the noise is copied and rounded to multiples
-// of 2⁻³⁰, or of 2^-s for the largest s with Σ_j max_k |Table[j][k]| + max|Norm| ≤ 2^(61-s)
+// of 2⁻³⁰, or of 2^-s for the largest s with Σ_j max_k |Table[j][k]| + max|Norm| ≤ 2^(59-s)
 // where that is coarser. Errors wrap ErrProblem and show no noise.
 func (p *Problem) Perturb(table [][]float64, norm []float64) (*Problem, error) {
 	if p == nil {
@@ -327,7 +327,7 @@ func (p *Problem) checkNoise() error {
 		return fmt.Errorf("%w: Norm has %d entries, want NormSq + 1 = %d, or nil", ErrProblem, len(p.Norm), p.NormSq+1)
 	}
 	if s := p.noiseBound(); !(s <= maxNoise) { // also NaN
-		return fmt.Errorf("%w: Table and Norm must be finite with Σ_j max|Table[j]| + max|Norm| ≤ 2^60; to forbid a value use Allowed, and raise ε if the noise is that large", ErrProblem)
+		return fmt.Errorf("%w: Table and Norm must be finite with Σ_j max|Table[j]| + max|Norm| ≤ 2^58; to forbid a value use Allowed, and raise ε if the noise is that large", ErrProblem)
 	}
 	return nil
 }
@@ -352,10 +352,10 @@ func maxAbs(x []float64) float64 {
 // shift is the s of Perturb: noise is a multiple of 2^-s, 0 ≤ s ≤ 30. It
 // depends on the noise alone, never on the records or their number.
 //
-//	(n + Σ_j max|T_j| + max|z|) 2^s ≤ 2^62 for every admitted n.
+//	(n + Σ_j max|T_j| + max|z|) 2^s ≤ 2^60 for every admitted n.
 func (p *Problem) shift() int {
 	_, e := math.Frexp(p.noiseBound()) // bound < 2^e
-	return 61 - max(31, e)
+	return 59 - max(29, e)
 }
 
 // bound is B = max |w_j|, at least 1.

@@ -1,0 +1,384 @@
+package objpert
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// cellModel is a Problem whose rows are 0/1 in most columns, up to one scale
+// per row: x_gj ∈ {0, s_g} for the columns j of cat. Rows with the same active
+// columns form a cell c; its errors are a function F_c of the cell's weight
+// T = Σ_{j active} w_j once the weights of the dense columns are fixed.
+//
+// The search fixes cat[0], cat[1], … in this order. Cells whose columns left
+// unfixed agree are one class: their tables, shifted by what is fixed, are
+// added. Which classes exist at depth t does not depend on the values fixed, so
+// that the search runs a program compiled once, without allocation.
+type cellModel struct {
+	values []int // the admissible values of a coordinate
+	source []int // their index in Problem.Values
+	sq     []int // v², or 0 where the norm does not matter
+	top    int   // Q, or 0 where the norm does not matter
+	weigh  bool  // whether the norm matters
+
+	cat, dense []int // columns of the problem
+
+	rows  []cellRow // by cell
+	x     []int64   // len(dense) per row
+	start []int     // rows of cell c are rows[start[c]:start[c+1]]
+
+	windows []window   // by number of columns
+	classes []class    // versions: the cells first, then what folds make
+	sums    []sumTable // versions of the sums over classes that share charge and size
+	folds   [][]fold   // folds[t] fixes cat[t]
+	adds    [][]add    // adds[t]: new versions of sums at depth t
+	live    [][]int    // live[t]: the sums that bound depth t
+	present [][]int    // present[t]: the classes of depth t
+	rest    int        // class of the rows without active columns, or -1
+	tables  int        // entries of all class tables
+	entries int        // entries of all charge tables
+	sumSize int        // entries of all sum tables
+	exact   []bool     // exact[t]: no class of depth t has two columns
+}
+
+type cellRow struct {
+	scale    int64
+	pos, neg int32
+}
+
+// window says which sums m coordinates can have: level[b] is the index of the
+// interval lo[i]..hi[i] that squared norm b leaves; intervals grow with i.
+type window struct {
+	level  []int
+	lo, hi []int
+}
+
+func (w *window) width() int { return w.hi[len(w.hi)-1] - w.lo[len(w.lo)-1] + 1 }
+func (w *window) base() int  { return -w.lo[len(w.lo)-1] } // index of T = 0
+
+type class struct {
+	size   int   // m, the columns that are not fixed
+	cols   []int // their positions in cat, increasing
+	table  int   // offset of F[T], windows[m].width() entries
+	charge int   // offset of C[i][k], levels of windows[m-1] × values
+}
+
+// fold makes class dst at depth t+1: keep, if any, plus from shifted by w_t.
+type fold struct{ dst, keep, from int }
+
+// sumTable holds H[i][k] = Σ C over the classes with first column a and size m.
+type sumTable struct{ a, size, offset int }
+
+// add makes sum dst from sum keep, if any, and the changes of classes.
+type add struct {
+	dst, keep int
+	classes   [][2]int // new class, class it replaces or -1
+}
+
+const maxCells = 1 << 20
+
+// newCellModel returns the cell model of p. It wraps ErrLimit where p is not of
+// that form, or too large in it.
+func newCellModel(p *Problem, memory int64) (*cellModel, error) {
+	m := &cellModel{rest: -1}
+	m.setValues(p)
+	scale := m.classify(p)
+	m.order(p)
+	if err := m.setCells(p, scale); err != nil {
+		return nil, err
+	}
+	largest := 0
+	for _, c := range m.classes {
+		largest = max(largest, c.size)
+	}
+	m.setWindows(largest)
+	if err := m.compile(memory); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *cellModel) setValues(p *Problem) {
+	most := 0
+	for k, v := range p.Values {
+		if p.NormSq < 0 || v*v <= p.NormSq {
+			m.values, m.source = append(m.values, v), append(m.source, k)
+			most = max(most, v*v)
+		}
+	}
+	m.weigh = p.NormSq > 0 && (p.Norm != nil || p.NormSq < p.Dim*most)
+	if m.weigh {
+		m.top = p.NormSq
+	}
+	m.sq = make([]int, len(m.values))
+	for k, v := range m.values {
+		if m.weigh {
+			m.sq[k] = v * v
+		}
+	}
+}
+
+// classify chooses cat: it starts from the columns without negative entries
+// and drops the one that most often differs from its row's usual entry, until
+// every row has one positive entry in what is left. It returns that entry.
+func (m *cellModel) classify(p *Problem) []int64 {
+	in := make([]bool, p.Dim)
+	for j := range in {
+		in[j] = !slices.ContainsFunc(p.X, func(x []int64) bool { return x[j] < 0 })
+	}
+	scale := make([]int64, len(p.X))
+	count := make(map[int64]int)
+	differs := make([]int, p.Dim)
+	for {
+		clear(differs)
+		for g, x := range p.X {
+			clear(count)
+			best, tie := int64(1), true
+			for j, v := range x {
+				if !in[j] || v == 0 {
+					continue
+				}
+				count[v]++
+				switch {
+				case v == best:
+					tie = false
+				case count[v] > count[best]:
+					best, tie = v, false
+				case count[v] == count[best]:
+					tie = true
+				}
+			}
+			scale[g] = best
+			if len(count) < 2 {
+				continue
+			}
+			for j, v := range x {
+				if in[j] && v != 0 && (v != best || tie) {
+					differs[j]++
+				}
+			}
+		}
+		worst := 0
+		for j := range differs {
+			if differs[j] > differs[worst] {
+				worst = j
+			}
+		}
+		if differs[worst] == 0 {
+			break
+		}
+		in[worst] = false
+	}
+	for j, ok := range in {
+		if ok {
+			m.cat = append(m.cat, j)
+		} else {
+			m.dense = append(m.dense, j)
+		}
+	}
+	return scale
+}
+
+// order sorts cat by decreasing mass Σ_g |Pos - Neg| over the rows with x_gj ≠ 0.
+func (m *cellModel) order(p *Problem) {
+	mass := make([]int, p.Dim)
+	for g, x := range p.X {
+		for _, j := range m.cat {
+			if x[j] != 0 {
+				mass[j] += max(p.Pos[g]-p.Neg[g], p.Neg[g]-p.Pos[g])
+			}
+		}
+	}
+	slices.SortStableFunc(m.cat, func(a, b int) int { return mass[b] - mass[a] })
+}
+
+// setCells groups the rows by their active columns. Rows without any come first.
+func (m *cellModel) setCells(p *Problem, scale []int64) error {
+	active := make([][]int, len(p.X))
+	order := make([]int, len(p.X))
+	for g, x := range p.X {
+		order[g] = g
+		for t, j := range m.cat {
+			if x[j] != 0 {
+				active[g] = append(active[g], t)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(active[a], active[b]) })
+	for i, g := range order {
+		if i == 0 || !slices.Equal(active[g], active[order[i-1]]) {
+			if len(active[g]) == 0 {
+				m.rest = len(m.classes)
+			}
+			m.start = append(m.start, i)
+			m.classes = append(m.classes, class{size: len(active[g]), cols: active[g]})
+		}
+		m.rows = append(m.rows, cellRow{scale: scale[g], pos: int32(p.Pos[g]), neg: int32(p.Neg[g])})
+		for _, j := range m.dense {
+			m.x = append(m.x, p.X[g][j])
+		}
+	}
+	m.start = append(m.start, len(m.rows))
+	if len(m.classes) > maxCells {
+		return fmt.Errorf("%w: more than %d cells of 0/1 columns; use GenericSearch", ErrLimit, maxCells)
+	}
+	return nil
+}
+
+// setWindows computes the intervals of sums of 0..largest coordinates.
+func (m *cellModel) setWindows(largest int) {
+	const none = math.MaxInt32
+	hi := make([]int, m.top+1) // greatest sum with squared norm ≤ b, by number of coordinates
+	lo := make([]int, m.top+1)
+	for n := 0; n <= largest; n++ {
+		var w window
+		w.level = make([]int, m.top+1)
+		for b := range m.top + 1 {
+			switch last := len(w.lo) - 1; {
+			case hi[b] == -none: // no n coordinates fit in b
+				w.level[b] = -1
+			case last >= 0 && w.lo[last] == lo[b] && w.hi[last] == hi[b]:
+				w.level[b] = last
+			default:
+				w.lo, w.hi = append(w.lo, lo[b]), append(w.hi, hi[b])
+				w.level[b] = last + 1
+			}
+		}
+		m.windows = append(m.windows, w)
+		nextLo, nextHi := make([]int, m.top+1), make([]int, m.top+1)
+		for b := range m.top + 1 {
+			nextLo[b], nextHi[b] = none, -none
+			for k, v := range m.values {
+				if rest := b - m.sq[k]; rest >= 0 && hi[rest] != -none {
+					nextLo[b] = min(nextLo[b], lo[rest]+v)
+					nextHi[b] = max(nextHi[b], hi[rest]+v)
+				}
+			}
+		}
+		lo, hi = nextLo, nextHi
+	}
+}
+
+// compile lays out the classes and sums of every depth.
+func (m *cellModel) compile(memory int64) error {
+	key := func(cols []int) string {
+		b := make([]byte, 0, 2*len(cols))
+		for _, c := range cols {
+			b = append(b, byte(c), byte(c>>8))
+		}
+		return string(b)
+	}
+	at := make(map[string]int)                  // columns → current class
+	byFirst := make([]map[int]bool, len(m.cat)) // current classes by first column
+	for t := range byFirst {
+		byFirst[t] = make(map[int]bool)
+	}
+	sums := make(map[[2]int]int) // (a, size) → current sum
+	var groups []add
+
+	newSum := func(a, size, keep int) int {
+		m.sums = append(m.sums, sumTable{a: a, size: size, offset: m.sumSize})
+		m.sumSize += len(m.windows[size-1].lo) * len(m.values)
+		sums[[2]int{a, size}] = len(m.sums) - 1
+		groups = append(groups, add{dst: len(m.sums) - 1, keep: keep})
+		return len(groups) - 1
+	}
+	layOut := func(id int) {
+		c := &m.classes[id]
+		c.table = m.tables
+		m.tables += m.windows[c.size].width()
+		if c.size > 0 {
+			c.charge = m.entries
+			m.entries += len(m.windows[c.size-1].lo) * len(m.values)
+		}
+	}
+	// join adds the change of a class from old (or -1) to id to its sum.
+	join := func(open map[[2]int]int, id, old int) {
+		c := m.classes[id]
+		k := [2]int{c.cols[0], c.size}
+		g, ok := open[k]
+		if !ok {
+			keep, had := sums[k]
+			if !had {
+				keep = -1
+			}
+			g = newSum(k[0], k[1], keep)
+			open[k] = g
+		}
+		groups[g].classes = append(groups[g].classes, [2]int{id, old})
+	}
+	finish := func(t int) {
+		m.adds = append(m.adds, groups)
+		groups = nil
+		var live, present []int
+		exact := true
+		for a := t; a < len(m.cat); a++ {
+			for size := range m.windows {
+				if s, ok := sums[[2]int{a, size}]; ok && size > 0 {
+					live = append(live, s)
+				}
+			}
+			ids := make([]int, 0, len(byFirst[a]))
+			for id := range byFirst[a] {
+				ids = append(ids, id)
+				exact = exact && m.classes[id].size == 1
+			}
+			slices.Sort(ids)
+			present = append(present, ids...)
+		}
+		m.live, m.present = append(m.live, live), append(m.present, present)
+		m.exact = append(m.exact, exact)
+	}
+
+	open := make(map[[2]int]int)
+	for id := range m.classes {
+		layOut(id)
+		if c := m.classes[id]; c.size > 0 {
+			at[key(c.cols)] = id
+			byFirst[c.cols[0]][id] = true
+			join(open, id, -1)
+		}
+	}
+	finish(0)
+	for t := range m.cat {
+		open := make(map[[2]int]int)
+		var folds []fold
+		from := make([]int, 0, len(byFirst[t]))
+		for id := range byFirst[t] {
+			from = append(from, id)
+		}
+		slices.Sort(from)
+		for size := range m.windows {
+			delete(sums, [2]int{t, size})
+		}
+		for _, f := range from {
+			cols := m.classes[f].cols[1:]
+			if len(cols) == 0 {
+				folds = append(folds, fold{dst: -1, keep: -1, from: f})
+				continue
+			}
+			k := key(cols)
+			keep, had := at[k]
+			if !had {
+				keep = -1
+			}
+			id := len(m.classes)
+			m.classes = append(m.classes, class{size: len(cols), cols: cols})
+			layOut(id)
+			if had {
+				delete(byFirst[cols[0]], keep)
+			}
+			at[k] = id
+			byFirst[cols[0]][id] = true
+			folds = append(folds, fold{dst: id, keep: keep, from: f})
+			join(open, id, keep)
+			if b := 4 * int64(m.tables+m.entries+m.sumSize); b > memory {
+				return fmt.Errorf("%w: tables of the cells need more than %d bytes per worker; use GenericSearch or raise Memory", ErrLimit, memory)
+			}
+		}
+		m.folds = append(m.folds, folds)
+		finish(t + 1)
+	}
+	return nil
+}

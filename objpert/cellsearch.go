@@ -1,0 +1,411 @@
+package objpert
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// CellSearch is a branch and bound for data whose columns are mostly 0/1, such
+// as one-hot categories. It enumerates the weights of the other ("dense")
+// columns. With these fixed, the errors of all rows with the same active
+// columns are a function F_c of one number, the cell's weight T = Σ w_j over
+// its active columns, and the search branches on the 0/1 columns. A node is
+// bounded by charging each undecided cell to its next column a,
+//
+//	h_a[k] = Σ_c min { F_c(fixed part + k + t) : t reachable by its other columns } - T_a[k],
+//
+// and by the exact minimum of Σ_j h_j[w_j] - z[‖w‖²], a knapsack over squared
+// norms. Cells that agree in the columns left are added before the minimum is
+// taken, which only raises the bound. Where one column per cell is left the
+// bound is the minimum.
+type CellSearch struct {
+	Workers int     // goroutines; 0 means one per processor
+	Gap     float64 // stop when Objective - Lower ≤ Gap; more than 0 makes one worker of it, so that the answer does not depend on scheduling
+	Combos  int     // limit on the combinations of dense weights; 0 means 10⁶
+	Nodes   int64   // limit on Solution.Nodes; 0 means none
+	Memory  int64   // limit on the bytes of tables per worker; 0 means 2²⁸
+}
+
+var _ Oracle = CellSearch{}
+
+// Solve implements Oracle. Problems with too many combinations, cells or bytes
+// are refused with an error wrapping ErrLimit.
+func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	m, err := p.shared.cells(p, c.memory())
+	if err != nil {
+		return nil, err
+	}
+	n := newNoise(p)
+	gap, err := gapUnits(c.Gap, n)
+	if err != nil {
+		return nil, err
+	}
+	e := &cellEngine{p: p, m: m, n: n}
+	if err := e.combine(c.combos()); err != nil {
+		return nil, err
+	}
+	r := &run{workers: workers(c.Workers), gap: gap, limit: c.Nodes}
+	if gap > 0 {
+		r.workers = 1
+	}
+	return settle(ctx, p, n, e, r)
+}
+
+func (c CellSearch) memory() int64 {
+	if c.Memory > 0 {
+		return c.Memory
+	}
+	return 1 << 28
+}
+
+func (c CellSearch) combos() int {
+	if c.Combos > 0 {
+		return c.Combos
+	}
+	return 1e6
+}
+
+type cellEngine struct {
+	p      *Problem
+	m      *cellModel
+	n      *noise
+	combos []int8 // len(dense) value indices each
+	number int
+}
+
+// combine lists the combinations of dense weights.
+func (e *cellEngine) combine(limit int) error {
+	m := e.m
+	current := make([]int8, len(m.dense))
+	if len(m.values) > math.MaxInt8 {
+		return fmt.Errorf("%w: CellSearch takes at most %d values, got %d; use GenericSearch", ErrLimit, math.MaxInt8, len(m.values))
+	}
+	var walk func(i, sq int) bool
+	walk = func(i, sq int) bool {
+		if i == len(current) {
+			if e.number++; e.number > limit {
+				return false
+			}
+			e.combos = append(e.combos, current...)
+			return true
+		}
+		for k := range m.values {
+			if m.weigh && sq+m.sq[k] > m.top || !e.p.allowed(m.dense[i], m.source[k]) {
+				continue
+			}
+			current[i] = int8(k)
+			if !walk(i+1, sq+m.sq[k]) {
+				return false
+			}
+		}
+		return true
+	}
+	if !walk(0, 0) {
+		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos", ErrLimit, limit, len(m.dense))
+	}
+	return nil
+}
+
+func (e *cellEngine) combo(i int) []int8 {
+	d := len(e.m.dense)
+	return e.combos[i*d : (i+1)*d : (i+1)*d]
+}
+
+// left is the squared norm that a combination leaves to the 0/1 columns.
+func (e *cellEngine) left(combo []int8) int {
+	b := e.m.top
+	for _, k := range combo {
+		b -= e.m.sq[k]
+	}
+	return b
+}
+
+// search implements engine.
+func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
+	ws := make([]*cellWorker, r.workers)
+	for i := range ws {
+		ws[i] = &cellWorker{e: e, inc: inc, run: r, open: unreached, s: newCellState(e.m, e.p, e.n, domain)}
+	}
+	each := func(f func(w *cellWorker)) {
+		var group sync.WaitGroup
+		for _, w := range ws[1:] {
+			group.Go(func() { f(w) })
+		}
+		f(ws[0])
+		group.Wait()
+	}
+
+	// The root of every combination, the most promising noise first.
+	order := e.noiseBounds(ws[0].s)
+	tasks := make([]task, len(order))
+	var at atomic.Int64
+	each(func(w *cellWorker) {
+		for {
+			i := int(at.Add(1)) - 1
+			if i >= len(order) {
+				return
+			}
+			combo := e.combo(order[i].combo)
+			tasks[i] = task{bound: unreached, choices: combo}
+			if w.prune(order[i].bound, combo) {
+				continue
+			}
+			tasks[i].bound = max(order[i].bound, w.root(combo))
+		}
+	})
+	tasks = slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible })
+
+	p := newPool(r.workers, tasks)
+	each(func(w *cellWorker) {
+		w.pool = p
+		for {
+			t, ok := p.next()
+			if !ok {
+				return
+			}
+			w.take(t)
+		}
+	})
+	open := unreached
+	for _, w := range ws {
+		open = min(open, w.open)
+	}
+	return open
+}
+
+type bounded struct {
+	bound fixed
+	combo int
+}
+
+// noiseBounds sorts the combinations by a bound that knows only the noise:
+// Σ_g min(Pos, Neg) minus the most that noise can give.
+func (e *cellEngine) noiseBounds(s *cellState) []bounded {
+	m := e.m
+	floor := fixed(0)
+	for _, r := range m.rows {
+		floor += fixed(min(r.pos, r.neg))
+	}
+	floor <<= s.shift
+	nc := len(m.cat)
+	for i := range s.best[nc] {
+		s.best[nc][i] = infeasible
+	}
+	s.best[nc][0] = 0
+	for a := nc - 1; a >= 0; a-- {
+		for i := range s.least {
+			s.least[i] = infeasible
+		}
+		for _, k := range s.free[a] {
+			s.least[s.ofSq[k]] = min(s.least[s.ofSq[k]], -s.noise[a][k])
+		}
+		s.knapsack(s.best[a], s.best[a+1])
+	}
+	var order []bounded
+next:
+	for i := range e.number {
+		combo := e.combo(i)
+		v := floor
+		for j, k := range combo {
+			if !slices.Contains(s.given[j], int(k)) {
+				continue next
+			}
+			v -= s.dense[j][k]
+		}
+		b := e.left(combo)
+		rest := infeasible
+		for q, best := range s.best[0][:b+1] {
+			rest = min(rest, best-s.z[m.top-b+q])
+		}
+		order = append(order, bounded{v + rest, i})
+	}
+	slices.SortFunc(order, func(a, b bounded) int {
+		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
+	})
+	return order
+}
+
+type cellWorker struct {
+	e    *cellEngine
+	s    *cellState
+	inc  *incumbent
+	run  *run
+	pool *pool
+	open fixed // least bound of what was not explored
+	path []int8
+}
+
+// prune reports whether a region of the given bound needs no search. A region
+// that ties with the incumbent is searched if the incumbent may lie in it, as
+// told by the choices that lead there, and is noted as a tie otherwise.
+func (w *cellWorker) prune(bound fixed, choices []int8) bool {
+	if w.run.stop.Load() {
+		w.open = min(w.open, bound)
+		return true
+	}
+	if w.inc.done.Load() {
+		return true
+	}
+	best := w.inc.value.Load()
+	switch {
+	case bound > best || bound > feasible:
+		return true
+	case bound < best && bound >= best-w.run.gap && w.run.gap > 0:
+		w.open = min(w.open, bound)
+		return true
+	case bound < best:
+		return false
+	}
+	w.inc.mu.Lock()
+	defer w.inc.mu.Unlock()
+	if best = w.inc.value.Load(); bound == best && !w.holds(choices) {
+		w.inc.tie(bound)
+		return true
+	}
+	return bound > best
+}
+
+// holds reports whether the incumbent agrees with choices. inc.mu is held.
+func (w *cellWorker) holds(choices []int8) bool {
+	m := w.e.m
+	if w.inc.w == nil {
+		return false
+	}
+	for i, k := range choices {
+		j := 0
+		if i < len(m.dense) {
+			j = m.dense[i]
+		} else {
+			j = m.cat[i-len(m.dense)]
+		}
+		if w.inc.w[j] != m.values[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// root bounds a combination and offers the point behind the bound.
+func (w *cellWorker) root(combo []int8) fixed {
+	s := w.s
+	b := w.e.left(combo)
+	decided := s.load(combo, b)
+	w.run.step(1)
+	if len(w.e.m.cat) == 0 {
+		v := decided - s.z[s.squared()]
+		w.inc.offer(v, s.full())
+		return v
+	}
+	bound, k := s.bound(0, b, decided)
+	if k >= 0 {
+		s.descend(0, k, b)
+		w.inc.offer(s.objective(0, decided), s.full())
+	}
+	return bound
+}
+
+// take explores the subtree of a task.
+func (w *cellWorker) take(t task) {
+	if w.prune(t.bound, t.choices) {
+		return
+	}
+	m := w.e.m
+	nd := len(m.dense)
+	w.path = append(w.path[:0], t.choices...)
+	b := w.e.left(t.choices[:nd])
+	decided := w.s.load(t.choices[:nd], b)
+	for i, k := range t.choices[nd:] {
+		b -= m.sq[k]
+		decided += w.s.fix(i, int(k), b)
+	}
+	w.node(len(t.choices)-nd, b, decided, t.bound)
+}
+
+// node explores the points below a node of depth t whose fixed columns cost
+// decided and leave squared norm b.
+func (w *cellWorker) node(t, b int, decided, bound fixed) {
+	s, m := w.s, w.e.m
+	if w.run.step(1) {
+		w.open = min(w.open, bound)
+		return
+	}
+	if t == len(m.cat) {
+		return // only without 0/1 columns: root offered the point
+	}
+	best, k := s.bound(t, b, decided)
+	if k < 0 || w.prune(best, w.path) {
+		return
+	}
+	s.descend(t, k, b)
+	if m.exact[t] {
+		w.inc.offer(best, s.full())
+		w.another(t, b, decided, best)
+		return
+	}
+	w.inc.offer(s.objective(t, decided), s.full())
+
+	child := s.child[t]
+	for {
+		k, least := -1, infeasible
+		for _, i := range s.free[t] {
+			if child[i] < least {
+				k, least = i, child[i]
+			}
+		}
+		if k < 0 {
+			return
+		}
+		child[k] = infeasible
+		w.path = append(w.path, int8(k))
+		if !w.prune(least, w.path) {
+			if w.pool.hungry.Load() > 0 && len(m.cat)-t > 4 {
+				w.pool.push(task{bound: least, choices: slices.Clone(w.path)})
+			} else {
+				left := b - m.sq[k]
+				w.node(t+1, left, decided+s.fix(t, k, left), least)
+			}
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+// another offers a second minimizer of an exact relaxation, if there is one.
+func (w *cellWorker) another(t, b int, decided, best fixed) {
+	s, m := w.s, w.e.m
+	found := 0
+	// walk completes the columns from a on with squared norm q at cost best[a][q].
+	var walk func(a, q int)
+	walk = func(a, q int) {
+		if a == len(m.cat) {
+			found++
+			w.inc.offer(best, s.full())
+			return
+		}
+		for _, k := range s.free[a] {
+			if m.sq[k] <= q && s.h[a][k] < infeasible && s.best[a+1][q-m.sq[k]]+s.h[a][k] == s.best[a][q] && found < 2 {
+				s.w[a] = m.values[k]
+				walk(a+1, q-m.sq[k])
+			}
+		}
+	}
+	for _, k := range s.free[t] {
+		if s.child[t][k] != best {
+			continue
+		}
+		s.w[t] = m.values[k]
+		left := b - m.sq[k]
+		for q, v := range s.best[t+1][:left+1] {
+			if decided+s.h[t][k]+v-s.z[m.top-left+q] == best && found < 2 {
+				walk(t+1, q)
+			}
+		}
+	}
+}

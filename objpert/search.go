@@ -1,0 +1,224 @@
+package objpert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// engine is a branch and bound that settle turns into an Oracle.
+type engine interface {
+	// search explores the points of W with domain[j][k] where w_j = Values[k]
+	// (nil: all) whose objective is below inc.value, until inc.done, and
+	// offers what it finds. It returns a lower bound of what it left out:
+	// everything cut off has at least that objective.
+	search(domain [][]bool, inc *incumbent, run *run) fixed
+}
+
+// run is what the workers of one Solve share.
+type run struct {
+	workers int
+	gap     fixed // regions within gap below the incumbent may be cut off
+	limit   int64 // nodes, 0 for no limit
+	nodes   atomic.Int64
+	stop    atomic.Bool // the context ended or the limit was reached
+	capped  atomic.Bool // the limit was reached
+}
+
+// step counts nodes and reports whether the search must end.
+func (r *run) step(nodes int64) bool {
+	n := r.nodes.Add(nodes)
+	if r.limit > 0 && n >= r.limit {
+		r.capped.Store(true)
+		r.stop.Store(true)
+	}
+	return r.stop.Load()
+}
+
+// settle runs e to the end and breaks ties.
+func settle(ctx context.Context, p *Problem, n *noise, e engine, r *run) (*Solution, error) {
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
+
+	inc := newIncumbent(unreached)
+	open := e.search(nil, inc, r)
+	w, v := inc.point()
+	if w == nil {
+		if r.stop.Load() {
+			return nil, r.why(ctx)
+		}
+		return nil, fmt.Errorf("%w: no point meets NormSq and Allowed", ErrProblem)
+	}
+	lower := min(v, open)
+	if open >= v && inc.tied == v && !r.stop.Load() {
+		w = first(p, e, r, v, w)
+	}
+	s := &Solution{
+		W: w, Loss: p.Loss(w), Objective: n.float(v), Lower: n.float(lower),
+		Proven: lower == v && !r.stop.Load(), Nodes: r.nodes.Load(),
+	}
+	if r.stop.Load() {
+		return s, r.why(ctx)
+	}
+	return s, nil
+}
+
+func (r *run) why(ctx context.Context) error {
+	if r.capped.Load() {
+		return fmt.Errorf("%w: %d nodes", ErrLimit, r.limit)
+	}
+	return interrupted(ctx)
+}
+
+// first returns the least point in lexicographic order among those of
+// objective v, the minimum; w is one of them. It asks coordinate by coordinate
+// whether a smaller value can be completed.
+func first(p *Problem, e engine, r *run, v fixed, w []int) []int {
+	w = slices.Clone(w)
+	domain := make([][]bool, p.Dim)
+	for j := range domain {
+		domain[j] = make([]bool, len(p.Values))
+		for k := range domain[j] {
+			domain[j][k] = true
+		}
+	}
+	for j := range w {
+		for {
+			smaller := false
+			for k, value := range p.Values {
+				domain[j][k] = value < w[j]
+				smaller = smaller || domain[j][k] && p.allowed(j, k)
+			}
+			if !smaller {
+				break
+			}
+			inc := newIncumbent(v + 1)
+			inc.first = true
+			e.search(domain, inc, r)
+			if r.stop.Load() {
+				return w
+			}
+			found, _ := inc.point()
+			if found == nil {
+				break
+			}
+			w = slices.Clone(found)
+		}
+		for k, value := range p.Values {
+			domain[j][k] = value == w[j]
+		}
+	}
+	return w
+}
+
+// task is a subtree that a worker may take: choices are value indices in the
+// order in which the engine fixes columns.
+type task struct {
+	bound   fixed
+	choices []int8
+}
+
+// pool hands out tasks in order of their bounds. Workers that have none are
+// counted, so that others share their subtrees.
+type pool struct {
+	mu      sync.Mutex
+	wake    *sync.Cond
+	tasks   []task // a binary heap
+	busy    int
+	hungry  atomic.Int32
+	workers int
+}
+
+func newPool(workers int, tasks []task) *pool {
+	p := &pool{workers: workers, tasks: tasks, busy: workers}
+	p.wake = sync.NewCond(&p.mu)
+	for i := len(tasks)/2 - 1; i >= 0; i-- {
+		p.down(i)
+	}
+	return p
+}
+
+func (p *pool) less(i, j int) bool {
+	a, b := &p.tasks[i], &p.tasks[j]
+	if a.bound != b.bound {
+		return a.bound < b.bound
+	}
+	return slices.Compare(a.choices, b.choices) < 0
+}
+
+func (p *pool) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(p.tasks) {
+			return
+		}
+		if c+1 < len(p.tasks) && p.less(c+1, c) {
+			c++
+		}
+		if !p.less(c, i) {
+			return
+		}
+		p.tasks[i], p.tasks[c] = p.tasks[c], p.tasks[i]
+		i = c
+	}
+}
+
+// push adds a task.
+func (p *pool) push(t task) {
+	p.mu.Lock()
+	p.tasks = append(p.tasks, t)
+	for i := len(p.tasks) - 1; i > 0 && p.less(i, (i-1)/2); i = (i - 1) / 2 {
+		p.tasks[i], p.tasks[(i-1)/2] = p.tasks[(i-1)/2], p.tasks[i]
+	}
+	p.mu.Unlock()
+	p.wake.Signal()
+}
+
+// next returns the task of least bound, waiting for one while other workers
+// are busy; false when there is none left. A worker asks when it has none.
+func (p *pool) next() (task, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	p.hungry.Add(1)
+	for len(p.tasks) == 0 {
+		if p.busy == 0 {
+			p.wake.Broadcast()
+			return task{}, false
+		}
+		p.wake.Wait()
+	}
+	p.hungry.Add(-1)
+	p.busy++
+	t := p.tasks[0]
+	last := len(p.tasks) - 1
+	p.tasks[0] = p.tasks[last]
+	p.tasks = p.tasks[:last]
+	p.down(0)
+	return t, true
+}
+
+// workers is the number of goroutines for n > 0, or one per processor.
+func workers(n int) int {
+	if n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// gapUnits converts a tolerated gap to units, rounded down.
+func gapUnits(gap float64, n *noise) (fixed, error) {
+	switch {
+	case !(gap >= 0): // also NaN
+		return 0, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)
+	case gap == 0:
+		return 0, nil
+	}
+	return fixed(min(math.Ldexp(gap, n.shift), float64(feasible))), nil
+}
