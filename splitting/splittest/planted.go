@@ -198,9 +198,10 @@ type terms struct {
 }
 
 var (
-	_ splitting.FiniteSum = (*terms)(nil)
-	_ splitting.Convex    = (*terms)(nil)
-	_ splitting.Hessianer = (*terms)(nil)
+	_ splitting.FiniteSum    = (*terms)(nil)
+	_ splitting.TermSmoother = (*terms)(nil)
+	_ splitting.Convex       = (*terms)(nil)
+	_ splitting.Hessianer    = (*terms)(nil)
 )
 
 // newTerms returns an f with ∇f(x) = −u.
@@ -243,6 +244,14 @@ func (f *terms) phi(t, b float64) (v, d, d2 float64) {
 func (f *terms) Len() int            { return len(f.a) }
 func (f *terms) Smoothness() float64 { return f.smoothness }
 func (f *terms) Convexity() float64  { return ridge }
+
+func (f *terms) TermSmoothness() float64 {
+	curve := 1.0 // ‖aᵢ‖² = 1
+	if !f.squared {
+		curve = 0.25
+	}
+	return curve + ridge/float64(len(f.a))
+}
 
 func (f *terms) Func(x []float64) float64 {
 	s := ridge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
@@ -312,7 +321,8 @@ func (f squares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool
 // unknown is a terms whose Smoothness nobody knows.
 type unknown struct{ *terms }
 
-func (unknown) Smoothness() float64 { return math.Inf(1) }
+func (unknown) Smoothness() float64     { return math.Inf(1) }
+func (unknown) TermSmoothness() float64 { return math.Inf(1) }
 
 // poison returns f with NaN gradients.
 func poison(f splitting.Smooth) splitting.Smooth {
