@@ -9,26 +9,46 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// StochasticTOS is stochastic three-operator splitting [CC26, Algorithm G.2]
-// for a FiniteSum f = Σᵢ fᵢ of n terms. Step k = 0, 1, …:
+// StochasticTOS is stochastic three-operator splitting for a FiniteSum
+// f = Σᵢ fᵢ of n terms. Step k = 0, 1, …:
 //
 //	i uniform in {0, …, n−1}
 //	θ = prox_{ωg}(x)
 //	z = prox_{ωh}(2θ − x − ωn∇fᵢ(θ))
-//	x ← x + λ_k(z − θ),   λ_k = (k+1)^−p
+//	x ← x + λ_k(z − θ)
 //
-// X is the θ of the last step, which lies in the domain of g and perhaps not in
-// that of h.
+//	rule                ω, λ and what is shown                        what is proved
+//	FixedStep           ω, λ_k = (k+1)^−p, X = θ                      x → a fixed point of the expected
+//	                    [CC26, Algorithm G.2]                         map, biased if h acts [CC26b]
+//	StronglyConvexStep  ω_k of DavisYin's rule with η = ½, λ = 1,     E‖θ_k−x*‖² = O(1/k) for a strongly
+//	                    x − θ scaled with ω, X = θ [YVC16]            convex F
+//	RootStep            ω_k = ω/√(k+1), λ = 1, X = mean of the θ      the means' E gap is O(1/√k) for G,
+//	                    [YGS21, §3]                                   H Lipschitz or bounded sets
+//	AdaptiveStep        ω_k = ω/√(‖∇f(x₀)‖² + Σ_{j<k}‖n∇f_{i_j}‖²),    the same without knowing L_f, for
+//	                    λ = 1, X = mean of the θ [YGS21, §4]          sets G and H; ω is a length
+//
+// X lies in the domain of g and perhaps not in that of h.
+//
+// Proof of the second: with L = n·maxᵢ L_fᵢ, ω ≤ 1/(2L) and
+// σ² = nΣᵢ‖∇fᵢ(x*)−∇f(x*)/n‖², [The inequality] gives for S_k = ‖θ−x*‖²/ω² + ‖u−u*‖²
+// that E S_{k+1} ≤ E S_k + 2σ², while 1/ω_k ≥ μk/2; so E‖θ_k−x*‖² ≤ ω_k²(S_1 + 2kσ²) ≤
+// (8σ² + o(1))/(μ²k).
 //
 // It never certifies: the residual stays +Inf, and only Settings.Iterations, Runtime and the
 // context end it. With a constant ω and a constraint h the limit is
-// biased, because the sampling noise sits inside the projection. Use it to
-// rerun the paper; Minimize is faster and exact.
+// biased, because the sampling noise sits inside the projection:
+// VarianceReducedTOS converges there. Use it to rerun the papers; Minimize is faster
+// and exact.
 type StochasticTOS struct {
-	// StepSize ω > 0; 0 means 1/L_f.
+	// StepSize ω > 0, or the first ω. 0 means 1/L_f for FixedStep and RootStep,
+	// 1/(2L) for StronglyConvexStep, of which it is the largest allowed, and
+	// 1 for AdaptiveStep.
 	StepSize float64
-	// Relaxation is the exponent p in (0, 1] of λ_k; 0 means 0.502.
+	// Relaxation is the exponent p in (0, 1] of λ_k; 0 means 0.502. Other rules
+	// than FixedStep want 0.
 	Relaxation float64
+	// Rule is FixedStep, StronglyConvexStep, RootStep or AdaptiveStep.
+	Rule StepRule
 
 	f       FiniteSum
 	g, h    prox.Operator
@@ -37,12 +57,15 @@ type StochasticTOS struct {
 	hok     bool
 	rnd     *rand.Rand
 	omega   float64
+	mu      float64
 	p       float64
+	squares float64 // Σ‖n∇fᵢ‖²
 	k       int
 	n       int
 	idx     []int
 	lambdas []float64
 	x, z, w []float64
+	mean    []float64 // of the θ
 }
 
 var _ Method = (*StochasticTOS)(nil)
@@ -55,43 +78,78 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if err := p.plain("StochasticTOS"); err != nil {
 		return err
 	}
-	var ok bool
-	if m.f, ok = p.F.(FiniteSum); !ok {
-		return fmt.Errorf("%w: StochasticTOS: F is no FiniteSum, want a sum of terms to sample", ErrProblem)
+	if err := rule("StochasticTOS.Rule", m.Rule, FixedStep, StronglyConvexStep, RootStep, AdaptiveStep); err != nil {
+		return err
 	}
-	if m.n = m.f.Len(); m.n < 1 {
-		return fmt.Errorf("%w: StochasticTOS: F has no terms, want at least one to sample", ErrProblem)
+	var lip float64
+	var err error
+	if m.f, lip, err = p.sampled("StochasticTOS"); err != nil {
+		return err
 	}
-	m.omega = m.StepSize
-	if m.StepSize == 0 {
-		if m.omega = 1 / m.f.Smoothness(); m.omega == 0 || math.IsNaN(m.omega) || m.omega < 0 {
-			return fmt.Errorf("%w: StochasticTOS: F.Smoothness() is not a finite number ≥ 0, want it or a StepSize", ErrProblem)
+	if m.p, err = exponent("StochasticTOS.Relaxation", m.Relaxation); err != nil {
+		return err
+	}
+	if m.Rule != FixedStep && m.Relaxation != 0 {
+		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v with %v, want 0", ErrSettings, m.Relaxation, m.Rule)
+	}
+	if m.mu = convexity(p.F); m.Rule == StronglyConvexStep && m.mu == 0 {
+		return fmt.Errorf("%w: StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not", ErrProblem)
+	}
+	if err := m.step(lip); err != nil {
+		return err
+	}
+	m.g, m.h, m.rnd, m.k, m.lambdas, m.n = operator(p.G), operator(p.H), rnd, 0, lambdas(), m.f.Len()
+	n := len(x0)
+	m.gu, m.gok = uniformly(m.g, n, m.omega)
+	m.hu, m.hok = uniformly(m.h, n, m.omega)
+	m.idx = resize(m.idx, 1)
+	m.x, m.z, m.w, m.mean = resize(m.x, n), resize(m.z, n), resize(m.w, n), resize(m.mean, n)
+	copy(m.x, x0)
+	if m.Rule == AdaptiveStep {
+		m.f.Grad(m.w, x0)
+		if m.squares = dot(m.w, m.w); !(m.squares > 0) {
+			m.squares = 1 // any positive number
 		}
-		if math.IsInf(m.omega, 1) {
+	}
+	return nil
+}
+
+// step sets the first ω; lip is L.
+func (m *StochasticTOS) step(lip float64) error {
+	first, whole := 0.0, m.f.Smoothness()
+	switch m.Rule {
+	case StronglyConvexStep:
+		if math.IsInf(lip, 1) {
+			return fmt.Errorf("%w: StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them for StronglyConvexStep", ErrProblem)
+		}
+		if m.StepSize*lip > 0.5 {
+			return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v, for StronglyConvexStep", ErrSettings, m.StepSize, lip)
+		}
+		first = 1 / (2 * lip)
+	case AdaptiveStep:
+		first = 1
+	default:
+		if first = 1 / whole; m.StepSize == 0 && !(first > 0) {
+			return fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", ErrProblem, whole)
+		}
+	}
+	if m.omega = m.StepSize; m.omega == 0 {
+		if m.omega = first; math.IsInf(first, 1) {
 			m.omega = 1
 		}
 	}
 	if !(m.omega > 0) || math.IsInf(m.omega, 1) {
 		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for 1/L_f", ErrSettings, m.StepSize)
 	}
-	if !(m.Relaxation >= 0) || m.Relaxation > 1 {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.Relaxation, defaultRelaxation)
-	}
-	if m.p = m.Relaxation; m.p == 0 {
-		m.p = defaultRelaxation
-	}
-	m.g, m.h, m.rnd, m.k, m.lambdas = operator(p.G), operator(p.H), rnd, 0, lambdas()
-	n := len(x0)
-	m.gu, m.gok = uniformly(m.g, n, m.omega)
-	m.hu, m.hok = uniformly(m.h, n, m.omega)
-	m.idx = resize(m.idx, 1)
-	m.x, m.z, m.w = resize(m.x, n), resize(m.z, n), resize(m.w, n)
-	copy(m.x, x0)
 	return nil
 }
 
 // Step implements Method.
 func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
+	if m.Rule != FixedStep {
+		m.variable(loc, stats)
+		return
+	}
 	x := m.x
 	theta, z, w := loc.X[:len(x)], m.z[:len(x)], m.w[:len(x)]
 	lambda := m.lambda()
@@ -114,6 +172,50 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	}
 	for i := range x {
 		x[i] += lambda * (z[i] - theta[i]) // x ← x + λ(z − θ)
+	}
+	m.k++
+	stats.GradTerms++
+	stats.Proxes += 2
+}
+
+// variable is a step of the rules whose ω_k varies; λ = 1.
+func (m *StochasticTOS) variable(loc *Location, stats *Stats) {
+	x, z, w, theta := m.x, m.z, m.w, loc.X
+	omega := m.omega
+	switch m.Rule {
+	case RootStep:
+		omega = m.omega / math.Sqrt(float64(m.k+1))
+	case AdaptiveStep:
+		omega = m.omega / math.Sqrt(m.squares)
+	}
+	m.idx[0] = m.rnd.IntN(m.n)
+	m.g.Prox(theta, x, omega)
+	m.f.GradTerms(w, theta, m.idx)
+	if m.Rule == StronglyConvexStep {
+		t := m.mu * m.omega / 2 // ημω
+		next := m.omega / (t + math.Sqrt(t*t+1))
+		for i, v := range theta { // u = (x−θ)/ω is kept
+			x[i] = v + next/m.omega*(x[i]-v)
+		}
+		m.omega, omega = next, next
+	}
+	step := omega * float64(m.n)
+	for i := range w {
+		z[i] = 2*theta[i] - x[i] - step*w[i]
+	}
+	m.h.Prox(z, z, omega)
+	for i := range x {
+		x[i] += z[i] - theta[i]
+	}
+	if m.Rule != StronglyConvexStep {
+		m.squares += float64(m.n) * float64(m.n) * dot(w, w)
+		if m.k == 0 {
+			copy(m.mean, theta)
+		}
+		for i := range theta {
+			m.mean[i] += (theta[i] - m.mean[i]) / float64(m.k+1)
+		}
+		copy(theta, m.mean)
 	}
 	m.k++
 	stats.GradTerms++
