@@ -40,6 +40,10 @@ var (
 	// rate of the one that is not Gaussian.
 	OutputScale = NewStep[float64]("output-scale")
 	OutputRate  = NewStep[float64]("output-rate")
+	// NoiseDimension is the number of noise variables.
+	NoiseDimension = NewStep[int]("noise-dimension")
+	// GridScale is t of integer noise with P ∝ e^{−k/t}.
+	GridScale = NewStep[uint64]("grid-scale")
 )
 
 // Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
@@ -58,4 +62,7 @@ var (
 	// Certified tells whether the point is proved to lie within R of the
 	// minimizer, so that it may be released.
 	Certified = NewStep[bool]("certified")
+	// ProvedEpsilon is the ε that a certificate states for a scale of noise that
+	// was not calibrated to the budget.
+	ProvedEpsilon = NewStep[float64]("proved-epsilon")
 )

@@ -1,0 +1,249 @@
+package objpert
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// safeScale multiplies noise scales and ε: closed forms and quadratures of
+// log δ are correct to 1e-11, which moves a scale by less than this margin.
+const safeScale = 1 + 1e-9
+
+// swing returns the most that the advantage of one point over another can
+// change between neighbors, in units of the bound on one record's loss:
+//
+//	sup f(w) - f(v),   f = ℓ' - ℓ ∈ [-R, R] under Replace, ±ℓ ∈ ±[0, R] under AddRemove
+//
+// that is 2R and R. The same factors stand before G‖w-v‖.
+func swing(rel dp.Relation) float64 {
+	if rel == dp.AddRemove {
+		return 1
+	}
+	return 2
+}
+
+// radialShift returns the least Δ, rounded up, such that s_w = Δ π(w) satisfies
+//
+//	⟨s_w, π(w) - π(v)⟩ = (Δ/2)‖π(w) - π(v)‖² ≥ sup f(w) - f(v)   for all v ≠ w,
+//
+// where bound is that supremum for losses in [0, R] and slope·‖w-v‖ another
+// bound, +Inf if unknown:
+//
+//	ℤᵈ within ‖w‖² ≤ Q     min( bound·(Q + √(Q(Q-1))), 2·slope·Q )
+//	{-1,+1}ᵈ               min( bound·d/2, slope·d )
+//
+// In the ball, ⟨π(w),π(v)⟩ = 1 - |w-v|²/2Q - (√a-√b)²/2Q with the slacks a, b
+// of w and v. If |w-v| = 1, the squared norms differ by an odd number, so a and
+// b by at least 1 and √a-√b by at least √Q-√(Q-1): the product is at most
+// √(1-1/Q). If |w-v|² ≥ 2 it is at most 1 - 1/Q, which is less. w = 0 and
+// v = e_j attain the bound.
+func radialShift(cube bool, d, q int, bound, slope float64) float64 {
+	var delta float64
+	if cube {
+		delta = min(bound*float64(d)/2, slope*float64(d))
+	} else {
+		q := float64(q)
+		delta = min(bound*(q+math.Sqrt(q*(q-1))), 2*slope*q)
+	}
+	return delta * (1 + 0x1p-50)
+}
+
+// chiLogDelta returns log δ(ε) of Gaussian noise whose privacy loss is at most
+// aR + a²/2, R the norm of a standard normal vector of ℝᵏ, a = Δ/σ:
+//
+//	δ = E (1 - e^{ε - aR - a²/2})₊ = (1 - e^{a x₀})₊ + ∫_{x₀⁺}^∞ a e^{-a(x-x₀)} P(R > x) dx
+//
+// with x₀ = (ε - a²/2)/a. Gauss–Legendre panels over each of which the
+// integrand falls by less than e¹⁵ leave a relative error below 1e-13.
+func chiLogDelta(eps, a float64, k int) float64 {
+	nu := float64(k)
+	x0 := eps/a - a/2
+	start := math.Max(0, x0)
+	if start > 1e100 {
+		return math.Inf(-1)
+	}
+	logSF := func(x float64) float64 { return specfun.Chi2LogSF(x*x, nu) }
+	top := logSF(start)
+	if top < -1e5 { // δ ≤ P(R > x₀): less than any budget
+		return top
+	}
+	nodes, weights := specfun.GaussLegendre(16)
+	x, sum := start, 0.0
+	// P(R > x) = 1 to double precision below √k - 9: that stretch has a closed form.
+	if flat := math.Sqrt(nu) - 9; flat > x {
+		sum = -math.Expm1(-a * (flat - x))
+		x = flat
+	}
+	logf := func(x float64) float64 { return logSF(x) - a*(x-start) - top }
+	for {
+		at := logf(x)
+		hazard := 0.0 // -d/dx log P(R > x)
+		if x > 0 {
+			hazard = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logSF(x))
+		}
+		rate := a + hazard
+		if at < -40 && at < math.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
+			sum += a * math.Exp(at) / rate
+			break
+		}
+		h := math.Min(0.75, 8/rate)
+		for i, t := range nodes {
+			y := x + h*(t+1)/2
+			sum += weights[i] * h / 2 * a * math.Exp(logf(y))
+		}
+		x += h
+	}
+	if x0 >= 0 {
+		return math.Min(0, top+math.Log(sum))
+	}
+	// 1 - e^{a x₀} + e^{a x₀} E(1 - e^{-aR})
+	return math.Min(0, math.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
+}
+
+// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian
+// variables of which each may be shifted either way: the privacy loss is at
+// most a‖g‖₁ + ma²/2, a = shift/σ, and by Chernoff's bound
+//
+//	δ ≤ ∫_{x₀}^∞ a e^{-a(x-x₀)} P(‖g‖₁ > x) dx
+//	  ≤ inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{-t x₀} a/(a+t),   x₀ = ε/a - ma/2 ≥ 0.
+func l1LogDelta(eps, a float64, m int) float64 {
+	n := float64(m)
+	x0 := eps/a - n*a/2
+	if !(x0 > 0) {
+		return 0
+	}
+	if x0 > 1e100 {
+		return math.Inf(-1)
+	}
+	slope := func(t float64) float64 { // derivative of the logarithm, increasing in t
+		ratio := math.Exp(-t*t/2-specfun.LogPhi(t)) / math.Sqrt(2*math.Pi) // φ(t)/Φ(t)
+		return n*(t+ratio) - x0 - 1/(a+t)
+	}
+	t := 0.0 // every t gives a valid bound
+	if slope(0) < 0 {
+		t, _ = specfun.Bisect(func(t float64) bool { return slope(t) < 0 }, 0, (x0+1/a)/n+1)
+	}
+	return math.Min(0, n*(math.Ln2+specfun.LogPhi(t)+t*t/2)-t*x0+math.Log(a/(a+t)))
+}
+
+// leastSigma returns the least σ, rounded up by less than 1e-8 relative, with
+// logDelta(ε, shift/σ) ≤ log δ, from a guess of any size. logDelta does not
+// decrease with its second argument.
+func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
+	target := math.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
+	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
+	hi := guess
+	for !ok(hi) {
+		hi *= 1.5
+		if !(hi < 0x1p900) { // also NaN
+			return math.Inf(1)
+		}
+	}
+	lo := hi / 1.5
+	for ok(lo) && lo > 0x1p-900 {
+		hi, lo = lo, lo/1.5
+	}
+	for hi-lo > 1e-10*hi { // hi stays proved
+		if mid := lo + (hi-lo)/2; ok(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi * safeScale
+}
+
+// provedEpsilon returns the least ε, rounded up, at which noise of scale
+// σ = shift/a is (ε, δ)-private by logDelta; +Inf if there is none up to
+// dp.MaxEpsilon.
+func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) float64 {
+	target := math.Log(delta) * (1 + 1e-12)
+	ok := func(eps float64) bool { return logDelta(eps, a) <= target }
+	switch {
+	case !ok(dp.MaxEpsilon):
+		return math.Inf(1)
+	case ok(dp.MinEpsilon):
+		return dp.MinEpsilon
+	}
+	lo, hi := dp.MinEpsilon, float64(dp.MaxEpsilon)
+	for hi-lo > 1e-10*hi { // hi stays proved
+		mid := lo + (hi-lo)/2
+		if hi > 4*lo {
+			mid = math.Sqrt(lo * hi)
+		}
+		if ok(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return math.Min(dp.MaxEpsilon, hi*safeScale)
+}
+
+// chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.
+func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
+	r := math.Sqrt(specfun.Chi2UpperQuantile(math.Log(b.Delta), float64(k)))
+	return shift * (r + math.Sqrt(r*r+2*b.Epsilon)) / (2 * b.Epsilon)
+}
+
+// paperSigma is the published scale, which no proof covers: with the unit of
+// the lattice τ and (1/τ)-Lipschitz losses,
+//
+//	OPDisc  7GD²√ln(1/δ)/(τε) = 7R·Q√ln(1/δ)/ε on ℤᵈ, a quarter of 7R·d√ln(1/δ)/ε on {-1,+1}ᵈ
+//	RSPM    7√(m ln(1/δ))/ε                                     [NRVW20, Algorithms 1, 2]
+func paperSigma(b dp.Budget, factor float64) float64 {
+	return 7 * factor * math.Sqrt(-math.Log(b.Delta)) / b.Epsilon
+}
+
+// A grid carries integer noise: multiples of the unit 2^-bits, and the integer
+// scale t of e^{-k/t}.
+type grid struct {
+	bits int
+	t    uint64
+}
+
+// unit is the step 2^-bits of the grid.
+func (g grid) unit() float64 { return math.Ldexp(1, -g.bits) }
+
+// newGrid returns a grid on which shifts of the size shift cost ε/weight each:
+//
+//	s = ⌈shift·2^bits⌉,   t = ⌈weight·s/ε⌉,   so that  e^{-s/t} ≥ e^{-ε/weight}
+//
+// in exact arithmetic. The bits are chosen for t ≥ 2²¹·weight, up to 30, which
+// keeps the excess of the scale over weight·shift/ε below 1e-6; beyond
+// ε = 500·shift it may be more.
+func newGrid(shift float64, weight int, eps float64) (grid, error) {
+	g := grid{bits: int(math.Ceil(21 + math.Log2(eps/shift)))}
+	g.bits = min(max(g.bits, 0), 30)
+	s := ceil(new(big.Rat).Mul(exact(shift), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(g.bits)))))
+	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
+	t := ceil(num.Quo(num, exact(eps)))
+	if !t.IsUint64() || t.Uint64() > maxTime {
+		return grid{}, fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g", dp.ErrCondition, eps, float64(weight)*shift/maxTime)
+	}
+	g.t = t.Uint64()
+	return g, nil
+}
+
+// maxTime bounds the scale of exact draws.
+const maxTime = 1 << 40
+
+func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+
+func ceil(x *big.Rat) *big.Int {
+	q, r := new(big.Int).QuoRem(x.Num(), x.Denom(), new(big.Int))
+	if r.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	return q
+}
+
+// gammaTail returns r with P(Gamma(k) > r) < 2⁻²⁰⁰: k + √(2kx) + x, x = 200 ln 2.
+func gammaTail(k int) float64 {
+	const x = 139
+	return float64(k) + math.Sqrt(2*float64(k)*x) + x
+}

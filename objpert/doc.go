@@ -1,0 +1,85 @@
+// Package objpert is private optimization without convexity: it minimizes a
+// perturbed risk over a finite set, exactly, and releases the minimizer,
+//
+//	w = argmin over v ∈ W of  L(v) − ⟨η, φ(v)⟩,   L a sum over the records
+//
+// The search for the minimizer is an Oracle, which brackets the optimum and says
+// whether it proved it. The loss is the 0/1 loss of halfspaces, or any bounded
+// loss that a caller's oracle knows.
+//
+// # When to use it
+//
+// OPDisc on Lattice(Q) with a small Q, say 2 or 4: its noise grows with Q. Product
+// for a box of values without a ball, such as {−1,0,1}ᵈ. RSPM to compare with the
+// literature. SampleAndAggregate where no search can be expected to end. OPSamp,
+// for a continuous set and gaps that are certified but not zero, is a reference:
+// its guarantee is vacuous for d > 2 unless records number in the millions.
+//
+// # Why a release is private
+//
+// Let every w have a shift s_w with
+//
+//	⟨s_w, φ(w) − φ(v)⟩ ≥ sup f(w) − f(v)  over neighbors D, D′,  f = L′ − L,  for all v ≠ w.   (S)
+//
+// If noise h makes w the minimizer on D, then h + s_w makes it the minimizer on
+// D′. So a law with p(h) ≤ e^ε p(h + s_w) for all h and w is ε-private, and in
+// general
+//
+//	δ(ε) ≤ E max over w of (1 − e^ε p(η + s_w)/p(η))₊.
+//
+// The maximum is inside: w is a function of η. The analytic Gaussian mechanism,
+// which fixes w first, is not valid here, and neither is the published proof,
+// which excludes an event that depends on w and then uses one for all of them;
+// for W = {−1,+1}ᵈ and losses of a parity, the published σ fails from d = 102 on
+// at ε = 1, δ = 1e-6. PaperSigma is certified at the ε that is proved for it.
+//
+// The argument needs the exact minimizer for every value of the noise: a point
+// within a gap of the minimum has no guarantee whatever, and is withheld. It
+// holds with ties if they are broken by a fixed order of W, as oracles do.
+//
+// Shifts of Product and RSPM are multiples of a grid, and so is their noise:
+// integers from exact samplers, compared with the loss in integers. No rounding
+// takes part in those guarantees, and their certificates do not assume
+// dp.RealArithmetic.
+//
+// # Theorems
+//
+//	identifier                statement                                             needs
+//	objpert.radial/1          density ∝ exp(−ε‖η‖₂/Δ): ε-private                    Lattice or {−1,+1}ᵈ
+//	objpert.gaussian/1        E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m           the same, δ > 0
+//	objpert.sigma/1           the same at the least ε for a given σ                 the same, δ > 0
+//	objpert.knorm/1           P ∝ e^{−gauge/t} on integers: ε-private [HT10]        any W
+//	objpert.onesided/1        geometric, t = ms/ε: ε-private                        any W
+//	objpert.rspm-laplace/1    discrete Laplace, t = ms/ε: ε-private [NRW19]         a separator of size m
+//	objpert.rspm-gaussian/1   (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ                the same, δ > 0
+//	objpert.rspm-sigma/1      the same at the least ε for a given σ                 the same, δ > 0
+//	objpert.opsamp/1          E‖w(D) − w(D′)‖₁ ≤ S, Chernoff, Laplace               ℓ₁-Lipschitz losses, certified gap
+//	objpert.aggregate/1       objpert.knorm/1 or onesided/1 on votes of blocks      nothing
+//	objpert.failure/1(…)      withheld releases cost (1 + e^ε)β of δ                P(failure) ≤ β asserted
+//
+// # Notation
+//
+//	n, d         records; parameters, Dim
+//	W, V_j       Space: the set, the values that coordinate j admits
+//	Q, D, τ      Space.NormSq = D²/τ²: in units of the lattice τ = 1
+//	L, R, G      the loss; Range and Lipschitz constant of one record's
+//	η, φ         noise; features: π for OPDisc, indicators for Product, −b for RSPM
+//	π(w)         (w, √(Q − ‖w‖²))/√Q, a unit vector
+//	Δ, s         Plan.Shift
+//	m            Plan.Noises
+//	T, z         Problem.Table, Problem.Norm
+//	t            scale of integer noise in steps of Plan.Grid
+//	S, λ         SampPlan.Stability, SampPlan.Lambda
+//
+// # References
+//
+//	[BW18]    Balle, Wang. Improving the Gaussian Mechanism for Differential
+//	          Privacy. ICML 2018.
+//	[HT10]    Hardt, Talwar. On the Geometry of Differential Privacy. STOC 2010.
+//	[NRVW20]  Neel, Roth, Vietri, Wu. Oracle Efficient Private Non-Convex
+//	          Optimization. ICML 2020.
+//	[NRW19]   Neel, Roth, Wu. How to Use Heuristics for Differential Privacy.
+//	          FOCS 2019.
+//	[SN20]    Suggala, Netrapalli. Online Non-Convex Learning: Following the
+//	          Perturbed Leader is Optimal. ALT 2020.
+package objpert

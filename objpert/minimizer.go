@@ -1,0 +1,149 @@
+package objpert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// LatticeMinimizer is a Minimizer over the finite set of a Problem.
+type LatticeMinimizer struct {
+	Problem *Problem
+	Oracle  Oracle  // nil means Enumerate
+	Gap     float64 // an oracle stopped at one of its own limits will do within this gap
+}
+
+var _ Minimizer = (*LatticeMinimizer)(nil)
+
+// Minimize implements Minimizer: T_j[k] = sigma_j Values[k]. Errors wrap those
+// of the oracle. It panics unless w and sigma have Problem.Dim entries.
+func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
+	if m.Problem == nil || len(w) != m.Problem.Dim || len(sigma) != len(w) {
+		panic("objpert: length mismatch")
+	}
+	oracle := m.Oracle
+	if oracle == nil {
+		oracle = Enumerate{}
+	}
+	table := make([][]float64, len(sigma))
+	for j, s := range sigma {
+		table[j] = make([]float64, len(m.Problem.Values))
+		for k, v := range m.Problem.Values {
+			table[j][k] = s * float64(v)
+		}
+	}
+	p, err := m.Problem.Perturb(table, nil)
+	wipe(table, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer wipe(p.Table, nil)
+	sol, err := oracle.Solve(ctx, p)
+	if sol == nil || err != nil && !errors.Is(err, ErrLimit) || !p.Contains(sol.W) {
+		if err == nil {
+			err = errors.New("objpert: the oracle returned no point of the space")
+		}
+		return 0, err
+	}
+	for j, v := range sol.W {
+		w[j] = float64(v)
+	}
+	if sol.Proven {
+		return 0, nil
+	}
+	if gap = sol.Objective - sol.Lower; err != nil && !(gap <= m.Gap) {
+		return gap, err
+	}
+	return gap, nil
+}
+
+// BoxMinimizer is a Minimizer of a convex empirical risk over a box, Problem.Set
+// a prox.Box. Its gap is certified by linearization: for convex F,
+//
+//	F(w) − min F ≤ max over v in the box of ⟨∇F(w), w − v⟩ = Σ_j max( g_j(w_j − lo), g_j(w_j − hi) )
+type BoxMinimizer struct {
+	Problem *erm.Problem
+	Gap     float64 // stop when the gap is below it; > 0
+	// Iterations of the accelerated gradient method at most; 0 means 1e5.
+	Iterations int
+}
+
+var _ Minimizer = (*BoxMinimizer)(nil)
+
+// Check returns an error wrapping ErrMechanism unless Problem has a bounded box,
+// no regularizer and a smooth convex loss.
+func (m *BoxMinimizer) Check() error {
+	if m.Problem == nil {
+		return fmt.Errorf("%w: Problem is nil", ErrMechanism)
+	}
+	if err := m.Problem.Check(); err != nil {
+		return err
+	}
+	box, ok := m.Problem.Set.(prox.Box)
+	switch {
+	case !ok || math.IsInf(box.Lo, 0) || math.IsInf(box.Hi, 0):
+		return fmt.Errorf("%w: Set is %T, want a bounded prox.Box", ErrMechanism, m.Problem.Set)
+	case m.Problem.Reg != nil:
+		return fmt.Errorf("%w: Reg = %T, want none", ErrMechanism, m.Problem.Reg)
+	case !(m.Gap > 0):
+		return fmt.Errorf("%w: Gap = %v, want a positive number", ErrMechanism, m.Gap)
+	}
+	return nil
+}
+
+// errStalled reports that the gap could not be reached. It holds no value.
+var errStalled = errors.New("objpert: the gradient method did not reach the gap")
+
+// Minimize implements Minimizer. Errors wrap those of Check, or of ctx. It
+// panics unless w and sigma have as many entries as the problem parameters.
+func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
+	if err := m.Check(); err != nil {
+		return 0, err
+	}
+	_, d := m.Problem.Data.Dims()
+	if len(w) != d || len(sigma) != d {
+		panic("objpert: length mismatch")
+	}
+	box := m.Problem.Set.(prox.Box)
+	tilt := make([]float64, d)
+	defer clear(tilt)
+	for j, s := range sigma {
+		tilt[j] = -s
+	}
+	f := m.Problem.Perturb(erm.Perturbation{Linear: tilt})
+	g, x := make([]float64, d), make([]float64, d)
+	for j := range x {
+		x[j] = box.Lo + (box.Hi-box.Lo)/2
+	}
+	limit := m.Iterations
+	if limit == 0 {
+		limit = 1e5
+	}
+	// Rounds of twice as many steps each: the stop depends on the records and
+	// sigma alone.
+	for steps := 32; ; steps *= 2 {
+		res, err := splitting.Solve(ctx, splitting.Problem{F: f, G: box}, x,
+			&splitting.Settings{Iterations: min(steps, limit), Tolerance: -1}, &splitting.ForwardBackward{})
+		if res == nil || ctx.Err() != nil {
+			return 0, errors.Join(err, ctx.Err())
+		}
+		box.Prox(x, res.X, 1)
+		f.Grad(g, x)
+		gap = 0
+		for j, v := range g {
+			gap += math.Max(v*(x[j]-box.Lo), v*(x[j]-box.Hi))
+		}
+		copy(w, x)
+		switch {
+		case gap <= m.Gap:
+			return gap, nil
+		case steps >= limit || math.IsNaN(gap):
+			return gap, errStalled
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package objpert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
+	sample "github.com/privopt/privopt/noise"
+)
+
+// Separator is a set of public examples e₁, …, e_m on which any two parameters
+// of a space predict differently at least once.
+type Separator int
+
+const (
+	// AutoSeparator takes the smallest of the others that separates the space.
+	AutoSeparator Separator = iota
+	// UnitVectors are e_1, …, e_d, for {−1,+1}ᵈ: m = d.
+	UnitVectors
+	// SignedUnitVectors are ±e_1, …, ±e_d, for {−1,0,1}ᵈ: m = 2d. As sgn(0) = −1,
+	// e_j fires iff w_j = 1 and −e_j iff w_j = −1.
+	SignedUnitVectors
+	// Thresholds are (e_j, −t) for each admitted value t of w_j but the largest,
+	// for spaces with an intercept: a coordinate that admits 1 alone. They fire
+	// iff w_j > t, m = Σ_j (|V_j| − 1).
+	Thresholds
+)
+
+var separatorNames = [...]string{"automatic", "unit vectors", "signed unit vectors", "thresholds"}
+
+// String returns the name of the set or a marker of an invalid value.
+func (s Separator) String() string {
+	if s < 0 || int(s) >= len(separatorNames) {
+		return fmt.Sprintf("invalid separator %d", int(s))
+	}
+	return separatorNames[s]
+}
+
+// RSPM is the report-separator-perturbed-minimum mechanism [NRW19] for
+// halfspaces: it perturbs by weighted examples,
+//
+//	w = argmin over W of L(w) + Σᵢ ηᵢ bᵢ(w),   bᵢ(w) = 1[⟨eᵢ, w⟩ > 0]
+//
+// with one noise variable for each of the m separators. The set must separate
+// the space: Values beyond {−1,0,1} need an intercept, because w and 2w are the
+// same classifier without one. A perturbation linear in w, with d variables, does
+// not separate 0 from its two neighbors in {−1,0,1}: it is UnitVectors on that
+// space, and refused. Product has none of these restrictions. The fields are
+// those of OPDisc.
+type RSPM struct {
+	Relation dp.Relation
+	// Law is Laplace (the default, pure), Gaussian or PaperSigma.
+	Law Law
+	// Separator; the zero value takes the smallest one that separates the space.
+	Separator Separator
+	// Oracle minimizes; nil means Enumerate.
+	Oracle  Oracle
+	Failure float64
+	// Trace, if not nil, is called at the end of every search. Not private: what
+	// it receives is a function of the records.
+	Trace func(Trace)
+}
+
+// Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
+func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.plan(fault.From(ctx), p, b)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fit(ctx, p, src)
+}
+
+// Plan calibrates for p as OPDisc.Plan does.
+func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+
+func (m *RSPM) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+	q, err := public(p, b, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	return m.calibrate(f, q)
+}
+
+// Calibrate returns the noise for the public quantities q. The shift is
+// s_{w,i} = s(1 − 2bᵢ(w)), with which w gains s over v for each separator where
+// they differ, s = 2R, or R under AddRemove:
+//
+//	Laplace     scale ms/ε: ‖s_w‖₁ = ms, ε pure, a δ in the budget is not used
+//	Gaussian    the least σ with inf over t of (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ,
+//	            a = s/σ, x₀ = ε/a − ma/2, as the loss is at most a‖g‖₁ + ma²/2
+//	PaperSigma  7√(m ln(1/δ))/ε, certified at the least ε for which the same holds
+//
+// Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space
+// has no separator of the kind asked for.
+func (m *RSPM) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
+
+func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
+	law := m.Law
+	if law == DefaultLaw {
+		law = Laplace
+	}
+	if law != Laplace && law != Gaussian && law != PaperSigma {
+		return nil, fmt.Errorf("%w: Law = %v, want Laplace, Gaussian or PaperSigma", ErrMechanism, law)
+	}
+	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: law}.start(q)
+	if err != nil {
+		return nil, err
+	}
+	if p.separator, p.Noises, err = separate(m.Separator, &q); err != nil {
+		return nil, err
+	}
+	p.Noises = fault.At(f, fault.NoiseDimension, p.Noises)
+	if p.Noises > maxNoises {
+		return nil, fmt.Errorf("%w: %d separators, want at most %d", ErrMechanism, p.Noises, maxNoises)
+	}
+	p.Shift = swing(fault.At(f, fault.Relation, p.Relation)) * q.Range
+	n := float64(p.Noises)
+	if law == Laplace {
+		if p.grid, err = newGrid(p.Shift, max(1, p.Noises), b.Epsilon); err != nil {
+			return nil, err
+		}
+		p.Grid, p.Scale = p.grid.unit(), float64(p.grid.t)*p.grid.unit()
+		p.pure()
+		p.ExcessBound = p.Scale*n + p.Grid*n // E|η| ≤ Scale + Grid
+		return p.finish(TheoremRSPMLaplace, p.Scale*gammaTail(p.Noises))
+	}
+	if b.Delta == 0 {
+		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace", dp.ErrBudget, dp.MinDelta)
+	}
+	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, p.Noises) }
+	theorem := TheoremRSPMGaussian
+	p.Proved = q.Budget
+	if law == Gaussian {
+		p.Scale = leastSigma(logDelta, b, p.Shift, paperSigma(b, math.Sqrt(n)))
+	} else {
+		theorem = TheoremRSPMSigma
+		p.Scale = paperSigma(b, math.Sqrt(n))
+		if err := p.prove(f, logDelta, b); err != nil {
+			return nil, err
+		}
+	}
+	// E max over v, w of Σ ηᵢ (bᵢ(v) − bᵢ(w)) ≤ E‖η‖₁
+	p.ExcessBound = p.Scale * n * math.Sqrt(2/math.Pi)
+	return p.finish(theorem, p.Scale*(n+math.Sqrt(2*139*n))) // ‖g‖₁ ≤ m + √(2·139·m) but with probability 2⁻²⁰⁰
+}
+
+// separate returns the separator to use and its size m.
+func separate(s Separator, q *Public) (Separator, int, error) {
+	intercept, ternary := false, true
+	thresholds := 0
+	for j, n := range q.choices() {
+		for k, v := range q.Values {
+			if q.allowed(j, k) {
+				intercept = intercept || n == 1 && v == 1
+				ternary = ternary && v >= -1 && v <= 1
+			}
+		}
+		thresholds += n - 1
+	}
+	cube := isCube(&q.Space, q.Dim)
+	if s == AutoSeparator {
+		switch {
+		case cube:
+			s = UnitVectors
+		case intercept:
+			s = Thresholds
+		default:
+			s = SignedUnitVectors
+		}
+	}
+	refuse := func(why string) error {
+		return fmt.Errorf("objpert: %w: Separator = %v %s; Product has no such restriction", dp.ErrCondition, s, why)
+	}
+	switch s {
+	case UnitVectors:
+		if !cube {
+			return 0, 0, refuse("(a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors")
+		}
+		return s, q.Dim, nil
+	case SignedUnitVectors:
+		if !ternary {
+			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples tell them apart without an intercept, a coordinate that admits 1 alone")
+		}
+		return s, 2 * q.Dim, nil
+	case Thresholds:
+		if !intercept {
+			return 0, 0, refuse("needs an intercept: a coordinate that admits 1 alone (Allowed)")
+		}
+		return s, thresholds, nil
+	}
+	return 0, 0, fmt.Errorf("%w: Separator = %v, want AutoSeparator, UnitVectors, SignedUnitVectors or Thresholds", ErrMechanism, s)
+}
+
+// drawSeparators draws η and spreads it over the values: T_j[v] = −Σᵢ ηᵢ bᵢ over
+// the separators of coordinate j that fire at w_j = v.
+func (pl *Plan) drawSeparators(f *fault.Set, src rand.Source) [][]float64 {
+	eta := make([]float64, pl.Noises)
+	defer clear(eta)
+	if pl.Law == Laplace {
+		t := fault.At(f, fault.GridScale, pl.grid.t)
+		for i := range eta {
+			eta[i] = float64(sample.DiscreteLaplace(t, src)) * pl.Grid
+		}
+	} else {
+		sample.Normal(eta, fault.At(f, fault.Scale, pl.Scale), src)
+	}
+	at := func(i int) float64 { // a control may have drawn too few
+		if i < len(eta) {
+			return eta[i]
+		}
+		return 0
+	}
+	table := pl.newTable()
+	next := 0
+	for j, row := range table {
+		switch pl.separator {
+		case UnitVectors:
+			for k, v := range pl.Values {
+				if v > 0 {
+					row[k] = -at(j)
+				}
+			}
+		case SignedUnitVectors:
+			for k, v := range pl.Values {
+				switch {
+				case v > 0:
+					row[k] = -at(2 * j)
+				case v < 0:
+					row[k] = -at(2*j + 1)
+				}
+			}
+		case Thresholds:
+			sum, first := 0.0, true
+			for k := range pl.Values {
+				if !pl.allowed(j, k) {
+					continue
+				}
+				if !first { // the threshold at the previous admitted value fires
+					sum -= at(next)
+					next++
+				}
+				row[k], first = sum, false
+			}
+		}
+	}
+	return table
+}
