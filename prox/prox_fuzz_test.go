@@ -132,7 +132,7 @@ func FuzzProx(f *testing.F) {
 			g.Func(x) // unspecified, but no panic
 			return
 		}
-		if math.Abs(p) > 1e9 || math.Abs(q) > 1e9 { // scales that products of coordinates leave float64 with
+		if !(math.Abs(p) <= 1e9 && math.Abs(q) <= 1e9) { // scales that products of coordinates leave float64 with
 			return
 		}
 		px, py := make([]float64, d), make([]float64, d)

@@ -76,8 +76,8 @@ func (p Published) check() error {
 	switch {
 	case p.Dim < 1 || p.Rank < 1:
 		return fmt.Errorf("%w: Dim = %d and Rank = %d, want at least 1", ErrMechanism, p.Dim, p.Rank)
-	case !(p.M >= float64(p.Dim)+1) || math.IsInf(p.M, 1):
-		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d", ErrMechanism, p.M, p.Dim+1)
+	case !(p.M >= float64(p.Dim)+1 && p.M <= mostDegrees):
+		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d and at most %g", ErrMechanism, p.M, p.Dim+1, float64(mostDegrees))
 	case !in(p.Smoothness, 0, inf) || !in(p.Epsilon1, 0, inf):
 		return fmt.Errorf("%w: Smoothness = %v and Epsilon1 = %v, want positive finite numbers", ErrMechanism, p.Smoothness, p.Epsilon1)
 	case !in(p.Delta1, 0, 1) || !in(p.Delta3, 0, 1):
