@@ -3,14 +3,14 @@ package lasso
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	blasgonum "gonum.org/v1/gonum/blas/gonum"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/splitting"
 )
 
-// kernel calls the assembly kernels of gonum on plain slices.
-var kernel blasgonum.Implementation
+// sse calls the assembly kernels of gonum on plain slices.
+var sse blasgonum.Implementation
 
 // terms is the smooth part of the published problems,
 //
@@ -31,7 +31,7 @@ type terms struct {
 	smooth       float64   // 1/ω
 }
 
-var _ splitting.FiniteSum = (*terms)(nil)
+var _ splitting.RowSum = (*terms)(nil)
 
 // Len returns n.
 func (f *terms) Len() int { return f.n }
@@ -43,15 +43,15 @@ func (f *terms) Smoothness() float64 { return f.smooth }
 func (f *terms) Func(x []float64) float64 {
 	sum := 0.0
 	for i, y := range f.y {
-		r := kernel.Ddot(f.d, f.row(i), 1, x, 1) - y
+		r := sse.Ddot(f.d, f.row(i), 1, x, 1) - y
 		sum += r * r / 2
 	}
 	if f.quad == nil {
-		return sum + f.ridge/2*kernel.Ddot(f.d, x, 1, x, 1) + kernel.Ddot(f.d, f.linear, 1, x, 1)
+		return sum + f.ridge/2*sse.Ddot(f.d, x, 1, x, 1) + sse.Ddot(f.d, f.linear, 1, x, 1)
 	}
 	qy := make([]float64, f.d)
 	f.perturb(qy, x, 1)
-	return sum + kernel.Ddot(f.d, qy, 1, f.y0, 1)/2
+	return sum + sse.Ddot(f.d, qy, 1, f.y0, 1)/2
 }
 
 // Grad stores the sum of all terms' gradients in dst.
@@ -76,13 +76,31 @@ func (f *terms) row(i int) []float64 { return f.x[i*f.stride : i*f.stride+f.d] }
 // addRecord adds the gradient of record i to dst.
 func (f *terms) addRecord(dst, x []float64, i int) {
 	row := f.row(i)
-	w := kernel.Ddot(f.d, row, 1, x, 1) - f.y[i]
+	sse.Daxpy(f.d, f.Slope(i, sse.Ddot(f.d, row, 1, x, 1)), row, 1, dst, 1)
+}
+
+// Row returns xᵢ.
+func (f *terms) Row(i int) []float64 { return f.row(i) }
+
+// Slope returns u − yᵢ, clipped where that is asked for.
+func (f *terms) Slope(i int, u float64) float64 {
+	w := u - f.y[i]
 	if f.norm != nil {
 		if norm := math.Abs(w) * f.norm[i]; norm > f.zeta {
 			w /= norm // the published clip: a unit vector
 		}
 	}
-	kernel.Daxpy(f.d, w, row, 1, dst, 1)
+	return w
+}
+
+// Rest returns the gradient of the perturbation but for the ridge: a, or
+// σ²W(θ − θ_ref) in dst.
+func (f *terms) Rest(dst, x []float64) (grad []float64, ridge float64) {
+	if f.quad == nil {
+		return f.linear, f.ridge
+	}
+	f.curve(dst, x)
+	return dst, 0
 }
 
 // perturb stores share times the perturbation's gradient in dst.
@@ -95,9 +113,17 @@ func (f *terms) perturb(dst, x []float64, share float64) {
 		}
 		return
 	}
+	f.curve(dst, x)
+	if share != 1 {
+		sse.Dscal(f.d, share, dst, 1)
+	}
+}
+
+// curve stores σ²W(θ − θ_ref) in dst.
+func (f *terms) curve(dst, x []float64) {
 	y := f.y0
 	for j, c := range f.center {
 		y[j] = x[j] - c
 	}
-	kernel.Dgemv(blas.NoTrans, f.d, f.d, share, f.quad, f.d, y, 1, 0, dst, 1)
+	kernel.Symv(dst, f.quad, y)
 }

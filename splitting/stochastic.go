@@ -53,6 +53,7 @@ type StochasticTOS struct {
 	f       FiniteSum
 	g, h    prox.Operator
 	gu, hu  uniform // g and h where gok and hok
+	rows    RowSum  // f where rowStep applies, else nil
 	gok     bool
 	hok     bool
 	rnd     *rand.Rand
@@ -102,6 +103,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	n := len(x0)
 	m.gu, m.gok = uniformly(m.g, n, m.omega)
 	m.hu, m.hok = uniformly(m.h, n, m.omega)
+	m.rows = rowSum(m.f, m.gu, m.hu, m.gok && m.hok)
 	m.idx = resize(m.idx, 1)
 	m.x, m.z, m.w, m.mean = resize(m.x, n), resize(m.z, n), resize(m.w, n), resize(m.mean, n)
 	copy(m.x, x0)
@@ -148,6 +150,10 @@ func (m *StochasticTOS) step(lip float64) error {
 func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	if m.Rule != FixedStep {
 		m.variable(loc, stats)
+		return
+	}
+	if m.rows != nil {
+		m.rowStep(loc, stats)
 		return
 	}
 	x := m.x

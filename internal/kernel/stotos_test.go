@@ -1,0 +1,145 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func random(r *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = r.NormFloat64()
+	}
+	return x
+}
+
+// sizes cover whole blocks and every tail.
+var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 23, 100, 101, 102, 103}
+
+// The step by its definition, with branches.
+func TestStepByDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range sizes {
+		for _, box := range [][2]float64{{-1, 1}, {-0.3, 0.7}, {0, math.Inf(1)}, {math.Inf(-1), math.Inf(1)}, {-0.5, -0.5}} {
+			for _, tau := range []float64{0, 0.4, math.Inf(1)} {
+				x, a, q, theta := random(r, n), random(r, n), random(r, n), make([]float64, n)
+				if n > 2 {
+					x[0], x[1], x[2] = tau, -tau, 0
+					for i := range 3 {
+						if math.IsInf(x[i], 0) {
+							x[i] = 1
+						}
+					}
+				}
+				dot := ShrinkDot(theta, x, a, tau)
+				var want, size float64
+				for i, v := range x {
+					u := math.Copysign(math.Max(math.Abs(v)-tau, 0), v)
+					require.Equal(t, math.Abs(u), math.Abs(theta[i]), "n=%d tau=%v x=%v", n, tau, v)
+					require.Zero(t, u-theta[i])
+					want += a[i] * u
+					size += math.Abs(a[i] * u)
+				}
+				require.InDelta(t, want, dot, 2*float64(n)*0x1p-52*size) // two sums, each off by half of this
+				const alpha, c, omega, lambda = 1.9, -0.3, 0.7, 0.05
+				y := append([]float64(nil), x...)
+				Relax(y, theta, a, q, alpha, c, omega, box[0], box[1], lambda)
+				for i, v := range x {
+					z := alpha*theta[i] - v - c*a[i] - omega*q[i]
+					z = math.Min(math.Max(z, box[0]), box[1])
+					require.InDelta(t, v+lambda*(z-theta[i]), y[i], 1e-14, "n=%d i=%d box=%v", n, i, box) // terms of size ≤ 20, three roundings
+				}
+			}
+		}
+	}
+}
+
+// No kernel hides a NaN, wherever it stands.
+func TestStepNaN(t *testing.T) {
+	for _, n := range []int{1, 4, 8, 9, 13} {
+		for k := range n {
+			one := func() []float64 {
+				s := make([]float64, n)
+				s[k] = math.NaN()
+				return s
+			}
+			zero := make([]float64, n)
+			theta := make([]float64, n)
+			ShrinkDot(theta, one(), zero, 1)
+			require.True(t, math.IsNaN(theta[k]), "n=%d k=%d", n, k)
+			for _, box := range [][2]float64{{-1, 1}, {-1, 2}} {
+				for part := range 4 {
+					in := [][]float64{make([]float64, n), zero, zero, zero}
+					in[part] = one()
+					Relax(in[0], in[1], in[2], in[3], 2, 1, 1, box[0], box[1], 0.5)
+					require.True(t, math.IsNaN(in[0][k]), "n=%d k=%d part=%d", n, k, part)
+				}
+			}
+			require.True(t, math.IsNaN(ShrinkDot(theta, zero, one(), 1)))
+		}
+	}
+}
+
+func symmetric(r *rand.Rand, n int) []float64 {
+	q := random(r, n*n)
+	for i := range n {
+		for j := range i {
+			q[i*n+j] = q[j*n+i]
+		}
+	}
+	return q
+}
+
+func TestSymvByDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range sizes {
+		q, x, dst := symmetric(r, n), random(r, n), random(r, n)
+		Symv(dst, q, x)
+		for i := range n {
+			var want, size float64
+			for j := range n {
+				want += q[i*n+j] * x[j]
+				size += math.Abs(q[i*n+j] * x[j])
+			}
+			require.InDelta(t, want, dst[i], 2*float64(n)*0x1p-52*size, "n=%d i=%d", n, i)
+		}
+	}
+}
+
+func TestStepLengths(t *testing.T) {
+	short, long := make([]float64, 3), make([]float64, 4)
+	require.Panics(t, func() { ShrinkDot(short, long, long, 1) })
+	require.Panics(t, func() { ShrinkDot(long, long, short, 1) })
+	require.Panics(t, func() { Relax(long, long, short, long, 1, 1, 1, -1, 1, 1) })
+	require.Panics(t, func() { Symv(long, long, long) })
+}
+
+func BenchmarkStoTOS(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{23, 100} {
+		x, a, q, theta := random(r, n), random(r, n), random(r, n), make([]float64, n)
+		mat := symmetric(r, n)
+		b.Run(fmt.Sprintf("kernel=ShrinkDot/d=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ShrinkDot(theta, x, a, 0.5)
+			}
+		})
+		b.Run(fmt.Sprintf("kernel=Relax/d=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Relax(x, theta, a, q, 1.9, 0.1, 0.3, -1, 1, 0.01)
+			}
+		})
+		b.Run(fmt.Sprintf("kernel=Symv/d=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Symv(theta, mat, x)
+			}
+		})
+	}
+}
