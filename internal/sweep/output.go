@@ -82,14 +82,11 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		wg    sync.WaitGroup
 		first error
 	)
-	for _, format := range f.o.Formats {
-		if format == "json" {
-			continue
-		}
+	save := func(name string, render func() ([]byte, error)) {
 		wg.Go(func() { // rendering one plot is as long as hundreds of cells
-			data, err := f.render(h, format, results)
+			data, err := render()
 			if err == nil {
-				err = writeFile(f.path(f.base()+"."+format), data)
+				err = writeFile(f.path(name), data)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -97,6 +94,22 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 				first = err
 			}
 		})
+	}
+	var figures []Figure
+	if f.e.Figures != nil {
+		figures = f.e.Figures(results)
+	}
+	for _, format := range f.o.Formats {
+		if format == "json" {
+			continue
+		}
+		save(f.base()+"."+format, func() ([]byte, error) { return f.render(h, format, results) })
+		if format == "csv" {
+			continue
+		}
+		for _, fig := range figures {
+			save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, h.NotPrivate) })
+		}
 	}
 	wg.Wait()
 	if first != nil {
@@ -128,7 +141,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 // render makes one result file.
 func (f *files) render(h header, format string, results []Result) ([]byte, error) {
 	if format == "csv" {
-		return writeCSV(h, results)
+		return writeCSV(h, f.e.Columns, results)
 	}
 	return f.e.Plot.render(format, f.e, h.NotPrivate, results)
 }
@@ -136,18 +149,32 @@ func (f *files) render(h header, format string, results []Result) ([]byte, error
 // csvHeader is the first line of the CSV file.
 var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}
 
+// Column is one more column of the CSV file, after those of every experiment.
+type Column struct {
+	Name string
+	Text func(r Result) string
+}
+
 // writeCSV writes one row a cell in full precision. The sweep column of
 // results that are not private says so.
-func writeCSV(h header, results []Result) ([]byte, error) {
+func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write(csvHeader)
+	head := slices.Clone(csvHeader)
+	for _, c := range columns {
+		head = append(head, c.Name)
+	}
+	w.Write(head)
 	for _, r := range results {
 		name := r.Sweep
 		if h.NotPrivate != "" {
 			name += " (not private)"
 		}
-		w.Write([]string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std), format(r.StdErr), format(r.Seconds)})
+		row := []string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std), format(r.StdErr), format(r.Seconds)}
+		for _, c := range columns {
+			row = append(row, c.Text(r))
+		}
+		w.Write(row)
 	}
 	w.Flush()
 	return b.Bytes(), w.Error()

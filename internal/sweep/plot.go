@@ -25,6 +25,9 @@ import (
 // code page 1252, the only ones that the PDF writer knows.
 type Plot struct {
 	Title, X, Y string
+	// Linear draws the means on a linear axis, with error bars of one standard
+	// deviation instead of bands: for shares and accuracies.
+	Linear bool
 	// Legend names the methods; a method without an entry shows its own name.
 	Legend map[string]string
 	// Dashed lists the methods drawn as dashed lines: baselines.
@@ -62,8 +65,8 @@ var palette = []color.NRGBA{
 }
 
 // curve is what is drawn of one method, in increasing order of x. Everything
-// is a base-10 logarithm on linear axes: the library's own logarithmic scale
-// panics on zero and centers the axis titles wrongly.
+// on a logarithmic axis is a base-10 logarithm on a linear one: the library's
+// own logarithmic scale panics on zero and centers the axis titles wrongly.
 type curve struct {
 	method   string
 	x        []float64
@@ -74,7 +77,7 @@ type curve struct {
 
 // curves collects the drawable part of the results; a logarithmic axis has no
 // place for zero or less.
-func curves(methods []string, results []Result) []curve {
+func curves(methods []string, results []Result, linear bool) []curve {
 	results = slices.Clone(results)
 	slices.SortStableFunc(results, func(a, b Result) int {
 		switch {
@@ -89,14 +92,20 @@ func curves(methods []string, results []Result) []curve {
 	for _, m := range methods {
 		c := curve{method: m}
 		for _, r := range results {
-			if r.Method != m || !(r.Value > 0) || !(r.Mean > 0) || math.IsInf(r.Mean, 0) {
+			if r.Method != m || !(r.Value > 0) || !(r.Mean > 0 || linear) || math.IsInf(r.Mean, 0) {
 				continue
 			}
 			c.x = append(c.x, math.Log10(r.Value))
+			c.band = c.band || r.Std > 0
+			if linear {
+				c.mean = append(c.mean, r.Mean)
+				c.low = append(c.low, r.Mean-r.Std)
+				c.top = append(c.top, r.Mean+r.Std)
+				continue
+			}
 			c.mean = append(c.mean, math.Log10(r.Mean))
 			c.low = append(c.low, math.Log10(max(0, r.Mean-r.Std)))
 			c.top = append(c.top, math.Log10(min(math.MaxFloat64, r.Mean+r.Std)))
-			c.band = c.band || r.Std > 0
 		}
 		list = append(list, c)
 	}
@@ -147,6 +156,16 @@ func handsome(lo, hi float64) (float64, float64) {
 	return a, b
 }
 
+// roomy returns an interval around [lo, hi] with a twentieth of it on each side;
+// an empty interval becomes [0, 1].
+func roomy(lo, hi float64) (float64, float64) {
+	if lo > hi {
+		return 0, 1
+	}
+	room := max((hi-lo)/20, 1e-6*max(1, math.Abs(lo), math.Abs(hi)))
+	return lo - room, hi + room
+}
+
 // decades marks an axis of base-10 logarithms: every power of ten has a label,
 // or every k-th where there are many; 1, 2 and 5 where there are few.
 type decades struct{}
@@ -187,16 +206,24 @@ func tickLabel(f, k int) string {
 func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
 	pl := plot.New()
 	p.layout(pl, e, notPrivate)
-	list := curves(e.Methods, results)
+	list := curves(e.Methods, results, p.Linear)
 
 	var xs, ys [][]float64
 	for _, c := range list {
 		xs = append(xs, c.x)
 		ys = append(ys, c.mean, c.top)
+		if p.Linear {
+			ys = append(ys, c.low)
+		}
 	}
 	pl.X.Min, pl.X.Max = handsome(extent(xs))
-	pl.Y.Min, pl.Y.Max = wholeDecades(extent(ys))
-	pl.X.Tick.Marker, pl.Y.Tick.Marker = decades{}, decades{}
+	pl.X.Tick.Marker = decades{}
+	if p.Linear {
+		pl.Y.Min, pl.Y.Max = roomy(extent(ys))
+	} else {
+		pl.Y.Min, pl.Y.Max = wholeDecades(extent(ys))
+		pl.Y.Tick.Marker = decades{}
+	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
 	pl.Add(grid)
@@ -206,15 +233,23 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 			return nil, fmt.Errorf("sweep: plot: %w", err)
 		}
 	}
+	return paint(format, pl, &legend)
+}
+
+// paint returns the picture of a plot with a legend in a corner, or none.
+func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 	paint := func(c vg.CanvasSizer) {
 		all := draw.New(c)
 		all.SetColor(color.White)
 		all.Fill(all.Rectangle.Path())
 		inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
 		pl.Draw(inner)
+		if legend == nil {
+			return
+		}
 		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
 		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
-		corner.Fill(backing(legend, corner).Path())
+		corner.Fill(backing(*legend, corner).Path())
 		legend.Draw(corner)
 	}
 
@@ -308,7 +343,11 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	for j := range c.x {
 		line[j] = plotter.XY{X: c.x[j], Y: c.mean[j]}
 	}
-	if c.band && len(c.x) > 1 {
+	if c.band && p.Linear {
+		if err := bars(pl, c, draw.LineStyle{Color: ink, Width: vg.Points(1.2)}); err != nil {
+			return err
+		}
+	} else if c.band && len(c.x) > 1 {
 		ring := make(plotter.XYs, 0, 2*len(c.x))
 		for j := range c.x {
 			ring = append(ring, plotter.XY{X: c.x[j], Y: min(c.top[j], pl.Y.Max)})
@@ -340,6 +379,28 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	}
 	legend.Add(name, l)
 	return nil
+}
+
+// bars adds error bars from low to top.
+func bars(pl *plot.Plot, c curve, style draw.LineStyle) error {
+	errs := errorBars{make(plotter.XYs, len(c.x)), make(plotter.YErrors, len(c.x))}
+	for j := range c.x {
+		errs.XYs[j] = plotter.XY{X: c.x[j], Y: c.mean[j]}
+		errs.YErrors[j].Low, errs.YErrors[j].High = c.mean[j]-c.low[j], c.top[j]-c.mean[j]
+	}
+	b, err := plotter.NewYErrorBars(errs)
+	if err != nil {
+		return err
+	}
+	b.LineStyle = style
+	pl.Add(b)
+	return nil
+}
+
+// errorBars is what the plot library takes: points and their errors.
+type errorBars struct {
+	plotter.XYs
+	plotter.YErrors
 }
 
 // legend returns the legend, without entries for single curves, for the corner that hides the fewest points,
@@ -385,7 +446,11 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	}
 	if best > 0 { // every corner is taken: make room on top
 		l.Top, l.Left = true, true
-		pl.Y.Max += math.Ceil((pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8)))
+		more := (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
+		if !p.Linear {
+			more = math.Ceil(more)
+		}
+		pl.Y.Max += more
 	}
 	return l
 }

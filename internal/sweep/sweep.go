@@ -116,6 +116,10 @@ type Experiment struct {
 	Summarize func(results []Result) (any, []string)
 
 	Plot Plot
+
+	// Columns are added to the CSV file, Figures are drawn besides the plot.
+	Columns []Column
+	Figures func(results []Result) []Figure
 }
 
 // Result is a finished cell. Its JSON form is the line of the checkpoint and
