@@ -46,19 +46,40 @@ func Symv(dst, q, x []float64) {
 
 const signBit = 1 << 63
 
-// shrinkDotGo is free of branches: sampling noise makes them unpredictable,
-// which costs five times as much. The compiler turns an if around an integer
-// into a conditional move, and magnitudes of floats are ordered as integers.
+// The functions below are free of branches: sampling noise makes them
+// unpredictable, which costs five times as much. The compiler turns an if
+// around an integer into a conditional move, and magnitudes of floats are
+// ordered as integers.
+
+// soften returns soft(v, τ) = v − clip(v, −τ, τ), limit the bits of τ.
+func soften(v float64, limit uint64) float64 {
+	b := math.Float64bits(v)
+	m := b &^ signBit
+	if m > limit {
+		m = limit
+	}
+	return v - math.Float64frombits(m|b&signBit)
+}
+
+// limited returns clip(z, −hi, hi), limit the bits of hi; NaN stays NaN.
+func limited(z, hi float64, limit uint64) float64 {
+	b := math.Float64bits(z)
+	m := b &^ signBit
+	if math.Abs(z) > hi {
+		m = limit
+	}
+	return math.Float64frombits(m | b&signBit)
+}
+
 func shrinkDotGo(theta, x, a []float64, tau float64) float64 {
 	theta = theta[:len(x)]
 	limit := math.Float64bits(tau)
-	for i, v := range x {
-		b := math.Float64bits(v)
-		m := b &^ signBit
-		if m > limit {
-			m = limit
-		}
-		theta[i] = v - math.Float64frombits(m|b&signBit) // soft(v,τ) = v − clip(v,−τ,τ)
+	i := 0
+	for ; i < len(x)-1; i += 2 {
+		theta[i], theta[i+1] = soften(x[i], limit), soften(x[i+1], limit)
+	}
+	if i < len(x) {
+		theta[i] = soften(x[i], limit)
 	}
 	return sse.Ddot(len(x), a, 1, theta, 1)
 }
@@ -67,15 +88,17 @@ func relaxGo(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) 
 	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
 	if lo == -hi {
 		limit := math.Float64bits(hi)
-		for i, v := range x {
-			t := theta[i]
-			z := alpha*t - v - c*a[i] - omega*q[i]
-			b := math.Float64bits(z)
-			m := b &^ signBit
-			if math.Abs(z) > hi {
-				m = limit
-			}
-			x[i] = v + lambda*(math.Float64frombits(m|b&signBit)-t)
+		i := 0
+		for ; i < len(x)-1; i += 2 { // two at a time keep the processor busier
+			v, w := x[i], x[i+1]
+			t, u := theta[i], theta[i+1]
+			y := alpha*t - v - c*a[i] - omega*q[i]
+			z := alpha*u - w - c*a[i+1] - omega*q[i+1]
+			x[i] = v + lambda*(limited(y, hi, limit)-t)
+			x[i+1] = w + lambda*(limited(z, hi, limit)-u)
+		}
+		if i < len(x) {
+			x[i] += lambda * (limited(alpha*theta[i]-x[i]-c*a[i]-omega*q[i], hi, limit) - theta[i])
 		}
 		return
 	}

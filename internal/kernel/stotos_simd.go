@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// The loops below touch no scalar of floating point: the compiler moves it by
-// instructions of SSE, and to mix those with wide registers costs some hundred
-// cycles on many processors.
+// From the first wide register to ClearAVXUpperBits no scalar of floating point
+// is touched: the compiler moves and adds those by instructions of SSE, and to
+// mix them with wide registers costs some hundred cycles a time.
 
 // wide says that the processor has the instructions used here.
 var wide = archsimd.X86.AVX2() && archsimd.X86.FMA()
@@ -34,17 +34,11 @@ var parts = [8]int64{-1, -1, -1, -1}
 // part returns the mask of the first n mod 4 of four lanes.
 func part(n int) mask4 { return archsimd.LoadInt64x4((*[4]int64)(parts[4-n&3:])).ToMask() }
 
-// sum4 returns v₀ + v₁ + v₂ + v₃.
-func sum4(v float4) float64 {
-	w := v.GetLo().Add(v.GetHi())
-	return w.GetElem(0) + w.GetElem(1)
-}
-
 func shrinkDot(theta, x, a []float64, tau float64) float64 {
 	if !wide || len(x) == 0 {
 		return shrinkDotGo(theta, x, a, tau)
 	}
-	return shrinkDotSIMD(theta, x, a, tau)
+	return shrinkDotSIMD(pointer(&theta[0]), pointer(&x[0]), pointer(&a[0]), len(x), tau)
 }
 
 func relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
@@ -52,7 +46,7 @@ func relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 		relaxGo(x, theta, a, q, alpha, c, omega, lo, hi, lambda)
 		return
 	}
-	relaxSIMD(x, theta, a, q, alpha, c, omega, lo, hi, lambda)
+	relaxSIMD(pointer(&x[0]), pointer(&theta[0]), pointer(&a[0]), pointer(&q[0]), len(x), alpha, -c, -omega, lo, hi, lambda)
 }
 
 func symv(dst, q, x []float64) {
@@ -68,55 +62,55 @@ func symv(dst, q, x []float64) {
 func clip4(v, lo, hi float4) float4 { return v.Min(hi).Max(lo) }
 
 //go:nocheckptr
-func shrinkDotSIMD(theta, x, a []float64, tau float64) float64 {
-	d := len(x)
-	lo, hi := archsimd.BroadcastFloat64x4(-tau), archsimd.BroadcastFloat64x4(tau)
-	xp, tp, ap := pointer(&x[0]), pointer(&theta[0]), pointer(&a[0])
+func shrinkDotSIMD(theta, x, a pointer, d int, tau float64) float64 {
+	hi := archsimd.BroadcastFloat64x4(tau)
 	var s0, s1 float4
+	lo := s0.Sub(hi)
 	j := 0
 	for ; j+8 <= d; j += 8 {
-		u, v := load4(xp, j), load4(xp, j+4)
+		u, v := load4(x, j), load4(x, j+4)
 		u, v = u.Sub(clip4(u, lo, hi)), v.Sub(clip4(v, lo, hi)) // soft(v,τ) = v − clip(v,−τ,τ)
-		store4(u, tp, j)
-		store4(v, tp, j+4)
-		s0, s1 = u.MulAdd(load4(ap, j), s0), v.MulAdd(load4(ap, j+4), s1)
+		store4(u, theta, j)
+		store4(v, theta, j+4)
+		s0, s1 = u.MulAdd(load4(a, j), s0), v.MulAdd(load4(a, j+4), s1)
 	}
 	if j+4 <= d {
-		u := load4(xp, j)
+		u := load4(x, j)
 		u = u.Sub(clip4(u, lo, hi))
-		store4(u, tp, j)
-		s0 = u.MulAdd(load4(ap, j), s0)
+		store4(u, theta, j)
+		s0 = u.MulAdd(load4(a, j), s0)
 		j += 4
 	}
 	if j < d {
 		k := part(d)
-		u := loadPart(xp, j, k)
+		u := loadPart(x, j, k)
 		u = u.Sub(clip4(u, lo, hi))
-		storePart(u, tp, j, k)
-		s1 = u.MulAdd(loadPart(ap, j, k), s1)
+		storePart(u, theta, j, k)
+		s1 = u.MulAdd(loadPart(a, j, k), s1)
 	}
-	dot := sum4(s0.Add(s1))
+	var s [4]float64
+	s0.Add(s1).Store(&s)
 	archsimd.ClearAVXUpperBits()
-	return dot
+	return (s[0] + s[2]) + (s[1] + s[3])
 }
 
+// relaxSIMD takes −c and −ω.
+//
 //go:nocheckptr
-func relaxSIMD(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
-	al, cc, om := archsimd.BroadcastFloat64x4(alpha), archsimd.BroadcastFloat64x4(-c), archsimd.BroadcastFloat64x4(-omega)
+func relaxSIMD(x, theta, a, q pointer, d int, alpha, c, omega, lo, hi, lambda float64) {
+	al, cc, om := archsimd.BroadcastFloat64x4(alpha), archsimd.BroadcastFloat64x4(c), archsimd.BroadcastFloat64x4(omega)
 	l, h, la := archsimd.BroadcastFloat64x4(lo), archsimd.BroadcastFloat64x4(hi), archsimd.BroadcastFloat64x4(lambda)
-	d := len(x)
-	xp, tp, ap, qp := pointer(&x[0]), pointer(&theta[0]), pointer(&a[0]), pointer(&q[0])
 	j := 0
 	for ; j+4 <= d; j += 4 {
-		v, t := load4(xp, j), load4(tp, j)
-		z := load4(ap, j).MulAdd(cc, load4(qp, j).MulAdd(om, t.Mul(al).Sub(v))) // αθ − x − ca − ωq
-		store4(z.Merge(clip4(z, l, h), z.IsNaN()).Sub(t).MulAdd(la, v), xp, j)
+		v, t := load4(x, j), load4(theta, j)
+		z := load4(a, j).MulAdd(cc, load4(q, j).MulAdd(om, t.Mul(al).Sub(v))) // αθ − x − ca − ωq
+		store4(z.Merge(clip4(z, l, h), z.IsNaN()).Sub(t).MulAdd(la, v), x, j)
 	}
 	if j < d {
 		k := part(d)
-		v, t := loadPart(xp, j, k), loadPart(tp, j, k)
-		z := loadPart(ap, j, k).MulAdd(cc, loadPart(qp, j, k).MulAdd(om, t.Mul(al).Sub(v)))
-		storePart(z.Merge(clip4(z, l, h), z.IsNaN()).Sub(t).MulAdd(la, v), xp, j, k)
+		v, t := loadPart(x, j, k), loadPart(theta, j, k)
+		z := loadPart(a, j, k).MulAdd(cc, loadPart(q, j, k).MulAdd(om, t.Mul(al).Sub(v)))
+		storePart(z.Merge(clip4(z, l, h), z.IsNaN()).Sub(t).MulAdd(la, v), x, j, k)
 	}
 	archsimd.ClearAVXUpperBits()
 }
