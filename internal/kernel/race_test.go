@@ -1,0 +1,6 @@
+//go:build race
+
+package kernel
+
+// raceEnabled: under the race detector sync.Pool drops items at random.
+const raceEnabled = true

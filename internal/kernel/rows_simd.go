@@ -1,0 +1,201 @@
+//go:build goexperiment.simd && amd64
+
+package kernel
+
+import (
+	"math"
+	"simd/archsimd"
+	"unsafe"
+)
+
+// haveSIMD tells whether this processor runs the kernels below.
+var haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
+
+// The kernels walk rows by pointers: lengths are checked by their callers, who
+// pass no empty slice. The last d mod 4 columns are loaded and stored under a
+// mask, which touches no memory beyond the row.
+
+type (
+	vec  = archsimd.Float64x4
+	mask = archsimd.Mask64x4
+	ptr  = unsafe.Pointer
+)
+
+const word = 8 // bytes
+
+func get4(p ptr, j int) vec    { return archsimd.LoadFloat64x4((*[4]float64)(unsafe.Add(p, word*j))) }
+func set4(v vec, p ptr, j int) { v.Store((*[4]float64)(unsafe.Add(p, word*j))) }
+func getTail(p ptr, j int, k mask) vec {
+	return archsimd.LoadMaskedFloat64x4((*[4]float64)(unsafe.Add(p, word*j)), k)
+}
+func setTail(v vec, p ptr, j int, k mask) {
+	v.StoreMasked((*[4]float64)(unsafe.Add(p, word*j)), k)
+}
+
+var tails = [8]int64{-1, -1, -1, -1, 0, 0, 0, 0}
+
+// tail returns the mask of the first d mod 4 of four lanes.
+func tail(d int) mask {
+	return archsimd.LoadInt64x4((*[4]int64)(tails[4-d&3:])).ToMask()
+}
+
+// lanes returns v₀ + v₁ + v₂ + v₃ and leaves the vector registers clean:
+// scalar instructions are slow while their upper halves are in use.
+func lanes(v vec) float64 {
+	var s [4]float64
+	v.Store(&s)
+	archsimd.ClearAVXUpperBits()
+	return (s[0] + s[2]) + (s[1] + s[3])
+}
+
+// lanes4 returns the sums of the lanes of four vectors, added as lanes does.
+func lanes4(s0, s1, s2, s3 vec) vec {
+	lo01, hi01 := s0.Select128FromPair(0, 2, s1), s0.Select128FromPair(1, 3, s1)
+	lo23, hi23 := s2.Select128FromPair(0, 2, s3), s2.Select128FromPair(1, 3, s3)
+	// (v₀+v₂, v₁+v₃) of two vectors, then their pairs.
+	p := lo01.Add(hi01).AddPairsGrouped(lo23.Add(hi23)) // rows 0, 2, 1, 3
+	return p
+}
+
+//go:nocheckptr
+func mulVec(u, a, x []float64, stream bool) {
+	d := len(x)
+	i := 0
+	if !stream {
+		full, k, xp := d&^3, tail(d), ptr(&x[0])
+		for ; i+4 <= len(u); i += 4 {
+			// Rows 0, 2, 1, 3: the order in which lanes4 returns their sums.
+			p := ptr(&a[i*d])
+			r, q, s := unsafe.Add(p, word*d), unsafe.Add(p, 2*word*d), unsafe.Add(p, 3*word*d)
+			var s0, s1, s2, s3 vec
+			j, v := 0, xp
+			for ; j+8 <= d; j += 8 {
+				v0, v1 := get4(v, 0), get4(v, 4)
+				s0 = get4(p, 4).MulAdd(v1, get4(p, 0).MulAdd(v0, s0))
+				s1 = get4(q, 4).MulAdd(v1, get4(q, 0).MulAdd(v0, s1))
+				s2 = get4(r, 4).MulAdd(v1, get4(r, 0).MulAdd(v0, s2))
+				s3 = get4(s, 4).MulAdd(v1, get4(s, 0).MulAdd(v0, s3))
+				p, q, r, s, v = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(v, 64)
+			}
+			if j < full {
+				v0 := get4(v, 0)
+				s0 = get4(p, 0).MulAdd(v0, s0)
+				s1 = get4(q, 0).MulAdd(v0, s1)
+				s2 = get4(r, 0).MulAdd(v0, s2)
+				s3 = get4(s, 0).MulAdd(v0, s3)
+				p, q, r, s, v = unsafe.Add(p, 32), unsafe.Add(q, 32), unsafe.Add(r, 32), unsafe.Add(s, 32), unsafe.Add(v, 32)
+			}
+			if full < d {
+				v0 := getTail(v, 0, k)
+				s0 = getTail(p, 0, k).MulAdd(v0, s0)
+				s1 = getTail(q, 0, k).MulAdd(v0, s1)
+				s2 = getTail(r, 0, k).MulAdd(v0, s2)
+				s3 = getTail(s, 0, k).MulAdd(v0, s3)
+			}
+			lanes4(s0, s1, s2, s3).Store((*[4]float64)(u[i:]))
+		}
+		archsimd.ClearAVXUpperBits()
+	}
+	for ; i < len(u); i++ {
+		u[i] = dot(a[i*d:(i+1)*d], x)
+	}
+}
+
+//go:nocheckptr
+func addMulVec(dst, a, w []float64) {
+	d := len(dst)
+	full, k, yp := d&^3, tail(d), ptr(&dst[0])
+	var last vec // the last d mod 4 of dst
+	if full < d {
+		last = getTail(yp, full, k)
+	}
+	i := 0
+	for ; i+4 <= len(w); i += 4 {
+		p := ptr(&a[i*d])
+		q, r, s := unsafe.Add(p, word*d), unsafe.Add(p, 2*word*d), unsafe.Add(p, 3*word*d)
+		w0, w1 := archsimd.BroadcastFloat64x4(w[i]), archsimd.BroadcastFloat64x4(w[i+1])
+		w2, w3 := archsimd.BroadcastFloat64x4(w[i+2]), archsimd.BroadcastFloat64x4(w[i+3])
+		j, y := 0, yp
+		for ; j+8 <= d; j += 8 { // y += w₀a₀ + w₁a₁ + w₂a₂ + w₃a₃
+			y0 := get4(p, 0).MulAdd(w0, get4(y, 0))
+			y1 := get4(p, 4).MulAdd(w0, get4(y, 4))
+			y0 = get4(q, 0).MulAdd(w1, y0)
+			y1 = get4(q, 4).MulAdd(w1, y1)
+			y0 = get4(r, 0).MulAdd(w2, y0)
+			y1 = get4(r, 4).MulAdd(w2, y1)
+			y0 = get4(s, 0).MulAdd(w3, y0)
+			y1 = get4(s, 4).MulAdd(w3, y1)
+			set4(y0, y, 0)
+			set4(y1, y, 4)
+			p, q, r, s, y = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(y, 64)
+		}
+		if j < full {
+			y0 := get4(p, 0).MulAdd(w0, get4(y, 0))
+			y0 = get4(q, 0).MulAdd(w1, y0)
+			y0 = get4(r, 0).MulAdd(w2, y0)
+			y0 = get4(s, 0).MulAdd(w3, y0)
+			set4(y0, y, 0)
+			p, q, r, s = unsafe.Add(p, 32), unsafe.Add(q, 32), unsafe.Add(r, 32), unsafe.Add(s, 32)
+		}
+		if full < d {
+			last = getTail(p, 0, k).MulAdd(w0, last)
+			last = getTail(q, 0, k).MulAdd(w1, last)
+			last = getTail(r, 0, k).MulAdd(w2, last)
+			last = getTail(s, 0, k).MulAdd(w3, last)
+		}
+	}
+	if full < d {
+		setTail(last, yp, full, k)
+	}
+	archsimd.ClearAVXUpperBits()
+	for ; i < len(w); i++ {
+		addScaled(dst, w[i], a[i*d:(i+1)*d])
+	}
+}
+
+//go:nocheckptr
+func dot(a, x []float64) float64 {
+	d := len(x)
+	p, q := ptr(&a[0]), ptr(&x[0])
+	var s0, s1, s2, s3 vec
+	j := 0
+	for ; j+16 <= d; j += 16 {
+		s0 = get4(p, j).MulAdd(get4(q, j), s0)
+		s1 = get4(p, j+4).MulAdd(get4(q, j+4), s1)
+		s2 = get4(p, j+8).MulAdd(get4(q, j+8), s2)
+		s3 = get4(p, j+12).MulAdd(get4(q, j+12), s3)
+	}
+	for ; j+4 <= d; j += 4 {
+		s0 = get4(p, j).MulAdd(get4(q, j), s0)
+	}
+	if j < d {
+		k := tail(d)
+		s1 = getTail(p, j, k).MulAdd(getTail(q, j, k), s1)
+	}
+	return lanes(s0.Add(s1).Add(s2.Add(s3)))
+}
+
+//go:nocheckptr
+func addScaled(dst []float64, w float64, a []float64) {
+	d := len(dst)
+	p, q, wv := ptr(&a[0]), ptr(&dst[0]), archsimd.BroadcastFloat64x4(w)
+	j := 0
+	for ; j+16 <= d; j += 16 {
+		y0 := get4(p, j).MulAdd(wv, get4(q, j))
+		y1 := get4(p, j+4).MulAdd(wv, get4(q, j+4))
+		y2 := get4(p, j+8).MulAdd(wv, get4(q, j+8))
+		y3 := get4(p, j+12).MulAdd(wv, get4(q, j+12))
+		set4(y0, q, j)
+		set4(y1, q, j+4)
+		set4(y2, q, j+8)
+		set4(y3, q, j+12)
+	}
+	for ; j+4 <= d; j += 4 {
+		set4(get4(p, j).MulAdd(wv, get4(q, j)), q, j)
+	}
+	archsimd.ClearAVXUpperBits()
+	// A store under a mask would delay the next load of the same place.
+	for ; j < d; j++ {
+		dst[j] = math.FMA(w, a[j], dst[j])
+	}
+}

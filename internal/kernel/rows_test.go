@@ -1,0 +1,166 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	blasgonum "gonum.org/v1/gonum/blas/gonum"
+)
+
+// Both builds compute the formulas, to the rounding of the sums, and touch
+// nothing beyond their arguments.
+func TestRowsByDefinition(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	fence := func(n int) []float64 { // NaN around n numbers
+		s := make([]float64, n+8)
+		for i := range s {
+			s[i] = math.NaN()
+		}
+		for i := range n {
+			s[4+i] = rnd.NormFloat64()
+		}
+		return s
+	}
+	for _, m := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 64} {
+		for _, d := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 18, 19, 23, 32, 33, 50, 100} {
+			a, x, w, y := fence(m*d), fence(d), fence(m), fence(d)
+			in := func(s []float64) []float64 { return s[4 : len(s)-4 : len(s)-4] }
+			for _, stream := range []bool{false, true} {
+				u := fence(m)
+				MulVec(in(u), in(a), in(x), stream)
+				for i := range m {
+					want, size := 0.0, 0.0
+					for j := range d {
+						p := in(a)[i*d+j] * in(x)[j]
+						want, size = want+p, size+math.Abs(p)
+					}
+					require.InDelta(t, want, in(u)[i], 2*float64(d)*0x1p-53*size, "m=%d d=%d", m, d)
+					require.InDelta(t, want, Dot(in(a)[i*d:(i+1)*d], in(x)), 2*float64(d)*0x1p-53*size)
+				}
+				require.True(t, math.IsNaN(u[3]) && math.IsNaN(u[4+m]))
+			}
+			one := append([]float64(nil), y...)
+			got := append([]float64(nil), y...)
+			AddMulVec(in(got), in(a), in(w))
+			for i := range m {
+				AddScaled(in(one), in(w)[i], in(a)[i*d:(i+1)*d])
+			}
+			for j := range d {
+				want, size := in(y)[j], math.Abs(in(y)[j])
+				for i := range m {
+					p := in(w)[i] * in(a)[i*d+j]
+					want, size = want+p, size+math.Abs(p)
+				}
+				require.InDelta(t, want, in(got)[j], 2*float64(m+1)*0x1p-53*size)
+				require.InDelta(t, want, in(one)[j], 2*float64(m+1)*0x1p-53*size)
+			}
+			for _, s := range [][]float64{got, one} {
+				require.True(t, math.IsNaN(s[3]) && math.IsNaN(s[4+d]))
+			}
+		}
+	}
+}
+
+func TestRowsLengths(t *testing.T) {
+	v := make([]float64, 6)
+	for _, f := range []func(){
+		func() { MulVec(v[:2], v, v[:2], false) },
+		func() { AddMulVec(v[:2], v, v[:2]) },
+		func() { Dot(v[:2], v[:3]) },
+		func() { AddScaled(v[:2], 1, v[:3]) },
+	} {
+		require.PanicsWithValue(t, badLen, f)
+	}
+}
+
+// counting counts the calls that a user's BLAS gets.
+type counting struct {
+	blasgonum.Implementation
+	calls *int
+}
+
+func (c counting) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
+	*c.calls++
+	return c.Implementation.Ddot(n, x, incX, y, incY)
+}
+
+func (c counting) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
+	*c.calls++
+	c.Implementation.Daxpy(n, alpha, x, incX, y, incY)
+}
+
+func (c counting) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+	*c.calls++
+	c.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
+}
+
+// A BLAS registered by blas64.Use does the work, also where the build has
+// kernels of its own.
+func TestRowsUseTheRegisteredBLAS(t *testing.T) {
+	defer blas64.Use(blas64.Implementation())
+	calls := 0
+	blas64.Use(counting{calls: &calls})
+	require.False(t, SIMD())
+	a, x, w, u, y := make([]float64, 6), []float64{1, 2, 3}, []float64{4, 5}, make([]float64, 2), make([]float64, 3)
+	for i, f := range []func(){
+		func() { MulVec(u, a, x, false) },
+		func() { AddMulVec(y, a, w) },
+		func() { Dot(x, y) },
+		func() { AddScaled(y, 2, x) },
+	} {
+		f()
+		require.Equal(t, i+1, calls)
+	}
+	MulVec(u, a, x, true) // row by row
+	require.Equal(t, 6, calls)
+	blas64.Use(blasgonum.Implementation{})
+	require.Equal(t, haveSIMD, SIMD())
+}
+
+// g = X'(Xw − y), every block of rows read twice from the first-level cache.
+func BenchmarkGradPass(b *testing.B) {
+	for _, s := range [][2]int{{15682, 23}, {1000, 100}, {4000, 50}, {100000, 100}} {
+		n, d := s[0], s[1]
+		rnd := rand.New(rand.NewPCG(1, 1))
+		x, y, w, g := make([]float64, n*d), make([]float64, n), make([]float64, d), make([]float64, d)
+		for i := range x {
+			x[i] = rnd.Float64() - 0.5
+		}
+		for _, kib := range []int{8, 32, 64} {
+			m := max(4, (kib<<10)/(8*d)&^3)
+			u := make([]float64, m)
+			for _, stream := range []bool{false, true} {
+				b.Run(fmt.Sprintf("n=%d/d=%d/kib=%d/stream=%v", n, d, kib, stream), func(b *testing.B) {
+					b.SetBytes(int64(8 * n * d))
+					for b.Loop() {
+						clear(g)
+						for lo := 0; lo < n; lo += m {
+							hi := min(lo+m, n)
+							v := u[:hi-lo]
+							MulVec(v, x[lo*d:hi*d], w, stream)
+							for i := range v {
+								v[i] -= y[lo+i]
+							}
+							AddMulVec(g, x[lo*d:hi*d], v)
+						}
+					}
+				})
+			}
+		}
+		b.Run(fmt.Sprintf("n=%d/d=%d/rows", n, d), func(b *testing.B) {
+			b.SetBytes(int64(8 * n * d))
+			for b.Loop() {
+				clear(g)
+				for i := range n {
+					a := x[i*d : (i+1)*d]
+					AddScaled(g, Dot(a, w)-y[i], a)
+				}
+			}
+		})
+	}
+}

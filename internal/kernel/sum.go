@@ -1,0 +1,155 @@
+package kernel
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Sum is a sum of parts that can be computed in any order and at one time.
+type Sum interface {
+	// Part adds part i to dst, which is 0 and belongs to this call alone.
+	Part(dst []float64, i int)
+	// Join adds the partial sum src to the partial sum dst.
+	Join(dst, src []float64)
+}
+
+// Reduce stores the sum of parts 0, …, parts−1 in dst. Partial sums meet in a
+// fixed tree,
+//
+//	part i takes in part i+w for i = 0, 2w, 4w, …,   w = 1, 2, 4, …
+//
+// so the bits of the result depend on the parts alone, not on how many threads
+// computed them nor on which did what.
+//
+// It runs on the calling goroutine and at most threads−1 others, GOMAXPROCS−1
+// if threads ≤ 0, which take parts until none is left; the call returns when all
+// parts are done, and no goroutine outlives it by more than the time it takes to
+// see that. A panic of Part is raised again in the caller. Once it has run it
+// does not allocate.
+func Reduce(dst []float64, parts, threads int, s Sum) {
+	clear(dst)
+	if parts <= 1 {
+		if parts == 1 {
+			s.Part(dst, 0)
+		}
+		return
+	}
+	if procs := runtime.GOMAXPROCS(0); threads <= 0 || threads > procs {
+		threads = procs
+	}
+	t, ok := teams.Get().(*team)
+	if !ok {
+		t = newTeam()
+	}
+	t.start(len(dst), parts, s)
+	for range min(threads, parts) - 1 {
+		if late.Load() >= int64(threads) {
+			break // no processor is free to run them
+		}
+		late.Add(1)
+		t.holders.Add(1)
+		go t.help()
+	}
+	t.work()
+	<-t.finished
+	failure := t.failure
+	if failure == nil {
+		for w := 1; w < parts; w *= 2 {
+			for i := 0; i+w < parts; i += 2 * w {
+				s.Join(t.part(i), t.part(i+w))
+			}
+		}
+		copy(dst, t.part(0))
+	}
+	t.release()
+	if failure != nil {
+		panic(failure.value)
+	}
+}
+
+// team is the state that the goroutines of one Reduce share.
+type team struct {
+	sum     Sum
+	size    int // of a partial sum
+	stride  int // from one partial sum to the next, on other cache lines
+	buf     []float64
+	parts   int64
+	next    atomic.Int64 // the part to take next
+	done    atomic.Int64 // parts computed
+	holders atomic.Int64 // goroutines that may still look at this
+	help    func()
+
+	once     sync.Once
+	failure  *failure
+	finished chan struct{}
+}
+
+// failure is what a Part panicked with.
+type failure struct{ value any }
+
+var teams sync.Pool
+
+// late counts goroutines that were asked for and have not started.
+var late atomic.Int64
+
+func newTeam() *team {
+	t := &team{finished: make(chan struct{}, 1)}
+	t.help = func() {
+		late.Add(-1)
+		t.work()
+		t.release()
+	}
+	return t
+}
+
+func (t *team) start(size, parts int, s Sum) {
+	t.sum, t.size, t.parts = s, size, int64(parts)
+	t.stride = (size+7)&^7 + 8
+	if n := parts * t.stride; cap(t.buf) < n {
+		t.buf = make([]float64, n)
+	}
+	t.next.Store(0)
+	t.done.Store(0)
+	t.holders.Store(1)
+	t.once, t.failure = sync.Once{}, nil
+}
+
+func (t *team) part(i int) []float64 {
+	at := i * t.stride
+	return t.buf[at : at+t.size : at+t.size]
+}
+
+// work takes parts until none is left.
+func (t *team) work() {
+	for {
+		i := t.next.Add(1) - 1
+		if i >= t.parts {
+			return
+		}
+		t.compute(int(i))
+		if t.done.Add(1) == t.parts {
+			t.finished <- struct{}{}
+		}
+	}
+}
+
+func (t *team) compute(i int) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.once.Do(func() { t.failure = &failure{v} })
+		}
+	}()
+	dst := t.part(i)
+	clear(dst)
+	t.sum.Part(dst, i)
+}
+
+// release gives t back when its last holder lets go of it: a goroutine may
+// start after all parts are done.
+func (t *team) release() {
+	if t.holders.Add(-1) == 0 {
+		t.sum = nil
+		teams.Put(t)
+	}
+}
