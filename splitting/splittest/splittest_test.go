@@ -97,6 +97,7 @@ func (m *broken) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 func (m *broken) Step(loc *splitting.Location, stats *splitting.Stats) {
 	gamma := 1 / m.f.Smoothness()
 	m.f.Grad(m.w, m.x)
+	stats.GradTerms += records
 	if m.fault == "wrong sign" {
 		floats.Scale(-1, m.w)
 	}
