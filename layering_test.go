@@ -14,6 +14,7 @@ const module = "github.com/privopt/privopt"
 // layer is the architecture: a package may import packages of lower layers
 // only, never of its own or a higher one.
 var layer = map[string]int{
+	"internal/bigref":     -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
 	"noise":               0,

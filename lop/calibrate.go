@@ -521,15 +521,17 @@ func (p *Plan) valid() error {
 	if p == nil || p.Theorem == "" {
 		return fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	scale, rate := max(p.Sigma, p.OutputSigma), max(p.Rate, p.OutputRate)
-	ok := p.Delta > 0 && p.Delta < largest && p.Cover > 0 &&
-		scale+rate > 0 && scale < largest && rate < largest && (rate == 0 || min(p.OutputRate, rate) > 1/largest)
-	if !ok || p.OutputSigma+p.OutputRate <= 0 {
+	ok := p.Delta > 0 && p.Delta < largest && p.OutputSigma+p.OutputRate > 0
+	for _, v := range []float64{p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate} {
+		ok = ok && (v == 0 || v > 1/largest && v < largest) // false for NaN
+	}
+	if !ok || p.Cover <= 0 {
 		return fmt.Errorf("%w: the calibration leaves the range of float64 (Delta %v, Sigma %v, Rate %v, Cover %v, OutputSigma %v, OutputRate %v): rescale the problem",
 			ErrMechanism, p.Delta, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
 	}
 	return nil
 }
 
-// largest scale or rate of noise: its squares and products still fit.
+// largest scale or rate of noise and the inverse of the least: squares and
+// products fit, and no digit is lost to subnormal numbers.
 const largest = 0x1p400

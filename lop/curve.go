@@ -68,8 +68,11 @@ func (k curve) rdp(alpha float64) float64 {
 		q = 1
 	}
 	base := k.c + k.s*k.s/2
-	if alpha == 1 { // E χ_q = √2 Γ((q+1)/2)/Γ(q/2)
-		return base + k.s*math.Sqrt2*math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
+	if t := (alpha - 1) * k.s; t < 1e-6 {
+		// E χ_q = √2 Γ((q+1)/2)/Γ(q/2), and log E e^{tχ} ≤ t E χ + t²/2 because the
+		// norm is 1-Lipschitz: the quotient below would lose the digits of t.
+		mean := math.Sqrt2 * math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
+		return base + k.s*(mean+t/2)
 	}
 	return base + logMGF((alpha-1)*k.s, q)/(alpha-1)
 }

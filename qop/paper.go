@@ -80,14 +80,14 @@ func (p Published) check() error {
 		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d and at most %g", ErrMechanism, p.M, p.Dim+1, float64(mostDegrees))
 	case !in(p.Smoothness, 0, inf) || !in(p.Epsilon1, 0, inf):
 		return fmt.Errorf("%w: Smoothness = %v and Epsilon1 = %v, want positive finite numbers", ErrMechanism, p.Smoothness, p.Epsilon1)
-	case !in(p.Delta1, 0, 1) || !in(p.Delta3, 0, 1):
-		return fmt.Errorf("%w: Delta1 = %v and Delta3 = %v, want numbers in (0, 1)", ErrMechanism, p.Delta1, p.Delta3)
-	case !(p.Delta4 >= 0 && p.Delta4 < 1):
-		return fmt.Errorf("%w: Delta4 = %v, want a number in [0, 1)", ErrMechanism, p.Delta4)
+	case !in(p.Delta1, dp.MinDelta, 1) || !in(p.Delta3, dp.MinDelta, 1):
+		return fmt.Errorf("%w: Delta1 = %v and Delta3 = %v, want numbers in (%g, 1)", ErrMechanism, p.Delta1, p.Delta3, dp.MinDelta)
+	case p.Delta4 != 0 && !in(p.Delta4, dp.MinDelta, 1):
+		return fmt.Errorf("%w: Delta4 = %v, want 0 or a number in (%g, 1)", ErrMechanism, p.Delta4, dp.MinDelta)
 	case !(p.Tau >= 0) || math.IsInf(p.Tau, 1) || !(p.Eta >= 0) || math.IsInf(p.Eta, 1):
 		return fmt.Errorf("%w: Tau = %v and Eta = %v, want finite numbers ≥ 0", ErrMechanism, p.Tau, p.Eta)
-	case p.Tau > 0 && (!in(p.Epsilon2, 0, inf) || !in(p.Delta2, 0, 1)):
-		return fmt.Errorf("%w: Epsilon2 = %v and Delta2 = %v, want ε > 0 and δ in (0, 1) where Tau > 0", ErrMechanism, p.Epsilon2, p.Delta2)
+	case p.Tau > 0 && (!in(p.Epsilon2, 0, inf) || !in(p.Delta2, dp.MinDelta, 1)):
+		return fmt.Errorf("%w: Epsilon2 = %v and Delta2 = %v, want ε > 0 and δ in (%g, 1) where Tau > 0", ErrMechanism, p.Epsilon2, p.Delta2, dp.MinDelta)
 	case p.Tau > 0 && p.Eta > 0 && p.Delta4 == 0:
 		return fmt.Errorf("%w: Delta4 = 0, want a number in (0, 1) where Tau and Eta are positive", ErrMechanism)
 	}

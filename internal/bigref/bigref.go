@@ -1,0 +1,236 @@
+// Package bigref computes the functions that privacy constants are made of to
+// 60 digits and more, for tests: slow, plain series in math/big that share no
+// code with package specfun.
+//
+// # Notation
+//
+//	φ, Φ       density and distribution function of the standard normal law
+//	R(x)       the Mills ratio (1 − Φ(x))/φ(x)
+//	δ_G(ε; s)  Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s)
+//	χ_q        norm of a standard normal vector of ℝ^q
+//	SF_k       upper tail of χ²_k
+//
+// # References
+//
+//	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential
+//	        Privacy. ICML 2018.
+//	[AS64]  Abramowitz, Stegun. Handbook of Mathematical Functions. 1964.
+package bigref
+
+import (
+	"math"
+	"math/big"
+)
+
+// Prec is the precision of all results, in bits. Sums that cancel start with
+// twice as many.
+const Prec = 320
+
+// New returns x, which must be finite.
+func New(x float64) *big.Float { return new(big.Float).SetPrec(Prec).SetFloat64(x) }
+
+func zero() *big.Float { return new(big.Float).SetPrec(Prec) }
+
+// Add returns a + b.
+func Add(a, b *big.Float) *big.Float { return zero().Add(a, b) }
+
+// Sub returns a − b.
+func Sub(a, b *big.Float) *big.Float { return zero().Sub(a, b) }
+
+// Mul returns ab.
+func Mul(a, b *big.Float) *big.Float { return zero().Mul(a, b) }
+
+// Quo returns a/b.
+func Quo(a, b *big.Float) *big.Float { return zero().Quo(a, b) }
+
+// Sqrt returns √a.
+func Sqrt(a *big.Float) *big.Float { return zero().Sqrt(a) }
+
+// Exp returns eˣ for |x| < 2³⁰: Taylor at x/2ᵏ, squared k times.
+func Exp(x *big.Float) *big.Float {
+	_, e := float(x)
+	k := max(e+32, 0)
+	y := new(big.Float).SetPrec(2*Prec).SetMantExp(x, -k)
+	y.SetPrec(2 * Prec)
+	sum, term := new(big.Float).SetPrec(2*Prec).SetInt64(1), new(big.Float).SetPrec(2*Prec).SetInt64(1)
+	for n := int64(1); n < 40; n++ { // |y| < 2⁻³²: 2⁻³²ⁿ/n! < 2⁻⁶⁴⁰ after 18 terms
+		term.Mul(term, y)
+		term.Quo(term, new(big.Float).SetPrec(2*Prec).SetInt64(n))
+		if term.Sign() == 0 || term.MantExp(nil) < sum.MantExp(nil)-2*Prec {
+			break
+		}
+		sum.Add(sum, term)
+	}
+	for range k {
+		sum.Mul(sum, sum)
+	}
+	return zero().Set(sum)
+}
+
+// float returns x as a float64 and its binary exponent.
+func float(x *big.Float) (float64, int) {
+	f, _ := x.Float64()
+	if x.Sign() == 0 {
+		return 0, -1 << 20
+	}
+	return f, x.MantExp(nil)
+}
+
+// Log returns log x, x > 0, by Newton's method on Exp in its cubic form.
+func Log(x *big.Float) *big.Float {
+	m := new(big.Float)
+	e := x.MantExp(m) // x = m 2ᵉ, ½ ≤ m < 1
+	f, _ := m.Float64()
+	y := New(math.Log(f))
+	for range 6 { // digits triple: 16, 48, 96
+		ey := Exp(y)
+		y = Add(y, Quo(Mul(New(2), Sub(m, ey)), Add(m, ey)))
+	}
+	if e == 0 {
+		return y
+	}
+	return Add(y, Mul(New(float64(e)), ln2()))
+}
+
+var ln2Value *big.Float
+
+func ln2() *big.Float {
+	if ln2Value == nil { // Σ 1/(n 2ⁿ)
+		sum, p := zero(), New(1)
+		for n := 1; n < Prec+8; n++ {
+			p = Mul(p, New(0.5))
+			sum = Add(sum, Quo(p, New(float64(n))))
+		}
+		ln2Value = sum
+	}
+	return ln2Value
+}
+
+// Pi is π to 100 digits.
+var Pi, _, _ = big.ParseFloat("3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170680", 10, Prec, big.ToNearestEven)
+
+// Mills returns R(x): for x ≤ 8 as √(π/2)e^{x²/2} − Σ x^{2n+1}/(2n+1)!! [AS64,
+// 26.2.11], beyond by the continued fraction of Laplace [AS64, 26.2.14].
+func Mills(x *big.Float) *big.Float {
+	f, _ := float(x)
+	if f > 8 {
+		r := x
+		for n := int(4000/(f*f))*8 + 120; n > 0; n-- { // error e^{−2x√(2n)} < 1e-70
+			r = Add(x, Quo(New(float64(n)), r))
+		}
+		return Quo(New(1), r)
+	}
+	wide := uint(2*Prec + 2*int(f*f))
+	sum, term := new(big.Float).SetPrec(wide), new(big.Float).SetPrec(wide).Set(x)
+	square := new(big.Float).SetPrec(wide).Mul(x, x)
+	for n := int64(1); ; n++ {
+		sum.Add(sum, term)
+		term.Mul(term, square)
+		term.Quo(term, new(big.Float).SetPrec(wide).SetInt64(2*n+1))
+		if term.Sign() == 0 || float64(n) > f*f && term.MantExp(nil) < sum.MantExp(nil)-int(wide) {
+			break
+		}
+	}
+	whole := Mul(Sqrt(Quo(Pi, New(2))), Exp(Quo(Mul(x, x), New(2))))
+	return zero().Sub(whole, sum)
+}
+
+// Phi returns φ(x).
+func Phi(x *big.Float) *big.Float {
+	return Quo(Exp(Quo(Mul(x, x), New(-2))), Sqrt(Mul(New(2), Pi)))
+}
+
+// NormalSF returns 1 − Φ(x).
+func NormalSF(x *big.Float) *big.Float { return Mul(Phi(x), Mills(x)) }
+
+// GaussianDelta returns δ_G(ε; s), s > 0 [BW18, Theorem 8].
+func GaussianDelta(eps, s *big.Float) *big.Float {
+	a := Sub(Quo(eps, s), Quo(s, New(2)))
+	b := Add(a, s)
+	return Sub(NormalSF(a), Mul(Exp(eps), NormalSF(b)))
+}
+
+// Chi2SF returns SF_k(x), x ≥ 0, by the finite sums [AS64, 26.4.4–5]
+//
+//	k even  e^{−x/2} Σ_{i<k/2} (x/2)ⁱ/i!
+//	k odd   2(1−Φ(√x)) + 2φ(√x) Σ_{1≤i≤(k−1)/2} x^{i−1/2}/(1·3⋯(2i−1))
+func Chi2SF(x *big.Float, k int) *big.Float {
+	if x.Sign() <= 0 {
+		return New(1)
+	}
+	sum := zero()
+	if k%2 == 0 {
+		term := New(1)
+		for i := range k / 2 {
+			if i > 0 {
+				term = Quo(Mul(term, Quo(x, New(2))), New(float64(i)))
+			}
+			sum = Add(sum, term)
+		}
+		return Mul(sum, Exp(Quo(x, New(-2))))
+	}
+	root := Sqrt(x)
+	term := Quo(New(1), root)
+	for i := 1; i <= (k-1)/2; i++ {
+		term = Quo(Mul(term, x), New(float64(2*i-1)))
+		sum = Add(sum, term)
+	}
+	return Mul(New(2), Add(NormalSF(root), Mul(Phi(root), sum)))
+}
+
+// ChiStick returns E[(1 − e^{s(r₀ − χ_q)})₊] for every r₀:
+//
+//	P(χ_q > r₀) − e^{s r₀} E[e^{−sχ_q}; χ_q > r₀]
+func ChiStick(r0, s *big.Float, q int) *big.Float {
+	from := r0
+	if from.Sign() < 0 {
+		from = zero()
+	}
+	return Sub(Chi2SF(Mul(from, from), q), Mul(Exp(Mul(s, r0)), tilted(from, Mul(New(-1), s), q)))
+}
+
+// ChiMGF returns E e^{tχ_q}.
+func ChiMGF(t *big.Float, q int) *big.Float { return tilted(zero(), t, q) }
+
+// tilted returns E[e^{tχ_q}; χ_q > from], from ≥ 0:
+//
+//	c·e^{t²/2} ∫_{from−t}^∞ (y+t)^{q−1} e^{−y²/2} dy
+//
+// where the integrals of y^j e^{−y²/2} follow the recursion of integration by
+// parts and c is the constant of the density of χ_q.
+func tilted(from, t *big.Float, q int) *big.Float {
+	lo := Sub(from, t)
+	edge := Exp(Quo(Mul(lo, lo), New(-2))) // e^{−lo²/2}
+	moments := make([]*big.Float, q)       // ∫_{lo}^∞ y^j e^{−y²/2} dy
+	moments[0] = Mul(edge, Mills(lo))
+	power := edge // lo^{j−1} e^{−lo²/2}
+	for j := 1; j < q; j++ {
+		moments[j] = Set(power)
+		if j > 1 {
+			moments[j] = Add(moments[j], Mul(New(float64(j-1)), moments[j-2]))
+		}
+		power = Mul(power, lo)
+	}
+	sum, factor := zero(), New(1) // C(q−1, j) t^{q−1−j}
+	for j := q - 1; j >= 0; j-- {
+		sum = Add(sum, Mul(factor, moments[j]))
+		factor = Quo(Mul(factor, Mul(New(float64(j)), t)), New(float64(q-j)))
+	}
+	return Mul(Quo(sum, gammaHalf(q)), Exp(Quo(Mul(t, t), New(2))))
+}
+
+// Set returns a copy of x.
+func Set(x *big.Float) *big.Float { return zero().Set(x) }
+
+// gammaHalf returns 2^{q/2−1} Γ(q/2): 1, 2·1, … for even q and √(π/2)·1·3⋯ for
+// odd q.
+func gammaHalf(q int) *big.Float {
+	v := New(1)
+	if q%2 == 1 {
+		v = Sqrt(Quo(Pi, New(2)))
+	}
+	for i := q - 2; i > 0; i -= 2 {
+		v = Mul(v, New(float64(i)))
+	}
+	return v
+}
