@@ -27,7 +27,6 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
 )
 
 // FalseReject is the probability with which a test of this package fails on
@@ -115,48 +114,4 @@ func CheckProfile(t T, p dp.Profile, tol float64) {
 			}
 		}
 	}
-}
-
-// HockeyStick returns the divergence of two laws on the line with log
-// densities logP and logQ (-Inf outside their supports),
-//
-//	∫_lo^hi max(p(x) - e^ε q(x), 0) dx,
-//
-// by 16-point Gauss–Legendre rules on 512 panels, cut where the integrand
-// starts and ends and at the points of breaks, where a density jumps or
-// bends. [lo, hi] must carry all but a negligible part of P. A panel is taken
-// to contain at most one zero of log p - log q - ε for each of 4 equal parts.
-func HockeyStick(logP, logQ func(x float64) float64, eps, lo, hi float64, breaks ...float64) float64 {
-	const panels, parts = 512, 4
-	above := func(x float64) bool { return logP(x)-logQ(x) > eps }
-	cuts := []float64{lo}
-	for i := 1; i <= panels*parts; i++ {
-		prev := cuts[len(cuts)-1]
-		x := lo + (hi-lo)*float64(i)/(panels*parts)
-		for _, b := range breaks {
-			if prev < b && b < x {
-				cuts = append(cuts, b)
-			}
-		}
-		prev = cuts[len(cuts)-1]
-		// The open ends keep a jump at a break out of the search.
-		l, r := prev+1e-9*(x-prev), x-1e-9*(x-prev)
-		if a := above(l); a != above(r) {
-			z, _ := specfun.Bisect(func(y float64) bool { return above(y) == a }, l, r)
-			cuts = append(cuts, z)
-		}
-		cuts = append(cuts, x)
-	}
-	nodes, weights := specfun.GaussLegendre(16)
-	sum := 0.0
-	for i := 1; i < len(cuts); i++ {
-		mid, half := (cuts[i-1]+cuts[i])/2, (cuts[i]-cuts[i-1])/2
-		for j, u := range nodes {
-			p, q := logP(mid+half*u), logQ(mid+half*u)
-			if l := q + eps - p; l < 0 && !math.IsInf(p, -1) {
-				sum -= weights[j] * half * math.Exp(p) * math.Expm1(l) // p - e^ε q
-			}
-		}
-	}
-	return sum
 }

@@ -200,9 +200,9 @@ func (e *Env) Source(label ...string) rand.Source {
 func (e *Env) Runs(l Layer) int {
 	i := int(e.Tier) - 1
 	if l == BlackBox {
-		return []int{5_000, 200_000, 5_000_000}[i]
+		return []int{10_000, 200_000, 5_000_000}[i]
 	}
-	return []int{4_000, 40_000, 1_000_000}[i]
+	return []int{20_000, 100_000, 2_000_000}[i]
 }
 
 // Point is one point of a privacy profile.

@@ -67,7 +67,7 @@ func (f Finding) Verdict() Verdict {
 	switch {
 	case bad:
 		return Violated
-	case !(f.Power >= f.Least):
+	case f.Least > 0 && !(f.Power >= f.Least):
 		return Blind
 	}
 	return Holds
@@ -152,13 +152,17 @@ func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, ex
 // fills in Exact and Profile.
 func Integrate(claim dp.Certificate, claimed dp.Profile, stick func(eps float64) float64) Finding {
 	f := Claimed(claim)
-	f.Exact = EpsilonAt(stick, claim.Delta)
+	f.Exact = EpsilonAt(stick, math.Max(claim.Delta, pureDelta))
 	for i := range 11 {
 		eps := claim.Epsilon * float64(i) / 5
 		f.Profile = append(f.Profile, Point{eps, claimed(eps), stick(eps)})
 	}
 	return f
 }
+
+// pureDelta is the δ at which the exact ε of a pure claim is measured: a
+// quadrature has no zero.
+const pureDelta = 1e-12
 
 // EpsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf
 // beyond dp.MaxEpsilon.

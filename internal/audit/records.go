@@ -1,0 +1,144 @@
+package audit
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// record is one row and its label, before it is forced into bounds.
+type record struct {
+	a []float64
+	b float64
+}
+
+// forced returns the record that a mechanism must use: a longer row scaled to
+// norm Row, a larger label clamped.
+func (r record) forced(bounds loss.Bounds) record {
+	a := append([]float64(nil), r.a...)
+	if top := floats.Norm(a, math.Inf(1)); top > 0 {
+		unit := make([]float64, len(a))
+		for i, v := range a {
+			unit[i] = v / top
+		}
+		if norm := floats.Norm(unit, 2); norm > bounds.Row/top {
+			for i, v := range unit {
+				a[i] = v / norm * bounds.Row
+			}
+		}
+	}
+	return record{a, math.Min(math.Max(r.b, -bounds.Label), bounds.Label)}
+}
+
+// sample returns n records in dim dimensions with rows of norm at most 1 and
+// labels ±1, always the same ones.
+func sample(n, dim int, label string) []record {
+	src := noise.Reproducible(4, "audit records", label)
+	list := make([]record, n)
+	for i := range list {
+		a := make([]float64, dim)
+		noise.Sphere(a, src)
+		floats.Scale(0.2+0.8*noise.Uniform(src), a)
+		list[i] = record{a, math.Copysign(1, noise.Uniform(src)-0.5)}
+	}
+	return list
+}
+
+// axis returns the record whose row is length·e₀.
+func axis(dim int, length, label float64) record {
+	a := make([]float64, dim)
+	a[0] = length
+	return record{a, label}
+}
+
+// with returns base and the record r behind it.
+func with(base []record, r ...record) []record { return append(append([]record(nil), base...), r...) }
+
+// problem makes the records a problem of the library.
+func problem(list []record, bounds loss.Bounds, l loss.Loss, reg prox.Operator, set prox.Set) (*erm.Problem, error) {
+	rows, labels := make([][]float64, len(list)), make([]float64, len(list))
+	for i, r := range list {
+		rows[i], labels[i] = r.a, r.b
+	}
+	data, err := erm.NewData(rows, labels, bounds)
+	if err != nil {
+		return nil, err
+	}
+	return &erm.Problem{Data: data, Loss: l, Reg: reg, Set: set}, nil
+}
+
+// gradient returns Σᵢ φ′(⟨aᵢ,θ⟩;bᵢ)aᵢ and, where wanted, adds Σᵢ φ″ aᵢaᵢ' to hess
+// (d×d). A positive clip bounds the norm of each gradient.
+func gradient(theta []float64, list []record, l loss.Linear, clip float64, hess []float64) []float64 {
+	d := len(theta)
+	g := make([]float64, d)
+	for _, r := range list {
+		norm := floats.Norm(r.a, 2)
+		_, slope, curve := l.Scalar(floats.Dot(r.a, theta), r.b, norm)
+		if clip > 0 && math.Abs(slope)*norm > clip {
+			slope, curve = math.Copysign(clip/norm, slope), 0
+		}
+		floats.AddScaled(g, slope, r.a)
+		if hess != nil {
+			for i, v := range r.a {
+				floats.AddScaled(hess[i*d:(i+1)*d], curve*v, r.a)
+			}
+		}
+	}
+	return g
+}
+
+// kinks is λ‖θ‖₁ over the box [lo, hi]ᵈ.
+type kinks struct{ weight, lo, hi float64 }
+
+// free is no regularizer and no set.
+var free = kinks{0, math.Inf(-1), math.Inf(1)}
+
+// parts returns the operators of the library.
+func (k kinks) parts() (prox.Operator, prox.Set) {
+	var reg prox.Operator
+	var set prox.Set
+	if k.weight > 0 {
+		reg = prox.L1{Weight: k.weight}
+	}
+	if !math.IsInf(k.hi, 1) {
+		set = prox.Box{Lo: k.lo, Hi: k.hi}
+	}
+	return reg, set
+}
+
+// subgradients returns the interval ∂(λ|·| + ι)(x): a point off kinks and faces.
+func (k kinks) subgradients(x float64) (lo, hi float64) {
+	lo, hi = k.weight, k.weight
+	switch {
+	case x < 0:
+		lo, hi = -k.weight, -k.weight
+	case x == 0:
+		lo = -k.weight
+	}
+	if x <= k.lo {
+		lo = math.Inf(-1)
+	}
+	if x >= k.hi {
+		hi = math.Inf(1)
+	}
+	return lo, hi
+}
+
+// truncated draws from N(0, sigma²) given that it lies in [lo, hi], by the
+// inverse of the distribution function on the side where the tail is thin.
+func truncated(lo, hi, sigma float64, src rand.Source) float64 {
+	if lo > 0 {
+		return -truncated(-hi, -lo, sigma, src)
+	}
+	p, q := specfun.NormalCDF(lo/sigma), specfun.NormalCDF(hi/sigma)
+	x := sigma * specfun.NormalQuantile(p+noise.Uniform(src)*(q-p))
+	return math.Min(math.Max(x, lo), hi)
+}
