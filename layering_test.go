@@ -19,6 +19,7 @@ var layer = map[string]int{
 	"internal/specfun":    -1,
 	"noise":               0,
 	"dp":                  0,
+	"dp/accounting":       0,
 	"prox":                0,
 	"loss":                0,
 	"randmat":             0,
@@ -41,7 +42,9 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"randmat", "noise"}: "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"randmat", "noise"}:       "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"dp/accounting", "dp"}:    "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"dp/accounting", "noise"}: "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

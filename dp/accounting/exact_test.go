@@ -1,0 +1,276 @@
+package accounting
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// above requires that a bound is at least the exact value and at most slightly
+// above it; 1e-10 allows for rounding of the exact value, which tests compute in
+// float64.
+func above(t *testing.T, exact, bound, rel float64, msg ...any) {
+	t.Helper()
+	require.GreaterOrEqual(t, bound, exact*(1-1e-10), msg...)
+	require.LessOrEqual(t, bound, exact*(1+rel)+3*cutMass, msg...)
+}
+
+// Compositions of Gaussian mechanisms by discretization and FFT against their
+// closed form, up to a million steps. General hides that they are Gaussian.
+func TestGaussianExact(t *testing.T) {
+	for _, c := range []struct {
+		s     float64
+		steps int
+	}{{0.5, 1}, {0.5, 2}, {0.3, 10}, {0.05, 400}, {2, 3}, {0.001, 1e6}} {
+		total := c.s * math.Sqrt(float64(c.steps))
+		step, err := General(dp.Replace, dp.GaussianProfile(c.s), dp.GaussianRDP(c.s))
+		require.NoError(t, err)
+		comp, err := Compose(step.Times(c.steps))
+		require.NoError(t, err)
+		for _, eps := range []float64{-1, 0, 0.3, 1, 3 * total, 6 * total} {
+			// The grid is a 30th of the standard deviation of a step, so that the
+			// variance is too large by 1e-4, and far in the tail δ by more.
+			exact := dp.GaussianDelta(eps, total)
+			above(t, exact, comp.Delta(eps), 2e-2, "s = %v, %d steps, ε = %v", c.s, c.steps, eps)
+		}
+		for _, delta := range []float64{1e-3, 1e-6, 1e-11} {
+			exact := dp.GaussianProfile(total).Epsilon(delta)
+			eps := comp.Epsilon(delta)
+			require.GreaterOrEqual(t, eps, exact*(1-1e-12))
+			require.LessOrEqual(t, eps, exact*1.002+1e-9, "s = %v, %d steps, δ = %v", c.s, c.steps, delta)
+		}
+	}
+}
+
+// Randomized response: k compositions have the profile of [KOV15],
+//
+//	δ(ε) = Σᵢ C(k,i) (e^{(k−i)ε₀} − e^{ε+iε₀})₊/(1+e^{ε₀})^k
+func TestRandomizedResponseExact(t *testing.T) {
+	exact := func(k int, eps0, eps float64) float64 {
+		var sum float64
+		for i := range k + 1 {
+			c := logBinomial(float64(k), float64(i)) - float64(k)*math.Log1p(math.Exp(eps0))
+			if a, b := float64(k-i)*eps0, eps+float64(i)*eps0; a > b {
+				sum += math.Exp(c+a) * -math.Expm1(b-a)
+			}
+		}
+		return sum
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		k := rapid.IntRange(2, 40).Draw(rt, "k")
+		eps0 := rapid.Float64Range(0.05, 1.5).Draw(rt, "eps0")
+		eps := rapid.Float64Range(0, 0.9*float64(k)*eps0).Draw(rt, "eps")
+		step, err := General(dp.AddRemove, dp.PureProfile(eps0), dp.PureRDP(eps0))
+		require.NoError(t, err)
+		c, err := Compose(step.Times(k))
+		require.NoError(t, err)
+		// The atoms at ±ε₀ fall between grid points, which moves ε by about a
+		// step of the grid each way.
+		got := c.Delta(eps)
+		require.GreaterOrEqual(rt, got, exact(k, eps0, eps)*(1-1e-9)-1e-15)
+		h := c.build()[0].h
+		require.LessOrEqual(rt, got, exact(k, eps0, eps-3*h*float64(k))*(1+1e-6)+2*cutMass)
+	})
+}
+
+// Two Poisson steps under add-remove against quadrature over the loss of the
+// first, δ₂(ε) = E_P δ₁(ε − ℓ(x)), with the exact δ₁ of the second.
+func TestPoissonPairExact(t *testing.T) {
+	nodes, weights := specfun.GaussLegendre(16)
+	for _, c := range []struct{ q, z float64 }{{0.1, 1}, {0.3, 2}, {0.02, 0.8}} {
+		step, err := Gaussian(Poisson{Rate: c.q, Relation: dp.AddRemove}, c.z)
+		require.NoError(t, err)
+		comp, err := Compose(step.Times(2))
+		require.NoError(t, err)
+		loss := func(x float64) float64 { // log (1−q+q e^{(2x−1)/(2z²)})
+			return math.Log1p(c.q * math.Expm1((2*x-1)/(2*c.z*c.z)))
+		}
+		p := func(x float64) float64 {
+			n := func(m float64) float64 {
+				return math.Exp(-(x-m)*(x-m)/(2*c.z*c.z)) / (c.z * math.Sqrt(2*math.Pi))
+			}
+			return (1-c.q)*n(0) + c.q*n(1)
+		}
+		integrate := func(f func(x float64) float64) (sum float64) {
+			for lo := -12 * c.z; lo < 1+12*c.z; lo += c.z / 16 {
+				for i, u := range nodes {
+					x := lo + c.z/32*(u+1)
+					sum += weights[i] * c.z / 32 * f(x)
+				}
+			}
+			return sum
+		}
+		one := step.pair
+		raw := func(p pair, eps float64) float64 {
+			if eps < 0 {
+				return -math.Expm1(eps) + math.Exp(eps)*p.down(-eps)
+			}
+			return p.up(eps)
+		}
+		for _, eps := range []float64{0, 0.1, 0.5, 1.5} {
+			remove := integrate(func(x float64) float64 { return p(x) * raw(one, eps-loss(x)) })
+			add := integrate(func(x float64) float64 { // the loss of the exchanged pair is −ℓ, under Q
+				q := p(x) * math.Exp(-loss(x))
+				return q * raw(one.swapped(), eps+loss(x))
+			})
+			// Kinks of δ₁ at 0 leave 1e-7 to the quadrature; the grid adds 1e-3.
+			exact := max(remove, add)
+			require.GreaterOrEqual(t, comp.Delta(eps), exact*(1-1e-6), "q = %v, ε = %v", c.q, eps)
+			require.LessOrEqual(t, comp.Delta(eps), exact*1.005+1e-14, "q = %v, ε = %v", c.q, eps)
+		}
+	}
+}
+
+// Steps of several kinds: Gaussian ones against the closed form, in any order.
+func TestHeterogeneous(t *testing.T) {
+	a, err := General(dp.Replace, dp.GaussianProfile(0.2), nil)
+	require.NoError(t, err)
+	b, err := General(dp.Replace, dp.GaussianProfile(0.05), nil)
+	require.NoError(t, err)
+	full, err := Gaussian(Full{}, 4) // s = ½
+	require.NoError(t, err)
+	total := math.Sqrt(3*0.04 + 100*0.0025 + 0.25)
+	for _, steps := range [][]Step{{a.Times(3), b.Times(100), full}, {full, b.Times(60), a, b.Times(40), a.Times(2)}} {
+		c, err := Compose(steps...)
+		require.NoError(t, err)
+		require.Equal(t, 104, c.Steps())
+		for _, eps := range []float64{0, 1, 3} {
+			above(t, dp.GaussianDelta(eps, total), c.Delta(eps), 1e-2)
+		}
+	}
+	// A subsampled step on top costs something, and less than twice everything.
+	sub, err := Gaussian(FixedSize{Size: 10, Records: 100}, 4)
+	require.NoError(t, err)
+	with, err := Compose(full.Times(2), sub.Times(50))
+	require.NoError(t, err)
+	without, err := Compose(full.Times(2))
+	require.NoError(t, err)
+	require.Greater(t, with.Epsilon(1e-6), without.Epsilon(1e-6))
+	sum := without.Epsilon(5e-7) + composed(t, FixedSize{Size: 10, Records: 100}, 4, 50).Epsilon(5e-7)
+	require.Less(t, with.Epsilon(1e-6), sum)
+}
+
+// Full steps are a Gaussian mechanism, exactly.
+func TestFull(t *testing.T) {
+	c := composed(t, Full{Relation: dp.AddRemove}, 10, 400)
+	require.InEpsilon(t, dp.GaussianDelta(1, 2), c.Delta(1), 1e-9)
+	require.GreaterOrEqual(t, c.Delta(1), dp.GaussianDelta(1, 2))
+	z, err := Noise(Full{}, 100, dp.Budget{Epsilon: 1, Delta: 1e-6})
+	require.NoError(t, err)
+	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-6}, 20)
+	require.NoError(t, err)
+	require.InEpsilon(t, sigma, z, 2e-6)
+	for _, s := range []Sampler{Poisson{Rate: 1}, FixedSize{Size: 7, Records: 7}} { // the same by another name
+		require.Equal(t, composed(t, Full{}, 3, 5).Delta(0.7), composed(t, s, 3, 5).Delta(0.7))
+	}
+	require.Equal(t, composed(t, Full{}, 3, 5).Delta(0.7), composed(t, Full{}, 3, 5).Profile()(0.7))
+}
+
+// A single step is its own profile, and the discretization bounds it.
+func TestSingleStep(t *testing.T) {
+	for _, s := range []Sampler{
+		Poisson{Rate: 0.05}, Poisson{Rate: 0.05, Relation: dp.AddRemove}, FixedSize{Size: 5, Records: 100}, WithReplacement{Size: 5, Records: 100},
+	} {
+		step, err := Gaussian(s, 1.5)
+		require.NoError(t, err)
+		c, err := Compose(step)
+		require.NoError(t, err)
+		for _, eps := range []float64{-2, -0.5, -0.01, 0, 0.01, 0.2, 1} {
+			exact := c.Delta(eps)
+			require.Equal(t, step.Profile()(eps), exact)
+			laws := c.build()
+			var worst float64
+			for i := range laws {
+				l, at := &laws[i], eps
+				if eps < 0 {
+					l, at = &laws[len(laws)-1-i], -eps
+				}
+				tl, ok := l.tail(at)
+				require.True(t, ok)
+				d := tl.delta(at)
+				if eps < 0 {
+					d = -math.Expm1(eps) + math.Exp(eps)*d
+				}
+				worst = max(worst, d)
+			}
+			above(t, exact, worst, 1e-2, "%v at ε = %v", s, eps)
+		}
+	}
+}
+
+// The profile of a composition is one: in [max(0, 1−e^ε), 1], nonincreasing,
+// and more steps, more sampling and less noise cost more.
+func TestMonotone(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		rt := t
+		q, z, steps := math.Exp(-5*rnd.Float64()), 0.7+7*rnd.Float64(), 2+rnd.IntN(200)
+		rel, eps := dp.Replace+dp.Relation(rnd.IntN(2)), 3*rnd.Float64()-1
+		c := composed(t, Poisson{Rate: q, Relation: rel}, z, steps)
+		d := c.Delta(eps)
+		require.True(rt, d >= max(0, -math.Expm1(eps)-1e-12) && d <= 1)
+		require.LessOrEqual(rt, c.Delta(eps+0.1), d*(1+1e-4)+1e-14)
+		require.GreaterOrEqual(rt, composed(t, Poisson{Rate: q, Relation: rel}, z, 2*steps).Delta(eps), d*(1-1e-3)-1e-14)
+		require.GreaterOrEqual(rt, composed(t, Poisson{Rate: q, Relation: rel}, z/1.2, steps).Delta(eps), d*(1-1e-3)-1e-14)
+		require.GreaterOrEqual(rt, composed(t, Poisson{Rate: min(1, 1.3*q), Relation: rel}, z, steps).Delta(eps), d*(1-1e-3)-1e-14)
+	}
+}
+
+// The bound for Poisson batches under replacement is convex as a function of
+// e^ε, so that none of its masses is dropped beyond rounding.
+func TestReplaceConvex(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := math.Exp(rapid.Float64Range(-9, -0.01).Draw(rt, "log q"))
+		z := math.Exp(rapid.Float64Range(-1, 3).Draw(rt, "log z"))
+		f := symmetric(poissonReplace(q, z))
+		h := 2.5 * f.up(0) / 20
+		s, _ := slopes(f.up, h, 200)
+		for j := 1; j < 200; j++ {
+			require.LessOrEqual(rt, s[j], s[j+1]+1e-9*math.Abs(s[j]), "q = %v, z = %v, j = %d", q, z, j)
+		}
+		require.GreaterOrEqual(rt, 2*s[1]+1-f.up(0), 0.) // the mass at 0
+	})
+}
+
+// Below MinDelta the Rényi curve decides; it never promises more than the
+// exact profile where one is known.
+func TestBelowMinDelta(t *testing.T) {
+	b := dp.Budget{Epsilon: 2, Delta: 1e-20}
+	for _, s := range []Sampler{Poisson{Rate: 0.01}, Poisson{Rate: 0.01, Relation: dp.AddRemove}, FixedSize{Size: 10, Records: 1000}} {
+		z, err := Noise(s, 100, b)
+		require.NoError(t, err)
+		c := composed(t, s, z, 100)
+		require.LessOrEqual(t, c.Delta(2), 1e-20)
+		eps := c.Epsilon(1e-20)
+		require.LessOrEqual(t, eps, 2.)
+		require.Greater(t, eps, 1.99)
+		more, err := Noise(s, 100, dp.Budget{Epsilon: 2, Delta: 1e-12})
+		require.NoError(t, err)
+		require.Greater(t, z, more)
+	}
+	_, err := Noise(WithReplacement{Size: 10, Records: 1000}, 100, b)
+	require.ErrorIs(t, err, dp.ErrCondition)
+	require.ErrorContains(t, err, "Rényi")
+	z, err := Noise(WithReplacement{Size: 10, Records: 1000}, 1, b) // one step has a closed form
+	require.NoError(t, err)
+	require.LessOrEqual(t, composed(t, WithReplacement{Size: 10, Records: 1000}, z, 1).Delta(2), 1e-20)
+}
+
+// A million subsampled steps.
+func TestMillionSteps(t *testing.T) {
+	z, err := Noise(Poisson{Rate: 1e-3}, 1e6, dp.Budget{Epsilon: 1, Delta: 1e-8})
+	require.NoError(t, err)
+	// By the central limit theorem the loss is that of a Gaussian mechanism with
+	// s = q√(T(e^{1/z²}−1)) for removing a record, and no more than twice that
+	// here; with s from the budget, z is near 2q√T/s.
+	s, err := dp.Calibrate(dp.GaussianProfile, dp.Budget{Epsilon: 1, Delta: 1e-8})
+	require.NoError(t, err)
+	require.InEpsilon(t, 2/s, z, 0.05)
+	require.LessOrEqual(t, composed(t, Poisson{Rate: 1e-3}, z, 1e6).Epsilon(1e-8), 1+1e-6)
+}

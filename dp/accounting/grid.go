@@ -1,0 +1,106 @@
+package accounting
+
+import "math"
+
+// A grid law is a discrete pair of measures (P, Q) on the losses jh: P puts
+// p[i] at (lo+i)h and inf where Q is 0. Its profile
+//
+//	g(ε) = inf + Σ_{jh>ε} p_j (1 − e^{ε−jh})
+//
+// is at least that of the pair it was made from, so that it dominates it. The
+// mass Σp + inf may exceed 1 by what was added to be safe; g, linear in the
+// masses, only grows by that, and so does the profile of a product.
+type gridLaw struct {
+	lo  int
+	p   []float64
+	inf float64
+}
+
+// connect returns the grid law of a pair by connecting the dots [DGKKM22]. As
+// a function of α = e^ε a profile f is convex and nonincreasing with f(0) = 1.
+// The chords between the points α_j = e^{jh}, −J ≤ j ≤ J, with f(0) = 1 and the
+// constant f(α_J) beyond, lie above f. They are the profile of the measures
+//
+//	Q_j = S_{j+1} − S_j,  P_j = α_j Q_j,  P_∞ = f(α_J)
+//
+// S_j the slope of the chord that ends at α_j; the last slope is 0. Exchanging
+// P and Q maps chords to chords, f(α) ↦ 1 − α + αf(1/α), so the masses at
+// j < 0 are the Q_{−j} of the exchanged pair, computed from small numbers, and
+//
+//	P_0 = S_1 + S′_1 + 1 − f(1),   S′ the slopes of the exchanged pair.
+//
+// Where a bound used for f is not convex, and where rounding bends it, a
+// Q_j is negative. Such a Q_j is replaced by 0, which raises g at every ε, as
+// g = P_∞ + Σ Q_j(α_j−α)₊.
+func connect(f pair, h float64, points int) gridLaw {
+	up, inf := slopes(f.up, h, points)
+	down := up
+	if !f.symmetric {
+		down, _ = slopes(f.down, h, points)
+	}
+	g := gridLaw{lo: -points, p: make([]float64, 2*points+1), inf: inf}
+	for j := 1; j <= points; j++ {
+		alpha := math.Exp(float64(j) * h)
+		g.p[points+j] = alpha * max(0, up[j+1]-up[j])
+		g.p[points-j] = max(0, down[j+1]-down[j])
+	}
+	start := min(1, f.up(0)*(1+profileSlack))
+	g.p[points] = max(0, up[1]+down[1]+1-start)
+	return g
+}
+
+// slopes returns S_1, …, S_J of f raised by profileSlack, S_{J+1} = 0, and
+// f(α_J).
+func slopes(f func(eps float64) float64, h float64, points int) (s []float64, last float64) {
+	s = make([]float64, points+2)
+	rise := math.Expm1(h)
+	prev := min(1, f(0)*(1+profileSlack))
+	for j := 1; j <= points; j++ {
+		next := min(1, f(float64(j)*h)*(1+profileSlack))
+		s[j] = (next - prev) / (math.Exp(float64(j-1)*h) * rise)
+		prev = next
+	}
+	return s, prev
+}
+
+// extent returns the least number of grid points J, up to a limit, with
+// f(e^{Jh}) ≤ cut in both orders.
+func extent(f pair, h, cut float64, limit int) int {
+	enough := func(j int) bool {
+		e := float64(j) * h
+		return f.up(e) <= cut && (f.symmetric || f.down(e) <= cut)
+	}
+	hi := 4
+	for hi < limit && !enough(hi) {
+		hi *= 2
+	}
+	hi = min(hi, limit)
+	lo := 1
+	for lo < hi {
+		if mid := (lo + hi) / 2; enough(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return hi
+}
+
+// cumulant returns log Σ p e^{λx} and the mean and variance of x under the
+// tilted measure p e^{λx}.
+func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
+	top := lambda * float64(g.lo+len(g.p)-1) * h
+	var s0, s1, s2 float64
+	for i, p := range g.p {
+		if p == 0 {
+			continue
+		}
+		x := float64(g.lo+i) * h
+		w := p * math.Exp(lambda*x-top)
+		s0 += w
+		s1 += w * x
+		s2 += w * x * x
+	}
+	mean = s1 / s0
+	return math.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
+}

@@ -1,0 +1,119 @@
+package accounting
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// profileSlack multiplies every profile value. It covers their relative errors,
+// which are below 1e-12, and the rounding of the slopes between grid points.
+const profileSlack = 1e-11
+
+// gauss returns δ_G(ε, s) for ε ≥ 0 with relative error below 1e-12.
+//
+// With a = ε/s − s/2, b = a + s the difference Φ(−a) − e^ε Φ(−b) loses a factor
+// of about (1+a)/s, which erfc affords for s ≥ ¼ at every a that matters here;
+// package dp computes it without any loss, ten times slower.
+func gauss(eps, s float64) float64 {
+	a, b := eps/s-s/2, eps/s+s/2
+	if s < 0.25 || a > 20 {
+		return dp.GaussianDelta(eps, s)
+	}
+	return max(0, (math.Erfc(a/math.Sqrt2)-math.Exp(eps)*math.Erfc(b/math.Sqrt2))/2)
+}
+
+// inner returns t = log1p((e^ε−1)/q), the ε that the part with the record has
+// to meet for the mixture to meet ε.
+func inner(eps, q float64) float64 { return math.Log1p(math.Expm1(eps) / q) }
+
+// poissonRemove returns the profile of P = (1−q)N(0,z²)+qN(1,z²) against
+// Q = N(0,z²): q δ_G(t, 1/z).
+func poissonRemove(q, z float64) func(eps float64) float64 {
+	return func(eps float64) float64 { return q * gauss(inner(eps, q), 1/z) }
+}
+
+// poissonAdd returns the profile of Q against P. With y = 1 − (1−e^{−ε})/q,
+// 1−(1−q)e^ε = q e^ε y and
+//
+//	q e^ε y δ_G(−log y, 1/z) for y > 0, else 0.
+//
+// It increases with y, so the rounding of y is allowed for by raising it.
+func poissonAdd(q, z float64) func(eps float64) float64 {
+	end := -math.Log1p(-q) * (1 + 0x1p-50)
+	return func(eps float64) float64 {
+		if eps >= end {
+			return 0
+		}
+		y := min(1, 1+math.Expm1(-eps)/q+0x1p-51)
+		if y <= 0 {
+			return 0
+		}
+		return q * math.Exp(eps) * y * gauss(-math.Log(y), 1/z)
+	}
+}
+
+// poissonReplace returns q[(1−v) δ_G(t, 1/z) + v δ_G(t, 2/z)], v = e^{ε−t}.
+//
+// Given the rest of the batch let R be the law without the record and P₁, Q₁
+// those with either version of it. Then P = (1−q)R + qP₁, Q = (1−q)R + qQ₁ and
+//
+//	H_α(P‖Q) = q H_x(P₁ ‖ (1−v)R + vQ₁),   x = 1+(α−1)/q, v = α/x   [BBG18, Theorem 2]
+//	         ≤ q[(1−v) H_x(P₁‖R) + v H_x(P₁‖Q₁)]
+//
+// with means that differ by at most L and 2L.
+func poissonReplace(q, z float64) func(eps float64) float64 {
+	return func(eps float64) float64 {
+		t := inner(eps, q)
+		if math.IsInf(t, 1) {
+			return 0
+		}
+		v := math.Exp(eps - t)
+		one := -math.Expm1(eps - t) // 1 − v
+		return q * (max(0, one)*gauss(t, 1/z) + v*gauss(t, 2/z))
+	}
+}
+
+// fixedSize returns q δ_G(t, 2/z): a batch without the record has another one
+// in its place, so that all differences are up to 2L.
+func fixedSize(q, z float64) func(eps float64) float64 {
+	return func(eps float64) float64 { return q * gauss(inner(eps, q), 2/z) }
+}
+
+// negligible is a mass so small that even MaxSteps of them are not felt.
+const negligible = 1e-30
+
+// withReplacement returns Σ_{k≥1} Binom(m, 1/n)(k) δ_G(t, 2k/z). The terms from
+// where their weights fall below negligible on are replaced by those weights.
+func withReplacement(m, n int, z float64) func(eps float64) float64 {
+	p := 1 / float64(n)
+	if n == 1 {
+		s := 2 * float64(m) / z
+		return func(eps float64) float64 { return gauss(eps, s) }
+	}
+	logit := math.Log(p) - math.Log1p(-p)
+	lw := float64(m) * math.Log1p(-p) // log Binom(m, p)(0)
+	q := -math.Expm1(lw)
+	var weights []float64
+	rest := 0.0
+	for k := 1; k <= m; k++ {
+		lw += math.Log(float64(m-k+1)) - math.Log(float64(k)) + logit
+		// Beyond twice the mean the weights fall by half at least.
+		if w := math.Exp(lw); w < negligible && float64(k) > 2*float64(m)*p {
+			rest = 2 * negligible
+			break
+		}
+		weights = append(weights, math.Exp(lw))
+	}
+	return func(eps float64) float64 {
+		t := inner(eps, q)
+		if math.IsInf(t, 1) {
+			return min(rest, 1)
+		}
+		sum := rest
+		for i, w := range weights {
+			sum += w * gauss(t, 2*float64(i+1)/z)
+		}
+		return min(1, sum)
+	}
+}
