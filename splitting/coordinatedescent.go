@@ -19,23 +19,65 @@ import (
 // solves for the free coordinates at once, which makes ill-conditioned
 // problems end too. It stalls when rounding allows no progress.
 //
-// F must be a Quadratizer and prox.Sum(G, H) a prox.Coordinatewise. Needs 1.5 d²
-// numbers of memory, which a second Init reuses.
+// Where F is a Columns, as LeastSquares is, it works on the residual of the
+// equations and an active set, and does not form Q, unless n ≥ 8d and d ≤ 256:
+// Q then costs less memory and time than the sweeps it saves. A step is then a
+// look at all coordinates after sweeps over the active ones.
 //
-// The residual is dist(0, ∂J(X)), and X is feasible exactly.
+// F must be a Columns or a Quadratizer, and prox.Sum(G, H) a
+// prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8, whichever
+// is less, and n + 13d on residuals; a second Init reuses it.
+//
+// The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality
+// gap where the penalty has one, see LeastSquares.Gap.
 type CoordinateDescent struct {
+	// Route overrides the choice between Q and residuals for a Columns.
+	Route Route
+
 	c     descent
+	cols  columns
+	onQ   bool
 	terms int
 }
+
+// Route says on what CoordinateDescent works for a least-squares problem.
+type Route int
+
+const (
+	AutoRoute   Route = iota // OnGram if n ≥ 8d and d ≤ 256, else OnResiduals
+	OnGram                   // on Q = A'A, formed once
+	OnResiduals              // on r = y − Ax
+)
 
 var (
 	_ Method   = (*CoordinateDescent)(nil)
 	_ Statuser = (*CoordinateDescent)(nil)
+	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F is not quadratic or
-// G + H not coordinatewise.
+const (
+	// gramRatio keeps the 1.5 d² numbers on Q below a fifth of the n·d of A.
+	gramRatio = 8
+	// gramDim is where forming Q, n·d²/2, begins to cost more than the 2nd of
+	// a sweep times the number of sweeps that it saves.
+	gramDim = 256
+)
+
+// Init implements Method. The error wraps ErrProblem if F is neither a Columns
+// nor quadratic, or G + H not coordinatewise, and ErrSettings for an unknown
+// Route.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if m.Route < AutoRoute || m.Route > OnResiduals {
+		return fmt.Errorf("%w: CoordinateDescent.Route = %d, want AutoRoute, OnGram or OnResiduals", ErrSettings, m.Route)
+	}
+	psi, ok := p.coordinatewise()
+	if !ok {
+		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
+	}
+	m.terms = terms(p.F)
+	if a, ok := p.F.(Columns); ok {
+		return m.columns(a, psi, x0)
+	}
 	quad, ok := smooth(p.F).(Quadratizer)
 	if !ok {
 		return fmt.Errorf("%w: CoordinateDescent: F is no Quadratizer, want a quadratic such as Quadratic", ErrProblem)
@@ -44,14 +86,10 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if !ok {
 		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic; ProxNewton and ForwardBackward need no quadratic", ErrProblem)
 	}
-	psi, ok := p.coordinatewise()
-	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
-	}
 	if q.SymmetricDim() != len(x0) || len(lin) != len(x0) {
 		panic(badLen)
 	}
-	m.terms = terms(p.F)
+	m.onQ = true
 	if err := m.c.init(psi, len(x0)); err != nil {
 		return fmt.Errorf("CoordinateDescent: %w", err)
 	}
@@ -62,21 +100,61 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	return nil
 }
 
-// Step implements Method: one sweep.
+// columns prepares for ½‖Ax − y‖².
+func (m *CoordinateDescent) columns(f Columns, psi coordinatewise, x0 []float64) error {
+	at, y := f.Columns()
+	n, d := at.Cols, at.Rows
+	if d != len(x0) || len(y) != n {
+		panic(badLen)
+	}
+	m.onQ = m.Route == OnGram || m.Route == AutoRoute && n >= gramRatio*d && d <= gramDim
+	if m.onQ {
+		if err := m.c.init(psi, d); err != nil {
+			return fmt.Errorf("CoordinateDescent: %w", err)
+		}
+		m.c.gram(at, y)
+		copy(m.c.x, x0)
+		m.c.start()
+		return nil
+	}
+	if err := m.cols.init(psi, n, d); err != nil {
+		return fmt.Errorf("CoordinateDescent: %w", err)
+	}
+	m.cols.at, m.cols.y = at.Data, y
+	copy(m.cols.x, x0)
+	m.cols.start()
+	return nil
+}
+
+// Step implements Method: one sweep over Q, or one round on residuals.
 func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
-	m.c.advance()
-	copy(loc.X, m.c.x)
-	loc.Residual = m.c.residual
+	if m.onQ {
+		m.c.advance()
+		copy(loc.X, m.c.x)
+		loc.Residual = m.c.residual
+	} else {
+		m.cols.advance()
+		copy(loc.X, m.cols.x)
+		loc.Residual = m.cols.residual
+	}
 	stats.GradTerms += m.terms
 	stats.Proxes++
+}
+
+// Gap implements Gapper.
+func (m *CoordinateDescent) Gap() float64 {
+	if m.onQ {
+		return m.c.gap()
+	}
+	return m.cols.gap
 }
 
 // Status implements Statuser.
 func (m *CoordinateDescent) Status() (Status, error) {
 	switch {
-	case m.c.unbounded:
+	case m.onQ && m.c.unbounded, !m.onQ && m.cols.unbounded:
 		return Failure, fmt.Errorf("%w: CoordinateDescent: the objective is unbounded below along a coordinate", ErrProblem)
-	case m.c.stalled:
+	case m.onQ && m.c.stalled, !m.onQ && m.cols.stalled:
 		return Stalled, nil
 	}
 	return NotTerminated, nil

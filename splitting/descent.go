@@ -3,6 +3,7 @@ package splitting
 import (
 	"math"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -56,20 +57,45 @@ func (c *descent) init(op coordinatewise, n int) error {
 // load fills q with both triangles of the symmetric s, whose upper one is
 // stored.
 func (c *descent) load(s *mat.SymDense) {
-	const block = 16 // 2 KiB a tile: reads by row, writes by column, both in cache
 	n, raw := c.n, s.RawSymmetric()
 	for i := range n {
 		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // what lies below the diagonal is unspecified
 	}
+	mirror(c.q, n)
+}
+
+// mirror copies the upper triangle of the n×n q to the lower one.
+func mirror(q []float64, n int) {
+	const block = 16 // 2 KiB a tile: reads by row, writes by column, both in cache
 	for bi := 0; bi < n; bi += block {
 		for bj := bi; bj < n; bj += block {
 			for i := bi; i < min(bi+block, n); i++ {
 				for j := max(bj, i+1); j < min(bj+block, n); j++ {
-					c.q[j*n+i] = c.q[i*n+j]
+					q[j*n+i] = q[i*n+j]
 				}
 			}
 		}
 	}
+}
+
+// gram loads the q and lin of ½‖Ax − y‖² + const, A given by columns.
+func (c *descent) gram(at blas64.General, y []float64) {
+	n := c.n
+	clear(c.q)
+	blas64.Syrk(blas.NoTrans, 1, at, 0, blas64.Symmetric{N: n, Stride: n, Data: c.q, Uplo: blas.Upper})
+	mirror(c.q, n)
+	blas64.Gemv(blas.NoTrans, 1, at, blas64.Vector{N: len(y), Data: y, Inc: 1}, 0, blas64.Vector{N: n, Data: c.lin, Inc: 1})
+}
+
+// gap returns the duality gap at x, +Inf where a conjugate of the penalty is.
+func (c *descent) gap() float64 {
+	if !c.fresh {
+		return math.Inf(1)
+	}
+	for i, g := range c.g {
+		c.step[i] = -g
+	}
+	return c.fenchel(c.x, c.step[:c.n])
 }
 
 // start clips x into the box and forgets what was known of other points.
@@ -220,33 +246,10 @@ func (c *descent) newton() (ok, full bool) {
 		step[k] = -(c.g[i] + c.slope(i, c.x[i]))
 	}
 	cholSolve(c.chol, step)
-	alpha, block, at := 1.0, -1, 0.0
-	for k, i := range c.active {
-		end := c.hi[i] // where δ leaves the piece
-		if step[k] < 0 {
-			end = c.lo[i]
-		}
-		if c.l1[i] > 0 && c.x[i]*step[k] < 0 {
-			if c.x[i] > 0 {
-				end = math.Max(end, 0)
-			} else {
-				end = math.Min(end, 0)
-			}
-		}
-		if room := end - c.x[i]; math.Abs(room) < alpha*math.Abs(step[k]) {
-			alpha, block, at = room/step[k], k, end
-		}
-	}
-	for k, i := range c.active {
-		c.x[i] = clamp(c.x[i]+alpha*step[k], c.lo[i], c.hi[i])
-		if k == block {
-			c.x[i] = at
-		}
-	}
-	if block >= 0 {
+	if full = c.walk(c.x, c.active, step); !full {
 		c.factored = false
 	}
-	return true, block < 0
+	return true, full
 }
 
 // factor computes Q_AA + L2_AA = LL'. It reports failure if the matrix is

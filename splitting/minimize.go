@@ -28,6 +28,9 @@ func Auto(p Problem, dim int) Method {
 		return &PrimalDual{}
 	}
 	_, separable := p.coordinatewise()
+	if _, ok := p.F.(Columns); ok && separable {
+		return &CoordinateDescent{}
+	}
 	if q, ok := smooth(p.F).(Quadratizer); ok && separable {
 		if _, _, _, ok := q.Quadratic(); ok {
 			return &CoordinateDescent{}

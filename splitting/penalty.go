@@ -45,6 +45,85 @@ func (p *penalty) value(x []float64) float64 {
 	return s
 }
 
+// bounded reports whether ψⱼ*(v) is finite.
+func (p *penalty) bounded(j int, v float64) bool {
+	end := p.hi[j]
+	if v < 0 {
+		end = p.lo[j]
+	}
+	return p.l2[j] > 0 || math.Abs(v) <= p.l1[j] || !math.IsInf(end, 0)
+}
+
+// conjugate returns ψⱼ*(v) = sup_u uv − ψⱼ(u).
+func (p *penalty) conjugate(j int, v float64) float64 {
+	if !p.bounded(j, v) {
+		return math.Inf(1)
+	}
+	u := p.top(j, v)
+	return u*v - p.l1[j]*math.Abs(u) - p.l2[j]/2*u*u
+}
+
+// top returns a u that attains ψⱼ*(v) < ∞.
+func (p *penalty) top(j int, v float64) float64 {
+	s := soft(v, p.l1[j])
+	switch {
+	case s == 0:
+		return clamp(0, p.lo[j], p.hi[j])
+	case p.l2[j] > 0:
+		return clamp(s/p.l2[j], p.lo[j], p.hi[j])
+	case s > 0:
+		return p.hi[j]
+	}
+	return p.lo[j]
+}
+
+// fenchel returns Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ ≥ 0 for an x in the box, +Inf where
+// a conjugate is. With v = −∇f(x) it is a duality gap for every convex f,
+// because f(x) + f*(∇f(x)) = ⟨x,∇f(x)⟩:
+//
+//	J(x) − J* ≤ Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ
+func (p *penalty) fenchel(x, v []float64) float64 {
+	var gap float64
+	for j, vj := range v {
+		if !p.bounded(j, vj) {
+			return math.Inf(1)
+		}
+		u := p.top(j, vj)
+		// (u−x)(v − l2(u+x)/2) − l1(|u|−|x|), no cancellation for u = x
+		gap += math.Max(0, (u-x[j])*(vj-p.l2[j]/2*(u+x[j]))-p.l1[j]*(math.Abs(u)-math.Abs(x[j])))
+	}
+	return gap
+}
+
+// walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on
+// their piece of ψ, and reports whether α = 1.
+func (p *penalty) walk(x []float64, active []int, delta []float64) (full bool) {
+	alpha, block, at := 1.0, -1, 0.0
+	for k, i := range active {
+		end := p.hi[i] // where δ leaves the piece
+		if delta[k] < 0 {
+			end = p.lo[i]
+		}
+		if p.l1[i] > 0 && x[i]*delta[k] < 0 {
+			if x[i] > 0 {
+				end = math.Max(end, 0)
+			} else {
+				end = math.Min(end, 0)
+			}
+		}
+		if room := end - x[i]; math.Abs(room) < alpha*math.Abs(delta[k]) {
+			alpha, block, at = room/delta[k], k, end
+		}
+	}
+	for k, i := range active {
+		x[i] = clamp(x[i]+alpha*delta[k], p.lo[i], p.hi[i])
+		if k == block {
+			x[i] = at
+		}
+	}
+	return block < 0
+}
+
 // prox stores prox_{γψ}(x) in dst, which may be x.
 func (p *penalty) prox(dst, x []float64, gamma float64) {
 	for i, v := range x {

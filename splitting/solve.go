@@ -30,7 +30,7 @@ const (
 // Solve minimizes p.F + p.G + p.H∘p.K by m from x0, which it does not change. A nil
 // s means the defaults.
 //
-// It stops when the residual is at most s.Tolerance (Converged), after
+// It stops when the residual is at most s.Tolerance or the gap at most s.Gap (Converged), after
 // s.Iterations (IterationLimit), after s.Runtime (RuntimeLimit), when ctx is
 // done (Cancelled), when the method can do no better in floating point
 // (Stalled), and on a Recorder's error or a NaN (Failure). Time and context are
@@ -83,7 +83,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= tolerance
+		done := loc.Residual <= tolerance || s.Gap > 0 && gapOf(m) <= s.Gap
 		full := stats.Iterations == iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
@@ -131,7 +131,30 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		loc.Residual = math.Inf(1)
 	}
 	stats.Runtime = time.Since(start)
-	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual)}, err
+	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual), Gap: gap(p.F, m, &loc)}, err
+}
+
+// gapOf returns the duality gap that m knows of its last step, +Inf if none.
+func gapOf(m Method) float64 {
+	if g, ok := m.(Gapper); ok {
+		return g.Gap()
+	}
+	return math.Inf(1)
+}
+
+// gap returns the least bound on J(X) − J*.
+func gap(f Smooth, m Method, loc *Location) float64 {
+	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
+		return math.Inf(1)
+	}
+	least := math.Inf(1)
+	if g := gapOf(m); g >= 0 {
+		least = g
+	}
+	if mu := convexity(f); mu > 0 {
+		least = math.Min(least, loc.Residual*loc.Residual/(2*mu))
+	}
+	return least
 }
 
 // distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
@@ -150,6 +173,8 @@ func (s *Settings) limits() (iterations int, tolerance float64, err error) {
 		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
 	case math.IsNaN(s.Tolerance):
 		return 0, 0, fmt.Errorf("%w: Tolerance = NaN, want a positive number, 0 for %v, or a negative number to run to another limit", ErrSettings, defaultTolerance)
+	case !(s.Gap >= 0):
+		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive number, or 0 not to look at it", ErrSettings, s.Gap)
 	case s.Runtime < 0:
 		return 0, 0, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
 	}
@@ -210,19 +235,18 @@ func (p Problem) check(x0 []float64) error {
 	return nil
 }
 
-// finite reports whether no entry of x is NaN or infinite: 0·v is 0 for a
-// finite v, else NaN.
+// finite reports whether no entry of x is NaN or infinite. Neither leaves a sum;
+// only a sum that overflows needs a closer look.
 func finite(x []float64) bool {
-	var a, b float64
-	for len(x) >= 2 {
-		a += 0 * x[0]
-		b += 0 * x[1]
-		x = x[2:]
+	if s := floats.Sum(x); s-s == 0 {
+		return true
 	}
-	if len(x) == 1 {
-		a += 0 * x[0]
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
 	}
-	return a+b == 0
+	return true
 }
 
 // watch turns the context and the runtime limit into flags that cost a

@@ -178,6 +178,9 @@ type Settings struct {
 	// 1e-9, and a negative one runs to another limit or to the least residual
 	// that rounding allows (Stalled).
 	Tolerance float64
+	// Gap stops the solve once the method has proved J(X) − J* ≤ Gap, if it is a
+	// Gapper; 0 means not to look.
+	Gap float64
 	// Runtime is the most time to spend; 0 means no limit.
 	Runtime time.Duration
 	// Src feeds stochastic methods; nil means a ChaCha8 seeded by the runtime.
@@ -194,6 +197,15 @@ type Result struct {
 	Status Status
 	// Distance bounds ‖X − x*‖₂ by Residual/μ, +Inf where no μ > 0 is known.
 	Distance float64
+	// Gap bounds J(X) − J* by Residual²/(2μ), or by the duality gap of a Gapper if
+	// that is less; +Inf where neither is known.
+	Gap float64
+}
+
+// Gapper is the optional ability of a Method to bound J(X) − J* by duality.
+type Gapper interface {
+	// Gap returns the bound for the X of the last Step, +Inf if there is none.
+	Gap() float64
 }
 
 // Statuser is the optional ability of a Method to end the solve by itself, as

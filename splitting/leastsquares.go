@@ -1,0 +1,212 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/randmat"
+)
+
+// LeastSquares is f(x) = ½‖Ax − y‖² with A stored column by column, as
+// coordinate descent reads it.
+//
+//	∇f(x) = A'(Ax − y),   L_f ≥ λ_max(A'A)
+//
+// It is safe for concurrent use.
+type LeastSquares struct {
+	at   []float64 // A′, d×n: row j is column j of A
+	n, d int
+	y    []float64
+
+	lipOnce sync.Once
+	lip     float64
+	pool    sync.Pool // *[]float64 of length n
+}
+
+var (
+	_ Smooth  = (*LeastSquares)(nil)
+	_ Columns = (*LeastSquares)(nil)
+)
+
+// Columns is the optional ability of a Smooth that is ½‖Ax − y‖² to show the
+// columns of A: row j of at is column j. The caller changes neither.
+type Columns interface {
+	Smooth
+	Columns() (at blas64.General, y []float64)
+}
+
+// NewLeastSquares copies a, n×d, column by column, and y. The error wraps
+// ErrProblem if an entry is not finite. It panics if y has not one entry a row.
+func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
+	n, d := a.Dims()
+	if len(y) != n {
+		panic(badLen)
+	}
+	f := &LeastSquares{at: make([]float64, n*d), n: n, d: d, y: append([]float64(nil), y...)}
+	f.pool.New = func() any { r := make([]float64, n); return &r }
+	if raw, ok := a.(mat.RawMatrixer); ok {
+		transpose(f.at, raw.RawMatrix())
+	} else {
+		for j := range d {
+			for i := range n {
+				f.at[j*n+i] = a.At(i, j)
+			}
+		}
+	}
+	if !finite(f.at) || !finite(f.y) {
+		return nil, fmt.Errorf("%w: LeastSquares: an entry of A or y is not finite, want finite numbers", ErrProblem)
+	}
+	return f, nil
+}
+
+// transpose stores a' in dst, in bands of eight columns, of which a cache line
+// holds one row: it is read once and dealt to eight rows of dst.
+func transpose(dst []float64, a blas64.General) {
+	const band = 8
+	n := a.Rows
+	j := 0
+	for ; j+band <= a.Cols; j += band {
+		to := dst[j*n : (j+band)*n]
+		t0, t1, t2, t3 := to[:n], to[n:][:n], to[2*n:][:n], to[3*n:][:n]
+		t4, t5, t6, t7 := to[4*n:][:n], to[5*n:][:n], to[6*n:][:n], to[7*n:][:n]
+		for i := range n {
+			v := (*[band]float64)(a.Data[i*a.Stride+j:])
+			t0[i], t1[i], t2[i], t3[i] = v[0], v[1], v[2], v[3]
+			t4[i], t5[i], t6[i], t7[i] = v[4], v[5], v[6], v[7]
+		}
+	}
+	for ; j < a.Cols; j++ {
+		to := dst[j*n:][:n]
+		for i := range to {
+			to[i] = a.Data[i*a.Stride+j]
+		}
+	}
+}
+
+// Dims returns the shape n×d of A.
+func (f *LeastSquares) Dims() (n, d int) { return f.n, f.d }
+
+// Columns returns A′ and y. The caller must not change them.
+func (f *LeastSquares) Columns() (at blas64.General, y []float64) {
+	return blas64.General{Rows: f.d, Cols: f.n, Stride: max(f.n, 1), Data: f.at}, f.y
+}
+
+func (f *LeastSquares) column(j int) []float64 { return f.at[j*f.n : (j+1)*f.n] }
+
+// rest stores y − Ax in r.
+func (f *LeastSquares) rest(r, x []float64) {
+	copy(r, f.y)
+	for j, v := range x {
+		if v != 0 {
+			floats.AddScaled(r, -v, f.column(j))
+		}
+	}
+}
+
+// Func returns ½‖Ax − y‖².
+func (f *LeastSquares) Func(x []float64) float64 {
+	if len(x) != f.d {
+		panic(badLen)
+	}
+	r := f.pool.Get().(*[]float64)
+	defer f.pool.Put(r)
+	f.rest(*r, x)
+	return floats.Dot(*r, *r) / 2
+}
+
+// Grad stores A'(Ax − y) in dst.
+func (f *LeastSquares) Grad(dst, x []float64) {
+	if len(x) != f.d || len(dst) != f.d {
+		panic(badLen)
+	}
+	r := f.pool.Get().(*[]float64)
+	defer f.pool.Put(r)
+	f.rest(*r, x)
+	for j := range dst {
+		dst[j] = -floats.Dot(f.column(j), *r)
+	}
+}
+
+// lipFlops is the work that Smoothness may spend on a Gram matrix, about a
+// second.
+const lipFlops = 4e9
+
+// Smoothness returns an upper bound on λ_max(A'A), computed once: from the
+// smaller of A'A and AA' where that takes at most a second, else Σ‖aⱼ‖².
+func (f *LeastSquares) Smoothness() float64 {
+	f.lipOnce.Do(func() {
+		f.lip = floats.Dot(f.at, f.at)
+		n, d := float64(f.n), float64(f.d)
+		if n*d*math.Min(n, d) > lipFlops || f.n == 0 {
+			return
+		}
+		side, trans := f.d, blas.NoTrans
+		if f.n < f.d {
+			side, trans = f.n, blas.Trans
+		}
+		gram := mat.NewSymDense(side, nil)
+		at, _ := f.Columns()
+		blas64.Syrk(trans, 1, at, 0, gram.RawSymmetric())
+		f.lip = math.Min(f.lip, randmat.MaxEig(gram))
+	})
+	return f.lip
+}
+
+// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a
+// coordinatewise g + h, an upper bound on J(x) − J*: +Inf where x is outside the
+// domain or no bound is known. With v = A'r, r = y − Ax and ψ = g + h, every s has
+//
+//	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ)
+//
+// where ψⱼ* is the conjugate; s = 1, or the largest s ≤ 1 for which the sum is
+// finite where ψ grows no faster than an ℓ1 norm and has no box.
+func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
+	psi, ok := Problem{G: g, H: h}.coordinatewise()
+	var p penalty
+	if !ok || p.init(psi, f.d) != nil {
+		return math.Inf(1)
+	}
+	if len(x) != f.d {
+		panic(badLen)
+	}
+	for j, v := range x {
+		if !(p.lo[j] <= v && v <= p.hi[j]) {
+			return math.Inf(1)
+		}
+	}
+	r, v := make([]float64, f.n), make([]float64, f.d)
+	f.rest(r, x)
+	for j := range v {
+		v[j] = floats.Dot(f.column(j), r)
+	}
+	return p.leastSquaresGap(x, v, f.y, r)
+}
+
+// leastSquaresGap is Gap from r = y − Ax and v = A'r for an x in the box.
+func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
+	s := 1.0
+	for j, vj := range v {
+		if !p.bounded(j, vj) {
+			s = math.Min(s, p.l1[j]/math.Abs(vj))
+		}
+	}
+	if s == 1 { // the sum of Fenchel's inequalities, free of cancellation
+		return p.fenchel(x, v)
+	}
+	rr := floats.Dot(r, r)
+	low := s*floats.Dot(r, y) - s*s*rr/2
+	for j, vj := range v {
+		low -= p.conjugate(j, s*vj*(1-0x1p-52)) // just inside
+	}
+	if gap := rr/2 + p.value(x) - low; gap >= 0 {
+		return gap
+	}
+	return 0
+}
