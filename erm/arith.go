@@ -42,6 +42,29 @@ func dot2(a, x []float64) (hi, lo float64) {
 	return hi, lo + l0 + l1
 }
 
+// dotSparse2 is dot2 for a sparse row with the columns col.
+func dotSparse2(col []int32, a, x []float64) (hi, lo float64) {
+	a = a[:len(col)]
+	for k, j := range col {
+		p := float64(a[k] * x[j])
+		e := math.FMA(a[k], x[j], -p)
+		s, t := twoSum(hi, p)
+		hi, lo = s, lo+t+e
+	}
+	return hi, lo
+}
+
+// axpySparse2 is axpy2 for a sparse row with the columns col.
+func axpySparse2(hi, lo []float64, w float64, col []int32, a []float64) {
+	a = a[:len(col)]
+	for k, j := range col {
+		p := float64(w * a[k])
+		e := math.FMA(w, a[k], -p)
+		s, t := twoSum(hi[j], p)
+		hi[j], lo[j] = s, lo[j]+t+e
+	}
+}
+
 // axpy2 adds w·aⱼ to every hiⱼ + loⱼ, in twice the precision.
 func axpy2(hi, lo []float64, w float64, a []float64) {
 	hi, lo = hi[:len(a)], lo[:len(a)]

@@ -3,6 +3,7 @@ package erm
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -13,13 +14,15 @@ import (
 
 func benchSizes() [][2]int { return [][2]int{{300, 100}, {1000, 100}, {15682, 23}, {100000, 100}} }
 
+// The gradient pass X'(Xw−y), to be set beside the same in C and beside what
+// memory can deliver.
 func BenchmarkGrad(b *testing.B) {
-	for _, s := range benchSizes() {
-		data, x, _ := random(1, s[0], s[1])
+	for _, s := range [][2]int{{300, 100}, {1000, 100}, {4000, 50}, {15682, 23}, {100000, 100}, {1000000, 50}} {
+		data, x := uniform(s[0], s[1])
 		g := make([]float64, s[1])
-		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
-			o := NewUnperturbed(&Problem{Data: data, Loss: l})
-			b.Run(fmt.Sprintf("loss=%T/n=%d/d=%d", l, s[0], s[1]), func(b *testing.B) {
+		for _, threads := range []int{1, 2} {
+			o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: threads})
+			b.Run(fmt.Sprintf("n=%d/d=%d/threads=%d", s[0], s[1], threads), func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(8 * s[0] * s[1]))
 				for b.Loop() {
@@ -30,6 +33,63 @@ func BenchmarkGrad(b *testing.B) {
 	}
 }
 
+// uniform returns records that are quick to make.
+func uniform(n, d int) (*Data, []float64) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	rows, labels, x := mat.NewDense(n, d, nil), make([]float64, n), make([]float64, d)
+	for i := range rows.RawMatrix().Data {
+		rows.RawMatrix().Data[i] = rnd.Float64() - 0.5
+	}
+	for i := range labels {
+		labels[i] = float64(i%7) - 3
+	}
+	for j := range x {
+		x[j] = float64(j%5) * 0.01
+	}
+	data, err := NewDataDense(rows, labels, loss.Bounds{Row: 100, Label: 5})
+	if err != nil {
+		panic(err)
+	}
+	return data, x
+}
+
+func BenchmarkGradLoss(b *testing.B) {
+	for _, s := range benchSizes() {
+		data, x, _ := random(1, s[0], s[1])
+		g := make([]float64, s[1])
+		for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 1}} {
+			o := NewUnperturbed(&Problem{Data: data, Loss: l, Threads: 1})
+			for name, f := range map[string]func(){
+				"Grad":     func() { o.Grad(g, x) },
+				"Func":     func() { o.Func(x) },
+				"FuncGrad": func() { o.FuncGrad(g, x) },
+			} {
+				b.Run(fmt.Sprintf("%s/loss=%T/n=%d/d=%d/threads=1", name, l, s[0], s[1]), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						f()
+					}
+				})
+			}
+		}
+	}
+}
+
+// One term of a finite sum, what a stochastic step evaluates.
+func BenchmarkGradTerms(b *testing.B) {
+	data, x, qs := random(1, 300, 100)
+	g, idx := make([]float64, 100), []int{7}
+	for name, q := range map[string]Perturbation{"none": {}, "diagonal": qs[2], "dense": qs[4]} {
+		o := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(q)
+		b.Run("quad="+name+"/n=300/d=100", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				o.GradTerms(g, x, idx)
+			}
+		})
+	}
+}
+
 func BenchmarkGram(b *testing.B) {
 	for _, s := range benchSizes() {
 		data, _, _ := random(1, s[0], s[1])
@@ -37,7 +97,7 @@ func BenchmarkGram(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				fresh := &records{n: r.n, d: r.d, x: r.x, y: r.y, norm: r.norm, bounds: r.bounds}
+				fresh := &records{n: r.n, d: r.d, shift: r.shift, slabs: r.slabs, bounds: r.bounds, floatsOnce: r.floatsOnce}
 				fresh.gramians()
 			}
 		})
@@ -91,12 +151,15 @@ func BenchmarkHessian(b *testing.B) {
 
 func BenchmarkNewData(b *testing.B) {
 	for _, s := range [][2]int{{15682, 23}, {10000, 100}} {
-		data, _, _ := random(1, s[0], s[1])
-		x := mat.NewDense(s[0], s[1], data.r().x)
+		data, _ := uniform(s[0], s[1])
+		x, labels := mat.NewDense(s[0], s[1], nil), make([]float64, s[0])
+		for i := range labels {
+			x.SetRow(i, data.Row(i))
+		}
 		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				NewDataDense(x, data.r().y, data.Bounds())
+				NewDataDense(x, labels, data.Bounds())
 			}
 		})
 	}

@@ -60,10 +60,10 @@ func forceRow(row, scratch []float64, bound float64) {
 	}
 }
 
-// forceLabel clamps b into [−bound, bound]; NaN becomes 0.
+// forceLabel clamps b into [−bound, bound]; NaN and −0 become 0.
 func forceLabel(b, bound float64) float64 {
 	switch {
-	case math.IsNaN(b):
+	case math.IsNaN(b) || b == 0:
 		return 0
 	case b > bound:
 		return bound

@@ -72,7 +72,7 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 		return nil, err
 	}
 	d := len(names) - 1
-	rec := newRecords(0, d, b)
+	rec := newRecords(d, d, false, b)
 	scratch := make([]float64, d)
 	for {
 		fields, err := in.Read()
@@ -82,7 +82,8 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 		if err != nil {
 			return nil, syntax(err)
 		}
-		start, label := len(rec.x), 0.0
+		into, label := rec.open(0), 0.0
+		start := len(into.x)
 		for j, field := range fields {
 			v, ok := number(field)
 			if !ok {
@@ -96,10 +97,10 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 			if j == at {
 				label = v
 			} else {
-				rec.x = append(rec.x, v)
+				into.x = append(into.x, v)
 			}
 		}
-		rec.seal(rec.x[start:], label, scratch)
+		rec.seal(into, into.x[start:], label, scratch)
 	}
 	if rec.n == 0 {
 		return nil, fmt.Errorf("%w: CSV: no records after the header line", ErrData)

@@ -3,10 +3,10 @@ package erm
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
 )
@@ -15,18 +15,42 @@ import (
 func (r *records) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
 	r.gramOnce.Do(func() {
 		r.gram = mat.NewSymDense(r.d, nil)
-		g := r.gram.RawSymmetric()
 		r.xty = make([]float64, r.d)
-		for lo := 0; lo < r.n; lo += blockRows {
-			m := min(blockRows, r.n-lo)
-			a := r.x[lo*r.d : (lo+m)*r.d]
-			kernel.Dsyrk(blas.Upper, blas.Trans, r.d, m, 1, a, r.d, 1, g.Data, g.Stride)
-			kernel.Dgemv(blas.Trans, m, r.d, 1, a, r.d, r.y[lo:lo+m], 1, 1, r.xty, 1)
-		}
-		r.yty = floats.Dot(r.y, r.y)
+		var o outer
+		o.add(r.gram, r, nil, 0)
+		p := labels{r: r}
+		parts, size := r.parts(maxParts)
+		p.size = size
+		sum := make([]float64, r.d+1)
+		kernel.Reduce(sum, parts, 0, &p)
+		copy(r.xty, sum)
+		r.yty = sum[r.d]
 	})
 	return r.gram, r.xty, r.yty
 }
+
+// labels is the sum of bᵢaᵢ and, in its last place, of bᵢ².
+type labels struct {
+	r    *records
+	size int
+}
+
+// Part implements kernel.Sum.
+func (p *labels) Part(dst []float64, part int) {
+	r := p.r
+	lo := part * p.size
+	for hi := min(lo+p.size, r.n); lo < hi; {
+		s, k := r.at(lo)
+		m := min(maxBlock, hi-lo, len(s.y)-k)
+		y := s.y[k : k+m]
+		r.addMul(dst[:r.d], s, k, y)
+		dst[r.d] += kernel.Dot(y, y)
+		lo += m
+	}
+}
+
+// Join implements kernel.Sum.
+func (p *labels) Join(dst, src []float64) { kernel.AddScaled(dst, 1, src) }
 
 // Quadratic returns the coefficients of f(x) = ½x'qx − ⟨lin,x⟩ + c if the loss
 // is a quadratic (loss.LSQ and loss.Linear), else ok = false:
@@ -105,22 +129,19 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	curve := s.curves.Get().(*[]float64)
 	defer s.curves.Put(curve)
 	w := *curve // φ″ᵢ
-	top := 0.0  // c₀
-	s.data.predictions(x, func(i int, u float64) float64 {
-		_, _, w[i] = s.glm.Scalar(u, s.data.y[i], s.data.norm[i])
-		top = max(top, w[i])
-		return 0
-	}, nil)
-	nonzero, other := 0, 0 // records with φ″ ≠ 0, and with φ″ ≠ c₀
+	s.sweep(nil, x, false, w)
+	top := floats.Max(w) // c₀
+	top = max(top, 0)
+	nonzero, rest := 0, 0 // records with φ″ ≠ 0, and with φ″ ≠ c₀
 	for _, v := range w {
 		if v != 0 {
 			nonzero++
 		}
 		if v != top {
-			other++
+			rest++
 		}
 	}
-	if other < nonzero {
+	if rest < nonzero {
 		gram, _, _ := s.data.gramians()
 		dst.CopySym(gram)
 		dst.ScaleSym(top, dst)
@@ -130,37 +151,10 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	} else {
 		dst.Zero()
 	}
-	buf := s.blocks.Get().(*[]float64)
-	s.data.addOuter(dst, w, buf)
-	s.blocks.Put(buf)
+	sum := s.outers.Get().(*outer)
+	sum.add(dst, s.data, w, s.threads)
+	s.outers.Put(sum)
 	s.addQuadTo(dst)
-}
-
-// addOuter adds Σ wᵢaᵢaᵢ' to dst, skipping wᵢ = 0. The signs of w agree. buf
-// holds blockRows rows.
-func (r *records) addOuter(dst *mat.SymDense, w []float64, buf *[]float64) {
-	d := r.d
-	raw := dst.RawSymmetric()
-	block := *buf
-	m, sign := 0, 1.0
-	flush := func() {
-		if m > 0 {
-			kernel.Dsyrk(blas.Upper, blas.Trans, d, m, sign, block, d, 1, raw.Data, raw.Stride)
-		}
-		m = 0
-	}
-	for i, v := range w {
-		if v == 0 {
-			continue
-		}
-		sign = math.Copysign(1, v)
-		to := block[m*d : (m+1)*d]
-		floats.ScaleTo(to, math.Sqrt(math.Abs(v)), r.row(i))
-		if m++; m == blockRows {
-			flush()
-		}
-	}
-	flush()
 }
 
 // Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to
@@ -209,8 +203,11 @@ func (o *Objective) Modulus() float64 {
 // Gram matrix if that takes less than gramFlops, else Σ ‖aᵢ‖².
 func (r *records) topEig() float64 {
 	r.topOnce.Do(func() {
-		r.top = floats.Dot(r.norm, r.norm)
-		if flops := float64(r.n) * float64(r.d) * float64(r.d); flops <= gramFlops {
+		for i := range r.slabs {
+			norm := r.slabs[i].norm
+			r.top += floats.Dot(norm, norm)
+		}
+		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(r.n); flops <= gramFlops {
 			gram, _, _ := r.gramians()
 			r.top = min(r.top, randmat.MaxEig(gram))
 		}

@@ -26,7 +26,7 @@ func slowHessian(p *Problem, q Perturbation, x []float64) *mat.SymDense {
 	h := mat.NewSymDense(d, nil)
 	for i := range n {
 		a := p.Data.Row(i)
-		_, _, w := p.Loss.(loss.Linear).Scalar(dotNaive(a, x), p.Data.Label(i), p.Data.r().norm[i])
+		_, _, w := p.Loss.(loss.Linear).Scalar(dotNaive(a, x), p.Data.Label(i), p.Data.r().norm(i))
 		for j := range d {
 			for k := j; k < d; k++ {
 				h.SetSym(j, k, h.At(j, k)+w*a[j]*a[k])
@@ -225,7 +225,7 @@ func TestBitsDoNotDependOnProcs(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{300, 40000} {
 		data, x, qs := random(4, n, 80)
-		require.Equal(t, n > 300, 8*len(data.r().x) > streamBytes)
+		require.Equal(t, n > 300, 8*data.r().floats() > streamBytes)
 		o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(qs[4])
 		var first []float64
 		var residual, value float64

@@ -41,16 +41,20 @@ type Data struct {
 // canonical sorts and hides complete records.
 func canonical(r *records) *Data {
 	r.sort()
+	r.trim()
+	r.floatsOnce = r.floats()
 	return &Data{func() *records { return r }}
 }
 
 // records is what Data hides.
 type records struct {
 	n, d   int
-	x      []float64 // n×d, row-major
-	y      []float64 // n
-	norm   []float64 // ‖aᵢ‖₂, rounded up
+	sparse bool
+	shift  int // log₂ of the records in a slab
+	slabs  []slab
 	bounds loss.Bounds
+
+	floatsOnce int // floats()
 
 	gramOnce sync.Once
 	gram     *mat.SymDense // Σ aᵢaᵢ'
@@ -69,7 +73,7 @@ func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	if err := checkShape(len(rows), len(labels), b); err != nil {
 		return nil, err
 	}
-	d := len(rows[0])
+	n, d := len(rows), len(rows[0])
 	for i, row := range rows {
 		if len(row) != d {
 			return nil, fmt.Errorf("%w: rows[%d] has %d features, rows[0] has %d; want one length", ErrData, i, len(row), d)
@@ -78,10 +82,10 @@ func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	if d == 0 {
 		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
 	}
-	r := newRecords(len(rows), d, b)
+	r := newRecords(d, d, false, b)
 	scratch := make([]float64, d)
 	for i, row := range rows {
-		r.add(row, labels[i], scratch)
+		r.add(row, labels[i], scratch, n-i)
 	}
 	return canonical(r), nil
 }
@@ -98,11 +102,11 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	if d == 0 {
 		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
 	}
-	r := newRecords(n, d, b)
+	r := newRecords(d, d, false, b)
 	row, scratch := make([]float64, d), make([]float64, d)
 	for i := range n {
 		mat.Row(row, i, x)
-		r.add(row, labels[i], scratch)
+		r.add(row, labels[i], scratch, n-i)
 	}
 	return canonical(r), nil
 }
@@ -120,43 +124,31 @@ func checkShape(rows, labels int, b loss.Bounds) error {
 	return nil
 }
 
-// newRecords returns empty records with room for n.
-func newRecords(n, d int, b loss.Bounds) *records {
-	return &records{
-		d:      d,
-		x:      make([]float64, 0, n*d),
-		y:      make([]float64, 0, n),
-		norm:   make([]float64, 0, n),
-		bounds: b,
-	}
+// add appends a record, forced into the bounds, the first of room.
+func (r *records) add(row []float64, label float64, scratch []float64, room int) {
+	s := r.open(room)
+	at := len(s.x)
+	s.x = append(s.x, row...)
+	r.seal(s, s.x[at:], label, scratch)
 }
 
-// add appends a record, forced into the bounds.
-func (r *records) add(row []float64, label float64, scratch []float64) {
-	at := len(r.x)
-	r.x = append(r.x, row...)
-	r.seal(r.x[at:], label, scratch)
-}
-
-// seal completes the record whose row was just appended to r.x.
-func (r *records) seal(row []float64, label float64, scratch []float64) {
-	forceRow(row, scratch, r.bounds.Row)
-	for j, v := range row {
-		if v == 0 {
-			row[j] = 0 // not −0
-		}
-	}
-	label = forceLabel(label, r.bounds.Label)
-	if label == 0 {
-		label = 0
-	}
-	r.y = append(r.y, label)
-	r.norm = append(r.norm, normAbove(row, r.bounds.Row))
+// seal completes the record whose row was just appended to s.x.
+func (r *records) seal(s *slab, row []float64, label float64, scratch []float64) {
+	r.force(row, scratch)
+	s.y = append(s.y, forceLabel(label, r.bounds.Label))
+	s.norm = append(s.norm, normAbove(row, r.bounds.Row))
 	r.n++
 }
 
-// row returns row i, to be read only.
-func (r *records) row(i int) []float64 { return r.x[i*r.d : (i+1)*r.d : (i+1)*r.d] }
+// force replaces row in place by the row inside the bounds, without −0.
+func (r *records) force(row, scratch []float64) {
+	forceRow(row, scratch, r.bounds.Row)
+	for j, v := range row {
+		if v == 0 {
+			row[j] = 0
+		}
+	}
+}
 
 // Dims returns the number of records n and of features d, 0 and 0 for nil and
 // the zero value. Under dp.AddRemove n is private.
@@ -177,11 +169,24 @@ func (d *Data) Bounds() loss.Bounds {
 
 // Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a record.
 // It panics if i is out of range.
-func (d *Data) Row(i int) []float64 { return slices.Clone(d.r().row(i)) }
+func (d *Data) Row(i int) []float64 {
+	r := d.r()
+	d.check(i)
+	return slices.Clone(r.row(i, make([]float64, r.d)))
+}
 
 // Label returns label i of the canonical order, inside its bounds. Not private: it is part of a
 // record. It panics if i is out of range.
-func (d *Data) Label(i int) float64 { return d.r().y[i] }
+func (d *Data) Label(i int) float64 {
+	d.check(i)
+	return d.r().label(i)
+}
+
+func (d *Data) check(i int) {
+	if i < 0 || i >= d.r().n {
+		panic(badIndex)
+	}
+}
 
 // Map returns the data that f makes of each record by itself. f gets a copy of
 // the row and the label and returns the label to use instead, which is clamped
@@ -194,17 +199,31 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 		return &Data{}
 	}
 	from := d.r()
-	r := newRecords(from.n, from.d, from.bounds)
+	labels := make([]float64, from.n)
+	keep := make([]bool, from.n)
 	row, scratch := make([]float64, from.d), make([]float64, from.d)
 	for i := range from.n {
-		copy(row, from.row(i))
-		label, keep := f(row, from.y[i])
-		if !keep {
-			clear(row)
-			r.add(row, 0, scratch)
-			continue
+		copy(row, from.row(i, scratch))
+		labels[i], keep[i] = f(row, from.label(i))
+		if !keep[i] {
+			labels[i] = 0
 		}
-		r.add(from.row(i), label, scratch)
+	}
+	if from.sparse {
+		return canonical(newSparse(from.n, from.d, from.floatsOnce, from.bounds, func(i int, col []int32, x []float64) ([]int32, []float64, float64) {
+			if keep[i] {
+				c, a := from.entries(i)
+				col, x = append(col, c...), append(x, a...)
+			}
+			return col, x, labels[i]
+		}))
+	}
+	r := newRecords(from.d, from.d, false, from.bounds)
+	for i := range from.n {
+		if clear(row); keep[i] {
+			copy(row, from.row(i, nil))
+		}
+		r.add(row, labels[i], scratch, from.n-i)
 	}
 	return canonical(r)
 }

@@ -137,8 +137,7 @@ func TestNewData(t *testing.T) {
 
 	same, err := NewDataDense(mat.NewDense(3, 2, []float64{3, 4, 30, 40, math.NaN(), 1}), labels, b)
 	require.NoError(t, err)
-	require.Equal(t, data.r().x, same.r().x)
-	require.Equal(t, data.r().y, same.r().y)
+	require.Equal(t, every(data), every(same))
 	first := data.Row(0)[0]
 	data.Row(0)[0] = 99
 	require.Equal(t, first, data.Row(0)[0], "Row returns a copy")

@@ -64,6 +64,9 @@ type Problem struct {
 	Loss loss.Loss
 	Reg  prox.Operator // nil means none; must not depend on the records
 	Set  prox.Set      // nil means ℝᵈ
+	// Threads is the most goroutines that one sum over the records uses; 0
+	// means GOMAXPROCS. Small sums use one. No bit of any value depends on it.
+	Threads int
 }
 
 // Perturbation is the data-independent ⟨Linear,θ⟩ + ½(θ−Center)'Quad(θ−Center).

@@ -5,9 +5,10 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -15,13 +16,11 @@ import (
 // Messages of panics on bugs in the call.
 const (
 	badLen     = "erm: length mismatch"
+	badIndex   = "erm: record out of range"
 	badProblem = "erm: Perturb of a Problem that fails Check"
 	badLoss    = "erm: Hessian needs a loss.Linear"
 	badHessian = "erm: Hessian dst is neither empty nor of the dimension"
 )
-
-// kernel calls the assembly kernels of gonum on plain slices, on one thread.
-var kernel blasgonum.Implementation
 
 // Objective is a perturbed problem. Its smooth part
 //
@@ -53,8 +52,10 @@ type objective struct {
 	quad           []float64 // Q else, d×d
 	minEig, maxEig float64   // bounds on the spectrum of Q as declared
 
-	// Pools of *[]float64 of lengths d, n and blockRows·d.
-	scratch, curves, blocks sync.Pool
+	threads int // Problem.Threads
+
+	// Pools of *[]float64 of lengths d and n, of *pass and of *outer.
+	scratch, curves, passes, outers sync.Pool
 
 	quadOnce  sync.Once
 	quadratic *mat.SymDense
@@ -83,17 +84,19 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		panic(badLen)
 	}
 	s := &objective{
-		data:   data,
-		loss:   p.Loss,
-		reg:    p.Reg,
-		set:    p.Set,
-		minEig: q.MinEig,
-		maxEig: q.MaxEig,
-		consts: p.constants(),
+		data:    data,
+		loss:    p.Loss,
+		reg:     p.Reg,
+		set:     p.Set,
+		minEig:  q.MinEig,
+		maxEig:  q.MaxEig,
+		consts:  p.constants(),
+		threads: p.Threads,
 	}
 	s.scratch.New = buffers(d)
 	s.curves.New = buffers(data.n)
-	s.blocks.New = buffers(blockRows * d)
+	s.passes.New = func() any { return new(pass) }
+	s.outers.New = func() any { return new(outer) }
 	s.linear = append(s.linear, q.Linear...)
 	s.center = append(s.center, q.Center...)
 
@@ -165,129 +168,149 @@ func (o *Objective) Len() int { return o.s().data.n }
 // Dim returns d, the length of θ.
 func (o *Objective) Dim() int { return o.s().data.d }
 
-// Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and Set.
+// Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and
+// Set. The sum over the records is made in twice the precision.
 func (o *Objective) Func(x []float64) float64 {
 	s := o.s()
 	if len(x) != s.data.d {
 		panic(badLen)
 	}
-	var hi, lo float64
-	if s.glm != nil {
-		s.data.predictions(x, func(i int, u float64) float64 {
-			phi, _, _ := s.glm.Scalar(u, s.data.y[i], s.data.norm[i])
-			hi, lo = add2(hi, lo, phi)
-			return 0
-		}, nil)
-	} else {
-		for i, b := range s.data.y {
-			hi, lo = add2(hi, lo, s.loss.Func(x, s.data.row(i), b))
-		}
-	}
-	sum := hi + lo
-	if s.linear != nil {
-		sum += kernel.Ddot(len(x), s.linear, 1, x, 1)
-	}
-	if s.diag != nil || s.quad != nil {
-		y := s.get()
-		qy := s.get()
-		s.shift(*y, x)
-		clear(*qy)
-		s.addQuad(*qy, *y, 1)
-		sum += kernel.Ddot(len(x), *qy, 1, *y, 1) / 2
-		s.scratch.Put(y)
-		s.scratch.Put(qy)
-	}
-	return sum
+	return s.sweep(nil, x, true, nil) + s.perturbation(x)
 }
 
-// Grad stores ∇f(x) = Σᵢ ∇ℓ(x;aᵢ,bᵢ) + b + Q(x−θ̃) in dst. It does not allocate.
+// Grad stores ∇f(x) = Σᵢ ∇ℓ(x;aᵢ,bᵢ) + b + Q(x−θ̃) in dst, which may be x. It
+// does not allocate.
 func (o *Objective) Grad(dst, x []float64) {
 	s := o.s()
 	if len(x) != s.data.d || len(dst) != s.data.d {
 		panic(badLen)
 	}
-	clear(dst)
-	if s.glm != nil {
-		s.data.predictions(x, func(i int, u float64) float64 {
-			return s.slope(i, u)
-		}, dst)
-	} else {
-		g := s.get()
-		for i, b := range s.data.y {
-			s.loss.Grad(*g, x, s.data.row(i), b)
-			kernel.Daxpy(len(dst), 1, *g, 1, dst, 1)
-		}
-		s.scratch.Put(g)
+	g := s.get()
+	s.sweep(*g, x, false, nil)
+	s.addPerturbation(*g, x, 1)
+	copy(dst, *g)
+	s.put(g)
+}
+
+// FuncGrad stores ∇f(x) in dst, which may be x, and returns f(x), with the bits
+// of Grad and Func at little more than the cost of one of them. It does not
+// allocate.
+func (o *Objective) FuncGrad(dst, x []float64) float64 {
+	s := o.s()
+	if len(x) != s.data.d || len(dst) != s.data.d {
+		panic(badLen)
 	}
-	s.addPerturbation(dst, x, 1)
+	g := s.get()
+	f := s.sweep(*g, x, true, nil) + s.perturbation(x)
+	s.addPerturbation(*g, x, 1)
+	copy(dst, *g)
+	s.put(g)
+	return f
+}
+
+// perturbation returns ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃).
+func (s *objective) perturbation(x []float64) float64 {
+	sum := 0.0
+	if s.linear != nil {
+		sum = kernel.Dot(s.linear, x)
+	}
+	if s.diag != nil || s.quad != nil {
+		y, qy := s.get(), s.get()
+		s.shift(*y, x)
+		clear(*qy)
+		s.addQuad(*qy, *y, 1)
+		sum += kernel.Dot(*qy, *y) / 2
+		s.put(y, qy)
+	}
+	return sum
 }
 
 // GradTerms stores Σ_{i∈idx} ∇fᵢ(x) in dst, where fᵢ is the cost of record i
 // plus 1/n of the perturbation. It does not allocate.
 func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	s := o.s()
-	d := s.data.d
-	if len(x) != d || len(dst) != d {
+	r := s.data
+	if len(x) != r.d || len(dst) != r.d {
 		panic(badLen)
 	}
-	clear(dst)
+	s.setPerturbation(dst, x, float64(len(idx))/float64(r.n))
 	if s.glm != nil {
 		for _, i := range idx {
-			a := s.data.row(i)
-			w := s.slope(i, kernel.Ddot(d, a, 1, x, 1))
-			kernel.Daxpy(d, w, a, 1, dst, 1)
+			r.addScaled(dst, s.slope(i, r.dot(i, x)), i)
 		}
-	} else {
-		g := s.get()
-		for _, i := range idx {
-			s.loss.Grad(*g, x, s.data.row(i), s.data.y[i])
-			kernel.Daxpy(d, 1, *g, 1, dst, 1)
-		}
-		s.scratch.Put(g)
+		return
 	}
-	s.addPerturbation(dst, x, float64(len(idx))/float64(s.data.n))
+	g, row := s.get(), s.get()
+	for _, i := range idx {
+		s.loss.Grad(*g, x, r.row(i, *row), r.label(i))
+		kernel.AddScaled(dst, 1, *g)
+	}
+	s.put(g, row)
 }
 
 // slope returns φ′(u;bᵢ).
 func (s *objective) slope(i int, u float64) float64 {
+	slab, k := s.data.at(i)
 	if s.lsq != 0 {
-		return s.lsq * (u - s.data.y[i])
+		return s.lsq * (u - slab.y[k])
 	}
-	_, dphi, _ := s.glm.Scalar(u, s.data.y[i], s.data.norm[i])
+	_, dphi, _ := s.glm.Scalar(u, slab.y[k], slab.norm[k])
 	return dphi
 }
 
 // addPerturbation adds share·(b + Q(x−θ̃)) to dst.
 func (s *objective) addPerturbation(dst, x []float64, share float64) {
 	if s.linear != nil {
-		kernel.Daxpy(len(dst), share, s.linear, 1, dst, 1)
+		kernel.AddScaled(dst, share, s.linear)
 	}
 	if s.diag != nil || s.quad != nil {
 		y := s.get()
 		s.shift(*y, x)
 		s.addQuad(dst, *y, share)
-		s.scratch.Put(y)
+		s.put(y)
 	}
 }
 
-// addQuad adds share·Qy to dst.
+// setPerturbation stores share·(b + Q(x−θ̃)) in dst, in one loop where Q is
+// diagonal.
+func (s *objective) setPerturbation(dst, x []float64, share float64) {
+	if s.diag == nil || s.linear == nil || s.center != nil {
+		clear(dst)
+		s.addPerturbation(dst, x, share)
+		return
+	}
+	x, b := x[:len(dst)], s.linear[:len(dst)]
+	for j, q := range s.diag[:len(dst)] {
+		dst[j] = share * (b[j] + q*x[j])
+	}
+}
+
+// addQuad adds share·Qy to dst. It overwrites y unless share is 1.
 func (s *objective) addQuad(dst, y []float64, share float64) {
-	d := len(dst)
 	if s.diag != nil {
 		for j, q := range s.diag {
 			dst[j] += share * q * y[j]
 		}
 		return
 	}
-	kernel.Dgemv(blas.NoTrans, d, d, share, s.quad, d, y, 1, 1, dst, 1)
+	if share != 1 {
+		floats.Scale(share, y)
+	}
+	kernel.AddMulVec(dst, s.quad, y) // Q' = Q
 }
 
 // shift stores x−θ̃ in y.
 func (s *objective) shift(y, x []float64) {
 	copy(y, x)
 	if s.center != nil {
-		kernel.Daxpy(len(y), -1, s.center, 1, y, 1)
+		kernel.AddScaled(y, -1, s.center)
 	}
 }
 
 func (s *objective) get() *[]float64 { return s.scratch.Get().(*[]float64) }
+
+func (s *objective) put(v ...*[]float64) {
+	for _, p := range v {
+		s.scratch.Put(p)
+	}
+}

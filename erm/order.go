@@ -13,35 +13,47 @@ type key struct {
 	index int
 }
 
-// sort puts the records into their canonical order: by a fixed hash of their
+// sort puts dense records into their canonical order: by a fixed hash of their
 // bits, where hashes are equal by the bits themselves. Equal records are
 // indistinguishable, so the stored records are a function of the multiset of
-// records, whatever the order they came in. Entries are not −0 (see add).
+// records, whatever the order they came in. Sparse records are built in the
+// same order. No number is −0 (see force and forceLabel).
 //
-// It takes O(n) memory: the rows are moved within their place.
+// It takes 32n bytes of memory for a while: the rows are moved within their
+// place.
 func (r *records) sort() {
+	if r.sparse {
+		return
+	}
 	keys := make([]key, r.n)
 	mult := multipliers(r.d)
 	for i := range keys {
-		keys[i] = key{hash(r.row(i), r.y[i], mult), i}
+		_, x := r.entries(i)
+		keys[i] = key{hash(nil, x, r.label(i), mult), i}
 	}
 	radix(keys)
-	r.arrange(keys)
+	arrange(keys, func(i, j int) int {
+		_, x := r.entries(i)
+		_, y := r.entries(j)
+		return compare(nil, nil, x, y, r.label(i), r.label(j))
+	})
+	r.permute(keys)
 }
 
-// arrange puts the records into the order of keys, which are sorted by hash.
-func (r *records) arrange(keys []key) {
-	for lo := 0; lo < r.n; {
-		hi := lo + 1
-		for hi < r.n && keys[hi].hash == keys[lo].hash {
+// arrange sorts keys that are sorted by hash where hashes are equal, by compare
+// of the records.
+func arrange(keys []key, compare func(i, j int) int) {
+	for lo := 0; lo < len(keys); {
+		hi, equal := lo+1, true
+		for hi < len(keys) && keys[hi].hash == keys[lo].hash {
+			equal = equal && compare(keys[lo].index, keys[hi].index) == 0
 			hi++
 		}
-		if hi-lo > 1 {
-			slices.SortFunc(keys[lo:hi], func(a, b key) int { return r.compare(a.index, b.index) })
+		if !equal {
+			slices.SortFunc(keys[lo:hi], func(a, b key) int { return compare(a.index, b.index) })
 		}
 		lo = hi
 	}
-	r.permute(keys)
 }
 
 // multipliers returns one pseudorandom odd number per column, the same in every
@@ -61,24 +73,30 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hash returns a hash of a record: Σⱼ fold(aⱼ·mⱼ) over the bits aⱼ, where fold
-// adds the halves of the 128-bit product, and the label. Entries 0 add nothing.
-func hash(a []float64, b float64, mult []uint64) uint64 {
-	mult = mult[:len(a)]
-	sum := math.Float64bits(b) * 0x9fb21c651e98df25
-	for j, v := range a {
+// hash returns a hash of a record: Σⱼ fold(xⱼ·mⱼ) over the bits of the row,
+// where fold is the exclusive or of the halves of the 128-bit product, and the
+// label. Entries 0 add nothing, so that sparse rows, whose columns are col,
+// hash as dense ones do.
+func hash(col []int32, x []float64, label float64, mult []uint64) uint64 {
+	sum := math.Float64bits(label) * 0x9fb21c651e98df25
+	if col != nil {
+		for k, j := range col {
+			hi, lo := bits.Mul64(math.Float64bits(x[k]), mult[j])
+			sum += hi ^ lo
+		}
+		return mix(sum)
+	}
+	for j, v := range x {
 		hi, lo := bits.Mul64(math.Float64bits(v), mult[j])
 		sum += hi ^ lo
 	}
 	return mix(sum)
 }
 
-// compare orders records i and j by their bits; 0 means that they are equal.
-func (r *records) compare(i, j int) int {
-	if c := cmp.Compare(r.y[i], r.y[j]); c != 0 {
-		return c
-	}
-	return slices.Compare(r.row(i), r.row(j))
+// compare orders two records by their labels, columns and numbers; 0 means that
+// they are equal.
+func compare(col, other []int32, x, y []float64, label, second float64) int {
+	return cmp.Or(cmp.Compare(label, second), slices.Compare(col, other), slices.Compare(x, y))
 }
 
 // radix sorts keys by their hashes.
@@ -117,17 +135,24 @@ func (r *records) permute(keys []key) {
 		if keys[k].index == k {
 			continue
 		}
-		copy(row, r.row(k))
-		y, norm := r.y[k], r.norm[k]
+		_, x := r.entries(k)
+		copy(row, x)
+		y, norm := r.label(k), r.norm(k)
 		to := k
 		for from := keys[to].index; from != k; from = keys[to].index {
-			copy(r.row(to), r.row(from))
-			r.y[to], r.norm[to] = r.y[from], r.norm[from]
+			_, x := r.entries(from)
+			r.set(to, x, r.label(from), r.norm(from))
 			keys[to].index = to
 			to = from
 		}
-		copy(r.row(to), row)
-		r.y[to], r.norm[to] = y, norm
+		r.set(to, row, y, norm)
 		keys[to].index = to
 	}
+}
+
+// set overwrites dense record i.
+func (r *records) set(i int, x []float64, y, norm float64) {
+	s, k := r.at(i)
+	copy(s.x[k*r.d:(k+1)*r.d], x)
+	s.y[k], s.norm[k] = y, norm
 }

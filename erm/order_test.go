@@ -49,7 +49,7 @@ func outcome(t *testing.T, data *Data, q Perturbation, x []float64) []float64 {
 	var bits []float64
 	r := data.r()
 	for i := range r.n {
-		bits = append(append(bits, r.row(i)...), r.y[i], r.norm[i])
+		bits = append(append(bits, data.Row(i)...), data.Label(i), r.norm(i))
 	}
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
 		o := (&Problem{Data: data, Loss: l}).Perturb(q)
@@ -141,18 +141,16 @@ func TestArrivalLeavesNoTrace(t *testing.T) {
 func TestOrderOfEqualHashes(t *testing.T) {
 	rows := [][]float64{{3, 1}, {1, 2}, {3, 1}, {1, 1}, {1, 2}}
 	labels := []float64{1, 1, 0, 1, 1}
-	r := newRecords(5, 2, loss.Bounds{Row: 9, Label: 9})
-	for i, row := range rows {
-		r.add(row, labels[i], make([]float64, 2))
-	}
 	keys := make([]key, 5)
 	for i := range keys {
 		keys[i] = key{7, i}
 	}
-	r.arrange(keys)
-	require.Equal(t, []float64{3, 1, 1, 1, 1, 2, 1, 2, 3, 1}, r.x)
-	require.Equal(t, []float64{0, 1, 1, 1, 1}, r.y)
-	require.Equal(t, normAbove([]float64{1, 1}, 9), r.norm[1])
+	arrange(keys, func(i, j int) int { return compare(nil, nil, rows[i], rows[j], labels[i], labels[j]) })
+	var sorted [][]float64
+	for _, k := range keys {
+		sorted = append(sorted, append(rows[k.index], labels[k.index]))
+	}
+	require.Equal(t, [][]float64{{3, 1, 0}, {1, 1, 1}, {1, 2, 1}, {1, 2, 1}, {3, 1, 1}}, sorted)
 }
 
 // Both ways to sort agree, and hashes of records that differ in one bit differ.
@@ -182,7 +180,7 @@ func TestHashAndRadix(t *testing.T) {
 	mult := multipliers(d)
 	seen := map[uint64]string{}
 	put := func(a []float64, b float64) {
-		h := hash(a, b, mult)
+		h := hash(nil, a, b, mult)
 		at := fmt.Sprint(a, b)
 		if old, ok := seen[h]; ok {
 			require.Equal(t, old, at, "two records with one hash") // the chance of one is 4e-12
@@ -208,16 +206,18 @@ func TestHashAndRadix(t *testing.T) {
 // Sorting is cheap beside reading.
 func BenchmarkOrder(b *testing.B) {
 	for _, s := range [][2]int{{15682, 23}, {1000000, 50}} {
+		data, _ := uniform(s[0], s[1])
+		r := data.r()
+		rnd := rand.New(rand.NewPCG(1, 1))
 		b.Run(fmt.Sprintf("n=%d/d=%d", s[0], s[1]), func(b *testing.B) {
 			b.ReportAllocs()
-			rnd := rand.New(rand.NewPCG(1, 1))
-			r := newRecords(s[0], s[1], loss.Bounds{Row: 10, Label: 1})
-			r.n, r.x, r.y, r.norm = s[0], r.x[:s[0]*s[1]], r.y[:s[0]], r.norm[:s[0]]
 			for b.Loop() {
 				b.StopTimer()
-				for i := range r.x {
-					r.x[i] = rnd.Float64()
+				keys := make([]key, r.n)
+				for k, i := range rnd.Perm(r.n) {
+					keys[k].index = i
 				}
+				r.permute(keys)
 				b.StartTimer()
 				r.sort()
 			}

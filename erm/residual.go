@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -102,12 +103,10 @@ func total(reg prox.Operator, set prox.Set) (prox.Operator, bool) {
 // the allowance for what is lost all the same.
 func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64) {
 	d := s.data.d
-	hi, lo := make([]float64, d), make([]float64, d)
-	if s.glm != nil {
-		allowance = s.addGLM(hi, lo, x)
-	} else {
-		allowance = s.addGeneral(hi, lo, x)
-	}
+	parts, size := s.data.parts(maxParts)
+	sum := make([]float64, 2*d+1)
+	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, floats.Norm(x, 2), size})
+	hi, lo, allowance := sum[:d], sum[d:2*d], sum[2*d]
 	grad = make([]float64, d)
 	floats.AddTo(grad, hi, lo)
 	allowance += allowTerm * floats.Norm(grad, 2) // ‖Σᵢ∇ℓ‖
@@ -124,13 +123,51 @@ func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64
 	return grad, allowance
 }
 
-// addGLM adds Σᵢ φ′(⟨aᵢ,x⟩;bᵢ)aᵢ to hi + lo and returns its allowance.
-func (s *objective) addGLM(hi, lo, x []float64) (allowance float64) {
+// accurate is the sum of ∇ℓ(x;aᵢ,bᵢ) as hi + lo, and of its allowance.
+type accurate struct {
+	s     *objective
+	x     []float64
+	normX float64
+	size  int // records in a part
+}
+
+// Part implements kernel.Sum.
+func (p *accurate) Part(dst []float64, part int) {
+	d := len(p.x)
+	lo := part * p.size
+	hi := min(lo+p.size, p.s.data.n)
+	if p.s.glm != nil {
+		dst[2*d] = p.addGLM(dst[:d], dst[d:2*d], lo, hi)
+	} else {
+		dst[2*d] = p.addGeneral(dst[:d], dst[d:2*d], lo, hi)
+	}
+}
+
+// Join implements kernel.Sum.
+func (p *accurate) Join(dst, src []float64) {
+	d := len(p.x)
+	for j := range d {
+		dst[j], dst[d+j] = add2(dst[j], dst[d+j], src[j])
+		dst[d+j] += src[d+j]
+	}
+	dst[2*d] += src[2*d]
+}
+
+// addGLM adds Σ φ′(⟨aᵢ,x⟩;bᵢ)aᵢ over the records in [from, to) to hi + lo and
+// returns its allowance.
+func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
+	s := p.s
 	d := float64(s.data.d)
-	normX := floats.Norm(x, 2)
-	for i, b := range s.data.y {
-		a, norm := s.data.row(i), s.data.norm[i]
-		uh, ul := dot2(a, x) // u = uh + ul
+	for i := from; i < to; i++ {
+		slab, k := s.data.at(i)
+		b, norm := slab.y[k], slab.norm[k]
+		col, a := s.data.entries(i)
+		var uh, ul float64 // u = uh + ul
+		if s.data.sparse {
+			uh, ul = dotSparse2(col, a, p.x)
+		} else {
+			uh, ul = dot2(a, p.x)
+		}
 		u := uh + ul
 		var w, curve float64
 		if s.lsq != 0 {
@@ -141,21 +178,26 @@ func (s *objective) addGLM(hi, lo, x []float64) (allowance float64) {
 				curve = s.curve
 			}
 		}
-		axpy2(hi, lo, w, a)
+		if s.data.sparse {
+			axpySparse2(hi, lo, w, col, a)
+		} else {
+			axpy2(hi, lo, w, a)
+		}
 		// The second part is the error of dot2 and of axpy2, the last their
 		// underflow.
 		allowance += norm*(allowRecord*(math.Abs(w)+curve*math.Abs(u))+
-			4*d*d*unit*unit*(curve*norm*normX+math.Abs(w))) +
+			4*d*d*unit*unit*(curve*norm*p.normX+math.Abs(w))) +
 			4*d*tiny*(1+curve*norm)
 	}
 	return allowance
 }
 
-// addGeneral adds Σᵢ ∇ℓ(x;aᵢ,bᵢ) to hi + lo and returns its allowance.
-func (s *objective) addGeneral(hi, lo, x []float64) (allowance float64) {
-	g := make([]float64, len(x))
-	for i, b := range s.data.y {
-		s.loss.Grad(g, x, s.data.row(i), b)
+// addGeneral adds Σ ∇ℓ(x;aᵢ,bᵢ) over the records in [from, to) to hi + lo and
+// returns its allowance.
+func (p *accurate) addGeneral(hi, lo []float64, from, to int) (allowance float64) {
+	g, row := make([]float64, len(p.x)), make([]float64, len(p.x))
+	for i := from; i < to; i++ {
+		p.s.loss.Grad(g, p.x, p.s.data.row(i, row), p.s.data.label(i))
 		axpy2(hi, lo, 1, g)
 		allowance += allowTerm * floats.Norm(g, 2)
 	}
