@@ -67,6 +67,9 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 		c.OutputSigma = (math.Sqrt(2*p.Tau/(c.Alpha*c.Sigma2)) + c.Beta*p.Eta/c.Alpha) *
 			(2 / p.Epsilon2) * math.Sqrt(2*math.Log(1.25/p.Delta2))
 	}
+	if all := c.Sigma2 + c.Beta + c.OutputSigma; math.IsNaN(all) || math.IsInf(all, 1) {
+		return PublishedConstants{}, fmt.Errorf("%w: the constants leave the range of float64 for Epsilon1 = %v, Epsilon2 = %v, Smoothness = %v, Tau = %v and Eta = %v: rescale the problem", ErrMechanism, p.Epsilon1, p.Epsilon2, p.Smoothness, p.Tau, p.Eta)
+	}
 	return c, nil
 }
 
