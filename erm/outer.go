@@ -9,13 +9,14 @@ import (
 	"github.com/privopt/privopt/internal/kernel"
 )
 
-// outer is the sum Σ wᵢaᵢaᵢ', upper triangle, row-major. Terms with wᵢ = 0 are
-// skipped; the signs of w agree. A nil w means 1.
+// outer is the sum Σ wᵢaᵢaᵢ', its upper triangle, as kernel.AddGram lays it
+// out. Terms with wᵢ = 0 are skipped; the signs of w agree. A nil w means 1.
 type outer struct {
-	r    *records
-	w    []float64
-	size int
-	sum  []float64
+	r      *records
+	w      []float64
+	size   int // records in a part
+	stride int
+	sum    []float64
 }
 
 // blocks holds room for scaled rows.
@@ -28,13 +29,13 @@ const outerRows = 64
 // of the rows, or one of them.
 func (o *outer) add(dst *mat.SymDense, r *records, w []float64, threads int) {
 	d := r.d
-	parts, size := r.parts(max(r.floatsOnce/(10*d*d), 1))
-	o.r, o.w, o.size = r, w, size
-	o.sum = resize(o.sum, d*d)
+	parts, size := r.parts(max(r.floatsOnce/(10*d*kernel.GramStride(d)), 1))
+	o.r, o.w, o.size, o.stride = r, w, size, kernel.GramStride(d)
+	o.sum = resize(o.sum, d*o.stride)
 	kernel.Reduce(o.sum, parts, threads, o)
 	raw := dst.RawSymmetric()
 	for i := range d {
-		kernel.AddScaled(raw.Data[i*raw.Stride+i:i*raw.Stride+d], 1, o.sum[i*d+i:(i+1)*d])
+		kernel.AddScaled(raw.Data[i*raw.Stride+i:i*raw.Stride+d], 1, o.sum[i*o.stride+i:i*o.stride+d])
 	}
 	o.w = nil
 }
@@ -55,7 +56,8 @@ func (o *outer) Part(dst []float64, part int) {
 		block = new([]float64)
 	}
 	defer blocks.Put(block)
-	*block = resize(*block, outerRows*d)
+	*block = resize(*block, outerRows*o.stride)
+	clear(*block) // the padding
 	m, sign := 0, 1.0
 	for i := lo; i < hi; i++ {
 		v := 1.0
@@ -65,14 +67,14 @@ func (o *outer) Part(dst []float64, part int) {
 		if v != 0 {
 			sign = math.Copysign(1, v)
 			_, a := r.entries(i)
-			root, to := math.Sqrt(math.Abs(v)), (*block)[m*d:(m+1)*d]
+			root, to := math.Sqrt(math.Abs(v)), (*block)[m*o.stride:][:d]
 			for j, x := range a {
 				to[j] = root * x
 			}
 			m++
 		}
 		if m == outerRows || i == hi-1 {
-			kernel.AddGram(dst, sign, (*block)[:m*d], d)
+			kernel.AddGram(dst, sign, (*block)[:m*o.stride], d)
 			m = 0
 		}
 	}
@@ -89,7 +91,7 @@ func (o *outer) sparse(dst []float64, i int) {
 	}
 	col, a := o.r.entries(i)
 	for k, j := range col {
-		w, row := v*a[k], dst[int(j)*o.r.d:]
+		w, row := v*a[k], dst[int(j)*o.stride:]
 		for l := k; l < len(col); l++ {
 			row[col[l]] += w * a[l]
 		}

@@ -132,12 +132,29 @@ func Slope(u, y []float64, c float64) {
 	}
 }
 
-// AddGram adds alpha·A'A to the upper triangle of h, d×d and row-major.
+// GramStride returns the stride that AddGram wants for rows of d numbers.
+func GramStride(d int) int { return (d + 7) &^ 7 }
+
+// AddGram adds alpha·A'A to the upper triangle of h. Rows of A and of h are
+// stride = GramStride(d) apart, what lies behind their d numbers is 0 in A and
+// anything in h, and so is what lies below the diagonal of h.
 func AddGram(h []float64, alpha float64, a []float64, d int) {
-	if d < 1 || len(h) != d*d || len(a)%d != 0 {
+	stride := GramStride(d)
+	if d < 1 || len(h) != d*stride || len(a)%stride != 0 {
 		panic(badLen)
 	}
-	if m := len(a) / d; m > 0 {
-		blas64.Implementation().Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, d, 1, h, d)
+	m := len(a) / stride
+	impl := blas64.Implementation()
+	_, gonum := impl.(blasgonum.Implementation)
+	switch {
+	case m == 0:
+	case !gonum:
+		impl.Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, stride, 1, h, stride)
+	case haveSIMD:
+		addGram(h, alpha, a, d)
+	default: // gonum's Dsyrk takes one row of A at a time
+		for i := range d { // hᵢ += A'aᵢ right of the diagonal
+			impl.Dgemv(blas.Trans, m, d-i, alpha, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
+		}
 	}
 }

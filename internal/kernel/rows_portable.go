@@ -5,9 +5,10 @@ package kernel
 // haveSIMD is false: the kernels below are never called.
 const haveSIMD = false
 
-func mulVec(_, _, _ []float64, _ bool)              { panic(badBuild) }
-func addMulVec(_, _, _ []float64)                   { panic(badBuild) }
-func dot(_, _ []float64) float64                    { panic(badBuild) }
-func addScaled(_ []float64, _ float64, _ []float64) { panic(badBuild) }
+func mulVec(_, _, _ []float64, _ bool)                   { panic(badBuild) }
+func addMulVec(_, _, _ []float64)                        { panic(badBuild) }
+func dot(_, _ []float64) float64                         { panic(badBuild) }
+func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
+func addGram(_ []float64, _ float64, _ []float64, _ int) { panic(badBuild) }
 
 const badBuild = "kernel: built without GOEXPERIMENT=simd"

@@ -199,3 +199,43 @@ func addScaled(dst []float64, w float64, a []float64) {
 		dst[j] = math.FMA(w, a[j], dst[j])
 	}
 }
+
+// addGram computes h in tiles of 4×8 that stay in registers while the rows of
+// A go by. The last tiles reach into the padding.
+//
+//go:nocheckptr
+func addGram(h []float64, alpha float64, a []float64, d int) {
+	stride := GramStride(d)
+	m, step := len(a)/stride, word*stride
+	al := archsimd.BroadcastFloat64x4(alpha)
+	for i := 0; i < d; i += 4 {
+		for j := i &^ 7; j < stride; j += 8 {
+			var s00, s01, s10, s11, s20, s21, s30, s31 vec
+			p, q := ptr(&a[i]), ptr(&a[j])
+			for range m {
+				v0, v1 := get4(q, 0), get4(q, 4)
+				b := spread(p, 0)
+				s00, s01 = b.MulAdd(v0, s00), b.MulAdd(v1, s01)
+				b = spread(p, 1)
+				s10, s11 = b.MulAdd(v0, s10), b.MulAdd(v1, s11)
+				b = spread(p, 2)
+				s20, s21 = b.MulAdd(v0, s20), b.MulAdd(v1, s21)
+				b = spread(p, 3)
+				s30, s31 = b.MulAdd(v0, s30), b.MulAdd(v1, s31)
+				p, q = unsafe.Add(p, step), unsafe.Add(q, step)
+			}
+			tile := [4][2]vec{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}}
+			for k := range min(4, d-i) {
+				row := ptr(&h[(i+k)*stride+j])
+				set4(tile[k][0].MulAdd(al, get4(row, 0)), row, 0)
+				set4(tile[k][1].MulAdd(al, get4(row, 4)), row, 4)
+			}
+		}
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+// spread returns number j of p in all lanes.
+func spread(p ptr, j int) vec {
+	return archsimd.BroadcastFloat64x4(*(*float64)(unsafe.Add(p, word*j)))
+}

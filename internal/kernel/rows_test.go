@@ -66,6 +66,67 @@ func TestRowsByDefinition(t *testing.T) {
 	}
 }
 
+// The Gram matrix, by definition and under a user's BLAS.
+func TestAddGram(t *testing.T) {
+	defer blas64.Use(blas64.Implementation())
+	rnd := rand.New(rand.NewPCG(4, 2))
+	for _, user := range []bool{false, true} {
+		calls := 0
+		if user {
+			blas64.Use(counting{calls: &calls})
+		}
+		for _, m := range []int{0, 1, 5, 64} {
+			for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
+				stride := GramStride(d)
+				a, h := make([]float64, m*stride), make([]float64, d*stride)
+				for i := range m {
+					for j := range d {
+						a[i*stride+j] = rnd.NormFloat64()
+					}
+				}
+				for i := range h {
+					h[i] = rnd.NormFloat64()
+				}
+				before := append([]float64(nil), h...)
+				calls = 0
+				AddGram(h, -0.5, a, d)
+				if user && m > 0 {
+					require.Equal(t, 1, calls)
+				}
+				for i := range d {
+					for j := i; j < d; j++ {
+						want, size := before[i*stride+j], math.Abs(before[i*stride+j])
+						for k := range m {
+							p := -0.5 * a[k*stride+i] * a[k*stride+j]
+							want, size = want+p, size+math.Abs(p)
+						}
+						require.InDelta(t, want, h[i*stride+j], 2*float64(m+1)*0x1p-53*size, "m=%d d=%d", m, d)
+					}
+				}
+			}
+		}
+	}
+	require.PanicsWithValue(t, badLen, func() { AddGram(make([]float64, 7), 1, nil, 1) })
+}
+
+func TestSlopeByDefinition(t *testing.T) {
+	for n := range 10 {
+		u, y, want := make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range u {
+			u[i], y[i] = float64(i*i), float64(3*i-7)
+			want[i] = 0.5 * (u[i] - y[i])
+		}
+		Slope(u, y, 0.5)
+		require.Equal(t, want, u)
+	}
+	require.PanicsWithValue(t, badLen, func() { Slope(make([]float64, 1), nil, 1) })
+	for _, d := range []int{1, 23, 100, 1e6} {
+		for _, stream := range []bool{false, true} {
+			require.GreaterOrEqual(t, Block(d, stream), 1)
+		}
+	}
+}
+
 func TestRowsLengths(t *testing.T) {
 	v := make([]float64, 6)
 	for _, f := range []func(){
@@ -97,6 +158,11 @@ func (c counting) Daxpy(n int, alpha float64, x []float64, incX int, y []float64
 func (c counting) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
 	*c.calls++
 	c.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
+}
+
+func (c counting) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, h []float64, ldc int) {
+	*c.calls++
+	c.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, h, ldc)
 }
 
 // A BLAS registered by blas64.Use does the work, also where the build has
