@@ -13,7 +13,8 @@
 // for a box of values without a ball, such as {−1,0,1}ᵈ. RSPM to compare with the
 // literature. SampleAndAggregate where no search can be expected to end. OPSamp,
 // for a continuous set and gaps that are certified but not zero, is a reference:
-// its guarantee is vacuous for d > 2 unless records number in the millions.
+// its bound on the excess risk is vacuous unless the loss is convex and
+// d < √(nε)/8.
 //
 // # Why a release is private
 //

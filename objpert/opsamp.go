@@ -19,9 +19,10 @@ import (
 //	release (1/m) Σ w_k + μ,                  μ ~ Laplace(λ/ε)ᵈ
 //
 // It needs an oracle with a certified gap, not an exact one, and neither
-// convexity nor a discrete set. The price is high: the bound on its excess risk
-// is better than releasing any point of W without looking only for very large n
-// or d ≤ 2. SampPlan.Vacuous says so. It is here as a reference.
+// convexity nor a discrete set. The price is high: its excess risk for each record
+// is bounded by 8GD_∞d²/√(nε), better than releasing any point of W without
+// looking only for d < √(nε)/8, and for convex losses only. SampPlan.Vacuous says
+// so. It is here as a reference.
 type OPSamp struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -117,7 +118,7 @@ func (p *SampPlan) String() string {
 	fmt.Fprintf(&b, "  %d minimizations with tilts of rate %.4g, S = %.4g, then Laplace noise of scale %.4g\n", p.Calls, p.Rate, p.Stability, p.Scale)
 	fmt.Fprintf(&b, "  expected excess loss ≤ %.4g of a trivial %.4g", p.ExcessBound, p.TrivialBound)
 	if p.Vacuous() {
-		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d ≤ 2 or very many records, and convex losses")
+		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and convex losses")
 	}
 	return b.String()
 }

@@ -187,7 +187,7 @@ func (p *Plan) String() string {
 	if p.Proved.Delta > 0 {
 		kind = "approximate"
 	}
-	fmt.Fprintf(&b, "%s: %s guarantee %v, %v neighbors\n", p.Theorem, kind, p.Proved, p.Relation)
+	fmt.Fprintf(&b, "%s: %s guarantee (ε = %.6g, δ = %.6g), %v neighbors\n", p.Theorem, kind, p.Proved.Epsilon, p.Proved.Delta, p.Relation)
 	if p.Proved.Epsilon > p.Budget.Epsilon {
 		fmt.Fprintf(&b, "  not proved at the budget %v\n", p.Budget)
 	}

@@ -1,0 +1,478 @@
+package objpert_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/objpert"
+)
+
+var bg = context.Background()
+
+// halfspaces makes n records of d features in {-2,…,2}, labeled by a noisy halfspace.
+func halfspaces(t testing.TB, n, d int, space objpert.Space) *objpert.Problem {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	rows, labels := make([][]int64, n), make([]int, n)
+	for i := range rows {
+		rows[i] = make([]int64, d)
+		var s int64
+		for j := range rows[i] {
+			rows[i][j] = rnd.Int64N(5) - 2
+			s += rows[i][j] * int64(j%3-1)
+		}
+		labels[i] = -1
+		if s > 0 != (rnd.IntN(10) == 0) {
+			labels[i] = 1
+		}
+	}
+	p, err := objpert.NewProblem(rows, labels, nil, space)
+	require.NoError(t, err)
+	return p
+}
+
+func ternary() objpert.Space { return objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1} }
+func cube() objpert.Space    { return objpert.Space{Values: []int{-1, 1}, NormSq: -1} }
+
+type mechanism interface {
+	Fit(context.Context, *objpert.Problem, dp.Budget, rand.Source) (*dp.Release, error)
+	Plan(*objpert.Problem, dp.Budget) (*objpert.Plan, error)
+}
+
+var budget = dp.Budget{Epsilon: 1, Delta: 1e-6}
+
+// first is a heuristic that finds the least point.
+func first(_ context.Context, p *objpert.Problem) ([]int, error) {
+	sol, err := objpert.Enumerate{}.Solve(bg, p)
+	if err != nil {
+		return nil, err
+	}
+	return sol.W, nil
+}
+
+// Every mechanism releases a point of its space, equal for equal sources, under
+// a certificate that names what it rests on.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		m       mechanism
+		space   objpert.Space
+		theorem string
+		pure    bool
+		rest    []dp.Assumption
+	}{
+		{"radial", &objpert.OPDisc{}, objpert.Lattice(4), objpert.TheoremRadial, true, []dp.Assumption{dp.RealArithmetic, objpert.CompleteSearch}},
+		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), objpert.TheoremGaussian, false, []dp.Assumption{dp.RealArithmetic, objpert.CompleteSearch}},
+		{"cube", &objpert.OPDisc{}, cube(), objpert.TheoremRadial, true, []dp.Assumption{dp.RealArithmetic, objpert.CompleteSearch}},
+		{"k-norm", &objpert.Product{}, ternary(), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
+		{"k-norm in a ball", &objpert.Product{}, objpert.Lattice(2), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
+		{"one-sided", &objpert.Product{Law: objpert.OneSided}, cube(), objpert.TheoremOneSided, true, []dp.Assumption{objpert.CompleteSearch}},
+		{"rspm", &objpert.RSPM{}, ternary(), objpert.TheoremRSPMLaplace, true, []dp.Assumption{objpert.CompleteSearch}},
+		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), objpert.TheoremRSPMGaussian, false, []dp.Assumption{dp.RealArithmetic, objpert.CompleteSearch}},
+		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), objpert.TheoremAggregate, true, []dp.Assumption{objpert.HeuristicByBlock}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := halfspaces(t, 40, 3, c.space)
+			a, err := c.m.Fit(bg, p, budget, noise.Reproducible(1, c.name))
+			require.NoError(t, err)
+			b, err := c.m.Fit(bg, p, budget, noise.Reproducible(1, c.name))
+			require.NoError(t, err)
+			require.Equal(t, a, b)
+			dptest.CheckCertificate(t, a.Certificate)
+			require.Equal(t, append(c.rest, dp.CallerSource), a.Certificate.Assumptions)
+			require.Equal(t, c.theorem, a.Certificate.Theorem)
+			require.Equal(t, dp.Replace, a.Certificate.Relation)
+			want := budget
+			if c.pure {
+				want.Delta = 0
+			}
+			require.Equal(t, want, a.Certificate.Budget)
+			w := make([]int, len(a.Theta))
+			for j, v := range a.Theta {
+				w[j] = int(v)
+			}
+			require.True(t, p.Contains(w))
+
+			secure, err := c.m.Fit(bg, p, budget, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.rest, secure.Certificate.Assumptions)
+
+			plan, err := c.m.Plan(p, budget)
+			require.NoError(t, err)
+			again, err := plan.Fit(bg, p, noise.Reproducible(1, c.name))
+			require.NoError(t, err)
+			require.Equal(t, a, again, "plan once, fit often")
+			require.Contains(t, plan.String(), c.theorem)
+			require.Positive(t, plan.ExcessBound)
+		})
+	}
+}
+
+// Without noise to speak of, every mechanism finds the minimizer.
+func TestFitIsAccurateAtLargeEpsilon(t *testing.T) {
+	b := dp.Budget{Epsilon: 900, Delta: 1e-6}
+	for name, c := range map[string]struct {
+		m     mechanism
+		space objpert.Space
+	}{
+		"radial":        {&objpert.OPDisc{}, objpert.Lattice(4)},
+		"gaussian":      {&objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4)},
+		"k-norm":        {&objpert.Product{}, ternary()},
+		"one-sided":     {&objpert.Product{Law: objpert.OneSided}, ternary()},
+		"rspm":          {&objpert.RSPM{}, ternary()},
+		"rspm gaussian": {&objpert.RSPM{Law: objpert.Gaussian}, ternary()},
+		"votes":         {&objpert.SampleAndAggregate{Blocks: 1, Heuristic: first}, ternary()},
+	} {
+		p := halfspaces(t, 400, 3, c.space)
+		best, err := objpert.Enumerate{}.Solve(bg, p)
+		require.NoError(t, err)
+		rel, err := c.m.Fit(bg, p, b, noise.Reproducible(2, name))
+		require.NoError(t, err)
+		w := make([]int, 3)
+		for j, v := range rel.Theta {
+			w[j] = int(v)
+		}
+		require.LessOrEqual(t, p.Loss(w), best.Loss+2, name)
+	}
+}
+
+// ExcessBound holds on average, over the noise, with a margin that a mean of 400
+// runs cannot cross by chance: the standard error is a twentieth of the bound.
+func TestExcessBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		m     mechanism
+		space objpert.Space
+	}{
+		"radial": {&objpert.OPDisc{}, objpert.Lattice(2)},
+		"k-norm": {&objpert.Product{}, ternary()},
+		"rspm":   {&objpert.RSPM{}, ternary()},
+	} {
+		p := halfspaces(t, 200, 2, c.space)
+		best, err := objpert.Enumerate{}.Solve(bg, p)
+		require.NoError(t, err)
+		plan, err := c.m.Plan(p, dp.Budget{Epsilon: 0.1})
+		require.NoError(t, err)
+		src, sum := noise.Reproducible(3, name), 0.0
+		for range 400 {
+			rel, err := plan.Fit(bg, p, src)
+			require.NoError(t, err)
+			sum += float64(p.Loss([]int{int(rel.Theta[0]), int(rel.Theta[1])}) - best.Loss)
+		}
+		require.Less(t, sum/400, plan.ExcessBound, name)
+		require.Positive(t, sum, name)
+	}
+}
+
+// oracle answers what a test wants.
+type oracle struct {
+	solve func(p *objpert.Problem) (*objpert.Solution, error)
+}
+
+func (o oracle) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+	return o.solve(p)
+}
+
+// Whatever is not proven is withheld: gaps, no solution, points outside W, errors.
+func TestWithheld(t *testing.T) {
+	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	for name, c := range map[string]struct {
+		sol *objpert.Solution
+		err error
+	}{
+		"gap":         {&objpert.Solution{W: []int{0, 0, 0}, Lower: -1}, nil},
+		"interrupted": {&objpert.Solution{W: []int{0, 0, 0}}, objpert.ErrInterrupted},
+		"proven late": {&objpert.Solution{W: []int{0, 0, 0}, Proven: true}, objpert.ErrLimit},
+		"nothing":     {nil, nil},
+		"outside":     {&objpert.Solution{W: []int{2, 2, 2}, Proven: true}, nil},
+		"too short":   {&objpert.Solution{W: []int{1}, Proven: true}, nil},
+		"failed":      {nil, errors.New("broken")},
+	} {
+		for _, m := range []mechanism{
+			&objpert.OPDisc{Oracle: oracle{func(*objpert.Problem) (*objpert.Solution, error) { return c.sol, c.err }}},
+			&objpert.Product{Oracle: oracle{func(*objpert.Problem) (*objpert.Solution, error) { return c.sol, c.err }}},
+		} {
+			rel, err := m.Fit(bg, p, budget, nil)
+			require.Nil(t, rel, name)
+			require.ErrorIs(t, err, dp.ErrWithheld, name)
+			if c.err != nil {
+				require.ErrorIs(t, err, c.err)
+			}
+		}
+	}
+	// A cancelled context: nothing but the reason.
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	big := halfspaces(t, 300, 6, objpert.Lattice(9))
+	rel, err := (&objpert.OPDisc{}).Fit(ctx, big, budget, nil)
+	require.Nil(t, rel)
+	require.ErrorIs(t, err, dp.ErrWithheld)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The noise that an oracle saw is gone after the fit, and neither the release
+// nor the plan nor an error prints any of it.
+func TestNoiseIsWiped(t *testing.T) {
+	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	for _, m := range []func(o objpert.Oracle) mechanism{
+		func(o objpert.Oracle) mechanism { return &objpert.OPDisc{Oracle: o} },
+		func(o objpert.Oracle) mechanism { return &objpert.Product{Oracle: o} },
+	} {
+		var seen *objpert.Problem
+		var digits []string
+		spy := oracle{func(p *objpert.Problem) (*objpert.Solution, error) {
+			seen = p
+			for _, row := range p.Table {
+				for _, v := range row {
+					if v != 0 {
+						digits = append(digits, fmt.Sprint(v)[:min(6, len(fmt.Sprint(v)))])
+					}
+				}
+			}
+			return objpert.Enumerate{}.Solve(bg, p)
+		}}
+		mech := m(spy)
+		rel, err := mech.Fit(bg, p, budget, nil)
+		require.NoError(t, err)
+		require.Contains(t, rel.Certificate.Assumptions, objpert.TrustedOracle)
+		require.NotEmpty(t, digits)
+		for _, row := range seen.Table {
+			for _, v := range row {
+				require.Zero(t, v)
+			}
+		}
+		for _, v := range seen.Norm {
+			require.Zero(t, v)
+		}
+		plan, err := mech.Plan(p, budget)
+		require.NoError(t, err)
+		var logged bytes.Buffer
+		slog.New(slog.NewTextHandler(&logged, nil)).Info("run", "release", rel, "plan", plan)
+		j, err := json.Marshal(rel)
+		require.NoError(t, err)
+		text := fmt.Sprintf("%v %+v %s %s %s", rel, rel, j, logged.String(), plan)
+		for _, d := range digits {
+			require.False(t, strings.Contains(text, d), d)
+		}
+	}
+}
+
+// Trace sees the search; the release does not carry it.
+func TestTrace(t *testing.T) {
+	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	var got []objpert.Trace
+	m := &objpert.OPDisc{Trace: func(tr objpert.Trace) { got = append(got, tr) }}
+	rel, err := m.Fit(bg, p, budget, nil)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.True(t, got[0].Released)
+	require.True(t, got[0].Solution.Proven)
+	require.Equal(t, float64(got[0].Solution.W[0]), rel.Theta[0])
+
+	var votes [][]int
+	s := &objpert.SampleAndAggregate{Blocks: 4, Heuristic: first, Trace: func(v [][]int) { votes = v }}
+	_, err = s.Fit(bg, halfspaces(t, 50, 2, ternary()), budget, nil)
+	require.NoError(t, err)
+	require.Len(t, votes, 2)
+	require.Equal(t, 4, votes[0][0]+votes[0][1]+votes[0][2])
+}
+
+// Declared failures are paid for, and refused where δ does not suffice.
+func TestFailure(t *testing.T) {
+	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	cost := (1 + math.E) * 1e-8
+	rel, err := (&objpert.OPDisc{Failure: 1e-8}).Fit(bg, p, budget, nil)
+	require.NoError(t, err)
+	require.InEpsilon(t, cost, rel.Certificate.Delta, 1e-8)
+	require.GreaterOrEqual(t, rel.Certificate.Delta, cost)
+	require.Equal(t, "objpert.failure/1(objpert.radial/1)", rel.Certificate.Theorem)
+	require.Contains(t, rel.Certificate.Assumptions, objpert.AssertedFailure)
+	require.NotContains(t, rel.Certificate.Assumptions, objpert.CompleteSearch)
+	dptest.CheckCertificate(t, rel.Certificate)
+
+	with, err := (&objpert.OPDisc{Law: objpert.Gaussian, Failure: 1e-8}).Plan(p, budget)
+	require.NoError(t, err)
+	same, err := (&objpert.OPDisc{Law: objpert.Gaussian}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6 - cost})
+	require.NoError(t, err)
+	require.InEpsilon(t, same.Scale, with.Scale, 1e-7)
+	require.Equal(t, budget, with.Proved)
+
+	_, err = (&objpert.OPDisc{Failure: 1e-3}).Fit(bg, p, budget, nil)
+	require.ErrorIs(t, err, dp.ErrCondition)
+	_, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Failure: 1e-9}).Fit(bg, p, budget, nil)
+	require.ErrorIs(t, err, objpert.ErrMechanism)
+}
+
+// Everything that makes no sense is refused before noise is drawn.
+func TestRefusals(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	lattice := halfspaces(t, 20, 3, objpert.Lattice(4))
+	tern := halfspaces(t, 20, 3, ternary())
+	signs := halfspaces(t, 20, 3, cube())
+	noisy, err := lattice.Perturb([][]float64{{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 1}}, nil)
+	require.NoError(t, err)
+	wide := halfspaces(t, 20, 3, objpert.Space{Values: []int{-2, -1, 0, 1, 2}, NormSq: -1})
+	rowless := &objpert.Problem{Space: objpert.Lattice(4), Dim: 3}
+	good := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	heur := first
+	for name, c := range map[string]struct {
+		m    mechanism
+		p    *objpert.Problem
+		b    dp.Budget
+		want error
+	}{
+		"ε = 0":                    {&objpert.OPDisc{}, lattice, dp.Budget{}, dp.ErrBudget},
+		"ε < 0":                    {&objpert.OPDisc{}, lattice, dp.Budget{Epsilon: -1}, dp.ErrBudget},
+		"ε NaN":                    {&objpert.Product{}, lattice, dp.Budget{Epsilon: nan}, dp.ErrBudget},
+		"δ = 1":                    {&objpert.RSPM{Law: objpert.Gaussian}, tern, dp.Budget{Epsilon: 1, Delta: 1}, dp.ErrBudget},
+		"δ = 0 Gaussian":           {&objpert.OPDisc{Law: objpert.Gaussian}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"δ = 0 RSPM Gaussian":      {&objpert.RSPM{Law: objpert.Gaussian}, tern, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"δ = 0 PaperSigma":         {&objpert.OPDisc{Law: objpert.PaperSigma}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"relation":                 {&objpert.OPDisc{Relation: 7}, lattice, good, dp.ErrRelation},
+		"law":                      {&objpert.OPDisc{Law: objpert.Laplace}, lattice, good, objpert.ErrMechanism},
+		"law of Product":           {&objpert.Product{Law: objpert.Gaussian}, lattice, good, objpert.ErrMechanism},
+		"law of RSPM":              {&objpert.RSPM{Law: objpert.Radial}, tern, good, objpert.ErrMechanism},
+		"unknown law":              {&objpert.OPDisc{Law: 99}, lattice, good, objpert.ErrMechanism},
+		"σ < 0":                    {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: -1}, lattice, good, objpert.ErrMechanism},
+		"σ NaN":                    {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: nan}, lattice, good, objpert.ErrMechanism},
+		"σ with Radial":            {&objpert.OPDisc{Sigma: 10}, lattice, good, objpert.ErrMechanism},
+		"σ hopeless":               {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: 1e-9}, lattice, good, dp.ErrCondition},
+		"range of halfspaces":      {&objpert.OPDisc{Range: 0.5}, lattice, good, objpert.ErrMechanism},
+		"range NaN":                {&objpert.OPDisc{Range: nan}, lattice, good, objpert.ErrMechanism},
+		"range +Inf":               {&objpert.Product{Range: inf}, lattice, good, objpert.ErrMechanism},
+		"range unknown":            {&objpert.OPDisc{}, rowless, good, objpert.ErrMechanism},
+		"slope < 0":                {&objpert.OPDisc{Lipschitz: -1}, lattice, good, objpert.ErrMechanism},
+		"no ball":                  {&objpert.OPDisc{}, tern, good, dp.ErrCondition},
+		"nil problem":              {&objpert.OPDisc{}, nil, good, objpert.ErrProblem},
+		"noise already":            {&objpert.OPDisc{}, noisy, good, objpert.ErrProblem},
+		"failure NaN":              {&objpert.OPDisc{Failure: nan}, lattice, good, objpert.ErrMechanism},
+		"failure 1":                {&objpert.OPDisc{Failure: 1}, lattice, good, objpert.ErrMechanism},
+		"scaled classifiers":       {&objpert.RSPM{}, wide, good, dp.ErrCondition},
+		"linear term on {-1,0,1}":  {&objpert.RSPM{Separator: objpert.UnitVectors}, tern, good, dp.ErrCondition},
+		"thresholds, no intercept": {&objpert.RSPM{Separator: objpert.Thresholds}, signs, good, dp.ErrCondition},
+		"unknown separator":        {&objpert.RSPM{Separator: 9}, signs, good, objpert.ErrMechanism},
+		"ε beyond exactness":       {&objpert.Product{}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+		"RSPM beyond exactness":    {&objpert.RSPM{}, tern, dp.Budget{Epsilon: 1e-11}, dp.ErrCondition},
+		"radial beyond oracles":    {&objpert.OPDisc{Range: 1e20}, lattice, dp.Budget{Epsilon: 1e-9}, dp.ErrCondition},
+		"no heuristic":             {&objpert.SampleAndAggregate{Blocks: 2}, tern, good, objpert.ErrMechanism},
+		"no blocks":                {&objpert.SampleAndAggregate{Heuristic: heur}, tern, good, objpert.ErrMechanism},
+		"law of votes":             {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: objpert.Radial}, tern, good, objpert.ErrMechanism},
+		"votes, ε":                 {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
+		"votes, relation":          {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
+		"votes, nil":               {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, objpert.ErrProblem},
+		"votes, exactness":         {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rel, err := c.m.Fit(bg, c.p, c.b, nil)
+			require.Nil(t, rel)
+			require.ErrorIs(t, err, c.want)
+			require.NotContains(t, err.Error(), "%!")
+			_, err = c.m.Plan(c.p, c.b)
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+
+	var empty *objpert.Plan
+	require.Equal(t, "empty plan", empty.String())
+	_, err = (&objpert.Plan{}).Fit(bg, lattice, nil)
+	require.ErrorIs(t, err, objpert.ErrMechanism)
+	plan, err := (&objpert.OPDisc{}).Plan(lattice, good)
+	require.NoError(t, err)
+	for _, p := range []*objpert.Problem{tern, halfspaces(t, 9, 2, objpert.Lattice(4)), halfspaces(t, 9, 3, objpert.Lattice(5))} {
+		_, err = plan.Fit(bg, p, nil)
+		require.ErrorIs(t, err, objpert.ErrMechanism)
+	}
+	_, err = plan.Fit(bg, nil, nil)
+	require.ErrorIs(t, err, objpert.ErrProblem)
+	for _, q := range []objpert.Public{
+		{Space: objpert.Lattice(4), Dim: 0, Range: 1, Budget: good},
+		{Space: objpert.Lattice(4), Dim: 2, Budget: good},
+		{Dim: 2, Range: 1, Budget: good},
+		{Space: objpert.Space{Values: []int{0, 1}, NormSq: 0}, Dim: 2, Range: 1, Budget: good},
+	} {
+		_, err := (&objpert.OPDisc{}).Calibrate(q)
+		require.Error(t, err)
+	}
+}
+
+// One release does not disturb another: concurrent fits of one plan.
+func TestConcurrentFits(t *testing.T) {
+	p := halfspaces(t, 60, 3, objpert.Lattice(4))
+	plan, err := (&objpert.OPDisc{}).Plan(p, budget)
+	require.NoError(t, err)
+	want := make([][]float64, 16)
+	for i := range want {
+		rel, err := plan.Fit(bg, p, noise.Reproducible(uint64(i)))
+		require.NoError(t, err)
+		want[i] = rel.Theta
+	}
+	done := make(chan error, len(want))
+	for i := range want {
+		go func() {
+			rel, err := plan.Fit(bg, p, noise.Reproducible(uint64(i)))
+			if err == nil && fmt.Sprint(rel.Theta) != fmt.Sprint(want[i]) {
+				err = errors.New("another release")
+			}
+			done <- err
+		}()
+	}
+	for range want {
+		require.NoError(t, <-done)
+	}
+}
+
+// The heuristic may do what it likes: fail, be wrong, panic on nothing; votes
+// outside the product do not count, and a block without records has none.
+func TestSampleAndAggregate(t *testing.T) {
+	p := halfspaces(t, 300, 2, ternary())
+	b := dp.Budget{Epsilon: 20}
+	calls := 0
+	m := &objpert.SampleAndAggregate{Blocks: 1000, Relation: dp.AddRemove, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+		calls++
+		require.Positive(t, block.Records())
+		switch calls % 4 {
+		case 0:
+			return nil, errors.New("failed")
+		case 1:
+			return []int{5, 5}, nil
+		case 2:
+			return []int{1}, nil
+		}
+		return []int{1, -1}, nil
+	}}
+	rel, err := m.Fit(bg, p, b, noise.Reproducible(4))
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, -1}, rel.Theta)
+	require.Equal(t, dp.AddRemove, rel.Certificate.Relation)
+	require.Greater(t, calls, 200)
+	require.LessOrEqual(t, calls, 300)
+
+	// All blocks together are the data.
+	total := 0
+	m = &objpert.SampleAndAggregate{Blocks: 7, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+		require.NoError(t, block.Check())
+		total += block.Records()
+		return nil, errors.New("nothing")
+	}}
+	_, err = m.Fit(bg, p, b, nil)
+	require.NoError(t, err, "no votes at all: noise decides")
+	require.Equal(t, 300, total)
+
+	ctx, cancel := context.WithCancel(bg)
+	m.Heuristic = func(context.Context, *objpert.Problem) ([]int, error) { cancel(); return nil, nil }
+	_, err = m.Fit(ctx, p, b, nil)
+	require.ErrorIs(t, err, dp.ErrWithheld)
+	require.ErrorIs(t, err, context.Canceled)
+}

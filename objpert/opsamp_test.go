@@ -1,0 +1,336 @@
+package objpert
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// The bound in its closed form, and against the published constants of the
+// table: less noise at the same number of calls.
+func TestStability(t *testing.T) {
+	q := SampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5}
+	p, s := stability(q, 2, 1e-9)
+	require.InEpsilon(t, 2., p, 1e-3)
+	require.InEpsilon(t, 8e-9*0.5*9*2, s, 1e-6) // 8ηGd²D_∞
+	_, half := stability(q, 1, 1e-9)
+	require.InEpsilon(t, s/2, half, 1e-6)
+	_, top := stability(q, 2, 1e9)
+	require.Equal(t, 6., top, "never more than dD_∞")
+	q.Gap = 0.1
+	p, with := stability(q, 2, 1e-9)
+	require.Greater(t, with, s)
+	require.Greater(t, p, 2., "a gap wants a larger P")
+	// the formula at a P of one's own is no better
+	for _, p := range []float64{1.5, 2, 10, 100, 1e4} {
+		c := 2 * 0.5 * 3 * p
+		e := math.Exp(-1e-9 * c)
+		v := (-math.Expm1(-1e-9*c)*6 + 3*0.1*3*e/c) / (1 - e/p)
+		require.LessOrEqual(t, with, v*(1+1e-6))
+	}
+
+	for _, g := range readConstants(t).OPSamp {
+		require.InEpsilon(t, g.S, 54*g.Rate*g.G*float64(g.D*g.D)*g.DInf, 1e-9)
+		pub := SampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true, Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
+		at, err := (&OPSamp{Rate: g.Rate}).Calibrate(pub)
+		require.NoError(t, err)
+		require.InEpsilon(t, 8./54, at.Stability/g.S, 0.02) // small η: 8 in the place of 54
+		best, err := (&OPSamp{}).Calibrate(pub)
+		require.NoError(t, err)
+		require.InEpsilon(t, g.Excess/math.Sqrt(54./8), best.ExcessBound/float64(g.N), 0.02)
+		require.InEpsilon(t, g.Trivial, best.TrivialBound/float64(g.N), 1e-12)
+		require.Equal(t, best.ExcessBound >= best.TrivialBound, best.Vacuous())
+		// m grows as 1/S and gains 1/3 over h(1) = 2 ln 2 − 1.
+		require.InEpsilon(t, float64(g.M)*math.Sqrt(54./8)/3/(2*math.Ln2-1), float64(best.Calls), 0.02)
+	}
+}
+
+// Vacuous says where the guarantee is empty, in the words of a printed plan.
+func TestVacuous(t *testing.T) {
+	at := func(n, d int, convex bool) *SampPlan {
+		p, err := (&OPSamp{}).Calibrate(SampPublic{Dim: d, Diameter: 1, Lipschitz: 1, Records: n, Convex: convex, Budget: dp.Budget{Epsilon: 1, Delta: 4e-9}})
+		require.NoError(t, err)
+		return p
+	}
+	require.True(t, at(15682, 23, true).Vacuous())
+	require.Contains(t, at(15682, 23, true).String(), "vacuous")
+	require.False(t, at(15682, 2, true).Vacuous())
+	require.NotContains(t, at(15682, 2, true).String(), "vacuous")
+	require.True(t, at(15682, 2, false).Vacuous(), "nothing is known without convexity")
+	require.True(t, math.IsInf(at(15682, 2, false).ExcessBound, 1))
+	var empty *SampPlan
+	require.Equal(t, "empty plan", empty.String())
+}
+
+// The stability bound holds for lattice oracles, with exact and with adversarial
+// points within the gap, by simulation over the tilts.
+func TestStabilityBySimulation(t *testing.T) {
+	p, err := NewProblem([][]int64{{1, 0}, {1, 1}, {-1, 2}}, []int{1, -1, 1}, nil, ternary())
+	require.NoError(t, err)
+	p1, err := NewProblem([][]int64{{1, 0}, {1, 1}, {-1, 2}}, []int{-1, -1, 1}, nil, ternary())
+	require.NoError(t, err)
+	for _, alpha := range []float64{0, 0.5} {
+		for _, eta := range []float64{0.01, 0.1, 0.3} {
+			_, s := stability(SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Gap: alpha}, 2, eta)
+			src := sample.Reproducible(21)
+			sum := 0.0
+			const runs = 3000
+			for range runs {
+				sigma := []float64{sample.Exponential(src) / eta, sample.Exponential(src) / eta}
+				// The pair of points within the gap that is furthest apart.
+				worst := 0.0
+				for _, a := range within(p, sigma, alpha) {
+					for _, b := range within(p1, sigma, alpha) {
+						worst = math.Max(worst, math.Abs(float64(a[0]-b[0]))+math.Abs(float64(a[1]-b[1])))
+					}
+				}
+				sum += worst
+			}
+			// ‖·‖₁ ≤ 4: the mean is within 5.2·2/√runs of its expectation but for 1e-6.
+			require.Less(t, sum/runs-5.2*2/math.Sqrt(runs), s, "α=%v η=%v", alpha, eta)
+		}
+	}
+}
+
+// within returns the points whose tilted loss is within alpha of the least.
+func within(p *Problem, sigma []float64, alpha float64) (out [][]int) {
+	best := math.Inf(1)
+	value := func(w []int) float64 {
+		return float64(p.Loss(w)) - sigma[0]*float64(w[0]) - sigma[1]*float64(w[1])
+	}
+	walkSpace(p, func(w []int) { best = math.Min(best, value(w)) })
+	walkSpace(p, func(w []int) {
+		if value(w) <= best+alpha {
+			out = append(out, append([]int(nil), w...))
+		}
+	})
+	return out
+}
+
+func TestOPSampFitLattice(t *testing.T) {
+	rows, labels := make([][]int64, 3000), make([]int, 3000)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		rows[i] = []int64{1, rnd.Int64N(3)}
+		labels[i] = 1 - 2*(i%2)
+	}
+	p, err := NewProblem(rows, labels, nil, ternary())
+	require.NoError(t, err)
+	b := dp.Budget{Epsilon: 2, Delta: 1e-4}
+	m := &OPSamp{}
+	pl, err := m.Plan(p, b)
+	require.NoError(t, err)
+	require.Equal(t, 3000, pl.Records)
+	require.Equal(t, 2., pl.Diameter)
+	require.Equal(t, 1., pl.Lipschitz)
+	a, err := m.Fit(bg, p, b, sample.Reproducible(1))
+	require.NoError(t, err)
+	c, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, sample.Reproducible(1))
+	require.NoError(t, err)
+	require.Equal(t, a, c)
+	require.Equal(t, TheoremOPSamp, a.Certificate.Theorem)
+	require.Equal(t, b, a.Certificate.Budget)
+	require.Equal(t, []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
+	dptest.CheckCertificate(t, a.Certificate)
+	secure, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, nil)
+	require.NoError(t, err)
+	require.NotContains(t, secure.Certificate.Assumptions, dp.CallerSource)
+
+	// The private number of records is not read under AddRemove.
+	_, err = (&OPSamp{Relation: dp.AddRemove}).Plan(p, b)
+	require.ErrorIs(t, err, ErrMechanism)
+	ar, err := (&OPSamp{Relation: dp.AddRemove, Records: 1000}).Plan(p, b)
+	require.NoError(t, err)
+	require.Equal(t, 1000, ar.Records)
+
+	one, err := NewProblem([][]int64{{1}}, []int{1}, nil, Space{Values: []int{1}, NormSq: -1})
+	require.NoError(t, err)
+	_, err = m.Plan(one, b)
+	require.ErrorIs(t, err, ErrMechanism)
+}
+
+// μ has the law Laplace(λ/ε), and tilts are exponential of rate η: seen by a
+// minimizer that returns what it is told.
+func TestOPSampNoise(t *testing.T) {
+	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(SampPublic{Dim: 2, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	require.NoError(t, err)
+	var tilts, out []float64
+	spy := minimizerFunc(func(w, sigma []float64) (float64, error) {
+		tilts = append(tilts, sigma...)
+		clear(w)
+		return 0, nil
+	})
+	src := sample.Reproducible(22)
+	for range 3000 {
+		rel, err := pl.Fit(bg, spy, src)
+		require.NoError(t, err)
+		out = append(out, rel.Theta...)
+	}
+	require.Len(t, tilts, 6000*pl.Calls)
+	dptest.CheckLaw(t, tilts[:min(len(tilts), 20_000)], func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) })
+	scale := 6 * pl.Stability // λ/ε = (1+t)S
+	dptest.CheckLaw(t, out, func(x float64) float64 {
+		if x < 0 {
+			return math.Exp(x/scale) / 2
+		}
+		return 1 - math.Exp(-x/scale)/2
+	})
+}
+
+type minimizerFunc func(w, sigma []float64) (float64, error)
+
+func (f minimizerFunc) Minimize(_ context.Context, w, sigma []float64) (float64, error) {
+	return f(w, sigma)
+}
+
+func TestOPSampRefusals(t *testing.T) {
+	good := SampPublic{Dim: 2, Diameter: 1, Lipschitz: 1, Records: 100, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+	for name, c := range map[string]struct {
+		edit func(m *OPSamp, q *SampPublic)
+		want error
+	}{
+		"δ = 0":       {func(_ *OPSamp, q *SampPublic) { q.Budget.Delta = 0 }, dp.ErrBudget},
+		"ε = 0":       {func(_ *OPSamp, q *SampPublic) { q.Budget.Epsilon = 0 }, dp.ErrBudget},
+		"d = 0":       {func(_ *OPSamp, q *SampPublic) { q.Dim = 0 }, ErrMechanism},
+		"D = 0":       {func(_ *OPSamp, q *SampPublic) { q.Diameter = 0 }, ErrMechanism},
+		"D = +Inf":    {func(_ *OPSamp, q *SampPublic) { q.Diameter = math.Inf(1) }, ErrMechanism},
+		"G = 0":       {func(_ *OPSamp, q *SampPublic) { q.Lipschitz = 0 }, ErrMechanism},
+		"G NaN":       {func(_ *OPSamp, q *SampPublic) { q.Lipschitz = math.NaN() }, ErrMechanism},
+		"α < 0":       {func(_ *OPSamp, q *SampPublic) { q.Gap = -1 }, ErrMechanism},
+		"n < 0":       {func(_ *OPSamp, q *SampPublic) { q.Records = -1 }, ErrMechanism},
+		"t < 0":       {func(m *OPSamp, _ *SampPublic) { m.Slack = -1 }, ErrMechanism},
+		"η < 0":       {func(m *OPSamp, _ *SampPublic) { m.Rate = -1 }, ErrMechanism},
+		"n unknown":   {func(_ *OPSamp, q *SampPublic) { q.Records = 0 }, ErrMechanism},
+		"relation":    {func(m *OPSamp, _ *SampPublic) { m.Relation = 9 }, dp.ErrRelation},
+		"η hopeless":  {func(m *OPSamp, _ *SampPublic) { m.Rate = 1e-80 }, dp.ErrCondition},
+		"no relation": {func(m *OPSamp, _ *SampPublic) { m.Relation = -1 }, dp.ErrRelation},
+	} {
+		m, q := OPSamp{}, good
+		c.edit(&m, &q)
+		_, err := m.Calibrate(q)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	_, err := (&SampPlan{}).Fit(bg, minimizerFunc(nil), nil)
+	require.ErrorIs(t, err, ErrMechanism)
+	_, err = (&OPSamp{}).Fit(bg, nil, good.Budget, nil)
+	require.ErrorIs(t, err, ErrProblem)
+	p := &Problem{Space: ternary(), Dim: 1}
+	_, err = (&OPSamp{}).Plan(p, good.Budget)
+	require.ErrorIs(t, err, ErrMechanism, "no rows, no known loss")
+
+	pl, err := (&OPSamp{}).Calibrate(good)
+	require.NoError(t, err)
+	broken := errors.New("broken")
+	rel, err := pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { return 0, broken }), nil)
+	require.Nil(t, rel)
+	require.ErrorIs(t, err, dp.ErrWithheld)
+	require.ErrorIs(t, err, broken)
+	for _, gap := range []float64{1e-9, math.NaN()} { // α = 0
+		rel, err = pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { return gap, nil }), nil)
+		require.Nil(t, rel)
+		require.ErrorIs(t, err, dp.ErrWithheld)
+	}
+}
+
+// bracket is an oracle that stops at a gap.
+type bracket struct {
+	sol Solution
+	err error
+}
+
+func (b bracket) Solve(context.Context, *Problem) (*Solution, error) { s := b.sol; return &s, b.err }
+
+func TestLatticeMinimizer(t *testing.T) {
+	p, err := NewProblem([][]int64{{1, 1}}, []int{1}, nil, ternary())
+	require.NoError(t, err)
+	w := make([]float64, 2)
+	gap, err := (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{-3, 0.25})
+	require.NoError(t, err)
+	require.Zero(t, gap)
+	require.Equal(t, []float64{-1, 1}, w)
+	stopped := bracket{Solution{W: []int{1, 0}, Objective: 2, Lower: 1.5}, ErrLimit}
+	gap, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 0.5}).Minimize(bg, w, []float64{0, 0})
+	require.NoError(t, err)
+	require.Equal(t, 0.5, gap)
+	require.Equal(t, []float64{1, 0}, w)
+	_, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 0.4}).Minimize(bg, w, []float64{0, 0})
+	require.ErrorIs(t, err, ErrLimit)
+	stopped.err = nil
+	gap, err = (&LatticeMinimizer{Problem: p, Oracle: stopped}).Minimize(bg, w, []float64{0, 0})
+	require.NoError(t, err)
+	require.Equal(t, 0.5, gap, "the caller compares")
+	stopped.err = ErrInterrupted // time: not a function of the records
+	_, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 9}).Minimize(bg, w, []float64{0, 0})
+	require.ErrorIs(t, err, ErrInterrupted)
+	stopped = bracket{Solution{W: []int{7, 0}, Proven: true}, nil}
+	_, err = (&LatticeMinimizer{Problem: p, Oracle: stopped}).Minimize(bg, w, []float64{0, 0})
+	require.Error(t, err)
+	_, err = (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{math.Inf(1), 0})
+	require.ErrorIs(t, err, ErrProblem)
+	require.Panics(t, func() { _, _ = (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{0}) })
+}
+
+// The gap of the linearization is at least the true gap, and within what was
+// asked for; releases over a box follow.
+func TestBoxMinimizer(t *testing.T) {
+	rows, labels := make([][]float64, 200), make([]float64, 200)
+	for i := range rows {
+		x := float64(i)/200 - 0.5
+		rows[i], labels[i] = []float64{x, 0.5}, math.Copysign(1, x+0.1)
+	}
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	box := prox.Box{Lo: -1, Hi: 1}
+	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: box}
+	m := &BoxMinimizer{Problem: p, Gap: 1e-4}
+	w := make([]float64, 2)
+	for _, sigma := range [][]float64{{0, 0}, {5, 20}, {100, 100}} {
+		gap, err := m.Minimize(bg, w, sigma)
+		require.NoError(t, err)
+		require.LessOrEqual(t, gap, 1e-4)
+		f := p.Perturb(erm.Perturbation{Linear: []float64{-sigma[0], -sigma[1]}})
+		least := math.Inf(1)
+		for a := -1.0; a <= 1; a += 0.01 {
+			for b := -1.0; b <= 1; b += 0.01 {
+				least = math.Min(least, f.Func([]float64{a, b}))
+			}
+		}
+		require.LessOrEqual(t, f.Func(w), least+1e-4)
+	}
+	pl, err := (&OPSamp{}).Calibrate(SampPublic{
+		Dim: 2, Diameter: 2, Lipschitz: 1, Gap: 1e-3, Records: 200, Convex: true,
+		Budget: dp.Budget{Epsilon: 8, Delta: 1e-3},
+	})
+	require.NoError(t, err)
+	rel, err := pl.Fit(bg, &BoxMinimizer{Problem: p, Gap: 1e-3}, sample.Reproducible(3))
+	require.NoError(t, err)
+	require.Len(t, rel.Theta, 2)
+
+	_, err = (&BoxMinimizer{Problem: p, Gap: 1e-300, Iterations: 40}).Minimize(bg, w, []float64{3, 1})
+	require.ErrorIs(t, err, errStalled)
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	_, err = m.Minimize(ctx, w, []float64{1, 1})
+	require.ErrorIs(t, err, context.Canceled)
+	for _, bad := range []*BoxMinimizer{
+		{}, {Problem: &erm.Problem{}, Gap: 1}, {Problem: p},
+		{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}}, Gap: 1},
+		{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: 0, Hi: math.Inf(1)}}, Gap: 1},
+		{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: box, Reg: prox.L1{Weight: 1}}, Gap: 1},
+	} {
+		_, err := bad.Minimize(bg, w, []float64{0, 0})
+		require.Error(t, err)
+	}
+	require.Panics(t, func() { _, _ = m.Minimize(bg, w, []float64{0}) })
+}
