@@ -60,6 +60,7 @@ type DavisYin struct {
 	next          float64 // γ of the next x
 	x, y, z, p    []float64
 	grad          []float64
+	saved
 	certificate
 }
 
@@ -113,7 +114,18 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
 	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
 	copy(m.z, x0)
+	if u, ok := m.take(n); ok {
+		axpy(m.gamma, u, m.z) // z = x0 + γu
+	}
 	return nil
+}
+
+// keep saves u = (z−y)/γ.
+func (m *DavisYin) keep() {
+	m.save(m.z)
+	for i, yi := range m.y {
+		m.v[i] = (m.v[i] - yi) / m.gamma
+	}
 }
 
 // strong checks what StronglyConvexStep needs.
@@ -152,16 +164,18 @@ func lipschitz(g prox.Operator, dim int) float64 {
 func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	x, y, z, grad := m.x, m.y, m.z, m.grad
 	m.g.Prox(y, z, m.gamma) // y = prox_{γg}(z)
-	m.f.Grad(grad, y)
 	switch {
-	case m.Rule == StronglyConvexStep:
-		m.change(m.shorter())
 	case m.search:
+		m.line.grad(grad, y)
 		m.change(m.next)
+	case m.Rule == StronglyConvexStep:
+		m.f.Grad(grad, y)
+		m.change(m.shorter())
+	default:
+		m.f.Grad(grad, y)
 	}
 	m.forward(stats)
 	if m.search {
-		m.line.fy = m.f.Func(y)
 		for range searches {
 			if m.line.accepts(x, y, grad, m.gamma, stats) {
 				break

@@ -92,12 +92,15 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 // Step implements Method.
 func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 	x, y, p := m.x, m.y, m.p
-	m.f.Grad(m.grad, y)
+	if m.search {
+		m.line.grad(m.grad, y)
+	} else {
+		m.f.Grad(m.grad, y)
+	}
 	stats.GradTerms += m.terms
 	m.norm(m.grad)
 	m.backward(stats)
 	if m.search {
-		m.line.fy = m.f.Func(y)
 		for range searches {
 			if m.line.accepts(p, y, m.grad, m.gamma, stats) {
 				break

@@ -60,6 +60,7 @@ type PrimalDual struct {
 	y, ky, kx, p []float64 // ky = Kᵀy, kx = Kx
 	kxBar        []float64
 	last         float64 // ‖e‖ and the dual step when the gap was last computed
+	saved
 	certificate
 }
 
@@ -89,12 +90,18 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.y, m.kx, m.kxBar, m.p = resize(m.y, rows), resize(m.kx, rows), resize(m.kxBar, rows), resize(m.p, rows)
 	copy(m.x, x0)
 	clear(m.y)
+	if y, ok := m.take(rows); ok {
+		copy(m.y, y)
+	}
 	m.k.MulVec(m.kx, m.x)
 	copy(m.kxBar, m.kx)
 	m.theta, m.last = 1, math.Inf(1)
 	m.certificate.init(p, d)
 	return nil
 }
+
+// keep saves y.
+func (m *PrimalDual) keep() { m.save(m.y) }
 
 // steps sets τ and σ for L_f = lip.
 func (m *PrimalDual) steps(lip float64) error {

@@ -87,6 +87,13 @@ type Smooth interface {
 	Smoothness() float64
 }
 
+// FuncGrader is the optional ability of a Smooth to compute value and gradient
+// together, which a LineSearch needs and records are read once for.
+type FuncGrader interface {
+	// FuncGrad stores ∇f(x) in dst and returns f(x); it does not allocate.
+	FuncGrad(dst, x []float64) float64
+}
+
 // Convex is the optional ability of a Smooth to state its strong convexity.
 type Convex interface {
 	// Convexity returns a lower bound μ ≥ 0 on the modulus of strong convexity.

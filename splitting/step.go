@@ -76,6 +76,16 @@ func (s *lineSearch) init(f Smooth, n, terms int) {
 	s.d, s.w = resize(s.d, n), resize(s.w, n)
 }
 
+// grad stores ∇f(y) in dst and notes f(y).
+func (s *lineSearch) grad(dst, y []float64) {
+	if f, ok := s.f.(FuncGrader); ok {
+		s.fy = f.FuncGrad(dst, y)
+		return
+	}
+	s.f.Grad(dst, y)
+	s.fy = s.f.Func(y)
+}
+
 // accepts reports whether (descent) holds; grad is ∇f(y).
 func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) bool {
 	for i, xi := range x {
@@ -89,8 +99,12 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 		s.f.Grad(s.w, x)
 		stats.GradTerms += s.terms
 		s.delta = square - (dot(s.w, s.d)-slope)/2
+		// The gradients are rounded too, by units in the last place of their
+		// terms, which are about L_f‖x‖ in size; 32 units cover them.
+		noise := 0x1p-48 * norm(s.d) * (norm(s.w) + norm(x)/gamma)
+		return s.delta >= -noise
 	}
-	return s.delta >= 0 || square == 0
+	return s.delta >= 0
 }
 
 // guess returns a first γ ≥ 1/L_f for a search: the inverse of the curvature

@@ -1,0 +1,68 @@
+package splitting
+
+import (
+	"context"
+	"fmt"
+)
+
+// Path solves problems in turn, each from the minimizer of the one before it:
+// a sequence of weights λ from large to small, or of boxes from small to large,
+// where neighbors have neighboring minimizers. x0 starts the first. A nil m
+// means a fresh Auto for each problem; otherwise m is used throughout, and
+// DavisYin and PrimalDual go on from their dual variable too.
+//
+// s holds for each problem by itself. The results are those of the problems
+// that were begun; the error is that of Solve for the last of them, with its
+// index, and no problem after it is begun. A problem that ends early without
+// an error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
+//
+// Path panics if ctx is nil.
+func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m Method) ([]*Result, error) {
+	results := make([]*Result, 0, len(problems))
+	if d, ok := m.(dual); ok {
+		defer d.drop()
+	}
+	for k, p := range problems {
+		method := m
+		if method == nil {
+			method = Auto(p, len(x0))
+		}
+		res, err := Solve(ctx, p, x0, s, method)
+		if res != nil {
+			results = append(results, res)
+		}
+		if err != nil {
+			return results, fmt.Errorf("splitting: problem %d of the path: %w", k, err)
+		}
+		x0 = res.X
+		if d, ok := method.(dual); ok {
+			d.keep()
+		}
+	}
+	return results, nil
+}
+
+// dual is a method with a dual variable, which keep saves for the next Init of
+// the same dimensions and drop forgets.
+type dual interface {
+	keep()
+	drop()
+}
+
+var (
+	_ dual = (*DavisYin)(nil)
+	_ dual = (*PrimalDual)(nil)
+)
+
+// saved is a dual variable on its way from one solve to the next.
+type saved struct{ v []float64 }
+
+func (s *saved) save(v []float64) { s.v = append(s.v[:0], v...) }
+func (s *saved) drop()            { s.v = s.v[:0] }
+
+// take returns the saved variable if it has length n, and forgets it.
+func (s *saved) take(n int) ([]float64, bool) {
+	v := s.v
+	s.v = s.v[:0]
+	return v, n > 0 && len(v) == n
+}

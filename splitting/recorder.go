@@ -1,0 +1,128 @@
+package splitting
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// TracePoint is what a Trace keeps of an iteration.
+type TracePoint struct {
+	Stats
+	Residual float64
+	Value    float64 // Trace.Func at X, 0 if that is nil
+}
+
+// Trace is a Recorder that keeps Stats, residual and value of every iteration
+// it is shown. Wrapped in Every or LogSpaced it keeps some.
+//
+// Not private: where f depends on private records, so does all of it.
+type Trace struct {
+	// Func is evaluated at X, Problem.Func for instance; nil means 0.
+	Func   func(x []float64) float64
+	Points []TracePoint
+}
+
+// Printer is a Recorder that prints a line for every iteration it is shown:
+// iterations, gradients of terms, proximal maps, seconds, residual and value.
+//
+// Not private: where f depends on private records, so does all of it.
+type Printer struct {
+	// Writer receives the lines; nil means os.Stdout.
+	Writer io.Writer
+	// Func is evaluated at X, Problem.Func for instance; nil leaves the column out.
+	Func func(x []float64) float64
+}
+
+var (
+	_ Recorder = (*Trace)(nil)
+	_ Recorder = (*Printer)(nil)
+)
+
+// Init forgets the points of an earlier solve.
+func (t *Trace) Init() error {
+	t.Points = t.Points[:0]
+	return nil
+}
+
+// Record adds a point.
+func (t *Trace) Record(loc *Location, stats *Stats) error {
+	p := TracePoint{Stats: *stats, Residual: loc.Residual}
+	if t.Func != nil {
+		p.Value = t.Func(loc.X)
+	}
+	t.Points = append(t.Points, p)
+	return nil
+}
+
+func (p *Printer) writer() io.Writer {
+	if p.Writer == nil {
+		return os.Stdout
+	}
+	return p.Writer
+}
+
+// Init prints the head of the table. The error is that of the Writer.
+func (p *Printer) Init() error {
+	head := fmt.Sprintf("%10s %12s %12s %10s %12s", "iterations", "terms", "proxes", "seconds", "residual")
+	if p.Func != nil {
+		head += fmt.Sprintf(" %22s", "value")
+	}
+	_, err := fmt.Fprintln(p.writer(), head)
+	return err
+}
+
+// Record prints a line. The error is that of the Writer.
+func (p *Printer) Record(loc *Location, stats *Stats) error {
+	line := fmt.Sprintf("%10d %12d %12d %10.3g %12.4g", stats.Iterations, stats.GradTerms, stats.Proxes, stats.Runtime.Seconds(), loc.Residual)
+	if p.Func != nil {
+		line += fmt.Sprintf(" %22.15g", p.Func(loc.X))
+	}
+	_, err := fmt.Fprintln(p.writer(), line)
+	return err
+}
+
+// Every returns a Recorder that shows r every n-th iteration; n < 1 means 1.
+func Every(n int, r Recorder) Recorder {
+	return &sieve{r: r, next: func(k int) int { return k + max(n, 1) }}
+}
+
+// LogSpaced returns a Recorder that shows r about perDecade iterations of each
+// decade, 1, 2, 5, 10, 20, … for 3; perDecade < 1 means 1.
+func LogSpaced(perDecade int, r Recorder) Recorder {
+	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
+	return &sieve{r: r, first: 1, next: func(k int) int {
+		// The first power of the ratio that rounds to more than k.
+		for p := math.Floor(math.Log(float64(k)) / math.Log(ratio)); ; p++ {
+			if v := math.Round(math.Pow(ratio, p)); v > float64(k) {
+				return int(math.Min(v, math.MaxInt32))
+			}
+		}
+	}}
+}
+
+// sieve shows r some iterations.
+type sieve struct {
+	r     Recorder
+	first int // 0 for next(0)
+	next  func(k int) int
+	at    int
+}
+
+// Init calls that of r.
+func (s *sieve) Init() error {
+	if s.at = s.first; s.at == 0 {
+		s.at = s.next(0)
+	}
+	return s.r.Init()
+}
+
+// Record shows r an iteration whose turn it is.
+func (s *sieve) Record(loc *Location, stats *Stats) error {
+	if stats.Iterations < s.at {
+		return nil
+	}
+	s.at = s.next(stats.Iterations)
+	return s.r.Record(loc, stats)
+}
