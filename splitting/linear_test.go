@@ -1,0 +1,248 @@
+package splitting_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// dense writes K out by its columns.
+func dense(k splitting.Linear) *mat.Dense {
+	m, d := k.Dims()
+	a := mat.NewDense(m, d, nil)
+	e, col := make([]float64, d), make([]float64, m)
+	for j := range d {
+		clear(e)
+		e[j] = 1
+		k.MulVec(col, e)
+		a.SetCol(j, col)
+	}
+	return a
+}
+
+// Every map is linear with the transpose it claims, and its norm is bounded,
+// tightly where that is claimed.
+func TestLinear(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dim := rapid.IntRange(2, 6).Draw(t, "dim")
+		index := rapid.IntRange(0, dim-1)
+		var all []splitting.Linear
+		m := rapid.IntRange(1, 6).Draw(t, "rows")
+		a, err := splitting.NewMatrix(mat.NewDense(m, dim, rapid.SliceOfN(rapid.Float64Range(-2, 2), m*dim, m*dim).Draw(t, "a")))
+		require.NoError(t, err)
+		s, err := splitting.NewSelection(rapid.SliceOfN(index, 1, 8).Draw(t, "index"), dim)
+		require.NoError(t, err)
+		var edges [][2]int
+		for range rapid.IntRange(1, 8).Draw(t, "edges") {
+			a := index.Draw(t, "from")
+			edges = append(edges, [2]int{a, (a + rapid.IntRange(1, dim-1).Draw(t, "to")) % dim})
+		}
+		g, err := splitting.NewDifferences(edges, dim)
+		require.NoError(t, err)
+		for i, k := range append(all, a, s, g) {
+			full := dense(k)
+			rows, cols := k.Dims()
+			var svd mat.SVD
+			require.True(t, svd.Factorize(full, mat.SVDNone))
+			norm := svd.Values(nil)[0]
+			require.GreaterOrEqual(t, k.Norm()*(1+1e-14), norm, "%T", k)
+			if i < 2 {
+				require.LessOrEqual(t, k.Norm(), norm*(1+1e-12)+1e-12, "%T is tight", k)
+			}
+			x := rapid.SliceOfN(rapid.Float64Range(-3, 3), cols, cols).Draw(t, "x")
+			y := rapid.SliceOfN(rapid.Float64Range(-3, 3), rows, rows).Draw(t, "y")
+			kx, ky := make([]float64, rows), make([]float64, cols)
+			k.MulVec(kx, x)
+			k.MulVecTrans(ky, y)
+			want := mat.NewVecDense(rows, nil)
+			want.MulVec(full, mat.NewVecDense(cols, x))
+			require.InDeltaSlice(t, want.RawVector().Data, kx, 1e-12)
+			require.InDelta(t, floats.Dot(kx, y), floats.Dot(x, ky), 1e-11, "%T: ⟨Kx,y⟩ = ⟨x,Kᵀy⟩", k)
+			require.Panics(t, func() { k.MulVec(kx, make([]float64, cols+1)) })
+			require.Panics(t, func() { k.MulVecTrans(ky, make([]float64, rows+1)) })
+		}
+	})
+}
+
+func TestLinearRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    func() error
+		text string
+	}{
+		"empty":    {func() error { _, err := splitting.NewMatrix(&mat.Dense{}); return err }, "0×0"},
+		"NaN":      {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{math.NaN()})); return err }, "finite"},
+		"overflow": {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1e200})); return err }, "finite"},
+		"none":     {func() error { _, err := splitting.NewSelection(nil, 3); return err }, "no index"},
+		"outside":  {func() error { _, err := splitting.NewSelection([]int{0, 3}, 3); return err }, "Index[1] = 3"},
+		"no edge":  {func() error { _, err := splitting.NewDifferences(nil, 3); return err }, "no edge"},
+		"loop":     {func() error { _, err := splitting.NewDifferences([][2]int{{1, 1}}, 3); return err }, "loop"},
+		"far":      {func() error { _, err := splitting.NewDifferences([][2]int{{1, -1}}, 3); return err }, "index -1"},
+	} {
+		err := c.f()
+		require.ErrorIs(t, err, splitting.ErrProblem, name)
+		require.ErrorContains(t, err, c.text, name)
+	}
+	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
+	require.NoError(t, err)
+	k, err := splitting.NewSelection([]int{0, 0}, 1)
+	require.NoError(t, err)
+	require.Panics(t, func() {
+		splitting.Solve(background, splitting.Problem{F: q, K: k}, []float64{1, 2}, nil, &splitting.PrimalDual{})
+	}, "length mismatch")
+	_, err = splitting.Solve(background, splitting.Problem{F: q, K: endless{k}}, []float64{1}, nil, &splitting.PrimalDual{})
+	require.ErrorContains(t, err, "K.Norm() = +Inf")
+	group := prox.GroupL2{Groups: [][]int{{0, 2}}, Weight: 1}
+	_, err = splitting.Solve(background, splitting.Problem{F: q, H: group, K: k}, []float64{1}, nil, &splitting.PrimalDual{})
+	require.ErrorIs(t, err, prox.ErrParameter, "H is checked in the dimension of Kx")
+}
+
+type endless struct{ splitting.Linear }
+
+func (endless) Norm() float64 { return math.Inf(1) }
+
+// Groups that overlap three at a time have no split into two functions: a
+// Selection lays them out side by side. The twin splits them into three pieces
+// and takes them one at a time by Dykstra's method.
+func TestOverlapBySelection(t *testing.T) {
+	groups := [][]int{{0, 1, 2, 3}, {2, 3, 4}, {3, 4, 5, 0}}
+	pieces := prox.SplitGroups(prox.GroupL2{Groups: groups, Weight: 0.7})
+	require.Len(t, pieces, 3)
+	b := []float64{1, -2, 0.5, 3, -0.1, 0.2}
+	var index []int
+	var apart [][]int
+	for _, g := range groups {
+		var at []int
+		for _, i := range g {
+			at = append(at, len(index))
+			index = append(index, i)
+		}
+		apart = append(apart, at)
+	}
+	k, err := splitting.NewSelection(index, 6)
+	require.NoError(t, err)
+	q := mat.NewSymDense(6, nil)
+	for i := range 6 {
+		q.SetSym(i, i, 1)
+	}
+	f, err := splitting.NewQuadratic(q, b, 0)
+	require.NoError(t, err)
+	p := splitting.Problem{F: f, H: prox.GroupL2{Groups: apart, Weight: 0.7}, K: k}
+	res, err := splitting.Minimize(background, p, make([]float64, 6), &splitting.Settings{Tolerance: 1e-6}) // the gap is a difference of numbers of size 10
+	require.NoError(t, err)
+	require.Equal(t, splitting.Converged, res.Status)
+
+	// prox of a sum of three at b [BC17, Thm. 30.7, cyclic].
+	x, corr := append([]float64(nil), b...), make([][]float64, 3)
+	for k := range corr {
+		corr[k] = make([]float64, 6)
+	}
+	for range 20000 {
+		for k, g := range pieces {
+			y := make([]float64, 6)
+			floats.AddTo(y, x, corr[k])
+			g.Prox(x, y, 1)
+			floats.SubTo(corr[k], y, x)
+		}
+	}
+	require.LessOrEqual(t, floats.Distance(res.X, x, 2), res.Distance+1e-9)
+	require.InDelta(t, p.Func(x), p.Func(res.X), 1e-12)
+}
+
+// PrimalDual, DavisYin and Douglas–Rachford agree on two functions that have no
+// closed-form sum and no F.
+func TestWithoutF(t *testing.T) {
+	g := prox.Translate(prox.SquaredL2{Weight: 1}, []float64{0.9, 0.4, -0.3})
+	h := prox.Simplex{Total: 1}
+	p := splitting.Problem{G: prox.L2Norm{Weight: 0.3}, H: h}
+	q := splitting.Problem{G: g, H: h}
+	for name, m := range map[string]splitting.Method{
+		"DR": &splitting.DouglasRachford{}, "DR relaxed": &splitting.DouglasRachford{StepSize: 0.3, Relaxation: 1.9},
+		"DY": &splitting.DavisYin{StepSize: 1}, "CP": &splitting.PrimalDual{}, "CP steps": &splitting.PrimalDual{Tau: 2},
+	} {
+		res, err := splitting.Solve(background, p, []float64{1, 0, 0}, nil, m)
+		require.NoError(t, err, name)
+		require.InDeltaSlice(t, []float64{1. / 3, 1. / 3, 1. / 3}, res.X, 1e-7, name)
+		res, err = splitting.Solve(background, q, []float64{1, 0, 0}, nil, m)
+		require.NoError(t, err, name)
+		require.InDeltaSlice(t, []float64{0.75, 0.25, 0}, res.X, 1e-7, name)
+	}
+}
+
+func TestNewMethodsRefuse(t *testing.T) {
+	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
+	require.NoError(t, err)
+	flat, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{0}), nil, 0)
+	require.NoError(t, err)
+	f := newGLM(3, 1, 1, 1, square)
+	steep := newGLM(3, 1, 1, math.Inf(1), square)
+	fs, _ := experiment(3, 1, 1, false)
+	wild, _ := experiment(3, 1, 1, false)
+	wild.lip = math.Inf(1)
+	blind, _ := experiment(3, 1, 1, false)
+	blind.lip = math.NaN()
+	loose, _ := experiment(3, 1, 1, false)
+	loose.ridge = 0
+	none, _ := experiment(3, 1, 1, false)
+	none.x.Rows = 0
+	k, err := splitting.NewSelection([]int{0}, 1)
+	require.NoError(t, err)
+	group, box := prox.GroupL2{Groups: [][]int{{0}}, Weight: 1}, prox.Box{Lo: -3, Hi: 1}
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		p    splitting.Problem
+		m    splitting.Method
+		want error
+		text string
+	}{
+		"PD rule":       {splitting.Problem{F: q}, &splitting.PrimalDual{Rule: splitting.LineSearch}, splitting.ErrSettings, "PrimalDual.Rule = LineSearch"},
+		"PD L":          {splitting.Problem{F: steep}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
+		"PD mu":         {splitting.Problem{F: flat}, &splitting.PrimalDual{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
+		"PD tau":        {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings, "PrimalDual.Tau = -1"},
+		"PD sigma":      {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: inf}, splitting.ErrSettings, "PrimalDual.Sigma = +Inf"},
+		"PD condition":  {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"PD long tau":   {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"CP condition":  {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"DR step":       {splitting.Problem{F: q}, &splitting.DouglasRachford{StepSize: -1}, splitting.ErrSettings, "DouglasRachford.StepSize = -1"},
+		"DR relaxation": {splitting.Problem{F: q}, &splitting.DouglasRachford{Relaxation: 2}, splitting.ErrSettings, "DouglasRachford.Relaxation = 2"},
+		"DR F":          {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
+		"DR not one":    {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
+		"DR sum":        {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
+		"DR K":          {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
+		"VR F":          {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
+		"VR none":       {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
+		"VR L":          {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
+		"VR NaN L":      {splitting.Problem{F: blind}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
+		"VR step":       {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings, "VarianceReducedTOS.StepSize = 1"},
+		"VR estimator":  {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
+		"VR sampled":    {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings, "StochasticTOS samples"},
+		"VR K":          {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"SAGA F":        {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
+		"SAGA sum":      {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem, "VarianceReducedTOS needs none"},
+		"SVRG step":     {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
+		"SVRG K":        {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
+		"SBF sum":       {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "no closed form"},
+		"SBF F":         {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
+		"SBF K":         {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
+		"SBF step":      {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
+		"SBF p":         {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
+		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings, "invalid estimator -1"},
+		"TOS rule":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings, "StochasticTOS.Rule = LineSearch"},
+		"TOS both":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings, "with RootStep"},
+		"TOS mu":        {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
+		"TOS long":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings, "at most 1/(2L)"},
+		"TOS no L":      {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "TermSmoothness"},
+	} {
+		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
+		require.ErrorIs(t, err, c.want, name)
+		require.ErrorContains(t, err, c.text, name)
+		require.Nil(t, res, name)
+	}
+	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
+}

@@ -1,0 +1,149 @@
+package splitting_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+func iterations(t *splitting.Trace) (k []int) {
+	for _, p := range t.Points {
+		k = append(k, p.Iterations)
+	}
+	return k
+}
+
+func TestRecorders(t *testing.T) {
+	down := residual(func(k int) float64 { return 1 / float64(k) })
+	solve := func(n int, r splitting.Recorder) {
+		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Iterations: n, Tolerance: -1, Recorder: r}, &scripted{step: down})
+		require.NoError(t, err)
+	}
+	trace := &splitting.Trace{Func: func(x []float64) float64 { return -x[0] }}
+	solve(3, trace)
+	require.Equal(t, []int{1, 2, 3}, iterations(trace))
+	require.Equal(t, -3.0, trace.Points[2].Value)
+	require.Equal(t, 0.5, trace.Points[1].Residual)
+
+	trace.Func = nil
+	solve(10, splitting.Every(4, trace))
+	require.Equal(t, []int{4, 8}, iterations(trace), "the earlier solve is forgotten")
+	require.Zero(t, trace.Points[1].Value)
+	solve(2, splitting.Every(0, trace))
+	require.Equal(t, []int{1, 2}, iterations(trace))
+
+	spaced := splitting.LogSpaced(3, trace)
+	for range 2 { // and again from the start
+		solve(2000, spaced)
+		require.Equal(t, []int{1, 2, 5, 10, 22, 46, 100, 215, 464, 1000}, iterations(trace))
+	}
+	solve(100, splitting.LogSpaced(-1, trace))
+	require.Equal(t, []int{1, 10, 100}, iterations(trace))
+	solve(12, splitting.LogSpaced(1000, trace))
+	require.Len(t, trace.Points, 12)
+
+	var out bytes.Buffer
+	solve(2, &splitting.Printer{Writer: &out, Func: func(x []float64) float64 { return x[0] / 8 }})
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3)
+	require.Equal(t, []string{"iterations", "terms", "proxes", "seconds", "residual", "value"}, strings.Fields(lines[0]))
+	fields := strings.Fields(lines[2])
+	require.Equal(t, []string{"2", "0", "0"}, fields[:3])
+	require.Equal(t, []string{"0.5", "0.25"}, fields[4:])
+
+	for _, n := range []int{0, 2} {
+		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: &splitting.Printer{Writer: &full{n}}}, &scripted{step: down})
+		require.ErrorIs(t, err, errFull)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+// full fails after n writes.
+type full struct{ n int }
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.n--; f.n < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// A path reaches what cold starts reach, in fewer iterations in all.
+func TestPath(t *testing.T) {
+	const d = 40
+	lasso := perturbedLasso(120, d, 0, 1).F
+	k, err := splitting.NewMatrix(mat.NewDense(1, d, floats.Span(make([]float64, d), -1, 1)))
+	require.NoError(t, err)
+	// The wrapped norm has no sum: z alone carries the dual variable on.
+	norm := struct{ prox.Operator }{prox.L1{Weight: 1}}
+	var weights, boxes, duals []splitting.Problem
+	for i := range 8 {
+		weights = append(weights, splitting.Problem{F: lasso, G: prox.L1{Weight: 50 * math.Pow(0.8, float64(i))}})
+		boxes = append(boxes, splitting.Problem{F: lasso, G: norm, H: prox.Box{Lo: -0.1 * float64(i+1), Hi: 0.1 * float64(i+1)}})
+		duals = append(duals, splitting.Problem{F: lasso, H: prox.L1{Weight: 100 - 10*float64(i)}, K: k})
+	}
+	for name, c := range map[string]struct {
+		problems []splitting.Problem
+		m        splitting.Method
+		tol      float64
+	}{
+		"Auto":            {weights, nil, 1e-6},
+		"ForwardBackward": {weights, &splitting.ForwardBackward{}, 1e-6},
+		"DavisYin":        {boxes, &splitting.DavisYin{}, 1e-2},
+		"PrimalDual":      {duals, &splitting.PrimalDual{}, 1e-2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &splitting.Settings{Tolerance: c.tol}
+			results, err := splitting.Path(background, c.problems, make([]float64, d), s, c.m)
+			require.NoError(t, err)
+			require.Len(t, results, len(c.problems))
+			warm, cold := 0, 0
+			for i, res := range results {
+				m := c.m
+				if m == nil {
+					m = splitting.Auto(c.problems[i], d)
+				}
+				alone, err := splitting.Solve(background, c.problems[i], make([]float64, d), s, m)
+				require.NoError(t, err)
+				require.Equal(t, splitting.Converged, res.Status)
+				require.LessOrEqual(t, floats.Distance(alone.X, res.X, 2), alone.Distance+res.Distance)
+				warm, cold = warm+res.Iterations, cold+alone.Iterations
+			}
+			require.Less(t, warm, cold)
+			t.Logf("%d iterations, %d cold", warm, cold)
+		})
+	}
+
+	// An error ends it with what was begun, and the dual variable is forgotten.
+	m := &splitting.DavisYin{}
+	first, err := splitting.Solve(background, boxes[0], make([]float64, d), nil, m)
+	require.NoError(t, err)
+	bad := []splitting.Problem{boxes[0], boxes[1], {F: lasso, K: k}}
+	results, err := splitting.Path(background, bad, make([]float64, d), nil, m)
+	require.ErrorIs(t, err, splitting.ErrProblem)
+	require.ErrorContains(t, err, "problem 2 of the path")
+	require.Len(t, results, 2)
+	again, err := splitting.Solve(background, boxes[0], make([]float64, d), nil, m)
+	require.NoError(t, err)
+	require.Equal(t, first.X, again.X)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	results, err = splitting.Path(ctx, boxes, make([]float64, d), nil, m)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, results, 1)
+	empty, err := splitting.Path(background, nil, nil, nil, nil)
+	require.NoError(t, err)
+	require.Empty(t, fmt.Sprint(empty)[1:len(fmt.Sprint(empty))-1])
+}
