@@ -121,7 +121,10 @@ func TestPath(t *testing.T) {
 				require.LessOrEqual(t, floats.Distance(alone.X, res.X, 2), alone.Distance+res.Distance)
 				warm, cold = warm+res.Iterations, cold+alone.Iterations
 			}
-			require.Less(t, warm, cold)
+			require.LessOrEqual(t, warm, cold)
+			if c.m != nil { // coordinate descent ends in a handful of sweeps from anywhere
+				require.Less(t, warm, cold)
+			}
 			t.Logf("%d iterations, %d cold", warm, cold)
 		})
 	}
