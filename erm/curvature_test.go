@@ -3,6 +3,7 @@ package erm
 import (
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -219,30 +220,56 @@ func TestPerturbAnySymmetric(t *testing.T) {
 
 type plainSymmetric struct{ mat.Symmetric }
 
-// The same call gives the same bits at any GOMAXPROCS, on both sides of the
-// size where the kernel changes, and the two kernels agree to rounding.
-func TestBitsDoNotDependOnProcs(t *testing.T) {
+// The same call gives the same bits at any GOMAXPROCS and any Threads, on both
+// sides of the size where the kernel changes, and the two kernels agree to
+// rounding.
+func TestBitsDoNotDependOnThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, n := range []int{300, 40000} {
+	for _, n := range []int{300, 9000, 40000} {
 		data, x, qs := random(4, n, 80)
-		require.Equal(t, n > 300, 8*data.r().floats() > streamBytes)
-		o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(qs[4])
-		var first []float64
-		var residual, value float64
-		for _, procs := range []int{1, 2, 3, 8, 16} {
-			runtime.GOMAXPROCS(procs)
-			g := make([]float64, 80)
-			o.Grad(g, x)
-			if first == nil {
-				first, residual, value = g, o.Residual(x), o.Func(x)
+		parts, size := data.r().parts(maxParts)
+		require.Equal(t, n > 300, parts > 2, "parts of %d records", size)
+		require.Equal(t, n > 9000, 8*data.r().floats() > streamBytes)
+		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
+			var first []float64
+			for k, procs := range []int{1, 2, 3, 8, 16} {
+				runtime.GOMAXPROCS(procs)
+				o := (&Problem{Data: data, Loss: l, Threads: k}).Perturb(qs[4])
+				g := make([]float64, 80)
+				o.Grad(g, x)
+				all := append(slices.Clone(g), o.Func(x))
+				require.Equal(t, o.Func(x), o.FuncGrad(g, x))
+				all = append(append(all, g...), o.Residual(x))
+				if n == 9000 {
+					var h mat.SymDense
+					o.Hessian(&h, x)
+					all = append(all, h.RawSymmetric().Data...)
+				}
+				if first == nil {
+					first = all
+				}
+				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
-			require.Equal(t, first, g)
-			require.Equal(t, residual, o.Residual(x))
-			require.Equal(t, value, o.Func(x))
+			accurate, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
+			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
 		}
-		accurate, _ := o.s().accurateGrad(x)
-		require.InDeltaSlice(t, accurate, first, 1e-9) // 4e4 terms of size 1
 	}
+}
+
+// dst may be x.
+func TestGradInPlace(t *testing.T) {
+	data, x, qs := random(4, 200, 6)
+	o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(qs[4])
+	want := make([]float64, 6)
+	o.Grad(want, x)
+	for _, f := range []func(dst, x []float64){o.Grad, func(dst, x []float64) { o.FuncGrad(dst, x) }} {
+		got := slices.Clone(x)
+		f(got, got)
+		require.Equal(t, want, got)
+	}
+	require.PanicsWithValue(t, badLen, func() { o.FuncGrad(want, x[:2]) })
+	require.PanicsWithValue(t, badIndex, func() { data.Row(200) })
+	require.PanicsWithValue(t, badIndex, func() { data.Label(-1) })
 }
 
 func TestKernelsDoNotAllocate(t *testing.T) {
@@ -260,6 +287,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				"Grad":      func() { o.Grad(g, x) },
 				"GradTerms": func() { o.GradTerms(g, x, idx) },
 				"Func":      func() { o.Func(x) },
+				"FuncGrad":  func() { o.FuncGrad(g, x) },
 				"Hessian": func() {
 					if o.s().glm != nil {
 						o.Hessian(h, x)

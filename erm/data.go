@@ -41,7 +41,9 @@ type Data struct {
 // canonical sorts and hides complete records.
 func canonical(r *records) *Data {
 	r.sort()
-	r.trim()
+	if n := len(r.slabs); n > 0 {
+		r.slabs[n-1].trim()
+	}
 	r.floatsOnce = r.floats()
 	return &Data{func() *records { return r }}
 }

@@ -2,7 +2,6 @@ package erm
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/loss"
@@ -41,6 +40,8 @@ func (r *records) slabRows() int { return 1 << r.shift }
 func (r *records) open(room int) *slab {
 	if last := len(r.slabs) - 1; last >= 0 && len(r.slabs[last].y) < r.slabRows() {
 		return &r.slabs[last]
+	} else if last >= 0 {
+		r.slabs[last].trim()
 	}
 	rows := min(room, r.slabRows())
 	if room == 0 && r.n > 0 {
@@ -56,14 +57,16 @@ func (r *records) open(room int) *slab {
 	return &r.slabs[len(r.slabs)-1]
 }
 
-// trim gives back what the last slab does not need.
-func (r *records) trim() {
-	if len(r.slabs) == 0 {
-		return
+// trim gives back what slab s does not need.
+func (s *slab) trim() {
+	s.x, s.col, s.ptr, s.y, s.norm = fit(s.x), fit(s.col), fit(s.ptr), fit(s.y), fit(s.norm)
+}
+
+func fit[T any](s []T) []T {
+	if cap(s)-len(s) > len(s)/16 {
+		return append(make([]T, 0, len(s)), s...)
 	}
-	s := &r.slabs[len(r.slabs)-1]
-	s.x, s.col, s.ptr = slices.Clip(s.x), slices.Clip(s.col), slices.Clip(s.ptr)
-	s.y, s.norm = slices.Clip(s.y), slices.Clip(s.norm)
+	return s
 }
 
 // at returns the slab of record i and the place of the record in it.
