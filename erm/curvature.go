@@ -106,6 +106,10 @@ func (s *objective) addQuadTo(dst *mat.SymDense) {
 	}
 }
 
+// HasHessian reports whether the loss is a loss.Linear, so that Hessian may be
+// called: solvers ask before they do.
+func (o *Objective) HasHessian() bool { return o.s().glm != nil }
+
 // Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or
 // d×d. It panics unless the loss is a loss.Linear. It does not allocate once it
 // has run, unless dst is empty.

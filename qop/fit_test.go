@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
@@ -373,4 +374,35 @@ func TestCoverOfManyRecords(t *testing.T) {
 	fixed, err := (&Mechanism{Cover: 1e-7}).Calibrate(q)
 	require.NoError(t, err)
 	require.Equal(t, 1e-7, fixed.Cover)
+}
+
+// bowl is (‖a‖²/2)‖θ − center‖², a loss that is not a function of ⟨a,θ⟩.
+type bowl struct{ center []float64 }
+
+func (l bowl) Func(theta, a []float64, _ float64) float64 {
+	s := norm(a) * floats.Distance(theta, l.center, 2)
+	return s * s / 2
+}
+
+func (l bowl) Grad(dst, theta, a []float64, _ float64) {
+	floats.SubTo(dst, theta, l.center)
+	floats.Scale(floats.Dot(a, a), dst)
+}
+
+func (l bowl) Constants(b loss.Bounds, radius float64) loss.Constants {
+	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row, Rank: len(l.center), Structure: loss.General}
+}
+
+// TestFitGeneralLoss: a loss without a Hessian is solved by a method that
+// needs none, whatever the regularizer.
+func TestFitGeneralLoss(t *testing.T) {
+	p, center := planted(t, 20, 3, nil)
+	p.Loss = bowl{center}
+	for _, reg := range []prox.Operator{nil, prox.L1{Weight: 0.1}, prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 0.1}} {
+		p.Reg = reg
+		p.Set = nil
+		rel, err := (&Mechanism{Center: center, Interpolation: Trust{}, Radius: 1}).Fit(context.Background(), p, budget, noise.Reproducible(1))
+		require.NoError(t, err, "%T", reg)
+		require.Equal(t, TheoremGeneral, rel.Certificate.Theorem)
+	}
 }
