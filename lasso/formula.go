@@ -92,8 +92,16 @@ func (f Formula) Constants() (Constants, error) {
 		c.Published.SigmaTilde = tilde(c.Published.Sigma2)
 		c.Repaired.SigmaTilde = tilde(c.Repaired.Sigma2)
 	}
+	for _, v := range []float64{c.Alpha, c.F2, c.Beta, c.Published.Sigma2, c.Published.SigmaTilde, c.Repaired.Sigma2, c.Repaired.SigmaTilde} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return Constants{}, fmt.Errorf("%w: the constants leave the range of float64 for %+v: rescale the problem", ErrParameter, f)
+		}
+	}
 	return c, nil
 }
+
+// mostDegrees is the largest m: beyond it lnΓ loses its digits.
+const mostDegrees = 1e8
 
 func (f Formula) check() error {
 	probability := func(name string, p float64) error {
@@ -111,8 +119,8 @@ func (f Formula) check() error {
 	switch {
 	case f.D < 1:
 		return fmt.Errorf("%w: D = %d, want at least 1", ErrParameter, f.D)
-	case !(f.M > float64(f.D)-1) || math.IsInf(f.M, 1):
-		return fmt.Errorf("%w: M = %v, want a finite number above d − 1 = %d", ErrParameter, f.M, f.D-1)
+	case !(f.M > float64(f.D)-1 && f.M <= mostDegrees):
+		return fmt.Errorf("%w: M = %v, want a number above d − 1 = %d and at most %g", ErrParameter, f.M, f.D-1, float64(mostDegrees))
 	case !(f.Rho >= 0) || math.IsInf(f.Rho, 1):
 		return fmt.Errorf("%w: Rho = %v, want a finite number ≥ 0", ErrParameter, f.Rho)
 	case !(f.Tau >= 0) || math.IsInf(f.Tau, 1):
