@@ -42,6 +42,7 @@ type objective struct {
 	consts loss.Constants // on the declared bounds and the radius of Set
 	loss   loss.Loss
 	glm    loss.Linear // loss if it is one, else nil
+	batch  loss.Batch  // loss if it is one, else nil
 	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
 	curve  float64     // sup φ″ if glm, else sup λ_max(∇²ℓ); +Inf if unknown
 	reg    prox.Operator
@@ -104,6 +105,7 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 	s.curve = p.Loss.Constants(data.bounds, math.Inf(1)).Smoothness
 	if glm, ok := p.Loss.(loss.Linear); ok {
 		s.glm = glm
+		s.batch, _ = p.Loss.(loss.Batch)
 		s.curve /= data.bounds.Row * data.bounds.Row
 		if s.consts.Structure == loss.LSQ {
 			if _, _, c := glm.Scalar(0, 0, data.bounds.Row); c > 0 && !math.IsInf(c, 1) {

@@ -132,6 +132,12 @@ func (p *pass) linear(grad, value []float64, lo, hi int) {
 		switch {
 		case value == nil && p.curve == nil && p.s.lsq != 0:
 			kernel.Slope(u, y, p.s.lsq) // u = c(u−b)
+		case value == nil && p.s.batch != nil:
+			var curve []float64
+			if p.curve != nil {
+				curve = p.curve[lo : lo+m]
+			}
+			p.s.batch.Slopes(u, y, curve)
 		default:
 			norm := s.norm[k : k+m]
 			for i, v := range u {

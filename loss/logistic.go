@@ -20,6 +20,7 @@ var (
 	_ Clippable = Logistic{}
 	_ Checker   = Logistic{}
 	_ Monotone  = Logistic{}
+	_ Batch     = Logistic{}
 )
 
 // class returns the class +1 or −1 of a label by its sign; 0 counts as +1.
@@ -54,6 +55,26 @@ func (Logistic) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 		dphi = -y / (1 + e)
 	}
 	return phi, dphi, e / ((1 + e) * (1 + e))
+}
+
+// Slopes replaces u by φ′ and stores φ″ in curve.
+func (Logistic) Slopes(u, b, curve []float64) {
+	b = b[:len(u)]
+	for i, v := range u {
+		y := class(b[i])
+		m := y * v
+		e := math.Exp(-math.Abs(m))
+		// e where m ≥ 0, else 1, by a conditional move: the sign of a margin is
+		// anybody's guess.
+		top := math.Float64bits(1)
+		if m >= 0 {
+			top = math.Float64bits(e)
+		}
+		u[i] = -y * math.Float64frombits(top) / (1 + e)
+		if curve != nil {
+			curve[i] = e / ((1 + e) * (1 + e))
+		}
+	}
 }
 
 // Constants returns L = Row, β = Row²/4, rank 1, GLM, rounded up; zero

@@ -109,6 +109,17 @@ type Linear interface {
 	Scalar(u, b, norm float64) (phi, dphi, d2phi float64)
 }
 
+// Batch is the optional ability of a Linear loss that does not look at norms to
+// compute derivatives of many records at once, without φ: a logarithm of each
+// prediction would cost a third of a pass over the records.
+type Batch interface {
+	Linear
+	// Slopes replaces each prediction uᵢ by φ′(uᵢ;bᵢ) and, unless curve is nil,
+	// stores φ″(uᵢ;bᵢ) in curve: the same bits as Scalar. The slices are as long as
+	// u.
+	Slopes(u, b, curve []float64)
+}
+
 // Interpolator is the optional ability to name a label that makes a given
 // prediction optimal for the record, as quadratic objective perturbation needs.
 type Interpolator interface {

@@ -224,3 +224,24 @@ func (l linear) ClipPoints(_, k float64) (lo, hi float64) {
 	}
 	return math.Inf(1), math.Inf(1)
 }
+
+// Slopes has the bits of Scalar.
+func TestSlopes(t *testing.T) {
+	var l loss.Batch = loss.Logistic{}
+	u := []float64{0, math.Copysign(0, -1), 1e-300, 0.3, -0.7, 40, -40, 800, -800, 1e300, math.Inf(1), math.Inf(-1), math.NaN()}
+	for _, b := range []float64{-1, 0, 1} {
+		labels, got, curve := make([]float64, len(u)), append([]float64(nil), u...), make([]float64, len(u))
+		for i := range labels {
+			labels[i] = b
+		}
+		l.Slopes(got, labels, curve)
+		again := append([]float64(nil), u...)
+		l.Slopes(again, labels, nil)
+		for i, v := range u {
+			_, dphi, d2phi := l.Scalar(v, b, 1)
+			for _, pair := range [][2]float64{{dphi, got[i]}, {dphi, again[i]}, {d2phi, curve[i]}} {
+				require.Equal(t, math.Float64bits(pair[0]), math.Float64bits(pair[1]), "u = %v, b = %v", v, b)
+			}
+		}
+	}
+}
