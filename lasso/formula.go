@@ -93,7 +93,7 @@ func (f Formula) Constants() (Constants, error) {
 		c.Repaired.SigmaTilde = tilde(c.Repaired.Sigma2)
 	}
 	for _, v := range []float64{c.Alpha, c.F2, c.Beta, c.Published.Sigma2, c.Published.SigmaTilde, c.Repaired.Sigma2, c.Repaired.SigmaTilde} {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if math.IsNaN(v) {
 			return Constants{}, fmt.Errorf("%w: the constants leave the range of float64 for %+v: rescale the problem", ErrParameter, f)
 		}
 	}

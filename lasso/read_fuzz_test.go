@@ -36,7 +36,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzFormula: the published constants are finite or refused.
+// FuzzFormula: the published constants are numbers or refused.
 func FuzzFormula(f *testing.F) {
 	for _, v := range []float64{0, 1, -1, 1e-320, 1e300, math.NaN(), math.Inf(1), 0.5, 1e-9} {
 		f.Add(v, 0.5, 0.01, 5.0, 100)
