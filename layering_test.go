@@ -33,6 +33,7 @@ var layer = map[string]int{
 	"internal/sweep":      3,
 	"internal/mutate":     3,
 	"cmd/scaling":         4,
+	"cmd/convergence":     4,
 	"internal/spy":        5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
