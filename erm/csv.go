@@ -2,6 +2,7 @@ package erm
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -40,9 +41,12 @@ func ReadCSV(r io.Reader, b loss.Bounds) (*Data, error) { return CSV{}.Read(r, b
 // error is a function of the private file: fix the file, and report no error
 // where the file's form is itself secret.
 //
-// Read streams: it holds the n×d numbers (twice while their slice grows) and a
-// line.
-func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
+// Read streams: it holds the numbers, in pieces that are not copied to grow, and
+// a line. Lines without quotes cost no other memory, not even for a while.
+func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) { return c.read(r, b, true) }
+
+// read reads lines without quotes by itself if plain is true.
+func (c CSV) read(r io.Reader, b loss.Bounds, plain bool) (*Data, error) {
 	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrData, err)
 	}
@@ -63,7 +67,7 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%w: CSV: the file is empty, want a header line and records", ErrData)
 	case err != nil:
-		return nil, syntax(err)
+		return nil, syntax(err, 0)
 	}
 	names := make([]string, len(header))
 	copy(names, header)
@@ -71,41 +75,136 @@ func (c CSV) Read(r io.Reader, b loss.Bounds) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := len(names) - 1
-	rec := newRecords(d, d, false, b)
-	scratch := make([]float64, d)
+	t := &table{names: names, label: at, public: public, rec: newRecords(len(names)-1, len(names)-1, false, b)}
+	t.scratch = make([]float64, t.rec.d)
+	t.line, _ = in.FieldPos(0)
+	for _, name := range names {
+		plain = plain && !strings.Contains(name, "\n")
+	}
+	if !plain || c.comma() >= utf8.RuneSelf {
+		t.line = 0 // in counts from the start
+		err = t.quoted(in)
+	} else {
+		err = t.plain(text, byte(c.comma()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.rec.n == 0 {
+		return nil, fmt.Errorf("%w: CSV: no records after the header line", ErrData)
+	}
+	return canonical(t.rec), nil
+}
+
+// table collects the records of a file.
+type table struct {
+	names   []string
+	label   int
+	public  bool // the names may be told
+	rec     *records
+	scratch []float64
+	line    int // lines read so far
+}
+
+// plain reads lines up to the first with a quote, and leaves that and what
+// follows to quoted. It reads what encoding/csv reads, without a string per
+// line.
+func (t *table) plain(text *bufio.Reader, comma byte) error {
+	var long []byte // a line that the reader's buffer cannot hold
+	for {
+		line, err := text.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long[:0], line...)
+			for errors.Is(err, bufio.ErrBufferFull) {
+				line, err = text.ReadSlice('\n')
+				long = append(long, line...)
+			}
+			line = long
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return syntax(err, 0)
+		}
+		if bytes.IndexByte(line, '"') >= 0 {
+			rest := csv.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(line)), text))
+			rest.ReuseRecord, rest.Comma, rest.FieldsPerRecord = true, rune(comma), len(t.names)
+			return t.quoted(rest)
+		}
+		t.line++
+		ended := err != nil
+		line = bytes.TrimSuffix(line, []byte{'\n'})
+		line = bytes.TrimSuffix(line, []byte{'\r'})
+		if len(line) > 0 {
+			if err := t.fields(line, comma); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return nil
+		}
+	}
+}
+
+// fields adds the record of a line without quotes.
+func (t *table) fields(line []byte, comma byte) error {
+	if bytes.Count(line, []byte{comma}) != len(t.names)-1 {
+		return fmt.Errorf("%w: CSV: line %d, column %d: %w", ErrData, t.line, 1, csv.ErrFieldCount)
+	}
+	s, label, at := t.rec.open(0), 0.0, 0
+	start := len(s.x)
+	for j := range t.names {
+		end := bytes.IndexByte(line[at:], comma)
+		if end < 0 {
+			end = len(line) - at
+		}
+		v, ok := number(line[at : at+end])
+		if !ok {
+			return t.notANumber(t.line, at+1, j)
+		}
+		if at += end + 1; j == t.label {
+			label = v
+		} else {
+			s.x = append(s.x, v)
+		}
+	}
+	t.rec.seal(s, s.x[start:], label, t.scratch)
+	return nil
+}
+
+// quoted reads all that is left. Its reader counts lines from t.line.
+func (t *table) quoted(in *csv.Reader) error {
 	for {
 		fields, err := in.Read()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, syntax(err)
+			return syntax(err, t.line)
 		}
-		into, label := rec.open(0), 0.0
-		start := len(into.x)
+		s, label := t.rec.open(0), 0.0
+		start := len(s.x)
 		for j, field := range fields {
-			v, ok := number(field)
+			v, ok := number([]byte(field))
 			if !ok {
 				line, col := in.FieldPos(j)
-				field := ""
-				if public {
-					field = " " + name(names, j)
-				}
-				return nil, fmt.Errorf("%w: CSV: line %d, column %d: field%s is not a number", ErrData, line, col, field)
+				return t.notANumber(t.line+line, col, j)
 			}
-			if j == at {
+			if j == t.label {
 				label = v
 			} else {
-				into.x = append(into.x, v)
+				s.x = append(s.x, v)
 			}
 		}
-		rec.seal(into, into.x[start:], label, scratch)
+		t.rec.seal(s, s.x[start:], label, t.scratch)
 	}
-	if rec.n == 0 {
-		return nil, fmt.Errorf("%w: CSV: no records after the header line", ErrData)
+}
+
+// notANumber names a place, and the column if names may be told.
+func (t *table) notANumber(line, col, j int) error {
+	field := ""
+	if t.public {
+		field = " " + name(t.names, j)
 	}
-	return canonical(rec), nil
+	return fmt.Errorf("%w: CSV: line %d, column %d: field%s is not a number", ErrData, line, col, field)
 }
 
 // columns checks the header, trims its names and returns the position of the
@@ -129,7 +228,7 @@ func (c CSV) columns(names []string) (at int, public bool, err error) {
 		if k, ok := seen[s]; ok {
 			return 0, false, fmt.Errorf("%w: CSV: line 1: columns %d and %d have the same name", ErrData, k+1, j+1)
 		}
-		if _, ok := number(s); ok {
+		if _, ok := number([]byte(s)); ok {
 			numbers++
 		}
 		if s == c.Label {
@@ -160,23 +259,23 @@ func (c CSV) comma() rune {
 
 // number parses a field. Out of range means ±Inf or 0. Hexadecimal floats and
 // digit separators, which strconv knows, are no numbers in a table.
-func number(field string) (v float64, ok bool) {
-	field = strings.TrimSpace(field)
-	if strings.ContainsAny(field, "xX_") {
+func number(field []byte) (v float64, ok bool) {
+	field = bytes.TrimSpace(field)
+	if bytes.ContainsAny(field, "xX_") {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(field, 64)
+	v, err := strconv.ParseFloat(string(field), 64)
 	return v, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 // syntax wraps an error of encoding/csv or of the reader. Those of csv name
-// positions and a reason, never a field.
-func syntax(err error) error {
+// positions and a reason, never a field; their lines count from first.
+func syntax(err error, first int) error {
 	var p *csv.ParseError
 	if !errors.As(err, &p) {
 		return fmt.Errorf("%w: CSV: %w", ErrData, err)
 	}
-	return fmt.Errorf("%w: CSV: line %d, column %d: %w", ErrData, p.Line, p.Column, p.Err)
+	return fmt.Errorf("%w: CSV: line %d, column %d: %w", ErrData, first+p.Line, p.Column, p.Err)
 }
 
 // name returns the quoted name of column j, shortened.

@@ -203,15 +203,33 @@ func (o *Objective) Modulus() float64 {
 	return mu + max(ridge, 0)
 }
 
-// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: from the
-// Gram matrix if that takes less than gramFlops, else Σ ‖aᵢ‖².
+// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: the least of
+//
+//	Σ ‖aᵢ‖²,   maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|
+//
+// and, if that takes less than gramFlops and gramFloats, λ_max of the Gram
+// matrix.
 func (r *records) topEig() float64 {
 	r.topOnce.Do(func() {
 		for i := range r.slabs {
 			norm := r.slabs[i].norm
 			r.top += floats.Dot(norm, norm)
 		}
-		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(r.n); flops <= gramFlops {
+		columns, row := make([]float64, r.d), 0.0
+		for i := range r.n {
+			col, a := r.entries(i)
+			for k, v := range a {
+				j := k
+				if col != nil {
+					j = int(col[k])
+				}
+				columns[j] += math.Abs(v)
+			}
+			row = max(row, floats.Norm(a, 1))
+		}
+		// Both sums of at most n or d terms are low by as many roundings.
+		r.top = min(r.top, row*floats.Max(columns)*(1+float64(r.n+r.d)*0x1p-52))
+		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(r.n); flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
 			gram, _, _ := r.gramians()
 			r.top = min(r.top, randmat.MaxEig(gram))
 		}
@@ -222,6 +240,9 @@ func (r *records) topEig() float64 {
 // gramFlops is the work that Smoothness may spend on a Gram matrix to get a
 // longer step: about a second.
 const gramFlops = 4e9
+
+// gramFloats is the size of a Gram matrix that Smoothness may make: 32 MiB.
+const gramFloats = 1 << 22
 
 // spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once where
 // they were not declared.
