@@ -1,0 +1,118 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// Multinomial is the logistic loss of Classes = K classes, the cross entropy of
+// the softmax. θ holds K blocks θ_k of p = ⌊d/K⌋ coordinates and the row a the
+// features x in its first p coordinates; the others do not enter (leave them
+// 0, which rows stored as sparse cost nothing for). With scores s_k = ⟨θ_k,x⟩ and
+// π = softmax(s),
+//
+//	ℓ = log Σ_k e^{s_k} − s_y,   y = round(b) clamped to 0, …, K−1
+//	∂ℓ/∂θ_k = (π_k − 1[k = y])·x
+//	L = √2·Row     since ‖π − e_y‖₂ ≤ √2
+//	β = Row²/2     since λ_max(diag π − ππ') ≤ ½
+//
+// The structure is FixedRange and the rank K: the gradients of one record stay
+// in ℝᴷ⊗x, whatever θ. They even stay in the K−1 dimensions where the blocks add
+// up to 0. Not a loss of one prediction, hence neither Linear nor a Moreau. [KST12]
+type Multinomial struct{ Classes int }
+
+var (
+	_ Loss    = Multinomial{}
+	_ Checker = Multinomial{}
+)
+
+// class returns y.
+func (l Multinomial) class(b float64) int {
+	y := math.RoundToEven(b)
+	if !(y > 0) {
+		return 0
+	}
+	return int(min(y, float64(l.Classes-1)))
+}
+
+// Func returns log Σ e^{s_k} − s_y without overflow.
+func (l Multinomial) Func(theta, a []float64, b float64) float64 {
+	p, x := l.features(theta, a)
+	top, own := math.Inf(-1), 0.0
+	y := l.class(b)
+	for k := range l.Classes {
+		s := floats.Dot(theta[k*p:(k+1)*p], x)
+		if k == y {
+			own = s
+		}
+		top = max(top, s)
+	}
+	sum := 0.0
+	for k := range l.Classes {
+		sum += math.Exp(floats.Dot(theta[k*p:(k+1)*p], x) - top)
+	}
+	return math.Log(sum) + (top - own)
+}
+
+// Grad stores (π_k − 1[k = y])·x in block k of dst, and 0 behind the blocks.
+func (l Multinomial) Grad(dst, theta, a []float64, b float64) {
+	if len(dst) != len(theta) {
+		panic(badLen)
+	}
+	p, x := l.features(theta, a)
+	clear(dst)
+	if p == 0 {
+		return
+	}
+	y := l.class(b)
+	top := math.Inf(-1)
+	for k := range l.Classes { // the first entry of block k keeps s_k for a while
+		dst[k*p] = floats.Dot(theta[k*p:(k+1)*p], x)
+		top = max(top, dst[k*p])
+	}
+	sum := 0.0
+	for k := range l.Classes {
+		dst[k*p] = math.Exp(dst[k*p] - top)
+		sum += dst[k*p]
+	}
+	for k := range l.Classes {
+		w := dst[k*p] / sum // π_k
+		if k == y {
+			w = -(sum - dst[k*p]) / sum // π_k − 1
+		}
+		floats.ScaleTo(dst[k*p:(k+1)*p], w, x)
+	}
+}
+
+// features returns p and the features of a row.
+func (l Multinomial) features(theta, a []float64) (p int, x []float64) {
+	if len(theta) != len(a) {
+		panic(badLen)
+	}
+	p = len(a) / max(l.Classes, 1)
+	return p, a[:p]
+}
+
+// Constants returns L = √2·Row, β = Row²/2, rank K, FixedRange, rounded up; zero
+// Constants where a parameter or bound is invalid or radius is negative or NaN.
+func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	return Constants{
+		Lipschitz:  outward(math.Sqrt2 * bounds.Row),
+		Smoothness: outward(bounds.Row * bounds.Row / 2),
+		Rank:       l.Classes,
+		Structure:  FixedRange,
+	}
+}
+
+// Check wants at least 2 Classes.
+func (l Multinomial) Check() error {
+	if l.Classes < 2 {
+		return fmt.Errorf("%w: Multinomial.Classes = %d, want at least 2", ErrParameter, l.Classes)
+	}
+	return nil
+}
