@@ -1,0 +1,78 @@
+package sco
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/loss"
+)
+
+// clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN
+// replaced by 0: P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the
+// loss itself.
+type clippedSlope struct {
+	loss.Linear
+	limit float64
+}
+
+// clippedGrad is any loss with gradients clipped to norm limit.
+type clippedGrad struct {
+	loss.Loss
+	limit float64
+}
+
+var (
+	_ loss.Linear = clippedSlope{}
+	_ loss.Loss   = clippedGrad{}
+)
+
+// Scalar clips φ′. A row of norm 0 has no gradient.
+func (l clippedSlope) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	phi, dphi, d2phi = l.Linear.Scalar(u, b, norm)
+	switch k := l.limit / norm * (1 - 0x1p-50); { // norm is rounded up
+	case dphi > k:
+		dphi = k
+	case dphi < -k:
+		dphi = -k
+	case math.IsNaN(dphi):
+		dphi = 0
+	}
+	return phi, dphi, d2phi
+}
+
+// Grad clips ∇ℓ.
+func (l clippedSlope) Grad(dst, theta, a []float64, b float64) {
+	l.Linear.Grad(dst, theta, a, b)
+	clip(dst, l.limit)
+}
+
+// Constants has structure GLM, so that nobody takes a shortcut through the
+// coefficients of a quadratic loss.
+func (l clippedSlope) Constants(bounds loss.Bounds, radius float64) loss.Constants {
+	k := l.Linear.Constants(bounds, radius)
+	k.Structure, k.Rank = loss.GLM, 1
+	return k
+}
+
+// Check returns nil: the problem was checked with the loss inside.
+func (clippedSlope) Check() error { return nil }
+
+// Grad clips ∇ℓ.
+func (l clippedGrad) Grad(dst, theta, a []float64, b float64) {
+	l.Loss.Grad(dst, theta, a, b)
+	clip(dst, l.limit)
+}
+
+// clip scales g into norm limit, so that the exact norm of what is left is at
+// most limit; a g that is not finite becomes 0.
+func clip(g []float64, limit float64) {
+	norm := floats.Norm(g, 2)
+	switch {
+	case norm <= limit*(1-float64(len(g)+8)*0x1p-52): // whatever the rounding of norm
+	case norm <= math.MaxFloat64:
+		floats.Scale(limit/norm*(1-float64(len(g)+8)*0x1p-51), g)
+	default:
+		clear(g)
+	}
+}

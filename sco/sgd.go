@@ -1,0 +1,275 @@
+package sco
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/accounting"
+	"github.com/privopt/privopt/erm"
+)
+
+// Scheme is how NoisySGD and ProxGD sample batches.
+type Scheme int
+
+const (
+	// Poisson takes every record with probability q, independently: the least
+	// noise under dp.Replace, and the only scheme under dp.AddRemove.
+	Poisson Scheme = iota
+	// FixedSize takes m of n records without replacement.
+	FixedSize
+	// WithReplacement takes m independent draws, as the paper does.
+	WithReplacement
+)
+
+// String returns "poisson", "fixed-size", "with-replacement" or a marker.
+func (s Scheme) String() string {
+	switch s {
+	case Poisson:
+		return "poisson"
+	case FixedSize:
+		return "fixed-size"
+	case WithReplacement:
+		return "with-replacement"
+	}
+	return fmt.Sprintf("invalid scheme %d", int(s))
+}
+
+// sampler returns the scheme with an expected batch of m records.
+func (s Scheme) sampler(m float64, q Public, rel dp.Relation) accounting.Sampler {
+	switch s {
+	case FixedSize:
+		return accounting.FixedSize{Size: int(math.Ceil(min(m, q.n()))), Records: q.Records}
+	case WithReplacement:
+		return accounting.WithReplacement{Size: int(math.Ceil(m)), Records: q.Records}
+	}
+	return accounting.Poisson{Rate: min(1, m/q.n()), Relation: rel}
+}
+
+// Calibration chooses the parameters of NoisySGD and ProxGD.
+type Calibration int
+
+const (
+	// Accounted takes the number of steps, the rate and the step size with the
+	// least bound, and the noise that the accountant finds for them.
+	Accounted Calibration = iota
+	// Paper takes the parameters of [BFTT19], batches drawn with replacement. Its
+	// noise is raised to what the accountant finds where it is not private as
+	// published, which happens for small T.
+	Paper
+	// PaperStrict refuses published noise that the accountant does not confirm.
+	PaperStrict
+	// PaperUnsafe keeps the published noise, whatever it is worth: the
+	// certificate then states the ε that the accountant finds, which may be
+	// much larger than that of the budget.
+	PaperUnsafe
+)
+
+// String returns "accounted", "paper", "paper-strict", "paper-unsafe" or a
+// marker of an invalid value.
+func (c Calibration) String() string {
+	if c < Accounted || c > PaperUnsafe {
+		return fmt.Sprintf("invalid calibration %d", int(c))
+	}
+	return [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}[c]
+}
+
+// NoisySGD is noisy mini-batch SGD [BFTT19, Algorithm 1]: from w₀, the
+// projection of 0 on W, for t = 0, …, T−1
+//
+//	g_t     = (1/(qn)) ( Σ_{i∈B_t} clip_L ∇ℓ(w_t; z_i) + zL·N(0, I) )
+//	w_{t+1} = P_W(w_t − ηg_t)
+//
+// and the release is the average of w₀, …, w_T. Every record's gradient is
+// clipped to L by itself, the divisor qn is public and does not depend on the
+// batch, and an empty batch is a step of noise. All iterates are accounted for.
+//
+// A problem's Reg enters as the proximal map of (η/n)r; the bounds are about
+// problems without one.
+//
+// The zero value means the documented defaults and asks for nothing but a
+// bounded Set or a Radius.
+type NoisySGD struct {
+	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
+	// Scheme Poisson and Records.
+	Relation dp.Relation
+	// Scheme of sampling; the zero value is Poisson. The paper's calibrations
+	// draw with replacement whatever it says.
+	Scheme Scheme
+	// Calibration of all parameters; the zero value is Accounted.
+	Calibration Calibration
+	// Records is a public number in place of n under dp.AddRemove, such as a
+	// design size; 0 means n under dp.Replace.
+	Records int
+	// Radius is M ≥ ‖w₀ − w*‖, a public guess; 0 means what the Set gives.
+	Radius float64
+	// Clip is L; 0 means the constant of the loss. Losses of ⟨a,w⟩ clipped below
+	// their constant are optimized as loss.Clipped.
+	Clip float64
+	// Evaluations is the expected number of gradient evaluations Tqn to spend;
+	// 0 means that of the paper's parameters, n^{3/2}√ε/2 at most. Accounted
+	// only.
+	Evaluations float64
+	// Steps and Batch fix T and qn; 0 means the best. Accounted only.
+	Steps int
+	Batch float64
+	// StepSize fixes η; 0 means the best.
+	StepSize float64
+	// Trace, if not nil, is called at the end of every fit. Not private: what it
+	// receives is a function of the records.
+	Trace func(Trace)
+}
+
+// ProxGD is NoisySGD on the Moreau envelope of the loss of each record,
+//
+//	ℓ_β(w; z) = min_v ℓ(v; z) + (β/2)‖v − w‖²,   ℓ_β ≤ ℓ ≤ ℓ_β + L²/(2β)
+//
+// which is β-smooth and L-Lipschitz, for losses with kinks. The gradient of a
+// loss φ(⟨a,w⟩; b) is a multiple of a, from the proximal map of φ on the line:
+// in closed form where the loss has one (loss.Proximable), else by bisection.
+// Other losses are solved for to a certified accuracy of L/(10n) by a method
+// that sees one record and the iterate only. Gradients are clipped like all
+// others, so that privacy does not rest on any of this.
+//
+// Its fields are those of NoisySGD and Smoothing.
+type ProxGD struct {
+	NoisySGD
+	// Smoothing is β; 0 means 1/η for Poisson batches and 2/η for others, the
+	// most with which steps do not expand, or the paper's.
+	Smoothing float64
+}
+
+// DPSGD is noisy SGD as it is practised: T = ⌈Epochs·n/Batch⌉ steps over
+// Poisson batches, gradients clipped at Clip, momentum, and the last iterate.
+// The noise is the accountant's for these numbers; there is no bound on the
+// loss. Parameters must be chosen without looking at the records: a search
+// over them costs budget that nothing here accounts for.
+type DPSGD struct {
+	Relation dp.Relation // 0 means dp.Replace
+	Records  int         // see NoisySGD
+	Epochs   float64     // expected passes over the records; 0 means 5
+	Batch    float64     // expected size of a batch; 0 means √n·4, at most n
+	Clip     float64     // 0 means the constant of the loss
+	// StepSize is η for the mean gradient; 0 means M/√(TV) as for NoisySGD, with
+	// Radius or a bounded Set.
+	StepSize float64
+	Radius   float64
+	Momentum float64 // in [0, 1): v = Momentum·v + g, w ← P_W(w − ηv)
+	Average  bool    // release the average of the iterates in place of the last
+	// Trace, if not nil, is called at the end of every fit. Not private.
+	Trace func(Trace)
+}
+
+// Trace is what one fit did. Not private: none of it may be published.
+type Trace struct {
+	Steps       int
+	Evaluations int // gradients of single records
+	Empty       int // batches without a record
+	Residual    float64
+	Distance    float64 // certified distance to the minimizer, of solvers
+	Released    bool
+}
+
+// SGDPlan is calibrated noisy SGD. Its exported fields are public.
+type SGDPlan struct {
+	Public
+	Relation dp.Relation
+	Theorem  string
+	Sampler  accounting.Sampler
+	Steps    int     // T
+	Clip     float64 // L
+	Noise    float64 // z
+	Divisor  float64 // qn
+	Sigma    float64 // zL/(qn)
+	StepSize float64 // η
+	// Smoothing is the β of the envelope, 0 without one.
+	Smoothing float64
+	Momentum  float64
+	Last      bool // the release is the last iterate, not the average
+
+	// Bound is on the expected excess population loss against every w ∈ W with
+	// ‖w − w₀‖ ≤ M, in mean form; +Inf where nothing is proved. See bound.go.
+	Bound float64
+	// PaperBound is the bound printed in the paper, of its calibrations.
+	PaperBound float64
+	// PaperNoise is the published z, and PaperDelta the δ that the accountant
+	// finds for it at the ε of the budget; 0 for other calibrations.
+	PaperNoise, PaperDelta float64
+	// Certified is the budget that a release is certified for: Public.Budget, but
+	// for PaperUnsafe.
+	Certified dp.Budget
+
+	// Trace, if not nil, is called at the end of every fit. Not private.
+	Trace func(Trace)
+}
+
+// Evaluations returns the expected number of gradient evaluations, Tqn.
+func (pl *SGDPlan) Evaluations() float64 { return float64(pl.Steps) * pl.Divisor }
+
+// Composition returns the accounting of the plan: T noisy sums.
+func (pl *SGDPlan) Composition() (*accounting.Composition, error) {
+	step, err := accounting.Gaussian(pl.Sampler, pl.Noise)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMechanism, err)
+	}
+	return accounting.Compose(step.Times(pl.Steps))
+}
+
+// Fit releases the average iterate of p under the budget b. src feeds sampling
+// and noise; nil means noise.Secure(), anything else adds the assumption
+// dp.CallerSource. The error wraps what Plan's or SGDPlan.Fit's does.
+func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fit(ctx, p, src)
+}
+
+// Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
+// and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
+func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
+	if err != nil {
+		return nil, err
+	}
+	return m.Calibrate(q)
+}
+
+// Fit is NoisySGD.Fit for the envelope.
+func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fit(ctx, p, src)
+}
+
+// Plan is NoisySGD.Plan for the envelope.
+func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
+	if err != nil {
+		return nil, err
+	}
+	return m.Calibrate(q)
+}
+
+// Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
+func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fit(ctx, p, src)
+}
+
+// Plan calibrates for p as NoisySGD.Plan does.
+func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
+	if err != nil {
+		return nil, err
+	}
+	return m.Calibrate(q)
+}
