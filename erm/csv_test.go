@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,6 +140,65 @@ func TestReadCSVStreams(t *testing.T) {
 	})
 	// Slabs, growing slices and set-up.
 	require.Less(t, got, 300.0)
+}
+
+// lines makes a table of d features and the label, and watches the heap.
+type lines struct {
+	d, left int
+	rnd     *rand.Rand
+	buf     []byte // what is left of a line
+	line    [4096]byte
+	read    int
+	peak    uint64
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	if len(l.buf) == 0 {
+		if l.left == 0 {
+			return 0, io.EOF
+		}
+		l.buf = l.line[:0]
+		for j := range l.d + 1 {
+			if j > 0 {
+				l.buf = append(l.buf, ',')
+			}
+			l.buf = strconv.AppendFloat(l.buf, l.rnd.Float64()-0.5, 'g', 6, 64)
+		}
+		l.buf = append(l.buf, '\n')
+		if l.left--; l.left%1000 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			l.peak = max(l.peak, m.HeapAlloc)
+		}
+	}
+	n := copy(p, l.buf)
+	l.buf, l.read = l.buf[n:], l.read+n
+	return n, nil
+}
+
+// Reading takes at most 1.2 times the memory of the numbers, with the garbage
+// that it makes, and 4 MiB. With PRIVOPT_LONG the file has 200 MB.
+func TestReadCSVMemory(t *testing.T) {
+	const d = 50
+	n := 20000
+	if os.Getenv("PRIVOPT_LONG") != "" {
+		n = 450000
+	}
+	names := make([]string, d+1)
+	for j := range names {
+		names[j] = fmt.Sprint("c", j)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	l := &lines{d: d, left: n, rnd: rand.New(rand.NewPCG(1, 1))}
+	data, err := ReadCSV(io.MultiReader(strings.NewReader(strings.Join(names, ",")+"\n"), l), loss.Bounds{Row: 10, Label: 1})
+	require.NoError(t, err)
+	rows, _ := data.Dims()
+	require.Equal(t, n, rows)
+	peak := l.peak - m.HeapAlloc
+	t.Logf("%d MB read, %.1f MB of numbers, %.1f MB at most", l.read>>20, float64(8*n*(d+1))/1e6, float64(peak)/1e6)
+	require.LessOrEqual(t, float64(peak), 1.2*float64(8*n*(d+1))+4<<20)
 }
 
 // Both ways to read a line agree in what they read and what they refuse, also

@@ -142,7 +142,9 @@ func (p *pass) linear(grad, value []float64, lo, hi int) {
 			norm := s.norm[k : k+m]
 			for i, v := range u {
 				phi, dphi, d2phi := p.s.glm.Scalar(v, y[i], norm[i])
-				u[i] = dphi
+				if u[i] = dphi; p.s.lsq != 0 {
+					u[i] = p.s.lsq * (v - y[i]) // the bits of Slope
+				}
 				if value != nil {
 					value[0], value[1] = add2(value[0], value[1], phi)
 				}
