@@ -11,28 +11,7 @@ import (
 //
 //	y = prox_{γg}(z),   x = prox_{γh}(p),   p = 2y − z − γ∇f(y).
 //
-// One of four proofs applies.
-//
-//	h = 0      X = y. δ = (x−y)/γ = −(∇f(y) + (z−y)/γ) is in −∂J(y).
-//	sum known  X = prox_{cψ}(y − c∇f(y)), ψ = g+h, c = min{γ, 1/L_f}. The element
-//	           e = ∇f(X) − ∇f(y) + (y−X)/c of ∂J(X) has ‖e‖ ≤ ‖y−X‖/c, because
-//	           I − c∇f is nonexpansive for c ≤ 2/L_f; without L_f, c = γ and ∇f(X)
-//	           is computed. If g = 0 then X = x already.
-//	μ > 0      the gap below, at X = x or y, whenever ‖δ‖ has halved; X is the point
-//	           of the least bound so far.
-//	else       none: X = x, the residual is +Inf.
-//
-// The gap: u = (z−y)/γ ∈ ∂g(y), v = (p−x)/γ ∈ ∂h(x) and δ = (x−y)/γ =
-// −∇f(y)−u−v give, by μ-strong convexity of f at y and convexity of g at y and
-// of h at x, for every w
-//
-//	J(w) ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ⟨δ,w−y⟩ + (μ/2)‖w−y‖²
-//	     ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ‖δ‖²/(2μ) =: J_low,
-//
-// so that J(X) − J* ≤ J(X) − J_low =: Γ and (μ/2)‖X−x*‖² ≤ Γ. The residual is
-// √(2μΓ), of which Residual/μ and Residual²/(2μ) are these two bounds. An
-// allowance for rounding keeps Γ above 1e-14·|J|, so the residual gets no
-// smaller than some 1e-7·√(μ|J|).
+// The proofs stand in the package comment, under Certificates.
 type certificate struct {
 	f       Smooth
 	g, h    prox.Operator

@@ -15,12 +15,12 @@ import (
 //	z ← z + λ(x − y)
 //
 // y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual
-// solution u*. What is proved at X, and by which residual, stands at
-// [Certificates]. The rules for γ:
+// solution u*. What is proved at X, and by which residual, stands in the
+// package comment under Certificates. The rules for γ:
 //
 //	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and
-//	                    ‖x−y‖² = o(1/k) [DY17, Thm. 3.1]; linearly if F is strongly
-//	                    convex and G is smooth [DY17, Thm. D.6]
+//	                    ‖x−y‖² = o(1/k); linearly if F is strongly convex and
+//	                    G or H is smooth [DY17, §§3–4]
 //	LineSearch          γ_k by backtracking [PG18, Algorithm 1], λ = 1
 //	StronglyConvexStep  γ_k = −ημγ² + γ√(η²μ²γ²+1), γ = γ_{k−1} [DY17, Algorithm 3],
 //	                    γ_0 in (0, 2(1−η)/L_f], λ = 1, for a strongly convex F:
@@ -30,7 +30,7 @@ import (
 // Where γ changes, from γ to γ′, between y and x, u is kept: z ← y + (γ′/γ)(z−y).
 //
 // Why the last two converge. With W(γ) = ‖y−x*‖² + γ²‖u−u*‖² and δ ≥ 0 of
-// (descent) in the search, [The inequality] gives W⁺(γ) ≤ W(γ) − 2γδ − 2γ·(gap of f),
+// (descent) in the search, The inequality of the package comment gives W⁺(γ) ≤ W(γ) − 2γδ − 2γ·(gap of f),
 // and a γ′ > γ afterwards adds at most (γ′²−γ²)‖u−u*‖². LineSearch lengthens γ by
 // up to 2 % where
 //

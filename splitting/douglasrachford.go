@@ -29,7 +29,7 @@ import (
 //
 // a step. With F, X = x and the residual is the norm of the element
 // ∇f(x) − ∇f(y) + (y−x)/γ of ∂J(x). Without, it is that of DavisYin with f = 0, see
-// [Certificates]: nothing is proved if prox.Sum(G, H) is unknown.
+// Certificates in the package comment: nothing is proved if prox.Sum(G, H) is unknown.
 type DouglasRachford struct {
 	// StepSize γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F.
 	StepSize float64

@@ -7,7 +7,7 @@ import (
 )
 
 // PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx)
-// [Con13, Algorithm 3.2; Vu13], that of Chambolle and Pock [CP11] if F is nil:
+// [Con13, Algorithm 3.1; Vu13], that of Chambolle and Pock [CP11] if F is nil:
 //
 //	y⁺ = prox_{σh*}(y + σK(x + θ(x − x⁻)))
 //	x⁺ = prox_{τg}(x − τ(∇f(x) + Kᵀy⁺))
@@ -19,7 +19,7 @@ import (
 //	FixedStep           1/τ − σ‖K‖² > L_f/2, θ = 1;    x converges to a minimizer
 //	                    τσ‖K‖² ≤ 1 if F is nil         [Con13, Thms. 3.1, 3.3]
 //	StronglyConvexStep  1/τ₀ − σ₀‖K‖² ≥ L_f − μ,       ‖x_k − x*‖² = O(1/k²)
-//	                    F strongly convex; θ_k =       [CP16, Algorithm 4]
+//	                    F strongly convex; θ_k =       [CP11, Algorithm 2; CP16, §5]
 //	                    1/√(1+μτ), τ ← θτ, σ ← σ/θ
 //
 // The second rule takes f − (μ/2)‖·‖² for f and g + (μ/2)‖·‖² for g, whose proximal
@@ -39,7 +39,7 @@ import (
 //	J(w) ≥ f(x⁺) + g(x⁺) + h(p) + ⟨y⁺,Kx⁺−p⟩ − ‖e‖²/(2μ) =: J_low,
 //	J(x⁺) − J_low = h(Kx⁺) − h(p) − ⟨y⁺,Kx⁺−p⟩ + ‖e‖²/(2μ) =: Γ,
 //
-// and the residual is √(2μΓ) as in [Certificates]. It is +Inf where Kx⁺ is
+// and the residual is √(2μΓ) as under Certificates in the package comment. It is +Inf where Kx⁺ is
 // outside the domain of h: of a constraint on Kx with K ≠ I feasibility is
 // reached in the limit only, and not certified.
 type PrimalDual struct {

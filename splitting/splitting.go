@@ -1,70 +1,3 @@
-// Package splitting minimizes f + g + h, where f is smooth and g and h are
-// known by their proximal maps. It knows nothing of records or privacy.
-//
-// # Notation
-//
-//	f, g, h     Problem.F, Problem.G, Problem.H
-//	γ           step size, gamma or StepSize
-//	L_f, μ      Smooth.Smoothness, Convex.Convexity
-//	λ_k         relaxation at iteration k
-//	z, y, x     the governing sequence and the two shadow sequences
-//	J           f + g + h
-//	Q, lin      the coefficients of a quadratic f, Quadratizer
-//	‖e‖         the norm of an element of ∂J(X), Location.Residual
-//
-// # Choosing a method
-//
-// Minimize chooses. By hand:
-//
-//	method             needs                               per step
-//	CoordinateDescent  quadratic F, coordinatewise G+H     one sweep, O(d²)
-//	ProxNewton         F with a Hessian, coordinatewise    one Newton step
-//	                   G+H
-//	ForwardBackward    prox.Sum(G, H) in closed form       one gradient, one prox
-//	BackwardForward    prox.Sum(G, H) in closed form       one gradient, one prox
-//	DavisYin           nothing                             one gradient, two proxes
-//	StochasticTOS      a FiniteSum F                       one ∇fᵢ, two proxes
-//
-// All but StochasticTOS are deterministic and prove how far they are from the
-// minimizer. Objectives of DavisYin whose G+H has no closed-form proximal map
-// are proved only if F is strongly convex; see there.
-//
-// # References
-//
-//	[DY17]   Davis, Yin. A Three-Operator Splitting Scheme and its
-//	         Optimization Applications. Set-Valued Var. Anal. 2017.
-//	[PG18]   Pedregosa, Gidel. Adaptive Three Operator Splitting. ICML 2018.
-//	[BCG11]  Becker, Candès, Grant. Templates for convex cone problems with
-//	         applications to sparse signal recovery. Math. Prog. Comp. 2011.
-//	[Con13]  Condat. A Primal–Dual Splitting Method for Convex Optimization
-//	         Involving Lipschitzian, Proximable and Linear Composite Terms.
-//	         J. Optim. Theory Appl. 2013.
-//	[Vu13]   Vũ. A splitting algorithm for dual monotone inclusions involving
-//	         cocoercive operators. Adv. Comput. Math. 2013.
-//	[CP11]   Chambolle, Pock. A First-Order Primal-Dual Algorithm for Convex
-//	         Problems with Applications to Imaging. J. Math. Imaging Vis. 2011.
-//	[CP16]   Chambolle, Pock. On the ergodic convergence rates of a first-order
-//	         primal–dual algorithm. Math. Program. 2016.
-//	[LM79]   Lions, Mercier. Splitting Algorithms for the Sum of Two Nonlinear
-//	         Operators. SIAM J. Numer. Anal. 1979.
-//	[GB17]   Giselsson, Boyd. Linear Convergence and Metric Selection for
-//	         Douglas-Rachford Splitting and ADMM. IEEE Trans. Autom. Control 2017.
-//	[BC17]   Bauschke, Combettes. Convex Analysis and Monotone Operator Theory
-//	         in Hilbert Spaces, 2nd ed. 2017.
-//	[AM85]   Anderson, Morley. Eigenvalues of the Laplacian of a graph. Linear
-//	         Multilinear Algebra 1985.
-//	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:
-//	         Curvature-Based Differential Privacy. 2026. Algorithm G.2.
-//	[APR18]  Attouch, Peypouquet, Redont. Backward–forward algorithms for
-//	         structured monotone inclusions in Hilbert spaces. JMAA 2018.
-//	[BT09]   Beck, Teboulle. A Fast Iterative Shrinkage-Thresholding Algorithm
-//	         for Linear Inverse Problems. SIAM J. Imaging Sci. 2009.
-//	[OC15]   O'Donoghue, Candès. Adaptive Restart for Accelerated Gradient
-//	         Schemes. Found. Comput. Math. 2015.
-//	[W15]    Wright. Coordinate descent algorithms. Math. Program. 2015.
-//	[LSS14]  Lee, Sun, Saunders. Proximal Newton-type methods for minimizing
-//	         composite functions. SIAM J. Optim. 2014.
-//	[Nes04]  Nesterov. Introductory Lectures on Convex Optimization. 2004.
 package splitting
 
 import (
@@ -139,9 +72,9 @@ type Problem struct {
 // Location is a point and how far from optimal it is known to be.
 type Location struct {
 	X []float64
-	// Residual is at least the norm of an element of ∂(f+g+h)(X), so that a
-	// μ-strongly convex objective has ‖X − x*‖ ≤ Residual/μ and
-	// J(X) − J* ≤ Residual²/(2μ). +Inf while none is known. It is computed in
+	// Residual is at least the norm of an element of ∂J(X), or of such a bound
+	// as is told under Certificates in the package comment: a μ-strongly convex J has
+	// ‖X − x*‖ ≤ Residual/μ and J(X) − J* ≤ Residual²/(2μ). +Inf while none is known. It is computed in
 	// floating point without an allowance for rounding: what must be proved
 	// beyond that is recomputed at X by the one who needs it.
 	Residual float64

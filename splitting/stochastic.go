@@ -30,7 +30,7 @@ import (
 // X lies in the domain of g and perhaps not in that of h.
 //
 // Proof of the second: with L = n·maxᵢ L_fᵢ, ω ≤ 1/(2L) and
-// σ² = nΣᵢ‖∇fᵢ(x*)−∇f(x*)/n‖², [The inequality] gives for S_k = ‖θ−x*‖²/ω² + ‖u−u*‖²
+// σ² = nΣᵢ‖∇fᵢ(x*)−∇f(x*)/n‖², The inequality of the package comment gives for S_k = ‖θ−x*‖²/ω² + ‖u−u*‖²
 // that E S_{k+1} ≤ E S_k + 2σ², while 1/ω_k ≥ μk/2; so E‖θ_k−x*‖² ≤ ω_k²(S_1 + 2kσ²) ≤
 // (8σ² + o(1))/(μ²k).
 //

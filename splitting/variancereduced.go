@@ -24,12 +24,12 @@ import (
 //
 //	Σ_k E‖y_k − x*‖² ≤ V_0 / (2γμ(1 − 2γL)).
 //
-// Proof: in [The inequality] E v = ∇f(y), and E‖v−∇f(x*)‖² ≤ 2A + 2σ² with
+// Proof: in The inequality of the package comment E v = ∇f(y), and E‖v−∇f(x*)‖² ≤ 2A + 2σ² with
 // A = nΣᵢ‖∇fᵢ(y)−∇fᵢ(x*)‖² ≤ L⟨y−x*, ∇f(y)−∇f(x*)⟩ by cocoercivity of each term;
 // and E σ²₊ = (1−1/n)σ² + A/n.
 //
 // The residual is computed where the estimator has ∇f(y), with γ = 1/L_f in place
-// of γ, see [Certificates]; X is the point of the least residual so far, and y
+// of γ, see Certificates in the package comment; X is the point of the least residual so far, and y
 // before the first.
 type VarianceReducedTOS struct {
 	// Estimator is SVRG or SAGA.
