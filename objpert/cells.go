@@ -82,7 +82,7 @@ const maxCells = 1 << 20
 // that form, or too large in it.
 func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 	m := &cellModel{rest: -1}
-	m.setValues(p)
+	m.values, m.source, m.sq, m.top, m.weigh = p.admissible()
 	scale := m.classify(p)
 	m.order(p)
 	if err := m.setCells(p, scale); err != nil {
@@ -97,26 +97,6 @@ func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-func (m *cellModel) setValues(p *Problem) {
-	most := 0
-	for k, v := range p.Values {
-		if p.NormSq < 0 || v*v <= p.NormSq {
-			m.values, m.source = append(m.values, v), append(m.source, k)
-			most = max(most, v*v)
-		}
-	}
-	m.weigh = p.NormSq > 0 && (p.Norm != nil || p.NormSq < p.Dim*most)
-	if m.weigh {
-		m.top = p.NormSq
-	}
-	m.sq = make([]int, len(m.values))
-	for k, v := range m.values {
-		if m.weigh {
-			m.sq[k] = v * v
-		}
-	}
 }
 
 // classify chooses cat: it starts from the columns without negative entries

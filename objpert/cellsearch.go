@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -131,54 +130,44 @@ func (e *cellEngine) left(combo []int8) int {
 // search implements engine.
 func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	ws := make([]*cellWorker, r.workers)
+	order := slices.Concat(e.m.dense, e.m.cat)
 	for i := range ws {
-		ws[i] = &cellWorker{e: e, inc: inc, run: r, open: unreached, s: newCellState(e.m, e.p, e.n, domain)}
-	}
-	each := func(f func(w *cellWorker)) {
-		var group sync.WaitGroup
-		for _, w := range ws[1:] {
-			group.Go(func() { f(w) })
+		ws[i] = &cellWorker{
+			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
+			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
-		f(ws[0])
-		group.Wait()
 	}
 
 	// The root of every combination, the most promising noise first.
-	order := e.noiseBounds(ws[0].s)
-	tasks := make([]task, len(order))
+	roots := e.noiseBounds(ws[0].s)
+	tasks := make([]task, len(roots))
 	var at atomic.Int64
-	each(func(w *cellWorker) {
+	together(ws, func(w *cellWorker) fixed {
 		for {
 			i := int(at.Add(1)) - 1
-			if i >= len(order) {
-				return
+			if i >= len(roots) {
+				return unreached
 			}
-			combo := e.combo(order[i].combo)
+			combo := e.combo(roots[i].combo)
 			tasks[i] = task{bound: unreached, choices: combo}
-			if w.prune(order[i].bound, combo) {
-				continue
+			if !w.prune(roots[i].bound, combo) {
+				tasks[i].bound = max(roots[i].bound, w.root(combo))
 			}
-			tasks[i].bound = max(order[i].bound, w.root(combo))
 		}
 	})
 	tasks = slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible })
 
 	p := newPool(r.workers, tasks)
-	each(func(w *cellWorker) {
+	return together(ws, func(w *cellWorker) fixed {
 		w.pool = p
 		for {
 			t, ok := p.next()
 			if !ok {
-				return
+				return w.left
 			}
 			w.take(t)
 		}
 	})
-	open := unreached
-	for _, w := range ws {
-		open = min(open, w.open)
-	}
-	return open
 }
 
 type bounded struct {
@@ -234,63 +223,9 @@ next:
 }
 
 type cellWorker struct {
-	e    *cellEngine
-	s    *cellState
-	inc  *incumbent
-	run  *run
-	pool *pool
-	open fixed // least bound of what was not explored
-	path []int8
-}
-
-// prune reports whether a region of the given bound needs no search. A region
-// that ties with the incumbent is searched if the incumbent may lie in it, as
-// told by the choices that lead there, and is noted as a tie otherwise.
-func (w *cellWorker) prune(bound fixed, choices []int8) bool {
-	if w.run.stop.Load() {
-		w.open = min(w.open, bound)
-		return true
-	}
-	if w.inc.done.Load() {
-		return true
-	}
-	best := w.inc.value.Load()
-	switch {
-	case bound > best || bound > feasible:
-		return true
-	case bound < best && bound >= best-w.run.gap && w.run.gap > 0:
-		w.open = min(w.open, bound)
-		return true
-	case bound < best:
-		return false
-	}
-	w.inc.mu.Lock()
-	defer w.inc.mu.Unlock()
-	if best = w.inc.value.Load(); bound == best && !w.holds(choices) {
-		w.inc.tie(bound)
-		return true
-	}
-	return bound > best
-}
-
-// holds reports whether the incumbent agrees with choices. inc.mu is held.
-func (w *cellWorker) holds(choices []int8) bool {
-	m := w.e.m
-	if w.inc.w == nil {
-		return false
-	}
-	for i, k := range choices {
-		j := 0
-		if i < len(m.dense) {
-			j = m.dense[i]
-		} else {
-			j = m.cat[i-len(m.dense)]
-		}
-		if w.inc.w[j] != m.values[k] {
-			return false
-		}
-	}
-	return true
+	searcher
+	e *cellEngine
+	s *cellState
 }
 
 // root bounds a combination and offers the point behind the bound.
@@ -334,7 +269,7 @@ func (w *cellWorker) take(t task) {
 func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	s, m := w.s, w.e.m
 	if w.run.step(1) {
-		w.open = min(w.open, bound)
+		w.left = min(w.left, bound)
 		return
 	}
 	if t == len(m.cat) {

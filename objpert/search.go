@@ -204,6 +204,72 @@ func (p *pool) next() (task, bool) {
 	return t, true
 }
 
+// together runs f for every worker and returns the least result.
+func together[W any](ws []W, f func(W) fixed) fixed {
+	results := make([]fixed, len(ws))
+	var group sync.WaitGroup
+	for i, w := range ws[1:] {
+		group.Go(func() { results[i+1] = f(w) })
+	}
+	results[0] = f(ws[0])
+	group.Wait()
+	return slices.Min(results)
+}
+
+// searcher is the part of a worker that all engines share.
+type searcher struct {
+	inc    *incumbent
+	run    *run
+	pool   *pool
+	left   fixed  // least bound of what was left out
+	path   []int8 // value indices chosen so far, in the order of fixing
+	order  []int  // the columns in that order
+	values []int
+}
+
+// prune reports whether a region of the given bound needs no search. A region
+// that ties with the incumbent is searched if the incumbent may lie in it, as
+// told by the choices that lead there, and is noted as a tie otherwise.
+func (w *searcher) prune(bound fixed, choices []int8) bool {
+	if w.run.stop.Load() {
+		w.left = min(w.left, bound)
+		return true
+	}
+	if w.inc.done.Load() {
+		return true
+	}
+	best := w.inc.value.Load()
+	switch {
+	case bound > best || bound > feasible:
+		return true
+	case bound < best && bound >= best-w.run.gap && w.run.gap > 0:
+		w.left = min(w.left, bound)
+		return true
+	case bound < best:
+		return false
+	}
+	w.inc.mu.Lock()
+	defer w.inc.mu.Unlock()
+	if best = w.inc.value.Load(); bound == best && !w.holds(choices) {
+		w.inc.tie(bound)
+		return true
+	}
+	return bound > best
+}
+
+// holds reports whether the incumbent agrees with choices. inc.mu is held.
+func (w *searcher) holds(choices []int8) bool {
+	if w.inc.w == nil {
+		return false
+	}
+	for i, k := range choices {
+		if w.inc.w[w.order[i]] != w.values[k] {
+			return false
+		}
+	}
+	return true
+}
+
 // workers is the number of goroutines for n > 0, or one per processor.
 func workers(n int) int {
 	if n > 0 {

@@ -1,0 +1,350 @@
+package objpert
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// GenericSearch is a branch and bound for any data. It fixes coordinates in the
+// order of their mass Σ_g |Pos_g - Neg_g| |x_gj| and keeps the rows whose sign is
+// open: the others add the same loss to every point below a node. With the
+// remaining columns of x of norm ‖x_rest‖₂ and squared norm b left for their
+// weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
+// maximum of the noise that is left.
+type GenericSearch struct {
+	Workers int     // goroutines; 0 means one per processor
+	Gap     float64 // stop when Objective - Lower ≤ Gap; more than 0 makes one worker of it, so that the answer does not depend on scheduling
+	Nodes   int64   // limit on Solution.Nodes; 0 means none
+}
+
+var _ Oracle = GenericSearch{}
+
+// Solve implements Oracle.
+func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(p.Values) > math.MaxInt8 {
+		return nil, fmt.Errorf("%w: GenericSearch takes at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
+	}
+	n := newNoise(p)
+	gap, err := gapUnits(s.Gap, n)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{workers: workers(s.Workers), gap: gap, limit: s.Nodes}
+	if gap > 0 {
+		r.workers = 1
+	}
+	return settle(ctx, p, n, &genericEngine{p: p, m: p.shared.generic(p), n: n}, r)
+}
+
+// genericModel is a Problem by columns, in the order in which they are fixed.
+type genericModel struct {
+	values, source, sq []int // admissible values, their indices in Problem.Values, v² or 0 where the norm does not matter
+	top                int   // Q, or 0 where the norm does not matter
+	order              []int
+	x                  [][]int64   // x[t][g]: column order[t]
+	euclid             [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; nil without a norm
+	taxi               [][]float64 // taxi[t][g] ≥ B ‖x_rest‖₁
+	root               []float64   // root[b] ≥ √b
+	pos, neg           []int32
+}
+
+// above is a little more than v ≥ 0: it covers the rounding of the few
+// operations, each of relative error 2⁻⁵³, that made v.
+func above(v float64) float64 { return v * (1 + 0x1p-40) }
+
+func newGenericModel(p *Problem) *genericModel {
+	m := &genericModel{}
+	var weigh bool
+	m.values, m.source, m.sq, m.top, weigh = p.admissible()
+	mass := make([]float64, p.Dim)
+	for g, x := range p.X {
+		w := math.Abs(float64(p.Pos[g] - p.Neg[g]))
+		for j, v := range x {
+			mass[j] += w * math.Abs(float64(v))
+		}
+		m.pos, m.neg = append(m.pos, int32(p.Pos[g])), append(m.neg, int32(p.Neg[g]))
+	}
+	for j := range p.Dim {
+		m.order = append(m.order, j)
+	}
+	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(mass[b], mass[a]) })
+	for b := range m.top + 1 {
+		m.root = append(m.root, above(math.Sqrt(float64(b))))
+	}
+
+	bound := float64(p.bound())
+	euclid, taxi := make([]float64, len(p.X)), make([]float64, len(p.X))
+	m.x = make([][]int64, p.Dim)
+	m.taxi = make([][]float64, p.Dim+1)
+	if weigh {
+		m.euclid = make([][]float64, p.Dim+1)
+	}
+	for t := p.Dim; t >= 0; t-- {
+		m.taxi[t] = make([]float64, len(p.X))
+		if weigh {
+			m.euclid[t] = make([]float64, len(p.X))
+		}
+		if t < p.Dim {
+			m.x[t] = make([]int64, len(p.X))
+		}
+		for g, x := range p.X {
+			if t < p.Dim {
+				v := float64(x[m.order[t]])
+				m.x[t][g] = x[m.order[t]]
+				euclid[g] = above(math.Hypot(euclid[g], v))
+				taxi[g] = above(taxi[g] + bound*math.Abs(v))
+			}
+			m.taxi[t][g] = taxi[g]
+			if weigh {
+				m.euclid[t][g] = euclid[g]
+			}
+		}
+	}
+	return m
+}
+
+// admissible lists the values that a coordinate can have, their index in
+// Values, their cost v² in the norm budget, and the budget; without weigh the
+// norm does not matter and both are 0.
+func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
+	most := 0
+	for k, v := range p.Values {
+		if p.NormSq < 0 || v*v <= p.NormSq {
+			values, source = append(values, v), append(source, k)
+			most = max(most, v*v)
+		}
+	}
+	weigh = p.NormSq > 0 && (p.Norm != nil || p.NormSq < p.Dim*most)
+	sq = make([]int, len(values))
+	if weigh {
+		top = p.NormSq
+		for k, v := range values {
+			sq[k] = v * v
+		}
+	}
+	return values, source, sq, top, weigh
+}
+
+type genericEngine struct {
+	p *Problem
+	m *genericModel
+	n *noise
+}
+
+// genericWorker is a node of the search and the buffers of its ancestors.
+type genericWorker struct {
+	searcher
+	m     *genericModel
+	n     *noise
+	table [][]fixed // T[t][k] of order[t]
+	free  [][]int   // free[t]: value indices that order[t] may take
+	gain  [][]fixed // gain[t][b]: the most noise of order[t:] with squared norm b left, z included
+	open  [][]int32 // open[t]: rows undecided at depth t
+	score [][]int64 // their scores
+	child [][]fixed // bounds
+	loss  [][]int64 // decided loss
+	point []int
+}
+
+func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
+	m, p := e.m, e.p
+	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim)}
+	for _, j := range m.order {
+		row := make([]fixed, len(m.values))
+		var ks []int
+		for k, src := range m.source {
+			row[k] = e.n.table[j][src]
+			if p.allowed(j, src) && (domain == nil || domain[j][src]) {
+				ks = append(ks, k)
+			}
+		}
+		w.table, w.free = append(w.table, row), append(w.free, ks)
+	}
+	w.gain = make([][]fixed, p.Dim+1)
+	w.gain[p.Dim] = make([]fixed, m.top+1)
+	if e.n.norm != nil {
+		for b := range m.top + 1 {
+			w.gain[p.Dim][b] = e.n.norm[m.top-b]
+		}
+	}
+	for t := p.Dim - 1; t >= 0; t-- {
+		w.gain[t] = make([]fixed, m.top+1)
+		for b := range m.top + 1 {
+			w.gain[t][b] = -infeasible
+			for _, k := range w.free[t] {
+				if m.sq[k] <= b && w.gain[t+1][b-m.sq[k]] > -feasible {
+					w.gain[t][b] = max(w.gain[t][b], w.table[t][k]+w.gain[t+1][b-m.sq[k]])
+				}
+			}
+		}
+	}
+	for range p.Dim + 1 {
+		w.open = append(w.open, make([]int32, len(p.X)))
+		w.score = append(w.score, make([]int64, len(p.X)))
+		w.child = append(w.child, make([]fixed, len(m.values)))
+		w.loss = append(w.loss, make([]int64, len(m.values)))
+	}
+	return w
+}
+
+// search implements engine.
+func (e *genericEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
+	ws := make([]*genericWorker, r.workers)
+	for i := range ws {
+		ws[i] = e.worker(domain, inc, r)
+	}
+	p := newPool(r.workers, []task{{bound: -infeasible}})
+	return together(ws, func(w *genericWorker) fixed {
+		w.pool = p
+		for {
+			t, ok := p.next()
+			if !ok {
+				return w.left
+			}
+			w.take(t)
+		}
+	})
+}
+
+// take explores the subtree of a task.
+func (w *genericWorker) take(t task) {
+	if w.prune(t.bound, t.choices) {
+		return
+	}
+	rows := len(w.m.pos)
+	for g := range rows {
+		w.open[0][g], w.score[0][g] = int32(g), 0
+	}
+	b, loss, noise := w.m.top, int64(0), fixed(0)
+	w.path = append(w.path[:0], t.choices...)
+	for i, k := range t.choices {
+		b -= w.m.sq[k]
+		var decided int64
+		rows, decided = w.fix(i, int(k), b, rows)
+		loss += decided
+		noise += w.table[i][k]
+	}
+	w.node(len(t.choices), b, rows, loss, noise, t.bound)
+}
+
+// fix sets column t to value index k, which leaves squared norm b. It keeps the
+// open ones of the rows open at depth t and returns how many they are and what
+// the others lose.
+func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
+	m := w.m
+	v := int64(m.values[k])
+	w.point[m.order[t]] = m.values[k]
+	x, next, score := m.x[t], w.open[t+1], w.score[t+1]
+	for i, g := range w.open[t][:rows] {
+		s := w.score[t][i] + v*x[g]
+		switch r := m.reach(t+1, b, int(g)); {
+		case float64(s) > r:
+			decided += int64(m.neg[g])
+		case float64(s) < -r || s <= 0 && r == 0:
+			decided += int64(m.pos[g])
+		default:
+			next[open], score[open] = g, s
+			open++
+		}
+	}
+	return open, decided
+}
+
+// reach is at least |⟨x_rest, w_rest⟩| over the columns order[t:] with squared norm b.
+func (m *genericModel) reach(t, b, g int) float64 {
+	r := m.taxi[t][g]
+	if m.euclid != nil {
+		r = min(r, m.euclid[t][g]*m.root[b])
+	}
+	return above(r)
+}
+
+// node explores the points below a node of depth t with the given rows open,
+// whose fixed columns leave squared norm b, lose loss and gain noise.
+func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
+	if w.run.step(1) {
+		w.left = min(w.left, bound)
+		return
+	}
+	m := w.m
+	if t == len(m.order) { // every row is decided: no score can change
+		w.inc.offer(fixed(loss)<<w.n.shift-noise-w.gain[t][b], w.point)
+		return
+	}
+	child, lost := w.child[t], w.loss[t]
+	for _, k := range w.free[t] {
+		child[k] = infeasible
+		if m.sq[k] > b || w.gain[t+1][b-m.sq[k]] < -feasible {
+			continue
+		}
+		gain := noise + w.table[t][k] + w.gain[t+1][b-m.sq[k]]
+		lost[k] = loss + w.least(t, k, b-m.sq[k], rows, w.room(gain)-loss)
+		child[k] = fixed(lost[k])<<w.n.shift - gain
+	}
+	for {
+		k, least := -1, infeasible
+		for _, i := range w.free[t] {
+			if child[i] < least {
+				k, least = i, child[i]
+			}
+		}
+		if k < 0 {
+			return
+		}
+		child[k] = infeasible
+		w.path = append(w.path, int8(k))
+		if !w.prune(least, w.path) {
+			if w.pool.hungry.Load() > 0 && len(m.order)-t > 2 {
+				w.pool.push(task{bound: least, choices: slices.Clone(w.path)})
+			} else {
+				left := b - m.sq[k]
+				open, decided := w.fix(t, k, left, rows)
+				w.node(t+1, left, open, loss+decided, noise+w.table[t][k], least)
+			}
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+// room is a loss beyond which a region of the given noise is cut off.
+func (w *genericWorker) room(gain fixed) int64 {
+	best := w.inc.value.Load()
+	if best > feasible {
+		return math.MaxInt64 / 2
+	}
+	return (best+gain)>>w.n.shift + 1
+}
+
+// least is what the rows open at depth t lose at least if column t has value
+// index k, which leaves squared norm b. It may stop above enough.
+func (w *genericWorker) least(t, k, b, rows int, enough int64) int64 {
+	m := w.m
+	v := int64(m.values[k])
+	x := m.x[t]
+	total := int64(0)
+	idx, score := w.open[t][:rows], w.score[t][:rows]
+	const block = 256
+	for len(idx) > 0 && total <= enough {
+		n := min(block, len(idx))
+		for i, g := range idx[:n] {
+			s := score[i] + v*x[g]
+			switch r := m.reach(t+1, b, int(g)); {
+			case float64(s) > r:
+				total += int64(m.neg[g])
+			case float64(s) < -r || s <= 0 && r == 0:
+				total += int64(m.pos[g])
+			default:
+				total += int64(min(m.pos[g], m.neg[g]))
+			}
+		}
+		idx, score = idx[n:], score[n:]
+	}
+	return total
+}
