@@ -20,6 +20,7 @@ var layer = map[string]int{
 	"noise":               0,
 	"dp":                  0,
 	"dp/accounting":       0,
+	"internal/perturb":    0,
 	"prox":                0,
 	"loss":                0,
 	"randmat":             0,
@@ -47,6 +48,7 @@ var layer = map[string]int{
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
 	{"randmat", "noise"}:       "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"internal/perturb", "dp"}: "the curve of a linear perturbation is made of Gaussian profiles",
 	{"dp/accounting", "dp"}:    "accounting of sampled sums is accounting: it makes dp.Profiles",
 	{"dp/accounting", "noise"}: "a sampler is one value with its cost, and draws its batches securely",
 }

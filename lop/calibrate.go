@@ -6,6 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -115,8 +116,8 @@ type Plan struct {
 	// it receives is a function of the records.
 	Trace func(Trace)
 
-	curve curve   // of the exact minimizer; zero unless Gaussian
-	clip  float64 // threshold of LOP-Clip, 0 without
+	curve perturb.Curve // of the exact minimizer; zero unless Gaussian
+	clip  float64       // threshold of LOP-Clip, 0 without
 }
 
 // Safety margins, all far below the 1e-6 that constants may exceed their
@@ -178,9 +179,9 @@ type calibrator struct {
 	rel    dp.Relation
 	budget dp.Budget // of the objective
 	output dp.Budget
-	g      float64 // G, the most that a neighbor changes the sum of gradients
-	rank   float64 // ρ of the determinant, ≤ d
-	curve  curve   // all but c and s
+	g      float64       // G, the most that a neighbor changes the sum of gradients
+	rank   float64       // ρ of the determinant, ≤ d
+	curve  perturb.Curve // all but c and s
 }
 
 // calibrator checks everything that does not depend on Δ.
@@ -216,9 +217,9 @@ func (m *Mechanism) calibrator(f *fault.Set, q Public) (*calibrator, error) {
 	if k.rel == dp.Replace {
 		two = 2
 	}
-	k.curve.q = min(two*min(fixed, q.Dim), q.Dim)
-	k.curve.paired = k.rel == dp.Replace && fixed == 1 && q.Dim > 1
-	k.curve.monotone = m.Monotone
+	k.curve.Q = min(two*min(fixed, q.Dim), q.Dim)
+	k.curve.Paired = k.rel == dp.Replace && fixed == 1 && q.Dim > 1
+	k.curve.Monotone = m.Monotone
 
 	pure := q.Budget.Delta == 0
 	switch {
@@ -226,8 +227,8 @@ func (m *Mechanism) calibrator(f *fault.Set, q Public) (*calibrator, error) {
 		return nil, fmt.Errorf("lop: %w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition, q.Budget.Delta)
 	case m.Calibration == CMS11 && k.rank > 1:
 		return nil, fmt.Errorf("lop: %w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, k.rank)
-	case m.Calibration == Kifer && !pure && k.curve.q > 2:
-		return nil, fmt.Errorf("lop: %w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.curve.q)
+	case m.Calibration == Kifer && !pure && k.curve.Q > 2:
+		return nil, fmt.Errorf("lop: %w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.curve.Q)
 	case m.Monotone && pure:
 		return nil, fmt.Errorf("lop: %w: Monotone sharpens the Gaussian curve, want Budget.Delta > 0", dp.ErrCondition)
 	case m.Monotone && k.rel != dp.AddRemove:
@@ -305,7 +306,7 @@ func (k *calibrator) linear(mu float64) linear {
 		b.sigma = k.g * math.Sqrt(8*(math.Ln2-math.Log(delta))+4*eps) / eps * safeScale
 		b.s = k.g / b.sigma
 	default:
-		u := k.curve.leastNoise(eps-b.c, delta)
+		u := k.curve.LeastNoise(eps-b.c, delta)
 		b.sigma = k.g * u * safeScale
 		b.s = k.g / b.sigma
 	}
@@ -340,7 +341,7 @@ func (k *calibrator) plan(delta float64) (*Plan, error) {
 	}
 	if b.sigma > 0 {
 		p.curve = k.curve
-		p.curve.c, p.curve.s = b.c, b.s
+		p.curve.C, p.curve.S = b.c, b.s
 	}
 	return p, nil
 }
@@ -429,14 +430,14 @@ func (k *calibrator) joint(p *Plan) {
 	o := 2 * p.Cover / p.OutputSigma
 	eps, delta := k.q.Budget.Epsilon, k.q.Budget.Delta
 	curve := k.curve
-	curve.c = p.C
-	u := leastNoise(func(s float64) float64 {
-		curve.s = s
-		return curve.logJoint(eps, o)
+	curve.C = p.C
+	u := perturb.Least(func(s float64) float64 {
+		curve.S = s
+		return curve.LogJoint(eps, o)
 	}, math.Log(delta), p.Sigma/k.g)
 	if sigma := k.g * u * safeScale; sigma < p.Sigma {
 		p.Sigma, p.S, p.Theorem = sigma, k.g/sigma, TheoremJoint
-		p.curve.s = p.S
+		p.curve.S = p.S
 	}
 }
 

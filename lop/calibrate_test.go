@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -64,13 +65,13 @@ func TestKiferGolden(t *testing.T) {
 			relative(t, 2/v.Eps, plan.Delta, 1e-12, v) // 2ρβ/ε without a Radius
 			require.True(t, math.IsInf(plan.ExcessBound, 1))
 			// The published constants satisfy the sharp curve, with room.
-			require.Less(t, math.Exp(plan.curve.logDelta(v.Eps)), v.Delta)
+			require.Less(t, math.Exp(plan.curve.LogDelta(v.Eps)), v.Delta)
 			// Half of the noise, the printed one under Replace, does not.
 			half := plan.curve
-			half.s *= 2
-			half.c = v.Eps / 2
+			half.S *= 2
+			half.C = v.Eps / 2
 			if v.Delta <= 1e-5 && rel == dp.Replace && v.Eps >= 0.1 {
-				require.Greater(t, math.Exp(half.logDelta(v.Eps)), v.Delta)
+				require.Greater(t, math.Exp(half.LogDelta(v.Eps)), v.Delta)
 			}
 		}
 	}
@@ -198,8 +199,8 @@ func TestPlanMeetsItsBudget(t *testing.T) {
 			require.LessOrEqual(t, plan.Profile()(eps), delta*(1+2e-9))
 		} else { // the least noise of the plan's theorem: 1e-6 less is not enough
 			less := plan.curve
-			less.s /= 1 - 1e-6
-			require.Greater(t, math.Exp(less.logDelta(plan.Objective.Epsilon)), plan.Objective.Delta)
+			less.S /= 1 - 1e-6
+			require.Greater(t, math.Exp(less.LogDelta(plan.Objective.Epsilon)), plan.Objective.Delta)
 		}
 		require.GreaterOrEqual(t, plan.Profile()(eps), plan.DeltaAt(eps))
 		g := 2 * k.Lipschitz
@@ -254,25 +255,25 @@ func TestMoreToHideMoreNoise(t *testing.T) {
 // General, whatever its Hessian's rank, is accounted in all d dimensions, and
 // no structure in more than d.
 func TestSubspaceDimension(t *testing.T) {
-	q := func(d, rank int, s loss.Structure, rel dp.Relation) curve {
+	q := func(d, rank int, s loss.Structure, rel dp.Relation) perturb.Curve {
 		p, err := (&Mechanism{Relation: rel, Delta: 50}).Calibrate(Public{
 			Dim: d, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: rank, Structure: s}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5},
 		})
 		require.NoError(t, err)
 		return p.curve
 	}
-	require.Equal(t, 1, q(5, 1, loss.GLM, dp.AddRemove).q)
-	require.Equal(t, 2, q(5, 1, loss.GLM, dp.Replace).q)
-	require.True(t, q(5, 1, loss.LSQ, dp.Replace).paired)
-	require.Equal(t, 1, q(1, 1, loss.GLM, dp.Replace).q)
-	require.False(t, q(1, 1, loss.GLM, dp.Replace).paired)
-	require.Equal(t, 3, q(5, 3, loss.FixedRange, dp.AddRemove).q)
-	require.Equal(t, 5, q(5, 3, loss.FixedRange, dp.Replace).q)
-	require.False(t, q(5, 3, loss.FixedRange, dp.Replace).paired)
-	require.Equal(t, 5, q(5, 1, loss.General, dp.AddRemove).q)
-	require.Equal(t, 5, q(5, 9, loss.General, dp.Replace).q)
-	relative(t, math.Log1p(1./50), q(5, 1, loss.General, dp.AddRemove).c, 1e-14)
-	relative(t, 5*math.Log1p(1./50), q(5, 9, loss.General, dp.AddRemove).c, 1e-14)
+	require.Equal(t, 1, q(5, 1, loss.GLM, dp.AddRemove).Q)
+	require.Equal(t, 2, q(5, 1, loss.GLM, dp.Replace).Q)
+	require.True(t, q(5, 1, loss.LSQ, dp.Replace).Paired)
+	require.Equal(t, 1, q(1, 1, loss.GLM, dp.Replace).Q)
+	require.False(t, q(1, 1, loss.GLM, dp.Replace).Paired)
+	require.Equal(t, 3, q(5, 3, loss.FixedRange, dp.AddRemove).Q)
+	require.Equal(t, 5, q(5, 3, loss.FixedRange, dp.Replace).Q)
+	require.False(t, q(5, 3, loss.FixedRange, dp.Replace).Paired)
+	require.Equal(t, 5, q(5, 1, loss.General, dp.AddRemove).Q)
+	require.Equal(t, 5, q(5, 9, loss.General, dp.Replace).Q)
+	relative(t, math.Log1p(1./50), q(5, 1, loss.General, dp.AddRemove).C, 1e-14)
+	relative(t, 5*math.Log1p(1./50), q(5, 9, loss.General, dp.AddRemove).C, 1e-14)
 }
 
 func TestJointAndMonotoneLowerTheNoise(t *testing.T) {

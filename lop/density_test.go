@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -133,7 +134,7 @@ func TestExactDivergence(t *testing.T) {
 					stick, mass := divergence(l, pair[0], pair[1], plan.Delta, plan.Sigma, d, epsilons...)
 					require.InDelta(t, 1, mass, 1e-2) // the midpoint rule across the jumps of Huber's φ″
 					for i, eps := range epsilons {
-						require.LessOrEqual(t, stick[i], math.Exp(plan.curve.logDelta(eps)), "d = %d, %v, %T, ε = %v, %v", d, rel, l, eps, pair)
+						require.LessOrEqual(t, stick[i], math.Exp(plan.curve.LogDelta(eps)), "d = %d, %v, %T, ε = %v, %v", d, rel, l, eps, pair)
 					}
 					worst = max(worst, stick[0]/plan.Objective.Delta)
 					if d == 1 {
@@ -157,14 +158,14 @@ func TestOneSidedBoundFailsForHuber(t *testing.T) {
 	a := math.Sqrt(3)
 	l := loss.Huber{Delta: 6 / a} // L = 6, β = 3 at ‖a‖ = √3
 	record := []sample{{[2]float64{a}, 0}}
-	k := curve{c: math.Log1p(3), s: 6, q: 1}
+	k := perturb.Curve{C: math.Log1p(3), S: 6, Q: 1}
 	const eps = 30
 	stick, mass := divergence(l, nil, record, 1, 1, 1, eps)
 	require.InDelta(t, 1, mass, 1e-6)
-	oneSided := math.Exp(logMonotone(eps-k.c, k.s))
+	oneSided := math.Exp(perturb.LogMonotone(eps-k.C, k.S))
 	require.Greater(t, stick[0], 1.1*oneSided)
-	require.Less(t, stick[0], math.Exp(k.logDelta(eps)))
-	t.Logf("exact %.4g, one-sided %.4g, general %.4g", stick[0], oneSided, math.Exp(k.logDelta(eps)))
+	require.Less(t, stick[0], math.Exp(k.LogDelta(eps)))
+	t.Logf("exact %.4g, one-sided %.4g, general %.4g", stick[0], oneSided, math.Exp(k.LogDelta(eps)))
 
 	_, err := (&Mechanism{Monotone: true, Relation: dp.AddRemove, Delta: 1}).Calibrate(Public{
 		Dim: 1, Constants: l.Constants(loss.Bounds{Row: a, Label: 1}, math.Inf(1)), Budget: dp.Budget{Epsilon: eps, Delta: 0.03},

@@ -83,7 +83,7 @@ func (pl *Plan) admit(f *fault.Set, p *erm.Problem) (*erm.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pl.curve.monotone {
+	if pl.curve.Monotone {
 		if err := monotone(p.Loss); err != nil {
 			return nil, err
 		}

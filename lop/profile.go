@@ -20,7 +20,7 @@ const safeDelta = 1 + 1e-9
 func (p *Plan) DeltaAt(eps float64) float64 {
 	delta := p.Profile()(eps)
 	if p.Sigma > 0 && !math.IsNaN(eps) && p.valid() == nil {
-		split := math.Exp(p.curve.logDelta(eps-p.Output.Epsilon))*safeDelta + dp.GaussianDelta(p.Output.Epsilon, p.outputShift())
+		split := math.Exp(p.curve.LogDelta(eps-p.Output.Epsilon))*safeDelta + dp.GaussianDelta(p.Output.Epsilon, p.outputShift())
 		delta = min(delta, split)
 	}
 	return delta
@@ -47,7 +47,7 @@ func (p *Plan) Profile() dp.Profile {
 		case math.IsInf(eps, 1):
 			return 0
 		}
-		return min(1, math.Exp(curve.logJoint(eps, o))*safeDelta)
+		return min(1, math.Exp(curve.LogJoint(eps, o))*safeDelta)
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *Plan) RDP() dp.RDP {
 		if !(alpha >= 1) || math.IsInf(alpha, 1) {
 			return math.Inf(1)
 		}
-		return (curve.rdp(alpha) + alpha*o*o/2) * safeDelta
+		return (curve.RDP(alpha) + alpha*o*o/2) * safeDelta
 	}
 }
 

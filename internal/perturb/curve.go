@@ -1,4 +1,24 @@
-package lop
+// Package perturb is the privacy of a linear perturbation: what the exact
+// minimizer of a convex objective plus ⟨b,θ⟩ with Gaussian b tells about one
+// record, and the least noise that keeps it in a budget. Packages lop and sco
+// calibrate with it.
+//
+// # Notation
+//
+//	b, σ     the perturbation, N(0, σ²I)
+//	G        bound on the change of the sum of gradients between neighbors
+//	s, u     G/σ, its inverse
+//	c        bound on the logarithm of the ratio of determinants, ρ log1p(β/μ)
+//	χ_q, N   norm of a standard normal vector of ℝ^q; a standard normal
+//	e₁, r₀   ε − c; (ε − c − s²/2)/s
+//	o        2R/σ_out of a Gaussian output noise that hides 2R
+//
+// # References
+//
+//	[RKW23]   Redberg, Koskela, Wang. Improving the Privacy and Practicality of
+//	          Objective Perturbation for Differentially Private Linear
+//	          Learners. NeurIPS 2023.
+package perturb
 
 import (
 	"math"
@@ -7,96 +27,96 @@ import (
 	"github.com/privopt/privopt/internal/specfun"
 )
 
-// A curve bounds the privacy loss of the exact minimizer of the linearly
+// A Curve bounds the privacy loss of the exact minimizer of the linearly
 // perturbed objective: it is dominated by
 //
 //	c + s²/2 + s·χ_q                                        [RKW23, extended]
 //
 // χ_q the norm of a standard normal vector in ℝ^q.
-type curve struct {
-	c, s float64
-	q    int // dimension of the subspace that holds the change of the gradient
+type Curve struct {
+	C, S float64
+	Q    int // dimension of the subspace that holds the change of the gradient
 
-	// paired: two scalar derivatives change at once (Replace, one fixed
+	// Paired: two scalar derivatives change at once (Replace, one fixed
 	// direction per record). Then q = 2 and the formula with q = 1 holds as
-	// well at every ε where r₀ ≥ pairedR0, though not as a whole curve.
-	paired bool
-	// monotone: the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
-	monotone bool
+	// well at every ε where r₀ ≥ PairedR0, though not as a whole curve.
+	Paired bool
+	// Monotone: the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
+	Monotone bool
 }
 
-// pairedR0 is where the q = 1 formula begins to hold for two scalar
+// PairedR0 is where the q = 1 formula begins to hold for two scalar
 // derivatives. With A(v) = P(|Y| ≤ (t−v/2)/√v), log A is concave on (0, s²] and
 // vanishes at 0 as soon as x(x+m(x)) ≥ 3 for all x ≥ r₀, m = 2φ/(2Φ−1), which
 // holds from 1.65 on; hence A(s₁²)A(s₂²) ≥ A(s₁²+s₂²).
-const pairedR0 = 1.65
+const PairedR0 = 1.65
 
 // r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
-func (k curve) r0(eps float64) float64 { return (eps-k.c)/k.s - k.s/2 }
+func (k Curve) r0(eps float64) float64 { return (eps-k.C)/k.S - k.S/2 }
 
-// logDelta returns log δ of a single release at ε: the tightest bound proved at
-// this ε. As a function of ε it need not be a privacy profile; see logProfile.
-func (k curve) logDelta(eps float64) float64 {
-	e1 := eps - k.c
+// LogDelta returns log δ of a single release at ε: the tightest bound proved at
+// this ε. As a function of ε it need not be a privacy profile; see LogProfile.
+func (k Curve) LogDelta(eps float64) float64 {
+	e1 := eps - k.C
 	switch {
-	case k.monotone:
-		return logMonotone(e1, k.s)
-	case k.paired && k.r0(eps) >= pairedR0:
-		return logChi(e1, k.s, 1)
+	case k.Monotone:
+		return LogMonotone(e1, k.S)
+	case k.Paired && k.r0(eps) >= PairedR0:
+		return LogChi(e1, k.S, 1)
 	}
-	return logChi(e1, k.s, k.q)
+	return LogChi(e1, k.S, k.Q)
 }
 
-// logProfile returns log δ of a curve that is valid at every ε at once, so that
+// LogProfile returns log δ of a curve that is valid at every ε at once, so that
 // it may be composed.
-func (k curve) logProfile(eps float64) float64 {
-	if k.monotone {
-		return logMonotone(eps-k.c, k.s)
+func (k Curve) LogProfile(eps float64) float64 {
+	if k.Monotone {
+		return LogMonotone(eps-k.C, k.S)
 	}
-	return logChi(eps-k.c, k.s, k.q)
+	return LogChi(eps-k.C, k.S, k.Q)
 }
 
-// rdp returns the Rényi divergence bound of order α ≥ 1,
+// RDP returns the Rényi divergence bound of order α ≥ 1,
 //
 //	c + s²/2 + log E exp((α−1)s·χ_q) / (α−1),    q = 1:  log(2Φ(t)) + t²/2, t = (α−1)s
 //
 // For two scalar derivatives the formula with q = 1 holds at every order: the
 // exponential is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
-func (k curve) rdp(alpha float64) float64 {
-	q := k.q
-	if k.paired {
+func (k Curve) RDP(alpha float64) float64 {
+	q := k.Q
+	if k.Paired {
 		q = 1
 	}
-	base := k.c + k.s*k.s/2
-	if t := (alpha - 1) * k.s; t < 1e-6 {
+	base := k.C + k.S*k.S/2
+	if t := (alpha - 1) * k.S; t < 1e-6 {
 		// E χ_q = √2 Γ((q+1)/2)/Γ(q/2), and log E e^{tχ} ≤ t E χ + t²/2 because the
 		// norm is 1-Lipschitz: the quotient below would lose the digits of t.
 		mean := math.Sqrt2 * math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
-		return base + k.s*(mean+t/2)
+		return base + k.S*(mean+t/2)
 	}
-	return base + logMGF((alpha-1)*k.s, q)/(alpha-1)
+	return base + LogMGF((alpha-1)*k.S, q)/(alpha-1)
 }
 
-// logMonotone returns log E[(1 − e^{e₁ − max(0, s²/2+sN)})₊]: the analytic
+// LogMonotone returns log E[(1 − e^{e₁ − max(0, s²/2+sN)})₊]: the analytic
 // Gaussian at e₁ ≥ 0 and 1 − e^{e₁}(1 − δ_G(0,s)) below.
-func logMonotone(e1, s float64) float64 {
+func LogMonotone(e1, s float64) float64 {
 	if e1 >= 0 {
 		return dp.GaussianLogDelta(e1, s)
 	}
 	return math.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
 }
 
-// logChi returns log E[(1 − e^{e₁ − s²/2 − sχ_q})₊]. With r₀ = e₁/s − s/2 ≥ 0,
+// LogChi returns log E[(1 − e^{e₁ − s²/2 − sχ_q})₊]. With r₀ = e₁/s − s/2 ≥ 0,
 //
 //	q = 1:  2 δ_G(e₁, s)
 //	q = 2:  s exp(−r₀²/2) R(r₀+s),   R the Mills ratio
 //	else:   ∫_{r₀}^∞ s e^{−s(x−r₀)} P(χ_q > x) dx
 //
 // and 1 − e^{s r₀} E e^{−sχ_q} for r₀ < 0.
-func logChi(e1, s float64, q int) float64 {
+func LogChi(e1, s float64, q int) float64 {
 	r0 := e1/s - s/2
 	if r0 < 0 {
-		return math.Log(-math.Expm1(s*r0 + logMGF(-s, q)))
+		return math.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
 	}
 	switch q {
 	case 1:
@@ -163,9 +183,9 @@ func logChiTail(r0, s float64, q int) float64 {
 	return top + math.Log(sum)
 }
 
-// logMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
+// LogMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
 // the log-concave integrand x^{q−1} e^{tx−x²/2} where no closed form is known.
-func logMGF(t float64, q int) float64 {
+func LogMGF(t float64, q int) float64 {
 	switch {
 	case t == 0:
 		return 0
@@ -203,28 +223,28 @@ func logMGF(t float64, q int) float64 {
 	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + math.Log(sum)
 }
 
-// logJoint returns log δ(ε) of the pair (exact minimizer + Gaussian output
+// LogJoint returns log δ(ε) of the pair (exact minimizer + Gaussian output
 // noise) in one step, o = 2R/σ_out,
 //
 //	δ(ε) = E δ_G(ε − c − s²/2 − sχ_q; o)
 //
 // a privacy profile at every ε. The output noise hides all points within R of
 // the minimizer; its argument ε − (loss) may have any sign.
-func (k curve) logJoint(eps, o float64) float64 {
-	nu := float64(k.q)
+func (k Curve) LogJoint(eps, o float64) float64 {
+	nu := float64(k.Q)
 	r0 := math.Min(k.r0(eps), farthest)
 	if half := r0 / 2; half > 0 { // δ ≤ P(χ_q > r₀/2) + δ_G(s r₀/2; o)
-		if bound := specfun.LogSumExp(specfun.Chi2LogSF(half*half, nu), dp.GaussianLogDelta(k.s*half, o)); bound < nothing {
+		if bound := specfun.LogSumExp(specfun.Chi2LogSF(half*half, nu), dp.GaussianLogDelta(k.S*half, o)); bound < nothing {
 			return bound
 		}
 	}
 	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
 	logf := func(x float64) float64 {
-		return math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.s*(r0-x), o)
+		return math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
 	}
 	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
 	// the density of χ_q does, on the scale 1.
-	w := math.Min(0.25, o/k.s)
+	w := math.Min(0.25, o/k.S)
 	mode := math.Sqrt(math.Max(0, nu-1))
 	// The integrand is log-concave: find a point near its peak by ternary search.
 	lo, hi := 0.0, math.Max(r0, mode)+12
@@ -272,43 +292,43 @@ func (k curve) logJoint(eps, o float64) float64 {
 	return math.Min(0, top+math.Log(sum))
 }
 
-// leastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve
+// LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve
 // with c = ε − e₁ is at most δ; e₁ > 0 and 0 < δ < 1.
 //
 // For two scalar derivatives it takes the least noise at which either formula
-// holds: q = 1 with r₀ ≥ pairedR0, or q = 2.
-func (k curve) leastNoise(e1, delta float64) float64 {
+// holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
+func (k Curve) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
 		// χ_q ≤ √q + √(2 ln(1/δ)) = r but with probability δ, so that s with
 		// s²/2 + s r = e₁ is enough.
 		r := math.Sqrt(float64(q)) + math.Sqrt(-2*math.Log(delta))
 		enough := (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
-		return leastNoise(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough)
+		return Least(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough)
 	}
 	chi := func(q int) float64 {
-		return at(func(e1, s float64) float64 { return logChi(e1, s, q) }, q)
+		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
 	}
 	switch {
-	case k.monotone:
-		return at(logMonotone, 1)
-	case k.paired:
-		// r₀ = e₁u − 1/(2u) ≥ pairedR0 from here on
-		floor := (pairedR0 + math.Sqrt(pairedR0*pairedR0+2*e1)) / (2 * e1) * (1 + 1e-12)
+	case k.Monotone:
+		return at(LogMonotone, 1)
+	case k.Paired:
+		// r₀ = e₁u − 1/(2u) ≥ PairedR0 from here on
+		floor := (PairedR0 + math.Sqrt(PairedR0*PairedR0+2*e1)) / (2 * e1) * (1 + 1e-12)
 		u := chi(1)
 		if u >= floor {
 			return u
 		}
-		return min(floor, chi(k.q))
+		return min(floor, chi(k.Q))
 	}
-	return chi(k.q)
+	return chi(k.Q)
 }
 
-// leastNoise returns the least u with logDelta(1/u) ≤ target < 0, rounded up
+// Least returns the least u with logDelta(1/u) ≤ target < 0, rounded up
 // by at most 1e-9, from a u that is enough or nearly so. logDelta does not
 // decrease with s. √(−2 log δ) is nearly linear in u, so that regula falsi
 // needs few steps; whatever the steps, the returned u is one for which the
 // inequality was checked.
-func leastNoise(logDelta func(s float64) float64, target, enough float64) float64 {
+func Least(logDelta func(s float64) float64, target, enough float64) float64 {
 	g := func(u float64) float64 {
 		return math.Sqrt(-2*min(0, logDelta(1/u))) - math.Sqrt(-2*target)
 	}
