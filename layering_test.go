@@ -15,6 +15,7 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/bigref":     -1,
+	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
 	"noise":               0,
@@ -38,6 +39,7 @@ var layer = map[string]int{
 	"cmd/scaling":         4,
 	"cmd/convergence":     4,
 	"internal/spy":        5,
+	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
 	"loss/losstest":       5,
