@@ -13,7 +13,8 @@ var haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
 
 // The kernels walk rows by pointers: lengths are checked by their callers, who
 // pass no empty slice. The last d mod 4 columns are loaded and stored under a
-// mask, which touches no memory beyond the row.
+// mask, which touches no memory beyond the row. No pointer ever leaves its
+// array: the collector may look at it at any instruction.
 
 type (
 	vec  = archsimd.Float64x4
@@ -59,96 +60,102 @@ func lanes4(s0, s1, s2, s3 vec) vec {
 
 //go:nocheckptr
 func mulVec(u, a, x []float64, stream bool) {
-	d := len(x)
-	i := 0
+	m, d, i := len(u), len(x), 0
 	if !stream {
-		full, k, xp := d&^3, tail(d), ptr(&x[0])
-		for ; i+4 <= len(u); i += 4 {
+		base, up, xp := ptr(&a[0]), ptr(&u[0]), ptr(&x[0])
+		row, full, k := word*d, d&^3, tail(d)
+		for ; i+4 <= m; i += 4 {
 			// Rows 0, 2, 1, 3: the order in which lanes4 returns their sums.
-			p := ptr(&a[i*d])
-			r, q, s := unsafe.Add(p, word*d), unsafe.Add(p, 2*word*d), unsafe.Add(p, 3*word*d)
+			p := unsafe.Add(base, i*row)
+			r := unsafe.Add(p, row)
+			q := unsafe.Add(r, row)
+			s := unsafe.Add(q, row)
 			var s0, s1, s2, s3 vec
-			j, v := 0, xp
-			for ; j+8 <= d; j += 8 {
-				v0, v1 := get4(v, 0), get4(v, 4)
+			x := xp
+			for n := d; n >= 8; { // advance only while columns are left
+				v0, v1 := get4(x, 0), get4(x, 4)
 				s0 = get4(p, 4).MulAdd(v1, get4(p, 0).MulAdd(v0, s0))
 				s1 = get4(q, 4).MulAdd(v1, get4(q, 0).MulAdd(v0, s1))
 				s2 = get4(r, 4).MulAdd(v1, get4(r, 0).MulAdd(v0, s2))
 				s3 = get4(s, 4).MulAdd(v1, get4(s, 0).MulAdd(v0, s3))
-				p, q, r, s, v = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(v, 64)
+				if n -= 8; n == 0 {
+					break
+				}
+				p, q, r, s, x = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(x, 64)
 			}
-			if j < full {
-				v0 := get4(v, 0)
+			if d&4 != 0 {
+				v0 := get4(x, 0)
 				s0 = get4(p, 0).MulAdd(v0, s0)
 				s1 = get4(q, 0).MulAdd(v0, s1)
 				s2 = get4(r, 0).MulAdd(v0, s2)
 				s3 = get4(s, 0).MulAdd(v0, s3)
-				p, q, r, s, v = unsafe.Add(p, 32), unsafe.Add(q, 32), unsafe.Add(r, 32), unsafe.Add(s, 32), unsafe.Add(v, 32)
 			}
 			if full < d {
-				v0 := getTail(v, 0, k)
-				s0 = getTail(p, 0, k).MulAdd(v0, s0)
-				s1 = getTail(q, 0, k).MulAdd(v0, s1)
-				s2 = getTail(r, 0, k).MulAdd(v0, s2)
-				s3 = getTail(s, 0, k).MulAdd(v0, s3)
+				at := d & 4
+				v0 := getTail(x, at, k)
+				s0 = getTail(p, at, k).MulAdd(v0, s0)
+				s1 = getTail(q, at, k).MulAdd(v0, s1)
+				s2 = getTail(r, at, k).MulAdd(v0, s2)
+				s3 = getTail(s, at, k).MulAdd(v0, s3)
 			}
-			lanes4(s0, s1, s2, s3).Store((*[4]float64)(u[i:]))
+			set4(lanes4(s0, s1, s2, s3), up, i)
 		}
 		archsimd.ClearAVXUpperBits()
 	}
-	for ; i < len(u); i++ {
+	for ; i < m; i++ {
 		u[i] = dot(a[i*d:(i+1)*d], x)
 	}
 }
 
 //go:nocheckptr
 func addMulVec(dst, a, w []float64) {
-	d := len(dst)
-	full, k, yp := d&^3, tail(d), ptr(&dst[0])
+	m, d, i := len(w), len(dst), 0
+	base, wp, yp := ptr(&a[0]), ptr(&w[0]), ptr(&dst[0])
+	row, full, k := word*d, d&^3, tail(d)
 	var last vec // the last d mod 4 of dst
 	if full < d {
 		last = getTail(yp, full, k)
 	}
-	i := 0
-	for ; i+4 <= len(w); i += 4 {
-		p := ptr(&a[i*d])
-		q, r, s := unsafe.Add(p, word*d), unsafe.Add(p, 2*word*d), unsafe.Add(p, 3*word*d)
-		w0, w1 := archsimd.BroadcastFloat64x4(w[i]), archsimd.BroadcastFloat64x4(w[i+1])
-		w2, w3 := archsimd.BroadcastFloat64x4(w[i+2]), archsimd.BroadcastFloat64x4(w[i+3])
-		j, y := 0, yp
-		for ; j+8 <= d; j += 8 { // y += w₀a₀ + w₁a₁ + w₂a₂ + w₃a₃
+	for ; i+4 <= m; i += 4 {
+		p := unsafe.Add(base, i*row)
+		q := unsafe.Add(p, row)
+		r := unsafe.Add(q, row)
+		s := unsafe.Add(r, row)
+		w0, w1, w2, w3 := spread(wp, i), spread(wp, i+1), spread(wp, i+2), spread(wp, i+3)
+		y := yp
+		for n := d; n >= 8; { // y += w₀a₀ + w₁a₁ + w₂a₂ + w₃a₃
 			y0 := get4(p, 0).MulAdd(w0, get4(y, 0))
 			y1 := get4(p, 4).MulAdd(w0, get4(y, 4))
-			y0 = get4(q, 0).MulAdd(w1, y0)
-			y1 = get4(q, 4).MulAdd(w1, y1)
-			y0 = get4(r, 0).MulAdd(w2, y0)
-			y1 = get4(r, 4).MulAdd(w2, y1)
-			y0 = get4(s, 0).MulAdd(w3, y0)
-			y1 = get4(s, 4).MulAdd(w3, y1)
+			y0, y1 = get4(q, 0).MulAdd(w1, y0), get4(q, 4).MulAdd(w1, y1)
+			y0, y1 = get4(r, 0).MulAdd(w2, y0), get4(r, 4).MulAdd(w2, y1)
+			y0, y1 = get4(s, 0).MulAdd(w3, y0), get4(s, 4).MulAdd(w3, y1)
 			set4(y0, y, 0)
 			set4(y1, y, 4)
+			if n -= 8; n == 0 {
+				break
+			}
 			p, q, r, s, y = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(y, 64)
 		}
-		if j < full {
+		if d&4 != 0 {
 			y0 := get4(p, 0).MulAdd(w0, get4(y, 0))
 			y0 = get4(q, 0).MulAdd(w1, y0)
 			y0 = get4(r, 0).MulAdd(w2, y0)
 			y0 = get4(s, 0).MulAdd(w3, y0)
 			set4(y0, y, 0)
-			p, q, r, s = unsafe.Add(p, 32), unsafe.Add(q, 32), unsafe.Add(r, 32), unsafe.Add(s, 32)
 		}
 		if full < d {
-			last = getTail(p, 0, k).MulAdd(w0, last)
-			last = getTail(q, 0, k).MulAdd(w1, last)
-			last = getTail(r, 0, k).MulAdd(w2, last)
-			last = getTail(s, 0, k).MulAdd(w3, last)
+			at := d & 4
+			last = getTail(p, at, k).MulAdd(w0, last)
+			last = getTail(q, at, k).MulAdd(w1, last)
+			last = getTail(r, at, k).MulAdd(w2, last)
+			last = getTail(s, at, k).MulAdd(w3, last)
 		}
 	}
 	if full < d {
 		setTail(last, yp, full, k)
 	}
 	archsimd.ClearAVXUpperBits()
-	for ; i < len(w); i++ {
+	for ; i < m; i++ {
 		addScaled(dst, w[i], a[i*d:(i+1)*d])
 	}
 }
@@ -211,8 +218,9 @@ func addGram(h []float64, alpha float64, a []float64, d int) {
 	for i := 0; i < d; i += 4 {
 		for j := i &^ 7; j < stride; j += 8 {
 			var s00, s01, s10, s11, s20, s21, s30, s31 vec
-			p, q := ptr(&a[i]), ptr(&a[j])
-			for range m {
+			left, right := ptr(&a[i]), ptr(&a[j])
+			for r := range m {
+				p, q := unsafe.Add(left, r*step), unsafe.Add(right, r*step)
 				v0, v1 := get4(q, 0), get4(q, 4)
 				b := spread(p, 0)
 				s00, s01 = b.MulAdd(v0, s00), b.MulAdd(v1, s01)
@@ -222,7 +230,6 @@ func addGram(h []float64, alpha float64, a []float64, d int) {
 				s20, s21 = b.MulAdd(v0, s20), b.MulAdd(v1, s21)
 				b = spread(p, 3)
 				s30, s31 = b.MulAdd(v0, s30), b.MulAdd(v1, s31)
-				p, q = unsafe.Add(p, step), unsafe.Add(q, step)
 			}
 			tile := [4][2]vec{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}}
 			for k := range min(4, d-i) {
