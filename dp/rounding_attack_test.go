@@ -35,11 +35,6 @@ func budget(rnd *rand.Rand, lo, hi float64) dp.Budget {
 	return dp.Budget{Epsilon: min(max(eps, lo), hi), Delta: max(delta, dp.MinDelta)}
 }
 
-func ratio(a, b *big.Float) float64 {
-	f, _ := bigref.Quo(a, b).Float64()
-	return f
-}
-
 // TestGaussianSigmaIsRoundedUp: at 10 000 budgets the σ of the analytic Gaussian
 // mechanism satisfies δ in 60-digit arithmetic, and a σ smaller by 1e-6 does
 // not: never below the least σ, and above it by less than 1e-6.

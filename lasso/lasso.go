@@ -35,7 +35,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
@@ -69,6 +68,9 @@ type Instance struct {
 	Xi     float64    // ξ
 }
 
+// largestNorm keeps products of numbers and their squares in float64.
+const largestNorm = 1e150
+
 // Generate draws an instance [CC26, §5.2]: xᵢ standard normal, rescaled to
 // norm ξ; θ_true ~ N(0, I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I).
 // The error wraps ErrParameter.
@@ -78,10 +80,10 @@ func Generate(s Spec, src rand.Source) (*Instance, error) {
 		return nil, fmt.Errorf("%w: N = %d records, want at least 1", ErrParameter, s.N)
 	case s.D < 1:
 		return nil, fmt.Errorf("%w: D = %d parameters, want at least 1", ErrParameter, s.D)
-	case !(s.Xi > 0) || math.IsInf(s.Xi, 1):
-		return nil, fmt.Errorf("%w: Xi = %v, want a positive finite norm", ErrParameter, s.Xi)
-	case !(s.AnchorNoise >= 0) || math.IsInf(s.AnchorNoise, 1):
-		return nil, fmt.Errorf("%w: AnchorNoise = %v, want a finite number ≥ 0", ErrParameter, s.AnchorNoise)
+	case !(s.Xi > 0 && s.Xi <= largestNorm):
+		return nil, fmt.Errorf("%w: Xi = %v, want a positive norm of at most %g", ErrParameter, s.Xi, largestNorm)
+	case !(s.AnchorNoise >= 0 && s.AnchorNoise <= largestNorm):
+		return nil, fmt.Errorf("%w: AnchorNoise = %v, want a number in [0, %g]", ErrParameter, s.AnchorNoise, largestNorm)
 	case src == nil:
 		return nil, fmt.Errorf("%w: the source is nil, want for example noise.Reproducible(1)", ErrParameter)
 	}

@@ -22,8 +22,8 @@ var ErrFile = errors.New("lasso: invalid file")
 // finite: unlike erm.CSV, nothing is forced into bounds. The error wraps
 // ErrFile or ErrParameter.
 func Read(problem, anchor io.Reader, xi float64) (*Instance, error) {
-	if !(xi > 0) || math.IsInf(xi, 1) {
-		return nil, fmt.Errorf("%w: Xi = %v, want a positive finite norm", ErrParameter, xi)
+	if !(xi > 0 && xi <= largestNorm) {
+		return nil, fmt.Errorf("%w: Xi = %v, want a positive norm of at most %g", ErrParameter, xi, largestNorm)
 	}
 	values, columns, err := table("problem", problem)
 	if err != nil {

@@ -15,7 +15,7 @@ func Lipschitz(g Operator, dim int) (float64, bool) {
 	if Check(g, dim) != nil {
 		return 0, false
 	}
-	root := math.Sqrt(float64(dim)) * (1 + 4*ulp)
+	root := math.Sqrt(float64(max(dim, 0))) * (1 + 4*ulp)
 	switch g := orZero(g).(type) {
 	case Huber:
 		return g.Weight * g.Delta * root, true

@@ -268,7 +268,7 @@ func (m *Mechanism) checkAnchor(dim int) error {
 	case m.Center == nil:
 		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the records", ErrMechanism, dim)
 	case len(m.Center) != dim:
-		return fmt.Errorf("%w: Center has %d coordinates, the problem %d", ErrMechanism, len(m.Center), dim)
+		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter", ErrMechanism, len(m.Center), dim)
 	}
 	for i, v := range m.Center {
 		if math.IsNaN(v) || math.Abs(v) > maxCoordinate {

@@ -34,6 +34,9 @@ var (
 // eigensolver. The error wraps ErrProblem if a coefficient is not finite or Q
 // has a negative eigenvalue. It panics if the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
+	if q == nil {
+		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
+	}
 	d := q.SymmetricDim()
 	if lin != nil && len(lin) != d {
 		panic(badLen)
