@@ -25,7 +25,7 @@ type Product struct {
 	Relation dp.Relation
 	// Law is KNorm (the default, least noise) or OneSided.
 	Law Law
-	// Oracle minimizes; nil means Enumerate.
+	// Oracle minimizes; nil means Auto.
 	Oracle  Oracle
 	Range   float64
 	Failure float64

@@ -14,7 +14,7 @@ import (
 // LatticeMinimizer is a Minimizer over the finite set of a Problem.
 type LatticeMinimizer struct {
 	Problem *Problem
-	Oracle  Oracle  // nil means Enumerate
+	Oracle  Oracle  // nil means Auto
 	Gap     float64 // an oracle stopped at one of its own limits will do within this gap
 }
 
@@ -28,7 +28,7 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 	}
 	oracle := m.Oracle
 	if oracle == nil {
-		oracle = Enumerate{}
+		oracle = Auto{}
 	}
 	table := make([][]float64, len(sigma))
 	for j, s := range sigma {

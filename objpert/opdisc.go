@@ -29,7 +29,7 @@ type OPDisc struct {
 	// Sigma, if positive, is the σ to take with Gaussian instead of the least
 	// proved one. The certificate states the ε that is proved for it.
 	Sigma float64
-	// Oracle minimizes; nil means Enumerate.
+	// Oracle minimizes; nil means Auto.
 	Oracle Oracle
 	// Range and Lipschitz bound the loss of one record, see Public. Range 0 means
 	// 1 where the problem has rows, the 0/1 loss of halfspaces.
@@ -188,6 +188,7 @@ func (pl *Plan) drawRadial(f *fault.Set, src rand.Source) (table [][]float64, no
 	} else {
 		sample.Normal(eta, scale, src)
 	}
+	eta = fault.At(f, fault.Noise, eta)
 	q := float64(pl.NormSq)
 	if pl.cube {
 		q = float64(pl.Dim)

@@ -36,7 +36,7 @@ type OPSamp struct {
 	// Records is the public number n₀ that Rate is tuned for under AddRemove,
 	// where n is private; under Replace 0 means n.
 	Records int
-	// Oracle minimizes in Fit; nil means Enumerate.
+	// Oracle minimizes in Fit; nil means Auto.
 	Oracle Oracle
 }
 

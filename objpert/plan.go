@@ -335,7 +335,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	f := fault.From(ctx)
 	oracle := pl.oracle
 	if oracle == nil {
-		oracle = Enumerate{}
+		oracle = Auto{}
 	}
 	cert := dp.Certificate{Budget: pl.Proved, Relation: pl.Relation, Theorem: pl.Theorem}
 	if pl.grid.t == 0 { // noise from floating-point samplers

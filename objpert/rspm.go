@@ -56,7 +56,7 @@ type RSPM struct {
 	Law Law
 	// Separator; the zero value takes the smallest one that separates the space.
 	Separator Separator
-	// Oracle minimizes; nil means Enumerate.
+	// Oracle minimizes; nil means Auto.
 	Oracle  Oracle
 	Failure float64
 	// Trace, if not nil, is called at the end of every search. Not private: what
@@ -207,6 +207,7 @@ func (pl *Plan) drawSeparators(f *fault.Set, src rand.Source) [][]float64 {
 	} else {
 		sample.Normal(eta, fault.At(f, fault.Scale, pl.Scale), src)
 	}
+	eta = fault.At(f, fault.Noise, eta)
 	at := func(i int) float64 { // a control may have drawn too few
 		if i < len(eta) {
 			return eta[i]
