@@ -38,6 +38,7 @@ var layer = map[string]int{
 	"internal/mutate":     3,
 	"cmd/scaling":         4,
 	"cmd/convergence":     4,
+	"cmd/halfspace":       4,
 	"internal/spy":        5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test

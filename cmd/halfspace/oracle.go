@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/objpert"
+	"github.com/privopt/privopt/objpert/mip"
+)
+
+var oracles = []string{"auto", "cells", "generic", "enumerate"}
+
+const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
+
+func (c *config) checkOracle() error {
+	name, ok := strings.CutPrefix(c.Oracle, "cmd:")
+	switch {
+	case !ok && !slices.Contains(oracles, c.Oracle):
+		return sweep.Usagef("flag -oracle = %q: want %s", c.Oracle, oracleNames)
+	}
+	if ok {
+		known := func(solver string) bool { return strings.HasPrefix(filepath.Base(name), solver) }
+		if !slices.ContainsFunc(mip.Commands(), known) {
+			return sweep.Usagef("flag -oracle = %q: want cmd: and one of %s", c.Oracle, strings.Join(mip.Commands(), ", "))
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			return sweep.Usagef("flag -oracle = %q: %w; install it, or take the search of this program, -oracle auto", c.Oracle, err)
+		}
+	}
+	return nil
+}
+
+// external reports whether a command answers.
+func (c *config) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
+
+// oracle returns who minimizes. Cells run in parallel, so each search takes one
+// worker.
+func (c *config) oracle() objpert.Oracle {
+	switch c.Oracle {
+	case "cells":
+		return objpert.CellSearch{Workers: 1}
+	case "generic":
+		return objpert.GenericSearch{Workers: 1}
+	case "enumerate":
+		return objpert.Enumerate{}
+	}
+	return objpert.Auto{Workers: 1}
+}
+
+// race lets a command and the search of this module minimize one problem. Its
+// answer is the command's. Not private.
+type race struct {
+	command *mip.Oracle
+	search  objpert.Oracle
+	lap     lap
+}
+
+// lap is one problem of a race.
+type lap struct {
+	Status        string  `json:"status"`           // what the command said
+	Seconds       float64 `json:"seconds"`          // of the command
+	Search        float64 `json:"search"`           // seconds of the search
+	Excess        float64 `json:"excess,omitempty"` // of the command's point over the proven minimum
+	NoPoint       bool    `json:"no_point,omitempty"`
+	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
+}
+
+func (c *config) race() *race {
+	r := &race{search: c.oracle()}
+	r.command = &mip.Oracle{
+		Command: strings.TrimPrefix(c.Oracle, "cmd:"),
+		Limit:   c.timeout(),
+		Trace: func(claim mip.Claim) {
+			r.lap.Status, r.lap.Seconds = claim.Status, claim.Runtime.Seconds()
+			r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(claim.Status), "optimal")
+		},
+	}
+	return r
+}
+
+// Solve implements objpert.Oracle.
+func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+	r.lap = lap{}
+	found, err := r.command.Solve(ctx, p)
+	if err != nil && !errors.Is(err, mip.ErrNoPoint) {
+		return nil, err
+	}
+	start := time.Now()
+	best, e := r.search.Solve(ctx, p)
+	if e != nil {
+		return nil, e
+	}
+	r.lap.Search = time.Since(start).Seconds()
+	if err != nil {
+		r.lap.NoPoint = true
+		return nil, err
+	}
+	r.lap.Excess = found.Objective - best.Objective
+	return found, nil
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/sweep"
+)
+
+// summary is the object "results" of summary.json.
+type summary struct {
+	Heldout  []heldout  `json:"heldout,omitempty"`
+	Seconds  *times     `json:"fit_seconds,omitempty"`
+	Composed *dp.Budget `json:"composed,omitempty"` // what all releases cost together
+	Releases int        `json:"releases"`
+	Unproven int        `json:"unproven"`
+}
+
+type heldout struct {
+	Epsilon float64 `json:"eps"`
+	Method  string  `json:"method"`
+	Mean    float64 `json:"mean"`
+	Std     float64 `json:"std"`
+	StdErr  float64 `json:"stderr"`
+}
+
+type times struct {
+	Median, Max float64
+	Fits        int
+}
+
+func detailOf(r sweep.Result) (d detail, ok bool) {
+	ok = r.Detail != nil && json.Unmarshal(r.Detail, &d) == nil
+	return d, ok
+}
+
+// held returns r with the held-out accuracy as its mean.
+func held(r sweep.Result) (sweep.Result, bool) {
+	d, ok := detailOf(r)
+	if !ok || len(d.Test) == 0 {
+		return r, false
+	}
+	r.Mean, r.Std = stat.MeanStdDev(d.Test, nil)
+	if len(d.Test) == 1 {
+		r.Std = 0
+	}
+	r.StdErr = r.Std / math.Sqrt(float64(len(d.Test)))
+	return r, true
+}
+
+var columns = []sweep.Column{
+	{Name: "heldout", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Mean }) }},
+	{Name: "heldout_std", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Std }) }},
+	{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
+		d, _ := detailOf(r)
+		if len(d.Seconds) == 0 {
+			return ""
+		}
+		slices.Sort(d.Seconds)
+		return strconv.FormatFloat(stat.Quantile(0.5, stat.Empirical, d.Seconds, nil), 'g', -1, 64)
+	}},
+	{Name: "unproven", Text: func(r sweep.Result) string {
+		d, _ := detailOf(r)
+		return strconv.Itoa(d.Unproven)
+	}},
+}
+
+func heldText(r sweep.Result, of func(sweep.Result) float64) string {
+	h, ok := held(r)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(of(h), 'g', -1, 64)
+}
+
+// figures are held-out accuracy and the histogram of run times.
+func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
+	var out []sweep.Result
+	var seconds []float64
+	for _, r := range results {
+		if h, ok := held(r); ok {
+			out = append(out, h)
+		}
+		if d, ok := detailOf(r); ok && c.searches(r.Method) {
+			seconds = append(seconds, d.Seconds...)
+		}
+	}
+	if len(out) > 0 {
+		figures = append(figures, sweep.Figure{Name: "heldout", Plot: c.plot("Held-out accuracy"), Results: out})
+	}
+	if len(seconds) > 0 {
+		figures = append(figures, sweep.Figure{Name: "seconds", Values: seconds, Plot: sweep.Plot{
+			Title: fmt.Sprintf("Run times of %d fits over integer weights (n = %d, d = %d, oracle %s)", len(seconds), c.N, c.Features, c.Oracle),
+			X:     "seconds", Y: "fits",
+		}})
+	}
+	return figures
+}
+
+// searches reports whether a method minimizes by search.
+func (c *config) searches(name string) bool {
+	for _, m := range c.methods {
+		if m.name == name {
+			return m.kind != "logistic" && m.kind != "nonprivate"
+		}
+	}
+	return false
+}
+
+// summarize words the end of the experiment.
+func (c *config) summarize(results []sweep.Result) (any, []string) {
+	sum := &summary{}
+	var lines []string
+	var certificates []dp.Certificate
+	var seconds []float64
+	var laps []lap
+	seen := map[string]bool{}
+	for _, r := range results {
+		d, ok := detailOf(r)
+		if !ok {
+			continue
+		}
+		if h, ok := held(r); ok {
+			sum.Heldout = append(sum.Heldout, heldout{r.Value, r.Method, h.Mean, h.Std, h.StdErr})
+		}
+		if c.searches(r.Method) {
+			seconds = append(seconds, d.Seconds...)
+		}
+		sum.Unproven += d.Unproven
+		laps = append(laps, d.Laps...)
+		if d.Certificate == nil {
+			continue
+		}
+		released := r.Runs - d.Unproven
+		sum.Releases += released
+		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, released)...)
+		if seen[r.Method] {
+			continue
+		}
+		seen[r.Method] = true
+		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation, d.Certificate.Theorem)
+		if d.Certificate.Epsilon > d.Claimed.Epsilon {
+			line += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
+		}
+		lines = append(lines, line)
+		for _, a := range d.Certificate.Assumptions {
+			lines = append(lines, fmt.Sprintf("%s: assumes that %s", r.Method, a))
+		}
+	}
+	lines = append(lines, c.heldoutTable(sum.Heldout)...)
+	if len(seconds) > 0 {
+		slices.Sort(seconds)
+		sum.Seconds = &times{stat.Quantile(0.5, stat.Empirical, seconds, nil), seconds[len(seconds)-1], len(seconds)}
+		if len(laps) > 0 {
+			lines = append(lines, c.raced(laps))
+		} else {
+			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median, sum.Seconds.Max))
+		}
+	}
+	if c.data != "" && len(certificates) > 0 {
+		if all, err := dp.Compose(certificates...); err == nil {
+			sum.Composed = &all.Budget
+			lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
+		} else {
+			lines = append(lines, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", len(certificates)))
+		}
+	}
+	return sum, lines
+}
+
+// raced words what a command did beside the search of this module.
+func (c *config) raced(laps []lap) string {
+	var claims, wrong, none int
+	var command, search, excess []float64
+	for _, l := range laps {
+		command, search = append(command, l.Seconds), append(search, l.Search)
+		switch {
+		case l.NoPoint:
+			none++
+		case l.ClaimsOptimum:
+			claims++
+			if l.Excess > 0 {
+				wrong++
+			}
+		}
+		if !l.NoPoint {
+			excess = append(excess, l.Excess)
+		}
+	}
+	worst := "no point at all"
+	if len(excess) > 0 {
+		slices.Sort(excess)
+		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", stat.Quantile(0.5, stat.Empirical, excess, nil), excess[len(excess)-1])
+	}
+	slices.Sort(command)
+	slices.Sort(search)
+	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves all: median %.3g s, longest %.3g s",
+		len(laps), c.Oracle, claims, wrong, none, worst, stat.Quantile(0.5, stat.Empirical, command, nil),
+		stat.Quantile(0.5, stat.Empirical, search, nil), search[len(search)-1])
+}
+
+// heldoutTable words held-out accuracies, one line a method.
+func (c *config) heldoutTable(all []heldout) (lines []string) {
+	for _, m := range c.methods {
+		line := ""
+		for _, h := range all {
+			if h.Method == m.name {
+				line += fmt.Sprintf("  %.4f (%.4f)", h.Mean, h.Std)
+			}
+		}
+		if line != "" {
+			lines = append(lines, fmt.Sprintf("held out, %d records, mean and std at each eps: %s%s", c.Heldout, m.name, line))
+		}
+	}
+	return lines
+}
