@@ -2,6 +2,8 @@ package objpert
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -54,4 +56,61 @@ func TestGoldenAdult(t *testing.T) {
 		require.InDelta(t, run.Objective, s.Objective, 1e-5) // noise printed with 6 decimals
 		t.Logf("eps %v: %d nodes", run.Eps, s.Nodes)
 	}
+}
+
+// sphereNoise is the noise of OPDisc in d+1 dimensions: radial with mean norm
+// (d+1)Δ/ε for law "radial", else Gaussian with the σ that [NRVW20] prints,
+// 7Q √(ln 1/δ)/ε at δ = 1/n².
+func sphereNoise(d, q int, eps float64, law string, seed uint64) []float64 {
+	r := rand.New(rand.NewPCG(seed, 77))
+	eta := make([]float64, d+1)
+	norm := 0.0
+	for j := range eta {
+		eta[j] = r.NormFloat64()
+		norm += eta[j] * eta[j]
+	}
+	scale := 7 * float64(q) * math.Sqrt(2*math.Log(15682)) / eps
+	if law == "radial" {
+		gamma := 0.0
+		for range d + 1 {
+			gamma += r.ExpFloat64()
+		}
+		scale = gamma * (2*float64(q) + 2*math.Sqrt(float64(q*(q-1)))) / eps / math.Sqrt(norm)
+	}
+	for j := range eta {
+		eta[j] *= scale
+	}
+	return eta
+}
+
+func perturbSphere(t testing.TB, p *Problem, eps float64, law string, seed uint64) *Problem {
+	table, norm := sphere(p.Values, p.NormSq, sphereNoise(p.Dim, p.NormSq, eps, law, seed))
+	q, err := p.Perturb(table, norm)
+	require.NoError(t, err)
+	return q
+}
+
+// TestAdult proves optima of the experiment; BenchmarkExperiment does all.
+func TestAdult(t *testing.T) {
+	p := adultProblem(t, 23, 23)
+	for _, law := range []string{"radial", "gaussian"} {
+		for _, eps := range []float64{0.1, 0.3, 1} {
+			s, err := CellSearch{}.Solve(context.Background(), perturbSphere(t, p, eps, law, 0))
+			require.NoError(t, err)
+			require.True(t, s.Proven)
+		}
+	}
+}
+
+// TestAdultTies: without noise ties are everywhere, and the first point in
+// lexicographic order is still found.
+func TestAdultTies(t *testing.T) {
+	p := adultProblem(t, 23, 4)
+	s, err := CellSearch{}.Solve(context.Background(), p)
+	require.NoError(t, err)
+	require.True(t, s.Proven)
+	again, err := CellSearch{Workers: 1}.Solve(context.Background(), p)
+	require.NoError(t, err)
+	require.Equal(t, s.W, again.W)
+	require.Equal(t, float64(s.Loss), s.Objective)
 }

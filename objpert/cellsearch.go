@@ -52,7 +52,7 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 		return nil, err
 	}
 	r := &run{workers: workers(c.Workers), gap: gap, limit: c.Nodes}
-	if gap > 0 {
+	if c.Gap > 0 {
 		r.workers = 1
 	}
 	return settle(ctx, p, n, e, r)

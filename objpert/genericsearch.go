@@ -37,7 +37,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 		return nil, err
 	}
 	r := &run{workers: workers(s.Workers), gap: gap, limit: s.Nodes}
-	if gap > 0 {
+	if s.Gap > 0 {
 		r.workers = 1
 	}
 	return settle(ctx, p, n, &genericEngine{p: p, m: p.shared.generic(p), n: n}, r)

@@ -1,0 +1,114 @@
+package adult_test
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/adult"
+)
+
+const sample = `|1x3 Cross validator
+39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K
+95, ?, 1, HS-grad, 9, Divorced, ?, Husband, Black, Female, 200000, 4356, -1, ?, >50K.
+50, Private, 1, HS-grad, 9, Divorced, Sales, Wife, Other, Female, 0, 0, 99, France, <=50K.
+
+`
+
+func TestRead(t *testing.T) {
+	records, err := adult.Read(strings.NewReader(sample))
+	require.NoError(t, err)
+	require.Len(t, records, 3)
+	require.Equal(t, []bool{false, true, false}, []bool{records[0].Positive, records[1].Positive, records[2].Positive})
+	require.Equal(t, int64(90), records[1].Value[0]) // into [0, 90]
+	require.Equal(t, int64(99999), records[1].Value[10])
+	require.Zero(t, records[1].Value[12])
+	require.Equal(t, int64(8), records[1].Value[1]) // "?" is the last level
+
+	f, err := adult.Experiment(23)
+	require.NoError(t, err)
+	require.Equal(t, int64(48399516), f.Denominator())
+	require.Equal(t, "marital-status=Divorced", f[0].String())
+	require.Equal(t, "capital-gain/99999", f[20].String())
+	rows, labels := f.Integers(records)
+	floats, ys := f.Floats(records)
+	require.Equal(t, []int{-1, 1, -1}, labels)
+	require.Equal(t, []float64{-1, 1, -1}, ys)
+	require.Equal(t, int64(2174*484), rows[0][20])
+	for i, row := range rows {
+		ones := 0
+		for j, v := range row {
+			require.InDelta(t, floats[i][j], float64(v)/48399516, 1e-15) // one rounding each
+			if j < 20 && v != 0 {
+				ones++
+			}
+		}
+		require.Equal(t, 4, ones)
+	}
+}
+
+func TestReadRejects(t *testing.T) {
+	line := strings.Split(sample, "\n")[1]
+	for want, text := range map[string]string{
+		"no records":                 "\n|x\n",
+		"line 2: 3 fields, want 15":  line + "\na,b,c",
+		`"age" is not an integer`:    strings.Replace(line, "39", "x", 1),
+		`"race" is not one of its 5`: strings.Replace(line, "White", "Secret", 1),
+		"the label is neither":       strings.Replace(line, "<=50K", "50K", 1),
+		"token too long":             strings.Repeat("x", 1<<20),
+	} {
+		_, err := adult.Read(strings.NewReader(text))
+		require.ErrorIs(t, err, adult.ErrFormat)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "Secret")
+	}
+	broken := errors.New("disk")
+	_, err := adult.Read(io.MultiReader(strings.NewReader(line+"\n"), iotest.ErrReader(broken)))
+	require.ErrorIs(t, err, broken)
+}
+
+func TestExperiment(t *testing.T) {
+	for _, size := range adult.Sizes {
+		f, err := adult.Experiment(size)
+		require.NoError(t, err)
+		require.Len(t, f, size)
+	}
+	_, err := adult.Experiment(7)
+	require.ErrorContains(t, err, "7 columns")
+	require.Panics(t, func() { adult.Of("income") })
+}
+
+func TestFiles(t *testing.T) {
+	folder := os.Getenv("PRIVOPT_DATA")
+	if folder == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	for name, want := range map[string][2]int{"adult.data": {32561, 7841}, "adult.test": {16281, 3846}} {
+		f, err := os.Open(filepath.Join(folder, "adult", name))
+		require.NoError(t, err)
+		records, err := adult.Read(f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		positive := 0
+		for _, r := range records {
+			if r.Positive {
+				positive++
+			}
+		}
+		require.Equal(t, want, [2]int{len(records), positive})
+
+		first := adult.Balanced(records, nil)
+		random := adult.Balanced(records, rand.NewPCG(1, 1))
+		require.Len(t, first, 2*positive)
+		require.Len(t, random, 2*positive)
+		require.NotEqual(t, first, random)
+		require.Equal(t, random, adult.Balanced(records, rand.NewPCG(1, 1)))
+	}
+}

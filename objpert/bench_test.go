@@ -1,0 +1,98 @@
+package objpert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// benchmarkSolve solves the problems in turn, each within limit, and reports
+// the nodes, the gap left and the share that was proven.
+func benchmarkSolve(b *testing.B, o Oracle, limit time.Duration, problems ...*Problem) {
+	b.ReportAllocs()
+	var nodes int64
+	var gap float64
+	proven, i := 0, 0
+	for b.Loop() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		s, err := o.Solve(ctx, problems[i%len(problems)])
+		cancel()
+		require.NotNil(b, s, err)
+		nodes += s.Nodes
+		gap += s.Objective - s.Lower
+		if s.Proven {
+			proven++
+		}
+		i++
+	}
+	b.ReportMetric(float64(nodes)/float64(i), "nodes/op")
+	b.ReportMetric(gap/float64(i), "gap/op")
+	b.ReportMetric(float64(proven)/float64(i), "proven/op")
+}
+
+// BenchmarkAdult solves the Adult experiment, n = 15682. Cases of more columns
+// than 23 stop after a minute; run them with -benchtime 1x.
+func BenchmarkAdult(b *testing.B) {
+	for _, d := range []int{23, 28, 43, 60} {
+		for _, q := range []int{4, 9, 23} {
+			for _, eps := range []float64{0.1, 0.3, 1} {
+				b.Run(fmt.Sprintf("oracle=CellSearch/d=%d/Q=%d/eps=%g", d, q, eps), func(b *testing.B) {
+					p := perturbSphere(b, adultProblem(b, d, q), eps, "gaussian", 0)
+					benchmarkSolve(b, CellSearch{Workers: 1}, time.Minute, p)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkExperiment solves the Adult experiment with d = Q = 23 for 15 seeds
+// and 5 values of ε, one instance per iteration: run it with -benchtime 75x.
+func BenchmarkExperiment(b *testing.B) {
+	for _, law := range []string{"radial", "gaussian"} {
+		b.Run("oracle=CellSearch/law="+law, func(b *testing.B) {
+			p := adultProblem(b, 23, 23)
+			var times []float64
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				eps := []float64{0.1, 0.3, 0.5, 0.7, 1}[i%5]
+				q := perturbSphere(b, p, eps, law, uint64(i/5%15))
+				start := time.Now()
+				s, err := CellSearch{Workers: 1}.Solve(context.Background(), q)
+				times = append(times, time.Since(start).Seconds())
+				require.NoError(b, err)
+				require.True(b, s.Proven)
+			}
+			slices.Sort(times)
+			b.ReportMetric(times[len(times)/2], "median-s")
+			b.ReportMetric(times[len(times)-1], "worst-s")
+		})
+	}
+}
+
+// BenchmarkWorkers shows what a second core buys.
+func BenchmarkWorkers(b *testing.B) {
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("oracle=CellSearch/d=43/Q=23/eps=1/workers=%d", workers), func(b *testing.B) {
+			p := perturbSphere(b, adultProblem(b, 43, 23), 1, "gaussian", 0)
+			benchmarkSolve(b, CellSearch{Workers: workers}, time.Minute, p)
+		})
+	}
+}
+
+// BenchmarkDense solves dense Gaussian rows, stopping after a minute.
+func BenchmarkDense(b *testing.B) {
+	for _, c := range []struct{ n, d, q int }{
+		{2000, 8, 8}, {2000, 10, 10}, {2000, 12, 12}, {15682, 8, 8}, {15682, 10, 10}, {2000, 23, 4}, {15682, 23, 3},
+	} {
+		for _, eps := range []float64{0.1, 1} {
+			b.Run(fmt.Sprintf("oracle=GenericSearch/n=%d/d=%d/Q=%d/eps=%g", c.n, c.d, c.q, eps), func(b *testing.B) {
+				p := perturbSphere(b, denseProblem(b, c.n, c.d, c.q), eps, "gaussian", 1)
+				benchmarkSolve(b, GenericSearch{Workers: 1}, time.Minute, p)
+			})
+		}
+	}
+}

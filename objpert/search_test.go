@@ -1,0 +1,209 @@
+package objpert
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oneHot is n records over blocks of one-hot columns with labels that follow a
+// random rule, and OPDisc noise of the given scale.
+func oneHot(t testing.TB, n, q int, scale float64, blocks ...int) *Problem {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(q)))
+	d := 0
+	for _, b := range blocks {
+		d += b
+	}
+	rule := make([]float64, d)
+	for j := range rule {
+		rule[j] = r.NormFloat64()
+	}
+	rows, labels := make([][]int64, n), make([]int, n)
+	for i := range rows {
+		rows[i] = make([]int64, d)
+		at, score := 0, 0.5*r.NormFloat64()
+		for _, b := range blocks {
+			j := at + min(r.IntN(b), r.IntN(b))
+			rows[i][j] = 1
+			score += rule[j]
+			at += b
+		}
+		labels[i] = -1
+		if score > 0 {
+			labels[i] = 1
+		}
+	}
+	p, err := NewProblem(rows, labels, nil, Lattice(q))
+	require.NoError(t, err)
+	eta := make([]float64, d+1)
+	for j := range eta {
+		eta[j] = scale * r.NormFloat64()
+	}
+	table, norm := sphere(p.Values, q, eta)
+	p, err = p.Perturb(table, norm)
+	require.NoError(t, err)
+	return p
+}
+
+func searches(workers int, gap float64, nodes int64) map[string]Oracle {
+	return map[string]Oracle{
+		"CellSearch":    CellSearch{Workers: workers, Gap: gap, Nodes: nodes},
+		"GenericSearch": GenericSearch{Workers: workers, Gap: gap, Nodes: nodes},
+		"Auto":          Auto{Workers: workers, Gap: gap, Nodes: nodes},
+	}
+}
+
+// TestAgree: the two searches share no bound, and prove the same point.
+func TestAgree(t *testing.T) {
+	for _, scale := range []float64{1, 20, 200} {
+		p := oneHot(t, 400, 9, scale, 5, 4, 3)
+		a, err := CellSearch{}.Solve(context.Background(), p)
+		require.NoError(t, err)
+		b, err := GenericSearch{}.Solve(context.Background(), p)
+		require.NoError(t, err)
+		require.Equal(t, a.W, b.W)
+		require.Equal(t, a.Objective, b.Objective)
+	}
+}
+
+// TestGap: the bracket is as narrow as asked, valid, and the same every time.
+func TestGap(t *testing.T) {
+	p := oneHot(t, 400, 9, 20, 5, 4, 3)
+	exact, err := CellSearch{}.Solve(context.Background(), p)
+	require.NoError(t, err)
+	for _, gap := range []float64{1e-12, 0.5, 5, 50} {
+		for name, o := range searches(2, gap, 0) {
+			s, err := o.Solve(context.Background(), p)
+			require.NoError(t, err, name)
+			require.LessOrEqual(t, s.Objective-s.Lower, gap, name)
+			require.LessOrEqual(t, s.Lower, exact.Objective, name)
+			require.GreaterOrEqual(t, s.Objective, exact.Objective, name)
+			require.Equal(t, p.Objective(s.W), s.Objective, name)
+			if s.Proven {
+				require.Equal(t, exact.W, s.W, name)
+			}
+			again, err := o.Solve(context.Background(), p)
+			require.NoError(t, err, name)
+			require.Equal(t, s, again, name)
+		}
+	}
+}
+
+// TestStopped: whenever a search is stopped, its bracket holds.
+func TestStopped(t *testing.T) {
+	p := oneHot(t, 400, 9, 20, 5, 4, 3)
+	exact, err := CellSearch{}.Solve(context.Background(), p)
+	require.NoError(t, err)
+	last := map[string]float64{}
+	for nodes := int64(1); nodes < 1e6; nodes *= 2 {
+		for workers := 1; workers <= 2; workers++ {
+			for name, o := range searches(workers, 0, nodes) {
+				s, err := o.Solve(context.Background(), p)
+				if err == nil {
+					require.True(t, s.Proven)
+					require.Equal(t, exact.W, s.W)
+					last[name] = s.Lower
+					continue
+				}
+				require.ErrorIs(t, err, ErrLimit, name)
+				if s == nil {
+					continue
+				}
+				require.False(t, s.Proven, name)
+				require.LessOrEqual(t, s.Lower, exact.Objective, name)
+				require.GreaterOrEqual(t, s.Objective, exact.Objective, name)
+				require.Equal(t, p.Objective(s.W), s.Objective, name)
+			}
+		}
+	}
+	require.Len(t, last, 3) // the last limits were enough
+}
+
+func TestInterrupted(t *testing.T) {
+	p := oneHot(t, 4000, 23, 200, 12, 9, 8, 7, 6) // far from solved in a millisecond
+	for name, o := range searches(2, 0, 0) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s, err := o.Solve(ctx, p)
+		require.Nil(t, s, name)
+		require.ErrorIs(t, err, ErrInterrupted, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+
+		ctx, cancel = context.WithTimeout(context.Background(), 30*time.Millisecond)
+		start := time.Now()
+		s, err = o.Solve(ctx, p)
+		cancel()
+		require.ErrorIs(t, err, ErrInterrupted, name)
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		require.Less(t, time.Since(start), 5*time.Second, name)
+		if s != nil {
+			require.False(t, s.Proven)
+			require.Less(t, s.Lower, s.Objective)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Enumerate{Points: 1e9}.Solve(ctx, oneHot(t, 10, 6, 1, 4, 4))
+	require.ErrorIs(t, err, ErrInterrupted)
+}
+
+func TestLimits(t *testing.T) {
+	p := oneHot(t, 400, 9, 20, 5, 4, 3)
+	_, err := Enumerate{Points: 100}.Solve(context.Background(), p)
+	require.ErrorIs(t, err, ErrLimit)
+	_, err = CellSearch{Memory: 1000}.Solve(context.Background(), p)
+	require.ErrorIs(t, err, ErrLimit)
+	dense := denseProblem(t, 50, 5, 5)
+	_, err = CellSearch{Combos: 10}.Solve(context.Background(), dense)
+	require.ErrorIs(t, err, ErrLimit)
+	want, err := Enumerate{}.Solve(context.Background(), dense)
+	require.NoError(t, err)
+	for _, o := range []Oracle{CellSearch{}, GenericSearch{}, Auto{}} {
+		s, err := o.Solve(context.Background(), dense)
+		require.NoError(t, err)
+		require.Equal(t, want.W, s.W)
+	}
+	wide := &Problem{Space: Space{Values: interval(100), NormSq: -1}, Dim: 3}
+	for _, o := range []Oracle{CellSearch{}, GenericSearch{}} {
+		_, err = o.Solve(context.Background(), wide)
+		require.ErrorIs(t, err, ErrLimit)
+	}
+}
+
+// TestOrder: the answer does not depend on the order of the records, and a
+// problem perturbed twice reuses what was derived from the records.
+func TestOrder(t *testing.T) {
+	cases := 2000
+	if testing.Short() {
+		cases = 500
+	}
+	r := rand.New(rand.NewPCG(16, 16))
+	for i := range cases {
+		rows, labels, weights, space, table, norm := randomProblem(r)
+		p, err := NewProblem(rows, labels, weights, space)
+		require.NoError(t, err)
+		var want *Solution
+		for range 6 { // 5 permutations each
+			q, err := NewProblem(rows, labels, weights, space)
+			require.NoError(t, err)
+			require.Equal(t, p.X, q.X)
+			q, err = q.Perturb(table, norm)
+			require.NoError(t, err)
+			s, err := Auto{}.Solve(context.Background(), q)
+			require.NoError(t, err)
+			s.Nodes = 0
+			if want == nil {
+				want = s
+			}
+			require.Equal(t, want, s, i)
+			r.Shuffle(len(rows), func(i, j int) {
+				rows[i], rows[j] = rows[j], rows[i]
+				labels[i], labels[j] = labels[j], labels[i]
+				weights[i], weights[j] = weights[j], weights[i]
+			})
+		}
+	}
+}
