@@ -13,7 +13,7 @@ import (
 
 // fuzzed returns an operator of every kind for parameters p, q and dimension d.
 func fuzzed(kind byte, p, q float64, d int) prox.Operator {
-	switch kind % 25 {
+	switch kind % 26 {
 	case 0:
 		return prox.L1{Weight: p}
 	case 1:
@@ -66,6 +66,11 @@ func fuzzed(kind byte, p, q float64, d int) prox.Operator {
 		return s
 	case 23:
 		return prox.NuclearNorm{Rows: 1, Cols: d, Weight: p}
+	case 24:
+		if d == 4 {
+			return prox.PSDCone{Order: 2}
+		}
+		return prox.PSDCone{Order: 1}
 	default:
 		return prox.SpectralBall{Rows: 1, Cols: d, R: p}
 	}
@@ -111,11 +116,12 @@ func bytesOf(x ...float64) (b []byte) {
 //
 // up to rounding, and no panic and no NaN for parameters that Check refuses.
 func FuzzProx(f *testing.F) {
-	for kind := range byte(25) {
+	for kind := range byte(26) {
 		f.Add(kind, 1.0, 2.0, 1.0, byte(2), bytesOf(1, -2, 0.5, 3))
 		f.Add(kind, 0.5, 0.5, 0.1, byte(3), bytesOf(0, 0, 0, 1e9, -1e9, 1e-9))
 		f.Add(kind, 0.0, 1e-3, 20.0, byte(1), bytesOf(5e-324, -1))
 		f.Add(kind, 1.0, math.NaN(), 1.0, byte(2), bytesOf(1, 1, 1, 1))
+		f.Add(kind, 1.0, 1.0, 1.0, byte(3), bytesOf(1e-307, 1e-76, 1e-76, 1e-150, 9e-308, 0, 0, 1e-310))
 		f.Add(kind, math.Inf(1), -1.0, 1.0, byte(4), bytesOf(1, 1, 1, 1, -7, 0, 3, 3))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, p, q, gamma float64, dim byte, text []byte) {

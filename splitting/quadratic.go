@@ -55,11 +55,10 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	if !finite(raw.Data) {
 		return nil, fmt.Errorf("%w: Quadratic: an entry of Q is not finite, want finite numbers", ErrProblem)
 	}
-	var eig mat.EigenSym
-	if !eig.Factorize(f.q, false) {
+	v, ok := eigenvalues(f.q)
+	if !ok {
 		return nil, fmt.Errorf("%w: Quadratic: the eigenvalues of Q were not found", ErrProblem)
 	}
-	v := eig.Values(nil)
 	// The QR algorithm is backward stable: each eigenvalue is off by at most a
 	// small multiple of d·2⁻⁵³·‖Q‖; 8 covers the multiple [LAPACK Users' Guide §4.7].
 	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
@@ -69,6 +68,37 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	}
 	f.lip, f.mu = math.Max(v[d-1], 0)+margin, math.Max(v[0]-margin, 0)
 	return f, nil
+}
+
+// eigenvalues returns those of q in increasing order. They are computed for q
+// scaled by a power of two to about 1, without entries below 2⁻³⁰⁰ of the
+// largest, which changes them by less than 2⁻²⁹⁰: gonum's iteration panics for blocks
+// that are next to underflow.
+func eigenvalues(q *mat.SymDense) (v []float64, ok bool) {
+	d := q.SymmetricDim()
+	scaled := mat.NewSymDense(d, nil)
+	scaled.CopySym(q)
+	raw := scaled.RawSymmetric()
+	top := floats.Norm(raw.Data, math.Inf(1))
+	if top == 0 {
+		return make([]float64, d), true
+	}
+	_, e := math.Frexp(top)
+	for i, x := range raw.Data {
+		if x = math.Ldexp(x, -e); math.Abs(x) < 0x1p-300 {
+			x = 0
+		}
+		raw.Data[i] = x
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(scaled, false) {
+		return nil, false
+	}
+	v = eig.Values(nil)
+	for i := range v {
+		v[i] = math.Ldexp(v[i], e)
+	}
+	return v, true
 }
 
 // Func returns ½x'Qx − ⟨lin,x⟩ + c. It does not allocate.

@@ -155,8 +155,9 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 }
 
 // baseline runs every test alone without a mutant, notes which mutants it
-// reaches and how long it takes, and fails if one fails.
-func (b *binaries) baseline(ctx context.Context) error {
+// reaches and how long it takes, and drops those that take longer than limit.
+// It fails if one fails.
+func (b *binaries) baseline(ctx context.Context, limit time.Duration) error {
 	for i, t := range b.tests {
 		file := filepath.Join(b.work, fmt.Sprintf("reached%d", i))
 		if out, err := t.exec(ctx, t.record, []*test{t}, 10*time.Minute, "MUTATE_RECORD="+file); err != nil {
@@ -175,12 +176,13 @@ func (b *binaries) baseline(ctx context.Context) error {
 			t.reached[int(ids[k])<<8|int(ids[k+1])] = true
 		}
 	}
+	b.tests = slices.DeleteFunc(b.tests, func(t *test) bool { return t.took > limit })
 	slices.SortStableFunc(b.tests, func(x, y *test) int { return int(x.took - y.took) })
 	return nil
 }
 
-// quick is how long tests may take together before the next ones run apart.
-const quick = 500 * time.Millisecond
+// together is how long tests may take before the next ones run apart.
+const together = 500 * time.Millisecond
 
 // try returns what killed m, "" if it survived. Quick tests run first and
 // together.
@@ -206,7 +208,7 @@ func (b *binaries) try(ctx context.Context, m mutant) string {
 		if !t.reached[m.id] {
 			continue
 		}
-		if len(group) > 0 && (group[0].plain != t.plain || took+t.took > quick) {
+		if len(group) > 0 && (group[0].plain != t.plain || took+t.took > together) {
 			if killer := flush(); killer != "" {
 				return killer
 			}

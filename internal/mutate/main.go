@@ -49,6 +49,7 @@ type options struct {
 	files, tests []string
 	equivalents  string
 	budget       time.Duration
+	quick        time.Duration
 	seed         uint64
 	least        float64
 	verbose      bool
@@ -66,6 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.Uint64Var(&o.seed, "seed", 1, "of the random order")
 	flags.Float64Var(&o.least, "least", 0.95, "fraction to be killed; less is exit code 1")
 	flags.StringVar(&o.only, "only", "", "only mutants whose line of source contains this text")
+	flags.DurationVar(&o.quick, "quick", 5*time.Second, "leave out tests that take longer than this")
 	flags.BoolVar(&o.verbose, "v", false, "print the test that killed each mutant")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -105,7 +107,7 @@ func (o *options) measure(ctx context.Context, stdout, stderr io.Writer) (bool, 
 	if err != nil {
 		return false, err
 	}
-	if err := b.baseline(ctx); err != nil {
+	if err := b.baseline(ctx, o.quick); err != nil {
 		return false, err
 	}
 	order := slices.Clone(b.mutants)
