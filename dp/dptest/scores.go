@@ -75,6 +75,14 @@ func twoSided(t float64, m int) float64 {
 	return math.Min(1, 2*float64(m)*math.Exp(specfun.LogQ(t)))
 }
 
+// standardized returns |s|/√square, +Inf where nothing varies.
+func standardized(s, square float64) float64 {
+	if square == 0 {
+		return math.Inf(1)
+	}
+	return math.Abs(s) / math.Sqrt(square)
+}
+
 // mean returns the p-value of the largest √n·|mean| of a coordinate.
 func mean(z [][]float64) float64 {
 	worst := 0.0
@@ -122,7 +130,7 @@ func order(z [][]float64) float64 {
 				square += w * w
 			}
 		}
-		p = math.Min(p, twoSided(math.Abs(s)/math.Sqrt(square), 2))
+		p = math.Min(p, twoSided(standardized(s, square), 2))
 	}
 	return p
 }
@@ -138,7 +146,7 @@ func pairs(z [][]float64) float64 {
 				s += row[i] * row[j]
 				square += row[j] * row[j]
 			}
-			worst = math.Max(worst, math.Abs(s)/math.Sqrt(square))
+			worst = math.Max(worst, standardized(s, square))
 		}
 	}
 	return twoSided(worst, k*(k-1)/2)
@@ -168,3 +176,12 @@ func ScalePower(n int, change, alpha float64) float64 {
 
 // String returns the name and the p-value.
 func (t Test) String() string { return fmt.Sprintf("%s p = %.2g", t.Name, t.P) }
+
+// MeanPower returns the probability with which the test mean of n rows sees, at
+// the false alarm alpha, a coordinate whose mean is off by shift standard
+// deviations: P(|N + √n·shift| > t), P(|N| > t) = alpha.
+func MeanPower(n int, shift, alpha float64) float64 {
+	t := specfun.NormalQuantile(alpha / 2) // negative
+	at := math.Sqrt(float64(n)) * shift
+	return specfun.NormalCDF(t+at) + specfun.NormalCDF(t-at)
+}

@@ -64,6 +64,10 @@
 //
 //	[CP34]  Clopper, Pearson. The Use of Confidence or Fiducial Limits
 //	        Illustrated in the Case of the Binomial. Biometrika 26, 1934.
+//	[Mir12] Mironov. On Significance of the Least Significant Bits for
+//	        Differential Privacy. CCS 2012.
+//	[MT00]  Marsaglia, Tsang. The Ziggurat Method for Generating Random
+//	        Variables. Journal of Statistical Software 5, 2000.
 //	[Ros52] Rosenblatt. Remarks on a Multivariate Transformation. Annals of
 //	        Mathematical Statistics 23, 1952: scores of a vector, one coordinate
 //	        after the other.
@@ -168,6 +172,8 @@ type Control struct {
 	Name string // unique in the module
 	What string // the mistake, one line
 	Case string // mechanism/case
+	// Runs, if positive, is how many releases are enough to see it.
+	Runs int
 	// Break returns a context in which one step of the production path is
 	// replaced, by fault.With.
 	Break func(ctx context.Context) context.Context
@@ -178,6 +184,7 @@ type Env struct {
 	Tier Tier
 	Seed uint64
 	name string // mechanism/case
+	runs int    // releases of the white box for a control; 0: as the tier has it
 }
 
 // Source returns the stream of the case that the labels name. It depends on
@@ -190,19 +197,31 @@ func (e *Env) Source(label ...string) rand.Source {
 // mechanism that takes about a tenth of a millisecond:
 //
 //	tier    white box   black box, for each data set
-//	quick   4 000       5 000
-//	ci      40 000      200 000
-//	long    1 000 000   5 000 000
+//	quick   20 000      10 000
+//	ci      100 000     200 000
+//	long    2 000 000   5 000 000
 //
-// Slower mechanisms divide by how much slower they are. A case needs 20 000
-// scores to see an error of 5 % in the scale (see dptest.ScalePower): where a
-// release has fewer than 5 coordinates, quick takes more runs.
+// Slower mechanisms divide by how much slower they are. 20 000 scores see an
+// error of 5 % in the scale (dptest.ScalePower), so that releases of d
+// coordinates may be as many times fewer, see Rows.
 func (e *Env) Runs(l Layer) int {
 	i := int(e.Tier) - 1
-	if l == BlackBox {
+	switch {
+	case l == BlackBox:
 		return []int{10_000, 200_000, 5_000_000}[i]
+	case e.runs > 0:
+		return e.runs
 	}
 	return []int{20_000, 100_000, 2_000_000}[i]
+}
+
+// Rows returns how many releases of k scores each the white box takes: Runs
+// divided by k, by 5 at most, and at least 20 000 scores.
+func (e *Env) Rows(k int) int {
+	if e.runs > 0 {
+		return e.runs
+	}
+	return max(e.Runs(WhiteBox)/min(k, 5), 20_000/k)
 }
 
 // Point is one point of a privacy profile.
@@ -260,11 +279,11 @@ func Controls() []Control {
 // Fit releases once; the exported Fit of a mechanism or of its plan.
 type Fit func(ctx context.Context, src rand.Source) (*dp.Release, error)
 
-// Planned returns a function that plans once and fits often. In a context with
-// faults, where the calibration itself may be broken, it plans for every fit:
-// only Fit of the mechanism sees the context.
+// Planned returns a function that plans once and fits often. In a context that
+// breaks the calibration it plans for every fit: only Fit of the mechanism sees
+// the context.
 func Planned(ctx context.Context, plan func() (Fit, error), whole Fit) (Fit, error) {
-	if fault.From(ctx) != nil {
+	if fault.From(ctx).Calibration() {
 		return whole, nil
 	}
 	return plan()

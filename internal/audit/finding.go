@@ -44,6 +44,8 @@ type Finding struct {
 	Least float64
 	// Profile is the privacy profile, measured against claimed.
 	Profile []Point
+	// Tolerance is the relative accuracy of Exact and Profile; 0 means 1e-6.
+	Tolerance float64
 	// Reason says why the claim is refuted where the numbers do not.
 	Reason string
 }
@@ -58,7 +60,7 @@ const tolerance = 1e-6
 //	Blind      none of that, with less power than asked for
 func (f Finding) Verdict() Verdict {
 	_, p := f.Worst()
-	over := func(x, bound float64) bool { return x > bound*(1+tolerance) } // false for NaN
+	over := func(x, bound float64) bool { return x > bound*(1+max(f.Tolerance, tolerance)) } // false for NaN
 	bad := f.Reason != "" || p < dptest.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
 		over(f.Exact, f.Claim.Epsilon) || over(f.Lower, f.Exact)
 	for _, x := range f.Profile {
@@ -78,7 +80,11 @@ func (f Finding) Verdict() Verdict {
 func (f Finding) Worst() (name string, p float64) {
 	p = 1
 	for _, t := range f.Tests {
-		if q := t.P * float64(len(f.Tests)); !(q >= p) {
+		q := t.P * float64(len(f.Tests))
+		if math.IsNaN(q) { // nothing that has a law
+			q = 0
+		}
+		if q < p {
 			name, p = t.Name, q
 		}
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -24,11 +25,18 @@ type law struct {
 	mass       []float64 // their probabilities
 }
 
-// divergence returns the divergences of two laws.
-func divergence(p, q law) *dptest.Divergence {
+// divergence returns the divergences of two laws, whose masses must be 1: else
+// the quadrature has missed a part of one.
+func divergence(p, q law) (*dptest.Divergence, error) {
 	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi), append(append([]float64(nil), p.breaks...), q.breaks...)...)
 	d.Atoms(p.mass, q.mass)
-	return d
+	const none = -1e300 // δ(−∞) is the mass
+	for _, mass := range []float64{d.At(none), d.Reverse(none)} {
+		if !(math.Abs(mass-1) < tolerance) {
+			return nil, fmt.Errorf("audit: the law of the release has mass %v, want 1", mass)
+		}
+	}
+	return d, nil
 }
 
 // ratio is the score that an attacker who knows both laws thresholds,
@@ -178,7 +186,11 @@ func (c *linear) exact(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	r.sigma, r.rate = plan.Sigma, plan.Rate
-	return Integrate(cert, plan.DeltaAt, divergence(r.law1(0), r.law1(1)).Max), nil
+	d, err := divergence(r.law1(0), r.law1(1))
+	if err != nil {
+		return Finding{}, err
+	}
+	return Integrate(cert, plan.DeltaAt, d.Max), nil
 }
 
 // plan returns the plan for the first data set.
@@ -208,7 +220,11 @@ func (c *linear) black(ctx context.Context, e *Env) (Finding, error) {
 	var scores []func([]float64) float64
 	if c.dim() == 1 {
 		p, q := r.law1(0), r.law1(1)
-		exact = EpsilonAt(divergence(p, q).Max, math.Max(cert.Delta, pureDelta))
+		d, err := divergence(p, q)
+		if err != nil {
+			return Finding{}, err
+		}
+		exact = EpsilonAt(d.Max, math.Max(cert.Delta, pureDelta))
 		scores = append(scores, ratio(p, q))
 	}
 	return Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
@@ -253,7 +269,7 @@ func (c *baseline) white(ctx context.Context, e *Env) (Finding, error) {
 		for _, rec := range list {
 			r.forced[i] = append(r.forced[i], rec.forced(c.bounds))
 		}
-		center[i] = minimizer(r.forced[i], c.dim(), c.mech.Delta, func(theta, hess []float64) []float64 {
+		center[i] = minimizer(c.dim(), c.mech.Delta, func(theta, hess []float64) []float64 {
 			return gradient(theta, r.forced[i], c.loss, c.mech.Clip, hess)
 		})
 	}
@@ -267,7 +283,7 @@ func (c *baseline) white(ctx context.Context, e *Env) (Finding, error) {
 		r.rate, r.sigma = 0, gaussianScale(c.budget, reach)
 	}
 	i := 0
-	return Recover(ctx, e, cert, e.rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		i = 1 - i
 		rel, err := r.fit[i](ctx, src)
 		if err != nil {
@@ -279,7 +295,7 @@ func (c *baseline) white(ctx context.Context, e *Env) (Finding, error) {
 
 // minimizer returns argmin F(θ) + (Δ/2)‖θ‖² by Newton's method with halved
 // steps; grad returns ∇F and adds ∇²F to hess.
-func minimizer(_ []record, d int, delta float64, grad func(theta, hess []float64) []float64) []float64 {
+func minimizer(d int, delta float64, grad func(theta, hess []float64) []float64) []float64 {
 	theta := make([]float64, d)
 	size := math.Inf(1)
 	for range 200 {

@@ -202,7 +202,7 @@ func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
 	}
 	r.sigma, r.rate = c.scale()
 	i, aux := 0, e.Source("held")
-	return Recover(ctx, e, cert, e.rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		i = 1 - i
 		rel, err := r.fit[i](ctx, src)
 		if err != nil {
@@ -227,7 +227,7 @@ func (c *linear) twice(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	r.sigma, r.rate = c.scale()
-	return Recover(ctx, e, cert, e.rows(2*c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(2*c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		var row []float64
 		for i := range 2 {
 			rel, err := r.fit[i](ctx, src)
@@ -256,7 +256,7 @@ func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
 		r.sigma, r.rate = gaussianScale(out, 2*c.mech.Cover), 0
 	}
 	i := 0
-	return Recover(ctx, e, cert, e.rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		i = 1 - i
 		rel, err := r.fit[i](ctx, src)
 		if err != nil {

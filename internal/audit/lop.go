@@ -112,62 +112,68 @@ func equal() *linear {
 // add is the mechanism under AddRemove.
 func add(m lop.Mechanism) lop.Mechanism { m.Relation = dp.AddRemove; return m }
 
+// published is the mechanism with published constants.
+func published(c lop.Calibration) lop.Mechanism { return lop.Mechanism{Calibration: c} }
+
+// linearSettings are measured in the layers that letters of linearKinds name.
+var linearSettings = []struct {
+	name, pair string
+	c          func() *linear
+	layers     string // keys of linearKinds
+}{
+	{"logistic", "A1", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "wxbor"},
+	{"logistic", "A2", func() *linear { return logistic(add(lop.Mechanism{}), present()) }, "wxb"},
+	{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxb"},
+	{"kifer", "A1", func() *linear { return logistic(published(lop.Kifer), opposite()) }, "wx"},
+	{"kifer", "A2", func() *linear { return logistic(add(published(lop.Kifer)), present()) }, "wx"},
+	{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "x"},
+	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "wx"},
+	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbo"},
+	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wx"},
+	{"pure kifer", "A1", func() *linear { return pure(logistic(published(lop.Kifer), opposite())) }, "wx"},
+	{"pure cms11", "A1", func() *linear { return pure(logistic(published(lop.CMS11), opposite())) }, "wx"},
+	{"pure, d = 5", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, space(20, dp.Replace))) }, "wo"},
+	{"huber", "A3", func() *linear { return curved(lop.Mechanism{}) }, "wxb"},
+	{"huber", "A1", func() *linear {
+		c := curved(lop.Mechanism{})
+		c.bounds.Label = 50
+		c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
+		return c
+	}, "wxb"},
+	{"one record, ε = 8, δ = 0.3", "A4", func() *linear {
+		return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
+	}, "wx"},
+	{"logistic, d = 5", "A1", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "wborp"},
+	{"logistic, d = 5", "A2", func() *linear { return logistic(add(lop.Mechanism{}), space(20, dp.AddRemove)) }, "wr"},
+	{"ℓ1 in a box", "A7", func() *linear { return held(1, dp.Replace) }, "wxbr"},
+	{"ℓ1 in a box, d = 5", "A7", func() *linear { return held(5, dp.Replace) }, "wbr"},
+	{"ℓ1 in a box, d = 8", "A7", func() *linear { return held(8, dp.AddRemove) }, "wr"},
+	{"equal records", "A8", equal, "wr"},
+	{"rows of 1e±150", "A9", far, "wr"},
+	{"logistic", "A13", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "t"},
+	{"logistic, d = 5", "A13", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "t"},
+}
+
+// linearKinds are the ways to measure a setting.
+var linearKinds = map[rune]struct {
+	name  string
+	layer Layer
+	run   func(c *linear, ctx context.Context, e *Env) (Finding, error)
+}{
+	'w': {"", WhiteBox, (*linear).white},
+	'x': {" exactly", Exact, (*linear).exact},
+	'b': {" from outside", BlackBox, (*linear).black},
+	'o': {" output noise", WhiteBox, (*linear).output},
+	'r': {" cover", WhiteBox, (*linear).covered},
+	'p': {" order", WhiteBox, (*linear).permuted},
+	't': {"", WhiteBox, (*linear).twice},
+}
+
 func init() {
-	M := func(calibration lop.Calibration) lop.Mechanism { return lop.Mechanism{Calibration: calibration} }
-	settings := []struct {
-		name, pair string
-		c          func() *linear
-		layers     string // w white, x exact, b black, o output noise, r replayed cover, p permuted, t two releases
-	}{
-		{"logistic", "A1", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "wxbor"},
-		{"logistic", "A2", func() *linear { return logistic(add(lop.Mechanism{}), present()) }, "wxb"},
-		{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxb"},
-		{"kifer", "A1", func() *linear { return logistic(M(lop.Kifer), opposite()) }, "wx"},
-		{"kifer", "A2", func() *linear { return logistic(add(M(lop.Kifer)), present()) }, "wx"},
-		{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "x"},
-		{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "wx"},
-		{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbo"},
-		{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wx"},
-		{"pure kifer", "A1", func() *linear { return pure(logistic(M(lop.Kifer), opposite())) }, "wx"},
-		{"pure cms11", "A1", func() *linear { return pure(logistic(M(lop.CMS11), opposite())) }, "wx"},
-		{"pure, d = 5", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, space(20, dp.Replace))) }, "wo"},
-		{"huber", "A3", func() *linear { return curved(lop.Mechanism{}) }, "wxb"},
-		{"huber", "A1", func() *linear {
-			c := curved(lop.Mechanism{})
-			c.bounds.Label = 50
-			c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
-			return c
-		}, "wxb"},
-		{"one record, ε = 8, δ = 0.3", "A4", func() *linear {
-			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
-		}, "wx"},
-		{"logistic, d = 5", "A1", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "wborp"},
-		{"logistic, d = 5", "A2", func() *linear { return logistic(add(lop.Mechanism{}), space(20, dp.AddRemove)) }, "wr"},
-		{"ℓ1 in a box", "A7", func() *linear { return held(1, dp.Replace) }, "wxbr"},
-		{"ℓ1 in a box, d = 5", "A7", func() *linear { return held(5, dp.Replace) }, "wbr"},
-		{"ℓ1 in a box, d = 8", "A7", func() *linear { return held(8, dp.AddRemove) }, "wr"},
-		{"equal records", "A8", equal, "wr"},
-		{"rows of 1e±150", "A9", far, "wr"},
-		{"logistic", "A13", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "t"},
-		{"logistic, d = 5", "A13", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "t"},
-	}
-	kinds := map[rune]struct {
-		name  string
-		layer Layer
-		run   func(c *linear, ctx context.Context, e *Env) (Finding, error)
-	}{
-		'w': {"", WhiteBox, (*linear).white},
-		'x': {" exactly", Exact, (*linear).exact},
-		'b': {" from outside", BlackBox, (*linear).black},
-		'o': {" output noise", WhiteBox, (*linear).output},
-		'r': {" cover", WhiteBox, (*linear).covered},
-		'p': {" order", WhiteBox, (*linear).permuted},
-		't': {"", WhiteBox, (*linear).twice},
-	}
-	m := Mechanism{Name: "lop"}
-	for _, s := range settings {
+	m := Mechanism{Name: "lop", Controls: linearControls, Cases: []Case{{Name: "lattice", Layer: WhiteBox, Run: names}}}
+	for _, s := range linearSettings {
 		for _, k := range s.layers {
-			kind := kinds[k]
+			kind := linearKinds[k]
 			pair := s.pair
 			if k == 'p' {
 				pair = "A10"
@@ -183,7 +189,7 @@ func init() {
 	clip := Mechanism{Name: "lop-clip"}
 	for _, dim := range []int{1, 5} {
 		for _, k := range map[int]string{1: "wxbr", 5: "wbr"}[dim] {
-			kind := kinds[k]
+			kind := linearKinds[k]
 			clip.Cases = append(clip.Cases, Case{
 				Name: fmt.Sprintf("A1/least squares, d = %d%s", dim, kind.name), Pair: "A1", Layer: kind.layer,
 				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(clipped(dim), ctx, e) },

@@ -49,7 +49,7 @@ func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func(r
 	for range min(len(list), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for r := range next {
-				r.measure(ctx, tier, seed)
+				r.measure(ctx, tier, seed, 0)
 				if done != nil {
 					mu.Lock()
 					done(r)
@@ -68,9 +68,9 @@ func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func(r
 	return ctx.Err()
 }
 
-func (r *Result) measure(ctx context.Context, tier Tier, seed uint64) {
+func (r *Result) measure(ctx context.Context, tier Tier, seed uint64, runs int) {
 	start := time.Now()
-	r.Finding, r.Err = r.Run(ctx, &Env{Tier: tier, Seed: seed, name: r.Full()})
+	r.Finding, r.Err = r.Run(ctx, &Env{Tier: tier, Seed: seed, name: r.Full(), runs: runs})
 	if r.Err != nil {
 		r.Err = fmt.Errorf("audit: %s: %w", r.Full(), r.Err)
 	}
@@ -86,7 +86,7 @@ func (c Control) Sabotage(ctx context.Context, seed uint64) (Result, error) {
 			continue
 		}
 		broken := c.Break(ctx)
-		r.measure(broken, Quick, seed)
+		r.measure(broken, Quick, seed, c.Runs)
 		if r.Err != nil {
 			return r, r.Err
 		}

@@ -34,15 +34,22 @@ package fault
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 )
 
 // Step names a value of type T on the production path.
-type Step[T any] struct{ name string }
+type Step[T any] struct {
+	name        string
+	calibration bool
+}
 
-// NewStep returns a step of the given name. Two steps of one name are the same.
-func NewStep[T any](name string) Step[T] { return Step[T]{name} }
+// NewStep returns a step of a fit. Two steps of one name are the same.
+func NewStep[T any](name string) Step[T] { return Step[T]{name: name} }
+
+// NewCalibrationStep returns a step on the way from public quantities to a plan.
+func NewCalibrationStep[T any](name string) Step[T] { return Step[T]{name, true} }
 
 // String returns the name of the step.
 func (s Step[T]) String() string { return s.name }
@@ -50,7 +57,8 @@ func (s Step[T]) String() string { return s.name }
 // Set holds the steps that a context replaces. The nil Set, which is all that
 // production sees, replaces none.
 type Set struct {
-	replace map[string]any // func(T) T for a Step[T]
+	replace     map[string]any // func(T) T for a Step[T]
+	calibration bool
 
 	mu      *sync.Mutex
 	reached map[string]bool
@@ -86,16 +94,22 @@ func At[T any](f *Set, s Step[T], v T) T {
 func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Context {
 	f := &Set{replace: map[string]any{}, mu: new(sync.Mutex), reached: map[string]bool{}}
 	if old := From(ctx); old != nil {
-		for k, v := range old.replace {
-			f.replace[k] = v
-		}
+		maps.Copy(f.replace, old.replace)
+		f.mu, f.reached = old.mu, old.reached // what an inner context reaches, the outer one did
+		f.calibration = old.calibration
 	}
 	f.replace[s.name] = replace
+	f.calibration = f.calibration || s.calibration
 	return context.WithValue(ctx, key{}, f)
 }
 
+// Calibration reports whether f replaces a step of a calibration, so that a plan
+// that was made without it would hide the fault.
+func (f *Set) Calibration() bool { return f != nil && f.calibration }
+
 // Missed returns the names of the steps that f replaces and no mechanism
-// reached, in order: a control that misses one tests nothing.
+// reached, in order: a control that misses one tests nothing. A context made
+// from that of f counts for f.
 func (f *Set) Missed() []string {
 	if f == nil {
 		return nil

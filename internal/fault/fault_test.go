@@ -33,8 +33,13 @@ func TestWith(t *testing.T) {
 	require.Equal(t, 3, At(f, Iterations, 0))
 	require.Empty(t, f.Missed())
 	require.Equal(t, 5.0, At(f, Ridge, 5), "not replaced")
-	require.Equal(t, []string{"scale"}, From(ctx).Missed(), "the outer context is its own")
+	require.Empty(t, From(ctx).Missed(), "reached through the inner context")
+	require.Equal(t, []string{"scale"}, From(With(context.Background(), Scale, func(s float64) float64 { return s })).Missed())
 	require.Equal(t, "scale", Scale.String())
+	require.False(t, f.Calibration())
+	require.False(t, From(context.Background()).Calibration())
+	deep := With(With(ctx, Lipschitz, func(l float64) float64 { return l }), Ridge, func(float64) float64 { return 0 })
+	require.True(t, From(deep).Calibration())
 	var none context.Context
 	require.Panics(t, func() { From(none) }, "a bug in the call")
 

@@ -11,13 +11,13 @@ import (
 // Steps of a calibration, from public quantities to the scale of the noise.
 var (
 	// Lipschitz is L, the declared bound on the gradient of one record.
-	Lipschitz = NewStep[float64]("lipschitz")
+	Lipschitz = NewCalibrationStep[float64]("lipschitz")
 	// Smoothness is β, the declared bound on its curvature.
-	Smoothness = NewStep[float64]("smoothness")
+	Smoothness = NewCalibrationStep[float64]("smoothness")
 	// Relation says what a neighbor is: it decides whether noise hides 2L or L.
-	Relation = NewStep[dp.Relation]("relation")
+	Relation = NewCalibrationStep[dp.Relation]("relation")
 	// Objective is the budget that the output noise leaves for the rest.
-	Objective = NewStep[dp.Budget]("objective")
+	Objective = NewCalibrationStep[dp.Budget]("objective")
 )
 
 // Steps of a draw.
@@ -41,7 +41,7 @@ var (
 	OutputScale = NewStep[float64]("output-scale")
 	OutputRate  = NewStep[float64]("output-rate")
 	// NoiseDimension is the number of noise variables.
-	NoiseDimension = NewStep[int]("noise-dimension")
+	NoiseDimension = NewCalibrationStep[int]("noise-dimension")
 	// GridScale is t of integer noise with P ∝ e^{−k/t}.
 	GridScale = NewStep[uint64]("grid-scale")
 )
@@ -64,5 +64,5 @@ var (
 	Certified = NewStep[bool]("certified")
 	// ProvedEpsilon is the ε that a certificate states for a scale of noise that
 	// was not calibrated to the budget.
-	ProvedEpsilon = NewStep[float64]("proved-epsilon")
+	ProvedEpsilon = NewCalibrationStep[float64]("proved-epsilon")
 )

@@ -1,0 +1,372 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/randmat"
+)
+
+// TestQuick measures every mechanism: each claim holds, with the power that its
+// layer promises. A correct tree fails with probability 1e-6 a case.
+func TestQuick(t *testing.T) {
+	list := Select(nil, Quick)
+	if testing.Short() { // every ninth: the race detector looks for races, not for laws
+		var few []Result
+		for i := 0; i < len(list); i += 9 {
+			few = append(few, list[i])
+		}
+		list = few
+	}
+	require.NoError(t, Run(t.Context(), list, Quick, 1, nil))
+	for _, r := range list {
+		if r.Err != nil {
+			t.Error(r.Err)
+			continue
+		}
+		name, p := r.Worst()
+		if v := r.Verdict(); v != Holds {
+			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s", r.Full(), v, name, p, r.Exact, r.Lower, r.Claim, r.Power, r.Reason)
+		}
+		require.NoError(t, dp.Certificate{Budget: r.Claim, Relation: r.Relation, Theorem: r.Theorem}.Check(), r.Full())
+	}
+}
+
+// TestControls is the gate: every sabotage is caught on the production path,
+// with its step reached, all of them within a minute.
+func TestControls(t *testing.T) {
+	start := time.Now()
+	for i, c := range Controls() {
+		if testing.Short() && i%6 != 0 {
+			continue
+		}
+		r, err := c.Sabotage(t.Context(), 1)
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		} else if r.Verdict() != Violated {
+			t.Errorf("%s survives %s", c.Name, c.Case)
+		}
+	}
+	t.Logf("%d controls in %v", len(Controls()), time.Since(start))
+	if !testing.Short() {
+		require.Less(t, time.Since(start), time.Minute)
+	}
+}
+
+// TestPower: through the whole production path an error of 5 % in the scale is
+// seen in either direction, for every seed of eight, and none is seen where
+// there is none. That the probability is 0.99 and more is measured on scores in
+// package dptest; scores of the production path are those times the error.
+func TestPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("48 audits")
+	}
+	run := func(name string, ctx context.Context, seed uint64) Verdict {
+		for _, r := range Select(nil, Quick) {
+			if r.Full() == name {
+				r.measure(ctx, Quick, seed, 0)
+				require.NoError(t, r.Err)
+				return r.Verdict()
+			}
+		}
+		t.Fatal(name)
+		return ""
+	}
+	for seed := range uint64(8) {
+		for _, s := range []float64{0.95, 1, 1.05} {
+			want := Violated
+			if s == 1 {
+				want = Holds
+			}
+			ctx := fault.With(fault.With(t.Context(), fault.Scale, times(s)), fault.Curvature, times(s))
+			for _, name := range []string{"lop/A1/logistic, d = 5", "qop/A3/least squares", "qop/A2/least squares, d = 5"} {
+				require.Equal(t, want, run(name, ctx, seed), "%s, scale %v, seed %d", name, s, seed)
+			}
+		}
+	}
+}
+
+// The scales of the references agree with those of the plans, whose noise is
+// rounded up by at most 1e-6.
+func TestReferences(t *testing.T) {
+	checked := map[string]bool{}
+	for _, s := range linearSettings {
+		c := s.c()
+		if c.mech.Joint {
+			continue
+		}
+		plan, err := c.plan()
+		require.NoError(t, err)
+		sigma, rate := c.scale()
+		if rate > 0 {
+			require.InEpsilon(t, rate, plan.Rate, 1e-6, s.name)
+			require.LessOrEqual(t, plan.Rate, rate*(1+1e-12), s.name)
+		} else {
+			require.InEpsilon(t, sigma, plan.Sigma, 1e-6, s.name)
+			require.GreaterOrEqual(t, plan.Sigma, sigma*(1-1e-8), s.name)
+		}
+		checked[plan.Theorem] = true
+	}
+	for _, s := range quadraticSettings {
+		c := s.c()
+		if c.claim == nil {
+			continue
+		}
+		r, err := c.prepare(t.Context())
+		require.NoError(t, err)
+		mech := c.mech
+		plan, err := mech.Plan(r.problems[0], c.budget)
+		require.NoError(t, err)
+		require.InEpsilon(t, r.sigma2, plan.Sigma2, 1e-4, s.name) // the split of claimGLM is found to 1e-4 of ε
+		checked[plan.Theorem] = true
+	}
+	for _, theorem := range []string{
+		"lop.curve/1", "lop.monotone/1", "lop.kifer/1", "lop.pure/1", "lop.cms11/1", "lop.kifer-pure/1",
+		"qop.lsq/1", "qop.glm/1", "qop.fixed/1", "qop.threshold/1", "qop.paper/1",
+	} {
+		require.True(t, checked[theorem], theorem)
+	}
+}
+
+// Findings become verdicts.
+func TestVerdict(t *testing.T) {
+	claim := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 0.01}, Relation: dp.Replace, Theorem: "x.y/1"})
+	for _, c := range []struct {
+		name string
+		edit func(f *Finding)
+		want Verdict
+	}{
+		{"nothing", func(*Finding) {}, Holds},
+		{"weak", func(f *Finding) { f.Power, f.Least = 0.98, 0.99 }, Blind},
+		{"unknown power", func(f *Finding) { f.Power, f.Least = math.NaN(), 0.5 }, Blind},
+		{"unknown and unasked", func(f *Finding) { f.Power = math.NaN() }, Holds},
+		{"reason", func(f *Finding) { f.Reason = "because" }, Violated},
+		{"lower", func(f *Finding) { f.Lower = 1.1 }, Violated},
+		{"lower below", func(f *Finding) { f.Lower = 0.9 }, Holds},
+		{"lower above exact", func(f *Finding) { f.Lower, f.Exact = 0.5, 0.4 }, Violated},
+		{"exact", func(f *Finding) { f.Exact = 1.001 }, Violated},
+		{"exact within its accuracy", func(f *Finding) { f.Exact, f.Tolerance = 1.001, 2e-3 }, Holds},
+		{"infinite", func(f *Finding) { f.Exact = math.Inf(1) }, Violated},
+		{"profile", func(f *Finding) { f.Profile = []Point{{1, 0.01, 0.005}, {2, 1e-4, 2e-4}} }, Violated},
+		{"tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 4e-7}} }, Violated},
+		{"as many tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 6e-7}} }, Holds},
+		{"NaN", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: math.NaN()}} }, Violated},
+	} {
+		f := claim
+		c.edit(&f)
+		require.Equal(t, c.want, f.Verdict(), c.name)
+	}
+}
+
+func TestEpsilonAt(t *testing.T) {
+	for _, s := range []float64{0.1, 1, 5} {
+		eps := EpsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)
+		require.InEpsilon(t, 1e-3, dp.GaussianDelta(eps, s), 1e-6)
+		require.InEpsilon(t, gaussianScale(dp.Budget{Epsilon: eps, Delta: 1e-3}, 1), 1/s, 1e-6)
+	}
+	require.Zero(t, EpsilonAt(func(float64) float64 { return 0.1 }, 0.2))
+	require.Equal(t, math.Inf(1), EpsilonAt(func(float64) float64 { return 0.1 }, 0.01))
+}
+
+// A matrix that was recovered from a minimizer is a Wishart matrix: here the
+// mechanism is a few lines of this test, without package qop, and the direct
+// draw gives the released point.
+func TestBartlettScores(t *testing.T) {
+	const d, m, n = 4, 9.5, 4000
+	src := noise.Reproducible(2)
+	z := make([][]float64, n)
+	frame := around([]float64{1, -2, 0.5, 3})
+	for i := range z {
+		w := mat.NewSymDense(d, nil)
+		require.NoError(t, randmat.Wishart(w, m, src))
+		var err error
+		z[i], err = bartlett(w, frame, m)
+		require.NoError(t, err)
+	}
+	for _, test := range dptest.Scores(z) {
+		require.Greater(t, test.P, dptest.FalseReject/6, test)
+	}
+	_, err := bartlett(mat.NewSymDense(2, []float64{1, 2, 2, 1}), around([]float64{1, 0}), 5)
+	require.ErrorIs(t, err, errImpossible)
+}
+
+// truncated draws from the tails too.
+func TestTruncated(t *testing.T) {
+	src := noise.Reproducible(3)
+	for _, c := range [][2]float64{{-1, 2}, {8, 9}, {-12, -10}, {math.Inf(-1), -6}, {3, math.Inf(1)}, {0, 0.001}} {
+		var z [][]float64
+		p, q := math.Log(mass(c[0], c[1])), 0.0
+		_ = q
+		for range 2000 {
+			x := truncated(c[0], c[1], 1, src)
+			require.True(t, x >= c[0] && x <= c[1], c)
+			u := math.Exp(math.Log(mass(c[0], x)) - p) // conditional distribution function
+			z = append(z, []float64{Normal(u, 1-u)})
+		}
+		for _, test := range dptest.Scores(z) {
+			require.Greater(t, test.P, dptest.FalseReject/6, "%v: %v", c, test)
+		}
+	}
+}
+
+// mass returns P(a ≤ N ≤ b), from the side where it is small.
+func mass(a, b float64) float64 {
+	if a > 0 {
+		return mass(-b, -a)
+	}
+	half := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	return half(b) - half(a)
+}
+
+// What does not fit together is refused when it is registered or run.
+func TestRegistry(t *testing.T) {
+	ok := func(context.Context, *Env) (Finding, error) { return Finding{}, nil }
+	for name, m := range map[string]Mechanism{
+		"twice":   {Name: "lop"},
+		"unnamed": {},
+		"pair":    {Name: "x", Cases: []Case{{Name: "a", Pair: "A99", Layer: Exact, Run: ok}}},
+		"layer":   {Name: "x", Cases: []Case{{Name: "a", Run: ok}}},
+		"no run":  {Name: "x", Cases: []Case{{Name: "a", Layer: Exact}}},
+	} {
+		require.Panics(t, func() { Register(m) }, name)
+	}
+	seen := map[string]bool{}
+	pairs := map[string]bool{}
+	for _, r := range Select(nil, Long) {
+		require.False(t, seen[r.Full()], "%s is there twice", r.Full())
+		seen[r.Full()] = true
+		pairs[r.Pair] = true
+		require.False(t, strings.HasPrefix(r.Layer.String(), "invalid"))
+	}
+	for _, pair := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A13"} {
+		require.True(t, pairs[pair], pair)
+	}
+	names := map[string]bool{}
+	for _, c := range Controls() {
+		require.False(t, names[c.Name], "control %s is there twice", c.Name)
+		names[c.Name] = true
+		require.True(t, seen[c.Case], "%s: %s", c.Name, c.Case)
+	}
+	require.Contains(t, Layer(9).String(), "invalid")
+	require.Contains(t, Tier(9).String(), "invalid")
+	require.Equal(t, Tiers, []string{Quick.String(), CI.String(), Long.String()})
+
+	c := Control{Name: "lost", Case: "lop/nowhere", Break: one(fault.Scale, times(1))}
+	_, err := c.Sabotage(t.Context(), 1)
+	require.ErrorContains(t, err, "does not exist")
+	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: one(fault.Degrees, times(1)), Runs: 100}
+	_, err = c.Sabotage(t.Context(), 1)
+	require.ErrorContains(t, err, "never reaches")
+	c = Control{Name: "withheld", Case: "lop/A1/logistic cover", Break: one(fault.Certified, always(false)), Runs: 100}
+	_, err = c.Sabotage(t.Context(), 1)
+	require.ErrorIs(t, err, dp.ErrWithheld)
+}
+
+// Equal seeds find equal numbers on any number of processors; a cancelled run
+// says so.
+func TestRun(t *testing.T) {
+	var all [2][]Result
+	for i := range all {
+		all[i] = Select([]string{"lop-output"}, Quick)
+		done := 0
+		require.NoError(t, Run(t.Context(), all[i], Quick, 7, func(*Result) { done++ }))
+		require.Equal(t, len(all[i]), done)
+	}
+	for i, r := range all[0] {
+		require.Equal(t, r.Tests, all[1][i].Tests)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	list := Select(nil, Quick)
+	require.ErrorIs(t, Run(ctx, list, Quick, 1, nil), context.Canceled)
+	require.Empty(t, list[0].Tests)
+
+	e := &Env{Tier: CI, name: "x"}
+	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000}, []int{e.Runs(WhiteBox), e.Runs(BlackBox), e.Rows(2), e.Rows(50)})
+	boom := errors.New("boom")
+	score := func(context.Context, rand.Source) ([]float64, error) { return nil, boom }
+	_, err := Recover(t.Context(), e, dp.Certificate{}, 200, score)
+	require.ErrorIs(t, err, boom)
+	_, err = Recover(t.Context(), e, dp.Certificate{}, 0, score)
+	require.ErrorContains(t, err, "no scores")
+	_, err = Distinguish(t.Context(), e, dp.Certificate{}, 200, 1, func(_ context.Context, _ int, src rand.Source) ([]float64, error) { return score(t.Context(), src) })
+	require.ErrorIs(t, err, boom)
+	_, err = Recover(ctx, e, dp.Certificate{}, 200, score)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = Distinguish(ctx, e, dp.Certificate{}, 200, 1, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The values of the naive generator are recognized, numbers of ours are not.
+func TestZiggurat(t *testing.T) {
+	src := noise.Reproducible(5)
+	x := make([]float64, 20_000)
+	naive(x, 2, src)
+	var z [][]float64
+	for _, v := range x {
+		require.True(t, lattice.has(v/2, 0))
+		z = append(z, []float64{v / 2})
+	}
+	for _, test := range dptest.Scores(z) { // normal but for the tail beyond 3.44
+		require.Greater(t, test.P, 1e-3, test)
+	}
+	noise.Normal(x, 1, src)
+	hits := 0
+	for _, v := range x {
+		if lattice.has(v, 0) {
+			hits++
+		}
+	}
+	require.LessOrEqual(t, hits, 16) // P(Poisson(2.4) > 16) < 1e-6
+}
+
+// Planned plans once, or not at all where the calibration may be broken.
+func TestPlanned(t *testing.T) {
+	which := ""
+	mark := func(s string) Fit {
+		return func(context.Context, rand.Source) (*dp.Release, error) { which = s; return nil, nil }
+	}
+	for ctx, want := range map[context.Context]string{
+		t.Context(): "plan",
+		fault.With(t.Context(), fault.Scale, times(1)):     "plan",
+		fault.With(t.Context(), fault.Lipschitz, times(1)): "whole",
+	} {
+		fit, err := Planned(ctx, func() (Fit, error) { return mark("plan"), nil }, mark("whole"))
+		require.NoError(t, err)
+		_, err = fit(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, which)
+	}
+}
+
+// A setting that the library refuses is an error of the case, not a panic.
+func TestRefused(t *testing.T) {
+	e := &Env{Tier: Quick, name: "x"}
+	bad := logistic(lop.Mechanism{}, opposite())
+	bad.budget.Epsilon = -1
+	for k, kind := range linearKinds {
+		_, err := kind.run(bad, t.Context(), e)
+		require.ErrorIs(t, err, dp.ErrBudget, string(k))
+	}
+	quad := quadraticSettings[0].c()
+	quad.budget.Delta = 2
+	for k, kind := range quadraticKinds {
+		_, err := kind.run(quad, t.Context(), e)
+		require.ErrorIs(t, err, dp.ErrBudget, string(k))
+	}
+	require.NotEmpty(t, fmt.Sprint(Pairs))
+}

@@ -1,0 +1,250 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the
+// change of variables
+//
+//	w(θ) = −(F′(θ) + s)/(σ²(θ−θ̃)),   density f_m(w)·(F″(θ) + σ²w)/σ²
+//
+// of u, f_m that of χ²_m, and the probability that w lies where s may at a kink
+// or a face. The release lies on the side of the anchor to which the subgradient
+// at the anchor pulls; the logarithm resolves the law near the anchor.
+func (r *quadRun) law1(i int) (law, error) {
+	center := r.mech.Center[0]
+	lo, hi := r.kinks.subgradients(center)
+	if lo != hi {
+		return law{}, fmt.Errorf("audit: the anchor is at a kink")
+	}
+	side := -sign(lo) // of θ−θ̃
+	if side == 0 {
+		return law{}, fmt.Errorf("audit: nothing pulls the release from the anchor")
+	}
+	hess := make([]float64, 1)
+	at := func(x, s float64) (w, curve float64) {
+		g := r.slope([]float64{x}, r.records[i], hess)
+		return -(g[0] + s) / (r.sigma2 * (x - center)), hess[0]
+	}
+	l := law{logDensity: func(u float64) float64 {
+		x := center + side*math.Exp(u)
+		if x <= r.kinks.lo || x >= r.kinks.hi {
+			return math.Inf(-1)
+		}
+		s, _ := r.kinks.subgradients(x)
+		w, curve := at(x, s)
+		if !(w > 0) {
+			return math.Inf(-1)
+		}
+		return specfun.Chi2LogPDF(w, r.mech.M) + math.Log((curve+r.sigma2*w)/r.sigma2)
+	}}
+	// |θ−θ̃| ≤ |s|/(σ²w), and w lies within [m·10⁻⁹, m+120√m] but for a negligible part.
+	m := r.mech.M
+	most := math.Abs(lo) + 1
+	l.lo = math.Log(math.Abs(lo)/(r.sigma2*(m+120*math.Sqrt(m))+r.most(i))) - 1
+	l.hi = math.Log(most / (r.sigma2 * 1e-6))
+	stop := func(x float64) {
+		if side*(x-center) <= 0 {
+			return
+		}
+		u := math.Log(math.Abs(x - center))
+		lo, hi := r.kinks.subgradients(x)
+		wa, _ := at(x, lo)
+		wb, _ := at(x, hi)
+		if wa > wb {
+			wa, wb = wb, wa
+		}
+		l.at = append(l.at, u)
+		l.mass = append(l.mass, specfun.Chi2CDF(math.Max(wb, 0), m)-specfun.Chi2CDF(math.Max(wa, 0), m))
+		l.breaks = append(l.breaks, u)
+	}
+	if r.kinks.weight > 0 {
+		stop(0)
+	}
+	if !math.IsInf(r.kinks.hi, 1) {
+		stop(r.kinks.lo)
+		stop(r.kinks.hi)
+	}
+	if h, ok := r.loss.(loss.Huber); ok { // φ″ jumps where |a(θ−θ̃)| = Delta
+		for _, rec := range r.records[i] {
+			if a := math.Abs(rec.a[0]); a > 0 {
+				l.breaks = append(l.breaks, math.Log(h.Delta/a))
+			}
+		}
+	}
+	return l, nil
+}
+
+// most returns a bound on F″.
+func (r *quadRun) most(i int) float64 {
+	return float64(len(r.records[i])) * r.loss.Constants(r.bounds, math.Inf(1)).Smoothness
+}
+
+// exact integrates the density of the minimizer for d = 1 or 2 under the
+// curvature of the plan. The plan has no profile beside its budget: the
+// minimizer is held against the part of it that the objective may spend.
+func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
+	r, err := c.prepare(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	cert, err := r.certificate(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	mech := c.mech
+	plan, err := mech.Plan(r.problems[0], c.budget)
+	if err != nil {
+		return Finding{}, err
+	}
+	r.sigma2 = plan.Sigma2
+	cert.Budget = plan.Objective
+	stick, tol, err := r.divergence()
+	if err != nil {
+		return Finding{}, err
+	}
+	f := Integrate(cert, plan.Objective.Profile(), stick)
+	f.Tolerance = tol
+	return f, nil
+}
+
+// divergence returns the larger hockey-stick divergence of the minimizers on
+// the two data sets and its relative accuracy.
+func (r *quadRun) divergence() (stick func(eps float64) float64, tol float64, err error) {
+	if r.dim() == 2 {
+		stick, err = r.plane()
+		return stick, planeTolerance, err
+	}
+	_, _, d, err := r.laws()
+	if err != nil {
+		return nil, 0, err
+	}
+	return d.Max, tolerance, nil
+}
+
+// laws returns the laws on both data sets for d = 1 and their divergence.
+func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
+	if p, err = r.law1(0); err != nil {
+		return p, q, nil, err
+	}
+	if q, err = r.law1(1); err != nil {
+		return p, q, nil, err
+	}
+	d, err = divergence(p, q)
+	return p, q, d, err
+}
+
+// black tells releases on the two data sets apart, with the likelihood ratio of
+// the exact law as a score where d = 1.
+func (c *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
+	r, err := c.prepare(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	cert, err := r.certificate(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	exact := math.NaN()
+	var scores []func([]float64) float64
+	if c.dim() == 1 {
+		p, q, d, err := r.laws()
+		if err != nil {
+			return Finding{}, err
+		}
+		exact = EpsilonAt(d.Max, cert.Delta)
+		log := ratio(p, q)
+		scores = append(scores, func(x []float64) float64 {
+			return log([]float64{math.Log(math.Abs(x[0] - c.mech.Center[0]))})
+		})
+	}
+	return Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+		rel, err := r.fit[i](ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		return rel.Theta, nil
+	}, scores...)
+}
+
+// planeTolerance is the relative error of a divergence in the plane: the
+// midpoint rule across the border of the positive part.
+const planeTolerance = 2e-3
+
+// plane returns the larger hockey-stick divergence for d = 2, C = ℝ² and
+// r = λ‖·‖₁ around an anchor whose quadrant the releases do not leave, so that
+// r(θ) = ⟨c,θ⟩ there. With v = θ−θ̃, q = Wv = −(∇F + c)/σ² the density of θ is
+//
+//	∫ f(q)·w(V)·det(∇²F + σ²W) dV / ‖v‖² over the plane,   W = qq'/(v'q) + VPP',   V ~ χ²_{m−1}
+//
+// with f(q) = (v'q)^{(m−3)/2} exp(−‖q‖²/(2v'q)) normalized; the determinant is linear
+// in V, so the integral is its value at E V = m − 1.
+func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
+	const rings, rays = 420, 240
+	m, s2 := r.mech.M, r.sigma2
+	c := make([]float64, 2)
+	for j, x := range r.mech.Center {
+		c[j], _ = r.kinks.subgradients(x)
+	}
+	// f(q)dq/‖v‖² = χ²_m(a)·N(b; 0, a) da db, a = v'q/‖v‖², b² = ‖q‖²/‖v‖² − a².
+	density := func(i int, x, y float64) float64 {
+		hess := make([]float64, 4)
+		theta := []float64{r.mech.Center[0] + x, r.mech.Center[1] + y}
+		if theta[0]*r.mech.Center[0] <= 0 || theta[1]*r.mech.Center[1] <= 0 {
+			return 0 // beyond the quadrant
+		}
+		g := r.slope(theta, r.records[i], hess)
+		qx, qy := -(g[0]+c[0])/s2, -(g[1]+c[1])/s2
+		vv := x*x + y*y
+		a := (x*qx + y*qy) / vv
+		if !(a > 0) {
+			return 0
+		}
+		b2 := math.Max((qx*qx+qy*qy)/vv-a*a, 0)
+		log := specfun.Chi2LogPDF(a, m) - b2/(2*a) - math.Log(2*math.Pi*a)/2
+		// det(∇²F + σ²W) with V = m−1 along p = (−y, x)/‖v‖
+		v := s2 * (m - 1) / vv
+		vq := x*qx + y*qy
+		xx := hess[0] + s2*qx*qx/vq + v*y*y
+		xy := hess[1] + s2*qx*qy/vq - v*x*y
+		yy := hess[3] + s2*qy*qy/vq + v*x*x
+		return math.Exp(log) * (xx*yy - xy*xy) / (s2 * s2 * vv)
+	}
+	size := math.Hypot(c[0], c[1])
+	lo := math.Log(size/(s2*(m+40*math.Sqrt(m))+r.most(0)+r.most(1))) - 1
+	hi := math.Log(math.Hypot(r.mech.Center[0], r.mech.Center[1])) + 0.5
+	h := (hi - lo) / rings
+	p, q := make([]float64, 0, rings*rays), make([]float64, 0, rings*rays)
+	for i := range rings {
+		rad := math.Exp(lo + (float64(i)+0.5)*h)
+		for j := range rays {
+			sin, cos := math.Sincos((float64(j) + 0.5) * 2 * math.Pi / rays)
+			area := rad * rad * h * 2 * math.Pi / rays
+			p = append(p, area*density(0, rad*cos, rad*sin))
+			q = append(q, area*density(1, rad*cos, rad*sin))
+		}
+	}
+	for _, mass := range []float64{floats.Sum(p), floats.Sum(q)} {
+		if !(math.Abs(mass-1) < planeTolerance) {
+			return nil, fmt.Errorf("audit: the law of the release has mass %v in the plane, want 1", mass)
+		}
+	}
+	return func(eps float64) float64 {
+		e, one, two := math.Exp(eps), 0.0, 0.0
+		for i := range p {
+			one += math.Max(0, p[i]-e*q[i])
+			two += math.Max(0, q[i]-e*p[i])
+		}
+		return math.Max(one, two)
+	}, nil
+}
