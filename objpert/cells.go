@@ -28,6 +28,7 @@ type cellModel struct {
 	x     []int64   // len(dense) per row
 	start []int     // rows of cell c are rows[start[c]:start[c+1]]
 
+	cells   [][]int    // cells[a]: the cells in which column cat[a] is active
 	windows []window   // by number of columns
 	classes []class    // versions: the cells first, then what folds make
 	sums    []sumTable // versions of the sums over classes that share charge and size
@@ -200,6 +201,12 @@ func (m *cellModel) setCells(p *Problem, scale []int64) error {
 		}
 	}
 	m.start = append(m.start, len(m.rows))
+	m.cells = make([][]int, len(m.cat))
+	for c := range m.classes {
+		for _, a := range m.classes[c].cols {
+			m.cells[a] = append(m.cells[a], c)
+		}
+	}
 	if len(m.classes) > maxCells {
 		return fmt.Errorf("%w: more than %d cells of 0/1 columns; use GenericSearch", ErrLimit, maxCells)
 	}

@@ -136,6 +136,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
 			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
+		ws[i].polish = newPolisher(ws[i].s)
 	}
 
 	// The root of every combination, the most promising noise first.
@@ -224,8 +225,9 @@ next:
 
 type cellWorker struct {
 	searcher
-	e *cellEngine
-	s *cellState
+	e      *cellEngine
+	s      *cellState
+	polish *polisher
 }
 
 // root bounds a combination and offers the point behind the bound.
@@ -242,9 +244,22 @@ func (w *cellWorker) root(combo []int8) fixed {
 	bound, k := s.bound(0, b, decided)
 	if k >= 0 {
 		s.descend(0, k, b)
-		w.inc.offer(s.objective(0, decided), s.full())
+		w.offer(s.objective(0, decided), b)
 	}
 	return bound
+}
+
+// offer offers the point in s.w of value v, and what becomes of it by small
+// changes if it is the best so far; b is the squared norm that the dense
+// columns leave.
+func (w *cellWorker) offer(v fixed, b int) {
+	better := v < w.inc.value.Load()
+	w.inc.offer(v, w.s.full())
+	if better {
+		if gain := w.polish.improve(b); gain > 0 {
+			w.inc.offer(v-gain, w.s.point)
+		}
+	}
 }
 
 // take explores the subtree of a task.
@@ -285,7 +300,7 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		w.another(t, b, decided, best)
 		return
 	}
-	w.inc.offer(s.objective(t, decided), s.full())
+	w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
 
 	child := s.child[t]
 	for {
