@@ -217,8 +217,6 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 	m.watch(loc)
 }
 
-func (m *PrimalDual) grad0() float64 { return m.stagnation.grad }
-
 // duality sets the location to the point of the least gap, x⁺ while there is
 // none.
 func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {

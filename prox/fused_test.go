@@ -1,0 +1,131 @@
+package prox_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// Two ways: the fused lasso by its two maps against the patterns of jumps of
+// TotalVariation, after which soft thresholding is searched for per coordinate.
+func TestFusedNaive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := ties(rapid.IntRange(1, 5).Draw(t, "dim")).Draw(t, "x")
+		tv, l1, gamma := rapid.Float64Range(0.01, 2).Draw(t, "tv"), rapid.Float64Range(0.01, 2).Draw(t, "l1"), rapid.Float64Range(0.2, 3).Draw(t, "gamma")
+		sum, ok := prox.Sum(prox.L1{Weight: l1}, prox.TotalVariation{Weight: tv})
+		require.True(t, ok)
+		p := apply(sum, x, gamma)
+		phi := func(u []float64) float64 { return sum.Func(u) + math.Pow(floats.Distance(u, x, 2), 2)/(2*gamma) }
+		// The definition, minimized numerically: cyclic search along coordinates
+		// and along runs of equal ones, which are where it is not smooth.
+		u := append([]float64(nil), x...)
+		line := func(a, b int) {
+			lo, hi := -10.0, 10.0
+			at := func(s float64) float64 {
+				w := append([]float64(nil), u...)
+				for i := a; i < b; i++ {
+					w[i] += s
+				}
+				return phi(w)
+			}
+			for range 100 {
+				if m, n := lo+(hi-lo)/3, hi-(hi-lo)/3; at(m) < at(n) {
+					hi = n
+				} else {
+					lo = m
+				}
+			}
+			for i := a; i < b; i++ {
+				u[i] += lo
+			}
+		}
+		for range 25 {
+			for a := range u {
+				for b := a + 1; b <= len(u); b++ {
+					line(a, b)
+				}
+			}
+		}
+		// A search by values finds the value to rounding, the point to its root.
+		require.LessOrEqual(t, phi(p), phi(u)+1e-9)
+		require.InDelta(t, phi(p), phi(u), 1e-3*(1+phi(p)), "the search can stop at a corner, but not far away")
+	})
+}
+
+func TestFusedForms(t *testing.T) {
+	tv := prox.TotalVariation{Weight: 1}
+	sum := func(g, h prox.Operator) prox.Operator {
+		s, ok := prox.Sum(g, h)
+		require.True(t, ok)
+		return s
+	}
+	require.Equal(t, prox.TotalVariation{Weight: 3}, sum(tv, prox.TotalVariation{Weight: 2}))
+	require.Equal(t, tv, sum(tv, prox.L1{}))
+	fused := sum(prox.L1{Weight: 0.5}, tv)
+	again := sum(fused, sum(prox.NonNegative{}, prox.TotalVariation{Weight: 1}))
+	x := []float64{2, 1.5, -1, 4}
+	require.Equal(t, apply(sum(prox.L1Box{Weight: 0.5, Lo: 0, Hi: math.Inf(1)}, prox.TotalVariation{Weight: 2}), x, 1), apply(again, x, 1))
+	require.True(t, math.IsInf(again.Func(x), 1))
+	require.Equal(t, 0.5*8.5+8, fused.Func(x))
+	_, ok := prox.Sum(sum(prox.Box{Lo: 0, Hi: 1}, tv), prox.Box{Lo: 2, Hi: 3})
+	require.False(t, ok, "empty")
+	_, ok = prox.Sum(tv, prox.L1{Weight: -1})
+	require.False(t, ok)
+	_, ok = prox.Sum(tv, prox.Simplex{Total: 1})
+	require.False(t, ok)
+	_, ok = prox.Sum(prox.TotalVariation{Weight: -1}, tv)
+	require.False(t, ok)
+	require.ErrorIs(t, prox.Check(sum(prox.L1{Weight: 1}, prox.TotalVariation{Weight: -1}), 3), prox.ErrParameter)
+	d := fused.(prox.Subdifferential)
+	require.True(t, math.IsInf(d.Dist([]float64{math.NaN(), 0, 0, 0}, x), 1))
+	require.True(t, math.IsInf(d.Dist(x, []float64{0, math.Inf(1), 0, 0}), 1))
+	// By hand: one run at 0, ∂TV = {(w, −w)}, |w| ≤ 1, ∂l1 = [−½, ½]²; v = (3, 1):
+	// the nearest of (3 + w + s, 1 − w + t) to 0 has w = −1, s = −½, t = −½.
+	require.InDelta(t, math.Hypot(1.5, 1.5), d.Dist([]float64{0, 0}, []float64{3, 1}), 1e-15)
+}
+
+// Lipschitz bounds subgradients (x − prox_γ(x))/γ, and is attained far out.
+func TestLipschitzBounds(t *testing.T) {
+	inf := math.Inf(1)
+	sum, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.TotalVariation{Weight: 2})
+	group, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 1})
+	norm, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.L2Norm{Weight: 1})
+	for _, c := range []struct {
+		g     prox.Operator
+		tight bool
+	}{
+		{prox.L1{Weight: 0.7}, true}, {prox.Huber{Weight: 2, Delta: 0.5}, true}, {prox.Hinge{Weight: 3}, true},
+		{prox.L2Norm{Weight: 2}, true}, {prox.LInfNorm{Weight: 2}, true}, {prox.TotalVariation{Weight: 2}, true},
+		{prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 1}, true}, {prox.SortedL1{Weights: []float64{2, 1, 0.5}}, true},
+		{prox.L1Box{Weight: 1, Lo: -inf, Hi: inf}, true}, {sum, false}, {group, false}, {norm, false},
+	} {
+		beta, ok := prox.Lipschitz(c.g, 3)
+		require.True(t, ok, "%T", c.g)
+		most := 0.0
+		for i := range 3000 {
+			x := []float64{math.Sin(float64(i)) * 50, math.Cos(float64(3*i)) * 50, math.Sin(float64(7*i)) * 50}
+			p := apply(c.g, x, 0.5)
+			floats.Sub(x, p)
+			most = math.Max(most, floats.Norm(x, 2)/0.5)
+		}
+		require.LessOrEqual(t, most, beta*(1+1e-12), "%T", c.g)
+		if c.tight {
+			require.GreaterOrEqual(t, most, beta*(1-1e-9), "%T", c.g)
+		}
+	}
+	zero, ok := prox.Lipschitz(nil, 3)
+	require.True(t, ok)
+	require.Zero(t, zero)
+	for _, g := range []prox.Operator{
+		prox.Box{Lo: -1, Hi: 1}, prox.SquaredL2{Weight: 1}, prox.L2Ball{R: 1}, prox.LogBarrier{Weight: 1}, prox.L1{Weight: -1},
+		prox.L1Box{Weight: 1, Lo: -1, Hi: 1}, prox.Simplex{Total: 1},
+	} {
+		_, ok := prox.Lipschitz(g, 3)
+		require.False(t, ok, "%T", g)
+	}
+}
