@@ -178,9 +178,7 @@ func (m *PrimalDual) Step(loc *Location, stats *Stats) {
 		m.theta = 1 / math.Sqrt(1+m.shift*m.tau)
 		m.tau, m.sigma = m.theta*m.tau, m.sigma/m.theta
 	}
-	for i, v := range m.kx {
-		m.kxBar[i] = v
-	}
+	copy(m.kxBar, m.kx)
 	m.k.MulVec(m.kx, next)
 	m.show(loc, stats, next, tau, math.Sqrt(dy))
 	for i, v := range m.kx {
