@@ -51,12 +51,13 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"randmat", "noise"}:              "Wishart matrices are made of secure Gaussian and χ² draws",
-	{"internal/perturb", "dp"}:        "the curve of a linear perturbation is made of Gaussian profiles",
-	{"internal/certify", "erm"}:       "the loop that solves and certifies is where the two meet",
-	{"internal/certify", "splitting"}: "the loop that solves and certifies is where the two meet",
-	{"dp/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
-	{"dp/accounting", "noise"}:        "a sampler is one value with its cost, and draws its batches securely",
+	{"randmat", "noise"}:                   "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"internal/perturb", "dp"}:             "the curve of a linear perturbation is made of Gaussian profiles",
+	{"internal/certify", "erm"}:            "the loop that solves and certifies is where the two meet",
+	{"internal/certify", "splitting"}:      "the loop that solves and certifies is where the two meet",
+	{"internal/certify", "internal/fault"}: "a control may end the loop early",
+	{"dp/accounting", "dp"}:                "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"dp/accounting", "noise"}:             "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

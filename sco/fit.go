@@ -8,7 +8,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -34,15 +36,16 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		return nil, err
 	}
 	src, assumptions := source(src)
-	d := pl.Dim
-	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: pl.perRecord(p.Loss)})
-	batches := pl.Sampler.Batches(obj.Len(), src)
+	d, f := pl.Dim, fault.From(ctx)
+	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: pl.perRecord(p.Loss, fault.At(f, fault.Clip, pl.Clip))})
+	batches := fault.At(f, sampling, pl.Sampler).Batches(obj.Len(), src)
 
 	w := start(p.Set, d)
 	avg, g, nu, v := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
 	floats.AddScaled(avg, 1/float64(pl.Steps+1), w)
 	t := Trace{Steps: pl.Steps, Released: true}
-	scale := pl.Noise * pl.Clip // zL
+	scale := fault.At(f, fault.Scale, pl.Noise*pl.Clip) // zL
+	normal := fault.At(f, fault.Sampler, noise.Normal)
 	for range pl.Steps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -52,8 +55,8 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		if len(batch) == 0 {
 			t.Empty++
 		}
-		obj.GradTerms(g, w, batch)   // g = Σ_{i∈B} clip_L ∇ℓ(w; zᵢ)
-		noise.Normal(nu, scale, src) // ν ~ N(0, z²L²I)
+		obj.GradTerms(g, w, batch) // g = Σ_{i∈B} clip_L ∇ℓ(w; zᵢ)
+		normal(nu, scale, src)     // ν ~ N(0, z²L²I)
 		for j := range v {
 			v[j] = pl.Momentum*v[j] + (g[j]+nu[j])/pl.Divisor
 			w[j] -= pl.StepSize * v[j]
@@ -77,6 +80,9 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		Assumptions: assumptions,
 	}}, nil
 }
+
+// sampling is the sampler that batches are drawn from.
+var sampling = fault.NewStep[accounting.Sampler]("sampling")
 
 // source returns the source of a release and what is assumed of it.
 func source(src rand.Source) (rand.Source, []dp.Assumption) {
@@ -125,17 +131,17 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 }
 
 // perRecord returns a loss whose gradients are those of l, or of its envelope,
-// clipped to norm L. Only its gradients are used.
-func (pl *SGDPlan) perRecord(l loss.Loss) loss.Loss {
+// clipped to norm limit. Only its gradients are used.
+func (pl *SGDPlan) perRecord(l loss.Loss, limit float64) loss.Loss {
 	lin, ok := l.(loss.Linear)
 	if ok && pl.Smoothing > 0 {
 		lin = loss.Moreau{Loss: lin, Beta: pl.Smoothing}
 	}
 	switch {
 	case ok:
-		return clippedSlope{lin, pl.Clip}
+		return clippedSlope{lin, limit}
 	case pl.Smoothing > 0:
-		return clippedGrad{envelope{l, pl.Smoothing, pl.Constants.Smoothness, pl.Clip / (10 * pl.n())}, pl.Clip}
+		return clippedGrad{envelope{l, pl.Smoothing, pl.Constants.Smoothness, pl.Clip / (10 * pl.n())}, limit}
 	}
-	return clippedGrad{l, pl.Clip}
+	return clippedGrad{l, limit}
 }
