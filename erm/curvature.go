@@ -170,7 +170,7 @@ func (o *Objective) Smoothness() float64 {
 	if math.IsInf(s.curve, 1) { // also where all rows are 0
 		return s.curve
 	}
-	_, hi := s.spectrum()
+	hi := s.most()
 	if s.glm == nil {
 		return float64(s.data.n)*s.curve + hi
 	}
@@ -181,8 +181,7 @@ func (o *Objective) Smoothness() float64 {
 // perturbation: λ_min(Q), or 0. The records add to the true modulus, but what
 // they add is private: this is the μ that a privacy theorem may use.
 func (o *Objective) Convexity() float64 {
-	lo, _ := o.s().spectrum()
-	return lo
+	return o.s().least()
 }
 
 // Modulus returns a lower bound on the modulus of strong convexity of J:
@@ -244,31 +243,40 @@ const gramFlops = 4e9
 // gramFloats is the size of a Gram matrix that Smoothness may make: 32 MiB.
 const gramFloats = 1 << 22
 
-// spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once where
-// they were not declared.
-func (s *objective) spectrum() (lo, hi float64) {
-	s.eigOnce.Do(func() {
-		s.lo, s.hi = s.minEig, s.maxEig
+// least returns 0 ≤ lo ≤ λ_min(Q), computed once where it was not declared.
+func (s *objective) least() float64 {
+	s.loOnce.Do(func() {
+		s.lo = s.minEig
 		switch {
 		case s.diag != nil:
-			s.lo, s.hi = max(s.lo, floats.Min(s.diag)), floats.Max(s.diag)
-		case s.quad != nil:
-			q := mat.NewSymDense(s.data.d, s.quad)
-			if !(s.hi > 0) {
-				s.hi = randmat.MaxEig(q)
-			}
-			if !(s.lo > 0) {
-				s.lo = randmat.MinEig(q)
-			}
-		default: // Q = 0, whatever was declared
-			s.lo, s.hi = 0, 0
+			s.lo = max(s.lo, floats.Min(s.diag))
+		case s.quad == nil: // Q = 0, whatever was declared
+			s.lo = 0
+		case !(s.lo > 0):
+			s.lo = randmat.MinEig(mat.NewSymDense(s.data.d, s.quad))
 		}
 		if !(s.lo > 0) {
 			s.lo = 0
+		}
+	})
+	return s.lo
+}
+
+// most returns hi ≥ λ_max(Q), computed once where it was not declared.
+func (s *objective) most() float64 {
+	s.hiOnce.Do(func() {
+		s.hi = s.maxEig
+		switch {
+		case s.diag != nil:
+			s.hi = floats.Max(s.diag)
+		case s.quad == nil:
+			s.hi = 0
+		case !(s.hi > 0):
+			s.hi = randmat.MaxEig(mat.NewSymDense(s.data.d, s.quad))
 		}
 		if math.IsNaN(s.hi) || floats.HasNaN(s.diag) {
 			s.hi = math.Inf(1)
 		}
 	})
-	return s.lo, s.hi
+	return s.hi
 }

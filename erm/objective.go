@@ -63,8 +63,8 @@ type objective struct {
 	lin       []float64
 	constant  float64
 
-	eigOnce sync.Once
-	lo, hi  float64 // bounds on the spectrum of Q, computed where not declared
+	loOnce, hiOnce sync.Once
+	lo, hi         float64 // bounds on the spectrum of Q, computed where not declared
 }
 
 // NewUnperturbed returns the objective of p itself, whose minimizer is not
