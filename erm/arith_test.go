@@ -38,6 +38,21 @@ func TestTwicePrecision(t *testing.T) {
 		}
 		require.LessOrEqual(t, math.Abs(bnum(bsub(badd(bf(h[0]), bf(l[0])), exact))), allowed)
 
+		// Sparse rows: the same numbers in some columns of a longer vector.
+		col, long := make([]int32, d), make([]float64, 2*d)
+		for j := range col {
+			col[j] = int32(2*j + rnd.IntN(2))
+			long[col[j]] = x[j]
+		}
+		hi, lo = dotSparse2(col, a, long)
+		require.LessOrEqual(t, math.Abs(bnum(bsub(badd(bf(hi), bf(lo)), exact))), allowed)
+		h, l = make([]float64, 3), make([]float64, 3)
+		for j, v := range a {
+			axpySparse2(h, l, v, []int32{1}, x[j:j+1])
+		}
+		require.LessOrEqual(t, math.Abs(bnum(bsub(badd(bf(h[1]), bf(l[1])), exact))), allowed)
+		require.Equal(t, []float64{0, 0, 0, 0}, []float64{h[0], h[2], l[0], l[2]})
+
 		var s, e float64
 		sum := bf(0)
 		for _, v := range a {

@@ -263,6 +263,37 @@ func TestResidualOfANearNullDirection(t *testing.T) {
 	}
 }
 
+// The allowance counts every record: it is the sum of those of the records by
+// themselves, however many parts their sum has.
+func TestAllowanceCountsEveryRecord(t *testing.T) {
+	const n, d = 9000, 80
+	data, x, _ := random(12, n, d)
+	rows, labels := [][]float64(nil), []float64(nil)
+	for _, r := range every(data) {
+		rows, labels = append(rows, r[:d]), append(labels, r[d])
+	}
+	_, sparse := twins(t, rows, labels, data.Bounds())
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
+		for _, data := range []*Data{data, sparse} {
+			s := NewUnperturbed(&Problem{Data: data, Loss: l}).s()
+			parts, _ := data.r().parts(maxParts)
+			require.Greater(t, parts, 3)
+			grad, got := s.accurateGrad(x)
+			want := allowTerm * floats.Norm(grad, 2)
+			g, h, one := make([]float64, d), make([]float64, d), &accurate{s, x, floats.Norm(x, 2), n}
+			for i := range n {
+				if s.glm != nil {
+					want += one.addGLM(g, h, i, i+1)
+				} else {
+					l.Grad(g, x, data.Row(i), data.Label(i))
+					want += allowTerm * floats.Norm(g, 2)
+				}
+			}
+			require.InEpsilon(t, want, got, 1e-9, "%T", l) // n roundings
+		}
+	}
+}
+
 func TestResidualGolden(t *testing.T) {
 	var g struct {
 		X      [][]float64 `json:"X"`

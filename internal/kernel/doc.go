@@ -2,5 +2,10 @@
 // solve. Every exported function has one definition, its formula, and one
 // portable implementation; with GOEXPERIMENT=simd on amd64 some have a second
 // one on vector instructions, used where the processor has them. The two agree
-// to the rounding that the comment of the function states.
+// to the rounding that the comment of the function states. The products with
+// blocks of rows have a third on amd64, in assembly, and leave their work to a
+// BLAS that the program registered.
+//
+// Reduce adds the parts of a sum on several threads: the bits of the result do
+// not depend on how many.
 package kernel

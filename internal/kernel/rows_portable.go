@@ -1,9 +1,9 @@
-//go:build !(goexperiment.simd && amd64)
+//go:build !amd64
 
 package kernel
 
-// haveSIMD is false: the kernels below are never called.
-const haveSIMD = false
+// The kernels below are never called.
+var haveRows, haveSIMD = false, false
 
 func mulVec(_, _, _ []float64, _ bool)                   { panic(badBuild) }
 func addMulVec(_, _, _ []float64)                        { panic(badBuild) }
@@ -11,4 +11,4 @@ func dot(_, _ []float64) float64                         { panic(badBuild) }
 func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
 func addGram(_ []float64, _ float64, _ []float64, _ int) { panic(badBuild) }
 
-const badBuild = "kernel: built without GOEXPERIMENT=simd"
+const badBuild = "kernel: built for another processor"

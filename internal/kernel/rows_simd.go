@@ -8,8 +8,11 @@ import (
 	"unsafe"
 )
 
-// haveSIMD tells whether this processor runs the kernels below.
-var haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
+// haveSIMD and haveRows tell whether this processor runs the kernels below.
+var (
+	haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
+	haveRows = haveSIMD
+)
 
 // The kernels walk rows by pointers: lengths are checked by their callers, who
 // pass no empty slice. The last d mod 4 columns are loaded and stored under a

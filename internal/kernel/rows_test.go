@@ -14,7 +14,18 @@ import (
 
 // Both builds compute the formulas, to the rounding of the sums, and touch
 // nothing beyond their arguments.
-func TestRowsByDefinition(t *testing.T) {
+func TestRowsByDefinition(t *testing.T) { eachKernel(t, rowsByDefinition) }
+
+// eachKernel runs f with the kernels of this build and processor, and with
+// gonum's.
+func eachKernel(t *testing.T, f func(t *testing.T)) {
+	t.Run("own", f)
+	defer func(r, s bool) { haveRows, haveSIMD = r, s }(haveRows, haveSIMD)
+	haveRows, haveSIMD = false, false
+	t.Run("gonum", f)
+}
+
+func rowsByDefinition(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	fence := func(n int) []float64 { // NaN around n numbers
 		s := make([]float64, n+8)
@@ -67,7 +78,9 @@ func TestRowsByDefinition(t *testing.T) {
 }
 
 // The Gram matrix, by definition and under a user's BLAS.
-func TestAddGram(t *testing.T) {
+func TestAddGram(t *testing.T) { eachKernel(t, addGramByDefinition) }
+
+func addGramByDefinition(t *testing.T) {
 	defer blas64.Use(blas64.Implementation())
 	rnd := rand.New(rand.NewPCG(4, 2))
 	for _, user := range []bool{false, true} {
@@ -120,11 +133,18 @@ func TestSlopeByDefinition(t *testing.T) {
 		require.Equal(t, want, u)
 	}
 	require.PanicsWithValue(t, badLen, func() { Slope(make([]float64, 1), nil, 1) })
-	for _, d := range []int{1, 23, 100, 1e6} {
-		for _, stream := range []bool{false, true} {
-			require.GreaterOrEqual(t, Block(d, stream), 1)
+}
+
+// Blocks stay in the first-level cache, and hold at least a row.
+func TestBlock(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		for _, d := range []int{1, 23, 100, 1e6} {
+			for _, stream := range []bool{false, true} {
+				require.GreaterOrEqual(t, Block(d, stream), 1)
+				require.LessOrEqual(t, Block(d, stream)*d, max(4<<10, 4*d))
+			}
 		}
-	}
+	})
 }
 
 func TestRowsLengths(t *testing.T) {

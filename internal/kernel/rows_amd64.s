@@ -1,0 +1,222 @@
+//go:build amd64 && !goexperiment.simd
+
+#include "textflag.h"
+
+// Four lanes on, four off: the mask of the first k lanes starts k words before
+// the middle.
+DATA tails<>+0(SB)/8, $-1
+DATA tails<>+8(SB)/8, $-1
+DATA tails<>+16(SB)/8, $-1
+DATA tails<>+24(SB)/8, $-1
+DATA tails<>+32(SB)/8, $0
+DATA tails<>+40(SB)/8, $0
+DATA tails<>+48(SB)/8, $0
+DATA tails<>+56(SB)/8, $0
+GLOBL tails<>(SB), RODATA|NOPTR, $64
+
+// func mulRows(u, a, x *float64, groups, d int)
+//
+// u gets the products with x of groups·4 rows of d numbers, groups > 0, d > 0.
+TEXT ·mulRows(SB), NOSPLIT, $0-40
+	MOVQ u+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ x+16(FP), DX
+	MOVQ groups+24(FP), CX
+	MOVQ d+32(FP), BX
+	LEAQ (BX*8), R8             // bytes of a row
+	MOVQ BX, AX
+	ANDQ $3, AX
+	SHLQ $3, AX
+	LEAQ tails<>+32(SB), R9
+	SUBQ AX, R9
+	VMOVUPD (R9), Y15           // lanes of the last d mod 4 columns
+
+mulGroup:
+	MOVQ   SI, R10              // four rows
+	LEAQ   (SI)(R8*1), R11
+	LEAQ   (SI)(R8*2), R12
+	LEAQ   (R11)(R8*2), R13
+	MOVQ   DX, AX
+	VXORPD Y0, Y0, Y0           // their sums, even and odd columns of four
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y8, Y8, Y8
+	VXORPD Y9, Y9, Y9
+	VXORPD Y10, Y10, Y10
+	VXORPD Y11, Y11, Y11
+	MOVQ   BX, R9               // columns left
+	SUBQ   $8, R9
+	JLT    mulFour
+
+mulEight:
+	VMOVUPD     (AX), Y4
+	VMOVUPD     32(AX), Y5
+	VFMADD231PD (R10), Y4, Y0
+	VFMADD231PD (R11), Y4, Y1
+	VFMADD231PD (R12), Y4, Y2
+	VFMADD231PD (R13), Y4, Y3
+	VFMADD231PD 32(R10), Y5, Y8
+	VFMADD231PD 32(R11), Y5, Y9
+	VFMADD231PD 32(R12), Y5, Y10
+	VFMADD231PD 32(R13), Y5, Y11
+	ADDQ        $64, AX
+	ADDQ        $64, R10
+	ADDQ        $64, R11
+	ADDQ        $64, R12
+	ADDQ        $64, R13
+	SUBQ        $8, R9
+	JGE         mulEight
+
+mulFour:
+	TESTQ       $4, R9          // R9 is 8 too small, which bits 0 to 2 do not show
+	JZ          mulTail
+	VMOVUPD     (AX), Y4
+	VFMADD231PD (R10), Y4, Y0
+	VFMADD231PD (R11), Y4, Y1
+	VFMADD231PD (R12), Y4, Y2
+	VFMADD231PD (R13), Y4, Y3
+	ADDQ        $32, AX
+	ADDQ        $32, R10
+	ADDQ        $32, R11
+	ADDQ        $32, R12
+	ADDQ        $32, R13
+
+mulTail:
+	TESTQ       $3, R9
+	JZ          mulSum
+	VMASKMOVPD  (AX), Y15, Y4
+	VMASKMOVPD  (R10), Y15, Y5
+	VMASKMOVPD  (R11), Y15, Y6
+	VMASKMOVPD  (R12), Y15, Y7
+	VMASKMOVPD  (R13), Y15, Y12
+	VFMADD231PD Y5, Y4, Y8
+	VFMADD231PD Y6, Y4, Y9
+	VFMADD231PD Y7, Y4, Y10
+	VFMADD231PD Y12, Y4, Y11
+
+mulSum:
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VHADDPD    Y1, Y0, Y0       // pairs of rows 0 and 1
+	VHADDPD    Y3, Y2, Y2       // pairs of rows 2 and 3
+	VPERM2F128 $0x20, Y2, Y0, Y4
+	VPERM2F128 $0x31, Y2, Y0, Y5
+	VADDPD     Y5, Y4, Y4
+	VMOVUPD    Y4, (DI)
+	ADDQ       $32, DI
+	LEAQ       (SI)(R8*4), SI
+	DECQ       CX
+	JNZ        mulGroup
+	VZEROUPPER
+	RET
+
+// func addRows(dst, a, w *float64, groups, d int)
+//
+// dst gets added groups·4 rows of d numbers, each w times, groups > 0, d > 0.
+TEXT ·addRows(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ w+16(FP), DX
+	MOVQ groups+24(FP), CX
+	MOVQ d+32(FP), BX
+	LEAQ (BX*8), R8             // bytes of a row
+	MOVQ BX, AX
+	ANDQ $3, AX
+	SHLQ $3, AX
+	LEAQ tails<>+32(SB), R9
+	SUBQ AX, R9
+	VMOVUPD (R9), Y15           // lanes of the last d mod 4 columns
+	LEAQ (DI)(R8*1), R14
+	SUBQ AX, R14                // those columns of dst stay in Y14
+	VMASKMOVPD (R14), Y15, Y14
+
+addGroup:
+	MOVQ         SI, R10        // four rows
+	LEAQ         (SI)(R8*1), R11
+	LEAQ         (SI)(R8*2), R12
+	LEAQ         (R11)(R8*2), R13
+	MOVQ         DI, AX
+	VBROADCASTSD (DX), Y0       // their weights
+	VBROADCASTSD 8(DX), Y1
+	VBROADCASTSD 16(DX), Y2
+	VBROADCASTSD 24(DX), Y3
+	MOVQ         BX, R9         // columns left
+	SUBQ         $8, R9
+	JLT          addFour
+
+addEight:
+	VMOVUPD     (AX), Y4
+	VMOVUPD     32(AX), Y5
+	VFMADD231PD (R10), Y0, Y4
+	VFMADD231PD 32(R10), Y0, Y5
+	VFMADD231PD (R11), Y1, Y4
+	VFMADD231PD 32(R11), Y1, Y5
+	VFMADD231PD (R12), Y2, Y4
+	VFMADD231PD 32(R12), Y2, Y5
+	VFMADD231PD (R13), Y3, Y4
+	VFMADD231PD 32(R13), Y3, Y5
+	VMOVUPD     Y4, (AX)
+	VMOVUPD     Y5, 32(AX)
+	ADDQ        $64, AX
+	ADDQ        $64, R10
+	ADDQ        $64, R11
+	ADDQ        $64, R12
+	ADDQ        $64, R13
+	SUBQ        $8, R9
+	JGE         addEight
+
+addFour:
+	TESTQ       $4, R9
+	JZ          addTail
+	VMOVUPD     (AX), Y4
+	VFMADD231PD (R10), Y0, Y4
+	VFMADD231PD (R11), Y1, Y4
+	VFMADD231PD (R12), Y2, Y4
+	VFMADD231PD (R13), Y3, Y4
+	VMOVUPD     Y4, (AX)
+	ADDQ        $32, R10
+	ADDQ        $32, R11
+	ADDQ        $32, R12
+	ADDQ        $32, R13
+
+addTail:
+	TESTQ       $3, R9
+	JZ          addNext
+	VMASKMOVPD  (R10), Y15, Y5
+	VMASKMOVPD  (R11), Y15, Y6
+	VMASKMOVPD  (R12), Y15, Y7
+	VMASKMOVPD  (R13), Y15, Y8
+	VFMADD231PD Y5, Y0, Y14
+	VFMADD231PD Y6, Y1, Y14
+	VFMADD231PD Y7, Y2, Y14
+	VFMADD231PD Y8, Y3, Y14
+
+addNext:
+	ADDQ $32, DX
+	LEAQ (SI)(R8*4), SI
+	DECQ CX
+	JNZ  addGroup
+	VMASKMOVPD Y14, Y15, (R14)
+	VZEROUPPER
+	RET
+
+// func cpuid(leaf, sub uint32) (a, b, c, d uint32)
+TEXT ·cpuid(SB), NOSPLIT, $0-24
+	MOVL leaf+0(FP), AX
+	MOVL sub+4(FP), CX
+	CPUID
+	MOVL AX, a+8(FP)
+	MOVL BX, b+12(FP)
+	MOVL CX, c+16(FP)
+	MOVL DX, d+20(FP)
+	RET
+
+// func xgetbv() (low uint32)
+TEXT ·xgetbv(SB), NOSPLIT, $0-4
+	XORL CX, CX
+	XGETBV
+	MOVL AX, low+0(FP)
+	RET
