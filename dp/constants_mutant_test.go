@@ -1,0 +1,145 @@
+package dp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
+)
+
+// The tests of this file pin down constants and branches that package
+// internal/mutate changes and other tests do not notice.
+
+func TestBudgetEnds(t *testing.T) {
+	for _, b := range []dp.Budget{{Epsilon: dp.MinEpsilon}, {Epsilon: dp.MaxEpsilon}, {Epsilon: 1, Delta: dp.MinDelta}, {Epsilon: 1, Delta: math.Nextafter(1, 0)}} {
+		require.NoError(t, b.Check(), "%v", b)
+	}
+	for _, b := range []dp.Budget{{Epsilon: 0.99 * dp.MinEpsilon}, {Epsilon: 1.01 * dp.MaxEpsilon}, {Epsilon: 1, Delta: 0.99 * dp.MinDelta}, {Epsilon: 1, Delta: 1}} {
+		require.ErrorIs(t, b.Check(), dp.ErrBudget, "%v", b)
+	}
+}
+
+func TestProfileEnds(t *testing.T) {
+	step := func(at float64) dp.Profile {
+		return func(eps float64) float64 {
+			if eps >= at {
+				return 0
+			}
+			return 1
+		}
+	}
+	require.Equal(t, 0.97*dp.MaxEpsilon, step(0.97*dp.MaxEpsilon).Epsilon(0.5))
+	require.Equal(t, math.Inf(1), step(1.01*dp.MaxEpsilon).Epsilon(0.5))
+	require.Zero(t, step(-1).Epsilon(0.5))
+
+	// δ + (1−δ)d with d = (e − 1)/(1 + e) at ε = 0 for ε₀ = 1.
+	d := math.Expm1(1) / (1 + math.E)
+	require.InDelta(t, 0.2+0.8*d, dp.Budget{Epsilon: 1, Delta: 0.2}.Profile()(0), 1e-15)
+}
+
+// TestCalibrateEnds: the range of the search is what is documented.
+func TestCalibrateEnds(t *testing.T) {
+	upTo := func(most float64) func(s float64) dp.Profile {
+		return func(s float64) dp.Profile {
+			return func(float64) float64 {
+				if s <= most {
+					return 0
+				}
+				return 1
+			}
+		}
+	}
+	b := dp.Budget{Epsilon: 1, Delta: 0.5}
+	for _, most := range []float64{0x1p-80, 1, 0.97 * 0x1p80} {
+		s, err := dp.Calibrate(upTo(most), b)
+		require.NoError(t, err)
+		require.Equal(t, most, s)
+	}
+	s, err := dp.Calibrate(upTo(0x1p90), b)
+	require.NoError(t, err)
+	require.Equal(t, 0x1p80, s)
+	_, err = dp.Calibrate(upTo(0.97*0x1p-80), b)
+	require.ErrorIs(t, err, dp.ErrCondition)
+}
+
+// TestRDPSearch: the orders that are looked at lie in the documented range and
+// fill it, and the best one is found to eight digits of ε.
+func TestRDPSearch(t *testing.T) {
+	least, most := math.Inf(1), 0.
+	seen := dp.RDP(func(alpha float64) float64 {
+		least, most = min(least, alpha), max(most, alpha)
+		return 1
+	})
+	seen.Epsilon(1e-6)
+	require.InDelta(t, 1e-3, least-1, 2e-5)
+	require.InEpsilon(t, 1e9, most, 0.01)
+
+	for _, s := range []float64{0.05, 1, 7} {
+		for _, delta := range []float64{1e-4, 1e-9, 1e-100} {
+			r := dp.GaussianRDP(s)
+			dense := make([]float64, 40_001)
+			for i := range dense {
+				dense[i] = 1 + math.Exp(-6.9+float64(i)*27.6/40_000)
+			}
+			want, order := r.Epsilon(delta, dense...)
+			got, at := r.Epsilon(delta)
+			require.InEpsilon(t, want, got, 1e-6, "s = %v, δ = %v", s, delta)
+			require.LessOrEqual(t, got, want*(1+1e-11), "s = %v, δ = %v", s, delta)
+			require.InEpsilon(t, order-1, at-1, 2e-3, "s = %v, δ = %v", s, delta)
+			eps := want / 2
+			require.LessOrEqual(t, r.Profile()(eps), r.Profile(dense...)(eps)*(1+1e-9))
+		}
+	}
+}
+
+func TestOrdersThatDoNotCount(t *testing.T) {
+	free := dp.RDP(func(float64) float64 { return 0 })
+	for _, alpha := range []float64{0.97, 1, 0, -1, math.Inf(1), math.NaN()} {
+		eps, _ := free.Epsilon(1e-6, alpha)
+		require.Equal(t, math.Inf(1), eps, "order %v", alpha)
+		require.Equal(t, 1., free.Profile(alpha)(1), "order %v", alpha)
+		if !math.IsInf(alpha, 1) {
+			require.Equal(t, math.Inf(1), dp.PureRDP(1)(alpha), "order %v", alpha)
+			require.Equal(t, math.Inf(1), dp.GaussianRDP(1)(alpha), "order %v", alpha)
+		}
+	}
+	eps, _ := dp.GaussianRDP(0.1).Epsilon(0.97)
+	require.False(t, math.IsInf(eps, 1), "δ just below 1")
+}
+
+// TestConversionMargins: where the terms of the conversion cancel, the result
+// still is not below 60 digits: the margin for their rounding is what holds it.
+func TestConversionMargins(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 20))
+	n := bigref.New
+	for range 400 {
+		// ε of a few 1e-9 beside terms of size 1 to 10.
+		alpha := 1 + math.Exp(-4*rnd.Float64())
+		delta := math.Exp(-5 * rnd.Float64())
+		am1 := bigref.Sub(n(alpha), n(1))
+		rest := bigref.Sub(bigref.Log(bigref.Quo(am1, n(alpha))), bigref.Quo(bigref.Add(bigref.Log(n(delta)), bigref.Log(n(alpha))), am1))
+		f, _ := rest.Float64()
+		v := -f + 1e-9*rnd.Float64()
+		if v <= 0 {
+			continue
+		}
+		exact := bigref.Add(n(v), rest)
+		got, _ := dp.RDP(func(float64) float64 { return v }).Epsilon(delta, alpha)
+		require.GreaterOrEqual(t, n(got).Cmp(exact), 0, "α = %v, δ = %v", alpha, delta)
+		require.LessOrEqual(t, n(got).Cmp(bigref.Add(exact, n(1e-13))), 0)
+
+		// log δ = −1 or so beside α(v − ε) of size 1e6 and more.
+		alpha = 1 + math.Exp(14+4*rnd.Float64())
+		am1 = bigref.Sub(n(alpha), n(1))
+		v = 10 * rnd.Float64()
+		eps := v + (1+rnd.Float64())/alpha
+		l := bigref.Mul(am1, bigref.Add(bigref.Sub(n(v), n(eps)), bigref.Log(bigref.Quo(am1, n(alpha)))))
+		exact = bigref.Quo(bigref.Exp(l), n(alpha))
+		d := dp.RDP(func(float64) float64 { return v }).Profile(alpha)(eps)
+		require.GreaterOrEqual(t, n(d).Cmp(exact), 0, "α = %v, v = %v", alpha, v)
+	}
+}
