@@ -139,7 +139,7 @@ func TestChiLogDelta(t *testing.T) {
 					continue // beyond any budget: the sum below would be 0
 				}
 				lo = math.Max(lo, mode-40)
-				sum, panels := 0.0, 4000
+				sum, panels := 0.0, 400
 				for i := range panels {
 					h := (hi - lo) / float64(panels)
 					for j, u := range nodes {
