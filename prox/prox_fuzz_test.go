@@ -70,6 +70,9 @@ func fuzzed(kind byte, p, q float64, d int) prox.Operator {
 		if d == 4 {
 			return prox.PSDCone{Order: 2}
 		}
+		if d > 1 {
+			return nil
+		}
 		return prox.PSDCone{Order: 1}
 	default:
 		return prox.SpectralBall{Rows: 1, Cols: d, R: p}
