@@ -6,14 +6,18 @@ import "context"
 //
 //	first that applies                                        picks
 //	K is not nil                                              PrimalDual
-//	F quadratic, G+H coordinatewise (ℓ1, ℓ2², box and sums)   CoordinateDescent
-//	F with a Hessian, G+H coordinatewise, d ≤ 2000            ProxNewton
+//	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals,
+//	                                                          on Q if n ≥ 8d and d ≤ 256
+//	F quadratic, G+H coordinatewise                           CoordinateDescent, on Q
+//	F with a Hessian, G+H coordinatewise or a ball, d ≤ 2000  ProxNewton
 //	prox of G+H known in closed form                          ForwardBackward
 //	otherwise                                                 DavisYin
 //
-// CoordinateDescent and ProxNewton end with the accuracy of a direct solver in tens of
-// steps, whatever the conditioning; ForwardBackward needs about √(L_f/μ)
-// gradients a digit; DavisYin is for pairs such as a group norm and a simplex.
+// Why: CoordinateDescent and ProxNewton end with the accuracy of a direct solver
+// in tens of steps, whatever the conditioning, for d² numbers of memory or less;
+// ForwardBackward needs about √(L_f/μ) gradients a digit; DavisYin is for pairs
+// such as a group norm and a simplex. BenchmarkAuto times the pick of every row
+// beside the methods below it.
 func Minimize(ctx context.Context, p Problem, x0 []float64, s *Settings) (*Result, error) {
 	return Solve(ctx, p, x0, s, Auto(p, len(x0)))
 }
@@ -36,7 +40,8 @@ func Auto(p Problem, dim int) Method {
 			return &CoordinateDescent{}
 		}
 	}
-	if _, ok := hessian(p.F); ok && separable && dim <= newtonDim {
+	_, ball := p.ball()
+	if _, ok := hessian(p.F); ok && (separable || ball) && dim <= newtonDim {
 		return &ProxNewton{}
 	}
 	if _, ok := p.sum(); ok {

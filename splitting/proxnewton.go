@@ -5,16 +5,17 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
 // ProxNewton minimizes a twice (or piecewise twice) differentiable f plus a
-// coordinatewise penalty ψ = G + H [LSS14]. A step solves the local model
+// penalty ψ = G + H that is coordinatewise, or a ball with or without a squared
+// norm [LSS14]. A step solves the local model
 //
 //	s ≈ argmin_s ⟨∇f(x),s⟩ + ½s'(∇²f(x) + νI)s + ψ(x+s)
 //
-// by coordinate descent and sets x ← x + τs. τ = 1 is taken at once if it
+// by coordinate descent, on a ball by its secular equation [MS83], and sets
+// x ← x + τs. τ = 1 is taken at once if it
 // halves the residual; else the largest τ ∈ {1, ½, ¼, …} with
 //
 //	J(x+τs) ≤ J(x) + τ/10·(⟨∇f(x),s⟩ + ψ(x+s) − ψ(x)),
@@ -26,12 +27,14 @@ import (
 // step: a new one costs far more than a gradient.
 //
 // Near the minimizer of a strongly convex J the residual falls faster than
-// linearly. F must be a Hessianer and prox.Sum(G, H) a prox.Coordinatewise.
-// The residual is dist(0, ∂J(X)), and X is feasible exactly. Hessians are not
+// linearly. F must be a Hessianer, and prox.Sum(G, H) a prox.Coordinatewise, or
+// G and H a prox.L2Ball, alone or with a prox.SquaredL2. The residual is dist(0, ∂J(X)),
+// and X is feasible exactly, in a ball as its projection is. Hessians are not
 // counted in Stats.GradTerms.
 type ProxNewton struct {
 	f       Hessianer
-	c       descent // the model, in x + s
+	c       newtonModel
+	coords  separableModel // c where ψ is coordinatewise
 	hess    *mat.SymDense
 	lip     float64
 	nu, nu0 float64
@@ -41,7 +44,7 @@ type ProxNewton struct {
 	residual float64   // dist(−g, ∂ψ(x))
 	value    float64   // J(x), NaN if not yet computed
 	try, w   []float64
-	pieces   []int8
+	u        []float64 // x + s, nil if the model has no minimizer
 
 	held, damped bool // hess is ∇²f of an earlier iterate; the last step was short
 	stalled      bool
@@ -52,21 +55,24 @@ var (
 	_ Statuser = (*ProxNewton)(nil)
 )
 
-// modelSweeps bounds the work on one local model.
-const modelSweeps = 500
-
 // Init implements Method. The error wraps ErrProblem if F has no Hessian or
-// G + H is not coordinatewise.
+// G + H is neither coordinatewise nor a ball.
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
 	if m.f, ok = hessian(p.F); !ok {
 		return fmt.Errorf("%w: ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian", ErrProblem)
 	}
-	psi, ok := p.coordinatewise()
-	if !ok {
-		return fmt.Errorf("%w: ProxNewton: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
-	}
 	n := len(x0)
+	if ball, ok := p.ball(); ok {
+		ball.init(n)
+		m.c = ball
+	} else if psi, ok := p.coordinatewise(); !ok {
+		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither", ErrProblem)
+	} else if err := m.coords.init(psi, n); err != nil {
+		return fmt.Errorf("ProxNewton: %w", err)
+	} else {
+		m.c = &m.coords
+	}
 	m.lip, m.terms = m.f.Smoothness(), terms(p.F)
 	if !(m.lip >= 0) || math.IsInf(m.lip, 1) {
 		m.lip = 0 // unknown: no gradient steps
@@ -76,17 +82,14 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		m.nu0 = 1e-10 * math.Max(m.lip, 1) // keeps the model solvable where f is flat
 	}
 	m.nu = m.nu0
-	if err := m.c.init(psi, n); err != nil {
-		return fmt.Errorf("ProxNewton: %w", err)
-	}
 	if m.hess == nil || m.hess.SymmetricDim() != n {
 		m.hess = mat.NewSymDense(n, nil)
 	}
-	m.x, m.g, m.try, m.w, m.pieces = resize(m.x, n), resize(m.g, n), resize(m.try, n), resize(m.w, n), resize(m.pieces, n)
+	m.x, m.g, m.try, m.w = resize(m.x, n), resize(m.g, n), resize(m.try, n), resize(m.w, n)
 	copy(m.x, x0)
 	m.c.clip(m.x)
 	m.f.Grad(m.g, m.x)
-	m.residual, _ = m.c.dist(m.x, m.g, m.pieces)
+	m.residual = m.c.distance(m.x, m.g)
 	m.value = math.NaN()
 	m.held, m.damped, m.stalled = false, true, false
 	return nil
@@ -139,60 +142,44 @@ func hessian(f Smooth) (Hessianer, bool) {
 	return h, ok
 }
 
-// model leaves the minimizer x + s of the local model in c.x.
-func (m *ProxNewton) model() {
-	c := &m.c
-	for i := range c.n {
-		c.q[i*c.n+i] = m.hess.At(i, i) + m.nu
-	}
-	// ½u'Qu − ⟨Qx − ∇f(x), u⟩ has the gradient ∇f(x) + Q(u − x).
-	clear(m.w)
-	gradient(c.lin, c.q, m.w, m.x)
-	floats.Sub(c.lin, m.g)
-	copy(c.x, m.x)
-	c.start()
-	// A model solved to a thousandth of its residual serves a residual that
-	// falls a hundredfold; more would be lost to the error of the model.
-	for k := 0; k < modelSweeps && !(c.residual <= 1e-3*m.residual) && !c.stalled && !c.unbounded; k++ {
-		c.advance()
-	}
-}
+// model finds the minimizer x + s of the local model.
+func (m *ProxNewton) model() { m.u = m.c.solve(m.x, m.g, m.nu, m.residual) }
 
 // full takes τ = 1 if it halves the residual.
 func (m *ProxNewton) full(stats *Stats) bool {
-	if m.c.unbounded || !finite(m.c.x) {
+	if m.u == nil {
 		return false
 	}
-	m.f.Grad(m.w, m.c.x)
+	m.f.Grad(m.w, m.u)
 	stats.GradTerms += m.terms
 	stats.Proxes++
-	r, _ := m.c.dist(m.c.x, m.w, m.pieces)
+	r := m.c.distance(m.u, m.w)
 	if !(r <= 0.5*m.residual) {
 		return false
 	}
 	m.trust()
-	m.accept(m.c.x, m.w, r)
+	m.accept(m.u, m.w, r)
 	return true
 }
 
 // search looks for a τ with enough descent.
 func (m *ProxNewton) search(stats *Stats) bool {
-	if m.c.unbounded || !finite(m.c.x) {
+	if m.u == nil {
 		m.doubt()
 		return false
 	}
 	value := m.objective(m.x)
 	var slope float64
-	for i, u := range m.c.x {
+	for i, u := range m.u {
 		slope += m.g[i] * (u - m.x[i])
 	}
-	slope += m.c.value(m.c.x) - m.c.value(m.x)
+	slope += m.c.value(m.u) - m.c.value(m.x)
 	if !(slope < 0) {
 		m.doubt()
 		return false
 	}
 	for tau := 1.0; tau >= 0x1p-20; tau /= 2 {
-		for i, u := range m.c.x {
+		for i, u := range m.u {
 			m.try[i] = m.x[i] + tau*(u-m.x[i])
 		}
 		m.c.clip(m.try)
@@ -251,7 +238,7 @@ func (m *ProxNewton) move(stats *Stats) {
 	m.f.Grad(m.w, m.try)
 	stats.GradTerms += m.terms
 	stats.Proxes++
-	r, _ := m.c.dist(m.try, m.w, m.pieces)
+	r := m.c.distance(m.try, m.w)
 	m.accept(m.try, m.w, r)
 }
 
