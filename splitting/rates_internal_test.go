@@ -169,6 +169,9 @@ func TestFISTABound(t *testing.T) {
 			if m.t <= before && k > 0 {
 				break // a restart
 			}
+			if k > 0 {
+				require.InEpsilon(t, before*before, m.t*m.t-m.t, 1e-12)
+			}
 		}
 		require.Greater(t, k, 10, r)
 	}
@@ -297,6 +300,45 @@ func TestVarianceReducedRate(t *testing.T) {
 			m.Step(loc, stats)
 		}
 		require.LessOrEqual(t, lyapunov(), 1e6*math.Pow(rho, float64(steps))*start, name)
+	}
+}
+
+// Estimates are unbiased, and the gradients remembered add up.
+func TestEstimators(t *testing.T) {
+	const n, d = 20, 9
+	_, _, x, u, v := plantedPair(d)
+	f := newToy(n, d, 2, x, plus(u, v))
+	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
+	for _, kind := range []Estimator{SVRG, SAGA, Sampled} {
+		e := &estimate{}
+		require.NoError(t, e.init(kind, f, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 30 { // some history, less than SAGA needs to add up anew
+			for j := range y {
+				y[j] = r.NormFloat64()
+			}
+			e.at(got, y, &Stats{})
+			e.exact(y, &Stats{})
+		}
+		f.Grad(want, y)
+		mean := make([]float64, d)
+		seen := map[int]bool{}
+		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.mean...)
+		for len(seen) < n { // every term once, from the same memory
+			copy(e.table, table)
+			copy(e.mean, sum)
+			e.at(got, y, &Stats{})
+			if !seen[e.i] {
+				seen[e.i] = true
+				floats.AddScaled(mean, 1.0/n, got)
+			}
+		}
+		require.InDeltaSlice(t, want, mean, 1e-10, kind.String())
+		if kind == SAGA {
+			before := append([]float64(nil), e.mean...)
+			e.total()
+			require.InDeltaSlice(t, e.mean, before, 1e-11)
+		}
 	}
 }
 

@@ -129,6 +129,17 @@ func TestPath(t *testing.T) {
 		})
 	}
 
+	// The dual variable goes along: the same problem again is solved at once.
+	for name, c := range map[string]struct {
+		p splitting.Problem
+		m splitting.Method
+	}{"DavisYin": {boxes[4], &splitting.DavisYin{}}, "PrimalDual": {duals[4], &splitting.PrimalDual{}}} {
+		results, err := splitting.Path(background, []splitting.Problem{c.p, c.p}, make([]float64, d), &splitting.Settings{Tolerance: 1e-2}, c.m)
+		require.NoError(t, err)
+		require.Greater(t, results[0].Iterations, 10, name)
+		require.LessOrEqual(t, results[1].Iterations, 2, name)
+	}
+
 	// An error ends it with what was begun, and the dual variable is forgotten.
 	m := &splitting.DavisYin{}
 	first, err := splitting.Solve(background, boxes[0], make([]float64, d), nil, m)
