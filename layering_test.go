@@ -46,6 +46,7 @@ var layer = map[string]int{
 	"prox/proxtest":       5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
+	"cmd/audit":           7,
 	"internal/audit":      6, // measures mechanisms with dp/dptest
 }
 

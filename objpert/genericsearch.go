@@ -49,9 +49,9 @@ type genericModel struct {
 	top                int   // Q, or 0 where the norm does not matter
 	order              []int
 	x                  [][]int64   // x[t][g]: column order[t]
-	euclid             [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; nil without a norm
+	euclid             [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; taxi without a norm
 	taxi               [][]float64 // taxi[t][g] ≥ B ‖x_rest‖₁
-	root               []float64   // root[b] ≥ √b
+	root               []float64   // root[b] ≥ √b; 1 without a norm
 	pos, neg           []int32
 }
 
@@ -60,7 +60,7 @@ type genericModel struct {
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
 func newGenericModel(p *Problem) *genericModel {
-	m := &genericModel{}
+	m := &genericModel{euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
 	var weigh bool
 	m.values, m.source, m.sq, m.top, weigh = p.admissible()
 	mass := make([]float64, p.Dim)
@@ -79,32 +79,25 @@ func newGenericModel(p *Problem) *genericModel {
 		m.root = append(m.root, above(math.Sqrt(float64(b))))
 	}
 
+	if !weigh {
+		m.root[0] = 1
+	}
 	bound := float64(p.bound())
 	euclid, taxi := make([]float64, len(p.X)), make([]float64, len(p.X))
 	m.x = make([][]int64, p.Dim)
-	m.taxi = make([][]float64, p.Dim+1)
-	if weigh {
-		m.euclid = make([][]float64, p.Dim+1)
-	}
-	for t := p.Dim; t >= 0; t-- {
-		m.taxi[t] = make([]float64, len(p.X))
-		if weigh {
-			m.euclid[t] = make([]float64, len(p.X))
-		}
-		if t < p.Dim {
-			m.x[t] = make([]int64, len(p.X))
-		}
+	m.euclid[p.Dim], m.taxi[p.Dim] = slices.Clone(euclid), slices.Clone(taxi)
+	for t := p.Dim - 1; t >= 0; t-- {
+		m.x[t] = make([]int64, len(p.X))
 		for g, x := range p.X {
-			if t < p.Dim {
-				v := float64(x[m.order[t]])
-				m.x[t][g] = x[m.order[t]]
-				euclid[g] = above(math.Hypot(euclid[g], v))
-				taxi[g] = above(taxi[g] + bound*math.Abs(v))
-			}
-			m.taxi[t][g] = taxi[g]
-			if weigh {
-				m.euclid[t][g] = euclid[g]
-			}
+			m.x[t][g] = x[m.order[t]]
+			v := math.Abs(float64(m.x[t][g]))
+			euclid[g] = above(math.Hypot(euclid[g], v))
+			taxi[g] = above(taxi[g] + bound*v)
+		}
+		m.taxi[t] = slices.Clone(taxi)
+		m.euclid[t] = m.taxi[t]
+		if weigh {
+			m.euclid[t] = slices.Clone(euclid)
 		}
 	}
 	return m
@@ -151,11 +144,15 @@ type genericWorker struct {
 	child [][]fixed // bounds
 	loss  [][]int64 // decided loss
 	point []int
+
+	rows   rowBlock
+	active []int   // value indices whose bound is being computed
+	enough []int64 // by value index: more loss than this cuts the child off
 }
 
 func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
 	m, p := e.m, e.p
-	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim)}
+	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values))}
 	for _, j := range m.order {
 		row := make([]fixed, len(m.values))
 		var ks []int
@@ -200,6 +197,9 @@ func (e *genericEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	for i := range ws {
 		ws[i] = e.worker(domain, inc, r)
 	}
+	if !inc.first {
+		ws[0].start()
+	}
 	p := newPool(r.workers, []task{{bound: -infeasible}})
 	return together(ws, func(w *genericWorker) fixed {
 		w.pool = p
@@ -242,12 +242,17 @@ func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
 	v := int64(m.values[k])
 	w.point[m.order[t]] = m.values[k]
 	x, next, score := m.x[t], w.open[t+1], w.score[t+1]
+	taxi, euclid, root := m.taxi[t+1], m.euclid[t+1], m.root[b]
 	for i, g := range w.open[t][:rows] {
 		s := w.score[t][i] + v*x[g]
-		switch r := m.reach(t+1, b, int(g)); {
-		case float64(s) > r:
+		r := euclid[g] * root // ≥ |⟨x_rest, w_rest⟩|
+		if taxi[g] < r {
+			r = taxi[g]
+		}
+		switch f := float64(s); {
+		case f > r:
 			decided += int64(m.neg[g])
-		case float64(s) < -r || s <= 0 && r == 0:
+		case f <= -r:
 			decided += int64(m.pos[g])
 		default:
 			next[open], score[open] = g, s
@@ -255,15 +260,6 @@ func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
 		}
 	}
 	return open, decided
-}
-
-// reach is at least |⟨x_rest, w_rest⟩| over the columns order[t:] with squared norm b.
-func (m *genericModel) reach(t, b, g int) float64 {
-	r := m.taxi[t][g]
-	if m.euclid != nil {
-		r = min(r, m.euclid[t][g]*m.root[b])
-	}
-	return above(r)
 }
 
 // node explores the points below a node of depth t with the given rows open,
@@ -278,16 +274,8 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 		w.inc.offer(fixed(loss)<<w.n.shift-noise-w.gain[t][b], w.point)
 		return
 	}
-	child, lost := w.child[t], w.loss[t]
-	for _, k := range w.free[t] {
-		child[k] = infeasible
-		if m.sq[k] > b || w.gain[t+1][b-m.sq[k]] < -feasible {
-			continue
-		}
-		gain := noise + w.table[t][k] + w.gain[t+1][b-m.sq[k]]
-		lost[k] = loss + w.least(t, k, b-m.sq[k], rows, w.room(gain)-loss)
-		child[k] = fixed(lost[k])<<w.n.shift - gain
-	}
+	w.bounds(t, b, rows, loss, noise)
+	child := w.child[t]
 	for {
 		k, least := -1, infeasible
 		for _, i := range w.free[t] {
@@ -322,29 +310,75 @@ func (w *genericWorker) room(gain fixed) int64 {
 	return (best+gain)>>w.n.shift + 1
 }
 
-// least is what the rows open at depth t lose at least if column t has value
-// index k, which leaves squared norm b. It may stop above enough.
-func (w *genericWorker) least(t, k, b, rows int, enough int64) int64 {
-	m := w.m
-	v := int64(m.values[k])
-	x := m.x[t]
-	total := int64(0)
-	idx, score := w.open[t][:rows], w.score[t][:rows]
-	const block = 256
-	for len(idx) > 0 && total <= enough {
+// block is the number of rows that bounds holds at hand.
+const block = 256
+
+// rowBlock is what bounds needs of a block of rows, in one place.
+type rowBlock struct {
+	x                [block]int64
+	taxi, euclid     [block]float64
+	pos, neg, either [block]int64 // the last is min(pos, neg)
+}
+
+// bounds computes the bound of every child of a node at once, child[t][k]. It
+// gives up a child as soon as its loss cuts it off.
+func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
+	m, child, lost := w.m, w.child[t], w.loss[t]
+	alive := w.active[:0]
+	for _, k := range w.free[t] {
+		child[k] = infeasible
+		if m.sq[k] > b || w.gain[t+1][b-m.sq[k]] < -feasible {
+			continue
+		}
+		child[k] = -noise - w.table[t][k] - w.gain[t+1][b-m.sq[k]]
+		w.enough[k] = w.room(-child[k])
+		lost[k] = loss
+		alive = append(alive, k)
+	}
+	idx, score, at := w.open[t][:rows], w.score[t][:rows], &w.rows
+	for len(idx) > 0 && len(alive) > 0 {
 		n := min(block, len(idx))
 		for i, g := range idx[:n] {
-			s := score[i] + v*x[g]
-			switch r := m.reach(t+1, b, int(g)); {
-			case float64(s) > r:
-				total += int64(m.neg[g])
-			case float64(s) < -r || s <= 0 && r == 0:
-				total += int64(m.pos[g])
-			default:
-				total += int64(min(m.pos[g], m.neg[g]))
-			}
+			at.x[i], at.taxi[i], at.euclid[i] = m.x[t][g], m.taxi[t+1][g], m.euclid[t+1][g]
+			at.pos[i], at.neg[i] = int64(m.pos[g]), int64(m.neg[g])
+			at.either[i] = min(at.pos[i], at.neg[i])
 		}
+		kept := 0
+		for _, k := range alive {
+			lost[k] += at.lose(score[:n], int64(m.values[k]), m.root[b-m.sq[k]])
+			if lost[k] > w.enough[k] {
+				child[k] += fixed(lost[k]) << w.n.shift
+				continue
+			}
+			alive[kept] = k
+			kept++
+		}
+		alive = alive[:kept]
 		idx, score = idx[n:], score[n:]
+	}
+	for _, k := range alive {
+		child[k] += fixed(lost[k]) << w.n.shift
+	}
+}
+
+// lose is what a block of rows loses at least when the column has value v and
+// the columns after it have squared norm root² left.
+func (r *rowBlock) lose(score []int64, v int64, root float64) int64 {
+	total := int64(0)
+	for i, s := range score[:min(len(score), block)] {
+		f := float64(s + v*r.x[i])
+		reach := r.euclid[i] * root
+		if r.taxi[i] < reach {
+			reach = r.taxi[i]
+		}
+		loss := r.either[i]
+		if f > reach {
+			loss = r.neg[i]
+		}
+		if f <= -reach {
+			loss = r.pos[i]
+		}
+		total += loss
 	}
 	return total
 }
