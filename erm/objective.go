@@ -31,7 +31,8 @@ const (
 // not in f: a solver gets them beside it. Residual measures all of J.
 //
 // An Objective is immutable and safe for concurrent use if its loss and
-// operators are. The same arguments give the same bits, whatever GOMAXPROCS.
+// operators are; it calls the loss from several goroutines itself, unless
+// Problem.Threads is 1. The same arguments give the same bits, whatever GOMAXPROCS.
 // It prints as its dimensions. Its values are functions of the records: none
 // may leave the trust boundary.
 type Objective struct{ s func() *objective } // a function, see Data

@@ -26,10 +26,13 @@ func (r *records) sort() {
 		return
 	}
 	keys := make([]key, r.n)
-	mult := multipliers(r.d)
+	mult := make([]uint64, r.d)
+	for j := range mult {
+		mult[j] = multiplier(j)
+	}
 	for i := range keys {
 		_, x := r.entries(i)
-		keys[i] = key{hash(nil, x, r.label(i), mult), i}
+		keys[i] = key{hash(x, r.label(i), mult), i}
 	}
 	radix(keys)
 	arrange(keys, func(i, j int) int {
@@ -56,15 +59,9 @@ func arrange(keys []key, compare func(i, j int) int) {
 	}
 }
 
-// multipliers returns one pseudorandom odd number per column, the same in every
-// process: the output of SplitMix64.
-func multipliers(d int) []uint64 {
-	m := make([]uint64, d)
-	for j := range m {
-		m[j] = mix(uint64(j+1)*0x9e3779b97f4a7c15) | 1
-	}
-	return m
-}
+// multiplier returns the pseudorandom odd number of column j, the same in every
+// process: an output of SplitMix64.
+func multiplier(j int) uint64 { return mix(uint64(j+1)*0x9e3779b97f4a7c15) | 1 }
 
 // mix is the finalizer of SplitMix64, a bijection.
 func mix(z uint64) uint64 {
@@ -73,24 +70,32 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hash returns a hash of a record: Σⱼ fold(xⱼ·mⱼ) over the bits of the row,
-// where fold is the exclusive or of the halves of the 128-bit product, and the
-// label. Entries 0 add nothing, so that sparse rows, whose columns are col,
-// hash as dense ones do.
-func hash(col []int32, x []float64, label float64, mult []uint64) uint64 {
-	sum := math.Float64bits(label) * 0x9fb21c651e98df25
-	if col != nil {
-		for k, j := range col {
-			hi, lo := bits.Mul64(math.Float64bits(x[k]), mult[j])
-			sum += hi ^ lo
-		}
-		return mix(sum)
-	}
+// hash returns a hash of a dense record: Σⱼ fold(xⱼ·mⱼ) over the bits of the
+// row, where fold is the exclusive or of the halves of the 128-bit product, and
+// the label. Entries 0 add nothing, so that sparse rows hash as dense ones do.
+func hash(x []float64, label float64, mult []uint64) uint64 {
+	sum := hashLabel(label)
+	mult = mult[:len(x)]
 	for j, v := range x {
-		hi, lo := bits.Mul64(math.Float64bits(v), mult[j])
-		sum += hi ^ lo
+		sum += fold(v, mult[j])
 	}
 	return mix(sum)
+}
+
+// hashSparse is hash of a sparse record with the columns col.
+func hashSparse(col []int32, x []float64, label float64) uint64 {
+	sum := hashLabel(label)
+	for k, j := range col {
+		sum += fold(x[k], multiplier(int(j)))
+	}
+	return mix(sum)
+}
+
+func hashLabel(label float64) uint64 { return math.Float64bits(label) * 0x9fb21c651e98df25 }
+
+func fold(v float64, mult uint64) uint64 {
+	hi, lo := bits.Mul64(math.Float64bits(v), mult)
+	return hi ^ lo
 }
 
 // compare orders two records by their labels, columns and numbers; 0 means that

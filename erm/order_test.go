@@ -177,10 +177,13 @@ func TestHashAndRadix(t *testing.T) {
 		}
 	}
 	const d = 8
-	mult := multipliers(d)
+	mult := make([]uint64, d)
+	for j := range mult {
+		mult[j] = multiplier(j)
+	}
 	seen := map[uint64]string{}
 	put := func(a []float64, b float64) {
-		h := hash(nil, a, b, mult)
+		h := hash(a, b, mult)
 		at := fmt.Sprint(a, b)
 		if old, ok := seen[h]; ok {
 			require.Equal(t, old, at, "two records with one hash") // the chance of one is 4e-12

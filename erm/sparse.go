@@ -78,10 +78,9 @@ func newSparse(n, d, entries int, b loss.Bounds, read func(i int, col []int32, x
 	var x, y []float64
 	var label, second float64
 	keys := make([]key, n)
-	mult := multipliers(d)
 	for i := range keys {
 		c, x, label = forced(i, c, x)
-		keys[i] = key{hash(c, x, label, mult), i}
+		keys[i] = key{hashSparse(c, x, label), i}
 	}
 	radix(keys)
 	arrange(keys, func(i, j int) int {

@@ -208,6 +208,16 @@ func TestNewDataCSRErrors(t *testing.T) {
 	require.Equal(t, "erm.Data(1×2)", fmt.Sprintf("%+v", data))
 }
 
+// Columns cost nothing where rows have no entries.
+func TestSparseManyColumns(t *testing.T) {
+	data, err := NewDataCSR(math.MaxInt32, []int{0, 1, 2}, []int{math.MaxInt32 - 1, 0}, []float64{7, 1}, []float64{1, 1}, loss.Bounds{Row: 5, Label: 1})
+	require.NoError(t, err)
+	require.Equal(t, "erm.Data(2×2147483647)", fmt.Sprint(data))
+	sizes := []float64{data.r().norm(0), data.r().norm(1)}
+	slices.Sort(sizes)
+	require.InDeltaSlice(t, []float64{1, 5}, sizes, 1e-14)
+}
+
 // Sparse records take 12 bytes an entry and 24 a record, and a slab's slack.
 func TestSparseMemory(t *testing.T) {
 	rows, labels := oneHot(9, 20000, 5, 20)
