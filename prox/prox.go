@@ -17,7 +17,7 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //	                 TightFrame g(Ax), AAᵀ = νI
 //
-// All operators that are types are Subdifferentials; an operator of the
+// Lipschitz bounds the subgradients of those that have a bound. All operators that are types are Subdifferentials; an operator of the
 // calculus is one where the rounding of its argument leaves faces decidable,
 // see there. Proximal maps cost O(d), but for a logarithm in SortedL1, a handful
 // of passes where a root is sought (LInfNorm, L1Ball, Simplex), the product
