@@ -159,8 +159,8 @@ func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, ex
 func Integrate(claim dp.Certificate, claimed dp.Profile, stick func(eps float64) float64) Finding {
 	f := Claimed(claim)
 	f.Exact = EpsilonAt(stick, math.Max(claim.Delta, pureDelta))
-	for i := range 11 {
-		eps := claim.Epsilon * float64(i) / 5
+	for i := range 41 {
+		eps := claim.Epsilon * float64(i) / 20
 		f.Profile = append(f.Profile, Point{eps, claimed(eps), stick(eps)})
 	}
 	return f

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"sync"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
@@ -85,8 +86,20 @@ func claimLSQ(c *quadratic, b dp.Budget) float64 {
 }
 
 // claimGLM is φ(⟨a,θ⟩): under Replace a removal and an addition at the best split
-// of ε, in either order.
+// of ε, in either order. Several cases ask for the same one.
 func claimGLM(c *quadratic, b dp.Budget) float64 {
+	type key struct {
+		k   float64
+		rel dp.Relation
+		b   dp.Budget
+	}
+	once, _ := glmClaims.LoadOrStore(key{c.k(), c.relation(), b}, sync.OnceValue(func() float64 { return computeGLM(c, b) }))
+	return once.(func() float64)()
+}
+
+var glmClaims sync.Map
+
+func computeGLM(c *quadratic, b dp.Budget) float64 {
 	k := c.k()
 	return largestUnder(b.Delta, func(t float64) float64 {
 		if c.relation() == dp.AddRemove {

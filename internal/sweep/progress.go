@@ -57,6 +57,14 @@ func newProgress(w io.Writer, o *Options, name string, total, done int) *progres
 	return p
 }
 
+// Progress counts total units of work on w as an experiment counts its cells:
+// add after each, end after the last or at an interruption. Of o it reads Quiet
+// and Progress.
+func Progress(w io.Writer, o *Options, name string, total int) (add, end func()) {
+	p := newProgress(w, o, name, total, 0)
+	return p.add, p.close
+}
+
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -1,0 +1,252 @@
+// Command audit measures the privacy of every mechanism of this module on this
+// machine, and shows that the measurement would see a mistake.
+//
+//	go run ./cmd/audit                          every mechanism, in 20 seconds
+//	go run ./cmd/audit -mechanism qop -tier ci  one, with the power of continuous integration
+//	go run ./cmd/audit -json a.json -png a.png  the findings and the privacy profiles as files
+//	go run ./cmd/audit -list                    the cases and the sabotages
+//	go run ./cmd/audit -sabotage noise-0.9      one step of the production path broken: has to be caught
+//
+// The table goes to standard output, notes and progress to standard error. A
+// line is one case: mechanism × pair of neighboring data sets × layer.
+//
+//	layer      what is measured, and its power
+//	white box  the noise, recovered from releases: p is the least p-value of its
+//	           tests, corrected for their number; power to see an error of 5 %
+//	black box  ε ≥ …, proved by releases on either data set with confidence
+//	           1 − 1e-6; power is the proved share of the exact ε of the pair
+//	exact      ε = … of the pair at the claimed δ, by quadrature
+//
+// A correct mechanism is called violated with probability 1e-6 a case. The seed
+// of the quick and the ci tier is 1, that of the long tier new each time; it is
+// printed. The releases of an audit are reproducible and of invented records:
+// nothing here is private.
+//
+// # Exit codes
+//
+//	0    every claim holds
+//	1    a case could not be measured or had too little power; a sabotage
+//	     survived; a file could not be written
+//	2    bad flag
+//	3    a claim is violated; with -sabotage, the sabotage was caught
+//	130  interrupted
+//
+// # Notation
+//
+//	ε, δ   the claim of one release
+//	A1 …   the pairs, tabled by -list
+//
+// # References
+//
+// See package internal/audit.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/audit"
+	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/noise"
+)
+
+func main() { sweep.Main(run) }
+
+// config is the command line.
+type config struct {
+	mechanisms      []string
+	tier            string
+	seed            uint64
+	json, png       string
+	sabotage        string
+	list            bool
+	quiet, progress bool
+}
+
+// all selects every mechanism.
+const all = "all"
+
+// newConfig defines the flags.
+func newConfig() (*config, *sweep.Flags) {
+	c := &config{seed: 1}
+	f := sweep.NewFlags("audit", "Measured privacy of every mechanism against its claim.")
+	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...), "mechanisms `LIST` to measure, or all")
+	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
+	f.Func("seed", "`N` instead of 1, or of a new one in the long tier", func(s string) (err error) {
+		if c.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		return nil
+	})
+	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
+	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
+	f.StringVar(&c.sabotage, "sabotage", "", "break the step that `NAME` stands for and run the case that has to catch it")
+	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
+	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
+	f.BoolVar(&c.progress, "progress", false, "progress on standard error also without a terminal")
+	return c, f
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, flags := newConfig()
+	return flags.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
+		if err := c.check(flags); err != nil {
+			return err
+		}
+		switch {
+		case c.list:
+			return list(stdout, c.names())
+		case c.sabotage != "":
+			return c.control(ctx, stdout)
+		}
+		return c.measure(ctx, stdout, stderr)
+	})
+}
+
+// check reports flags that contradict one another.
+func (c *config) check(f *sweep.Flags) error {
+	if c.sabotage != "" {
+		for _, name := range []string{"mechanism", "tier", "json", "png", "list"} {
+			if f.Given(name) {
+				return sweep.Usagef("flag -%s has no meaning with -sabotage, which runs one case in the quick tier: leave it out", name)
+			}
+		}
+	}
+	if c.list {
+		for _, name := range []string{"tier", "json", "png"} {
+			if f.Given(name) {
+				return sweep.Usagef("flag -%s has no meaning with -list, which measures nothing: leave it out", name)
+			}
+		}
+	}
+	if len(c.mechanisms) > 1 && slices.Contains(c.mechanisms, all) {
+		return sweep.Usagef("flag -mechanism = %s: want all, or a list without it", strings.Join(c.mechanisms, ","))
+	}
+	if c.tier == "long" && !f.Given("seed") {
+		c.seed = noise.Secure().Uint64()
+	}
+	return nil
+}
+
+// names returns the selected mechanisms; nil means all.
+func (c *config) names() []string {
+	if slices.Contains(c.mechanisms, all) {
+		return nil
+	}
+	return c.mechanisms
+}
+
+// measure runs the cases and reports them.
+func (c *config) measure(ctx context.Context, stdout, stderr io.Writer) error {
+	start := time.Now()
+	tier := audit.Tier(1 + slices.Index(audit.Tiers, c.tier))
+	results := audit.Select(c.names(), tier)
+	if err := c.files(results); err != nil {
+		return err
+	}
+	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(results))
+	err := audit.Run(ctx, results, tier, c.seed, func(*audit.Result) { add() })
+	end()
+	if err != nil {
+		return err
+	}
+	if err := table(stdout, results); err != nil {
+		return err
+	}
+	wall := time.Since(start).Seconds()
+	if c.json != "" {
+		if err := c.writeJSON(results, wall); err != nil {
+			return err
+		}
+	}
+	if c.png != "" {
+		if err := writePNG(c.png, results); err != nil {
+			return err
+		}
+	}
+	if !c.quiet {
+		fmt.Fprintf(stderr, "%d cases of the %s tier with seed %d in %.3g s\n", len(results), c.tier, c.seed, wall)
+	}
+	return judge(results)
+}
+
+// files refuses files that could not be written, before minutes of work.
+func (c *config) files(results []audit.Result) error {
+	for _, f := range []struct{ flag, path string }{{"json", c.json}, {"png", c.png}} {
+		if f.path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(f.path)); err != nil || !info.IsDir() {
+			return sweep.Usagef("flag -%s = %s: want a file in a folder that exists", f.flag, f.path)
+		}
+	}
+	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact layer, for example lop", c.png)
+	}
+	return nil
+}
+
+// errBlind reports cases that measured nothing of worth.
+var errBlind = errors.New("too little power to count")
+
+// judge returns nil if every claim holds, an error that wraps dp.ErrCondition if
+// one is violated, and another for cases that could not be measured.
+func judge(results []audit.Result) error {
+	var violated, blind []string
+	for _, r := range results {
+		switch {
+		case r.Err != nil:
+			return r.Err
+		case r.Verdict() == audit.Violated:
+			violated = append(violated, r.Full())
+		case r.Verdict() == audit.Blind:
+			blind = append(blind, r.Full())
+		}
+	}
+	switch {
+	case len(violated) > 0:
+		return fmt.Errorf("%w: %d of %d claims are violated: %s", dp.ErrCondition, len(violated), len(results), strings.Join(violated, ", "))
+	case len(blind) > 0:
+		return fmt.Errorf("%w: %s", errBlind, strings.Join(blind, ", "))
+	}
+	return nil
+}
+
+// control runs one sabotage.
+func (c *config) control(ctx context.Context, stdout io.Writer) error {
+	var names []string
+	for _, s := range audit.Controls() {
+		if s.Name != c.sabotage {
+			names = append(names, s.Name)
+			continue
+		}
+		r, err := s.Sabotage(ctx, c.seed)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		}
+		if _, err := fmt.Fprintf(stdout, "sabotage: %s\n", s.What); err != nil {
+			return err
+		}
+		if err := table(stdout, []audit.Result{r}); err != nil {
+			return err
+		}
+		if r.Verdict() != audit.Violated {
+			return fmt.Errorf("the sabotage %s survived %s", s.Name, s.Case)
+		}
+		return fmt.Errorf("%w: the sabotage %s was caught by %s", dp.ErrCondition, s.Name, s.Case)
+	}
+	return sweep.Usagef("flag -sabotage = %s: want one of %s", c.sabotage, strings.Join(names, ", "))
+}
