@@ -20,9 +20,11 @@ import (
 // problems end too. It stalls when rounding allows no progress.
 //
 // Where F is a Columns, as LeastSquares is, it works on the residual of the
-// equations and an active set, and does not form Q, unless n ≥ 8d and d ≤ 256:
-// Q then costs less memory and time than the sweeps it saves. A step is then a
-// look at all coordinates after sweeps over the active ones.
+// equations and an active set instead. A step is then a look at all coordinates
+// after sweeps over the active ones. Q = A'A would cost as much as d/4 sweeps;
+// only the part of it that belongs to free coordinates is formed, and only once
+// the sweeps have cost as much, so that it pays for every shape and
+// conditioning (BenchmarkAuto).
 //
 // F must be a Columns or a Quadratizer, and prox.Sum(G, H) a
 // prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8, whichever
@@ -31,7 +33,7 @@ import (
 // The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality
 // gap where the penalty has one, see LeastSquares.Gap.
 type CoordinateDescent struct {
-	// Route overrides the choice between Q and residuals for a Columns.
+	// Route is what it works on where F is a Columns.
 	Route Route
 
 	c     descent
@@ -44,9 +46,8 @@ type CoordinateDescent struct {
 type Route int
 
 const (
-	AutoRoute   Route = iota // OnGram if n ≥ 8d and d ≤ 256, else OnResiduals
+	OnResiduals Route = iota // on r = y − Ax
 	OnGram                   // on Q = A'A, formed once
-	OnResiduals              // on r = y − Ax
 )
 
 var (
@@ -55,20 +56,12 @@ var (
 	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
-const (
-	// gramRatio keeps the 1.5 d² numbers on Q below a fifth of the n·d of A.
-	gramRatio = 8
-	// gramDim is where forming Q, n·d²/2, begins to cost more than the 2nd of
-	// a sweep times the number of sweeps that it saves.
-	gramDim = 256
-)
-
 // Init implements Method. The error wraps ErrProblem if F is neither a Columns
 // nor quadratic, or G + H not coordinatewise, and ErrSettings for an unknown
 // Route.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if m.Route < AutoRoute || m.Route > OnResiduals {
-		return fmt.Errorf("%w: CoordinateDescent.Route = %d, want AutoRoute, OnGram or OnResiduals", ErrSettings, m.Route)
+	if m.Route != OnResiduals && m.Route != OnGram {
+		return fmt.Errorf("%w: CoordinateDescent.Route = %d, want OnResiduals or OnGram", ErrSettings, m.Route)
 	}
 	psi, ok := p.coordinatewise()
 	if !ok {
@@ -107,7 +100,7 @@ func (m *CoordinateDescent) columns(f Columns, psi coordinatewise, x0 []float64)
 	if d != len(x0) || len(y) != n {
 		panic(badLen)
 	}
-	m.onQ = m.Route == OnGram || m.Route == AutoRoute && n >= gramRatio*d && d <= gramDim
+	m.onQ = m.Route == OnGram
 	if m.onQ {
 		if err := m.c.init(psi, d); err != nil {
 			return fmt.Errorf("CoordinateDescent: %w", err)

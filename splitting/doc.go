@@ -14,10 +14,12 @@
 // Minimize chooses, see there. By hand:
 //
 //	method                     takes                      a step costs              what it promises
-//	CoordinateDescent          quadratic F; G+H           one sweep                 exact up to rounding
+//	CoordinateDescent          quadratic F, on Q or on    one sweep, or a round     exact up to rounding;
+//	                           columns; G+H               over an active set        a duality gap
 //	                           coordinatewise
-//	ProxNewton                 F with a Hessian; G+H      Hessian and sweeps        superlinear
-//	                           coordinatewise, d ≤ 2000
+//	ProxNewton                 F with a Hessian; G+H      Hessian, and sweeps or    superlinear
+//	                           coordinatewise or a        Cholesky factors
+//	                           ball, d ≤ 2000
 //	ForwardBackward            G+H in closed form         one gradient, one prox    1/k², linear if strongly
 //	                                                                                convex; searches for L_f
 //	BackwardForward            G+H in closed form         one gradient, one prox    the same without momentum
@@ -171,6 +173,8 @@
 //	[OC15]   O'Donoghue, Candès. Adaptive Restart for Accelerated Gradient
 //	         Schemes. Found. Comput. Math. 2015.
 //	[W15]    Wright. Coordinate descent algorithms. Math. Program. 2015.
+//	[MS83]   Moré, Sorensen. Computing a Trust Region Step. SIAM J. Sci. Stat.
+//	         Comput. 1983.
 //	[LSS14]  Lee, Sun, Saunders. Proximal Newton-type methods for minimizing
 //	         composite functions. SIAM J. Optim. 2014.
 //	[Nes04]  Nesterov. Introductory Lectures on Convex Optimization. 2004.

@@ -6,8 +6,7 @@ import "context"
 //
 //	first that applies                                        picks
 //	K is not nil                                              PrimalDual
-//	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals,
-//	                                                          on Q if n ≥ 8d and d ≤ 256
+//	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals
 //	F quadratic, G+H coordinatewise                           CoordinateDescent, on Q
 //	F with a Hessian, G+H coordinatewise or a ball, d ≤ 2000  ProxNewton
 //	prox of G+H known in closed form                          ForwardBackward
