@@ -17,12 +17,12 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //	                 TightFrame g(Ax), AAᵀ = νI
 //
-// Lipschitz bounds the subgradients of those that have a bound. All operators that are types are Subdifferentials; an operator of the
+// All operators that are types are Subdifferentials; an operator of the
 // calculus is one where the rounding of its argument leaves faces decidable,
-// see there. Proximal maps cost O(d), but for a logarithm in SortedL1, a handful
-// of passes where a root is sought (LInfNorm, L1Ball, Simplex), the product
-// with the matrix in Affine and TightFrame and a matrix decomposition in those
-// of matrices.
+// see there. Lipschitz bounds subgradients where that is possible. Proximal
+// maps cost O(d), but for a logarithm in SortedL1, a handful of passes where a
+// root is sought (LInfNorm, L1Ball, Simplex), the product with the matrix in
+// Affine and TightFrame and a matrix decomposition in those of matrices.
 //
 // # Notation
 //

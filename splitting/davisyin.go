@@ -29,17 +29,19 @@ import (
 //
 // Where γ changes, from γ to γ′, between y and x, u is kept: z ← y + (γ′/γ)(z−y).
 //
-// Why the last two converge. With W(γ) = ‖y−x*‖² + γ²‖u−u*‖² and δ ≥ 0 of
-// (descent) in the search, The inequality of the package comment gives W⁺(γ) ≤ W(γ) − 2γδ − 2γ·(gap of f),
-// and a γ′ > γ afterwards adds at most (γ′²−γ²)‖u−u*‖². LineSearch lengthens γ by
-// up to 2 % where
+// Why the last two converge. Let W(γ) = ‖y−x*‖² + γ²‖u−u*‖². The search leaves a δ ≥ 0
+// in (descent), and The inequality of the package comment becomes
+// W⁺(γ) ≤ W(γ) − 2γδ − 2γ(f(x) − f(x*) − ⟨∇f(x*),x−x*⟩). A shorter γ lowers W, and a
+// γ′ > γ adds at most (γ′²−γ²)‖u−u*‖². LineSearch lengthens γ by up to 2 % where
 //
 //   - G has a Lipschitz constant β, prox.Lipschitz, and γ′² ≤ γ² + γδ/(2β²), so that
 //     ‖u−u*‖ ≤ 2β makes W⁺(γ′) ≤ W(γ), or
 //   - the product of all the other lengthenings stays below 10⁴: W ≤ 10⁸·W_1 always,
-//     and once the budget is spent γ no longer grows and the search ends it.
+//     and once the budget is spent γ lengthens no more but by the first rule.
 //
-// StronglyConvexStep is the rule for which ‖y−x*‖²/γ² + ‖u−u*‖² does not grow.
+// So W stays bounded and the last term, weighted with γ, is summable; the gap of
+// the averages is O(1/k) as in [PG18, §4]. StronglyConvexStep is the rule for
+// which ‖y−x*‖²/γ² + ‖u−u*‖² does not grow.
 type DavisYin struct {
 	// StepSize is γ, or the first γ. 0 means 1/L_f, the theorem's largest for
 	// StronglyConvexStep, and for LineSearch the inverse of the curvature at x0.
