@@ -20,7 +20,7 @@ func points(all int) int {
 	case os.Getenv("PRIVOPT_LONG") != "":
 		return all
 	case testing.Short():
-		return all / 20
+		return all / 100
 	}
 	return all / 4
 }

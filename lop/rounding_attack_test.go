@@ -25,7 +25,7 @@ func points(all int) int {
 	case os.Getenv("PRIVOPT_LONG") != "":
 		return all
 	case testing.Short():
-		return all / 20
+		return all / 100
 	}
 	return all / 4
 }
