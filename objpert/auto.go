@@ -34,5 +34,5 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 			return s, err
 		}
 	}
-	return GenericSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes}.Solve(ctx, p)
+	return GenericSearch(a).Solve(ctx, p)
 }

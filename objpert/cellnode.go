@@ -138,35 +138,36 @@ func floorDiv(a, b int64) int64 {
 func (s *cellState) chargeClass(id, b int) {
 	m := s.m
 	cl := &m.classes[id]
-	rest := &m.windows[cl.size-1]
-	zero := cl.table + m.windows[cl.size].base()
+	w, rest := &m.windows[cl.size], &m.windows[cl.size-1]
+	f := s.table[cl.table : cl.table+w.width()]
 	nv := len(m.values)
+	c := s.charge[cl.charge : cl.charge+len(rest.lo)*nv]
 	for k, v := range m.values {
-		if m.sq[k] > b {
+		left := b - m.sq[k]
+		if left < 0 || rest.level[left] < 0 {
 			continue
 		}
-		top := rest.level[b-m.sq[k]]
-		if top < 0 {
+		at := w.base() + v
+		if cl.size == 1 { // no other column
+			c[k] = f[at]
 			continue
 		}
-		at := zero + v
-		lo, hi := rest.lo[0], rest.hi[0]
-		least := s.table[at+lo]
-		for _, f := range s.table[at+lo+1 : at+hi+1] {
-			least = min(least, f)
-		}
-		c := s.charge[cl.charge+k:]
-		c[0] = least
-		for i := 1; i <= top; i++ {
-			for lo > rest.lo[i] {
-				lo--
-				least = min(least, s.table[at+lo])
+		from, to := at+rest.lo[0], at+rest.hi[0]
+		least := slices.Min(f[from : to+1])
+		c[k] = least
+		los, his := rest.lo[1:rest.level[left]+1], rest.hi[1:rest.level[left]+1]
+		out := k
+		for i, lo := range los {
+			for from > at+lo {
+				from--
+				least = min(least, f[from])
 			}
-			for hi < rest.hi[i] {
-				hi++
-				least = min(least, s.table[at+hi])
+			for to < at+his[i] {
+				to++
+				least = min(least, f[to])
 			}
-			c[i*nv] = least
+			out += nv
+			c[out] = least
 		}
 	}
 }
