@@ -29,6 +29,21 @@ func ExampleReadCSV() {
 	// erm: invalid data: CSV: line 2, column 5: field "income" is not a number
 }
 
+// Two records of four features, of which three entries are not 0.
+func ExampleNewDataCSR() {
+	ptr, col, val := []int{0, 2, 3}, []int{0, 3, 1}, []float64{0.6, 0.8, 1}
+	data, err := erm.NewDataCSR(4, ptr, col, val, []float64{1, -1}, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	g := make([]float64, 4)
+	erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Squared{}}).Grad(g, make([]float64, 4))
+	fmt.Printf("%v %.2f\n", data, g) // −Σᵢ bᵢaᵢ
+	// Output:
+	// erm.Data(2×4) [-0.60 1.00 0.00 -0.80]
+}
+
 func ExampleCSV_Read() {
 	file := strings.NewReader("outcome;age\n1;0.6\n-1;0.2\n")
 	_, err := erm.CSV{Label: "result", Comma: ';'}.Read(file, loss.Bounds{Row: 1, Label: 1})

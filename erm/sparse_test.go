@@ -208,6 +208,54 @@ func TestNewDataCSRErrors(t *testing.T) {
 	require.Equal(t, "erm.Data(1×2)", fmt.Sprintf("%+v", data))
 }
 
+// Whatever the arrays hold, they are refused or become records inside their
+// bounds, which have the bits of their dense twins.
+func FuzzDataCSR(f *testing.F) {
+	f.Add(3, []byte{0, 2, 3}, []byte{0, 2, 1}, []byte{1, 2, 3}, 1.0)
+	f.Add(1, []byte{0, 1}, []byte{0}, []byte{255}, 1e-300)
+	f.Add(2, []byte{0, 3, 1}, []byte{1, 1, 0}, []byte{9, 9, 9}, math.MaxFloat64)
+	f.Add(0, []byte{}, []byte{}, []byte{}, math.NaN())
+	special := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e308, 5e-324, -1}
+	f.Fuzz(func(t *testing.T, d int, ptr, col, val []byte, bound float64) {
+		ints := func(b []byte) (out []int) {
+			for _, v := range b {
+				out = append(out, int(int8(v)))
+			}
+			return out
+		}
+		var x []float64
+		for _, v := range val {
+			if int(v) < len(special) {
+				x = append(x, special[v])
+			} else {
+				x = append(x, math.Ldexp(float64(v), int(v%16)-8))
+			}
+		}
+		d %= 1000
+		labels := slices.Repeat([]float64{7}, max(len(ptr)-1, 0))
+		p, c := ints(ptr), ints(col)
+		data, err := NewDataCSR(d, p, c, x, labels, loss.Bounds{Row: bound, Label: 1})
+		if err != nil {
+			require.ErrorIs(t, err, ErrData)
+			require.Nil(t, data)
+			return
+		}
+		rows := make([][]float64, len(labels))
+		for i := range rows {
+			rows[i] = make([]float64, d)
+			for k := p[i]; k < p[i+1]; k++ {
+				rows[i][c[k]] = x[k]
+			}
+		}
+		dense, err := NewData(rows, labels, loss.Bounds{Row: bound, Label: 1})
+		require.NoError(t, err)
+		require.Equal(t, every(dense), every(data))
+		for i := range rows {
+			require.False(t, above(data.Row(i), bound))
+		}
+	})
+}
+
 // Columns cost nothing where rows have no entries.
 func TestSparseManyColumns(t *testing.T) {
 	data, err := NewDataCSR(math.MaxInt32, []int{0, 1, 2}, []int{math.MaxInt32 - 1, 0}, []float64{7, 1}, []float64{1, 1}, loss.Bounds{Row: 5, Label: 1})
