@@ -225,7 +225,7 @@ func (m *DavisYin) shorter() float64 {
 
 // longer returns the γ of the next x.
 func (m *DavisYin) longer() float64 {
-	want := lengthen * m.gamma
+	want := m.line.longer(m.gamma, lengthen)
 	if m.slope == 0 {
 		return want
 	}

@@ -121,14 +121,14 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 	switch {
 	case m.Plain:
 		if m.search {
-			m.gamma *= lengthen
+			m.gamma = m.line.longer(m.gamma, lengthen)
 		}
 	case uphill <= 0:
 		root := math.Sqrt(math.Min(m.mu*m.gamma, 1))
 		next = (1 + math.Sqrt(1+4*m.t*m.t)) / 2
 		beta = math.Min((m.t-1)/next, (1-root)/(1+root))
 	case m.search:
-		m.gamma *= 2 // a new run
+		m.gamma = m.line.longer(m.gamma, 2) // a new run
 	}
 	m.t = next
 	for i := range p {

@@ -37,8 +37,11 @@ type Matrix struct {
 
 // NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK,
 // O(min(m,d)²max(m,d)), and widens it by the rounding error. The error wraps
-// ErrProblem if a is empty, or an entry or the norm is not finite.
+// ErrProblem if a is nil or empty, or an entry or the norm is not finite.
 func NewMatrix(a mat.Matrix) (*Matrix, error) {
+	if a == nil {
+		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
+	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 {
 		return nil, fmt.Errorf("%w: Matrix: %d×%d, want no empty dimension", ErrProblem, m, d)

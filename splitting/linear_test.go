@@ -76,6 +76,7 @@ func TestLinearRefuses(t *testing.T) {
 		f    func() error
 		text string
 	}{
+		"nil":      {func() error { _, err := splitting.NewMatrix(nil); return err }, "identity"},
 		"empty":    {func() error { _, err := splitting.NewMatrix(&mat.Dense{}); return err }, "0×0"},
 		"NaN":      {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{math.NaN()})); return err }, "finite"},
 		"overflow": {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1e200})); return err }, "finite"},
@@ -153,6 +154,28 @@ func TestOverlapBySelection(t *testing.T) {
 	}
 	require.LessOrEqual(t, floats.Distance(res.X, x, 2), res.Distance+1e-9)
 	require.InDelta(t, p.Func(x), p.Func(res.X), 1e-12)
+}
+
+// Searches on an affine F find no curvature, and lengthen their steps to no
+// infinity.
+func TestSearchAffine(t *testing.T) {
+	f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)
+	require.NoError(t, err)
+	p := splitting.Problem{F: f, H: prox.Box{Lo: -1, Hi: 3}}
+	for _, m := range []splitting.Method{
+		&splitting.DavisYin{Rule: splitting.LineSearch}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
+		&splitting.ForwardBackward{Rule: splitting.LineSearch, Plain: true},
+	} {
+		res, err := splitting.Solve(background, p, []float64{0, 0}, &splitting.Settings{Tolerance: -1, Iterations: 50_000}, m)
+		require.NoError(t, err)
+		require.Equal(t, []float64{3, -1}, res.X)
+		require.Less(t, res.Residual, 1e-9)
+		// Without the box it is unbounded below, and ends at a limit.
+		p := splitting.Problem{F: f}
+		res, err = splitting.Solve(background, p, []float64{0, 0}, &splitting.Settings{Tolerance: -1, Iterations: 50_000}, m)
+		require.NoError(t, err)
+		require.Equal(t, splitting.IterationLimit, res.Status)
+	}
 }
 
 // PrimalDual, DavisYin and Douglas–Rachford agree on two functions that have no

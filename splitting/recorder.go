@@ -93,6 +93,9 @@ func Every(n int, r Recorder) Recorder {
 func LogSpaced(perDecade int, r Recorder) Recorder {
 	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
 	return &sieve{r: r, first: 1, next: func(k int) int {
+		if float64(k)*ratio < float64(k)+1 {
+			return k + 1
+		}
 		// The first power of the ratio that rounds to more than k.
 		for p := math.Floor(math.Log(float64(k)) / math.Log(ratio)); ; p++ {
 			if v := math.Round(math.Pow(ratio, p)); v > float64(k) {

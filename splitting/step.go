@@ -58,6 +58,7 @@ type lineSearch struct {
 	f     Smooth
 	fy    float64
 	delta float64   // of the last test
+	most  float64   // the longest γ
 	d, w  []float64 // x − y, ∇f(x)
 	terms int
 }
@@ -67,6 +68,9 @@ const (
 	// visible is the relative size below which the terms of δ are taken to be
 	// rounding: sums of n terms err by up to n·2⁻⁵³, and n may be 1e6.
 	visible = 1e-10
+	// farther bounds how much longer than the first a step may become: where f
+	// is affine nothing else would.
+	farther = 1e12
 	// searches bounds the work of one search: 0.7²⁰⁰ = 1e-31.
 	searches = 200
 )
@@ -86,6 +90,11 @@ func (s *lineSearch) grad(dst, y []float64) {
 	s.fy = s.f.Func(y)
 }
 
+// longer returns γ lengthened by a factor, up to most.
+func (s *lineSearch) longer(gamma, factor float64) float64 {
+	return math.Max(gamma, math.Min(factor*gamma, s.most))
+}
+
 // accepts reports whether (descent) holds; grad is ∇f(y).
 func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) bool {
 	for i, xi := range x {
@@ -95,7 +104,7 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 	square := dot(s.d, s.d) / (2 * gamma)
 	fx := s.f.Func(x)
 	s.delta = s.fy + slope + square - fx
-	if square <= visible*(math.Abs(s.fy)+math.Abs(fx)+math.Abs(slope)) {
+	if !math.IsInf(fx, 1) && square <= visible*(math.Abs(s.fy)+math.Abs(fx)+math.Abs(slope)) {
 		s.f.Grad(s.w, x)
 		stats.GradTerms += s.terms
 		s.delta = square - (dot(s.w, s.d)-slope)/2
@@ -154,5 +163,6 @@ func firstStep(field string, step, factor float64, r StepRule, f Smooth, s *line
 	if gamma = step; gamma == 0 {
 		gamma = s.guess(x0)
 	}
+	s.most = farther * gamma
 	return gamma, lip, true, nil
 }
