@@ -1,0 +1,305 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/objpert"
+)
+
+// opdiscBall is OPDisc on Lattice(4) with three parameters.
+func opdiscBall(law objpert.Law) *discrete {
+	c := &discrete{
+		mech:  func(o objpert.Oracle) discreteMechanism { return &objpert.OPDisc{Law: law, Oracle: o} },
+		space: objpert.Lattice(4), dim: 3, k: 4, budget: dp.Budget{Epsilon: 1, Delta: 1e-2}, data: flipped,
+	}
+	r := &run{rate: c.budget.Epsilon / ballShift}
+	if law == objpert.Gaussian {
+		r = &run{sigma: gaussianBall(c.budget, 4)}
+	}
+	c.score = func(_ dp.Budget, table [][]float64, norm []float64) []float64 { return ballScores(r, table, norm) }
+	return c
+}
+
+// opdiscCircle is OPDisc with one parameter, all of whose outputs are known.
+func opdiscCircle() *discrete {
+	return &discrete{
+		mech:  func(o objpert.Oracle) discreteMechanism { return &objpert.OPDisc{Oracle: o} },
+		space: objpert.Lattice(1), dim: 1, budget: dp.Budget{Epsilon: 2}, data: flipped, probs: circle,
+	}
+}
+
+// kNormSigns is the K-norm law on {−1,+1}³: the differences x_j of a row have
+// density ∝ exp(−max|x_j|/θ), θ = 2/ε, so that the maximum is Gamma(3)·θ and the
+// other two are uniform below it.
+func kNormSigns() *discrete {
+	c := cubeCase(3, func(o objpert.Oracle) discreteMechanism { return &objpert.Product{Oracle: o} })
+	c.k = 3
+	c.score = func(b dp.Budget, table [][]float64, _ []float64) []float64 {
+		top, at := 0.0, 0
+		for j, row := range table {
+			if x := math.Abs(row[1] - row[0]); x > top {
+				top, at = x, j
+			}
+		}
+		z := []float64{gammaScore(3, 2/b.Epsilon, top)}
+		for j, row := range table {
+			if j != at {
+				u := ((row[1]-row[0])/top + 1) / 2
+				z = append(z, Normal(u, 1-u))
+			}
+		}
+		return z
+	}
+	return c
+}
+
+// kNormTernary is the K-norm law on {−1,0,1}: Σ_k (η_k − min η) is Gamma(2)·θ, and
+// of the two entries beyond the least the first in cyclic order is uniform below
+// that sum.
+func kNormTernary() *discrete {
+	c := cubeCase(1, func(o objpert.Oracle) discreteMechanism { return &objpert.Product{Oracle: o} })
+	c.space, c.k = ternarySpace(), 2
+	c.score = func(b dp.Budget, table [][]float64, _ []float64) []float64 {
+		row := slices.Clone(table[0])
+		at, least := slices.Index(row, slices.Min(row)), slices.Min(row)
+		sum := row[0] + row[1] + row[2] - 3*least
+		u := (row[(at+1)%3] - least) / sum
+		return []float64{gammaScore(2, 2/b.Epsilon, sum), Normal(u, 1-u)}
+	}
+	return c
+}
+
+// oneSidedTernary: every entry is exponential of mean 2d/ε.
+func oneSidedTernary() *discrete {
+	c := cubeCase(2, func(o objpert.Oracle) discreteMechanism {
+		return &objpert.Product{Law: objpert.OneSided, Oracle: o}
+	})
+	c.space, c.k = ternarySpace(), 6
+	c.score = func(b dp.Budget, table [][]float64, _ []float64) []float64 {
+		return exponentialScores(4/b.Epsilon, slices.Concat(table...)...)
+	}
+	return c
+}
+
+// rspmTernary: −T_j[1] and −T_j[−1] are Laplace of scale 2m/ε, m = 2d = 4.
+func rspmTernary() *discrete {
+	c := cubeCase(2, func(o objpert.Oracle) discreteMechanism { return &objpert.RSPM{Oracle: o} })
+	c.space, c.k = ternarySpace(), 4
+	c.score = func(b dp.Budget, table [][]float64, _ []float64) []float64 {
+		return laplaceScores(8/b.Epsilon, table[0][0], table[0][2], table[1][0], table[1][2])
+	}
+	return c
+}
+
+// productLine, rspmLine and votes decide between −1 and +1 by noise of density
+// e^{−|x|/θ}/2θ, θ = 2/ε.
+func productLine(data [2]halfspaces, advantage [2]float64) *discrete {
+	c := cubeCase(1, func(o objpert.Oracle) discreteMechanism { return &objpert.Product{Oracle: o} })
+	c.data = data
+	c.probs = func(b dp.Budget, i int) map[string]float64 { return signs(b, advantage[i]) }
+	return c
+}
+
+func rspmLine() *discrete {
+	c := productLine(flipped, [2]float64{-1, 1})
+	c.mech = func(o objpert.Oracle) discreteMechanism { return &objpert.RSPM{Oracle: o} }
+	return c
+}
+
+func votes() *discrete {
+	c := productLine(flipped, [2]float64{-1, 1})
+	c.mech = func(objpert.Oracle) discreteMechanism {
+		return &objpert.SampleAndAggregate{Blocks: 1, Heuristic: func(ctx context.Context, p *objpert.Problem) ([]int, error) {
+			s, err := objpert.Enumerate{}.Solve(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			return s.W, nil
+		}}
+	}
+	return c
+}
+
+// The setting of OPSamp: η is stated, so that S follows without a search.
+const (
+	sampRate = 1e-3
+	sampDim  = 2
+)
+
+var sampPublic = objpert.SampPublic{Dim: sampDim, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-2}}
+
+// sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c
+// = 2GdP.
+func sampScale() float64 {
+	least := math.Inf(1)
+	for p := 1.01; p < 100; p += 0.01 {
+		tail := -math.Expm1(-sampRate * 2 * sampDim * p)
+		least = math.Min(least, tail*sampDim/(1-(1-tail)/p))
+	}
+	return 2 * least / sampPublic.Budget.Epsilon
+}
+
+// told is a minimizer that answers with 0 and keeps the first tilt.
+type told struct{ sigma []float64 }
+
+func (t *told) Minimize(_ context.Context, w, sigma []float64) (float64, error) {
+	if t.sigma == nil {
+		t.sigma = slices.Clone(sigma)
+	}
+	clear(w)
+	return 0, nil
+}
+
+// sampled recovers the output noise and the first tilt of OPSamp.
+func sampled(ctx context.Context, e *Env) (Finding, error) {
+	plan, err := (&objpert.OPSamp{Rate: sampRate}).Calibrate(sampPublic)
+	if err != nil {
+		return Finding{}, err
+	}
+	rel, err := plan.Fit(ctx, &told{}, e.Source("claim"))
+	if err != nil {
+		return Finding{}, err
+	}
+	scale := sampScale()
+	return Recover(ctx, e, rel.Certificate, e.rows(2*sampDim), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		t := &told{}
+		rel, err := plan.Fit(ctx, t, src)
+		if err != nil {
+			return nil, err
+		}
+		return append(laplaceScores(scale, rel.Theta...), exponentialScores(1/sampRate, t.sigma...)...), nil
+	})
+}
+
+// apart is a minimizer whose gap is too wide and whose point tells the data set.
+type apart struct{ at float64 }
+
+func (a apart) Minimize(_ context.Context, w, _ []float64) (float64, error) {
+	for j := range w {
+		w[j] = a.at
+	}
+	return 0.5, nil
+}
+
+// sampledGap looks for releases of averages of points beyond the gap.
+func sampledGap(ctx context.Context, e *Env) (Finding, error) {
+	plan, err := (&objpert.OPSamp{Rate: sampRate}).Calibrate(sampPublic)
+	if err != nil {
+		return Finding{}, err
+	}
+	rel, err := plan.Fit(ctx, &told{}, e.Source("claim"))
+	if err != nil {
+		return Finding{}, err
+	}
+	f, err := Distinguish(ctx, e, rel.Certificate, 2000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+		rel, err := plan.Fit(ctx, apart{float64(i)}, src)
+		if errors.Is(err, dp.ErrWithheld) {
+			return []float64{0, 0}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rel.Theta, nil
+	})
+	f.Power = 1
+	return f, err
+}
+
+func init() {
+	type run = func(ctx context.Context, e *Env) (Finding, error)
+	at := func(c func() *discrete, kind func(*discrete, context.Context, *Env) (Finding, error)) run {
+		return func(ctx context.Context, e *Env) (Finding, error) { return kind(c(), ctx, e) }
+	}
+	white, twice, black, exact, held := (*discrete).white, (*discrete).twice, (*discrete).black, (*discrete).exact, (*discrete).withheld
+	ball := func(law objpert.Law) func() *discrete { return func() *discrete { return opdiscBall(law) } }
+	flip := func() *discrete { return productLine(flipped, [2]float64{-1, 1}) }
+	tie := func() *discrete { return productLine(tied, [2]float64{0, -2}) }
+
+	half := func(t uint64) uint64 { return t / 2 }
+	Register(Mechanism{
+		Name: "opdisc",
+		Cases: []Case{
+			{Name: "A1/radial", Pair: "A1", Layer: WhiteBox, Run: at(ball(objpert.Radial), white)},
+			{Name: "A1/gaussian", Pair: "A1", Layer: WhiteBox, Run: at(ball(objpert.Gaussian), white)},
+			{Name: "A1/radial, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(opdiscCircle, exact)},
+			{Name: "A1/radial, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(opdiscCircle, black)},
+			{Name: "A1/parity under the published σ", Pair: "A1", Layer: Exact, Run: sold},
+			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: at(opdiscCircle, held)},
+			{Name: "A13/radial", Pair: "A13", Layer: WhiteBox, Run: at(ball(objpert.Radial), twice)},
+		},
+		Controls: []Control{
+			{Name: "opdisc-noise-0.9", What: "radial noise of 0.9 times its scale", Case: "opdisc/A1/radial", Break: one(fault.Scale, times(0.9))},
+			{Name: "opdisc-noise-0.5", What: "Gaussian noise of half its scale", Case: "opdisc/A1/gaussian", Break: one(fault.Scale, times(0.5))},
+			{Name: "opdisc-noise-0.125", What: "radial noise of an eighth of its scale, seen from outside", Case: "opdisc/A1/radial, d = 1, from outside", Break: one(fault.Scale, times(0.125))},
+			{Name: "opdisc-dimension", What: "d noise variables in the place of d+1", Case: "opdisc/A1/radial", Break: one(fault.NoiseDimension, func(m int) int { return m - 1 })},
+			{Name: "opdisc-relation", What: "the shift of an added record for a replaced one", Case: "opdisc/A1/radial", Break: one(fault.Relation, always(dp.AddRemove))},
+			{Name: "opdisc-paper-sigma", What: "the published σ sold at the ε it claims", Case: "opdisc/A1/parity under the published σ", Break: one(fault.ProvedEpsilon, always(1.0))},
+			{Name: "opdisc-uncertified", What: "a point within a gap of the minimum released", Case: "opdisc/A12/gap", Break: one(fault.Certified, always(true))},
+			{Name: "opdisc-cached", What: "one draw of η for all releases", Case: "opdisc/A13/radial", Break: cached(fault.Noise, slices.Clone[[]float64])},
+		},
+	})
+	Register(Mechanism{
+		Name: "product",
+		Cases: []Case{
+			{Name: "A1/k-norm, signs", Pair: "A1", Layer: WhiteBox, Run: at(kNormSigns, white)},
+			{Name: "A1/k-norm, ternary", Pair: "A1", Layer: WhiteBox, Run: at(kNormTernary, white)},
+			{Name: "A1/one-sided", Pair: "A1", Layer: WhiteBox, Run: at(oneSidedTernary, white)},
+			{Name: "A1/k-norm, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(flip, exact)},
+			{Name: "A1/k-norm, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(flip, black)},
+			{Name: "A12/tie, exactly", Pair: "A12", Layer: Exact, Run: at(tie, exact)},
+			{Name: "A12/tie, from outside", Pair: "A12", Layer: BlackBox, Run: at(tie, black)},
+			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: at(flip, held)},
+			{Name: "A13/k-norm, signs", Pair: "A13", Layer: WhiteBox, Run: at(kNormSigns, twice)},
+		},
+		Controls: []Control{
+			{Name: "product-noise-0.9", What: "K-norm noise of 0.9 times its scale", Case: "product/A1/k-norm, signs", Break: one(fault.GridScale, func(t uint64) uint64 { return t / 10 * 9 })},
+			{Name: "product-onesided-0.5", What: "one-sided noise of half its scale", Case: "product/A1/one-sided", Break: one(fault.GridScale, half)},
+			{Name: "product-tie-0.5", What: "K-norm noise of half its scale, seen from outside on two tied points", Case: "product/A12/tie, from outside", Break: one(fault.GridScale, half)},
+			{Name: "product-relation", What: "the shift of an added record for a replaced one", Case: "product/A1/k-norm, ternary", Break: one(fault.Relation, always(dp.AddRemove))},
+			{Name: "product-uncertified", What: "a point within a gap of the minimum released", Case: "product/A12/gap", Break: one(fault.Certified, always(true))},
+		},
+	})
+	Register(Mechanism{
+		Name: "rspm",
+		Cases: []Case{
+			{Name: "A1/laplace, ternary", Pair: "A1", Layer: WhiteBox, Run: at(rspmTernary, white)},
+			{Name: "A1/laplace, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(rspmLine, exact)},
+			{Name: "A1/laplace, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(rspmLine, black)},
+			{Name: "A13/laplace, ternary", Pair: "A13", Layer: WhiteBox, Run: at(rspmTernary, twice)},
+		},
+		Controls: []Control{
+			{Name: "rspm-dimension", What: "d noise variables in the place of 2d separators", Case: "rspm/A1/laplace, ternary", Break: one(fault.NoiseDimension, func(m int) int { return m / 2 })},
+			{Name: "rspm-noise-0.9", What: "Laplace noise of 0.9 times its scale", Case: "rspm/A1/laplace, ternary", Break: one(fault.GridScale, func(t uint64) uint64 { return t / 10 * 9 })},
+			{Name: "rspm-noise-0.5", What: "Laplace noise of half its scale, seen from outside", Case: "rspm/A1/laplace, d = 1, from outside", Break: one(fault.GridScale, half)},
+			{Name: "rspm-cached", What: "one draw of η for all releases", Case: "rspm/A13/laplace, ternary", Break: cached(fault.Noise, slices.Clone[[]float64])},
+		},
+	})
+	Register(Mechanism{
+		Name: "aggregate",
+		Cases: []Case{
+			{Name: "A1/votes, exactly", Pair: "A1", Layer: Exact, Run: at(votes, exact)},
+			{Name: "A1/votes, from outside", Pair: "A1", Layer: BlackBox, Run: at(votes, black)},
+		},
+		Controls: []Control{
+			{Name: "aggregate-noise-0.5", What: "noise for one vote in the place of two, seen from outside", Case: "aggregate/A1/votes, from outside", Break: one(fault.GridScale, half)},
+		},
+	})
+	Register(Mechanism{
+		Name: "opsamp",
+		Cases: []Case{
+			{Name: "noise", Layer: WhiteBox, Run: sampled},
+			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: sampledGap},
+		},
+		Controls: []Control{
+			{Name: "opsamp-output-0.9", What: "output noise of 0.9 times its scale", Case: "opsamp/noise", Break: one(fault.OutputScale, times(0.9))},
+			{Name: "opsamp-rate", What: "tilts of twice their rate", Case: "opsamp/noise", Break: one(fault.Rate, times(2))},
+			{Name: "opsamp-uncertified", What: "minimizers beyond the gap averaged", Case: "opsamp/A12/gap", Break: one(fault.Certified, always(true))},
+		},
+	})
+}
