@@ -163,6 +163,13 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 		least = min(m.Batch, q.n())
 	}
 	best := math.Inf(1)
+	reach := 1.0 // the least z to try: what one record in a batch changes, over L
+	if pl.Relation == dp.Replace {
+		reach = 2
+	}
+	if m.Scheme == WithReplacement {
+		reach *= 2 // its accounting is slower by far, and its noise larger
+	}
 	try := func(steps float64) {
 		c := s
 		c.steps = max(1, math.Floor(steps))
@@ -170,7 +177,11 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 		if m.Batch > 0 {
 			c.m = least
 		}
-		c.sigma = approximateNoise(q, pl.Relation, c.m/q.n(), c.steps) * s.l / c.m
+		z := approximateNoise(q, pl.Relation, c.m/q.n(), c.steps)
+		if z < reach && c.m < q.n() && !math.IsInf(best, 1) && m.Steps == 0 {
+			return // sampling at so little noise hardly helps, and takes long to account for
+		}
+		c.sigma = z * s.l / c.m
 		// Without a proof of stability the same formula still ranks T.
 		smoothness := q.Constants.Smoothness
 		eta := c.step(smoothness)

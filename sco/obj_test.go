@@ -183,27 +183,3 @@ func TestSVRGEvaluations(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, floats.Distance(rel.Theta, other.Theta, 2), 2*plan.Cover+1e-15)
 }
-
-func TestSmokeObjectives(t *testing.T) {
-	p := problem(1, 2000, 5)
-	b := dp.Budget{Epsilon: 1, Delta: 1e-7}
-	obj := erm.NewUnperturbed(p)
-	for _, m := range []interface {
-		Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error)
-	}{&ObjPert{}, &ObjPertSVRG{}, &ObjPert{Calibration: Paper}, &Output{}, &ObjPert{Relation: dp.AddRemove, Records: 2000}} {
-		pl, err := m.Plan(p, b)
-		require.NoError(t, err)
-		rel, err := pl.Fit(context.Background(), p, noise.Reproducible(1))
-		require.NoError(t, err)
-		t.Logf("%T λ=%.3g σ=%.3g out=%.3g bound %.3g loss %.4f", m, pl.Lambda, pl.Sigma, pl.OutputSigma, pl.Bound, obj.Func(rel.Theta)/2000)
-	}
-	for _, m := range []interface {
-		Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
-	}{&PermutationSGD{}, &PermutationSGD{Passes: 5, Batch: 10}, &Phased{}} {
-		pl, err := m.Plan(p, b)
-		require.NoError(t, err)
-		rel, err := pl.Fit(context.Background(), p, noise.Reproducible(1))
-		require.NoError(t, err)
-		t.Logf("%T %+v bound %.3g loss %.4f", m, pl.Phases[0], pl.Bound, obj.Func(rel.Theta)/2000)
-	}
-}

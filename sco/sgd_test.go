@@ -1,7 +1,6 @@
 package sco
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -9,13 +8,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -37,27 +34,12 @@ func quantities(n, d int, eps, delta, l, beta, m float64) Public {
 }
 
 func TestPaperGolden(t *testing.T) {
-	var g struct {
-		Values []struct {
-			N, D, T, M2 int
-			Eps, Delta  float64
-			L, M        float64
-			Batch       int     `json:"m"`
-			Sigma2      float64 `json:"sigma2_mean_gradient"`
-			Z           float64 `json:"z_on_sum_over_L"`
-			Eta         float64
-			BetaMax     float64 `json:"beta_max_smooth"`
-			Moreau      float64 `json:"beta_moreau_thm44"`
-			Bound       float64 `json:"risk_bound_thm32"`
-		}
-	}
 	var raw struct {
 		Values []map[string]any
 	}
 	readGolden(t, "ansgd_paper", &raw)
 	require.Len(t, raw.Values, 3)
 	num := func(m map[string]any, k string) float64 { return m[k].(float64) }
-	_ = g
 	for _, v := range raw.Values {
 		n, d, l, m := int(num(v, "n")), int(num(v, "d")), num(v, "L"), num(v, "M")
 		q := quantities(n, d, num(v, "eps"), num(v, "delta"), l, num(v, "beta_max_smooth")*(1-1e-12), m)
@@ -100,19 +82,4 @@ func problem(seed uint64, n, d int) *erm.Problem {
 		panic(err)
 	}
 	return &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 2}}
-}
-
-func TestSmoke(t *testing.T) {
-	p := problem(1, 2000, 5)
-	b := dp.Budget{Epsilon: 1, Delta: 1e-7}
-	for name, m := range map[string]interface {
-		Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error)
-	}{"sgd": &NoisySGD{}, "fixed": &NoisySGD{Scheme: FixedSize}, "wr": &NoisySGD{Scheme: WithReplacement}, "paper": &NoisySGD{Calibration: Paper}, "prox": &ProxGD{}, "dpsgd": &DPSGD{}, "ar": &NoisySGD{Relation: dp.AddRemove, Records: 2000}} {
-		pl, err := m.Plan(p, b)
-		require.NoError(t, err)
-		rel, err := pl.Fit(context.Background(), p, noise.Reproducible(1))
-		require.NoError(t, err)
-		obj := erm.NewUnperturbed(p)
-		t.Logf("%s %v T=%d z=%.3g σ=%.3g η=%.3g β=%.3g bound=%.3g loss %.4f at 0 %.4f w %.2g norm %.3g", name, pl.Sampler, pl.Steps, pl.Noise, pl.Sigma, pl.StepSize, pl.Smoothing, pl.Bound, obj.Func(rel.Theta)/2000, math.Ln2, rel.Theta[0], floats.Norm(rel.Theta, 2))
-	}
 }

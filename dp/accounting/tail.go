@@ -59,12 +59,12 @@ func (l *law) largest() float64 {
 	return float64(top) * l.h
 }
 
-// tilt returns the λ that makes the Chernoff bound on δ(ε) least, to about a
+// tilt returns the λ that makes the Chernoff bound on δ(ε) least, to a few
 // percent: the root of K′(λ) − ε + log(λ/(1+λ)), which increases. Any λ > 0
 // gives a valid bound.
 func (l *law) tilt(eps float64) float64 {
 	lo, hi := 1e-3, 600/l.largest() // e^{λx} of one step stays in range
-	for hi > lo*1.01 {
+	for hi > lo*1.04 {
 		mid := math.Sqrt(lo * hi)
 		if _, mean, _ := l.cumulant(mid); mean-eps-math.Log1p(1/mid) > 0 {
 			hi = mid
@@ -90,7 +90,7 @@ func (l *law) window(lambda, k, mean, variance float64) (lo, hi float64) {
 	// side returns the least distance from 0 in direction sign over a few θ.
 	side := func(sign, start float64) float64 {
 		best := math.Inf(1)
-		for t := start; t > 1e-3*start; t *= 0.6 {
+		for t := start; t > 1e-3*start; t *= 0.5 {
 			c, _, _ := l.cumulant(lambda + sign*t)
 			b := (c - k + need) / t
 			if b > best {

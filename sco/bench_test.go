@@ -1,0 +1,94 @@
+package sco
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// large returns n×d logistic records, made fast.
+func large(n, d int) *erm.Problem {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	x, y := make([]float64, n*d), make([]float64, n)
+	for i := range x {
+		x[i] = (rnd.Float64() - 0.5) / 4
+	}
+	for i := range y {
+		y[i] = 1 - 2*float64(i%2)
+	}
+	data, err := erm.NewDataDense(mat.NewDense(n, d, x), y, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		panic(err)
+	}
+	return &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 1}}
+}
+
+// One epoch of noisy SGD, and a plain pass over the same batches: the gradient
+// sums alone.
+func BenchmarkEpoch(b *testing.B) {
+	const n, d, steps = 1000000, 50, 100
+	p := large(n, d)
+	m := &NoisySGD{Steps: steps, Batch: n / steps}
+	pl, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-12})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run(fmt.Sprintf("method=NoisySGD/n=%d/d=%d", n, d), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := pl.Fit(context.Background(), p, noise.Reproducible(1)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run(fmt.Sprintf("method=plain/n=%d/d=%d", n, d), func(b *testing.B) {
+		obj := erm.NewUnperturbed(p)
+		w, g := make([]float64, d), make([]float64, d)
+		batches := pl.Sampler.Batches(n, noise.Reproducible(1))
+		var all [][]int
+		for range steps {
+			all = append(all, append([]int(nil), batches.Next()...))
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, batch := range all {
+				obj.GradTerms(g, w, batch)
+				for j := range w {
+					w[j] -= 1e-6 * g[j]
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkPlan(b *testing.B) {
+	budget := dp.Budget{Epsilon: 1, Delta: 1e-8}
+	for _, n := range []int{1000, 30000} {
+		q := quantities(n, 20, budget.Epsilon, budget.Delta, 1, 0.25, 1)
+		for _, m := range []interface {
+			Calibrate(q Public) (*SGDPlan, error)
+		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove, Records: n}, &DPSGD{}} {
+			name := fmt.Sprintf("method=%T/n=%d", m, n)
+			if s, ok := m.(*NoisySGD); ok {
+				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, orReplace(s.Relation))
+			}
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := m.Calibrate(q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
