@@ -32,6 +32,9 @@ func row(t *testing.T, table, method string) []string {
 }
 
 func TestFigures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three problems by eighteen methods: eight seconds")
+	}
 	dir := filepath.Join(t.TempDir(), "new")
 	code, stdout, stderr := program(t, "-out", dir)
 	require.Zero(t, code, stderr)
