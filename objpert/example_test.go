@@ -7,8 +7,11 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
+	"github.com/privopt/privopt/prox"
 )
 
 // A halfspace with small integer weights for four one-hot columns.
@@ -142,4 +145,115 @@ func ExampleSampPlan_Vacuous() {
 	//   3135 minimizations with tilts of rate 8.785e-05, S = 0.3673, then Laplace noise of scale 0.7347
 	//   expected excess loss ≤ 5.268e+05 of a trivial 3.607e+05
 	//   warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and convex losses
+}
+
+// answers are 3000 records of two questions with answers −1, 0 and 1; most labels
+// follow the first answer.
+func answers(space objpert.Space) *objpert.Problem {
+	var rows [][]int64
+	var labels []int
+	for i := range 3000 {
+		a, b := int64(i%3-1), int64(i/3%3-1)
+		label := -1
+		if (a > 0) != (i%7 == 0) {
+			label = 1
+		}
+		rows, labels = append(rows, []int64{a, b}), append(labels, label)
+	}
+	p, err := objpert.NewProblem(rows, labels, nil, space)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// Integer noise, exact comparisons: the certificate assumes nothing of floating
+// point.
+func ExampleProduct_Fit() {
+	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
+	rel, err := (&objpert.Product{}).Fit(context.Background(), p, dp.Budget{Epsilon: 0.5}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(rel.Theta[0])
+	fmt.Println(rel.Certificate)
+	// Output:
+	// 1
+	// (ε = 0.5, δ = 0)-differentially private, replace neighbors
+	//   theorem: objpert.knorm/1
+	//   assumes: the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement
+}
+
+// What separates {−1,0,1}ᵈ, and what does not.
+func ExampleRSPM_Plan() {
+	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
+	for _, s := range []objpert.Separator{objpert.AutoSeparator, objpert.UnitVectors} {
+		plan, err := (&objpert.RSPM{Separator: s}).Plan(p, dp.Budget{Epsilon: 1})
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(plan)
+	}
+	// Output:
+	// objpert.rspm-laplace/1: pure guarantee (ε = 1, δ = 0), replace neighbors
+	//   4 noise variables, discrete Laplace law, scale 8, shift 2
+	//   expected excess loss ≤ 32 records
+	// objpert: dp: privacy condition not met: Separator = unit vectors (a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors; Product has no such restriction
+}
+
+// A heuristic that certifies nothing, on 50 blocks.
+func ExampleSampleAndAggregate() {
+	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
+	m := &objpert.SampleAndAggregate{Blocks: 50, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+		best := []int{0, 0} // one coordinate after the other
+		for j := range best {
+			for _, v := range block.Values {
+				w := slices.Clone(best)
+				if w[j] = v; block.Loss(w) < block.Loss(best) {
+					best = w
+				}
+			}
+		}
+		return best, nil
+	}}
+	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(rel.Theta[0], rel.Certificate.Theorem)
+	// Output:
+	// 1 objpert.aggregate/1
+}
+
+// Logistic regression in a box, through certified gaps.
+func ExampleSampPlan_Fit() {
+	rows, labels := make([][]float64, 400), make([]float64, 400)
+	for i := range rows {
+		x := float64(i)/400 - 0.5
+		rows[i], labels[i] = []float64{2 * x}, math.Copysign(1, x)
+	}
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}
+	plan, err := (&objpert.OPSamp{}).Calibrate(objpert.SampPublic{
+		Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true, Budget: dp.Budget{Epsilon: 4, Delta: 1e-4},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rel, err := plan.Fit(context.Background(), &objpert.BoxMinimizer{Problem: p, Gap: 0.01}, noise.Reproducible(3))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d minimizations, vacuous: %v, %.1f\n", plan.Calls, plan.Vacuous(), rel.Theta)
+	// Output:
+	// 116 minimizations, vacuous: false, [1.0]
 }

@@ -169,10 +169,11 @@ func shiftLemma(t *rapid.T) {
 			}
 		}
 	}
+	oracle := rapid.SampledFrom([]Oracle{Enumerate{}, GenericSearch{}, Auto{}}).Draw(t, "oracle")
 	solve := func(p *Problem, table [][]float64, norm []float64) []int {
 		q, err := p.Perturb(table, norm)
 		require.NoError(t, err)
-		sol, err := Enumerate{}.Solve(bg, q)
+		sol, err := oracle.Solve(bg, q)
 		require.NoError(t, err)
 		return sol.W
 	}
