@@ -40,6 +40,7 @@ var layer = map[string]int{
 	"cmd/scaling":         4,
 	"cmd/convergence":     4,
 	"cmd/halfspace":       4,
+	"cmd/population":      4,
 	"internal/spy":        5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test

@@ -123,6 +123,21 @@ func parse(fields []string) (rec Record, err error) {
 	return rec, nil
 }
 
+// Complete returns the records without a missing value.
+func Complete(records []Record) []Record {
+	whole := make([]Record, 0, len(records))
+next:
+	for _, r := range records {
+		for i, a := range Attributes {
+			if a.Levels != nil && a.Levels[r.Value[i]] == missing {
+				continue next
+			}
+		}
+		whole = append(whole, r)
+	}
+	return whole
+}
+
 // Balanced returns all positive records and as many negative ones: the first of
 // them for a nil src, else a random choice; in the order of records. Not
 // private: which records there are depends on the number of positive ones.

@@ -112,3 +112,10 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, random, adult.Balanced(records, rand.NewPCG(1, 1)))
 	}
 }
+
+func TestComplete(t *testing.T) {
+	var whole, gap Record
+	gap.Value[1] = int64(len(Attributes[1].Levels) - 1) // "?"
+	require.Equal(t, []Record{whole, whole}, Complete([]Record{whole, gap, whole}))
+	require.Empty(t, Complete(nil))
+}

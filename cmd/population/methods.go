@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/sco"
+)
+
+// names are the private methods.
+var names = []string{"sgd", "prox", "dpsgd", "objpert", "svrg", "output", "psgd", "phased"}
+
+// bounded are the methods with a proved bound.
+var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true, "onepass": true}
+
+// boundSuffix marks the columns that hold bounds.
+const boundSuffix = "-bound"
+
+// detail is what a cell keeps besides its mean.
+type detail struct {
+	Certificate *dp.Certificate `json:"certificate,omitempty"`
+	Outcomes    []float64       `json:"outcomes,omitempty"`    // of the runs
+	Evaluations []float64       `json:"evaluations,omitempty"` // gradients of single records
+	Steps       int             `json:"steps,omitempty"`
+	Plan        string          `json:"plan,omitempty"`
+	Seconds     []float64       `json:"seconds,omitempty"` // of each fit
+}
+
+// planned is a calibrated method.
+type planned struct {
+	bound float64 // on the expected excess; +Inf: none
+	text  string
+	fit   func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
+	trace func(func(sco.Trace))
+}
+
+// plan calibrates a private method by public quantities alone.
+func plan(method string, p *erm.Problem, b dp.Budget) (pl planned, err error) {
+	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
+		if err != nil {
+			return planned{}, err
+		}
+		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", q.Steps, q.Divisor, q.Noise, q.StepSize)
+		return planned{q.Bound, text, q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+	}
+	obj := func(q *sco.ObjPlan, err error) (planned, error) {
+		if err != nil {
+			return planned{}, err
+		}
+		text := fmt.Sprintf("lambda = %.4g, sigma = %.4g, output sigma = %.4g", q.Lambda, q.Sigma, q.OutputSigma)
+		return planned{q.Bound, text, q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+	}
+	pass := func(q *sco.PassPlan, err error) (planned, error) {
+		if err != nil {
+			return planned{}, err
+		}
+		return planned{q.Bound, "", q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+	}
+	switch method {
+	case "objpert":
+		return obj((&sco.ObjPert{}).Plan(p, b))
+	case "svrg":
+		return obj((&sco.ObjPertSVRG{}).Plan(p, b))
+	case "output":
+		return obj((&sco.Output{}).Plan(p, b))
+	case "psgd":
+		return pass((&sco.PermutationSGD{}).Plan(p, b))
+	case "phased":
+		return pass((&sco.Phased{}).Plan(p, b))
+	case "sgd":
+		return sgd((&sco.NoisySGD{}).Plan(p, b))
+	case "prox":
+		return sgd((&sco.ProxGD{}).Plan(p, b))
+	case "dpsgd":
+		return sgd((&sco.DPSGD{}).Plan(p, b))
+	}
+	return planned{}, fmt.Errorf("no method %q", method)
+}
+
+// prepare calibrates one cell for the sizes of its value.
+func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
+	at := c.at(cell.Value)
+	pop := at.population()
+	b := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
+	method, isBound := strings.CutSuffix(cell.Method, boundSuffix)
+
+	var pl planned
+	det := &detail{}
+	if slices.Contains(names, method) {
+		// A calibration reads no record: zeros stand for them.
+		shape, err := population{loss: pop.loss, bounds: pop.bounds, radius: pop.radius, draw: func(a []float64, _ *rand.Rand) float64 { return 0 }}.problem(at.N, at.D, nil)
+		if err == nil {
+			pl, err = plan(method, shape, b)
+		}
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		det.Plan = pl.text
+	}
+	if method == "onepass" { // M²/(2ηn) + ηL²/2 at η = M/(L√n)
+		pl.bound = pop.radius * pop.loss.Constants(pop.bounds, pop.radius).Lipschitz / math.Sqrt(float64(at.N))
+	}
+	if isBound {
+		return sweep.Task{Runs: 1, Run: func(context.Context, rand.Source) (float64, error) {
+			return min(pl.bound, math.MaxFloat64), nil
+		}}, nil
+	}
+	if pl.trace != nil {
+		pl.trace(func(t sco.Trace) { det.Evaluations = append(det.Evaluations, float64(t.Evaluations)) })
+	}
+	run := func(ctx context.Context, src rand.Source) ([]float64, error) {
+		records := rand.New(src) // the law of the records is no secret
+		if c.Seed == nil {
+			src = nil
+		} else {
+			src = noise.Reproducible(records.Uint64(), "population", "noise")
+		}
+		if method == "zero" {
+			return make([]float64, at.D), nil
+		}
+		p, err := pop.problem(at.N, at.D, records)
+		if err != nil {
+			return nil, err
+		}
+		if method == "onepass" {
+			det.Evaluations = append(det.Evaluations, float64(at.N))
+			return onepass(p, pop.radius, records), nil
+		}
+		rel, err := pl.fit(ctx, p, src)
+		if err != nil {
+			return nil, err
+		}
+		det.Certificate = &rel.Certificate
+		return rel.Theta, nil
+	}
+	return sweep.Task{
+		Runs: at.Runs,
+		Run: func(ctx context.Context, src rand.Source) (float64, error) {
+			w, err := run(ctx, src)
+			if err != nil {
+				return 0, err
+			}
+			excess := pop.excess(w)
+			det.Outcomes = append(det.Outcomes, excess)
+			return excess, nil
+		},
+		Detail: func() any { return det },
+	}, nil
+}
+
+// onepass is averaged projected SGD with one gradient a record, in random order,
+// η = M/(L√n): no privacy, excess at most ML/√n.
+func onepass(p *erm.Problem, radius float64, src *rand.Rand) []float64 {
+	n, d := p.Data.Dims()
+	l := p.Loss.Constants(p.Data.Bounds(), radius).Lipschitz
+	eta := radius / (l * math.Sqrt(float64(n)))
+	w, g, mean := make([]float64, d), make([]float64, d), make([]float64, d)
+	for _, i := range src.Perm(n) {
+		floats.Add(mean, w)
+		p.Loss.Grad(g, w, p.Data.Row(i), p.Data.Label(i))
+		floats.AddScaled(w, -eta, g)
+		p.Set.Prox(w, w, 1)
+	}
+	floats.Scale(1/float64(n), mean)
+	return mean
+}
