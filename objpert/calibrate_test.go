@@ -121,6 +121,13 @@ func TestOPDiscGolden(t *testing.T) {
 		p, err := (&OPDisc{Law: PaperSigma}).Calibrate(q)
 		require.NoError(t, err)
 		require.Equal(t, want, big.NewFloat(p.Proved.Epsilon).Text('f', 3))
+		// Half of it, as in the published code, through a stated Sigma.
+		half := map[float64]string{0.1: "0.219", 0.3: "0.672", 0.5: "1.134", 0.7: "1.601", 1: "2.310"}[eps]
+		q.Budget.Epsilon = 1 // a stated scale does not depend on it
+		p, err = (&OPDisc{Law: Gaussian, Sigma: p.Scale / 2}).Calibrate(q)
+		require.NoError(t, err)
+		require.Equal(t, TheoremSigma, p.Theorem)
+		require.Equal(t, half, big.NewFloat(p.Proved.Epsilon).Text('f', 3))
 	}
 }
 
