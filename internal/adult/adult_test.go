@@ -114,8 +114,8 @@ func TestFiles(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	var whole, gap Record
-	gap.Value[1] = int64(len(Attributes[1].Levels) - 1) // "?"
-	require.Equal(t, []Record{whole, whole}, Complete([]Record{whole, gap, whole}))
-	require.Empty(t, Complete(nil))
+	var whole, gap adult.Record
+	gap.Value[1] = int64(len(adult.Attributes[1].Levels) - 1) // "?"
+	require.Equal(t, []adult.Record{whole, whole}, adult.Complete([]adult.Record{whole, gap, whole}))
+	require.Empty(t, adult.Complete(nil))
 }
