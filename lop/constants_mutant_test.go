@@ -194,3 +194,32 @@ func TestPublishedEnds(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// TestJointMeetsTheBudget: the joint curve is met from below, to 1e-6 of δ, by a
+// plan that rests on it.
+func TestJointMeetsTheBudget(t *testing.T) {
+	joint := 0
+	for _, eps := range []float64{0.2, 1, 5} {
+		for _, share := range []float64{0.05, 0.3} {
+			q := lop.Public{Dim: 3, Constants: glm, Radius: 2, Budget: dp.Budget{Epsilon: eps, Delta: 1e-5}}
+			m := &lop.Mechanism{Joint: true, Share: share, Relation: dp.AddRemove}
+			p, err := m.Calibrate(q)
+			require.NoError(t, err)
+			if p.Theorem != lop.TheoremJoint {
+				continue
+			}
+			joint++
+			require.InEpsilon(t, 3/p.Sigma, p.S, 1e-12)
+			require.LessOrEqual(t, p.Profile()(eps), 1e-5)
+			require.GreaterOrEqual(t, p.Profile()(eps), 1e-5*(1-1e-6))
+			require.LessOrEqual(t, p.DeltaAt(eps), 1e-5)
+			apart, err := (&lop.Mechanism{Share: share, Relation: dp.AddRemove}).Calibrate(q)
+			require.NoError(t, err)
+			require.Less(t, p.Sigma, apart.Sigma)
+			// The plan in two parts adds up what the joint one does at once.
+			require.LessOrEqual(t, apart.Profile()(eps), 1e-5)
+			require.GreaterOrEqual(t, apart.DeltaAt(eps), apart.Profile()(eps)*(1-1e-9))
+		}
+	}
+	require.Positive(t, joint)
+}
