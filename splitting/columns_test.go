@@ -104,6 +104,10 @@ func TestColumnsReachRounding(t *testing.T) {
 			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
 			// n + d products and sums of this size in each entry.
 			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v route %d", c, route)
+			if gap := f.Gap(res.X, p.G, p.H); !math.IsInf(res.Gap, 1) {
+				// v is off by the noise of dist, times the width of the box or of x.
+				require.InDelta(t, gap, res.Gap, 1e-10*f.Func(make([]float64, c.d)), "%+v route %d", c, route)
+			}
 			points[i] = res.X
 		}
 		gap := math.Abs(f.Func(points[0]) + p.G.Func(points[0]) - f.Func(points[1]) - p.G.Func(points[1]))

@@ -205,6 +205,7 @@ func (c *descent) judge(moved, full bool) {
 		c.stalled = true
 		copy(c.x, c.best)
 		c.residual = c.bestRes
+		gradient(c.g, c.q, c.lin, c.x) // the gap is of this point
 	}
 }
 

@@ -138,7 +138,8 @@ type Result struct {
 	// Distance bounds ‖X − x*‖₂ by Residual/μ, +Inf where no μ > 0 is known.
 	Distance float64
 	// Gap bounds J(X) − J* by Residual²/(2μ), or by the duality gap of a Gapper if
-	// that is less; +Inf where neither is known.
+	// that is less; +Inf where neither is known. Like the residual it has no
+	// allowance for rounding.
 	Gap float64
 }
 
