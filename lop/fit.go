@@ -3,7 +3,6 @@ package lop
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -11,9 +10,9 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/splitting"
 )
 
 // Fit draws the noise of the plan, solves p, certifies the solution and
@@ -128,52 +127,25 @@ func draw(f *fault.Set, dim int, sigma, rate float64, src rand.Source) []float64
 func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]float64, error) {
 	f := fault.From(ctx)
 	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(pl.Dim, fault.At(f, fault.Ridge, pl.Delta)), MinEig: pl.Delta, MaxEig: pl.Delta})
-	problem := splitting.Problem{F: obj, G: p.Reg}
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		problem.H = p.Set
-	}
 	mu := pl.Delta + pl.Ridge
-	target := mu * pl.Cover
-
-	best := Trace{Theta: make([]float64, pl.Dim), Residual: math.Inf(1)}
-	var unfit error   // why no method applies, a public fact
-	tol := target / 4 // leaves room for the rounding allowance of the certificate
-	for _, method := range methods {
-		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol, Iterations: fault.At(f, fault.Iterations, 0)}, method(problem, pl.Dim))
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case res == nil:
-			unfit = err
-			continue
-		}
-		best.Iterations += res.Iterations
-		if r := obj.Residual(res.X); r < best.Residual {
-			best.Theta, best.Residual = res.X, r
-		}
-		if best.Released = fault.At(f, fault.Certified, best.Residual <= target); best.Released {
-			break
-		}
-		tol /= 16
-	}
+	res, err := certify.Minimize(ctx, p, obj, make([]float64, pl.Dim), mu*pl.Cover, methods...)
 	switch {
-	case best.Iterations == 0 && unfit != nil:
-		return nil, fmt.Errorf("lop: %w", unfit)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("lop: %w", err)
 	case pl.Trace != nil:
-		pl.Trace(best.complete(p, obj, mu))
+		t := Trace{Theta: res.X, Residual: res.Residual, Iterations: res.Iterations, Released: res.Proved}
+		pl.Trace(t.complete(p, obj, mu))
 	}
-	if !best.Released {
+	if !res.Proved {
 		return nil, fmt.Errorf("lop: %w: no method was certified to Cover = %v; the budget is spent", dp.ErrWithheld, pl.Cover)
 	}
-	return best.Theta, nil
+	return res.X, nil
 }
 
 // methods are tried in turn, each from the best point of the others.
-var methods = []func(p splitting.Problem, dim int) splitting.Method{
-	splitting.Auto,
-	func(splitting.Problem, int) splitting.Method { return &splitting.ForwardBackward{} },
-	func(splitting.Problem, int) splitting.Method { return &splitting.DavisYin{} },
-}
+var methods = certify.Methods
 
 // complete returns t with what follows from its point, which it copies.
 func (t Trace) complete(p *erm.Problem, obj *erm.Objective, mu float64) Trace {

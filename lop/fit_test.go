@@ -13,6 +13,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -228,7 +229,7 @@ func TestWithheld(t *testing.T) {
 	// Methods that stop at once: the others go on from there.
 	old := methods
 	defer func() { methods = old }()
-	methods = append([]func(splitting.Problem, int) splitting.Method{
+	methods = append([]certify.Method{
 		func(splitting.Problem, int) splitting.Method { return &lazy{} },
 	}, old...)
 	rel, err = (&Mechanism{Radius: 1}).Fit(ctx, p, budget, nil)

@@ -11,11 +11,11 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/randmat"
-	"github.com/privopt/privopt/splitting"
 )
 
 // Fit makes the records of p interpolate, draws the noise of the plan, solves,
@@ -125,42 +125,25 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) (
 		perturbation.MaxEig = randmat.MaxEig(quad)
 	}
 	obj := p.Perturb(perturbation)
-	problem := splitting.Problem{F: obj, G: p.Reg}
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		problem.H = p.Set
-	}
-	target := mu * pl.Cover
-
-	best := Trace{Theta: pl.start(p), Residual: math.Inf(1)}
-	var unfit error                                              // why no method applies, a public fact
-	for tol, i := target/4, 0; mu > 0 && i < len(methods); i++ { // room for the rounding allowance of the certificate
-		res, err := splitting.Solve(ctx, problem, best.Theta, &splitting.Settings{Tolerance: tol, Iterations: fault.At(f, fault.Iterations, 0)}, methods[i](problem, pl.Dim))
+	best := certify.Result{X: pl.start(p), Residual: math.Inf(1)}
+	if mu > 0 {
+		var err error
+		best, err = certify.Minimize(ctx, p, obj, best.X, mu*pl.Cover, certify.Methods...)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case res == nil:
-			unfit = err
-			continue
+		case err != nil:
+			return nil, fmt.Errorf("qop: %w", err)
 		}
-		best.Iterations += res.Iterations
-		if r := obj.Residual(res.X); r < best.Residual {
-			best.Theta, best.Residual = res.X, r
-		}
-		if best.Released = fault.At(f, fault.Certified, best.Residual <= target); best.Released {
-			break
-		}
-		tol /= 16
 	}
-	switch {
-	case best.Iterations == 0 && unfit != nil:
-		return nil, fmt.Errorf("qop: %w", unfit)
-	case pl.Trace != nil:
-		pl.Trace(best.complete(p, obj, mu))
+	if pl.Trace != nil {
+		t := Trace{Theta: best.X, Residual: best.Residual, Iterations: best.Iterations, Released: best.Proved}
+		pl.Trace(t.complete(p, obj, mu))
 	}
-	if !best.Released {
+	if !best.Proved {
 		return nil, fmt.Errorf("qop: %w: no method was certified to Cover = %v; the budget is spent", dp.ErrWithheld, pl.Cover)
 	}
-	return best.Theta, nil
+	return best.X, nil
 }
 
 // start returns the anchor, projected on C: where the output lies if the
@@ -171,13 +154,6 @@ func (pl *Plan) start(p *erm.Problem) []float64 {
 		p.Set.Prox(x, x, 1)
 	}
 	return x
-}
-
-// methods are tried in turn, each from the best point of the others.
-var methods = []func(p splitting.Problem, dim int) splitting.Method{
-	splitting.Auto,
-	func(splitting.Problem, int) splitting.Method { return &splitting.ForwardBackward{} },
-	func(splitting.Problem, int) splitting.Method { return &splitting.DavisYin{} },
 }
 
 // complete returns t with what follows from its point, which it copies.
