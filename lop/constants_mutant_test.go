@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 )
@@ -30,9 +31,9 @@ func squareNorm(p *lop.Plan) float64 {
 func TestPlanFormulas(t *testing.T) {
 	for _, delta := range []float64{0, 1e-6} {
 		for _, ridge := range []float64{0, 0.7} {
-			for _, n := range []int{0, 10, 1e9} {
-				for _, radius := range []float64{0, 2} {
-					q := lop.Public{Dim: 3, Records: n, Constants: glm, Ridge: ridge, Radius: radius, Budget: dp.Budget{Epsilon: 1, Delta: delta}}
+			for _, n := range []int{0, 1, 10, 1e9} {
+				for _, radius := range []float64{0, 0.5, 2} {
+					q := lop.Public{Dim: 3, Records: n, Constants: glm, Ridge: ridge, Radius: radius, Budget: dp.Budget{Epsilon: 0.5, Delta: delta}}
 					p, err := (&lop.Mechanism{Delta: 4}).Calibrate(q)
 					require.NoError(t, err)
 					mu := 4 + ridge
@@ -71,7 +72,7 @@ func TestPlanFormulas(t *testing.T) {
 						require.InEpsilon(t, sens/o.OutputSigma, o.S, 1e-12)
 					}
 					if radius > 0 && n > 0 {
-						require.InEpsilon(t, 3*float64(n)*(unit*sens+o.Cover)+4*radius*radius/2, o.ExcessBound, 2e-9)
+						require.InEpsilon(t, 3*float64(n)*(unit*sens*(1+1e-9)+o.Cover)+4*radius*radius/2, o.ExcessBound, 1e-10)
 					} else {
 						require.Equal(t, math.Inf(1), o.ExcessBound)
 					}
@@ -222,4 +223,40 @@ func TestJointMeetsTheBudget(t *testing.T) {
 		}
 	}
 	require.Positive(t, joint)
+}
+
+// TestDeltaAtIsTheSmaller: DeltaAt is the smaller of the profile and the sum of
+// the two parts, which 60 digits give; profiles end at 1 and curves at order 1.
+func TestDeltaAtIsTheSmaller(t *testing.T) {
+	split := 0
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		for i, share := range []float64{0.01, 0.2, 0.2} {
+			monotone := i == 2
+			if monotone && rel == dp.Replace {
+				continue
+			}
+			q := lop.Public{Dim: 3, Constants: glm, Radius: 2, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+			p, err := (&lop.Mechanism{Relation: rel, Monotone: monotone, Share: share}).Calibrate(q)
+			require.NoError(t, err)
+			_, chi, paired := dims(q, rel)
+			o := bigref.Quo(bigref.Mul(num(2), num(p.Cover)), num(p.OutputSigma))
+			out, _ := bigref.GaussianDelta(num(p.Output.Epsilon), o).Float64()
+			for _, eps := range []float64{0.6, 1, 2} {
+				e1 := bigref.Sub(num(eps-p.Output.Epsilon), num(p.C))
+				curve, _ := curveDelta(e1, bigref.Quo(sensitivity(q, rel), num(p.Sigma)), chi, paired, monotone).Float64()
+				whole := p.Profile()(eps)
+				require.InEpsilon(t, min(whole, curve+out), p.DeltaAt(eps), 1e-8, "%v at %v", rel, eps)
+				if curve+out < whole {
+					split++
+				}
+			}
+			require.InDelta(t, 1, p.Profile()(-50), 1e-9)
+			require.LessOrEqual(t, p.Profile()(-50), 1.)
+			require.Equal(t, math.Inf(1), p.RDP()(0.97))
+			require.False(t, math.IsInf(p.RDP()(1), 1))
+		}
+	}
+	require.Positive(t, split)
+	_, err := (&lop.Mechanism{Share: 0.97}).Calibrate(lop.Public{Dim: 3, Constants: glm, Radius: 2, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}})
+	require.NoError(t, err)
 }
