@@ -2,13 +2,13 @@ package main
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/splitting"
 )
 
@@ -32,25 +32,30 @@ var (
 // newRegression draws rows of standard normals, decay 1 and more of them shrunk
 // so that column j has size 10^(−2·decay·j/d), and labels of a sparse truth.
 func newRegression(n, d int, decay float64, logistic bool) *regression {
-	r := rand.New(rand.NewPCG(5, 2026))
+	src := noise.Reproducible(5, "convergence")
+	normal := func() float64 {
+		var x [1]float64
+		noise.Normal(x[:], 1, src)
+		return x[0]
+	}
 	f := &regression{a: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n), t: make([]float64, n), logistic: logistic}
 	truth := make([]float64, d)
 	for j := range truth {
 		if j/10%10 == 3 || !logistic && j%4 == 0 {
-			truth[j] = r.NormFloat64()
+			truth[j] = normal()
 		}
 	}
 	for i := range n {
 		row := f.row(i)
 		for j := range row {
-			row[j] = r.NormFloat64()
+			row[j] = normal()
 			if !logistic {
 				row[j] *= math.Pow(10, -2*decay*float64(j)/float64(d))
 			} else if j > 0 { // neighbors are correlated
 				row[j] = decay*row[j] + (1-decay)*row[j-1]
 			}
 		}
-		f.b[i] = floats.Dot(row, truth) + r.NormFloat64()
+		f.b[i] = floats.Dot(row, truth) + normal()
 		if logistic {
 			f.b[i] = math.Max(math.Copysign(1, f.b[i]), 0)
 		}

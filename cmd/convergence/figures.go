@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )
@@ -46,7 +46,7 @@ const floor = 1e-12
 // trace solves by m and returns error against work, log-spaced.
 func (e experiment) trace(ctx context.Context, m method) ([]splitting.TracePoint, error) {
 	t := &splitting.Trace{Func: e.err}
-	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: rand.NewPCG(20, 26), Recorder: splitting.LogSpaced(25, t)}
+	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: noise.Reproducible(20, "convergence"), Recorder: splitting.LogSpaced(25, t)}
 	if _, err := splitting.Solve(ctx, e.problem, make([]float64, e.dim), s, m.m); err != nil {
 		return nil, err
 	}
