@@ -76,7 +76,7 @@ var linearControls = []Control{
 // quadraticControls are the sabotages of quadratic perturbation.
 var quadraticControls = []Control{
 	{Name: "degrees", What: "W with m−1 degrees of freedom", Case: "qop/A3/least squares", Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
-	{Name: "degrees-5", What: "the same in five dimensions, behind kinks and faces", Case: "qop/A7/ℓ1 in a box, d = 5", Runs: 8000, Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
+	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
 	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: one(fault.Curvature, always(1.0))},
 	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: one(fault.Curvature, times(0.9))},
 	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside", Break: one(fault.Curvature, times(0.125))},

@@ -121,32 +121,32 @@ var linearSettings = []struct {
 	c          func() *linear
 	layers     string // keys of linearKinds
 }{
-	{"logistic", "A1", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "wxbor"},
-	{"logistic", "A2", func() *linear { return logistic(add(lop.Mechanism{}), present()) }, "wxb"},
-	{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxb"},
+	{"logistic", "A1", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "wxbors"},
+	{"logistic", "A2", func() *linear { return logistic(add(lop.Mechanism{}), present()) }, "wxBs"},
+	{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxBs"},
 	{"kifer", "A1", func() *linear { return logistic(published(lop.Kifer), opposite()) }, "wx"},
 	{"kifer", "A2", func() *linear { return logistic(add(published(lop.Kifer)), present()) }, "wx"},
 	{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "x"},
 	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "wx"},
-	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbo"},
-	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wx"},
+	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbos"},
+	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wxs"},
 	{"pure kifer", "A1", func() *linear { return pure(logistic(published(lop.Kifer), opposite())) }, "wx"},
 	{"pure cms11", "A1", func() *linear { return pure(logistic(published(lop.CMS11), opposite())) }, "wx"},
 	{"pure, d = 5", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, space(20, dp.Replace))) }, "wo"},
-	{"huber", "A3", func() *linear { return curved(lop.Mechanism{}) }, "wxb"},
+	{"huber", "A3", func() *linear { return curved(lop.Mechanism{}) }, "wxB"},
 	{"huber", "A1", func() *linear {
 		c := curved(lop.Mechanism{})
 		c.bounds.Label = 50
 		c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
 		return c
-	}, "wxb"},
+	}, "wxbs"},
 	{"one record, ε = 8, δ = 0.3", "A4", func() *linear {
 		return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 	}, "wx"},
-	{"logistic, d = 5", "A1", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "wborp"},
+	{"logistic, d = 5", "A1", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "wBorp"},
 	{"logistic, d = 5", "A2", func() *linear { return logistic(add(lop.Mechanism{}), space(20, dp.AddRemove)) }, "wr"},
-	{"ℓ1 in a box", "A7", func() *linear { return held(1, dp.Replace) }, "wxbr"},
-	{"ℓ1 in a box, d = 5", "A7", func() *linear { return held(5, dp.Replace) }, "wbr"},
+	{"ℓ1 in a box", "A7", func() *linear { return held(1, dp.Replace) }, "wxbrs"},
+	{"ℓ1 in a box, d = 5", "A7", func() *linear { return held(5, dp.Replace) }, "wBr"},
 	{"ℓ1 in a box, d = 8", "A7", func() *linear { return held(8, dp.AddRemove) }, "wr"},
 	{"equal records", "A8", equal, "wr"},
 	{"rows of 1e±150", "A9", far, "wr"},
@@ -159,14 +159,17 @@ var linearKinds = map[rune]struct {
 	name  string
 	layer Layer
 	run   func(c *linear, ctx context.Context, e *Env) (Finding, error)
+	least Tier
 }{
-	'w': {"", WhiteBox, (*linear).white},
-	'x': {" exactly", Exact, (*linear).exact},
-	'b': {" from outside", BlackBox, (*linear).black},
-	'o': {" output noise", WhiteBox, (*linear).output},
-	'r': {" cover", WhiteBox, (*linear).covered},
-	'p': {" order", WhiteBox, (*linear).permuted},
-	't': {"", WhiteBox, (*linear).twice},
+	'w': {"", WhiteBox, (*linear).white, Quick},
+	'x': {" exactly", Exact, (*linear).exact, Quick},
+	's': {" searched", Exact, (*linear).searched, CI},
+	'b': {" from outside", BlackBox, (*linear).black, Quick},
+	'B': {" from outside", BlackBox, (*linear).black, CI},
+	'o': {" output noise", WhiteBox, (*linear).output, Quick},
+	'r': {" cover", WhiteBox, (*linear).covered, Quick},
+	'p': {" order", WhiteBox, (*linear).permuted, Quick},
+	't': {"", WhiteBox, (*linear).twice, Quick},
 }
 
 func init() {
@@ -179,7 +182,7 @@ func init() {
 				pair = "A10"
 			}
 			m.Cases = append(m.Cases, Case{
-				Name: fmt.Sprintf("%s/%s%s", pair, s.name, kind.name), Pair: pair, Layer: kind.layer,
+				Name: fmt.Sprintf("%s/%s%s", pair, s.name, kind.name), Pair: pair, Layer: kind.layer, Least: kind.least,
 				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(s.c(), ctx, e) },
 			})
 		}
@@ -191,7 +194,7 @@ func init() {
 		for _, k := range map[int]string{1: "wxbr", 5: "wbr"}[dim] {
 			kind := linearKinds[k]
 			clip.Cases = append(clip.Cases, Case{
-				Name: fmt.Sprintf("A1/least squares, d = %d%s", dim, kind.name), Pair: "A1", Layer: kind.layer,
+				Name: fmt.Sprintf("A1/least squares, d = %d%s", dim, kind.name), Pair: "A1", Layer: kind.layer, Least: kind.least,
 				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(clipped(dim), ctx, e) },
 			})
 		}

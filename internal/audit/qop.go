@@ -54,7 +54,7 @@ func hinged(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadrat
 }
 
 // many is a setting in d dimensions: the anchor keeps three coordinates far from
-// kinks and faces, one near the kink at 0 and one near the face.
+// kinks and faces, one near the kink at 0 and, in a box, one beyond the face.
 func many(l loss.Loss, m qop.Mechanism, claim func(*quadratic, dp.Budget) float64, k kinks) *quadratic {
 	const d = 5
 	m.Interpolation, m.M, m.Cover = qop.Relabel{}, 40, cover
@@ -68,7 +68,7 @@ func many(l loss.Loss, m qop.Mechanism, claim func(*quadratic, dp.Budget) float6
 		c.data[1] = list
 	}
 	if !math.IsInf(k.hi, 1) {
-		c.mech.Center = []float64{1, 1.1, -0.9, 0.02, 1.99}
+		c.mech.Center = []float64{1, 1.1, -0.9, 0.02, 2.02}
 	}
 	return c
 }
@@ -102,20 +102,20 @@ var quadraticSettings = []struct {
 	c          func() *quadratic
 	layers     string
 }{
-	{"least squares", "A3", func() *quadratic { return squares(qop.Mechanism{}, claimLSQ) }, "wxbor"},
+	{"least squares", "A3", func() *quadratic { return squares(qop.Mechanism{}, claimLSQ) }, "wxbors"},
 	{"least squares", "A2", func() *quadratic {
 		c := squares(variant(dp.AddRemove, 0, 0), claimLSQ)
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "wx"},
+	}, "wxs"},
 	{"half for the output", "A3", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}, claimLSQ) }, "wx"},
 	{"least squares as glm", "A3", func() *quadratic { return squares(variant(0, 0, loss.GLM), claimGLM) }, "wx"},
-	{"huber", "A3", func() *quadratic { return bent(qop.Mechanism{}, claimGLM) }, "wxb"},
+	{"huber", "A3", func() *quadratic { return bent(qop.Mechanism{}, claimGLM) }, "wxBs"},
 	{"huber", "A2", func() *quadratic {
 		c := bent(variant(dp.AddRemove, 0, 0), claimGLM)
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "wx"},
+	}, "wxs"},
 	{"fixed range", "A3", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange), claimFixed) }, "wx"},
 	{"general", "A3", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General), claimThreshold) }, "wx"},
 	{"threshold", "A2", func() *quadratic {
@@ -124,7 +124,7 @@ var quadraticSettings = []struct {
 		return c
 	}, "wx"},
 	{"paper", "A3", func() *quadratic { return bent(variant(0, qop.Paper, 0), claimPaper) }, "wx"},
-	{"smoothed hinge", "A3", func() *quadratic { return hinged(qop.Mechanism{}, claimGLM) }, "wb"},
+	{"smoothed hinge", "A3", func() *quadratic { return hinged(qop.Mechanism{}, claimGLM) }, "wB"},
 	{"relabelled", "A5", func() *quadratic {
 		c := squares(qop.Mechanism{}, claimLSQ)
 		c.data = [2][]record{with(c.data[0], axis(1, 1, 0.4)), with(c.data[0], axis(1, 1, -9))}
@@ -140,7 +140,7 @@ var quadraticSettings = []struct {
 		c := squares(qop.Mechanism{}, claimLSQ)
 		c.kinks = kinks{2, -1, 1}
 		return c
-	}, "wxbr"},
+	}, "wxbrs"},
 	{"rows of 1e±150", "A9", func() *quadratic {
 		c := squares(qop.Mechanism{}, claimLSQ)
 		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}), with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
@@ -167,7 +167,7 @@ var quadraticSettings = []struct {
 	}, "w"},
 	{"huber, d = 5", "A3", func() *quadratic {
 		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, claimGLM, kinks{0.3, math.Inf(-1), math.Inf(1)})
-	}, "wbr"},
+	}, "wBr"},
 	{"ℓ1 in a box, d = 5", "A7", func() *quadratic {
 		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), claimLSQ, kinks{0.3, -2, 2})
 	}, "wr"},
@@ -193,12 +193,15 @@ var quadraticKinds = map[rune]struct {
 	name  string
 	layer Layer
 	run   func(c *quadratic, ctx context.Context, e *Env) (Finding, error)
+	least Tier
 }{
-	'w': {"", WhiteBox, (*quadratic).white},
-	'x': {" exactly", Exact, (*quadratic).exact},
-	'b': {" from outside", BlackBox, (*quadratic).black},
-	'o': {" output noise", WhiteBox, (*quadratic).output},
-	'r': {" cover", WhiteBox, (*quadratic).covered},
+	'w': {"", WhiteBox, (*quadratic).white, Quick},
+	'x': {" exactly", Exact, (*quadratic).exact, Quick},
+	's': {" searched", Exact, (*quadratic).searched, CI},
+	'b': {" from outside", BlackBox, (*quadratic).black, Quick},
+	'B': {" from outside", BlackBox, (*quadratic).black, CI},
+	'o': {" output noise", WhiteBox, (*quadratic).output, Quick},
+	'r': {" cover", WhiteBox, (*quadratic).covered, Quick},
 }
 
 func init() {
@@ -207,7 +210,7 @@ func init() {
 		for _, k := range s.layers {
 			kind := quadraticKinds[k]
 			m.Cases = append(m.Cases, Case{
-				Name: fmt.Sprintf("%s/%s%s", s.pair, s.name, kind.name), Pair: s.pair, Layer: kind.layer,
+				Name: fmt.Sprintf("%s/%s%s", s.pair, s.name, kind.name), Pair: s.pair, Layer: kind.layer, Least: kind.least,
 				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(s.c(), ctx, e) },
 			})
 		}
