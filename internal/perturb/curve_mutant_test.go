@@ -56,3 +56,24 @@ func TestMonotoneCurve(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastTakesFewSteps: the weights of the search show in its evaluations only;
+// these are as many as the sound search needs.
+func TestLeastTakesFewSteps(t *testing.T) {
+	total := 0
+	for _, root := range []float64{0.3, 1, 40} {
+		for _, enough := range []float64{0.5, 0.9, 1, 1.1, 3, 50} {
+			for _, target := range []float64{-1, -14, -600} {
+				f := func(s float64) float64 { // √(−2f) is nearly linear in u = 1/s
+					total++
+					u := 1 / s / root
+					return target * (u*u + 0.3*u) / 1.3
+				}
+				got := Least(f, target, root*enough)
+				require.InEpsilon(t, root, got, 1e-9)
+				require.LessOrEqual(t, f(1/got), target)
+			}
+		}
+	}
+	require.LessOrEqual(t, total, 561, "evaluations for 54 roots")
+}
