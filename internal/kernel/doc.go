@@ -4,7 +4,8 @@
 // one on vector instructions, used where the processor has them. The two agree
 // to the rounding that the comment of the function states. The products with
 // blocks of rows have a third on amd64, in assembly, and leave their work to a
-// BLAS that the program registered.
+// BLAS that the program registered. None of the own kernels is built under the
+// tags noasm and safe, which turn off gonum's assembly too, and purego.
 //
 // Reduce adds the parts of a sum on several threads: the bits of the result do
 // not depend on how many.

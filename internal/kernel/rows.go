@@ -10,6 +10,7 @@ const badLen = "kernel: length mismatch"
 
 // The products with a block of rows: A is a block of m rows of d numbers,
 // row-major without gaps, u and w hold one number per row, x one per column.
+// What is written overlaps nothing that is read.
 //
 // They are those of the BLAS that the program registered by blas64.Use, and
 // else those of gonum, its default. On amd64 processors with AVX2 and FMA other

@@ -1,4 +1,4 @@
-//go:build !amd64
+//go:build !amd64 || noasm || gccgo || safe || purego
 
 package kernel
 
@@ -11,4 +11,4 @@ func dot(_, _ []float64) float64                         { panic(badBuild) }
 func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
 func addGram(_ []float64, _ float64, _ []float64, _ int) { panic(badBuild) }
 
-const badBuild = "kernel: built for another processor"
+const badBuild = "kernel: built without own kernels"
