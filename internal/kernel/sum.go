@@ -25,7 +25,8 @@ type Sum interface {
 // It runs on the calling goroutine and at most threads−1 others, GOMAXPROCS−1
 // if threads ≤ 0, which take parts until none is left; the call returns when all
 // parts are done, and no goroutine outlives it by more than the time it takes to
-// see that. A panic of Part is raised again in the caller. Once it has run it
+// see that. A panic of Part is raised again in the caller, and a runtime.Goexit
+// of Part in another goroutine than the caller's is a panic. Once it has run it
 // does not allocate.
 func Reduce(dst []float64, parts, threads int, s Sum) {
 	clear(dst)
@@ -85,6 +86,8 @@ type team struct {
 	finished chan struct{}
 }
 
+const badExit = "kernel: a part of a sum ended its goroutine"
+
 // failure is what a Part panicked with.
 type failure struct{ value any }
 
@@ -97,8 +100,8 @@ func newTeam() *team {
 	t := &team{finished: make(chan struct{}, 1)}
 	t.help = func() {
 		late.Add(-1)
+		defer t.release()
 		t.work()
-		t.release()
 	}
 	return t
 }
@@ -128,21 +131,27 @@ func (t *team) work() {
 			return
 		}
 		t.compute(int(i))
-		if t.done.Add(1) == t.parts {
-			t.finished <- struct{}{}
-		}
 	}
 }
 
 func (t *team) compute(i int) {
+	complete := false
 	defer func() {
-		if v := recover(); v != nil {
+		if !complete {
+			v := recover()
+			if v == nil { // runtime.Goexit: nobody must wait for this part
+				v = badExit
+			}
 			t.once.Do(func() { t.failure = &failure{v} })
+		}
+		if t.done.Add(1) == t.parts {
+			t.finished <- struct{}{}
 		}
 	}()
 	dst := t.part(i)
 	clear(dst)
 	t.sum.Part(dst, i)
+	complete = true
 }
 
 // release gives t back when its last holder lets go of it: a goroutine may

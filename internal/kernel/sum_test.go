@@ -132,6 +132,37 @@ func TestReducePanics(t *testing.T) {
 	require.Equal(t, tree(s.rows, 3), dst)
 }
 
+// A part that ends its goroutine, as a failed test does inside a loss, leaves
+// nobody waiting: the caller panics or, where the part ran there, ends.
+func TestReduceEndsWithItsGoroutines(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	s := randomTable(20, 3)
+	for range 20 {
+		s.wait = func(i int) {
+			time.Sleep(10 * time.Microsecond)
+			if i == 7 {
+				runtime.Goexit()
+			}
+		}
+		ended := make(chan any)
+		go func() {
+			defer func() { ended <- recover() }()
+			Reduce(make([]float64, 3), 20, 2, s)
+			panic("not reached")
+		}()
+		select {
+		case v := <-ended:
+			require.Contains(t, []any{nil, badExit}, v)
+		case <-time.After(20 * time.Second):
+			t.Fatal("the caller waits for a part that nobody computes")
+		}
+	}
+	s.wait = nil
+	dst := make([]float64, 3)
+	Reduce(dst, 20, 2, s)
+	require.Equal(t, tree(s.rows, 3), dst)
+}
+
 // Goroutines and their teams are reused, and nothing is allocated, but for the
 // few times that the collector took a team away.
 func TestReduceDoesNotAllocate(t *testing.T) {
