@@ -60,7 +60,7 @@ func TestEveryInputERM(t *testing.T) {
 		"Objective.GradTerms":  call(o.GradTerms, g, x, []int{0, 1}).keep(2), // like indexing a slice
 		"Objective.Hessian":    call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
 		"Objective.Residual":   call(o.Residual, x),
-		"Objective.Smoothness": call(o.Smoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
+		"Objective.Smoothness": call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
 		"Objective.Dim": call(o.Dim), "Objective.Len": call(o.Len),
 		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
 	})

@@ -177,6 +177,31 @@ func (o *Objective) Smoothness() float64 {
 	return s.curve*s.data.topEig() + hi
 }
 
+// TermSmoothness returns an upper bound on the Lipschitz constants of the ∇fᵢ of
+// GradTerms, each of which carries 1/n of the perturbation, of use where they
+// are sampled:
+//
+//	sup φ″·maxᵢ ‖aᵢ‖² + λ_max(Q)/n
+//
+// for a loss.Linear, and the declared sup λ_max(∇²ℓ) in place of the first part
+// for others. Like Smoothness it serves step sizes only, and is +Inf if the loss
+// states no bound on its curvature.
+func (o *Objective) TermSmoothness() float64 {
+	s := o.s()
+	if math.IsInf(s.curve, 1) {
+		return s.curve
+	}
+	one := s.curve
+	if s.glm != nil {
+		norm := 0.0
+		for i := range s.data.slabs {
+			norm = max(norm, floats.Max(s.data.slabs[i].norm))
+		}
+		one = one * norm * norm
+	}
+	return (one + s.most()/float64(s.data.n)) * (1 + 8*unit) // at most seven roundings
+}
+
 // Convexity returns a lower bound on the modulus of strong convexity of the
 // perturbation: λ_min(Q), or 0. The records add to the true modulus, but what
 // they add is private: this is the μ that a privacy theorem may use.

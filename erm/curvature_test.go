@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
@@ -15,10 +17,12 @@ import (
 )
 
 var (
-	_ splitting.FiniteSum   = (*Objective)(nil)
-	_ splitting.Convex      = (*Objective)(nil)
-	_ splitting.Quadratizer = (*Objective)(nil)
-	_ splitting.Hessianer   = (*Objective)(nil)
+	_ splitting.FiniteSum    = (*Objective)(nil)
+	_ splitting.Convex       = (*Objective)(nil)
+	_ splitting.FuncGrader   = (*Objective)(nil)
+	_ splitting.TermSmoother = (*Objective)(nil)
+	_ splitting.Quadratizer  = (*Objective)(nil)
+	_ splitting.Hessianer    = (*Objective)(nil)
 )
 
 // slowHessian sums φ″ᵢ aᵢaᵢ' + Q entry by entry.
@@ -117,6 +121,70 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 	zero, err := NewData([][]float64{{0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
+}
+
+// No term of f is more curved than TermSmoothness, the most curved one of least
+// squares with a perturbation of one eigenvalue is as curved, and n of them are
+// at least as curved as f.
+func TestTermSmoothness(t *testing.T) {
+	const n, d = 60, 5
+	data, x, qs := random(21, n, d)
+	_, y, _ := random(22, n, d)
+	qs = append(qs, Perturbation{Quad: mat.NewDiagDense(d, []float64{3, 3, 3, 3, 3})})
+	gx, gy := make([]float64, d), make([]float64, d)
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.3}, square{}, smoothAbs{}, general{smoothAbs{}}, loss.Clipped{Loss: loss.Squared{}, Threshold: 0.1}} {
+		for k, q := range qs {
+			o := (&Problem{Data: data, Loss: l}).Perturb(q)
+			one, most := o.TermSmoothness(), 0.0
+			require.LessOrEqual(t, o.Smoothness(), n*one*(1+1e-9), "%T", l)
+			for i := range n {
+				for _, to := range [][]float64{y, floats.AddScaledTo(make([]float64, d), x, 1e-3, data.Row(i))} {
+					o.GradTerms(gx, x, []int{i})
+					o.GradTerms(gy, to, []int{i})
+					slope := floats.Distance(gx, gy, 2) / floats.Distance(x, to, 2)
+					// Differences of 1e-3 between numbers below 100 in size.
+					require.LessOrEqual(t, slope, one*(1+1e-9)+1e-9, "%T", l)
+					most = max(most, slope)
+				}
+			}
+			if _, ok := l.(loss.Squared); ok && (q.Quad == nil || k == len(qs)-1) {
+				require.InEpsilon(t, most, one, 1e-9)
+			}
+		}
+	}
+	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	require.InEpsilon(t, 0.25*d*0.64, hidden.TermSmoothness(), 1e-9) // Row²/4
+	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
+	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d, []float64{math.NaN(), 1, 1, 1, 1})})
+	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
+
+	rapid.Check(t, func(t *rapid.T) { // in exact arithmetic, at any scale, dense and sparse
+		row := rapid.SliceOfN(anyFloat(), 3, 3).Draw(t, "row")
+		bound := math.Ldexp(1, rapid.IntRange(-400, 400).Draw(t, "log bound"))
+		dense, sparse := twins(t, [][]float64{{0, 0, 0}, row}, []float64{0, 0}, loss.Bounds{Row: bound, Label: 1})
+		for _, data := range []*Data{dense, sparse} {
+			sum := bf(0)
+			for i := range 2 {
+				for _, v := range data.Row(i) {
+					sum = badd(sum, bmul(bf(v), bf(v)))
+				}
+			}
+			got := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}}).TermSmoothness()
+			require.True(t, bf(got).Cmp(badd(sum, bf(-tiny))) >= 0)
+		}
+	})
+}
+
+// A sum that overflows is infinite, and no NaN: a search knows what to do.
+func TestFuncOverflows(t *testing.T) {
+	data, _, _ := random(2, 5, 3)
+	far := []float64{1e200, 1e200, -1e200}
+	for _, l := range []loss.Loss{loss.Squared{}, square{}, general{square{}}} {
+		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		require.Equal(t, math.Inf(1), o.Func(far), "%T", l)
+		require.Equal(t, math.Inf(1), o.FuncGrad(make([]float64, 3), far), "%T", l)
+		require.True(t, math.IsNaN(o.Func([]float64{0, math.NaN(), 0})))
+	}
 }
 
 // noConstants states nothing about itself.

@@ -26,9 +26,10 @@ const (
 //
 //	f(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃)
 //
-// satisfies splitting.FiniteSum, splitting.Convex and splitting.Quadratizer;
-// component i carries 1/n of the perturbation. Reg and Set of the problem are
-// not in f: a solver gets them beside it. Residual measures all of J.
+// satisfies splitting.FiniteSum, Convex, FuncGrader, TermSmoother, Quadratizer
+// and Hessianer; component i carries 1/n of the perturbation. Reg and Set of
+// the problem are not in f: a solver gets them beside it. Residual measures all
+// of J.
 //
 // An Objective is immutable and safe for concurrent use if its loss and
 // operators are; it calls the loss from several goroutines itself, unless
@@ -172,7 +173,8 @@ func (o *Objective) Len() int { return o.s().data.n }
 func (o *Objective) Dim() int { return o.s().data.d }
 
 // Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and
-// Set. The sum over the records is made in twice the precision.
+// Set. The sum over the records is made in twice the precision; it is +Inf where
+// that overflows.
 func (o *Objective) Func(x []float64) float64 {
 	s := o.s()
 	if len(x) != s.data.d {

@@ -38,7 +38,7 @@ func (r *records) sort() {
 	arrange(keys, func(i, j int) int {
 		_, x := r.entries(i)
 		_, y := r.entries(j)
-		return compare(nil, nil, x, y, r.label(i), r.label(j))
+		return compare(x, y, r.label(i), r.label(j))
 	})
 	r.permute(keys)
 }
@@ -98,10 +98,35 @@ func fold(v float64, mult uint64) uint64 {
 	return hi ^ lo
 }
 
-// compare orders two records by their labels, columns and numbers; 0 means that
-// they are equal.
-func compare(col, other []int32, x, y []float64, label, second float64) int {
-	return cmp.Or(cmp.Compare(label, second), slices.Compare(col, other), slices.Compare(x, y))
+// compare orders two records by their labels and numbers; 0 means that they are
+// equal.
+func compare(x, y []float64, label, second float64) int {
+	return cmp.Or(cmp.Compare(label, second), slices.Compare(x, y))
+}
+
+// compareSparse is compare of two sparse records with the columns col and other,
+// no number of which is 0.
+func compareSparse(col, other []int32, x, y []float64, label, second float64) int {
+	k := 0
+	for k < min(len(x), len(y)) && col[k] == other[k] && x[k] == y[k] {
+		k++
+	}
+	// Column j is the first in which they may differ.
+	j := int32(math.MaxInt32)
+	if k < len(x) {
+		j = col[k]
+	}
+	if k < len(y) {
+		j = min(j, other[k])
+	}
+	var v, w float64
+	if k < len(x) && col[k] == j {
+		v = x[k]
+	}
+	if k < len(y) && other[k] == j {
+		w = y[k]
+	}
+	return cmp.Or(cmp.Compare(label, second), cmp.Compare(v, w))
 }
 
 // radix sorts keys by their hashes.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/loss"
 )
@@ -145,12 +146,48 @@ func TestOrderOfEqualHashes(t *testing.T) {
 	for i := range keys {
 		keys[i] = key{7, i}
 	}
-	arrange(keys, func(i, j int) int { return compare(nil, nil, rows[i], rows[j], labels[i], labels[j]) })
+	arrange(keys, func(i, j int) int { return compare(rows[i], rows[j], labels[i], labels[j]) })
 	var sorted [][]float64
 	for _, k := range keys {
 		sorted = append(sorted, append(rows[k.index], labels[k.index]))
 	}
 	require.Equal(t, [][]float64{{3, 1, 0}, {1, 1, 1}, {1, 2, 1}, {1, 2, 1}, {3, 1, 1}}, sorted)
+}
+
+// compareSparse orders records as compare orders their dense twins, so that even
+// equal hashes leave dense and sparse records in one order.
+func TestCompareSparse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.SampledFrom([]float64{-1, 0, 0, 0, 2})
+		label := rapid.SampledFrom([]float64{0, 1})
+		x, y := rapid.SliceOfN(number, 4, 4).Draw(t, "x"), rapid.SliceOfN(number, 4, 4).Draw(t, "y")
+		a, b := label.Draw(t, "a"), label.Draw(t, "b")
+		none := func() bool { return false }
+		_, col, u := csr([][]float64{x}, none)
+		_, other, v := csr([][]float64{y}, none)
+		short := func(in []int) (out []int32) {
+			for _, j := range in {
+				out = append(out, int32(j))
+			}
+			return out
+		}
+		require.Equal(t, compare(x, y, a, b), compareSparse(short(col), short(other), u, v, a, b))
+	})
+}
+
+// Long rows of many zeros are clipped to the same bits.
+func TestSparseClipsAsDense(t *testing.T) {
+	const n, d = 200, 300
+	rnd := rand.New(rand.NewPCG(6, 6))
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		for range 1 + rnd.IntN(40) {
+			rows[i][rnd.IntN(d)] = rnd.NormFloat64() * math.Pow(10, 300*(2*rnd.Float64()-1))
+		}
+	}
+	dense, sparse := twins(t, rows, labels, loss.Bounds{Row: 0.3, Label: 1})
+	require.Equal(t, every(dense), every(sparse))
 }
 
 // Both ways to sort agree, and hashes of records that differ in one bit differ.

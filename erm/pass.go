@@ -1,6 +1,7 @@
 package erm
 
 import (
+	"math"
 	"sync"
 
 	"github.com/privopt/privopt/internal/kernel"
@@ -75,7 +76,9 @@ func (s *objective) sweep(dst, x []float64, value bool, curve []float64) float64
 	kernel.Reduce(p.sum, parts, s.threads, p)
 	f := 0.0
 	if value {
-		f = p.sum[n-2] + p.sum[n-1]
+		if f = p.sum[n-2] + p.sum[n-1]; math.IsNaN(f) {
+			f = p.sum[n-2] // of infinite terms only this is a sum
+		}
 	}
 	if p.grad {
 		copy(dst, p.sum)

@@ -86,7 +86,7 @@ func newSparse(n, d, entries int, b loss.Bounds, read func(i int, col []int32, x
 	arrange(keys, func(i, j int) int {
 		c, x, label = forced(i, c, x)
 		other, y, second = forced(j, other, y)
-		return compare(c, other, x, y, label, second)
+		return compareSparse(c, other, x, y, label, second)
 	})
 	for k, key := range keys {
 		c, x, label = forced(key.index, c, x)
