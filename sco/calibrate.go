@@ -6,6 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -206,7 +207,7 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 	pl.Steps = int(s.steps)
 	pl.Sampler = s.scheme.sampler(s.m, q, pl.Relation)
 	pl.Divisor = pl.Sampler.Fraction() * q.n()
-	z, err := accounting.Noise(pl.Sampler, pl.Steps, q.Budget)
+	z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
 	if err != nil {
 		return fmt.Errorf("sco: noise for %v, %d steps: %w", pl.Sampler, pl.Steps, err)
 	}
@@ -292,7 +293,7 @@ func (m *NoisySGD) paper(pl *SGDPlan, s schedule) error {
 	case m.Calibration == PaperStrict:
 		return fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = %v; use Paper, which raises it, or Accounted", dp.ErrCondition, pl.PaperNoise, pl.Steps, batch, pl.PaperDelta, eps, delta)
 	default:
-		z, err := accounting.Noise(pl.Sampler, pl.Steps, q.Budget)
+		z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
 		if err != nil {
 			return fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be raised: %w", pl.PaperNoise, pl.Steps, batch, pl.PaperDelta, eps, err)
 		}
@@ -359,7 +360,7 @@ func (m *DPSGD) Calibrate(q Public) (*SGDPlan, error) {
 		Trace:     m.Trace,
 	}
 	pl.Divisor = pl.Sampler.Fraction() * q.n()
-	z, err := accounting.Noise(pl.Sampler, pl.Steps, q.Budget)
+	z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("sco: noise for %v, %d steps: %w", pl.Sampler, pl.Steps, err)
 	}

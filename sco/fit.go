@@ -50,15 +50,17 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch := batches.Next()
+		batch := fault.At(f, fault.Batch, batches.Next())
 		t.Evaluations += len(batch)
 		if len(batch) == 0 {
 			t.Empty++
 		}
 		obj.GradTerms(g, w, batch) // g = Σ_{i∈B} clip_L ∇ℓ(w; zᵢ)
 		normal(nu, scale, src)     // ν ~ N(0, z²L²I)
+		sum, nu := fault.At(f, fault.Sum, g), fault.At(f, fault.Noise, nu)
+		divisor := fault.At(f, fault.Divisor, pl.Divisor) // qn
 		for j := range v {
-			v[j] = pl.Momentum*v[j] + (g[j]+nu[j])/pl.Divisor
+			v[j] = pl.Momentum*v[j] + (sum[j]+nu[j])/divisor
 			w[j] -= pl.StepSize * v[j]
 		}
 		if op != nil {
@@ -81,8 +83,12 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	}}, nil
 }
 
-// sampling is the sampler that batches are drawn from.
-var sampling = fault.NewStep[accounting.Sampler]("sampling")
+// Steps that an audit may replace: the sampler that batches are drawn from, and
+// the one that the noise is accounted for.
+var (
+	sampling  = fault.NewStep[accounting.Sampler]("sampling")
+	accounted = fault.NewCalibrationStep[accounting.Sampler]("accounted")
+)
 
 // source returns the source of a release and what is assumed of it.
 func source(src rand.Source) (rand.Source, []dp.Assumption) {

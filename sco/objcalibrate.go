@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
@@ -159,7 +160,7 @@ func (m *ObjPert) Calibrate(q Public) (*ObjPlan, error) {
 	}
 	pl := &ObjPlan{Public: q, Relation: rel, Theorem: TheoremObjPert, Lambda: m.Lambda, Trace: m.Trace}
 	pl.Objective, pl.Output = q.Budget.Split(share)
-	o, err := newObjective(q, rel, pl.Objective)
+	o, err := newObjective(q, fault.At(q.faults, fault.Relation, rel), fault.At(q.faults, fault.Objective, pl.Objective))
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +284,7 @@ func (m *Output) Calibrate(q Public) (*ObjPlan, error) {
 		return nil, fmt.Errorf("sco: %w", err)
 	}
 	g := l // of the sum of gradients
-	if rel == dp.Replace {
+	if fault.At(q.faults, fault.Relation, rel) == dp.Replace {
 		g = 2 * l
 	}
 	pl := &ObjPlan{Public: q, Relation: rel, Theorem: TheoremOutput, Lambda: m.Lambda, Output: q.Budget, Trace: m.Trace}

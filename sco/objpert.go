@@ -8,6 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 )
 
 // ObjPert is objective perturbation for the population: it releases
@@ -107,7 +108,7 @@ type ObjPlan struct {
 // feeds the noise; nil means noise.Secure(), anything else adds the assumption
 // dp.CallerSource. The error wraps what Plan's or ObjPlan.Fit's does.
 func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +117,14 @@ func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
 // and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
-func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
+
+func (m *ObjPert) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
 	q, err := certifiable(p, m.Relation, m.Records, m.Radius, b, false)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }
 
@@ -140,7 +144,7 @@ func certifiable(p *erm.Problem, rel dp.Relation, records int, radius float64, b
 
 // Fit is ObjPert.Fit by SVRG.
 func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +152,10 @@ func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src 
 }
 
 // Plan is ObjPert.Plan with a schedule for SVRG.
-func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
-	plan, err := m.ObjPert.Plan(p, b)
+func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
+
+func (m *ObjPertSVRG) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
+	plan, err := m.ObjPert.plan(p, b, f)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +187,7 @@ func (pl *ObjPlan) schedule(composite bool) error {
 
 // Fit releases the noisy minimizer of p under the budget b, as ObjPert.Fit does.
 func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +195,9 @@ func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 }
 
 // Plan calibrates for p as ObjPert.Plan does.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
+
+func (m *Output) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
 	q, err := certifiable(p, m.Relation, m.Records, m.Radius, b, true)
 	if err != nil {
 		return nil, err
@@ -197,5 +205,6 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 	if math.IsInf(q.Constants.Smoothness, 1) {
 		return nil, fmt.Errorf("sco: %w: Smoothness = +Inf, and no solver here minimizes a loss with kinks to a certificate: use loss.Moreau of it, or ProxGD", dp.ErrCondition)
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }

@@ -85,7 +85,7 @@ type PassPlan struct {
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
 func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +94,21 @@ func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, s
 
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
+	return m.plan(p, b, nil)
+}
+
+func (m *PermutationSGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*PassPlan, error) {
 	q, err := public(p, dp.Replace, 0, m.Radius, b)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
 func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +116,14 @@ func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
-func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
+func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) { return m.plan(p, b, nil) }
+
+func (m *Phased) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*PassPlan, error) {
 	q, err := public(p, dp.Replace, 0, m.Radius, b)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }
 
@@ -174,7 +182,7 @@ func (m *PermutationSGD) Calibrate(q Public) (*PassPlan, error) {
 	if err := longStep(eta, longest); err != nil {
 		return nil, err
 	}
-	sensitivity := 2 * k * l * eta / b
+	sensitivity := fault.At(q.faults, fault.Sensitivity, 2*k*l*eta/b)
 	pl.Phases = []Phase{{Records: q.Records, StepSize: eta, Sensitivity: sensitivity, Sigma: sensitivity / s}}
 	pl.Bound = math.Inf(1)
 	if pl.Passes == 1 {
@@ -225,7 +233,8 @@ func (m *Phased) Calibrate(q Public) (*PassPlan, error) {
 	}
 	for i, n := range sizes {
 		e := eta * step(i)
-		pl.Phases = append(pl.Phases, Phase{Records: n, StepSize: e, Sensitivity: 2 * l * e, Sigma: 2 * l * e / s})
+		sensitivity := fault.At(q.faults, fault.Sensitivity, 2*l*e)
+		pl.Phases = append(pl.Phases, Phase{Records: n, StepSize: e, Sensitivity: sensitivity, Sigma: sensitivity / s})
 	}
 	pl.Bound = first/eta + eta*v
 	return pl, pl.valid()
@@ -271,7 +280,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		l = clippedSlope{lin, fault.At(f, fault.Clip, pl.Constants.Lipschitz)}
 	}
 	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: l})
-	order := permutation(pl.Records, src)
+	order := fault.At(f, fault.Batch, permutation(pl.Records, src))
 	w := start(p.Set, pl.Dim)
 	mean, g := make([]float64, pl.Dim), make([]float64, pl.Dim)
 	t := Trace{Released: true}
@@ -297,7 +306,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 				t.Evaluations += len(batch)
 			}
 		}
-		order = order[ph.Records:]
+		order = order[fault.At(f, fault.Advance, ph.Records):]
 		fault.At(f, fault.Sampler, noise.Normal)(g, fault.At(f, fault.Scale, ph.Sigma), src)
 		floats.AddTo(w, mean, g)
 		if p.Set != nil {

@@ -152,6 +152,67 @@ func TestOneStepLaw(t *testing.T) {
 	require.InEpsilon(t, plan.Sigma, sd, 4.9/math.Sqrt(2*runs))
 }
 
+// Output noise has the standard deviation of the plan, and that hides the
+// sensitivity of the plan at its budget: by the exact profile of the Gaussian.
+func TestOutputNoiseLaw(t *testing.T) {
+	const runs = 3000
+	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
+	p := axis(10, 1)
+	sd := func(fit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)) float64 {
+		var sum, sq float64
+		for i := range runs {
+			rel, err := fit(ctx, p, noise.Reproducible(uint64(i)))
+			require.NoError(t, err)
+			sum += rel.Theta[0]
+			sq += rel.Theta[0] * rel.Theta[0]
+		}
+		return math.Sqrt(sq/runs - sum/runs*sum/runs)
+	}
+	const tol = 4.9 / 77.4 // 4.9/√(2·3000): false reject 1e-6
+
+	out, err := (&Output{Radius: 1}).Plan(p, b)
+	require.NoError(t, err)
+	require.LessOrEqual(t, dp.GaussianDelta(1, (2/out.Delta+2*out.Cover)/out.OutputSigma), 1e-5)
+	require.InEpsilon(t, out.OutputSigma, sd(out.Fit), tol)
+
+	// The objective is linear: the minimizer is −(Σ∇ℓ + b)/Δ, of standard
+	// deviation σ/Δ.
+	obj, err := (&ObjPert{Radius: 1}).Plan(p, b)
+	require.NoError(t, err)
+	require.LessOrEqual(t, dp.GaussianDelta(obj.Output.Epsilon, 2*obj.Cover/obj.OutputSigma), obj.Output.Delta)
+	require.InEpsilon(t, obj.Sigma/obj.Delta, sd(obj.Fit), tol)
+	require.InEpsilon(t, math.Hypot(obj.Sigma/obj.Delta, obj.OutputSigma), sd(obj.Fit), tol)
+
+	// One batch of all records: the average is the start, and all else noise.
+	perm, err := (&PermutationSGD{Radius: 1, Batch: 10, Passes: 1}).Plan(p, b)
+	require.NoError(t, err)
+	require.InEpsilon(t, perm.Phases[0].Sigma, sd(perm.Fit), tol)
+	for _, passes := range []int{1, 3} {
+		perm, err := (&PermutationSGD{Radius: 1, Batch: 5, Passes: passes}).Plan(p, b)
+		require.NoError(t, err)
+		ph := perm.Phases[0]
+		require.InEpsilon(t, 2*float64(passes)*ph.StepSize/5, ph.Sensitivity, 1e-9) // 2kLη/b
+		require.LessOrEqual(t, dp.GaussianDelta(1, ph.Sensitivity/ph.Sigma), 1e-5)
+		require.Greater(t, dp.GaussianDelta(1, 1.001*ph.Sensitivity/ph.Sigma), 1e-5)
+	}
+	phased, err := (&Phased{Radius: 1}).Plan(p, b)
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 2, 1}, []int{phased.Phases[0].Records, phased.Phases[1].Records, phased.Phases[2].Records})
+	for i, ph := range phased.Phases {
+		require.InEpsilon(t, 2*ph.StepSize, ph.Sensitivity, 1e-9)
+		require.LessOrEqual(t, dp.GaussianDelta(1, ph.Sensitivity/ph.Sigma), 1e-5)
+		require.Greater(t, dp.GaussianDelta(1, 1.001*ph.Sensitivity/ph.Sigma), 1e-5)
+		require.InEpsilon(t, phased.Phases[0].StepSize*math.Pow(4, -float64(i)), ph.StepSize, 1e-12)
+	}
+	// The noise of every phase is on the release, as each starts where the one
+	// before ended.
+	var v float64
+	for _, ph := range phased.Phases {
+		v += ph.Sigma * ph.Sigma
+	}
+	require.InDelta(t, math.Sqrt(v), sd(phased.Fit), tol*math.Sqrt(v)+2*phased.Phases[0].StepSize) // and a permutation
+}
+
 // huge is a loss that lies about its constants: gradients of norm 1e6, or NaN.
 type huge struct {
 	linear

@@ -84,6 +84,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -117,6 +118,8 @@ type Public struct {
 	Radius float64
 	// Budget of the whole release.
 	Budget dp.Budget
+
+	faults *fault.Set // of an audit; nil else
 }
 
 // check refuses what no mechanism can work with.

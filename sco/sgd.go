@@ -9,6 +9,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 )
 
 // Scheme is how NoisySGD and ProxGD sample batches.
@@ -221,7 +222,7 @@ func (pl *SGDPlan) Composition() (*accounting.Composition, error) {
 // and noise; nil means noise.Secure(), anything else adds the assumption
 // dp.CallerSource. The error wraps what Plan's or SGDPlan.Fit's does.
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -230,17 +231,20 @@ func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ran
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
 // and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
-func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
+
+func (m *NoisySGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
 	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }
 
 // Fit is NoisySGD.Fit for the envelope.
 func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -248,17 +252,20 @@ func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 }
 
 // Plan is NoisySGD.Plan for the envelope.
-func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
+
+func (m *ProxGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
 	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }
 
 // Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
 func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
+	plan, err := m.plan(p, b, fault.From(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -266,10 +273,13 @@ func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.S
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
-func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
+
+func (m *DPSGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
 	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
 	if err != nil {
 		return nil, err
 	}
+	q.faults = f
 	return m.Calibrate(q)
 }

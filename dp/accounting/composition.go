@@ -86,6 +86,9 @@ func (c *Composition) Delta(eps float64) float64 {
 	}
 	var worst float64
 	laws := c.build()
+	if len(laws) == 0 {
+		return 1
+	}
 	for i := range laws {
 		at := eps
 		l := &laws[i]
@@ -126,6 +129,9 @@ func (c *Composition) Epsilon(delta float64) float64 {
 	}
 	var worst float64
 	laws := c.build()
+	if len(laws) == 0 {
+		return math.Inf(1)
+	}
 	for i := range laws {
 		worst = max(worst, laws[i].epsilon(delta))
 	}
@@ -136,10 +142,14 @@ func (c *Composition) Epsilon(delta float64) float64 {
 func (l *law) epsilon(delta float64) float64 {
 	// ε₀ by the Chernoff bound, minimized over λ on a grid; the true one is
 	// less by a few 1/λ.
+	rest := 0.999 * (delta - l.inf())
+	if rest <= 0 {
+		return math.Inf(1)
+	}
 	eps0 := math.Inf(1)
 	for lambda := 1e-3; lambda < 600/l.largest(); lambda *= 1.3 {
 		k, _, _ := l.cumulant(lambda)
-		eps0 = min(eps0, (chernoff(k, lambda, 0)-math.Log(delta))/lambda)
+		eps0 = min(eps0, (chernoff(k, lambda, 0)-math.Log(rest))/lambda)
 	}
 	eps0 = max(eps0, 0)
 	t, ok := l.tail(eps0)
@@ -194,7 +204,7 @@ func (c *Composition) build() []law {
 			}
 			h *= min(max(1, float64(points)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
 		}
-		for {
+		for range 40 { // coarser until it fits; laws that never do leave δ = 1
 			laws, ok := c.discretize(h)
 			if ok || c.grid > 0 {
 				c.laws = laws

@@ -123,6 +123,12 @@ func TestPoissonPairExact(t *testing.T) {
 			exact := max(remove, add)
 			require.GreaterOrEqual(t, comp.Delta(eps), exact*(1-1e-6), "q = %v, ε = %v", c.q, eps)
 			require.LessOrEqual(t, comp.Delta(eps), exact*1.005+1e-14, "q = %v, ε = %v", c.q, eps)
+			for i, want := range []float64{remove, add} { // each order by itself; 1e-13 is the slack for rounding where the exact δ is 0
+				tl, ok := comp.build()[i].tail(eps)
+				require.True(t, ok)
+				require.GreaterOrEqual(t, tl.delta(eps), want*(1-1e-6), "order %d, q = %v, ε = %v", i, c.q, eps)
+				require.LessOrEqual(t, tl.delta(eps), want*1.005+1e-13, "order %d, q = %v, ε = %v", i, c.q, eps)
+			}
 		}
 	}
 }
@@ -154,6 +160,18 @@ func TestHeterogeneous(t *testing.T) {
 	require.Greater(t, with.Epsilon(1e-6), without.Epsilon(1e-6))
 	sum := without.Epsilon(5e-7) + composed(t, FixedSize{Size: 10, Records: 100}, 4, 50).Epsilon(5e-7)
 	require.Less(t, with.Epsilon(1e-6), sum)
+}
+
+// Steps that fail with probability δ₀ keep it at every ε: 1 − (1−δ₀)^T.
+func TestInfiniteMass(t *testing.T) {
+	b := dp.Budget{Epsilon: 0.1, Delta: 1e-3}
+	step, err := General(dp.Replace, b.Profile(), nil)
+	require.NoError(t, err)
+	c, err := Compose(step.Times(10))
+	require.NoError(t, err)
+	above(t, -math.Expm1(10*math.Log1p(-1e-3)), c.Delta(1.5), 1e-6)
+	require.Equal(t, math.Inf(1), c.Epsilon(1e-3))
+	require.Less(t, c.Epsilon(2e-2), 1.1)
 }
 
 // Full steps are a Gaussian mechanism, exactly.

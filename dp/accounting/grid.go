@@ -64,8 +64,10 @@ func slopes(f func(eps float64) float64, h float64, points int) (s []float64, la
 }
 
 // extent returns the least number of grid points J, up to a limit, with
-// f(e^{Jh}) ≤ cut in both orders.
+// f(e^{Jh}) ≤ cut in both orders, beyond what f keeps at every ε.
 func extent(f pair, h, cut float64, limit int) int {
+	const far = 700 // e^ε overflows soon after
+	cut = max(cut, f.up(far)*(1+1e-9), f.down(far)*(1+1e-9))
 	enough := func(j int) bool {
 		e := float64(j) * h
 		return f.up(e) <= cut && (f.symmetric || f.down(e) <= cut)

@@ -50,6 +50,15 @@ func (l *law) cumulant(lambda float64) (k, mean, variance float64) {
 	return k, mean, variance
 }
 
+// inf returns the mass at +∞, 1 − Π(1−inf)^times.
+func (l *law) inf() float64 {
+	var log float64
+	for i := range l.parts {
+		log += l.times[i] * math.Log1p(-l.parts[i].inf)
+	}
+	return -math.Expm1(log)
+}
+
 // largest returns the largest loss of one step on the grid.
 func (l *law) largest() float64 {
 	top := 0
@@ -100,7 +109,7 @@ func (l *law) window(lambda, k, mean, variance float64) (lo, hi float64) {
 		}
 		return best
 	}
-	return -side(-1, base), side(1, min(base, 650/l.largest()-lambda))
+	return -side(-1, base), side(1, min(base, max(650/l.largest()-lambda, 0.01*lambda)))
 }
 
 // bins returns the length of the FFT for a tilt, and the index of its start.
@@ -160,10 +169,7 @@ func (l *law) tail(eps0 float64) (*tail, bool) {
 
 	t := &tail{h: l.h, eps0: eps0, lambda: lambda}
 	t.slack = eta * math.Exp(chernoff(k, lambda, eps0))
-	for i := range l.parts { // 1 − Π(1−inf)^times
-		t.inf += l.times[i] * math.Log1p(-l.parts[i].inf)
-	}
-	t.inf = -math.Expm1(t.inf)
+	t.inf = l.inf()
 	t.start = max(start, int(math.Floor((eps0-span/lambda)/l.h)))
 	end := start + n
 	if t.start >= end {
