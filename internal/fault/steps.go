@@ -46,6 +46,20 @@ var (
 	GridScale = NewStep[uint64]("grid-scale")
 )
 
+// Steps of stochastic gradients.
+var (
+	// Batch lists the records of a batch, or of a permutation, in order.
+	Batch = NewStep[[]int]("batch")
+	// Sum is the sum of the clipped gradients of a batch.
+	Sum = NewStep[[]float64]("sum")
+	// Divisor is what the noisy sum is divided by.
+	Divisor = NewStep[float64]("divisor")
+	// Advance is the number of records that a phase uses up.
+	Advance = NewStep[int]("advance")
+	// Sensitivity is what the noise of a released average has to hide.
+	Sensitivity = NewCalibrationStep[float64]("sensitivity")
+)
+
 // Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
 type Normal = func(dst []float64, sigma float64, src rand.Source)
 
