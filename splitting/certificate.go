@@ -137,6 +137,7 @@ type stagnation struct {
 	best    []float64
 	bestRes float64
 	age     int
+	scale   float64 // of the terms of the residual at the best point
 	lip     float64
 	grad    float64 // ‖∇f‖ at the last gradient
 	stalled bool
@@ -159,12 +160,12 @@ func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
 func (s *stagnation) watch(loc *Location) {
 	s.age++
 	if loc.Residual < s.bestRes {
-		s.bestRes, s.age = loc.Residual, 0
+		s.bestRes, s.age, s.scale = loc.Residual, 0, s.grad+s.lip*norm(loc.X)
 		copy(s.best, loc.X)
 		s.stalled = loc.Residual == 0
 		return
 	}
-	if s.age >= stagnationAge && s.bestRes <= 1e-12*(s.grad+s.lip*norm(loc.X)) {
+	if s.age >= stagnationAge && s.bestRes <= 1e-12*s.scale {
 		s.stalled = true
 		copy(loc.X, s.best)
 		loc.Residual = s.bestRes

@@ -115,6 +115,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
 	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
+	copy(m.y, x0) // for keep, if no step is done
 	copy(m.z, x0)
 	if u, ok := m.take(n); ok {
 		axpy(m.gamma, u, m.z) // z = x0 + γu

@@ -160,6 +160,8 @@
 //	         cocoercive operators. Adv. Comput. Math. 2013.
 //	[CP11]   Chambolle, Pock. A First-Order Primal-Dual Algorithm for Convex
 //	         Problems with Applications to Imaging. J. Math. Imaging Vis. 2011.
+//	[CP16a]  Chambolle, Pock. An introduction to continuous optimization for
+//	         imaging. Acta Numerica 2016.
 //	[CP16]   Chambolle, Pock. On the ergodic convergence rates of a first-order
 //	         primal–dual algorithm. Math. Program. 2016.
 //	[LM79]   Lions, Mercier. Splitting Algorithms for the Sum of Two Nonlinear

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/privopt/privopt/prox"
 )
 
@@ -31,7 +33,8 @@ import (
 // ∇f(x) − ∇f(y) + (y−x)/γ of ∂J(x). Without, it is that of DavisYin with f = 0, see
 // Certificates in the package comment: nothing is proved if prox.Sum(G, H) is unknown.
 type DouglasRachford struct {
-	// StepSize γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F.
+	// StepSize γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F. Where
+	// F.Smoothness() is +Inf, L_f is maxᵢ Σⱼ|Qᵢⱼ| here.
 	StepSize float64
 	// Relaxation λ in (0, 2); 0 means 1.
 	Relaxation float64
@@ -64,13 +67,20 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	n := len(x0)
 	m.certificate.init(p, n)
+	lip := m.lip
+	if math.IsInf(lip, 1) {
+		lip = rowSums(p.F)
+	}
+	if !(lip >= 0) || math.IsInf(lip, 1) {
+		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients", ErrProblem, m.lip)
+	}
 	m.gamma, m.quad = m.StepSize, nil
 	if m.gamma == 0 {
 		m.gamma = 1
-		if root := math.Sqrt(m.mu * m.lip); root > 0 {
+		if root := math.Sqrt(m.mu * lip); root > 0 {
 			m.gamma = 1 / root
-		} else if m.lip > 0 {
-			m.gamma = 1 / m.lip
+		} else if lip > 0 {
+			m.gamma = 1 / lip
 		}
 	}
 	if p.F != nil {
@@ -116,6 +126,19 @@ func (m *DouglasRachford) Step(loc *Location, stats *Stats) {
 	for i := range z {
 		z[i] += m.lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
+}
+
+// rowSums returns maxᵢ Σⱼ|Qᵢⱼ| ≥ L_f of a quadratic f, 0 if f is none.
+func rowSums(f Smooth) float64 {
+	quad, ok := f.(Quadratizer)
+	if !ok {
+		return 0
+	}
+	q, _, _, ok := quad.Quadratic()
+	if !ok {
+		return 0
+	}
+	return mat.Norm(q, math.Inf(1))
 }
 
 // quadraticProx is the proximal map of a quadratic for one γ.

@@ -9,20 +9,23 @@ import (
 )
 
 // ForwardBackward is the accelerated proximal gradient method for f + ψ,
-// ψ = G + H with the proximal map of prox.Sum [BT09, Nes04 §2.2]:
+// ψ = G + H with the proximal map of prox.Sum [BT09; CP16a, Algorithm 5]:
 //
 //	x⁺ = prox_{γψ}(y − γ∇f(y))
-//	y⁺ = x⁺ + β(x⁺ − x),   β = min{ (t−1)/t⁺, (1−√(μγ))/(1+√(μγ)) },
-//	t⁺ = (1 + √(1+4t²))/2
+//	y⁺ = x⁺ + β(x⁺ − x),   β = (t−1)/t⁺ · (1−qt⁺)/(1−q),   q = μγ,
+//	t⁺ = (1 − qt² + √((1−qt²)² + 4t²))/2
+//
+// which is FISTA where μ is 0, and else tends to β = (1−√q)/(1+√q).
 //
 // It restarts, t = 1, when the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0
 // [OC15, gradient scheme], which adapts to a strong convexity nobody declared.
 //
-//	rule        γ                                    J(x_k) − J* since a restart
-//	FixedStep   (0, 1/L_f] is proved, (0, 2/L_f)     ≤ 2‖x_0−x*‖²/(γ(k+1)²) [BT09, Thm. 4.4];
-//	            allowed; with Plain (0, 2/L_f)       with Plain ≤ ‖x_0−x*‖²/(2γk), γ ≤ 1/L_f
-//	LineSearch  backtracking [BT09, FISTA with       the same with the last γ
-//	            backtracking], no L_f needed
+//	rule        γ                               J(x_k) − J* since a restart
+//	FixedStep   (0, 1/L_f]: longer ones with    ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x_0−x*‖²/(2γ)
+//	            momentum diverge                [BT09, Thm. 4.4; CP16a, Thm. 4.10]
+//	            with Plain (0, 2/L_f)           ≤ ‖x_0−x*‖²/(2γk) for γ ≤ 1/L_f [BT09, Thm. 3.1]
+//	LineSearch  backtracking [BT09, FISTA with  the bounds in k², or k, with the last γ, for
+//	            backtracking], no L_f needed    μ = 0
 //
 // With a strongly convex J it converges linearly. LineSearch shortens γ within a
 // run, as the theorem wants, and doubles it at a restart, which begins a new
@@ -33,8 +36,9 @@ import (
 // for γ ≤ 2/L_f; no second gradient is needed. Where L_f is not known, or γ is
 // longer, ‖e‖ is computed, at the price of that gradient.
 type ForwardBackward struct {
-	// StepSize γ in (0, 2/L_f), or the first γ of LineSearch; 0 means 1/L_f,
-	// and for LineSearch the inverse of the curvature at x0.
+	// StepSize γ in (0, 1/L_f], with Plain in (0, 2/L_f), or the first γ of
+	// LineSearch; 0 means 1/L_f, and for LineSearch the inverse of the curvature
+	// at x0.
 	StepSize float64
 	// Plain turns the momentum off: β = 0.
 	Plain bool
@@ -80,6 +84,9 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.gamma, m.lip, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
 		return err
 	}
+	if !m.search && !m.Plain && m.StepSize > 1/m.lip {
+		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain takes up to 2/L_f", ErrSettings, m.StepSize, 1/m.lip)
+	}
 	m.mu, m.t, m.terms = convexity(p.F), 1, terms(p.F)
 	m.x, m.y, m.p = resize(m.x, n), resize(m.y, n), resize(m.p, n)
 	m.grad, m.w = resize(m.grad, n), resize(m.w, n)
@@ -124,9 +131,7 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 			m.gamma = m.line.longer(m.gamma, lengthen)
 		}
 	case uphill <= 0:
-		root := math.Sqrt(math.Min(m.mu*m.gamma, 1))
-		next = (1 + math.Sqrt(1+4*m.t*m.t)) / 2
-		beta = math.Min((m.t-1)/next, (1-root)/(1+root))
+		next, beta = momentum(m.t, m.mu*m.gamma)
 	case m.search:
 		m.gamma = m.line.longer(m.gamma, 2) // a new run
 	}
@@ -135,6 +140,20 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 		y[i] = p[i] + beta*(p[i]-x[i]) // y = x⁺ + β(x⁺ − x)
 		x[i] = p[i]
 	}
+}
+
+// momentum returns t⁺ and β. A t > 1/√q, of a shorter γ, is brought back to 1/√q,
+// where it would stay.
+func momentum(t, q float64) (next, beta float64) {
+	if q >= 1 {
+		return 1, 0
+	}
+	if q*t*t > 1 {
+		t = 1 / math.Sqrt(q)
+	}
+	r := 1 - q*t*t
+	next = (r + math.Sqrt(r*r+4*t*t)) / 2
+	return next, math.Max((t-1)/next*(1-q*next)/(1-q), 0)
 }
 
 // backward computes x⁺ = prox_{γψ}(y − γ∇f(y)) in p.

@@ -43,8 +43,12 @@ type Columns interface {
 }
 
 // NewLeastSquares copies a, n×d, column by column, and y. The error wraps
-// ErrProblem if an entry is not finite. It panics if y has not one entry a row.
+// ErrProblem if a is nil or an entry is not finite. It panics if y has not one
+// entry a row.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
+	if a == nil {
+		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
+	}
 	n, d := a.Dims()
 	if len(y) != n {
 		panic(badLen)

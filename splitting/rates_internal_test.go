@@ -177,6 +177,76 @@ func TestFISTABound(t *testing.T) {
 	}
 }
 
+// [CP16a, Thm. 4.10]: J(x_k) − J* ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x₀−x*‖²/(2γ) with a
+// declared μ, q = μγ, for as long as no restart came; 1/t stays above √q and
+// tends to it.
+func TestFISTAStronglyConvexBound(t *testing.T) {
+	const d = 60
+	g, h, x, u, v := plantedPair(d)
+	for _, ridge := range []float64{1e-2, 1, 30} {
+		f := newToy(80, d, ridge, x, plus(u, v))
+		p := Problem{F: f, G: g, H: h}
+		best := p.Func(x)
+		m := &ForwardBackward{}
+		x0 := make([]float64, d)
+		require.NoError(t, m.Init(p, x0, nil))
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		dist := floats.Distance(x0, x, 2)
+		root := math.Sqrt(ridge * m.gamma)
+		k := 1
+		for ; k < 400; k++ {
+			before := m.t
+			m.Step(loc, stats)
+			rate := math.Min(4/float64((k+1)*(k+1)), (1+root)*math.Pow(1-root, float64(k)))
+			// 1e-13: rounding of values.
+			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d", ridge, k)
+			require.LessOrEqual(t, m.t*root, 1+1e-12)
+			if m.t < before {
+				break // a restart
+			}
+		}
+		require.Greater(t, k, 10, ridge)
+	}
+	next, beta := 1.0, 0.0
+	for range 1000 {
+		next, beta = momentum(next, 0.01)
+	}
+	require.InDelta(t, 10, next, 1e-12)
+	require.InDelta(t, 0.9/1.1, beta, 1e-12)
+	for _, c := range [][3]float64{{1, 0, 0}, {1, 1, 0}, {5, 2, 0}, {20, 0.01, 0.9 / 1.1}, {1, math.Inf(1), 0}} {
+		_, beta := momentum(c[0], c[1])
+		require.InDelta(t, c[2], beta, 1e-12, c)
+	}
+}
+
+// A solve that ends before its first step hands on the dual variable it got,
+// and nothing of what y held before.
+func TestKeepWithoutSteps(t *testing.T) {
+	m := &DavisYin{StepSize: 0.5}
+	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
+	m.y[0], m.y[1] = math.NaN(), 7
+	m.save([]float64{3, -1})
+	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
+	m.keep()
+	require.Equal(t, []float64{3, -1}, m.v)
+}
+
+// An iterate that runs away is no reason to call the least residual rounding.
+func TestStagnationKeepsItsScale(t *testing.T) {
+	s := &stagnation{}
+	s.init(1, 1)
+	loc := &Location{X: []float64{1}, Residual: 1}
+	for range 3 * stagnationAge {
+		s.norm([]float64{loc.X[0]})
+		s.watch(loc)
+		loc.X[0] *= 1.1
+		loc.Residual = loc.X[0]
+		status, err := s.Status()
+		require.NoError(t, err)
+		require.Equal(t, NotTerminated, status)
+	}
+}
+
 // Plain steps of 1/L_f contract: ‖x⁺−x*‖² ≤ (1 − μ/L_f)‖x−x*‖².
 func TestPlainContracts(t *testing.T) {
 	const d = 9

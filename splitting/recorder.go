@@ -83,14 +83,25 @@ func (p *Printer) Record(loc *Location, stats *Stats) error {
 	return err
 }
 
-// Every returns a Recorder that shows r every n-th iteration; n < 1 means 1.
+const badRecorder = "splitting: nil Recorder"
+
+// Every returns a Recorder that shows r every n-th iteration; n < 1 means 1. It
+// panics if r is nil.
 func Every(n int, r Recorder) Recorder {
+	if r == nil {
+		panic(badRecorder)
+	}
 	return &sieve{r: r, next: func(k int) int { return k + max(n, 1) }}
 }
 
 // LogSpaced returns a Recorder that shows r about perDecade iterations of each
-// decade, 1, 2, 5, 10, 20, … for 3; perDecade < 1 means 1.
+// decade, 1, 2, 5, 10, 22, 46, 100, … for 3; perDecade < 1 means 1. The last
+// iteration is shown only if it is one of them: the Result tells of it. It
+// panics if r is nil.
 func LogSpaced(perDecade int, r Recorder) Recorder {
+	if r == nil {
+		panic(badRecorder)
+	}
 	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
 	return &sieve{r: r, first: 1, next: func(k int) int {
 		if float64(k)*ratio < float64(k)+1 {

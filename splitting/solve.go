@@ -83,7 +83,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= tolerance || s.Gap > 0 && gapOf(m) <= s.Gap
+		done := loc.Residual <= tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
 		full := stats.Iterations == iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
@@ -171,10 +171,10 @@ func (s *Settings) limits() (iterations int, tolerance float64, err error) {
 	switch {
 	case s.Iterations < 0:
 		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
-	case math.IsNaN(s.Tolerance):
-		return 0, 0, fmt.Errorf("%w: Tolerance = NaN, want a positive number, 0 for %v, or a negative number to run to another limit", ErrSettings, defaultTolerance)
-	case !(s.Gap >= 0):
-		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive number, or 0 not to look at it", ErrSettings, s.Gap)
+	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
+		return 0, 0, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit", ErrSettings, s.Tolerance, defaultTolerance)
+	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
+		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
 	case s.Runtime < 0:
 		return 0, 0, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
 	}

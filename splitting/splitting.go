@@ -118,8 +118,8 @@ type Settings struct {
 	// 1e-9, and a negative one runs to another limit or to the least residual
 	// that rounding allows (Stalled).
 	Tolerance float64
-	// Gap stops the solve once the method has proved J(X) − J* ≤ Gap, if it is a
-	// Gapper; 0 means not to look.
+	// Gap stops the solve once J(X) − J* ≤ Gap is proved, as Result.Gap is; 0 means
+	// not to look.
 	Gap float64
 	// Runtime is the most time to spend; 0 means no limit.
 	Runtime time.Duration

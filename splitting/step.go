@@ -61,6 +61,7 @@ type lineSearch struct {
 	most  float64   // the longest γ
 	d, w  []float64 // x − y, ∇f(x)
 	terms int
+	owed  int // terms evaluated before the first step
 }
 
 const (
@@ -76,7 +77,7 @@ const (
 )
 
 func (s *lineSearch) init(f Smooth, n, terms int) {
-	s.f, s.terms = f, terms
+	s.f, s.terms, s.owed = f, terms, 0
 	s.d, s.w = resize(s.d, n), resize(s.w, n)
 }
 
@@ -100,6 +101,8 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 	for i, xi := range x {
 		s.d[i] = xi - y[i]
 	}
+	stats.GradTerms += s.owed
+	s.owed = 0
 	slope := dot(grad, s.d)
 	square := dot(s.d, s.d) / (2 * gamma)
 	fx := s.f.Func(x)
@@ -120,6 +123,7 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 // of f at x0 along its gradient.
 func (s *lineSearch) guess(x0 []float64) float64 {
 	g := make([]float64, len(x0))
+	s.owed = 2 * s.terms
 	s.f.Grad(g, x0)
 	size := norm(g)
 	if size == 0 { // any direction

@@ -22,10 +22,12 @@ import (
 //	                    [CC26, Algorithm G.2]                         map, biased if h acts [CC26b]
 //	StronglyConvexStep  ω_k of DavisYin's rule with η = ½, λ = 1,     E‖θ_k−x*‖² = O(1/k) for a strongly
 //	                    x − θ scaled with ω, X = θ [YVC16]            convex F
-//	RootStep            ω_k = ω/√(k+1), λ = 1, X = mean of the θ      the means' E gap is O(1/√k) for G,
-//	                    [YGS21, §3]                                   H Lipschitz or bounded sets
+//	RootStep            ω_k = ω/√(k+1), λ = 1, X = mean of the θ      the means' E gap is O(log k/√k)
+//	                    [YGS21, §3]                                   where the ∇fᵢ are bounded on G
 //	AdaptiveStep        ω_k = ω/√(‖∇f(x₀)‖² + Σ_{j<k}‖n∇f_{i_j}‖²),    the same without knowing L_f, for
 //	                    λ = 1, X = mean of the θ [YGS21, §4]          sets G and H; ω is a length
+//
+// The gap of the means is f(θ̄) + g(θ̄) + h(z̄) − J*, at two points that are ‖x_0−x_k‖/k apart.
 //
 // X lies in the domain of g and perhaps not in that of h.
 //
@@ -33,6 +35,14 @@ import (
 // σ² = nΣᵢ‖∇fᵢ(x*)−∇f(x*)/n‖², The inequality of the package comment gives for S_k = ‖θ−x*‖²/ω² + ‖u−u*‖²
 // that E S_{k+1} ≤ E S_k + 2σ², while 1/ω_k ≥ μk/2; so E‖θ_k−x*‖² ≤ ω_k²(S_1 + 2kσ²) ≤
 // (8σ² + o(1))/(μ²k).
+//
+// Proof of the third: v = n∇fᵢ(θ), and the optimality of θ and z, give for a minimizer x*
+//
+//	2ω(g(θ) + h(z) − g(x*) − h(x*) + ⟨v,θ−x*⟩) ≤ ‖x−x*‖² − ‖x₊−x*‖² − ‖z−θ‖² − 2ω⟨v,z−θ⟩,
+//
+// whose last two terms are at most ω²‖v‖². The expected left side is at least
+// −2ω‖v*‖‖z−θ‖, v* ∈ ∂h(x*), so E‖x_k−x*‖² ≤ ‖x_0−x*‖² + O(Σω²) = O(log k); dividing by
+// 2ω_k and summing bounds the gap of the means by that over k·ω_k plus Σω_k/k.
 //
 // It never certifies: the residual stays +Inf, and only Settings.Iterations, Runtime and the
 // context end it. With a constant ω and a constraint h the limit is
@@ -63,6 +73,7 @@ type StochasticTOS struct {
 	squares float64 // Σ‖n∇fᵢ‖²
 	k       int
 	n       int
+	owed    int // terms evaluated before the first step
 	idx     []int
 	lambdas []float64
 	x, z, w []float64
@@ -107,7 +118,9 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	m.idx = resize(m.idx, 1)
 	m.x, m.z, m.w, m.mean = resize(m.x, n), resize(m.z, n), resize(m.w, n), resize(m.mean, n)
 	copy(m.x, x0)
+	m.owed = 0
 	if m.Rule == AdaptiveStep {
+		m.owed = m.n
 		m.f.Grad(m.w, x0)
 		if m.squares = dot(m.w, m.w); !(m.squares > 0) {
 			m.squares = 1 // any positive number
@@ -224,7 +237,8 @@ func (m *StochasticTOS) variable(loc *Location, stats *Stats) {
 		copy(theta, m.mean)
 	}
 	m.k++
-	stats.GradTerms++
+	stats.GradTerms += 1 + m.owed
+	m.owed = 0
 	stats.Proxes += 2
 }
 
