@@ -3,10 +3,12 @@ package objpert
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 )
 
-// Auto chooses the oracle: Enumerate up to 10⁴ points, CellSearch where the
-// columns are 0/1 up to a few, and GenericSearch otherwise.
+// Auto chooses the oracle: Enumerate up to 10⁴ points over few rows, CellSearch
+// where the columns are 0/1 up to a few, and GenericSearch otherwise.
 type Auto struct {
 	Workers int     // as in CellSearch
 	Gap     float64 // as in CellSearch
@@ -14,6 +16,10 @@ type Auto struct {
 }
 
 var _ Oracle = Auto{}
+
+// autoWork is the most points × rows that Auto enumerates: about the time that
+// a search needs to begin.
+const autoWork = 1e6
 
 // autoCombos is the most combinations of dense weights that Auto gives to
 // CellSearch, each of which costs a pass over the rows.
@@ -24,11 +30,14 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if p.Points() <= 1e4 {
+	if p.pointsUpTo(1e4) <= 1e4 {
 		return Enumerate{}.Solve(ctx, p)
 	}
 	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
-	if m, err := p.shared.cells(p, c.memory()); err == nil && len(m.cat) > 0 {
+	if len(p.Values) > math.MaxInt8 {
+		return nil, fmt.Errorf("%w: more than 10⁴ points, and searches take at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
+	}
+	if m, err := p.derived().cells(p, c.memory()); err == nil && len(m.cat) > 0 {
 		s, err := c.Solve(ctx, p)
 		if s != nil || !errors.Is(err, ErrLimit) {
 			return s, err

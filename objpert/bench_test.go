@@ -96,3 +96,7 @@ func BenchmarkDense(b *testing.B) {
 		}
 	}
 }
+
+func benchName(prefix string, d, q int) string {
+	return fmt.Sprintf("%s/d=%d/Q=%d/eps=1", prefix, d, q)
+}

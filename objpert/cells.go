@@ -41,6 +41,8 @@ type cellModel struct {
 	entries int        // entries of all charge tables
 	sumSize int        // entries of all sum tables
 	exact   []bool     // exact[t]: no class of depth t has two columns
+	without ablation
+	extra   int64 // bytes of everything but the tables, about
 }
 
 type cellRow struct {
@@ -82,7 +84,11 @@ const maxCells = 1 << 20
 // newCellModel returns the cell model of p. It wraps ErrLimit where p is not of
 // that form, or too large in it.
 func newCellModel(p *Problem, memory int64) (*cellModel, error) {
-	m := &cellModel{rest: -1}
+	return newCellModelWithout(ablation{}, p, memory)
+}
+
+func newCellModelWithout(without ablation, p *Problem, memory int64) (*cellModel, error) {
+	m := &cellModel{rest: -1, without: without}
 	m.values, m.source, m.sq, m.top, m.weigh = p.admissible()
 	scale := m.classify(p)
 	m.order(p)
@@ -92,6 +98,11 @@ func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 	largest := 0
 	for _, c := range m.classes {
 		largest = max(largest, c.size)
+	}
+	// levels of the windows, knapsacks and a few numbers per cell
+	m.extra = 8 * int64(largest+len(m.cat)+4) * int64(m.top+1)
+	if err := m.fits(memory); err != nil {
+		return nil, err
 	}
 	m.setWindows(largest)
 	if err := m.compile(memory); err != nil {
@@ -247,6 +258,17 @@ func (m *cellModel) setWindows(largest int) {
 	}
 }
 
+// perClass is what a class needs beside its tables: its entries in classes,
+// folds, adds and the maps of compile.
+const perClass = 256
+
+func (m *cellModel) fits(memory int64) error {
+	if 4*int64(m.tables+m.entries+m.sumSize)+m.extra > memory {
+		return fmt.Errorf("%w: tables of the cells need more than %d bytes per worker; use GenericSearch or raise Memory", ErrLimit, memory)
+	}
+	return nil
+}
+
 // compile lays out the classes and sums of every depth.
 func (m *cellModel) compile(memory int64) error {
 	key := func(cols []int) string {
@@ -273,6 +295,7 @@ func (m *cellModel) compile(memory int64) error {
 	}
 	layOut := func(id int) {
 		c := &m.classes[id]
+		m.extra += perClass + 2*int64(c.size)
 		c.table = m.tables
 		m.tables += m.windows[c.size].width()
 		if c.size > 0 {
@@ -326,6 +349,9 @@ func (m *cellModel) compile(memory int64) error {
 			byFirst[c.cols[0]][id] = true
 			join(open, id, -1)
 		}
+		if err := m.fits(memory); err != nil {
+			return err
+		}
 	}
 	finish(0)
 	for t := range m.cat {
@@ -347,7 +373,7 @@ func (m *cellModel) compile(memory int64) error {
 			}
 			k := key(cols)
 			keep, had := at[k]
-			if !had {
+			if had = had && !m.without.merge; !had {
 				keep = -1
 			}
 			id := len(m.classes)
@@ -360,8 +386,8 @@ func (m *cellModel) compile(memory int64) error {
 			byFirst[cols[0]][id] = true
 			folds = append(folds, fold{dst: id, keep: keep, from: f})
 			join(open, id, keep)
-			if b := 4 * int64(m.tables+m.entries+m.sumSize); b > memory {
-				return fmt.Errorf("%w: tables of the cells need more than %d bytes per worker; use GenericSearch or raise Memory", ErrLimit, memory)
+			if err := m.fits(memory); err != nil {
+				return err
 			}
 		}
 		m.folds = append(m.folds, folds)

@@ -38,7 +38,10 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	m, err := p.shared.cells(p, c.memory())
+	if len(p.Values) > math.MaxInt8 {
+		return nil, fmt.Errorf("%w: CellSearch takes at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
+	}
+	m, err := p.derived().cells(p, c.memory())
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +87,12 @@ type cellEngine struct {
 func (e *cellEngine) combine(limit int) error {
 	m := e.m
 	current := make([]int8, len(m.dense))
-	if len(m.values) > math.MaxInt8 {
-		return fmt.Errorf("%w: CellSearch takes at most %d values, got %d; use GenericSearch", ErrLimit, math.MaxInt8, len(m.values))
+	least := make([]int, len(m.dense)+1) // least squared norm of the dense columns i.. and of all others
+	for _, j := range m.cat {
+		least[len(m.dense)] += m.least(e.p, j)
+	}
+	for i := len(m.dense) - 1; i >= 0; i-- {
+		least[i] = least[i+1] + m.least(e.p, m.dense[i])
 	}
 	var walk func(i, sq int) bool
 	walk = func(i, sq int) bool {
@@ -97,7 +104,7 @@ func (e *cellEngine) combine(limit int) error {
 			return true
 		}
 		for k := range m.values {
-			if m.weigh && sq+m.sq[k] > m.top || !e.p.allowed(m.dense[i], m.source[k]) {
+			if sq+m.sq[k]+least[i+1] > m.top || !e.p.allowed(m.dense[i], m.source[k]) {
 				continue
 			}
 			current[i] = int8(k)
@@ -111,6 +118,17 @@ func (e *cellEngine) combine(limit int) error {
 		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos", ErrLimit, limit, len(m.dense))
 	}
 	return nil
+}
+
+// least is the least squared norm of column j, 0 where norms do not matter.
+func (m *cellModel) least(p *Problem, j int) int {
+	sq := m.top
+	for k := range m.values {
+		if p.allowed(j, m.source[k]) {
+			sq = min(sq, m.sq[k])
+		}
+	}
+	return sq
 }
 
 func (e *cellEngine) combo(i int) []int8 {
@@ -136,7 +154,9 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
 			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
-		ws[i].polish = newPolisher(ws[i].s)
+		if !e.m.without.polish {
+			ws[i].polish = newPolisher(ws[i].s)
+		}
 	}
 
 	// The root of every combination, the most promising noise first.
@@ -151,7 +171,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			}
 			combo := e.combo(roots[i].combo)
 			tasks[i] = task{bound: unreached, choices: combo}
-			if !w.prune(roots[i].bound, combo) {
+			if e.m.without.order || !w.prune(roots[i].bound, combo) {
 				tasks[i].bound = max(roots[i].bound, w.root(combo))
 			}
 		}
@@ -217,6 +237,9 @@ next:
 		}
 		order = append(order, bounded{v + rest, i})
 	}
+	if m.without.order {
+		return order
+	}
 	slices.SortFunc(order, func(a, b bounded) int {
 		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
 	})
@@ -255,7 +278,7 @@ func (w *cellWorker) root(combo []int8) fixed {
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())
-	if better {
+	if better && w.polish != nil {
 		if gain := w.polish.improve(b); gain > 0 {
 			w.inc.offer(v-gain, w.s.point)
 		}
@@ -300,7 +323,9 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		w.another(t, b, decided, best)
 		return
 	}
-	w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
+	if !m.without.round {
+		w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
+	}
 
 	child := s.child[t]
 	for {

@@ -3,6 +3,8 @@ package objpert
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 )
 
@@ -25,10 +27,10 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if limit <= 0 {
 		limit = 1e7
 	}
-	if size := p.Points(); size > float64(limit) {
-		return nil, fmt.Errorf("%w: the space has %.3g points, Enumerate takes at most %d; use CellSearch or GenericSearch", ErrLimit, size, limit)
+	if size := p.pointsUpTo(float64(limit)); size > float64(limit) {
+		return nil, fmt.Errorf("%w: the space has more than %d points; use CellSearch or GenericSearch", ErrLimit, limit)
 	}
-	s := &enumeration{p: p, n: newNoise(p), w: make([]int, p.Dim), ctx: ctx, scores: make([][]int64, p.Dim+1)}
+	s := &enumeration{p: p, n: newNoise(p), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: make([][]int64, p.Dim+1)}
 	for t := range s.scores {
 		s.scores[t] = make([]int64, len(p.X))
 	}
@@ -45,6 +47,7 @@ type enumeration struct {
 	p         *Problem
 	n         *noise
 	w         []int
+	least     []int     // least squared norm of the coordinates j..
 	scores    [][]int64 // scores[t][g] = Σ_{j<t} x_gj w_j
 	best      []int
 	bestValue fixed
@@ -62,7 +65,7 @@ func (s *enumeration) walk(t, sq int, fixedNoise fixed) {
 	}
 	from, to := s.scores[t], s.scores[t+1]
 	for k, v := range p.Values {
-		if !p.allowed(t, k) || p.NormSq > 0 && sq+v*v > p.NormSq || s.err != nil {
+		if !p.allowed(t, k) || p.NormSq > 0 && sq+v*v+s.least[t+1] > p.NormSq || s.err != nil {
 			continue
 		}
 		s.w[t] = v
@@ -95,35 +98,59 @@ func (s *enumeration) leaf(sq int, fixedNoise fixed) {
 	}
 }
 
-// Points is |W|, rounded to float64 and +Inf where it exceeds its range.
-func (p *Problem) Points() float64 {
-	// count[q] = points of the first coordinates with squared norm q
-	top := 0
-	if p.NormSq > 0 {
-		top = p.NormSq
+// Points is |W|, rounded to float64 and +Inf where it exceeds its range; 0 for
+// a Space that Check refuses. Time O(d |Values| Q).
+func (p *Problem) Points() float64 { return p.pointsUpTo(math.Inf(1)) }
+
+// pointsUpTo is |W| or a number between limit and |W|.
+func (p *Problem) pointsUpTo(limit float64) float64 {
+	if p.Dim < 1 || p.Dim > maxDim || p.Space.check(p.Dim) != nil {
+		return 0
 	}
-	count := make([]float64, top+1)
-	count[0] = 1
-	next := make([]float64, top+1)
+	// count[q] = points of the first coordinates with squared norm q that the
+	// others can complete: there are no more of them than points
+	count, next := map[int]float64{0: 1}, map[int]float64{}
+	least := p.least()
+	total := 1.0
 	for j := range p.Dim {
 		clear(next)
+		total = 0
 		for k, v := range p.Values {
-			if !p.allowed(j, k) {
-				continue
-			}
 			sq := v * v
 			if p.NormSq < 0 {
 				sq = 0
 			}
-			for q := sq; q <= top; q++ {
-				next[q] += count[q-sq]
+			if !p.allowed(j, k) || p.NormSq > 0 && sq+least[j+1] > p.NormSq {
+				continue
 			}
+			for q, c := range count {
+				if p.NormSq < 0 || q+sq+least[j+1] <= p.NormSq {
+					next[q+sq] += c
+				}
+			}
+		}
+		for _, q := range slices.Sorted(maps.Keys(next)) { // one order of rounding
+			total += next[q]
+		}
+		if total > limit {
+			break
 		}
 		count, next = next, count
 	}
-	total := 0.0
-	for _, c := range count {
-		total += c
-	}
 	return total
+}
+
+// least[j] is the least squared norm of the coordinates j.. of a point.
+func (p *Problem) least() []int {
+	least := make([]int, p.Dim+1)
+	for j := p.Dim - 1; j >= 0; j-- {
+		best := -1
+		for k, v := range p.Values {
+			if p.allowed(j, k) && (best < 0 || v*v < best) {
+				best = v * v
+			}
+		}
+		least[j] = least[j+1] + best
+	}
+	return least
 }

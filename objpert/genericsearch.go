@@ -40,7 +40,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 	if s.Gap > 0 {
 		r.workers = 1
 	}
-	return settle(ctx, p, n, &genericEngine{p: p, m: p.shared.generic(p), n: n}, r)
+	return settle(ctx, p, n, &genericEngine{p: p, m: p.derived().generic(p), n: n}, r)
 }
 
 // genericModel is a Problem by columns, in the order in which they are fixed.
@@ -126,9 +126,10 @@ func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
 }
 
 type genericEngine struct {
-	p *Problem
-	m *genericModel
-	n *noise
+	p       *Problem
+	m       *genericModel
+	n       *noise
+	without ablation
 }
 
 // genericWorker is a node of the search and the buffers of its ancestors.
@@ -145,14 +146,15 @@ type genericWorker struct {
 	loss  [][]int64 // decided loss
 	point []int
 
-	rows   rowBlock
-	active []int   // value indices whose bound is being computed
-	enough []int64 // by value index: more loss than this cuts the child off
+	rows    rowBlock
+	patient bool    // without giveUp
+	active  []int   // value indices whose bound is being computed
+	enough  []int64 // by value index: more loss than this cuts the child off
 }
 
 func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
 	m, p := e.m, e.p
-	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values))}
+	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim), patient: e.without.giveUp, active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values))}
 	for _, j := range m.order {
 		row := make([]fixed, len(m.values))
 		var ks []int
@@ -197,7 +199,7 @@ func (e *genericEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	for i := range ws {
 		ws[i] = e.worker(domain, inc, r)
 	}
-	if !inc.first {
+	if !inc.first && !e.without.start {
 		ws[0].start()
 	}
 	p := newPool(r.workers, []task{{bound: -infeasible}})
@@ -304,7 +306,7 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 // room is a loss beyond which a region of the given noise is cut off.
 func (w *genericWorker) room(gain fixed) int64 {
 	best := w.inc.value.Load()
-	if best > feasible {
+	if best > feasible || w.patient {
 		return math.MaxInt64 / 2
 	}
 	return (best+gain)>>w.n.shift + 1

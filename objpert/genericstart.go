@@ -95,6 +95,9 @@ func (c *climber) set(t, k int) (step int64) {
 func (c *climber) single() bool {
 	best, at, to := c.value, -1, 0
 	for t, was := range c.k {
+		if c.w.run.stop.Load() {
+			break
+		}
 		for _, k := range c.w.free[t] {
 			if k == was {
 				continue
@@ -119,6 +122,9 @@ func (c *climber) single() bool {
 // pair makes the first change of two columns by a step each that helps.
 func (c *climber) pair() bool {
 	for t, was := range c.k {
+		if c.w.run.stop.Load() {
+			break
+		}
 		for _, k := range c.w.free[t] {
 			if abs(k-was) != 1 {
 				continue

@@ -68,8 +68,43 @@ type Problem struct {
 	Table    [][]float64 // d rows of len(Values), or nil: 0. Secret noise
 	Norm     []float64   // Q+1 entries, or nil: 0. Secret noise
 
-	checked bool   // the fields before Table passed Check
-	shared  *cache // what oracles derive from the records alone
+	checked identity // of the fields before Table that passed Check
+	shared  *cache   // what oracles derive from them alone; see derived
+}
+
+// identity tells which slices a Problem holds.
+type identity struct {
+	values                                          *int
+	rows                                            *[]int64
+	pos, neg                                        *int
+	allowed                                         *[]bool
+	dim, normSq, nValues, nRows, nPos, nNeg, nAllow int
+}
+
+func (p *Problem) identity() identity {
+	return identity{
+		head(p.Values), head(p.X), head(p.Pos), head(p.Neg), head(p.Allowed),
+		p.Dim, p.NormSq, len(p.Values), len(p.X), len(p.Pos), len(p.Neg), len(p.Allowed),
+	}
+}
+
+func head[T any](s []T) *T {
+	if len(s) == 0 {
+		return nil
+	}
+	return &s[0]
+}
+
+// passed reports whether p holds the fields that NewProblem checked. A copy
+// that was given others does not.
+func (p *Problem) passed() bool { return p.Dim > 0 && p.checked == p.identity() }
+
+// derived is the cache of what belongs to the fields of p, or nil.
+func (p *Problem) derived() *cache {
+	if !p.passed() {
+		return nil
+	}
+	return p.shared
 }
 
 // Limits that keep every sum inside int64.
@@ -143,7 +178,7 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 	if err := p.checkRecords(); err != nil {
 		return nil, err
 	}
-	p.checked = true
+	p.checked = p.identity()
 	return p, nil
 }
 
@@ -229,7 +264,7 @@ func (p *Problem) Check() error {
 	if p == nil {
 		return fmt.Errorf("%w: the problem is nil", ErrProblem)
 	}
-	if !p.checked {
+	if !p.passed() {
 		if err := p.checkRecords(); err != nil {
 			return err
 		}
@@ -378,9 +413,10 @@ func (p *Problem) Records() int {
 	return n
 }
 
-// Contains reports whether w is a point of W.
+// Contains reports whether w is a point of W, which a Space that Check refuses
+// has none of.
 func (p *Problem) Contains(w []int) bool {
-	if len(w) != p.Dim {
+	if len(w) != p.Dim || !p.passed() && p.Space.check(p.Dim) != nil {
 		return false
 	}
 	sq := 0

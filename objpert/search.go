@@ -19,6 +19,17 @@ type engine interface {
 	search(domain [][]bool, inc *incumbent, run *run) fixed
 }
 
+// ablation names ideas that a search goes without, so that their worth can be
+// measured. Answers are the same without them.
+type ablation struct {
+	merge  bool // adding cells that agree in the columns left
+	order  bool // bounding the combinations by their noise first
+	round  bool // a point from the relaxation of every node
+	polish bool // moves of one and two columns from such points
+	start  bool // the points that GenericSearch begins with
+	giveUp bool // leaving a child as soon as its loss cuts it off
+}
+
 // run is what the workers of one Solve share.
 type run struct {
 	workers int
@@ -59,11 +70,12 @@ func settle(ctx context.Context, p *Problem, n *noise, e engine, r *run) (*Solut
 	if open >= v && inc.tied == v && !r.stop.Load() {
 		w = first(p, e, r, v, w)
 	}
+	stopped := r.stop.Load() // once: a later stop changes nothing
 	s := &Solution{
 		W: w, Loss: p.Loss(w), Objective: n.float(v), Lower: n.float(lower),
-		Proven: lower == v && !r.stop.Load(), Nodes: r.nodes.Load(),
+		Proven: lower == v && !stopped, Nodes: r.nodes.Load(),
 	}
-	if r.stop.Load() {
+	if stopped {
 		return s, r.why(ctx)
 	}
 	return s, nil
