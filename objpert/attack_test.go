@@ -411,3 +411,19 @@ func TestChangedCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestMany: more values than a search takes are enumerated while they are few.
+func TestMany(t *testing.T) {
+	p := &Problem{Space: Space{Values: interval(100), NormSq: -1}, Dim: 1, X: [][]int64{{3}}, Pos: []int{2}, Neg: []int{5}}
+	s, err := Auto{}.Solve(context.Background(), p)
+	require.NoError(t, err)
+	require.Equal(t, []int{-100}, s.W)
+	require.Equal(t, 2, s.Loss)
+	p.Dim, p.X = 2, [][]int64{{3, 1}}
+	_, err = Auto{}.Solve(context.Background(), p)
+	require.ErrorIs(t, err, ErrLimit)
+	start := time.Now() // 5·10¹⁰ steps to count the points, were they all counted
+	_, err = Auto{}.Solve(context.Background(), &Problem{Space: Lattice(maxNormSq), Dim: 23})
+	require.ErrorIs(t, err, ErrLimit)
+	require.Less(t, time.Since(start), 5*time.Second)
+}

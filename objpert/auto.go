@@ -30,13 +30,14 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if p.pointsUpTo(1e4) <= 1e4 {
+	many := len(p.Values) > math.MaxInt8 // too many for a search
+	switch points := p.pointsUpTo(1e4); {
+	case points <= 1e4 && (many || points*float64(len(p.X)) <= autoWork):
 		return Enumerate{}.Solve(ctx, p)
-	}
-	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
-	if len(p.Values) > math.MaxInt8 {
+	case many:
 		return nil, fmt.Errorf("%w: more than 10⁴ points, and searches take at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
 	}
+	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
 	if m, err := p.derived().cells(p, c.memory()); err == nil && len(m.cat) > 0 {
 		s, err := c.Solve(ctx, p)
 		if s != nil || !errors.Is(err, ErrLimit) {
