@@ -81,7 +81,7 @@ func (c *config) check() error {
 	if c.values, err = sweep.ParseValues("eps", c.eps, sweep.Positive(1e5), false); err != nil {
 		return err
 	}
-	qs, err := sweep.ParseValues("q", c.q, sweep.Between(1, 1e6), true)
+	qs, err := sweep.ParseValues("q", c.q, sweep.Between(1, 4095), true) // 127 values of a weight
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,7 @@ func TestBadUse(t *testing.T) {
 		{[]string{"-eps", "nan"}, "-eps"},
 		{[]string{"-q", "0"}, "-q"},
 		{[]string{"-q", "2.5"}, "-q"},
+		{[]string{"-q", "4096"}, "-q"},
 		{[]string{"-n", "1"}, "-n"},
 		{[]string{"-features", "24"}, "-features"},
 		{[]string{"-methods", "opdis"}, "-methods"},
