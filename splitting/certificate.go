@@ -46,6 +46,9 @@ func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64
 	delta := separation(x, y) / gamma // ‖δ‖
 	c.norm(grad)
 	switch {
+	case c.overflowed(loc):
+		copy(loc.X, x)
+		return
 	case c.noH:
 		copy(loc.X, y)
 		loc.Residual = delta
@@ -156,9 +159,22 @@ func (s *stagnation) init(n int, lip float64) {
 // norm notes the size of the gradient.
 func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
 
+// overflowed reports a gradient that is not finite. It proves nothing: the residual
+// is +Inf then, and NaN if the gradient is.
+func (s *stagnation) overflowed(loc *Location) bool {
+	if s.grad <= math.MaxFloat64 {
+		return false
+	}
+	loc.Residual, s.stalled = s.grad, false
+	return true
+}
+
 // watch looks at the location of a step.
 func (s *stagnation) watch(loc *Location) {
 	s.age++
+	if s.overflowed(loc) {
+		return
+	}
 	if loc.Residual < s.bestRes {
 		s.bestRes, s.age, s.scale = loc.Residual, 0, s.grad+s.lip*norm(loc.X)
 		copy(s.best, loc.X)

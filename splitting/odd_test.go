@@ -135,6 +135,75 @@ func TestNilArguments(t *testing.T) {
 	require.NoError(t, splitting.LogSpaced(2, &splitting.Printer{Writer: io.Discard}).Init())
 }
 
+// A gradient that overflowed or is no number proves nothing, even where a proximal
+// map makes a number of it.
+func TestInfiniteGradientsProveNothing(t *testing.T) {
+	inf, box := math.Inf(1), prox.Box{Lo: -1, Hi: 1}
+	group := prox.GroupL2{Groups: [][]int{{0, 1}}, Weight: 1}
+	for name, p := range map[string]splitting.Problem{
+		"sum": {G: prox.L1{Weight: 1}, H: box}, "G": {G: box}, "H": {H: box}, "blind": {H: blind{box}}, "pair": {G: group, H: box},
+	} {
+		for _, m := range []splitting.Method{
+			&splitting.DavisYin{}, &splitting.ForwardBackward{}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
+			&splitting.BackwardForward{}, &splitting.PrimalDual{}, &splitting.ProxSVRG{}, &splitting.VarianceReducedTOS{},
+		} {
+			for _, v := range []float64{inf, -inf, math.NaN()} {
+				p.F = constant{v}
+				res, err := splitting.Solve(background, p, []float64{0.5, -0.5}, &splitting.Settings{Iterations: 40}, m)
+				if res == nil {
+					require.ErrorIs(t, err, splitting.ErrProblem) // no sum
+					continue
+				}
+				require.NotContains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s %T %v", name, m, v)
+				require.True(t, math.IsInf(res.Residual, 1), "%s %T %v: %v", name, m, v, res.Residual)
+			}
+		}
+	}
+}
+
+// constant is a function of two terms whose gradient has equal entries.
+type constant struct{ v float64 }
+
+func (constant) Len() int               { return 2 }
+func (constant) Func([]float64) float64 { return 0 }
+func (constant) Smoothness() float64    { return 1 }
+func (constant) Convexity() float64     { return 1 }
+
+func (f constant) Grad(dst, _ []float64) {
+	for i := range dst {
+		dst[i] = f.v
+	}
+}
+
+func (f constant) GradTerms(dst, x []float64, idx []int) { f.Grad(dst, x) }
+
+// blind projects NaN to a number.
+type blind struct{ prox.Box }
+
+func (b blind) Prox(dst, x []float64, gamma float64) {
+	for i, v := range x {
+		if math.IsNaN(v) {
+			v = b.Lo
+		}
+		dst[i] = v
+	}
+	b.Box.Prox(dst, dst, gamma)
+}
+
+// The gap is finite, and no NaN, wherever Residual²/(2μ) is.
+func TestGapOverflowsLate(t *testing.T) {
+	f := scaledConstant{constant{1e308}}
+	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0}, &splitting.Settings{Iterations: 1}, &splitting.BackwardForward{})
+	require.NoError(t, err)
+	require.Equal(t, 1e308, res.Residual)
+	require.InEpsilon(t, 5e307, res.Gap, 1e-15) // 1e616/(2·1e308)
+}
+
+type scaledConstant struct{ constant }
+
+func (scaledConstant) Convexity() float64  { return 1e308 }
+func (scaledConstant) Smoothness() float64 { return 1e308 }
+
 // Every gradient is counted, those of the first guess of a search too.
 func TestGradientsAreCounted(t *testing.T) {
 	for name, m := range map[string]splitting.Method{

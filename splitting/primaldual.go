@@ -192,6 +192,9 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 	e := separation(m.x, next) / tau
 	m.norm(m.grad)
 	switch {
+	case m.overflowed(loc):
+		copy(loc.X, next)
+		return
 	case m.noH:
 		copy(loc.X, next)
 		loc.Residual = e

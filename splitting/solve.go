@@ -152,7 +152,7 @@ func gap(f Smooth, m Method, loc *Location) float64 {
 		least = g
 	}
 	if mu := convexity(f); mu > 0 {
-		least = math.Min(least, loc.Residual*loc.Residual/(2*mu))
+		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
 	}
 	return least
 }
