@@ -155,9 +155,9 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	} else {
 		dst.Zero()
 	}
-	sum := s.outers.Get().(*outer)
+	sum := outers.Get().(*outer)
 	sum.add(dst, s.data, w, s.threads)
-	s.outers.Put(sum)
+	outers.Put(sum)
 	s.addQuadTo(dst)
 }
 

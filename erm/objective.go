@@ -57,8 +57,8 @@ type objective struct {
 
 	threads int // Problem.Threads
 
-	// Pools of *[]float64 of lengths d and n, of *pass and of *outer.
-	scratch, curves, passes, outers sync.Pool
+	// Pools of *[]float64 of lengths d and n, and of *pass.
+	scratch, curves, passes sync.Pool
 
 	quadOnce  sync.Once
 	quadratic *mat.SymDense
@@ -99,7 +99,6 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 	s.scratch.New = buffers(d)
 	s.curves.New = buffers(data.n)
 	s.passes.New = func() any { return new(pass) }
-	s.outers.New = func() any { return new(outer) }
 	s.linear = append(s.linear, q.Linear...)
 	s.center = append(s.center, q.Center...)
 

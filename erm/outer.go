@@ -19,8 +19,11 @@ type outer struct {
 	sum    []float64
 }
 
-// blocks holds room for scaled rows.
-var blocks sync.Pool
+// outers holds room for sums, blocks for scaled rows.
+var (
+	outers = sync.Pool{New: func() any { return new(outer) }}
+	blocks sync.Pool
+)
 
 // outerRows rows are scaled and multiplied at a time.
 const outerRows = 64
@@ -37,7 +40,7 @@ func (o *outer) add(dst *mat.SymDense, r *records, w []float64, threads int) {
 	for i := range d {
 		kernel.AddScaled(raw.Data[i*raw.Stride+i:i*raw.Stride+d], 1, o.sum[i*o.stride+i:i*o.stride+d])
 	}
-	o.w = nil
+	o.r, o.w = nil, nil
 }
 
 // Part implements kernel.Sum.

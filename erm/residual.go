@@ -48,7 +48,11 @@ const (
 // of C with a gradient near −∂r have a small residual, and those on a curved
 // face have +Inf: a minimizer that C holds back is not certified. It never
 // returns NaN. Not private: it is a function of the records.
-func (o *Objective) Residual(x []float64) float64 {
+func (o *Objective) Residual(x []float64) float64 { return o.residual(x, o.s().accurateGrad) }
+
+// residual returns the bound that follows from a gradient and the allowance for
+// its error.
+func (o *Objective) residual(x []float64, gradient func(x []float64) (grad []float64, allowance float64)) float64 {
 	s := o.s()
 	if len(x) != s.data.d {
 		panic(badLen)
@@ -62,7 +66,7 @@ func (o *Objective) Residual(x []float64) float64 {
 	if !ok {
 		return math.Inf(1)
 	}
-	grad, allowance := s.accurateGrad(x)
+	grad, allowance := gradient(x)
 	r := g.Dist(x, grad) + allowance
 	if shift := prox.Shift(g, x); shift > 0 {
 		r += (o.Smoothness() + o.Modulus()) * shift

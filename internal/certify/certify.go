@@ -12,6 +12,7 @@ package certify
 import (
 	"context"
 	"math"
+	"sync"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
@@ -22,7 +23,7 @@ import (
 // Result is the best point that was found. Not private.
 type Result struct {
 	X          []float64
-	Residual   float64 // erm.Objective.Residual at X, an upper bound on dist(0, ∂J(X))
+	Residual   float64 // erm.Objective.ResidualWithin target at X, an upper bound on dist(0, ∂J(X))
 	Iterations int     // of all methods that ran
 	GradTerms  int     // gradients of single records they evaluated
 	Proved     bool    // Residual ≤ target, so that ‖X − argmin J‖ ≤ R
@@ -55,11 +56,13 @@ func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []f
 	var unfit error
 	tol := target / 4 // leaves room for the rounding allowance of the certificate
 	for _, method := range methods {
+		m := reused(method(problem, len(start)))
 		res, err := splitting.Solve(ctx, problem, best.X, &splitting.Settings{
 			Tolerance:  tol,
 			Iterations: fault.At(f, fault.Iterations, 0),
 			Src:        noise.Reproducible(1), // sampling for speed: equal problems give equal points
-		}, method(problem, len(start)))
+		}, m)
+		reuse(m)
 		switch {
 		case ctx.Err() != nil:
 			return best, ctx.Err()
@@ -69,7 +72,7 @@ func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []f
 		}
 		best.Iterations += res.Iterations
 		best.GradTerms += res.GradTerms
-		if r := obj.Residual(res.X); r < best.Residual {
+		if r := obj.ResidualWithin(res.X, target); r < best.Residual {
 			best.X, best.Residual = res.X, r
 		}
 		if best.Proved = fault.At(f, fault.Certified, best.Residual <= target); best.Proved {
@@ -81,4 +84,37 @@ func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []f
 		return best, unfit
 	}
 	return best, nil
+}
+
+// newtons and descents hold methods whose memory, of order d², the next solve
+// takes over. They hold functions of the records and of the noise, as
+// long as the memory of a dropped method would.
+var newtons, descents sync.Pool
+
+// reused returns a method that does what m does, in memory that may have been
+// used: Init forgets all else.
+func reused(m splitting.Method) splitting.Method {
+	var old any
+	switch m := m.(type) {
+	case *splitting.ProxNewton:
+		old = newtons.Get()
+	case *splitting.CoordinateDescent:
+		if old = descents.Get(); old != nil {
+			old.(*splitting.CoordinateDescent).Route = m.Route
+		}
+	}
+	if old == nil {
+		return m
+	}
+	return old.(splitting.Method)
+}
+
+// reuse keeps the memory of m for the next solve.
+func reuse(m splitting.Method) {
+	switch m.(type) {
+	case *splitting.ProxNewton:
+		newtons.Put(m)
+	case *splitting.CoordinateDescent:
+		descents.Put(m)
+	}
 }
