@@ -26,8 +26,8 @@ type Sum interface {
 // if threads ≤ 0, which take parts until none is left; the call returns when all
 // parts are done, and no goroutine outlives it by more than the time it takes to
 // see that. A panic of Part is raised again in the caller, and a runtime.Goexit
-// of Part in another goroutine than the caller's is a panic. Once it has run it
-// does not allocate.
+// of Part in another goroutine than the caller's is a panic; after either no
+// more parts are begun. Once it has run it does not allocate.
 func Reduce(dst []float64, parts, threads int, s Sum) {
 	clear(dst)
 	if parts <= 1 {
@@ -52,9 +52,8 @@ func Reduce(dst []float64, parts, threads int, s Sum) {
 		t.holders.Add(1)
 		go t.help()
 	}
-	t.work()
-	<-t.finished
-	failure := t.failure
+	t.finish()
+	failure := t.failure.Load()
 	if failure == nil {
 		for w := 1; w < parts; w *= 2 {
 			for i := 0; i+w < parts; i += 2 * w {
@@ -81,8 +80,7 @@ type team struct {
 	holders atomic.Int64 // goroutines that may still look at this
 	help    func()
 
-	once     sync.Once
-	failure  *failure
+	failure  atomic.Pointer[failure]
 	finished chan struct{}
 }
 
@@ -115,12 +113,21 @@ func (t *team) start(size, parts int, s Sum) {
 	t.next.Store(0)
 	t.done.Store(0)
 	t.holders.Store(1)
-	t.once, t.failure = sync.Once{}, nil
+	t.failure.Store(nil)
 }
 
 func (t *team) part(i int) []float64 {
 	at := i * t.stride
 	return t.buf[at : at+t.size : at+t.size]
+}
+
+// finish works until all parts are done, also where one ends this goroutine.
+func (t *team) finish() {
+	defer func() {
+		t.work() // nothing is left but after runtime.Goexit
+		<-t.finished
+	}()
+	t.work()
 }
 
 // work takes parts until none is left.
@@ -142,15 +149,17 @@ func (t *team) compute(i int) {
 			if v == nil { // runtime.Goexit: nobody must wait for this part
 				v = badExit
 			}
-			t.once.Do(func() { t.failure = &failure{v} })
+			t.failure.CompareAndSwap(nil, &failure{v})
 		}
 		if t.done.Add(1) == t.parts {
 			t.finished <- struct{}{}
 		}
 	}()
-	dst := t.part(i)
-	clear(dst)
-	t.sum.Part(dst, i)
+	if t.failure.Load() == nil {
+		dst := t.part(i)
+		clear(dst)
+		t.sum.Part(dst, i)
+	}
 	complete = true
 }
 

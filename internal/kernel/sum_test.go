@@ -137,7 +137,7 @@ func TestReducePanics(t *testing.T) {
 func TestReduceEndsWithItsGoroutines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	s := randomTable(20, 3)
-	for range 20 {
+	for k := range 20 {
 		s.wait = func(i int) {
 			time.Sleep(10 * time.Microsecond)
 			if i == 7 {
@@ -147,7 +147,7 @@ func TestReduceEndsWithItsGoroutines(t *testing.T) {
 		ended := make(chan any)
 		go func() {
 			defer func() { ended <- recover() }()
-			Reduce(make([]float64, 3), 20, 2, s)
+			Reduce(make([]float64, 3), 20, 1+k%2, s)
 			panic("not reached")
 		}()
 		select {
