@@ -53,7 +53,7 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Delta, "delta", 1e-6, sweep.Range{Max: math.Nextafter(1, 0), Open: true, Example: 1e-6}, "privacy budget `D` of one release")
 	f.FloatVar(&c.Signal, "signal", 3, sweep.Positive(1e6), "‖μ‖ of the linear family over the rate, `C`")
 	f.IntVar(&c.Runs, "runs", 30, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh records and noise")
-	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(names), "onepass", "zero"), "methods to compare, `LIST`; empty: those that fit the family")
+	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(names), "onepass", "zero", "lop"), "methods to compare, `LIST`; empty: those that fit the family; lop with -data only")
 	f.BoolVar(&c.bounds, "bounds", true, "a column with the proved bound beside each method that has one")
 	c.files.register(f)
 	c.Register(f, "population-out")
@@ -111,6 +111,9 @@ func (c *config) check(f *sweep.Flags) error {
 			"absolute": {"prox", "dpsgd", "onepass"},
 			"logistic": {"sgd", "objpert", "svrg", "output", "phased", "psgd", "dpsgd", "onepass"},
 		}[c.Family]
+	}
+	if slices.Contains(c.methods, "lop") {
+		return sweep.Usagef("flag -methods: lop is weighed for the empirical risk and belongs to -data; its twin for the population is objpert")
 	}
 	for _, v := range c.values {
 		p := c.at(v)

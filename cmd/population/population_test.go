@@ -192,6 +192,7 @@ func TestBadUse(t *testing.T) {
 		{[]string{"-family", "absolute", "-signal", "2"}, "-signal"},
 		{[]string{"-regime", "x"}, "-regime"},
 		{[]string{"-methods", "adam"}, "-methods"},
+		{[]string{"-methods", "lop"}, "objpert"},
 		{[]string{"-runs", "0"}, "-runs"},
 		{[]string{"-n", "10000000", "-d", "5000", "-sweep", "eps"}, "2e8"},
 		{[]string{"-test", "x"}, "-test"},
