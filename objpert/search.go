@@ -113,7 +113,7 @@ func first(p *Problem, e engine, r *run, v fixed, w []int) []int {
 			inc := newIncumbent(v + 1)
 			inc.first = true
 			e.search(domain, inc, r)
-			if r.stop.Load() {
+			if r.step(1) {
 				return w
 			}
 			found, _ := inc.point()
