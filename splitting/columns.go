@@ -261,11 +261,21 @@ func (c *columns) judge() {
 		c.bestRes, c.bestGap = c.residual, c.gap
 		copy(c.best, c.x)
 	}
-	// The terms of vⱼ are of the size ‖aⱼ‖‖y‖.
-	scale := math.Sqrt(floats.Dot(c.y, c.y) * floats.Sum(c.h))
-	if c.residual == 0 || len(c.active) == 0 || c.age >= patientLooks && c.bestRes <= 1e-9*scale {
+	if c.residual == 0 || len(c.active) == 0 || c.age >= patientLooks && c.bestRes <= 0x1p-43*c.scale() {
 		c.stalled = true
 		copy(c.x, c.best)
 		c.residual, c.gap = c.bestRes, c.bestGap
 	}
+}
+
+// scale returns the size of the terms of v, whose rounding is 2⁻⁵³ of it times
+// the root of their number, or 2⁻⁴³ for a million:
+//
+//	(Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖)
+func (c *columns) scale() float64 {
+	size := math.Sqrt(floats.Dot(c.y, c.y))
+	for j, x := range c.x {
+		size += math.Abs(x) * math.Sqrt(c.h[j])
+	}
+	return size * math.Sqrt(floats.Sum(c.h))
 }

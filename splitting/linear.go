@@ -37,7 +37,7 @@ type Matrix struct {
 
 // NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK,
 // O(min(m,d)²max(m,d)), and widens it by the rounding error. The error wraps
-// ErrProblem if a is nil or empty, or an entry or the norm is not finite.
+// ErrProblem if a is nil or empty, or an entry or ‖K‖² is not finite.
 func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
@@ -47,14 +47,18 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 		return nil, fmt.Errorf("%w: Matrix: %d×%d, want no empty dimension", ErrProblem, m, d)
 	}
 	k := mat.DenseCopyOf(a)
+	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
+	_, exp := math.Frexp(mat.Max(unsigned(k)))
+	side := mat.NewDense(m, d, nil)
+	side.Apply(func(_, _ int, v float64) float64 { return math.Ldexp(v, -exp) }, k)
 	gram := mat.NewSymDense(min(m, d), nil)
-	var side mat.Matrix = k
 	if d < m {
-		side = k.T()
+		gram.SymOuterK(1, side.T())
+	} else {
+		gram.SymOuterK(1, side)
 	}
-	gram.SymOuterK(1, side)
 	var eig mat.EigenSym
-	if !finite(k.RawMatrix().Data) || !finite(gram.RawSymmetric().Data) || !eig.Factorize(gram, false) {
+	if !finite(k.RawMatrix().Data) || !eig.Factorize(gram, false) {
 		return nil, fmt.Errorf("%w: Matrix: an entry of K, or its norm, is not finite, want finite numbers", ErrProblem)
 	}
 	v := eig.Values(nil)
@@ -62,7 +66,21 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	// the eigensolver by a small multiple of min(m,d)·2⁻⁵³ of the largest
 	// eigenvalue; 8 covers the multiple.
 	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)
-	return &Matrix{k.RawMatrix(), math.Sqrt(top) * (1 + 0x1p-52)}, nil
+	norm := math.Ldexp(math.Sqrt(top)*(1+0x1p-52), exp)
+	if norm > 0 {
+		norm = math.Nextafter(norm, math.Inf(1)) // a subnormal one is rounded once more
+	}
+	if math.IsInf(norm*norm, 1) { // as step sizes have it
+		return nil, fmt.Errorf("%w: Matrix: the square of its norm is not finite, want smaller numbers", ErrProblem)
+	}
+	return &Matrix{k.RawMatrix(), norm}, nil
+}
+
+// unsigned returns the absolute values of k.
+func unsigned(k *mat.Dense) *mat.Dense {
+	var u mat.Dense
+	u.Apply(func(_, _ int, v float64) float64 { return math.Abs(v) }, k)
+	return &u
 }
 
 // Dims returns the dimensions of K.

@@ -3,6 +3,7 @@ package splitting_test
 import (
 	"io"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -225,4 +226,45 @@ type counted struct {
 func (f *counted) Grad(dst, x []float64) {
 	f.n++
 	f.parabola.Grad(dst, x)
+}
+
+// Slow sweeps are not rounding: coordinate descent on residuals whose Gram matrix
+// does not fit goes on until the residual is some roundings of its terms.
+func TestColumnsSlowIsNotStalled(t *testing.T) {
+	const n, d = 7, 8
+	for _, seed := range []uint64{9, 24, 29, 46, 126} { // ended at residuals of 5e-8
+		r := rand.New(rand.NewPCG(seed, 0))
+		a, y := mat.NewDense(n, d, nil), make([]float64, n)
+		for i := range n {
+			y[i] = 3 * r.NormFloat64()
+			for j := range d {
+				a.Set(i, j, r.NormFloat64())
+			}
+		}
+		f, err := splitting.NewLeastSquares(a, y)
+		require.NoError(t, err)
+		p := splitting.Problem{F: f, G: prox.L1{Weight: 0.3}}
+		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1}, &splitting.CoordinateDescent{})
+		require.NoError(t, err)
+		require.Equal(t, splitting.Stalled, res.Status)
+		// The terms of v add up to some 500: 2⁻⁴³ of that is 6e-11.
+		require.LessOrEqual(t, res.Residual, 1e-10, "seed %d", seed)
+	}
+}
+
+// The norm of a matrix bounds, tightly, whatever the size of its entries.
+func TestMatrixNormOfAnySize(t *testing.T) {
+	for _, size := range []float64{math.SmallestNonzeroFloat64, 1e-310, 1e-200, 1e-156, 1, 1e150} {
+		k, err := splitting.NewMatrix(mat.NewDense(2, 3, []float64{3 * size, 0, 0, 0, 0, -4 * size}))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, k.Norm(), 4*size, "%g", size)
+		require.LessOrEqual(t, k.Norm(), 4*size*(1+1e-12)+2*math.SmallestNonzeroFloat64, "%g", size)
+	}
+	k, err := splitting.NewMatrix(mat.NewDense(1, 2, nil))
+	require.NoError(t, err)
+	require.Zero(t, k.Norm())
+	for _, v := range []float64{1e160, math.MaxFloat64, math.Inf(1), math.NaN()} {
+		_, err := splitting.NewMatrix(mat.NewDense(2, 2, []float64{v, v, v, v}))
+		require.ErrorIs(t, err, splitting.ErrProblem, v)
+	}
 }
