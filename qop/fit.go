@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -48,8 +49,8 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 		assumptions = append(assumptions, dp.CallerSource)
 	}
 
-	w := mat.NewSymDense(pl.Dim, nil)
-	defer clear(w.RawSymmetric().Data)
+	w := take(pl.Dim)
+	defer give(w)
 	if err := randmat.Wishart(w, fault.At(f, fault.Degrees, pl.M), src); err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
@@ -116,10 +117,10 @@ func (pl *Plan) admit(f *fault.Set, p *erm.Problem) (*erm.Problem, error) {
 // point: the noise is not drawn again and R_s not loosened.
 func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) ([]float64, error) {
 	f := fault.From(ctx)
-	quad := mat.NewSymDense(pl.Dim, nil)
-	defer clear(quad.RawSymmetric().Data)
+	quad := take(pl.Dim)
+	defer give(quad)
 	quad.ScaleSym(fault.At(f, fault.Curvature, pl.Sigma2), w)
-	mu := randmat.MinEig(quad) // proved, of the matrix that is used
+	mu := randmat.MinEigAbove(quad, pl.Sigma2*usualEig(pl.Dim, pl.M)) // proved, of the matrix that is used
 	perturbation := erm.Perturbation{Center: pl.center, Quad: quad, MinEig: math.Max(mu, 0)}
 	if pl.Structure != loss.LSQ {
 		perturbation.MaxEig = randmat.MaxEig(quad)
@@ -144,6 +145,31 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) (
 		return nil, fmt.Errorf("qop: %w: no method was certified to Cover = %v; the budget is spent", dp.ErrWithheld, pl.Cover)
 	}
 	return best.X, nil
+}
+
+// squares holds matrices of zeros.
+var squares sync.Pool
+
+// take returns a d×d matrix of zeros.
+func take(d int) *mat.SymDense {
+	if s, ok := squares.Get().(*mat.SymDense); ok && s.SymmetricDim() == d {
+		return s
+	}
+	return mat.NewSymDense(d, nil)
+}
+
+// give wipes s and keeps its memory.
+func give(s *mat.SymDense) {
+	clear(s.RawSymmetric().Data)
+	squares.Put(s)
+}
+
+// usualEig returns what λ_min(W_d(m)) exceeds almost always, by its approximate
+// law: there one factorization proves a modulus within a small factor of the
+// best. Nothing depends on its accuracy.
+func usualEig(d int, m float64) float64 {
+	law := newRoughLaw(float64(d), m)
+	return math.Exp(law.nu - 2*law.tau) // λ_min ≈ exp(ν − τTW₁), P(TW₁ > 2) ≈ 1 %
 }
 
 // start returns the anchor, projected on C: where the output lies if the

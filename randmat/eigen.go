@@ -350,3 +350,23 @@ func MinEig(a *mat.SymDense) float64 {
 	}
 	return math.Nextafter(max(bound, least)*w.scale, math.Inf(-1))
 }
+
+// MinEigAbove returns a lower bound of λ_min(a) that is proved: where a single
+// Cholesky factorization of a - floor I proves λ_min ≥ floor - (d+8) u tr(a - floor I),
+// that, for a third of the work of MinEig; else what MinEig returns. It is for
+// callers that know how small λ_min may be without harm. floor may be any number.
+func MinEigAbove(a *mat.SymDense, floor float64) float64 {
+	if !(floor > 0 && floor <= math.MaxFloat64) || a.SymmetricDim() < 2 {
+		return MinEig(a)
+	}
+	w, ok := newWork(a)
+	if !ok {
+		return math.Inf(-1)
+	}
+	bound, ok := w.atLeast(floor / w.scale)
+	w.free()
+	if ok && bound > 0 {
+		return math.Nextafter(bound*w.scale, math.Inf(-1))
+	}
+	return MinEig(a)
+}

@@ -2,6 +2,7 @@ package randmat
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -188,4 +189,31 @@ func TestEigProperties(t *testing.T) {
 		v := eig.Values(nil)
 		bracket(t, a, v[0], v[d-1], 1e-14*float64(d))
 	})
+}
+
+// A floor below λ_min is proved as it is, one above gives the bound of MinEig,
+// and neither ever exceeds λ_min.
+func TestMinEigAbove(t *testing.T) {
+	src := rand.NewPCG(6, 1)
+	rnd := rand.New(src)
+	for range 50 {
+		d := 2 + rnd.IntN(30)
+		w := mat.NewSymDense(d, nil)
+		require.NoError(t, Wishart(w, float64(d)+3*rnd.Float64(), src))
+		w.ScaleSym(math.Pow(10, 40*rnd.Float64()-20), w)
+		least := MinEig(w)
+		for _, share := range []float64{1e-3, 0.5, 0.99} {
+			got := MinEigAbove(w, share*least)
+			require.LessOrEqual(t, got, share*least)
+			require.GreaterOrEqual(t, got, share*least-1e-12*w.Trace())
+		}
+		require.InEpsilon(t, 0.5*least, MinEigAbove(w, 0.5*least), 1e-2, "the floor, not MinEig")
+		for _, floor := range []float64{1.01 * least, 1e3 * least, 0, -1, math.NaN(), math.Inf(1)} {
+			require.Equal(t, least, MinEigAbove(w, floor))
+		}
+	}
+	require.Equal(t, math.Inf(-1), MinEigAbove(mat.NewSymDense(2, []float64{1, 0, 0, math.NaN()}), 0.5))
+	require.Zero(t, MinEigAbove(new(mat.SymDense), 1))
+	require.Equal(t, MinEig(mat.NewSymDense(1, []float64{3})), MinEigAbove(mat.NewSymDense(1, []float64{3}), 1))
+	require.Negative(t, MinEigAbove(mat.NewSymDense(2, []float64{1, 2, 2, 1}), 0.5), "indefinite")
 }

@@ -120,8 +120,13 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 				return 0, err
 			}
 			d.certificate(release.Certificate)
-			sum += objective(release.Theta) - comparator
-			return risk.Func(release.Theta) / float64(n), nil
+			value := risk.Func(release.Theta)
+			own := value // of the loss that the bound is about
+			if excess != risk {
+				own = excess.Func(release.Theta)
+			}
+			sum += own + p.Reg.Func(release.Theta) - comparator
+			return value / float64(n), nil
 		},
 		Detail: func() any {
 			d.PredictedExcess = finite(value(d.PredictedExcess) / float64(n))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"image/png"
 	"math"
 	"slices"
 	"strconv"
@@ -259,7 +260,7 @@ func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 	case "png":
 		c := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
 		paint(c)
-		_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(&b)
+		err = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, c.Image())
 	case "svg":
 		c := vgsvg.New(plotWidth, plotHeight)
 		paint(c)
