@@ -30,7 +30,8 @@ var (
 // Scalar clips φ′. A row of norm 0 has no gradient.
 func (l clippedSlope) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	phi, dphi, d2phi = l.Linear.Scalar(u, b, norm)
-	switch k := l.limit / norm * (1 - 0x1p-50); { // norm is rounded up
+	k := min(l.limit/norm, math.MaxFloat64) * (1 - 0x1p-50) // norm is rounded up
+	switch {
 	case dphi > k:
 		dphi = k
 	case dphi < -k:

@@ -148,7 +148,7 @@ func (q Public) smooth() (longest, s float64, err error) {
 
 // longStep refuses steps that expand.
 func longStep(eta, longest float64) error {
-	if eta > longest*(1+1e-12) {
+	if eta > longest {
 		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, longest)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -262,6 +263,45 @@ func TestClipped(t *testing.T) {
 	require.Equal(t, []float64{0, 0}, g)
 }
 
+// infinite is a loss with φ′ = +Inf.
+type infinite struct{ linear }
+
+func (infinite) Scalar(_, _, _ float64) (phi, dphi, d2phi float64) { return 0, math.Inf(1), 0 }
+
+// The rounded gradient has an exact norm of at most L: at every scale of the
+// row, also where L/‖a‖ overflows, and of the gradient.
+func TestClippedExactly(t *testing.T) {
+	const limit, precision = 0.3, 300
+	square := func(g []float64) *big.Float {
+		sum := new(big.Float).SetPrec(precision)
+		for _, v := range g {
+			x := new(big.Float).SetPrec(precision).SetFloat64(v)
+			sum.Add(sum, x.Mul(x, x))
+		}
+		return sum
+	}
+	most := square([]float64{limit})
+	rnd := rand.New(noise.Reproducible(3))
+	for range 3000 {
+		a := make([]float64, 1+rnd.IntN(40))
+		scale := math.Pow(10, 20*rnd.Float64()-10)
+		for j := range a {
+			a[j] = scale * rnd.NormFloat64()
+		}
+		norm := floats.Norm(a, 2) * (1 + 0x1p-45) // as erm rounds it up
+		_, slope, _ := clippedSlope{infinite{}, limit}.Scalar(0, 1, norm)
+		g := make([]float64, len(a))
+		floats.ScaleTo(g, slope, a)
+		require.LessOrEqual(t, square(g).Cmp(most), 0, "slope %v, row %v", slope, a)
+		require.Greater(t, floats.Norm(g, 2), limit*(1-1e-9))
+		clip(a, limit)
+		require.LessOrEqual(t, square(a).Cmp(most), 0, "%v", a)
+	}
+	_, slope, _ := clippedSlope{infinite{}, limit}.Scalar(0, 1, 1e-310)
+	require.Less(t, slope*1e-310, limit)
+	require.False(t, math.IsInf(slope, 1))
+}
+
 // Equal sources give equal releases; certificates say what they rest on; a
 // cancelled context ends the fit.
 func TestReleases(t *testing.T) {
@@ -443,6 +483,7 @@ func TestRefuse(t *testing.T) {
 		{dp.ErrRelation, "Relation", out(Output{Relation: 5}), good},
 		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 9}), good},
 		{dp.ErrCondition, "expands", phased(Phased{StepSize: 40}), good},
+		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 8 * (1 + 0x1p-50)}), good}, // 2/β = 8
 		{dp.ErrCondition, "Smoothness", phased(Phased{}), kinked},
 		{ErrMechanism, "Batch = 1001", perm(PermutationSGD{Batch: 1001}), good},
 		{ErrMechanism, "Passes = -1", perm(PermutationSGD{Passes: -1}), good},

@@ -182,7 +182,7 @@ const (
 	coarsest  = 12
 	fewPoints = 1 << 15
 	// maxPoints of one grid law on either side of 0.
-	maxPoints = 1 << 20
+	maxPoints = 1 << 18
 )
 
 // build discretizes the steps, once.
@@ -205,12 +205,12 @@ func (c *Composition) build() []law {
 			h *= min(max(1, float64(points)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
 		}
 		for range 40 { // coarser until it fits; laws that never do leave δ = 1
-			laws, ok := c.discretize(h)
-			if ok || c.grid > 0 {
+			laws, coarser := c.discretize(h)
+			if coarser == 1 || c.grid > 0 {
 				c.laws = laws
 				return
 			}
-			h *= 2
+			h *= coarser
 		}
 	})
 	return c.laws
@@ -219,16 +219,16 @@ func (c *Composition) build() []law {
 // cutEach is the mass that one step leaves to +∞.
 func (c *Composition) cutEach() float64 { return cutMass / float64(c.total) }
 
-// discretize returns the laws of both orders on a grid of step h, and whether
-// the grid holds them.
-func (c *Composition) discretize(h float64) (laws []law, ok bool) {
+// discretize returns the laws of both orders on a grid of step h, and the factor
+// by which it is too fine to hold them, 1 if it is not.
+func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 	cut := c.cutEach()
 	one := law{h: h}
 	sym := true
 	for _, s := range c.steps {
 		points := extent(s.pair, h, cut, maxPoints)
 		if points == maxPoints && s.pair.up(2*float64(points)*h) < s.pair.up(float64(points)*h)/2 {
-			return nil, false
+			return nil, 2
 		}
 		one.parts = append(one.parts, connect(s.pair, h, points))
 		one.times = append(one.times, float64(s.count))
@@ -245,9 +245,9 @@ func (c *Composition) discretize(h float64) (laws []law, ok bool) {
 	}
 	for i := range laws { // the window at the mean tells the length of the FFT
 		k, mean, variance := laws[i].cumulant(1e-3)
-		if _, _, fits := laws[i].bins(1e-3, k, mean, variance); !fits {
-			return nil, false
+		if lo, hi := laws[i].window(1e-3, k, mean, variance); !(hi-lo < maxBins*h) {
+			coarser = max(coarser, min(max(1.1*(hi-lo)/(maxBins*h), 1.5), 4))
 		}
 	}
-	return laws, true
+	return laws, max(coarser, 1)
 }

@@ -292,3 +292,33 @@ func TestMillionSteps(t *testing.T) {
 	require.InEpsilon(t, 2/s, z, 0.05)
 	require.LessOrEqual(t, composed(t, Poisson{Rate: 1e-3}, z, 1e6).Epsilon(1e-8), 1+1e-6)
 }
+
+// A rare record over a wide loss: grids that are too fine by far coarsen in few
+// steps, and not beyond what fits.
+func TestRareRecord(t *testing.T) {
+	c := composed(t, Poisson{Rate: 1e-9}, 0.4407, 1e6)
+	require.LessOrEqual(t, c.Delta(1), 1e-12)
+	require.GreaterOrEqual(t, c.Delta(1), composed(t, Poisson{Rate: 1e-9}, 0.4407, 1).Delta(1))
+	laws := c.build()
+	require.Len(t, laws, 1)
+	require.Less(t, laws[0].h, 5e-4) // 3.3e-4 where every factor was 2
+	require.LessOrEqual(t, len(laws[0].parts[0].p), 2*maxPoints+1)
+}
+
+// The mean of the tilted law and its logarithm of the moment from powers by
+// multiplication are those from one exponential for each point.
+func TestCumulant(t *testing.T) {
+	g := connect(symmetric(poissonReplace(0.01, 1)), 1e-3, 9000)
+	for _, lambda := range []float64{1e-3, 1, 20, 60} {
+		k, mean, variance := g.cumulant(lambda, 1e-3)
+		var s0, s1, s2 float64
+		for i, p := range g.p {
+			x := float64(g.lo+i) * 1e-3
+			w := p * math.Exp(lambda*x)
+			s0, s1, s2 = s0+w, s1+w*x, s2+w*x*x
+		}
+		require.InDelta(t, math.Log(s0), k, 1e-12*(1+math.Abs(k)))
+		require.InEpsilon(t, s1/s0, mean, 1e-9)
+		require.InEpsilon(t, s2/s0-s1/s0*s1/s0, variance, 1e-9)
+	}
+}

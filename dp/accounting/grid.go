@@ -45,7 +45,8 @@ func connect(f pair, h float64, points int) gridLaw {
 		g.p[points-j] = max(0, down[j+1]-down[j])
 	}
 	start := min(1, f.up(0)*(1+profileSlack))
-	g.p[points] = max(0, up[1]+down[1]+1-start)
+	// The raise of f takes from P_0: its own rounding needs a raise by itself.
+	g.p[points] = max(0, up[1]+down[1]+1-start) + 0x1p-50
 	return g
 }
 
@@ -91,14 +92,16 @@ func extent(f pair, h, cut float64, limit int) int {
 // cumulant returns log Σ p e^{λx} and the mean and variance of x under the
 // tilted measure p e^{λx}.
 func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
+	const run = 64 // e^{λx} by multiplication, afresh after so many
 	top := lambda * float64(g.lo+len(g.p)-1) * h
-	var s0, s1, s2 float64
+	var s0, s1, s2, e float64
+	ratio := math.Exp(lambda * h)
 	for i, p := range g.p {
-		if p == 0 {
-			continue
-		}
 		x := float64(g.lo+i) * h
-		w := p * math.Exp(lambda*x-top)
+		if e *= ratio; i%run == 0 {
+			e = math.Exp(lambda*x - top)
+		}
+		w := p * e
 		s0 += w
 		s1 += w * x
 		s2 += w * x * x

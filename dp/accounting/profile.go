@@ -16,11 +16,16 @@ const profileSlack = 1e-11
 // of about (1+a)/s, which erfc affords for s ≥ ¼ at every a that matters here;
 // package dp computes it without any loss, ten times slower.
 func gauss(eps, s float64) float64 {
-	a, b := eps/s-s/2, eps/s+s/2
-	if s < 0.25 || a > 20 {
+	if s < 0.25 || eps/s-s/2 > 20 {
 		return dp.GaussianDelta(eps, s)
 	}
-	return max(0, (math.Erfc(a/math.Sqrt2)-math.Exp(eps)*math.Erfc(b/math.Sqrt2))/2)
+	return gaussAt(eps, math.Exp(eps), s)
+}
+
+// gaussAt is the difference itself, α = e^ε.
+func gaussAt(eps, alpha, s float64) float64 {
+	a, b := eps/s-s/2, eps/s+s/2
+	return max(0, (math.Erfc(a/math.Sqrt2)-alpha*math.Erfc(b/math.Sqrt2))/2)
 }
 
 // inner returns t = log1p((e^ε−1)/q), the ε that the part with the record has
@@ -110,9 +115,17 @@ func withReplacement(m, n int, z float64) func(eps float64) float64 {
 		if math.IsInf(t, 1) {
 			return min(rest, 1)
 		}
-		sum := rest
+		sum, x := rest, 1+math.Expm1(eps)/q // e^t
 		for i, w := range weights {
-			sum += w * gauss(t, 2*float64(i+1)/z)
+			s := 2 * float64(i+1) / z
+			switch a := t/s - s/2; {
+			case a > 38: // δ_G ≤ Φ(−a) < 1e-300
+				sum += w * 1e-300
+			case s < 0.25 || a > 20:
+				sum += w * dp.GaussianDelta(t, s)
+			default:
+				sum += w * gaussAt(t, x, s)
+			}
 		}
 		return min(1, sum)
 	}
