@@ -164,6 +164,8 @@ func TestFailures(t *testing.T) {
 // Findings become exit codes.
 func TestJudge(t *testing.T) {
 	holds := audit.Result{Mechanism: "m", Case: audit.Case{Name: "c"}, Finding: audit.Claimed(dp.Certificate{})}
+	require.ErrorIs(t, judge([]audit.Result{holds}), errBlind, "nothing measured")
+	holds.Runs = 100
 	violated, blind, failed := holds, holds, holds
 	violated.Reason = "because"
 	blind.Power, blind.Finding.Least = 0.5, 0.99

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +19,10 @@ import (
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/randmat"
+	"github.com/privopt/privopt/sco"
 )
 
 // TestQuick measures every mechanism: each claim holds, with the power that its
@@ -50,17 +54,27 @@ func TestQuick(t *testing.T) {
 // with its step reached, all of them within a minute.
 func TestControls(t *testing.T) {
 	start := time.Now()
+	var wg sync.WaitGroup
+	next := make(chan Control)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for c := range next {
+				r, err := c.Sabotage(t.Context(), 1)
+				if err != nil {
+					t.Errorf("%s: %v", c.Name, err)
+				} else if r.Verdict() != Violated {
+					t.Errorf("%s survives %s", c.Name, c.Case)
+				}
+			}
+		})
+	}
 	for i, c := range Controls() {
-		if testing.Short() && i%6 != 0 {
-			continue
-		}
-		r, err := c.Sabotage(t.Context(), 1)
-		if err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		} else if r.Verdict() != Violated {
-			t.Errorf("%s survives %s", c.Name, c.Case)
+		if !testing.Short() || i%6 == 0 {
+			next <- c
 		}
 	}
+	close(next)
+	wg.Wait()
 	t.Logf("%d controls in %v", len(Controls()), time.Since(start))
 	if !testing.Short() {
 		require.Less(t, time.Since(start), time.Minute)
@@ -145,6 +159,8 @@ func TestReferences(t *testing.T) {
 // Findings become verdicts.
 func TestVerdict(t *testing.T) {
 	claim := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 0.01}, Relation: dp.Replace, Theorem: "x.y/1"})
+	require.Equal(t, Blind, claim.Verdict(), "nothing measured")
+	claim.Runs = 100
 	for _, c := range []struct {
 		name string
 		edit func(f *Finding)
@@ -162,6 +178,8 @@ func TestVerdict(t *testing.T) {
 		{"exact within its accuracy", func(f *Finding) { f.Exact, f.Tolerance = 1.001, 2e-3 }, Holds},
 		{"infinite", func(f *Finding) { f.Exact = math.Inf(1) }, Violated},
 		{"profile", func(f *Finding) { f.Profile = []Point{{1, 0.01, 0.005}, {2, 1e-4, 2e-4}} }, Violated},
+		{"profile that is no number", func(f *Finding) { f.Profile = []Point{{1, 0.01, math.NaN()}} }, Violated},
+		{"profile without a claim", func(f *Finding) { f.Profile = []Point{{1, math.NaN(), 0.01}} }, Violated},
 		{"tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 4e-7}} }, Violated},
 		{"as many tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 6e-7}} }, Holds},
 		{"NaN", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: math.NaN()}} }, Violated},
@@ -252,7 +270,7 @@ func TestRegistry(t *testing.T) {
 		pairs[r.Pair] = true
 		require.False(t, strings.HasPrefix(r.Layer.String(), "invalid"))
 	}
-	for _, pair := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A13"} {
+	for _, pair := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "A12", "A13"} {
 		require.True(t, pairs[pair], pair)
 	}
 	names := map[string]bool{}
@@ -366,6 +384,18 @@ func TestRefused(t *testing.T) {
 	quad.budget.Delta = 2
 	for k, kind := range quadraticKinds {
 		_, err := kind.run(quad, t.Context(), e)
+		require.ErrorIs(t, err, dp.ErrBudget, string(k))
+	}
+	sgd := gradients(sco.Poisson, dp.Replace, 2, 3)
+	sgd.budget.Epsilon = -1
+	for k, kind := range stochasticKinds {
+		_, err := kind.run(sgd, t.Context(), e)
+		require.ErrorIs(t, err, dp.ErrBudget, string(k))
+	}
+	pass := permuted(1, loss.Huber{Delta: 0.5})
+	pass.budget.Delta = 2
+	for k, kind := range passingKinds {
+		_, err := kind.run(pass, t.Context(), e)
 		require.ErrorIs(t, err, dp.ErrBudget, string(k))
 	}
 	require.NotEmpty(t, fmt.Sprint(Pairs))

@@ -56,20 +56,22 @@ const tolerance = 1e-6
 // Verdict weighs the finding:
 //
 //	Violated   a test rejects; ε_LB or the exact ε exceeds the claim; ε_LB
-//	           exceeds the exact ε; the profile exceeds the claimed one
-//	Blind      none of that, with less power than asked for
+//	           exceeds the exact ε; the profile exceeds the claimed one or is no
+//	           number
+//	Blind      none of that, with less power than asked for, or nothing measured
 func (f Finding) Verdict() Verdict {
 	_, p := f.Worst()
 	over := func(x, bound float64) bool { return x > bound*(1+max(f.Tolerance, tolerance)) } // false for NaN
 	bad := f.Reason != "" || p < dptest.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
 		over(f.Exact, f.Claim.Epsilon) || over(f.Lower, f.Exact)
 	for _, x := range f.Profile {
-		bad = bad || over(x.Measured, x.Claimed)
+		bad = bad || !(x.Measured <= x.Claimed*(1+max(f.Tolerance, tolerance))) // true for NaN
 	}
+	measured := f.Runs > 0 || len(f.Profile) > 0
 	switch {
 	case bad:
 		return Violated
-	case f.Least > 0 && !(f.Power >= f.Least):
+	case f.Least > 0 && !(f.Power >= f.Least), !measured:
 		return Blind
 	}
 	return Holds
@@ -149,6 +151,9 @@ func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, ex
 	f.Power = math.NaN()
 	if exact > 0 {
 		f.Power = f.Lower / exact
+	}
+	if e.Tier == Long && exact > 0 { // with millions of releases half of it is proved, or the events are the wrong ones
+		f.Least = 0.5
 	}
 	return f, nil
 }

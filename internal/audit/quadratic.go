@@ -194,14 +194,15 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	// is seen, on the average about (m−d+2)/(m+1): off the frame a release
 	// has a t distribution. Nine standard errors of a mean are seen with
 	// probability 0.99 at a false alarm of 1e-8; beyond what that needs, a tier
-	// takes a fourth of its releases where V has to be drawn.
+	// takes a twentieth of its releases where V has to be drawn: each gives
+	// d(d+1)/2 scores and is as slow as d solutions on the line.
 	d := c.dim()
 	shift := 0.05 * math.Sqrt(c.mech.M/2) * (c.k() + 1) / (c.mech.M + 1)
 	runs := e.Runs(WhiteBox)
 	if e.Tier == Quick {
 		runs = 0
 	} else if d > 1 {
-		runs /= 4
+		runs /= 20
 	}
 	if runs = max(runs, int(81/(shift*shift))); e.runs > 0 {
 		runs = e.runs

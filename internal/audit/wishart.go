@@ -216,7 +216,7 @@ func (f *fibre) drawHeld(src rand.Source) error {
 }
 
 // window returns the part of [lo, hi] in which a log-concave density given by
-// its logarithm is not negligible, and the largest value of log.
+// its logarithm is not negligible, and the largest value of log up to a hundredth.
 func window(lo, hi float64, log func(x float64) float64) (a, b, top float64, err error) {
 	// A point of the support: from a finite end, or from 0, outward.
 	x, step := 0.0, 1.0
@@ -241,13 +241,16 @@ func window(lo, hi float64, log func(x float64) float64) (a, b, top float64, err
 	}
 	for moves := 0; step > 1e-9*(1+math.Abs(x)) && moves < 10_000; moves++ { // uphill
 		up, down := min(x+step, hi), max(x-step, lo)
+		above, below := log(up), log(down)
 		switch {
-		case log(up) > best:
-			x, best = up, log(up)
+		case above > best:
+			x, best = up, above
 			step *= 2
-		case log(down) > best:
-			x, best = down, log(down)
+		case below > best:
+			x, best = down, below
 			step *= 2
+		case best-min(above, below) < 0.01: // by concavity the top is no higher than that
+			moves = 10_000
 		default:
 			step /= 2
 		}
@@ -267,7 +270,7 @@ func window(lo, hi float64, log func(x float64) float64) (a, b, top float64, err
 		if log(x+sign*in)-best <= -40 {
 			in = 0
 		}
-		for range 30 {
+		for range 8 { // the window is less than a percent too wide
 			if mid := (in + out) / 2; log(x+sign*mid)-best > -40 {
 				in = mid
 			} else {

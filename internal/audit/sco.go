@@ -1,0 +1,463 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/accounting"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/sco"
+)
+
+// Steps of package sco: the sampler that batches are drawn from, and the one
+// that the noise is accounted for.
+var (
+	sampling  = fault.NewStep[accounting.Sampler]("sampling")
+	accounted = fault.NewCalibrationStep[accounting.Sampler]("accounted")
+)
+
+// size is n of the settings of stochastic gradients.
+const size = 8
+
+// steep are records on the line whose gradients have norm L = ½ wherever they are
+// evaluated, or 0: Huber's loss with labels far away. rest is the label of all
+// but the last, 0 for records without gradient.
+func steep(rest float64, rel dp.Relation) [2][]record {
+	var list []record
+	for range size - 1 {
+		list = append(list, axis(1, math.Abs(sign(rest)), rest))
+	}
+	if rel == dp.AddRemove {
+		return [2][]record{with(list, axis(1, 1, 50)), list}
+	}
+	return [2][]record{with(list, axis(1, 1, 50)), with(list, axis(1, 1, -50))}
+}
+
+// gradients is noisy SGD with m of size records and T steps on the pair A11: a
+// canary in sampled batches.
+func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
+	mech := &sco.NoisySGD{Relation: rel, Scheme: scheme, Radius: 1, Steps: steps, Batch: float64(m), StepSize: 0.1}
+	if rel == dp.AddRemove {
+		mech.Records = size
+	}
+	c := &stochastic{
+		mech: mech, loss: loss.Huber{Delta: 0.5}, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual,
+		clip: 0.5, steps: steps, batches: batches{scheme, m, size, rel}, step: 0.1, data: steep(0, rel),
+	}
+	q := c.batches.rate()
+	switch {
+	case rel == dp.AddRemove:
+		c.pair = func(z float64) (mixture, mixture) {
+			return mixture{[]float64{1 - q, q}, []float64{0, 1}, z}, mixture{[]float64{1}, []float64{0}, z}
+		}
+	case scheme == sco.Poisson && m < size:
+		c.pair = func(z float64) (mixture, mixture) {
+			return mixture{[]float64{1 - q, q}, []float64{0, 1}, z}, mixture{[]float64{1 - q, q}, []float64{0, -1}, z}
+		}
+	default: // all others pull the other way: the canary changes a batch by 2L wherever it is
+		c.data = steep(-50, rel)
+		var weight, mean []float64
+		for k := range m + 1 {
+			w := binomial(m, k, 1/float64(size))
+			if scheme != sco.WithReplacement {
+				w = []float64{1 - q, q, 0}[min(k, 2)]
+			}
+			if w > 0 {
+				weight, mean = append(weight, w), append(mean, float64(2*k-m))
+			}
+		}
+		c.pair = func(z float64) (mixture, mixture) {
+			return mixture{weight, mean, z}, mixture{[]float64{1}, []float64{float64(-m)}, z}
+		}
+	}
+	return c
+}
+
+// inSpace is the setting in five dimensions, on logistic regression.
+func inSpace(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
+	c := gradients(scheme, rel, m, steps)
+	c.loss, c.bounds, c.clip, c.data, c.pair = loss.Logistic{}, unit, 1, space(size-1, rel), nil
+	return c
+}
+
+// envelope is ProxGD on hinges.
+func envelope(scheme sco.Scheme) *stochastic {
+	c := inSpace(scheme, dp.Replace, 2, 3)
+	c.mech = &sco.ProxGD{NoisySGD: *c.mech.(*sco.NoisySGD), Smoothing: 4}
+	c.loss, c.beta = loss.Hinge{}, 4
+	return c
+}
+
+// practised is DPSGD: three batches with momentum, and clipping far below the
+// gradients of least absolute deviations made smooth.
+func practised(rel dp.Relation, average bool) *stochastic {
+	c := gradients(sco.Poisson, rel, 2, 4)
+	mech := &sco.DPSGD{Relation: rel, Epochs: 1, Batch: 2, Clip: 0.25, StepSize: 0.1, Momentum: 0.5, Average: average}
+	if rel == dp.AddRemove {
+		mech.Records = size
+	}
+	c.mech, c.momentum, c.last, c.clip, c.pair = mech, 0.5, !average, 0.25, nil
+	c.loss, c.data = loss.Huber{Delta: 2}, steep(-50, rel)
+	return c
+}
+
+// population is objective or output perturbation for the population.
+type population struct {
+	linear
+	mech func(lambda float64, records int) populationMechanism
+}
+
+// populationMechanism is ObjPert, ObjPertSVRG or Output.
+type populationMechanism interface {
+	Fit(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error)
+	Plan(*erm.Problem, dp.Budget) (*sco.ObjPlan, error)
+}
+
+// minimized is logistic regression by such a mechanism, with Δ = 2nλ.
+func minimized(rel dp.Relation, cover float64, data [2][]record, mech func(o sco.ObjPert) populationMechanism) *population {
+	c := &population{linear: linear{loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data}}
+	c.linear.mech.Relation, c.linear.mech.Delta, c.linear.mech.Cover = rel, ridge, cover
+	c.mech = func(lambda float64, records int) populationMechanism {
+		if rel == dp.Replace {
+			records = 0
+		}
+		return mech(sco.ObjPert{Relation: rel, Records: records, Radius: 1, Lambda: lambda, Cover: cover})
+	}
+	return c
+}
+
+// prepare plans for both data sets.
+func (c *population) prepare(ctx context.Context) (*run, error) {
+	r := &run{linear: &c.linear}
+	n := len(c.data[0])
+	mech := c.mech(ridge/(2*float64(n)), n)
+	for i, list := range c.data {
+		p, err := problem(list, c.bounds, c.loss, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.fit[i], err = Planned(ctx, func() (Fit, error) {
+			plan, err := mech.Plan(p, c.budget)
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
+		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
+			return mech.Fit(ctx, p, c.budget, src)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range list {
+			r.forced[i] = append(r.forced[i], rec.forced(c.bounds))
+		}
+	}
+	r.sigma, _ = c.scale()
+	return r, nil
+}
+
+// recover runs a white box on both data sets in turn, so many releases a row.
+func (c *population) recover(ctx context.Context, e *Env, releases int, score func(r *run, ctx context.Context, i int, src rand.Source) ([]float64, error)) (Finding, error) {
+	r, err := c.prepare(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	cert, err := r.certificate(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	i := 0
+	return Recover(ctx, e, cert, e.few(c.dim()*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		var row []float64
+		for range releases {
+			i = 1 - i
+			z, err := score(r, ctx, i, src)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, z...)
+		}
+		return row, nil
+	})
+}
+
+// objective recovers b from the released point: its output noise is far below
+// that of b.
+func (c *population) objective(ctx context.Context, e *Env, releases int) (Finding, error) {
+	return c.recover(ctx, e, releases, func(r *run, ctx context.Context, i int, src rand.Source) ([]float64, error) {
+		rel, err := r.fit[i](ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		return r.standard(r.recovered(rel.Theta, i, nil)), nil
+	})
+}
+
+func (c *population) white(ctx context.Context, e *Env) (Finding, error) {
+	return c.objective(ctx, e, 1)
+}
+func (c *population) twice(ctx context.Context, e *Env) (Finding, error) {
+	return c.objective(ctx, e, 2)
+}
+
+// around recovers the output noise around the minimizer, of the objective that
+// b of an equal stream perturbs where there is one.
+func (c *population) around(ctx context.Context, e *Env, perturbed bool) (Finding, error) {
+	l, _ := c.constants()
+	_, out := split(c.budget, c.share())
+	hidden := 2 * c.linear.mech.Cover
+	if !perturbed {
+		out, hidden = c.budget, hidden+sensitivity(c.relation(), l)/ridge
+	}
+	sigma := gaussianScale(out, hidden)
+	k := 0
+	var center [2][]float64
+	return c.recover(ctx, e, 1, func(r *run, ctx context.Context, i int, _ rand.Source) ([]float64, error) {
+		k++
+		label := fmt.Sprint("output ", k)
+		rel, err := r.fit[i](ctx, e.Source(label))
+		if err != nil {
+			return nil, err
+		}
+		b := make([]float64, c.dim())
+		if perturbed {
+			noise.Normal(b, r.sigma, e.Source(label))
+		}
+		at := center[i]
+		if at == nil {
+			at = minimizer(c.dim(), ridge, func(theta, hess []float64) []float64 {
+				g := gradient(theta, r.forced[i], c.loss, 0, hess)
+				floats.Add(g, b)
+				return g
+			})
+		}
+		if !perturbed {
+			center[i] = at
+		}
+		z := floats.SubTo(b, rel.Theta, at)
+		floats.Scale(1/sigma, z)
+		return z, nil
+	})
+}
+
+// kind is a way to measure a setting.
+type kind[T any] struct {
+	name  string
+	layer Layer
+	run   func(c T, ctx context.Context, e *Env) (Finding, error)
+	least Tier
+}
+
+// cases lists a setting in the layers that letters of kinds name.
+func cases[T any](pair, name, layers string, kinds map[rune]kind[T], setting func() T) (list []Case) {
+	for _, k := range layers {
+		kind, at := kinds[k], pair
+		if k == 't' {
+			at = "A13"
+		}
+		list = append(list, Case{
+			Name: at + "/" + name + kind.name, Pair: at, Layer: kind.layer, Least: kind.least,
+			Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(setting(), ctx, e) },
+		})
+	}
+	return list
+}
+
+var stochasticKinds = map[rune]kind[*stochastic]{
+	'w': {"", WhiteBox, (*stochastic).white, Quick},
+	'i': {" batches", WhiteBox, (*stochastic).sampled, Quick},
+	'x': {" exactly", Exact, (*stochastic).exact, Quick},
+	'X': {" exactly", Exact, (*stochastic).exact, CI},
+	'b': {" from outside", BlackBox, (*stochastic).black, Quick},
+	't': {"", WhiteBox, (*stochastic).twice, Quick},
+}
+
+var passingKinds = map[rune]kind[*passing]{
+	'w': {"", WhiteBox, (*passing).white, Quick},
+	'i': {" order", WhiteBox, (*passing).sampled, Quick},
+	'c': {" sensitivity", WhiteBox, (*passing).coupled, Quick},
+	't': {"", WhiteBox, (*passing).twice, Quick},
+}
+
+var populationKinds = map[rune]kind[*population]{
+	'w': {"", WhiteBox, (*population).white, Quick},
+	't': {"", WhiteBox, (*population).twice, Quick},
+	'o': {" output noise", WhiteBox, func(c *population, ctx context.Context, e *Env) (Finding, error) { return c.around(ctx, e, true) }, Quick},
+	'p': {"", WhiteBox, func(c *population, ctx context.Context, e *Env) (Finding, error) { return c.around(ctx, e, false) }, Quick},
+}
+
+// permuted is PermutationSGD in batches of 3 of 8 records: two are left out.
+func permuted(passes int, l loss.Linear) *passing {
+	c := &passing{
+		mech: &sco.PermutationSGD{Passes: passes, Batch: 3, StepSize: 0.5, Radius: 1},
+		loss: l, declared: loss.Huber{Delta: 0.5}, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual, clip: 0.5,
+		batch: 3, passes: passes, phases: []phase{{size, 0.5}}, data: steep(0, dp.Replace),
+	}
+	for i := range c.data {
+		for j := range size - 1 {
+			c.data[i][j] = record{[]float64{0.9}, 0.3} // curved where it is passed over
+		}
+	}
+	return c
+}
+
+// phased is Phased on the same records.
+func phased(l loss.Linear) *passing {
+	c := permuted(1, l)
+	c.mech, c.batch, c.phases = &sco.Phased{StepSize: 2, Radius: 1}, 1, halves(size, 2)
+	return c
+}
+
+func init() {
+	huber, liar := loss.Huber{Delta: 0.5}, loss.Huber{Delta: 5}
+	sgd := Mechanism{Name: "sco-sgd", Controls: sgdControls}
+	for _, s := range []struct {
+		name, layers string
+		c            func() *stochastic
+	}{
+		{"poisson", "wiXt", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 2, 3) }},
+		{"poisson, one step", "wxb", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 4, 1) }},
+		{"poisson, add or remove", "wiX", func() *stochastic { return gradients(sco.Poisson, dp.AddRemove, 2, 3) }},
+		{"poisson, add or remove, one step", "xb", func() *stochastic { return gradients(sco.Poisson, dp.AddRemove, 4, 1) }},
+		{"one record a batch", "wi", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 1, 2) }},
+		{"fixed size", "wiX", func() *stochastic { return gradients(sco.FixedSize, dp.Replace, 3, 3) }},
+		{"fixed size, one step", "wxb", func() *stochastic { return gradients(sco.FixedSize, dp.Replace, 3, 1) }},
+		{"with replacement", "wiX", func() *stochastic { return gradients(sco.WithReplacement, dp.Replace, 3, 2) }},
+		{"all records", "wiX", func() *stochastic { return gradients(sco.Poisson, dp.Replace, size, 3) }},
+		{"poisson, d = 5", "wt", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
+		{"fixed size, d = 5", "w", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
+		{"prox, poisson", "wi", func() *stochastic { return envelope(sco.Poisson) }},
+		{"prox, fixed size", "w", func() *stochastic { return envelope(sco.FixedSize) }},
+		{"epochs, clipped", "wi", func() *stochastic { return practised(dp.Replace, false) }},
+		{"epochs, clipped, averaged, add or remove", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
+	} {
+		sgd.Cases = append(sgd.Cases, cases("A11", s.name, s.layers, stochasticKinds, s.c)...)
+	}
+	Register(sgd)
+
+	passes := Mechanism{Name: "sco-passes", Controls: passControls}
+	for _, s := range []struct {
+		name, layers string
+		c            func() *passing
+	}{
+		{"one pass", "wict", func() *passing { return permuted(1, huber) }},
+		{"three passes", "wic", func() *passing { return permuted(3, huber) }},
+		{"a loss that lies", "c", func() *passing { return permuted(1, liar) }},
+		{"phases", "wict", func() *passing { return phased(huber) }},
+		{"phases of a loss that lies", "c", func() *passing { return phased(liar) }},
+	} {
+		passes.Cases = append(passes.Cases, cases("A11", s.name, s.layers, passingKinds, s.c)...)
+	}
+	Register(passes)
+
+	objective := func(o sco.ObjPert) populationMechanism { return &o }
+	svrg := func(o sco.ObjPert) populationMechanism { return &sco.ObjPertSVRG{ObjPert: o} }
+	output := func(o sco.ObjPert) populationMechanism {
+		return &sco.Output{Relation: o.Relation, Records: o.Records, Radius: o.Radius, Lambda: o.Lambda, Cover: o.Cover}
+	}
+	obj := Mechanism{Name: "sco-objective", Controls: populationControls}
+	for _, s := range []struct {
+		name, pair, layers string
+		c                  func() *population
+	}{
+		{"logistic", "A1", "wt", func() *population { return minimized(dp.Replace, cover, opposite(), objective) }},
+		{"logistic", "A2", "w", func() *population { return minimized(dp.AddRemove, cover, present(), objective) }},
+		{"logistic, d = 5", "A1", "w", func() *population { return minimized(dp.Replace, cover, space(20, dp.Replace), objective) }},
+		{"logistic, wide cover", "A1", "o", func() *population { return minimized(dp.Replace, 1e-4, space(20, dp.Replace), objective) }},
+		{"svrg, d = 5", "A1", "w", func() *population { return minimized(dp.Replace, 1e-6, space(4, dp.Replace), svrg) }},
+		{"output", "A1", "p", func() *population { return minimized(dp.Replace, cover, opposite(), output) }},
+		{"output, d = 5", "A2", "p", func() *population { return minimized(dp.AddRemove, cover, space(20, dp.AddRemove), output) }},
+	} {
+		obj.Cases = append(obj.Cases, cases(s.pair, s.name, s.layers, populationKinds, s.c)...)
+	}
+	Register(obj)
+}
+
+// counted returns a Break that hands the size of each batch to a replacement of a
+// later step of the same iteration.
+func counted[T any](step fault.Step[T], replace func(v T, batch int) T) func(context.Context) context.Context {
+	return func(ctx context.Context) context.Context {
+		batch := 0
+		ctx = fault.With(ctx, fault.Batch, func(b []int) []int { batch = len(b); return b })
+		return fault.With(ctx, step, func(v T) T { return replace(v, batch) })
+	}
+}
+
+// sampler forgets the sampler that was there.
+func sampler(s accounting.Sampler) func(accounting.Sampler) accounting.Sampler { return always(s) }
+
+func cloned(v []float64) []float64 { return append([]float64(nil), v...) }
+
+// sgdControls are the sabotages of noisy SGD.
+var sgdControls = []Control{
+	{Name: "sgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-sgd/A11/poisson", Break: one(fault.Scale, times(0.9))},
+	{Name: "sgd-noise-0.95", What: "noise of 0.95 times its scale", Case: "sco-sgd/A11/poisson, d = 5", Break: one(fault.Scale, times(0.95))},
+	{Name: "sgd-noise-0.5", What: "noise of half its scale", Case: "sco-sgd/A11/with replacement", Break: one(fault.Scale, times(0.5))},
+	{Name: "sgd-noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "sco-sgd/A11/poisson, one step from outside", Break: one(fault.Scale, times(0.125))},
+	{Name: "sgd-divisor", What: "the sum divided by the size of the batch", Case: "sco-sgd/A11/poisson", Break: counted(fault.Divisor, func(v float64, batch int) float64 { return math.Max(1, float64(batch)) })},
+	{Name: "sgd-empty", What: "empty batches without noise", Case: "sco-sgd/A11/one record a batch", Break: counted(fault.Noise, func(nu []float64, batch int) []float64 {
+		if batch == 0 {
+			return make([]float64, len(nu))
+		}
+		return nu
+	})},
+	{Name: "sgd-fixed-for-poisson", What: "batches of a fixed size, accounted as Poisson", Case: "sco-sgd/A11/poisson batches", Break: one(sampling, sampler(accounting.FixedSize{Size: 2, Records: size}))},
+	{Name: "sgd-poisson-for-fixed", What: "Poisson batches, accounted as of a fixed size", Case: "sco-sgd/A11/fixed size batches", Break: one(sampling, sampler(accounting.Poisson{Rate: 3.0 / size}))},
+	{Name: "sgd-repeats-for-fixed", What: "batches with replacement, accounted as without", Case: "sco-sgd/A11/fixed size batches", Break: one(sampling, sampler(accounting.WithReplacement{Size: 3, Records: size}))},
+	{Name: "sgd-accounted-poisson", What: "noise accounted for Poisson batches where they have a fixed size", Case: "sco-sgd/A11/fixed size, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 3.0 / size}))},
+	{Name: "sgd-half-rate", What: "noise accounted for half the rate", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 2.0 / size}))},
+	{Name: "sgd-relation", What: "noise accounted for added records where they are replaced", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove}))},
+	{Name: "sgd-canary", What: "the last record in every batch", Case: "sco-sgd/A11/poisson batches", Break: one(fault.Batch, func(b []int) []int {
+		if len(b) == 0 || b[len(b)-1] != size-1 {
+			b = append(b, size-1)
+		}
+		return b
+	})},
+	{Name: "sgd-no-clip", What: "gradients not clipped", Case: "sco-sgd/A11/epochs, clipped", Break: one(fault.Clip, always(math.Inf(1)))},
+	{Name: "sgd-clip-batch", What: "the sum of a batch clipped in the place of each gradient", Case: "sco-sgd/A11/epochs, clipped", Break: both(one(fault.Clip, always(math.Inf(1))), one(fault.Sum, func(g []float64) []float64 {
+		if norm := floats.Norm(g, 2); norm > 0.25 {
+			floats.Scale(0.25/norm, g)
+		}
+		return g
+	}))},
+	{Name: "sgd-cached", What: "noise drawn once and used in every step", Case: "sco-sgd/A13/poisson", Break: cached(fault.Noise, cloned)},
+	{Name: "sgd-one-batch", What: "one batch for all steps", Case: "sco-sgd/A11/poisson batches", Break: cached(fault.Batch, func(b []int) []int { return append([]int(nil), b...) })},
+}
+
+// passControls are the sabotages of passes over a permutation.
+var passControls = []Control{
+	{Name: "psgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/one pass", Break: one(fault.Scale, times(0.9))},
+	{Name: "psgd-passes", What: "noise for one pass after three", Case: "sco-passes/A11/three passes", Runs: 3000, Break: one(fault.Sensitivity, times(1.0/3))},
+	{Name: "psgd-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/one pass", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
+	{Name: "psgd-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
+	{Name: "psgd-order", What: "records in their order, not permuted", Case: "sco-passes/A11/one pass order", Break: one(fault.Batch, func(b []int) []int {
+		for i := range b {
+			b[i] = i
+		}
+		return b
+	})},
+	{Name: "phased-noise-0.5", What: "noise of half its scale", Case: "sco-passes/A11/phases", Break: one(fault.Scale, times(0.5))},
+	{Name: "phased-overlap", What: "every phase on the first records again", Case: "sco-passes/A11/phases order", Break: one(fault.Advance, always(0))},
+	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
+	{Name: "phased-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/phases of a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
+}
+
+// populationControls are the sabotages of perturbation for the population.
+var populationControls = []Control{
+	{Name: "population-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-objective/A1/logistic", Break: one(fault.Scale, times(0.9))},
+	{Name: "population-noise-0.5", What: "noise of half its scale", Case: "sco-objective/A1/svrg, d = 5", Runs: 1000, Break: one(fault.Scale, times(0.5))},
+	{Name: "population-ridge", What: "half of λ in the objective", Case: "sco-objective/A1/logistic, d = 5", Break: one(fault.Ridge, times(0.5))},
+	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
+	{Name: "population-split", What: "the whole budget spent again on the output noise", Case: "sco-objective/A1/logistic", Break: one(fault.Objective, always(dp.Budget{Epsilon: 1.1, Delta: 0.011}))},
+	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, wide cover output noise", Runs: 500, Break: one(fault.OutputScale, times(0))},
+	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale", Case: "sco-objective/A1/output", Break: one(fault.OutputScale, times(0.9))},
+	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced", Case: "sco-objective/A1/output", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
+}
