@@ -80,6 +80,7 @@ func TestEveryInputRandmat(t *testing.T) {
 		"EdelmanLogCDF":                call(randmat.EdelmanLogCDF, 2, 5., 1.),
 		"DavidsonSzarekLogCDF":         call(randmat.DavidsonSzarekLogCDF, 2, 5., 1.),
 		"MinEig":                       call(randmat.MinEig, m),
+		"MinEigAbove":                  call(randmat.MinEigAbove, m, 0.1),
 		"MaxEig":                       call(randmat.MaxEig, m),
 		"RitzMax":                      call(randmat.RitzMax, m),
 		"Wishart":                      call(randmat.Wishart, m, 5., src),

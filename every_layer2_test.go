@@ -48,19 +48,20 @@ func TestEveryInputERM(t *testing.T) {
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),
-		"Problem.Check":        call((*erm.Problem).Check, p),
-		"Problem.Certifiable":  call((*erm.Problem).Certifiable, p),
-		"Problem.Constants":    call((*erm.Problem).Constants, p),
-		"Problem.Perturb":      call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) }, erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
-		"NewUnperturbed":       call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
-		"Objective.Func":       call(o.Func, x).mayBeNaN(),
-		"Objective.Grad":       call(o.Grad, g, x).mayBeNaN(),
-		"Objective.FuncGrad":   call(o.FuncGrad, g, x).mayBeNaN(),
-		"Objective.HasHessian": call(o.HasHessian),
-		"Objective.GradTerms":  call(o.GradTerms, g, x, []int{0, 1}).keep(2), // like indexing a slice
-		"Objective.Hessian":    call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
-		"Objective.Residual":   call(o.Residual, x),
-		"Objective.Smoothness": call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
+		"Problem.Check":            call((*erm.Problem).Check, p),
+		"Problem.Certifiable":      call((*erm.Problem).Certifiable, p),
+		"Problem.Constants":        call((*erm.Problem).Constants, p),
+		"Problem.Perturb":          call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) }, erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
+		"NewUnperturbed":           call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
+		"Objective.Func":           call(o.Func, x).mayBeNaN(),
+		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
+		"Objective.FuncGrad":       call(o.FuncGrad, g, x).mayBeNaN(),
+		"Objective.HasHessian":     call(o.HasHessian),
+		"Objective.GradTerms":      call(o.GradTerms, g, x, []int{0, 1}).keep(2), // like indexing a slice
+		"Objective.Hessian":        call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
+		"Objective.Residual":       call(o.Residual, x),
+		"Objective.ResidualWithin": call(o.ResidualWithin, x, 1e-6),
+		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
 		"Objective.Dim": call(o.Dim), "Objective.Len": call(o.Len),
 		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
 	})
