@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -99,6 +100,7 @@ type run struct {
 	trace       lop.Trace // of the last release
 	forced      [2][]record
 	sigma, rate float64
+	drawn       int // coordinates of noise that recovered has drawn
 }
 
 // prepare plans for both data sets.
@@ -160,6 +162,7 @@ func (r *run) recovered(theta []float64, i int, src rand.Source) []float64 {
 			continue
 		}
 		b[j] = truncated(b[j]-hi, b[j]-lo, r.sigma, src)
+		r.drawn++
 	}
 	return b
 }
@@ -202,7 +205,7 @@ func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
 	}
 	r.sigma, r.rate = c.scale()
 	i, aux := 0, e.Source("held")
-	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		i = 1 - i
 		rel, err := r.fit[i](ctx, src)
 		if err != nil {
@@ -214,6 +217,10 @@ func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
 		}
 		return r.standard(r.recovered(theta, i, aux)), nil
 	})
+	if err == nil && r.drawn > 0 { // what was drawn here says nothing of the release
+		f.Power = dptest.ScalePower(max(1, f.Runs*c.dim()-r.drawn), 0.05, dptest.FalseReject/float64(len(f.Tests)))
+	}
+	return f, err
 }
 
 // twice recovers the noise of two releases from one stream, as one row.
@@ -280,7 +287,7 @@ func (c *linear) covered(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	f := Claimed(cert)
-	f.Runs = e.Runs(WhiteBox) / 10
+	f.Runs = max(100, e.Runs(WhiteBox)/10)
 	r.sigma, _ = c.scale()
 	b, worst := make([]float64, c.dim()), 0.0
 	for run := range f.Runs {

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
@@ -212,13 +213,14 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 
 // coupled releases from both data sets with one stream: the averages of a phase
 // may not be further apart than its start, or, where the record that differs is
-// passed over, than that and what the noise hides.
+// passed over, than that and what the noise hides. Its power is the largest share
+// of this that was seen.
 func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
 	r, err := c.prepare(ctx)
 	if err != nil {
 		return Finding{}, err
 	}
-	f, n := Finding{}, len(c.data[0])
+	f, n, share := Finding{}, len(c.data[0]), 0.0
 	for run := range 500 * int(e.Tier) {
 		if err := ctx.Err(); err != nil {
 			return f, err
@@ -237,14 +239,17 @@ func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
 		}
 		for p := range c.phases {
 			a, b := tours[0][p], tours[1][p]
-			allowed := floats.Distance(a.start, b.start, 2)
+			apart, moved := floats.Distance(a.start, b.start, 2), floats.Distance(a.mean, b.mean, 2)
+			allowed := apart
 			if a.used[n-1] || b.used[n-1] {
 				allowed += c.reach(c.phases[p])
+				share = math.Max(share, (moved-apart)/c.reach(c.phases[p]))
 			}
-			if moved := floats.Distance(a.mean, b.mean, 2); moved > allowed*(1+1e-9)+1e-12 {
+			if moved > allowed*(1+1e-9)+1e-12 {
 				f.Reason = fmt.Sprintf("a record moves the average of phase %d by %.3g, the claim is %.3g", p+1, moved, allowed)
 			}
 		}
 	}
+	f.Power, f.Least = share, 0.25
 	return f, nil
 }

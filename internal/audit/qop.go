@@ -173,7 +173,7 @@ var quadraticSettings = []struct {
 	}, "wr"},
 	{"huber, ℓ1 in a box, d = 5", "A7", func() *quadratic {
 		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, claimGLM, kinks{0.3, -2, 2})
-	}, "wr"},
+	}, "Wr"},
 	{"least squares, d = 2", "A3", func() *quadratic {
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Squared{} }, [2][]record{along(1, 3), along(0, 0)})
 	}, "x"},
@@ -196,6 +196,7 @@ var quadraticKinds = map[rune]struct {
 	least Tier
 }{
 	'w': {"", WhiteBox, (*quadratic).white, Quick},
+	'W': {"", WhiteBox, (*quadratic).white, CI},
 	'x': {" exactly", Exact, (*quadratic).exact, Quick},
 	's': {" searched", Exact, (*quadratic).searched, CI},
 	'b': {" from outside", BlackBox, (*quadratic).black, Quick},

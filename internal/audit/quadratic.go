@@ -339,7 +339,7 @@ func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	f := Claimed(cert)
-	f.Runs = e.Runs(WhiteBox) / 10
+	f.Runs = max(100, e.Runs(WhiteBox)/10)
 	d := c.dim()
 	w, hess, worst := mat.NewSymDense(d, nil), make([]float64, d*d), 0.0
 	for run := range f.Runs {
