@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"codeberg.org/go-pdf/fpdf"
@@ -237,6 +238,9 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	return paint(format, pl, &legend)
 }
 
+// pdf guards the defaults of the PDF library, which are global.
+var pdf sync.Mutex
+
 // paint returns the picture of a plot with a legend in a corner, or none.
 func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 	paint := func(c vg.CanvasSizer) {
@@ -266,6 +270,8 @@ func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 		paint(c)
 		_, err = c.WriteTo(&b)
 	case "pdf":
+		pdf.Lock()
+		defer pdf.Unlock()
 		// The date and the order of the fonts would make equal plots differ.
 		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
 		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
