@@ -48,6 +48,8 @@ func FuzzProfile(f *testing.F) {
 		f.Add(eps, hostile[(i+3)%len(hostile)], hostile[(i+7)%len(hostile)], 1e-6)
 	}
 	f.Add(1.0, 0.5, 2.0, 1e-6)
+	f.Add(83.0, 0.5, math.MaxFloat64, 1e-6) // the error term of the RDP profile overflowed
+	f.Add(83.0, 0.5, math.Inf(1), 1e-6)
 	f.Fuzz(func(t *testing.T, eps, s, more, delta float64) {
 		for name, p := range map[string]dp.Profile{
 			"gaussian": dp.GaussianProfile(s),

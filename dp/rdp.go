@@ -102,11 +102,12 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 func (r RDP) Profile(orders ...float64) Profile {
 	orders = slices.Clone(orders)
 	return func(eps float64) float64 {
-		best := 0.0 // log 1
+		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is no number
+		best := 0.0                          // log 1
 		r.search(orders, func(alpha float64) float64 {
 			v := r(alpha)
-			l := (alpha-1)*(v-eps+math.Log1p(-1/alpha)) - math.Log(alpha)
-			l += rounding * (alpha * (v + math.Abs(eps) + 1)) // grows with α
+			up := rounding * alpha / (alpha - 1) * (v + math.Abs(eps) + 1)
+			l := (alpha-1)*(v-eps+math.Log1p(-1/alpha)+up) - math.Log(alpha)
 			if l < best {
 				best = l
 			}
