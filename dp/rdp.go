@@ -106,8 +106,9 @@ func (r RDP) Profile(orders ...float64) Profile {
 		best := 0.0                          // log 1
 		r.search(orders, func(alpha float64) float64 {
 			v := r(alpha)
-			up := rounding * alpha / (alpha - 1) * (v + math.Abs(eps) + 1)
-			l := (alpha-1)*(v-eps+math.Log1p(-1/alpha)+up) - math.Log(alpha)
+			// Up by more than the rounding of the large terms; 1+1e-12 is for the rest.
+			e := v - eps + math.Log1p(-1/alpha) + rounding*(v+math.Abs(eps)+1)
+			l := (alpha-1)*e - math.Log(alpha)
 			if l < best {
 				best = l
 			}
