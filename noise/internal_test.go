@@ -219,3 +219,41 @@ func TestNormalRoundsOnce(t *testing.T) {
 		require.InDelta(t, n/4, q, 6*math.Sqrt(n*3/16)) // 6 σ
 	}
 }
+
+// cycle is a broken source that repeats its words forever.
+type cycle struct {
+	words []uint64
+	at    int
+}
+
+func (c *cycle) Uint64() uint64 {
+	w := c.words[c.at%len(c.words)]
+	c.at++
+	return w
+}
+
+// TestEveryLoopEnds: words that make every try of a rejection loop fail end each
+// loop in the documented panic, after no more than maxTries tries.
+func TestEveryLoopEnds(t *testing.T) {
+	const half, third = 1 << 63, 1 << 62 // top bits 10 and 01
+	for name, c := range map[string]struct {
+		words []uint64
+		draw  func(s *cycle)
+	}{
+		// Below(3) gives 1, then e^{-1/3} says yes and every e⁻¹ does too.
+		"geometric, multiples": {[]uint64{third}, func(s *cycle) { Geometric(3, s) }},
+		// Below(3) gives 2, then 0 < 2 goes on and 2 < 2 ends at an even trial.
+		"geometric, remainder": {[]uint64{2 * third, 0, 0, 2 * third}, func(s *cycle) { Geometric(3, s) }},
+		// e⁰ says yes, e⁻¹ no: the draw is 0 and its sign is negative.
+		"laplace": {[]uint64{0, 0, 0, 0, 0, half, half}, func(s *cycle) { DiscreteLaplace(1, s) }},
+		// Layer 1, negative, U = 0.82: x = -3 and 1 + x/(3√(2/3)) < 0.
+		"gamma": {[]uint64{half | 0x101, 0xd1eb851eb851eb85}, func(s *cycle) { Gamma(1, s) }},
+		// E₁ = 0.85·x₁ of layer 1, E₂ = x₁₀₀/2: a² = (E₁/r)² > 2E₂.
+		"tail": {[]uint64{half | 1, 0xd99999999999999a, half | 100, half}, func(s *cycle) { tail(edgeX[1], s) }},
+	} {
+		s := &cycle{words: c.words}
+		require.PanicsWithValue(t, errStuck, func() { c.draw(s) }, name)
+		require.LessOrEqual(t, s.at, 8*maxTries, name)
+		require.Greater(t, s.at, maxTries, name)
+	}
+}
