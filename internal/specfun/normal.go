@@ -106,12 +106,13 @@ func MillsSlope(x float64) float64 {
 	if !(x >= 2) {
 		return 1 - x*Mills(x)
 	}
-	if math.IsInf(x, 1) {
-		return 0
+	if x > 1e9 { // 1/x², to rounding
+		return 1 / x / x
 	}
-	k := 0.0
+	p, q := 0.0, 1.0 // k = p/q from the inside out, without a division a step
 	for j := 11 + int(400/(x*x)); j > 0; j-- {
-		k = float64(j) / (x + k)
+		p, q = float64(j)*q, x*q+p // positive terms, below 1e100
 	}
+	k := p / q
 	return k / (x + k)
 }
