@@ -307,7 +307,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				o.Grad(g, x)
 				all := append(slices.Clone(g), o.Func(x))
 				require.Equal(t, o.Func(x), o.FuncGrad(g, x))
-				all = append(append(all, g...), o.Residual(x))
+				all = append(append(all, g...), o.Residual(x), o.ResidualWithin(x, math.Inf(1)))
 				if n == 9000 {
 					var h mat.SymDense
 					o.Hessian(&h, x)

@@ -181,7 +181,15 @@ func TestNewDataErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrData)
 	_, err = NewDataDense(mat.NewDense(1, 1, nil), []float64{1, 2}, b)
 	require.ErrorIs(t, err, ErrData)
+	_, err = NewDataDense(columnless{}, []float64{1}, b)
+	require.ErrorIs(t, err, ErrData)
+	require.ErrorContains(t, err, "no features")
 }
+
+// columnless has one row and nothing in it.
+type columnless struct{ mat.Matrix }
+
+func (columnless) Dims() (r, c int) { return 1, 0 }
 
 // Two inputs that differ in one record give data that differ in one record.
 func TestNeighborsStayNeighbors(t *testing.T) {

@@ -34,6 +34,27 @@ func (smoothAbs) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return phi, (u - b) / phi, 1 / (phi * phi * phi)
 }
 
+// threefold is (3/2)(u−b)².
+type threefold struct{ square }
+
+func (l threefold) Func(theta, a []float64, b float64) float64 { return 3 * l.square.Func(theta, a, b) }
+
+func (l threefold) Grad(dst, theta, a []float64, b float64) {
+	l.square.Grad(dst, theta, a, b)
+	floats.Scale(3, dst)
+}
+
+func (l threefold) Constants(b loss.Bounds, radius float64) loss.Constants {
+	k := l.square.Constants(b, radius)
+	k.Smoothness *= 3
+	return k
+}
+
+func (l threefold) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	phi, dphi, d2phi = l.square.Scalar(u, b, norm)
+	return 3 * phi, 3 * dphi, 3 * d2phi
+}
+
 // general hides that a loss is Linear.
 type general struct{ loss.Loss }
 
@@ -112,7 +133,7 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {3, 2}, {64, 5}, {130, 7}} {
 		data, x, qs := random(uint64(size[0]), size[0], size[1])
 		n, d := data.Dims()
-		for _, l := range []loss.Loss{square{}, smoothAbs{}, general{smoothAbs{}}} {
+		for _, l := range []loss.Loss{square{}, threefold{}, smoothAbs{}, general{smoothAbs{}}} {
 			p := &Problem{Data: data, Loss: l}
 			for _, q := range qs {
 				o := p.Perturb(q)
@@ -145,6 +166,7 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 					require.InDeltaSlice(t, grad, got, 1e-11*(1+floats.Norm(grad, 2)))
 				} else {
 					require.NotEqual(t, square{}, l)
+					require.NotEqual(t, threefold{}, l)
 				}
 			}
 		}
