@@ -348,6 +348,9 @@ func Least(logDelta func(s float64) float64, target, enough float64) float64 {
 		lo /= 1.5
 		glo = g(lo)
 	}
+	if glo >= 0 { // everything is enough
+		return lo
+	}
 	const tol = 1e-12
 	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
 		u := lo - glo*(hi-lo)/(ghi-glo)

@@ -77,3 +77,57 @@ func TestLeastTakesFewSteps(t *testing.T) {
 	}
 	require.LessOrEqual(t, total, 561, "evaluations for 54 roots")
 }
+
+// TestFarTail: where δ is far below every float64 its logarithm still is that of
+// 60 digits, until P(χ_q > r₀) is taken for it, which is more.
+func TestFarTail(t *testing.T) {
+	n := bigref.New
+	for _, q := range []int{3, 4, 9} {
+		for _, s := range []float64{0.3, 2} {
+			for _, r0 := range []float64{40, 200, 435, 440, 446, 449, 600, 3000} {
+				want, _ := bigref.Log(bigref.ChiStick(n(r0), n(s), q)).Float64()
+				tail, _ := bigref.Log(bigref.Chi2SF(n(r0*r0), q)).Float64()
+				if tail < nothing {
+					want = tail
+				}
+				require.InEpsilon(t, want, LogChi(s*r0+s*s/2, s, q), 1e-12, "q = %d, s = %v, r₀ = %v", q, s, r0)
+			}
+			// Far beyond, δ does not grow again.
+			require.LessOrEqual(t, LogChi(1e101*s, s, q), LogChi(1e90*s, s, q))
+			require.LessOrEqual(t, LogChi(math.MaxFloat64, s, q), -1e198)
+			k := Curve{S: s, Q: q}
+			for _, eps := range []float64{1e4 * s, 1e90 * s, math.MaxFloat64} {
+				require.Less(t, k.LogJoint(eps, 0.01), nothing)
+				require.GreaterOrEqual(t, k.LogJoint(eps, 0.01), LogChi(eps, s, q))
+			}
+		}
+	}
+}
+
+// TestMGFEnds: E e^{tχ₃} is √(2/π)t + 2(1+t²)Φ(t)e^{t²/2}, E e^{tχ₂} is
+// 1 + √(2π)tΦ(t)e^{t²/2}; at large t that is a closed form of the logarithm. Beyond
+// t = 1e6 it is t²/2 + t√q, which is more.
+func TestMGFEnds(t *testing.T) {
+	for q := 1; q <= 5; q++ {
+		require.Zero(t, LogMGF(0, q))
+	}
+	for _, x := range []float64{50, 1e3, 9.5e5, 1e6} {
+		require.InEpsilon(t, x*x/2+math.Log(2*(1+x*x)), LogMGF(x, 3), 1e-13)
+		require.InEpsilon(t, x*x/2+math.Log(math.Sqrt(2*math.Pi)*x), LogMGF(x, 2), 1e-13)
+	}
+	for _, x := range []float64{1.0001e6, 3e7} {
+		require.Equal(t, x*x/2+x*math.Sqrt(3), LogMGF(x, 3))
+		require.Greater(t, LogMGF(x, 3), x*x/2+math.Log(2*(1+x*x)))
+	}
+	require.InEpsilon(t, 2*(1+1)*0.8413447460685429*math.Exp(0.5)+math.Sqrt(2/math.Pi), math.Exp(LogMGF(1, 3)), 1e-13)
+}
+
+// TestLeastWithoutEnough: where no noise is enough the answer is infinite, and
+// where every noise is, next to nothing.
+func TestLeastWithoutEnough(t *testing.T) {
+	always := func(l float64) func(float64) float64 { return func(float64) float64 { return l } }
+	require.Equal(t, math.Inf(1), Least(always(0), -1, 1))
+	require.Equal(t, math.Inf(1), Least(always(math.NaN()), -1, 1))
+	require.Equal(t, math.Inf(1), Least(always(-0.99), -1, 1e300))
+	require.LessOrEqual(t, Least(always(-1.01), -1, 1), 1e-323)
+}
