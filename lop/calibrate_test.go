@@ -478,6 +478,10 @@ func TestRefusedCalibrations(t *testing.T) {
 		require.NotContains(t, err.Error(), "NaN (Delta", "%d", i)
 	}
 
+	for c, text := range map[Calibration]string{Sharp: "sharp", Kifer: "kifer", CMS11: "cms11", -1: "invalid calibration -1", 9: "invalid calibration 9"} {
+		require.Equal(t, text, c.String())
+	}
+
 	// The least Δ that is named does do, from the next digit on.
 	for _, cal := range []Calibration{Sharp, Kifer} {
 		k, err := (&Mechanism{Calibration: cal}).calibrator(nil, good)

@@ -239,7 +239,20 @@ func TestWithheld(t *testing.T) {
 	rel, err = (&Mechanism{Radius: 1}).Fit(ctx, p, budget, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
+
+	// No method that is tried applies: a fact about the problem's form.
+	methods = []certify.Method{func(splitting.Problem, int) splitting.Method { return &unfit{} }}
+	rel, err = (&Mechanism{Radius: 1, Trace: func(Trace) { t.Fatal("nothing was solved") }}).Fit(ctx, p, budget, nil)
+	require.Nil(t, rel)
+	require.ErrorIs(t, err, splitting.ErrProblem)
+	require.NotErrorIs(t, err, dp.ErrWithheld)
+	require.ErrorContains(t, err, "lop: ")
 }
+
+// unfit applies to no problem.
+type unfit struct{ lazy }
+
+func (*unfit) Init(splitting.Problem, []float64, *rand.Rand) error { return splitting.ErrProblem }
 
 // lazy claims to have converged where it starts.
 type lazy struct{}

@@ -92,10 +92,7 @@ func (m *Output) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	rel := relation(m.Relation)
 	g := sensitivity(fault.At(f, fault.Relation, rel), fault.At(f, fault.Lipschitz, q.Constants.Lipschitz))
 	nl := float64(q.Records) * q.Constants.Lipschitz
-	unit, err := unitNoise(q.Budget, q.Dim) // E‖ν‖ at sensitivity 1
-	if err != nil {
-		return nil, err
-	}
+	unit := unitNoise(q.Budget, q.Dim) // E‖ν‖ at sensitivity 1
 
 	p := &Plan{
 		Public:      q,
@@ -124,6 +121,7 @@ func (m *Output) calibrate(f *fault.Set, q Public) (*Plan, error) {
 		radius = g / mu
 	}
 	floor := roundingFloor(q, p.Delta*radius) / mu
+	var err error
 	if p.Cover, err = coverRadius(m.Cover, radius, floor); err != nil {
 		return nil, err
 	}
@@ -146,14 +144,14 @@ func (m *Output) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	return p, nil
 }
 
-// unitNoise returns an upper bound on E‖ν‖ for sensitivity 1: σ√d ≥ E‖ν‖, or
-// d/ε for the pure law.
-func unitNoise(b dp.Budget, dim int) (float64, error) {
+// unitNoise returns an upper bound on E‖ν‖ for sensitivity 1 and a budget that
+// passed its check: σ√d ≥ E‖ν‖, or d/ε for the pure law.
+func unitNoise(b dp.Budget, dim int) float64 {
 	if b.Delta == 0 {
-		return float64(dim) / b.Epsilon, nil
+		return float64(dim) / b.Epsilon
 	}
-	sigma, err := gaussianSigma(b, 1)
-	return sigma * math.Sqrt(float64(dim)), err
+	sigma, _ := dp.GaussianSigma(b, 1) // refuses only what Check does
+	return sigma * math.Sqrt(float64(dim))
 }
 
 // check refuses fields that make no sense by themselves.
