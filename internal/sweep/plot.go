@@ -277,7 +277,7 @@ func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
 		fpdf.SetDefaultCatalogSort(true)
 		c := vgpdf.New(plotWidth, plotHeight)
-		paint(c)
+		paint(oneSize{c})
 		_, err = c.WriteTo(&b)
 	default:
 		err = fmt.Errorf("unknown format %q", format)
@@ -286,6 +286,21 @@ func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// oneSize writes text of every size as scaled text of one: the PDF library
+// compresses a font once for each size, which takes longer than all the rest.
+type oneSize struct{ *vgpdf.Canvas }
+
+// FillString implements vg.Canvas.
+func (c oneSize) FillString(f font.Face, at vg.Point, text string) {
+	const size = 12
+	c.Push()
+	defer c.Pop()
+	c.Translate(at)
+	c.Scale(f.Font.Size.Points()/size, f.Font.Size.Points()/size)
+	f.Font.Size = font.Points(size)
+	c.Canvas.FillString(f, vg.Point{}, text)
 }
 
 // backing is the rectangle behind the legend in its corner of c. The library's
