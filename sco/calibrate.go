@@ -109,7 +109,7 @@ func (m *NoisySGD) calibrate(q Public, smoothing *float64) (*SGDPlan, error) {
 	if exact {
 		pl.Bound = s.bound(pl.StepSize, smoothness)
 	}
-	return pl, pl.valid()
+	return orNone(pl, pl.valid())
 }
 
 // clipNorm returns L, and whether the clipped gradients are those of a convex
@@ -156,9 +156,6 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 		t := max(1, paperSteps(q))
 		budget = max(q.n(), t*paperBatch(q, t))
 	}
-	if m.Steps > 0 && m.Batch > 0 {
-		budget = float64(m.Steps) * m.Batch
-	}
 	least := 1.0 // expected records of a batch
 	if m.Batch > 0 {
 		least = min(m.Batch, q.n())
@@ -200,9 +197,12 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 	case m.Batch > 0:
 		try(min(budget/least, maxSteps))
 	default:
-		for t := 1.0; t <= min(budget, maxSteps); t *= math.Sqrt2 {
+		for t := 1.0; t <= max(1, min(budget, maxSteps)); t *= math.Sqrt2 {
 			try(t)
 		}
+	}
+	if math.IsInf(best, 1) {
+		return fmt.Errorf("%w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.Radius, s.l)
 	}
 	pl.Steps = int(s.steps)
 	pl.Sampler = s.scheme.sampler(s.m, q, pl.Relation)
@@ -369,7 +369,7 @@ func (m *DPSGD) Calibrate(q Public) (*SGDPlan, error) {
 		s := schedule{q: q, l: l, steps: steps, m: pl.Divisor, sigma: pl.Sigma}
 		pl.StepSize = s.step(q.Constants.Smoothness) * (1 - m.Momentum)
 	}
-	return pl, pl.valid()
+	return orNone(pl, pl.valid())
 }
 
 // largest scale of noise and of steps: their products still fit.
@@ -382,9 +382,18 @@ func (pl *SGDPlan) valid() error {
 		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	scale := pl.Noise * pl.Clip
-	if !(scale > 0 && scale < largest && pl.Divisor > 0 && pl.Steps > 0 && pl.StepSize > 0 && pl.StepSize*scale/pl.Divisor < largest && pl.Smoothing >= 0 && pl.Smoothing < largest) {
+	if !(pl.Clip > 1/largest && scale > 0 && scale < largest && pl.Divisor > 0 && pl.Steps > 0 && pl.StepSize > 0 && pl.StepSize*scale/pl.Divisor < largest && pl.Smoothing >= 0 && pl.Smoothing < largest) {
 		return fmt.Errorf("%w: the calibration leaves the range of float64 (Noise %v, Clip %v, Divisor %v, StepSize %v, Smoothing %v): rescale the problem",
 			ErrMechanism, pl.Noise, pl.Clip, pl.Divisor, pl.StepSize, pl.Smoothing)
 	}
 	return nil
+}
+
+// orNone returns no plan with an error: one that is not valid must not be at
+// hand.
+func orNone[P any](plan *P, err error) (*P, error) {
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
 }

@@ -181,7 +181,7 @@ func (m *ObjPert) Calibrate(q Public) (*ObjPlan, error) {
 		return nil, err
 	}
 	pl.C, pl.S, pl.Delta = o.c(pl.Lambda), o.g/pl.Sigma, 2*q.n()*pl.Lambda
-	return pl, pl.cover(m.Cover, o.bound(pl.Lambda, pl.Sigma))
+	return orNone(pl, pl.cover(m.Cover, o.bound(pl.Lambda, pl.Sigma)))
 }
 
 // forObjective checks q and the fields that the two mechanisms share.
@@ -302,7 +302,7 @@ func (m *Output) Calibrate(q Public) (*ObjPlan, error) {
 	}
 	pl.S = sensitivity / pl.OutputSigma
 	pl.Bound = l*l/(pl.Lambda*q.n()) + pl.Lambda*q.Radius*q.Radius + pl.coverCost()
-	return pl, pl.valid()
+	return orNone(pl, pl.valid())
 }
 
 // valid refuses a plan with a value that float64 or the samplers of package

@@ -188,7 +188,7 @@ func (m *PermutationSGD) Calibrate(q Public) (*PassPlan, error) {
 	if pl.Passes == 1 {
 		pl.Bound = q.Radius*q.Radius/(2*eta*steps) + eta*v/2
 	}
-	return pl, pl.valid()
+	return orNone(pl, pl.valid())
 }
 
 // Calibrate returns the parameters for a problem with the public quantities q.
@@ -237,7 +237,7 @@ func (m *Phased) Calibrate(q Public) (*PassPlan, error) {
 		pl.Phases = append(pl.Phases, Phase{Records: n, StepSize: e, Sensitivity: sensitivity, Sigma: sensitivity / s})
 	}
 	pl.Bound = first/eta + eta*v
-	return pl, pl.valid()
+	return orNone(pl, pl.valid())
 }
 
 // valid refuses a plan with a value that float64 or the samplers of package
@@ -245,6 +245,9 @@ func (m *Phased) Calibrate(q Public) (*PassPlan, error) {
 func (pl *PassPlan) valid() error {
 	if pl == nil || pl.Theorem == "" || len(pl.Phases) == 0 || pl.Batch < 1 || pl.Passes < 1 {
 		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+	}
+	if !(pl.Constants.Lipschitz > 1/largest) {
+		return fmt.Errorf("%w: Lipschitz = %v leaves the range of float64: rescale the problem", ErrMechanism, pl.Constants.Lipschitz)
 	}
 	total := 0
 	for i, ph := range pl.Phases {

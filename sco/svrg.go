@@ -28,7 +28,8 @@ type SVRGSchedule struct {
 //	composite  η = 1/(20b), m = 100κ, ρ = 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½  [XZ14]
 //
 // composite is for problems with a set or a regularizer. The error wraps
-// ErrMechanism if an argument is not positive and finite.
+// ErrMechanism if an argument is not positive and finite, or if the schedule
+// would take more than 2⁵³ gradients.
 func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (SVRGSchedule, error) {
 	for _, f := range []struct {
 		name string
@@ -40,6 +41,10 @@ func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (
 	}
 	mu, b := 2*lambda, beta+2*lambda
 	kappa := b / mu
+	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
+	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/b > 0) { // true for NaN
+		return SVRGSchedule{}, fmt.Errorf("%w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
+	}
 	s := SVRGSchedule{StepSize: 1 / (10 * b), Inner: int(math.Ceil(50 * kappa * (1 - 1e-12)))}
 	m := float64(s.Inner)
 	if composite {
@@ -52,7 +57,7 @@ func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (
 		h := 2 * b * s.StepSize
 		s.Factor = 1/(mu*s.StepSize*(1-h)*m) + h/(1-h)
 	}
-	s.Epochs = max(1, int(math.Ceil(math.Log2(gap/target))))
+	s.Epochs = int(epochs)
 	s.Evaluations = s.Epochs * (n + 2*s.Inner)
 	return s, nil
 }
