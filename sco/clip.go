@@ -31,6 +31,9 @@ var (
 func (l clippedSlope) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	phi, dphi, d2phi = l.Linear.Scalar(u, b, norm)
 	k := min(l.limit/norm, math.MaxFloat64) * (1 - 0x1p-50) // norm is rounded up
+	if k < leastFactor {
+		k = 0
+	}
 	switch {
 	case dphi > k:
 		dphi = k
@@ -65,14 +68,19 @@ func (l clippedGrad) Grad(dst, theta, a []float64, b float64) {
 	clip(dst, l.limit)
 }
 
+// leastFactor is far above the numbers that float64 holds to fewer digits: a
+// factor rounded there could be twice what it should be.
+const leastFactor = 0x1p-1000
+
 // clip scales g into norm limit, so that the exact norm of what is left is at
-// most limit; a g that is not finite becomes 0.
+// most limit; a g that is not finite, or 2¹⁰⁰⁰ times too long, becomes 0.
 func clip(g []float64, limit float64) {
 	norm := floats.Norm(g, 2)
-	switch {
-	case norm <= limit*(1-float64(len(g)+8)*0x1p-52): // whatever the rounding of norm
-	case norm <= math.MaxFloat64:
-		floats.Scale(limit/norm*(1-float64(len(g)+8)*0x1p-51), g)
+	slack := float64(len(g)+8) * 0x1p-52 // whatever the rounding of norm
+	switch factor := limit / norm; {
+	case norm <= limit*(1-slack):
+	case factor >= leastFactor:
+		floats.Scale(factor*(1-2*slack), g)
 	default:
 		clear(g)
 	}
