@@ -483,19 +483,36 @@ func (k *calibrator) bestDelta() (float64, error) {
 	if !(lo > 0 && max(hi, lo) < math.MaxFloat64) { // also NaN
 		return 0, fmt.Errorf("%w: no finite Delta found for %v with Radius = %v: state Delta or rescale the problem", ErrMechanism, k.q.Budget, k.q.Radius)
 	}
-	return minimizeLog(bound, lo, max(hi, lo)), nil
+	floor := func(delta float64) float64 { // curvature costs something
+		return free.square(k.q.Dim)/(2*(delta+k.q.Ridge)) + delta*k.q.Radius*k.q.Radius/2
+	}
+	return minimizeLog(bound, floor, lo, max(hi, lo)), nil
 }
 
 // minimizeLog returns a point of [lo, hi] where f is least, to about 1e-4 in
-// log x: f is flat there, so f is least to 1e-8.
-func minimizeLog(f func(float64) float64, lo, hi float64) float64 {
+// log x: f is flat there, so f is least to 1e-8. floor ≤ f is cheap.
+func minimizeLog(f, floor func(float64) float64, lo, hi float64) float64 {
 	const points = 24
 	a, step := math.Log(lo), (math.Log(hi)-math.Log(lo))/points
 	g := func(x float64) float64 { return f(math.Exp(x)) }
 	best, at := math.Inf(1), a
+	try := func(x float64) {
+		if floor(math.Exp(x)) < best {
+			if v := g(x); v < best {
+				best, at = v, x
+			}
+		}
+	}
+	first := a // where the floor is least: what is found there excludes most others
 	for i := range points + 1 {
-		if v := g(a + float64(i)*step); v < best {
-			best, at = v, a+float64(i)*step
+		if x := a + float64(i)*step; floor(math.Exp(x)) < floor(math.Exp(first)) {
+			first = x
+		}
+	}
+	try(first)
+	for i := range points + 1 {
+		if x := a + float64(i)*step; x != first {
+			try(x)
 		}
 	}
 	l, h := max(at-step, a), min(at+step, math.Log(hi))
