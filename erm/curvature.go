@@ -69,10 +69,7 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 		d := s.data.d
 		gram, xty, yty := s.data.gramians()
 		s.quadratic = mat.NewSymDense(d, nil)
-		s.quadratic.CopySym(gram)
-		if s.lsq != 1 {
-			s.quadratic.ScaleSym(s.lsq, s.quadratic)
-		}
+		scaleUpper(s.quadratic, s.lsq, gram)
 		s.addQuadTo(s.quadratic)
 		s.lin = make([]float64, d)
 		floats.AddScaled(s.lin, s.lsq, xty)
@@ -90,6 +87,14 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 		}
 	})
 	return s.quadratic, s.lin, s.constant, true
+}
+
+// scaleUpper stores ca in dst.
+func scaleUpper(dst *mat.SymDense, c float64, a *mat.SymDense) {
+	to, from := dst.RawSymmetric(), a.RawSymmetric()
+	for i := range to.N {
+		floats.ScaleTo(to.Data[i*to.Stride+i:i*to.Stride+to.N], c, from.Data[i*from.Stride+i:i*from.Stride+from.N])
+	}
 }
 
 // addQuadTo adds Q to dst.
@@ -147,8 +152,7 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	}
 	if rest < nonzero {
 		gram, _, _ := s.data.gramians()
-		dst.CopySym(gram)
-		dst.ScaleSym(top, dst)
+		scaleUpper(dst, top, gram)
 		for i := range w {
 			w[i] -= top
 		}

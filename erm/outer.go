@@ -60,7 +60,6 @@ func (o *outer) Part(dst []float64, part int) {
 	}
 	defer blocks.Put(block)
 	*block = resize(*block, outerRows*o.stride)
-	clear(*block) // the padding
 	m, sign := 0, 1.0
 	for i := lo; i < hi; i++ {
 		v := 1.0
@@ -70,10 +69,11 @@ func (o *outer) Part(dst []float64, part int) {
 		if v != 0 {
 			sign = math.Copysign(1, v)
 			_, a := r.entries(i)
-			root, to := math.Sqrt(math.Abs(v)), (*block)[m*o.stride:][:d]
+			root, to := math.Sqrt(math.Abs(v)), (*block)[m*o.stride:][:o.stride]
 			for j, x := range a {
 				to[j] = root * x
 			}
+			clear(to[d:])
 			m++
 		}
 		if m == outerRows || i == hi-1 {
