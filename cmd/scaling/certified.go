@@ -48,7 +48,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		return once(func(context.Context) (float64, error) { return risk.Func(anchor) / float64(n), nil }), nil
 	case "nonprivate":
 		return once(func(ctx context.Context) (float64, error) {
-			x, err := nonprivate(ctx, p, risk)
+			x, err := s.nonprivate(ctx, p, at)
 			if err != nil {
 				return 0, err
 			}
@@ -75,7 +75,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		}
 		d.linear(plan)
 		fit = plan
-		x, err := nonprivate(ctx, p, risk)
+		x, err := s.nonprivate(ctx, p, at)
 		if err != nil {
 			return sweep.Task{}, err
 		}
@@ -177,11 +177,29 @@ func once(f func(context.Context) (float64, error)) sweep.Task {
 	return sweep.Task{Runs: 1, Run: func(ctx context.Context, _ rand.Source) (float64, error) { return f(ctx) }}
 }
 
-// nonprivate minimizes without a perturbation. Not private.
-func nonprivate(ctx context.Context, p *erm.Problem, f *erm.Objective) ([]float64, error) {
-	res, err := splitting.Minimize(ctx, splitting.Problem{F: f, G: p.Reg, H: p.Set}, make([]float64, f.Dim()), nil)
-	if err != nil {
-		return nil, err
+// minimumKey names what the minimizer without a perturbation depends on.
+type minimumKey struct {
+	n, d  int
+	kappa float64
+}
+
+// nonprivate minimizes without a perturbation, once for all methods. Not
+// private.
+func (s *source) nonprivate(ctx context.Context, p *erm.Problem, at params) ([]float64, error) {
+	n, d := p.Data.Dims()
+	k := minimumKey{n, d, at.Kappa}
+	s.mu.Lock()
+	minimum, ok := s.minima[k]
+	if !ok {
+		minimum = sync.OnceValues(func() ([]float64, error) {
+			res, err := splitting.Minimize(ctx, splitting.Problem{F: erm.NewUnperturbed(p), G: p.Reg, H: p.Set}, make([]float64, d), nil)
+			if err != nil {
+				return nil, err
+			}
+			return res.X, nil
+		})
+		s.minima[k] = minimum
 	}
-	return res.X, nil
+	s.mu.Unlock()
+	return minimum()
 }

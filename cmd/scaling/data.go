@@ -38,9 +38,10 @@ type source struct {
 	c    *config
 	file *records
 
-	mu    sync.Mutex
-	made  map[[2]int]*records
-	plans map[planKey]func() (*qop.Plan, error)
+	mu     sync.Mutex
+	made   map[[2]int]*records
+	plans  map[planKey]func() (*qop.Plan, error)
+	minima map[minimumKey]func() ([]float64, error)
 }
 
 // unbounded stands for "no bound" where the published procedure reads a file:
@@ -49,7 +50,12 @@ const unbounded = 1e150
 
 // open prepares the data and completes the parameters that identify it.
 func (c *config) open() (*source, error) {
-	s := &source{c: c, made: map[[2]int]*records{}, plans: map[planKey]func() (*qop.Plan, error){}}
+	s := &source{
+		c:      c,
+		made:   map[[2]int]*records{},
+		plans:  map[planKey]func() (*qop.Plan, error){},
+		minima: map[minimumKey]func() ([]float64, error){},
+	}
 	if c.data == "" {
 		return s, nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/sweep"
 	"github.com/privopt/privopt/lasso"
 )
@@ -58,7 +57,7 @@ func (s *published) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, e
 	case "nonprivate":
 		p := lasso.Problem(rec.data, at.Lambda, at.Kappa)
 		return once(func(ctx context.Context) (float64, error) {
-			x, err := nonprivate(ctx, p, erm.NewUnperturbed(p))
+			x, err := s.nonprivate(ctx, p, at)
 			if err != nil {
 				return 0, err
 			}
