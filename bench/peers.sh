@@ -14,7 +14,8 @@
 # one round. Times are processor time, but for the programs in C, which print the
 # least wall time of many repetitions, and for goal 10 and two threads: those mean
 # something on an idle machine only. Goal 10 is run in a third of the rounds. A round
-# takes a minute or two on idle cores. GOALS="3 4" restricts the run.
+# takes a minute or two on idle cores. GOALS="3 4" restricts the run,
+# CORE chooses the core, 0 if unset.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${PRIVOPT_PEERS:?name the folder that holds stotos_numpy.py}"
@@ -31,7 +32,7 @@ results="$scratch/results"
 missing="$scratch/missing"
 : >"$missing"
 one=""
-if command -v taskset >/dev/null; then one="taskset -c 0"; fi
+if command -v taskset >/dev/null; then one="taskset -c ${CORE:-0}"; fi
 # Two threads need two cores, and goal 10 an idle machine; all else gets one.
 
 want() { case "$goals" in *" $1 "*) return 0 ;; esac; return 1; }
