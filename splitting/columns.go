@@ -16,7 +16,7 @@ import (
 //	        residual tenfold:
 //	        xⱼ ← clip(soft(‖aⱼ‖²xⱼ + ⟨aⱼ,r⟩, l1)/(‖aⱼ‖² + l2), lo, hi),   r ← r − Δxⱼ·aⱼ
 //	Newton  on the free coordinates, once the sweeps have cost as much as their
-//	        Gram matrix and it fits in an eighth of the memory of A
+//	        Gram matrix and it fits in an eighth of the memory of A, or 64 KiB
 type columns struct {
 	penalty
 	n, d int
@@ -43,7 +43,9 @@ type columns struct {
 	free     []int
 	step     []float64
 	swept    int  // coordinate steps since the last factorization
+	blocked  int  // Newton steps since one was full
 	factored bool // chol belongs to free
+	singular bool // a factorization broke down: the diagonal is raised since
 }
 
 const (
@@ -53,6 +55,10 @@ const (
 	// costs about as much as a sweep: 0.03 and 0.3 take a fifth longer.
 	lookRatio = 0.1
 )
+
+// leastChol is the numbers that a factor of free coordinates may have for
+// whatever small A: 64 KiB, 127 coordinates.
+const leastChol = 1 << 13
 
 // patientLooks is how many looks at a residual that is small beside the terms
 // of v may fail to halve it before rounding is blamed.
@@ -65,7 +71,7 @@ func (c *columns) init(op coordinatewise, n, d int) error {
 	c.n, c.d = n, d
 	c.x, c.v, c.h, c.best, c.step = resize(c.x, d), resize(c.v, d), resize(c.h, d), resize(c.best, d), resize(c.step, d)
 	c.r, c.pieces, c.active, c.free = resize(c.r, n), resize(c.pieces, d), resize(c.active, d), resize(c.free, d)
-	c.chol = resize(c.chol, min(d*(d+1)/2, n*d/8))
+	c.chol = resize(c.chol, min(d*(d+1)/2, max(n*d/8, leastChol)))
 	return nil
 }
 
@@ -80,8 +86,8 @@ func (c *columns) start() {
 		c.h[j] = floats.Dot(a, a)
 	}
 	clear(c.pieces)
-	c.unbounded, c.stalled, c.factored = false, false, false
-	c.swept, c.age, c.bestRes, c.bestGap = 0, 0, math.Inf(1), math.Inf(1)
+	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
+	c.swept, c.age, c.blocked, c.bestRes, c.bestGap = 0, 0, 0, math.Inf(1), math.Inf(1)
 	c.rest()
 	c.residual, c.gap = math.Inf(1), math.Inf(1)
 	c.active = c.active[:0]
@@ -137,10 +143,12 @@ func (c *columns) move(j int, g float64) float64 {
 	switch l1 := c.l1[j]; {
 	case h > 0:
 		return clamp(soft(u, l1)/h, c.lo[j], c.hi[j])
-	case u > l1: // J is affine along eⱼ
+	case u > l1: // J is affine along eⱼ, on either side of 0
 		return c.hi[j]
 	case u < -l1:
 		return c.lo[j]
+	case l1 > 0 && u == u:
+		return clamp(0, c.lo[j], c.hi[j])
 	}
 	return c.x[j]
 }
@@ -197,41 +205,57 @@ func (c *columns) pays() bool {
 //
 //	δ = (A_F'A_F + L2)⁻¹ (A_F'r − ψ′(x_F)),   x_F ← x_F + αδ,
 //
-// with the largest α ≤ 1 that stays on it.
+// with the largest α ≤ 1 that stays on it, and at singular matrices and short
+// steps as descent does.
 func (c *columns) newton() {
-	if !c.same() {
-		c.free = c.free[:0]
-		for _, j := range c.active {
-			if c.isFree(j) {
-				c.free = append(c.free, j)
+	for work := 0; work < newtonWork; {
+		if !c.same() {
+			c.free = c.free[:0]
+			for _, j := range c.active {
+				if c.isFree(j) {
+					c.free = append(c.free, j)
+				}
+			}
+			c.swept = 0
+			if c.factored = c.factor(); !c.factored {
+				return
 			}
 		}
-		c.swept, c.factored = 0, false
+		step := c.step[:len(c.free)]
 		for k, j := range c.free {
-			row := c.chol[k*(k+1)/2:][:k+1]
-			for l, i := range c.free[:k+1] {
-				row[l] = floats.Dot(c.column(j), c.column(i))
-			}
-			row[k] += c.l2[j]
+			step[k] = floats.Dot(c.column(j), c.r) - c.slope(j, c.x[j])
 		}
-		if c.factored = cholesky(c.chol, len(c.free)); !c.factored {
+		cholSolve(c.chol, step)
+		if c.walk(c.x, c.free, step) {
+			c.blocked = 0
 			return
 		}
-	}
-	step := c.step[:len(c.free)]
-	for k, j := range c.free {
-		step[k] = floats.Dot(c.column(j), c.r) - c.slope(j, c.x[j])
-	}
-	cholSolve(c.chol, step)
-	if !c.walk(c.x, c.free, step) {
 		c.factored = false
+		if c.blocked++; !c.singular && c.blocked < patientSteps {
+			return
+		}
+		c.rest()
+		k := len(c.free)
+		work += c.n*c.d + c.n*k*k/2 + k*k*k/6
 	}
 }
 
-// isFree reports whether xⱼ is neither at a kink nor at a bound.
+// factor computes A_F'A_F + L2 = LL', as that of descent.
+func (c *columns) factor() bool {
+	return raised(c.chol, len(c.free), &c.singular, func(k int, row []float64) {
+		j := c.free[k]
+		for l, i := range c.free[:k+1] {
+			row[l] = floats.Dot(c.column(j), c.column(i))
+		}
+		row[k] += c.l2[j]
+	})
+}
+
+// isFree reports whether xⱼ is neither at a kink nor at a bound, and has
+// curvature.
 func (c *columns) isFree(j int) bool {
 	x := c.x[j]
-	return x != c.lo[j] && x != c.hi[j] && (x != 0 || c.l1[j] == 0)
+	return c.h[j]+c.l2[j] > 0 && x != c.lo[j] && x != c.hi[j] && (x != 0 || c.l1[j] == 0)
 }
 
 // same reports whether chol is the factor of the coordinates that are free now.

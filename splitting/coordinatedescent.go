@@ -27,8 +27,8 @@ import (
 // conditioning (BenchmarkAuto).
 //
 // F must be a Columns or a Quadratizer, and prox.Sum(G, H) a
-// prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8, whichever
-// is less, and n + 13d on residuals; a second Init reuses it.
+// prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8 (at least
+// 8192), whichever is less, and n + 13d on residuals; a second Init reuses it.
 //
 // The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality
 // gap where the penalty has one, see LeastSquares.Gap.

@@ -30,13 +30,14 @@ type descent struct {
 	best     []float64 // the point of the least residual from scratch
 	bestRes  float64
 	bestAge  int // steps since it was found
-	polished int // Newton steps with the full length since it was found
+	polished int // Newton steps with the full length since then, on this piece
 
 	chol     []float64 // Cholesky factor of Q_AA, packed lower rows
 	active   []int     // A
 	step     []float64
 	factored bool // chol belongs to the present piece
-	singular bool // the last factorization broke down
+	singular bool // a factorization broke down: the diagonal is raised since
+	blocked  int  // Newton steps since one was full
 	waited   int  // sweeps since the last factorization
 	settled  int  // sweeps that stayed on the same piece
 }
@@ -103,7 +104,7 @@ func (c *descent) start() {
 	c.clip(c.x)
 	clear(c.pieces)
 	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
-	c.waited, c.settled, c.stale, c.polished, c.bestAge = 0, 0, 0, 0, 0
+	c.waited, c.settled, c.stale, c.polished, c.bestAge, c.blocked = 0, 0, 0, 0, 0, 0
 	c.bestRes = math.Inf(1)
 	c.refresh()
 	c.certified = c.residual
@@ -119,7 +120,7 @@ func (c *descent) advance() {
 	if same {
 		c.settled++
 	} else {
-		c.settled, c.factored = 0, false
+		c.settled, c.polished, c.factored = 0, 0, false
 	}
 	newton, full := false, false
 	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
@@ -149,10 +150,12 @@ func (c *descent) sweep() bool {
 		z := old
 		if h > 0 {
 			z = clamp(soft(u, l1[j])/h, lo[j], hi[j])
-		} else if u > l1[j] { // J is affine along eⱼ
+		} else if u > l1[j] { // J is affine along eⱼ, on either side of 0
 			z = hi[j]
 		} else if u < -l1[j] {
 			z = lo[j]
+		} else if l1[j] > 0 && u == u {
+			z = clamp(0, lo[j], hi[j])
 		}
 		e := z - old
 		if e == 0 {
@@ -234,42 +237,92 @@ func (c *descent) patience() int {
 //
 // with the largest α ≤ 1 that stays on it. It reports whether it could, and
 // whether α = 1.
+//
+// Where the matrix H is singular it is H + τ·diag(H), and the step that of the proximal
+// point method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ),
+// and where J falls along the kernel, δ is long and ends the piece. Sweeps hardly
+// move there, or to and fro between pieces; so then, and where steps keep ending at
+// the end of a piece, the next one is done at once on the piece that begins,
+// which has a coordinate less.
 func (c *descent) newton() (ok, full bool) {
-	if !c.factored {
-		if c.waited = 0; !c.factor() {
-			c.singular = true
-			return false, false
+	for work := 0; work < newtonWork; {
+		if !c.factored {
+			if c.waited = 0; !c.factor() {
+				return ok, false
+			}
+			c.factored = true
 		}
-		c.factored = true
-	}
-	step := c.step[:len(c.active)]
-	for k, i := range c.active {
-		step[k] = -(c.g[i] + c.slope(i, c.x[i]))
-	}
-	cholSolve(c.chol, step)
-	if full = c.walk(c.x, c.active, step); !full {
+		step := c.step[:len(c.active)]
+		for k, i := range c.active {
+			step[k] = -(c.g[i] + c.slope(i, c.x[i]))
+		}
+		cholSolve(c.chol, step)
+		if ok = true; c.walk(c.x, c.active, step) {
+			c.blocked = 0
+			return true, true
+		}
 		c.factored = false
+		if c.blocked++; !c.singular && c.blocked < patientSteps {
+			return true, false
+		}
+		c.refresh()
+		k := len(c.active)
+		work += c.n*c.n + k*k*k/6
 	}
-	return true, full
+	return true, false
 }
 
-// factor computes Q_AA + L2_AA = LL'. It reports failure if the matrix is
-// numerically singular.
+// newtonWork bounds the multiply-adds of the Newton steps in a row, a tenth of
+// a second.
+const newtonWork = 1e8
+
+// patientSteps is how many Newton steps in a row may end at the end of a piece
+// before sweeps are no longer done between them.
+const patientSteps = 3
+
+// factor computes Q_AA + L2_AA = LL', with its diagonal raised if it is
+// numerically singular. Coordinates without curvature are left out: no sweep
+// moves them on a piece.
 func (c *descent) factor() bool {
 	c.active = c.active[:0]
 	for i, p := range c.pieces {
-		if p == negative || p == positive {
+		if (p == negative || p == positive) && c.q[i*c.n+i]+c.l2[i] > 0 {
 			c.active = append(c.active, i)
 		}
 	}
-	for r, i := range c.active {
-		row := c.chol[r*(r+1)/2:][:r+1]
+	return raised(c.chol, len(c.active), &c.singular, func(r int, row []float64) {
+		i := c.active[r]
 		for s, j := range c.active[:r+1] {
 			row[s] = c.q[i*c.n+j]
 		}
 		row[r] += c.l2[i]
+	})
+}
+
+// raise is the τ by which diagonals of singular matrices are raised: far above
+// the rounding error of Cholesky's method, n·2⁻⁵², and of the gradient, which
+// moves the solution by some 2⁻⁵³/τ of it along the kernel, and far below all
+// that is asked of a residual.
+const raise = 0x1p-40
+
+// raised computes the Cholesky factor of the n×n matrix whose packed lower rows
+// are told by fill, its diagonal times 1 + τ if that is numerically singular,
+// and at once if singular. It reports failure if that does not help.
+func raised(a []float64, n int, singular *bool, fill func(r int, row []float64)) bool {
+	try := func(tau float64) bool {
+		for r := range n {
+			row := a[r*(r+1)/2:][:r+1]
+			fill(r, row)
+			row[r] *= 1 + tau
+		}
+		return cholesky(a, n)
 	}
-	return cholesky(c.chol, len(c.active))
+	if !*singular && try(0) {
+		return true
+	}
+	*singular = true
+	tau := math.Max(raise, 8*float64(n)*0x1p-52)
+	return try(tau) || try(1e3*tau)
 }
 
 // cholesky replaces the packed lower rows of a symmetric n×n matrix by its

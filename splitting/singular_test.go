@@ -1,0 +1,99 @@
+package splitting_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// Least squares with fewer equations than unknowns, columns that are equal or
+// zero, and hardly any penalty, from points with every coordinate off its kink:
+// coordinate descent ends on both routes. Sweeps alone need up to 1e5 rounds
+// here, and go to and fro between pieces for ever.
+func TestCoordinateDescentSingular(t *testing.T) {
+	columns := map[string]func(r *rand.Rand, a *mat.Dense, i, j int) float64{
+		"normal": func(r *rand.Rand, _ *mat.Dense, _, _ int) float64 { return r.NormFloat64() },
+		"0/1":    func(r *rand.Rand, _ *mat.Dense, _, _ int) float64 { return float64(r.IntN(2)) },
+		"equal": func(r *rand.Rand, a *mat.Dense, i, j int) float64 {
+			if j < 2 {
+				return r.NormFloat64()
+			}
+			return a.At(i, j/2)
+		},
+		"zero": func(r *rand.Rand, _ *mat.Dense, _, j int) float64 {
+			if j%3 == 0 {
+				return 0
+			}
+			return r.NormFloat64()
+		},
+	}
+	penalties := map[string]splitting.Problem{
+		"none":        {},
+		"l1":          {G: prox.L1{Weight: 0.3}},
+		"tiny l1":     {G: prox.L1{Weight: 1e-6}},
+		"elastic net": {G: prox.ElasticNet{L1: 0.3, L2: 1e-4}},
+		"l1+box":      {G: prox.L1{Weight: 1e-3}, H: prox.Box{Lo: -1, Hi: 1}},
+		"away":        {G: prox.L1{Weight: 0.3}, H: prox.Box{Lo: 0.25, Hi: 1}}, // 0 is outside
+		"nonnegative": {H: prox.NonNegative{}},
+	}
+	for shape, column := range columns {
+		for penalty, p := range penalties {
+			t.Run(fmt.Sprintf("%s/%s", shape, penalty), func(t *testing.T) {
+				for seed := range uint64(8) {
+					r := rand.New(rand.NewPCG(seed, 5))
+					n, d := 2+r.IntN(25), 2+r.IntN(38)
+					a, y, x0 := mat.NewDense(n, d, nil), make([]float64, n), make([]float64, d)
+					for j := range d {
+						for i := range n {
+							a.Set(i, j, 4*column(r, a, i, j))
+						}
+						x0[j] = r.NormFloat64()
+					}
+					for i := range y {
+						y[i] = 3 * r.NormFloat64()
+					}
+					f, err := splitting.NewLeastSquares(a, y)
+					require.NoError(t, err)
+					p.F = f
+					for _, route := range []splitting.Route{splitting.OnResiduals, splitting.OnGram} {
+						// Ten decades below the gradient at 0.
+						s := &splitting.Settings{Iterations: 1000, Tolerance: 1e-10 * mat.Norm(a, 2) * floats.Norm(y, 2)}
+						res, err := splitting.Solve(background, p, x0, s, &splitting.CoordinateDescent{Route: route})
+						require.NoError(t, err)
+						require.Equal(t, splitting.Converged, res.Status, "seed %d, route %d: residual %g, want %g", seed, route, res.Residual, s.Tolerance)
+						psi, _ := prox.Sum(p.G, p.H)
+						g := make([]float64, d)
+						f.Grad(g, res.X)
+						require.LessOrEqual(t, psi.(prox.Subdifferential).Dist(res.X, g), 1.1*s.Tolerance)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A coordinate that f does not see goes to the least |x| of its box.
+func TestCoordinateDescentUnseen(t *testing.T) {
+	q, err := splitting.NewQuadratic(mat.NewSymDense(3, []float64{0, 0, 0, 0, 1, 0, 0, 0, 0}), []float64{0.5, 1, 0}, 0)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		h    prox.Operator
+		want []float64
+	}{
+		{nil, []float64{0, 0, 0}},
+		{prox.Box{Lo: -2, Hi: 3}, []float64{0, 0, 0}},
+		{prox.Box{Lo: 2, Hi: 3}, []float64{2, 2, 2}},
+	} {
+		res, err := splitting.Minimize(background, splitting.Problem{F: q, G: prox.L1{Weight: 1}, H: c.h}, []float64{5, -4, 7}, nil)
+		require.NoError(t, err)
+		require.Equal(t, splitting.Converged, res.Status)
+		require.Equal(t, c.want, res.X)
+	}
+}
