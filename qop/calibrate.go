@@ -170,7 +170,7 @@ func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	}
 	p := &Plan{
 		Public: q, Relation: relation(m.Relation), Calibration: m.Calibration,
-		Structure: structure, Theorem: theorem(m.Calibration, structure), Eta: m.Eta, Trace: m.Trace,
+		Structure: structure, Theorem: theorem(m.Calibration, structure), Eta: fault.At(f, fault.AnchorError, m.Eta), Trace: m.Trace,
 	}
 	p.Constants.Rank = int(rank)
 	c := &calibrator{fault: f, plan: p, m: m.M, share: m.Share, s: setting{

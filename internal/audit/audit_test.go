@@ -117,9 +117,6 @@ func TestReferences(t *testing.T) {
 	checked := map[string]bool{}
 	for _, s := range linearSettings {
 		c := s.c()
-		if c.mech.Joint {
-			continue
-		}
 		plan, err := c.plan()
 		require.NoError(t, err)
 		sigma, rate := c.scale()
@@ -143,11 +140,12 @@ func TestReferences(t *testing.T) {
 		plan, err := mech.Plan(r.problems[0], c.budget)
 		require.NoError(t, err)
 		require.InEpsilon(t, r.sigma2, plan.Sigma2, 1e-4, s.name) // the split of claimGLM is found to 1e-4 of ε
+		require.InEpsilon(t, gaussianScale(r.budgets.output, 2*r.budgets.reach), plan.OutputSigma, 1e-6, s.name)
 		checked[plan.Theorem] = true
 	}
 	for _, theorem := range []string{
-		"lop.curve/1", "lop.monotone/1", "lop.kifer/1", "lop.pure/1", "lop.cms11/1", "lop.kifer-pure/1",
-		"qop.lsq/1", "qop.glm/1", "qop.fixed/1", "qop.threshold/1", "qop.paper/1",
+		"lop.curve/1", "lop.monotone/1", "lop.kifer/1", "lop.pure/1", "lop.cms11/1", "lop.kifer-pure/1", "lop.joint/1",
+		"qop.lsq/1", "qop.glm/1", "qop.fixed/1", "qop.threshold/1", "qop.paper/1", "qop.general/1",
 	} {
 		require.True(t, checked[theorem], theorem)
 	}

@@ -70,6 +70,8 @@ var linearControls = []Control{
 	{Name: "three-steps", What: "the solver stopped after 3 steps and its certificate ignored", Case: "lop/A1/logistic, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
 	{Name: "no-output", What: "output noise left out", Case: "lop/A1/logistic output noise", Break: one(fault.OutputScale, times(0))},
 	{Name: "no-output-pure", What: "output noise left out under a pure claim", Case: "lop/A1/pure output noise", Break: one(fault.OutputRate, times(1e9))},
+	{Name: "noise-0.9-joint", What: "noise of 0.9 times its scale, accounted for with the output noise", Case: "lop/A1/joint", Break: one(fault.Scale, times(0.9))},
+	{Name: "no-output-joint", What: "output noise left out that the account rests on", Case: "lop/A1/joint output noise", Break: one(fault.OutputScale, times(0))},
 	{Name: "ziggurat", What: "the normal generator of math/rand", Case: "lop/lattice", Break: one(fault.Sampler, always[fault.Normal](naive))},
 }
 
@@ -86,6 +88,9 @@ var quadraticControls = []Control{
 	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
 	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000, Break: one(fault.Objective, always(usual))},
 	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled", Break: one(fault.Interpolated, always(false))},
+	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general", Break: one(fault.Curvature, times(0.9))},
+	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor", Break: one(fault.Curvature, times(0.9))},
+	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 100, Break: one(fault.AnchorError, times(0.5))},
 	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
 	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise", Break: one(fault.OutputScale, times(0))},
 }

@@ -70,6 +70,7 @@ func (c *linear) constants() (lipschitz, smoothness float64) {
 //
 //	sharp      σ = G/s                                  sharpScale
 //	monotone   σ = G/s, s of normalStick
+//	joint      σ = G/s or the sharp one                   jointScale
 //	Kifer      σ = G√(8 ln(2/δ)+4ε)/ε,  a = ε/(2G)
 //	pure       a = (ε−c)/G, c = log1p(β/Δ); CMS11 c = 2 log1p(β/Δ)
 func (c *linear) scale() (sigma, rate float64) {
@@ -90,7 +91,16 @@ func (c *linear) scale() (sigma, rate float64) {
 	case c.mech.Monotone:
 		return g / largestUnder(b.Delta, func(s float64) float64 { return normalStick(b.Epsilon-cost, s) }), 0
 	}
-	return sharpScale(b, cost, g, c.dim(), c.relation()), 0
+	sigma = sharpScale(b, cost, g, c.dim(), c.relation())
+	if c.mech.Joint {
+		q := 1
+		if c.relation() == dp.Replace && c.dim() > 1 {
+			q = 2
+		}
+		_, output := split(c.budget, c.share())
+		sigma = jointScale(c.budget, output, cost, g, q, sigma)
+	}
+	return sigma, 0
 }
 
 // run is a setting that is ready to release from either data set.

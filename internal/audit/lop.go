@@ -126,7 +126,10 @@ var linearSettings = []struct {
 	{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxBs"},
 	{"kifer", "A1", func() *linear { return logistic(published(lop.Kifer), opposite()) }, "wx"},
 	{"kifer", "A2", func() *linear { return logistic(add(published(lop.Kifer)), present()) }, "wx"},
-	{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "x"},
+	{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "wxo"},
+	{"joint, d = 5", "A2", func() *linear {
+		return logistic(add(lop.Mechanism{Joint: true, Share: 0.2}), space(20, dp.AddRemove))
+	}, "WO"},
 	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "wx"},
 	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbos"},
 	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wxs"},
@@ -167,6 +170,8 @@ var linearKinds = map[rune]struct {
 	'b': {" from outside", BlackBox, (*linear).black, Quick},
 	'B': {" from outside", BlackBox, (*linear).black, CI},
 	'o': {" output noise", WhiteBox, (*linear).output, Quick},
+	'W': {"", WhiteBox, (*linear).white, CI},
+	'O': {" output noise", WhiteBox, (*linear).output, CI},
 	'r': {" cover", WhiteBox, (*linear).covered, Quick},
 	'p': {" order", WhiteBox, (*linear).permuted, Quick},
 	't': {"", WhiteBox, (*linear).twice, Quick},

@@ -184,8 +184,21 @@ var quadraticSettings = []struct {
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
 	}, "x"},
 	{"rank 2 as general", "A6", func() *quadratic {
-		return flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} }, [2][]record{along(1, 3), along(0, 0)})
-	}, "x"},
+		c := flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} }, [2][]record{along(1, 3), along(0, 0)})
+		c.claim = claimGeneral
+		return c
+	}, "wx"},
+	{"rank 1 as general", "A6", func() *quadratic {
+		c := flat(variant(0, 0, loss.General), func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
+		c.claim = claimGeneral
+		return c
+	}, "WX"},
+	{"inexact anchor", "A5", func() *quadratic { return off(qop.Mechanism{}) }, "wXor"},
+	{"inexact anchor", "A2", func() *quadratic {
+		c := off(variant(dp.AddRemove, 0, 0))
+		c.data[1] = c.data[0][:2]
+		return c
+	}, "WXO"},
 }
 
 // quadraticKinds are the ways to measure a setting.
@@ -198,10 +211,12 @@ var quadraticKinds = map[rune]struct {
 	'w': {"", WhiteBox, (*quadratic).white, Quick},
 	'W': {"", WhiteBox, (*quadratic).white, CI},
 	'x': {" exactly", Exact, (*quadratic).exact, Quick},
+	'X': {" exactly", Exact, (*quadratic).exact, CI},
 	's': {" searched", Exact, (*quadratic).searched, CI},
 	'b': {" from outside", BlackBox, (*quadratic).black, Quick},
 	'B': {" from outside", BlackBox, (*quadratic).black, CI},
 	'o': {" output noise", WhiteBox, (*quadratic).output, Quick},
+	'O': {" output noise", WhiteBox, (*quadratic).output, CI},
 	'r': {" cover", WhiteBox, (*quadratic).covered, Quick},
 }
 

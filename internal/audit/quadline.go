@@ -92,7 +92,9 @@ func (r *quadRun) most(i int) float64 {
 
 // exact integrates the density of the minimizer for d = 1 or 2 under the
 // curvature of the plan. The plan has no profile beside its budget: the
-// minimizer is held against the part of it that the objective may spend.
+// minimizer is held against the part of it that the objective may spend. With
+// η > 0 that part is not for the minimizer alone: the release with its output
+// noise is held against the whole.
 func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	r, err := c.prepare(ctx)
 	if err != nil {
@@ -108,12 +110,14 @@ func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	r.sigma2 = plan.Sigma2
-	cert.Budget = plan.Objective
+	if c.mech.Eta == 0 {
+		cert.Budget = plan.Objective
+	}
 	stick, tol, err := r.divergence()
 	if err != nil {
 		return Finding{}, err
 	}
-	f := Integrate(cert, plan.Objective.Profile(), stick)
+	f := Integrate(cert, cert.Profile(), stick)
 	f.Tolerance = tol
 	return f, nil
 }
@@ -134,6 +138,11 @@ func (r *quadRun) divergence() (stick func(eps float64) float64, tol float64, er
 
 // laws returns the laws on both data sets for d = 1 and their divergence.
 func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
+	if r.mech.Eta > 0 {
+		p, q = r.blurred(0), r.blurred(1)
+		d, err = divergence(p, q)
+		return p, q, d, err
+	}
 	if p, err = r.law1(0); err != nil {
 		return p, q, nil, err
 	}

@@ -132,7 +132,8 @@ type quadRun struct {
 	fit      [2]Fit
 	trace    qop.Trace
 	records  [2][]record // as the fit must use them
-	sigma2   float64     // σ² that the claim asks for
+	budgets  parts
+	sigma2   float64 // σ² that the claim asks for
 }
 
 // prepare plans for both data sets.
@@ -163,11 +164,11 @@ func (c *quadratic) prepare(ctx context.Context) (*quadRun, error) {
 			r.records[i] = append(r.records[i], c.interpolated(rec))
 		}
 	}
-	if c.claim == nil {
-		return r, nil
+	var err error
+	if r.budgets, err = c.parts(r.problems[0]); err != nil || c.claim == nil {
+		return r, err
 	}
-	b, _ := split(c.budget, c.share())
-	r.sigma2 = c.loss.Constants(c.bounds, math.Inf(1)).Smoothness / c.claim(c, b)
+	r.sigma2 = c.loss.Constants(c.bounds, math.Inf(1)).Smoothness / c.claim(c, r.budgets.objective)
 	return r, nil
 }
 
@@ -215,7 +216,7 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 			return nil, err
 		}
 		theta := rel.Theta
-		if c.kinks.lo > math.Inf(-1) || d > 1 {
+		if c.kinks.lo > math.Inf(-1) || d > 1 || c.mech.Eta > 0 {
 			theta = r.trace.Theta
 		} else if r.trace.Theta[0] == 0 {
 			theta = r.trace.Theta // at the kink: the output noise hides it
@@ -307,8 +308,7 @@ func (c *quadratic) output(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	_, out := split(c.budget, c.share())
-	sigma := gaussianScale(out, 2*c.mech.Cover)
+	sigma := gaussianScale(r.budgets.output, 2*r.budgets.reach)
 	i := 0
 	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		i = 1 - i

@@ -85,6 +85,28 @@ func sharpScale(b dp.Budget, c, g float64, dim int, rel dp.Relation) float64 {
 	return g / s
 }
 
+// jointScale returns the σ of linear perturbation at which minimizer and output
+// noise together keep the whole budget, if that is less than sharp: G/s with the
+// largest s for which
+//
+//	E δ_G(ε − c − s²/2 − sχ_q; o) ≤ δ,   o the ratio of 2R to the scale of the output noise
+func jointScale(b, output dp.Budget, c, g float64, q int, sharp float64) float64 {
+	o := 1 / gaussianScale(output, 1)
+	nu := float64(q)
+	s := largestUnder(b.Delta, func(s float64) float64 {
+		return simpson(0, 14+math.Sqrt(nu), 2000, func(x float64) float64 {
+			density := math.Sqrt(2 / math.Pi) // of χ_q at 0, q = 1
+			if x > 0 {
+				density = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu))
+			} else if q > 1 {
+				return 0
+			}
+			return density * normalStick(b.Epsilon-c-s*s/2-s*x, o)
+		})
+	})
+	return math.Min(sharp, g/s)
+}
+
 // split returns the parts of a budget, share of both going to the output noise.
 func split(b dp.Budget, share float64) (objective, output dp.Budget) {
 	output = dp.Budget{Epsilon: share * b.Epsilon, Delta: share * b.Delta}

@@ -16,6 +16,9 @@ var (
 	Smoothness = NewCalibrationStep[float64]("smoothness")
 	// Relation says what a neighbor is: it decides whether noise hides 2L or L.
 	Relation = NewCalibrationStep[dp.Relation]("relation")
+	// AnchorError is η, the declared distance of the anchor from the common
+	// minimizer.
+	AnchorError = NewCalibrationStep[float64]("anchor-error")
 	// Objective is the budget that the output noise leaves for the rest.
 	Objective = NewCalibrationStep[dp.Budget]("objective")
 )
