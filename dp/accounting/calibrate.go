@@ -85,17 +85,19 @@ func leastNoise(g func(z float64) float64, guess, factor, tol float64) (z float6
 	ghi := g(hi)
 	glo := ghi
 	for f := factor; !(ghi >= 0); f *= f {
-		lo, glo = hi, ghi
-		if hi *= f; hi > maxNoise {
+		if hi >= maxNoise {
 			return 0, false
 		}
+		lo, glo = hi, ghi
+		hi = min(hi*f, maxNoise)
 		ghi = g(hi)
 	}
 	for f := factor; glo >= 0; f *= f {
 		hi, ghi = lo, glo
-		if lo /= f; lo < minNoise {
+		if hi <= minNoise {
 			return hi, true
 		}
+		lo = max(lo/f, minNoise)
 		glo = g(lo)
 	}
 	for i, side := 0, 0; hi-lo > tol*hi && i < 100; i++ {

@@ -92,13 +92,14 @@ func extent(f pair, h, cut float64, limit int) int {
 // cumulant returns log Σ p e^{λx} and the mean and variance of x under the
 // tilted measure p e^{λx}.
 func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
-	const run = 64 // e^{λx} by multiplication, afresh after so many
-	top := lambda * float64(g.lo+len(g.p)-1) * h
+	// e^{λx} by multiplication, afresh after so many points and while it is tiny.
+	const run = 64
+	top := max(lambda*float64(g.lo+len(g.p)-1), lambda*float64(g.lo)) * h
 	var s0, s1, s2, e float64
 	ratio := math.Exp(lambda * h)
 	for i, p := range g.p {
 		x := float64(g.lo+i) * h
-		if e *= ratio; i%run == 0 {
+		if e *= ratio; i%run == 0 || e < 0x1p-900 {
 			e = math.Exp(lambda*x - top)
 		}
 		w := p * e
