@@ -146,10 +146,7 @@ const (
 func logChiTail(r0, s float64, q int) float64 {
 	nu := float64(q)
 	logT := func(x float64) float64 { return specfun.Chi2LogSF(x*x, nu) }
-	hazard := func(x, logTx float64) float64 { // −T′(x)/T(x)
-		if x == 0 {
-			return 0
-		}
+	hazard := func(x, logTx float64) float64 { // −T′(x)/T(x), 0 at 0
 		return 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logTx)
 	}
 	var head float64 // where T = 1 to double precision: P(χ_q ≤ √q − 9) < e^{−40}

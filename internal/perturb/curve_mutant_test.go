@@ -27,17 +27,29 @@ func TestChiCurveInSixtyDigits(t *testing.T) {
 				// e₁ is rounded: δ moves by r₀ + s standard deviations of that.
 				require.InEpsilon(t, w, got, 1e-10+1e-14*(math.Abs(r0)+s)*(math.Abs(r0)+s)/s, "q = %d, s = %v, r₀ = %v", q, s, r0)
 			}
-			for _, alpha := range []float64{1 + 1e-9, 1 + 1e-4, 1.5, 3, 20} {
+			for _, alpha := range []float64{1 + 1e-9, 1 + 1e-7, 1 + 1e-4, 1.5, 3, 20} {
 				x := bigref.Mul(bigref.Sub(n(alpha), n(1)), n(s))
 				if f, _ := x.Float64(); f > 30 {
 					continue
 				}
 				mgf := bigref.Quo(bigref.Log(bigref.ChiMGF(x, q)), bigref.Sub(n(alpha), n(1)))
-				want, _ := bigref.Add(mgf, n(0.1+s*s/2)).Float64()
-				require.InEpsilon(t, want, Curve{C: 0.1, S: s, Q: q}.RDP(alpha), 1e-6, "q = %d, s = %v, α = %v", q, s, alpha)
+				x64, _ := x.Float64()
+				for _, c := range []float64{0, 0.1} {
+					want, _ := bigref.Add(mgf, n(c+s*s/2)).Float64()
+					got := Curve{C: c, S: s, Q: q}.RDP(alpha)
+					// Below t = (α−1)s = 1e-6 the bound t²/2 takes the variance for 1;
+					// above, the logarithm of 1 + tEχ + … has an error of 1e-15/t.
+					excess := 1e-12
+					if x64 < 1e-6 {
+						excess += x64
+					} else {
+						excess += 3e-15 / x64
+					}
+					require.InEpsilon(t, want, got, excess, "q = %d, s = %v, α = %v", q, s, alpha)
+					require.GreaterOrEqual(t, got, want*(1-1e-12-3e-15/max(x64, 1e-6)))
+				}
 			}
-			f, _ := n(0).Float64()
-			require.InEpsilon(t, Curve{C: 0.1, S: s, Q: q}.RDP(1+1e-3*s), Curve{C: 0.1, S: s, Q: q}.RDP(1+f), 2e-3)
+			require.InEpsilon(t, Curve{C: 0.1, S: s, Q: q}.RDP(1+1e-3*s), Curve{C: 0.1, S: s, Q: q}.RDP(1), 2e-3)
 		}
 	}
 }
