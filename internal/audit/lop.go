@@ -130,7 +130,7 @@ var linearSettings = []struct {
 	{"joint, d = 5", "A2", func() *linear {
 		return logistic(add(lop.Mechanism{Joint: true, Share: 0.2}), space(20, dp.AddRemove))
 	}, "WO"},
-	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "wx"},
+	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "Wx"},
 	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbos"},
 	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wxs"},
 	{"pure kifer", "A1", func() *linear { return pure(logistic(published(lop.Kifer), opposite())) }, "wx"},

@@ -108,7 +108,7 @@ var quadraticSettings = []struct {
 		c.data[1] = c.data[0][:2]
 		return c
 	}, "wxs"},
-	{"half for the output", "A3", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}, claimLSQ) }, "wx"},
+	{"half for the output", "A3", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}, claimLSQ) }, "Wx"},
 	{"least squares as glm", "A3", func() *quadratic { return squares(variant(0, 0, loss.GLM), claimGLM) }, "wx"},
 	{"huber", "A3", func() *quadratic { return bent(qop.Mechanism{}, claimGLM) }, "wxBs"},
 	{"huber", "A2", func() *quadratic {

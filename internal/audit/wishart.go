@@ -200,7 +200,7 @@ func (f *fibre) drawHeld(src rand.Source) error {
 	case 2:
 		a, b := f.held[0], f.held[1]
 		inner := func(x float64) float64 { f.q[b.j] = x; return f.logDensity() }
-		x, err := inverse(a.lo, a.hi, 64, src, func(x float64) float64 {
+		x, err := inverse(a.lo, a.hi, 40, src, func(x float64) float64 {
 			f.q[a.j] = x
 			return logIntegral(b.lo, b.hi, inner)
 		})
