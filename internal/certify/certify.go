@@ -87,8 +87,10 @@ func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []f
 }
 
 // newtons and descents hold methods whose memory, of order d², the next solve
-// takes over. They hold functions of the records and of the noise, as
-// long as the memory of a dropped method would.
+// takes over. What they hold are functions of the records and of the noise, and
+// references to them, until a solve of the same kind begins or the garbage
+// collector has run twice. Nothing erases it: memory is inside the trust
+// boundary.
 var newtons, descents sync.Pool
 
 // reused returns a method that does what m does, in memory that may have been

@@ -38,6 +38,47 @@ func (broken) Init(splitting.Problem, []float64, *rand.Rand) error { return spli
 func (lazy) Init(splitting.Problem, []float64, *rand.Rand) error   { return nil }
 func (lazy) Step(loc *splitting.Location, _ *splitting.Stats)      { loc.Residual = 0 }
 
+// gram is a least-squares problem with an ℓ1 norm, for coordinate descent.
+func gram(t *testing.T) (*erm.Problem, *erm.Objective) {
+	t.Helper()
+	p, _ := problem(t, nil)
+	p.Loss, p.Reg = loss.Squared{}, prox.L1{Weight: 0.5}
+	return p, p.Perturb(erm.Perturbation{Linear: []float64{0.3, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
+}
+
+// TestEachMethod: every method that is tried finds the same certified point, and
+// memory that a solve of another problem used changes no bit of the next.
+func TestEachMethod(t *testing.T) {
+	coordinates := func(r splitting.Route) Method {
+		return func(splitting.Problem, int) splitting.Method { return &splitting.CoordinateDescent{Route: r} }
+	}
+	newton := func(splitting.Problem, int) splitting.Method { return &splitting.ProxNewton{} }
+	p, obj := gram(t)
+	other, otherObj := problem(t, nil)
+	const target = 1e-8
+	want, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, Methods[2])
+	require.NoError(t, err)
+	require.True(t, want.Proved)
+	for i, m := range append([]Method{coordinates(splitting.OnGram), coordinates(splitting.OnResiduals), newton}, Methods...) {
+		first, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, m)
+		require.NoError(t, err)
+		require.True(t, first.Proved, "method %d", i)
+		require.InDeltaSlice(t, want.X, first.X, 2*target/3, "method %d", i) // μ = 3
+		_, err = Minimize(t.Context(), other, otherObj, []float64{1, 1}, target, newton)
+		require.NoError(t, err)
+		again, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, m)
+		require.NoError(t, err)
+		require.Equal(t, first, again, "method %d", i)
+	}
+}
+
+// TestPooledRoute: a method from the pool works on what this call asked for.
+func TestPooledRoute(t *testing.T) {
+	reuse(&splitting.CoordinateDescent{Route: splitting.OnGram})
+	m := reused(&splitting.CoordinateDescent{Route: splitting.OnResiduals})
+	require.Equal(t, splitting.OnResiduals, m.(*splitting.CoordinateDescent).Route)
+}
+
 func TestMinimize(t *testing.T) {
 	ctx := context.Background()
 	start := []float64{0.1, 0.2}
