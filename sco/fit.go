@@ -42,6 +42,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 
 	w := start(p.Set, d)
 	avg, g, nu, v := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
+	defer clear(nu)
 	floats.AddScaled(avg, 1/float64(pl.Steps+1), w)
 	t := Trace{Steps: pl.Steps, Released: true}
 	scale := fault.At(f, fault.Scale, pl.Noise*pl.Clip) // zL
@@ -68,7 +69,6 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		}
 		floats.AddScaled(avg, 1/float64(pl.Steps+1), w)
 	}
-	clear(nu)
 	if pl.Last {
 		avg = w
 	}

@@ -38,7 +38,7 @@ func (pl *ObjPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	}
 	nu := make([]float64, pl.Dim)
 	defer clear(nu)
-	noise.Normal(nu, fault.At(f, fault.OutputScale, pl.OutputSigma), src)
+	fault.At(f, fault.Sampler, noise.Normal)(nu, fault.At(f, fault.OutputScale, pl.OutputSigma), src)
 	for i, v := range nu {
 		w[i] += v
 	}
