@@ -66,13 +66,14 @@ func (m *BackwardForward) Step(loc *Location, stats *Stats) {
 	m.psi.Prox(y, z, m.gamma) // y = prox_{γψ}(z)
 	m.f.Grad(w, y)
 	m.norm(w)
+	hidden := m.hidden(y, z, m.gamma)
 	for i := range z {
 		e := w[i] + (z[i]-y[i])/m.gamma // e = ∇f(y) + (z − y)/γ
 		z[i] -= m.lambda * m.gamma * e  // z ← z + λ(y − γ∇f(y) − z)
 		w[i] = e
 	}
 	copy(loc.X, y)
-	loc.Residual = norm(w)
+	loc.Residual = norm(w) + hidden
 	m.watch(loc)
 	stats.GradTerms += m.terms
 	stats.Proxes++

@@ -25,6 +25,8 @@ type certificate struct {
 	shown []float64 // the point of the least gap
 	gap   float64   // its √(2μΓ), +Inf before the first
 	delta float64   // ‖δ‖ when the gap was last computed
+	// earlier is what rounding hides of a u ∈ ∂g(y) that is not from this step.
+	earlier float64
 	stagnation
 }
 
@@ -37,7 +39,7 @@ func (c *certificate) init(p Problem, n int) {
 	}
 	c.mu, c.lip, c.terms = convexity(p.F), c.f.Smoothness(), terms(p.F)
 	c.w, c.shown = resize(c.w, n), resize(c.shown, n)
-	c.gap, c.delta = math.Inf(1), math.Inf(1)
+	c.gap, c.delta, c.earlier = math.Inf(1), math.Inf(1), 0
 	c.stagnation.init(n, c.lip)
 }
 
@@ -45,17 +47,18 @@ func (c *certificate) init(p Problem, n int) {
 func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64, gamma float64) {
 	delta := separation(x, y) / gamma // ‖δ‖
 	c.norm(grad)
+	hidden := c.hidden(x, y, gamma)
 	switch {
 	case c.overflowed(loc):
 		copy(loc.X, x)
 		return
 	case c.noH:
 		copy(loc.X, y)
-		loc.Residual = delta
+		loc.Residual = delta + hidden + c.earlier
 	case c.sum != nil:
 		c.mapping(loc, stats, x, y, grad, gamma)
 	default:
-		c.dual(loc, x, y, p, delta, gamma)
+		c.dual(loc, x, y, p, delta, hidden+c.earlier, gamma)
 		c.stalled = delta <= 1e-14*(c.grad+separation(p, y)/gamma+norm(x)/gamma)
 		return
 	}
@@ -78,7 +81,7 @@ func (c *certificate) mapping(loc *Location, stats *Stats, x, y, grad []float64,
 		c.sum.Prox(loc.X, c.w, step)
 		stats.Proxes++
 	}
-	loc.Residual = c.mapped(loc.X, y, grad, step, stats)
+	loc.Residual = c.mapped(loc.X, y, grad, step, stats) + c.hidden(loc.X, y, step)
 }
 
 // mapped returns ‖e‖ for X = prox_{γψ}(y − γ∇f(y)), or its bound.
@@ -95,7 +98,7 @@ func (c *certificate) mapped(x, y, grad []float64, gamma float64, stats *Stats) 
 }
 
 // dual sets the location to the point of the least gap, x while there is none.
-func (c *certificate) dual(loc *Location, x, y, p []float64, delta, gamma float64) {
+func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamma float64) {
 	if c.mu > 0 && delta <= 0.5*c.delta {
 		c.delta = delta
 		var cross float64
@@ -103,10 +106,10 @@ func (c *certificate) dual(loc *Location, x, y, p []float64, delta, gamma float6
 			cross += (p[i] - x[i]) / gamma * (y[i] - x[i]) // ⟨v, y − x⟩
 		}
 		fy, gy, hx := c.f.Func(y), c.g.Func(y), c.h.Func(x)
-		low := fy + gy + hx + cross - delta*delta/(2*c.mu)
+		low := fy + gy + hx + cross - (delta+hidden)*(delta+hidden)/(2*c.mu)
 		// Γ is a difference of these numbers: 64 units in the last place of
 		// each are added for their rounding.
-		slack := 0x1p-46 * (math.Abs(fy) + math.Abs(gy) + math.Abs(hx) + math.Abs(cross))
+		slack := 0x1p-46*(math.Abs(fy)+math.Abs(gy)+math.Abs(hx)+math.Abs(cross)) + hidden*delta*gamma
 		if gap := c.f.Func(x) + c.g.Func(x) + hx - low; c.better(gap + slack) {
 			copy(c.shown, x)
 		}
@@ -142,6 +145,7 @@ type stagnation struct {
 	age     int
 	scale   float64 // of the terms of the residual at the best point
 	lip     float64
+	known   float64 // L_f, +Inf if unknown
 	grad    float64 // ‖∇f‖ at the last gradient
 	stalled bool
 }
@@ -150,10 +154,23 @@ const stagnationAge = 1000
 
 func (s *stagnation) init(n int, lip float64) {
 	s.best = resize(s.best, n)
-	s.bestRes, s.age, s.lip, s.stalled = math.Inf(1), 0, lip, false
+	s.bestRes, s.age, s.lip, s.known, s.stalled = math.Inf(1), 0, lip, lip, false
 	if math.IsInf(lip, 1) {
 		s.lip = 0 // unknown: the gradient alone is the scale
 	}
+}
+
+// hidden bounds what rounding hides from a residual that is a difference of the
+// points x and y of a step, divided by its length γ: 2⁻⁵²(‖x‖+‖y‖)/γ. For γ ≈ 1/L_f
+// that is no more than the rounding of ∇f, for which nothing is allowed; but a
+// step may be so short that it moves nothing. An affine f is let off: without
+// strong convexity nothing is concluded from the residual.
+func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
+	if s.known == 0 || gamma*s.known >= 0.5 && !math.IsInf(s.known, 1) {
+		return 0
+	}
+	s.lip = math.Max(s.lip, 1/gamma)
+	return 0x1p-52 * (norm(x) + norm(y)) / gamma
 }
 
 // norm notes the size of the gradient.

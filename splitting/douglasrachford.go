@@ -74,6 +74,7 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if !(lip >= 0) || math.IsInf(lip, 1) {
 		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients", ErrProblem, m.lip)
 	}
+	m.known = lip
 	m.gamma, m.quad = m.StepSize, nil
 	if m.gamma == 0 {
 		m.gamma = 1
@@ -120,7 +121,7 @@ func (m *DouglasRachford) Step(loc *Location, stats *Stats) {
 			m.w[i] = m.grad[i] + (p[i]-x[i])/m.gamma
 		}
 		copy(loc.X, x)
-		loc.Residual = norm(m.w)
+		loc.Residual = norm(m.w) + m.hidden(x, p, m.gamma)
 		m.watch(loc)
 	}
 	for i := range z {

@@ -117,7 +117,7 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 		}
 	}
 	copy(loc.X, p)
-	loc.Residual = m.residual(stats)
+	loc.Residual = m.residual(stats) + m.hidden(p, y, m.gamma)
 	m.watch(loc)
 
 	var uphill float64

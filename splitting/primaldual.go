@@ -189,7 +189,7 @@ func (m *PrimalDual) Step(loc *Location, stats *Stats) {
 
 // show sets the location.
 func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy float64) {
-	e := separation(m.x, next) / tau
+	e := separation(m.x, next)/tau + m.hidden(m.x, next, tau)
 	m.norm(m.grad)
 	switch {
 	case m.overflowed(loc):
@@ -207,7 +207,7 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 			loc.X[i] = m.x[i] - c*m.grad[i]
 		}
 		m.sum.Prox(loc.X, loc.X, c)
-		loc.Residual = separation(m.x, loc.X) / c
+		loc.Residual = separation(m.x, loc.X)/c + m.hidden(m.x, loc.X, c)
 		stats.Proxes++
 	default:
 		m.duality(loc, next, e, dy)

@@ -75,8 +75,10 @@ type Location struct {
 	// Residual is at least the norm of an element of ∂J(X), or of such a bound
 	// as is told under Certificates in the package comment: a μ-strongly convex J has
 	// ‖X − x*‖ ≤ Residual/μ and J(X) − J* ≤ Residual²/(2μ). +Inf while none is known. It is computed in
-	// floating point without an allowance for rounding: what must be proved
-	// beyond that is recomputed at X by the one who needs it.
+	// floating point without an allowance for rounding, but for that of points
+	// which steps shorter than 1/(2L_f), or of unknown length beside it, hardly
+	// move: what must be proved beyond that is recomputed at X by the one who
+	// needs it.
 	Residual float64
 }
 

@@ -105,5 +105,8 @@ func (m *certificate) proveAt(loc *Location, stats *Stats, x, y, z, grad []float
 	}
 	m.h.Prox(x, p, c)
 	stats.Proxes++
+	if c != gamma {
+		m.earlier = m.hidden(y, z, gamma)
+	}
 	m.prove(loc, stats, x, y, p, grad, c)
 }
