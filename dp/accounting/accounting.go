@@ -128,8 +128,9 @@ func Gaussian(s Sampler, z float64) (Step, error) {
 
 // General returns a step with a known profile and Rényi curve under rel, such
 // as those of an lop.Plan. The profile must hold at every ε at once, in both
-// directions. A nil r means that no Rényi curve is known. The error wraps
-// ErrSampler or dp.ErrRelation.
+// directions. A nil r means that no Rényi curve is known. Where the profile is
+// no number in [0, 1] it counts as 1, and a curve that is no number ≥ 0 as +Inf.
+// The error wraps ErrSampler or dp.ErrRelation.
 func General(rel dp.Relation, p dp.Profile, r dp.RDP) (Step, error) {
 	if err := rel.Check(); err != nil {
 		return Step{}, fmt.Errorf("accounting: %w", err)
@@ -137,10 +138,21 @@ func General(rel dp.Relation, p dp.Profile, r dp.RDP) (Step, error) {
 	if p == nil {
 		return Step{}, fmt.Errorf("%w: the Profile is nil, want the privacy profile of the step", ErrSampler)
 	}
-	if r == nil {
-		r = func(float64) float64 { return math.Inf(1) }
+	profile := func(eps float64) float64 {
+		if d := p(eps); d >= 0 && d <= 1 {
+			return d
+		}
+		return 1
 	}
-	return Step{rel: rel, pair: symmetric(p), rdp: r, count: 1}, nil
+	curve := func(alpha float64) float64 {
+		if r != nil {
+			if v := r(alpha); v >= 0 {
+				return v
+			}
+		}
+		return math.Inf(1)
+	}
+	return Step{rel: rel, pair: symmetric(profile), rdp: curve, count: 1}, nil
 }
 
 // Times returns count repetitions of s, each chosen with knowledge of the

@@ -29,9 +29,12 @@ type Composition struct {
 
 	grid   float64 // step of the grid; 0 means automatic
 	coarse float64 // multiplies the automatic grid; 0 means 1
+	whole  bool    // the grid holds every step to its end, however coarse it gets
 
 	once sync.Once
 	laws []law // one per order
+	cut  bool  // a step goes on well beyond the grid
+	wide *Composition
 }
 
 // Compose returns the composition of steps. The error wraps ErrSampler or,
@@ -59,7 +62,7 @@ func Compose(steps ...Step) (*Composition, error) {
 		c.steps = append(c.steps, s)
 	}
 	if !math.IsInf(s2, 1) {
-		c.gauss = math.Sqrt(s2) * (1 + 0x1p-50)
+		c.gauss = math.Sqrt(s2) * (1 + float64(len(steps)+8)*0x1p-53) // a rounding a step
 	}
 	return c, nil
 }
@@ -84,6 +87,21 @@ func (c *Composition) Delta(eps float64) float64 {
 	case c.total == 1:
 		return c.steps[0].Profile()(eps)
 	}
+	worst := 1.0
+	if wide := c.wider(); wide != nil {
+		worst = wide.worst(eps)
+	}
+	if len(c.laws) > 0 && c.laws[0].inf() < worst { // it may say more
+		worst = min(worst, c.worst(eps))
+	}
+	if worst < MinDelta {
+		worst = min(worst, c.RDP().Profile(orders()...)(eps))
+	}
+	return worst
+}
+
+// worst returns the larger bound on δ(ε) of the two orders, from the grid.
+func (c *Composition) worst(eps float64) float64 {
 	var worst float64
 	laws := c.build()
 	if len(laws) == 0 {
@@ -95,17 +113,16 @@ func (c *Composition) Delta(eps float64) float64 {
 		if eps < 0 { // 1 − e^ε + e^ε δ_exchanged(−ε)
 			l, at = &laws[len(laws)-1-i], -eps
 		}
-		d := 1.0
+		var d float64
 		if t, ok := l.tail(at); ok {
 			d = t.delta(at)
+		} else {
+			d = l.chernoff(at)
 		}
 		if eps < 0 {
 			d = min(1, -math.Expm1(eps)+math.Exp(eps)*d)
 		}
 		worst = max(worst, d)
-	}
-	if worst < MinDelta {
-		worst = min(worst, c.RDP().Profile(orders()...)(eps))
 	}
 	return worst
 }
@@ -127,15 +144,18 @@ func (c *Composition) Epsilon(delta float64) float64 {
 		eps, _ := c.RDP().Epsilon(delta, orders()...)
 		return eps
 	}
-	var worst float64
-	laws := c.build()
-	if len(laws) == 0 {
-		return math.Inf(1)
+	eps := math.Inf(1)
+	for _, c := range []*Composition{c, c.wider()} {
+		if c == nil || len(c.build()) == 0 {
+			continue
+		}
+		var worst float64
+		for i := range c.laws {
+			worst = max(worst, c.laws[i].epsilon(delta))
+		}
+		eps = min(eps, worst)
 	}
-	for i := range laws {
-		worst = max(worst, laws[i].epsilon(delta))
-	}
-	return worst
+	return eps
 }
 
 // epsilon returns ε ≥ 0 with δ(ε) ≤ delta, rounded up.
@@ -153,7 +173,24 @@ func (l *law) epsilon(delta float64) float64 {
 	}
 	eps0 = max(eps0, 0)
 	t, ok := l.tail(eps0)
-	if !ok || !(t.delta(eps0) <= delta) {
+	if !ok {
+		if l.chernoff(eps0) <= delta {
+			return eps0
+		}
+		return math.Inf(1)
+	}
+	eps := t.epsilon(eps0, delta)
+	if eps0-eps > 4/t.lambda { // the slack of a tail grows away from its ε₀
+		if t, ok := l.tail(eps); ok {
+			eps = min(eps, t.epsilon(eps, delta))
+		}
+	}
+	return eps
+}
+
+// epsilon returns ε ≥ 0 with δ(ε) ≤ delta at most eps0, +Inf if that has more.
+func (t *tail) epsilon(eps0, delta float64) float64 {
+	if !(t.delta(eps0) <= delta) {
 		return math.Inf(1)
 	}
 	if t.delta(0) <= delta {
@@ -190,30 +227,54 @@ func (c *Composition) build() []law {
 	c.once.Do(func() {
 		h := c.grid
 		if h == 0 {
-			h = widest
-			for _, s := range c.steps {
-				// The total variation δ(0) of a Gaussian is 0.4 sd.
-				if sd := 2.5 * s.pair.up(0); sd > 0 {
-					h = min(h, sd/finest)
-				}
-			}
-			h = max(h, 1e-9)
-			points := 0
-			for _, s := range c.steps {
-				points = max(points, extent(s.pair, h, c.cutEach(), maxPoints))
-			}
-			h *= min(max(1, float64(points)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
+			h = c.automatic()
 		}
 		for range 40 { // coarser until it fits; laws that never do leave δ = 1
 			laws, coarser := c.discretize(h)
 			if coarser == 1 || c.grid > 0 {
 				c.laws = laws
-				return
+				break
 			}
 			h *= coarser
 		}
+		if c.cut && !c.whole {
+			c.wide = &Composition{steps: c.steps, rel: c.rel, total: c.total, coarse: c.coarse, whole: true}
+		}
 	})
 	return c.laws
+}
+
+// automatic returns the step of the grid before it is made to fit.
+func (c *Composition) automatic() float64 {
+	points := func(h float64) (most int) {
+		for _, s := range c.steps {
+			most = max(most, extent(s.pair, h, c.cutEach(), maxPoints))
+		}
+		return most
+	}
+	if c.whole {
+		return widest * float64(points(widest)) / fewPoints * max(1, c.coarse)
+	}
+	h := widest
+	for _, s := range c.steps {
+		// The total variation δ(0) of a Gaussian is 0.4 sd.
+		if sd := 2.5 * s.pair.up(0); sd > 0 {
+			h = min(h, sd/finest)
+		}
+	}
+	h = max(h, 1e-9)
+	most := points(h)
+	c.cut = most == maxPoints
+	return h * min(max(1, float64(most)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
+}
+
+// wider returns the composition on a grid that holds every step to its end, nil
+// if the automatic grid does. A record that is rare and shows when it is there has
+// losses on two scales: most are as small as its rate and some as large as without
+// sampling. Either grid gives a bound, and the lesser counts.
+func (c *Composition) wider() *Composition {
+	c.build()
+	return c.wide
 }
 
 // cutEach is the mass that one step leaves to +∞.
@@ -227,7 +288,8 @@ func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 	sym := true
 	for _, s := range c.steps {
 		points := extent(s.pair, h, cut, maxPoints)
-		if points == maxPoints && s.pair.up(2*float64(points)*h) < s.pair.up(float64(points)*h)/2 {
+		end := float64(points) * h
+		if points == maxPoints && (s.pair.up(2*end) < s.pair.up(end)/2 || c.whole) {
 			return nil, 2
 		}
 		one.parts = append(one.parts, connect(s.pair, h, points))

@@ -60,18 +60,21 @@ func betweenIntegers(logMoment func(alpha int) float64) dp.RDP {
 			}
 			m = (1-t)*m + t*low
 		}
-		return m / (alpha - 1) * (1 + 1e-11) // the terms are correct to 1e-12
+		return m / (alpha - 1) * (1 + 1e-11)
 	}
 }
 
 func rdpPoisson(q, z float64) dp.RDP {
 	return betweenIntegers(func(alpha int) float64 {
+		// The weights of k = 0, …, α add up to 1, so that the sum is
+		// 1 + Σ_{k≥2} C(α,k) (1−q)^{α−k} q^k (e^{k(k−1)/(2z²)} − 1),
+		// which loses no digits where it is near 1.
 		a, sum := float64(alpha), math.Inf(-1)
-		for j := 0; j <= alpha; j++ {
-			k := float64(j)
-			sum = specfun.LogSumExp(sum, logBinomial(a, k)+(a-k)*math.Log1p(-q)+k*math.Log(q)+k*(k-1)/(2*z*z))
+		for k := 2.0; k <= a; k++ {
+			x := k * (k - 1) / (2 * z * z)
+			sum = specfun.LogSumExp(sum, raised(logBinomial(a, k), (a-k)*math.Log1p(-q), k*math.Log(q), x, math.Log(-math.Expm1(-x))))
 		}
-		return max(0, sum)
+		return specfun.LogSumExp(0, sum)
 	})
 }
 
@@ -79,25 +82,34 @@ func rdpReplace(q, z float64) dp.RDP {
 	e := func(j float64) float64 { return 2 * j / (z * z) }
 	return betweenIntegers(func(alpha int) float64 {
 		a := float64(alpha)
-		two := 2*math.Log(q) + logBinomial(a, 2)
 		// min{4(e^{e(2)}−1), 2e^{e(2)}}, the first where e^{e(2)} < 2
+		two := math.Ln2 + e(2)
 		if e(2) < math.Ln2 {
-			two += math.Log(4 * math.Expm1(e(2)))
-		} else {
-			two += math.Ln2 + e(2)
+			two = math.Log(4 * math.Expm1(e(2)))
 		}
-		sum := two
+		sum := raised(2*math.Log(q), logBinomial(a, 2), two)
 		for j := 3.0; j <= a; j++ {
-			sum = specfun.LogSumExp(sum, math.Ln2+j*math.Log(q)+logBinomial(a, j)+(j-1)*e(j))
+			sum = specfun.LogSumExp(sum, raised(math.Ln2, j*math.Log(q), logBinomial(a, j), (j-1)*e(j)))
 		}
 		return specfun.LogSumExp(0, sum)
 	})
 }
 
-// logBinomial returns log C(a, k).
+// raised returns the sum of x plus a bound on its rounding, for summands correct
+// to eight units in the last place.
+func raised(x ...float64) float64 {
+	var sum, size float64
+	for _, v := range x {
+		sum += v
+		size += math.Abs(v)
+	}
+	return sum + 0x1p-49*size
+}
+
+// logBinomial returns log C(a, k), rounded up.
 func logBinomial(a, k float64) float64 {
 	x, _ := math.Lgamma(a + 1)
 	y, _ := math.Lgamma(k + 1)
 	z, _ := math.Lgamma(a - k + 1)
-	return x - y - z
+	return raised(x, -y, -z)
 }

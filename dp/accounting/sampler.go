@@ -72,9 +72,18 @@ func (s Poisson) Check() error {
 // Check wants 1 ≤ Size ≤ Records.
 func (s FixedSize) Check() error { return checkSize("FixedSize", s.Size, s.Records, s.Records) }
 
-// Check wants Size ≥ 1 and Records ≥ 1; a batch may be larger than the data.
+// mostCopies is the largest expected number of copies of a record in a batch of
+// WithReplacement.
+const mostCopies = 100
+
+// Check wants Records ≥ 1 and 1 ≤ Size ≤ 100·Records, at most 2³¹−1; a batch may
+// be larger than the data.
 func (s WithReplacement) Check() error {
-	return checkSize("WithReplacement", s.Size, s.Records, math.MaxInt32)
+	most := math.MaxInt32
+	if s.Records < most/mostCopies {
+		most = mostCopies * s.Records
+	}
+	return checkSize("WithReplacement", s.Size, s.Records, most)
 }
 
 // Check wants a known Relation.

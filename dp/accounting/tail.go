@@ -89,6 +89,22 @@ func chernoff(k, lambda, eps float64) float64 {
 	return k - lambda*eps + lambda*math.Log(lambda) - (1+lambda)*math.Log1p(lambda)
 }
 
+// chernoff returns a bound on δ(ε) without an FFT, for a law whose window would
+// be too long for one: inf plus the Chernoff bound, whose exponent is raised by the
+// rounding of the sums of all steps.
+func (l *law) chernoff(eps float64) float64 {
+	lambda := l.tilt(eps)
+	k, _, _ := l.cumulant(lambda)
+	var rounding float64
+	for i, g := range l.parts {
+		rounding += l.times[i] * 0x1p-52 * (float64(len(g.p)) + 200 + 4*lambda*l.largest())
+	}
+	if d := l.inf() + math.Exp(chernoff(k, lambda, eps)+rounding); d >= 0 {
+		return min(1, d)
+	}
+	return 1
+}
+
 // window returns an interval that holds the tilted law up to mass wrap on each
 // side: P(X ≥ b) ≤ exp(K(λ+θ) − K(λ) − θb) for every θ > 0, and likewise below.
 // The bound is best near θ = √(−2 log wrap)/sd for a normal law and at a
