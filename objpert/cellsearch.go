@@ -23,8 +23,8 @@ import (
 // taken, which only raises the bound. Where one column per cell is left the
 // bound is the minimum.
 type CellSearch struct {
-	Workers int     // goroutines; 0 means one per processor
-	Gap     float64 // stop when Objective - Lower ≤ Gap; more than 0 makes one worker of it, so that the answer does not depend on scheduling
+	Workers int     // goroutines; 0 means one per processor. 1 with Gap or Nodes, so that the answer does not depend on scheduling
+	Gap     float64 // stop when Objective - Lower ≤ Gap
 	Combos  int     // limit on the combinations of dense weights; 0 means 10⁶
 	Nodes   int64   // limit on Solution.Nodes; 0 means none
 	Memory  int64   // limit on the bytes of tables per worker; 0 means 2²⁸
@@ -55,7 +55,7 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 		return nil, err
 	}
 	r := &run{workers: workers(c.Workers), gap: gap, limit: c.Nodes}
-	if c.Gap > 0 {
+	if c.Gap > 0 || c.Nodes > 0 {
 		r.workers = 1
 	}
 	return settle(ctx, p, n, e, r)

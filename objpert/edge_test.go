@@ -2,7 +2,10 @@ package objpert
 
 import (
 	"context"
+	"encoding/gob"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"testing"
 
@@ -67,6 +70,59 @@ func TestLipschitz(t *testing.T) {
 	}
 	require.Equal(t, at(0), at(10))
 	require.InEpsilon(t, 4*0.1*9, at(0.1), 1e-12)
+}
+
+// The 0/1 loss of halfspaces jumps by 1: no smaller slope is believed, wherever
+// it is declared.
+func TestLipschitzOfHalfspaces(t *testing.T) {
+	b := dp.Budget{Epsilon: 1}
+	rows, labels := [][]int64{{1, 0}, {0, 1}}, []int{1, -1}
+	for _, c := range []struct {
+		space Space
+		least float64
+	}{
+		{Lattice(2), 1},
+		{Space{Values: []int{-1, 1}, NormSq: -1}, 0.5},
+		{Space{Values: []int{-3, 0, 3, 7}, NormSq: 60}, 1. / 3},
+	} {
+		p, err := NewProblem(rows, labels, nil, c.space)
+		require.NoError(t, err)
+		for _, g := range []float64{1e-6, 0.99 * c.least} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+			require.ErrorContains(t, err, "Lipschitz")
+			plan, err := (&OPDisc{Lipschitz: g}).Calibrate(Public{Space: c.space, Dim: 2, Range: 1, Lipschitz: g, Budget: b})
+			require.NoError(t, err) // a loss that only an oracle knows
+			_, err = plan.Fit(bg, p, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+		}
+		for _, g := range []float64{0, c.least, 5} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.NoError(t, err)
+		}
+		other := &Problem{Space: c.space, Dim: 2} // no rows
+		_, err = (&OPDisc{Range: 1, Lipschitz: 1e-6}).Plan(other, b)
+		require.NoError(t, err)
+	}
+}
+
+// No way of printing or encoding a problem shows a record or noise.
+func TestProblemPrintsNothing(t *testing.T) {
+	p, err := NewProblem([][]int64{{1, 40}, {0, 1}}, []int{1, -1}, nil, Lattice(2))
+	require.NoError(t, err)
+	p, err = p.Perturb([][]float64{{7.5, 7.5, 7.5}, {7.5, 7.5, 7.5}}, []float64{7.5, 7.5, 7.5})
+	require.NoError(t, err)
+	const want = "objpert.Problem(d = 2, Q = 2)"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
+		require.Equal(t, want, fmt.Sprintf(verb, p))
+		require.Equal(t, want, fmt.Sprintf(verb, *p))
+		require.NotContains(t, fmt.Sprintf(verb, []any{p, struct{ P Problem }{*p}}), "40")
+	}
+	require.Equal(t, "objpert.Problem(d = 1)", (&Problem{Space: Space{NormSq: -1}, Dim: 1}).String())
+	require.Equal(t, "objpert.Problem(nil)", (*Problem)(nil).String())
+	_, err = json.Marshal(p)
+	require.ErrorIs(t, err, errSecret)
+	require.ErrorIs(t, gob.NewEncoder(io.Discard).Encode(p), errSecret)
 }
 
 // Plans compare what spaces admit, not how they say it.

@@ -30,6 +30,9 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if size := p.pointsUpTo(float64(limit)); size > float64(limit) {
 		return nil, fmt.Errorf("%w: the space has more than %d points; use CellSearch or GenericSearch", ErrLimit, limit)
 	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
 	s := &enumeration{p: p, n: newNoise(p), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: make([][]int64, p.Dim+1)}
 	for t := range s.scores {
 		s.scores[t] = make([]int64, len(p.X))

@@ -16,8 +16,8 @@ import (
 // bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
 // maximum of the noise that is left.
 type GenericSearch struct {
-	Workers int     // goroutines; 0 means one per processor
-	Gap     float64 // stop when Objective - Lower ≤ Gap; more than 0 makes one worker of it, so that the answer does not depend on scheduling
+	Workers int     // goroutines; 0 means one per processor. 1 with Gap or Nodes, so that the answer does not depend on scheduling
+	Gap     float64 // stop when Objective - Lower ≤ Gap
 	Nodes   int64   // limit on Solution.Nodes; 0 means none
 }
 
@@ -37,7 +37,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 		return nil, err
 	}
 	r := &run{workers: workers(s.Workers), gap: gap, limit: s.Nodes}
-	if s.Gap > 0 {
+	if s.Gap > 0 || s.Nodes > 0 {
 		r.workers = 1
 	}
 	return settle(ctx, p, n, &genericEngine{p: p, m: p.derived().generic(p), n: n}, r)

@@ -266,10 +266,7 @@ func (m *OPSamp) plan(f *fault.Set, p *Problem, b dp.Budget) (*SampPlan, error) 
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	step := math.Inf(1)
-	for k := 1; k < len(q.Values); k++ {
-		step = math.Min(step, float64(q.Values[k]-q.Values[k-1]))
-	}
+	step := q.step()
 	if math.IsInf(step, 1) {
 		return nil, fmt.Errorf("%w: the space has one point, want a choice", ErrMechanism)
 	}
@@ -291,7 +288,7 @@ func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 	if err != nil {
 		return nil, err
 	}
-	return plan.Fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.Gap}, src)
+	return plan.fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.Gap}, src)
 }
 
 // Minimizer minimizes the risk of its records over its set, tilted:
@@ -308,20 +305,32 @@ type Minimizer interface {
 // OracleDeterminism is what OPSamp needs of a Minimizer beyond its gap.
 const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within the gap it states, on every data set"
 
+// DeclaredMinimizer is what the certificate of a SampPlan takes from its caller.
+const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared Diameter and Lipschitz constant"
+
 // Fit draws the noise of the plan, minimizes Calls times and releases the noisy
 // average:
 //
 //	w = (1/m) Σ w_k + μ
 //
 // It may lie outside W. m must be over a set and losses whose constants are no
-// worse than those of the plan. src is as in Plan.Fit. The error wraps
-// ErrMechanism, or dp.ErrWithheld if a minimization failed or its gap exceeded
-// the plan's Gap. Fit panics if ctx or m is nil.
+// worse than those of the plan, which the certificate assumes (DeclaredMinimizer).
+// src is as in Plan.Fit. The error wraps ErrMechanism, or dp.ErrWithheld if a
+// minimization failed, its gap exceeded the plan's Gap or its point was not
+// finite. Fit panics if ctx or m is nil.
 func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.Release, error) {
+	return pl.fit(ctx, m, src, DeclaredMinimizer)
+}
+
+// fit is Fit for a minimizer on the given assumptions.
+func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more ...dp.Assumption) (*dp.Release, error) {
 	if pl == nil || pl.Theorem == "" {
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	assumptions := []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism}
+	if m == nil {
+		panic("objpert: nil Minimizer")
+	}
+	assumptions := append([]dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism}, more...)
 	if src == nil {
 		src = sample.Secure()
 	} else {
@@ -357,6 +366,10 @@ func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.
 	}
 	for j, v := range sum {
 		theta[j] += v / float64(calls)
+		if math.IsNaN(theta[j]) || math.IsInf(theta[j], 0) {
+			clear(theta)
+			return nil, fmt.Errorf("objpert: %w: the point of a minimization is not finite", dp.ErrWithheld)
+		}
 	}
 	return &dp.Release{
 		Theta: theta,

@@ -3,6 +3,7 @@ package objpert
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -138,7 +139,8 @@ func TestOPSampFitLattice(t *testing.T) {
 	require.NoError(t, err)
 	c, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, sample.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, a, c)
+	require.Equal(t, a.Theta, c.Theta)
+	require.Equal(t, []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource}, c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
 	require.Equal(t, TheoremOPSamp, a.Certificate.Theorem)
 	require.Equal(t, b, a.Certificate.Budget)
 	require.Equal(t, []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
@@ -236,6 +238,13 @@ func TestOPSampRefusals(t *testing.T) {
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 	require.ErrorIs(t, err, broken)
+	require.PanicsWithValue(t, "objpert: nil Minimizer", func() { _, _ = pl.Fit(bg, nil, nil) })
+	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
+		rel, err = pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { w[1] = v; return 0, nil }), nil)
+		require.Nil(t, rel)
+		require.ErrorIs(t, err, dp.ErrWithheld)
+		require.NotContains(t, err.Error(), fmt.Sprint(v))
+	}
 	for _, gap := range []float64{1e-9, math.NaN()} { // α = 0
 		rel, err = pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { return gap, nil }), nil)
 		require.Nil(t, rel)

@@ -295,6 +295,8 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 		return Public{}, fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; a problem for another loss has no rows", ErrMechanism, rng)
 	case !halfspaces && rng == 0:
 		return Public{}, fmt.Errorf("%w: Range = 0, but a problem without rows is for a loss that only the oracle knows: declare the range of one record's loss", ErrMechanism)
+	case halfspaces && lip > 0 && lip < 1/p.step():
+		return Public{}, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, want 0 or at least %v; a problem for another loss has no rows", ErrMechanism, lip, p.step(), 1/p.step())
 	}
 	return q, nil
 }

@@ -118,7 +118,8 @@ const (
 )
 
 // NewProblem merges the records (rows[i], labels[i]), each counted weights[i]
-// times (nil: once), into a Problem over space. Labels are -1 and +1. Rows that
+// times (nil: once), into a Problem over space. Labels are -1 and +1. A weight k
+// stands for k records, of which neighbors differ in one. Rows that
 // are positive multiples of each other are one row, divided by the greatest
 // common divisor of its entries: no score changes its sign. The result does not
 // depend on the order of the records. Errors wrap ErrProblem.
@@ -402,6 +403,16 @@ func (s *Space) bound() int {
 		}
 	}
 	return b
+}
+
+// step is the least distance of two values, so of two points, +Inf if there is
+// one value.
+func (s *Space) step() float64 {
+	g := math.Inf(1)
+	for k := 1; k < len(s.Values); k++ {
+		g = min(g, float64(s.Values[k])-float64(s.Values[k-1]))
+	}
+	return g
 }
 
 // Records is n, the number of records with their weights.

@@ -67,7 +67,9 @@ func settle(ctx context.Context, p *Problem, n *noise, e engine, r *run) (*Solut
 		return nil, fmt.Errorf("%w: no point meets NormSq and Allowed", ErrProblem)
 	}
 	lower := min(v, open)
-	if open >= v && inc.tied == v && !r.stop.Load() {
+	// With a gap, what was cut off at v was never looked at for ties.
+	if open >= v && (inc.tied == v || open == v) && !r.stop.Load() {
+		r.gap = 0
 		w = first(p, e, r, v, w)
 	}
 	stopped := r.stop.Load() // once: a later stop changes nothing
@@ -282,10 +284,13 @@ func (w *searcher) holds(choices []int8) bool {
 	return true
 }
 
+// maxWorkers bounds the tables that a careless number of workers asks for.
+const maxWorkers = 1024
+
 // workers is the number of goroutines for n > 0, or one per processor.
 func workers(n int) int {
 	if n > 0 {
-		return n
+		return min(n, maxWorkers)
 	}
 	return runtime.GOMAXPROCS(0)
 }

@@ -92,6 +92,47 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// TestGapTies: what a search with a gap calls proven is the first minimizer, as
+// without: without noise there are many.
+func TestGapTies(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	proven := 0
+	for range 400 {
+		rows, labels, weights, space, _, _ := randomProblem(r)
+		p, err := NewProblem(rows, labels, weights, space)
+		require.NoError(t, err)
+		want, err := Enumerate{}.Solve(context.Background(), p)
+		require.NoError(t, err)
+		for _, gap := range []float64{0.5, 1, 5} {
+			for name, o := range searches(2, gap, 0) {
+				s, err := o.Solve(context.Background(), p)
+				require.NoError(t, err, name)
+				require.LessOrEqual(t, s.Objective-s.Lower, gap, name)
+				require.LessOrEqual(t, s.Lower, want.Objective, name)
+				if s.Proven {
+					proven++
+					require.Equal(t, want.W, s.W, name)
+				}
+			}
+		}
+	}
+	require.Greater(t, proven, 1000)
+}
+
+// TestLimitedIsDeterministic: a limit on nodes does not let scheduling decide,
+// for OPSamp takes what is found within it.
+func TestLimitedIsDeterministic(t *testing.T) {
+	p := oneHot(t, 400, 9, 20, 5, 4, 3)
+	for name, o := range searches(8, 0, 40) {
+		first, err := o.Solve(context.Background(), p)
+		require.ErrorIs(t, err, ErrLimit, name)
+		for range 20 {
+			s, _ := o.Solve(context.Background(), p)
+			require.Equal(t, first, s, name)
+		}
+	}
+}
+
 // TestStopped: whenever a search is stopped, its bracket holds.
 func TestStopped(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
