@@ -455,7 +455,7 @@ func (k *calibrator) bestDelta() (float64, error) {
 		// σ does not depend on Δ: its optimum is E‖b‖²^{1/2}/B.
 		least := max(0, k.leastModulus(1)-k.q.Ridge)
 		if k.q.Radius > 0 {
-			b := k.linear(max(least+k.q.Ridge, math.SmallestNonzeroFloat64))
+			b := k.linear(math.Inf(1)) // the same at every modulus
 			least = max(least, math.Sqrt(b.square(k.q.Dim))/k.q.Radius-k.q.Ridge)
 		}
 		if least == 0 {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
@@ -453,6 +454,8 @@ func TestRefusedCalibrations(t *testing.T) {
 		{m: Mechanism{Cover: 1e-15}, is: ErrMechanism, naming: "want at least 1e-14"},
 		{m: Mechanism{Delta: 0.5}, is: dp.ErrCondition, naming: "want Delta > 0.59128406873"},
 		{m: Mechanism{Delta: 1e-300}, is: dp.ErrCondition, naming: "want Delta > 0.59"},
+		{m: Mechanism{Delta: 0.3}, q: func(q *Public) { q.Ridge = 0.25 }, is: dp.ErrCondition, naming: "want Delta > 0.34128406873"},
+		{m: Mechanism{Delta: 0.5, Calibration: Kifer}, q: func(q *Public) { q.Ridge = 0.25 }, is: dp.ErrCondition, naming: "μ_r = 1.7702020202"},
 		{m: Mechanism{Delta: 1, Calibration: Kifer}, is: dp.ErrCondition, naming: "2ρβ/ε"},
 		{m: Mechanism{Calibration: Kifer}, q: func(q *Public) { q.Constants = fixed }, is: dp.ErrCondition, naming: "at most 2"},
 		{m: Mechanism{Calibration: CMS11}, is: dp.ErrCondition, naming: "Budget.Delta = 0"},
@@ -516,6 +519,24 @@ func TestRefusedCalibrations(t *testing.T) {
 	_, err = (&Output{Delta: 1}).Calibrate(bad)
 	require.ErrorIs(t, err, ErrMechanism)
 	require.ErrorContains(t, err, "rescale")
+}
+
+// The least modulus is rounded up, by less than 1e-12: c ≤ share·ε at it.
+func TestLeastModulusIsRoundedUp(t *testing.T) {
+	n := bigref.New
+	for _, c := range []Calibration{Sharp, CMS11} {
+		for i := range 200 {
+			eps, share, rank := 0.01*math.Pow(1.04, float64(i)), 0.3+0.7*float64(i%7)/7, float64(1+i%3)
+			k := &calibrator{m: &Mechanism{Calibration: c}, q: Public{Constants: glm(1, 0.7)}, budget: dp.Budget{Epsilon: eps}, rank: rank}
+			if c == CMS11 {
+				rank = 2
+			}
+			e := bigref.Quo(bigref.Mul(n(share), n(eps)), n(rank))
+			want := bigref.Quo(n(0.7), bigref.Sub(bigref.Exp(e), n(1)))
+			got := n(k.leastModulus(share))
+			require.True(t, got.Cmp(want) >= 0 && got.Cmp(bigref.Mul(want, n(1+1e-12))) <= 0, "%v, ε = %v, share %v", c, eps, share)
+		}
+	}
 }
 
 // Calibration never fails in the interior of what it accepts, however extreme,

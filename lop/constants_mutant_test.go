@@ -260,3 +260,29 @@ func TestDeltaAtIsTheSmaller(t *testing.T) {
 	_, err := (&lop.Mechanism{Share: 0.97}).Calibrate(lop.Public{Dim: 3, Constants: glm, Radius: 2, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}})
 	require.NoError(t, err)
 }
+
+// TestRangeOfPlans: values beyond 2^400 and below 2^-400 are refused, and only
+// those.
+func TestRangeOfPlans(t *testing.T) {
+	const largest = 0x1p400
+	q := lop.Public{Dim: 2, Constants: glm, Radius: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}}
+	unit, err := (&lop.Mechanism{Delta: 4, Cover: 1}).Calibrate(q)
+	require.NoError(t, err)
+	for _, f := range []float64{0.97, 1.03} {
+		big := q
+		big.Constants.Lipschitz *= f * largest / unit.Sigma
+		_, sigma := (&lop.Mechanism{Delta: 4, Cover: 1}).Calibrate(big)
+		_, delta := (&lop.Mechanism{Delta: f * largest}).Calibrate(q)
+		small := q
+		small.Radius = 1 / largest
+		_, cover := (&lop.Mechanism{Delta: 4, Cover: 1 / largest / f}).Calibrate(small)
+		for _, err := range []error{sigma, delta, cover} {
+			if f < 1 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, lop.ErrMechanism)
+				require.ErrorContains(t, err, "rescale")
+			}
+		}
+	}
+}
