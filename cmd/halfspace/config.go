@@ -70,7 +70,7 @@ func newConfig() (*config, *sweep.Flags) {
 	f.ListVar(&c.kinds, "methods", []string{"opdisc", "paper", "product", "rspm", "logistic", "nonprivate"}, kinds, "methods to compare, `LIST`")
 	f.FloatVar(&c.Radius, "radius", 20, sweep.Positive(1e6), "public guess `B` at the norm of the solution that logistic is tuned for")
 	f.StringVar(&c.Oracle, "oracle", "auto", "who minimizes, `NAME`: "+oracleNames+"; the answers of a command are incumbents, NOT PRIVATE")
-	f.FloatVar(&c.Timeout, "timeout", 0, sweep.Between(0, 1e6), "end a search after `S` seconds, which withholds its release; 0: never, and 60 for a command")
+	f.FloatVar(&c.Timeout, "timeout", 0, sweep.Between(0, 1e6), "end a search, that of nonprivate too, after `S` seconds, and the run with it; 0: never, and 60 for a command")
 	c.Register(f, "halfspace-out")
 	return c, f
 }
@@ -165,4 +165,18 @@ func (c *config) plot(what string) sweep.Plot {
 	}
 }
 
-func (c *config) timeout() time.Duration { return time.Duration(c.Timeout * float64(time.Second)) }
+// timeout is -timeout, 0 for never.
+func (c *config) timeout() time.Duration {
+	if c.Timeout == 0 {
+		return 0
+	}
+	return max(1, time.Duration(c.Timeout*float64(time.Second)))
+}
+
+// bounded returns ctx with the time that a search gets.
+func (c *config) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.timeout())
+}

@@ -142,10 +142,12 @@ func TestBadUse(t *testing.T) {
 
 func TestWithheld(t *testing.T) {
 	dir := t.TempDir()
-	code, _, errs := call(t, small(dir, "-methods", "opdisc", "-timeout", "1e-9")...)
-	require.Equal(t, sweep.ExitWithheld, code, errs)
-	_, err := os.Stat(filepath.Join(dir, "accuracy.csv"))
-	require.ErrorIs(t, err, os.ErrNotExist)
+	for _, c := range [][2]string{{"opdisc", "1e-9"}, {"nonprivate", "1e-9"}, {"opdisc", "1e-12"}} {
+		code, _, errs := call(t, small(dir, "-methods", c[0], "-timeout", c[1], "-force")...)
+		require.Equal(t, sweep.ExitWithheld, code, "%v: %s", c, errs)
+		_, err := os.Stat(filepath.Join(dir, "accuracy.csv"))
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
 }
 
 // A command answers beside the search; nothing of it is a release.
@@ -170,7 +172,9 @@ func TestRaced(t *testing.T) {
 	c := &config{}
 	c.Oracle = "cmd:x"
 	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}), "3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
-	require.Contains(t, c.raced([]lap{{NoPoint: true}}), "no point at all")
+	require.Contains(t, c.raced([]lap{{NoPoint: true}}), "no point beside a proven minimum")
+	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}), "claims 2 optima, of which 1 are wrong, no point for 0, excess over the proven minimum: median 2, largest 2")
+	require.Contains(t, c.raced([]lap{{Excess: 2}, {Open: true}}), "This search proves 1: ")
 }
 
 func TestInterrupted(t *testing.T) {

@@ -88,8 +88,8 @@ func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
 			if d.c.Seed == nil {
 				src = nil // secure noise, for which no caller has to vouch
 			}
-			if t := d.c.timeout(); t > 0 && m.kind != "logistic" && against == nil {
-				bounded, cancel := context.WithTimeout(ctx, t)
+			if m.kind != "logistic" && against == nil {
+				bounded, cancel := d.c.bounded(ctx)
 				defer cancel()
 				ctx = bounded
 			}
@@ -212,11 +212,13 @@ func (d *data) nonprivate(m method, det *detail) (sweep.Task, error) {
 		solve, ok := d.exact[m.q]
 		if !ok {
 			solve = sync.OnceValues(func() (*objpert.Solution, error) {
+				ctx, cancel := d.c.bounded(ctx)
+				defer cancel()
 				sol, err := d.c.oracle().Solve(ctx, p)
-				if err == nil && !sol.Proven {
-					err = errors.New("nonprivate: the oracle did not prove the minimizer")
+				if err != nil {
+					return nil, fmt.Errorf("nonprivate: %w: the minimizer was not proven: %w", dp.ErrWithheld, err)
 				}
-				return sol, err
+				return sol, nil
 			})
 			d.exact[m.q] = solve
 		}

@@ -58,6 +58,7 @@ func (c *config) oracle() objpert.Oracle {
 type race struct {
 	command *mip.Oracle
 	search  objpert.Oracle
+	bounded func(context.Context) (context.Context, context.CancelFunc)
 	lap     lap
 }
 
@@ -67,12 +68,13 @@ type lap struct {
 	Seconds       float64 `json:"seconds"`          // of the command
 	Search        float64 `json:"search"`           // seconds of the search
 	Excess        float64 `json:"excess,omitempty"` // of the command's point over the proven minimum
+	Open          bool    `json:"open,omitempty"`   // -timeout ended the search, so that the minimum is not known
 	NoPoint       bool    `json:"no_point,omitempty"`
 	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
 }
 
 func (c *config) race() *race {
-	r := &race{search: c.oracle()}
+	r := &race{search: c.oracle(), bounded: c.bounded}
 	r.command = &mip.Oracle{
 		Command: strings.TrimPrefix(c.Oracle, "cmd:"),
 		Limit:   c.timeout(),
@@ -92,15 +94,22 @@ func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution
 		return nil, err
 	}
 	start := time.Now()
-	best, e := r.search.Solve(ctx, p)
-	if e != nil {
-		return nil, e
-	}
+	bounded, cancel := r.bounded(ctx)
+	defer cancel()
+	best, e := r.search.Solve(bounded, p)
 	r.lap.Search = time.Since(start).Seconds()
+	switch {
+	case e != nil && (ctx.Err() != nil || !errors.Is(e, objpert.ErrInterrupted)):
+		return nil, e
+	case e != nil:
+		r.lap.Open = true
+	}
 	if err != nil {
 		r.lap.NoPoint = true
 		return nil, err
 	}
-	r.lap.Excess = found.Objective - best.Objective
+	if !r.lap.Open {
+		r.lap.Excess = found.Objective - best.Objective
+	}
 	return found, nil
 }
