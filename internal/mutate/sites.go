@@ -172,7 +172,7 @@ var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Inter
 // integer grows by 1, and 0 becomes 1.
 func (r *rewriter) constant(e ast.Expr, tv types.TypeAndValue) {
 	basic, ok := tv.Type.(*types.Basic)
-	if !ok || basic.Info()&types.IsNumeric == 0 || basic.Info()&types.IsUntyped != 0 {
+	if !ok || basic.Info()&(types.IsInteger|types.IsFloat) == 0 || basic.Info()&types.IsUntyped != 0 {
 		return
 	}
 	if len(r.stack) > 0 {
@@ -220,10 +220,10 @@ func (r *rewriter) function() string {
 	return "package"
 }
 
-// number reports whether e has a numeric type.
+// number reports whether e has a real numeric type.
 func (r *rewriter) number(e ast.Expr) bool {
 	b, ok := r.info.TypeOf(e).Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsNumeric != 0
+	return ok && b.Info()&(types.IsInteger|types.IsFloat) != 0
 }
 
 func (r *rewriter) offset(p token.Pos) int { return r.fset.Position(p).Offset }

@@ -27,3 +27,6 @@ func Endless(x float64) float64 {
 	}
 	return x
 }
+
+// Turn is complex and has no sites.
+func Turn(c complex128) complex128 { return complex(0, 1)*c + c }
