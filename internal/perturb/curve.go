@@ -194,10 +194,7 @@ func LogMGF(t float64, q int) float64 {
 		return t*t/2 + t*math.Sqrt(float64(q))
 	}
 	n := float64(q - 1)
-	mode := 2 * n / (math.Sqrt(t*t+4*n) - t) // (t + √(t²+4n))/2 without cancellation for t < 0
-	if t > 0 {
-		mode = (t + math.Sqrt(t*t+4*n)) / 2
-	}
+	mode := mgfMode(t, n)
 	logf := func(x float64) float64 { return n*math.Log(x) + t*x - x*x/2 }
 	top := logf(mode)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
@@ -218,6 +215,16 @@ func LogMGF(t float64, q int) float64 {
 	}
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
 	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + math.Log(sum)
+}
+
+// mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
+// cancellation.
+func mgfMode(t, n float64) float64 {
+	root := math.Sqrt(t*t + 4*n)
+	if t > 0 {
+		return (t + root) / 2
+	}
+	return 2 * n / (root - t)
 }
 
 // LogJoint returns log δ(ε) of the pair (exact minimizer + Gaussian output
@@ -242,18 +249,7 @@ func (k Curve) LogJoint(eps, o float64) float64 {
 	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
 	// the density of χ_q does, on the scale 1.
 	w := math.Min(0.25, o/k.S)
-	mode := math.Sqrt(math.Max(0, nu-1))
-	// The integrand is log-concave: find a point near its peak by ternary search.
-	lo, hi := 0.0, math.Max(r0, mode)+12
-	for range 60 {
-		a, b := lo+(hi-lo)*0.4, lo+(hi-lo)*0.6
-		if logf(a) < logf(b) {
-			lo = a
-		} else {
-			hi = b
-		}
-	}
-	peak := (lo + hi) / 2
+	peak := peakOf(logf, math.Max(r0, math.Sqrt(nu))+12)
 	top := logf(peak)
 	nodes, weights := specfun.GaussLegendre(16)
 	panel := func(lo, hi float64) (sum float64) {
@@ -289,6 +285,21 @@ func (k Curve) LogJoint(eps, o float64) float64 {
 	return math.Min(0, top+math.Log(sum))
 }
 
+// peakOf returns a point near the maximizer of a log-concave function on [0, hi],
+// by ternary search.
+func peakOf(logf func(x float64) float64, hi float64) float64 {
+	lo := 0.0
+	for range 60 {
+		a, b := lo+(hi-lo)*0.4, lo+(hi-lo)*0.6
+		if logf(a) < logf(b) {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	return (lo + hi) / 2
+}
+
 // LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve
 // with c = ε − e₁ is at most δ; e₁ > 0 and 0 < δ < 1.
 //
@@ -296,11 +307,7 @@ func (k Curve) LogJoint(eps, o float64) float64 {
 // holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
 func (k Curve) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
-		// χ_q ≤ √q + √(2 ln(1/δ)) = r but with probability δ, so that s with
-		// s²/2 + s r = e₁ is enough.
-		r := math.Sqrt(float64(q)) + math.Sqrt(-2*math.Log(delta))
-		enough := (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
-		return Least(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough)
+		return Least(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough(e1, delta, q))
 	}
 	chi := func(q int) float64 {
 		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
@@ -318,6 +325,13 @@ func (k Curve) LeastNoise(e1, delta float64) float64 {
 		return min(floor, chi(k.Q))
 	}
 	return chi(k.Q)
+}
+
+// enough returns u = 1/s that is enough at e₁: χ_q ≤ √q + √(2 ln(1/δ)) = r but
+// with probability δ, and s²/2 + s r = e₁.
+func enough(e1, delta float64, q int) float64 {
+	r := math.Sqrt(float64(q)) + math.Sqrt(-2*math.Log(delta))
+	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 
 // Least returns the least u with logDelta(1/u) ≤ target < 0, rounded up

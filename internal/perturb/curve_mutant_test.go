@@ -107,11 +107,21 @@ func TestFarTail(t *testing.T) {
 			// Far beyond, δ does not grow again.
 			require.LessOrEqual(t, LogChi(1e101*s, s, q), LogChi(1e90*s, s, q))
 			require.LessOrEqual(t, LogChi(math.MaxFloat64, s, q), -1e198)
+			// The joint curve is P(χ_q > r₀/2) + δ_G(s r₀/2; o) where that is below
+			// e^{nothing}, and about P(χ_q > r₀), its fourth power, just above.
 			k := Curve{S: s, Q: q}
-			for _, eps := range []float64{1e4 * s, 1e90 * s, math.MaxFloat64} {
-				require.Less(t, k.LogJoint(eps, 0.01), nothing)
-				require.GreaterOrEqual(t, k.LogJoint(eps, 0.01), LogChi(eps, s, q))
+			for _, half := range []float64{460, 1e4} {
+				tail, _ := bigref.Log(bigref.Chi2SF(n(half*half), q)).Float64()
+				require.InEpsilon(t, tail, k.LogJoint(2*half*s+s*s/2, 0.01), 1e-12)
+				if s*half < 1e4 {
+					wide, _ := bigref.Log(bigref.GaussianDelta(n(half*s), n(s))).Float64()
+					require.InEpsilon(t, math.Max(wide, tail), k.LogJoint(2*half*s+s*s/2, s), 1e-5)
+				}
 			}
+			tail, _ := bigref.Log(bigref.Chi2SF(n(880*880), q)).Float64()
+			ratio := s * s / 1e-4 // x²/2 + s²(r₀−x)²/(2o²) is least at r₀²/2 · ratio/(1+ratio)
+			require.InEpsilon(t, tail*ratio/(1+ratio), k.LogJoint(880*s+s*s/2, 0.01), 1e-4)
+			require.GreaterOrEqual(t, k.LogJoint(math.MaxFloat64, 0.01), LogChi(math.MaxFloat64, s, q))
 		}
 	}
 }
@@ -131,6 +141,10 @@ func TestMGFEnds(t *testing.T) {
 		require.Equal(t, x*x/2+x*math.Sqrt(3), LogMGF(x, 3))
 		require.Greater(t, LogMGF(x, 3), x*x/2+math.Log(2*(1+x*x)))
 	}
+	// Next to order 1 the Rényi curve takes 1 for the variance of χ₃, 3 − 8/π.
+	mean := 2 * math.Sqrt(2/math.Pi)
+	require.InEpsilon(t, 0.5+mean+0.97e-6/2, Curve{S: 1, Q: 3}.RDP(1+0.97e-6), 1e-9)
+	require.InEpsilon(t, 0.5+mean+1.03e-6*(3-8/math.Pi)/2, Curve{S: 1, Q: 3}.RDP(1+1.03e-6), 2e-9)
 	require.InEpsilon(t, 2*(1+1)*0.8413447460685429*math.Exp(0.5)+math.Sqrt(2/math.Pi), math.Exp(LogMGF(1, 3)), 1e-13)
 }
 
@@ -142,4 +156,38 @@ func TestLeastWithoutEnough(t *testing.T) {
 	require.Equal(t, math.Inf(1), Least(always(math.NaN()), -1, 1))
 	require.Equal(t, math.Inf(1), Least(always(-0.99), -1, 1e300))
 	require.LessOrEqual(t, Least(always(-1.01), -1, 1), 1e-323)
+}
+
+// TestMGFMode: the derivative of n log x + tx − x²/2 vanishes at the mode to a few
+// roundings of its terms.
+func TestMGFMode(t *testing.T) {
+	for _, n := range []float64{1, 2, 7, 999} {
+		for _, x := range []float64{-1e6, -300, -2, -0.1, 0, 0.1, 2, 300, 1e6} {
+			m := mgfMode(x, n)
+			require.Positive(t, m)
+			require.InDelta(t, 0, n/m+x-m, 4e-16*(n/m+math.Abs(x)+m), "t = %v, n = %v", x, n)
+		}
+	}
+}
+
+// TestPeak: to 0.6⁶⁰ of the interval, or to where f is flat in float64.
+func TestPeak(t *testing.T) {
+	for _, at := range []float64{0, 0.01, 0.9, 7, 16.9, 17} {
+		got := peakOf(func(x float64) float64 { return -math.Abs(x - at) }, 17)
+		require.InDelta(t, at, got, 17*math.Pow(0.6, 60)+4e-15)
+	}
+}
+
+// TestEnough: the noise where the search starts satisfies its equation, and the
+// curve with it is below δ.
+func TestEnough(t *testing.T) {
+	for _, q := range []int{1, 2, 3, 40} {
+		for _, e1 := range []float64{1e-6, 0.3, 2, 50} {
+			for _, delta := range []float64{1e-30, 1e-5, 0.2, 0.9} {
+				s := 1 / enough(e1, delta, q)
+				require.InEpsilon(t, e1, s*s/2+s*(math.Sqrt(float64(q))+math.Sqrt(2*math.Log(1/delta))), 1e-12)
+				require.LessOrEqual(t, LogChi(e1, s, q), math.Log(delta))
+			}
+		}
+	}
 }
