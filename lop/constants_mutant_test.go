@@ -246,6 +246,7 @@ func TestDeltaAtIsTheSmaller(t *testing.T) {
 				curve, _ := curveDelta(e1, bigref.Quo(sensitivity(q, rel), num(p.Sigma)), chi, paired, monotone).Float64()
 				whole := p.Profile()(eps)
 				require.InEpsilon(t, min(whole, curve+out), p.DeltaAt(eps), 1e-8, "%v at %v", rel, eps)
+				require.GreaterOrEqual(t, p.DeltaAt(eps), min(whole, curve+out), "never below what is proved")
 				if curve+out < whole {
 					split++
 				}
