@@ -161,16 +161,17 @@ func (s *stagnation) init(n int, lip float64) {
 }
 
 // hidden bounds what rounding hides from a residual that is a difference of the
-// points x and y of a step, divided by its length γ: 2⁻⁵²(‖x‖+‖y‖)/γ. For γ ≈ 1/L_f
-// that is no more than the rounding of ∇f, for which nothing is allowed; but a
-// step may be so short that it moves nothing. An affine f is let off: without
-// strong convexity nothing is concluded from the residual.
+// points x and y of a step, divided by its length γ: 2⁻⁵⁰(‖x‖+‖y‖)/γ, eight
+// roundings of each, for proximal maps have several. For γ ≈ 1/L_f that is no
+// more than the rounding of ∇f, for which nothing is allowed; but a step may be
+// so short that it moves nothing. An affine f is let off: without strong
+// convexity nothing is concluded from the residual.
 func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
 	if s.known == 0 || gamma*s.known >= 0.5 && !math.IsInf(s.known, 1) {
 		return 0
 	}
 	s.lip = math.Max(s.lip, 1/gamma)
-	return 0x1p-52 * (norm(x) + norm(y)) / gamma
+	return 0x1p-50 * (norm(x) + norm(y)) / gamma
 }
 
 // norm notes the size of the gradient.
