@@ -185,6 +185,33 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// A certificate that says less than was asked for is a violation, whatever the
+// noise: the case would measure it for what was asked.
+func TestFalseClaim(t *testing.T) {
+	asked := dp.Budget{Epsilon: 1, Delta: 0.01}
+	honest := dp.Certificate{Budget: asked, Relation: dp.Replace, Theorem: "x.y/1"}
+	require.NoError(t, asFor(honest, asked, dp.Replace))
+	for _, edit := range []func(c *dp.Certificate){
+		func(c *dp.Certificate) { c.Epsilon = 0.5 },
+		func(c *dp.Certificate) { c.Delta = 0 },
+		func(c *dp.Certificate) { c.Epsilon = math.NaN() },
+		func(c *dp.Certificate) { c.Relation = dp.AddRemove },
+	} {
+		c := honest
+		edit(&c)
+		r := Result{Case: Case{Name: "claim", Run: func(context.Context, *Env) (Finding, error) {
+			return Finding{}, fmt.Errorf("wrapped: %w", asFor(c, asked, dp.Replace))
+		}}}
+		r.measure(t.Context(), Quick, 1, 0)
+		require.NoError(t, r.Err)
+		require.Equal(t, Violated, r.Verdict(), c)
+		require.Contains(t, r.Reason, "asked for")
+	}
+	more := honest
+	more.Epsilon = 2
+	require.NoError(t, asFor(more, asked, dp.Replace), "claims more than it needs")
+}
+
 func TestEpsilonAt(t *testing.T) {
 	for _, s := range []float64{0.1, 1, 5} {
 		eps := EpsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)

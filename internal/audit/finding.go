@@ -93,6 +93,27 @@ func (f Finding) Worst() (name string, p float64) {
 	return name, p
 }
 
+// falseClaim is the error of a release that claims less than its noise was asked
+// to be for: the case measures the noise for what was asked, so it would not see
+// a certificate that says otherwise.
+type falseClaim struct {
+	cert  dp.Certificate
+	asked dp.Budget
+}
+
+func (e *falseClaim) Error() string {
+	return fmt.Sprintf("audit: %v was asked for, the certificate says %v", e.asked, e.cert)
+}
+
+// asFor returns an error unless the certificate states the relation and no less
+// than the budget.
+func asFor(cert dp.Certificate, asked dp.Budget, rel dp.Relation) error {
+	if cert.Epsilon >= asked.Epsilon && cert.Delta >= asked.Delta && cert.Relation == rel {
+		return nil
+	}
+	return &falseClaim{cert, asked}
+}
+
 // Claimed returns the finding of a release that claims c, with nothing
 // measured.
 func Claimed(c dp.Certificate) Finding {

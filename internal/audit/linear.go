@@ -149,7 +149,7 @@ func (r *run) certificate(ctx context.Context, e *Env) (dp.Certificate, error) {
 	if err != nil {
 		return dp.Certificate{}, err
 	}
-	return rel.Certificate, nil
+	return rel.Certificate, asFor(rel.Certificate, r.budget, r.relation())
 }
 
 // recovered returns the noise of the objective that has its minimizer at theta

@@ -99,7 +99,8 @@ func (c *discrete) fit(ctx context.Context, e *Env, o objpert.Oracle) (fits [2]F
 	if err != nil {
 		return fits, cert, err
 	}
-	return fits, rel.Certificate, nil
+	pure := dp.Budget{Epsilon: c.budget.Epsilon} // a pure law claims no δ
+	return fits, rel.Certificate, asFor(rel.Certificate, pure, rel.Certificate.Relation)
 }
 
 // seen runs releases of which the oracle keeps the noise, several to a row.

@@ -100,6 +100,9 @@ type tour struct {
 func (r *passed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, []tour, error) {
 	r.trail.reset()
 	rel, err := r.fit[i](ctx, src)
+	if err == nil {
+		err = asFor(rel.Certificate, r.budget, relationOf(r.data))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -177,7 +177,7 @@ func (r *quadRun) certificate(ctx context.Context, e *Env) (dp.Certificate, erro
 	if err != nil {
 		return dp.Certificate{}, err
 	}
-	return rel.Certificate, nil
+	return rel.Certificate, asFor(rel.Certificate, r.budget, r.relation())
 }
 
 // white recovers the matrix from releases on both data sets in turn.

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
@@ -60,6 +61,14 @@ func axis(dim int, length, label float64) record {
 
 // with returns base and the record r behind it.
 func with(base []record, r ...record) []record { return append(append([]record(nil), base...), r...) }
+
+// relationOf returns the relation of a pair: equally many records are replaced.
+func relationOf(data [2][]record) dp.Relation {
+	if len(data[0]) == len(data[1]) {
+		return dp.Replace
+	}
+	return dp.AddRemove
+}
 
 // problem makes the records a problem of the library.
 func problem(list []record, bounds loss.Bounds, l loss.Loss, reg prox.Operator, set prox.Set) (*erm.Problem, error) {

@@ -101,6 +101,9 @@ func (r *followed) release(ctx context.Context, i int, src rand.Source) (*dp.Rel
 	if err == nil && len(r.trail.points) != r.steps+1 {
 		err = fmt.Errorf("audit: %d iterates, want %d", len(r.trail.points)-1, r.steps)
 	}
+	if err == nil {
+		err = asFor(rel.Certificate, r.budget, relationOf(r.data))
+	}
 	return rel, err
 }
 
