@@ -31,10 +31,12 @@ type Composition struct {
 	coarse float64 // multiplies the automatic grid; 0 means 1
 	whole  bool    // the grid holds every step to its end, however coarse it gets
 
-	once sync.Once
-	laws []law // one per order
-	cut  bool  // a step goes on well beyond the grid
-	wide *Composition
+	chosen sync.Once
+	start  float64      // step of the automatic grid, before it is made to fit
+	end    float64      // a loss beyond it, if steps go on well beyond it, else 0
+	wide   *Composition // on a whole grid, where end > 0
+	built  sync.Once
+	laws   []law // one per order
 }
 
 // Compose returns the composition of steps. The error wraps ErrSampler or,
@@ -91,7 +93,7 @@ func (c *Composition) Delta(eps float64) float64 {
 	if wide := c.wider(); wide != nil {
 		worst = wide.worst(eps)
 	}
-	if len(c.laws) > 0 && c.laws[0].inf() < worst { // it may say more
+	if c.beyond() < worst {
 		worst = min(worst, c.worst(eps))
 	}
 	if worst < MinDelta {
@@ -224,11 +226,9 @@ const (
 
 // build discretizes the steps, once.
 func (c *Composition) build() []law {
-	c.once.Do(func() {
-		h := c.grid
-		if h == 0 {
-			h = c.automatic()
-		}
+	c.choose()
+	c.built.Do(func() {
+		h := c.start
 		for range 40 { // coarser until it fits; laws that never do leave δ = 1
 			laws, coarser := c.discretize(h)
 			if coarser == 1 || c.grid > 0 {
@@ -237,35 +237,48 @@ func (c *Composition) build() []law {
 			}
 			h *= coarser
 		}
-		if c.cut && !c.whole {
-			c.wide = &Composition{steps: c.steps, rel: c.rel, total: c.total, coarse: c.coarse, whole: true}
-		}
 	})
 	return c.laws
 }
 
-// automatic returns the step of the grid before it is made to fit.
-func (c *Composition) automatic() float64 {
+// choose sets the step of the grid before it is made to fit, once.
+func (c *Composition) choose() {
 	points := func(h float64) (most int) {
 		for _, s := range c.steps {
 			most = max(most, extent(s.pair, h, c.cutEach(), maxPoints))
 		}
 		return most
 	}
-	if c.whole {
-		return widest * float64(points(widest)) / fewPoints * max(1, c.coarse)
-	}
-	h := widest
-	for _, s := range c.steps {
-		// The total variation δ(0) of a Gaussian is 0.4 sd.
-		if sd := 2.5 * s.pair.up(0); sd > 0 {
-			h = min(h, sd/finest)
+	c.chosen.Do(func() {
+		if c.grid > 0 {
+			c.start = c.grid
+			return
 		}
-	}
-	h = max(h, 1e-9)
-	most := points(h)
-	c.cut = most == maxPoints
-	return h * min(max(1, float64(most)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
+		if c.whole {
+			c.start = widest * float64(points(widest)) / fewPoints * max(1, c.coarse)
+			return
+		}
+		h := widest
+		for _, s := range c.steps {
+			// The total variation δ(0) of a Gaussian is 0.4 sd.
+			if sd := 2.5 * s.pair.up(0); sd > 0 {
+				h = min(h, sd/finest)
+			}
+		}
+		h = max(h, 1e-9)
+		most := points(h)
+		c.start = h * min(max(1, float64(most)/fewPoints), float64(finest)/coarsest) * max(1, c.coarse)
+		if most == maxPoints {
+			for range 40 { // as discretize will
+				if _, coarser := c.points(c.start); coarser == 1 {
+					break
+				}
+				c.start *= 2
+			}
+			c.end = 4 * maxPoints * c.start // that it fits an FFT may take some more
+			c.wide = &Composition{steps: c.steps, rel: c.rel, total: c.total, coarse: c.coarse, whole: true}
+		}
+	})
 }
 
 // wider returns the composition on a grid that holds every step to its end, nil
@@ -273,8 +286,36 @@ func (c *Composition) automatic() float64 {
 // losses on two scales: most are as small as its rate and some as large as without
 // sampling. Either grid gives a bound, and the lesser counts.
 func (c *Composition) wider() *Composition {
-	c.build()
+	c.choose()
 	return c.wide
+}
+
+// beyond returns about the mass that the automatic grid leaves to +∞ when it is
+// made to fit, which tells whether its bound can be the lesser one.
+func (c *Composition) beyond() float64 {
+	c.choose()
+	if c.end == 0 {
+		return 0
+	}
+	var log float64
+	for _, s := range c.steps {
+		log += float64(s.count) * math.Log1p(-min(1, s.pair.up(c.end)))
+	}
+	return -math.Expm1(log)
+}
+
+// points returns how many points on either side of 0 each step takes on a grid
+// of step h, and 2 if a coarser grid serves a step better.
+func (c *Composition) points(h float64) (points []int, coarser float64) {
+	for _, s := range c.steps {
+		n := extent(s.pair, h, c.cutEach(), maxPoints)
+		end := float64(n) * h
+		if n == maxPoints && (s.pair.up(2*end) < s.pair.up(end)/2 || c.whole) {
+			return nil, 2
+		}
+		points = append(points, n)
+	}
+	return points, 1
 }
 
 // cutEach is the mass that one step leaves to +∞.
@@ -283,16 +324,14 @@ func (c *Composition) cutEach() float64 { return cutMass / float64(c.total) }
 // discretize returns the laws of both orders on a grid of step h, and the factor
 // by which it is too fine to hold them, 1 if it is not.
 func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
-	cut := c.cutEach()
+	points, coarser := c.points(h)
+	if coarser > 1 {
+		return nil, coarser
+	}
 	one := law{h: h}
 	sym := true
-	for _, s := range c.steps {
-		points := extent(s.pair, h, cut, maxPoints)
-		end := float64(points) * h
-		if points == maxPoints && (s.pair.up(2*end) < s.pair.up(end)/2 || c.whole) {
-			return nil, 2
-		}
-		one.parts = append(one.parts, connect(s.pair, h, points))
+	for i, s := range c.steps {
+		one.parts = append(one.parts, connect(s.pair, h, points[i]))
 		one.times = append(one.times, float64(s.count))
 		sym = sym && s.pair.symmetric
 	}
