@@ -242,6 +242,10 @@ func TestProxNewtonSteps(t *testing.T) {
 func TestAuto(t *testing.T) {
 	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
 	require.NoError(t, err)
+	ls, err := splitting.NewLeastSquares(mat.NewDense(2, 1, []float64{1, 2}), []float64{3, 4})
+	require.NoError(t, err)
+	k, err := splitting.NewMatrix(mat.NewDense(2, 1, []float64{1, 2}))
+	require.NoError(t, err)
 	f := newGLM(3, 1, 1, 1, square)
 	without := newGLM(3, 1, 1, 1, square)
 	without.hess = false
@@ -252,6 +256,13 @@ func TestAuto(t *testing.T) {
 		dim  int
 		want splitting.Method
 	}{
+		{splitting.Problem{F: q, G: l1, K: k}, 1, &splitting.PrimalDual{}},
+		{splitting.Problem{F: ls, G: l1, H: box}, 1, &splitting.CoordinateDescent{}},
+		{splitting.Problem{F: ls, G: norm}, 1, &splitting.ForwardBackward{}},
+		{splitting.Problem{F: ls, G: group, H: box}, 1, &splitting.DavisYin{}},
+		{splitting.Problem{F: notQuadratic{f}, G: l1}, 1, &splitting.ProxNewton{}},
+		{splitting.Problem{F: f, G: prox.L2Ball{R: 1}, H: prox.SquaredL2{Weight: 1}}, 1, &splitting.ProxNewton{}},
+		{splitting.Problem{F: f, H: prox.L2Ball{R: 1}}, 2001, &splitting.ForwardBackward{}},
 		{splitting.Problem{F: q}, 1, &splitting.CoordinateDescent{}},
 		{splitting.Problem{F: q, G: l1, H: box}, 1, &splitting.CoordinateDescent{}},
 		{splitting.Problem{F: f, H: box}, 1, &splitting.ProxNewton{}},

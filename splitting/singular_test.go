@@ -2,6 +2,7 @@ package splitting_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -95,5 +96,33 @@ func TestCoordinateDescentUnseen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status)
 		require.Equal(t, c.want, res.X)
+	}
+}
+
+// The gap is an upper bound also where it is a difference that rounding makes
+// negative, and +Inf where numbers are too large: +Inf − +Inf is no proof.
+func TestLeastSquaresGapRounding(t *testing.T) {
+	inf := math.Inf(1)
+	huge, err := splitting.NewLeastSquares(mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1, 1})
+	require.NoError(t, err)
+	for _, g := range []prox.Operator{nil, prox.L1{Weight: 1}, prox.SquaredL2{Weight: 1}} {
+		for _, h := range []prox.Operator{nil, prox.NonNegative{}, prox.Box{Lo: -2, Hi: inf}, prox.Box{Lo: -inf, Hi: 1e300}} {
+			for _, x := range []float64{1, 1e200, math.NaN()} {
+				require.Equal(t, inf, huge.Gap([]float64{x}, g, h), "%v + %v at %v", g, h, x)
+			}
+		}
+	}
+
+	// ½(ax − y)² + |x| has its minimizer at x = (ay − 1)/a². Away from it by a
+	// relative e the gap is (ax*)²e²/2, of which float64 sees nothing for e = 1e-9.
+	for _, a := range []float64{3, 5, 7, 11} {
+		f, err := splitting.NewLeastSquares(mat.NewDense(1, 1, []float64{a}), []float64{1})
+		require.NoError(t, err)
+		star := (a - 1) / (a * a)
+		for _, e := range []float64{1e-9, -1e-9, 1e-12, -1e-12, 1e-15, -1e-15} {
+			gap := f.Gap([]float64{star * (1 + e)}, prox.L1{Weight: 1}, nil)
+			require.GreaterOrEqual(t, gap, 0.9*a*a*star*star*e*e/2, "a = %v, e = %v", a, e)
+			require.LessOrEqual(t, gap, 1e-8, "it is small: |e|·|x*| at most, and rounding")
+		}
 	}
 }
