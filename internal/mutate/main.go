@@ -24,8 +24,8 @@
 // A mutant is killed if a test fails, panics or takes ten times as long as it
 // did, and five seconds. The file of -equivalents lists sites whose change no
 // test can or should see, one "file | function | piece of the line | from |
-// reason" a line, where * matches every constant or operator; they are
-// counted apart.
+// reason" a line, where * matches every constant or operator and × the
+// operator *; they are counted apart.
 package main
 
 import (
@@ -194,7 +194,7 @@ func readEquivalents(path string) (equivalents, error) {
 func (l equivalents) find(m mutant) *equivalent {
 	for _, e := range l {
 		if e.file == filepath.ToSlash(m.file) && e.function == m.function &&
-			strings.Contains(m.statement, e.piece) && (e.from == "*" || e.from == m.from) {
+			strings.Contains(m.statement, e.piece) && (e.from == "*" || strings.ReplaceAll(e.from, "×", "*") == m.from) {
 			return e
 		}
 	}
