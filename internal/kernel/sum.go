@@ -44,6 +44,7 @@ func Reduce(dst []float64, parts, threads int, s Sum) {
 		t = newTeam()
 	}
 	t.start(len(dst), parts, s)
+	helped := false
 	for range min(threads, parts) - 1 {
 		if late.Load() >= int64(threads) {
 			break // no processor is free to run them
@@ -51,6 +52,10 @@ func Reduce(dst []float64, parts, threads int, s Sum) {
 		late.Add(1)
 		t.holders.Add(1)
 		go t.help()
+		helped = true
+	}
+	if helped {
+		go nothing()
 	}
 	t.finish()
 	failure := t.failure.Load()
@@ -67,6 +72,11 @@ func Reduce(dst []float64, parts, threads int, s Sum) {
 		panic(failure.value)
 	}
 }
+
+// nothing takes the place of the goroutine started last, which its own processor
+// is expected to run next: from there another takes it only after 40 µs, half of
+// a pass over 3 MB, and from behind it after 2.
+func nothing() {}
 
 // team is the state that the goroutines of one Reduce share.
 type team struct {
