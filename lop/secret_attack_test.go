@@ -91,3 +91,19 @@ func TestNothingIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, make([]float64, 3), b)
 }
+
+// TestTracePrintsNoPoint: θ̂ beside a release would be its output noise, so no verb,
+// flag or encoder shows it, nor anything else of a trace.
+func TestTracePrintsNoPoint(t *testing.T) {
+	var trace lop.Trace
+	p := sphere(10, 3, noise.Reproducible(64)).problem(t)
+	_, err := (&lop.Mechanism{Radius: 1, Trace: func(tr lop.Trace) { trace = tr }}).Fit(t.Context(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+	require.NoError(t, err)
+	var s spy.Spy
+	s.See(trace.Theta...)
+	s.See(trace.Objective, trace.Residual, trace.Distance, trace.Gap)
+	for _, v := range []any{trace, &trace, []lop.Trace{trace}, struct{ T lop.Trace }{trace}} {
+		value, form, found := s.Find(spy.Everything(v))
+		require.False(t, found, "%v of a trace is printed as %q", value, form)
+	}
+}

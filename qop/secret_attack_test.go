@@ -64,3 +64,20 @@ func TestNothingIsKept(t *testing.T) {
 		require.Zero(t, v)
 	}
 }
+
+// TestTracePrintsNoPoint: θ̂ beside a release would be its output noise, so no verb,
+// flag or encoder shows it, nor anything else of a trace.
+func TestTracePrintsNoPoint(t *testing.T) {
+	var trace qop.Trace
+	rows, labels := records(10, 3, noise.Reproducible(64))
+	m := &qop.Mechanism{Center: anchor, Interpolation: qop.Trust{}, Trace: func(tr qop.Trace) { trace = tr }}
+	_, err := m.Fit(t.Context(), problem(t, rows, labels, loss.Squared{}), dp.Budget{Epsilon: 1, Delta: 1e-4}, nil)
+	require.NoError(t, err)
+	var s spy.Spy
+	s.See(trace.Theta...)
+	s.See(trace.Objective, trace.Residual, trace.Distance, trace.Gap)
+	for _, v := range []any{trace, &trace, []qop.Trace{trace}, struct{ T qop.Trace }{trace}} {
+		value, form, found := s.Find(spy.Everything(v))
+		require.False(t, found, "%v of a trace is printed as %q", value, form)
+	}
+}

@@ -46,6 +46,9 @@ func (s *Spy) Wishart(w *mat.SymDense) *mat.SymDense {
 	return w
 }
 
+// See remembers other secrets, such as the point of a trace.
+func (s *Spy) See(x ...float64) { s.see(x) }
+
 func (s *Spy) see(x []float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
