@@ -2,6 +2,7 @@ package splitting_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -268,4 +269,34 @@ func TestNewMethodsRefuse(t *testing.T) {
 		require.Nil(t, res, name)
 	}
 	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
+}
+
+// Total variation on a grid by default steps: 1000 of σ = L_f/(2‖K‖²) would leave a
+// residual of 0.3.
+func TestPrimalDualEasyF(t *testing.T) {
+	const side = 12
+	var edges [][2]int
+	image := make(distance, side*side)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range side {
+		for j := range side {
+			at := side*i + j
+			if i+1 < side {
+				edges = append(edges, [2]int{at, at + side})
+			}
+			if j+1 < side {
+				edges = append(edges, [2]int{at, at + 1})
+			}
+			image[at] = 0.2 * rnd.NormFloat64()
+			if i > 4 && j > 6 {
+				image[at] += 2
+			}
+		}
+	}
+	k, err := splitting.NewDifferences(edges, len(image))
+	require.NoError(t, err)
+	p := splitting.Problem{F: image, G: prox.NonNegative{}, H: prox.L1{Weight: 0.3}, K: k}
+	res, err := splitting.Solve(background, p, make([]float64, len(image)), &splitting.Settings{Tolerance: 1e-5, Iterations: 1000}, &splitting.PrimalDual{})
+	require.NoError(t, err)
+	require.Equal(t, splitting.Converged, res.Status, "residual %g", res.Residual)
 }
