@@ -681,6 +681,9 @@ func TestObjectivePaper(t *testing.T) {
 	require.NoError(t, err)
 	require.InEpsilon(t, math.Log1p(0.5), steep.C, 1e-9)
 	require.Equal(t, math.Max(2*pl.PaperSigma, o.withSmoothness(q).sigma(pl.Lambda)), steep.Sigma)
+	_, err = (&ObjPert{Calibration: Paper, Share: 0.7}).Calibrate(q) // 0.3 of ε is left, less than c
+	require.ErrorIs(t, err, dp.ErrCondition)
+	require.ErrorContains(t, err, "paper's λ")
 }
 
 // withSmoothness returns o for the smoothness of q.
@@ -969,4 +972,20 @@ func TestPassPath(t *testing.T) {
 	rel, err = m.Fit(silent, p, dp.Budget{Epsilon: 1, Delta: 1e-5}, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.InDelta(t, -0.005, rel.Theta[0], 1e-12)
+}
+
+// TestBeyondAccounting: published parameters that nothing can be accounted for,
+// and sensitivities that overflow.
+func TestBeyondAccounting(t *testing.T) {
+	q := quantities(1<<50, 1, 1, 1e-40, 1, 1, 1) // more steps than a composition takes
+	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(q)
+	require.ErrorIs(t, err, accounting.ErrSampler)
+	q = quantities(100, 1, 1, 1e-16, 1, 1, 1) // several steps, below the least δ that is resolved
+	_, err = (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q)
+	require.ErrorIs(t, err, dp.ErrCondition)
+	require.ErrorContains(t, err, "no ε")
+	_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q)
+	require.ErrorContains(t, err, "cannot be raised")
+	_, err = (&Output{Lambda: 5e-324, Cover: 1}).Calibrate(q)
+	require.Error(t, err)
 }
