@@ -2,6 +2,7 @@ package splitting
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 )
 
@@ -136,10 +137,14 @@ func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 
 // Gap implements Gapper.
 func (m *CoordinateDescent) Gap() float64 {
+	gap := m.cols.gap
 	if m.onQ {
-		return m.c.gap()
+		gap = m.c.gap()
 	}
-	return m.cols.gap
+	if math.IsNaN(gap) { // numbers are too large for float64
+		return math.Inf(1)
+	}
+	return gap
 }
 
 // Status implements Statuser.

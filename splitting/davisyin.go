@@ -139,8 +139,9 @@ func (m *DavisYin) strong(p Problem) error {
 	if !(m.Eta >= 0) || m.Eta >= 1 {
 		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)
 	}
-	if limit := 2 * (1 - m.eta()); m.StepSize*m.f.Smoothness() > limit {
-		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/m.f.Smoothness())
+	limit, lip := 2*(1-m.eta()), m.f.Smoothness()
+	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // an unknown L_f is refused by firstStep
+		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/lip)
 	}
 	return nil
 }

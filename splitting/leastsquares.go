@@ -19,7 +19,9 @@ import (
 //
 //	∇f(x) = A'(Ax − y),   L_f ≥ λ_max(A'A)
 //
-// It is safe for concurrent use.
+// It knows no strong convexity, which would cost the eigenvalues of A'A: what
+// lives on μ, as the bounds of DavisYin for two functions without a closed-form sum,
+// wants NewQuadratic of A'A and A'y. It is safe for concurrent use.
 type LeastSquares struct {
 	at   []float64 // A′, d×n: row j is column j of A
 	n, d int

@@ -291,6 +291,7 @@ func TestMethodsRefuse(t *testing.T) {
 	wild, _ := experiment(3, 1, 1, false)
 	wild.lip = math.Inf(1)
 	hopeless := interval{2, 1}
+	unknownPull := pull{1, math.Inf(1), []float64{1}}
 	for name, c := range map[string]struct {
 		p    splitting.Problem
 		m    splitting.Method
@@ -310,6 +311,7 @@ func TestMethodsRefuse(t *testing.T) {
 		"DY not strong":  {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
 		"DY eta":         {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1}, splitting.ErrSettings, "DavisYin.Eta = 1"},
 		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9}, splitting.ErrSettings, "2(1−Eta)/L_f"},
+		"DY strong L":    {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrProblem, "Smoothness"},
 		"DY K":           {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
 		"BF K":           {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
 		"FB K":           {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},

@@ -126,3 +126,20 @@ func TestLeastSquaresGapRounding(t *testing.T) {
 		}
 	}
 }
+
+// A gap that is asked for early, or where numbers overflow, is +Inf and not NaN.
+func TestCoordinateDescentGapNaN(t *testing.T) {
+	f, err := splitting.NewLeastSquares(mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1e200, 1})
+	require.NoError(t, err)
+	for _, route := range []splitting.Route{splitting.OnResiduals, splitting.OnGram} {
+		for _, h := range []prox.Operator{nil, prox.Box{Lo: 1, Hi: 2}} {
+			m := &splitting.CoordinateDescent{Route: route}
+			require.NoError(t, m.Init(splitting.Problem{F: f, G: prox.L1{Weight: 1}, H: h}, []float64{1}, nil))
+			loc, stats := splitting.Location{X: make([]float64, 1)}, splitting.Stats{}
+			for range 3 {
+				m.Step(&loc, &stats)
+				require.True(t, math.IsInf(m.Gap(), 1), "%v", m.Gap())
+			}
+		}
+	}
+}
