@@ -136,8 +136,10 @@ func arrived(p Problem, res *splitting.Result, tolerance float64, budget int) er
 	if res.Status != splitting.Converged && p.Certifiable {
 		return fmt.Errorf("%v at residual %g, want Converged at %g", res.Status, res.Residual, tolerance)
 	}
-	// A method that proves nothing here is still held to the minimizer, to
-	// the square root of rounding.
+	if !(res.Residual <= math.Max(tolerance, p.GapTolerance())) {
+		return fmt.Errorf("%v at residual %g, which does not certify a gap of 1e-8: want %g", res.Status, res.Residual, p.GapTolerance())
+	}
+	// The distance to the square root of rounding, where a gap is what was proved.
 	if d := floats.Distance(res.X, p.Solution, 2); !(d <= math.Max(tolerance/p.Mu, 1e-6*(1+floats.Norm(p.Solution, 2)))) {
 		return fmt.Errorf("‖X − x*‖ = %g after %v", d, res.Status)
 	}
