@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -295,5 +296,47 @@ func TestPaperPlan(t *testing.T) {
 			require.GreaterOrEqual(t, p.Sigma2, k.Sigma2)
 			require.InEpsilon(t, k.Alpha+k.Alpha1, p.Threshold, 1e-14)
 		}
+	}
+}
+
+// TestClosedForms: the sticks of least squares are differences of distribution
+// functions of χ²_k and of shifted ones. Where k is not an integer the nodes meet
+// a fractional power, which overstates δ by at most 2e-6 and understates it by
+// less than safeLogDelta.
+func TestClosedForms(t *testing.T) {
+	cdf := func(x, k float64) float64 { return specfun.Chi2CDF(x, k) }
+	sf := func(x, k float64) float64 { return math.Exp(specfun.Chi2LogSF(x, k)) }
+	for _, k := range []float64{2.5, 3, 3.3, 4, 4.2, 7, 30} {
+		n := k/2 - 1
+		low, high := 1e-9, 1e-9
+		if k != math.Trunc(k) {
+			low, high = 0.3*safeLogDelta, 2e-6
+		}
+		for _, x := range []float64{0.1, 0.9, 3, 12} {
+			for _, eps := range []float64{0.02, 0.3, 1} {
+				top := x / (1 - math.Exp(-(eps+x/2)/n))
+				want := cdf(top, k) - math.Exp(eps)*cdf(top-x, k)
+				got := stickAdd(eps, x, k, n)
+				require.GreaterOrEqual(t, got, want*(1-low)-1e-13, "A k=%v t=%v ε=%v", k, x, eps)
+				require.LessOrEqual(t, got, want*(1+high)+1e-13, "A k=%v t=%v ε=%v", k, x, eps)
+				if eps >= x/2 {
+					require.Zero(t, stickRemove(eps, x, k))
+					continue
+				}
+				from := x / math.Expm1((x/2-eps)/n)
+				want = sf(from, k) - math.Exp(eps)*sf(from+x, k)
+				got = stickRemove(eps, x, k)
+				require.GreaterOrEqual(t, got, want*(1-low)-1e-12, "R k=%v t=%v ε=%v", k, x, eps)
+				require.LessOrEqual(t, got, want*(1+high)+1e-12, "R k=%v t=%v ε=%v", k, x, eps)
+			}
+			require.Zero(t, stickRemove(0.505*x, x, k)) // t/2 < ε: the loss is never so large
+		}
+	}
+	require.InEpsilon(t, -math.Expm1(0.3-1), stickRemove(0.3, 2, 2), 1e-14) // k = 2: the loss is t/2
+	require.Equal(t, specfun.Chi2CDF(0.7, 2), stickAdd(0.3, 0.7, 2, 0))
+	// K₀ by its integral, on both sides of its asymptotic series.
+	for _, z := range []float64{0.01, 1, 30, 39.9, 40.1, 80} {
+		want := simpson(0, math.Acosh(1+60/z), 4000, func(u float64) float64 { return math.Exp(-z * (math.Cosh(u) - 1)) })
+		require.InDelta(t, math.Log(want)-z, logBesselK0(z), 1e-11*(1+z))
 	}
 }
