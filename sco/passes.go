@@ -27,10 +27,22 @@ import (
 //	E F − F(w*) ≤ M²/(2ηT) + ηL²/2 + Lσ√d
 //
 // It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace.
+//
+// With Lambda = λ > 0 every record has λ‖w‖² on top, as in Output, steps shrink and
+// the last iterate is released [WLKCJN17, Lemma 8]: for t = 1, …, T, T = k⌊n/b⌋,
+//
+//	w ← P_W(w − η_t((1/b) Σ_{i∈B} ∇ℓ(w; zᵢ) + 2λw)),   η_t = min( 1/(β+2λ), 1/(2λt) )
+//
+// A step contracts by 1 − 2λη_t, and λ‖w‖² is the same for all records, so that a
+// record moves step s by 2Lη_s/b and the end by 2Lη_s/b · Π_{t>s}(1 − 2λη_t), which is at most
+// L/(λbT): with x = 2λη_t = min(2λ/(β+2λ), 1/t) that is xΠ ≤ 1/T. It is in k of the
+// steps, hence neighbors end within L/(λb⌊n/b⌋), for any number of passes. No bound
+// on the population loss is stated.
 type PermutationSGD struct {
 	Passes   int     // k; 0 means 1
 	Batch    int     // b; 0 means 1
 	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
+	Lambda   float64 // λ; 0 means none, and steps of one length
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(Trace)
@@ -63,8 +75,8 @@ type Phased struct {
 // iterate is released with Gaussian noise.
 type Phase struct {
 	Records     int     // n_i
-	StepSize    float64 // η_i
-	Sensitivity float64 // 2kLη_i/b
+	StepSize    float64 // η_i, or the longest step where λ > 0
+	Sensitivity float64 // 2kLη_i/b, or L/(λb⌊n/b⌋) where λ > 0
 	Sigma       float64 // σ_i
 }
 
@@ -75,9 +87,10 @@ type PassPlan struct {
 	Theorem string
 	Batch   int
 	Passes  int
+	Lambda  float64 // λ, 0 for steps of one length
 	Phases  []Phase
 	// Bound is on the expected excess population loss against every w ∈ W with
-	// ‖w − w₀‖ ≤ M, in mean form; +Inf for several passes.
+	// ‖w − w₀‖ ≤ M, in mean form; +Inf for several passes and where λ > 0.
 	Bound float64
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(Trace)
@@ -157,8 +170,11 @@ func longStep(eta, longest float64) error {
 // Calibrate returns the parameters for a problem with the public quantities q.
 // Errors wrap ErrMechanism, dp.ErrBudget or dp.ErrCondition.
 func (m *PermutationSGD) Calibrate(q Public) (*PassPlan, error) {
-	if err := checkFields(field{"StepSize", "the best", m.StepSize}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
+	if err := checkFields(field{"StepSize", "the best", m.StepSize}, field{"Lambda", "none", m.Lambda}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
 		return nil, err
+	}
+	if m.Lambda > 0 && m.StepSize > 0 {
+		return nil, fmt.Errorf("%w: StepSize = %v has no meaning with Lambda = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Lambda)
 	}
 	if q.Radius == 0 {
 		q.Radius = m.Radius
@@ -173,6 +189,12 @@ func (m *PermutationSGD) Calibrate(q Public) (*PassPlan, error) {
 	pl := &PassPlan{Public: q, Theorem: TheoremPSGD, Passes: max(m.Passes, 1), Batch: max(m.Batch, 1), Trace: m.Trace}
 	k, b, l := float64(pl.Passes), float64(pl.Batch), q.Constants.Lipschitz
 	steps := math.Floor(q.n() / b)
+	if m.Lambda > 0 {
+		pl.Theorem, pl.Lambda, pl.Bound = TheoremPSGDStrong, m.Lambda, math.Inf(1)
+		sensitivity := fault.At(q.faults, fault.Sensitivity, l/(m.Lambda*b*steps))
+		pl.Phases = []Phase{{Records: q.Records, StepSize: 1 / (q.Constants.Smoothness + 2*m.Lambda), Sensitivity: sensitivity, Sigma: sensitivity / s}}
+		return orNone(pl, pl.valid())
+	}
 	// The bound is M²/(2ηT) + ηv/2 with Lσ√d = 2kL²η√d/(bs).
 	v := l * l * (1 + 4*k*math.Sqrt(q.d())/(b*s))
 	eta := m.StepSize
@@ -243,7 +265,7 @@ func (m *Phased) Calibrate(q Public) (*PassPlan, error) {
 // valid refuses a plan with a value that float64 or the samplers of package
 // noise cannot hold, or that no calibration made.
 func (pl *PassPlan) valid() error {
-	if pl == nil || pl.Theorem == "" || len(pl.Phases) == 0 || pl.Batch < 1 || pl.Passes < 1 {
+	if pl == nil || pl.Theorem == "" || len(pl.Phases) == 0 || pl.Batch < 1 || pl.Passes < 1 || !(pl.Lambda >= 0 && pl.Lambda < largest) {
 		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if !(pl.Constants.Lipschitz > 1/largest) {
@@ -301,13 +323,21 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 					mean[j] += (w[j] - mean[j]) / count
 				}
 				obj.GradTerms(g, w, batch)
-				floats.AddScaled(w, -ph.StepSize/float64(pl.Batch), g)
+				eta := ph.StepSize
+				if pl.Lambda > 0 {
+					eta = min(eta, 1/(2*pl.Lambda*count))
+					floats.Scale(1-2*pl.Lambda*eta, w)
+				}
+				floats.AddScaled(w, -eta/float64(pl.Batch), g)
 				if op != nil {
-					op.Prox(w, w, ph.StepSize/pl.n()) // P_W, with (η/n)r
+					op.Prox(w, w, eta/pl.n()) // P_W, with (η/n)r
 				}
 				t.Steps++
 				t.Evaluations += len(batch)
 			}
+		}
+		if pl.Lambda > 0 {
+			copy(mean, w)
 		}
 		order = order[fault.At(f, fault.Advance, ph.Records):]
 		fault.At(f, fault.Sampler, noise.Normal)(g, fault.At(f, fault.Scale, ph.Sigma), src)

@@ -44,6 +44,8 @@
 //	sco.output/1        Gaussian noise hides 2L/(2nλ) + 2R                 δ > 0
 //	sco.psgd/1          Gaussian noise hides 2kLη/b after k passes in
 //	                    batches of b [WLKCJN17]                            smooth loss, η ≤ 2/β, δ > 0
+//	sco.psgd-strong/1   Gaussian noise hides L/(λb⌊n/b⌋) after passes with
+//	                    λ‖w‖² and steps of min(1/(β+2λ), 1/(2λt))          smooth loss, δ > 0
 //	sco.phased/1        every phase hides 2Lη_k/b of its own records by
 //	                    Gaussian noise; phases are disjoint                smooth loss, η ≤ 2/β, δ > 0
 //
@@ -100,7 +102,9 @@ const (
 	TheoremObjPert = "sco.objpert/1"
 	TheoremOutput  = "sco.output/1"
 	TheoremPSGD    = "sco.psgd/1"
-	TheoremPhased  = "sco.phased/1"
+	// TheoremPSGDStrong is that of PermutationSGD with a Lambda.
+	TheoremPSGDStrong = "sco.psgd-strong/1"
+	TheoremPhased     = "sco.phased/1"
 )
 
 // Public is all that a calibration knows of a problem: declared quantities,

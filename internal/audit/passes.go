@@ -29,6 +29,7 @@ type passing struct {
 	budget         dp.Budget
 	clip           float64 // L
 	batch, passes  int
+	lambda         float64 // λ of steps that shrink, after which the last iterate is released
 	phases         []phase
 	data           [2][]record
 }
@@ -50,8 +51,12 @@ func halves(n int, eta float64) []phase {
 	return list
 }
 
-// reach returns 2kLη/b, how far a record moves the average of its phase.
+// reach returns 2kLη/b, how far a record moves the average of its phase, or
+// L/(λb⌊n/b⌋), how far it moves the end of strongly convex passes.
 func (c *passing) reach(p phase) float64 {
+	if c.lambda > 0 {
+		return c.clip / (c.lambda * float64(c.batch*(p.records/c.batch)))
+	}
 	return 2 * float64(c.passes) * c.clip * p.step / float64(c.batch)
 }
 
@@ -96,7 +101,8 @@ type tour struct {
 }
 
 // release releases once and returns its phases. The noise of a phase is what
-// follows the average of the points where gradients were taken.
+// follows the average of the points where gradients were taken, or the end of
+// strongly convex passes.
 func (r *passed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, []tour, error) {
 	r.trail.reset()
 	rel, err := r.fit[i](ctx, src)
@@ -123,6 +129,9 @@ func (r *passed) release(ctx context.Context, i int, src rand.Source) (*dp.Relea
 					t.first = append(t.first, j)
 				}
 			}
+		}
+		if r.lambda > 0 {
+			copy(t.mean, r.trail.points[at+steps])
 		}
 		at += steps + 1
 		t.noise = floats.SubTo(make([]float64, d), r.trail.points[at], t.mean)

@@ -309,6 +309,14 @@ func permuted(passes int, l loss.Linear) *passing {
 	return c
 }
 
+// shrinking is permuted with λ‖w‖² on top and steps that shrink.
+func shrinking(passes int, l loss.Linear) *passing {
+	c := permuted(passes, l)
+	c.lambda = 0.2
+	c.mech = &sco.PermutationSGD{Passes: passes, Batch: 3, Lambda: 0.2, Radius: 1}
+	return c
+}
+
 // phased is Phased on the same records.
 func phased(l loss.Linear) *passing {
 	c := permuted(1, l)
@@ -351,6 +359,8 @@ func init() {
 		{"one pass", "wict", func() *passing { return permuted(1, huber) }},
 		{"three passes", "wic", func() *passing { return permuted(3, huber) }},
 		{"a loss that lies", "c", func() *passing { return permuted(1, liar) }},
+		{"strongly convex passes", "wic", func() *passing { return shrinking(2, huber) }},
+		{"strongly convex passes of a loss that lies", "c", func() *passing { return shrinking(2, liar) }},
 		{"phases", "wict", func() *passing { return phased(huber) }},
 		{"phases of a loss that lies", "c", func() *passing { return phased(liar) }},
 	} {
@@ -444,6 +454,9 @@ var passControls = []Control{
 		}
 		return b
 	})},
+	{Name: "psgd-strong-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/strongly convex passes", Break: one(fault.Scale, times(0.9))},
+	{Name: "psgd-strong-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/strongly convex passes", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
+	{Name: "psgd-strong-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/strongly convex passes of a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
 	{Name: "phased-noise-0.5", What: "noise of half its scale", Case: "sco-passes/A11/phases", Break: one(fault.Scale, times(0.5))},
 	{Name: "phased-overlap", What: "every phase on the first records again", Case: "sco-passes/A11/phases order", Break: one(fault.Advance, always(0))},
 	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
