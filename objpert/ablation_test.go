@@ -2,6 +2,7 @@ package objpert
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ type ablated struct {
 func (o ablated) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	n, r := newNoise(p), &run{workers: 1}
 	if o.dense {
-		return settle(ctx, p, n, &genericEngine{p: p, m: p.derived().generic(p), n: n, without: o.without}, r)
+		return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n, o.without), n: n, without: o.without}, r)
 	}
 	m, err := newCellModelWithout(o.without, p, 1<<32)
 	if err != nil {
@@ -45,8 +46,9 @@ var ablations = []struct {
 	{"all", ablation{merge: true, order: true, round: true, polish: true}, false},
 	{"nothing", ablation{}, true},
 	{"start", ablation{start: true}, true},
+	{"columns", ablation{columns: true}, true},
 	{"giveUp", ablation{giveUp: true}, true},
-	{"all", ablation{start: true, giveUp: true}, true},
+	{"all", ablation{start: true, columns: true, giveUp: true}, true},
 }
 
 // TestAblation: ideas change the effort and nothing else.
@@ -90,16 +92,19 @@ func BenchmarkAblation(b *testing.B) {
 			})
 		}
 	}
-	for _, d := range []int{8, 10} {
+	for _, c := range []struct {
+		d   int
+		eps float64
+	}{{8, 1}, {10, 1}, {15, 0.1}} {
 		for _, a := range ablations {
 			if !a.dense {
 				continue
 			}
-			b.Run(benchName("oracle=GenericSearch/n=2000", d, d)+"/without="+a.name, func(b *testing.B) {
-				p := denseProblem(b, 2000, d, d)
+			b.Run(fmt.Sprintf("oracle=GenericSearch/n=2000/d=%d/Q=%[1]d/eps=%g/without=%s", c.d, c.eps, a.name), func(b *testing.B) {
+				p := denseProblem(b, 2000, c.d, c.d)
 				var problems []*Problem
 				for seed := range uint64(5) {
-					problems = append(problems, perturbSphere(b, p, 1, "gaussian", seed))
+					problems = append(problems, perturbSphere(b, p, c.eps, "gaussian", seed))
 				}
 				benchmarkSolve(b, ablated{a.without, true}, time.Minute, problems...)
 			})

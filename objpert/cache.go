@@ -8,7 +8,6 @@ import "sync"
 type cache struct {
 	mu     sync.Mutex
 	models map[cellKey]*cellModel
-	rows   map[bool]*genericModel // by whether the norm has a table
 }
 
 type cellKey struct {
@@ -35,21 +34,4 @@ func (c *cache) cells(p *Problem, memory int64) (*cellModel, error) {
 	}
 	c.models[key] = m
 	return m, nil
-}
-
-func (c *cache) generic(p *Problem) *genericModel {
-	if c == nil {
-		return newGenericModel(p)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m, ok := c.rows[p.Norm != nil]
-	if !ok {
-		if c.rows == nil {
-			c.rows = make(map[bool]*genericModel)
-		}
-		m = newGenericModel(p)
-		c.rows[p.Norm != nil] = m
-	}
-	return m
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // GenericSearch is a branch and bound for any data. It fixes coordinates in the
-// order of their mass Σ_g |Pos_g - Neg_g| |x_gj| and keeps the rows whose sign is
-// open: the others add the same loss to every point below a node. With the
-// remaining columns of x of norm ‖x_rest‖₂ and squared norm b left for their
-// weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// order of their mass Σ_g |Pos_g - Neg_g| |x_gj|, times the spread of their noise
+// where all masses are alike, and keeps the rows whose sign is open: the others
+// add the same loss to every point below a node. With the remaining columns of x
+// of norm ‖x_rest‖₂ and squared norm b left for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
 // bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
 // maximum of the noise that is left.
 type GenericSearch struct {
@@ -40,7 +40,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 	if s.Gap > 0 || s.Nodes > 0 {
 		r.workers = 1
 	}
-	return settle(ctx, p, n, &genericEngine{p: p, m: p.derived().generic(p), n: n}, r)
+	return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n, ablation{}), n: n}, r)
 }
 
 // genericModel is a Problem by columns, in the order in which they are fixed.
@@ -59,7 +59,7 @@ type genericModel struct {
 // operations, each of relative error 2⁻⁵³, that made v.
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
-func newGenericModel(p *Problem) *genericModel {
+func newGenericModel(p *Problem, n *noise, without ablation) *genericModel {
 	m := &genericModel{euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
 	var weigh bool
 	m.values, m.source, m.sq, m.top, weigh = p.admissible()
@@ -70,6 +70,11 @@ func newGenericModel(p *Problem) *genericModel {
 			mass[j] += w * math.Abs(float64(v))
 		}
 		m.pos, m.neg = append(m.pos, int32(p.Pos[g])), append(m.neg, int32(p.Neg[g]))
+	}
+	if most := slices.Max(mass); !without.columns && most < 4*slices.Min(mass) {
+		for j := range mass { // columns alike but for the noise
+			mass[j] *= 1 + n.spread(p, j)
+		}
 	}
 	for j := range p.Dim {
 		m.order = append(m.order, j)
@@ -101,6 +106,17 @@ func newGenericModel(p *Problem) *genericModel {
 		}
 	}
 	return m
+}
+
+// spread is how much of the objective the noise of coordinate j decides.
+func (n *noise) spread(p *Problem, j int) float64 {
+	lo, hi := infeasible, -infeasible
+	for k, t := range n.table[j] {
+		if p.allowed(j, k) {
+			lo, hi = min(lo, t), max(hi, t)
+		}
+	}
+	return n.float(hi - lo)
 }
 
 // admissible lists the values that a coordinate can have, their index in

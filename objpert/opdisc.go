@@ -22,7 +22,7 @@ import (
 // the documented defaults.
 type OPDisc struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove halves
-	// the shift and keeps the number of records private.
+	// the shift and keeps the number of records private, but for whether there is one.
 	Relation dp.Relation
 	// Law of η: Radial (the default), Gaussian or PaperSigma.
 	Law Law

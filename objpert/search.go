@@ -22,12 +22,13 @@ type engine interface {
 // ablation names ideas that a search goes without, so that their worth can be
 // measured. Answers are the same without them.
 type ablation struct {
-	merge  bool // adding cells that agree in the columns left
-	order  bool // bounding the combinations by their noise first
-	round  bool // a point from the relaxation of every node
-	polish bool // moves of one and two columns from such points
-	start  bool // the points that GenericSearch begins with
-	giveUp bool // leaving a child as soon as its loss cuts it off
+	merge   bool // adding cells that agree in the columns left
+	order   bool // bounding the combinations by their noise first
+	round   bool // a point from the relaxation of every node
+	polish  bool // moves of one and two columns from such points
+	start   bool // the points that GenericSearch begins with
+	columns bool // fixing columns of much noise first, where they are alike otherwise
+	giveUp  bool // leaving a child as soon as its loss cuts it off
 }
 
 // run is what the workers of one Solve share.
