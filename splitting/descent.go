@@ -16,6 +16,7 @@ type descent struct {
 	n      int
 	q      []float64 // Q, full and row-major
 	lin    []float64
+	size   float64 // ‖lin‖
 	x      []float64
 	g      []float64 // Qx − lin, kept current by the sweeps
 	pieces []int8
@@ -105,7 +106,7 @@ func (c *descent) start() {
 	clear(c.pieces)
 	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
 	c.waited, c.settled, c.stale, c.polished, c.bestAge, c.blocked = 0, 0, 0, 0, 0, 0
-	c.bestRes = math.Inf(1)
+	c.bestRes, c.size = math.Inf(1), norm(c.lin)
 	c.refresh()
 	c.certified = c.residual
 }
@@ -214,7 +215,7 @@ func (c *descent) judge(moved, full bool) {
 
 // scale returns the size of the terms whose difference is the residual.
 func (c *descent) scale() float64 {
-	return blas64.Nrm2(blas64.Vector{N: c.n, Data: c.lin, Inc: 1}) + blas64.Nrm2(blas64.Vector{N: c.n, Data: c.g, Inc: 1})
+	return c.size + norm(c.g)
 }
 
 // patience returns how many sweeps must pass before a factorization: their
