@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -188,9 +189,15 @@ func TestFolderIsRemoved(t *testing.T) {
 		}
 		empty(t, dir)
 	}
+	// a limit without end
+	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
+	_, err := never.Solve(bg, p)
+	require.NoError(t, err)
+	empty(t, never.Dir)
+
 	// a point outside the ball
 	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err := (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
+	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, mip.ErrNoPoint)
 
 	// cancelled and expired contexts

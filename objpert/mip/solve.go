@@ -214,7 +214,8 @@ func run(ctx context.Context, path string, sv solver, m *model, dir, format stri
 			return none, err
 		}
 	}
-	deadline, cancel := context.WithTimeout(ctx, limit+2*time.Second)
+	const grace = 2 * time.Second
+	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
 	defer cancel()
 	cmd := exec.CommandContext(deadline, path, sv.args(file, solution, options, seconds)...)
 	cmd.Dir = dir
