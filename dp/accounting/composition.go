@@ -99,6 +99,9 @@ func (c *Composition) Delta(eps float64) float64 {
 	if worst < MinDelta {
 		worst = min(worst, c.RDP().Profile(orders()...)(eps))
 	}
+	if !(worst <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
+		return 1
+	}
 	return worst
 }
 
