@@ -143,3 +143,33 @@ func TestConversionMargins(t *testing.T) {
 		require.GreaterOrEqual(t, n(d).Cmp(exact), 0, "α = %v, v = %v", alpha, v)
 	}
 }
+
+// TestConversionCoversCancellation: where large terms cancel, ε and δ still are
+// not below 60 digits of the formulas, and not above them by more than the margins.
+func TestConversionCoversCancellation(t *testing.T) {
+	n := bigref.New
+	rnd := rand.New(rand.NewPCG(13, 14))
+	for range 100 {
+		// v and the cost −log δ/(α−1) are about 7 each, log(1−1/α) is −13.8.
+		const alpha = 1 + 0x1p-20
+		delta := math.Exp(-0x1p-20 * (6.5 + rnd.Float64()))
+		rest := bigref.Log(bigref.Sub(n(1), bigref.Quo(n(1), n(alpha))))
+		rest = bigref.Sub(rest, bigref.Quo(bigref.Add(bigref.Log(n(delta)), bigref.Log(n(alpha))), n(alpha-1)))
+		f, _ := rest.Float64()
+		v := 1e-9 - f
+		want := bigref.Add(n(v), rest) // about 1e-9, from terms of 7 and 14
+		got, order := dp.RDP(func(float64) float64 { return v }).Epsilon(delta, alpha)
+		require.Equal(t, alpha, order)
+		d, _ := bigref.Sub(n(got), want).Float64()
+		require.True(t, d >= 0 && d < 8*0x1p-50*14, "ε is off by %v", d)
+
+		// v = αs²/2 is about 1e6 and rounded, ε the same but for 1/10.
+		a, s2 := 1000+rnd.Float64(), 1900+100*rnd.Float64()
+		exact := bigref.Quo(bigref.Mul(n(a), n(s2)), n(2))
+		eps := a*s2/2 + 0.1
+		l := bigref.Add(bigref.Sub(exact, n(eps)), bigref.Log(bigref.Sub(n(1), bigref.Quo(n(1), n(a)))))
+		small, _ := bigref.Exp(bigref.Sub(bigref.Mul(bigref.Sub(n(a), n(1)), l), bigref.Log(n(a)))).Float64()
+		d = dp.RDP(func(alpha float64) float64 { return alpha * s2 / 2 }).Profile(a)(eps)/small - 1
+		require.True(t, d >= 0 && d < 8*0x1p-50*2e6*1e3, "δ is off by %v", d)
+	}
+}

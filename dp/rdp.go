@@ -84,7 +84,7 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	}
 	r.search(orders, func(alpha float64) float64 {
 		v, cost := r(alpha), -math.Log(delta)/(alpha-1)
-		e := v + math.Log1p(-1/alpha) + cost - math.Log(alpha)/(alpha-1)
+		e := v + log1mInverse(alpha) + cost - math.Log(alpha)/(alpha-1)
 		e += rounding * (v + cost)
 		if e < eps {
 			eps, order = e, alpha
@@ -107,7 +107,8 @@ func (r RDP) Profile(orders ...float64) Profile {
 		r.search(orders, func(alpha float64) float64 {
 			v := r(alpha)
 			// Up by more than the rounding of the large terms; 1+1e-12 is for the rest.
-			e := v - eps + math.Log1p(-1/alpha) + rounding*(v+math.Abs(eps)+1)
+			margin := rounding * (v + math.Abs(eps) + 1)
+			e := v - eps + log1mInverse(alpha) + margin
 			l := (alpha-1)*e - math.Log(alpha)
 			if l < best {
 				best = l
@@ -116,6 +117,15 @@ func (r RDP) Profile(orders ...float64) Profile {
 		})
 		return math.Min(1, math.Exp(best)*(1+1e-12))
 	}
+}
+
+// log1mInverse returns log(1 - 1/α), α > 1, also next to 1, where the rounding of
+// 1/α would show.
+func log1mInverse(alpha float64) float64 {
+	if alpha < 2 {
+		return math.Log((alpha - 1) / alpha)
+	}
+	return math.Log1p(-1 / alpha)
 }
 
 // search calls f at every order, or on a geometric grid of real orders and
