@@ -40,7 +40,7 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case s > 1 && a <= 0: // 1 - δ = Φ(a) + φ(a)R(b)
 		return math.Log1p(-(specfun.NormalCDF(a) + math.Exp(logNormal(a))*specfun.Mills(b)))
 	case s > 1:
-		return logNormal(a) + math.Log(specfun.Mills(a)-specfun.Mills(b))
+		return logNormal(a) + specfun.Log(specfun.Mills(a)-specfun.Mills(b))
 	}
 	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
 	// interval of length at most 1, where 12 nodes reach rounding.
@@ -49,11 +49,11 @@ func GaussianLogDelta(eps, s float64) float64 {
 	for i := range x {
 		sum += w[i] * specfun.MillsSlope(a+s*(1+x[i])/2)
 	}
-	return logNormal(a) + math.Log(s/2*sum)
+	return logNormal(a) + specfun.Log(s/2*sum)
 }
 
 // logNormal returns log φ(x).
-func logNormal(x float64) float64 { return -x*x/2 - 0.5*math.Log(2*math.Pi) }
+func logNormal(x float64) float64 { return -x*x/2 - 0.5*specfun.Log(2*math.Pi) }
 
 // GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
@@ -96,7 +96,7 @@ func gaussianScale(b Budget) (float64, error) {
 	}
 	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
 	// costs less than 1e-9 in s.
-	target := math.Log(b.Delta) * (1 + 1e-12)
+	target := specfun.Log(b.Delta) * (1 + 1e-12)
 	good, _ := specfun.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target
 	}, 0x1p-80, 1e4) // δ(MinEpsilon; 2⁻⁸⁰) < MinDelta, δ(MaxEpsilon; 1e4) = 1

@@ -3,6 +3,8 @@ package dp
 import (
 	"math"
 	"slices"
+
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // RDP is a Rényi curve: at every order α > 1 (or at the orders its source
@@ -83,8 +85,8 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 		return eps, order
 	}
 	r.search(orders, func(alpha float64) float64 {
-		v, cost := r(alpha), -math.Log(delta)/(alpha-1)
-		e := v + log1mInverse(alpha) + cost - math.Log(alpha)/(alpha-1)
+		v, cost := r(alpha), -specfun.Log(delta)/(alpha-1)
+		e := v + log1mInverse(alpha) + cost - specfun.Log(alpha)/(alpha-1)
 		e += rounding * (v + cost)
 		if e < eps {
 			eps, order = e, alpha
@@ -109,7 +111,7 @@ func (r RDP) Profile(orders ...float64) Profile {
 			// Up by more than the rounding of the large terms; 1+1e-12 is for the rest.
 			margin := rounding * (v + math.Abs(eps) + 1)
 			e := v - eps + log1mInverse(alpha) + margin
-			l := (alpha-1)*e - math.Log(alpha)
+			l := (alpha-1)*e - specfun.Log(alpha)
 			if l < best {
 				best = l
 			}
@@ -123,7 +125,7 @@ func (r RDP) Profile(orders ...float64) Profile {
 // 1/α would show.
 func log1mInverse(alpha float64) float64 {
 	if alpha < 2 {
-		return math.Log((alpha - 1) / alpha)
+		return specfun.Log((alpha - 1) / alpha)
 	}
 	return math.Log1p(-1 / alpha)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -303,7 +304,7 @@ func (k *calibrator) linear(mu float64) linear {
 	case delta == 0:
 		b.rate = (eps - b.c) / k.g / safeScale
 	case kifer:
-		b.sigma = k.g * math.Sqrt(8*(math.Ln2-math.Log(delta))+4*eps) / eps * safeScale
+		b.sigma = k.g * math.Sqrt(8*(math.Ln2-specfun.Log(delta))+4*eps) / eps * safeScale
 		b.s = k.g / b.sigma
 	default:
 		u := k.curve.LeastNoise(eps-b.c, delta)
@@ -434,7 +435,7 @@ func (k *calibrator) joint(p *Plan) {
 	u := perturb.Least(func(s float64) float64 {
 		curve.S = s
 		return curve.LogJoint(eps, o)
-	}, math.Log(delta), p.Sigma/k.g)
+	}, specfun.Log(delta), p.Sigma/k.g)
 	if sigma := k.g * u * safeScale; sigma < p.Sigma {
 		p.Sigma, p.S, p.Theorem = sigma, k.g/sigma, TheoremJoint
 		p.curve.S = p.S
@@ -493,7 +494,7 @@ func (k *calibrator) bestDelta() (float64, error) {
 // log x: f is flat there, so f is least to 1e-8. floor ≤ f is cheap.
 func minimizeLog(f, floor func(float64) float64, lo, hi float64) float64 {
 	const points = 24
-	a, step := math.Log(lo), (math.Log(hi)-math.Log(lo))/points
+	a, step := specfun.Log(lo), (specfun.Log(hi)-specfun.Log(lo))/points
 	g := func(x float64) float64 { return f(math.Exp(x)) }
 	best, at := math.Inf(1), a
 	try := func(x float64) {
@@ -515,7 +516,7 @@ func minimizeLog(f, floor func(float64) float64, lo, hi float64) float64 {
 			try(x)
 		}
 	}
-	l, h := max(at-step, a), min(at+step, math.Log(hi))
+	l, h := max(at-step, a), min(at+step, specfun.Log(hi))
 	const golden = 0.6180339887498949
 	x1, x2 := h-golden*(h-l), l+golden*(h-l)
 	f1, f2 := g(x1), g(x2)

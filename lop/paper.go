@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // AMP has the inputs of approximate minima perturbation [INS+19] in the mean
@@ -55,7 +56,7 @@ func (a AMP) Noise() (AMPNoise, error) {
 		return AMPNoise{}, fmt.Errorf("lop: %w: Delta1 = %v, AMP needs a number in (0, 1)", dp.ErrBudget, a.Delta1)
 	}
 	n := float64(a.Records)
-	tail := func(delta float64) float64 { return 1 + math.Sqrt(-2*math.Log(delta)) }
+	tail := func(delta float64) float64 { return 1 + math.Sqrt(-2*specfun.Log(delta)) }
 	out := AMPNoise{
 		Lambda: float64(a.Rank) * a.Smoothness / gap,
 		Sigma1: 2 * a.Lipschitz / n * tail(a.Delta1) / a.Epsilon3,

@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
 
 // Logistic is the logistic loss of a class label: with y = +1 for b ≥ 0 and
 // y = −1 otherwise,
@@ -93,7 +97,7 @@ func (l Logistic) Constants(bounds Bounds, radius float64) Constants {
 
 // ClipPoints: |φ′| = k at yu = log((1−k)/k) for k < 1 and nowhere for k ≥ 1.
 func (Logistic) ClipPoints(b, k float64) (lo, hi float64) {
-	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-math.Log(k))
+	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-specfun.Log(k))
 }
 
 // oneSided returns the clip points of a decreasing function of the margin yu

@@ -3,6 +3,8 @@ package noise
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 const (
@@ -36,10 +38,10 @@ func Gamma(shape float64, src rand.Source) float64 {
 func logGamma(a float64, src rand.Source) float64 {
 	if a >= 1 {
 		hi, _ := gamma(a, src)
-		return math.Log(hi)
+		return specfun.Log(hi)
 	}
 	hi, _ := gamma(a+1, src)
-	return math.Log(hi) - Exponential(src)/a
+	return specfun.Log(hi) - Exponential(src)/a
 }
 
 // gamma draws from Gamma(a), a ≥ 1, as hi + lo: d v with d = a - 1/3, v = (1 + y)³,
@@ -63,7 +65,7 @@ func gamma(a float64, src rand.Source) (hi, lo float64) {
 		}
 		u := Uniform(src)
 		x2 := x * x
-		if u < 1-0.0331*x2*x2 || math.Log(u) < d*(3*(math.Log1p(y)-y+y*y/2)-y*y*y) {
+		if u < 1-0.0331*x2*x2 || specfun.Log(u) < d*(3*(math.Log1p(y)-y+y*y/2)-y*y*y) {
 			t2, t2lo := times(t, tlo, t, tlo)
 			v, vlo := times(t2, t2lo, t, tlo)
 			return times(d, 0, v, vlo)

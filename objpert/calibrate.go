@@ -86,7 +86,7 @@ func chiLogDelta(eps, a float64, k int) float64 {
 			hazard = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logSF(x))
 		}
 		rate := a + hazard
-		if at < -40 && at < math.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
+		if at < -40 && at < specfun.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
 			sum += a * math.Exp(at) / rate
 			break
 		}
@@ -98,10 +98,10 @@ func chiLogDelta(eps, a float64, k int) float64 {
 		x += h
 	}
 	if x0 >= 0 {
-		return math.Min(0, top+math.Log(sum))
+		return math.Min(0, top+specfun.Log(sum))
 	}
 	// 1 - e^{a x₀} + e^{a x₀} E(1 - e^{-aR})
-	return math.Min(0, math.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
+	return math.Min(0, specfun.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
 }
 
 // l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian
@@ -127,14 +127,14 @@ func l1LogDelta(eps, a float64, m int) float64 {
 	if slope(0) < 0 {
 		t, _ = specfun.Bisect(func(t float64) bool { return slope(t) < 0 }, 0, (x0+1/a)/n+1)
 	}
-	return math.Min(0, n*(math.Ln2+specfun.LogPhi(t)+t*t/2)-t*x0+math.Log(a/(a+t)))
+	return math.Min(0, n*(math.Ln2+specfun.LogPhi(t)+t*t/2)-t*x0+specfun.Log(a/(a+t)))
 }
 
 // leastSigma returns the least σ, rounded up by less than 1e-8 relative, with
 // logDelta(ε, shift/σ) ≤ log δ, from a guess of any size. logDelta does not
 // decrease with its second argument.
 func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
-	target := math.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
+	target := specfun.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
 	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
 	hi := guess
 	for !ok(hi) {
@@ -161,7 +161,7 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 // σ = shift/a is (ε, δ)-private by logDelta; +Inf if there is none up to
 // dp.MaxEpsilon.
 func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) float64 {
-	target := math.Log(delta) * (1 + 1e-12)
+	target := specfun.Log(delta) * (1 + 1e-12)
 	ok := func(eps float64) bool { return logDelta(eps, a) <= target }
 	switch {
 	case !ok(dp.MaxEpsilon):
@@ -186,7 +186,7 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 
 // chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.
 func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
-	r := math.Sqrt(specfun.Chi2UpperQuantile(math.Log(b.Delta), float64(k)))
+	r := math.Sqrt(specfun.Chi2UpperQuantile(specfun.Log(b.Delta), float64(k)))
 	return shift * (r + math.Sqrt(r*r+2*b.Epsilon)) / (2 * b.Epsilon)
 }
 
@@ -196,7 +196,7 @@ func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
 //	OPDisc  7GD²√ln(1/δ)/(τε) = 7R·Q√ln(1/δ)/ε on ℤᵈ, a quarter of 7R·d√ln(1/δ)/ε on {-1,+1}ᵈ
 //	RSPM    7√(m ln(1/δ))/ε                                     [NRVW20, Algorithms 1, 2]
 func paperSigma(b dp.Budget, factor float64) float64 {
-	return 7 * factor * math.Sqrt(-math.Log(b.Delta)) / b.Epsilon
+	return 7 * factor * math.Sqrt(-specfun.Log(b.Delta)) / b.Epsilon
 }
 
 // A grid carries integer noise: multiples of the unit 2^-bits, and the integer

@@ -3,12 +3,12 @@ package objpert
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/specfun"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -116,7 +116,7 @@ func (p *Plan) product(choices []int, eps float64) (*Plan, error) {
 		return p.finish(theorem, p.Scale*gammaTail(m+1)*float64(max(1, free)))
 	}
 	p.ExcessBound = p.Scale*top + p.Grid*float64(m)
-	return p.finish(theorem, p.Scale*(gammaTail(1)+math.Log(float64(p.Noises+1)))*float64(max(1, free)))
+	return p.finish(theorem, p.Scale*(gammaTail(1)+specfun.Log(float64(p.Noises+1)))*float64(max(1, free)))
 }
 
 // maxNoises keeps sums of exact draws inside 64 bits.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/specfun"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -232,14 +233,14 @@ func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
 			return nil, fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the rate", ErrMechanism)
 		}
 		// The optimum for α = 0 and small η, and four orders of magnitude around it.
-		center := math.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
+		center := specfun.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
 		p.Rate = math.Exp(leastPoint(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9))
 	}
 	p.Factor, p.Stability = stability(q, kappa, p.Rate)
 	p.Lambda = (1 + t) * p.Stability * safeScale
 	p.Scale = p.Lambda / q.Budget.Epsilon
 	h := (1+t)*math.Log1p(t) - t
-	calls := math.Ceil(d * q.Diameter / p.Stability * -math.Log(q.Budget.Delta) / h * safeScale)
+	calls := math.Ceil(d * q.Diameter / p.Stability * -specfun.Log(q.Budget.Delta) / h * safeScale)
 	if !(calls < 1<<53) || !(p.Stability > 0) || !(p.Scale < 0x1p300) {
 		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate", dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
 	}

@@ -228,7 +228,8 @@ func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 	if !ok || n == 0 {
 		return d, 0, ok
 	}
-	tol := edge(n, n) * max(d.lambda[n-1], -d.lambda[0])
+	// A subnormal matrix is rounded by 2⁻¹⁰⁷⁴, whatever its size.
+	tol := max(edge(n, n)*max(d.lambda[n-1], -d.lambda[0]), float64(n)*0x1p-1070)
 	ok = d.lambda[0] >= -tol
 	for i := range n {
 		for j := range i {
@@ -238,7 +239,7 @@ func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 	return d, d.positives(tol), ok
 }
 
-// Func returns 0 where X is symmetric and λ_k ≥ −2⁻⁴⁸·Order·‖X‖₂, +Inf
+// Func returns 0 where X is symmetric and λ_k ≥ −Order·max(2⁻⁴⁸‖X‖₂, 2⁻¹⁰⁷⁰), +Inf
 // elsewhere.
 func (g PSDCone) Func(x []float64) float64 {
 	d, _, ok := g.member(x)

@@ -3,6 +3,8 @@ package prox
 import (
 	"fmt"
 	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // Huber is g(x) = Weight·Σh(x_i), h(t) = t²/2 where |t| ≤ Delta and
@@ -130,7 +132,7 @@ func (g LogBarrier) Func(x []float64) float64 {
 		if !(xi > 0) || xi > math.MaxFloat64 {
 			return inf
 		}
-		sum -= math.Log(xi)
+		sum -= specfun.Log(xi)
 	}
 	return number(g.Weight * sum)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -101,11 +102,11 @@ func (u Utility) published(b dp.Budget, rank int) (float64, error) {
 			c.Sigma2*in.M/2*(square(u.Radius)+square(u.Eta))
 	}
 	best := math.Inf(1)
-	for _, x := range [][]float64{{math.Log(d + 1), 0, 0, 0, 0}, {math.Log(3*d + 3), -2, 1, -1, -1}, {math.Log(6*d + 6), -4, -1, 1, 0}} {
+	for _, x := range [][]float64{{specfun.Log(d + 1), 0, 0, 0, 0}, {specfun.Log(3*d + 3), -2, 1, -1, -1}, {specfun.Log(6*d + 6), -4, -1, 1, 0}} {
 		if u.Tau == 0 {
 			x = x[:2]
 		}
-		_, v := simplex(func(x []float64) float64 { return math.Log(value(x)) }, x, 600)
+		_, v := simplex(func(x []float64) float64 { return specfun.Log(value(x)) }, x, 600)
 		best = math.Min(best, math.Exp(v))
 	}
 	if math.IsInf(best, 1) {

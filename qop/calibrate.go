@@ -6,6 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -188,7 +189,9 @@ func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.finish(f)
+	if err := p.finish(f); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -268,14 +271,18 @@ const (
 )
 
 // finish fills what follows from T, M, Reach and the budgets.
-func (p *Plan) finish(f *fault.Set) {
+func (p *Plan) finish(f *fault.Set) error {
 	p.Sigma2 = fault.At(f, fault.Smoothness, p.Constants.Smoothness) / p.T * (1 + 0x1p-50)
 	p.Curvature = p.Sigma2 * p.M
+	if math.IsInf(p.Curvature, 1) {
+		return fmt.Errorf("%w: Smoothness = %v: the curvature M·L/t with M = %v and t = %v is above what float64 holds; scale the loss down", ErrMechanism, p.Constants.Smoothness, p.M, p.T)
+	}
 	p.ExcessBound = math.Inf(1)
 	if p.Radius > 0 {
 		p.ExcessBound = p.Curvature/2*square(p.Radius+p.Eta) +
 			float64(p.Records)*p.Constants.Smoothness*float64(p.Dim)/2*square(p.OutputSigma)
 	}
+	return nil
 }
 
 func square(x float64) float64 { return x * x }
@@ -337,7 +344,7 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
-	logDelta := math.Log(b.Delta)
+	logDelta := specfun.Log(b.Delta)
 	guess := 0.0
 	cost := func(m float64) float64 {
 		k := m - d + 1
@@ -410,7 +417,7 @@ func (c *calibrator) largest(b dp.Budget, m float64) (t, a float64) {
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	k := m - d + 1
-	logDelta := math.Log(b.Delta)
+	logDelta := specfun.Log(b.Delta)
 	switch {
 	case s.structure == loss.LSQ:
 		guess := largest(newLSQ(s, m, true).logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)

@@ -204,7 +204,7 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 			s := (lo+hi)/2 + (hi-lo)/2*x[i]
 			g := s * s
 			m.g[i] = g
-			m.w[i] = (hi - lo) * w[i] * s * math.Exp((kappa-1)*math.Log(g)+logBesselK0(g)-logc)
+			m.w[i] = (hi - lo) * w[i] * s * math.Exp((kappa-1)*specfun.Log(g)+logBesselK0(g)-logc)
 			mass += m.w[i]
 		}
 		return m, mass
@@ -284,7 +284,7 @@ func (b *replaceStick) kernel(h float64) float64 {
 		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, math.Sqrt(2*h), b.unit, func(psi float64) float64 {
 			sin, cos := math.Sincos(psi)
 			moved := 2*h*cos - h*h // 1 − x² = sin²ψ + moved
-			return sin * math.Exp(b.n*math.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
+			return sin * math.Exp(b.n*specfun.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
 		})
 	}
 	top, p := math.Acos(1-h), 2*b.n+1
@@ -311,7 +311,7 @@ func logBesselK0(z float64) float64 {
 			term *= -(2*i - 1) * (2*i - 1) / (8 * i * z)
 			sum += term
 		}
-		return -z + math.Log(math.Pi/(2*z))/2 + math.Log(sum)
+		return -z + specfun.Log(math.Pi/(2*z))/2 + specfun.Log(sum)
 	}
 	// e^{z} K₀(z): width of the integrand 1/√z for large z, log(1/z) for small.
 	step := 0.15 / math.Sqrt(1+z)
@@ -324,7 +324,7 @@ func logBesselK0(z float64) float64 {
 			break
 		}
 	}
-	return -z + math.Log(step*sum)
+	return -z + specfun.Log(step*sum)
 }
 
 func lgamma(x float64) float64 {

@@ -29,7 +29,7 @@ func (c *calibrator) inexact() error {
 	best := split{excessRisk: math.Inf(1)}
 	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
 	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 1}} {
-		x, _ := simplex(func(x []float64) float64 { return math.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
+		x, _ := simplex(func(x []float64) float64 { return specfun.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
 		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
 			best = s
 		}
@@ -99,7 +99,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)):
 	// the one with the larger α is chosen by the approximate law.
 	twice := specfun.LogSumExp(0, s.objective.Epsilon)
-	once := math.Log(s.low)
+	once := specfun.Log(s.low)
 	shifted, unshifted := roughQuantile(d, s.m, once)-s.t, roughQuantile(d, s.m, once-twice)
 	switch s.alpha = math.Max(shifted, unshifted); {
 	case rough:
@@ -118,8 +118,8 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	}
 	if p.Eta > 0 {
 		s.b = safeScale * math.Min(
-			specfun.Chi2UpperQuantile(math.Log(s.high), s.m)+s.t,
-			specfun.Chi2UpperQuantile(math.Log(s.high)-twice, s.m))
+			specfun.Chi2UpperQuantile(specfun.Log(s.high), s.m)+s.t,
+			specfun.Chi2UpperQuantile(specfun.Log(s.high)-twice, s.m))
 		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
 	}
 	sigma, err := gaussianSigma(s.output, 2*s.reach)
@@ -142,7 +142,7 @@ func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
 	s := c.s
 	s.eps = b.Epsilon
 	k := m - float64(s.dim) + 1
-	logDelta := math.Log(b.Delta)
+	logDelta := specfun.Log(b.Delta)
 	switch s.structure {
 	case loss.LSQ, loss.GLM:
 		guess := s.eps * math.Sqrt(k) / 3

@@ -39,10 +39,10 @@ func newTable(d int, m, guess, logp float64) *table {
 	}
 	t := &table{lo: q * math.Exp(-depth), hi: 2 * q}
 	if d > 1 { // where log F levels off, a polynomial does not follow
-		bulk, _ := specfun.Bisect(func(x float64) bool { return newRoughLaw(float64(d), m).logCDF(x) < math.Log(0.7) }, t.lo, t.hi)
+		bulk, _ := specfun.Bisect(func(x float64) bool { return newRoughLaw(float64(d), m).logCDF(x) < specfun.Log(0.7) }, t.lo, t.hi)
 		t.hi = math.Max(bulk, 1.05*q)
 	}
-	a, b := math.Log(t.lo), math.Log(t.hi)
+	a, b := specfun.Log(t.lo), specfun.Log(t.hi)
 	nodes := lawNodes
 	if logp > -4 { // δ > 0.02: log F bends within the table
 		nodes = 2 * lawNodes
@@ -74,8 +74,8 @@ func (t *table) logCDF(x float64) float64 {
 	case x < t.lo:
 		x = t.lo
 	}
-	a, b := math.Log(t.lo), math.Log(t.hi)
-	u := 2 * (2*math.Log(x) - a - b) / (b - a)
+	a, b := specfun.Log(t.lo), specfun.Log(t.hi)
+	u := 2 * (2*specfun.Log(x) - a - b) / (b - a)
 	var c1, c2 float64
 	for j := len(t.coef) - 1; j > 0; j-- {
 		c1, c2 = t.coef[j]+u*c1-c2, c1
@@ -90,7 +90,7 @@ const exactLog = -75
 // quantile returns x with log F(x) close to logp, by a few secant steps in
 // log x. It only places a table, so that 1 % is enough.
 func quantile(logF func(x float64) float64, k, guess, logp float64) float64 {
-	u, last, flast := math.Log(guess), 0.0, math.NaN()
+	u, last, flast := specfun.Log(guess), 0.0, math.NaN()
 	slope := k / 2 // F ~ x^{k/2} at 0
 	for range 40 {
 		f := logF(math.Exp(u)) - logp
@@ -130,13 +130,13 @@ type roughLaw struct{ nu, tau float64 }
 func newRoughLaw(d, m float64) roughLaw {
 	a, b := math.Sqrt(m-0.5), math.Sqrt(d-0.5)
 	tau := math.Cbrt(1/b-1/a) / (a - b)
-	return roughLaw{2*math.Log(a-b) + tau*tau/8, tau}
+	return roughLaw{2*specfun.Log(a-b) + tau*tau/8, tau}
 }
 
 func (r roughLaw) logCDF(x float64) float64 {
-	s := (r.nu - math.Log(x)) / r.tau
+	s := (r.nu - specfun.Log(x)) / r.tau
 	if s > 2 {
-		return -2.0/3*math.Pow(s, 1.5) - math.Log(4*math.SqrtPi) - 1.5*math.Log(s)
+		return -2.0/3*math.Pow(s, 1.5) - specfun.Log(4*math.SqrtPi) - 1.5*specfun.Log(s)
 	}
 	if s < -9.8 {
 		return 0
@@ -155,7 +155,7 @@ func roughQuantile(d, m, logp float64) float64 {
 	r := newRoughLaw(d, m)
 	s := 1.0
 	for range 50 { // a fixed point of s^{3/2} = (3/2)(−logp − log(4√π s^{3/2}))
-		s = math.Pow(math.Max(1.5*(-logp-math.Log(4*math.SqrtPi*math.Pow(math.Max(s, 0.3), 1.5))), 0.1), 2.0/3)
+		s = math.Pow(math.Max(1.5*(-logp-specfun.Log(4*math.SqrtPi*math.Pow(math.Max(s, 0.3), 1.5))), 0.1), 2.0/3)
 	}
 	tracy := math.Exp(r.nu - r.tau*s)
 	// Near 0, F(x) ≤ D·γ(k/2, x/2), sharp there.
@@ -170,5 +170,5 @@ func roughQuantile(d, m, logp float64) float64 {
 //	log D = log d + log Γ(3/2) + log Γ((m+1)/2) − log Γ(d/2+1) − log Γ(k/2) − log Γ((k+1)/2)
 func logEdelman(d, m float64) float64 {
 	k := m - d + 1
-	return math.Log(d) + lgamma(1.5) + lgamma((m+1)/2) - lgamma(d/2+1) - lgamma(k/2) - lgamma((k+1)/2)
+	return specfun.Log(d) + lgamma(1.5) + lgamma((m+1)/2) - lgamma(d/2+1) - lgamma(k/2) - lgamma((k+1)/2)
 }

@@ -50,9 +50,9 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 	k := p.M - d + 1
 	logD := logEdelman(d, p.M) + lgamma(k/2)
 	var c PublishedConstants
-	half := specfun.GammaInvLogP(k/2, math.Min(math.Log(p.Delta3)-logD, 0))
+	half := specfun.GammaInvLogP(k/2, math.Min(specfun.Log(p.Delta3)-logD, 0))
 	c.Alpha = 2 * half
-	logp1 := math.Log(p.Delta1) + math.Log1p(-p.Delta3) - logD
+	logp1 := specfun.Log(p.Delta1) + math.Log1p(-p.Delta3) - logD
 	if asPrinted {
 		c.Alpha1 = gammaStep(k/2, c.Alpha, logp1)
 	} else {
@@ -61,11 +61,11 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 	c.F2 = k/c.Alpha + 1
 	c.Sigma2 = math.Max(2*p.Smoothness/p.Epsilon1*(c.F2+2*(2*float64(p.Rank)+2)/c.Alpha), 2*p.Smoothness/c.Alpha1)
 	if p.Delta4 > 0 {
-		c.Beta = square(math.Sqrt(2*math.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.M) + math.Sqrt(d))
+		c.Beta = square(math.Sqrt(2*specfun.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.M) + math.Sqrt(d))
 	}
 	if p.Tau > 0 {
 		c.OutputSigma = (math.Sqrt(2*p.Tau/(c.Alpha*c.Sigma2)) + c.Beta*p.Eta/c.Alpha) *
-			(2 / p.Epsilon2) * math.Sqrt(2*math.Log(1.25/p.Delta2))
+			(2 / p.Epsilon2) * math.Sqrt(2*specfun.Log(1.25/p.Delta2))
 	}
 	if all := c.Sigma2 + c.Beta + c.OutputSigma; math.IsNaN(all) || math.IsInf(all, 1) {
 		return PublishedConstants{}, fmt.Errorf("%w: the constants leave the range of float64 for Epsilon1 = %v, Epsilon2 = %v, Smoothness = %v, Tau = %v and Eta = %v: rescale the problem", ErrMechanism, p.Epsilon1, p.Epsilon2, p.Smoothness, p.Tau, p.Eta)
@@ -115,7 +115,7 @@ func gammaStep(a, x, logp float64) float64 {
 				return 2 * r * math.Exp(gammaLogDensity(a, r*r)-shift)
 			})
 		}
-		return math.Log(sum) + shift
+		return specfun.Log(sum) + shift
 	}
 	guess := math.Exp(logp - gammaLogDensity(a, x))
 	if !(guess > 0) || math.IsInf(guess, 1) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // largest returns the largest t, less at most the fraction tol, at which the
@@ -18,7 +20,7 @@ import (
 func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) float64 {
 	f := func(u float64) float64 { return logDelta(math.Exp(u)) - logTarget }
 	const floor = -690 // log 1e-300
-	lo := math.Max(math.Log(guess), floor+1)
+	lo := math.Max(specfun.Log(guess), floor+1)
 	flo := f(lo)
 	hi, fhi := lo, flo
 	for step := 0.15; !(flo <= 0); step *= 2 { // also NaN
@@ -85,7 +87,7 @@ func leastRatio(cost func(m float64) float64, least, start float64) float64 {
 		return c, m
 	}
 	const step = 0.4
-	b := math.Log(math.Max(start-shift, 2))
+	b := specfun.Log(math.Max(start-shift, 2))
 	fb, _ := at(b)
 	a, c := math.Max(b-step, math.Ln2), b+step
 	fa, _ := at(a)

@@ -45,7 +45,7 @@ func (p *lsq) logDelta(t float64) float64 {
 	if p.b != nil {
 		delta = math.Max(delta, p.b.at(t))
 	}
-	return math.Log(delta)
+	return specfun.Log(delta)
 }
 
 // glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in
@@ -64,7 +64,7 @@ type glm struct {
 
 func (p *glm) logDelta(t float64) float64 {
 	if p.relation == dp.AddRemove {
-		return math.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
+		return specfun.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
 	}
 	at := func(share float64) float64 {
 		er := share * p.eps
@@ -98,7 +98,7 @@ func (p *glm) logDelta(t float64) float64 {
 		try(math.Min(arg+width/2, 1))
 	}
 	p.hint = arg
-	return math.Log(math.Min(best, 1))
+	return specfun.Log(math.Min(best, 1))
 }
 
 // generalLoss returns l_G(x) = ρ·log(1 + t/x) − (k/2)·log(1 − t/x), x > t.
@@ -170,5 +170,5 @@ func (p *general) logDelta(t float64) float64 {
 		}
 		b = a
 	}
-	return math.Log(math.Min(sum, 1))
+	return specfun.Log(math.Min(sum, 1))
 }

@@ -85,7 +85,7 @@ func (c *chain) run() float64 {
 // kill counts Σ_j w_j P(χ²_nu ≤ scale g_j).
 func (c *chain) kill(nu, scale float64) {
 	enough := tailMass * c.least / float64(c.d)
-	sure := specfun.Chi2UpperQuantile(math.Log(tailMass), nu)
+	sure := specfun.Chi2UpperQuantile(specfun.Log(tailMass), nu)
 	for j := len(c.g) - 1; j >= 0; j-- { // from the largest g down
 		f := 1.
 		if c.g[j]*scale < sure {
@@ -104,16 +104,16 @@ func (c *chain) panel(t float64) int { return int(math.Floor(t / c.h)) }
 // half carries the state to masses on a grid of log r. It reports false if
 // nothing survives.
 func (c *chain) half(nuA, nuB float64) bool {
-	logTail := math.Log(tailMass)
-	top := specfun.Chi2UpperQuantile(logTail, nuA-1)                     // Y
-	high := math.Log(top) - math.Log(specfun.Chi2Quantile(logTail, nuB)) // log R
+	logTail := specfun.Log(tailMass)
+	top := specfun.Chi2UpperQuantile(logTail, nuA-1)                           // Y
+	high := specfun.Log(top) - specfun.Log(specfun.Chi2Quantile(logTail, nuB)) // log R
 	aTop := specfun.Chi2UpperQuantile(logTail, nuA)
 	gMin := c.g[0]
 	if gMin >= aTop {
 		c.kill(nuA, 1)
 		return false
 	}
-	low := math.Log(gMin / (aTop - gMin))
+	low := specfun.Log(gMin / (aTop - gMin))
 	p1 := c.panel(high) + 1
 	p0 := min(c.panel(low), p1-1)
 	c.kill(nuA, 1+math.Exp(-float64(p1)*c.h))
@@ -136,8 +136,8 @@ func (c *chain) half(nuA, nuB float64) bool {
 			continue
 		}
 		// w f_A(g q) g/r = exp(e + inv - g q/2)
-		e := norm + math.Log(c.w[j]) + nuA/2*math.Log(g)
-		first := max(0, (c.panel(math.Log(g/(aTop-g)))-p0)*gaussNodes)
+		e := norm + specfun.Log(c.w[j]) + nuA/2*specfun.Log(g)
+		first := max(0, (c.panel(specfun.Log(g/(aTop-g)))-p0)*gaussNodes)
 		last := 0.
 		for k := first; k < n; k++ {
 			v := math.Exp(e + c.inv[k] - g*c.q[k]/2)
@@ -157,16 +157,16 @@ func (c *chain) half(nuA, nuB float64) bool {
 // step carries the masses in r to the next state; nu are the degrees of the
 // next pivot.
 func (c *chain) step(nu, nuB float64) {
-	logTail := math.Log(tailMass)
+	logTail := specfun.Log(tailMass)
 	enough := tailMass * c.least / float64(c.d)
 	p0 := c.panel(c.logr[0])
 	n := len(c.logr) / gaussNodes
 
-	bLow := math.Log(specfun.Chi2Quantile(logTail, nuB))
-	bHigh := math.Log(specfun.Chi2UpperQuantile(math.Log(enough), nuB))
-	floor := math.Log(c.x) + math.Log(tailMass)
+	bLow := specfun.Log(specfun.Chi2Quantile(logTail, nuB))
+	bHigh := specfun.Log(specfun.Chi2UpperQuantile(specfun.Log(enough), nuB))
+	floor := specfun.Log(c.x) + specfun.Log(tailMass)
 	y0 := c.panel(max(c.logr[0]+bLow, floor))
-	y1 := c.panel(math.Log(specfun.Chi2UpperQuantile(logTail, nu))) + 1
+	y1 := c.panel(specfun.Log(specfun.Chi2UpperQuantile(logTail, nu))) + 1
 	y0 = min(y0, y1-1)
 
 	// Mass above Y is killed.

@@ -34,6 +34,9 @@ const (
 	chainDim = 5000
 	chainDof = 2e4
 
+	// chainX keeps the chain's quotients from underflow; F(chainX) bounds F below it.
+	chainX = 1e-290
+
 	// safe is the relative excess of the safe-side results over the chain, a
 	// hundred times its error.
 	safe = 1e-6
@@ -54,10 +57,11 @@ func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) 
 // LogCDF returns log F(x), -Inf for x ≤ 0 and 0 for NaN, increasing with x and
 // never too small by more than its error:
 //
-//   - for d ≤ 5000, m ≤ 2e4 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
+//   - for d ≤ 5000, m ≤ 2e4, x ≥ 1e-290 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
 //   - for d = 1 (χ²_m) and m = d+1 (exponential) log F in closed form;
-//   - else an upper bound: -80, or EdelmanLogCDF if that is below -80, and for
-//     larger d or m the smaller of EdelmanLogCDF and DavidsonSzarekLogCDF.
+//   - else an upper bound: -80, or EdelmanLogCDF if that is below -80, for
+//     larger d or m the smaller of EdelmanLogCDF and DavidsonSzarekLogCDF, and for
+//     smaller x that of EdelmanLogCDF and log F(1e-290).
 //
 // Where F scales noise, multiply it by 1+1e-6.
 func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
@@ -78,12 +82,13 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	if l.Dim > chainDim || l.Dof > chainDof {
 		return min(bound, DavidsonSzarekLogCDF(l.Dim, l.Dof, x))
 	}
-	return max(logLeast, min(bound, math.Log(minEigCDF(l.Dim, l.Dof, x))))
+	return max(logLeast, min(bound, specfun.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
 }
 
 // Quantile returns the p-quantile of λ_min rounded to the smaller side: the
 // result x satisfies (1+1e-6) F(x) ≤ p, and (1+2e-6) times it with an F larger
-// by 1e-6 would not, where the chain gives F. It is 0 for p ≤ 0 and NaN, and +Inf for p ≥ 1.
+// by 1e-6 would not, where the chain gives F. It is 0 for p ≤ 0, NaN and
+// results below 2⁻¹⁰²², and +Inf for p ≥ 1.
 func (l MinEigenvalueLaw) Quantile(p float64) float64 {
 	switch {
 	case l.Check() != nil || !(p > 0):
@@ -91,7 +96,7 @@ func (l MinEigenvalueLaw) Quantile(p float64) float64 {
 	case p >= 1:
 		return math.Inf(1)
 	}
-	return l.LogQuantile(math.Log(p))
+	return l.LogQuantile(specfun.Log(p))
 }
 
 // LogQuantile is Quantile for a probability given by its logarithm.
@@ -107,7 +112,7 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	target := logp - safe
 	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above; from below
 	// F(x) ≤ C P(k/2, x/2) ≤ C (x/2)^{k/2}/Γ(k/2+1).
-	hi := math.Log(specfun.Chi2Quantile(logp, k)) + safe
+	hi := specfun.Log(specfun.Chi2Quantile(logp, k)) + safe
 	g, _ := math.Lgamma(k/2 + 1)
 	lo := math.Ln2 + 2/k*(target+g-logEdelman(l.Dim, l.Dof)) - safe
 	// Start near the edge (√m - √d)² of the bulk; its width over its place is
@@ -116,7 +121,11 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	slope := math.Cbrt(1/math.Sqrt(n)-1/math.Sqrt(l.Dof+1)) / edge
 	goal := score(target)
 	f := func(logx float64) float64 { return score(l.LogCDF(math.Exp(logx))) - goal }
-	return math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*math.Log(edge)+slope*(goal-1), slope))
+	x := math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*specfun.Log(edge)+slope*(goal-1), slope))
+	if x < 0x1p-1022 { // rounded to few digits
+		return 0
+	}
+	return x
 }
 
 // score maps a log probability to about its normal score, in which F is nearly
@@ -169,7 +178,7 @@ func logEdelman(d int, m float64) float64 {
 	b, _ := math.Lgamma((m + 1) / 2)
 	c, _ := math.Lgamma(n/2 + 1)
 	e, _ := math.Lgamma((k + 1) / 2)
-	return math.Log(n) + a + b - c - e
+	return specfun.Log(n) + a + b - c - e
 }
 
 // EdelmanLogCDF returns an upper bound of log F(x), at most 0 [Ede88]:

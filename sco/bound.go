@@ -1,6 +1,10 @@
 package sco
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
 
 // A schedule is noisy SGD up to its step size: T steps over batches of m
 // expected records with noise σ per coordinate of the mean gradient.
@@ -81,7 +85,7 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 	}
 	if s.scheme == Poisson && s.m < s.q.n() {
 		r := 2 / ratio
-		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*math.Log(r)-r+1)))
+		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*specfun.Log(r)-r+1)))
 	}
 	return sum
 }

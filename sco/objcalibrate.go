@@ -7,6 +7,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -116,7 +117,7 @@ func (o *objective) best() float64 {
 // 1e-5 in log x, where f is flat.
 func goldenLog(f func(x float64) float64, lo, hi float64) float64 {
 	const golden = 0.6180339887498949
-	a, b := math.Log(lo), math.Log(hi)
+	a, b := specfun.Log(lo), specfun.Log(hi)
 	x, y := b-golden*(b-a), a+golden*(b-a)
 	fx, fy := f(math.Exp(x)), f(math.Exp(y))
 	for b-a > 1e-5 {

@@ -87,6 +87,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -150,7 +151,7 @@ func (q Public) check(rel dp.Relation) error {
 // n and eps are shorthands for formulas.
 func (q Public) n() float64        { return float64(q.Records) }
 func (q Public) d() float64        { return float64(q.Dim) }
-func (q Public) logDelta() float64 { return -math.Log(q.Budget.Delta) } // ln(1/δ)
+func (q Public) logDelta() float64 { return -specfun.Log(q.Budget.Delta) } // ln(1/δ)
 
 // orReplace reads an unset relation as Replace.
 func orReplace(r dp.Relation) dp.Relation {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // Noise returns the least noise z, rounded up by less than 1e-6 relative, with
@@ -34,7 +35,7 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 	g := func(coarse float64) func(z float64) float64 {
 		return func(z float64) float64 {
 			d := deltaAt(s, z, steps, b, coarse)
-			return math.Sqrt(-2*math.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*math.Log(b.Delta))
+			return math.Sqrt(-2*specfun.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*specfun.Log(b.Delta))
 		}
 	}
 	// A grid four times as coarse tells z to a percent at a tenth of the cost.

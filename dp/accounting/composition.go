@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // Composition is the release of all outputs of a list of steps, each chosen
@@ -174,7 +175,7 @@ func (l *law) epsilon(delta float64) float64 {
 	eps0 := math.Inf(1)
 	for lambda := 1e-3; lambda < 600/l.largest(); lambda *= 1.3 {
 		k, _, _ := l.cumulant(lambda)
-		eps0 = min(eps0, (chernoff(k, lambda, 0)-math.Log(rest))/lambda)
+		eps0 = min(eps0, (chernoff(k, lambda, 0)-specfun.Log(rest))/lambda)
 	}
 	eps0 = max(eps0, 0)
 	t, ok := l.tail(eps0)

@@ -1,6 +1,10 @@
 package accounting
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
 
 // A grid law is a discrete pair of measures (P, Q) on the losses jh: P puts
 // p[i] at (lo+i)h and inf where Q is 0. Its profile
@@ -108,5 +112,5 @@ func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
 		s2 += w * x * x
 	}
 	mean = s1 / s0
-	return math.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
+	return specfun.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // profileSlack multiplies every profile value. It covers their relative errors,
@@ -55,7 +56,7 @@ func poissonAdd(q, z float64) func(eps float64) float64 {
 		if y <= 0 {
 			return 0
 		}
-		return q * math.Exp(eps) * y * gauss(-math.Log(y), 1/z)
+		return q * math.Exp(eps) * y * gauss(-specfun.Log(y), 1/z)
 	}
 }
 
@@ -97,13 +98,13 @@ func withReplacement(m, n int, z float64) func(eps float64) float64 {
 		s := 2 * float64(m) / z
 		return func(eps float64) float64 { return gauss(eps, s) }
 	}
-	logit := math.Log(p) - math.Log1p(-p)
+	logit := specfun.Log(p) - math.Log1p(-p)
 	lw := float64(m) * math.Log1p(-p) // log Binom(m, p)(0)
 	q := -math.Expm1(lw)
 	var weights []float64
 	rest := 0.0
 	for k := 1; k <= m; k++ {
-		lw += math.Log(float64(m-k+1)) - math.Log(float64(k)) + logit
+		lw += specfun.Log(float64(m-k+1)) - specfun.Log(float64(k)) + logit
 		// Beyond twice the mean the weights fall by half at least.
 		w := math.Exp(lw)
 		if w < negligible && float64(k) > 2*float64(m)*p {

@@ -72,7 +72,7 @@ func rdpPoisson(q, z float64) dp.RDP {
 		a, sum := float64(alpha), math.Inf(-1)
 		for k := 2.0; k <= a; k++ {
 			x := k * (k - 1) / (2 * z * z)
-			sum = specfun.LogSumExp(sum, raised(logBinomial(a, k), (a-k)*math.Log1p(-q), k*math.Log(q), x, math.Log(-math.Expm1(-x))))
+			sum = specfun.LogSumExp(sum, raised(logBinomial(a, k), (a-k)*math.Log1p(-q), k*specfun.Log(q), x, specfun.Log(-math.Expm1(-x))))
 		}
 		return specfun.LogSumExp(0, sum)
 	})
@@ -85,11 +85,11 @@ func rdpReplace(q, z float64) dp.RDP {
 		// min{4(e^{e(2)}−1), 2e^{e(2)}}, the first where e^{e(2)} < 2
 		two := math.Ln2 + e(2)
 		if e(2) < math.Ln2 {
-			two = math.Log(4 * math.Expm1(e(2)))
+			two = specfun.Log(4 * math.Expm1(e(2)))
 		}
-		sum := raised(2*math.Log(q), logBinomial(a, 2), two)
+		sum := raised(2*specfun.Log(q), logBinomial(a, 2), two)
 		for j := 3.0; j <= a; j++ {
-			sum = specfun.LogSumExp(sum, raised(math.Ln2, j*math.Log(q), logBinomial(a, j), (j-1)*e(j)))
+			sum = specfun.LogSumExp(sum, raised(math.Ln2, j*specfun.Log(q), logBinomial(a, j), (j-1)*e(j)))
 		}
 		return specfun.LogSumExp(0, sum)
 	})

@@ -103,7 +103,7 @@ func LogMonotone(e1, s float64) float64 {
 	if e1 >= 0 {
 		return dp.GaussianLogDelta(e1, s)
 	}
-	return math.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
+	return specfun.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
 }
 
 // LogChi returns log E[(1 − e^{e₁ − s²/2 − sχ_q})₊]. With r₀ = e₁/s − s/2 ≥ 0,
@@ -116,13 +116,13 @@ func LogMonotone(e1, s float64) float64 {
 func LogChi(e1, s float64, q int) float64 {
 	r0 := e1/s - s/2
 	if r0 < 0 {
-		return math.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
+		return specfun.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
 	}
 	switch q {
 	case 1:
 		return math.Ln2 + dp.GaussianLogDelta(e1, s)
 	case 2:
-		return math.Log(s) - r0*r0/2 + math.Log(specfun.Mills(r0+s))
+		return specfun.Log(s) - r0*r0/2 + specfun.Log(specfun.Mills(r0+s))
 	}
 	r0 = math.Min(r0, farthest)
 	if tail := specfun.Chi2LogSF(r0*r0, float64(q)); tail < nothing { // δ ≤ P(χ_q > r₀)
@@ -175,9 +175,9 @@ func logChiTail(r0, s float64, q int) float64 {
 		x += h
 	}
 	if head > 0 {
-		return math.Log(head + math.Exp(top)*sum)
+		return specfun.Log(head + math.Exp(top)*sum)
 	}
-	return top + math.Log(sum)
+	return top + specfun.Log(sum)
 }
 
 // LogMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
@@ -195,7 +195,7 @@ func LogMGF(t float64, q int) float64 {
 	}
 	n := float64(q - 1)
 	mode := mgfMode(t, n)
-	logf := func(x float64) float64 { return n*math.Log(x) + t*x - x*x/2 }
+	logf := func(x float64) float64 { return n*specfun.Log(x) + t*x - x*x/2 }
 	top := logf(mode)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
 	nodes, weights := specfun.GaussLegendre(16)
@@ -214,7 +214,7 @@ func LogMGF(t float64, q int) float64 {
 		sum += panel(math.Max(0, hi-h), hi)
 	}
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
-	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + math.Log(sum)
+	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + specfun.Log(sum)
 }
 
 // mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
@@ -244,7 +244,7 @@ func (k Curve) LogJoint(eps, o float64) float64 {
 	}
 	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
 	logf := func(x float64) float64 {
-		return math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
+		return math.Ln2 + specfun.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
 	}
 	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
 	// the density of χ_q does, on the scale 1.
@@ -282,7 +282,7 @@ func (k Curve) LogJoint(eps, o float64) float64 {
 			break
 		}
 	}
-	return math.Min(0, top+math.Log(sum))
+	return math.Min(0, top+specfun.Log(sum))
 }
 
 // peakOf returns a point near the maximizer of a log-concave function on [0, hi],
@@ -307,7 +307,7 @@ func peakOf(logf func(x float64) float64, hi float64) float64 {
 // holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
 func (k Curve) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
-		return Least(func(s float64) float64 { return logCurve(e1, s) }, math.Log(delta), enough(e1, delta, q))
+		return Least(func(s float64) float64 { return logCurve(e1, s) }, specfun.Log(delta), enough(e1, delta, q))
 	}
 	chi := func(q int) float64 {
 		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
@@ -330,7 +330,7 @@ func (k Curve) LeastNoise(e1, delta float64) float64 {
 // enough returns u = 1/s that is enough at e₁: χ_q ≤ √q + √(2 ln(1/δ)) = r but
 // with probability δ, and s²/2 + s r = e₁.
 func enough(e1, delta float64, q int) float64 {
-	r := math.Sqrt(float64(q)) + math.Sqrt(-2*math.Log(delta))
+	r := math.Sqrt(float64(q)) + math.Sqrt(-2*specfun.Log(delta))
 	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 

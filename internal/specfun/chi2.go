@@ -17,7 +17,7 @@ func Chi2LogPDF(x, nu float64) float64 {
 	case x/2 == 0:
 		return math.Inf(int(math.Copysign(1, 2-nu)))
 	}
-	return logPoisson(nu/2, x/2) + math.Log(nu/2) - math.Log(x)
+	return logPoisson(nu/2, x/2) + Log(nu/2) - Log(x)
 }
 
 // Chi2LogCDF returns the log probability that a χ² variable is at most x.

@@ -64,9 +64,9 @@ func upper(a, x float64) bool { return x > 1 && x > a+1.3*math.Sqrt(a) }
 //	-½ log(2πa) - stirling(a) - (a log(a/x) + x - a)
 func logPoisson(a, x float64) float64 {
 	if a < 16 {
-		return a*math.Log(x) - x - lgamma1p(a)
+		return a*Log(x) - x - lgamma1p(a)
 	}
-	return -0.5*math.Log(2*math.Pi*a) - stirling(a) - deviance(a, x)
+	return -0.5*Log(2*math.Pi*a) - stirling(a) - deviance(a, x)
 }
 
 // stirling returns log Γ(a+1) - ½ log(2πa) - a log a + a for a ≥ 16
@@ -80,7 +80,7 @@ func stirling(a float64) float64 {
 // [Loa00]: with v = (a-x)/(a+x), log(a/x) = 2 atanh v.
 func deviance(a, x float64) float64 {
 	if math.Abs(a-x) >= 0.1*(a+x) {
-		return a*math.Log(a/x) + x - a
+		return a*Log(a/x) + x - a
 	}
 	v := (a - x) / (a + x)
 	s, e := (a-x)*v, 2*a*v
@@ -126,7 +126,7 @@ func logSeries(a, x float64) float64 {
 		sum += term
 		// The rest is below term·x/(k-x), a geometric series.
 		if x < k && term*x < 0x1p-55*sum*(k-x) {
-			return math.Min(0, logPoisson(a, x)+math.Log(sum))
+			return math.Min(0, logPoisson(a, x)+Log(sum))
 		}
 	}
 }
@@ -150,7 +150,7 @@ func logFraction(a, x float64) float64 {
 			break
 		}
 	}
-	return math.Min(0, logPoisson(a, x)+math.Log(a)+math.Log(h))
+	return math.Min(0, logPoisson(a, x)+Log(a)+Log(h))
 }
 
 // logSmallShape returns log Q for a < 1 and x small, where Q may be small
@@ -158,7 +158,7 @@ func logFraction(a, x float64) float64 {
 //
 //	Q = 1 - xᵃ/Γ(a+1)·(1 + a Σ_{k≥1} (-x)ᵏ/(k!(a+k)))   [DLMF 8.7.3]
 func logSmallShape(a, x float64) float64 {
-	l := a*math.Log(x) - lgamma1p(a)
+	l := a*Log(x) - lgamma1p(a)
 	sum, p := 0.0, 1.0
 	for k := 1.0; ; k++ {
 		p *= -x / k
@@ -168,7 +168,7 @@ func logSmallShape(a, x float64) float64 {
 		}
 		sum = next
 	}
-	return math.Log(-math.Expm1(l) - math.Exp(l)*a*sum)
+	return Log(-math.Expm1(l) - math.Exp(l)*a*sum)
 }
 
 // GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape
@@ -194,7 +194,7 @@ func gammaInv(a, logp, logq float64) float64 {
 	}
 	lower := logp < logq
 	// P ≤ xᵃ/Γ(a+1) bounds x from below.
-	lo, hi := (logp+lgamma1p(a))/a, math.Log(math.MaxFloat64)
+	lo, hi := (logp+lgamma1p(a))/a, Log(math.MaxFloat64)
 	if lo < -745 {
 		return 0
 	}
@@ -206,7 +206,7 @@ func gammaInv(a, logp, logq float64) float64 {
 		}
 		s := 1 / (3 * math.Sqrt(a))
 		if r := 1 - s*s + z*s; r > 0.05 && !math.IsInf(z, 0) {
-			u = math.Max(lo, math.Log(a)+3*math.Log(r))
+			u = math.Max(lo, Log(a)+3*Log(r))
 		}
 	}
 	for range 200 {

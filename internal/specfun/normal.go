@@ -67,9 +67,9 @@ func LogPhi(x float64) float64 {
 	case math.IsInf(x, -1):
 		return x
 	case x < -1:
-		return -x*x/2 + math.Log(Erfcx(-x/math.Sqrt2)/2)
+		return -x*x/2 + Log(Erfcx(-x/math.Sqrt2)/2)
 	case x <= 0:
-		return math.Log(math.Erfc(-x/math.Sqrt2) / 2)
+		return Log(math.Erfc(-x/math.Sqrt2) / 2)
 	}
 	return math.Log1p(-NormalCDF(-x))
 }
@@ -91,7 +91,7 @@ func NormalQuantile(p float64) float64 {
 	x := mathext.NormalQuantile(p)
 	if x < 0 { // above 1/2 the spacing of p limits the result, not the formula
 		// d log Φ/dx = φ/Φ = 1/R(-x)
-		x -= (LogPhi(x) - math.Log(p)) * Mills(-x)
+		x -= (LogPhi(x) - Log(p)) * Mills(-x)
 	}
 	return x
 }

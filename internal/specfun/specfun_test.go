@@ -300,3 +300,17 @@ func BenchmarkGammaLogP(b *testing.B) {
 		})
 	}
 }
+
+// Natural logarithms of numbers below 2⁻¹⁰²² from mpmath, 30 digits:
+// mp.log(mpf(5e-324)), mp.log(mpf(1e-310)).
+func TestLogOfSubnormals(t *testing.T) {
+	require.InDelta(t, -744.44007192138126231410, Log(5e-324), 2e-13)
+	require.InDelta(t, -713.80137882815407, Log(1e-310), 2e-13)
+	require.Equal(t, math.Log(0x1p-1022), Log(0x1p-1022))
+	for x := 0x1p-1022; x < 1e300; x *= 1.7e5 {
+		require.Equal(t, math.Log(x), Log(x))
+	}
+	require.Equal(t, math.Inf(-1), Log(0))
+	require.Equal(t, math.Inf(1), Log(math.Inf(1)))
+	require.True(t, math.IsNaN(Log(-5e-324)) && math.IsNaN(Log(math.NaN())))
+}
