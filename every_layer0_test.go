@@ -222,6 +222,7 @@ func TestEveryInputSpecfun(t *testing.T) {
 		}, 0., 2.).mayBeNaN(),
 		"GaussLegendre": call(specfun.GaussLegendre, 3),
 		// These are functions of real numbers: outside their domain they are NaN.
+		"Log":       call(specfun.Log, 2.).mayBeNaN(),
 		"LogSumExp": call(specfun.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(specfun.LogDiffExp, 2., 1.).mayBeNaN(), "Log1mExp": call(specfun.Log1mExp, -1.).mayBeNaN(),
 		"GammaLogP": call(specfun.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(specfun.GammaLogQ, 2., 1.).mayBeNaN(),
 		"GammaInvLogP": call(specfun.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(specfun.GammaInvLogQ, 2., -1.).mayBeNaN(),

@@ -275,7 +275,7 @@ func (p *Plan) finish(f *fault.Set) error {
 	p.Sigma2 = fault.At(f, fault.Smoothness, p.Constants.Smoothness) / p.T * (1 + 0x1p-50)
 	p.Curvature = p.Sigma2 * p.M
 	if math.IsInf(p.Curvature, 1) {
-		return fmt.Errorf("%w: Smoothness = %v: the curvature M·L/t with M = %v and t = %v is above what float64 holds; scale the loss down", ErrMechanism, p.Constants.Smoothness, p.M, p.T)
+		return fmt.Errorf("%w: Smoothness = %v: the curvature M·L/t overflows with M = %v and t = %v, want at most %.3g; scale the loss down", ErrMechanism, p.Constants.Smoothness, p.M, p.T, 0.99*math.MaxFloat64/p.M*math.Min(p.T, 1))
 	}
 	p.ExcessBound = math.Inf(1)
 	if p.Radius > 0 {
