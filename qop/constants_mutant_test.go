@@ -102,7 +102,7 @@ func TestGLMStick(t *testing.T) {
 
 // TestSticks: the one-dimensional hockey-sticks by Simpson's rule over χ²_k.
 func TestSticks(t *testing.T) {
-	for _, eps := range []float64{0.05, 0.5, 2} {
+	for _, eps := range []float64{0.05, 0.5, 1.2, 2} {
 		for _, k := range []float64{2, 3, 4.5, 12, 40} {
 			for _, shift := range []float64{0.02, 0.4, 3} {
 				n := k/2 - 1

@@ -178,10 +178,7 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	b := &replaceStick{eps: eps, k: k, n: k/2 - 1, rough: rough}
 	b.norm = math.Exp(lgamma(b.n+1.5)-lgamma(b.n+1)) / math.SqrtPi
 	b.unit = 1.4 / math.Sqrt(2*b.n+2)
-	b.ith, b.cth = 0, 1
-	if b.n > 0 {
-		b.ith, b.cth = math.Exp(-eps/b.n), -math.Expm1(-eps/b.n)
-	}
+	b.ith, b.cth = math.Exp(-eps/b.n), -math.Expm1(-eps/b.n) // 0 and 1 for N = 0
 	if k > edgeDof && !rough {
 		b.lower, b.upper = b.panels(0)
 	}
