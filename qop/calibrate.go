@@ -270,20 +270,30 @@ const (
 	leastCover   = 1e-14
 )
 
-// finish fills what follows from T, M, Reach and the budgets.
+// finish fills what follows from T, M, Reach and the budgets, and checks that
+// all of it can be computed with.
 func (p *Plan) finish(f *fault.Set) error {
 	p.Sigma2 = fault.At(f, fault.Smoothness, p.Constants.Smoothness) / p.T * (1 + 0x1p-50)
 	p.Curvature = p.Sigma2 * p.M
-	if math.IsInf(p.Curvature, 1) {
-		return fmt.Errorf("%w: Smoothness = %v: the curvature M·L/t overflows with M = %v and t = %v, want at most %.3g; scale the loss down", ErrMechanism, p.Constants.Smoothness, p.M, p.T, 0.99*math.MaxFloat64/p.M*math.Min(p.T, 1))
+	for _, v := range []float64{p.M, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
+		if !(v > 1/extreme && v < extreme) { // also NaN
+			return fmt.Errorf("%w: the calibration leaves the range of float64 (T %v, Sigma2 %v, Curvature %v, Cover %v, Reach %v, OutputSigma %v): rescale the problem",
+				ErrMechanism, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
+		}
 	}
 	p.ExcessBound = math.Inf(1)
 	if p.Radius > 0 {
-		p.ExcessBound = p.Curvature/2*square(p.Radius+p.Eta) +
-			float64(p.Records)*p.Constants.Smoothness*float64(p.Dim)/2*square(p.OutputSigma)
+		p.ExcessBound = p.Curvature / 2 * square(p.Radius+p.Eta)
+		if p.Records > 0 { // 0·σ̃² is no number where σ̃² overflows
+			p.ExcessBound += float64(p.Records) * p.Constants.Smoothness * float64(p.Dim) / 2 * square(p.OutputSigma)
+		}
 	}
 	return nil
 }
+
+// extreme scale of a plan and the inverse of the least: squares and products fit,
+// and no digit is lost to subnormal numbers.
+const extreme = 0x1p400
 
 func square(x float64) float64 { return x * x }
 
