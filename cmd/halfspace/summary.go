@@ -58,15 +58,18 @@ var columns = []sweep.Column{
 	{Name: "heldout", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Mean }) }},
 	{Name: "heldout_std", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Std }) }},
 	{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
-		d, _ := detailOf(r)
-		if len(d.Seconds) == 0 {
+		d, ok := detailOf(r)
+		if !ok || len(d.Seconds) == 0 {
 			return ""
 		}
 		slices.Sort(d.Seconds)
 		return strconv.FormatFloat(stat.Quantile(0.5, stat.Empirical, d.Seconds, nil), 'g', -1, 64)
 	}},
 	{Name: "unproven", Text: func(r sweep.Result) string {
-		d, _ := detailOf(r)
+		d, ok := detailOf(r)
+		if !ok { // not 0: nothing is known
+			return ""
+		}
 		return strconv.Itoa(d.Unproven)
 	}},
 }
