@@ -373,7 +373,7 @@ func TestPlanAccounting(t *testing.T) {
 	p, err := (&Mechanism{}).Calibrate(pure)
 	require.NoError(t, err)
 	require.Equal(t, 0.0, p.DeltaAt(1))
-	require.Equal(t, dp.PureProfile(1)(0.5), p.Profile()(0.5))
+	require.Equal(t, dp.PureCurve(1)(0.5), p.Profile()(0.5))
 	require.Equal(t, dp.PureRDP(1)(3), p.RDP()(3))
 
 	out, err := (&Output{}).Calibrate(q)

@@ -279,7 +279,7 @@ func cond(ok bool, a, b float64) float64 {
 // TestApproximateNoise: the central limit, and full batches, for both relations.
 func TestApproximateNoise(t *testing.T) {
 	q := quantities(500, 7, 0.7, 1e-6, 1, 1, 1)
-	s, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+	s, err := dp.Calibrate(dp.GaussianCurve, q.Budget)
 	require.NoError(t, err)
 	for rel, r := range map[dp.Relation]float64{dp.Replace: 2, dp.AddRemove: 1} {
 		require.InEpsilon(t, r*math.Sqrt(9)/s, approximateNoise(q, rel, 1, 9), 1e-12)
@@ -449,7 +449,7 @@ func requireBest(t *testing.T, q Public, m NoisySGD) {
 		}
 	}
 	best, wantSteps, wantBatch := math.Inf(1), 0.0, 0.0
-	unit, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+	unit, err := dp.Calibrate(dp.GaussianCurve, q.Budget)
 	require.NoError(t, err)
 	moves := 2.
 	if m.Relation == dp.AddRemove {
