@@ -24,6 +24,10 @@ type Profile struct {
 	Add    Curve // the other way round
 	// RDP bounds the Rényi divergences of both orders; nil where no bound is known.
 	RDP RDP
+	// Failure bounds, for every data set, the probability that the release differs
+	// from one with these curves: a mechanism that stops short of its ideal on a
+	// rare event of its own noise. It adds (1 + e^ε)·Failure to δ.
+	Failure float64
 }
 
 // Symmetric returns the profile of a release whose two orders have the curve c.
@@ -32,8 +36,21 @@ func Symmetric(c Curve, r RDP) Profile { return Profile{Remove: c, Add: c, RDP: 
 // Unknown is the profile about which nothing is known, δ = 1 at every ε.
 func Unknown() Profile { return Symmetric(func(float64) float64 { return 1 }, nil) }
 
-// Delta returns the larger δ(ε) of the two orders.
-func (p Profile) Delta(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) }
+// Delta returns the larger δ(ε) of the two orders, failures included:
+//
+//	max{δ_remove(ε′), δ_add(ε′)} + (1 + e^ε′)·Failure,   ε′ = min(ε, −½ ln Failure)
+//
+// where the smaller ε′ keeps the second term small; δ(ε) ≤ δ(ε′).
+func (p Profile) Delta(eps float64) float64 {
+	if p.Failure > 0 {
+		eps = min(eps, -specfun.Log(p.Failure)/2)
+	}
+	delta := max(p.Remove(eps), p.Add(eps))
+	if p.Failure > 0 {
+		delta += (1 + math.Exp(eps)) * p.Failure * (1 + 0x1p-50)
+	}
+	return min(1, delta)
+}
 
 // Epsilon returns the least ε in [0, MaxEpsilon] with Delta(ε) ≤ delta, rounded
 // up to the next float64, or +Inf where there is none.

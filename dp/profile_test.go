@@ -79,3 +79,19 @@ func TestCalibrate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 0x1p80, s)
 }
+
+// A program that fails with probability p on each of two data sets, and is ideal
+// else, has at most δ(ε) + (1 + e^ε)p, and no less where the failures are told apart.
+func TestProfileFailure(t *testing.T) {
+	const p = 1e-6
+	ideal := Symmetric(GaussianCurve(1), nil)
+	failing := ideal
+	failing.Failure = p
+	for _, eps := range []float64{-1, 0, 1, 3} {
+		require.InEpsilon(t, ideal.Delta(eps)+(1+math.Exp(eps))*p, failing.Delta(eps), 1e-12)
+		worst := (1-p)*GaussianDelta(eps, 1) + p // D fails to a point of its own, D′ to another
+		require.GreaterOrEqual(t, failing.Delta(eps), worst)
+	}
+	require.Less(t, failing.Delta(1e9), 2e-3, "δ(ε) ≤ δ(ε′) for ε ≥ ε′")
+	require.Equal(t, 1.0, Unknown().Delta(3))
+}
