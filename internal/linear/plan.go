@@ -530,7 +530,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if err := pl.public.Admit(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
 	}
-	job := release.Job{Public: pl.public, Certificate: pl.cert, Output: pl.output, Draw: pl.draw, Trace: pl.settings.Trace}
+	job := release.Job{Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Draw: pl.draw, Trace: pl.settings.Trace}
 	if pl.settings.Method != nil {
 		if first := pl.settings.Method(pl.params); first != nil {
 			job.Methods = []release.Method{first}

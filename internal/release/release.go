@@ -80,13 +80,13 @@ var (
 
 // Job is a plan as this package needs it.
 type Job struct {
-	Public      erm.Public     // of the problem that the plan was made for
 	Certificate dp.Certificate // of a release from the secure source
 	Output      Output
 	// Draw draws the perturbation; ok reports that it lies within the bounds that
 	// Output.Cover was fixed for. The strong convexity of the perturbed risk is the
 	// caller's to declare in it. Nil means none.
 	Draw func(src rand.Source) (q erm.Perturbation, ok bool)
+	Reach float64 // ρ ≥ ‖θ*‖ on every data set, erm.Public.Reach
 	// Start is where the solver begins, nil for the origin.
 	Start []float64
 	// Methods are tried before those of this package.
@@ -143,10 +143,22 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 
 // start returns a point of C that no record moves.
 func (j *Job) start(p *erm.Problem) []float64 {
-	x := make([]float64, j.Public.Dim)
+	x := make([]float64, j.Output.Dim)
 	copy(x, j.Start)
 	if p.Set != nil {
 		p.Set.Prox(x, x, 1)
 	}
 	return x
+}
+
+// minimize returns a point within R of the minimizer of the perturbed risk.
+func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation, start []float64) ([]float64, error) {
+	obj := p.Perturb(per)
+	target := Target{Modulus: obj.Modulus(), Cover: j.Output.Cover, Reach: j.Reach}
+	theta, trace, err := Minimize(ctx, p, obj, start, target, append(slices.Clip(j.Methods), Methods...)...)
+	if err == nil && j.Trace != nil {
+		trace.Evaluate(p, obj)
+		j.Trace(trace)
+	}
+	return theta, err
 }
