@@ -208,12 +208,10 @@ func ridge(r prox.Operator, d int) float64 {
 	return max(least, 0)
 }
 
-// exact reports whether l gives its slopes to more than twice the precision.
+// exact reports whether l gives its slopes in twice the precision, with a proof.
 func exact(l loss.Loss) bool {
-	_, ok := l.(interface {
-		Slope2(u, ul, b, norm float64) (hi, lo, err float64)
-	})
-	return ok
+	e, ok := l.(interface{ Exact() bool })
+	return ok && e.Exact()
 }
 
 // shiftBound returns a bound on prox.Shift of g where it is finite: operators of package prox take

@@ -10,8 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -128,7 +128,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]fl
 	f := fault.From(ctx)
 	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: scalar(pl.Dim, fault.At(f, fault.Ridge, pl.Delta)), MinEig: pl.Delta, MaxEig: pl.Delta})
 	mu := pl.Delta + pl.Ridge
-	res, err := certify.Minimize(ctx, p, obj, make([]float64, pl.Dim), mu*pl.Cover, methods...)
+	res, err := release.Certify(ctx, p, obj, make([]float64, pl.Dim), mu*pl.Cover, methods...)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -145,7 +145,7 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([]fl
 }
 
 // methods are tried in turn, each from the best point of the others.
-var methods = certify.Methods
+var methods = release.Methods
 
 // complete returns t with what follows from its point, which it copies.
 func (t Trace) complete(p *erm.Problem, obj *erm.Objective, mu float64) Trace {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/certify"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -229,7 +229,7 @@ func TestWithheld(t *testing.T) {
 	// Methods that stop at once: the others go on from there.
 	old := methods
 	defer func() { methods = old }()
-	methods = append([]certify.Method{
+	methods = append([]release.Method{
 		func(splitting.Problem, int) splitting.Method { return &lazy{} },
 	}, old...)
 	rel, err = (&Mechanism{Radius: 1}).Fit(ctx, p, budget, nil)
@@ -241,7 +241,7 @@ func TestWithheld(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrWithheld)
 
 	// No method that is tried applies: a fact about the problem's form.
-	methods = []certify.Method{func(splitting.Problem, int) splitting.Method { return &unfit{} }}
+	methods = []release.Method{func(splitting.Problem, int) splitting.Method { return &unfit{} }}
 	rel, err = (&Mechanism{Radius: 1, Trace: func(Trace) { t.Fatal("nothing was solved") }}).Fit(ctx, p, budget, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, splitting.ErrProblem)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/splitting"
 )
@@ -88,12 +88,12 @@ func (pl *ObjPlan) minimize(ctx context.Context, p *erm.Problem, b []float64) ([
 		diag[i] = delta
 	}
 	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: mat.NewDiagDense(pl.Dim, diag), MinEig: delta, MaxEig: delta})
-	methods := certify.Methods
+	methods := release.Methods
 	if pl.SVRG != nil {
 		first := func(splitting.Problem, int) splitting.Method { return &svrg{schedule: *pl.SVRG} }
-		methods = append([]certify.Method{first}, methods...)
+		methods = append([]release.Method{first}, methods...)
 	}
-	res, err := certify.Minimize(ctx, p, obj, start(p.Set, pl.Dim), pl.Delta*pl.Cover, methods...)
+	res, err := release.Certify(ctx, p, obj, start(p.Set, pl.Dim), pl.Delta*pl.Cover, methods...)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return nil, err
