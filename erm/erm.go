@@ -86,5 +86,6 @@ type Perturbation struct {
 	// MinEig and MaxEig are bounds on the spectrum of Quad that the caller
 	// knows, MinEig ≤ λ_min and λ_max ≤ MaxEig; 0 means unknown. They are
 	// trusted.
-	MinEig, MaxEig float64
+	MinEig, MaxEig         float64
+	LinearError, QuadError float64
 }

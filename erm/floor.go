@@ -103,7 +103,7 @@ func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	n := float64(q.MaxRecords)
 	ell := n*q.OnSet.Smoothness + per.MaxEig
 	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ℓ‖x‖, ‖∇f‖, ℓ‖x−∇f/ℓ‖
-	if q.Split && q.Exact {
+	if q.Split && q.Linear {
 		return 0x1p-96 * size
 	}
 	return (q.ProxFactor + 3) * unit * (size + ell*q.ProxScale)

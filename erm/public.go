@@ -42,6 +42,7 @@ type Public struct {
 	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
 	Linear    bool    // the loss depends on θ through ⟨a,θ⟩ only
+	Monotone  bool    // it declares that the sign of φ′ is fixed for each record: loss.Monotone
 	Exact     bool    // its slopes are known to more than twice the precision: loss.Exact
 	Split     bool    // g is a sum over coordinates, so that points may have twice the precision
 	Anchor    float64 // ‖p‖₂
@@ -86,6 +87,9 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		q.Radius = p.Set.Radius(d)
 	}
 	_, q.Linear = p.Loss.(loss.Linear)
+	if l, ok := p.Loss.(loss.Monotone); ok && q.Linear {
+		q.Monotone = l.Monotone()
+	}
 	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
 	q.Constants = q.OnSet
 	if s := q.OnSet.Structure; s != loss.LSQ && s != loss.GLM {
@@ -208,12 +212,10 @@ func ridge(r prox.Operator, d int) float64 {
 	return max(least, 0)
 }
 
-// exact reports whether l gives its slopes to more than twice the precision.
+// exact reports whether l gives its slopes in twice the precision, with a proof.
 func exact(l loss.Loss) bool {
-	_, ok := l.(interface {
-		Slope2(u, ul, b, norm float64) (hi, lo, err float64)
-	})
-	return ok
+	e, ok := l.(interface{ Exact() bool })
+	return ok && e.Exact()
 }
 
 // shiftBound returns a bound on prox.Shift of g where it is finite: operators of package prox take

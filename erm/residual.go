@@ -106,12 +106,20 @@ func total(reg prox.Operator, set prox.Set) (prox.Operator, bool) {
 // accurateGrad returns ∇f(x), computed in twice the precision and rounded, and
 // the allowance for what is lost all the same.
 func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64) {
+	hi, lo, allowance := s.pairGrad(x, nil)
+	floats.Add(hi, lo)
+	return hi, allowance
+}
+
+// pairGrad returns ∇f(x+low) in twice the precision, as hi + lo, and the allowance for what is
+// lost all the same. A nil low is 0.
+func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance float64) {
 	d := s.data.d
 	parts, size := s.data.parts(maxParts)
 	sum := make([]float64, 2*d+1)
-	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, floats.Norm(x, 2), size})
-	hi, lo, allowance := sum[:d], sum[d:2*d], sum[2*d]
-	grad = make([]float64, d)
+	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, low, floats.Norm(x, 2), size})
+	hi, lo, allowance = sum[:d], sum[d:2*d], sum[2*d]
+	grad := make([]float64, d)
 	floats.AddTo(grad, hi, lo)
 	allowance += allowTerm * floats.Norm(grad, 2) // ‖Σᵢ∇ℓ‖
 
@@ -121,16 +129,16 @@ func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64
 	allowance += allowTerm * floats.Norm(s.linear, 2)
 
 	if s.diag != nil || s.quad != nil {
-		allowance += s.addQuad2(hi, lo, x)
+		allowance += s.addQuad2(hi, lo, x, low)
 	}
-	floats.AddTo(grad, hi, lo)
-	return grad, allowance
+	return hi, lo, allowance
 }
 
 // accurate is the sum of ∇ℓ(x;aᵢ,bᵢ) as hi + lo, and of its allowance.
 type accurate struct {
 	s     *objective
 	x     []float64
+	low   []float64 // nil, or what the point has below the last place of x
 	normX float64
 	size  int // records in a part
 }
@@ -172,6 +180,15 @@ func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
 		} else {
 			uh, ul = dot2(a, p.x)
 		}
+		if p.low != nil { // Σ|aⱼlowⱼ| ≤ u‖a‖‖x‖, so that its rounding is a part of that of dot2
+			for k, v := range a {
+				j := k
+				if col != nil {
+					j = int(col[k])
+				}
+				ul += v * p.low[j]
+			}
+		}
 		u := uh + ul
 		var w, curve float64
 		if s.lsq != 0 {
@@ -211,12 +228,15 @@ func (p *accurate) addGeneral(hi, lo []float64, from, to int) (allowance float64
 // addQuad2 adds Q(x−θ̃) to hi + lo in twice the precision, and returns its
 // allowance. Its second part matters where Q(x−θ̃) is much smaller than
 // ‖Q‖‖x−θ̃‖: the error of dot2, for every row the same multiple of ‖qᵢ‖‖x−θ̃‖.
-func (s *objective) addQuad2(hi, lo, x []float64) (allowance float64) {
+func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	d := len(x)
 	y, e := make([]float64, d), make([]float64, d) // x−θ̃ = y + e exactly
 	copy(y, x)
 	for j, c := range s.center {
 		y[j], e[j] = twoSum(x[j], -c)
+	}
+	if low != nil {
+		floats.Add(e, low)
 	}
 	qy := make([]float64, d)
 	for i := range d {

@@ -280,7 +280,7 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 			require.Greater(t, parts, 3)
 			grad, got := s.accurateGrad(x)
 			want := allowTerm * floats.Norm(grad, 2)
-			g, h, one := make([]float64, d), make([]float64, d), &accurate{s, x, floats.Norm(x, 2), n}
+			g, h, one := make([]float64, d), make([]float64, d), &accurate{s, x, nil, floats.Norm(x, 2), n}
 			for i := range n {
 				if s.glm != nil {
 					want += one.addGLM(g, h, i, i+1)

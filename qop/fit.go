@@ -12,8 +12,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/certify"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/randmat"
@@ -126,10 +126,10 @@ func (pl *Plan) minimize(ctx context.Context, p *erm.Problem, w *mat.SymDense) (
 		perturbation.MaxEig = randmat.MaxEig(quad)
 	}
 	obj := p.Perturb(perturbation)
-	best := certify.Result{X: pl.start(p), Residual: math.Inf(1)}
+	best := release.Result{X: pl.start(p), Residual: math.Inf(1)}
 	if mu > 0 {
 		var err error
-		best, err = certify.Minimize(ctx, p, obj, best.X, mu*pl.Cover, certify.Methods...)
+		best, err = release.Certify(ctx, p, obj, best.X, mu*pl.Cover, release.Methods...)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()

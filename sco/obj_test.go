@@ -11,7 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/certify"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -150,8 +150,8 @@ func TestSolutionsGolden(t *testing.T) {
 		beta := p.Loss.Constants(data.Bounds(), math.Inf(1)).Smoothness
 		s, err := NewSVRGSchedule(int(n), beta, lambda, 10, 1e-24, p.Set != nil || p.Reg != nil)
 		require.NoError(t, err)
-		for _, m := range [][]certify.Method{certify.Methods, {func(splitting.Problem, int) splitting.Method { return &svrg{schedule: s} }}} {
-			res, err := certify.Minimize(context.Background(), &p, obj, make([]float64, 3), 1e-10, m...)
+		for _, m := range [][]release.Method{release.Methods, {func(splitting.Problem, int) splitting.Method { return &svrg{schedule: s} }}} {
+			res, err := release.Certify(context.Background(), &p, obj, make([]float64, 3), 1e-10, m...)
 			require.NoError(t, err)
 			require.True(t, res.Proved, name)
 			require.InDeltaSlice(t, c.want, res.X, 2e-10, name) // residual over Δ

@@ -152,7 +152,7 @@ func (q Public) smooth() (longest, s float64, err error) {
 	if err := known("Smoothness", q.Constants.Smoothness, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
 		return 0, 0, err
 	}
-	sigma, err := dp.GaussianSigma(q.Budget, safeScale)
+	sigma, err := dp.GaussianSigma(q.Budget, 1+1e-9)
 	if err != nil {
 		return 0, 0, fmt.Errorf("sco: %w", err)
 	}

@@ -194,7 +194,7 @@ func (d *data) logistic(b dp.Budget, det *detail) (fitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	det.Claimed, det.Scale = b, plan.Sigma
+	det.Claimed, det.Scale = plan.Certificate().Budget, plan.Params().Sigma
 	return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
 }
 

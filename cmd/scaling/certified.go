@@ -62,7 +62,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 	budget := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
 	switch cell.Method {
 	case "lop", "lop-clip":
-		m := &lop.Mechanism{Trace: func(t lop.Trace) { d.certify(t.Gap, t.Objective) }}
+		m := &lop.Mechanism{Trace: func(t erm.Trace) { d.certify(t.Gap, t.Objective) }}
 		if at.Calibration == paper {
 			m.Calibration = lop.Kifer
 		}
@@ -73,7 +73,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		if err != nil {
 			return sweep.Task{}, err
 		}
-		d.linear(plan)
+		d.linear(plan.Params())
 		fit = plan
 		x, err := s.nonprivate(ctx, p, at)
 		if err != nil {

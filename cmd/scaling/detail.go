@@ -100,8 +100,8 @@ func (d *detail) certify(gap, objective float64) {
 // each of them.
 func (d *detail) certificate(c dp.Certificate) { d.Certificate = &c }
 
-func (d *detail) linear(p *lop.Plan) {
-	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Delta)
+func (d *detail) linear(p lop.Params) {
+	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Ridge)
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	d.PredictedExcess = finite(p.ExcessBound)
 }

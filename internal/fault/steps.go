@@ -83,3 +83,7 @@ var (
 	// was not calibrated to the budget.
 	ProvedEpsilon = NewCalibrationStep[float64]("proved-epsilon")
 )
+
+// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
+// methods of package splitting, refinement, proved descent.
+var Stage = NewStep[int]("stage")

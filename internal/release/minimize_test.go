@@ -1,4 +1,4 @@
-package certify
+package release
 
 import (
 	"context"
@@ -56,17 +56,17 @@ func TestEachMethod(t *testing.T) {
 	p, obj := gram(t)
 	other, otherObj := problem(t, nil)
 	const target = 1e-8
-	want, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, Methods[2])
+	want, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, Methods[2])
 	require.NoError(t, err)
 	require.True(t, want.Proved)
 	for i, m := range append([]Method{coordinates(splitting.OnGram), coordinates(splitting.OnResiduals), newton}, Methods...) {
-		first, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, m)
+		first, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, m)
 		require.NoError(t, err)
 		require.True(t, first.Proved, "method %d", i)
 		require.InDeltaSlice(t, want.X, first.X, 2*target/3, "method %d", i) // μ = 3
-		_, err = Minimize(t.Context(), other, otherObj, []float64{1, 1}, target, newton)
+		_, err = Certify(t.Context(), other, otherObj, []float64{1, 1}, target, newton)
 		require.NoError(t, err)
-		again, err := Minimize(t.Context(), p, obj, []float64{0, 0}, target, m)
+		again, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, m)
 		require.NoError(t, err)
 		require.Equal(t, first, again, "method %d", i)
 	}
@@ -79,7 +79,7 @@ func TestPooledRoute(t *testing.T) {
 	require.Equal(t, splitting.OnResiduals, m.(*splitting.CoordinateDescent).Route)
 }
 
-func TestMinimize(t *testing.T) {
+func TestCertify(t *testing.T) {
 	ctx := context.Background()
 	start := []float64{0.1, 0.2}
 	kept := slices.Clone(start)
@@ -87,7 +87,7 @@ func TestMinimize(t *testing.T) {
 	stop := func(splitting.Problem, int) splitting.Method { return lazy{} }
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 0.2}} {
 		p, obj := problem(t, set)
-		res, err := Minimize(ctx, p, obj, start, 1e-8, append([]Method{no, stop}, Methods...)...)
+		res, err := Certify(ctx, p, obj, start, 1e-8, append([]Method{no, stop}, Methods...)...)
 		require.NoError(t, err)
 		require.True(t, res.Proved)
 		require.Equal(t, obj.ResidualWithin(res.X, 1e-8), res.Residual)
@@ -96,19 +96,19 @@ func TestMinimize(t *testing.T) {
 		require.Greater(t, res.Iterations, 1)
 		require.Equal(t, kept, start)
 
-		res, err = Minimize(ctx, p, obj, start, 1e-8, stop)
+		res, err = Certify(ctx, p, obj, start, 1e-8, stop)
 		require.NoError(t, err)
 		require.False(t, res.Proved, "a claim of the method is not a proof")
-		_, err = Minimize(ctx, p, obj, start, 1e-8, no)
+		_, err = Certify(ctx, p, obj, start, 1e-8, no)
 		require.ErrorIs(t, err, splitting.ErrProblem)
 		stopped, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err = Minimize(stopped, p, obj, start, 1e-8, Methods...)
+		_, err = Certify(stopped, p, obj, start, 1e-8, Methods...)
 		require.ErrorIs(t, err, context.Canceled)
 
-		again, err := Minimize(ctx, p, obj, start, 1e-8, Methods...)
+		again, err := Certify(ctx, p, obj, start, 1e-8, Methods...)
 		require.NoError(t, err)
-		same, err := Minimize(ctx, p, obj, start, 1e-8, Methods...)
+		same, err := Certify(ctx, p, obj, start, 1e-8, Methods...)
 		require.NoError(t, err)
 		require.Equal(t, again, same)
 	}
