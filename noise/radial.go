@@ -33,16 +33,14 @@ func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 	rho := r.step(src)
 	for i := range dst {
 		u, far := normals.draw(src)
-		var k int64
-		ok := false
 		if far == nil {
-			k, ok = normals.fast(u, rho, 1)
+			if k, ok := normals.fast(u, rho, 1); ok {
+				dst[i] = signed(u, k)
+				continue
+			}
 			far = normals.real(u)
 		}
-		if !ok {
-			k = r.integer(far, src)
-		}
-		dst[i] = signed(u, k)
+		dst[i] = signed(u, r.integer(far, src))
 	}
 }
 
