@@ -13,9 +13,13 @@ const (
 	// fraction is the number of bits of U that the first word of a draw gives.
 	fraction = 55
 
-	// maxTries bounds the words that are appended to one draw, the rejections in
-	// a row and the draws of a tail within a tail. Reaching it has probability below 2⁻²⁰⁰⁰.
+	// maxTries bounds rejections in a row, each of probability at most 1 - 1/e:
+	// all of them have probability below 2⁻⁶⁰⁰.
 	maxTries = 1000
+
+	// maxWords bounds the words that are appended to what is known of a number and
+	// the tails within tails: all of them are needed with probability below 2⁻⁶⁰⁰.
+	maxWords = 64
 
 	// nearby is the distance from the curve below which floating point does not
 	// decide. The error of its test is below 2⁻⁴⁷, see settle.
@@ -164,7 +168,7 @@ func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok b
 
 // tail returns x = r + τE and E, which share their bits.
 func (z *ziggurat) tail(src rand.Source, depth int) (x, e *real) {
-	if depth++; depth%(maxTries/4) == 0 { // each level has probability 5e-4
+	if depth++; depth%maxWords == 0 { // each level has probability 5e-4
 		giveUp(src)
 	}
 	u, e := z.tails.finish(src.Uint64(), src, depth)
