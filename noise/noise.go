@@ -1,21 +1,23 @@
 // Package noise makes the random draws that privacy rests on.
 //
-// A float64 is not a real number, and a program that adds one float to another
-// does not draw from the law that a proof names: the set of results alone can name the data
-// [Mir12, Jin+22]. A release here is an integer statistic plus an integer draw instead. Grid,
-// RadialGrid, LaplaceGrid and Gap draw a real random variable and round it to an integer, and the
-// integer has exactly the probability of the reals that round to it: from a uniform source, with no
-// rounding of floats that takes part. Geometric, DiscreteLaplace and Below are exact as well. Normal,
-// Exponential, Laplace and ChiSquared return floats within a stated distance of a real draw.
+// A float64 is not a real number: the set of sums of two floats alone can name the
+// data behind them, whatever the law of the noise [Mir12, Jin+22]. A release is
+// therefore an integer statistic plus an integer draw. Grid, RadialGrid, LaplaceGrid and
+// Gap round a real random variable to an integer that has exactly the probability of
+// the reals that round to it, given a uniform source; no rounding of floats takes
+// part. Geometric, DiscreteLaplace and Below are exact too. Normal, Exponential,
+// Laplace and ChiSquared return floats within a stated distance of a real draw.
 //
-// Decisions are made in floating point where its error cannot matter and in rational arithmetic
-// elsewhere, so that a source gives the same draws on every machine. The time of a draw depends on
-// what is drawn.
+// The method is a ziggurat [MT00] whose layers have exactly equal areas and whose
+// decisions are exact, as in [Kar16]: made in floating point where its error cannot
+// matter, and in rational arithmetic elsewhere. A source thus gives the same draws on
+// every machine. The time that a draw takes depends on what is drawn.
 //
-// All samplers read a math/rand/v2 [rand.Source], which must be uniform and
-// must not be nil; no sampler keeps it. One source serves one goroutine. A source that repeats itself
-// gives no noise, and may make a sampler panic after thousands of words: Watch guards a source
-// that comes from elsewhere. The stream of values a seed yields may change between versions of this module.
+// All samplers read a math/rand/v2 [rand.Source], which must be uniform and must not
+// be nil; no sampler keeps it. One source serves one goroutine. A source that repeats
+// itself gives no noise, and after many futile words a sampler panics: Watch guards
+// a source that comes from elsewhere. The stream of values of a seed may change
+// between versions of this module.
 //
 // # Notation
 //
@@ -32,6 +34,7 @@
 //
 //	[Ber08]   Bernstein. ChaCha, a variant of Salsa20. 2008. The generator is
 //	          the ChaCha8 of math/rand/v2 with a key of 32 bytes.
+//	[Bre80]   Brent. An Improved Monte Carlo Factorization Algorithm. BIT 20, 1980.
 //	[CKS20]   Canonne, Kamath, Steinke. The Discrete Gaussian for Differential
 //	          Privacy. NeurIPS 2020.
 //	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and
@@ -55,7 +58,10 @@ import (
 
 // source is a ChaCha8 stream whose state cannot be printed or saved: whoever
 // knows the state can subtract the noise.
-type source struct{ chacha *rand.ChaCha8 }
+type source struct {
+	hidden
+	chacha *rand.ChaCha8
+}
 
 // Secure returns a new source: ChaCha8 under a fresh key of 32 bytes from
 // crypto/rand. Every release takes a new one; a source is never stored. It
@@ -64,7 +70,7 @@ type source struct{ chacha *rand.ChaCha8 }
 func Secure() rand.Source {
 	var key [32]byte
 	crand.Read(key[:]) // never fails: see crypto/rand
-	s := &source{rand.NewChaCha8(key)}
+	s := &source{chacha: rand.NewChaCha8(key)}
 	clear(key[:])
 	return s
 }
@@ -79,7 +85,7 @@ func Reproducible(seed uint64, label ...string) rand.Source {
 		msg = binary.BigEndian.AppendUint64(msg, uint64(len(l)))
 		msg = append(msg, l...)
 	}
-	return &source{rand.NewChaCha8(sha256.Sum256(msg))}
+	return &source{chacha: rand.NewChaCha8(sha256.Sum256(msg))}
 }
 
 // Uint64 returns 64 uniform bits.
@@ -90,20 +96,23 @@ const secret = "[secret]"
 // errSaved is what every encoder reports.
 var errSaved = errors.New("noise: a source is never saved; draw a new one with noise.Secure")
 
+// hidden gives the source that embeds it methods that print and save nothing.
+type hidden struct{}
+
 // Format writes "[secret]" for every verb of package fmt.
-func (*source) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(secret)) }
+func (hidden) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(secret)) }
 
 // String returns "[secret]".
-func (*source) String() string { return secret }
+func (hidden) String() string { return secret }
 
 // GoString returns "[secret]".
-func (*source) GoString() string { return secret }
+func (hidden) GoString() string { return secret }
 
 // MarshalText returns "[secret]", also in JSON and in structured logs.
-func (*source) MarshalText() ([]byte, error) { return []byte(secret), nil }
+func (hidden) MarshalText() ([]byte, error) { return []byte(secret), nil }
 
 // MarshalBinary reports that a source is never saved.
-func (*source) MarshalBinary() ([]byte, error) { return nil, errSaved }
+func (hidden) MarshalBinary() ([]byte, error) { return nil, errSaved }
 
 // GobEncode reports that a source is never saved.
-func (*source) GobEncode() ([]byte, error) { return nil, errSaved }
+func (hidden) GobEncode() ([]byte, error) { return nil, errSaved }

@@ -90,7 +90,7 @@ func ChiSquared(n int, src rand.Source) float64 {
 	var sum, low float64
 	if n%2 == 1 {
 		_, x := normals.float(src)
-		sum = x * x
+		sum = float64(x * x) // not to be fused with the sum below
 		low = math.FMA(x, x, -sum)
 	}
 	for range n / 2 {

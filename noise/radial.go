@@ -27,22 +27,18 @@ func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 	if len(dst) == 0 {
 		return
 	}
-	f, e := math.Frexp(rate)
-	a := word(uint64(f * 0x1p53))
-	r := &radius{chi: newChi(len(dst)+1, src), rate2: a.Mul(a, a), e: e - 53 + exponent}
+	r := newRadius(len(dst), rate, exponent, src)
 	rho := r.step(src)
 	for i := range dst {
 		u, far := normals.draw(src)
-		var k int64
-		ok := false
 		if far == nil {
-			k, ok = normals.fast(u, rho, 1)
+			if k, ok := normals.fast(u, rho, 1); ok {
+				dst[i] = signed(u, k)
+				continue
+			}
 			far = normals.real(u)
 		}
-		if !ok {
-			k = r.integer(far, src)
-		}
-		dst[i] = signed(u, k)
+		dst[i] = signed(u, r.integer(far, src))
 	}
 }
 
@@ -110,6 +106,13 @@ type radius struct {
 	e     int
 }
 
+// newRadius draws the radius in dimension d for g = 2^exponent.
+func newRadius(d int, rate float64, exponent int, src rand.Source) *radius {
+	f, e := math.Frexp(rate)
+	a := word(uint64(f * 0x1p53))
+	return &radius{chi: newChi(d+1, src), rate2: a.Mul(a, a), e: e - 53 + exponent}
+}
+
 // step draws words until both ends of the radius agree to one unit of their
 // first 64 bits.
 func (r *radius) step(src rand.Source) step {
@@ -124,7 +127,7 @@ func (r *radius) step(src rand.Source) step {
 			return step{s: s.Uint64(), slack: 2, e: n + 64 - (room+int(r.digits))/2 - r.e}
 		}
 		r.more(src)
-		if try%maxTries == 0 {
+		if try%maxWords == 0 {
 			giveUp(src)
 		}
 	}
@@ -141,7 +144,7 @@ func (r *radius) integer(z *real, src rand.Source) int64 {
 		}
 		z.more(src)
 		r.more(src)
-		if try%maxTries == 0 {
+		if try%maxWords == 0 {
 			giveUp(src)
 		}
 	}

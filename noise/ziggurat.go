@@ -13,9 +13,13 @@ const (
 	// fraction is the number of bits of U that the first word of a draw gives.
 	fraction = 55
 
-	// maxTries bounds the words that are appended to one draw, the rejections in
-	// a row and the draws of a tail within a tail. Reaching it has probability below 2⁻²⁰⁰⁰.
+	// maxTries bounds rejections in a row, each of probability at most 1 - 1/e:
+	// all of them have probability below 2⁻⁶⁰⁰.
 	maxTries = 1000
+
+	// maxWords bounds the words that are appended to what is known of a number and
+	// the tails within tails: all of them are needed with probability below 2⁻⁶⁰⁰.
+	maxWords = 64
 
 	// nearby is the distance from the curve below which floating point does not
 	// decide. The error of its test is below 2⁻⁴⁷, see settle.
@@ -103,11 +107,17 @@ func pow2(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
 // fair sign in one and m in 55, which stand for a real number |x| in
 // [m, m+1]·wᵢ·2⁻⁵⁵ whose further bits are not drawn yet. If the decision took
 // more words, or the point lies in the tail, far is |x|, else nil.
-func (z *ziggurat) draw(src rand.Source) (u uint64, far *real) { return z.drawTail(src, 0) }
+func (z *ziggurat) draw(src rand.Source) (u uint64, far *real) {
+	if u = src.Uint64(); u>>(64-fraction) < z.layer[u&(layers-1)].sure {
+		return u, nil
+	}
+	return z.finish(u, src, 0)
+}
 
-func (z *ziggurat) drawTail(src rand.Source, depth int) (u uint64, far *real) {
+// finish goes on with the word u, and with new words after a rejection. depth
+// counts the tails within tails.
+func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) {
 	for try := 1; ; try++ {
-		u = src.Uint64()
 		if u>>(64-fraction) < z.layer[u&(layers-1)].sure {
 			return u, nil
 		}
@@ -117,18 +127,20 @@ func (z *ziggurat) drawTail(src rand.Source, depth int) (u uint64, far *real) {
 		if try%maxTries == 0 {
 			giveUp(src)
 		}
+		u = src.Uint64()
 	}
 }
 
-// settle decides whether a point not surely under the curve is, with a second
-// word V for its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E a draw
-// from the exponential law, and the ordinate V y₁ is compared with f(x) e^E: it is
-// uniform under the envelope.
+// settle decides whether a point that is not surely under the curve is, with a
+// second word V for its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E an
+// exponential draw, and the ordinate V y₁, uniform under the envelope when
+// multiplied by e^{-E}, is compared with f(x) e^E.
 //
-// Floating point decides outside the distance nearby = 2⁻⁴⁴: x is right to 2⁻⁵², so
-// f(x) to 2⁻⁵⁰ by t' f ≤ 1, expNeg to 2⁻⁴⁸ relative, and the ordinate to 2⁻⁵¹, each also
-// with fused multiplications. Inside, rational arithmetic decides. The outcome
-// and the words used are thus those of exact arithmetic, on every machine.
+// Floating point decides outside the distance 2⁻⁴⁴ from the curve. The bits of x
+// not known and two roundings are a relative 2⁻⁵¹, which moves f by t'(x) x f(x) 2⁻⁵¹ < 2⁻⁵¹; expNeg adds
+// 2⁻⁴⁸, the ordinate 2⁻⁵¹, fused multiplications less than plain ones. Inside, rational
+// arithmetic decides. The outcome and the words used are thus those of exact
+// arithmetic, on every machine.
 func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok bool) {
 	i, m := u&(layers-1), u>>(64-fraction)
 	l := &z.layer[i]
@@ -156,11 +168,10 @@ func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok b
 
 // tail returns x = r + τE and E, which share their bits.
 func (z *ziggurat) tail(src rand.Source, depth int) (x, e *real) {
-	if depth++; depth == maxTries/4 { // each level has probability 5e-4
+	if depth++; depth%maxWords == 0 { // each level has probability 5e-4
 		giveUp(src)
-		depth = 0
 	}
-	u, e := z.tails.drawTail(src, depth)
+	u, e := z.tails.finish(src.Uint64(), src, depth)
 	if e == nil {
 		e = z.tails.real(u)
 	}

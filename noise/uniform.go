@@ -9,10 +9,13 @@ import (
 // Uniform draws from the uniform law on the open interval (0,1), rounded down to 53
 // significant bits, to 2⁻⁶⁴ at the least: for experiments.
 func Uniform(src rand.Source) float64 {
-	for {
+	for try := 1; ; try++ {
 		if u := src.Uint64(); u != 0 {
 			k := bits.LeadingZeros64(u)
 			return float64(int64(u<<k>>11)) * pow2(-53-k)
+		}
+		if try%maxTries == 0 {
+			giveUp(src)
 		}
 	}
 }
