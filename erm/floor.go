@@ -65,8 +65,8 @@ func (q Public) Allowance(per PublicPerturbation, rho float64) float64 {
 		a += allowTerm*(size+n*slope) + n*tiny
 	}
 	a += per.LinearError + per.QuadError*far
-	if q.ShiftBound > 0 {
-		a += (n*beta + per.MaxEig + q.Modulus) * q.ShiftBound
+	if !q.Split {
+		a += (n*beta + per.MaxEig + q.Modulus) * q.ProxFactor * unit * (rho + q.ProxScale)
 	}
 	return a * (1 + (d+64)*0x1p-52)
 }

@@ -19,8 +19,8 @@ const badPair = "erm: pairs need a loss.Linear and an r + ι_C that is a sum ove
 func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	s := o.s()
 	g, ok := total(s.reg, s.set)
-	c, is := g.(prox.Coordinatewise)
-	if !ok || !is || s.glm == nil {
+	c, separable := prox.Separable(g)
+	if !ok || !separable || s.glm == nil {
 		panic(badPair)
 	}
 	if len(x) != s.data.d || len(low) != len(x) || len(grad) != len(x) || len(gradLow) != len(x) {

@@ -97,8 +97,8 @@ func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []
 		set = p.Set
 	}
 	s.g, _ = prox.Sum(p.Reg, set)
-	if c, ok := s.g.(prox.Coordinatewise); ok && obj.HasHessian() {
-		s.pairs = c
+	if obj.HasHessian() {
+		s.pairs, _ = prox.Separable(s.g)
 	}
 	s.first = fault.At(s.f, fault.Stage, 0)
 	s.best = point{x: start, low: make([]float64, len(start)), residual: math.Inf(1)}
