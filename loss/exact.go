@@ -10,7 +10,8 @@ import (
 // float64, with a proof. A certificate of optimality whose rounding allowance does not grow
 // with the number of records is made of it.
 //
-// An exact loss also vouches for its slopes in float64: those of Scalar and Slopes at u are
+// The certificates of package erm use it of losses that are Proved: a struct that embeds one of
+// them has its methods, but perhaps another slope. An exact loss also vouches for its slopes in float64: those of Scalar and Slopes at u are
 // within 16·2⁻⁵³|φ′(u;b)| + 2⁻¹⁰⁷⁴ of φ′(u;b), by operations whose rounding IEEE 754 fixes.
 type Exact interface {
 	Linear
