@@ -69,6 +69,15 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 	scale := func(most float64) float64 { return math.Pow(10, most*(2*rnd.Float64()-1)) }
 	d, n := 2+2*rnd.IntN(3), 1+rnd.IntN(12)
 	bounds := loss.Bounds{Row: scale(5), Label: scale(5)}
+	losses := []loss.Loss{
+		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: scale(4)}, loss.SmoothedHinge{Gamma: scale(4)}, loss.Multinomial{Classes: 2},
+		loss.Moreau{Loss: loss.Absolute{}, Beta: scale(6)}, loss.Moreau{Loss: loss.EpsilonInsensitive{Epsilon: scale(4)}, Beta: scale(6)},
+		loss.Clipped{Loss: loss.Squared{}, Threshold: scale(4)}, loss.Clipped{Loss: smoothAbs{}, Threshold: scale(4)}, general{smoothAbs{}},
+	}
+	l := losses[rnd.IntN(len(losses))]
+	if loss.CheckData(l, d, bounds) != nil { // labels that are classes
+		bounds.Label = 1
+	}
 	rows, labels := make([][]float64, n), make([]float64, n)
 	for i := range rows {
 		rows[i] = make([]float64, d)
@@ -79,11 +88,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 	}
 	data, err := NewData(rows, labels, bounds)
 	require.NoError(t, err)
-	losses := []loss.Loss{
-		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: scale(4)}, loss.SmoothedHinge{Gamma: scale(4)}, loss.Multinomial{Classes: 2},
-		loss.Moreau{Loss: loss.Absolute{}, Beta: scale(6)}, loss.Clipped{Loss: loss.Squared{}, Threshold: scale(4)}, general{smoothAbs{}},
-	}
-	p := &Problem{Data: data, Loss: losses[rnd.IntN(len(losses))], Records: n}
+	p := &Problem{Data: data, Loss: l, Records: n}
 	switch r := scale(4); rnd.IntN(6) {
 	case 0:
 		p.Reg = prox.L1{Weight: r}
@@ -123,10 +128,32 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 		}
 		h.per.Center = 2 * floats.Norm(pert.Center, 2)
 	}
+	if rnd.IntN(2) == 0 {
+		pert.LinearError, pert.QuadError = scale(10)*1e-12*floats.Norm(b, 2), scale(3)*1e-6*ridge
+	}
+	h.per.LinearError, h.per.QuadError = pert.LinearError, pert.QuadError
 	h.q, err = p.Public(h.rel)
 	require.NoError(t, err)
 	h.o = p.Perturb(pert)
 	return h
+}
+
+// lost is what Residual adds at x, but for roundings of the sum itself.
+func (h hostile) lost(x []float64) float64 {
+	hi, lo, allowance := h.o.s().accurateGrad(x)
+	g, _ := total(h.p.Reg, h.p.Set)
+	e := make([]float64, len(x))
+	s := h.o.s()
+	at := s.distance(g, x, nil, hi, lo)
+	if _, ok := prox.Separable(g); ok {
+		floats.AddTo(hi, hi, lo)
+		at = 0x1p-97 * floats.Norm(hi, 2)
+	} else {
+		floats.AddTo(hi, hi, lo)
+		at -= g.(prox.Subdifferential).Dist(x, hi)
+	}
+	s.shift(e, x)
+	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at + (h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
 }
 
 // What is public bounds what Residual adds for rounding, at points of every size up to the radius.
@@ -147,10 +174,7 @@ func TestAllowanceIsAbove(t *testing.T) {
 		if h.p.Set != nil {
 			h.p.Set.Prox(x, x, 1)
 		}
-		_, _, got := h.o.s().pairGrad(x, nil)
-		if g, ok := total(h.p.Reg, h.p.Set); ok {
-			got += (h.o.Smoothness() + h.o.Modulus()) * prox.Shift(g, x)
-		}
+		got := h.lost(x)
 		want := h.q.Allowance(h.per, rho)
 		require.LessOrEqual(t, got, want, "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
 		if got > want/1000 {
@@ -164,7 +188,7 @@ func TestAllowanceIsAbove(t *testing.T) {
 func TestReach(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 14))
 	near := 0
-	for range 300 {
+	for range 200 {
 		h := newHostile(t, rnd)
 		g, _ := total(h.p.Reg, h.p.Set)
 		x, grad := make([]float64, h.q.Dim), make([]float64, h.q.Dim)
@@ -174,16 +198,22 @@ func TestReach(t *testing.T) {
 		if mu*gamma < 1e-3 {
 			continue // takes too long
 		}
-		for range 20000 {
+		for last := math.Inf(1); ; {
+			old := append([]float64(nil), x...)
 			h.o.Grad(grad, x)
 			floats.AddScaled(x, -gamma, grad)
 			g.Prox(x, x, gamma)
+			step := floats.Distance(old, x, 2)
+			if step <= 1e-12*floats.Norm(x, 2) || step >= last {
+				break
+			}
+			last = step
 		}
 		rho := h.q.Reach(h.per)
-		require.LessOrEqual(t, floats.Norm(x, 2), rho*(1+1e-9), "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
+		require.LessOrEqual(t, floats.Norm(x, 2), rho*(1+1e-6), "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
 		if floats.Norm(x, 2) > rho/20 {
 			near++
 		}
 	}
-	require.Greater(t, near, 20)
+	require.Greater(t, near, 15)
 }

@@ -78,6 +78,8 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		Modulus: ridge(p.Reg, d),
 		Exact:   exact(p.Loss),
 
+		Assumptions: LossAssumptions(p.Loss),
+
 		operator: g,
 	}
 	if rel == dp.Replace {
@@ -202,12 +204,6 @@ func ridge(r prox.Operator, d int) float64 {
 		least = min(least, l2)
 	}
 	return max(least, 0)
-}
-
-// exact reports whether l gives its slopes in twice the precision, with a proof.
-func exact(l loss.Loss) bool {
-	e, ok := l.(interface{ Exact() bool })
-	return ok && e.Exact()
 }
 
 // known returns v, and +Inf for a constant that is not known.
