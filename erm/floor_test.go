@@ -141,16 +141,13 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 // lost is what Residual adds at x, but for roundings of the sum itself.
 func (h hostile) lost(x []float64) float64 {
 	hi, lo, allowance := h.o.s().accurateGrad(x)
-	g, _ := total(h.p.Reg, h.p.Set)
-	e := make([]float64, len(x))
-	s := h.o.s()
+	total, _ := total(h.p.Reg, h.p.Set)
+	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
 	at := s.distance(g, x, nil, hi, lo)
-	if _, ok := prox.Separable(g); ok {
-		floats.AddTo(hi, hi, lo)
+	if floats.Add(hi, lo); h.q.Split {
 		at = 0x1p-97 * floats.Norm(hi, 2)
 	} else {
-		floats.AddTo(hi, hi, lo)
-		at -= g.(prox.Subdifferential).Dist(x, hi)
+		at -= g.Dist(x, hi)
 	}
 	s.shift(e, x)
 	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at + (h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
