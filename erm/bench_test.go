@@ -46,7 +46,7 @@ func uniform(n, d int) (*Data, []float64) {
 	for j := range x {
 		x[j] = float64(j%5) * 0.01
 	}
-	data, err := NewDataDense(rows, labels, loss.Bounds{Row: 100, Label: 5})
+	data, err := NewDataDense(rows, labels, loss.Bounds{Row: 100, Label: 1})
 	if err != nil {
 		panic(err)
 	}

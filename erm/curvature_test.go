@@ -205,10 +205,14 @@ func TestConvexityNeedsQuad(t *testing.T) {
 
 func TestCheckAndConstants(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
+	wide, err := NewData([][]float64{{1, 0, 0}}, []float64{2}, loss.Bounds{Row: 1, Label: 2})
+	require.NoError(t, err)
 	for text, p := range map[string]*Problem{
 		"the problem is nil": nil,
-		"no records":         {Loss: square{}},
-		"no records,":        {Data: &Data{}, Loss: square{}},
+		"there is no Data":   {Loss: square{}},
+		"there is no Data,":  {Data: &Data{}, Loss: square{}},
+		"Label: 1":           {Data: wide, Loss: loss.Logistic{}},
+		"3 features for Mul": {Data: wide, Loss: loss.Multinomial{Classes: 2}},
 		"Loss is nil":        {Data: data},
 		"Loss: ":             {Data: data, Loss: loss.Huber{Delta: -1}},
 		"Reg: ":              {Data: data, Loss: square{}, Reg: prox.L1{Weight: math.NaN()}},
@@ -318,7 +322,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				}
 				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
-			accurate, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
+			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
 			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
 		}
 	}

@@ -10,9 +10,8 @@ import (
 const (
 	// defaultCover is R in units of the radius B, where rounding allows it.
 	defaultCover = 1e-11
-	// exactTerm and exactRecord are the relative errors of the certificate of a loss with exact slopes.
-	exactTerm   = 0x1p-60
-	exactRecord = 0x1p-80
+	// exactSlope is the error of a loss.Exact, relative to |φ′| + sup φ″(|u|+|b|).
+	exactSlope = 0x1p-90
 )
 
 // PublicPerturbation is what may be known of a Perturbation before it is drawn: bounds that hold
@@ -54,19 +53,25 @@ func (q Public) Allowance(per PublicPerturbation, rho float64) float64 {
 	n, d := float64(q.MaxRecords), float64(q.Dim)
 	slope, beta := q.slope(rho), q.OnSet.Smoothness // sup ‖∇ℓ‖, sup λ_max(∇²ℓ)
 	far := rho + per.Center                         // ‖x−θ̃‖
-	size := n*slope + per.Linear + per.MaxEig*far
-	a := 4*d*d*unit*unit*math.Sqrt(d)*per.MaxEig*far + 8*d*d*tiny
-	switch {
+	k := d + 4
+	a := 96*unit*unit*(per.Linear+per.MaxEig*far) + 4*k*k*unit*unit*math.Sqrt(d)*per.MaxEig*far + 4*k*k*tiny
+	switch sum := 6 * (n + 16) * unit * unit; { // the rounding of a sum of n terms
 	case q.Exact:
-		a += exactTerm*size + exactRecord*n*(slope+beta*rho) + n*tiny
+		a += n*(exactSlope+sum)*slope + n*(exactSlope+k*k*unit*unit)*beta*(rho+q.Bounds.Label/q.Bounds.Row)
 	case q.Linear:
-		a += allowTerm*size + n*(allowRecord+4*d*d*unit*unit)*(slope+beta*rho) + 4*d*n*tiny*(1+beta/q.Bounds.Row)
+		a += n*(allowSlope+sum)*slope + n*(allowSlope+k*k*unit*unit)*beta*rho
 	default:
-		a += allowTerm*(size+n*slope) + n*tiny
+		a += n * (allowGrad + sum) * slope
 	}
+	a += n * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta)) // underflow and rows next to 0
+	dist := 0x1p-97
+	if !q.Split {
+		dist = 2 * allowDist
+	}
+	a = boundRoom*a + dist*(n*slope+per.Linear+per.MaxEig*far+q.Modulus*rho)
 	a += per.LinearError + per.QuadError*far
-	if q.ShiftBound > 0 {
-		a += (n*beta + per.MaxEig + q.Modulus) * q.ShiftBound
+	if !q.Split {
+		a += (n*beta + per.MaxEig + q.Modulus) * q.ProxFactor * unit * (rho + q.ProxScale)
 	}
 	return a * (1 + (d+64)*0x1p-52)
 }

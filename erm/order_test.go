@@ -78,7 +78,7 @@ func outcome(t *testing.T, data *Data, q Perturbation, x []float64) []float64 {
 // it have the same bits for any of 1000 orders, at any GOMAXPROCS.
 func TestOrderLeavesNoTrace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	bounds := loss.Bounds{Row: 3, Label: 2}
+	bounds := loss.Bounds{Row: 3, Label: 1}
 	for _, size := range []struct{ n, d, orders int }{{40, 3, 900}, {700, 6, 99}, {3000, 20, 1}} {
 		rows, labels := awkward(1, size.n, size.d)
 		_, x, qs := random(2, 1, size.d)
@@ -103,7 +103,7 @@ func TestOrderLeavesNoTrace(t *testing.T) {
 // Map.
 func TestArrivalLeavesNoTrace(t *testing.T) {
 	const n, d = 200, 4
-	bounds := loss.Bounds{Row: 3, Label: 2}
+	bounds := loss.Bounds{Row: 3, Label: 1}
 	rows, labels := awkward(4, n, d)
 	_, x, qs := random(2, 1, d)
 	data, err := NewData(rows, labels, bounds)

@@ -14,13 +14,11 @@ const badPair = "erm: pairs need a loss.Linear and an r + ι_C that is a sum ove
 // float64: where ∇²f is large, the nearest float64 point to a minimizer is not near enough for
 // its residual to be small. It stores ∇f(x+low) as hi + lo in grad and gradLow, which are no part
 // of its arguments. It panics unless Public.Split and Public.Linear hold. Not private.
-//
-// Added to the allowance is 2⁻¹⁰⁰‖∇f‖ for prox.Steepest.
 func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	s := o.s()
 	g, ok := total(s.reg, s.set)
-	c, is := g.(prox.Coordinatewise)
-	if !ok || !is || s.glm == nil {
+	_, separable := prox.Separable(g)
+	if !ok || !separable || s.glm == nil {
 		panic(badPair)
 	}
 	if len(x) != s.data.d || len(low) != len(x) || len(grad) != len(x) || len(gradLow) != len(x) {
@@ -31,19 +29,12 @@ func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 			return math.Inf(1)
 		}
 	}
-	hi, lo, allowance := s.pairGrad(x, low)
-	w := make([]float64, len(x))
-	for j := range x {
-		hi[j], lo[j] = twoSum(hi[j], lo[j])
-		w[j], _ = prox.Steepest(c, j, prox.Pair{Hi: x[j], Lo: low[j]}, prox.Pair{Hi: hi[j], Lo: lo[j]})
-	}
-	r := (floats.Norm(w, 2) + allowance + 0x1p-100*floats.Norm(hi, 2)) * (1 + float64(len(x)+16)*0x1p-52)
-	copy(grad, hi)
-	copy(gradLow, lo)
-	if !(r >= 0) {
-		return math.Inf(1)
-	}
-	return r
+	return o.residual(x, low, func(x []float64) ([]float64, []float64, float64) {
+		hi, lo, allowance := s.pairGrad(x, low)
+		copy(grad, hi)
+		copy(gradLow, lo)
+		return hi, lo, allowance
+	})
 }
 
 // AccurateGrad stores ∇f(x), computed in twice the precision and rounded, in dst, and returns a bound
@@ -53,8 +44,8 @@ func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
 	if len(x) != s.data.d || len(dst) != len(x) {
 		panic(badLen)
 	}
-	grad, allowance := s.accurateGrad(x)
-	copy(dst, grad)
+	hi, lo, allowance := s.accurateGrad(x)
+	floats.AddTo(dst, hi, lo)
 	return allowance
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ProxAccuracy is the assumption of certificates over an operator of another package.
-const ProxAccuracy dp.Assumption = "the computed proximal maps of the operators that are not of package prox are as accurate as they declare"
+// ProxAccuracy is the assumption of certificates over an operator for which prox.Accuracy proves nothing.
+const ProxAccuracy dp.Assumption = "the computed proximal map of the regularizer and the set is as accurate as the operator declares, " +
+	"or to 1024·d units in the last place where it declares nothing"
 
 // The most records of a neighboring data set: under AddRemove n is private, but rounding has to be
 // bounded for every data set that the relation admits.
@@ -50,9 +51,9 @@ type Public struct {
 	Gradient  float64 // G ≥ ‖∇ℓ(p;a,b)‖₂ for one record
 	LossRange float64 // H ≥ ℓ(p;a,b) − inf ℓ for one record
 
-	// ‖Prox(x) − prox_g(x)‖₂ ≤ ProxFactor·u·(‖x‖₂ + ProxScale), and ShiftBound bounds prox.Shift of
-	// g; +Inf, and in a literal 0 for ProxFactor without Split, where nothing is known.
-	ProxFactor, ProxScale, ShiftBound float64
+	// The rounding of Prox and Shift of g is at most ProxFactor·u·(‖x‖₂+ProxScale), see prox.Accuracy;
+	// a ProxFactor of 0 means unknown unless Split and Linear hold.
+	ProxFactor, ProxScale float64
 
 	// Assumptions that a certificate over this problem rests on.
 	Assumptions []dp.Assumption
@@ -77,6 +78,8 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		Radius:  math.Inf(1),
 		Modulus: ridge(p.Reg, d),
 		Exact:   exact(p.Loss),
+
+		Assumptions: LossAssumptions(p.Loss),
 
 		operator: g,
 	}
@@ -103,18 +106,13 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	at := make([]float64, q.Dim)
 	g.Prox(at, at, 1)
-	q.ShiftBound = shiftBound(g, q.Radius)
 	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.Shift(g, at)
 	q.Slope = q.SlopeAt(at)
 	q.LossRange = loss.Range(l, q.Bounds, q.Anchor)
 	q.Gradient = known(l.Constants(q.Bounds, q.Anchor).Lipschitz)
-	_, q.Split = g.(prox.Coordinatewise)
-	factor, scale, declared, ok := prox.Accuracy(g, q.Dim)
-	q.ProxFactor, q.ProxScale = factor, scale
-	if !ok {
-		q.ProxFactor = math.Inf(1)
-	}
-	if declared {
+	_, q.Split = prox.Separable(g)
+	var proved bool
+	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {
 		q.Assumptions = append(q.Assumptions, ProxAccuracy)
 	}
 }
@@ -139,7 +137,7 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		v    float64
 	}{
 		{"Modulus", q.Modulus}, {"Radius", q.Radius}, {"Anchor", q.Anchor}, {"Slope", q.Slope}, {"Gradient", q.Gradient},
-		{"LossRange", q.LossRange}, {"ProxFactor", q.ProxFactor}, {"ProxScale", q.ProxScale}, {"ShiftBound", q.ShiftBound},
+		{"LossRange", q.LossRange}, {"ProxFactor", q.ProxFactor}, {"ProxScale", q.ProxScale},
 	} {
 		if !(f.v >= 0) {
 			return Public{}, fmt.Errorf("%w: Public.%s = %v, want a number of at least 0", ErrProblem, f.name, f.v)
@@ -160,7 +158,7 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 				*v = math.Inf(1)
 			}
 		}
-		if q.ProxFactor == 0 && !q.Split {
+		if q.ProxFactor == 0 && !(q.Split && q.Linear) {
 			q.ProxFactor = math.Inf(1)
 		}
 		if q.OnSet == (loss.Constants{}) {
@@ -210,21 +208,6 @@ func ridge(r prox.Operator, d int) float64 {
 		least = min(least, l2)
 	}
 	return max(least, 0)
-}
-
-// exact reports whether l gives its slopes in twice the precision, with a proof.
-func exact(l loss.Loss) bool {
-	e, ok := l.(interface{ Exact() bool })
-	return ok && e.Exact()
-}
-
-// shiftBound returns a bound on prox.Shift of g where it is finite: operators of package prox take
-// points within 32u of a face for points of it, and allow 4u for measuring that.
-func shiftBound(g prox.Operator, radius float64) float64 {
-	if _, ok := g.(prox.Rounded); !ok {
-		return 0
-	}
-	return 48 * unit * radius
 }
 
 // known returns v, and +Inf for a constant that is not known.

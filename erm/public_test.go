@@ -12,16 +12,16 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-func twoRecords(t *testing.T) *erm.Data {
+func twoRecords(t *testing.T, label float64) *erm.Data {
 	t.Helper()
-	data, err := erm.NewData([][]float64{{1, 0, 0}, {0, 0.5, 0}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: 2})
+	data, err := erm.NewData([][]float64{{1, 0, 0}, {0, 0.5, 0}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: label})
 	require.NoError(t, err)
 	return data
 }
 
 // What is public about a problem, field by field.
 func TestPublic(t *testing.T) {
-	p := erm.Problem{Data: twoRecords(t), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3}, Set: prox.Box{Lo: 1, Hi: 2}}
+	p := erm.Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3}, Set: prox.Box{Lo: 1, Hi: 2}}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
 	require.Equal(t, 3, q.Dim)
@@ -45,7 +45,7 @@ func TestPublic(t *testing.T) {
 }
 
 func TestPublicRecords(t *testing.T) {
-	p := erm.Problem{Data: twoRecords(t), Loss: loss.Logistic{}}
+	p := erm.Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}
 	for _, c := range []struct {
 		declared int
 		most     int64
@@ -77,7 +77,7 @@ func TestPublicSmooth(t *testing.T) {
 		l  loss.Loss
 		ok bool
 	}{{loss.Logistic{}, true}, {loss.Hinge{}, false}, {loss.Moreau{Loss: loss.Hinge{}, Beta: 10}, true}} {
-		q, err := (&erm.Problem{Data: twoRecords(t), Loss: c.l}).Public(dp.Replace)
+		q, err := (&erm.Problem{Data: twoRecords(t, 1), Loss: c.l}).Public(dp.Replace)
 		require.NoError(t, err)
 		if err = q.Smooth(); c.ok {
 			require.NoError(t, err)

@@ -36,12 +36,13 @@ func (p Pair) Times(c float64) Pair {
 }
 
 // Steepest returns the element of v + ∂g_i(x) of smallest size, rounded, for coordinate i of g, and
-// whether g_i is differentiable at x. It is +Inf outside the domain. Faces are decided exactly,
+// whether g_i is differentiable at x. It is +Inf outside the domain
+// and where v or x is not finite. Faces are decided exactly,
 // and the error is at most u|w| + 32u²|v|.
 func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
 	l1, l2, lo, hi := g.Coordinate(i)
 	fromLo, fromHi := x.Compare(lo), x.Compare(hi)
-	if fromLo < 0 || fromHi > 0 || math.IsInf(x.Hi, 0) || math.IsNaN(x.Hi+x.Lo) {
+	if fromLo < 0 || fromHi > 0 || math.IsInf(x.Hi, 0) || math.IsNaN(x.Hi+x.Lo) || math.IsNaN(v.Lo) || math.IsInf(v.Hi, 0) || math.IsNaN(v.Hi) {
 		return inf, false
 	}
 	a, b := -l1, l1 // l1·∂|x| at 0

@@ -41,17 +41,23 @@ type Target struct {
 }
 
 // Minimize returns a point within t.Cover of argmin J, always: from start, which it does not change,
-// by the methods in turn and then by those of the package comment. The noise is not drawn again
+// by the methods and then as the package comment says. The noise is not drawn again
 // and the target not loosened.
 //
 // The error is ctx.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
 // subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
 func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method) ([]float64, erm.Trace, error) {
 	s := newSolver(ctx, p, obj, start, t)
-	for stage, run := range []func() error{func() error { return s.methods(methods) }, s.refine, s.descend} {
-		if stage < s.first {
-			continue
+	var stages []func() error
+	switch {
+	case s.first == 0 && len(methods) > 0:
+		for _, m := range methods {
+			stages = append(stages, func() error { return s.try(m) }, s.refine)
 		}
+	case s.first <= 1:
+		stages = append(stages, s.refine)
+	}
+	for _, run := range append(stages, s.descend) {
 		if err := run(); err != nil {
 			return nil, erm.Trace{}, err
 		}
@@ -83,7 +89,7 @@ type solver struct {
 	g     prox.Operator       // r + ι_C
 	pairs prox.Coordinatewise // g where points may have twice the precision, else nil
 	start []float64
-	first int // stage
+	first int // the first stage that runs, 0 but for tests
 
 	best              point
 	done              bool // best is certified
@@ -97,23 +103,25 @@ func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []
 		set = p.Set
 	}
 	s.g, _ = prox.Sum(p.Reg, set)
-	if c, ok := s.g.(prox.Coordinatewise); ok && obj.HasHessian() {
-		s.pairs = c
+	if obj.HasHessian() {
+		s.pairs, _ = prox.Separable(s.g)
 	}
 	s.first = fault.At(s.f, fault.Stage, 0)
 	s.best = point{x: start, low: make([]float64, len(start)), residual: math.Inf(1)}
 	return s
 }
 
-// methods runs the first stage.
-func (s *solver) methods(methods []Method) error {
-	res, err := Certify(s.ctx, s.p, s.obj, s.start, s.Modulus*s.Cover, methods...)
+// try goes on from the best point by a method.
+func (s *solver) try(m Method) error {
+	res, _ := Certify(s.ctx, s.p, s.obj, s.best.x, s.Modulus*s.Cover, m) // a method that does not apply changes nothing
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
-	_ = err // no method applies: the others do
-	s.iterations, s.terms = res.Iterations, res.GradTerms
-	s.best.x, s.best.residual, s.done = res.X, res.Residual, res.Proved
+	s.iterations += res.Iterations
+	s.terms += res.GradTerms
+	if s.done = res.Proved; s.done || res.Residual < s.best.residual {
+		s.best = point{res.X, make([]float64, len(res.X)), res.Residual}
+	}
 	return nil
 }
 
