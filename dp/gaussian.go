@@ -43,8 +43,16 @@ func GaussianLogDelta(eps, s float64) float64 {
 		return logNormal(a) + specfun.Log(specfun.Mills(a)-specfun.Mills(b))
 	}
 	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
-	// interval of length at most 1, where 12 nodes reach rounding.
-	x, w := specfun.GaussLegendre(12)
+	// interval of length at most 1, where 12 nodes reach rounding, and fewer on a
+	// shorter one.
+	nodes := 12
+	switch {
+	case s <= 0.03:
+		nodes = 4
+	case s <= 0.3:
+		nodes = 6
+	}
+	x, w := specfun.GaussLegendre(nodes)
 	sum := 0.0
 	for i := range x {
 		sum += w[i] * specfun.MillsSlope(a+s*(1+x[i])/2)

@@ -318,10 +318,15 @@ func enough(e1, delta float64, q int) float64 {
 // by at most 1e-9, from a u that is enough or nearly so. logDelta does not
 // decrease with s. √(−2 log δ) is nearly linear in u.
 func Least(logDelta func(s float64) float64, target, enough float64) float64 {
+	return least(logDelta, target, enough, 1e-12)
+}
+
+// least is Least with the relative tolerance of the search.
+func least(logDelta func(s float64) float64, target, enough, tol float64) float64 {
 	goal := math.Sqrt(-2 * target)
 	return specfun.LeastRoot(func(u float64) float64 {
 		return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
-	}, enough)
+	}, enough, tol)
 }
 
 func lgamma(x float64) float64 {

@@ -4,12 +4,18 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // A Curve bounds what the exact minimizer at one Δ and one σ tells about a
 // record. Its methods take o = 2R/σ_out of a Gaussian output noise that hides
-// all points within R of the minimizer, 0 for none.
-type Curve struct{ chi Chi }
+// all points within R of the minimizer, 0 for none. The zero value is no curve.
+type Curve struct {
+	chi     Chi
+	tied    *tied   // nil where a record has more than one scalar derivative
+	s       float64 // L/σ
+	replace bool
+}
 
 // Profile returns bounds δ(ε) for removing and for adding a record, output noise
 // included, in one step:
@@ -19,25 +25,66 @@ type Curve struct{ chi Chi }
 // Each holds at every real ε at once, so that it may be composed. Under Replace
 // the two are the same function.
 func (k Curve) Profile(o float64) (remove, add func(eps float64) float64) {
-	both := func(eps float64) float64 {
-		switch {
-		case math.IsNaN(eps), math.IsInf(eps, -1):
-			return 1
-		case math.IsInf(eps, 1):
-			return 0
-		case o == 0:
-			return min(1, math.Exp(k.chi.LogProfile(eps))*safeDelta)
+	of := func(log func(eps float64) float64) func(eps float64) float64 {
+		return func(eps float64) float64 {
+			switch {
+			case math.IsNaN(eps), math.IsInf(eps, -1):
+				return 1
+			case math.IsInf(eps, 1):
+				return 0
+			}
+			return min(1, math.Exp(log(eps))*safeDelta)
 		}
-		return min(1, math.Exp(k.chi.LogJoint(eps, o))*safeDelta)
 	}
-	return both, both
+	chi := func(eps float64) float64 {
+		if o == 0 {
+			return k.chi.LogProfile(eps)
+		}
+		return k.chi.LogJoint(eps, o)
+	}
+	switch {
+	case k.tied == nil:
+		both := of(chi)
+		return both, both
+	case k.replace:
+		both := of(func(eps float64) float64 { return min(chi(eps), k.tied.boundReplace(eps, k.s, o)) })
+		return both, both
+	}
+	return of(func(eps float64) float64 { return min(chi(eps), k.tied.boundRemove(eps, k.s, o)) }),
+		of(func(eps float64) float64 { return min(chi(eps), k.tied.logAdd(eps, k.s, o)) })
+}
+
+// boundRemove returns an upper bound on the supremum of logRemove, certified: above
+// it by 1e-6 where that takes few cells, and at worst that of curvature and
+// gradient apart.
+func (k *tied) boundRemove(eps, s, o float64) float64 {
+	apart := k.at(eps, s, o, 1, k.c)
+	found, _ := k.logRemove(eps, s, o)
+	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
+		if k.removes(eps, s, o, found+slack, 4*quick) {
+			return found + slack
+		}
+	}
+	return apart
+}
+
+// boundReplace returns an upper bound on the least of logReplace, certified. Below
+// ε = 0 it is 1 − e^ε + e^ε δ(−ε), because the bound holds for both orders of the
+// pair.
+func (k *tied) boundReplace(eps, s, o float64) float64 {
+	if eps < 0 {
+		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+k.boundReplace(-eps, s, o))
+	}
+	_, g := k.logReplace(eps, s, o, nil)
+	er, ea, lr, la := g.parts(eps)
+	return specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
 }
 
 // DeltaAt returns the least δ that is proved for one release at ε: the smaller of
 //
 //	δ_curve(ε − ε_out) + δ_G(ε_out; o)      and the larger of both profiles at ε
 //
-// Under Replace the curve takes q = 1 where r₀ ≥ PairedR0 and q = 2 elsewhere,
+// Under Replace the curve may take q = 1 where r₀ ≥ PairedR0 and q = 2 elsewhere,
 // separately at every ε: the values together are no privacy profile, so compose
 // Profile or RDP instead.
 func (k Curve) DeltaAt(eps, epsOut, o float64) float64 {
@@ -46,18 +93,76 @@ func (k Curve) DeltaAt(eps, epsOut, o float64) float64 {
 	if math.IsNaN(eps) {
 		return delta
 	}
-	return min(delta, math.Exp(k.chi.LogDelta(eps-epsOut))*safeDelta+dp.GaussianDelta(epsOut, o))
+	remove, add = k.Profile(0)
+	single := min(max(remove(eps-epsOut), add(eps-epsOut)), math.Exp(k.chi.LogDelta(eps-epsOut))*safeDelta)
+	return min(delta, single+dp.GaussianDelta(epsOut, o))
 }
 
-// RDP returns the Rényi divergence of order α ≥ 1, output noise included, for
-// both directions:
+// RDP returns the Rényi divergence bound of order α ≥ 1, output noise included, for
+// both directions, the smaller of
 //
 //	c + s²/2 + log E e^{(α−1)sχ_q}/(α−1) + α o²/2
 //
-// with q = 1 for losses of ⟨a,θ⟩ under both relations. It is +Inf for other α.
+// with q = 1 for losses of ⟨a,θ⟩ under both relations, and for these of
+//
+//	removing   sup_p [κ(p) + α s²p²/2],  s = L/σ
+//	adding     log( Φ(−s/2) + e^{α(α−1)s²/2} Φ((α−½)s) )/(α−1)     the sign of φ′ is fixed
+//	           the first formula with c = 0                       any convex φ
+//	replacing  min( k·add(2α−1) + remove(2α), k·remove(2α−1) + add(2α) ),  k = 2α/(2α−1)
+//
+// plus α o²/2, the last by Hölder's inequality through the data set in the middle.
+// It is +Inf for other α.
 func (k Curve) RDP(alpha, o float64) float64 {
 	if !(alpha >= 1) || math.IsInf(alpha, 1) {
 		return math.Inf(1)
 	}
-	return (k.chi.RDP(alpha) + alpha*o*o/2) * safeDelta
+	bound := k.chi.RDP(alpha)
+	if t := k.tied; t != nil {
+		if k.replace {
+			twice := 2 * alpha / (2*alpha - 1)
+			bound = min(bound, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s), twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
+		} else {
+			bound = min(bound, max(t.rdpRemove(alpha, k.s), t.rdpAdd(alpha, k.s)))
+		}
+	}
+	return (bound + alpha*o*o/2) * safeDelta
+}
+
+// rdpRemove returns sup_p [κ(p) + α s²p²/2], certified.
+func (k *tied) rdpRemove(alpha, s float64) float64 {
+	f := func(p float64) float64 { return k.kappa(p, p) + alpha*s*s*p*p/2 }
+	if k.envelope == nil {
+		return f(1)
+	}
+	best, at := f(1), len(k.grid)-1
+	for i, p := range k.grid {
+		if v := k.kappas[i] + alpha*s*s*p*p/2; v > best {
+			best, at = v, i
+		}
+	}
+	_, v := specfun.Minimize(func(p float64) float64 { return -f(p) }, k.grid[max(at-1, 0)], k.grid[min(at+1, len(k.grid)-1)], 0, 1e-9)
+	best = max(best, -v)
+	for slack := 1e-7; slack < 1; slack *= 10 {
+		top := best * (1 + slack)
+		if k.below(func(p float64) float64 { return top - alpha*s*s*p*p/2 }, 4*quick) {
+			return top
+		}
+	}
+	return k.c + alpha*s*s/2
+}
+
+// rdpAdd returns the bound for adding a record. Next to order 1, where the logarithm
+// of a number near 1 has no digits, that of a larger order is taken if it is less.
+func (k *tied) rdpAdd(alpha, s float64) float64 {
+	if !k.monotone {
+		return Chi{S: s, Q: 1}.RDP(alpha)
+	}
+	at := func(alpha float64) float64 {
+		if alpha == 1 {
+			return math.Inf(1)
+		}
+		x := specfun.LogSumExp(specfun.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+specfun.LogPhi((alpha-0.5)*s))
+		return (x + 1e-15) / (alpha - 1)
+	}
+	return min(at(alpha), at(max(alpha, 1+1e-3)))
 }

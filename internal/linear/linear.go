@@ -77,13 +77,16 @@ func (c Calibration) String() string {
 // Identifiers of the theorems, to be prefixed by the package of the mechanism,
 // as in "lop.curve/2". What they need is checked by New and At.
 const (
-	TheoremCurve     = "curve/2"      // loss ≤ c + s²/2 + sχ_q
-	TheoremMonotone  = "monotone/2"   // loss ≤ c + max(0, s²/2 + sN): AddRemove, sign of φ′ fixed per record
-	TheoremKifer     = "kifer/2"      // σ = G√(8 ln(2/δ)+4ε)/ε, Δ + μ_r ≥ 2ρβ/ε, q ≤ 2   [KST12]
-	TheoremJoint     = "joint/2"      // minimizer and output noise in one curve
-	TheoremPure      = "pure/2"       // a = (ε−c)/G
-	TheoremKiferPure = "kifer-pure/2" // a = ε/(2G), Δ + μ_r ≥ 2ρβ/ε                        [KST12]
-	TheoremCMS11     = "cms11/2"      // a = (ε−c)/G, c = 2 log1p(β/μ), ρ = 1               [CMS11]
+	TheoremCurve           = "curve/2"            // loss ≤ c + s²/2 + sχ_q
+	TheoremMonotone        = "monotone/2"         // loss ≤ c + max(0, s²/2 + sN): AddRemove, sign of φ′ fixed per record
+	TheoremKifer           = "kifer/2"            // σ = G√(8 ln(2/δ)+4ε)/ε, Δ + μ_r ≥ 2ρβ/ε, q ≤ 2   [KST12]
+	TheoremEnvelope        = "envelope/1"         // removal sup_p δ_G(ε−κ(p), ps), addition without curvature: AddRemove, one scalar derivative
+	TheoremEnvelopeReplace = "envelope-replace/1" // the same twice, through a third data set: Replace
+	TheoremEnvelopePure    = "envelope-pure/1"    // aL = min_p (ε−κ(p))/p or /(1+p): one scalar derivative
+	TheoremJoint           = "joint/2"            // minimizer and output noise in one curve
+	TheoremPure            = "pure/2"             // a = (ε−c)/G
+	TheoremKiferPure       = "kifer-pure/2"       // a = ε/(2G), Δ + μ_r ≥ 2ρβ/ε                        [KST12]
+	TheoremCMS11           = "cms11/2"            // a = (ε−c)/G, c = 2 log1p(β/μ), ρ = 1               [CMS11]
 )
 
 // A Problem is all that the noise depends on: public quantities, never a record.
@@ -102,6 +105,10 @@ type Problem struct {
 	Budget dp.Budget
 	// Calibration is Sharp, Kifer or CMS11.
 	Calibration Calibration
+	// Envelope returns an upper bound on the curvature of a record whose gradient
+	// has a norm between lo and hi, see loss.Envelope; nil means the Smoothness. Only
+	// a loss of ⟨a,θ⟩ has one.
+	Envelope func(lo, hi float64) float64
 	// Monotone tells that the loss declares that the sign of φ′ is fixed for each
 	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
 	Monotone bool
@@ -208,8 +215,8 @@ func New(p Problem) (*Calibrator, error) {
 		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
 	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
 		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.chi.Q)
-	case p.Monotone && k.fixed != 1:
-		return nil, fmt.Errorf("%w: Monotone needs a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
+	case (p.Monotone || p.Envelope != nil) && k.fixed != 1:
+		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
 	}
 	return k, nil
 }
@@ -253,7 +260,7 @@ func (k *Calibrator) At(ridge float64) (Noise, error) {
 		return Noise{}, fmt.Errorf("%w: Ridge = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want Ridge > %v, or 0 for automatic",
 			dp.ErrCondition, ridge, c, eps, k.LeastRidge(1))
 	}
-	b := k.noise(mu)
+	b := k.noise(mu, nil)
 	b.Ridge = ridge
 	return b, nil
 }
@@ -295,28 +302,56 @@ func (k *Calibrator) LeastRidge(share float64) float64 {
 //	pure   a = (ε − c)/G,  Kifer a = ε/(2G)
 //	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
 //	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
-func (k *Calibrator) noise(mu float64) Noise {
+//
+// Sharp takes the smaller of this noise and that of gradient and curvature counted
+// together, where a record has one scalar derivative. From a guess it is not certified
+// and good for a search only.
+func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
 	b := Noise{C: k.curvature(mu), dim: k.p.Dim}
-	kifer := k.p.Calibration == Kifer
+	replace := k.p.Relation == dp.Replace
+	tied := k.tied(mu)
+	if k.p.Calibration != Sharp {
+		tied = nil
+	}
 	if delta == 0 {
+		b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremPure
 		switch {
-		case kifer:
+		case k.p.Calibration == Kifer:
 			b.Rate, b.Theorem = eps/(2*k.g)/safeScale, TheoremKiferPure
 		case k.p.Calibration == CMS11:
-			b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremCMS11
-		default:
-			b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremPure
+			b.Theorem = TheoremCMS11
+		case tied != nil:
+			if rate := tied.rate(eps, replace, from == nil) / k.p.Constants.Lipschitz / safeScale; rate > b.Rate {
+				b.Rate, b.Theorem = rate, TheoremEnvelopePure
+			}
 		}
 		return b
 	}
-	switch {
-	case kifer:
+	if k.p.Calibration == Kifer {
 		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-specfun.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
-	default:
+	} else {
 		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*safeScale, TheoremCurve
 		if k.chi.Monotone {
 			b.Theorem = TheoremMonotone
+		}
+	}
+	if tied != nil {
+		l := k.p.Constants.Lipschitz
+		var sigma float64
+		if from == nil {
+			sigma = l * tied.leastNoise(eps, 0, specfun.Log(delta), b.Sigma/l, replace)
+		} else {
+			if from.u == 0 {
+				from.u = b.Sigma / l
+			}
+			sigma = l * tied.searchNoise(eps, 0, specfun.Log(delta), from, replace, 1e-8)
+		}
+		if sigma < b.Sigma {
+			b.Sigma, b.Theorem = sigma, TheoremEnvelope
+			if replace {
+				b.Theorem = TheoremEnvelopeReplace
+			}
 		}
 	}
 	b.S = k.g / b.Sigma
@@ -324,9 +359,19 @@ func (k *Calibrator) noise(mu float64) Noise {
 	return b
 }
 
+// tied returns the curve of gradient and curvature together, nil where a record has
+// more than one scalar derivative.
+func (k *Calibrator) tied(mu float64) *tied {
+	if k.fixed != 1 {
+		return nil
+	}
+	q := k.p.Constants
+	return newTied(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
+}
+
 // curve returns the curve of the minimizer at noise σ.
 func (k *Calibrator) curve(mu, sigma float64) Curve {
 	chi := k.chi
 	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{chi: chi}
+	return Curve{chi: chi, tied: k.tied(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
 }

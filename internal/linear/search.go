@@ -33,7 +33,7 @@ func (b Bound) At(ridge, modulus, square float64) float64 {
 const cCeiling = 0.99
 
 // Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to
-// about 1e-4 in log Δ, where the bound is flat. What it misses costs utility only:
+// about 1e-3 in log Δ, where the bound is flat. What it misses costs utility only:
 // every Δ is calibrated by itself. Kifer without a Radius gives the least Δ of its
 // theorem. The error wraps ErrProblem for a bound without a Radius, or one that
 // has no finite least point.
@@ -41,8 +41,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
 		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
 	}
-	mur := k.p.Modulus
-	free := k.noise(math.Inf(1)).Square() // curvature costs nothing
+	mur, from := k.p.Modulus, new(guess)
+	free := k.noise(math.Inf(1), from).Square() // curvature costs nothing
 	root := math.Sqrt(free+b.Variance)/b.Radius - mur
 	if k.p.Calibration == Kifer { // the noise is the same at every Δ
 		least := k.LeastRidge(1)
@@ -57,20 +57,31 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	if b.Radius == 0 {
 		return 0, fmt.Errorf("%w: automatic Δ needs a length scale: a public guess B ≥ ‖θ₀‖₂, or a bounded Set", ErrProblem)
 	}
-	at := func(ridge float64) float64 { return b.At(ridge, mur, k.noise(ridge+mur).Square()) }
+	square := func(ridge float64) float64 { return k.noise(ridge+mur, from).Square() }
+	at := func(ridge float64) float64 { return b.At(ridge, mur, square(ridge)) }
 	floor := func(ridge float64) float64 { return b.At(ridge, mur, free) }
+	const same = 1 + 1e-6
+	if root > k.LeastRidge(cCeiling) && root > 0 && root < math.MaxFloat64 && square(root) <= free*same { // the least point of the floor
+		return root, nil
+	}
 
 	// Below root the bound decreases, because the noise does. A Δ with
 	// ΔB²/2 above the bound at another Δ is worse than that one.
 	start := max(root, k.LeastRidge(0.5))
-	least := math.Inf(1)
+	least, hi := math.Inf(1), 0.0
 	if start > 0 {
-		least = at(start)
+		v := square(start)
+		least = b.At(start, mur, v)
+		if v <= free*same { // no less noise beyond
+			hi = start
+		}
 	}
 	if mur > 0 && k.leastModulus(cCeiling) <= mur { // the regularizer is enough by itself
 		least = min(least, at(0))
 	}
-	hi := 2 * least / (b.Radius * b.Radius)
+	if hi == 0 {
+		hi = 2 * least / (b.Radius * b.Radius)
+	}
 	lo := max(k.LeastRidge(cCeiling), root, 1e-9*hi)
 	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
 		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
@@ -83,7 +94,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 		v := at(ridge)
 		least = min(least, v)
 		return v
-	}, specfun.Log(lo), specfun.Log(hi), 24, 1e-4)
+	}, specfun.Log(lo), specfun.Log(hi), 8, 1e-3)
 	return min(max(math.Exp(x), lo), hi), nil
 }
 
@@ -91,13 +102,18 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
 // b must be Gaussian and Sharp.
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
-	mu := b.Ridge + k.p.Modulus
-	u := Least(func(u1 float64) float64 {
+	mu, target := b.Ridge+k.p.Modulus, specfun.Log(whole.Delta)
+	replace := k.p.Relation == dp.Replace
+	sigma := k.g * safeScale * Least(func(s float64) float64 {
 		chi := k.chi
-		chi.C, chi.S = b.C, u1
+		chi.C, chi.S = b.C, s
 		return chi.LogJoint(whole.Epsilon, o)
-	}, specfun.Log(whole.Delta), b.Sigma/k.g)
-	if sigma := k.g * u * safeScale; sigma < b.Sigma {
+	}, target, b.Sigma/k.g)
+	if tied := k.tied(mu); tied != nil {
+		l := k.p.Constants.Lipschitz
+		sigma = min(sigma, l*tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace))
+	}
+	if sigma < b.Sigma {
 		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, TheoremJoint
 		b.Curve = k.curve(mu, sigma)
 	}

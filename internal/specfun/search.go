@@ -27,12 +27,12 @@ func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
 }
 
 // LeastRoot returns an x > 0 with f(x) ≥ 0, above the least one by a relative
-// 1e-12 at most, for an f that does not decrease. It looks for a bracket from
+// tol at most, for an f that does not decrease. It looks for a bracket from
 // start > 0 on and narrows it by regula falsi with halved weights, so that an f
 // that is nearly linear needs few steps; whatever the steps, f(x) ≥ 0 was
 // checked. It is +Inf where f is negative or NaN up to the largest float64, and
 // next to 0 where f is never negative.
-func LeastRoot(f func(x float64) float64, start float64) float64 {
+func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
 	hi := start
 	fhi := f(hi)
 	for !(fhi >= 0) {
@@ -52,7 +52,6 @@ func LeastRoot(f func(x float64) float64, start float64) float64 {
 	if flo >= 0 {
 		return lo
 	}
-	const tol = 1e-12
 	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
 		x := lo + (hi-lo)*(flo/(flo-fhi))
 		x = min(max(x, lo+tol/2*hi), hi-tol/2*hi) // so that the far end closes in too

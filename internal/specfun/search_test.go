@@ -29,17 +29,20 @@ func TestLeastRoot(t *testing.T) {
 		} {
 			for _, start := range []float64{0.01, 0.9, 1, 1.1, 30} {
 				calls := 0
-				x := LeastRoot(func(x float64) float64 { calls++; return f(x) }, root*start)
+				x := LeastRoot(func(x float64) float64 { calls++; return f(x) }, root*start, 1e-12)
 				require.GreaterOrEqual(t, f(x), 0.0, name)
 				require.InEpsilon(t, root, x, 2e-12, name)
 				require.LessOrEqual(t, calls, 130, name)
 			}
 		}
 	}
+	coarse := LeastRoot(func(x float64) float64 { return math.Log(x) - 1 }, 1, 1e-2)
+	require.GreaterOrEqual(t, coarse, math.E)
+	require.LessOrEqual(t, coarse, math.E*1.01)
 	always := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
-	require.Equal(t, math.Inf(1), LeastRoot(always(-1), 1))
-	require.Equal(t, math.Inf(1), LeastRoot(always(math.NaN()), 1))
-	require.LessOrEqual(t, LeastRoot(always(0), 1), 1e-323)
+	require.Equal(t, math.Inf(1), LeastRoot(always(-1), 1, 1e-12))
+	require.Equal(t, math.Inf(1), LeastRoot(always(math.NaN()), 1, 1e-12))
+	require.LessOrEqual(t, LeastRoot(always(0), 1, 1e-12), 1e-323)
 }
 
 // A unimodal minimum is found to the tolerance, at the ends too; a grid finds the

@@ -53,6 +53,7 @@ const (
 //   - loss.Linear: Scalar agrees with Func and Grad, φ″ ≥ 0 is the slope of
 //     φ′, nothing is NaN for huge predictions
 //   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ does what they say
+//   - loss.Envelope: no record has more curvature than its gradient allows
 //   - loss.Checker: Check is nil
 func Check(t T, l loss.Loss) {
 	t.Helper()
@@ -76,6 +77,9 @@ func Check(t T, l loss.Loss) {
 			for range 200 {
 				c.scalar(lin, b)
 			}
+		}
+		if e, ok := l.(loss.Envelope); ok {
+			c.envelope(e, b)
 		}
 	}
 }

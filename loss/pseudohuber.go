@@ -1,0 +1,99 @@
+package loss
+
+import "math"
+
+// PseudoHuber is a smooth relative of the Huber loss with the same L and β: with
+// r = ⟨a,θ⟩−b and q = √(1+(r/Delta)²),
+//
+//	ℓ = Delta²(q − 1)
+//	φ′ = r/q,   φ″ = q⁻³
+//	L = Row·s(Row·radius + Label), s(r) = r/√(1+(r/Delta)²) < Delta
+//	                      since |φ′| = s(|u−b|), and s increases
+//	β = Row²              since φ″ ≤ 1
+//
+// The structure is GLM and the rank 1. Where the gradient is large the curvature
+// is small, φ″ = (1−(φ′/Delta)²)^{3/2}, which Huber's loss, with φ″ = 1 up to the
+// threshold, does not offer: linear perturbation needs less noise.
+type PseudoHuber struct{ Delta float64 }
+
+var (
+	_ Linear       = PseudoHuber{}
+	_ Interpolator = PseudoHuber{}
+	_ Clippable    = PseudoHuber{}
+	_ Checker      = PseudoHuber{}
+	_ Envelope     = PseudoHuber{}
+)
+
+// Func returns Delta²(q−1) at ⟨a,θ⟩−b.
+func (l PseudoHuber) Func(theta, a []float64, b float64) float64 {
+	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
+	return phi
+}
+
+// Grad stores r/q·a in dst.
+func (l PseudoHuber) Grad(dst, theta, a []float64, b float64) {
+	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
+	along(dst, dphi, a)
+}
+
+// Scalar returns φ, φ′, φ″ of r = u−b.
+func (l PseudoHuber) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
+	return pseudoHuber(u-b, l.Delta)
+}
+
+// pseudoHuber returns the function with threshold k, φ′ and φ″ at r. With the
+// hypotenuse R = √(r²+k²), φ = k(R−k) = k r²/(R+k), φ′ = rk/R, φ″ = (k/R)³.
+func pseudoHuber(r, k float64) (phi, dphi, d2phi float64) {
+	root := math.Hypot(r, k)
+	c := k / root
+	return k * (math.Abs(r) / (root + k)) * math.Abs(r), r * c, c * c * c
+}
+
+// Constants returns L = Row·s(Row·radius+Label), β = Row², rank 1, GLM, rounded
+// up; zero Constants where a parameter or bound is invalid or radius is negative
+// or NaN.
+func (l PseudoHuber) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	slope := l.Delta
+	if r := reach(bounds, radius); !math.IsInf(r, 1) {
+		_, slope, _ = pseudoHuber(r, l.Delta)
+	}
+	return Constants{
+		Lipschitz:  outward(bounds.Row * slope),
+		Smoothness: outward(bounds.Row * bounds.Row),
+		Rank:       1,
+		Structure:  GLM,
+	}
+}
+
+// Envelope: with p = ‖∇ℓ‖/(Row·Delta) and t = ‖a‖/Row ≤ 1, |φ′| = Delta·p/t and
+//
+//	t²φ″ = t²(1−(p/t)²)^{3/2} = (t²−p²)^{3/2}/t ≤ (1−p²)^{3/2}
+//
+// because it increases with t.
+func (l PseudoHuber) Envelope(bounds Bounds, lo, hi float64) float64 {
+	p, _ := share(lo, hi, bounds.Row*l.Delta)
+	c := (1 - p) * (1 + p)
+	return outward(bounds.Row * bounds.Row * c * math.Sqrt(c))
+}
+
+// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
+// is not finite.
+func (PseudoHuber) Interpolate(u, _ float64) (label float64, ok bool) {
+	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+}
+
+// ClipPoints returns b ∓ k/√(1−(k/Delta)²) for k < Delta, and ∓∞ otherwise.
+func (l PseudoHuber) ClipPoints(b, k float64) (lo, hi float64) {
+	if k >= l.Delta {
+		return math.Inf(-1), math.Inf(1)
+	}
+	p := k / l.Delta
+	r := k / math.Sqrt((1-p)*(1+p))
+	return b - r, b + r
+}
+
+// Check wants a positive finite Delta.
+func (l PseudoHuber) Check() error { return positive("PseudoHuber.Delta", l.Delta) }

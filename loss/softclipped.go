@@ -1,0 +1,89 @@
+package loss
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// SoftClipped is the squared loss with its gradient clipped at norm Threshold by a
+// smooth function: with k = Threshold/‖a‖₂ (a zero row has no gradient to clip),
+// r = ⟨a,θ⟩−b and q = √(1+(r/k)²),
+//
+//	ℓ = k²(q − 1)
+//	φ′ = r/q,   φ″ = q⁻³
+//	L = Threshold·v/√(1+v²), v = Row(Row·radius + Label)/Threshold
+//	                          since ‖a‖|r|/q increases with ‖a‖ and |r|
+//	β = Row²                  since φ″ ≤ 1
+//
+// It is PseudoHuber with a threshold for the gradient in place of one for the
+// residual, as Clipped of Squared is Huber's loss. Where the gradient is large the
+// curvature is small, and linear perturbation needs less noise than for Clipped;
+// in return a gradient below the threshold is lowered too, by the factor 1/q. The
+// structure is GLM and the rank 1.
+type SoftClipped struct{ Threshold float64 }
+
+var (
+	_ Linear       = SoftClipped{}
+	_ Interpolator = SoftClipped{}
+	_ Checker      = SoftClipped{}
+	_ Envelope     = SoftClipped{}
+)
+
+// Func returns k²(q−1) at ⟨a,θ⟩−b.
+func (l SoftClipped) Func(theta, a []float64, b float64) float64 {
+	phi, _, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
+	return phi
+}
+
+// Grad stores r/q·a in dst.
+func (l SoftClipped) Grad(dst, theta, a []float64, b float64) {
+	_, dphi, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
+	along(dst, dphi, a)
+}
+
+// Scalar returns φ, φ′, φ″ for a row of the given norm.
+func (l SoftClipped) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	k := l.Threshold / norm
+	if math.IsInf(k, 1) { // a zero row, or next to one
+		return Squared{}.Scalar(u, b, norm)
+	}
+	return pseudoHuber(u-b, max(k, math.SmallestNonzeroFloat64))
+}
+
+// Constants returns L = Threshold·v/√(1+v²), β = Row², rank 1, GLM, rounded up;
+// zero Constants where a parameter or bound is invalid or radius is negative or
+// NaN. L is at most Threshold on unbounded domains too.
+func (l SoftClipped) Constants(bounds Bounds, radius float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	limit := l.Threshold
+	if v := bounds.Row * reach(bounds, radius) / l.Threshold; !math.IsInf(v, 1) {
+		limit *= v / math.Hypot(1, v)
+	}
+	return Constants{
+		Lipschitz:  outward(limit),
+		Smoothness: outward(bounds.Row * bounds.Row),
+		Rank:       1,
+		Structure:  GLM,
+	}
+}
+
+// Envelope: with p = ‖∇ℓ‖/Threshold, φ″ = (1−p²)^{3/2} whatever ‖a‖, and
+//
+//	‖a‖²φ″ ≤ Row²(1−p²)^{3/2}
+func (l SoftClipped) Envelope(bounds Bounds, lo, hi float64) float64 {
+	p, _ := share(lo, hi, l.Threshold)
+	c := (1 - p) * (1 + p)
+	return outward(bounds.Row * bounds.Row * c * math.Sqrt(c))
+}
+
+// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
+// is not finite.
+func (SoftClipped) Interpolate(u, _ float64) (label float64, ok bool) {
+	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+}
+
+// Check wants a positive finite Threshold.
+func (l SoftClipped) Check() error { return positive("SoftClipped.Threshold", l.Threshold) }
