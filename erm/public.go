@@ -3,6 +3,7 @@ package erm
 import (
 	"fmt"
 	"math"
+	"reflect"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -59,6 +60,7 @@ type Public struct {
 	Assumptions []dp.Assumption
 
 	operator prox.Subdifferential // g
+	envelope loss.Envelope        // the loss, if it is one
 }
 
 // Public checks p and returns what may be known of it. Nothing after it needs to check again.
@@ -90,6 +92,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		q.Radius = p.Set.Radius(d)
 	}
 	_, q.Linear = p.Loss.(loss.Linear)
+	q.envelope, _ = p.Loss.(loss.Envelope)
 	if l, ok := p.Loss.(loss.Monotone); ok && q.Linear {
 		q.Monotone = l.Monotone()
 	}
@@ -166,6 +169,22 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		}
 	}
 	return q, nil
+}
+
+// Envelope returns the bound on the curvature of a record whose gradient has a norm between lo and
+// hi (loss.Envelope), nil where the loss declares none and in a Public that no Problem made.
+func (q Public) Envelope() func(lo, hi float64) float64 {
+	if q.envelope == nil {
+		return nil
+	}
+	return func(lo, hi float64) float64 { return q.envelope.Envelope(q.Bounds, lo, hi) }
+}
+
+// Covered reports whether what q declares of the sign of φ′ and of the curvature at a gradient is
+// no weaker than in plan: the same loss on the same bounds, or a plan that uses neither.
+func (q Public) Covered(plan Public) bool {
+	return (q.Monotone || !plan.Monotone) &&
+		(plan.envelope == nil || reflect.DeepEqual(q.envelope, plan.envelope) && q.Bounds == plan.Bounds)
 }
 
 // SlopeAt returns dist(0, ∂g(x)), what Slope is at p: +Inf outside the domain of g, and in a Public

@@ -23,7 +23,7 @@
 // point lies within R (Cover) of the exact minimizer, and the noise hides
 // differences of 2R and of the rounding. R is fixed before any record is read and
 // is no less than what float64 arithmetic is sure to reach on every data set, so
-// that nothing is withheld; the noise takes 1 % of the budget (Share). Package
+// that nothing is withheld; the noise takes a small share of the budget (Share). Package
 // internal/release holds the proof.
 //
 // # Theorems
@@ -138,7 +138,9 @@ type Mechanism struct {
 	// Cover is R > 0; 0 means 1e-11·B, or what float64 arithmetic is sure to reach
 	// if that is more (erm.Public.Floor). Less than that is refused.
 	Cover float64
-	// Share of ε and of δ spent on the output noise, in (0, 1); 0 means 0.01.
+	// Share spent on the output noise, in (0, 1): of ε and of δ, 0.01 by default; or,
+	// where one curve accounts for the minimizer and its output noise (lop.joint/2), of
+	// the square of the sensitivity over the noise, 0.001 by default.
 	Share float64
 	// Trace, if not nil, is called at the end of every solve. Not private: what
 	// it receives is a function of the records.

@@ -150,13 +150,18 @@ func (s Settings) Check() error {
 		}
 	}
 	if s.Share >= 1 {
-		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrProblem, s.Share, defaultShare)
+		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for the default", ErrProblem, s.Share)
 	}
 	return nil
 }
 
-// defaultShare of the budget goes to the output noise.
-const defaultShare = 0.01
+// The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
+// it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to
+// noise that the budget allows a Gaussian mechanism.
+const (
+	defaultShare      = 0.01
+	defaultJointShare = 0.001
+)
 
 // spare is left of δ for events of the noise.
 const spare = 1 - 0x1p-50
@@ -258,19 +263,12 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	if err := q.Smooth(); err != nil {
 		return err
 	}
-	share := s.Share
-	if share == 0 {
-		share = defaultShare
-	}
 	whole := b
 	whole.Delta *= spare
-	objective, output := whole.Split(share)
-	if b.Delta == 0 {
-		objective.Delta = 0
-	}
+	objective, output := whole.Split(or(s.Share, defaultShare))
 	k, err := New(Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
-		Calibration: s.Calibration, Monotone: q.Monotone,
+		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(),
 	})
 	if err != nil {
 		return err
@@ -286,25 +284,40 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	if err != nil {
 		return err
 	}
-	if noise.Sigma > 0 && s.LeastSigma > noise.Sigma {
-		noise.Sigma = s.LeastSigma
+	noise.Sigma = max(noise.Sigma, s.LeastSigma)
+	shift := 0.0
+	if b.Delta > 0 && s.Calibration == Sharp && s.LeastSigma == 0 {
+		if shift, err = dp.Calibrate(dp.GaussianCurve, whole); err != nil {
+			return err
+		}
+		shift *= math.Sqrt(or(s.Share, defaultJointShare))
+		if joint := k.Joint(noise, whole, shift); joint.Sigma < noise.Sigma {
+			noise = joint
+		} else {
+			shift = 0
+		}
 	}
-	if err := pl.cover(ridge, noise.Sigma, noise.Rate, 0, objective); err != nil {
+	if err := pl.cover(ridge, noise.Sigma, noise.Rate, 0, b); err != nil {
 		return err
 	}
-	if pl.output, err = pl.output.For(output); err != nil {
+	if shift > 0 {
+		pl.output.Sigma = pl.output.Sensitivity / shift
+	} else if pl.output, err = pl.output.For(output); err != nil {
 		return err
 	}
 	pl.output.Finite = b.Delta == 0
-	if b.Delta > 0 {
-		if s.Calibration == Sharp && s.LeastSigma == 0 {
-			noise = k.Joint(noise, whole, pl.output.Shift())
-		}
-		pl.curve, pl.split = noise.Curve, output
-	}
+	pl.curve, pl.split = noise.Curve, output
 	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
 	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
 	return nil
+}
+
+// or returns v, or the default where v is 0.
+func or(v, zero float64) float64 {
+	if v == 0 {
+		return zero
+	}
+	return v
 }
 
 // outputPerturbation fixes Δ, R and ν of a release without b: minimizers of
@@ -385,7 +398,7 @@ func (pl *Plan) cover(ridge, sigma, rate, apart float64, b dp.Budget) error {
 	if err != nil {
 		return err
 	}
-	pl.output, err = release.NewOutput(q.Dim, r, apart)
+	pl.output, err = release.NewOutput(q.Dim, r, apart, q.Reach(pl.per)+r)
 	return err
 }
 
@@ -591,8 +604,8 @@ func (pl *Plan) admit(q erm.Public) error {
 		return refuse("the regularizer has Modulus = %v, the plan needs at least %v", q.Modulus, want.Modulus)
 	case !s.Output && (has.Structure != most.Structure || has.Rank != most.Rank):
 		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure, most.Rank)
-	case want.Monotone && !q.Monotone:
-		return refuse("the loss does not declare that the sign of φ′ is fixed for each record, as the plan needs")
+	case !s.Output && !q.Covered(want):
+		return refuse("the loss declares another curvature at a gradient, or no fixed sign of φ′, than the plan needs")
 	}
 	if floor := q.Floor(pl.per); !(floor <= pl.output.Cover) {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, pl.output.Cover)

@@ -25,35 +25,47 @@ type Output struct {
 }
 
 const (
-	// gridBits: g√d is at most 2⁻²⁰ of the sensitivity.
+	// gridBits: g√d is at most 2⁻²⁰ of the sensitivity, unless pointBits asks for more.
 	gridBits = 20
+	// pointBits: the minimizer has less than 2⁵⁹ steps of the grid.
+	pointBits = 59
 	// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
 	safeScale = 1 + 1e-9
-	// mostPoint clamps k: θ̂/g is exact to below 1 there.
-	mostPoint = 1 << 52
-	// mostSum clamps k + round(ν/g), which noise.Grid keeps below 2⁶² + 2⁵².
-	mostSum = 1 << 62
+	// mostPoint clamps k = round(θ̂/g), which never binds, and mostSum clamps
+	// k + round(ν/g). As noise.Grid saturates above 2⁶², the clamped sum is that of
+	// the unsaturated noise.
+	mostPoint = 1 << 60
+	mostSum   = 1 << 61
 	// mostFinite is K, the clamp of a release with a coin.
 	mostFinite = 1 << 60
 	// largest scale or rate of noise and the inverse of the least.
 	largest = 0x1p400
 )
 
-// NewOutput returns the grid for points in ℝᵈ whose exact values are at most apart
-// from one another on neighboring data sets, each within cover of the exact one:
+// NewOutput returns the grid for points in ℝᵈ whose exact values lie within reach of
+// the origin and are at most apart from one another on neighboring data sets, each
+// released point within cover of the exact one:
 //
-//	S = apart + 2R,   g = 2^(⌊log₂(S/√d)⌋ − 20),   S′ = S + g√d ≤ S(1 + 2⁻²⁰)
+//	S = apart + 2R,   g = max{ 2^(⌊log₂(S/√d)⌋ − 20), 2^(⌈log₂ ρ⌉ − 59) },   S′ = S + g√d
 //
-// The error wraps dp.ErrCondition where that leaves the range of float64.
-func NewOutput(dim int, cover, apart float64) (Output, error) {
+// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ
+// (erm.Public.Floor), g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves
+// the range of float64.
+func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 	s := apart + 2*cover
+	if !(cover > 0 && s > 1/largest && s < largest && reach >= 0 && reach < largest) {
+		return Output{}, fmt.Errorf("%w: Cover = %v, a distance of %v between the minimizers of neighbors and minimizers within %v leave the range of float64: rescale the problem",
+			dp.ErrCondition, cover, apart, reach)
+	}
 	root := math.Sqrt(float64(dim))
 	_, e := math.Frexp(s / root)
-	o := Output{Dim: dim, Cover: cover, Exponent: e - 1 - gridBits}
-	o.Sensitivity = (s + o.Grid()*root) * safeScale
-	if !(cover > 0 && s > 1/largest && s < largest) {
-		return Output{}, fmt.Errorf("%w: Cover = %v and a distance of %v between the minimizers of neighbors leave the range of float64: rescale the problem", dp.ErrCondition, cover, apart)
+	e -= 1 + gridBits
+	if reach > 0 {
+		_, top := math.Frexp(reach)
+		e = max(e, top-pointBits)
 	}
+	o := Output{Dim: dim, Cover: cover, Exponent: e}
+	o.Sensitivity = (s + o.Grid()*root) * safeScale
 	return o, nil
 }
 
@@ -140,7 +152,7 @@ func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source)
 	}
 }
 
-// round returns round(θ/g), clamped to ±2⁵², which does not expand; 0 for NaN.
+// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN.
 // Whether halves go up, down or to even does not matter: the result is an integer
 // within ½ of θ/g.
 func (o Output) round(theta []float64) []int64 {

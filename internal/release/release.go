@@ -105,10 +105,11 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 	f := fault.From(ctx)
 	cert := j.Certificate
 	cert.Assumptions = slices.Clone(cert.Assumptions)
-	watched := noise.Watch(src)
+	var watched *noise.Watched // nil for the secure source
 	if src == nil {
 		src = noise.Secure()
 	} else {
+		watched = noise.Watch(src)
 		src = watched
 		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
 	}
@@ -129,8 +130,8 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 		}
 	}
 	j.Output.add(f, theta, uniform || !ok, src)
-	if err := watched.Err(); err != nil {
-		return nil, err
+	if watched != nil && watched.Err() != nil {
+		return nil, watched.Err()
 	}
 	if p.Set != nil {
 		p.Set.Prox(theta, theta, 1) // post-processing
