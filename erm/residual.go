@@ -192,18 +192,19 @@ func (s *objective) distance(g prox.Subdifferential, x, hi, lo []float64) float6
 	d := len(x)
 	e, size := make([]float64, d), make([]float64, d)
 	floats.AddTo(size, hi, lo)
+	rounded, allowance := g.Dist(x, size), allowDist*floats.Norm(size, 2)
+	if c, ok := s.reg.(prox.Coordinatewise); ok {
+		for j, v := range x {
+			_, l2, _, _ := c.Coordinate(j)
+			e[j] = l2 * v
+		}
+		allowance += allowDist * floats.Norm(e, 2)
+	}
 	c, ok := g.(prox.Coordinatewise)
 	if !ok {
-		dist := g.Dist(x, size) + allowDist*floats.Norm(size, 2)
-		if c, ok := s.reg.(prox.Coordinatewise); ok {
-			for j, v := range x {
-				_, l2, _, _ := c.Coordinate(j)
-				e[j] = l2 * v
-			}
-			dist += allowDist * floats.Norm(e, 2)
-		}
-		return dist
+		return rounded + allowance
 	}
+	clear(e)
 	for j, v := range x {
 		l1, l2, low, high := c.Coordinate(j)
 		if !(low <= v && v <= high) {
@@ -230,7 +231,11 @@ func (s *objective) distance(g prox.Subdifferential, x, hi, lo []float64) float6
 			e[j] = -above
 		}
 	}
-	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
+	dist := floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
+	if !(rounded <= dist*(1+allowDist)+allowance) { // a struct that embeds a coordinatewise operator may mean another
+		return rounded + allowance
+	}
+	return dist
 }
 
 // accurateGrad returns ∇f(x) as hi + lo, and the allowance for what is lost all the same.
