@@ -19,7 +19,6 @@ var layer = map[string]int{
 	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
-	"internal/twofold":    -1,
 	"noise":               0,
 	"dp":                  0,
 	"dp/accounting":       0,

@@ -141,3 +141,37 @@ func TestStagesCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
+
+// Where ∇²f is so large that no float64 point has a small residual, points of twice the precision do:
+// a problem of one stiff and one soft direction, with R at the default 1e-11·B.
+func TestRefineStiff(t *testing.T) {
+	const n, ridge = 4000, 1e-4
+	rnd := rand.New(rand.NewPCG(31, 32))
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		s := rnd.NormFloat64()
+		rows[i], labels[i] = []float64{0.6 * s, 0.6*s + 1e-4*rnd.NormFloat64(), 0.1 * rnd.NormFloat64()}, rnd.NormFloat64()
+	}
+	needed := 0
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.5}} {
+		for _, reg := range []prox.Operator{nil, prox.L1{Weight: 0.01}, prox.Box{Lo: -30, Hi: 20}} {
+			p := &erm.Problem{Data: data, Loss: l, Reg: reg}
+			obj := p.Perturb(erm.Perturbation{Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}), MinEig: ridge, MaxEig: ridge})
+			q, err := p.Public(dp.Replace)
+			require.NoError(t, err)
+			per := erm.PublicPerturbation{Linear: 1, MinEig: ridge, MaxEig: ridge}
+			r, err := q.Cover(per, 0, 10)
+			require.NoError(t, err)
+			x, tr, err := Minimize(t.Context(), p, obj, make([]float64, 3), Target{ridge, r, q.Reach(per)}, Methods...)
+			require.NoError(t, err)
+			require.True(t, tr.Certified, "%T %T: R = %v", l, reg, r)
+			require.LessOrEqual(t, tr.Distance, r)
+			if obj.Residual(x) > ridge*r {
+				needed++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, needed, 5, "float64 would have done")
+}
