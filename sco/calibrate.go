@@ -111,7 +111,7 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 // loss: of the loss itself, or of loss.Clipped.
 func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error) {
 	if clip == 0 {
-		err := known("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
+		err := positive("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
 		return k.Lipschitz, true, err
 	}
 	if k.Lipschitz > 0 && k.Lipschitz <= clip {

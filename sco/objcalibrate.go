@@ -45,10 +45,10 @@ type objective struct {
 // anywhere if the loss does not promise any.
 func newObjective(q Public, rel dp.Relation, budget dp.Budget) (*objective, error) {
 	k := q.Constants
-	if err := known("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
+	if err := positive("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
 		return nil, err
 	}
-	if err := known("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient such as loss.Moreau of it, or Output, or ProxGD"); err != nil {
+	if err := positive("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient such as loss.Moreau of it, or Output, or ProxGD"); err != nil {
 		return nil, err
 	}
 	rho, fixed := k.Rank, k.Rank
@@ -277,7 +277,7 @@ func (m *Output) Calibrate(q Public) (*ObjPlan, error) {
 		return nil, err
 	}
 	l := q.Constants.Lipschitz
-	if err := known("Lipschitz", l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
+	if err := positive("Lipschitz", l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
 		return nil, err
 	}
 	sigma, err := dp.GaussianSigma(q.Budget, 1)

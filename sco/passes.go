@@ -89,7 +89,7 @@ func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 
 // planPasses calibrates for what may be known of p.
 func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
-	q, err := quantities(p, dp.Replace)
+	q, _, err := known(p, dp.Replace)
 	if err != nil {
 		return nil, err
 	}
@@ -130,10 +130,10 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 		return course{}, err
 	}
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
-	if err := known("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
+	if err := positive("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
 		return c, err
 	}
-	if err := known("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
+	if err := positive("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
 		return c, err
 	}
 	c.longest = 2 / c.beta * (1 - 0x1p-50)

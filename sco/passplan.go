@@ -142,7 +142,8 @@ func (pl *PassPlan) String() string {
 //
 // Errors are those of SGDPlan.Fit.
 func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	if err := pl.admit(p); err != nil {
+	origin, err := pl.admit(p)
+	if err != nil {
 		return nil, err
 	}
 	op, err := joint(p)
@@ -164,7 +165,6 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 	order := permutation(par.Records, src)
 	d, n := par.Dim, float64(par.Records)
 	lambda := par.Ridge / (2 * n)
-	origin := start(p.Set, d)
 	w, mean, g := append([]float64(nil), origin...), make([]float64, d), make([]float64, d)
 	k, nu := make([]int64, d), make([]int64, d)
 	defer clear(nu)
@@ -215,6 +215,9 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 			p.Set.Prox(w, w, 1)
 		}
 	}
+	if err := failed(src); err != nil {
+		return nil, err
+	}
 	if pl.trace != nil {
 		pl.trace(t)
 	}
@@ -258,17 +261,17 @@ func permutation(n int, src rand.Source) []int {
 	return order
 }
 
-// admit refuses a problem that the plan was not made for.
-func (pl *PassPlan) admit(p *erm.Problem) error {
+// admit returns w₀, and refuses a problem that the plan was not made for.
+func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 	if pl.empty() {
-		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := pl.claim.admit(p); err != nil {
-		return err
+		return nil, err
 	}
-	has, err := quantities(p, dp.Replace)
+	has, w, err := known(p, dp.Replace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, c := range []struct {
 		name      string
@@ -279,11 +282,11 @@ func (pl *PassPlan) admit(p *erm.Problem) error {
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return fmt.Errorf("%w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
+			return nil, fmt.Errorf("%w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return fmt.Errorf("%w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
+		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
 	}
-	return nil
+	return w, nil
 }

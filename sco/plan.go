@@ -74,14 +74,14 @@ func foreign(v reflect.Value, path string) bool {
 	return false
 }
 
-// quantities returns what may be known of p. Unlike p.Public it does not ask that a
-// minimizer could be certified. Anchor and Slope are about w₀, where methods start.
-func quantities(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
+// known returns what may be known of p, and w₀, where methods start: Anchor and Slope are
+// about that. Unlike p.Public it does not ask that a minimizer could be certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err error) {
 	if err := p.Check(); err != nil {
-		return erm.Public{}, fmt.Errorf("sco: %w", err)
+		return q, nil, fmt.Errorf("sco: %w", err)
 	}
 	n, d := p.Data.Dims()
-	q := erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
+	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
 	if rel == dp.Replace {
 		q.Records = n
 	}
@@ -90,11 +90,11 @@ func quantities(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	}
 	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
 	q.Constants = q.OnSet
-	w := start(p.Set, d)
+	w = start(p.Set, d)
 	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
 	op, err := joint(p)
 	if err != nil {
-		return erm.Public{}, err
+		return q, nil, err
 	}
 	if p.Reg != nil {
 		q.Slope = math.Inf(1)
@@ -109,9 +109,9 @@ func quantities(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	}
 	q, err = q.Complete(rel)
 	if err != nil {
-		return erm.Public{}, fmt.Errorf("sco: %w", err)
+		return q, nil, fmt.Errorf("sco: %w", err)
 	}
-	return q, nil
+	return q, w, nil
 }
 
 // joint returns r + ι_W, nil if there is neither.
@@ -213,6 +213,7 @@ func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source
 	if src == nil {
 		src = noise.Secure()
 	} else {
+		src = noise.Watch(src)
 		assumptions = append(slices.Clone(assumptions), dp.CallerSource)
 	}
 	for _, a := range assumptions {
@@ -221,6 +222,14 @@ func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source
 		}
 	}
 	return src, cert
+}
+
+// failed returns the error of a caller's source that repeats itself.
+func failed(src rand.Source) error {
+	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
+		return fmt.Errorf("sco: %w", w.Err())
+	}
+	return nil
 }
 
 // proved returns v for JSON, which has no +Inf: null where nothing is proved.

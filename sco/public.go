@@ -93,4 +93,3 @@ func source(src rand.Source) (rand.Source, []dp.Assumption) {
 	}
 	return src, []dp.Assumption{dp.RealArithmetic, dp.CallerSource}
 }
-

@@ -156,8 +156,8 @@ func checkRelation(r dp.Relation) error {
 	return nil
 }
 
-// known returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func known(name string, v float64, fix string) error {
+// positive returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
+func positive(name string, v float64, fix string) error {
 	switch {
 	case math.IsInf(v, 1):
 		return fmt.Errorf("sco: %w: %s = +Inf on the declared bounds: %s", dp.ErrCondition, name, fix)

@@ -206,7 +206,7 @@ func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Pu
 	if err := checkRelation(rel); err != nil {
 		return nil, err
 	}
-	q, err := quantities(p, orReplace(rel))
+	q, _, err := known(p, orReplace(rel))
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ var (
 // called concurrently. Each call spends the budget once.
 //
 // The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is
-// ctx.Err() if ctx was cancelled. Fit panics if ctx is nil.
+// ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl == nil || pl.comp == nil {
 		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
@@ -224,6 +224,9 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	}
 	if par.Last {
 		avg = w
+	}
+	if err := failed(src); err != nil {
+		return nil, err
 	}
 	if pl.trace != nil {
 		pl.trace(t)
