@@ -105,7 +105,7 @@ func FuzzParams(f *testing.F) {
 				numbers = params.Call(nil)[0]
 			}
 			for i := range numbers.NumField() {
-				if x, field := numbers.Field(i), numbers.Type().Field(i); x.Kind() == reflect.Float64 {
+				if x, field := numbers.Field(i), numbers.Type().Field(i); x.Kind() == reflect.Float64 && field.IsExported() {
 					require.False(t, math.IsNaN(x.Float()), "%s: %s is NaN", name, field.Name)
 					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch", "Grid", "Threshold", "Ridge"}, field.Name) {
 						require.True(t, x.Float() >= 0 && !math.IsInf(x.Float(), 1), "%s: %s = %v", name, field.Name, x.Float())

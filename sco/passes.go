@@ -232,17 +232,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		}
 	}
 	p.Phases = []Phase{ph}
-	if !(ph.Hidden <= mostRounding*ph.Sensitivity) && ph.Hidden < largest {
-		return nil, rounded(ph.Hidden, ph.Sensitivity)
-	}
-	return newPassPlan(p, c.Public, m.Trace)
-}
-
-// mostRounding is how much larger a sensitivity, or a bound, may be for rounding.
-const mostRounding = 1.01
-
-func rounded(with, without float64) error {
-	return fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a smaller Set", dp.ErrCondition, without, with)
+	return newPassPlan(p, c.Public, m.Trace, ph.Hidden, ph.Sensitivity)
 }
 
 // Calibrate returns the plan for problems with the public quantities q, under the budget
@@ -292,8 +282,5 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
 		p.Phases = append(p.Phases, ph)
 	}
 	p.ExcessBound += c.l * math.Sqrt(c.d()) * p.Phases[len(sizes)-1].Sigma
-	if exact := first/eta + eta*v; !(p.ExcessBound <= mostRounding*exact) && exact < largest {
-		return nil, rounded(p.ExcessBound, exact)
-	}
-	return newPassPlan(p, c.Public, m.Trace)
+	return newPassPlan(p, c.Public, m.Trace, p.ExcessBound, first/eta+eta*v)
 }

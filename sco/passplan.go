@@ -75,8 +75,9 @@ type PassPlan struct {
 	trace  func(Trace)
 }
 
-// newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold.
-func newPassPlan(p PassParams, q erm.Public, trace func(Trace)) (*PassPlan, error) {
+// newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold, and
+// those of which rounding makes a quantity that matters more than a hundredth larger.
+func newPassPlan(p PassParams, q erm.Public, trace func(Trace), rounded, exact float64) (*PassPlan, error) {
 	if !(p.Lipschitz > 1/largest && p.Ridge < largest) {
 		return nil, fmt.Errorf("%w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
 	}
@@ -84,6 +85,9 @@ func newPassPlan(p PassParams, q erm.Public, trace func(Trace)) (*PassPlan, erro
 		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
 			return nil, fmt.Errorf("%w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
+	}
+	if !(rounded <= 1.01*exact) {
+		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a smaller Set", dp.ErrCondition, exact, rounded)
 	}
 	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem,
 		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
