@@ -222,7 +222,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 // adultPlan calibrates one method for all runs of a cell.
 func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.Budget) (func(context.Context, rand.Source) (*dp.Release, error), error) {
 	free := &erm.Problem{Data: data, Loss: loss.Logistic{}}
-	ball := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: c.radius}}
+	ball := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: c.radius}, Records: 30000}
 	public := 0 // a public number in place of n
 	if rel == dp.AddRemove {
 		public = 30000
@@ -256,9 +256,9 @@ func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.
 		pl, err := (&lop.Mechanism{Relation: rel, Radius: c.radius, Monotone: rel == dp.AddRemove}).Plan(free, b)
 		return linear(free, pl, err)
 	case "sgd":
-		return sgd((&sco.NoisySGD{Relation: rel, Records: public}).Plan(ball, b))
+		return sgd((&sco.NoisySGD{Relation: rel}).Plan(ball, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{Relation: rel, Records: public}).Plan(ball, b))
+		return sgd((&sco.DPSGD{Relation: rel}).Plan(ball, b))
 	}
 	return nil, fmt.Errorf("no method %q", method)
 }
