@@ -48,7 +48,7 @@ func TestEveryInputDP(t *testing.T) {
 
 func TestEveryInputNoise(t *testing.T) {
 	src := func() rand.Source { return fixed() }
-	x := []float64{0, 0, 0}
+	x, k := []float64{0, 0, 0}, []int64{0, 0, 0}
 	everyInput(t, "noise", map[string]row{
 		"Secure":          call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible":    call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
@@ -56,14 +56,17 @@ func TestEveryInputNoise(t *testing.T) {
 		"Exponential":     call(noise.Exponential, src),
 		"Normal":          call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
 		"Laplace":         call(noise.Laplace, 1., src),
-		"Gamma":           call(noise.Gamma, 2., src),
-		"ChiSquared":      call(noise.ChiSquared, 2., src),
+		"ChiSquared":      call(noise.ChiSquared, 2, src),
 		"Sphere":          call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
 		"GammaNorm":       call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
+		"Grid":            call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"LaplaceGrid":     call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"RadialGrid":      call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"Gap":             call(noise.Gap, 3., src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
 		"DiscreteLaplace": call(noise.DiscreteLaplace, uint64(3), src),
-		"Dirichlet":       call(func(x, a []float64, r rand.Source) []float64 { noise.Dirichlet(x, a, r); return x }, []float64{0, 0}, []float64{1, 2}, src).keep(0),
 	})
 }
 

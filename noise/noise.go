@@ -1,33 +1,32 @@
-// Package noise makes the random draws that privacy rests on: full-range
-// samplers over a secure source.
+// Package noise makes the random draws that privacy rests on.
 //
-// The samplers of math/rand and of gonum return values from a small set: their
-// normal generator knows about 2³⁹ numbers, whatever its source. A linear
-// perturbation b can be computed from a released minimizer and a candidate data
-// set, and only the true data set puts b into that set, so the release names
-// its data [Mir12, Jin+22]. Here every draw is a real number with at least 58
-// random significant bits, in every binade from 1 down to 2⁻⁹⁰⁰, rounded once: each
-// float64 of the range can occur, with about the probability of the reals that
-// round to it. Dirichlet, which goes through rounded logarithms, is excepted: it
-// is for data and experiments.
+// A float64 is not a real number, and a program that adds one float to another
+// does not draw from the law that a proof names: the set of results alone can name the data
+// [Mir12, Jin+22]. A release here is an integer statistic plus an integer draw instead. Grid,
+// RadialGrid, LaplaceGrid and Gap draw a real random variable and round it to an integer, and the
+// integer has exactly the probability of the reals that round to it: from a uniform source, with no
+// rounding of floats that takes part. Geometric, DiscreteLaplace and Below are exact as well. Normal,
+// Exponential, Laplace and ChiSquared return floats within a stated distance of a real draw.
 //
-// A float64 is still not a real number, and the time a sampler takes depends on
-// what it draws. Mechanisms that rest on these draws therefore state the
-// assumption that arithmetic is real. Below, Geometric and DiscreteLaplace draw
-// integers and are exact: given a uniform source, every probability is the one
-// of the formula, without that assumption.
+// Decisions are made in floating point where its error cannot matter and in rational arithmetic
+// elsewhere, so that a source gives the same draws on every machine. The time of a draw depends on
+// what is drawn.
 //
 // All samplers read a math/rand/v2 [rand.Source], which must be uniform and
-// must not be nil; no sampler keeps it. One source serves one goroutine. The
-// stream of values a seed yields may change between versions of this module.
+// must not be nil; no sampler keeps it. One source serves one goroutine. A source that repeats itself
+// gives no noise, and may make a sampler panic after thousands of words: Watch guards a source
+// that comes from elsewhere. The stream of values a seed yields may change between versions of this module.
 //
 // # Notation
 //
 //	σ            sigma, the standard deviation of one coordinate
-//	U            a uniform variable on (0,1)
+//	g            2^exponent, the step of a grid
+//	round(x)     ⌊x+½⌋
+//	U, V         uniform variables on (0,1), known to as many bits as were drawn
 //	E            a standard exponential variable
-//	s, k         a significand in [2⁶³, 2⁶⁴) and a binary exponent: U = s 2⁻⁶⁴ 2⁻ᵏ
-//	hi + lo      a real number as an unevaluated sum of two float64, |lo| ≤ ulp(hi)
+//	f, t         the density e^{-t(x)} up to a factor, t(x) = x²/2 or x
+//	i, wᵢ, yᵢ    a layer of a ziggurat, its width and its lower edge
+//	m            the first 55 bits of U, x = U·wᵢ
 //
 // # References
 //
@@ -37,14 +36,12 @@
 //	          Privacy. NeurIPS 2020.
 //	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and
 //	          Floating-Point Attacks on Differential Privacy Systems. S&P 2022.
-//	[Mar64]   Marsaglia. Generating a Variable from the Tail of the Normal
-//	          Distribution. Technometrics 6, 1964.
+//	[Kar16]   Karney. Sampling Exactly from the Normal Distribution. ACM TOMS 42,
+//	          2016.
 //	[Mir12]   Mironov. On Significance of the Least Significant Bits for
 //	          Differential Privacy. CCS 2012.
-//	[MT00a]   Marsaglia, Tsang. The Ziggurat Method for Generating Random
+//	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random
 //	          Variables. Journal of Statistical Software 5, 2000.
-//	[MT00b]   Marsaglia, Tsang. A Simple Method for Generating Gamma Variables.
-//	          ACM TOMS 26, 2000.
 package noise
 
 import (

@@ -25,7 +25,7 @@ const block = 16
 // without noise.
 func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	d := dst.SymmetricDim()
-	if err := checkDegrees(d, m); err != nil {
+	if err := checkDraw(d, m); err != nil {
 		poison(dst)
 		return err
 	}
@@ -35,7 +35,7 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	for i := range d {
 		row := t[i*d : i*d+i+1]
 		noise.Normal(row[:i], 1, src)
-		row[i] = math.Sqrt(noise.ChiSquared(m-float64(i), src))
+		row[i] = math.Sqrt(noise.ChiSquared(int(m)-i, src))
 	}
 	w := dst.RawSymmetric()
 	for i0 := 0; i0 < d; i0 += block {
@@ -49,7 +49,22 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	return nil
 }
 
-// checkDegrees reports whether W_d(m) exists and can be drawn.
+// maxDegrees is the largest number of degrees of freedom that is drawn: the time
+// of a draw grows like d·m.
+const maxDegrees = 1 << 16
+
+// checkDraw reports whether W_d(m) exists and can be drawn.
+func checkDraw(d int, m float64) error {
+	if err := checkDegrees(d, m); err != nil {
+		return err
+	}
+	if m != math.Floor(m) || m > maxDegrees {
+		return fmt.Errorf("%w: m = %v, want an integer up to 2^16 to draw", ErrDegrees, m)
+	}
+	return nil
+}
+
+// checkDegrees reports whether W_d(m) exists.
 func checkDegrees(d int, m float64) error {
 	switch {
 	case d == 0:
@@ -93,7 +108,7 @@ const (
 // On an error dst holds NaN.
 func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
 	d := dst.SymmetricDim()
-	err := checkDegrees(d, m)
+	err := checkDraw(d, m)
 	if err == nil {
 		err = checkWindow(d, m, alpha, beta)
 	}

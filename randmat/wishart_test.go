@@ -40,7 +40,7 @@ func TestWishartIsBartlett(t *testing.T) {
 		f := mat.NewDense(d, d, nil)
 		for i := range d {
 			noise.Normal(f.RawRowView(i)[:i], 1, src)
-			f.Set(i, i, math.Sqrt(noise.ChiSquared(m-float64(i), src)))
+			f.Set(i, i, math.Sqrt(noise.ChiSquared(int(m)-i, src)))
 		}
 		var want mat.Dense
 		want.Mul(f, f.T())
