@@ -41,7 +41,7 @@ type cellModel struct {
 	entries int        // entries of all charge tables
 	sumSize int        // entries of all sum tables
 	exact   []bool     // exact[t]: no class of depth t has two columns
-	extra   int64 // bytes of everything but the tables, about
+	extra   int64      // bytes of everything but the tables, about
 }
 
 type cellRow struct {

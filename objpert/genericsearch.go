@@ -142,9 +142,9 @@ func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
 }
 
 type genericEngine struct {
-	p       *Problem
-	m       *genericModel
-	n       *perturbation
+	p *Problem
+	m *genericModel
+	n *perturbation
 }
 
 // genericWorker is a node of the search and the buffers of its ancestors.
@@ -161,9 +161,9 @@ type genericWorker struct {
 	loss  [][]int64 // decided loss
 	point []int
 
-	rows    rowBlock
-	active  []int   // value indices whose bound is being computed
-	enough  []int64 // by value index: more loss than this cuts the child off
+	rows   rowBlock
+	active []int   // value indices whose bound is being computed
+	enough []int64 // by value index: more loss than this cuts the child off
 }
 
 func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {

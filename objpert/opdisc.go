@@ -207,15 +207,17 @@ const maxLoss = 1.0 / 32
 // is proved for a real law holds for its cells of size g under integer shifts.
 //
 // The steps 2^Exponent·2^-b = 2^e of tables are as fine as reach, a bound on
-// their sum but for rare draws, allows in 2⁵⁹ steps, and no finer than 2⁻³⁰ of the
-// range of a loss.
+// their sum but for rare draws, allows in 2⁵⁹ steps, and no finer than 2⁻³⁰ where
+// the search counts records as well.
 func (pl *Plan) discretize(delta, reach float64) error {
 	q := &pl.params
 	norm := pl.norm()
 	size := delta / (norm * norm) // Δ/Q
 	_, e := math.Frexp(reach)     // reach < 2^e
-	e -= 59
-	e = max(e, -maxShift+min(0, math.Ilogb(q.Range)), math.Ilogb(size)-40)
+	e = max(e-59, math.Ilogb(size)-40)
+	if !q.OracleLoss {
+		e = max(e, -maxShift)
+	}
 	if !(reach < 0x1p1000) || e > 0 {
 		return errReach(q.Budget, reach)
 	}
@@ -224,24 +226,39 @@ func (pl *Plan) discretize(delta, reach float64) error {
 	}
 	q.Exponent = e + q.FeatureBits
 	g := math.Ldexp(1, q.Exponent)
-	loss := 4*norm*math.Ldexp(1, -q.FeatureBits) + 2*g/size // κ
-	if !pl.cube && loss > maxLoss || 2*g/size > maxLoss {
+	loss := 2 * g / size // of κ
+	if !pl.cube {
+		pl.last = roots(q.NormSq, q.FeatureBits)
+		loss = pl.loss(size)
+	}
+	if loss > maxLoss {
 		return errReach(q.Budget, reach)
 	}
-	if pl.cube {
-		lambda := math.Ceil(size / g * (1 + 0x1p-40))
-		q.Shift = lambda * g * norm * norm * (1 + 0x1p-46)
-		return nil
-	}
-	lambda := math.Ceil(size / g / (1 - loss) * (1 + 0x1p-40))
-	pl.last = roots(q.NormSq, q.FeatureBits)
-	longest := 0.0 // ‖s_w‖²
-	for sq, c := range pl.last {
-		s := math.Floor(lambda*math.Ldexp(float64(c), -q.FeatureBits) + 0.5)
+	lambda, last := pl.integerShift(size)
+	longest := lambda * lambda * norm * norm // ‖s_w‖²
+	for sq, s := range last {
 		longest = max(longest, lambda*lambda*float64(sq)+s*s)
 	}
 	q.Shift = math.Sqrt(longest) * g * norm * (1 + 0x1p-46)
 	return nil
+}
+
+// loss is κ for size = Δ/Q.
+func (pl *Plan) loss(size float64) float64 {
+	if pl.cube {
+		return 0
+	}
+	return 4*pl.norm()*math.Ldexp(1, -pl.params.FeatureBits) + 2*math.Ldexp(1, pl.params.Exponent)/size
+}
+
+// integerShift returns Λ and S(q) for size = Δ/Q.
+func (pl *Plan) integerShift(size float64) (lambda float64, last []float64) {
+	lambda = math.Ceil(math.Ldexp(size, -pl.params.Exponent) / (1 - pl.loss(size)) * (1 + 0x1p-40))
+	last = make([]float64, len(pl.last))
+	for q, c := range pl.last {
+		last[q] = math.Floor(lambda*math.Ldexp(float64(c), -pl.params.FeatureBits) + 0.5)
+	}
+	return lambda, last
 }
 
 // roots returns √(Q−q)·2^b rounded to integers, q = 0, …, Q.

@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,16 @@ func (q Public) check() error {
 		return fmt.Errorf("%w: Range = %v, want a positive bound on the loss of one record (1 for halfspaces)", ErrMechanism, q.Range)
 	case !(q.Lipschitz == 0 || q.Lipschitz >= 0x1p-100 && q.Lipschitz <= 0x1p100):
 		return fmt.Errorf("%w: Lipschitz = %v, want a positive constant, or 0 for unknown", ErrMechanism, q.Lipschitz)
+	case !q.OracleLoss && q.Range < 1:
+		return fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; set OracleLoss for another loss", ErrMechanism, q.Range)
 	}
-	return q.Space.check(q.Dim)
+	if err := q.Space.check(q.Dim); err != nil {
+		return err
+	}
+	if least := 1 / q.step(); !q.OracleLoss && q.Lipschitz > 0 && q.Lipschitz < least {
+		return fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, want 0 or at least %v; set OracleLoss for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
+	}
+	return nil
 }
 
 // slope is G, +Inf if unknown.
@@ -411,15 +420,8 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 	switch {
 	case p.OracleLoss && rng == 0:
 		return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss", ErrMechanism)
-	case p.OracleLoss:
-		return q, nil
-	case rng == 0:
+	case !p.OracleLoss && rng == 0:
 		q.Range = 1
-	case rng < 1:
-		return Public{}, fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; set Problem.OracleLoss for another loss", ErrMechanism, rng)
-	}
-	if lip > 0 && lip < 1/p.step() {
-		return Public{}, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, want 0 or at least %v; set Problem.OracleLoss for another loss", ErrMechanism, lip, p.step(), 1/p.step())
 	}
 	return q, nil
 }
@@ -439,7 +441,7 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 //
 // The error wraps ErrMechanism or ErrProblem if p does not fit, and
 // dp.ErrWithheld together with the oracle's error if the minimizer was not
-// proved. Fit panics if ctx is nil.
+// proved, or noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
 func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
 	f := fault.From(ctx)
 	if pl.empty() {
@@ -461,6 +463,8 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	} else {
 		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
 	}
+	watched := noise.Watch(src)
+	src = watched
 	// Before anything reads a record: the noise, or what is released without it.
 	eta := pl.draw(f, src)
 	defer eta.wipe()
@@ -476,7 +480,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	default:
 		w, err = pl.minimize(ctx, p, eta)
 	}
-	if err != nil {
+	if err := cmp.Or(watched.Err(), err); err != nil {
 		return nil, err
 	}
 	theta := make([]float64, len(w))

@@ -98,8 +98,8 @@ const (
 // changes its sign. The result does not depend on the order of the records.
 //
 // What a record holds is never an error, which would tell on it: each is brought
-// into range by itself. Features are clamped to ±M, M the largest integer with
-// d·M·max|w_j| < 2⁶², positive labels count as +1 and all others as −1, and
+// into range by itself. Where Σ_j |x_j| max|w_j| reaches 2⁶² the features of the row
+// are clamped to ±M, M the largest integer with d·M·max|w_j| < 2⁶²; positive labels count as +1 and all others as −1, and
 // negative weights as 0. Errors wrap ErrProblem: they are about the space, and the
 // shape and number of the records. Empty is the problem without records.
 func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, error) {
@@ -126,10 +126,14 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 		}
 		order[i] = i
 		reduced[i] = flat[i*d : (i+1)*d : (i+1)*d]
-		for j, v := range row {
-			reduced[i][j] = min(max(v, -limit), limit)
-		}
+		copy(reduced[i], row)
 		primitive(reduced[i])
+		if !scores(reduced[i], uint64(p.bound())) {
+			for j, v := range reduced[i] {
+				reduced[i][j] = min(max(v, -limit), limit)
+			}
+			primitive(reduced[i])
+		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return slices.Compare(reduced[a], reduced[b]) })
 
@@ -242,19 +246,25 @@ func (p *Problem) checkFields() error {
 			return fmt.Errorf("%w: Pos and Neg hold a negative count or more than %d records", ErrProblem, maxRecords)
 		}
 		total += p.Pos[g] + p.Neg[g]
-		var sum uint64 // ‖x‖₁
-		for _, v := range row {
-			a := magnitude(v)
-			if a > maxScore-sum {
-				return fmt.Errorf("%w: the features of a row are too large: Σ_j |x_j| max|w_j| must stay below 2^62; declare smaller denominators, or round the features", ErrProblem)
-			}
-			sum += a
-		}
-		if hi, lo := bits.Mul64(sum, b); hi != 0 || lo >= maxScore {
+		if !scores(row, b) {
 			return fmt.Errorf("%w: scores may overflow: Σ_j |x_j| max|w_j| must stay below 2^62; declare smaller denominators, or round the features", ErrProblem)
 		}
 	}
 	return nil
+}
+
+// scores reports whether Σ_j |x_j| b < 2⁶².
+func scores(row []int64, b uint64) bool {
+	var sum uint64 // ‖x‖₁
+	for _, v := range row {
+		a := magnitude(v)
+		if a > maxScore-sum {
+			return false
+		}
+		sum += a
+	}
+	hi, lo := bits.Mul64(sum, b)
+	return hi == 0 && lo < maxScore
 }
 
 // Records is n, the number of records with their weights.
@@ -303,4 +313,3 @@ func (p *Problem) Loss(w []int) int {
 	}
 	return loss
 }
-

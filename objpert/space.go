@@ -17,8 +17,8 @@ import (
 // The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a
 // score does not depend on τ.
 type Space struct {
-	Values  []int    `json:"values"` // the values of a coordinate, increasing
-	NormSq  int      `json:"norm_sq"` // Q ≥ 1, or any negative number for no bound
+	Values  []int    `json:"values"`            // the values of a coordinate, increasing
+	NormSq  int      `json:"norm_sq"`           // Q ≥ 1, or any negative number for no bound
 	Allowed [][]bool `json:"allowed,omitempty"` // d rows of len(Values), or nil: every value everywhere
 }
 
