@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -58,7 +57,7 @@ const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depe
 // error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended. Fit
 // panics if ctx is nil.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +67,7 @@ func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, s
 // Plan calibrates for p: it reads its dimension and space, and no record. The
 // ExcessBound of the plan counts votes, not records. Errors wrap dp.ErrBudget,
 // dp.ErrRelation, dp.ErrCondition, ErrMechanism or ErrProblem.
-func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *SampleAndAggregate) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = KNorm
@@ -100,7 +97,7 @@ func (m *SampleAndAggregate) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan,
 	pl.params.Blocks = m.Blocks
 	pl.params.Shift = 2
 	pl.pure()
-	return pl.product(f, b, TheoremAggregate, TheoremAggregate)
+	return pl.product(b, TheoremAggregate, TheoremAggregate)
 }
 
 // aggregate returns the vote on p with the noise eta.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -48,7 +47,7 @@ type OPDisc struct {
 // minimizes and releases what is proved. The error wraps what Plan's or
 // Plan.Fit's does. Fit panics if ctx is nil.
 func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +56,12 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 
 // Plan calibrates for p: it reads its dimension and space, and no record.
 // Errors are those of Calibrate, or wrap ErrProblem.
-func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *OPDisc) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, m.Range, m.Lipschitz)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q:
@@ -79,9 +76,7 @@ func (m *OPDisc) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 // mechanism, which fixes the direction first, is not valid here.
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
-func (m *OPDisc) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *OPDisc) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = Radial
@@ -158,7 +153,7 @@ func (m *OPDisc) calibrate(f *fault.Set, q Public) (*Plan, error) {
 		}
 	}
 	c.ExcessBound = 2*c.Scale*mean + p.norm()*math.Sqrt(n)*math.Ldexp(1, c.Exponent)
-	return p.finish(f, theorem, reach(c.Scale))
+	return p.finish(theorem, reach(c.Scale))
 }
 
 // prove sets Proved to the ε that logDelta proves for the scale of the plan.

@@ -111,8 +111,8 @@ type SampPlan struct{ params SampParams }
 
 var _ dp.Plan = (*SampPlan)(nil)
 
-// stepSamp is where an audit changes a plan of OPSamp that was just made.
-var stepSamp = fault.NewCalibrationStep[SampParams]("objpert.opsamp")
+// stepSamp is where an audit changes a plan of OPSamp.
+var stepSamp = fault.NewStep[SampParams]("objpert.opsamp")
 
 // Params returns a copy of what the plan fixed.
 func (pl *SampPlan) Params() SampParams {
@@ -225,9 +225,7 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 // of δ pays for.
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
-func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) { return m.calibrate(nil, q) }
-
-func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
+func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	rel := m.Relation
 	if rel == 0 {
 		rel = dp.Replace
@@ -293,7 +291,6 @@ func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
 	if q.Convex && q.Records > 0 {
 		p.ExcessBound = excess(p.Rate) + n*q.Lipschitz*d*g*2
 	}
-	*p = fault.At(f, stepSamp, *p)
 	return plan, nil
 }
 
@@ -301,9 +298,7 @@ func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
 // 1/g-Lipschitz for ‖·‖₁, g the least distance of two Values. It is not convex, so
 // that no ExcessBound is known. Under Replace the number of records is public
 // and read.
-func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) { return m.plan(nil, p, b) }
-
-func (m *OPSamp) plan(f *fault.Set, p *Problem, b dp.Budget) (*SampPlan, error) {
+func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 	q, err := public(p, b, 0, 0)
 	if err != nil {
 		return nil, err
@@ -326,14 +321,14 @@ func (m *OPSamp) plan(f *fault.Set, p *Problem, b dp.Budget) (*SampPlan, error) 
 	if m.Relation != dp.AddRemove && s.Records == 0 {
 		s.Records = p.Records()
 	}
-	return m.calibrate(f, s)
+	return m.Calibrate(s)
 }
 
 // Fit releases the average for the halfspaces of p under the budget b: it plans,
 // and minimizes with Oracle. The error wraps what Plan's or SampPlan.Fit's does.
 // Fit panics if ctx is nil.
 func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +374,8 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	if m == nil {
 		panic("objpert: nil Minimizer")
 	}
-	q := &pl.params
+	f := fault.From(ctx)
+	q := fault.At(f, stepSamp, pl.params)
 	cert := pl.Certificate()
 	cert.Assumptions = append(cert.Assumptions, more...)
 	if src == nil {
@@ -389,7 +385,6 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	watched := noise.Watch(src)
 	src = watched
-	f := fault.From(ctx)
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g
 	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, src)

@@ -200,10 +200,10 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// stepParams is where an audit changes a plan that was just made, stepNoise where
-// it replaces the integers that were drawn.
+// stepParams is where an audit changes a plan, stepNoise where it replaces the
+// integers that were drawn.
 var (
-	stepParams = fault.NewCalibrationStep[Params]("objpert.params")
+	stepParams = fault.NewStep[Params]("objpert.params")
 	stepNoise  = fault.NewStep[[]int64]("objpert.noise")
 )
 
@@ -391,7 +391,7 @@ func (q *Params) unit() int { return q.Exponent - q.FeatureBits }
 
 // finish names the theorem and refuses noise beyond what an oracle can hold: reach
 // bounds Σ_j max|T_j| + max|z| but with the probability that tail allows.
-func (pl *Plan) finish(f *fault.Set, theorem string, reach float64) (*Plan, error) {
+func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 	q := &pl.params
 	if !(reach*(1+0x1p-30) <= math.Ldexp(float64(q.Limit), q.unit())) { // also NaN
 		return nil, errReach(q.Budget, reach)
@@ -400,7 +400,6 @@ func (pl *Plan) finish(f *fault.Set, theorem string, reach float64) (*Plan, erro
 	if q.Failure > 0 {
 		q.Theorem = theoremFailure + "(" + theorem + ")"
 	}
-	*q = fault.At(f, stepParams, *q)
 	return pl, nil
 }
 
@@ -447,6 +446,9 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
+	broken := *pl // by an audit, if at all
+	pl = &broken
+	pl.params = fault.At(f, stepParams, pl.params)
 	q := &pl.params
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -252,16 +251,16 @@ func TestOracleRefuses(t *testing.T) {
 // An audit that draws too few variables reaches the oracle: it is seen, not a
 // panic.
 func TestTooFewVariables(t *testing.T) {
-	few := fault.With(bg, stepParams, func(q Params) Params { q.Noises -= 2; return q })
 	for _, m := range []interface {
-		calibrate(*fault.Set, Public) (*Plan, error)
+		Calibrate(Public) (*Plan, error)
 	}{&OPDisc{}, &RSPM{}} {
 		space := ternary()
 		if _, ok := m.(*OPDisc); ok {
 			space = Lattice(4)
 		}
-		pl, err := m.calibrate(fault.From(few), Public{Space: space, Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1}})
+		pl, err := m.Calibrate(Public{Space: space, Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1}})
 		require.NoError(t, err)
+		pl.params.Noises -= 2
 		require.Zero(t, pl.draw(nil, sample.Reproducible(1)).table[2][0])
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
@@ -37,7 +36,7 @@ type Product struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +44,12 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
-func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *Product) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, m.Range, 0)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q. With the indicators
@@ -65,9 +62,7 @@ func (m *Product) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 // geometric variables with t = s·m/ε, m the number of coordinates with a choice.
 // Both are pure; a δ in the budget is not used. Errors are those of
 // OPDisc.Calibrate.
-func (m *Product) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *Product) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *Product) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = KNorm
@@ -81,11 +76,11 @@ func (m *Product) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	}
 	p.params.Shift = swing(p.params.Relation) * q.Range
 	p.pure()
-	return p.product(f, b, TheoremKNorm, TheoremOneSided)
+	return p.product(b, TheoremKNorm, TheoremOneSided)
 }
 
 // product completes a plan with integer noise for each value of each coordinate.
-func (pl *Plan) product(f *fault.Set, b dp.Budget, knorm, onesided string) (*Plan, error) {
+func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 	q := &pl.params
 	free, m := 0, 0 // coordinates with a choice; Σ (choices − 1)
 	spread, top := 0.0, 0.0
@@ -114,14 +109,14 @@ func (pl *Plan) product(f *fault.Set, b dp.Budget, knorm, onesided string) (*Pla
 	// Integers add at most one step per variable to the spread of real noise.
 	if q.Law == OneSided {
 		q.ExcessBound = q.Scale*top + unit*float64(m)
-		return pl.finish(f, onesided, q.Scale*(x+specfun.Log(float64(q.Noises+1)))*float64(max(1, free)))
+		return pl.finish(onesided, q.Scale*(x+specfun.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
 	if least := uint64(2*m + 2); q.Time < least {
 		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2¹²
 		q.Scale = float64(q.Time) * unit
 	}
 	q.ExcessBound = q.Scale*float64(m+1)*spread + unit*float64(m)
-	return pl.finish(f, knorm, q.Scale*gammaTail(m+1, x)*float64(max(1, free)))
+	return pl.finish(knorm, q.Scale*gammaTail(m+1, x)*float64(max(1, free)))
 }
 
 // maxNoises keeps sums of exact draws inside 64 bits.

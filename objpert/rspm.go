@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 )
 
 // Separator is a set of public examples e₁, …, e_m on which any two parameters
@@ -65,7 +64,7 @@ type RSPM struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +72,12 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
-func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *RSPM) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q. The shift is
@@ -94,9 +91,7 @@ func (m *RSPM) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 //
 // Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space
 // has no separator of the kind asked for.
-func (m *RSPM) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = Laplace
@@ -125,7 +120,7 @@ func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
 		unit := math.Ldexp(1, c.Exponent)
 		c.ExcessBound = c.Scale*n + unit*n // E|η| ≤ Scale + a step
 		// P(|k| ≥ i) ≤ e^{1/2t}e^{-i/t}: the sum is below t·Gamma(m) but for e^{m/2t} times its tail
-		return p.finish(f, TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
+		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
 	}
 	if b.Delta == 0 {
 		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace", dp.ErrBudget, dp.MinDelta)
@@ -160,7 +155,7 @@ func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	}
 	// E max over v, w of Σ ηᵢ (bᵢ(v) − bᵢ(w)) ≤ E‖η‖₁
 	c.ExcessBound = c.Scale*n*math.Sqrt(2/math.Pi) + n*math.Ldexp(1, c.Exponent-1)
-	return p.finish(f, theorem, reach())
+	return p.finish(theorem, reach())
 }
 
 // separate returns the separator to use and its size m.
