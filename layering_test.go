@@ -35,7 +35,7 @@ var layer = map[string]int{
 	"sco":                 2,
 	"lasso":               2,
 	"objpert":             2,
-	"objpert/mip":         3,
+	"cmd/internal/mip":    3,
 	"internal/sweep":      3,
 	"internal/mutate":     3,
 	"cmd/scaling":         4,

@@ -21,7 +21,7 @@ func (c *cache) cells(p *Problem, memory int64) (*cellModel, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := cellKey{p.Norm != nil, memory}
+	key := cellKey{p.weighsNorm(), memory}
 	if m, ok := c.models[key]; ok {
 		return m, nil
 	}

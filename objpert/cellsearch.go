@@ -45,7 +45,7 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := newNoise(p)
+	n := p.perturbation()
 	gap, err := gapUnits(c.Gap, n)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c CellSearch) combos() int {
 type cellEngine struct {
 	p      *Problem
 	m      *cellModel
-	n      *noise
+	n      *perturbation
 	combos []int8 // len(dense) value indices each
 	number int
 }
@@ -154,9 +154,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
 			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
-		if !e.m.without.polish {
-			ws[i].polish = newPolisher(ws[i].s)
-		}
+		ws[i].polish = newPolisher(ws[i].s)
 	}
 
 	// The root of every combination, the most promising noise first.
@@ -171,7 +169,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			}
 			combo := e.combo(roots[i].combo)
 			tasks[i] = task{bound: unreached, choices: combo}
-			if e.m.without.order || !w.prune(roots[i].bound, combo) {
+			if !w.prune(roots[i].bound, combo) {
 				tasks[i].bound = max(roots[i].bound, w.root(combo))
 			}
 		}
@@ -236,9 +234,6 @@ next:
 			rest = min(rest, best-s.z[m.top-b+q])
 		}
 		order = append(order, bounded{v + rest, i})
-	}
-	if m.without.order {
-		return order
 	}
 	slices.SortFunc(order, func(a, b bounded) int {
 		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
@@ -323,9 +318,7 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		w.another(t, b, decided, best)
 		return
 	}
-	if !m.without.round {
-		w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
-	}
+	w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
 
 	child := s.child[t]
 	for {

@@ -19,18 +19,6 @@ type engine interface {
 	search(domain [][]bool, inc *incumbent, run *run) fixed
 }
 
-// ablation names ideas that a search goes without, so that their worth can be
-// measured. Answers are the same without them.
-type ablation struct {
-	merge   bool // adding cells that agree in the columns left
-	order   bool // bounding the combinations by their noise first
-	round   bool // a point from the relaxation of every node
-	polish  bool // moves of one and two columns from such points
-	start   bool // the points that GenericSearch begins with
-	columns bool // fixing columns of much noise first, where they are alike otherwise
-	giveUp  bool // leaving a child as soon as its loss cuts it off
-}
-
 // run is what the workers of one Solve share.
 type run struct {
 	workers int
@@ -52,7 +40,7 @@ func (r *run) step(nodes int64) bool {
 }
 
 // settle runs e to the end and breaks ties.
-func settle(ctx context.Context, p *Problem, n *noise, e engine, r *run) (*Solution, error) {
+func settle(ctx context.Context, p *Problem, n *perturbation, e engine, r *run) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
@@ -297,7 +285,7 @@ func workers(n int) int {
 }
 
 // gapUnits converts a tolerated gap to units, rounded down.
-func gapUnits(gap float64, n *noise) (fixed, error) {
+func gapUnits(gap float64, n *perturbation) (fixed, error) {
 	switch {
 	case !(gap >= 0): // also NaN
 		return 0, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
@@ -67,11 +66,19 @@ type spy struct {
 }
 
 func (s *spy) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	s.table = s.table[:0]
-	for _, row := range p.Table {
-		s.table = append(s.table, slices.Clone(row))
+	table, norm, exponent := p.Noise()
+	reals := func(steps []int64) []float64 {
+		x := make([]float64, len(steps))
+		for k, v := range steps {
+			x[k] = math.Ldexp(float64(v), exponent)
+		}
+		return x
 	}
-	s.norm = slices.Clone(p.Norm)
+	s.table = s.table[:0]
+	for _, row := range table {
+		s.table = append(s.table, reals(row))
+	}
+	s.norm = reals(norm)
 	return &objpert.Solution{W: s.w, Proven: true}, nil
 }
 

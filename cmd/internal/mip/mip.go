@@ -91,6 +91,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 		return nil, err
 	}
 	m := &model{problem: p, choice: make([][]int, p.Dim)}
+	table, norm := noise(p)
 	values := func(j int) (terms, squares, one []term) {
 		for k, v := range p.Values {
 			if i := m.choice[j][k]; i >= 0 {
@@ -111,8 +112,8 @@ func newModel(p *objpert.Problem) (*model, error) {
 				continue
 			}
 			c := column{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
-			if p.Table != nil {
-				c.cost = -p.Table[j][k]
+			if table != nil {
+				c.cost = -table[j][k]
 			}
 			m.choice[j][k] = m.add(c)
 		}
@@ -123,9 +124,9 @@ func newModel(p *objpert.Problem) (*model, error) {
 		squares = append(squares, sq...)
 	}
 	switch {
-	case p.Norm != nil:
+	case norm != nil:
 		var one []term
-		for q, z := range p.Norm {
+		for q, z := range norm {
 			i := m.add(column{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
 			one = append(one, term{i, 1})
 			squares = append(squares, term{i, -float64(q)})
@@ -299,6 +300,25 @@ func (m *model) point(value []float64) (w []int, ok bool) {
 	return w, m.problem.Contains(w)
 }
 
+// noise returns the noise of p as float64.
+func noise(p *objpert.Problem) (table [][]float64, norm []float64) {
+	steps, z, exponent := p.Noise()
+	row := func(src []int64) []float64 {
+		dst := make([]float64, len(src))
+		for k, v := range src {
+			dst[k] = math.Ldexp(float64(v), exponent)
+		}
+		return dst
+	}
+	for _, r := range steps {
+		table = append(table, row(r))
+	}
+	if z != nil {
+		norm = row(z)
+	}
+	return table, norm
+}
+
 // lower is a bound that needs no solver: Σ min(Pos, Neg) less the most noise.
 func lower(p *objpert.Problem) float64 {
 	v := 0.0
@@ -316,15 +336,16 @@ func lower(p *objpert.Problem) float64 {
 		v -= top
 		size += math.Abs(top)
 	}
-	for j, row := range p.Table {
+	table, norm := noise(p)
+	for j, row := range table {
 		var allowed []bool
 		if p.Allowed != nil {
 			allowed = p.Allowed[j]
 		}
 		most(row, allowed)
 	}
-	if p.Norm != nil {
-		most(p.Norm, nil)
+	if norm != nil {
+		most(norm, nil)
 	}
 	return v - 1e-9*size // the noise of p is rounded to a grid, and so are these sums
 }

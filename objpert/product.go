@@ -3,13 +3,13 @@ package objpert
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
-	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/noise"
 )
 
 // Product perturbs each value of each coordinate by itself:
@@ -36,7 +36,7 @@ type Product struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,12 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
-func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *Product) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, m.Range, 0)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q. With the indicators
@@ -64,9 +62,7 @@ func (m *Product) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 // geometric variables with t = s·m/ε, m the number of coordinates with a choice.
 // Both are pure; a δ in the budget is not used. Errors are those of
 // OPDisc.Calibrate.
-func (m *Product) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *Product) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *Product) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = KNorm
@@ -78,16 +74,17 @@ func (m *Product) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Shift = swing(fault.At(f, fault.Relation, p.Relation)) * q.Range
+	p.params.Shift = swing(p.params.Relation) * q.Range
 	p.pure()
-	return p.product(q.choices(), b.Epsilon)
+	return p.product(b, TheoremKNorm, TheoremOneSided)
 }
 
-// product completes a plan with integer noise on the given numbers of choices.
-func (p *Plan) product(choices []int, eps float64) (*Plan, error) {
+// product completes a plan with integer noise for each value of each coordinate.
+func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
+	q := &pl.params
 	free, m := 0, 0 // coordinates with a choice; Σ (choices − 1)
 	spread, top := 0.0, 0.0
-	for _, v := range choices {
+	for _, v := range q.choices(q.Dim) {
 		if v > 1 {
 			free++
 			m += v - 1
@@ -99,24 +96,27 @@ func (p *Plan) product(choices []int, eps float64) (*Plan, error) {
 	if m > maxNoises {
 		return nil, fmt.Errorf("%w: %d noise variables, want at most %d", ErrMechanism, m, maxNoises)
 	}
-	weight, theorem := 1, TheoremKNorm
-	p.Noises = m
-	if p.Law == OneSided {
-		weight, theorem = max(1, free), TheoremOneSided
-		p.Noises = m + free
+	q.Noises = m
+	weight := 1
+	if q.Law == OneSided {
+		weight = max(1, free)
+		q.Noises = m + free
 	}
-	g, err := newGrid(p.Shift, weight, eps)
-	if err != nil {
+	if err := pl.setGrid(weight, b.Epsilon); err != nil {
 		return nil, err
 	}
-	p.grid, p.Grid, p.Scale = g, g.unit(), float64(g.t)*g.unit()
+	x, unit := pl.tail(b), math.Ldexp(1, q.Exponent)
 	// Integers add at most one step per variable to the spread of real noise.
-	if p.Law == KNorm {
-		p.ExcessBound = p.Scale*float64(m+1)*spread + p.Grid*float64(m)
-		return p.finish(theorem, p.Scale*gammaTail(m+1)*float64(max(1, free)))
+	if q.Law == OneSided {
+		q.ExcessBound = q.Scale*top + unit*float64(m)
+		return pl.finish(onesided, q.Scale*(x+specfun.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
-	p.ExcessBound = p.Scale*top + p.Grid*float64(m)
-	return p.finish(theorem, p.Scale*(gammaTail(1)+specfun.Log(float64(p.Noises+1)))*float64(max(1, free)))
+	if least := uint64(2*m + 2); q.Time < least {
+		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2¹²
+		q.Scale = float64(q.Time) * unit
+	}
+	q.ExcessBound = q.Scale*float64(m+1)*spread + unit*float64(m)
+	return pl.finish(knorm, q.Scale*gammaTail(m+1, x)*float64(max(1, free)))
 }
 
 // maxNoises keeps sums of exact draws inside 64 bits.
@@ -131,27 +131,26 @@ func harmonic(n int) (h float64) {
 }
 
 // drawProduct draws a noise value for each admitted value of each coordinate.
-func (pl *Plan) drawProduct(f *fault.Set, src rand.Source) [][]float64 {
-	t := fault.At(f, fault.GridScale, pl.grid.t)
-	choices := pl.choices()
-	var eta [][]int64
-	if pl.Law == KNorm {
-		eta = kNorm(choices, t, src)
-	} else {
-		eta = oneSided(choices, t, src)
+func (pl *Plan) drawProduct(src rand.Source) []int64 {
+	q := &pl.params
+	draw := oneSided
+	if q.Law == KNorm {
+		draw = kNorm
 	}
-	table := pl.newTable()
-	for j, row := range table {
-		i := 0
+	return slices.Concat(draw(q.choices(q.Dim), q.Time, src)...)
+}
+
+// spreadProduct writes it into the table.
+func (pl *Plan) spreadProduct(n *perturbation, eta []int64) {
+	i := 0
+	for j, row := range n.table {
 		for k := range row {
-			if pl.allowed(j, k) {
-				row[k] = float64(eta[j][i]) * pl.Grid // exact: below 2⁵² steps, see finish
+			if pl.params.allowed(j, k) {
+				row[k] = eta[i]
 				i++
 			}
 		}
-		clear(eta[j])
 	}
-	return table
 }
 
 // oneSided draws independent geometric variables; a coordinate without a choice
@@ -162,7 +161,7 @@ func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 		eta[j] = make([]int64, v)
 		for k := range eta[j] {
 			if v > 1 {
-				eta[j][k] = int64(sample.Geometric(t, src))
+				eta[j][k] = int64(noise.Geometric(t, src))
 			}
 		}
 	}
@@ -188,10 +187,10 @@ func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 	zero := make([]int, len(choices)) // k_j
 	var n uint64
 	for {
-		n = sample.Geometric(t, src)
+		n = noise.Geometric(t, src)
 		for _, v := range choices {
 			for range v - 1 {
-				n += sample.Geometric(t, src)
+				n += noise.Geometric(t, src)
 			}
 		}
 		if accepted(n, zero, choices, src) {
@@ -212,11 +211,11 @@ func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 func accepted(n uint64, zero, choices []int, src rand.Source) bool {
 	i := uint64(0) // runs through 1, …, m
 	for j, v := range choices {
-		zero[j] = int(sample.Below(uint64(v), src))
+		zero[j] = int(noise.Below(uint64(v), src))
 		for l := uint64(1); l < uint64(v); l++ {
 			i++
 			// factor (n − k_j + l)/(n + i), no more than 1
-			if k := uint64(zero[j]); n+l <= k || sample.Below(n+i, src) >= n+l-k {
+			if k := uint64(zero[j]); n+l <= k || noise.Below(n+i, src) >= n+l-k {
 				return false
 			}
 		}
@@ -233,7 +232,7 @@ func simplexPoint(row []int64, zero int, n uint64, src rand.Source) {
 	size := n - uint64(zero) + parts
 	set := make([]uint64, 0, parts)
 	for top := size - parts + 1; top <= size; top++ {
-		x := 1 + sample.Below(top, src)
+		x := 1 + noise.Below(top, src)
 		if slices.Contains(set, x) {
 			x = top
 		}

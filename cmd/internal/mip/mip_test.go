@@ -19,10 +19,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/cmd/internal/mip"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
-	"github.com/privopt/privopt/objpert/mip"
 )
 
 var bg = context.Background()
@@ -49,21 +49,21 @@ func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.
 	}
 	p, err := objpert.NewProblem(rows, labels, nil, space)
 	require.NoError(t, err)
-	table := make([][]float64, d)
+	table := make([][]int64, d)
 	for j := range table {
-		table[j] = make([]float64, len(space.Values))
+		table[j] = make([]int64, len(space.Values))
 		for k := range table[j] {
-			table[j][k] = 4 * (rnd.Float64() - 0.5)
+			table[j][k] = rnd.Int64N(1<<32) - 1<<31
 		}
 	}
-	var norm []float64
+	var norm []int64
 	if space.NormSq > 0 && seed%2 == 0 {
-		norm = make([]float64, space.NormSq+1)
+		norm = make([]int64, space.NormSq+1)
 		for k := range norm {
-			norm[k] = rnd.Float64()
+			norm[k] = rnd.Int64N(1 << 30)
 		}
 	}
-	p, err = p.Perturb(table, norm)
+	p, err = p.Perturb(table, norm, -30)
 	require.NoError(t, err)
 	return p
 }
@@ -122,8 +122,8 @@ func TestRealSolvers(t *testing.T) {
 // A mechanism never releases what a solver says; votes of its answers are.
 func TestNeverReleased(t *testing.T) {
 	installed(t, "glpsol")
-	p := problem(t, 1, 40, 3, spaces()[1])
-	p.Table = nil
+	p, err := problem(t, 1, 40, 3, spaces()[1]).Perturb(nil, nil, 0)
+	require.NoError(t, err)
 	o := &mip.Oracle{Command: "glpsol", Dir: t.TempDir()}
 	rel, err := (&objpert.Product{Oracle: o}).Fit(bg, p, dp.Budget{Epsilon: 1}, nil)
 	require.Nil(t, rel)
@@ -336,7 +336,7 @@ func ExampleWriteLP() {
 		fmt.Println(err)
 		return
 	}
-	if p, err = p.Perturb([][]float64{{0, 0, 0.5}, {-0.25, 0, 0}}, nil); err != nil {
+	if p, err = p.Perturb([][]int64{{0, 0, 2}, {-1, 0, 0}}, nil, -2); err != nil {
 		fmt.Println(err)
 		return
 	}

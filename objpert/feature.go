@@ -10,16 +10,14 @@ import (
 // and Den are public: never compute them from the rows.
 type Feature struct {
 	Lo, Hi float64
-	Den    int64 // least common denominator of the values, at least 1
-	Round  bool  // round values to multiples of 1/Den, which then are the data
+	Den    int64 // denominator, at least 1: values are rounded to multiples of 1/Den, which then are the data
 }
 
 // Integers scales decimal rows by L, the least common multiple of the Den, to
 // integers: every score keeps its sign. Values outside [Lo, Hi], and NaN as 0,
-// are first brought into it, each by itself and without a word. A value that is
-// not the float64 next to some r/Den is an error unless Round is set; the error
-// names the column, not the row. b is the largest |w_j| of the space that the
-// rows will meet. Errors wrap ErrProblem.
+// are first brought into it, and all are rounded to a multiple of 1/Den, each by
+// itself and without a word: no error depends on a value. b is the largest |w_j| of
+// the space that the rows will meet. Errors wrap ErrProblem.
 func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 	if b < 1 || b > maxValue {
 		return nil, fmt.Errorf("%w: b = %d, want the largest |w_j| in [1, %d]", ErrProblem, b, maxValue)
@@ -34,7 +32,7 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 		}
 		l = lcm(l, f.Den)
 		if l < 0 {
-			return nil, fmt.Errorf("%w: the least common multiple of the denominators up to features[%d] exceeds 2^62; declare smaller ones and set Round", ErrProblem, j)
+			return nil, fmt.Errorf("%w: the least common multiple of the denominators up to features[%d] exceeds 2^62; declare smaller ones", ErrProblem, j)
 		}
 	}
 	sum := 0.0 // bound on |⟨x, w⟩|
@@ -42,13 +40,13 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 		sum += above(max(math.Abs(f.Lo), math.Abs(f.Hi))*float64(l)+1) * float64(b)
 	}
 	if sum >= maxScore {
-		return nil, fmt.Errorf("%w: scores may reach %.3g, want less than 2^62: declare smaller denominators (their least common multiple is %d) and set Round, or narrower Lo and Hi", ErrProblem, sum, l)
+		return nil, fmt.Errorf("%w: scores may reach %.3g, want less than 2^62: declare smaller denominators (their least common multiple is %d) or narrower Lo and Hi", ErrProblem, sum, l)
 	}
 	out := make([][]int64, len(rows))
 	flat := make([]int64, len(rows)*len(features))
 	for i, row := range rows {
 		if len(row) != len(features) {
-			return nil, fmt.Errorf("%w: rows[%d] has %d features, want one per declared feature, %d", ErrProblem, i, len(row), len(features))
+			return nil, fmt.Errorf("%w: a row has another number of values than there are features, %d", ErrProblem, len(features))
 		}
 		out[i] = flat[i*len(features) : (i+1)*len(features) : (i+1)*len(features)]
 		for j, v := range row {
@@ -57,11 +55,7 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 				v = 0
 			}
 			v = min(max(v, f.Lo), f.Hi)
-			r := math.Round(v * float64(f.Den))
-			if r/float64(f.Den) != v && !f.Round {
-				return nil, fmt.Errorf("%w: column %d holds values that are not multiples of 1/%d; declare their least common denominator as Den, or set Round", ErrProblem, j, f.Den)
-			}
-			out[i][j] = int64(r) * (l / f.Den)
+			out[i][j] = int64(math.Round(v*float64(f.Den))) * (l / f.Den)
 		}
 	}
 	return out, nil

@@ -50,13 +50,13 @@ func fuzzProblem(in []byte) *objpert.Problem {
 	if err != nil {
 		return nil
 	}
-	table := make([][]float64, d)
+	table := make([][]int64, d)
 	for j := range table {
 		for range space.Values {
-			table[j] = append(table[j], math.Ldexp(float64(next()), int(next()/3)))
+			table[j] = append(table[j], next()<<(uint(next())%40))
 		}
 	}
-	if p, err = p.Perturb(table, nil); err != nil || p.Check() != nil {
+	if p, err = p.Perturb(table, nil, -30); err != nil || p.Check() != nil {
 		return nil
 	}
 	return p
