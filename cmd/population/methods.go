@@ -57,9 +57,9 @@ func plan(method string, p *erm.Problem, b dp.Budget, trace func(sco.Trace)) (pl
 		if err != nil {
 			return planned{}, err
 		}
-		text := fmt.Sprintf("lambda = %.4g, sigma = %.4g, output sigma = %.4g", q.Lambda, q.Sigma, q.OutputSigma)
-		q.Trace = trace
-		return planned{q.Bound, text, q.Fit}, nil
+		par := q.Params()
+		text := fmt.Sprintf("ridge = %.4g, sigma = %.4g, output sigma = %.4g", par.Ridge, par.Sigma, par.OutputSigma)
+		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
 	pass := func(q *sco.PassPlan, err error) (planned, error) {
 		if err != nil {
@@ -67,13 +67,14 @@ func plan(method string, p *erm.Problem, b dp.Budget, trace func(sco.Trace)) (pl
 		}
 		return planned{q.Params().ExcessBound, "", q.Fit}, nil
 	}
+	solved := func(t erm.Trace) { trace(sco.Trace{Evaluations: t.GradTerms}) }
 	switch method {
 	case "objpert":
-		return obj((&sco.ObjPert{}).Plan(p, b))
+		return obj((&sco.ObjPert{Trace: solved}).Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{}).Plan(p, b))
+		return obj((&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Trace: solved}}).Plan(p, b))
 	case "output":
-		return obj((&sco.Output{}).Plan(p, b))
+		return obj((&sco.Output{Trace: solved}).Plan(p, b))
 	case "psgd":
 		return pass((&sco.PermutationSGD{Trace: trace}).Plan(p, b))
 	case "phased":
