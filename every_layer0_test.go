@@ -87,6 +87,7 @@ func TestEveryInputRandmat(t *testing.T) {
 		"MaxEig":                       call(randmat.MaxEig, m),
 		"RitzMax":                      call(randmat.RitzMax, m),
 		"Wishart":                      call(randmat.Wishart, m, 5., src),
+		"WishartError":                 call(randmat.WishartError, 2, 1.),
 		"WishartBetween":               call(randmat.WishartBetween, m, 5., 0.01, 50., src).keep(2, 3), // a window that is seldom hit takes long
 	})
 }

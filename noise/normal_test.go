@@ -55,6 +55,36 @@ func TestFloats(t *testing.T) {
 	require.Greater(t, worst, 0x1p-53, "the bound is of the right size")
 }
 
+// TestChiSquaredSum: the sum lies within 2⁻⁵¹ of the sum of the real numbers behind it.
+func TestChiSquaredSum(t *testing.T) {
+	for k := range draws() / 1000 {
+		n := []int{1, 2, 5, 101, 1000}[k%5]
+		src := rand.NewPCG(uint64(k), 3)
+		sum := new(big.Float).SetPrec(300)
+		term := func(z *ziggurat) *big.Float {
+			u, x := z.draw(src)
+			if x == nil {
+				x = z.real(u)
+				x.more(src)
+			} else {
+				x.float(src) // takes words if it needs them
+			}
+			return new(big.Float).SetPrec(300).SetMantExp(new(big.Float).SetPrec(300).SetInt(x.at(0)), -int(x.scale()))
+		}
+		if n%2 == 1 {
+			x := term(normals)
+			sum.Mul(x, x)
+		}
+		for range n / 2 {
+			x := term(exponentials)
+			sum.Add(sum, x).Add(sum, x)
+		}
+		got := new(big.Float).SetPrec(300).SetFloat64(ChiSquared(n, rand.NewPCG(uint64(k), 3)))
+		d, _ := got.Quo(got, sum).Sub(got, big.NewFloat(1)).Float64()
+		require.LessOrEqual(t, math.Abs(d), 0x1p-51, "n = %d", n)
+	}
+}
+
 // TestLaws compares the samplers of floats with their distribution functions.
 func TestLaws(t *testing.T) {
 	one := make([]float64, 1)
