@@ -93,7 +93,10 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	const cases = 1500
+	cases := 1500
+	if testing.Short() {
+		cases = 300
+	}
 	for _, l := range certified() {
 		rnd := rand.New(rand.NewPCG(17, 5))
 		tight := 0
