@@ -93,7 +93,10 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	const cases = 1500
+	cases := 1500
+	if testing.Short() {
+		cases = 300
+	}
 	for _, l := range certified() {
 		rnd := rand.New(rand.NewPCG(17, 5))
 		tight := 0
@@ -395,6 +398,57 @@ func TestResidualOfANearNullDirection(t *testing.T) {
 	}
 }
 
+// The sum of many records loses what is small beside it, and the plain bound counts that.
+func TestPlainGradOfManySmallRecords(t *testing.T) {
+	const n = 6000
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1}, -0.6*unit
+	}
+	tight := 0.0
+	for big := range 20 { // its place in the canonical order is anywhere
+		labels[0] = -1 - float64(big)/64
+		data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 2})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		grad, _, rounding := NewUnperturbed(p).s().plainGrad([]float64{0})
+		exact := bgrad(p, Perturbation{}, bigs([]float64{0}))
+		e := math.Abs(bnum(bsub(exact[0], bf(grad[0]))))
+		require.LessOrEqual(t, e, boundRoom*rounding)
+		tight = max(tight, e/rounding)
+	}
+	require.Greater(t, tight, 0.05)
+}
+
+// Rows of Q that cancel to twice the precision.
+func TestResidualOfACancelledQuad(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 9))
+	const d = 40
+	data, err := Empty(d, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	ones := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range d {
+			ones.SetSym(i, j, 1)
+		}
+	}
+	p, q := &Problem{Data: data, Loss: loss.Squared{}}, Perturbation{Quad: ones, Center: make([]float64, d)}
+	for range 100 {
+		x, one := make([]float64, d), slices.Repeat([]float64{1}, d)
+		for j := range x {
+			x[j], q.Center[j] = rnd.NormFloat64()*math.Pow(10, 16*rnd.Float64()), rnd.NormFloat64()*1e-3
+		}
+		clear(q.Center[d-3:])
+		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
+			x[j] = bnum(bsub(bdot(one, bigs(q.Center)), bdot(one[:j], bigs(x[:j]))))
+		}
+		hi, lo, allowance := p.Perturb(q).s().accurateGrad(x)
+		for j, g := range bgrad(p, q, bigs(x)) {
+			require.LessOrEqual(t, math.Abs(bnum(bsub(g, badd(bf(hi[j]), bf(lo[j]))))), boundRoom*allowance)
+		}
+	}
+}
+
 // The allowance counts every record: it is the sum of those of the records by
 // themselves, however many parts their sum has.
 func TestAllowanceCountsEveryRecord(t *testing.T) {
@@ -536,7 +590,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 // long ones, in steps, in the certificate and in a single term.
 func TestShortRows(t *testing.T) {
 	const beta = 2
-	rows, labels := [][]float64{{1, 0}}, []float64{1}
+	rows, labels := [][]float64{{1.5, 0}}, []float64{1}
 	for range 20 {
 		rows, labels = append(rows, []float64{0, 1e-3}), append(labels, 1)
 	}
