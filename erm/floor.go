@@ -31,18 +31,20 @@ type PublicPerturbation struct {
 //	sup ‖θ‖ over C
 //	‖p‖ + (C₀ + √(C₀² + 2μNH))/μ,   C₀ = B_max + q̄‖p−θ̃‖ + G_r
 //	‖p‖ + (C₀ + NG)/μ
-//	‖θ̃‖ + CenterSlope/λ,   λ = λ_min(Q) + μ_r alone as b = 0 there
+//	‖θ̃‖ + (CenterSlope + B_max)/μ
+//
+// with μ and q̄ that hold for the real Q, and it is at least ‖p‖.
 //
 // The second: h = ⟨b,·⟩ + ½(·−θ̃)'Q(·−θ̃) + g is μ-strongly convex and has a subgradient of norm C₀
 // at p; as F(p) − F(θ*) ≤ NH, the distance t = ‖θ*−p‖ has μt²/2 ≤ C₀t + NH. The third and the fourth are
 // ‖θ*−x‖ ≤ dist(0, ∂J(x))/μ at p and at θ̃.
 func (q Public) Reach(per PublicPerturbation) float64 {
-	mu, n := per.MinEig+q.Modulus, float64(q.MaxRecords)
+	mu, n := per.MinEig+q.Modulus-per.QuadError, float64(q.MaxRecords)
 	c0 := per.Linear + per.LinearError + (per.MaxEig+per.QuadError)*(q.Anchor+per.Center) + q.Slope
 	t := min((c0+math.Sqrt(c0*c0+2*mu*n*q.LossRange))/mu, (c0+n*q.Gradient)/mu)
 	rho := min(q.Radius, q.Anchor+t)
 	if per.CenterSlope > 0 {
-		rho = min(rho, per.Center+(per.CenterSlope+per.LinearError)/mu)
+		rho = max(min(rho, per.Center+(per.CenterSlope+per.Linear+per.LinearError)/mu), q.Anchor)
 	}
 	return rho * (1 + 0x1p-48)
 }

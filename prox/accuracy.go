@@ -61,22 +61,35 @@ const assumedFactor = 1024
 // nothing where g is a set or the simplex with its constant norm.
 func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 	d := float64(max(dim, 1))
-	switch g := orZero(g).(type) {
-	case hasSeparable, coordinates, coordinatesSet:
+	if _, ok := Separable(g); ok {
 		return 8, 0, true
-	case hasRadial:
-		return 48, 0, true
-	case hasGrouped:
-		return d + 16, 0, true
-	case hasSimplex:
-		return 24*math.Sqrt(d) + 48, g.asSimplex().set.Total, true
-	case hasAbsBall:
-		if r := g.asAbsBall().r; r < inf {
-			return 24*math.Sqrt(d) + 48, r, true
+	}
+	ball := func(r float64) (factor, scale float64, proved bool) {
+		if math.IsInf(r, 1) {
+			return 8, 0, true
 		}
-		return 8, 0, true
-	case hasRidge:
-		factor, scale, proved = Accuracy(g.asRidge().g, dim)
+		return 24*math.Sqrt(d) + 48, r, true
+	}
+	switch g := g.(type) { // types of this package, not structs that embed them
+	case L2Norm, L2Ball, radial, radialSet:
+		return 48, 0, true
+	case GroupL2, grouped:
+		return d + 16, 0, true
+	case Simplex:
+		return ball(g.Total)
+	case weighted:
+		return ball(g.set.Total)
+	case L1Ball:
+		return ball(g.R)
+	case absBall:
+		return ball(g.r)
+	case absBallSet:
+		return ball(g.r)
+	case ridge:
+		factor, scale, proved = Accuracy(g.g, dim)
+		return factor + 12, scale, proved
+	case ridgeDist:
+		factor, scale, proved = Accuracy(g.g, dim)
 		return factor + 12, scale, proved
 	case Accurate:
 		factor, scale = g.Accuracy(dim)
@@ -90,13 +103,20 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 // Separable returns g as a sum over coordinates if it is one whose Prox and Dist are functions of
 // its coefficients alone, so that Steepest and ProxPair are about the same function. A nil g is 0.
 func Separable(g Operator) (Coordinatewise, bool) {
-	switch g := orZero(g).(type) {
-	case hasSeparable:
+	switch g := orZero(g).(type) { // types of this package, not structs that embed them
+	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall, separable:
 		return g.(Coordinatewise), true
 	case coordinates:
-		return g, true
+		return g, g.separable()
 	case coordinatesSet:
-		return g, true
+		return g, g.separable()
 	}
 	return nil, false
+}
+
+// separable reports whether both parts are Separable.
+func (c coordinates) separable() bool {
+	_, g := Separable(c.g)
+	_, h := Separable(c.h)
+	return g && h
 }

@@ -238,6 +238,18 @@ func TestAccuracyUnproved(t *testing.T) {
 	require.True(t, ok)
 }
 
+// embeds is no L1, whatever methods it has from one.
+type embeds struct{ L1 }
+
+func TestSeparable(t *testing.T) {
+	for g, want := range map[Operator]bool{nil: true, L1{1}: true, Box{0, 1}: true, embeds{}: false, coordinates{L1{1}, Box{0, 1}}: true, coordinates{L1{1}, embeds{}}: false, L2Ball{1}: false} {
+		_, ok := Separable(g)
+		require.Equal(t, want, ok, "%T", g)
+	}
+	_, _, proved := Accuracy(embeds{}, 1)
+	require.False(t, proved)
+}
+
 type accurate struct{ TotalVariation }
 
 func (accurate) Accuracy(int) (factor, scale float64) { return 5, 7 }

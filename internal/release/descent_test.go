@@ -113,7 +113,7 @@ func TestDescentStart(t *testing.T) {
 	in := newInstance(t, rnd, loss.Logistic{}, nil, nil, 60, 2)
 	want, _, err := Minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target, Methods...)
 	require.NoError(t, err)
-	got, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1e9, 0, 0, 1e9}, in.target, Methods...)
+	got, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1e300, 0, 0, 1e300}, in.target, Methods...)
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(want, got, 2), 2*in.target.Cover)
 	require.Less(t, tr.Iterations, 1000)
@@ -128,6 +128,38 @@ func TestDescentStart(t *testing.T) {
 	require.PanicsWithValue(t, badSteepness, func() {
 		_, _, _ = Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1, 0, 0, 1}, in.target, Methods...)
 	})
+}
+
+// The descent has twice the precision where it can, so that its residual may be far below what
+// float64 points have.
+func TestDescentPairs(t *testing.T) {
+	for _, reg := range []prox.Operator{nil, prox.ElasticNet{L1: 0.5, L2: 1}} {
+		in := newInstance(t, rand.New(rand.NewPCG(5, 9)), loss.Logistic{}, reg, nil, 60, 2)
+		in.target.Cover = 1e-21
+		x, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		require.NoError(t, err)
+		require.Less(t, tr.Residual, 2e-21)
+		require.Greater(t, in.obj.Residual(x), 1e-17)
+	}
+}
+
+// Where every record has the largest row the step is no shorter than it must be.
+func TestDescentStep(t *testing.T) {
+	rows, labels := make([][]float64, 50), make([]float64, 50)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1, 0}, 0.5
+	}
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	p := &erm.Problem{Data: data, Loss: loss.Squared{}}
+	obj := p.Perturb(erm.Perturbation{Linear: []float64{0, 1}, Quad: mat.NewDiagDense(2, []float64{2, 2}), MinEig: 2, MaxEig: 2})
+	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} { // the second in float64
+		p.Set = set
+		x, _, err := Minimize(denied(t.Context(), 2), p, obj, []float64{0, 0}, Target{2, 1e-9, 3}, Methods...)
+		require.NoError(t, err)
+		require.InDelta(t, 25.0/52, x[0], 1e-9)
+		require.InDelta(t, -0.5, x[1], 1e-9)
+	}
 }
 
 // A context that ends stops every stage.
