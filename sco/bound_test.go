@@ -60,7 +60,7 @@ func TestScheduleFormulas(t *testing.T) {
 				rounding := func() float64 { return 0x1p-25 * l * (radius + 3*l*eta*steps + eta*math.Sqrt(steps*s.variance())) }
 				want := radius*radius/(2*eta*steps) + eta*s.variance()/2 + 2*l*radius + rounding()
 				require.InEpsilon(t, want, s.bound(eta, 1/eta), 1e-12)
-				s.m = n                                               // no batch is larger
+				s.m = n // no batch is larger
 				require.InEpsilon(t, radius*radius/(2*eta*steps)+eta*(l*l+d*sigma*sigma+2*l*l*steps/n)/2+rounding(), s.bound(eta, 1/eta), 1e-12)
 				s.m = 2 * n
 				require.InEpsilon(t, l*l+d*sigma*sigma+2*l*l*steps/n, s.variance(), 1e-12)

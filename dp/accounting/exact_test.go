@@ -120,14 +120,14 @@ func TestPoissonPairExact(t *testing.T) {
 				return q * raw(one.swapped(), eps+loss(x))
 			})
 			// Kinks of δ₁ at 0 leave 1e-7 to the quadrature; the grid adds 1e-3.
-			exact := max(remove, add)
-			require.GreaterOrEqual(t, comp.Delta(eps), exact*(1-1e-6), "q = %v, ε = %v", c.q, eps)
-			require.LessOrEqual(t, comp.Delta(eps), exact*1.005+1e-14, "q = %v, ε = %v", c.q, eps)
-			for i, want := range []float64{remove, add} { // each order by itself; 1e-13 is the slack for rounding where the exact δ is 0
-				tl, ok := comp.build()[i].tail(eps)
-				require.True(t, ok)
-				require.GreaterOrEqual(t, tl.delta(eps), want*(1-1e-6), "order %d, q = %v, ε = %v", i, c.q, eps)
-				require.LessOrEqual(t, tl.delta(eps), want*1.005+1e-13, "order %d, q = %v, ε = %v", i, c.q, eps)
+			both := comp.Profile()
+			for name, c := range map[string]struct{ exact, got float64 }{
+				"removing": {remove, both.Remove(eps)}, "adding": {add, both.Add(eps)}, "either": {max(remove, add), comp.Delta(eps)},
+				"removing, at −ε": {-math.Expm1(-eps) + math.Exp(-eps)*add, both.Remove(-eps)},
+				"adding, at −ε":   {-math.Expm1(-eps) + math.Exp(-eps)*remove, both.Add(-eps)},
+			} {
+				require.GreaterOrEqual(t, c.got, c.exact*(1-1e-6), "%s, ε = %v", name, eps)
+				require.LessOrEqual(t, c.got, c.exact*1.005+1e-13, "%s, ε = %v", name, eps)
 			}
 		}
 	}
