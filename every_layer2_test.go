@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
@@ -33,7 +34,12 @@ func TestEveryInputERM(t *testing.T) {
 	rows, labels := [][]float64{{0.5, 0.1}, {0.2, -0.7}}, []float64{1, -1}
 	p := small(t)
 	o := p.Perturb(erm.Perturbation{Linear: []float64{0.1, 0.2}})
-	text := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	built := func(row []float64, label float64) *erm.Data {
+		b, err := erm.NewBuilder(2, false, unit)
+		require.NoError(t, err)
+		b.Add(nil, row, label)
+		return b.Data()
+	}
 	x, g := []float64{0.3, 0.2}, []float64{0, 0}
 	square := *p
 	square.Loss = loss.Squared{}
@@ -41,8 +47,12 @@ func TestEveryInputERM(t *testing.T) {
 		"NewData":      call(erm.NewData, rows, labels, unit),
 		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
 		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
-		"ReadCSV":      call(erm.ReadCSV, text, unit),
-		"CSV.Read":     call(erm.CSV.Read, erm.CSV{Label: "y"}, text, unit),
+		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
+		"Builder.Add": call(func(row []float64, label float64) int {
+			n, _ := built(row, label).Dims()
+			return n
+		}, rows[0], 1.0).keep(0), // like indexing a slice
+		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice
 		"Data.Map": call(func(b float64) float64 {

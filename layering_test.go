@@ -33,6 +33,8 @@ var layer = map[string]int{
 	"lop":                 2,
 	"sco":                 2,
 	"lasso":               2,
+	"table":               2,
+	"dp/ledger":           3, // its file lock is a library
 	"objpert":             2,
 	"objpert/mip":         3,
 	"internal/sweep":      3,

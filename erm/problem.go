@@ -16,7 +16,7 @@ func (p *Problem) Check() error {
 	}
 	n, d := p.Data.Dims()
 	if n == 0 || d == 0 {
-		return fmt.Errorf("%w: Data has no records, want data made by NewData, NewDataDense or ReadCSV", ErrProblem)
+		return fmt.Errorf("%w: Data has no records, want data made by NewData, NewDataDense or package table", ErrProblem)
 	}
 	if p.Loss == nil {
 		return fmt.Errorf("%w: Loss is nil, want for example loss.Squared{}", ErrProblem)
