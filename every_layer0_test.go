@@ -20,21 +20,21 @@ var testRoot = os.DirFS(".")
 func TestEveryInputDP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
-	family := func(s float64) dp.Profile { return dp.GaussianProfile(s) }
+	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
 	everyInput(t, "dp", map[string]row{
 		"Budget.Check":      call(dp.Budget.Check, b),
-		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile()(eps) }, b, 1.),
+		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile().Delta(eps) }, b, 1.),
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
-		"Compose":           call(dp.Compose, c, c),
+		"Compose":           call(dp.Basic, c, c),
 		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
 		"GaussianDelta":     call(dp.GaussianDelta, 1., 1.),
 		"GaussianLogDelta":  call(dp.GaussianLogDelta, 1., 1.),
 		"GaussianSigma":     call(dp.GaussianSigma, b, 1.),
-		"GaussianProfile":   call(func(s, eps float64) float64 { return dp.GaussianProfile(s)(eps) }, 1., 1.),
-		"PureProfile":       call(func(e, eps float64) float64 { return dp.PureProfile(e)(eps) }, 1., 1.),
-		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianProfile(s).Epsilon(delta) }, 1., 1e-6),
+		"GaussianCurve":   call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
+		"PureCurve":       call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
+		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
 		"GaussianRDP":       call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":           call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"ComposeRDP":        call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
@@ -42,7 +42,7 @@ func TestEveryInputDP(t *testing.T) {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
 		}, 1., 1e-6, 2.),
-		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Profile(order)(eps) }, 1., 1., 2.),
+		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Curve(order)(eps) }, 1., 1., 2.),
 	})
 }
 

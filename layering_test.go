@@ -21,7 +21,7 @@ var layer = map[string]int{
 	"noise":               0,
 	"dp":                  0,
 	"dp/accounting":       0,
-	"internal/perturb":    0,
+	"internal/linear":     1,
 	"prox":                0,
 	"loss":                0,
 	"randmat":             0,
@@ -56,7 +56,6 @@ var layer = map[string]int{
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
 	{"randmat", "noise"}:                   "Wishart matrices are made of secure Gaussian and χ² draws",
-	{"internal/perturb", "dp"}:             "the curve of a linear perturbation is made of Gaussian profiles",
 	{"internal/certify", "erm"}:            "the loop that solves and certifies is where the two meet",
 	{"internal/certify", "splitting"}:      "the loop that solves and certifies is where the two meet",
 	{"internal/certify", "internal/fault"}: "a control may end the loop early",

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/kernel"
-	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
 )
 
@@ -218,17 +217,7 @@ func (o *Objective) Convexity() float64 {
 // depends on no record, and Residual(x)/Modulus() bounds the distance of x to
 // the minimizer.
 func (o *Objective) Modulus() float64 {
-	mu := o.Convexity()
-	g, ok := o.s().reg.(prox.Coordinatewise)
-	if !ok {
-		return mu
-	}
-	ridge := math.Inf(1)
-	for i := range o.s().data.d {
-		_, l2, _, _ := g.Coordinate(i)
-		ridge = min(ridge, l2)
-	}
-	return mu + max(ridge, 0)
+	return o.Convexity() + ridge(o.s().reg, o.s().data.d)
 }
 
 // topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: the least of

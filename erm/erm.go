@@ -64,6 +64,10 @@ type Problem struct {
 	Loss loss.Loss
 	Reg  prox.Operator // nil means none; must not depend on the records
 	Set  prox.Set      // nil means ℝᵈ
+	// Records is the declared, public number n₀ of records for dp.AddRemove, where n is private; 0
+	// means not declared. Noise that weighs against n is tuned for it, and four times as many are
+	// the most for which rounding is accounted. Under dp.Replace it is not looked at.
+	Records int
 	// Threads is the most goroutines that one sum over the records uses; 0
 	// means GOMAXPROCS. Small sums use one. No bit of any value depends on it.
 	Threads int

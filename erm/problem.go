@@ -74,15 +74,22 @@ func (p *Problem) constants() loss.Constants {
 // certify the minimizer of p: r + ι_C must have a closed-form proximal map
 // (see prox.Sum) that implements prox.Subdifferential. It looks at no record.
 func (p *Problem) Certifiable() error {
+	_, err := p.certificate()
+	return err
+}
+
+// certificate checks p and returns r + ι_C.
+func (p *Problem) certificate() (prox.Subdifferential, error) {
 	if err := p.Check(); err != nil {
-		return err
+		return nil, err
 	}
 	g, ok := total(p.Reg, p.Set)
 	if !ok {
-		return fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
+		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
 	}
-	if _, ok := g.(prox.Subdifferential); !ok {
-		return fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
+	s, ok := g.(prox.Subdifferential)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
 	}
-	return nil
+	return s, nil
 }

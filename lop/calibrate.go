@@ -6,7 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
@@ -117,7 +117,7 @@ type Plan struct {
 	// it receives is a function of the records.
 	Trace func(Trace)
 
-	curve perturb.Curve // of the exact minimizer; zero unless Gaussian
+	curve linear.Chi // of the exact minimizer; zero unless Gaussian
 	clip  float64       // threshold of LOP-Clip, 0 without
 }
 
@@ -182,7 +182,7 @@ type calibrator struct {
 	output dp.Budget
 	g      float64       // G, the most that a neighbor changes the sum of gradients
 	rank   float64       // ρ of the determinant, ≤ d
-	curve  perturb.Curve // all but c and s
+	curve  linear.Chi // all but c and s
 }
 
 // calibrator checks everything that does not depend on Δ.
@@ -278,11 +278,11 @@ func (k *calibrator) leastModulus(share float64) float64 {
 	return beta / math.Expm1(share*eps/k.rank) * safeC
 }
 
-// linear is the noise b at one Δ.
-type linear struct{ c, s, sigma, rate float64 }
+// scales is the noise b at one Δ.
+type scales struct{ c, s, sigma, rate float64 }
 
 // square returns E‖b‖²: dσ² or d(d+1)/a².
-func (b linear) square(dim int) float64 {
+func (b scales) square(dim int) float64 {
 	d := float64(dim)
 	if b.rate > 0 {
 		return d * (d + 1) / (b.rate * b.rate)
@@ -290,14 +290,14 @@ func (b linear) square(dim int) float64 {
 	return d * b.sigma * b.sigma
 }
 
-// linear returns the noise b for modulus μ = Δ + μ_r; c < ε is the caller's.
+// scales returns the noise b for modulus μ = Δ + μ_r; c < ε is the caller's.
 //
 //	pure   a = (ε − c)/G,  Kifer a = ε/(2G)
 //	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
 //	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
-func (k *calibrator) linear(mu float64) linear {
+func (k *calibrator) scales(mu float64) scales {
 	eps, delta := k.budget.Epsilon, k.budget.Delta
-	b := linear{c: k.curvature(mu)}
+	b := scales{c: k.curvature(mu)}
 	switch kifer := k.m.Calibration == Kifer; {
 	case delta == 0 && kifer:
 		b.rate = eps / (2 * k.g) / safeScale
@@ -317,7 +317,7 @@ func (k *calibrator) linear(mu float64) linear {
 // plan checks Δ and fills in the perturbation.
 func (k *calibrator) plan(delta float64) (*Plan, error) {
 	mu, eps := delta+k.q.Ridge, k.budget.Epsilon
-	b := linear{c: k.curvature(mu)}
+	b := scales{c: k.curvature(mu)}
 	least := max(0, k.leastModulus(1)-k.q.Ridge)
 	if k.m.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
 		return nil, fmt.Errorf("lop: %w: Delta = %v, Calibration Kifer at ε = %v needs Delta ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition, delta, eps, least)
@@ -325,7 +325,7 @@ func (k *calibrator) plan(delta float64) (*Plan, error) {
 	if !(b.c < eps) {
 		return nil, fmt.Errorf("lop: %w: Delta = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want Delta > %v, or 0 for automatic", dp.ErrCondition, delta, b.c, eps, least)
 	}
-	b = k.linear(mu)
+	b = k.scales(mu)
 	p := &Plan{
 		Public:    k.q,
 		Relation:  k.rel,
@@ -374,7 +374,7 @@ const leastCover = 1e-14
 // output noise: two runs that each end within R of the same point differ by at
 // most 2R.
 func (k *calibrator) cover(p *Plan) error {
-	b := linear{sigma: p.Sigma, rate: p.Rate}
+	b := scales{sigma: p.Sigma, rate: p.Rate}
 	mu := p.Delta + p.Ridge
 	norm := math.Sqrt(b.square(p.Dim)) // ≥ E‖b‖
 	radius := p.Radius
@@ -432,7 +432,7 @@ func (k *calibrator) joint(p *Plan) {
 	eps, delta := k.q.Budget.Epsilon, k.q.Budget.Delta
 	curve := k.curve
 	curve.C = p.C
-	u := perturb.Least(func(s float64) float64 {
+	u := linear.Least(func(s float64) float64 {
 		curve.S = s
 		return curve.LogJoint(eps, o)
 	}, specfun.Log(delta), p.Sigma/k.g)
@@ -444,7 +444,7 @@ func (k *calibrator) joint(p *Plan) {
 
 // excess returns E‖b‖²/(2(Δ+μ_r)) + ΔB²/2.
 func (k *calibrator) excess(p *Plan) float64 {
-	b := linear{sigma: p.Sigma, rate: p.Rate}
+	b := scales{sigma: p.Sigma, rate: p.Rate}
 	return b.square(p.Dim)/(2*(p.Delta+p.Ridge)) + p.Delta*p.Radius*p.Radius/2
 }
 
@@ -456,7 +456,7 @@ func (k *calibrator) bestDelta() (float64, error) {
 		// σ does not depend on Δ: its optimum is E‖b‖²^{1/2}/B.
 		least := max(0, k.leastModulus(1)-k.q.Ridge)
 		if k.q.Radius > 0 {
-			b := k.linear(math.Inf(1)) // the same at every modulus
+			b := k.scales(math.Inf(1)) // the same at every modulus
 			least = max(least, math.Sqrt(b.square(k.q.Dim))/k.q.Radius-k.q.Ridge)
 		}
 		if least == 0 {
@@ -468,12 +468,12 @@ func (k *calibrator) bestDelta() (float64, error) {
 		return 0, errRadius
 	}
 	bound := func(delta float64) float64 {
-		b := k.linear(delta + k.q.Ridge)
+		b := k.scales(delta + k.q.Ridge)
 		return b.square(k.q.Dim)/(2*(delta+k.q.Ridge)) + delta*k.q.Radius*k.q.Radius/2
 	}
 	// Δ > 2·bound(Δ₀)/B² has a larger bound than Δ₀ by its second part alone.
 	// Δ₀ would be the optimum if curvature cost nothing, but has c ≤ ε/2.
-	free := k.linear(math.Inf(1)) // c = 0
+	free := k.scales(math.Inf(1)) // c = 0
 	start := max(k.leastModulus(0.5)-k.q.Ridge, math.Sqrt(free.square(k.q.Dim))/k.q.Radius)
 	least := bound(start)
 	if k.q.Ridge > 0 && k.leastModulus(cCeiling) <= k.q.Ridge { // the regularizer is enough by itself

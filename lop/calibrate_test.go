@@ -11,7 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -256,7 +256,7 @@ func TestMoreToHideMoreNoise(t *testing.T) {
 // General, whatever its Hessian's rank, is accounted in all d dimensions, and
 // no structure in more than d.
 func TestSubspaceDimension(t *testing.T) {
-	q := func(d, rank int, s loss.Structure, rel dp.Relation) perturb.Curve {
+	q := func(d, rank int, s loss.Structure, rel dp.Relation) linear.Chi {
 		p, err := (&Mechanism{Relation: rel, Delta: 50}).Calibrate(Public{
 			Dim: d, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: rank, Structure: s}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5},
 		})
@@ -373,7 +373,7 @@ func TestPlanAccounting(t *testing.T) {
 	p, err := (&Mechanism{}).Calibrate(pure)
 	require.NoError(t, err)
 	require.Equal(t, 0.0, p.DeltaAt(1))
-	require.Equal(t, dp.PureProfile(1)(0.5), p.Profile()(0.5))
+	require.Equal(t, dp.PureCurve(1)(0.5), p.Profile()(0.5))
 	require.Equal(t, dp.PureRDP(1)(3), p.RDP()(3))
 
 	out, err := (&Output{}).Calibrate(q)

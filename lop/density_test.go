@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -158,11 +158,11 @@ func TestOneSidedBoundFailsForHuber(t *testing.T) {
 	a := math.Sqrt(3)
 	l := loss.Huber{Delta: 6 / a} // L = 6, β = 3 at ‖a‖ = √3
 	record := []sample{{[2]float64{a}, 0}}
-	k := perturb.Curve{C: math.Log1p(3), S: 6, Q: 1}
+	k := linear.Chi{C: math.Log1p(3), S: 6, Q: 1}
 	const eps = 30
 	stick, mass := divergence(l, nil, record, 1, 1, 1, eps)
 	require.InDelta(t, 1, mass, 1e-6)
-	oneSided := math.Exp(perturb.LogMonotone(eps-k.C, k.S))
+	oneSided := math.Exp(linear.LogMonotone(eps-k.C, k.S))
 	require.Greater(t, stick[0], 1.1*oneSided)
 	require.Less(t, stick[0], math.Exp(k.LogDelta(eps)))
 	t.Logf("exact %.4g, one-sided %.4g, general %.4g", stick[0], oneSided, math.Exp(k.LogDelta(eps)))

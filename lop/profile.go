@@ -30,14 +30,14 @@ func (p *Plan) DeltaAt(eps float64) float64 {
 // included, which may be composed with others. It rests on bounds that hold at
 // all ε at once, q = 2ρ under Replace, and is therefore a little above DeltaAt.
 // A plan that was not calibrated gives δ = 1.
-func (p *Plan) Profile() dp.Profile {
+func (p *Plan) Profile() dp.Curve {
 	switch {
 	case p.valid() != nil:
 		return func(float64) float64 { return 1 }
 	case p.Budget.Delta == 0:
-		return dp.PureProfile(p.Budget.Epsilon)
+		return dp.PureCurve(p.Budget.Epsilon)
 	case p.Sigma == 0:
-		return dp.GaussianProfile(p.S)
+		return dp.GaussianCurve(p.S)
 	}
 	curve, o := p.curve, p.outputShift()
 	return func(eps float64) float64 {

@@ -219,7 +219,7 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 // limit theorem the losses add up to those of a Gaussian mechanism with
 // s = q√(T(e^{r²/z²}−1)), r = 2 for replacement and 1 for adding or removing.
 func approximateNoise(q Public, rel dp.Relation, rate, steps float64) float64 {
-	s, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+	s, err := dp.Calibrate(dp.GaussianCurve, q.Budget)
 	if err != nil {
 		return math.Inf(1)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
@@ -37,7 +37,7 @@ type objective struct {
 	budget dp.Budget // of the exact minimizer
 	g      float64   // G, the most that a neighbor changes the sum of gradients
 	rank   float64   // ρ of the determinant
-	curve  perturb.Curve
+	curve  linear.Chi
 }
 
 // newObjective sets the dimensions of the curve: the change of the gradient

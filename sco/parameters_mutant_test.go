@@ -279,7 +279,7 @@ func cond(ok bool, a, b float64) float64 {
 // TestApproximateNoise: the central limit, and full batches, for both relations.
 func TestApproximateNoise(t *testing.T) {
 	q := quantities(500, 7, 0.7, 1e-6, 1, 1, 1)
-	s, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+	s, err := dp.Calibrate(dp.GaussianCurve, q.Budget)
 	require.NoError(t, err)
 	for rel, r := range map[dp.Relation]float64{dp.Replace: 2, dp.AddRemove: 1} {
 		require.InEpsilon(t, r*math.Sqrt(9)/s, approximateNoise(q, rel, 1, 9), 1e-12)
@@ -449,7 +449,7 @@ func requireBest(t *testing.T, q Public, m NoisySGD) {
 		}
 	}
 	best, wantSteps, wantBatch := math.Inf(1), 0.0, 0.0
-	unit, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+	unit, err := dp.Calibrate(dp.GaussianCurve, q.Budget)
 	require.NoError(t, err)
 	moves := 2.
 	if m.Relation == dp.AddRemove {
@@ -933,7 +933,7 @@ func TestClipEnds(t *testing.T) {
 		require.LessOrEqual(t, norm2(g).Cmp(most), 0, g)
 		require.Greater(t, floats.Norm(g, 2), limit*(1-1e-13))
 	}
-	require.Equal(t, loss.Constants{Lipschitz: 1, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM}, clippedSlope{linear{}, 1}.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
+	require.Equal(t, loss.Constants{Lipschitz: 1, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM}, clippedSlope{linearLoss{}, 1}.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
 	for _, c := range []struct{ slope, want float64 }{{7, 1.5}, {-7, -1.5}, {1.2, 1.2}, {-1.2, -1.2}, {math.NaN(), 0}} {
 		_, got, _ := clippedSlope{constantSlope{slope: c.slope}, 3}.Scalar(0, 1, 2)
 		require.InDelta(t, c.want, got, 1e-14)
@@ -942,7 +942,7 @@ func TestClipEnds(t *testing.T) {
 
 // constantSlope is a loss with φ′ = slope.
 type constantSlope struct {
-	linear
+	linearLoss
 	slope float64
 }
 

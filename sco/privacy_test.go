@@ -68,15 +68,15 @@ func TestPaperCounterexample(t *testing.T) {
 	require.LessOrEqual(t, kept.PaperDelta, 1e-8)
 }
 
-// linear is the loss −⟨a,w⟩ b, the worst case of noisy SGD.
-type linear struct{}
+// linearLoss is the loss −⟨a,w⟩ b, the worst case of noisy SGD.
+type linearLoss struct{}
 
-func (linear) Func(w, a []float64, b float64) float64 { return -b * floats.Dot(w, a) }
-func (linear) Grad(dst, w, a []float64, b float64)    { floats.ScaleTo(dst, -b, a) }
-func (linear) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
+func (linearLoss) Func(w, a []float64, b float64) float64 { return -b * floats.Dot(w, a) }
+func (linearLoss) Grad(dst, w, a []float64, b float64)    { floats.ScaleTo(dst, -b, a) }
+func (linearLoss) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return -b * u, -b, 0
 }
-func (linear) Constants(b loss.Bounds, _ float64) loss.Constants {
+func (linearLoss) Constants(b loss.Bounds, _ float64) loss.Constants {
 	return loss.Constants{Lipschitz: b.Row * b.Label, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM}
 }
 
@@ -91,7 +91,7 @@ func axis(n int, sign float64) *erm.Problem {
 	if err != nil {
 		panic(err)
 	}
-	return &erm.Problem{Data: data, Loss: linear{}}
+	return &erm.Problem{Data: data, Loss: linearLoss{}}
 }
 
 // Attacks on the worst pair prove no more than the certificate, and do prove
@@ -216,7 +216,7 @@ func TestOutputNoiseLaw(t *testing.T) {
 
 // huge is a loss that lies about its constants: gradients of norm 1e6, or NaN.
 type huge struct {
-	linear
+	linearLoss
 	nan bool
 }
 
@@ -264,7 +264,7 @@ func TestClipped(t *testing.T) {
 }
 
 // infinite is a loss with φ′ = +Inf.
-type infinite struct{ linear }
+type infinite struct{ linearLoss }
 
 func (infinite) Scalar(_, _, _ float64) (phi, dphi, d2phi float64) { return 0, math.Inf(1), 0 }
 

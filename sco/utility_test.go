@@ -73,7 +73,7 @@ func TestBoundsHold(t *testing.T) {
 		}
 		data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
-		return &erm.Problem{Data: data, Loss: linear{}, Set: prox.L2Ball{R: 1}}, func(w []float64) float64 {
+		return &erm.Problem{Data: data, Loss: linearLoss{}, Set: prox.L2Ball{R: 1}}, func(w []float64) float64 {
 			return 0.4 - 0.4*floats.Sum(w)/math.Sqrt(d) // the best is M‖E z‖ = 0.4
 		}
 	}

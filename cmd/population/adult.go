@@ -290,7 +290,7 @@ func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
 		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, r.Runs)...)
 		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean, r.StdErr, l.Theorem, l.Seconds))
 	}
-	if all, err := dp.Compose(certificates...); err == nil {
+	if all, err := dp.Basic(certificates...); err == nil {
 		lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
 	}
 	return map[string]any{"fits": all}, lines

@@ -88,7 +88,7 @@ func (c *Composition) Delta(eps float64) float64 {
 	case c.gauss > 0:
 		return min(1, dp.GaussianDelta(eps, c.gauss)*(1+1e-11))
 	case c.total == 1:
-		return c.steps[0].Profile()(eps)
+		return c.steps[0].Profile().Delta(eps)
 	}
 	worst := 1.0
 	if wide := c.wider(); wide != nil {
@@ -98,7 +98,7 @@ func (c *Composition) Delta(eps float64) float64 {
 		worst = min(worst, c.worst(eps))
 	}
 	if worst < MinDelta {
-		worst = min(worst, c.RDP().Profile(orders()...)(eps))
+		worst = min(worst, c.RDP().Curve(orders()...)(eps))
 	}
 	if !(worst <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
 		return 1
@@ -133,8 +133,8 @@ func (c *Composition) worst(eps float64) float64 {
 	return worst
 }
 
-// Profile returns Delta as a privacy profile.
-func (c *Composition) Profile() dp.Profile { return c.Delta }
+// Profile returns Delta as the curve of both orders, and RDP.
+func (c *Composition) Profile() dp.Profile { return dp.Symmetric(c.Delta, c.RDP()) }
 
 // Epsilon returns an ε ≥ 0 for which the composition is (ε, delta)-
 // differentially private, least up to 1e-9 relative and the errors that Delta

@@ -165,9 +165,9 @@ func TestSamplersRefuse(t *testing.T) {
 	}
 	_, err := Gaussian(nil, 1)
 	require.ErrorIs(t, err, ErrSampler)
-	_, err = General(0, dp.GaussianProfile(1), nil)
+	_, err = General(0, dp.Symmetric(dp.GaussianCurve(1), nil))
 	require.ErrorIs(t, err, dp.ErrRelation)
-	_, err = General(dp.Replace, nil, nil)
+	_, err = General(dp.Replace, dp.Profile{})
 	require.ErrorIs(t, err, ErrSampler)
 }
 
@@ -191,7 +191,7 @@ func TestComposeRefuses(t *testing.T) {
 		_, err := Compose(c.steps...)
 		require.ErrorIs(t, err, c.want)
 	}
-	require.Equal(t, 1., Step{}.Profile()(1))
+	require.Equal(t, 1., Step{}.Profile().Delta(1))
 
 	for _, c := range []struct {
 		want  error
@@ -226,8 +226,8 @@ func TestBadValues(t *testing.T) {
 	require.Equal(t, math.Inf(1), c.RDP()(1))
 	require.Equal(t, math.Inf(1), c.RDP()(1e6))
 	require.Equal(t, math.Inf(1), c.RDP()(math.NaN()))
-	require.Equal(t, 1., c.steps[0].Profile()(math.NaN()))
-	require.Zero(t, c.steps[0].Profile()(math.Inf(1)))
+	require.Equal(t, 1., c.steps[0].Profile().Delta(math.NaN()))
+	require.Zero(t, c.steps[0].Profile().Delta(math.Inf(1)))
 	for _, z := range []float64{minNoise, 0.01, 1e9, maxNoise} { // from no privacy to no output
 		for _, s := range []Sampler{Poisson{Rate: 0.1}, Poisson{Rate: 0.1, Relation: dp.AddRemove}, WithReplacement{Size: 1, Records: 10}} {
 			d := composed(t, s, z, 10).Delta(1)

@@ -168,7 +168,7 @@ func (c *discrete) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Integrate(cert, cert.Budget.Profile(), c.stick), nil
+	return Integrate(cert, cert.Budget.Profile().Delta, c.stick), nil
 }
 
 // gap is an oracle that proves nothing and tells which data set it has.
@@ -288,7 +288,7 @@ func sold(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Integrate(cert, cert.Budget.Profile(), func(eps float64) float64 {
+	return Integrate(cert, cert.Budget.Profile().Delta, func(eps float64) float64 {
 		return math.Max(0, high-math.Exp(eps)*low)
 	}), nil
 }

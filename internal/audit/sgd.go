@@ -245,7 +245,7 @@ func (c *stochastic) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	f := Integrate(rel.Certificate, claimed.Profile(), c.stick(plan.Noise))
+	f := Integrate(rel.Certificate, claimed.Profile().Delta, c.stick(plan.Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}

@@ -1,24 +1,4 @@
-// Package perturb is the privacy of a linear perturbation: what the exact
-// minimizer of a convex objective plus ⟨b,θ⟩ with Gaussian b tells about one
-// record, and the least noise that keeps it in a budget. Packages lop and sco
-// calibrate with it.
-//
-// # Notation
-//
-//	b, σ     the perturbation, N(0, σ²I)
-//	G        bound on the change of the sum of gradients between neighbors
-//	s, u     G/σ, its inverse
-//	c        bound on the logarithm of the ratio of determinants, ρ log1p(β/μ)
-//	χ_q, N   norm of a standard normal vector of ℝ^q; a standard normal
-//	e₁, r₀   ε − c; (ε − c − s²/2)/s
-//	o        2R/σ_out of a Gaussian output noise that hides 2R
-//
-// # References
-//
-//	[RKW23]   Redberg, Koskela, Wang. Improving the Privacy and Practicality of
-//	          Objective Perturbation for Differentially Private Linear
-//	          Learners. NeurIPS 2023.
-package perturb
+package linear
 
 import (
 	"math"
@@ -27,13 +7,13 @@ import (
 	"github.com/privopt/privopt/internal/specfun"
 )
 
-// A Curve bounds the privacy loss of the exact minimizer of the linearly
+// A Chi bounds the privacy loss of the exact minimizer of the linearly
 // perturbed objective: it is dominated by
 //
 //	c + s²/2 + s·χ_q                                        [RKW23, extended]
 //
 // χ_q the norm of a standard normal vector in ℝ^q.
-type Curve struct {
+type Chi struct {
 	C, S float64
 	Q    int // dimension of the subspace that holds the change of the gradient
 
@@ -52,11 +32,11 @@ type Curve struct {
 const PairedR0 = 1.65
 
 // r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
-func (k Curve) r0(eps float64) float64 { return (eps-k.C)/k.S - k.S/2 }
+func (k Chi) r0(eps float64) float64 { return (eps-k.C)/k.S - k.S/2 }
 
 // LogDelta returns log δ of a single release at ε: the tightest bound proved at
 // this ε. As a function of ε it need not be a privacy profile; see LogProfile.
-func (k Curve) LogDelta(eps float64) float64 {
+func (k Chi) LogDelta(eps float64) float64 {
 	e1 := eps - k.C
 	switch {
 	case k.Monotone:
@@ -69,7 +49,7 @@ func (k Curve) LogDelta(eps float64) float64 {
 
 // LogProfile returns log δ of a curve that is valid at every ε at once, so that
 // it may be composed.
-func (k Curve) LogProfile(eps float64) float64 {
+func (k Chi) LogProfile(eps float64) float64 {
 	if k.Monotone {
 		return LogMonotone(eps-k.C, k.S)
 	}
@@ -82,7 +62,7 @@ func (k Curve) LogProfile(eps float64) float64 {
 //
 // For two scalar derivatives the formula with q = 1 holds at every order: the
 // exponential is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
-func (k Curve) RDP(alpha float64) float64 {
+func (k Chi) RDP(alpha float64) float64 {
 	q := k.Q
 	if k.Paired {
 		q = 1
@@ -234,7 +214,7 @@ func mgfMode(t, n float64) float64 {
 //
 // a privacy profile at every ε. The output noise hides all points within R of
 // the minimizer; its argument ε − (loss) may have any sign.
-func (k Curve) LogJoint(eps, o float64) float64 {
+func (k Chi) LogJoint(eps, o float64) float64 {
 	nu := float64(k.Q)
 	r0 := math.Min(k.r0(eps), farthest)
 	if half := r0 / 2; half > 0 { // δ ≤ P(χ_q > r₀/2) + δ_G(s r₀/2; o)
@@ -305,7 +285,7 @@ func peakOf(logf func(x float64) float64, hi float64) float64 {
 //
 // For two scalar derivatives it takes the least noise at which either formula
 // holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
-func (k Curve) LeastNoise(e1, delta float64) float64 {
+func (k Chi) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
 		return Least(func(s float64) float64 { return logCurve(e1, s) }, specfun.Log(delta), enough(e1, delta, q))
 	}
@@ -336,52 +316,12 @@ func enough(e1, delta float64, q int) float64 {
 
 // Least returns the least u with logDelta(1/u) ≤ target < 0, rounded up
 // by at most 1e-9, from a u that is enough or nearly so. logDelta does not
-// decrease with s. √(−2 log δ) is nearly linear in u, so that regula falsi
-// needs few steps; whatever the steps, the returned u is one for which the
-// inequality was checked.
+// decrease with s. √(−2 log δ) is nearly linear in u.
 func Least(logDelta func(s float64) float64, target, enough float64) float64 {
-	g := func(u float64) float64 {
-		return math.Sqrt(-2*min(0, logDelta(1/u))) - math.Sqrt(-2*target)
-	}
-	hi := enough
-	ghi := g(hi)
-	for !(ghi >= 0) {
-		hi *= 1.25
-		if !(hi > 0 && hi < math.MaxFloat64) { // also NaN: nothing is enough
-			return math.Inf(1)
-		}
-		ghi = g(hi)
-	}
-	lo := hi / 1.25
-	glo := g(lo)
-	for glo >= 0 && lo > math.SmallestNonzeroFloat64 {
-		hi, ghi = lo, glo
-		lo /= 1.5
-		glo = g(lo)
-	}
-	if glo >= 0 { // everything is enough
-		return lo
-	}
-	const tol = 1e-12
-	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
-		u := lo - glo*(hi-lo)/(ghi-glo)
-		u = min(max(u, lo+tol/2*hi), hi-tol/2*hi) // so that the far end closes in too
-		switch v := g(u); {
-		case v >= 0:
-			hi, ghi = u, v
-			if side > 0 {
-				glo /= 2
-			}
-			side = 1
-		default:
-			lo, glo = u, v
-			if side < 0 {
-				ghi /= 2
-			}
-			side = -1
-		}
-	}
-	return hi
+	goal := math.Sqrt(-2 * target)
+	return specfun.LeastRoot(func(u float64) float64 {
+		return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
+	}, enough)
 }
 
 func lgamma(x float64) float64 {

@@ -1,0 +1,332 @@
+// Package linear is the privacy of a linear perturbation: what the exact
+// minimizer over C of
+//
+//	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩
+//
+// tells about one record, and the least noise b that keeps it in a budget.
+// Mechanisms differ in the bound on their risk that they minimize over Δ, and
+// call New, then Best or At.
+//
+// # Notation
+//
+//	d        Problem.Dim
+//	L, β, ρ  loss.Constants.Lipschitz, Smoothness, Rank
+//	G        2L under Replace, L under AddRemove
+//	Δ        the ridge, weight of (Δ/2)‖θ‖²
+//	μ_r, μ   Problem.Modulus, modulus of strong convexity of r; Δ + μ_r
+//	b        the perturbation, N(0, σ²I) or of density ∝ exp(−a‖b‖)
+//	σ, a     Noise.Sigma, Noise.Rate
+//	c        Noise.C = ρ log1p(β/μ), the most that curvature costs
+//	s, u     G/σ, its inverse
+//	χ_q, N   norm of a standard normal vector of ℝ^q; a standard normal
+//	e₁, r₀   ε − c; (ε − c − s²/2)/s
+//	o        2R/σ_out of a Gaussian output noise that hides 2R
+//	δ_G(ε,s) the analytic Gaussian, dp.GaussianDelta
+//
+// # References
+//
+//	[CMS11]   Chaudhuri, Monteleoni, Sarwate. Differentially Private Empirical
+//	          Risk Minimization. JMLR 2011.
+//	[KST12]   Kifer, Smith, Thakurta. Private Convex Empirical Risk
+//	          Minimization and High-dimensional Regression. COLT 2012.
+//	[RKW23]   Redberg, Koskela, Wang. Improving the Privacy and Practicality of
+//	          Objective Perturbation for Differentially Private Linear
+//	          Learners. NeurIPS 2023.
+package linear
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// ErrProblem reports a field of Problem or Bound, or a ridge, outside its range.
+// Mechanisms wrap it in an error of their own. Test with errors.Is.
+var ErrProblem = errors.New("invalid calibration")
+
+// Calibration chooses the constants of the noise.
+type Calibration int
+
+const (
+	// Sharp takes the tightest bound that is proved.
+	Sharp Calibration = iota
+	// Kifer takes the published constants of [KST12], with G = 2L under
+	// Replace where the paper prints L: no proof covers the printed ones.
+	Kifer
+	// CMS11 takes the published constants of [CMS11], for a pure budget.
+	CMS11
+)
+
+// String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
+func (c Calibration) String() string {
+	switch c {
+	case Sharp:
+		return "sharp"
+	case Kifer:
+		return "kifer"
+	case CMS11:
+		return "cms11"
+	}
+	return fmt.Sprintf("invalid calibration %d", int(c))
+}
+
+// Identifiers of the theorems, to be prefixed by the package of the mechanism,
+// as in "lop.curve/2". What they need is checked by New and At.
+const (
+	TheoremCurve     = "curve/2"      // loss ≤ c + s²/2 + sχ_q
+	TheoremMonotone  = "monotone/2"   // loss ≤ c + max(0, s²/2 + sN): AddRemove, sign of φ′ fixed per record
+	TheoremKifer     = "kifer/2"      // σ = G√(8 ln(2/δ)+4ε)/ε, Δ + μ_r ≥ 2ρβ/ε, q ≤ 2   [KST12]
+	TheoremJoint     = "joint/2"      // minimizer and output noise in one curve
+	TheoremPure      = "pure/2"       // a = (ε−c)/G
+	TheoremKiferPure = "kifer-pure/2" // a = ε/(2G), Δ + μ_r ≥ 2ρβ/ε                        [KST12]
+	TheoremCMS11     = "cms11/2"      // a = (ε−c)/G, c = 2 log1p(β/μ), ρ = 1               [CMS11]
+)
+
+// A Problem is all that the noise depends on: public quantities, never a record.
+type Problem struct {
+	// Dim is d, the number of parameters.
+	Dim int
+	// Constants of one record's loss. They must hold on ℝᵈ; for the structures
+	// LSQ and GLM on the constraint set is enough, because φ can be continued
+	// linearly beyond it without changing the constrained minimizer.
+	Constants loss.Constants
+	// Modulus is μ_r ≥ 0, the modulus of strong convexity of the regularizer.
+	Modulus float64
+	// Relation of neighboring data sets; 0 is invalid.
+	Relation dp.Relation
+	// Budget of the exact minimizer, without the share of the output noise.
+	Budget dp.Budget
+	// Calibration is Sharp, Kifer or CMS11.
+	Calibration Calibration
+	// Monotone tells that the loss declares that the sign of φ′ is fixed for each
+	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
+	Monotone bool
+}
+
+// check refuses constants that no noise could be scaled by.
+func (p Problem) check() error {
+	k := p.Constants
+	switch {
+	case p.Dim < 1:
+		return fmt.Errorf("%w: Dim = %d, want at least 1", ErrProblem, p.Dim)
+	case !(p.Modulus >= 0) || math.IsInf(p.Modulus, 1):
+		return fmt.Errorf("%w: Modulus = %v, want a finite number ≥ 0", ErrProblem, p.Modulus)
+	case p.Calibration < Sharp || p.Calibration > CMS11:
+		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
+	}
+	if err := p.Relation.Check(); err != nil {
+		return fmt.Errorf("Relation: %w", err)
+	}
+	if err := p.Budget.Check(); err != nil {
+		return err
+	}
+	if err := bounded("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
+		return err
+	}
+	if err := bounded("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation"); err != nil {
+		return err
+	}
+	switch k.Structure {
+	case loss.LSQ, loss.GLM:
+	case loss.FixedRange, loss.General:
+		if k.Rank < 1 {
+			return fmt.Errorf("%w: the loss declares Rank = %d (unknown), want at least 1; Dim = %d always holds", dp.ErrCondition, k.Rank, p.Dim)
+		}
+	default:
+		return fmt.Errorf("%w: the loss declares %v, want LSQ, GLM, FixedRange or General", dp.ErrCondition, k.Structure)
+	}
+	return nil
+}
+
+// bounded returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
+func bounded(name string, v float64, fix string) error {
+	switch {
+	case math.IsInf(v, 1):
+		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
+	case !(v > 0): // also NaN
+		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite constant", dp.ErrCondition, name, v)
+	}
+	return nil
+}
+
+// Safety margins, all far below the 1e-6 that constants may exceed their exact
+// values by, and far above the rounding errors they cover.
+const (
+	// safeScale multiplies noise scales: closed forms and quadratures of log δ
+	// are correct to 1e-12, which moves s by less than that.
+	safeScale = 1 + 1e-9
+	// safeC multiplies c: a few units in the last place.
+	safeC = 1 + 0x1p-50
+	// safeDelta multiplies δ and Rényi divergences: quadratures are correct to 1e-10.
+	safeDelta = 1 + 1e-9
+)
+
+// A Calibrator knows all that is fixed before Δ is chosen.
+type Calibrator struct {
+	p     Problem
+	g     float64 // G, the most that a neighbor changes the sum of gradients
+	rank  float64 // ρ of the determinant, ≤ d
+	fixed int     // dimension of the subspace that holds one record's gradient: ρ if it does not move with θ, d always
+	chi   Chi     // all but c and s
+}
+
+// New checks everything that does not depend on Δ. The error wraps ErrProblem,
+// dp.ErrBudget, dp.ErrRelation, or dp.ErrCondition for a loss that the
+// calibration does not cover; it names no package.
+func New(p Problem) (*Calibrator, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	k := &Calibrator{p: p, g: p.Constants.Lipschitz}
+	rho := p.Constants.Rank
+	k.fixed = rho
+	switch p.Constants.Structure {
+	case loss.LSQ, loss.GLM:
+		rho, k.fixed = 1, 1
+	case loss.General:
+		k.fixed = p.Dim
+	}
+	rho, k.fixed = min(rho, p.Dim), min(k.fixed, p.Dim)
+	k.rank = float64(rho)
+	k.chi.Q = k.fixed
+	if p.Relation == dp.Replace {
+		k.g *= 2
+		k.chi.Q = min(2*k.fixed, p.Dim)
+		k.chi.Paired = k.fixed == 1 && p.Dim > 1
+	}
+	k.chi.Monotone = p.Monotone && p.Relation == dp.AddRemove && p.Calibration == Sharp
+
+	pure := p.Budget.Delta == 0
+	switch {
+	case p.Calibration == CMS11 && !pure:
+		return nil, fmt.Errorf("%w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition, p.Budget.Delta)
+	case p.Calibration == CMS11 && rho > 1:
+		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
+	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
+		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.chi.Q)
+	case p.Monotone && k.fixed != 1:
+		return nil, fmt.Errorf("%w: Monotone needs a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
+	}
+	return k, nil
+}
+
+// Noise is the least noise that is proved at one Δ.
+type Noise struct {
+	Ridge   float64 // Δ
+	Sigma   float64 // standard deviation σ of every coordinate of b; 0 unless Gaussian
+	Rate    float64 // a in the density ∝ exp(−a‖b‖₂) of b; 0 unless pure
+	C       float64 // c
+	S       float64 // s = G/σ; 0 unless Gaussian
+	Theorem string  // identifier without package
+
+	// Curve of the exact minimizer; meaningless unless Gaussian.
+	Curve Curve
+
+	dim int
+}
+
+// Square returns E‖b‖²: dσ² or d(d+1)/a².
+func (b Noise) Square() float64 {
+	d := float64(b.dim)
+	if b.Rate > 0 {
+		return d * (d + 1) / (b.Rate * b.Rate)
+	}
+	return d * b.Sigma * b.Sigma
+}
+
+// At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that
+// is no finite number ≥ 0, and dp.ErrCondition, with the least Δ that would do,
+// where no noise is enough.
+func (k *Calibrator) At(ridge float64) (Noise, error) {
+	if !(ridge >= 0) || math.IsInf(ridge, 1) {
+		return Noise{}, fmt.Errorf("%w: Ridge = %v, want a finite number ≥ 0", ErrProblem, ridge)
+	}
+	mu, eps := ridge+k.p.Modulus, k.p.Budget.Epsilon
+	if k.p.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
+		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition, ridge, eps, k.LeastRidge(1))
+	}
+	if c := k.curvature(mu); !(c < eps) {
+		return Noise{}, fmt.Errorf("%w: Ridge = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want Ridge > %v, or 0 for automatic",
+			dp.ErrCondition, ridge, c, eps, k.LeastRidge(1))
+	}
+	b := k.noise(mu)
+	b.Ridge = ridge
+	return b, nil
+}
+
+// curvature returns c for modulus μ = Δ + μ_r, the bound on the logarithm of
+// the ratio of determinants:
+//
+//	ρ log1p(β/μ)       one-sided: det(H₀+A) ≤ det(H₀)(1+β/μ)^ρ, det ≥ det(H₀)
+//	2 log1p(β/μ)       [CMS11]
+func (k *Calibrator) curvature(mu float64) float64 {
+	rho := k.rank
+	if k.p.Calibration == CMS11 {
+		rho = 2
+	}
+	return rho * math.Log1p(k.p.Constants.Smoothness/mu) * safeC
+}
+
+// leastModulus returns the least Δ + μ_r for which c ≤ share·ε; the inverse of
+// curvature. Kifer's theorem fixes it at 2ρβ/ε, which gives c ≤ ε/2.
+func (k *Calibrator) leastModulus(share float64) float64 {
+	eps, beta := k.p.Budget.Epsilon, k.p.Constants.Smoothness
+	switch k.p.Calibration {
+	case Kifer:
+		return 2 * k.rank * beta / eps
+	case CMS11:
+		return beta / math.Expm1(share*eps/2) * safeC
+	}
+	return beta / math.Expm1(share*eps/k.rank) * safeC
+}
+
+// LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or that the published
+// constants of Kifer need.
+func (k *Calibrator) LeastRidge(share float64) float64 {
+	return max(0, k.leastModulus(share)-k.p.Modulus)
+}
+
+// noise returns the noise b for modulus μ = Δ + μ_r; c < ε is the caller's.
+//
+//	pure   a = (ε − c)/G,  Kifer a = ε/(2G)
+//	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
+//	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
+func (k *Calibrator) noise(mu float64) Noise {
+	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
+	b := Noise{C: k.curvature(mu), dim: k.p.Dim}
+	kifer := k.p.Calibration == Kifer
+	if delta == 0 {
+		switch {
+		case kifer:
+			b.Rate, b.Theorem = eps/(2*k.g)/safeScale, TheoremKiferPure
+		case k.p.Calibration == CMS11:
+			b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremCMS11
+		default:
+			b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremPure
+		}
+		return b
+	}
+	switch {
+	case kifer:
+		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-specfun.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
+	default:
+		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*safeScale, TheoremCurve
+		if k.chi.Monotone {
+			b.Theorem = TheoremMonotone
+		}
+	}
+	b.S = k.g / b.Sigma
+	b.Curve = k.curve(mu, b.Sigma)
+	return b
+}
+
+// curve returns the curve of the minimizer at noise σ.
+func (k *Calibrator) curve(mu, sigma float64) Curve {
+	chi := k.chi
+	chi.C, chi.S = k.curvature(mu), k.g/sigma
+	return Curve{chi: chi}
+}

@@ -1,0 +1,105 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// A Bound is what a mechanism proves about the expected excess risk of the exact
+// minimizer, as a function of Δ and of the noise at Δ:
+//
+//	(E‖b‖² + V)/(2(Δ+μ_r)) + ΔB²/2
+//
+// V = 0 for the empirical risk, a sum over the records; V = 4nL² makes it n times
+// the bound on the population risk in mean form, λ = Δ/(2n).
+type Bound struct {
+	Radius   float64 // B > 0, the norm of the best competitor; 0 means not stated
+	Variance float64 // V ≥ 0
+}
+
+// At returns the bound at Δ where E‖b‖² is square; +Inf without a Radius.
+func (b Bound) At(ridge, modulus, square float64) float64 {
+	if b.Radius == 0 {
+		return math.Inf(1)
+	}
+	return (square+b.Variance)/(2*(ridge+modulus)) + ridge*b.Radius*b.Radius/2
+}
+
+// cCeiling is the largest share of ε that automatic Δ leaves to c: beyond it
+// the noise grows without limit.
+const cCeiling = 0.99
+
+// Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to
+// about 1e-4 in log Δ, where the bound is flat. What it misses costs utility only:
+// every Δ is calibrated by itself. Kifer without a Radius gives the least Δ of its
+// theorem. The error wraps ErrProblem for a bound without a Radius, or one that
+// has no finite least point.
+func (k *Calibrator) Best(b Bound) (float64, error) {
+	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
+		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
+	}
+	mur := k.p.Modulus
+	free := k.noise(math.Inf(1)).Square() // curvature costs nothing
+	root := math.Sqrt(free+b.Variance)/b.Radius - mur
+	if k.p.Calibration == Kifer { // the noise is the same at every Δ
+		least := k.LeastRidge(1)
+		if b.Radius > 0 {
+			least = max(least, root)
+		}
+		if least == 0 {
+			least = k.leastModulus(1)
+		}
+		return least, nil
+	}
+	if b.Radius == 0 {
+		return 0, fmt.Errorf("%w: automatic Δ needs a length scale: a public guess B ≥ ‖θ₀‖₂, or a bounded Set", ErrProblem)
+	}
+	at := func(ridge float64) float64 { return b.At(ridge, mur, k.noise(ridge+mur).Square()) }
+	floor := func(ridge float64) float64 { return b.At(ridge, mur, free) }
+
+	// Below root the bound decreases, because the noise does. A Δ with
+	// ΔB²/2 above the bound at another Δ is worse than that one.
+	start := max(root, k.LeastRidge(0.5))
+	least := math.Inf(1)
+	if start > 0 {
+		least = at(start)
+	}
+	if mur > 0 && k.leastModulus(cCeiling) <= mur { // the regularizer is enough by itself
+		least = min(least, at(0))
+	}
+	hi := 2 * least / (b.Radius * b.Radius)
+	lo := max(k.LeastRidge(cCeiling), root, 1e-9*hi)
+	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
+		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
+	}
+	x, _ := specfun.Minimize(func(x float64) float64 {
+		ridge := math.Exp(x)
+		if v := floor(ridge); v > least { // worse without its noise, and increasing from lo on
+			return v
+		}
+		v := at(ridge)
+		least = min(least, v)
+		return v
+	}, specfun.Log(lo), specfun.Log(hi), 24, 1e-4)
+	return min(max(math.Exp(x), lo), hi), nil
+}
+
+// Joint returns the noise b, or the smaller one at which the minimizer and its
+// output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
+// b must be Gaussian and Sharp.
+func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
+	mu := b.Ridge + k.p.Modulus
+	u := Least(func(u1 float64) float64 {
+		chi := k.chi
+		chi.C, chi.S = b.C, u1
+		return chi.LogJoint(whole.Epsilon, o)
+	}, specfun.Log(whole.Delta), b.Sigma/k.g)
+	if sigma := k.g * u * safeScale; sigma < b.Sigma {
+		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, TheoremJoint
+		b.Curve = k.curve(mu, sigma)
+	}
+	return b
+}

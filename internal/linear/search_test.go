@@ -1,0 +1,130 @@
+package linear
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// The golden bounds of the automatic Δ, of the empirical and the population risk,
+// are reached or beaten.
+func TestBestGolden(t *testing.T) {
+	var g struct {
+		Empirical struct {
+			Values []struct {
+				Eps, L, Beta, B float64
+				SmallDelta      float64 `json:"delta"`
+				Ridge           float64 `json:"Delta"`
+				Dim             int     `json:"d"`
+				Relation        string
+				Bound           float64 `json:"excess_sum_bound"`
+			}
+		} `json:"lop_auto_delta"`
+		Population struct {
+			Values []struct {
+				N, Eps, Delta, L, Beta, M float64
+				Dim                       int     `json:"d"`
+				Bound                     float64 `json:"population_excess_bound"`
+			}
+		} `json:"aobjp_auto_lambda"`
+	}
+	loadJSON(t, "golden.json", &g)
+	require.NotEmpty(t, g.Empirical.Values)
+	require.NotEmpty(t, g.Population.Values)
+	best := func(p Problem, b Bound) float64 {
+		k := calibrator(t, p)
+		ridge, err := k.Best(b)
+		require.NoError(t, err)
+		noise, err := k.At(ridge)
+		require.NoError(t, err)
+		return b.At(ridge, p.Modulus, noise.Square())
+	}
+	for _, v := range g.Empirical.Values {
+		rel := dp.Replace
+		if v.Relation == "add_remove" {
+			rel = dp.AddRemove
+		}
+		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: rel, Budget: dp.Budget{Epsilon: v.Eps, Delta: v.SmallDelta}}
+		require.LessOrEqual(t, best(p, Bound{Radius: v.B}), v.Bound*(1+1e-6))
+	}
+	for _, v := range g.Population.Values {
+		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: dp.Replace, Budget: dp.Budget{Epsilon: v.Eps, Delta: v.Delta}}
+		require.LessOrEqual(t, best(p, Bound{Radius: v.M, Variance: 4 * v.N * v.L * v.L})/v.N, v.Bound*(1+1e-6))
+	}
+}
+
+// No Δ of a fine grid has a bound that is smaller by more than the search promises.
+func TestBestIsBest(t *testing.T) {
+	for _, p := range []Problem{
+		{Constants: glm(1, 0.25), Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}},
+		{Constants: glm(1, 4), Budget: dp.Budget{Epsilon: 0.1, Delta: 1e-9}},
+		{Constants: glm(2, 1), Budget: dp.Budget{Epsilon: 3}},
+		{Constants: ranked(3), Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}},
+		{Constants: glm(1, 1), Modulus: 5, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}},
+		{Constants: glm(1, 1), Budget: dp.Budget{Epsilon: 2}, Calibration: CMS11},
+		{Constants: glm(1, 1), Budget: dp.Budget{Epsilon: 2, Delta: 1e-5}, Calibration: Kifer},
+	} {
+		p.Dim = 8
+		for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+			p.Relation = rel
+			k := calibrator(t, p)
+			for _, b := range []Bound{{Radius: 0.1}, {Radius: 1}, {Radius: 100}, {Radius: 3, Variance: 4e4}} {
+				ridge, err := k.Best(b)
+				require.NoError(t, err)
+				noise, err := k.At(ridge)
+				require.NoError(t, err)
+				best := b.At(ridge, p.Modulus, noise.Square())
+				for x := -2.0; x <= 2; x += 0.05 {
+					other, err := k.At(ridge * math.Exp(x))
+					if err != nil || other.C > cCeiling*p.Budget.Epsilon {
+						continue
+					}
+					require.LessOrEqual(t, best, b.At(other.Ridge, p.Modulus, other.Square())*(1+1e-6), "%+v %+v: %v against %v", p, b, ridge, other.Ridge)
+				}
+			}
+		}
+	}
+}
+
+func TestBestRefuses(t *testing.T) {
+	p := Problem{Dim: 5, Constants: glm(1, 1), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+	for _, b := range []Bound{{}, {Radius: -1}, {Radius: math.NaN()}, {Radius: math.Inf(1)}, {Radius: 1, Variance: -1}, {Radius: 1e-200}} {
+		_, err := calibrator(t, p).Best(b)
+		require.ErrorIs(t, err, ErrProblem, "%+v", b)
+	}
+	// Kifer needs no Radius: its theorem has a least Δ, also beside a strongly convex
+	// regularizer that is enough.
+	p.Calibration = Kifer
+	ridge, err := calibrator(t, p).Best(Bound{})
+	require.NoError(t, err)
+	require.Equal(t, 2., ridge)
+	p.Modulus = 3
+	ridge, err = calibrator(t, p).Best(Bound{})
+	require.NoError(t, err)
+	require.Equal(t, 2., ridge)
+}
+
+// Joint meets the whole budget with less noise, and never with more.
+func TestJoint(t *testing.T) {
+	whole := dp.Budget{Epsilon: 1, Delta: 1e-5}
+	objective, output := whole.Split(0.01)
+	scale, err := dp.GaussianSigma(output, 1)
+	require.NoError(t, err)
+	o := 1 / scale
+	p := Problem{Dim: 5, Constants: glm(1, 1), Relation: dp.AddRemove, Budget: objective}
+	k := calibrator(t, p)
+	b := at(t, p, 10)
+	joint := k.Joint(b, whole, o)
+	require.Less(t, joint.Sigma, b.Sigma)
+	require.Equal(t, TheoremJoint, joint.Theorem)
+	remove, add := joint.Curve.Profile(o)
+	require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-9))
+	require.Greater(t, remove(1), 1e-5*(1-1e-6))
+
+	p.Relation = dp.Replace // the average over χ₂ loses
+	b = at(t, p, 10)
+	require.Equal(t, b, calibrator(t, p).Joint(b, whole, o))
+}
