@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +44,8 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
 	}
-	comma := n.Delimiter
+	comma := cmp.Or(n.Delimiter, ',')
 	switch {
-	case comma == 0:
-		comma = ','
 	case !validComma(comma):
 		return nil, fmt.Errorf("%w: Delimiter = %q, want a sign such as ',', ';' or '\\t'", ErrTable, comma)
 	case n.Label != "" && !n.Header:
