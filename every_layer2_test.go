@@ -37,7 +37,7 @@ func TestEveryInputERM(t *testing.T) {
 	built := func(row []float64, label float64) *erm.Data {
 		b, err := erm.NewBuilder(2, false, unit)
 		require.NoError(t, err)
-		b.Add(nil, row, label)
+		b.Add(row, label)
 		return b.Data()
 	}
 	x, g := []float64{0.3, 0.2}, []float64{0, 0}
@@ -52,6 +52,13 @@ func TestEveryInputERM(t *testing.T) {
 			n, _ := built(row, label).Dims()
 			return n
 		}, rows[0], 1.0).keep(0), // like indexing a slice
+		"Builder.AddSparse": call(func(col []int32, label float64) int {
+			b, err := erm.NewBuilder(2, true, unit)
+			require.NoError(t, err)
+			b.AddSparse(col, make([]float64, len(col)), label)
+			n, _ := b.Data().Dims()
+			return n
+		}, []int32{0, 1}, 1.0).keep(0),
 		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice

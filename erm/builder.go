@@ -45,58 +45,70 @@ func NewBuilder(d int, sparse bool, b loss.Bounds) (*Builder, error) {
 	return &Builder{&building{rec: newRecords(d, d, sparse, b), scratch: make([]float64, d)}}, nil
 }
 
-// Add adds a record by its dense row of d features, or by the features of an
-// entry in each of the increasing columns col if col is not nil. It copies
-// both, and panics if their lengths or the columns are not of that form.
-func (b *Builder) Add(col []int32, row []float64, label float64) {
+// Add adds a record by a copy of its row. It panics if that has not d features.
+func (b *Builder) Add(row []float64, label float64) {
 	in := b.in
-	d := in.rec.d
-	if col == nil && len(row) != d || col != nil && len(col) != len(row) {
+	if len(row) != in.rec.d {
+		panic(badLen)
+	}
+	if !in.rec.sparse {
+		in.rec.add(row, label, in.scratch, 0)
+		return
+	}
+	p := in.open(len(row))
+	for j, v := range row {
+		if v != 0 {
+			p.col, p.val = append(p.col, int32(j)), append(p.val, v)
+		}
+	}
+	in.close(p, label)
+}
+
+// AddSparse adds a record by a copy of the entries val of its row in the columns
+// col; all others are 0. It panics if their numbers differ or the columns do not
+// increase from 0 to at most d−1.
+func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
+	in := b.in
+	if len(col) != len(val) {
 		panic(badLen)
 	}
 	last := int32(-1)
 	for _, j := range col {
-		if j <= last || int(j) >= d {
+		if j <= last || int(j) >= in.rec.d {
 			panic(badIndex)
 		}
 		last = j
 	}
 	if in.rec.sparse {
-		in.addSparse(col, row, label)
+		p := in.open(len(val))
+		p.col, p.val = append(p.col, col...), append(p.val, val...)
+		in.close(p, label)
 		return
 	}
 	s := in.rec.open(0)
 	at := len(s.x)
-	if col == nil {
-		s.x = append(s.x, row...)
-	} else {
-		s.x = slices.Grow(s.x, d)[:at+d]
-		clear(s.x[at:])
-		for k, j := range col {
-			s.x[at+int(j)] = row[k]
-		}
+	s.x = slices.Grow(s.x, in.rec.d)[:at+in.rec.d]
+	clear(s.x[at:])
+	for k, j := range col {
+		s.x[at+int(j)] = val[k]
 	}
 	in.rec.seal(s, s.x[at:], label, in.scratch)
 }
 
-func (b *building) addSparse(col []int32, row []float64, label float64) {
-	if n := len(b.parts); n == 0 || len(b.parts[n-1].val)+len(row) > cap(b.parts[n-1].val) {
-		size := max(partEntries, len(row))
-		b.parts = append(b.parts, part{col: make([]int32, 0, size), val: make([]float64, 0, size), ptr: []int{0}})
+// open returns a part with room for a record of the given number of entries.
+func (in *building) open(entries int) *part {
+	if n := len(in.parts); n == 0 || len(in.parts[n-1].val)+entries > cap(in.parts[n-1].val) {
+		size := max(partEntries, entries)
+		in.parts = append(in.parts, part{col: make([]int32, 0, size), val: make([]float64, 0, size), ptr: []int{0}})
 	}
-	p := &b.parts[len(b.parts)-1]
-	if col == nil {
-		for j, v := range row {
-			if v != 0 {
-				p.col, p.val = append(p.col, int32(j)), append(p.val, v)
-			}
-		}
-	} else {
-		p.col, p.val = append(p.col, col...), append(p.val, row...)
-	}
+	return &in.parts[len(in.parts)-1]
+}
+
+// close ends a record of p.
+func (in *building) close(p *part, label float64) {
+	in.entries += len(p.val) - p.ptr[len(p.ptr)-1]
 	p.ptr, p.labels = append(p.ptr, len(p.val)), append(p.labels, label)
-	b.entries += len(row)
-	b.rec.n++
+	in.rec.n++
 }
 
 // Data returns the records added, 0×d if there are none. The Builder must not

@@ -28,7 +28,7 @@ func TestBuilder(t *testing.T) {
 		sparse, err := NewBuilder(size[1], true, bounds)
 		require.NoError(t, err)
 		for i, row := range rows {
-			dense.Add(nil, row, labels[i])
+			dense.Add(row, labels[i])
 			at := []int32{}
 			from := len(val)
 			for j, v := range row {
@@ -37,11 +37,11 @@ func TestBuilder(t *testing.T) {
 				}
 			}
 			ptr = append(ptr, len(val))
-			fromSparse.Add(at, val[from:], labels[i])
+			fromSparse.AddSparse(at, val[from:], labels[i])
 			if i%2 == 0 {
-				sparse.Add(at, val[from:], labels[i])
+				sparse.AddSparse(at, val[from:], labels[i])
 			} else {
-				sparse.Add(nil, row, labels[i])
+				sparse.Add(row, labels[i])
 			}
 		}
 		csr, err := NewDataCSR(size[1], ptr, col, val, labels, bounds)
@@ -64,12 +64,12 @@ func TestBuilderShape(t *testing.T) {
 		require.ErrorIs(t, err, loss.ErrBounds)
 		b, err := NewBuilder(3, sparse, unitBounds)
 		require.NoError(t, err)
-		require.PanicsWithValue(t, badLen, func() { b.Add(nil, []float64{1}, 1) })
-		require.PanicsWithValue(t, badLen, func() { b.Add([]int32{0}, []float64{1, 2}, 1) })
+		require.PanicsWithValue(t, badLen, func() { b.Add([]float64{1}, 1) })
+		require.PanicsWithValue(t, badLen, func() { b.AddSparse([]int32{0}, []float64{1, 2}, 1) })
 		for _, col := range [][]int32{{-1}, {3}} {
-			require.PanicsWithValue(t, badIndex, func() { b.Add(col, []float64{1}, 1) })
+			require.PanicsWithValue(t, badIndex, func() { b.AddSparse(col, []float64{1}, 1) })
 		}
-		require.PanicsWithValue(t, badIndex, func() { b.Add([]int32{1, 1}, []float64{1, 2}, 1) })
+		require.PanicsWithValue(t, badIndex, func() { b.AddSparse([]int32{1, 1}, []float64{1, 2}, 1) })
 		n, d := b.Data().Dims()
 		require.Equal(t, []int{0, 3}, []int{n, d})
 	}
@@ -80,7 +80,7 @@ func TestBuilderPrints(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		b, err := NewBuilder(1, sparse, loss.Bounds{Row: 5000, Label: 5000})
 		require.NoError(t, err)
-		b.Add(nil, []float64{4711}, 4711)
+		b.Add([]float64{4711}, 4711)
 		for _, verb := range []string{"%v", "%+v", "%#v"} {
 			require.NotContains(t, fmt.Sprintf(verb, b), "4711")
 			require.NotContains(t, fmt.Sprintf(verb, struct{ b Builder }{*b}), "4711")

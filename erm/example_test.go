@@ -19,8 +19,8 @@ func ExampleBuilder() {
 		fmt.Println(err)
 		return
 	}
-	b.Add(nil, []float64{0.6, 0.7}, 1)            // a dense row
-	b.Add([]int32{1}, []float64{4}, math.Inf(-1)) // the entries that are not 0
+	b.Add([]float64{0.6, 0.7}, 1)                       // a dense row
+	b.AddSparse([]int32{1}, []float64{4}, math.Inf(-1)) // the entries that are not 0
 	fmt.Println(b.Data())
 	// Output:
 	// erm.Data(2×2)

@@ -110,7 +110,7 @@ func TestArrivalLeavesNoTrace(t *testing.T) {
 	for i := range n {
 		k := (i*77 + 5) % n // another order
 		dense.SetRow(i, rows[k])
-		builder.Add(nil, rows[k], labels[k])
+		builder.Add(rows[k], labels[k])
 	}
 	ys := make([]float64, n)
 	for i := range ys {

@@ -83,7 +83,7 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Add(nil, row, y)
+		b.Add(row, y)
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, err
@@ -196,7 +196,7 @@ func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 		if len(col) == 0 && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		b.Add(col, val, y)
+		b.AddSparse(col, val, y)
 	}
 }
 

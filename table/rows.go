@@ -55,7 +55,7 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	}
 	for rows.Next() {
 		col, val := rows.Row()
-		b.Add(col, val, rows.Label())
+		b.AddSparse(col, val, rows.Label())
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

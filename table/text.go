@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"unicode"
 )
 
 const bom = "\ufeff"
@@ -116,14 +117,14 @@ func trim(s []byte) []byte {
 func (t *text) quoted(line []byte) ([][]byte, error) {
 	t.plain, t.end = t.plain[:0], t.end[:0]
 	for done := false; !done; {
-		line = bytes.TrimLeft(line, " \t")
+		line = bytes.TrimLeftFunc(line, unicode.IsSpace)
 		start := len(t.plain)
 		var err error
 		if len(line) > 0 && line[0] == '"' {
 			if line, err = t.inQuotes(line[1:]); err != nil {
 				return nil, err
 			}
-			line = bytes.TrimLeft(line, " \t")
+			line = bytes.TrimLeftFunc(line, unicode.IsSpace)
 		} else {
 			end := bytes.IndexByte(line, t.comma)
 			if end < 0 {
