@@ -138,7 +138,7 @@ func (r *Rows) header() ([]string, error) {
 		first, twice := seen[names[j]]
 		switch {
 		case declared[names[j]] && twice:
-			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s: rename one", ErrTable, r.text.line, first+1, j+1, quote(names[j]))
+			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1, quote(names[j]))
 		case declared[names[j]]:
 			known++
 		case strange < 0:

@@ -57,7 +57,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{strings.ReplaceAll(header, ",", "\t"), `{"delimiter": "\t"}`},
 		{strings.Replace(header, "age", "Age", 1), `the file has no column "age", which the schema declares; names are case-sensitive`},
 		{"age,id\n", `the file has no column "hours", "education", "income"`},
-		{"age,age," + header, `line 1: columns 1 and 2 are both named "age": rename one`},
+		{"age,age," + header, `line 1: columns 1 and 2 are both named "age", want different names`},
 		{"4711," + header, `line 1: column 1 is not in the schema: declare it, with "ignore": true to leave it out`},
 		{header + "1,2,HS-grad,x,>50K\n4711\n", "line 3: 1 field, want 5"},
 		{header + "1,2,HS-grad,4711,2,>50K\n", "line 2: 6 fields, want 5; quote fields that contain ','"},

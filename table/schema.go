@@ -187,7 +187,7 @@ func (s *Schema) check() error {
 			return err
 		}
 		if first, ok := seen[c.Name]; ok {
-			return bad(path, "%s is also %s: declare each column once", quote(c.Name), first)
+			return bad(path, "%s is also %s: want each column once", quote(c.Name), first)
 		}
 		seen[c.Name] = path
 	}
@@ -213,7 +213,7 @@ func (f File) check() error {
 			return err
 		}
 		if seen[s] {
-			return bad(path, "%s stands twice: name each field once", quote(s))
+			return bad(path, "%s stands twice: want each field once", quote(s))
 		}
 		seen[s] = true
 	}
@@ -368,12 +368,12 @@ func spellings(path string, list []string, seen map[string]string, empty bool) e
 		case s == "" && !empty:
 			return bad(at, "empty, want a spelling; the empty field belongs into \"missing\"")
 		case !utf8.ValidString(s):
-			return bad(at, "%s is not UTF-8", quote(s))
+			return bad(at, "%s is not UTF-8, want text that is", quote(s))
 		case s != strings.TrimSpace(s):
-			return bad(at, "%s begins or ends with blanks, which are cut off every field: write %s", quote(s), quote(strings.TrimSpace(s)))
+			return bad(at, "%s begins or ends with blanks, which are cut off every field: want %s", quote(s), quote(strings.TrimSpace(s)))
 		}
 		if first, ok := seen[s]; ok {
-			return bad(at, "%s is also in %s: list each spelling once", quote(s), first)
+			return bad(at, "%s is also in %s: want each spelling once", quote(s), first)
 		}
 		seen[s] = at
 	}
@@ -386,9 +386,9 @@ func name(path, s string) error {
 	case s == "":
 		return bad(path, "empty, want the name of a column")
 	case !utf8.ValidString(s):
-		return bad(path, "%s is not UTF-8", quote(s))
+		return bad(path, "%s is not UTF-8, want text that is", quote(s))
 	case s != strings.TrimSpace(s):
-		return bad(path, "%s begins or ends with blanks, which are cut off every name: write %s", quote(s), quote(strings.TrimSpace(s)))
+		return bad(path, "%s begins or ends with blanks, which are cut off every name: want %s", quote(s), quote(strings.TrimSpace(s)))
 	}
 	return nil
 }

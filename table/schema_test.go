@@ -88,7 +88,7 @@ func TestReadSchemaErrors(t *testing.T) {
 		{`"columns"`, `"column"`, `the schema: unknown key "column"`},
 		{`} ] }`, `} ] } {}`, "text after the closing brace"},
 		{`} ] }`, `} ]`, "the JSON text ends too early"},
-		{`"intercept": true,`, `"intercept": true`, "line 4: not JSON"},
+		{`"intercept": true,`, `"intercept": true`, "line 4: not JSON, want one object"},
 	} {
 		require.Contains(t, people, c.old)
 		_, err := ReadSchema(strings.NewReader(strings.Replace(people, c.old, c.new, 1)))

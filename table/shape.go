@@ -24,7 +24,7 @@ func decode(text []byte, v any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("line %d: text after the closing brace, want one JSON object", w.line())
+		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line())
 	}
 	return json.Unmarshal(text, v)
 }
@@ -48,9 +48,9 @@ func (w *walker) token() (json.Token, error) {
 	case errors.As(err, &syntax):
 		var all any
 		errors.As(json.Unmarshal(w.text, &all), &syntax) // its offset is exact
-		return nil, fmt.Errorf("line %d: not JSON: %w", w.lineAt(syntax.Offset), err)
+		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.lineAt(syntax.Offset), err)
 	case err != nil:
-		return nil, fmt.Errorf("line %d: the JSON text ends too early", w.line())
+		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line())
 	}
 	return tok, nil
 }
@@ -139,7 +139,7 @@ func (w *walker) object(t reflect.Type, path string) error {
 		case !slices.Contains(keys, key):
 			return fmt.Errorf("%s: unknown key %s, want one of %s", place(path), quote(key), strings.Join(keys, ", "))
 		case seen[key]:
-			return fmt.Errorf("%s: the key stands twice", at)
+			return fmt.Errorf("%s: the key stands twice, want it once", at)
 		}
 		seen[key] = true
 		if err := w.value(fields[key], at); err != nil {

@@ -49,7 +49,7 @@ func newText(r io.Reader, comma, comment byte) (*text, error) {
 	if mark, _ := in.Peek(3); string(mark) == bom {
 		in.Discard(3)
 	} else if len(mark) >= 2 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff") {
-		return nil, fmt.Errorf("%w: the file is UTF-16: save it as UTF-8", ErrTable)
+		return nil, fmt.Errorf("%w: the file is UTF-16, want UTF-8", ErrTable)
 	}
 	return &text{in: in, comma: comma, comment: comment}, nil
 }

@@ -81,7 +81,7 @@ func TestTextErrors(t *testing.T) {
 		{"a,b\n1,4\"711\"\n", "line 2, column 2: a quote inside a field that does not begin with one"},
 		{"a,b\n\"1\"4711,2\n", "line 2, column 1: text between a closing quote and the delimiter"},
 		{"\n\n\"1\n2\n3\"\nx,\"4711\"4711", "line 6, column 2: text between"},
-		{"\xff\xfea\x00,\x00", "the file is UTF-16: save it as UTF-8"},
+		{"\xff\xfea\x00,\x00", "the file is UTF-16, want UTF-8"},
 		{string(whole[:len(whole)-20]), "unexpected EOF"},
 		{"\x1f\x8b4711", "gzip"},
 		{strings.Repeat("4711", maxLine/4+100000), "line 1: longer than 64 MB"},
