@@ -88,7 +88,7 @@ func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
 	s := in.rec.open(0)
 	at := len(s.x)
 	s.x = slices.Grow(s.x, in.rec.d)[:at+in.rec.d]
-	clear(s.x[at:])
+	clear(s.x[at:]) // Grow promises no zeros
 	for k, j := range col {
 		s.x[at+int(j)] = val[k]
 	}
