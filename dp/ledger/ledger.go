@@ -148,7 +148,8 @@ type Ledger struct {
 	s    *state
 }
 
-// Create makes a ledger file, which must not exist. The error wraps ErrTerms,
+// Create makes a ledger file, which must not exist, and an empty file beside it
+// with .lock added to its name, which processes lock. The error wraps ErrTerms,
 // or fs.ErrExist.
 func Create(path string, t Terms) (*Ledger, error) {
 	if t.Relation == 0 {
