@@ -34,6 +34,8 @@ var layer = map[string]int{
 	"lop":                 2,
 	"sco":                 2,
 	"lasso":               2,
+	"table":               2,
+	"dp/ledger":           3, // its file lock is a library
 	"objpert":             2,
 	"cmd/internal/mip":    3,
 	"internal/sweep":      3,

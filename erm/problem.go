@@ -17,7 +17,7 @@ func (p *Problem) Check() error {
 	}
 	_, d := p.Data.Dims()
 	if d == 0 {
-		return fmt.Errorf("%w: there is no Data, want data made by NewData, NewDataDense, ReadCSV or, of no records, by Empty", ErrProblem)
+		return fmt.Errorf("%w: there is no Data, want data made by NewData, NewDataDense, package table or, of no records, by Empty", ErrProblem)
 	}
 	if p.Loss == nil {
 		return fmt.Errorf("%w: Loss is nil, want for example loss.Squared{}", ErrProblem)
