@@ -32,6 +32,6 @@ func Example() {
 	// Output:
 	// 2 coefficients
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: lop.curve/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 }

@@ -27,8 +27,8 @@ const (
 // Public is what may be known of a problem: declared quantities, never a record.
 //
 // With g = r + ι_C and p = prox_g(0), the projection of 0 on C where r is a norm,
-// the last fields are about p. In a Public that a caller writes, 0 means not stated there; what
-// is not known costs a larger Floor or is refused, and never privacy.
+// the last fields are about p. A Public that a caller writes stands for the best problem with what
+// is stated in it: no set, no regularizer, exact slopes. Fits refuse a problem that is worse.
 type Public struct {
 	Dim int // d
 	// Records is n under dp.Replace, and under dp.AddRemove the declared n₀, 0 if not declared.
@@ -161,11 +161,15 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 				*v = math.Inf(1)
 			}
 		}
-		if q.ProxFactor == 0 && !(q.Split && q.Linear) {
-			q.ProxFactor = math.Inf(1)
-		}
 		if q.OnSet == (loss.Constants{}) {
 			q.OnSet = q.Constants
+		}
+		q.Gradient = min(q.Gradient, known(q.OnSet.Lipschitz))
+		if s := q.OnSet.Structure; s == loss.LSQ || s == loss.GLM {
+			q.Linear = true
+		}
+		if q.ProxFactor == 0 { // no regularizer, and slopes that are exact
+			q.Split, q.Exact = q.Linear, q.Linear
 		}
 	}
 	return q, nil

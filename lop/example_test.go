@@ -1,0 +1,103 @@
+package lop_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// data has 2000 records of one feature and an intercept; the label is the sign
+// of the feature.
+func data() *erm.Data {
+	rows, labels := make([][]float64, 2000), make([]float64, 2000)
+	for i := range rows {
+		x := float64(i-1000)/2000 + 0.00025
+		rows[i], labels[i] = []float64{x, 0.5}, -1
+		if x > 0 {
+			labels[i] = 1
+		}
+	}
+	d, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func ExampleMechanism_Fit() {
+	p := &erm.Problem{Data: data(), Loss: loss.Logistic{}}
+	m := &lop.Mechanism{Radius: 5} // a public guess at ‖θ‖
+	// A real release passes nil for the source: secure noise.
+	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, noise.Reproducible(1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%.1f\n", rel.Theta)
+	fmt.Println(rel.Certificate)
+	// Output:
+	// [10.9 0.1]
+	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
+	//   assumes: the caller's random source is unpredictable, secret and never reused
+}
+
+// How much noise, and what it costs in expected risk, without any data.
+func ExampleMechanism_Calibrate() {
+	q := erm.Public{
+		Dim: 20, Records: 10000, Bounds: loss.Bounds{Row: 1, Label: 1},
+		Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.25, Rank: 1, Structure: loss.GLM},
+	}
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, c := range []lop.Calibration{lop.Sharp, lop.Kifer} {
+		plan, err := (&lop.Mechanism{Calibration: c, Radius: 1}).Calibrate(q, b)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		p := plan.Params()
+		fmt.Printf("%v: σ = %.2f, Δ = %.1f, excess risk ≤ %.1f\n", c, p.Sigma, p.Ridge, p.ExcessBound)
+	}
+	plan, err := (&lop.Mechanism{Ridge: 0.1}).Calibrate(q, b)
+	fmt.Println(plan, err)
+	// Output:
+	// sharp: σ = 8.64, Δ = 39.3, excess risk ≤ 38.7
+	// kifer: σ = 22.14, Δ = 99.0, excess risk ≤ 99.0
+	// an empty plan lop: dp: privacy condition not met: Ridge = 0.1 gives c = 1.2527629684953692 ≥ ε = 0.9899999999999999 of the objective, so no noise is enough; want Ridge > 0.1478210171844061, or 0 for automatic
+}
+
+// Least squares has no bound on its gradient without a bounded set. Clipping
+// gives it one.
+func ExampleMechanism_Plan_clip() {
+	p := &erm.Problem{Data: data(), Loss: loss.Squared{}, Reg: prox.L1{Weight: 1}}
+	_, err := (&lop.Mechanism{Radius: 5}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})
+	fmt.Println(err)
+	plan, err := (&lop.Mechanism{Radius: 5, Clip: 1}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("L = %.2f, σ = %.2f, %s\n", plan.Params().Lipschitz, plan.Params().Sigma, plan.Certificate().Theorem)
+	// Output:
+	// lop: dp: privacy condition not met: the loss has Lipschitz = +Inf on the declared bounds, so no noise is enough: declare a bounded Set, or clip a loss of ⟨a,θ⟩
+	// L = 1.00, σ = 10.96, lop.joint/2
+}
+
+func ExampleOutput() {
+	p := &erm.Problem{Data: data(), Loss: loss.Logistic{}}
+	plan, err := (&lop.Output{Radius: 5}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("Δ = %.0f, output noise %.3f per coordinate\n", plan.Params().Ridge, plan.Params().OutputSigma)
+	// Output:
+	// Δ = 44, output noise 0.193 per coordinate
+}
