@@ -360,6 +360,12 @@ func TestPlansAdmit(t *testing.T) {
 	steep.Loss = loss.Huber{Delta: 50}
 	wide := *p
 	wide.Loss = loss.Multinomial{Classes: 3}
+	rows := make([][]float64, 300)
+	for i := range rows {
+		rows[i] = make([]float64, 3)
+	}
+	wide.Data, err = erm.NewData(rows, make([]float64, 300), loss.Bounds{Row: p.Data.Bounds().Row, Label: 2})
+	require.NoError(t, err)
 	for _, c := range []struct {
 		p    *erm.Problem
 		text string
