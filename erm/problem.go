@@ -72,9 +72,10 @@ func (p *Problem) constants() loss.Constants {
 	return p.Loss.Constants(p.Data.Bounds(), radius)
 }
 
-// Certifiable returns an error wrapping ErrProblem unless Residual can
-// certify the minimizer of p: r + ι_C must have a closed-form proximal map
-// (see prox.Sum) that implements prox.Subdifferential. It looks at no record.
+// Certifiable returns an error wrapping ErrProblem, and dp.ErrCondition too where it is the loss that
+// is at fault, unless Residual can certify the minimizer of p: r + ι_C must have a closed-form proximal map
+// (see prox.Sum) that implements prox.Subdifferential, and the loss must have no
+// kink, at which float64 predictions hardly ever lie. It looks at no record.
 func (p *Problem) Certifiable() error {
 	_, err := p.certificate()
 	return err
@@ -84,6 +85,10 @@ func (p *Problem) Certifiable() error {
 func (p *Problem) certificate() (prox.Subdifferential, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
+	}
+	if math.IsInf(p.Loss.Constants(p.Data.Bounds(), math.Inf(1)).Smoothness, 1) {
+		return nil, fmt.Errorf("%w: %w: Loss %T has Smoothness = +Inf, so its minimizer cannot be certified in float64; "+
+			"want a smooth loss such as loss.Huber, loss.SmoothedHinge or loss.Moreau{Loss: …}, or sco.ProxGD", ErrProblem, dp.ErrCondition, p.Loss)
 	}
 	g, ok := total(p.Reg, p.Set)
 	if !ok {

@@ -575,6 +575,9 @@ func TestResidualSpecialPoints(t *testing.T) {
 		require.Equal(t, NewUnperturbed(alone).Residual(make([]float64, 3)), NewUnperturbed(p).Residual(make([]float64, 3)))
 		require.Equal(t, math.Inf(1), NewUnperturbed(p).Residual([]float64{1, 1, 1}))
 	}
+	for _, l := range []loss.Loss{loss.Pinball{Tau: 0.5}, loss.Absolute{}, loss.Hinge{}} {
+		require.ErrorContains(t, (&Problem{Data: data, Loss: l}).Certifiable(), "loss.Moreau")
+	}
 	opaque := &Problem{Data: data, Loss: square{}, Reg: onlyProx{}}
 	require.ErrorIs(t, opaque.Certifiable(), ErrProblem)
 	require.Equal(t, math.Inf(1), NewUnperturbed(opaque).Residual(x))
