@@ -198,6 +198,11 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{MinEig: 2, MaxEig: 3})
 	require.Zero(t, o.Convexity())
 	require.Zero(t, o.Modulus())
+	q := Perturbation{Quad: mat.NewDiagDense(3, []float64{3, 2, 4}), QuadError: 0.5}
+	o = (&Problem{Data: data, Loss: square{}, Reg: prox.SquaredL2{Weight: 1}}).Perturb(q)
+	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "of the real Q")
+	q.QuadError = 3
+	require.Zero(t, (&Problem{Data: data, Loss: square{}}).Perturb(q).Modulus())
 	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{math.NaN(), 1, 1})})
 	require.Equal(t, math.Inf(1), o.Smoothness(), "never NaN")
 	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))

@@ -93,7 +93,10 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	const cases = 1500
+	cases := 1500
+	if testing.Short() {
+		cases = 300
+	}
 	for _, l := range certified() {
 		rnd := rand.New(rand.NewPCG(17, 5))
 		tight := 0
@@ -229,6 +232,83 @@ func TestResidualUnderCancellation(t *testing.T) {
 	}
 }
 
+// A prediction far below its terms is known to twice the precision of those only.
+func TestResidualOfCancelledPredictions(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 6))
+	tight := 0
+	for range 300 {
+		d := 20 + 2*rnd.IntN(90)
+		a, x := make([]float64, d), make([]float64, d)
+		for j := range a[:d-3] {
+			a[j], x[j] = rnd.NormFloat64(), rnd.NormFloat64()
+		}
+		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
+			a[j] = 1
+			x[j] = -bnum(bdot(a[:j], bigs(x[:j])))
+		}
+		data, err := NewData([][]float64{a}, []float64{0}, loss.Bounds{Row: 1e3, Label: 1})
+		require.NoError(t, err)
+		for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 1}} {
+			p := &Problem{Data: data, Loss: l}
+			exact := bgrad(p, Perturbation{}, bigs(x))
+			hi, lo, allowance := NewUnperturbed(p).s().accurateGrad(x)
+			for j := range hi {
+				e := math.Abs(bnum(bsub(badd(bf(hi[j]), bf(lo[j])), exact[j])))
+				require.LessOrEqual(t, e, boundRoom*allowance)
+				if e > 1e-6*allowance {
+					tight++
+				}
+			}
+		}
+	}
+	require.Greater(t, tight, 10)
+}
+
+// The distance of hi + lo to the box of subgradients keeps both words.
+func TestDistanceOfPairs(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 8))
+	data, err := Empty(1, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	tight := 0
+	for range 3000 {
+		l1, l2 := math.Abs(rnd.NormFloat64()), math.Abs(rnd.NormFloat64())*float64(rnd.IntN(2))
+		g := prox.ElasticNet{L1: l1, L2: l2}
+		s := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: g}).s()
+		x := []float64{rnd.NormFloat64() * float64(rnd.IntN(4))}
+		u := badd(bmul(bf(l2), bf(x[0])), bf(math.Copysign(l1, x[0]))) // an element of ∂g(x)
+		v := bmul(u, bf(-1))
+		if rnd.IntN(2) == 0 {
+			v = badd(v, bf(rnd.NormFloat64()*math.Pow(2, -120*rnd.Float64())))
+		}
+		hi := bnum(v)
+		lo := bnum(bsub(v, bf(hi)))
+		exact := badd(badd(bf(hi), bf(lo)), u)
+		if x[0] == 0 { // ∂g(0) = [−l1, l1]
+			exact = bsub(bmul(badd(bf(hi), bf(lo)), bf(float64(badd(bf(hi), bf(lo)).Sign()))), bf(l1))
+		}
+		want := max(bnum(exact)*float64(exact.Sign()), 0)
+		if x[0] == 0 {
+			want = max(bnum(exact), 0)
+		}
+		got := s.distance(g, x, nil, []float64{hi}, []float64{lo}) * (1 + 21*0x1p-52)
+		require.GreaterOrEqual(t, got, want)
+		require.LessOrEqual(t, got, want*(1+1e-13)+0x1p-96*math.Abs(hi)+1e-320)
+		if got < 1e-25 {
+			tight++
+		}
+	}
+	require.Greater(t, tight, 500)
+	// An operator that embeds one of package prox has its Coordinate, but perhaps another ∂g.
+	odd := steepL1{prox.L1{Weight: 1}}
+	o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: odd})
+	require.GreaterOrEqual(t, o.Residual([]float64{3}), 2.0)
+}
+
+// steepL1 is 2‖x‖₁.
+type steepL1 struct{ prox.L1 }
+
+func (g steepL1) Dist(x, v []float64) float64 { return prox.L1{Weight: 2}.Dist(x, v) }
+
 // The same without a perturbation, through Scalar: the whole residual is the
 // rounding of the predictions, which the allowance must cover.
 func TestResidualOfRoundingOnly(t *testing.T) {
@@ -315,6 +395,57 @@ func TestResidualOfANearNullDirection(t *testing.T) {
 			bx[j] = bf(xj)
 		}
 		require.True(t, bf(p.Perturb(pert).Residual(x)).Cmp(bnorm(bgrad(p, pert, bx))) >= 0)
+	}
+}
+
+// The sum of many records loses what is small beside it, and the plain bound counts that.
+func TestPlainGradOfManySmallRecords(t *testing.T) {
+	const n = 6000
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1}, -0.6*unit
+	}
+	tight := 0.0
+	for big := range 20 { // its place in the canonical order is anywhere
+		labels[0] = -1 - float64(big)/64
+		data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 2})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		grad, _, rounding := NewUnperturbed(p).s().plainGrad([]float64{0})
+		exact := bgrad(p, Perturbation{}, bigs([]float64{0}))
+		e := math.Abs(bnum(bsub(exact[0], bf(grad[0]))))
+		require.LessOrEqual(t, e, boundRoom*rounding)
+		tight = max(tight, e/rounding)
+	}
+	require.Greater(t, tight, 0.05)
+}
+
+// Rows of Q that cancel to twice the precision.
+func TestResidualOfACancelledQuad(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 9))
+	const d = 40
+	data, err := Empty(d, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	ones := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range d {
+			ones.SetSym(i, j, 1)
+		}
+	}
+	p, q := &Problem{Data: data, Loss: loss.Squared{}}, Perturbation{Quad: ones, Center: make([]float64, d)}
+	for range 100 {
+		x, one := make([]float64, d), slices.Repeat([]float64{1}, d)
+		for j := range x {
+			x[j], q.Center[j] = rnd.NormFloat64()*math.Pow(10, 16*rnd.Float64()), rnd.NormFloat64()*1e-3
+		}
+		clear(q.Center[d-3:])
+		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
+			x[j] = bnum(bsub(bdot(one, bigs(q.Center)), bdot(one[:j], bigs(x[:j]))))
+		}
+		hi, lo, allowance := p.Perturb(q).s().accurateGrad(x)
+		for j, g := range bgrad(p, q, bigs(x)) {
+			require.LessOrEqual(t, math.Abs(bnum(bsub(g, badd(bf(hi[j]), bf(lo[j]))))), boundRoom*allowance)
+		}
 	}
 }
 
@@ -459,11 +590,11 @@ func TestResidualSpecialPoints(t *testing.T) {
 // long ones, in steps, in the certificate and in a single term.
 func TestShortRows(t *testing.T) {
 	const beta = 2
-	rows, labels := [][]float64{{1, 0}}, []float64{1}
+	rows, labels := [][]float64{{1.5, 0}}, []float64{1}
 	for range 20 {
 		rows, labels = append(rows, []float64{0, 1e-3}), append(labels, 1)
 	}
-	data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	data, err := NewData(rows, labels, loss.Bounds{Row: 2, Label: 1})
 	require.NoError(t, err)
 	for _, l := range []loss.Linear{
 		loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, loss.Clipped{Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, Threshold: 5},

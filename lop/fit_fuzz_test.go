@@ -33,6 +33,9 @@ func FuzzFit(f *testing.F) {
 	}
 	losses := []loss.Loss{loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.SmoothedHinge{Gamma: 0.5}}
 	f.Fuzz(func(t *testing.T, x, label, bound, eps, delta, field float64, bits uint16) {
+		if loss.CheckData(losses[bits&3], 2, loss.Bounds{Row: 1, Label: bound}) != nil { // a loss of classes
+			bound = 1
+		}
 		rows := [][]float64{{x, 1}, {0.3, -x}, {1, label}}
 		data, err := erm.NewData(rows, []float64{label, 1, -1}, loss.Bounds{Row: 1, Label: bound})
 		if err != nil {

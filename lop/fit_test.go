@@ -132,7 +132,7 @@ func TestPerturbedMinimizersGolden(t *testing.T) {
 	loadJSON(t, "golden.json", &g)
 	s := g.Solutions
 	bounds := loss.Bounds{Row: 2, Label: 3}
-	class, err := erm.NewData(s.X, s.YClass, bounds)
+	class, err := erm.NewData(s.X, s.YClass, loss.Bounds{Row: 2, Label: 1})
 	require.NoError(t, err)
 	reg, err := erm.NewData(s.X, s.YReg, bounds)
 	require.NoError(t, err)
@@ -216,9 +216,9 @@ func uniformDistance(u []float64) (dist float64) {
 }
 
 func TestWithheld(t *testing.T) {
-	p := &erm.Problem{Data: records(t, 50, 2), Loss: loss.Logistic{}}
+	p := &erm.Problem{Data: records(t, 20_000, 2), Loss: loss.Logistic{}}
 	var tr Trace
-	// At R = 1e-14·B the rounding allowance of the certificate is above μR.
+	// The step from one float64 vector to the next changes the gradient by more than μR, R = 1e-14·B.
 	m := &Mechanism{Delta: 1, Radius: 1, Cover: 1e-14, Trace: func(x Trace) { tr = x }}
 	rel, err := m.Fit(ctx, p, dp.Budget{Epsilon: 3, Delta: 1e-5}, nil)
 	require.Nil(t, rel)

@@ -326,7 +326,7 @@ func TestBoxMinimizer(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rel.Theta, 2)
 
-	_, err = (&BoxMinimizer{Problem: p, Gap: 1e-300, Iterations: 40}).Minimize(bg, w, []float64{3, 1})
+	_, err = (&BoxMinimizer{Problem: p, Gap: 1e-300, Iterations: 40}).Minimize(bg, w, []float64{0, 0})
 	require.ErrorIs(t, err, errStalled)
 	ctx, cancel := context.WithCancel(bg)
 	cancel()

@@ -80,6 +80,8 @@ func TestRefused(t *testing.T) {
 
 // TestRefusedAnchors: what Plan and Fit refuse beyond that.
 func TestRefusedAnchors(t *testing.T) {
+	classes, _ := planted(t, 10, 3, loss.Logistic{})
+	logistic := *classes
 	for _, c := range []struct {
 		name  string
 		edit  func(m *Mechanism, p *erm.Problem)
@@ -97,11 +99,12 @@ func TestRefusedAnchors(t *testing.T) {
 		{"tolerance NaN", func(m *Mechanism, _ *erm.Problem) { m.Interpolation = Drop{Tolerance: math.NaN()} }, ErrMechanism, "Tolerance = NaN"},
 		{"eta with Relabel", func(m *Mechanism, _ *erm.Problem) { m.Eta = 1 }, ErrMechanism, "want 0, or Trust{}"},
 		{"eta with Drop", func(m *Mechanism, _ *erm.Problem) { m.Eta, m.Interpolation = 1, Drop{} }, ErrMechanism, "want 0, or Trust{}"},
-		{"logistic has no label", func(_ *Mechanism, p *erm.Problem) { p.Loss = loss.Logistic{} }, dp.ErrCondition, "loss.Logistic has none"},
-		{"Drop of logistic", func(m *Mechanism, p *erm.Problem) { m.Interpolation, p.Loss = Drop{}, loss.Logistic{} }, dp.ErrCondition, "Drop needs"},
-		{"Trust of logistic", func(m *Mechanism, p *erm.Problem) { m.Interpolation, p.Loss = Trust{}, loss.Logistic{} }, dp.ErrCondition, "nothing to trust"},
+		{"logistic has no label", func(_ *Mechanism, p *erm.Problem) { *p = logistic }, dp.ErrCondition, "loss.Logistic has none"},
+		{"Drop of logistic", func(m *Mechanism, p *erm.Problem) { m.Interpolation, *p = Drop{}, logistic }, dp.ErrCondition, "Drop needs"},
+		{"Trust of logistic", func(m *Mechanism, p *erm.Problem) { m.Interpolation, *p = Trust{}, logistic }, dp.ErrCondition, "nothing to trust"},
 		{"Trust of clipped logistic", func(m *Mechanism, p *erm.Problem) {
-			m.Interpolation, p.Loss = Trust{}, loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}
+			m.Interpolation, *p = Trust{}, logistic
+			p.Loss = loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}
 		}, dp.ErrCondition, "nothing to trust"},
 		{"problem", func(_ *Mechanism, p *erm.Problem) { p.Loss = nil }, erm.ErrProblem, "Loss is nil"},
 		{"mechanism", func(m *Mechanism, _ *erm.Problem) { m.Share = 2 }, ErrMechanism, "Share"},

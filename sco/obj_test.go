@@ -142,7 +142,11 @@ func TestSolutionsGolden(t *testing.T) {
 		"ball":     {erm.Problem{Loss: loss.Logistic{}, Set: prox.L2Ball{R: 0.5}}, g.YClass, g.Ball},
 		"l1":       {erm.Problem{Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.3}}, g.YReg, g.SquaredL1},
 	} {
-		data, err := erm.NewData(g.X, c.y, loss.Bounds{Row: 1.1, Label: 2})
+		bounds := loss.Bounds{Row: 1.1, Label: 2}
+		if loss.CheckData(c.p.Loss, 3, bounds) != nil { // a loss of classes
+			bounds.Label = 1
+		}
+		data, err := erm.NewData(g.X, c.y, bounds)
 		require.NoError(t, err)
 		p := c.p
 		p.Data = data
