@@ -86,7 +86,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		operator: g,
 	}
 	if rel == dp.Replace {
-		q.Records = n
+		q.Records, q.MaxRecords = n, max(int64(n), 1)
 	}
 	if p.Set != nil {
 		q.Radius = p.Set.Radius(d)

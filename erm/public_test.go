@@ -71,6 +71,24 @@ func TestPublicRecords(t *testing.T) {
 	require.NoError(t, q.Admit(&p))
 }
 
+// Under AddRemove what is public does not depend on the number of records, not even on whether there
+// are any.
+func TestPublicOfNoRecords(t *testing.T) {
+	empty, err := erm.Empty(3, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		want, err := (&erm.Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}).Public(rel)
+		require.NoError(t, err)
+		got, err := (&erm.Problem{Data: empty, Loss: loss.Logistic{}}).Public(rel)
+		require.NoError(t, err)
+		if rel == dp.Replace {
+			require.Equal(t, int64(1), got.MaxRecords)
+			got.Records, got.MaxRecords = 2, 2
+		}
+		require.Equal(t, want, got)
+	}
+}
+
 // A kinked loss is refused with the way out.
 func TestPublicSmooth(t *testing.T) {
 	for _, c := range []struct {

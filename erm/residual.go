@@ -192,27 +192,22 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 	d := len(x)
 	e, size := make([]float64, d), make([]float64, d)
 	floats.AddTo(size, hi, lo)
-	rounded, allowance := g.Dist(x, size), allowDist*floats.Norm(size, 2)
-	if c, ok := s.reg.(prox.Coordinatewise); ok {
-		for j, v := range x {
-			_, l2, _, _ := c.Coordinate(j)
-			e[j] = l2 * v
-		}
-		allowance += allowDist * floats.Norm(e, 2)
-	}
 	c, ok := prox.Separable(g)
 	if !ok {
-		return rounded + allowance
+		dist := g.Dist(x, size) + allowDist*floats.Norm(size, 2)
+		if c, ok := s.reg.(prox.Coordinatewise); ok {
+			for j, v := range x {
+				_, l2, _, _ := c.Coordinate(j)
+				e[j] = l2 * v
+			}
+			dist += allowDist * floats.Norm(e, 2)
+		}
+		return dist
 	}
-	clear(e)
 	for j := range x {
 		e[j], _ = prox.Steepest(c, j, pairAt(x, low, j), prox.Pair{Hi: hi[j], Lo: lo[j]})
 	}
-	dist := floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
-	if low == nil && !(rounded <= dist*(1+allowDist)+allowance) { // a struct that embeds a coordinatewise operator may mean another
-		return rounded + allowance
-	}
-	return dist
+	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
 }
 
 // pairAt returns coordinate j of x + low; a nil low is 0.
