@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
@@ -386,21 +387,12 @@ func (pl *Plan) minimize(ctx context.Context, p *Problem, eta *perturbation) ([]
 	return sol.W, nil
 }
 
-// sameSpace compares what two spaces admit.
+// sameSpace compares what two spaces admit, both of d coordinates.
 func sameSpace(a, b *Space, d int) bool {
-	if a.NormSq != b.NormSq || len(a.Values) != len(b.Values) ||
-		a.Allowed != nil && len(a.Allowed) != d || b.Allowed != nil && len(b.Allowed) != d {
+	if a.NormSq != b.NormSq || !slices.Equal(a.Values, b.Values) {
 		return false
 	}
-	for k, v := range a.Values {
-		if v != b.Values[k] {
-			return false
-		}
-	}
 	for j := range d {
-		if a.Allowed != nil && len(a.Allowed[j]) != len(a.Values) || b.Allowed != nil && len(b.Allowed[j]) != len(a.Values) {
-			return false
-		}
 		for k := range a.Values {
 			if a.allowed(j, k) != b.allowed(j, k) {
 				return false
