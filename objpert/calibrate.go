@@ -147,13 +147,7 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 	for ok(lo) && lo > 0x1p-900 {
 		hi, lo = lo, lo/1.5
 	}
-	for hi-lo > 1e-10*hi { // hi stays proved
-		if mid := lo + (hi-lo)/2; ok(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
+	hi, _ = specfun.Bisect(ok, hi, lo)
 	return hi * safeScale
 }
 
@@ -169,19 +163,8 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 	case ok(dp.MinEpsilon):
 		return dp.MinEpsilon
 	}
-	lo, hi := dp.MinEpsilon, float64(dp.MaxEpsilon)
-	for hi-lo > 1e-10*hi { // hi stays proved
-		mid := lo + (hi-lo)/2
-		if hi > 4*lo {
-			mid = math.Sqrt(lo * hi)
-		}
-		if ok(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return math.Min(dp.MaxEpsilon, hi*safeScale)
+	eps, _ := specfun.Bisect(ok, dp.MaxEpsilon, dp.MinEpsilon)
+	return math.Min(dp.MaxEpsilon, eps*safeScale)
 }
 
 // chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.

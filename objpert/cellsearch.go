@@ -154,7 +154,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
 			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
-		ws[i].polish = newPolisher(ws[i].s)
+		ws[i].polish = newPolisher(ws[i].s, &r.stop)
 	}
 
 	// The root of every combination, the most promising noise first.
@@ -273,7 +273,7 @@ func (w *cellWorker) root(combo []int8) fixed {
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())
-	if better && w.polish != nil {
+	if better {
 		if gain := w.polish.improve(b); gain > 0 {
 			w.inc.offer(v-gain, w.s.point)
 		}

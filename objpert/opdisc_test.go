@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -247,4 +248,84 @@ func TestReach(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTablesAreFeatures: a draw is one integer for each feature, of every residue
+// alike, and the tables are its exact multiples, which the condition of the theorem
+// is about. The control: noise as floats, rounded to steps once it is spread, is
+// not.
+func TestTablesAreFeatures(t *testing.T) {
+	for _, law := range []Law{Radial, Gaussian} {
+		pl, err := (&OPDisc{Law: law}).Calibrate(Public{Space: Lattice(6), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}})
+		require.NoError(t, err)
+		b := pl.params.FeatureBits
+		features := func(n *perturbation) (eta []int64, exact bool) {
+			exact = true
+			for _, row := range n.table {
+				k := row[3] >> b // v = 1
+				eta = append(eta, k)
+				for i, v := range pl.params.Values {
+					exact = exact && row[i] == k*int64(v)<<b
+				}
+			}
+			k := n.norm[6-1] >> b // c = 1
+			eta = append(eta, k)
+			for i, c := range pl.last {
+				exact = exact && n.norm[i] == k*c
+			}
+			return eta, exact
+		}
+		src := sample.Reproducible(50, law.String())
+		counts := make([]int, 8)
+		spoiled := 0
+		for range 5000 {
+			n := pl.draw(nil, src)
+			eta, exact := features(n)
+			require.True(t, exact)
+			for _, k := range eta {
+				counts[uint64(k)%8]++
+			}
+			old := &perturbation{table: make([][]fixed, 3)}
+			x := make([]float64, 4)
+			sample.Normal(x, math.Ldexp(pl.params.Scale/math.Sqrt(6), -pl.params.unit()), src)
+			for j := range old.table {
+				for _, v := range pl.params.Values {
+					old.table[j] = append(old.table[j], int64(math.RoundToEven(x[j]*float64(v))))
+				}
+			}
+			for q := range pl.last {
+				old.norm = append(old.norm, int64(math.RoundToEven(x[3]*math.Sqrt(float64(6-q)))))
+			}
+			if _, exact := features(old); !exact {
+				spoiled++
+			}
+		}
+		require.Greater(t, spoiled, 4900)
+		want := []float64{.125, .125, .125, .125, .125, .125, .125, .125}
+		_, p := dptest.ChiSquare(counts, want) // and so modulo 2 and 4
+		require.Greater(t, p, dptest.FalseReject)
+	}
+}
+
+// Noise rounded to even in the place of ⌊x+½⌋ is not shifted by an odd integer: at
+// σ/g = ½ the ratio that a shift by one step costs is beyond what the density pays.
+func TestTiesToEven(t *testing.T) {
+	// Ties have probability 0 under a real law and half of it where it is already on
+	// the grid of halves, as floats are: the law of 2η = integers, then rounded.
+	half := func(round func(float64) float64) map[int]float64 {
+		out := map[int]float64{}
+		for k := -400; k <= 400; k++ { // e^{−|k|/8}: every ratio of neighbors in k is at most e^{1/8}
+			out[int(round(float64(k)/2))] += math.Exp(-math.Abs(float64(k)) / 8)
+		}
+		return out
+	}
+	worst := func(law map[int]float64) (w float64) {
+		for k := -50; k < 50; k++ {
+			w = max(w, math.Abs(math.Log(law[k+1]/law[k])))
+		}
+		return w
+	}
+	floor := half(func(x float64) float64 { return math.Floor(x + 0.5) })
+	require.LessOrEqual(t, worst(floor), 0.25+1e-12) // a shift by a step is one by two halves
+	require.Greater(t, worst(half(math.RoundToEven)), 0.25*2)
 }

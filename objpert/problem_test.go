@@ -174,3 +174,39 @@ func TestLiteral(t *testing.T) {
 		require.Equal(t, want.Objective, s.Objective)
 	}
 }
+
+// TestOversizedRows: rows whose scores would leave int64 are brought into range,
+// each by itself, and rows that fit are taken as they are.
+func TestOversizedRows(t *testing.T) {
+	big := []int64{math.MaxInt64, math.MinInt64, 3}
+	fits := []int64{1<<61 - 5, 1, 0}
+	rows := [][]int64{{1, 2, 3}, fits, big, {1 << 62, 1, 1}, {0, 0, math.MinInt64}}
+	p, err := NewProblem(rows, []int{1, 1, 1, -1, -1}, nil, Lattice(1))
+	require.NoError(t, err)
+	literal := &Problem{Space: p.Space, Dim: 3, X: p.X, Pos: p.Pos, Neg: p.Neg}
+	require.NoError(t, literal.Check(), "no score overflows")
+	require.Contains(t, p.X, fits)
+	require.Contains(t, p.X, []int64{0, 0, -1})
+	alone, err := NewProblem([][]int64{big}, []int{1}, nil, Lattice(1))
+	require.NoError(t, err)
+	require.Contains(t, p.X, alone.X[0], "whatever the other records are")
+	require.Error(t, (&Problem{Space: p.Space, Dim: 3, X: [][]int64{big}, Pos: []int{1}, Neg: []int{0}}).Check())
+}
+
+// TestEmpty: no records are a data set too, for every search.
+func TestEmpty(t *testing.T) {
+	_, err := Empty(0, Lattice(1))
+	require.ErrorIs(t, err, ErrProblem)
+	_, err = Empty(2, Space{})
+	require.ErrorIs(t, err, ErrProblem)
+	p, err := Empty(2, Lattice(2))
+	require.NoError(t, err)
+	require.Zero(t, p.Records())
+	p, err = p.perturbReal([][]float64{{0, 0, 2}, {5, 0, 0}}, []float64{0, 0, 0.5})
+	require.NoError(t, err)
+	for _, o := range []Oracle{Enumerate{}, CellSearch{}, GenericSearch{}, Auto{}} {
+		s, err := o.Solve(context.Background(), p)
+		require.NoError(t, err)
+		require.Equal(t, &Solution{W: []int{1, -1}, Objective: -7.5, Lower: -7.5, Proven: true, Nodes: s.Nodes}, s)
+	}
+}

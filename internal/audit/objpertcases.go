@@ -305,7 +305,7 @@ func init() {
 			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: sampledGap},
 		},
 		Controls: []Control{
-			{Name: "opsamp-output-0.9", What: "output noise of 0.9 times its scale", Case: "opsamp/noise", Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Scale *= 0.9; return q })},
+			{Name: "opsamp-output-0.8", What: "output noise of 0.8 times its scale", Case: "opsamp/noise", Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Scale *= 0.8; return q })},
 			{Name: "opsamp-rate", What: "tilts of twice their rate", Case: "opsamp/noise", Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Rate *= 2; return q })},
 			{Name: "opsamp-uncertified", What: "minimizers beyond the gap averaged", Case: "opsamp/A12/gap", Break: one(fault.Certified, always(true))},
 		},
