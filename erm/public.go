@@ -125,7 +125,7 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 // The result is a fixed point. The error wraps ErrProblem or dp.ErrRelation.
 func (q Public) Complete(rel dp.Relation) (Public, error) {
 	if err := rel.Check(); err != nil {
-		return Public{}, fmt.Errorf("erm: Public: %w", err)
+		return Public{}, fmt.Errorf("erm: Relation: %w", err)
 	}
 	switch {
 	case q.Dim < 1:
