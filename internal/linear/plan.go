@@ -412,8 +412,6 @@ const (
 	TheoremOutputPure = "output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
 )
 
-var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or declare a bounded Set, or set Ridge", ErrProblem)
-
 // valid refuses a plan with a value that float64 or the samplers of package noise
 // cannot hold.
 func (pl *Plan) valid() error {
