@@ -251,8 +251,9 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	// steady is stability for the tilts as they are drawn.
 	steady := func(eta float64) (factor, s float64) {
 		tilted := q
-		// at most 2⁵³ calls of 2¹⁵ tilts each, with probability (1 + e^ε)^-1 2⁻⁵⁰δ
-		most := (68*math.Ln2 + 51*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
+		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) of
+		// that must not exceed 2⁻⁵⁰δ
+		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
 		tilted.Gap += 0x1p-51 * most * d * q.Diameter * safeScale
 		return stability(tilted, kappa, eta)
 	}
