@@ -122,12 +122,9 @@ type Plan struct {
 // Safety margins, below the 1e-6 that constants may exceed their exact values
 // by and above the errors they cover.
 const (
-	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9. It
-	// moves t by less than 5e-7, since δ grows at least like t.
+	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have a margin
+	// of their own. It moves t by less than 5e-7, since δ grows at least like t.
 	safeLogDelta = 2e-7
-	// safeTable is the same for the general hockey-stick, whose table of log F is
-	// exact to 4e-7. log δ grows there with a slope of at least k/2 ≥ 1.
-	safeTable = 7e-7
 	// fineT is the relative width of the last bracket of t.
 	fineT = 1e-7
 	// coarseT is enough to compare one m with another.
@@ -446,13 +443,13 @@ func (c *calibrator) largest(b dp.Budget, m float64) (t, a float64) {
 	}
 	law := c.table(m, logDelta)
 	guess := s.closed(k, roughQuantile(d, m, logDelta))
-	return largest((&general{eps: s.eps, rho: s.rank, k: k, law: law}).logDelta, logDelta-safeTable, guess, fineT), 0
+	return largest((&general{eps: s.eps, rho: s.rank, k: k, law: law}).logDelta, logDelta-safeLogDelta, guess, fineT), 0
 }
 
 // table tabulates the law of λ_min(W_d(m)) around its quantile of log
 // probability logp.
 func (c *calibrator) table(m, logp float64) *table {
-	return newTable(c.s.dim, m, roughQuantile(float64(c.s.dim), m, logp), logp)
+	return newTable(c.s.dim, m, logp)
 }
 
 // minQuantile returns the quantile of log probability logp of λ_min(W_d(m)),

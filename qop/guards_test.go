@@ -89,7 +89,7 @@ func TestLawTable(t *testing.T) {
 	}{{2, 3, 0.95}, {2, 3, 0.7}, {2, 3, 0.3}, {2, 4, 0.2}, {5, 9, 0.5}, {2, 3, 1e-2}, {5, 12, 1e-5}} {
 		logp := math.Log(c.delta)
 		law := randmat.MinEigenvalueLaw{Dim: c.d, Dof: c.m}
-		table := newTable(c.d, c.m, roughQuantile(float64(c.d), c.m, logp), logp)
+		table := newTable(c.d, c.m, logp)
 		top := law.Quantile(c.delta)
 		for i := range 40 {
 			x := top * (0.3 + 0.7*float64(i)/39)
