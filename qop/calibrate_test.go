@@ -235,7 +235,7 @@ func TestSafeSide(t *testing.T) {
 				relation = dp.AddRemove
 			}
 			c := &calibrator{s: setting{dim: d, rank: 1, structure: s, relation: relation}}
-			at, _ := c.largest(dp.Budget{Epsilon: eps, Delta: math.Exp(logDelta)}, m)
+			at := c.largest(dp.Budget{Epsilon: eps, Delta: math.Exp(logDelta)}, m).t
 			require.LessOrEqual(t, p.logDelta(at), logDelta)
 			require.Greater(t, p.logDelta(at*(1+1e-6)), logDelta)
 		}
@@ -287,7 +287,7 @@ func TestTheoremB(t *testing.T) {
 			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.Upper/p.Alpha))
 			require.LessOrEqual(t, dp.GaussianDelta(p.Output.Epsilon, 2*p.Reach/p.OutputSigma), p.Output.Delta)
 			c := &calibrator{s: setting{dim: 4, rank: 1, structure: s, relation: dp.Replace, threshold: s == loss.FixedRange}}
-			at, _ := c.largest(p.Objective, p.M)
+			at := c.largest(p.Objective, p.M).t
 			require.LessOrEqual(t, p.T, at)
 
 			exact, err := (&Mechanism{}).Calibrate(q)

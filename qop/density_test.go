@@ -86,7 +86,7 @@ func TestExactDensity1(t *testing.T) {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 				cal := &calibrator{s: setting{dim: 1, rank: 1, structure: s, relation: relation, threshold: s >= loss.FixedRange}}
-				at, _ := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m)
+				at := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m).t
 				sigma2 := 1 / at
 				masses := map[string][]float64{}
 				for i, l := range losses {
@@ -215,7 +215,7 @@ func TestExactDensity2(t *testing.T) {
 			rank      int
 		}{{loss.LSQ, 1}, {loss.GLM, 1}, {loss.General, 1}, {loss.General, 2}, {loss.FixedRange, 2}} {
 			cal := &calibrator{s: setting{dim: 2, rank: float64(s.rank), structure: s.structure, relation: dp.Replace, threshold: s.structure == loss.FixedRange}}
-			at, _ := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m)
+			at := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m).t
 			masses := func(l planar) []float64 {
 				p := masses2(l, c.m, 1/at)
 				require.InDelta(t, 1, floats.Sum(p), 5e-3)

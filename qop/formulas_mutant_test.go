@@ -179,7 +179,8 @@ func TestLargestMeetsDelta(t *testing.T) {
 			m := float64(d + 6)
 			at := func(s loss.Structure, threshold bool) (float64, float64, setting) {
 				st := setting{dim: d, rank: 1, structure: s, relation: relation, threshold: threshold}
-				x, a := (&calibrator{s: st}).largest(b, m)
+				found := (&calibrator{s: st}).largest(b, m)
+				x, a := found.t, found.threshold
 				st.eps = 0.8
 				return x, a, st
 			}
@@ -233,13 +234,12 @@ func TestLargestMeetsDelta(t *testing.T) {
 	// The hockey-stick of the general case is below the threshold form it sharpens,
 	// and meets δ with the law itself in place of the table.
 	k := &calibrator{s: setting{dim: 2, rank: 2, structure: loss.General, relation: dp.Replace}}
-	x, a := k.largest(b, 6)
-	require.Zero(t, a)
+	x := k.largest(b, 6).t
 	p := &general{eps: 0.8, rho: 2, k: 5, law: exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}}
 	require.LessOrEqual(t, p.logDelta(x), target)
 	require.Greater(t, p.logDelta(x*(1+2e-6)), target)
 	k.s.threshold = true
-	least, _ := k.largest(b, 6)
+	least := k.largest(b, 6).t
 	require.Greater(t, x, least)
 }
 
@@ -266,7 +266,7 @@ func TestDegrees(t *testing.T) {
 		m := k.degrees(b)
 		require.Equal(t, math.Round(m), m)
 		cost := func(m float64) float64 {
-			x, _ := k.largest(b, m)
+			x := k.largest(b, m).t
 			return m / x
 		}
 		at := cost(m)

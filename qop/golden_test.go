@@ -114,7 +114,8 @@ func TestGoldenCalibration(t *testing.T) {
 		b := dp.Budget{Epsilon: float64(c.Eps1), Delta: float64(c.Sharp.Delta)}
 		m, d, k := float64(c.M), float64(c.D), float64(c.M)-float64(c.D)+1
 		at := func(s loss.Structure, threshold bool) (float64, float64) {
-			return (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace, threshold: threshold}}).largest(b, m)
+			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace, threshold: threshold}}).largest(b, m)
+			return found.t, found.threshold
 		}
 		// The threshold form: the golden point satisfies both equations, and ours
 		// lies on its safe side by at most the 1e-6 of the quantile.
@@ -246,7 +247,7 @@ func TestPaperSettingSharp(t *testing.T) {
 	g := golden(t)
 	for s, want := range map[loss.Structure]number{loss.LSQ: g.Figure2.Sharp.LSQ, loss.GLM: g.Figure2.Sharp.GLM} {
 		c := &calibrator{s: setting{dim: 100, rank: 1, structure: s, relation: dp.Replace}}
-		got, _ := c.largest(dp.Budget{Epsilon: 0.5, Delta: 0.01}, 200)
+		got := c.largest(dp.Budget{Epsilon: 0.5, Delta: 0.01}, 200).t
 		close(t, want, 1/got, 2e-5, s)
 	}
 }
@@ -287,7 +288,7 @@ func TestTable(t *testing.T) {
 			c := &calibrator{s: setting{dim: r.d, rank: rank, structure: s, relation: dp.Replace, threshold: threshold}}
 			b := dp.Budget{Epsilon: r.eps, Delta: r.delta}
 			m := c.degrees(b)
-			got, _ := c.largest(b, m)
+			got := c.largest(b, m).t
 			require.LessOrEqual(t, m/got, 1.02*want, "%v %v ρ=%v threshold=%v m=%v", r.cell, s, rank, threshold, m)
 			require.GreaterOrEqual(t, m/got, 0.96*want, "%v %v ρ=%v threshold=%v m=%v", r.cell, s, rank, threshold, m)
 		}

@@ -42,7 +42,7 @@ func newTable(d int, m, logp float64) *table {
 		bottom = exactLog
 	}
 	t := &table{lo: roughQuantile(dim, m, bottom), hi: newRoughLaw(dim, m).top()}
-	if d < 12 || logp < -15 { // where the guesses are poor
+	if d < 6 || logp < -15 { // where the guesses are poor
 		t.lo, t.hi = quantile(logF, t.lo, bottom), quantile(logF, t.hi, top)
 	}
 	t.hi = math.Max(t.hi, 1.01*t.lo)
@@ -189,6 +189,19 @@ const bulk = 0.98
 
 // top approximates the quantile of bulk.
 func (r roughLaw) top() float64 { return math.Exp(r.nu + 3.6*r.tau) } // P(TW₁ < −3.6) ≈ 2 %
+
+// roughRange is a roughLaw with the ends that a table would have.
+type roughRange struct {
+	roughLaw
+	lo, hi float64
+}
+
+func newRoughRange(d, m, logp float64) roughRange {
+	r := newRoughLaw(d, m)
+	return roughRange{r, roughQuantile(d, m, logp-18), r.top()}
+}
+
+func (r roughRange) ends() (lo, hi float64) { return r.lo, math.Max(r.hi, 1.01*r.lo) }
 
 // roughQuantile approximates the quantile of log probability logp of
 // λ_min(W_d(m)), to choose m and to place tables.

@@ -70,15 +70,15 @@ func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) fl
 	return math.Exp(lo)
 }
 
-// leastRatio returns the integer m ≥ least that nearly minimizes cost(m), a
+// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a
 // unimodal function with a flat minimum: within 3 % of the minimizer of
 // m − least + 2, which costs less than 0.1 % of the minimum. start is the first m
 // tried.
-func leastRatio(cost func(m float64) float64, least, start float64) float64 {
+func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
 	shift := least - 2
 	seen := map[float64]float64{}
 	at := func(v float64) (float64, float64) { // v = log(m − shift)
-		m := math.Round(math.Exp(v)) + shift
+		m := math.Min(math.Round(math.Exp(v))+shift, most)
 		c, ok := seen[m]
 		if !ok {
 			c = cost(m)
@@ -195,4 +195,27 @@ func simplex(f func(x []float64) float64, x []float64, evals int) (best []float6
 	}
 	b := slices.MinFunc(vs, func(a, b vertex) int { return cmp.Compare(a.f, b.f) })
 	return b.x, b.f
+}
+
+// goldenSection returns a point in [lo, hi] and the value of f there, the least that golden-section search
+// meets until its bracket is at most tol wide. For a unimodal f that is its minimum.
+func goldenSection(f func(x float64) float64, lo, hi, tol float64) (x, value float64) {
+	const ratio = 0.6180339887498949
+	a, b := hi-ratio*(hi-lo), lo+ratio*(hi-lo)
+	fa, fb := f(a), f(b)
+	for hi-lo > tol {
+		if fa < fb {
+			hi, b, fb = b, a, fa
+			a = hi - ratio*(hi-lo)
+			fa = f(a)
+		} else {
+			lo, a, fa = a, b, fb
+			b = lo + ratio*(hi-lo)
+			fb = f(b)
+		}
+	}
+	if fa < fb {
+		return a, fa
+	}
+	return b, fb
 }
