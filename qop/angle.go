@@ -23,7 +23,7 @@ func (p parallel) logDelta(t float64) float64 {
 		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
 	}
 	// y = t + s²: half-integer powers of y − t become smooth.
-	sum := specfun.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 0)), chi(p.k), func(s float64) float64 {
+	sum := specfun.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
 		y := t + s*s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
 	})
@@ -75,7 +75,7 @@ type axis struct {
 }
 
 const (
-	depth = 9
+	depth = 11
 	cells = 1 << depth
 )
 
@@ -225,20 +225,21 @@ type estimate struct{ upper, excess float64 }
 
 // angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if boxes last.
 func (j *angles) angle(zeta, tol float64) estimate {
+
 	v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
 	v.scale = math.Exp(j.t / j.k)
 	for {
 		v.tau = tol * j.target * j.leaf
-		v.excess = 0
+		v.excess, v.stuck = 0, 0
 		var r [8]float64
 		for i := range r {
 			r[i] = v.bendAt(j.x.edge[i&1*cells], j.w.edge[i>>1&1*cells], j.z.edge[i>>2&1*cells])
 		}
 		upper := v.box(span{0, cells}, span{0, cells}, span{0, cells}, &r)
-		if v.excess <= tol*j.target || j.boxes <= 0 {
+		if v.excess <= tol*j.target || v.stuck > tol*j.target/2 || j.boxes <= 0 {
 			return estimate{(upper + j.outside) * safeSum, v.excess + j.outside}
 		}
-		j.leaf /= math.Max(2, math.Min(20, 3*v.excess/(tol*j.target)))
+		j.leaf /= math.Max(2, math.Min(8, 2*v.excess/(tol*j.target)))
 	}
 }
 
@@ -247,13 +248,13 @@ type view struct {
 	*angles
 	cos, sin, scale float64
 	tau             float64 // excess of a box that is not halved
-	excess          float64
+	excess, stuck   float64 // stuck is the part of boxes that are single cells
 }
 
 // span is a node of an axis by its first cell and the one behind its last.
 type span struct{ lo, hi int }
 
-func (s span) node() int          { return (cells + s.lo) / (s.hi - s.lo) }
+func (s span) node() int           { return (cells + s.lo) / (s.hi - s.lo) }
 func (s span) halves() (a, b span) { m := (s.lo + s.hi) / 2; return span{s.lo, m}, span{m, s.hi} }
 
 // bendAt returns bend at a point.
@@ -342,8 +343,9 @@ func (v *view) box(x, w, z span, r *[8]float64) float64 {
 			best, most = i, l
 		}
 	}
-	if best < 0 { // a box of three cells
+	if best < 0 {
 		v.excess += excess
+		v.stuck += excess
 		return upper
 	}
 	lower, higher := *r, *r
@@ -480,7 +482,7 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 // Sizes beyond which Theorem G is not tried in more than one dimension: a certificate has at most mostBoxes boxes.
 const (
 	leastJointDof = 3
-	mostBoxes     = 4_000_000
+	mostBoxes     = 2_000_000
 )
 
 // joint returns a t that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0.
@@ -503,7 +505,7 @@ func (s setting) joint(k, logTarget, guess float64) float64 {
 		}
 		return l
 	}, logTarget, guess, coarseT)
-	for _, less := range []float64{0, 0.002, 0.005, 0.01, 0.02, 0.04} {
+	for _, less := range []float64{0, 0.003, 0.01, 0.03} {
 		if t*(1-less) > guess && j.certify(t*(1-less)) {
 			return t * (1 - less)
 		}

@@ -214,12 +214,12 @@ func checkDegrees(dim int, m float64, total bool) error {
 		return fmt.Errorf("%w: Dim = %d, want at most %d", ErrMechanism, dim, mostDegrees-(int(least)-dim))
 	case m == 0:
 		return nil
-	case m != math.Trunc(m):
-		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Max(math.Floor(m), least), math.Max(math.Ceil(m), least))
 	case m < least && total && m > float64(dim):
 		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m < least:
 		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions, want at least Dim+%d = %v, or 0 for automatic", dp.ErrCondition, m, dim, int(least)-dim, least)
+	case m != math.Trunc(m):
+		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
 	case m > mostDegrees:
 		return fmt.Errorf("%w: M = %v, want at most %d", ErrMechanism, m, mostDegrees)
 	}

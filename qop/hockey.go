@@ -93,7 +93,7 @@ func stickAdd(eps, t, k, p float64) float64 {
 	}
 	top := t / -math.Expm1(-(eps+t/2)/p)
 	// y = t + s²: half-integer powers of y − t become smooth.
-	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 0)), chi(k), func(s float64) float64 {
+	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
 		y := t + s*s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
 	})
@@ -137,7 +137,7 @@ func removeTail(eps, t, k, from float64) float64 {
 func stickRemoveGLM(eps, t, k float64) float64 {
 	n := k/2 - 1
 	y1 := t / math.Expm1(math.Max(eps, t/k))
-	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, math.Max(k-2, 0))), chi(k), func(s float64) float64 {
+	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, k-1)), chi(k), func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
 	})

@@ -12,13 +12,13 @@ import (
 // stopped by its gap). Every split is valid; the search looks for the least
 // bound on the excess risk and sees public quantities only.
 type split struct {
-	m                      float64
-	objective, output      dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
-	low, high              float64   // shares of δ for λ_min and for ẽ'Wẽ
+	m                 float64
+	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
+	low, high         float64   // shares of δ for λ_min and for ẽ'Wẽ
 	proved
-	alpha, b               float64
-	cover, reach           float64
-	sigma, excessRisk      float64
+	alpha, b          float64
+	cover, reach      float64
+	sigma, excessRisk float64
 }
 
 // inexact calibrates by Theorem B: it searches in logits of the shares of ε and

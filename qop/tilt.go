@@ -103,7 +103,7 @@ func (p *tilt) search(row side, t float64) float64 {
 		if h := p.hint[row]; h > 0 { // the best λ moves little with t
 			lo, hi = math.Max(lo, specfun.Log(h/1.5)), math.Min(hi, specfun.Log(h*1.5))
 		}
-		u, v := goldenSection(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, p.fine)
+		u, v := specfun.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
 		if v < best {
 			best = v
 			p.hint[row] = math.Exp(u)
@@ -146,9 +146,9 @@ func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 		return 0
 	}
 	bound := math.Exp(logM - lambda*p.eps)
-	mass := math.Max(0, 1-from.f-math.Min(1, bound))                                         // μ
-	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM))               // e^{−λε}(M − μ^{1+λ})
-	logC := -math.Log1p(lambda) - lambda*math.Log1p(1/lambda)                                // log c
+	mass := math.Max(0, 1-from.f-math.Min(1, bound))                                            // μ
+	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM))                  // e^{−λε}(M − μ^{1+λ})
+	logC := -math.Log1p(lambda) - lambda*math.Log1p(1/lambda)                                   // log c
 	return math.Min(0, specfun.Log((from.f+math.Exp(logC)*(excess+rounding*bound))*safeMoment)) // 0·NaN cannot occur: bound is finite
 }
 

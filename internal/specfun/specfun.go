@@ -69,30 +69,6 @@ func Log1mExp(x float64) float64 {
 	return math.Log1p(-math.Exp(x))
 }
 
-// Bisect narrows a bracket of a monotone predicate until its ends are
-// neighboring float64s or 200 halvings are done: if ok(lo) and not ok(hi), the
-// same holds of the returned pair. The ends may be in either order; between
-// positive ends far apart it halves the logarithm. The caller picks the end
-// that errs to the safe side.
-func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
-	good, bad = lo, hi
-	for range 200 {
-		mid := good + (bad-good)/2
-		if good > 0 && bad > 0 && (good > 4*bad || bad > 4*good) {
-			mid = math.Sqrt(good) * math.Sqrt(bad)
-		}
-		if mid == good || mid == bad {
-			break
-		}
-		if ok(mid) {
-			good = mid
-		} else {
-			bad = mid
-		}
-	}
-	return good, bad
-}
-
 type rule struct{ x, w []float64 }
 
 var rules sync.Map // int → rule

@@ -256,17 +256,6 @@ func TestLogArithmetic(t *testing.T) {
 	relative(t, -math.Exp(-50), Log1mExp(-50), 1e-15)
 }
 
-func TestBisect(t *testing.T) {
-	good, bad := Bisect(func(x float64) bool { return x*x <= 2 }, 0, 2)
-	require.LessOrEqual(t, good*good, 2.)
-	require.Greater(t, bad*bad, 2.)
-	require.Equal(t, math.Nextafter(good, 2), bad)
-	// Reversed ends and a bracket of 600 binades.
-	good, bad = Bisect(func(x float64) bool { return x >= 3e-150 }, 1e30, 1e-160)
-	require.Equal(t, 3e-150, good)
-	require.Less(t, bad, good)
-}
-
 func TestGaussLegendre(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 16, 100, 400} {
 		x, w := GaussLegendre(n)
