@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,8 +95,8 @@ func TestTiltRefuses(t *testing.T) {
 			require.Zero(t, got, "%+v", c)
 		}
 	}
-	// The lower bound on M: without any excess over ε the claim is F(x₀).
-	require.InDelta(t, math.Log(1e-3), p.at(removing, 1, from, 1e-9), 1e-4)
+	// Without any excess over ε the claim is F(x₀).
+	require.InDelta(t, math.Log(1e-3), p.at(removing, 100, from, 1e-9), 1e-4)
 	// A grid that ends below (1+λ)t says nothing of s̃: E = e^s.
 	require.Zero(t, p.average(replacing, 80, 3, 1))
 }
@@ -160,22 +159,5 @@ func TestTiltGolden(t *testing.T) {
 		found := largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT)
 		require.InEpsilon(t, c.T, found, 3e-3, "%+v", c)
 		require.LessOrEqual(t, p.logDelta(found), math.Log(c.Delta)+1e-3)
-	}
-}
-
-// TestTiltMoment: the moment itself in two dimensions, of quadratic neighbors by simulation, is below M. The
-// matrices are 2×2 and W ~ W_2(24): (m, t, λ) = (24, 0.6, 5), F(x₀) = 0.05, where M is 2.52, 1.31 and 1.44.
-func TestTiltMoment(t *testing.T) {
-	s := setting{dim: 2, rank: 2, eps: 1, relation: dp.Replace, structure: loss.General}
-	law := newTable(2, 24, math.Log(0.01))
-	x0, _ := specfun.Bisect(func(x float64) bool { return law.logCDF(x) <= math.Log(0.05) }, law.lo, law.hi)
-	p := newTilt(s, 24, math.Log(0.01), law, false)
-	for row, want := range map[side]float64{replacing: 2.52, removing: 1.31, adding: 1.44} {
-		// δ = F + c e^{−λε}(M − μ⁶): M from δ.
-		delta := math.Exp(p.at(row, 5, tail{x0, 0.05}, 0.6)) / safeMoment
-		c := math.Pow(5, 5) / math.Pow(6, 6)
-		m := (delta - 0.05) / (c * math.Exp(-5))
-		mu := 0.95 - want*math.Exp(-5)
-		require.InEpsilon(t, want, m+math.Pow(mu, 6), 0.02, strconv.Itoa(int(row)))
 	}
 }
