@@ -485,8 +485,9 @@ const (
 	mostBoxes     = 2_000_000
 )
 
-// joint returns a t that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0.
-func (s setting) joint(k, logTarget, guess float64) float64 {
+// joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
+// if none is proved with so many boxes.
+func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
 		return largest(flat.logDelta, logTarget, guess, fineT)
@@ -495,7 +496,7 @@ func (s setting) joint(k, logTarget, guess float64) float64 {
 		return 0
 	}
 	j := newAngles(s.eps, k, logTarget)
-	j.boxes = mostBoxes
+	j.boxes = boxes
 	// No angle is known to be the worst, but it usually is 0 or π/2.
 	t := largest(func(t float64) float64 {
 		l := flat.logDelta(t) + 0.02

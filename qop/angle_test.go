@@ -194,6 +194,10 @@ func TestJointTable(t *testing.T) {
 	require.Equal(t, TheoremJoint, at(1, 1, 0.01, 5).theorem)
 	require.InEpsilon(t, 0.231146, at(1, 1, 0.01, 5).t, 2e-3) // 1e-3 below the root
 	require.Equal(t, TheoremGLM, at(3, 1, 0.01, 4).theorem)   // k = 2: 1/α has no mean
+	// A candidate that is not certified is not used: these boxes are enough to find one.
+	s := setting{dim: 10, rank: 1, eps: 0.5, relation: dp.Replace}
+	require.Positive(t, s.joint(16, math.Log(0.01), 0.6, mostBoxes))
+	require.Zero(t, s.joint(16, math.Log(0.01), 0.6, 60_000))
 	if os.Getenv("PRIVOPT_DEEP") == "" {
 		return
 	}

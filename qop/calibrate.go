@@ -525,7 +525,7 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 		guess = s.roughLargest(m, logDelta, guess, coarseT)
 		best := root(TheoremGLM, p, guess)
 		if s.relation == dp.Replace {
-			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t), theorem: TheoremJoint})
+			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: TheoremJoint})
 		}
 		return best
 	case s.threshold || s.structure == loss.FixedRange:
