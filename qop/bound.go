@@ -57,7 +57,7 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	c := &calibrator{
 		plan: &Plan{Public: q, Eta: u.Eta},
 		s: setting{dim: u.Dim, rank: rank, structure: structure, relation: dp.Replace,
-			threshold: u.Calibration == Threshold || structure == loss.FixedRange},
+			threshold: u.Calibration == Threshold},
 		gap: u.Tau, lipschitz: u.RegLipschitz,
 	}
 	if u.Tau > 0 {
@@ -68,7 +68,7 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
 	dof := c.degrees(b)
-	t, _ := c.largest(b, dof)
+	t := c.largest(b, dof).t
 	if !(t > 0) {
 		return 0, fmt.Errorf("qop: %w: no σ² was found for %v", dp.ErrCondition, b)
 	}

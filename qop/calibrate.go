@@ -122,12 +122,9 @@ type Plan struct {
 // Safety margins, below the 1e-6 that constants may exceed their exact values
 // by and above the errors they cover.
 const (
-	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9. It
-	// moves t by less than 5e-7, since δ grows at least like t.
+	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have a margin
+	// of their own. It moves t by less than 5e-7, since δ grows at least like t.
 	safeLogDelta = 2e-7
-	// safeTable is the same for the general hockey-stick, whose table of log F is
-	// exact to 4e-7. log δ grows there with a slope of at least k/2 ≥ 1.
-	safeTable = 7e-7
 	// fineT is the relative width of the last bracket of t.
 	fineT = 1e-7
 	// coarseT is enough to compare one m with another.
@@ -160,23 +157,20 @@ func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := float64(q.Dim)
-	if m.M != 0 && m.M < d+1 {
-		return nil, fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions, want at least Dim+1 = %d, or 0 for automatic", dp.ErrCondition, m.M, q.Dim, q.Dim+1)
+	if err := checkDegrees(q.Dim, m.M, m.Eta > 0); err != nil {
+		return nil, err
 	}
-	if size := max(d, m.M); size > mostDegrees {
-		return nil, fmt.Errorf("%w: M = %v and Dim = %d, want at most %g", ErrMechanism, m.M, q.Dim, float64(mostDegrees))
-	} else if structure == loss.General && m.Calibration != Paper && (d > mostDim || m.M > mostExact) {
+	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
 		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
 	p := &Plan{
 		Public: q, Relation: relation(m.Relation), Calibration: m.Calibration,
-		Structure: structure, Theorem: theorem(m.Calibration, structure), Eta: fault.At(f, fault.AnchorError, m.Eta), Trace: m.Trace,
+		Structure: structure, Eta: fault.At(f, fault.AnchorError, m.Eta), Trace: m.Trace,
 	}
 	p.Constants.Rank = int(rank)
 	c := &calibrator{fault: f, plan: p, m: m.M, share: m.Share, s: setting{
 		dim: q.Dim, rank: rank, structure: structure, relation: fault.At(f, fault.Relation, p.Relation),
-		threshold: m.Calibration == Threshold || structure == loss.FixedRange,
+		threshold: m.Calibration == Threshold,
 	}}
 	if err := c.cover(m.Cover); err != nil {
 		return nil, err
@@ -195,13 +189,42 @@ func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	return p, nil
 }
 
-// Sizes beyond which a calibration would not end in seconds: anything at all,
-// and the exact law of λ_min.
+// Sizes: of W, whose diagonal is drawn as sums of m squares, and of the exact law of λ_min, which is
+// computed in seconds.
 const (
-	mostDegrees = 1e8
+	mostDegrees = 1 << 16
 	mostExact   = 5000
 	mostDim     = 1000
 )
+
+// leastDegrees returns the least m: d+1, or d+3 where Cover and the anchor's error count by 1/λ_min, whose mean
+// is infinite for less (total).
+func leastDegrees(dim int, total bool) float64 {
+	if total {
+		return float64(dim) + 3
+	}
+	return float64(dim) + 1
+}
+
+// checkDegrees refuses an m ≠ 0 that is no integer between leastDegrees and 2¹⁶, and a dimension with no such m.
+func checkDegrees(dim int, m float64, total bool) error {
+	least := leastDegrees(dim, total)
+	switch {
+	case least > mostDegrees:
+		return fmt.Errorf("%w: Dim = %d, want at most %d", ErrMechanism, dim, mostDegrees-(int(least)-dim))
+	case m == 0:
+		return nil
+	case m < least && total && m > float64(dim):
+		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+	case m < least:
+		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions, want at least Dim+%d = %v, or 0 for automatic", dp.ErrCondition, m, dim, int(least)-dim, least)
+	case m != math.Trunc(m):
+		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
+	case m > mostDegrees:
+		return fmt.Errorf("%w: M = %v, want at most %d", ErrMechanism, m, mostDegrees)
+	}
+	return nil
+}
 
 // structure returns the case of Theorem A and ρ: what the loss declares, or
 // the weaker one that the mechanism asks for.
@@ -325,7 +348,8 @@ func (c *calibrator) exact() error {
 		}
 	} else {
 		p.M = c.degrees(p.Objective)
-		p.T, p.Threshold = c.largest(p.Objective, p.M)
+		best := c.largest(p.Objective, p.M)
+		p.T, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
 	if !(p.T > 0) {
 		return fmt.Errorf("qop: %w: no σ² was found for %v with M = %v; a larger Delta or M needs less", dp.ErrCondition, p.Objective, p.M)
@@ -346,7 +370,7 @@ func gaussianSigma(b dp.Budget, sensitivity float64) (float64, error) {
 }
 
 // degrees returns the caller's m, or the integer that nearly minimizes the
-// mean curvature σ²m = Lm/t(m).
+// mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
 func (c *calibrator) degrees(b dp.Budget) float64 {
 	if c.m != 0 {
 		return c.m
@@ -355,39 +379,84 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	logDelta := specfun.Log(b.Delta)
-	guess := 0.0
-	cost := func(m float64) float64 {
-		k := m - d + 1
-		var t float64
-		switch s.structure {
-		case loss.LSQ, loss.GLM:
+	best, least := 0.0, math.Inf(1)
+	for _, rough := range s.rough() {
+		guess := 0.0
+		at := func(m float64) float64 {
 			if guess == 0 {
-				guess = b.Epsilon * math.Sqrt(k) / 3
+				guess = s.eps * math.Sqrt(m-d+1) / 3
 			}
-			t = largest(roughProfile(s, m).logDelta, logDelta, guess, coarseT)
-			guess = t
-		case loss.FixedRange:
-			t = s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
-		default:
-			if t = s.closed(k, roughQuantile(d, m, logDelta)); !s.threshold {
-				t = largest((&general{eps: s.eps, rho: s.rank, k: k, law: newRoughLaw(d, m)}).logDelta, logDelta, t, coarseT)
+			t := rough.t(m, logDelta, guess, coarseT)
+			if t > 0 {
+				guess = t
 			}
+			return m / t
 		}
-		return m / t
+		m := leastRatio(at, leastDegrees(s.dim, c.plan != nil && c.plan.Eta > 0), math.Min(rough.start, s.most()), s.most())
+		if cost := at(m); cost < least || best == 0 {
+			best, least = m, cost
+		}
 	}
-	start := 2*d + 2
-	if s.structure >= loss.FixedRange {
-		start = 3 * d
-	}
-	return leastRatio(cost, d+1, start)
+	return best
 }
 
-// roughProfile is Theorem A for LSQ and GLM, good enough to choose m by.
-func roughProfile(s setting, m float64) profile {
-	if s.structure == loss.LSQ {
-		return newLSQ(s, m, true)
+// most returns the largest m that a calibration chooses.
+func (s setting) most() float64 {
+	if s.structure == loss.General {
+		return mostExact
 	}
-	return &glm{eps: s.eps, k: m - float64(s.dim) + 1, relation: s.relation, rough: true}
+	return mostDegrees
+}
+
+// A roughBound is a bound of Theorem A with approximate laws and coarse searches, which chooses m and splits of
+// the budget: the largest t for m and log δ, from a guess and to a relative accuracy.
+type roughBound struct {
+	t     func(m, logDelta, guess, tol float64) float64
+	start float64 // an m near which it is best
+}
+
+// rough returns the bounds that hold for s.
+func (s setting) rough() []roughBound {
+	d := float64(s.dim)
+	from := func(p func(m, logDelta float64) profile, start float64) roughBound {
+		return roughBound{func(m, logDelta, guess, tol float64) float64 {
+			return largest(p(m, logDelta).logDelta, logDelta, guess, tol)
+		}, start}
+	}
+	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
+		k := m - d + 1
+		if s.structure == loss.FixedRange {
+			return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+		}
+		return s.closed(k, roughQuantile(d, m, logDelta))
+	}, 3 * d}
+	tilted := from(func(m, logDelta float64) profile {
+		q, dof := s.tiltedLaw(m)
+		return newTilt(s, m, logDelta, newRoughRange(float64(q), dof, logDelta), true)
+	}, 5*d)
+	switch {
+	case s.structure == loss.LSQ:
+		return []roughBound{from(func(m, _ float64) profile { return newLSQ(s, m, true) }, 2*d+2)}
+	case s.structure == loss.GLM:
+		return []roughBound{from(func(m, _ float64) profile {
+			return &glm{eps: s.eps, k: m - d + 1, relation: s.relation, rough: true}
+		}, 2*d+2)}
+	case s.threshold:
+		return []roughBound{closed}
+	case s.structure == loss.FixedRange:
+		return []roughBound{closed, tilted}
+	}
+	return []roughBound{from(func(m, _ float64) profile {
+		return &general{eps: s.eps, rho: s.rank, k: m - d + 1, law: newRoughLaw(d, m)}
+	}, 3*d), tilted}
+}
+
+// roughLargest returns the largest t of the bounds that hold for s.
+func (s setting) roughLargest(m, logDelta, guess, tol float64) (t float64) {
+	for _, b := range s.rough() {
+		t = math.Max(t, b.t(m, logDelta, guess, tol))
+	}
+	return t
 }
 
 // logTail returns the logarithm of the probability that λ_min < a may have in
@@ -420,39 +489,65 @@ func (s setting) closed(k, a float64) float64 {
 	})
 }
 
-// largest returns the largest t that Theorem A allows for b and m, rounded
-// down, and the threshold a of the closed form, else 0.
-func (c *calibrator) largest(b dp.Budget, m float64) (t, a float64) {
+// proved is a curvature that a theorem allows.
+type proved struct {
+	t         float64
+	threshold float64 // a of the closed form, else 0
+	theorem   string
+}
+
+// better returns p or q, whichever has the larger t. Each is valid alone, and which one it is
+// depends on public quantities only.
+func (p proved) better(q proved) proved {
+	if q.t > p.t {
+		return q
+	}
+	return p
+}
+
+// largest returns the largest t that is proved for b and m, rounded down.
+func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	k := m - d + 1
 	logDelta := specfun.Log(b.Delta)
+	guess := s.eps * math.Sqrt(k) / 3
+	root := func(theorem string, p profile, guess float64) proved {
+		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
+	}
 	switch {
 	case s.structure == loss.LSQ:
-		guess := largest(newLSQ(s, m, true).logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
-		return largest(newLSQ(s, m, false).logDelta, logDelta-safeLogDelta, guess, fineT), 0
+		guess = largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
+		return root(TheoremLSQ, newLSQ(s, m, false), guess)
 	case s.structure == loss.GLM:
-		rough := roughProfile(s, m)
-		guess := largest(rough.logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
-		return largest((&glm{eps: s.eps, k: k, relation: s.relation}).logDelta, logDelta-safeLogDelta, guess, fineT), 0
-	case s.threshold:
-		dim, dof := s.dim, m
-		if s.structure == loss.FixedRange {
-			dim, dof = int(s.rank), k-1+s.rank
+		p := &glm{eps: s.eps, k: k, relation: s.relation}
+		guess = s.roughLargest(m, logDelta, guess, coarseT)
+		best := root(TheoremGLM, p, guess)
+		if s.relation == dp.Replace {
+			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: TheoremJoint})
 		}
-		a = minQuantile(dim, dof, s.logTail(logDelta))
-		return s.closed(k, a) * (1 - 1e-12), a
+		return best
+	case s.threshold || s.structure == loss.FixedRange:
+		best := s.closedForm(m, logDelta)
+		if q, dof := s.tiltedLaw(m); !s.threshold && q <= mostDim && dof <= mostExact {
+			best = best.better(root(TheoremTilt, newTilt(s, m, logDelta, newTable(q, dof, logDelta), false), best.t))
+		}
+		return best
 	}
-	law := c.table(m, logDelta)
-	guess := s.closed(k, roughQuantile(d, m, logDelta))
-	return largest((&general{eps: s.eps, rho: s.rank, k: k, law: law}).logDelta, logDelta-safeTable, guess, fineT), 0
+	law := newTable(s.dim, m, logDelta)
+	best := root(TheoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
+	return best.better(root(TheoremTilt, newTilt(s, m, logDelta, law, false), best.t))
 }
 
-// table tabulates the law of λ_min(W_d(m)) around its quantile of log
-// probability logp.
-func (c *calibrator) table(m, logp float64) *table {
-	return newTable(c.s.dim, m, roughQuantile(float64(c.s.dim), m, logp), logp)
+// closedForm is the threshold form of Theorem A.
+func (s setting) closedForm(m, logDelta float64) proved {
+	dim, dof, theorem := s.dim, m, TheoremThreshold
+	if s.structure == loss.FixedRange {
+		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, TheoremFixed
+	}
+	a := minQuantile(dim, dof, s.logTail(logDelta))
+	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
 }
 
 // minQuantile returns the quantile of log probability logp of λ_min(W_d(m)),

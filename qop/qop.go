@@ -124,29 +124,15 @@ var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremLSQ       = "qop.lsq/1"
-	TheoremGLM       = "qop.glm/1"
-	TheoremFixed     = "qop.fixed/1"
-	TheoremGeneral   = "qop.general/1"
-	TheoremThreshold = "qop.threshold/1"
-	TheoremPaper     = "qop.paper/1"
+	TheoremLSQ       = "qop.lsq/2"
+	TheoremGLM       = "qop.glm/2"
+	TheoremJoint     = "qop.joint/1"
+	TheoremFixed     = "qop.fixed/2"
+	TheoremGeneral   = "qop.general/2"
+	TheoremTilt      = "qop.tilt/1"
+	TheoremThreshold = "qop.threshold/2"
+	TheoremPaper     = "qop.paper/2"
 )
-
-func theorem(c Calibration, s loss.Structure) string {
-	switch {
-	case c == Paper:
-		return TheoremPaper
-	case s == loss.LSQ:
-		return TheoremLSQ
-	case s == loss.GLM:
-		return TheoremGLM
-	case s == loss.FixedRange:
-		return TheoremFixed
-	case c == Threshold:
-		return TheoremThreshold
-	}
-	return TheoremGeneral
-}
 
 // Calibration chooses the constants of Mechanism.
 type Calibration int
