@@ -44,7 +44,7 @@ func (c *calibrator) inexact() error {
 	p.M, p.T, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
 	p.Alpha, p.Upper, p.Low, p.High = best.alpha, best.b, best.low, best.high
-	p.Cover, p.Reach, p.OutputSigma = best.cover, best.reach, best.sigma
+	p.Cover, p.Reach = best.cover, best.reach
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	d := float64(c.s.dim)
 	if s.m = c.m; s.m == 0 {
 		m := math.Round((start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4])))) + d - 1
-		s.m = math.Min(math.Max(m, leastDegrees(c.s.dim, true)), c.s.most())
+		s.m = math.Min(math.Max(m, leastDegrees(c.s.dim)), c.s.most())
 	}
 	return s
 }
@@ -111,7 +111,10 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if !(s.alpha > 0) {
 		return s
 	}
-	s.cover = c.coverOf(s.t, s.m)
+	var err error
+	if s.cover, err = c.coverOf(s.t, s.m, rough); err != nil {
+		return s
+	}
 	s.reach = s.cover
 	if c.gap > 0 {
 		s.reach = math.Sqrt(2 * c.gap * s.t / (p.Constants.Smoothness * s.alpha))
@@ -122,7 +125,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 			specfun.Chi2UpperQuantile(specfun.Log(s.high)-twice, s.m))
 		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
 	}
-	sigma, err := gaussianSigma(s.output, 2*s.reach)
+	sigma, err := dp.GaussianSigma(s.output, 2*s.reach*safeScale)
 	if err != nil {
 		return s
 	}
