@@ -354,12 +354,12 @@ type Minimizer interface {
 }
 
 // OracleDeterminism is what OPSamp needs of a Minimizer beyond its gap.
-const OracleDeterminism dp.Assumption = "" +
-	"the minimizer returns a function of the records and the tilt alone, within the gap it states, on every data set"
+const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within " +
+	"the gap it states, on every data set"
 
 // DeclaredMinimizer is what the certificate of a SampPlan takes from its caller.
-const DeclaredMinimizer dp.Assumption = "" +
-	"the minimizer is over a set and a sum of losses within the declared Diameter and Lipschitz constant"
+const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared " +
+	"Diameter and Lipschitz constant"
 
 // Fit draws the noise of the plan, minimizes Calls times and releases the noisy
 // average:

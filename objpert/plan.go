@@ -40,16 +40,16 @@ const (
 // Assumptions of this package.
 const (
 	// CompleteSearch: no theorem here covers a search that ends without a proof.
-	CompleteSearch dp.Assumption = "" +
-		"the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement"
+	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld " +
+		"because it did not is outside this statement"
 	// TrustedOracle: the oracle is not one of this package.
 	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points"
 	// DeclaredLoss: the loss of one record is known to the oracle alone.
-	DeclaredLoss dp.Assumption = "" +
-		"the loss that the caller's oracle minimizes is a sum over records of functions within the declared Range and Lipschitz constant"
+	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of " +
+		"functions within the declared Range and Lipschitz constant"
 	// AssertedFailure: Failure was given.
-	AssertedFailure dp.Assumption = "" +
-		"on every data set the oracle fails to prove a minimizer with no more than the declared probability Failure"
+	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than " +
+		"the declared probability Failure"
 )
 
 // Trace is what one fit found. Not private: none of it may be published.
