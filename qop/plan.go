@@ -98,6 +98,17 @@ func (pl *Plan) Params() Params {
 	return pl.params
 }
 
+// Traced returns a copy of the plan whose fits call trace at the end of every solve.
+// Not private: what it receives is a function of the records.
+func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
+	if !pl.made() {
+		return pl
+	}
+	traced := *pl
+	traced.trace = trace
+	return &traced
+}
+
 // Certificate states what one release costs, from the secure source.
 func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
