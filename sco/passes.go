@@ -41,7 +41,7 @@ type PermutationSGD struct {
 	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a
@@ -64,7 +64,7 @@ type Phased struct {
 	StepSize float64 // η; 0 means the best
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.

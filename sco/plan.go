@@ -230,6 +230,13 @@ func failed(src rand.Source) error {
 	return nil
 }
 
+// done returns the trace of a fit without a certified minimizer.
+func done(theta []float64, steps, evaluations int) erm.Trace {
+	t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1)
+	t.Iterations, t.GradTerms = steps, evaluations
+	return t
+}
+
 // proved returns v for JSON, which has no +Inf: null where nothing is proved.
 func proved(v float64) *float64 {
 	if math.IsInf(v, 1) {
