@@ -85,6 +85,9 @@ func FuzzParams(f *testing.F) {
 			Constants: loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: 1, Structure: loss.Structure(1 + bits>>3&3)},
 		}, dp.Budget{Epsilon: eps, Delta: delta}
 		for name, m := range mechanisms(bits, field) {
+			if slices.Contains([]string{"objpert", "svrg", "output"}, name) {
+				continue // their calibration is that of package lop, which is tested there
+			}
 			if s, ok := m.(*sco.NoisySGD); ok && (s.Evaluations > 1e4 || s.Batch > 30*float64(records)) {
 				continue
 			}
@@ -108,8 +111,6 @@ func FuzzParams(f *testing.F) {
 				par := p.Params()
 				require.True(t, par.Sigma > 0 && par.Steps > 0, "%s: %+v", name, par)
 				require.NoError(t, p.Certificate().Check())
-			case *sco.ObjPlan:
-				require.True(t, p.Params().OutputSigma > 0 || p.Params().OutputRate > 0, name)
 			case *sco.PassPlan:
 				par := p.Params()
 				require.NotEmpty(t, par.Phases, name)

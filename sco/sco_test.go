@@ -173,8 +173,6 @@ func TestPlansAdmit(t *testing.T) {
 	require.NoError(t, err)
 	steep := *p
 	steep.Loss = loss.Huber{Delta: 50}
-	wide := *p
-	wide.Loss = loss.Multinomial{Classes: 2}
 	for _, c := range []struct {
 		p    *erm.Problem
 		text string
@@ -183,7 +181,6 @@ func TestPlansAdmit(t *testing.T) {
 		{problem(2, 300, 4), "parameters", false},
 		{problem(2, 301, 3), "records", false},
 		{&steep, "Lipschitz", true},
-		{&wide, "Lipschitz", true},
 	} {
 		_, err := pass.Fit(ctx, c.p, nil)
 		require.ErrorIs(t, err, ErrMechanism)
