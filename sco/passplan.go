@@ -79,11 +79,11 @@ type PassPlan struct {
 // those of which rounding makes a quantity that matters more than a hundredth larger.
 func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*PassPlan, error) {
 	if !(p.Lipschitz > 1/largest && p.Ridge < largest) {
-		return nil, fmt.Errorf("%w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
+		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
 	}
 	for i, ph := range p.Phases {
 		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
-			return nil, fmt.Errorf("%w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
+			return nil, fmt.Errorf("sco: %w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
 	}
 	if !(rounded <= 1.01*exact) {
@@ -267,7 +267,7 @@ func permutation(n int, src rand.Source) []int {
 // admit returns w₀, and refuses a problem that the plan was not made for.
 func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 	if pl.empty() {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := pl.claim.admit(p); err != nil {
 		return nil, err
@@ -285,11 +285,11 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return nil, fmt.Errorf("%w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
+			return nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
+		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
 	}
 	return w, nil
 }

@@ -77,7 +77,7 @@ func newSGDParams(q setting, clip float64) SGDParams {
 func (p *SGDParams) composition() (*accounting.Composition, error) {
 	step, err := accounting.Gaussian(p.Sampler, p.Noise)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMechanism, err)
+		return nil, fmt.Errorf("sco: %w: %w", ErrMechanism, err)
 	}
 	return accounting.Compose(step.Times(p.Steps))
 }
@@ -98,7 +98,7 @@ type SGDPlan struct {
 func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace func(erm.Trace)) (*SGDPlan, error) {
 	scale := p.Noise * p.Clip
 	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 && p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
-		return nil, fmt.Errorf("%w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): rescale the problem",
+		return nil, fmt.Errorf("sco: %w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): rescale the problem",
 			ErrMechanism, p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
 	}
 	g := newGrid(p.Clip, p.Dim)
@@ -180,7 +180,7 @@ var (
 // ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl == nil || pl.comp == nil {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := pl.claim.admit(p); err != nil {
 		return nil, err
