@@ -127,7 +127,7 @@ func TestRefusedAnchors(t *testing.T) {
 // TestPlan checks what a plan says against the theorem, for every structure,
 // relation and calibration.
 func TestPlan(t *testing.T) {
-	for _, d := range []int{1, 2, 6} {
+	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
 				for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
@@ -256,6 +256,9 @@ func TestSafeSide(t *testing.T) {
 func TestTheoremB(t *testing.T) {
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, eta := range []float64{1e-6, 0.1} {
+			if eta == 0.1 && s != loss.LSQ && os.Getenv("PRIVOPT_DEEP") == "" {
+				continue
+			}
 			q := public(4, s, 1, 1e-5)
 			q.Records, q.Radius = 1000, 1
 			m := Mechanism{Eta: eta}

@@ -352,3 +352,29 @@ func TestClosedForms(t *testing.T) {
 		require.InDelta(t, math.Log(want)-z, logBesselK0(z), 1e-11*(1+z))
 	}
 }
+
+// TestCheckDegrees: m is an integer from d+1, or d+3 where 1/λ_min needs a mean, to 2¹⁶.
+func TestCheckDegrees(t *testing.T) {
+	for _, c := range []struct {
+		m     float64
+		total bool
+		text  string // "" if accepted
+	}{
+		{0, false, ""}, {0, true, ""}, {4, false, ""}, {5, false, ""}, {6, true, ""}, {65536, true, ""},
+		{3, false, "Dim+1 = 4"}, {4, true, "Dim+3 = 6"}, {5, true, "Dim+3 = 6"}, {3, true, "Dim+3 = 6"},
+		{4.5, false, "want 4, 5, or 0"}, {65537, false, "at most 65536"},
+	} {
+		err := checkDegrees(3, c.m, c.total)
+		if c.text == "" {
+			require.NoError(t, err, "%+v", c)
+			continue
+		}
+		require.ErrorContains(t, err, c.text, "%+v", c)
+	}
+	require.ErrorIs(t, checkDegrees(65536, 0, false), ErrMechanism)
+	_, err := (&Mechanism{Eta: 0.1, M: 5}).Calibrate(public(3, loss.LSQ, 1, 1e-5))
+	require.ErrorIs(t, err, dp.ErrCondition)
+	p, err := (&Mechanism{Eta: 0.1}).Calibrate(public(1, loss.LSQ, 8, 0.1))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, p.M, 4.)
+}

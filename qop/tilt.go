@@ -146,10 +146,10 @@ func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 		return 0
 	}
 	bound := math.Exp(logM - lambda*p.eps)
-	mass := math.Max(0, 1-from.f-math.Min(1, bound))                                            // μ
-	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM))                  // e^{−λε}(M − μ^{1+λ})
-	logC := -math.Log1p(lambda) - lambda*math.Log1p(1/lambda)                                   // log c
-	return math.Min(0, specfun.Log((from.f+math.Exp(logC)*(excess+rounding*bound))*safeMoment)) // 0·NaN cannot occur: bound is finite
+	mass := math.Max(0, 1-from.f-math.Min(1, bound))                           // μ
+	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM)) // e^{−λε}(M − μ^{1+λ})
+	c := math.Exp(-math.Log1p(lambda) - lambda*math.Log1p(1/lambda))
+	return math.Min(0, specfun.Log((from.f+c*(excess+rounding*bound))*safeMoment))
 }
 
 // average returns log E − s, from above for every grid: exp min(s, s̃(x)) does not increase with x, so
