@@ -118,7 +118,7 @@ type Plan struct {
 	Trace func(Trace)
 
 	curve linear.Chi // of the exact minimizer; zero unless Gaussian
-	clip  float64       // threshold of LOP-Clip, 0 without
+	clip  float64    // threshold of LOP-Clip, 0 without
 }
 
 // Safety margins, all far below the 1e-6 that constants may exceed their
@@ -180,8 +180,8 @@ type calibrator struct {
 	rel    dp.Relation
 	budget dp.Budget // of the objective
 	output dp.Budget
-	g      float64       // G, the most that a neighbor changes the sum of gradients
-	rank   float64       // ρ of the determinant, ≤ d
+	g      float64    // G, the most that a neighbor changes the sum of gradients
+	rank   float64    // ρ of the determinant, ≤ d
 	curve  linear.Chi // all but c and s
 }
 

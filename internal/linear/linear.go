@@ -155,7 +155,7 @@ func (p Problem) check() error {
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
 	}
 	if err := p.Relation.Check(); err != nil {
-		return fmt.Errorf("Relation: %w", err)
+		return fmt.Errorf("field Relation: %w", err)
 	}
 	if err := p.Budget.Check(); err != nil {
 		return err
