@@ -20,21 +20,21 @@ var testRoot = os.DirFS(".")
 func TestEveryInputDP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
-	family := func(s float64) dp.Profile { return dp.GaussianProfile(s) }
+	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
 	everyInput(t, "dp", map[string]row{
 		"Budget.Check":      call(dp.Budget.Check, b),
-		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile()(eps) }, b, 1.),
+		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile().Delta(eps) }, b, 1.),
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
-		"Compose":           call(dp.Compose, c, c),
+		"Compose":           call(dp.Basic, c, c),
 		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
 		"GaussianDelta":     call(dp.GaussianDelta, 1., 1.),
 		"GaussianLogDelta":  call(dp.GaussianLogDelta, 1., 1.),
 		"GaussianSigma":     call(dp.GaussianSigma, b, 1.),
-		"GaussianProfile":   call(func(s, eps float64) float64 { return dp.GaussianProfile(s)(eps) }, 1., 1.),
-		"PureProfile":       call(func(e, eps float64) float64 { return dp.PureProfile(e)(eps) }, 1., 1.),
-		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianProfile(s).Epsilon(delta) }, 1., 1e-6),
+		"GaussianCurve":   call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
+		"PureCurve":       call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
+		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
 		"GaussianRDP":       call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":           call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"ComposeRDP":        call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
@@ -42,13 +42,13 @@ func TestEveryInputDP(t *testing.T) {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
 		}, 1., 1e-6, 2.),
-		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Profile(order)(eps) }, 1., 1., 2.),
+		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Curve(order)(eps) }, 1., 1., 2.),
 	})
 }
 
 func TestEveryInputNoise(t *testing.T) {
 	src := func() rand.Source { return fixed() }
-	x := []float64{0, 0, 0}
+	x, k := []float64{0, 0, 0}, []int64{0, 0, 0}
 	everyInput(t, "noise", map[string]row{
 		"Secure":          call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible":    call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
@@ -56,14 +56,17 @@ func TestEveryInputNoise(t *testing.T) {
 		"Exponential":     call(noise.Exponential, src),
 		"Normal":          call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
 		"Laplace":         call(noise.Laplace, 1., src),
-		"Gamma":           call(noise.Gamma, 2., src),
-		"ChiSquared":      call(noise.ChiSquared, 2., src),
+		"ChiSquared":      call(noise.ChiSquared, 2, src),
 		"Sphere":          call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
 		"GammaNorm":       call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
+		"Grid":            call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"LaplaceGrid":     call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"RadialGrid":      call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"Gap":             call(noise.Gap, 3., src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
 		"DiscreteLaplace": call(noise.DiscreteLaplace, uint64(3), src),
-		"Dirichlet":       call(func(x, a []float64, r rand.Source) []float64 { noise.Dirichlet(x, a, r); return x }, []float64{0, 0}, []float64{1, 2}, src).keep(0),
 	})
 }
 
@@ -84,6 +87,7 @@ func TestEveryInputRandmat(t *testing.T) {
 		"MaxEig":                       call(randmat.MaxEig, m),
 		"RitzMax":                      call(randmat.RitzMax, m),
 		"Wishart":                      call(randmat.Wishart, m, 5., src),
+		"WishartError":                 call(randmat.WishartError, 2, 1.),
 		"WishartBetween":               call(randmat.WishartBetween, m, 5., 0.01, 50., src).keep(2, 3), // a window that is seldom hit takes long
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
@@ -17,6 +18,7 @@ import (
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/splitting"
+	"github.com/privopt/privopt/table"
 )
 
 var unit = loss.Bounds{Row: 1, Label: 1}
@@ -33,7 +35,12 @@ func TestEveryInputERM(t *testing.T) {
 	rows, labels := [][]float64{{0.5, 0.1}, {0.2, -0.7}}, []float64{1, -1}
 	p := small(t)
 	o := p.Perturb(erm.Perturbation{Linear: []float64{0.1, 0.2}})
-	text := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	built := func(row []float64, label float64) *erm.Data {
+		b, err := erm.NewBuilder(2, false, unit)
+		require.NoError(t, err)
+		b.Add(row, label)
+		return b.Data()
+	}
 	x, g := []float64{0.3, 0.2}, []float64{0, 0}
 	square := *p
 	square.Loss = loss.Squared{}
@@ -41,8 +48,19 @@ func TestEveryInputERM(t *testing.T) {
 		"NewData":      call(erm.NewData, rows, labels, unit),
 		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
 		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
-		"ReadCSV":      call(erm.ReadCSV, text, unit),
-		"CSV.Read":     call(erm.CSV.Read, erm.CSV{Label: "y"}, text, unit),
+		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
+		"Builder.Add": call(func(row []float64, label float64) int {
+			n, _ := built(row, label).Dims()
+			return n
+		}, rows[0], 1.0).keep(0), // like indexing a slice
+		"Builder.AddSparse": call(func(col []int32, label float64) int {
+			b, err := erm.NewBuilder(2, true, unit)
+			require.NoError(t, err)
+			b.AddSparse(col, make([]float64, len(col)), label)
+			n, _ := b.Data().Dims()
+			return n
+		}, []int32{0, 1}, 1.0).keep(0),
+		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice
 		"Data.Map": call(func(b float64) float64 {
@@ -177,11 +195,11 @@ func TestEveryInputLasso(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := func() rand.Source { return fixed() }
-	table := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
 		"Generate":             call(lasso.Generate, spec, src),
-		"Read":                 call(lasso.Read, table, vector, 1.),
+		"Read":                 call(lasso.Read, problem, vector, 1.),
 		"ReadVector":           call(lasso.ReadVector, vector, 1),
 		"Problem":              call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
 		"Instance.Data":        call(in.Data, 1.),
@@ -196,5 +214,49 @@ func TestEveryInputLasso(t *testing.T) {
 		"Experiment.Omega":     call(e.Omega, 1.).mayBeNaN(),
 		"Experiment.Quadratic": call(e.Quadratic),
 		"Experiment.Solve":     call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
+	})
+}
+
+func TestEveryInputTable(t *testing.T) {
+	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
+	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
+	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	s, err := table.ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	rows := func() *table.Rows {
+		r, err := e.Rows(text(), table.Options{})
+		require.NoError(t, err)
+		require.True(t, r.Next())
+		return r
+	}
+	everyInput(t, "table", map[string]row{
+		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
+		"ReadCSV":              call(table.ReadCSV, text, s),
+		"Options.ReadCSV":      call(table.Options.ReadCSV, table.Options{Public: true}, text, s),
+		"Schema.Check":         call((*table.Schema).Check, s),
+		"Schema.Encoder":       call((*table.Schema).Encoder, s),
+		"Schema.WriteTo":       call(s.WriteTo, io.Writer(io.Discard)).keep(0),
+		"Encoder.Rows":         call(e.Rows, text, table.Options{}),
+		"Encoder.Schema":       call(e.Schema),
+		"Encoder.Features":     call(e.Features),
+		"Encoder.Kind":         call(e.Kind),
+		"Encoder.NumClasses":   call(e.NumClasses),
+		"Encoder.Dim":          call(e.Dim),
+		"Encoder.Bounds":       call(e.Bounds),
+		"Encoder.Sparse":       call(e.Sparse),
+		"Encoder.LabelText":    call(e.LabelText, 0.5),
+		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
+		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
+		"Rows.Next":            call(func() bool { return rows().Next() }),
+		"Rows.Err":             call(func() error { return rows().Err() }),
+		"Rows.Line":            call(func() int { return rows().Line() }),
+		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
+		"Rows.Label":           call(func() float64 { return rows().Label() }),
+		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
+		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
+		"Numeric.ReadLIBSVM":   call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit}, func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		"Drafting.Draft":       call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
 	})
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/table"
 )
 
 // The records stand in a CSV file; bounds are declared, and rows outside them
 // are scaled in without a word.
 func Example() {
 	file := strings.NewReader("age,dose,response\n0.2,0.9,0.7\n-0.4,0.3,-0.1\n0.8,-0.5,NaN\n")
-	data, err := erm.ReadCSV(file, loss.Bounds{Row: 1, Label: 1}) // ‖a‖ ≤ 1, |b| ≤ 1
+	data, err := table.Numeric{Bounds: loss.Bounds{Row: 1, Label: 1}, Header: true}.ReadCSV(file) // ‖a‖ ≤ 1, |b| ≤ 1
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,6 +32,6 @@ func Example() {
 	// Output:
 	// 2 coefficients
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: lop.curve/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 }

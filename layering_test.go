@@ -15,6 +15,7 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/bigref":     -1,
+	"internal/twofold":    -1,
 	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
@@ -28,13 +29,15 @@ var layer = map[string]int{
 	"internal/fault":      1,
 	"splitting":           1,
 	"erm":                 1,
-	"internal/certify":    1,
+	"internal/release":    1,
 	"qop":                 2,
 	"lop":                 2,
 	"sco":                 2,
 	"lasso":               2,
+	"table":               2,
+	"dp/ledger":           3, // its file lock is a library
 	"objpert":             2,
-	"objpert/mip":         3,
+	"cmd/internal/mip":    3,
 	"internal/sweep":      3,
 	"internal/mutate":     3,
 	"cmd/scaling":         4,
@@ -53,12 +56,15 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"randmat", "noise"}:                   "Wishart matrices are made of secure Gaussian and χ² draws",
-	{"internal/certify", "erm"}:            "the loop that solves and certifies is where the two meet",
-	{"internal/certify", "splitting"}:      "the loop that solves and certifies is where the two meet",
-	{"internal/certify", "internal/fault"}: "a control may end the loop early",
-	{"dp/accounting", "dp"}:                "accounting of sampled sums is accounting: it makes dp.Profiles",
-	{"dp/accounting", "noise"}:             "a sampler is one value with its cost, and draws its batches securely",
+	{"randmat", "noise"}:                    "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"internal/linear", "internal/release"}: "the plan of a linear perturbation ends in the one release path",
+	{"internal/linear", "erm"}:              "a plan is made of what is public about a problem",
+	{"internal/linear", "internal/fault"}:   "a control may replace the numbers of a plan",
+	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
+	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
+	{"internal/release", "internal/fault"}:  "a control may end the loop early",
+	{"dp/accounting", "dp"}:                 "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"dp/accounting", "noise"}:              "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

@@ -51,11 +51,11 @@ func FuzzProfile(f *testing.F) {
 	f.Add(83.0, 0.5, math.MaxFloat64, 1e-6) // the error term of the RDP profile overflowed
 	f.Add(83.0, 0.5, math.Inf(1), 1e-6)
 	f.Fuzz(func(t *testing.T, eps, s, more, delta float64) {
-		for name, p := range map[string]dp.Profile{
-			"gaussian": dp.GaussianProfile(s),
-			"pure":     dp.PureProfile(s),
-			"budget":   dp.Budget{Epsilon: s, Delta: delta}.Profile(),
-			"rdp":      dp.GaussianRDP(s).Profile(),
+		for name, p := range map[string]dp.Curve{
+			"gaussian": dp.GaussianCurve(s),
+			"pure":     dp.PureCurve(s),
+			"budget":   dp.Budget{Epsilon: s, Delta: delta}.Profile().Delta,
+			"rdp":      dp.GaussianRDP(s).Curve(),
 		} {
 			at := p(eps)
 			require.True(t, at >= 0 && at <= 1, "%s: δ(%v) = %v", name, eps, at)
@@ -88,7 +88,7 @@ func FuzzRDP(f *testing.F) {
 			require.True(t, math.IsInf(eps, 1) || order > 1, "%v at order %v", eps, order)
 			eps, _ = r.Epsilon(delta, alpha)
 			require.False(t, math.IsNaN(eps) || eps < 0, "%v", eps)
-			require.False(t, math.IsNaN(r.Profile(alpha, 2)(s)))
+			require.False(t, math.IsNaN(r.Curve(alpha, 2)(s)))
 		}
 	})
 }
@@ -102,7 +102,7 @@ func FuzzCertificate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, eps, delta float64, relation int, theorem, assumption string) {
 		c := dp.Certificate{Budget: dp.Budget{Epsilon: eps, Delta: delta}, Relation: dp.Relation(relation), Theorem: theorem, Assumptions: []dp.Assumption{dp.Assumption(assumption)}}
 		require.NotEmpty(t, c.String())
-		sum, err := dp.Compose(c, c)
+		sum, err := dp.Basic(c, c)
 		if c.Check() != nil {
 			require.Error(t, err)
 			return

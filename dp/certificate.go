@@ -16,6 +16,8 @@ type Assumption string
 const (
 	// CallerSource: the noise came from a source the caller gave.
 	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
+	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
+	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for"
 	// RealArithmetic: the noise was added in float64 arithmetic.
 	RealArithmetic Assumption = "rounding of the floating-point noise reveals nothing that real arithmetic would hide"
 )
@@ -76,17 +78,17 @@ type Release struct {
 	Certificate Certificate `json:"certificate"`
 }
 
-// Compose returns the certificate of publishing all the releases c, each
-// chosen with knowledge of the earlier ones, by basic composition:
+// Basic returns the certificate of publishing all the releases c, each chosen
+// with knowledge of the earlier ones, by basic composition:
 //
 //	ε = Σ εᵢ,  δ = Σ δᵢ                                 [DR14, Theorem 3.16]
 //
-// rounded up. Its theorem is "dp.compose/1" with the parts in parentheses, its
+// rounded up. Its theorem is "dp.basic/1" with the parts in parentheses, its
 // assumptions are the union of theirs in order of appearance. The parts must
 // use independent noise. The error wraps ErrCondition for an empty list or a
 // part without a theorem, ErrRelation for an invalid relation or a mix of
 // two, and ErrBudget if a part or the sum fails Budget.Check.
-func Compose(c ...Certificate) (Certificate, error) {
+func Basic(c ...Certificate) (Certificate, error) {
 	if len(c) == 0 {
 		return Certificate{}, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
 	}
@@ -108,7 +110,7 @@ func Compose(c ...Certificate) (Certificate, error) {
 			}
 		}
 	}
-	sum.Theorem = "dp.compose/1(" + strings.Join(theorems, ", ") + ")"
+	sum.Theorem = "dp.basic/1(" + strings.Join(theorems, ", ") + ")"
 	if err := sum.Budget.Check(); err != nil {
 		return Certificate{}, fmt.Errorf("%w (sum of %d parts)", err, len(c))
 	}

@@ -15,13 +15,13 @@ func cert(eps, delta float64, theorem string, a ...Assumption) Certificate {
 }
 
 func TestCompose(t *testing.T) {
-	c, err := Compose(cert(0.5, 1e-6, "lop.kifer/1", RealArithmetic), cert(0.25, 0, "qop.wishart/1", CallerSource, RealArithmetic))
+	c, err := Basic(cert(0.5, 1e-6, "lop.kifer/1", RealArithmetic), cert(0.25, 0, "qop.wishart/1", CallerSource, RealArithmetic))
 	require.NoError(t, err)
-	require.Equal(t, cert(0.75, 1e-6, "dp.compose/1(lop.kifer/1, qop.wishart/1)", RealArithmetic, CallerSource), c)
+	require.Equal(t, cert(0.75, 1e-6, "dp.basic/1(lop.kifer/1, qop.wishart/1)", RealArithmetic, CallerSource), c)
 
-	again, err := Compose(c, cert(1, 0, "lop.pure/1"))
+	again, err := Basic(c, cert(1, 0, "lop.pure/1"))
 	require.NoError(t, err)
-	require.Equal(t, "dp.compose/1(dp.compose/1(lop.kifer/1, qop.wishart/1), lop.pure/1)", again.Theorem)
+	require.Equal(t, "dp.basic/1(dp.basic/1(lop.kifer/1, qop.wishart/1), lop.pure/1)", again.Theorem)
 }
 
 func TestComposeRefuses(t *testing.T) {
@@ -42,7 +42,7 @@ func TestComposeRefuses(t *testing.T) {
 		{ErrBudget, []Certificate{cert(1, 0.6, "a/1"), cert(1, 0.6, "a/1")}},
 		{ErrBudget, []Certificate{cert(6e4, 0, "a/1"), cert(6e4, 0, "a/1")}},
 	} {
-		sum, err := Compose(c.parts...)
+		sum, err := Basic(c.parts...)
 		require.ErrorIs(t, err, c.want)
 		require.Equal(t, Certificate{}, sum)
 	}
@@ -60,7 +60,7 @@ func TestComposeRoundsUp(t *testing.T) {
 			exact[0].Add(exact[0], new(big.Rat).SetFloat64(e))
 			exact[1].Add(exact[1], new(big.Rat).SetFloat64(d))
 		}
-		sum, err := Compose(parts...)
+		sum, err := Basic(parts...)
 		require.NoError(t, err)
 		for i, got := range []float64{sum.Epsilon, sum.Delta} {
 			require.GreaterOrEqual(t, new(big.Rat).SetFloat64(got).Cmp(exact[i]), 0)

@@ -24,7 +24,7 @@ func TestBudgetEnds(t *testing.T) {
 }
 
 func TestProfileEnds(t *testing.T) {
-	step := func(at float64) dp.Profile {
+	step := func(at float64) dp.Curve {
 		return func(eps float64) float64 {
 			if eps >= at {
 				return 0
@@ -38,13 +38,13 @@ func TestProfileEnds(t *testing.T) {
 
 	// δ + (1−δ)d with d = (e − 1)/(1 + e) at ε = 0 for ε₀ = 1.
 	d := math.Expm1(1) / (1 + math.E)
-	require.InDelta(t, 0.2+0.8*d, dp.Budget{Epsilon: 1, Delta: 0.2}.Profile()(0), 1e-15)
+	require.InDelta(t, 0.2+0.8*d, dp.Budget{Epsilon: 1, Delta: 0.2}.Profile().Delta(0), 1e-15)
 }
 
 // TestCalibrateEnds: the range of the search is what is documented.
 func TestCalibrateEnds(t *testing.T) {
-	upTo := func(most float64) func(s float64) dp.Profile {
-		return func(s float64) dp.Profile {
+	upTo := func(most float64) func(s float64) dp.Curve {
+		return func(s float64) dp.Curve {
 			return func(float64) float64 {
 				if s <= most {
 					return 0
@@ -91,7 +91,7 @@ func TestRDPSearch(t *testing.T) {
 			require.LessOrEqual(t, got, want*(1+1e-11), "s = %v, δ = %v", s, delta)
 			require.InEpsilon(t, order-1, at-1, 2e-3, "s = %v, δ = %v", s, delta)
 			eps := want / 2
-			require.LessOrEqual(t, r.Profile()(eps), r.Profile(dense...)(eps)*(1+1e-9))
+			require.LessOrEqual(t, r.Curve()(eps), r.Curve(dense...)(eps)*(1+1e-9))
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestOrdersThatDoNotCount(t *testing.T) {
 	for _, alpha := range []float64{0.97, 1, 0, -1, math.Inf(1), math.NaN()} {
 		eps, _ := free.Epsilon(1e-6, alpha)
 		require.Equal(t, math.Inf(1), eps, "order %v", alpha)
-		require.Equal(t, 1., free.Profile(alpha)(1), "order %v", alpha)
+		require.Equal(t, 1., free.Curve(alpha)(1), "order %v", alpha)
 		if !math.IsInf(alpha, 1) {
 			require.Equal(t, math.Inf(1), dp.PureRDP(1)(alpha), "order %v", alpha)
 			require.Equal(t, math.Inf(1), dp.GaussianRDP(1)(alpha), "order %v", alpha)
@@ -139,7 +139,7 @@ func TestConversionMargins(t *testing.T) {
 		eps := v + (1+rnd.Float64())/alpha
 		l := bigref.Mul(am1, bigref.Add(bigref.Sub(n(v), n(eps)), bigref.Log(bigref.Quo(am1, n(alpha)))))
 		exact = bigref.Quo(bigref.Exp(l), n(alpha))
-		d := dp.RDP(func(float64) float64 { return v }).Profile(alpha)(eps)
+		d := dp.RDP(func(float64) float64 { return v }).Curve(alpha)(eps)
 		require.GreaterOrEqual(t, n(d).Cmp(exact), 0, "α = %v, v = %v", alpha, v)
 	}
 }
@@ -169,7 +169,7 @@ func TestConversionCoversCancellation(t *testing.T) {
 		eps := a*s2/2 + 0.1
 		l := bigref.Add(bigref.Sub(exact, n(eps)), bigref.Log(bigref.Sub(n(1), bigref.Quo(n(1), n(a)))))
 		small, _ := bigref.Exp(bigref.Sub(bigref.Mul(bigref.Sub(n(a), n(1)), l), bigref.Log(n(a)))).Float64()
-		d = dp.RDP(func(alpha float64) float64 { return alpha * s2 / 2 }).Profile(a)(eps)/small - 1
+		d = dp.RDP(func(alpha float64) float64 { return alpha * s2 / 2 }).Curve(a)(eps)/small - 1
 		require.True(t, d >= 0 && d < 8*0x1p-50*2e6*1e3, "δ is off by %v", d)
 	}
 }

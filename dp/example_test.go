@@ -23,7 +23,7 @@ func ExampleGaussianSigma() {
 }
 
 // Two releases about the same records cost the sum of their budgets.
-func ExampleCompose() {
+func ExampleBasic() {
 	model := dp.Certificate{
 		Budget:      dp.Budget{Epsilon: 1, Delta: 1e-6},
 		Relation:    dp.Replace,
@@ -31,18 +31,18 @@ func ExampleCompose() {
 		Assumptions: []dp.Assumption{dp.RealArithmetic},
 	}
 	count := dp.Certificate{Budget: dp.Budget{Epsilon: 0.5}, Relation: dp.Replace, Theorem: "lop.pure/1"}
-	total, err := dp.Compose(model, count)
+	total, err := dp.Basic(model, count)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(total)
 	count.Relation = dp.AddRemove
-	_, err = dp.Compose(model, count)
+	_, err = dp.Basic(model, count)
 	fmt.Println(err)
 	// Output:
 	// (ε = 1.5, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: dp.compose/1(qop.wishart/1, lop.pure/1)
+	//   theorem: dp.basic/1(qop.wishart/1, lop.pure/1)
 	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
 	// dp: invalid relation: part 1 is about add-remove neighbors and part 0 about replace, want one relation
 }
@@ -55,7 +55,7 @@ func ExampleRDP_Epsilon() {
 		ten[i] = one
 	}
 	eps, _ := dp.ComposeRDP(ten...).Epsilon(1e-6)
-	fmt.Printf("RDP %.4f, exact %.4f\n", eps, dp.GaussianProfile(0.31622776601683794).Epsilon(1e-6))
+	fmt.Printf("RDP %.4f, exact %.4f\n", eps, dp.GaussianCurve(0.31622776601683794).Epsilon(1e-6))
 	// Output:
 	// RDP 1.4716, exact 1.3676
 }

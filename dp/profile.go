@@ -7,18 +7,58 @@ import (
 	"github.com/privopt/privopt/internal/specfun"
 )
 
-// Profile is a privacy profile: δ(ε) bounds the hockey-stick divergence
+// Curve is δ(ε) for an ordered pair of output laws P, Q on neighboring data: a
+// bound on the hockey-stick divergence
 //
 //	sup_S P(S) - e^ε Q(S)
 //
-// of the outputs P, Q on neighboring data, both ways. It is defined for every
-// real ε, takes values in [0, 1] and does not increase; a mechanism satisfies
-// (ε, δ(ε)) for all ε at once.
-type Profile func(eps float64) float64
+// It is defined for every real ε, takes values in [0, 1] and does not increase;
+// it holds for all ε at once, so that it may be composed.
+type Curve func(eps float64) float64
+
+// Profile is the privacy profile of a release. Under AddRemove the two orders of
+// a pair of neighbors are kept apart, because many releases compose in each order
+// by itself; under Replace both fields hold the same curve.
+type Profile struct {
+	Remove Curve // P is the law on the data set with the record, Q without it
+	Add    Curve // the other way round
+	// RDP bounds the Rényi divergences of both orders; nil where no bound is known.
+	RDP RDP
+	// Failure bounds, for every data set, the probability that the release differs
+	// from one with these curves: a mechanism that stops short of its ideal on a
+	// rare event of its own noise. It adds (1 + e^ε)·Failure to δ.
+	Failure float64
+}
+
+// Symmetric returns the profile of a release whose two orders have the curve c.
+func Symmetric(c Curve, r RDP) Profile { return Profile{Remove: c, Add: c, RDP: r} }
+
+// Unknown is the profile about which nothing is known, δ = 1 at every ε.
+func Unknown() Profile { return Symmetric(func(float64) float64 { return 1 }, nil) }
+
+// Delta returns the larger δ(ε) of the two orders, failures included:
+//
+//	max{δ_remove(ε′), δ_add(ε′)} + (1 + e^ε′)·Failure,   ε′ = min(ε, −½ ln Failure)
+//
+// where the smaller ε′ keeps the second term small; δ(ε) ≤ δ(ε′).
+func (p Profile) Delta(eps float64) float64 {
+	if p.Failure > 0 {
+		eps = min(eps, -specfun.Log(p.Failure)/2)
+	}
+	delta := max(p.Remove(eps), p.Add(eps))
+	if p.Failure > 0 {
+		delta += (1 + math.Exp(eps)) * p.Failure * (1 + 0x1p-50)
+	}
+	return min(1, delta)
+}
+
+// Epsilon returns the least ε in [0, MaxEpsilon] with Delta(ε) ≤ delta, rounded
+// up to the next float64, or +Inf where there is none.
+func (p Profile) Epsilon(delta float64) float64 { return Curve(p.Delta).Epsilon(delta) }
 
 // Epsilon returns the least ε in [0, MaxEpsilon] with p(ε) ≤ delta, rounded
 // up to the next float64, or +Inf where there is none.
-func (p Profile) Epsilon(delta float64) float64 {
+func (p Curve) Epsilon(delta float64) float64 {
 	switch {
 	case !(p(MaxEpsilon) <= delta):
 		return math.Inf(1)
@@ -29,13 +69,13 @@ func (p Profile) Epsilon(delta float64) float64 {
 	return eps
 }
 
-// PureProfile returns the profile that ε₀-differential privacy implies, the
-// profile of randomized response:
+// PureCurve returns the curve that ε₀-differential privacy implies, that of
+// randomized response:
 //
 //	δ(ε) = max{ 0, 1 - e^ε, (e^ε₀ - e^ε)/(1 + e^ε₀) }   [KOV15]
 //
 // eps0 < 0 or NaN gives δ = 1.
-func PureProfile(eps0 float64) Profile {
+func PureCurve(eps0 float64) Curve {
 	return func(eps float64) float64 {
 		if !(eps0 >= 0) || math.IsNaN(eps) {
 			return 1
@@ -51,21 +91,24 @@ func PureProfile(eps0 float64) Profile {
 //
 //	δ(ε) = δ₀ + (1 - δ₀)·δ_pure(ε; ε₀)                  [KOV15]
 //
-// A budget that fails Check gives δ = 1.
+// in both orders. A budget that fails Check gives δ = 1.
 func (b Budget) Profile() Profile {
 	if b.Check() != nil {
-		return func(float64) float64 { return 1 }
+		return Unknown()
 	}
-	pure := PureProfile(b.Epsilon)
-	return func(eps float64) float64 {
+	pure := PureCurve(b.Epsilon)
+	if b.Delta == 0 {
+		return Symmetric(pure, PureRDP(b.Epsilon))
+	}
+	return Symmetric(func(eps float64) float64 {
 		d := pure(eps)
 		return b.Delta*(1-d) + d
-	}
+	}, nil)
 }
 
-// GaussianProfile returns the profile of Gaussian noise with
+// GaussianCurve returns the curve of Gaussian noise with
 // s = sensitivity/σ; see GaussianLogDelta.
-func GaussianProfile(s float64) Profile {
+func GaussianCurve(s float64) Curve {
 	return func(eps float64) float64 { return GaussianDelta(eps, s) }
 }
 
@@ -78,7 +121,7 @@ func GaussianProfile(s float64) Profile {
 // ratio such as sensitivity/σ. It looks in [2⁻⁸⁰, 2⁸⁰]; the error wraps
 // ErrBudget for a bad budget and ErrCondition if not even the least s serves.
 // The error of family itself is the caller's to allow for.
-func Calibrate(family func(s float64) Profile, b Budget) (float64, error) {
+func Calibrate(family func(s float64) Curve, b Budget) (float64, error) {
 	if err := b.Check(); err != nil {
 		return 0, err
 	}

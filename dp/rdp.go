@@ -96,12 +96,12 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	return math.Max(0, eps*(1+1e-12)), order
 }
 
-// Profile returns the privacy profile that the curve implies,
+// Curve returns the δ(ε) that the Rényi curve implies,
 //
 //	δ(ε) = min_α e^{(α-1)(RDP(α) - ε)} (1 - 1/α)^{α-1}/α  [CKS20, Proposition 12]
 //
 // over the same orders as Epsilon, rounded up, at most 1.
-func (r RDP) Profile(orders ...float64) Profile {
+func (r RDP) Curve(orders ...float64) Curve {
 	orders = slices.Clone(orders)
 	return func(eps float64) float64 {
 		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is no number

@@ -47,7 +47,7 @@ func TestRDPGolden(t *testing.T) {
 		eps, alpha := r.Epsilon(c.Delta, orders...)
 		require.InEpsilon(t, c.Poisson_eps_rdp, eps, 1e-9)
 		require.Equal(t, c.Poisson_alpha, alpha)
-		require.InEpsilon(t, c.Delta, r.Profile(orders...)(eps), 1e-8) // the two conversions are inverse
+		require.InEpsilon(t, c.Delta, r.Curve(orders...)(eps), 1e-8) // the two conversions are inverse
 	}
 }
 
@@ -78,11 +78,11 @@ func TestRDPConversionValid(t *testing.T) {
 	for _, s := range []float64{0.01, 0.2, 1, 5} {
 		for _, delta := range []float64{1e-10, 1e-5} {
 			eps, order := GaussianRDP(s).Epsilon(delta)
-			exact := GaussianProfile(s).Epsilon(delta)
+			exact := GaussianCurve(s).Epsilon(delta)
 			require.Greater(t, order, 1.)
 			require.GreaterOrEqual(t, eps, exact)
 			require.Less(t, eps, 1.35*exact+1e-9, "s = %v, δ = %v", s, delta)
-			require.GreaterOrEqual(t, GaussianRDP(s).Profile()(exact), delta)
+			require.GreaterOrEqual(t, GaussianRDP(s).Curve()(exact), delta)
 		}
 	}
 	// k Gaussians compose to one of √k times the ratio.
@@ -101,7 +101,7 @@ func TestRDPBadValues(t *testing.T) {
 	nan := RDP(func(float64) float64 { return math.NaN() })
 	eps, _ = nan.Epsilon(1e-5)
 	require.Equal(t, math.Inf(1), eps)
-	require.Equal(t, 1., nan.Profile()(1))
+	require.Equal(t, 1., nan.Curve()(1))
 	for _, r := range []RDP{GaussianRDP(-1), GaussianRDP(math.NaN()), PureRDP(-1), PureRDP(math.NaN())} {
 		require.Equal(t, math.Inf(1), r(2))
 	}

@@ -109,7 +109,7 @@ func TestSplitAndComposeRound(t *testing.T) {
 		if e.Check() != nil || c.Check() != nil {
 			continue
 		}
-		sum, err := dp.Compose(c, e, c)
+		sum, err := dp.Basic(c, e, c)
 		if err != nil {
 			continue // the sum is no budget
 		}
@@ -145,7 +145,7 @@ func TestRDPConversionRoundsUp(t *testing.T) {
 		// e^{(α−1)(RDP − ε + log(1−1/α)) − log α}
 		l := bigref.Sub(bigref.Mul(am1, bigref.Add(bigref.Sub(n(rdp), n(b.Epsilon)), shrink)), bigref.Log(n(alpha)))
 		logWant, _ := l.Float64()
-		delta := dp.GaussianRDP(s).Profile(alpha)(b.Epsilon)
+		delta := dp.GaussianRDP(s).Curve(alpha)(b.Epsilon)
 		if logWant > -600 && logWant < -1e-9 {
 			require.GreaterOrEqual(t, n(delta).Cmp(bigref.Exp(l)), 0, "α = %v, s = %v, ε = %v", alpha, s, b.Epsilon)
 			require.LessOrEqual(t, math.Log(delta), logWant+1e-9+1e-14*alpha*(rdp+b.Epsilon+1))

@@ -1,25 +1,30 @@
 package erm
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
+)
 
 // The explicit float64 conversions below forbid the compiler to fuse a product
 // with the sum that follows, as it may on some processors: error-free
 // transformations need the rounded product.
 
 // unit is the unit roundoff u of float64.
-const unit = 0x1p-53
+const unit = twofold.Unit
 
-// twoSum returns s = fl(a+b) and the error e = a+b−s, exactly.
-func twoSum(a, b float64) (s, e float64) {
-	s = a + b
-	t := s - a
-	return s, (a - (s - t)) + (b - t)
-}
-
-// dot2 returns Σ aⱼxⱼ as hi + lo, as if computed in twice the precision and
-// rounded: the error is at most d²u²·Σ|aⱼxⱼ|. Two interleaved sums hide the
+// dot2 returns Σ aₖx_cₖ, cₖ = col[k] or k if col is nil, as a normalized hi + lo with an error of
+// at most (k+4)²u²·Σ|aⱼxⱼ| for k entries, up to underflow. Two interleaved sums hide the
 // latency of the additions.
-func dot2(a, x []float64) (hi, lo float64) {
+func dot2(col []int32, a, x []float64) (hi, lo float64) {
+	if col != nil {
+		for k, j := range col {
+			p, e := twofold.Prod(a[k], x[j])
+			s, t := twofold.Sum(hi, p)
+			hi, lo = s, lo+t+e
+		}
+		return twofold.Sum(hi, lo)
+	}
 	x = x[:len(a)]
 	var h0, h1, l0, l1 float64
 	j := 0
@@ -33,54 +38,32 @@ func dot2(a, x []float64) (hi, lo float64) {
 		h0, h1 = s0, s1
 	}
 	if j < len(a) {
-		p := float64(a[j] * x[j])
-		e := math.FMA(a[j], x[j], -p)
-		s, t := twoSum(h0, p)
+		p, e := twofold.Prod(a[j], x[j])
+		s, t := twofold.Sum(h0, p)
 		h0, l0 = s, l0+t+e
 	}
-	hi, lo = twoSum(h0, h1)
-	return hi, lo + l0 + l1
+	hi, lo = twofold.Sum(h0, h1)
+	return twofold.Sum(hi, lo+l0+l1)
 }
 
-// dotSparse2 is dot2 for a sparse row with the columns col.
-func dotSparse2(col []int32, a, x []float64) (hi, lo float64) {
-	a = a[:len(col)]
-	for k, j := range col {
-		p := float64(a[k] * x[j])
-		e := math.FMA(a[k], x[j], -p)
-		s, t := twoSum(hi, p)
-		hi, lo = s, lo+t+e
+// axpy2 adds (w+wl)·aₖ to the normalized pairs hi_cₖ + lo_cₖ, cₖ = col[k] or k if col is nil.
+func axpy2(hi, lo []float64, w, wl float64, col []int32, a []float64) {
+	if col != nil {
+		for k, j := range col {
+			p, e := twofold.Prod(w, a[k])
+			hi[j], lo[j] = twofold.Add(hi[j], lo[j], p, e+wl*a[k])
+		}
+		return
 	}
-	return hi, lo
-}
-
-// axpySparse2 is axpy2 for a sparse row with the columns col.
-func axpySparse2(hi, lo []float64, w float64, col []int32, a []float64) {
-	a = a[:len(col)]
-	for k, j := range col {
-		p := float64(w * a[k])
-		e := math.FMA(w, a[k], -p)
-		s, t := twoSum(hi[j], p)
-		hi[j], lo[j] = s, lo[j]+t+e
-	}
-}
-
-// axpy2 adds w·aⱼ to every hiⱼ + loⱼ, in twice the precision.
-func axpy2(hi, lo []float64, w float64, a []float64) {
 	hi, lo = hi[:len(a)], lo[:len(a)]
 	for j, v := range a {
-		p := float64(w * v)
-		e := math.FMA(w, v, -p)
-		h := hi[j]
-		s := h + p
-		t := s - h
-		lo[j] += (h - (s - t)) + (p - t) + e
-		hi[j] = s
+		p, e := twofold.Prod(w, v)
+		hi[j], lo[j] = twofold.Add(hi[j], lo[j], p, e+wl*v)
 	}
 }
 
 // add2 adds v to hi + lo, in twice the precision.
 func add2(hi, lo, v float64) (float64, float64) {
-	s, e := twoSum(hi, v)
+	s, e := twofold.Sum(hi, v)
 	return s, lo + e
 }

@@ -1,7 +1,6 @@
 package erm
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -46,7 +45,7 @@ func uniform(n, d int) (*Data, []float64) {
 	for j := range x {
 		x[j] = float64(j%5) * 0.01
 	}
-	data, err := NewDataDense(rows, labels, loss.Bounds{Row: 100, Label: 5})
+	data, err := NewDataDense(rows, labels, loss.Bounds{Row: 100, Label: 1})
 	if err != nil {
 		panic(err)
 	}
@@ -162,20 +161,5 @@ func BenchmarkNewData(b *testing.B) {
 				NewDataDense(x, labels, data.Bounds())
 			}
 		})
-	}
-}
-
-func BenchmarkReadCSV(b *testing.B) {
-	var text bytes.Buffer
-	text.WriteString("a,b,c,d,y\n")
-	for i := range 10000 {
-		fmt.Fprintf(&text, "%d.25,0.5,-1.125e-3,0.1234567890123456,1\n", i%7)
-	}
-	b.ReportAllocs()
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		if _, err := ReadCSV(bytes.NewReader(text.Bytes()), loss.Bounds{Row: 1, Label: 1}); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

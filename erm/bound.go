@@ -5,6 +5,8 @@ import (
 	"math/big"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/twofold"
 )
 
 // forceRow replaces row in place by the nearest multiple inside ‖row‖₂ ≤ bound,
@@ -89,7 +91,7 @@ func exceeds(row []float64, bound float64) bool {
 		p := float64(t * t)
 		q := math.FMA(t, t, -p)
 		var r float64
-		hi, r = twoSum(hi, p)
+		hi, r = twofold.Sum(hi, p)
 		lo += r + q
 	}
 	ph := float64(f * f)

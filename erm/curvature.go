@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/kernel"
-	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
 )
 
@@ -139,8 +138,10 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	defer s.curves.Put(curve)
 	w := *curve // φ″ᵢ
 	s.sweep(nil, x, false, w)
-	top := floats.Max(w) // c₀
-	top = max(top, 0)
+	top := 0.0 // c₀
+	for _, v := range w {
+		top = max(top, v)
+	}
 	nonzero, rest := 0, 0 // records with φ″ ≠ 0, and with φ″ ≠ c₀
 	for _, v := range w {
 		if v != 0 {
@@ -166,7 +167,8 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 }
 
 // Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to
-// rounding: sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q). It serves step sizes only: it is
+// rounding: sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) where sup φ″ depends on the norm
+// of a row. It serves step sizes only: it is
 // a function of the records and never calibrates noise. +Inf if the loss
 // states no bound on its curvature.
 func (o *Objective) Smoothness() float64 {
@@ -175,7 +177,7 @@ func (o *Objective) Smoothness() float64 {
 		return s.curve
 	}
 	hi := s.most()
-	if s.glm == nil {
+	if s.glm == nil || s.short {
 		return float64(s.data.n)*s.curve + hi
 	}
 	return s.curve*s.data.topEig() + hi
@@ -196,21 +198,21 @@ func (o *Objective) TermSmoothness() float64 {
 		return s.curve
 	}
 	one := s.curve
-	if s.glm != nil {
+	if s.glm != nil && !s.short {
 		norm := 0.0
 		for i := range s.data.slabs {
 			norm = max(norm, floats.Max(s.data.slabs[i].norm))
 		}
 		one = one * norm * norm
 	}
-	return (one + s.most()/float64(s.data.n)) * (1 + 8*unit) // at most seven roundings
+	return (one + s.most()/float64(max(s.data.n, 1))) * (1 + 8*unit) // at most seven roundings
 }
 
 // Convexity returns a lower bound on the modulus of strong convexity of the
-// perturbation: λ_min(Q), or 0. The records add to the true modulus, but what
+// perturbation: λ_min(Quad) − QuadError, or 0. The records add to the true modulus, but what
 // they add is private: this is the μ that a privacy theorem may use.
 func (o *Objective) Convexity() float64 {
-	return o.s().least()
+	return max(o.s().least()-o.s().quadError, 0)
 }
 
 // Modulus returns a lower bound on the modulus of strong convexity of J:
@@ -218,17 +220,7 @@ func (o *Objective) Convexity() float64 {
 // depends on no record, and Residual(x)/Modulus() bounds the distance of x to
 // the minimizer.
 func (o *Objective) Modulus() float64 {
-	mu := o.Convexity()
-	g, ok := o.s().reg.(prox.Coordinatewise)
-	if !ok {
-		return mu
-	}
-	ridge := math.Inf(1)
-	for i := range o.s().data.d {
-		_, l2, _, _ := g.Coordinate(i)
-		ridge = min(ridge, l2)
-	}
-	return mu + max(ridge, 0)
+	return o.Convexity() + ridge(o.s().reg, o.s().data.d)
 }
 
 // topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: the least of
@@ -259,7 +251,7 @@ func (r *records) topEig() float64 {
 		r.top *= 1 + float64(r.n+r.d)*0x1p-52
 		trace := r.top
 		r.top = min(r.top, row*floats.Max(columns)*(1+float64(r.n+r.d)*0x1p-52))
-		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(r.n); flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
+		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(max(r.n, 1)); flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
 			gram, _, _ := r.gramians()
 			// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (n+64)u Σ‖aᵢ‖².
 			r.top = min(r.top, randmat.MaxEig(gram)+float64(r.n+64)*0x1p-52*trace)

@@ -198,6 +198,11 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{MinEig: 2, MaxEig: 3})
 	require.Zero(t, o.Convexity())
 	require.Zero(t, o.Modulus())
+	q := Perturbation{Quad: mat.NewDiagDense(3, []float64{3, 2, 4}), QuadError: 0.5}
+	o = (&Problem{Data: data, Loss: square{}, Reg: prox.SquaredL2{Weight: 1}}).Perturb(q)
+	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "of the real Q")
+	q.QuadError = 3
+	require.Zero(t, (&Problem{Data: data, Loss: square{}}).Perturb(q).Modulus())
 	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{math.NaN(), 1, 1})})
 	require.Equal(t, math.Inf(1), o.Smoothness(), "never NaN")
 	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))
@@ -205,10 +210,14 @@ func TestConvexityNeedsQuad(t *testing.T) {
 
 func TestCheckAndConstants(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
+	wide, err := NewData([][]float64{{1, 0, 0}}, []float64{2}, loss.Bounds{Row: 1, Label: 2})
+	require.NoError(t, err)
 	for text, p := range map[string]*Problem{
 		"the problem is nil": nil,
-		"no records":         {Loss: square{}},
-		"no records,":        {Data: &Data{}, Loss: square{}},
+		"there is no Data":   {Loss: square{}},
+		"there is no Data,":  {Data: &Data{}, Loss: square{}},
+		"Label: 1":           {Data: wide, Loss: loss.Logistic{}},
+		"3 features for Mul": {Data: wide, Loss: loss.Multinomial{Classes: 2}},
 		"Loss is nil":        {Data: data},
 		"Loss: ":             {Data: data, Loss: loss.Huber{Delta: -1}},
 		"Reg: ":              {Data: data, Loss: square{}, Reg: prox.L1{Weight: math.NaN()}},
@@ -318,7 +327,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				}
 				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
-			accurate, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
+			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
 			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
 		}
 	}

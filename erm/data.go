@@ -75,6 +75,9 @@ func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	if err := checkShape(len(rows), len(labels), b); err != nil {
 		return nil, err
 	}
+	if len(rows) == 0 {
+		return nil, noRows()
+	}
 	n, d := len(rows), len(rows[0])
 	for i, row := range rows {
 		if len(row) != d {
@@ -101,6 +104,9 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	if err := checkShape(n, len(labels), b); err != nil {
 		return nil, err
 	}
+	if n == 0 {
+		return nil, noRows()
+	}
 	if d == 0 {
 		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
 	}
@@ -113,12 +119,19 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	return canonical(r), nil
 }
 
+// Empty returns data of no records with dim features: under dp.AddRemove the neighbor of one
+// record, on which everything is defined and F = 0. It returns an error wrapping ErrData if dim or
+// the bounds make no sense.
+func Empty(dim int, b loss.Bounds) (*Data, error) { return NewDataCSR(dim, []int{0}, nil, nil, nil, b) }
+
+// noRows is the error of constructors that learn the number of features from a row.
+func noRows() error {
+	return fmt.Errorf("%w: no records, so no number of features; want at least 1, or Empty", ErrData)
+}
+
 func checkShape(rows, labels int, b loss.Bounds) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrData, err)
-	}
-	if rows == 0 {
-		return fmt.Errorf("%w: no records, want at least 1", ErrData)
 	}
 	if rows != labels {
 		return fmt.Errorf("%w: %d rows and %d labels, want equally many", ErrData, rows, labels)

@@ -200,7 +200,7 @@ func TestNeighborsStayNeighbors(t *testing.T) {
 			rows[i] = rapid.SliceOfN(anyFloat(), 3, 3).Draw(t, "row")
 			labels[i] = anyFloat().Draw(t, "label")
 		}
-		b := loss.Bounds{Row: 2, Label: 3}
+		b := loss.Bounds{Row: 2, Label: 1}
 		one, err := NewData(rows, labels, b)
 		require.NoError(t, err)
 		k := rapid.IntRange(0, n-1).Draw(t, "k")

@@ -16,12 +16,12 @@
 // rests on the rounded sums: it is a point whose distance to the exact
 // minimizer Objective.Residual bounds, with an allowance for rounding that
 // holds for any order of the records, and the noise on the released point is
-// calibrated to that bound. The allowance is the size of the term: with
-// gradients of at most L and predictions of at most U at the released point,
+// calibrated to that bound. For a loss.Exact it is of the order of
 //
-//	1e-12·(nL + ‖b‖ + ‖Q(x−θ̃)‖) + 32u·n(L + βU/Row),   u = 2⁻⁵³,
+//	2⁻⁸⁵·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),   n ≤ 10⁷,
 //
-// and so about 1e-12·(nL + ‖b‖)/μ in θ for a μ-strongly convex J.
+// with gradients of at most L and predictions of at most U at the released point, which
+// no n in memory makes count; for other losses the factor of the first term is 2⁻⁴⁸.
 //
 // # Notation
 //
@@ -64,6 +64,10 @@ type Problem struct {
 	Loss loss.Loss
 	Reg  prox.Operator // nil means none; must not depend on the records
 	Set  prox.Set      // nil means ℝᵈ
+	// Records is the declared, public number n₀ of records for dp.AddRemove, where n is private; 0
+	// means not declared. Noise that weighs against n is tuned for it, and four times as many are
+	// the most for which rounding is accounted. Under dp.Replace it is not looked at.
+	Records int
 	// Threads is the most goroutines that one sum over the records uses; 0
 	// means GOMAXPROCS. Small sums use one. No bit of any value depends on it.
 	Threads int
@@ -83,4 +87,10 @@ type Perturbation struct {
 	// knows, MinEig ≤ λ_min and λ_max ≤ MaxEig; 0 means unknown. They are
 	// trusted.
 	MinEig, MaxEig float64
+	// LinearError and QuadError bound ‖b − Linear‖₂ and ‖Q − Quad‖₂, where b and Q are the real
+	// numbers that a privacy theorem is about and Linear and Quad their floats. Residual counts
+	// them, so that it is about b and Q; Convexity and Modulus subtract QuadError. Labels that
+	// were computed, as those of an interpolating Problem are, move the gradient too: with labels
+	// within ηᵢ of the real ones, by at most Σᵢβᵢηᵢ/‖aᵢ‖, which belongs in LinearError.
+	LinearError, QuadError float64
 }

@@ -47,8 +47,8 @@ func bexp(x *big.Float) *big.Float {
 	return sum
 }
 
-// bslope returns φ′(u;b) of the losses of package loss.
-func bslope(l loss.Loss, u *big.Float, b float64) *big.Float {
+// bslope returns φ′(u;b) of the losses of package loss for a row of the given norm.
+func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 	clamp := func(x *big.Float, lo, hi float64) *big.Float {
 		if x.Cmp(bf(lo)) < 0 {
 			return bf(lo)
@@ -59,7 +59,7 @@ func bslope(l loss.Loss, u *big.Float, b float64) *big.Float {
 		return x
 	}
 	sign := 1.0
-	if b < 0 {
+	if b <= 0 {
 		sign = -1
 	}
 	switch l := l.(type) {
@@ -68,10 +68,23 @@ func bslope(l loss.Loss, u *big.Float, b float64) *big.Float {
 	case loss.Huber:
 		return clamp(bsub(u, bf(b)), -l.Delta, l.Delta)
 	case loss.Logistic: // −s/(1+e^{su})
-		return bquo(bf(-sign), badd(bf(1), bexp(bmul(bf(sign), u))))
+		return bquo(bf(-sign), badd(bf(1), bexp(clamp(bmul(bf(sign), u), -1e5, 1e5))))
+	case loss.SmoothedHinge:
+		return bmul(bf(-sign), clamp(bquo(bsub(bf(1), bmul(bf(sign), u)), bf(l.Gamma)), 0, 1))
+	case loss.Clipped:
+		return clamp(bslope(l.Loss, u, b, norm), -l.Threshold/norm, l.Threshold/norm)
+	case loss.Moreau:
+		if _, ok := l.Loss.(loss.Hinge); ok {
+			return bslope(loss.SmoothedHinge{Gamma: norm * norm / l.Beta}, u, b, norm)
+		}
+	case foreign:
+		return bslope(l.Linear, u, b, norm)
 	}
 	panic("no reference for this loss")
 }
+
+// foreign hides every ability of a loss but Linear.
+type foreign struct{ loss.Linear }
 
 // bgrad returns ∇f(x) from the formula.
 func bgrad(p *Problem, q Perturbation, x []*big.Float) []*big.Float {
@@ -85,7 +98,7 @@ func bgrad(p *Problem, q Perturbation, x []*big.Float) []*big.Float {
 	}
 	for i := range n {
 		a := p.Data.Row(i)
-		w := bslope(p.Loss, bdot(a, x), p.Data.Label(i))
+		w := bslope(p.Loss, bdot(a, x), p.Data.Label(i), p.Data.r().norm(i))
 		for j, v := range a {
 			g[j] = badd(g[j], bmul(w, bf(v)))
 		}

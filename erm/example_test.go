@@ -2,7 +2,7 @@ package erm_test
 
 import (
 	"fmt"
-	"strings"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -13,20 +13,17 @@ import (
 
 // Bounds are declared, and every record is forced into them by itself. Data
 // prints as its dimensions.
-func ExampleReadCSV() {
-	file := strings.NewReader("age,income,outcome\n0.6,0.7,1\n3,4,-7\nNaN,0.5,0\n")
-	data, err := erm.ReadCSV(file, loss.Bounds{Row: 1, Label: 1})
+func ExampleBuilder() {
+	b, err := erm.NewBuilder(2, false, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(data)
-
-	_, err = erm.ReadCSV(strings.NewReader("age,income,outcome\n0.6,unknown,1\n"), loss.Bounds{Row: 1, Label: 1})
-	fmt.Println(err)
+	b.Add([]float64{0.6, 0.7}, 1)                       // a dense row
+	b.AddSparse([]int32{1}, []float64{4}, math.Inf(-1)) // the entries that are not 0
+	fmt.Println(b.Data())
 	// Output:
-	// erm.Data(3×2)
-	// erm: invalid data: CSV: line 2, column 5: field "income" is not a number
+	// erm.Data(2×2)
 }
 
 // Two records of four features, of which three entries are not 0.
@@ -42,14 +39,6 @@ func ExampleNewDataCSR() {
 	fmt.Printf("%v %.2f\n", data, g) // −Σᵢ bᵢaᵢ
 	// Output:
 	// erm.Data(2×4) [-0.60 1.00 0.00 -0.80]
-}
-
-func ExampleCSV_Read() {
-	file := strings.NewReader("outcome;age\n1;0.6\n-1;0.2\n")
-	_, err := erm.CSV{Label: "result", Comma: ';'}.Read(file, loss.Bounds{Row: 1, Label: 1})
-	fmt.Println(err)
-	// Output:
-	// erm: invalid data: CSV: line 1: no column is named "result"; the columns are "outcome", "age"
 }
 
 // One record, one parameter: ½(θ−1)² + |θ|/4 + θ/2 + ½(θ−2)² over [0, 1] has

@@ -19,6 +19,7 @@ const (
 	badIndex   = "erm: record out of range"
 	badProblem = "erm: Perturb of a Problem that fails Check"
 	badLoss    = "erm: Hessian needs a loss.Linear"
+	badError   = "erm: Perturbation.LinearError or QuadError is not a number of at least 0"
 	badHessian = "erm: Hessian dst is neither empty nor of the dimension"
 )
 
@@ -45,8 +46,10 @@ type objective struct {
 	loss   loss.Loss
 	glm    loss.Linear // loss if it is one, else nil
 	batch  loss.Batch  // loss if it is one, else nil
+	exact  loss.Exact  // loss if it is one of package loss, else nil
 	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64     // sup φ″ if glm, else sup λ_max(∇²ℓ); +Inf if unknown
+	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
+	short  bool        // sup φ″ may be larger for short rows, as that of loss.Moreau is
 	reg    prox.Operator
 	set    prox.Set
 
@@ -54,6 +57,8 @@ type objective struct {
 	diag           []float64 // Q if diagonal
 	quad           []float64 // Q else, d×d
 	minEig, maxEig float64   // bounds on the spectrum of Q as declared
+	linearError    float64   // of b, in norm
+	quadError      float64   // of Q, in norm
 
 	threads int // Problem.Threads
 
@@ -81,6 +86,9 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 	if p.Check() != nil {
 		panic(badProblem)
 	}
+	if !(q.LinearError >= 0 && q.QuadError >= 0) {
+		panic(badError)
+	}
 	data := p.Data.r()
 	d := data.d
 	if q.Linear != nil && len(q.Linear) != d || q.Center != nil && len(q.Center) != d {
@@ -95,6 +103,9 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		maxEig:  q.MaxEig,
 		consts:  p.constants(),
 		threads: p.Threads,
+
+		linearError: q.LinearError,
+		quadError:   q.QuadError,
 	}
 	s.scratch.New = buffers(d)
 	s.curves.New = buffers(data.n)
@@ -103,14 +114,23 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 	s.center = append(s.center, q.Center...)
 
 	// Without a radius the constants of the curvature still hold.
-	s.curve = p.Loss.Constants(data.bounds, math.Inf(1)).Smoothness
+	bounds := data.bounds
+	s.curve = p.Loss.Constants(bounds, math.Inf(1)).Smoothness
 	if glm, ok := p.Loss.(loss.Linear); ok {
 		s.glm = glm
 		s.batch, _ = p.Loss.(loss.Batch)
-		s.curve /= data.bounds.Row * data.bounds.Row
+		if exact, ok := p.Loss.(loss.Exact); ok && loss.Proved(p.Loss) && exact.Exact() {
+			s.exact = exact
+		}
+		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a
+		// quarter of it; else φ″ ≤ β/‖a‖² is all that is known.
+		half := p.Loss.Constants(loss.Bounds{Row: bounds.Row / 2, Label: bounds.Label}, math.Inf(1)).Smoothness
+		if s.short = !(half > 0 && 4*half <= s.curve*(1+1e-9)); !s.short {
+			s.curve /= bounds.Row * bounds.Row
+		}
 		if s.consts.Structure == loss.LSQ {
 			if _, _, c := glm.Scalar(0, 0, data.bounds.Row); c > 0 && !math.IsInf(c, 1) {
-				s.lsq, s.curve = c, c
+				s.lsq, s.curve, s.short = c, c, false
 			}
 		}
 	}
@@ -135,6 +155,14 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		s.quad = fullSymmetric(m)
 	}
 	return &Objective{func() *objective { return s }}
+}
+
+// bend returns a bound on ‖a‖·sup φ″ for a record of a loss.Linear with ‖a‖ = norm > 0.
+func (s *objective) bend(norm float64) float64 {
+	if s.short {
+		return s.curve / norm
+	}
+	return s.curve * norm
 }
 
 // buffers returns what fills a pool of slices of length n.
@@ -237,7 +265,7 @@ func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	if len(x) != r.d || len(dst) != r.d {
 		panic(badLen)
 	}
-	s.setPerturbation(dst, x, float64(len(idx))/float64(r.n))
+	s.setPerturbation(dst, x, float64(len(idx))/float64(max(r.n, 1)))
 	if s.glm != nil {
 		for _, i := range idx {
 			r.addScaled(dst, s.slope(i, r.dot(i, x)), i)

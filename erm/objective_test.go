@@ -1,6 +1,7 @@
 package erm
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
 )
 
 // smoothAbs is φ(u;b) = √(1+(u−b)²), a loss whose φ″ varies.
@@ -78,7 +81,7 @@ func random(seed uint64, n, d int) (*Data, []float64, []Perturbation) {
 	for i := range rows {
 		rows[i], labels[i] = vec(), rnd.NormFloat64()
 	}
-	data, err := NewData(rows, labels, loss.Bounds{Row: 0.8 * math.Sqrt(float64(d)), Label: 2})
+	data, err := NewData(rows, labels, loss.Bounds{Row: 0.8 * math.Sqrt(float64(d)), Label: 1})
 	if err != nil {
 		panic(err)
 	}
@@ -168,6 +171,69 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 					require.NotEqual(t, square{}, l)
 					require.NotEqual(t, threefold{}, l)
 				}
+			}
+		}
+	}
+}
+
+// Without records everything is defined: F = 0, and what is left is the perturbation, as where
+// the only record has a row of 0.
+func TestEmpty(t *testing.T) {
+	const d = 4
+	bounds := loss.Bounds{Row: 1, Label: 1}
+	none, err := Empty(d, bounds)
+	require.NoError(t, err)
+	n, features := none.Dims()
+	require.Equal(t, [2]int{0, d}, [2]int{n, features})
+	require.Equal(t, bounds, none.Bounds())
+	require.Equal(t, "erm.Data(0×4)", none.String())
+	n, features = none.Map(func([]float64, float64) (float64, bool) { return 1, true }).Dims()
+	require.Equal(t, [2]int{0, d}, [2]int{n, features})
+	require.Panics(t, func() { none.Row(0) })
+	for _, b := range []loss.Bounds{{}, {Row: -1, Label: 1}} {
+		_, err = Empty(d, b)
+		require.ErrorIs(t, err, ErrData)
+	}
+	_, err = Empty(0, bounds)
+	require.ErrorIs(t, err, ErrData)
+	zero, err := NewData([][]float64{make([]float64, d)}, []float64{0}, bounds)
+	require.NoError(t, err)
+	_, x, qs := random(8, 3, d)
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Multinomial{Classes: 2}, general{smoothAbs{}}, foreign{loss.Logistic{}}} {
+		for _, q := range qs {
+			p := &Problem{Data: none, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -9, Hi: 9}}
+			require.NoError(t, p.Check())
+			require.NoError(t, p.Certifiable())
+			o, one := p.Perturb(q), (&Problem{Data: zero, Loss: l, Reg: p.Reg, Set: p.Set}).Perturb(q)
+			require.Equal(t, o.s().perturbation(x), o.Func(x))
+			g, h := make([]float64, d), make([]float64, d)
+			o.Grad(g, x)
+			one.Grad(h, x)
+			require.Equal(t, h, g)
+			require.Equal(t, o.Func(x), o.FuncGrad(h, x))
+			require.Equal(t, g, h)
+			o.GradTerms(h, x, nil)
+			require.Equal(t, make([]float64, d), h)
+			require.InEpsilon(t, one.Residual(x), o.Residual(x), 1e-12)
+			require.InEpsilon(t, one.ResidualWithin(x, 1e9), o.ResidualWithin(x, 1e9), 1e-9)
+			require.Equal(t, one.Modulus(), o.Modulus())
+			require.LessOrEqual(t, o.Smoothness(), one.Smoothness())
+			require.False(t, math.IsNaN(o.TermSmoothness()))
+			if o.HasHessian() {
+				var a, b mat.SymDense
+				o.Hessian(&a, x)
+				one.Hessian(&b, x)
+				require.Equal(t, b.RawSymmetric().Data, a.RawSymmetric().Data)
+			}
+			if m, lin, _, ok := o.Quadratic(); ok {
+				w, v, _, _ := one.Quadratic()
+				require.Equal(t, w.RawSymmetric().Data, m.RawSymmetric().Data)
+				require.Equal(t, v, lin)
+			}
+			if o.Modulus() > 0 {
+				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set}, make([]float64, d), nil)
+				require.NoError(t, err, "%T", l)
+				require.Less(t, o.Residual(res.X)/o.Modulus(), 1e-7)
 			}
 		}
 	}

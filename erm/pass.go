@@ -25,6 +25,9 @@ const (
 // the number of records in each but the last. It depends on the records alone,
 // so that the sum has the same bits on any number of threads.
 func (r *records) parts(most int) (parts, size int) {
+	if r.n == 0 {
+		return 0, 0
+	}
 	parts = min(max((r.floats()+r.n*labelFloats)*8/partBytes, 1), most, maxParts)
 	size = (r.n + parts - 1) / parts
 	size = (size + 3) &^ 3
@@ -64,7 +67,7 @@ func (s *objective) sweep(dst, x []float64, value bool, curve []float64) float64
 	parts, size := r.parts(maxParts)
 	p.s, p.x, p.grad, p.value, p.curve, p.size = s, x, dst != nil, value, curve, size
 	p.stream = 8*r.floatsOnce > streamBytes
-	p.block = min(kernel.Block(max(r.floatsOnce/r.n, 1), p.stream), maxBlock)
+	p.block = min(kernel.Block(max(r.floatsOnce/max(r.n, 1), 1), p.stream), maxBlock)
 	n := 0
 	if p.grad {
 		n += r.d

@@ -4,27 +4,29 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
 
-// Check returns an error wrapping ErrProblem unless p has records, a loss, and
-// parts whose parameters and dimensions fit, as far as they can be checked.
+// Check returns an error wrapping ErrProblem unless p has data, of any number of records, a loss that
+// they mean something to, and parts whose parameters and dimensions fit, as far as they can be checked.
 func (p *Problem) Check() error {
 	if p == nil {
 		return fmt.Errorf("%w: the problem is nil", ErrProblem)
 	}
-	n, d := p.Data.Dims()
-	if n == 0 || d == 0 {
-		return fmt.Errorf("%w: Data has no records, want data made by NewData, NewDataDense or ReadCSV", ErrProblem)
+	_, d := p.Data.Dims()
+	if d == 0 {
+		return fmt.Errorf("%w: there is no Data, want data made by NewData, NewDataDense, package table or, of no records, by Empty", ErrProblem)
 	}
 	if p.Loss == nil {
 		return fmt.Errorf("%w: Loss is nil, want for example loss.Squared{}", ErrProblem)
 	}
-	if c, ok := p.Loss.(interface{ Check() error }); ok {
-		if err := c.Check(); err != nil {
-			return fmt.Errorf("%w: Loss: %w", ErrProblem, err)
-		}
+	if err := loss.Check(p.Loss); err != nil {
+		return fmt.Errorf("%w: Loss: %w", ErrProblem, err)
+	}
+	if err := loss.CheckData(p.Loss, d, p.Data.Bounds()); err != nil {
+		return fmt.Errorf("%w: Loss: %w", ErrProblem, err)
 	}
 	if err := checkOperator("Reg", p.Reg, d); err != nil {
 		return err
@@ -70,19 +72,60 @@ func (p *Problem) constants() loss.Constants {
 	return p.Loss.Constants(p.Data.Bounds(), radius)
 }
 
-// Certifiable returns an error wrapping ErrProblem unless Residual can
-// certify the minimizer of p: r + ι_C must have a closed-form proximal map
-// (see prox.Sum) that implements prox.Subdifferential. It looks at no record.
+// Certifiable returns an error wrapping ErrProblem, and dp.ErrCondition too where it is the loss that
+// is at fault, unless Residual can certify the minimizer of p: r + ι_C must have a closed-form proximal map
+// (see prox.Sum) that implements prox.Subdifferential, and the loss must have no
+// kink, at which float64 predictions hardly ever lie. It looks at no record.
 func (p *Problem) Certifiable() error {
+	_, err := p.certificate()
+	return err
+}
+
+// certificate checks p and returns r + ι_C.
+func (p *Problem) certificate() (prox.Subdifferential, error) {
 	if err := p.Check(); err != nil {
-		return err
+		return nil, err
+	}
+	if math.IsInf(p.Loss.Constants(p.Data.Bounds(), math.Inf(1)).Smoothness, 1) {
+		return nil, fmt.Errorf("%w: %w: Loss %T has Smoothness = +Inf, so its minimizer cannot be certified in float64; "+
+			"want a smooth loss such as loss.Huber, loss.SmoothedHinge or loss.Moreau{Loss: …}, or sco.ProxGD", ErrProblem, dp.ErrCondition, p.Loss)
 	}
 	g, ok := total(p.Reg, p.Set)
 	if !ok {
-		return fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
+		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
 	}
-	if _, ok := g.(prox.Subdifferential); !ok {
-		return fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
+	s, ok := g.(prox.Subdifferential)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
 	}
-	return nil
+	return s, nil
+}
+
+// What a certificate of optimality rests on where a loss is not of package loss, or its slope not
+// a loss.Exact.
+const (
+	DeclaredLoss   dp.Assumption = "the loss is convex and its declared constants hold for every record inside the declared bounds"
+	ScalarAccuracy dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
+)
+
+// LossAssumptions returns what a release that rests on Residual assumes of l and the program
+// does not check: nothing of an exact loss of package loss.
+func LossAssumptions(l loss.Loss) []dp.Assumption {
+	var a []dp.Assumption
+	if !loss.Proved(l) {
+		a = append(a, DeclaredLoss)
+	}
+	if !exact(l) {
+		a = append(a, ScalarAccuracy)
+	}
+	return a
+}
+
+// exact reports whether the certificate has slopes of l to twice the precision, with a proof.
+func exact(l loss.Loss) bool {
+	if e, ok := l.(loss.Exact); ok && loss.Proved(l) && e.Exact() {
+		return true
+	}
+	_, linear := l.(loss.Linear)
+	return linear && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Structure == loss.LSQ
 }

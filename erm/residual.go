@@ -6,40 +6,68 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
 
 // Rounding allowances of the certificate.
 const (
-	// allowTerm is relative to the norms of the three vectors that add up to
-	// ∇f: the records' sum, the linear and the quadratic perturbation. What it
-	// covers is a few hundred units in the last place of each.
-	allowTerm = 1e-12
-	// allowRecord is relative to |φ′ᵢ| + sup φ″·|uᵢ|, the size of what Scalar
-	// computes from a prediction uᵢ that is correct to one unit in the last
-	// place: implementations may lose 16 units.
-	allowRecord = 32 * unit
+	// allowSlope is relative to |φ′| + sup φ″·|u|, the size of what Scalar computes from a
+	// prediction u that is correct to one unit in the last place. A loss.Exact stays within
+	// half of it, by proof; others may lose 16 units, see ScalarAccuracy.
+	allowSlope = 32 * unit
+	// allowGrad is relative to ‖∇ℓ‖ of a loss that is not Linear.
+	allowGrad = 1e-12
+	// allowDist is relative to the vectors that Dist of an operator adds up.
+	allowDist = 1e-12
+	// boundRoom is the factor for the roundings of an allowance itself, its terms of
+	// higher order, and γₖ − ku.
+	boundRoom = 1.01
 	// tiny bounds what underflow takes from one product.
 	tiny = math.SmallestNonzeroFloat64
 )
 
 // Residual returns an upper bound on dist(0, ∂J(x)) for
 //
-//	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃) + r(θ) + ι_C(θ),
+//	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃) + r(θ) + ι_C(θ)
 //
-// so that if J is μ-strongly convex its minimizer θ* has
+// and every b and Q within LinearError and QuadError of those of the Perturbation, so that if J
+// is μ-strongly convex its minimizer θ* has
 //
 //	‖x − θ*‖₂ ≤ Residual(x)/μ   and   J(x) − J(θ*) ≤ Residual(x)²/(2μ).
 //
-// It is the certificate behind a release and shares no code with any solver or
-// with Grad: it recomputes the gradient from the records with sums in twice
-// the precision, measures its distance to −∂(r+ι_C)(x) and adds
+// It is the certificate behind a release and shares no code with any solver or with Grad: it
+// recomputes the gradient from the records as hi + lo, measures its distance to −∂(r+ι_C)(x)
+// and adds what rounding may have taken.
 //
-//	1e-12·(‖Σᵢ∇ℓ‖ + ‖b‖ + ‖Q(x−θ̃)‖) + 32u·Σᵢ‖aᵢ‖(|φ′ᵢ| + sup φ″·|⟨aᵢ,x⟩|)
+// # The allowance
 //
-// and terms of order d²u² for rounding, u = 2⁻⁵³; for a loss that is not Linear, the second part is
-// 1e-12·Σᵢ‖∇ℓᵢ‖ and the gradients are taken as accurate to that. Where the
-// domain has a curved face, x stands for a point x′ prox.Shift away, and
+// u = 2⁻⁵³, kᵢ is the number of entries of row i, N that of the records in one of at most 64
+// partial sums, and ∇f the gradient hi + lo of all but r + ι_C:
+//
+//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|)
+//	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
+//
+// A prediction is a dot product in twice the precision: its d products and sums leave errors
+// of at most u times every partial sum, and these are added up with at most k+4 roundings
+// [ORO05, Prop. 4.4]. eᵢ is the error of the slope at the computed prediction. It is at most
+// 2⁻⁹⁰|φ′| for a loss.Exact and 12u²|φ′| for a quadratic. For other Linear losses it is taken
+// as 32u(|φ′| + sup φ″|uᵢ|), for losses that are not Linear the first line is 1e-12·Σᵢ‖∇ℓᵢ‖, and
+// ScalarAccuracy is assumed. A product w·a, exact but for u²|wa|, is added to a normalized pair
+// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them and 6
+// joins of partial sums, 6(N+12)u² of Σ|wa|. The perturbation is added in the same way; its
+// second term is the error of the rows of Q times x−θ̃.
+//
+// D is what the distance loses: 2⁻⁹⁷‖∇f‖ where r + ι_C is a sum over coordinates, because the
+// interval of ∂ is added in twice the precision; else 1e-12·(‖∇f‖ + ‖λx‖), λ the ridge in r. A hundredth is
+// added to all this, and a smallest number for each product that may underflow.
+//
+// For a loss.Exact there is no term in n that matters: 2⁻⁸⁵·n(L + βU/Row) for n = 10⁷.
+//
+// # Curved domains
+//
+// Where the domain has a curved face, x stands for a point x′ prox.Shift away, and
 // (Smoothness + Modulus)·Shift is added: then the first inequality holds for
 // μ ≤ Modulus, and the second is about J(x′).
 //
@@ -48,11 +76,57 @@ const (
 // of C with a gradient near −∂r have a small residual, and those on a curved
 // face have +Inf: a minimizer that C holds back is not certified. It never
 // returns NaN. Not private: it is a function of the records.
-func (o *Objective) Residual(x []float64) float64 { return o.residual(x, o.s().accurateGrad) }
+//
+// [ORO05] Ogita, Rump, Oishi. Accurate sum and dot product. SISC 2005.
+func (o *Objective) Residual(x []float64) float64 { return o.residual(x, nil, o.s().accurateGrad) }
 
-// residual returns the bound that follows from a gradient and the allowance for
-// its error.
-func (o *Objective) residual(x []float64, gradient func(x []float64) (grad []float64, allowance float64)) float64 {
+// ResidualWithin returns an upper bound on dist(0, ∂J(x)), as Residual does and
+// with the same consequences, but stops at the first bound that is at most
+// target. It is for callers that only ask whether x is good enough: sums in
+// plain float64, with the a-priori bound of their rounding below, answer that
+// at a tenth of the cost, unless target is within about (N+d)u times the size
+// of the sums. If they do not, the bound is Residual(x).
+//
+// # The bound
+//
+// With γₖ = ku/(1−ku), a sum of k terms wᵢaᵢ computed in any order, with or
+// without fused products, is off by at most γₖΣ|wᵢaᵢ|: no term meets more than
+// k roundings [Hig02, §3.1]. So the prediction ûᵢ = fl⟨aᵢ,x⟩ has
+//
+//	|ûᵢ − uᵢ| ≤ γ_d‖aᵢ‖‖x‖ =: eᵢ
+//
+// and the slope ŵᵢ computed from it
+//
+//	|ŵᵢ − φ′(uᵢ)| ≤ sup φ″·eᵢ + 32u(|ŵᵢ| + sup φ″·|ûᵢ|);
+//
+// for c(u−b) the second part covers the two roundings, of at most 3u|ŵᵢ|, for a loss.Exact the
+// 16u|φ′| that it promises. A term of the sum over the records meets those of its partial sum
+// of N terms and 6 more. Hence that sum has an error of at most
+//
+//	Σ‖aᵢ‖(|ŵᵢ − φ′(uᵢ)| + γ_{N+8}|ŵᵢ|)
+//
+// in norm. What the perturbation adds is two more sums, of at most d+2 terms a
+// coordinate, the first of them the gradient so far:
+//
+//	γ_{d+4}(‖Σᵢŵᵢaᵢ‖ + ‖b‖ + ‖Q‖_F‖x−θ̃‖).
+//
+// The distance and the rest are as in Residual. Overflow gives NaN or +Inf,
+// which is no bound within any target. Not private.
+//
+// [Hig02] Higham. Accuracy and Stability of Numerical Algorithms. 2002.
+func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
+	s := o.s()
+	if s.glm != nil && !math.IsInf(s.curve, 1) {
+		if r := o.residual(x, nil, s.plainGrad); r <= target {
+			return r
+		}
+	}
+	return o.Residual(x)
+}
+
+// residual returns the bound at x + low that follows from a gradient hi + lo there and the allowance
+// for its error. A nil low is 0, as it has to be unless r + ι_C is prox.Separable.
+func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, lo []float64, allowance float64)) float64 {
 	s := o.s()
 	if len(x) != s.data.d {
 		panic(badLen)
@@ -66,12 +140,17 @@ func (o *Objective) residual(x []float64, gradient func(x []float64) (grad []flo
 	if !ok {
 		return math.Inf(1)
 	}
-	grad, allowance := gradient(x)
-	r := g.Dist(x, grad) + allowance
-	if shift := prox.Shift(g, x); shift > 0 {
-		r += (o.Smoothness() + o.Modulus()) * shift
+	hi, lo, allowance := gradient(x)
+	r := s.distance(g, x, low, hi, lo) + boundRoom*allowance + s.linearError
+	if s.quadError > 0 {
+		y := make([]float64, len(x))
+		s.shift(y, x)
+		r += s.quadError * (floats.Norm(y, 2) + floats.Norm(low, 2))
 	}
-	r *= 1 + float64(len(x)+16)*0x1p-52 // the rounding of the norm itself
+	if shift := prox.Shift(g, x); shift > 0 {
+		r += (o.Smoothness() + s.quadError + o.Modulus()) * shift
+	}
+	r *= 1 + float64(len(x)+20)*0x1p-52 // the rounding of norms, of this sum and of Modulus
 	if !(r >= 0) {
 		return math.Inf(1)
 	}
@@ -103,34 +182,70 @@ func total(reg prox.Operator, set prox.Set) (prox.Operator, bool) {
 	return prox.Sum(reg, set)
 }
 
-// accurateGrad returns ∇f(x), computed in twice the precision and rounded, and
-// the allowance for what is lost all the same.
-func (s *objective) accurateGrad(x []float64) (grad []float64, allowance float64) {
+// distance returns an upper bound on dist(−(hi+lo), ∂g(x+low)), up to d+16 roundings of itself.
+//
+// For a sum over coordinates, ∂g is the box l2·x + [a,b], and its distance is computed in twice the
+// precision, where Dist would round hi + lo: the numbers that prox.Steepest adds have at most
+// |v| + |l2·x| and, with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance unless x = 0 or x is at
+// a bound, where the distance is 0 or a rounding of |v|. It loses 32u²|v|, and 2⁻⁹⁷|v| is added.
+func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) float64 {
+	d := len(x)
+	e, size := make([]float64, d), make([]float64, d)
+	floats.AddTo(size, hi, lo)
+	c, ok := prox.Separable(g)
+	if !ok {
+		dist := g.Dist(x, size) + allowDist*floats.Norm(size, 2)
+		if c, ok := s.reg.(prox.Coordinatewise); ok {
+			for j, v := range x {
+				_, l2, _, _ := c.Coordinate(j)
+				e[j] = l2 * v
+			}
+			dist += allowDist * floats.Norm(e, 2)
+		}
+		return dist
+	}
+	for j := range x {
+		e[j], _ = prox.Steepest(c, j, pairAt(x, low, j), prox.Pair{Hi: hi[j], Lo: lo[j]})
+	}
+	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
+}
+
+// pairAt returns coordinate j of x + low; a nil low is 0.
+func pairAt(x, low []float64, j int) prox.Pair {
+	if low == nil {
+		return prox.Pair{Hi: x[j]}
+	}
+	return prox.Pair{Hi: x[j], Lo: low[j]}
+}
+
+// accurateGrad returns ∇f(x) as hi + lo, and the allowance for what is lost all the same.
+func (s *objective) accurateGrad(x []float64) (hi, lo []float64, allowance float64) {
+	return s.pairGrad(x, nil)
+}
+
+// pairGrad is accurateGrad at x + low, |lowⱼ| ≤ u|xⱼ|(1+u), where a nil low is 0. Then dot products
+// with low, plain ones, lose k·u·‖a‖‖low‖, less than what the allowance has for those with x.
+func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance float64) {
 	d := s.data.d
 	parts, size := s.data.parts(maxParts)
 	sum := make([]float64, 2*d+1)
-	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, floats.Norm(x, 2), size})
-	hi, lo, allowance := sum[:d], sum[d:2*d], sum[2*d]
-	grad = make([]float64, d)
-	floats.AddTo(grad, hi, lo)
-	allowance += allowTerm * floats.Norm(grad, 2) // ‖Σᵢ∇ℓ‖
-
+	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, low, floats.Norm(x, 2), size})
+	hi, lo, allowance = sum[:d], sum[d:2*d], sum[2*d]
 	for j, b := range s.linear {
-		hi[j], lo[j] = add2(hi[j], lo[j], b)
+		hi[j], lo[j] = twofold.Add(hi[j], lo[j], b, 0)
 	}
-	allowance += allowTerm * floats.Norm(s.linear, 2)
-
+	allowance += 96 * unit * unit * floats.Norm(s.linear, 2)
 	if s.diag != nil || s.quad != nil {
-		allowance += s.addQuad2(hi, lo, x)
+		allowance += s.addQuad2(hi, lo, x, low)
 	}
-	floats.AddTo(grad, hi, lo)
-	return grad, allowance
+	return hi, lo, allowance
 }
 
 // accurate is the sum of ∇ℓ(x;aᵢ,bᵢ) as hi + lo, and of its allowance.
 type accurate struct {
 	s     *objective
 	x     []float64
+	low   []float64 // nil, or what the point has below the last place of x
 	normX float64
 	size  int // records in a part
 }
@@ -151,49 +266,68 @@ func (p *accurate) Part(dst []float64, part int) {
 func (p *accurate) Join(dst, src []float64) {
 	d := len(p.x)
 	for j := range d {
-		dst[j], dst[d+j] = add2(dst[j], dst[d+j], src[j])
-		dst[d+j] += src[d+j]
+		dst[j], dst[d+j] = twofold.Add(dst[j], dst[d+j], src[j], src[d+j])
 	}
 	dst[2*d] += src[2*d]
 }
+
+// rounding is what the sum loses, relative to the sum of the sizes of its terms.
+func (p *accurate) rounding() float64 { return 6 * float64(p.size+16) * unit * unit }
 
 // addGLM adds Σ φ′(⟨aᵢ,x⟩;bᵢ)aᵢ over the records in [from, to) to hi + lo and
 // returns its allowance.
 func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
 	s := p.s
-	d := float64(s.data.d)
 	for i := from; i < to; i++ {
-		slab, k := s.data.at(i)
-		b, norm := slab.y[k], slab.norm[k]
-		col, a := s.data.entries(i)
-		var uh, ul float64 // u = uh + ul
-		if s.data.sparse {
-			uh, ul = dotSparse2(col, a, p.x)
-		} else {
-			uh, ul = dot2(a, p.x)
+		slab, at := s.data.at(i)
+		b, norm := slab.y[at], slab.norm[at]
+		if norm == 0 {
+			continue
 		}
-		u := uh + ul
-		var w, curve float64
-		if s.lsq != 0 {
-			w, curve = s.lsq*((uh-b)+ul), s.lsq // c(u−b)
-		} else {
-			_, w, curve = s.glm.Scalar(u, b, norm)
-			if !math.IsInf(s.curve, 1) {
-				curve = s.curve
+		if s.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
+			if c := s.loss.Constants(loss.Bounds{Row: norm, Label: s.data.bounds.Label}, p.normX); c.Lipschitz > 0 {
+				allowance += c.Lipschitz
+				continue
 			}
 		}
-		if s.data.sparse {
-			axpySparse2(hi, lo, w, col, a)
-		} else {
-			axpy2(hi, lo, w, a)
+		col, a := s.data.entries(i)
+		u, ul := dot2(col, a, p.x)
+		if p.low != nil {
+			ul += dotLow(col, a, p.low)
+			u, ul = twofold.Sum(u, ul)
 		}
-		// The second part is the error of dot2 and of axpy2, the last their
-		// underflow.
-		allowance += norm*(allowRecord*(math.Abs(w)+curve*math.Abs(u))+
-			4*d*d*unit*unit*(curve*norm*p.normX+math.Abs(w))) +
-			4*d*tiny*(1+curve*norm)
+		if !(math.Abs(u) <= math.MaxFloat64) || math.IsNaN(ul) {
+			return math.Inf(1)
+		}
+		bend := s.bend(norm)
+		w, wl, e, curve := s.slope2(u, ul, b, norm)
+		if math.IsInf(bend, 1) {
+			bend = norm * curve
+		}
+		axpy2(hi, lo, w, wl, col, a)
+		k := float64(len(a) + 4)
+		allowance += norm*(e+p.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*p.normX+k*tiny) + 4*k*tiny
 	}
 	return allowance
+}
+
+// slope2 returns φ′(u+ul;b) as hi + lo, its error, and φ″ where sup φ″ is not known.
+func (s *objective) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
+	if s.lsq != 0 { // c(u−b)
+		hi, lo, _ = loss.Squared{}.Slope2(u, ul, b, norm)
+		hi, lo = twofold.Mul(hi, lo, s.lsq, 0)
+		return hi, lo, 16*unit*unit*math.Abs(hi) + 4*tiny, s.lsq
+	}
+	if s.exact != nil {
+		hi, lo, err = s.exact.Slope2(u, ul, b, norm)
+		return hi, lo, err, 0
+	}
+	_, hi, curve = s.glm.Scalar(u, b, norm)
+	size := s.bend(norm) / norm
+	if math.IsInf(s.curve, 1) {
+		size = curve
+	}
+	return hi, 0, allowSlope*(math.Abs(hi)+size*math.Abs(u)) + tiny, curve
 }
 
 // addGeneral adds Σ ∇ℓ(x;aᵢ,bᵢ) over the records in [from, to) to hi + lo and
@@ -202,38 +336,137 @@ func (p *accurate) addGeneral(hi, lo []float64, from, to int) (allowance float64
 	g, row := make([]float64, len(p.x)), make([]float64, len(p.x))
 	for i := from; i < to; i++ {
 		p.s.loss.Grad(g, p.x, p.s.data.row(i, row), p.s.data.label(i))
-		axpy2(hi, lo, 1, g)
-		allowance += allowTerm * floats.Norm(g, 2)
+		axpy2(hi, lo, 1, 0, nil, g)
+		allowance += (allowGrad + p.rounding()) * floats.Norm(g, 2)
 	}
 	return allowance
 }
 
-// addQuad2 adds Q(x−θ̃) to hi + lo in twice the precision, and returns its
-// allowance. Its second part matters where Q(x−θ̃) is much smaller than
-// ‖Q‖‖x−θ̃‖: the error of dot2, for every row the same multiple of ‖qᵢ‖‖x−θ̃‖.
-func (s *objective) addQuad2(hi, lo, x []float64) (allowance float64) {
+// addQuad2 adds Q(x−θ̃) to hi + lo, and returns its allowance. Its second part matters
+// where Q(x−θ̃) is much smaller than ‖Q‖‖x−θ̃‖: the error of dot2, for every row the same
+// multiple of ‖qᵢ‖‖x−θ̃‖, and the rounding of d products with the errors of x−θ̃.
+func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	d := len(x)
 	y, e := make([]float64, d), make([]float64, d) // x−θ̃ = y + e exactly
 	copy(y, x)
 	for j, c := range s.center {
-		y[j], e[j] = twoSum(x[j], -c)
+		y[j], e[j] = twofold.Sum(x[j], -c)
+	}
+	if low != nil {
+		floats.Add(e, low)
 	}
 	qy := make([]float64, d)
 	for i := range d {
 		var h, l float64
 		if s.diag != nil {
-			h = float64(s.diag[i] * y[i])
-			l = math.FMA(s.diag[i], y[i], -h) + s.diag[i]*e[i]
+			h, l = twofold.Prod(s.diag[i], y[i])
+			l += s.diag[i] * e[i]
 		} else {
 			row := s.quad[i*d : (i+1)*d]
-			h, l = dot2(row, y)
+			h, l = dot2(nil, row, y)
 			l += floats.Dot(row, e)
 		}
 		qy[i] = h + l
-		hi[i], lo[i] = add2(hi[i], lo[i], h)
-		lo[i] += l
+		hi[i], lo[i] = twofold.Add(hi[i], lo[i], h, l)
 	}
 	size := floats.Norm(s.diag, 2) + floats.Norm(s.quad, 2) // ‖Q‖_F: one is empty
-	dd := float64(d)
-	return allowTerm*floats.Norm(qy, 2) + 4*dd*dd*unit*unit*size*floats.Norm(y, 2) + 4*dd*dd*tiny
+	k := float64(d + 4)
+	return 96*unit*unit*floats.Norm(qy, 2) + 4*k*k*unit*size*(unit*floats.Norm(y, 2)+floats.Norm(low, 2)) + 4*k*k*tiny
 }
+
+// dotLow returns ⟨a,low⟩.
+func dotLow(col []int32, a, low []float64) float64 {
+	if col == nil {
+		return floats.Dot(a, low)
+	}
+	sum := 0.0
+	for k, j := range col {
+		sum += a[k] * low[j]
+	}
+	return sum
+}
+
+// plainGrad returns ∇f(x) in float64, lo = 0, and a bound on its error in norm. The loss is
+// a loss.Linear with a known sup φ″.
+func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float64) {
+	r := s.data
+	d, dd := r.d, float64(r.d)
+	parts, records := r.parts(maxParts)
+	sum := make([]float64, d+1)
+	stream := 8*r.floatsOnce > streamBytes
+	kernel.Reduce(sum, parts, s.threads, &plain{
+		s: s, x: x, normX: floats.Norm(x, 2), size: records, stream: stream,
+		block: min(kernel.Block(max(r.floatsOnce/max(r.n, 1), 1), stream), maxBlock),
+	})
+	grad, allowance = sum[:d], sum[d]
+	terms := floats.Norm(grad, 2) + floats.Norm(s.linear, 2) // + ‖Q‖_F‖x−θ̃‖
+	if s.diag != nil || s.quad != nil {
+		y, qy := make([]float64, d), make([]float64, d)
+		s.shift(y, x)
+		s.addQuad(qy, y, 1)
+		if s.quad != nil {
+			terms += frobenius(s.quad) * floats.Norm(y, 2)
+		} else { // every entry of Qy is one product
+			terms += floats.Norm(qy, 2)
+		}
+		floats.Add(grad, qy)
+	}
+	if s.linear != nil {
+		floats.Add(grad, s.linear)
+	}
+	return grad, make([]float64, d), allowance + (dd+4)*unit*terms + 4*dd*dd*tiny
+}
+
+// frobenius returns ‖q‖_F to a few roundings, where the squares are normal
+// numbers; where they are not, it returns more.
+func frobenius(q []float64) float64 {
+	const least = 0x1p-1022
+	return math.Sqrt(kernel.Dot(q, q) + float64(len(q))*least)
+}
+
+// plain is the sum of ∇ℓ(x;aᵢ,bᵢ) and, in its last place, of the bound on its
+// error.
+type plain struct {
+	s      *objective
+	x      []float64
+	normX  float64
+	size   int // records in a part
+	block  int // records at a time
+	stream bool
+}
+
+// Part implements kernel.Sum.
+func (p *plain) Part(dst []float64, part int) {
+	s, r := p.s, p.s.data
+	d, roundings := float64(r.d), float64(p.size+8)
+	buf := predicted.Get().(*[maxBlock]float64)
+	defer predicted.Put(buf)
+	lo := part * p.size
+	for hi := min(lo+p.size, r.n); lo < hi; {
+		slab, k := r.at(lo)
+		m := min(p.block, hi-lo, len(slab.y)-k)
+		w := buf[:m]
+		r.mul(w, slab, k, p.x, p.stream) // ûᵢ
+		y, norm := slab.y[k:k+m], slab.norm[k:k+m]
+		rounding := 0.0
+		for i, u := range w {
+			if s.lsq != 0 {
+				w[i] = s.lsq * (u - y[i])
+			} else {
+				_, w[i], _ = s.glm.Scalar(u, y[i], norm[i])
+			}
+			size := math.Abs(w[i])
+			e := d * unit * norm[i] * p.normX
+			rounding += norm[i]*((allowSlope+roundings*unit)*size+tiny) + d*tiny
+			if norm[i] > 0 {
+				rounding += s.bend(norm[i]) * (e + allowSlope*math.Abs(u) + d*tiny)
+			}
+		}
+		dst[r.d] += rounding
+		r.addMul(dst[:r.d], slab, k, w)
+		lo += m
+	}
+}
+
+// Join implements kernel.Sum.
+func (p *plain) Join(dst, src []float64) { kernel.AddScaled(dst, 1, src) }

@@ -12,7 +12,7 @@ import (
 // increasing columns col[ptr[i]:ptr[i+1]] of 0, …, d−1. It keeps them so, at 12
 // bytes for an entry that is not 0 and 24 for a record. Every value computed
 // from Data agrees with that of the same dense rows to rounding, and its records
-// have the same order.
+// have the same order. Data without rows, ptr = {0}, are Empty.
 //
 // It returns an error wrapping ErrData if the public shape is wrong or if ptr
 // and col are not of that form. The latter is a function of the private rows:
@@ -59,7 +59,7 @@ func NewDataCSR(d int, ptr, col []int, val, labels []float64, b loss.Bounds) (*D
 // returns its label; it is called at least twice for every record, because rows
 // of different lengths cannot be sorted in their place.
 func newSparse(n, d, entries int, b loss.Bounds, read func(i int, col []int32, x []float64) ([]int32, []float64, float64)) *records {
-	r := newRecords(d, max(entries/n, 1), true, b)
+	r := newRecords(d, max(entries/max(n, 1), 1), true, b)
 	var scratch []float64
 	forced := func(i int, col []int32, x []float64) ([]int32, []float64, float64) {
 		col, x, label := read(i, col[:0], x[:0])

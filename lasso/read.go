@@ -19,7 +19,7 @@ var ErrFile = errors.New("lasso: invalid file")
 // Read reads an instance of the published form. problem holds a header line,
 // then n lines of d features and the label; anchor, which may be nil, holds a
 // header line, then d lines of one number. xi declares ξ. All numbers must be
-// finite: unlike erm.CSV, nothing is forced into bounds. The error wraps
+// finite: unlike in package table, nothing is forced into bounds. The error wraps
 // ErrFile or ErrParameter.
 func Read(problem, anchor io.Reader, xi float64) (*Instance, error) {
 	if !(xi > 0 && xi <= largestNorm) {

@@ -42,35 +42,35 @@ func ExampleMechanism_Fit() {
 	fmt.Printf("%.1f\n", rel.Theta)
 	fmt.Println(rel.Certificate)
 	// Output:
-	// [10.2 -0.1]
+	// [10.9 0.1]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: lop.curve/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }
 
 // How much noise, and what it costs in expected risk, without any data.
 func ExampleMechanism_Calibrate() {
-	q := lop.Public{
-		Dim:       20,
+	q := erm.Public{
+		Dim: 20, Records: 10000, Bounds: loss.Bounds{Row: 1, Label: 1},
 		Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.25, Rank: 1, Structure: loss.GLM},
-		Radius:    1,
-		Budget:    dp.Budget{Epsilon: 1, Delta: 1e-6},
 	}
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, c := range []lop.Calibration{lop.Sharp, lop.Kifer} {
-		plan, err := (&lop.Mechanism{Calibration: c}).Calibrate(q)
+		plan, err := (&lop.Mechanism{Calibration: c, Radius: 1}).Calibrate(q, b)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%v: σ = %.2f, Δ = %.1f, excess risk ≤ %.1f\n", c, plan.Sigma, plan.Delta, plan.ExcessBound)
+		p := plan.Params()
+		fmt.Printf("%v: σ = %.2f, Δ = %.1f, excess risk ≤ %.1f\n", c, p.Sigma, p.Ridge, p.ExcessBound)
 	}
-	plan, err := (&lop.Mechanism{Delta: 0.1}).Calibrate(q)
+	plan, err := (&lop.Mechanism{Ridge: 0.1}).Calibrate(q, b)
 	fmt.Println(plan, err)
 	// Output:
-	// sharp: σ = 8.87, Δ = 39.9, excess risk ≤ 39.7
+	// sharp: σ = 8.64, Δ = 39.3, excess risk ≤ 38.7
 	// kifer: σ = 22.14, Δ = 99.0, excess risk ≤ 99.0
-	// <nil> lop: dp: privacy condition not met: Delta = 0.1 gives c = 1.2527629684953692 ≥ ε = 0.9899999999999999 of the objective, so no noise is enough; want Delta > 0.1478210171844061, or 0 for automatic
+	// an empty plan lop: dp: privacy condition not met: Ridge = 0.1 gives c = 1.2527629684953692 ≥ ε = 0.9899999999999999 of the objective, so no noise is enough; want Ridge > 0.1478210171844061, or 0 for automatic
 }
 
 // Least squares has no bound on its gradient without a bounded set. Clipping
@@ -84,10 +84,10 @@ func ExampleMechanism_Plan_clip() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("L = %.2f, σ = %.2f, %s\n", plan.Constants.Lipschitz, plan.Sigma, plan.Theorem)
+	fmt.Printf("L = %.2f, σ = %.2f, %s\n", plan.Params().Lipschitz, plan.Params().Sigma, plan.Certificate().Theorem)
 	// Output:
-	// lop: dp: privacy condition not met: the loss has Lipschitz = +Inf on the declared bounds, so no noise is enough: declare a bounded Set, or use Clip with a loss of ⟨a,θ⟩
-	// L = 1.00, σ = 11.26, lop.curve/1
+	// lop: dp: privacy condition not met: the loss has Lipschitz = +Inf on the declared bounds, so no noise is enough: declare a bounded Set, or clip a loss of ⟨a,θ⟩
+	// L = 1.00, σ = 10.96, lop.joint/2
 }
 
 func ExampleOutput() {
@@ -97,7 +97,7 @@ func ExampleOutput() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("Δ = %.0f, output noise %.3f per coordinate\n", plan.Delta, plan.OutputSigma)
+	fmt.Printf("Δ = %.0f, output noise %.3f per coordinate\n", plan.Params().Ridge, plan.Params().OutputSigma)
 	// Output:
 	// Δ = 44, output noise 0.193 per coordinate
 }

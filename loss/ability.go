@@ -31,6 +31,30 @@ func Check(l Loss) error {
 	return nil
 }
 
+// DataChecker is the optional ability of a loss to refuse declared shapes of data that it
+// gives no meaning. It is asked before a record is read.
+type DataChecker interface {
+	// CheckData returns an error wrapping ErrParameter unless records of dim features within
+	// the bounds are what the loss is about.
+	CheckData(dim int, bounds Bounds) error
+}
+
+// CheckData returns l.CheckData if l is a DataChecker, and nil otherwise.
+func CheckData(l Loss, dim int, bounds Bounds) error {
+	if c, ok := l.(DataChecker); ok {
+		return c.CheckData(dim, bounds)
+	}
+	return nil
+}
+
+// checkClasses refuses bounds under which labels may be codes that the sign does not tell apart.
+func checkClasses(name string, bounds Bounds) error {
+	if bounds.Label != 1 {
+		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded −1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
+	}
+	return nil
+}
+
 // Monotone is the optional ability of a Linear loss to tell that the sign of
 // φ′(·;b) is the same for every u, for each label b by itself. One-sided
 // accounting of linear objective perturbation uses it.

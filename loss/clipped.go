@@ -84,6 +84,18 @@ func (l Clipped) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	return phi + slope*(u-end), slope, 0
 }
 
+// Exact returns what Loss does, false if it does not say.
+func (l Clipped) Exact() bool {
+	e, ok := l.Loss.(Exact)
+	return ok && e.Exact()
+}
+
+// Slope2 returns P_[−k,k](φ′) for a Loss that is Exact; else it panics.
+func (l Clipped) Slope2(u, ul, b, norm float64) (hi, lo, err float64) {
+	hi, lo, err = l.Loss.(Exact).Slope2(u, ul, b, norm)
+	return clamp2(hi, lo, err, l.slope(norm))
+}
+
 const noLoss = "loss: Clipped without a loss"
 
 // clipPoint returns the end of the interval [u₋, u₊] from which the line of
@@ -159,6 +171,9 @@ func (l Clipped) Interpolate(u, b float64) (label float64, ok bool) {
 	}
 	return b, false
 }
+
+// CheckData returns what Loss does.
+func (l Clipped) CheckData(dim int, bounds Bounds) error { return CheckData(l.Loss, dim, bounds) }
 
 // Monotone returns what Loss does, false if it does not say.
 func (l Clipped) Monotone() bool {

@@ -3,7 +3,7 @@ package loss
 import "math"
 
 // SmoothedHinge is the hinge loss of a class label with its kink rounded over
-// an interval of length Gamma: with y = +1 for b ≥ 0, y = −1 otherwise and
+// an interval of length Gamma: with y = +1 for b > 0, y = −1 otherwise and
 // margin m = y⟨a,θ⟩,
 //
 //	ℓ = 0 where m ≥ 1,   (1−m)²/(2·Gamma) where 1−Gamma ≤ m ≤ 1,
@@ -49,6 +49,14 @@ func (l SmoothedHinge) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return gap - l.Gamma/2, -y, 0
 }
 
+// Exact returns true.
+func (SmoothedHinge) Exact() bool { return true }
+
+// Slope2 returns −y·P_[0,1]((1−m)/Gamma), within 24·2⁻¹⁰⁶ of itself.
+func (l SmoothedHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
+	return Hinge{}.proxSlope2(u, ul, b, l.Gamma)
+}
+
 // Constants returns L = Row·min(1, (1+Row·radius)/Gamma), β = Row²/Gamma, rank
 // 1, GLM, rounded up; zero Constants where a parameter or bound is invalid or
 // radius is negative or NaN.
@@ -73,8 +81,8 @@ func (l SmoothedHinge) Interpolate(u, b float64) (label float64, ok bool) {
 		return b, true
 	case class(-b)*u >= 1:
 		return -b, true
-	case u <= -1: // b = 0 is in the positive class, and so is −0
-		return -math.SmallestNonzeroFloat64, true
+	case u >= 1: // b = 0 is in the negative class, and so is −0
+		return math.SmallestNonzeroFloat64, true
 	}
 	return b, false
 }
@@ -89,3 +97,8 @@ func (SmoothedHinge) Monotone() bool { return true }
 
 // Check wants a positive finite Gamma.
 func (l SmoothedHinge) Check() error { return positive("SmoothedHinge.Gamma", l.Gamma) }
+
+// CheckData wants Label = 1, as that of Logistic.
+func (SmoothedHinge) CheckData(_ int, bounds Bounds) error {
+	return checkClasses("SmoothedHinge", bounds)
+}

@@ -40,6 +40,16 @@ func (l Huber) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return l.Delta * (math.Abs(r) - l.Delta/2), math.Copysign(l.Delta, r), 0
 }
 
+// Exact returns true.
+func (Huber) Exact() bool { return true }
+
+// Slope2 returns P_[−Delta,Delta](u+ul−b), within 4·2⁻¹⁰⁶ of u+ul−b: a projection increases
+// no distance.
+func (l Huber) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
+	hi, lo, err = Squared{}.Slope2(u, ul, b, 0)
+	return clamp2(hi, lo, err, l.Delta)
+}
+
 // Constants returns L = Row·min(Delta, Row·radius+Label), β = Row², rank 1,
 // GLM, rounded up; zero Constants where a parameter or bound is invalid or
 // radius is negative or NaN.

@@ -3,13 +3,15 @@ package loss
 import (
 	"fmt"
 	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
 )
 
 // The losses of this file have a kink: φ′ jumps, and at the jump Scalar and Grad
 // return one subgradient. Their Smoothness is +Inf, so that mechanisms which
 // need a smooth loss refuse them; sco.ProxGD serves them through Moreau.
 
-// Hinge is the hinge loss of a class label: with y = +1 for b ≥ 0 and y = −1
+// Hinge is the hinge loss of a class label: with y = +1 for b > 0 and y = −1
 // otherwise,
 //
 //	ℓ = max(0, 1 − y⟨a,θ⟩)
@@ -108,6 +110,14 @@ func (Hinge) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return -y * g, dg
 }
 
+// proxSlope2 uses 1 − yu = y(y−u).
+func (Hinge) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	y := class(b)
+	x, xl := difference(y*u, y*ul, 1)
+	hi, lo, err = ramp2(-x, -xl, kappa, 0, 1)
+	return -y * hi, -y * lo, err
+}
+
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
 // where the bounds are invalid or radius is negative or NaN.
 func (l Hinge) Constants(bounds Bounds, radius float64) Constants {
@@ -119,6 +129,9 @@ func (Hinge) Monotone() bool { return true }
 
 // Check returns nil.
 func (Hinge) Check() error { return nil }
+
+// CheckData wants Label = 1, as that of Logistic.
+func (Hinge) CheckData(_ int, bounds Bounds) error { return checkClasses("Hinge", bounds) }
 
 // Func returns |⟨a,θ⟩−b|.
 func (l Absolute) Func(theta, a []float64, b float64) float64 {
@@ -149,6 +162,11 @@ func sign(r float64) float64 {
 
 // ProxSlope returns P_[−1,1]((u−b)/κ).
 func (Absolute) ProxSlope(u, b, kappa float64) (g, dg float64) { return ramp(u-b, kappa, -1, 1) }
+
+func (Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	x, xl := difference(u, ul, b)
+	return ramp2(x, xl, kappa, -1, 1)
+}
 
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
 // where the bounds are invalid or radius is negative or NaN.
@@ -185,6 +203,11 @@ func (l Pinball) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // ProxSlope returns P_[−Tau,1−Tau]((u−b)/κ).
 func (l Pinball) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return ramp(u-b, kappa, -l.Tau, 1-l.Tau)
+}
+
+func (l Pinball) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	x, xl := difference(u, ul, b)
+	return ramp2(x, xl, kappa, -l.Tau, 1-l.Tau)
 }
 
 // Constants returns L = Row·max(Tau, 1−Tau), β = +Inf, rank 1, GLM, rounded up;
@@ -225,9 +248,19 @@ func (l EpsilonInsensitive) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 
 // ProxSlope returns sign(u−b)·P_[0,1]((|u−b|−Epsilon)/κ).
 func (l EpsilonInsensitive) ProxSlope(u, b, kappa float64) (g, dg float64) {
-	r := u - b
-	g, dg = ramp(math.Abs(r)-l.Epsilon, kappa, 0, 1)
-	return sign(r) * g, dg
+	r, e := twofold.Sum(u, -b)
+	y := sign(r)
+	g, dg = ramp((y*r-l.Epsilon)+y*e, kappa, 0, 1) // correct to 3 roundings next to the end of the tube too
+	return y * g, dg
+}
+
+// proxSlope2: the rounding of r = u−b, 4·2⁻¹⁰⁶ of it, is not relative to |r| − Epsilon.
+func (l EpsilonInsensitive) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	r, rl := difference(u, ul, b)
+	y := sign(r)
+	x, xl := difference(y*r, y*rl, l.Epsilon)
+	hi, lo, err = ramp2(x, xl, kappa, 0, 1)
+	return y * hi, y * lo, err + 5*unit*unit*math.Abs(r)/kappa
 }
 
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants

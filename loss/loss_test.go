@@ -103,6 +103,30 @@ func TestCheckParameters(t *testing.T) {
 	require.ErrorContains(t, err, "Threshold = 0")
 }
 
+// What a loss cannot mean is refused by the declared shape.
+func TestCheckData(t *testing.T) {
+	class := []loss.Loss{
+		loss.Logistic{}, loss.Hinge{}, loss.SmoothedHinge{Gamma: 1},
+		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}, loss.Moreau{Loss: loss.Hinge{}, Beta: 1},
+	}
+	for _, l := range class {
+		require.NoError(t, loss.CheckData(l, 3, loss.Bounds{Row: 2, Label: 1}), "%T", l)
+		for _, label := range []float64{2, 0.5, 10} {
+			err := loss.CheckData(l, 3, loss.Bounds{Row: 2, Label: label})
+			require.ErrorIs(t, err, loss.ErrParameter, "%T", l)
+			require.ErrorContains(t, err, "Label: 1", "%T", l)
+		}
+	}
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bare{loss.Logistic{}}} {
+		require.NoError(t, loss.CheckData(l, 3, loss.Bounds{Row: 2, Label: 7}), "%T", l)
+	}
+	l := loss.Multinomial{Classes: 4}
+	require.NoError(t, loss.CheckData(l, 12, loss.Bounds{Row: 1, Label: 3}))
+	require.ErrorContains(t, loss.CheckData(l, 10, loss.Bounds{Row: 1, Label: 3}), "10 features")
+	require.ErrorContains(t, loss.CheckData(l, 12, loss.Bounds{Row: 1, Label: 2}), "want at least 3")
+	require.ErrorIs(t, loss.CheckData(l, 10, loss.Bounds{Row: 1, Label: 3}), loss.ErrParameter)
+}
+
 // bare hides every ability.
 type bare struct{ loss.Loss }
 
@@ -131,7 +155,8 @@ func TestInterpolate(t *testing.T) {
 		{hinge, -2, 0.3, -0.3, true},
 		{hinge, 2, -0.3, 0.3, true},
 		{hinge, 0.9, 0.3, 0.3, false},
-		{hinge, -1, 0, -math.SmallestNonzeroFloat64, true},
+		{hinge, -1, 0, 0, true},
+		{hinge, 1, 0, math.SmallestNonzeroFloat64, true},
 		{loss.Clipped{Loss: hinge, Threshold: 1}, -2, 0.3, -0.3, true},
 		{loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}, -2, 0.3, 0.3, false},
 	} {
@@ -160,8 +185,8 @@ func TestLogisticTails(t *testing.T) {
 	phi, _, _ = loss.Logistic{}.Scalar(700, 1, 1) // e⁻⁷⁰⁰ is not rounded away
 	require.InEpsilon(t, math.Exp(-700), phi, 1e-15)
 	_, a, _ := loss.Logistic{}.Scalar(1, 0, 1)
-	_, b, _ := loss.Logistic{}.Scalar(1, 1, 1)
-	require.Equal(t, b, a, "label 0 is in the positive class")
+	_, b, _ := loss.Logistic{}.Scalar(1, -1, 1)
+	require.Equal(t, b, a, "codings 0, 1 and −1, 1 mean the same")
 }
 
 // Clipped squared loss is the Huber loss of threshold k = Threshold/‖a‖.

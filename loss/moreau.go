@@ -27,7 +27,7 @@ type Proximable interface {
 // For a loss φ(⟨a,θ⟩;b) the minimizer v is in θ + ℝa, and ℓ_β is the envelope of
 // φ on the line with κ = ‖a‖²/β, at u = ⟨a,θ⟩: a loss of ⟨a,θ⟩ again. Its slope is
 // in closed form for a Proximable loss, and found by bisection else. The
-// structure is GLM and the rank 1. L and β of ℓ must hold on all of ℝᵈ or
+// structure is GLM and the rank 1. φ″ ≤ β/‖a‖², so short rows have the larger φ″. L and β of ℓ must hold on all of ℝᵈ or
 // along a, as they do for such losses. [BC17, Prop. 12.30]
 type Moreau struct {
 	Loss Linear
@@ -70,6 +70,23 @@ func (l Moreau) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	}
 	phi, _, _ = l.Loss.Scalar(u-kappa*g, b, norm)
 	return phi + kappa*g*g/2, g, dg // (u−v)²/(2κ) = κg²/2
+}
+
+// Exact reports whether the slope of Loss's envelope is in closed form and Loss of this package.
+func (l Moreau) Exact() bool {
+	_, ok := l.Loss.(sloper2)
+	return ok && Proved(l.Loss) // a struct that embeds such a loss has its method
+}
+
+// Slope2 returns e′(u+ul) for a Moreau that is Exact; else it panics. Where ‖a‖²/β is 0 in
+// float64 the kink stays, and the error is 2: next to nothing times ‖a‖.
+func (l Moreau) Slope2(u, ul, b, norm float64) (hi, lo, err float64) {
+	kappa := norm * norm / l.Beta
+	if !(kappa > 0) {
+		_, hi, _ = l.Loss.Scalar(u, b, norm)
+		return hi, 0, 2
+	}
+	return l.Loss.(sloper2).proxSlope2(u, ul, b, kappa)
 }
 
 const noMoreau = "loss: Moreau without a loss"
@@ -122,6 +139,9 @@ func (l Moreau) Constants(bounds Bounds, radius float64) Constants {
 	c.Rank, c.Structure = 1, GLM
 	return c
 }
+
+// CheckData returns what Loss does.
+func (l Moreau) CheckData(dim int, bounds Bounds) error { return CheckData(l.Loss, dim, bounds) }
 
 // Monotone returns what Loss does, false if it does not say: the slopes of the
 // envelope are slopes of φ.

@@ -10,7 +10,7 @@ import (
 )
 
 // Multinomial is the logistic loss of Classes = K classes, the cross entropy of
-// the softmax. θ holds K blocks θ_k of p = ⌊d/K⌋ coordinates and the row a the
+// the softmax. θ holds K blocks θ_k of p = d/K coordinates and the row a the
 // features x in its first p coordinates; the others do not enter (leave them
 // 0, which rows stored as sparse cost nothing for). With scores s_k = ⟨θ_k,x⟩ and
 // π = softmax(s),
@@ -109,6 +109,20 @@ func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
 		Rank:       l.Classes,
 		Structure:  FixedRange,
 	}
+}
+
+// CheckData wants a dim that the classes divide, so that no feature is left out, and labels up
+// to K−1: smaller bounds would clamp the last classes into others.
+func (l Multinomial) CheckData(dim int, bounds Bounds) error {
+	if l.Classes > 0 && dim%l.Classes != 0 {
+		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take the first p of p·Classes columns, the others are 0",
+			ErrParameter, dim, l.Classes)
+	}
+	if !(bounds.Label >= float64(l.Classes-1)) {
+		return fmt.Errorf("%w: Bounds.Label = %v clamps the labels 0, …, %d of Multinomial.Classes = %d; want at least %d",
+			ErrParameter, bounds.Label, l.Classes-1, l.Classes, l.Classes-1)
+	}
+	return nil
 }
 
 // Check wants at least 2 Classes.

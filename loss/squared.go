@@ -36,6 +36,15 @@ func (Squared) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return r * r / 2, r, 1
 }
 
+// Exact returns true.
+func (Squared) Exact() bool { return true }
+
+// Slope2 returns u + ul − b, within 4·2⁻¹⁰⁶ of itself.
+func (Squared) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
+	hi, lo = difference(u, ul, b)
+	return hi, lo, 4 * unit * unit * math.Abs(hi)
+}
+
 // Constants returns L = Row(Row·radius+Label), β = Row², rank 1, LSQ, rounded
 // up; zero Constants where the bounds are invalid or radius is negative or NaN.
 func (l Squared) Constants(bounds Bounds, radius float64) Constants {

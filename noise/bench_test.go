@@ -15,28 +15,28 @@ var sink float64
 
 func BenchmarkDraw(b *testing.B) {
 	src := noise.Secure()
-	buf := make([]float64, 1)
-	naive := rand.New(rand.NewChaCha8([32]byte{}))
+	watched := noise.Watch(rand.NewChaCha8([32]byte{}))
+	buf, grid := make([]float64, 1), make([]int64, 1)
 	gonum := distuv.Normal{Sigma: 1, Src: rand.NewChaCha8([32]byte{})}
-	gonumGamma := distuv.Gamma{Alpha: 50.5, Beta: 1, Src: rand.NewChaCha8([32]byte{})}
 	for _, c := range []struct {
 		law  string
-		draw func() float64
+		draw func()
 	}{
-		{"uniform", func() float64 { return noise.Uniform(src) }},
-		{"normal", func() float64 { noise.Normal(buf, 2, src); return buf[0] }},
-		{"normal-mathrand", naive.NormFloat64},
-		{"normal-gonum", gonum.Rand},
-		{"exponential", func() float64 { return noise.Exponential(src) }},
-		{"laplace", func() float64 { return noise.Laplace(3, src) }},
-		{"gamma50.5", func() float64 { return noise.Gamma(50.5, src) }},
-		{"gamma50.5-gonum", gonumGamma.Rand},
-		{"gamma0.5", func() float64 { return noise.Gamma(0.5, src) }},
+		{"word", func() { sink = float64(src.Uint64()) }},
+		{"word-watched", func() { sink = float64(watched.Uint64()) }},
+		{"normal", func() { noise.Normal(buf, 2, src) }},
+		{"normal-gonum", func() { sink = gonum.Rand() }},
+		{"exponential", func() { sink = noise.Exponential(src) }},
+		{"laplace", func() { sink = noise.Laplace(3, src) }},
+		{"grid", func() { noise.Grid(grid, 2, -20, src) }},
+		{"gap", func() { sink = float64(noise.Gap(100, src)) }},
+		{"chisquared/n=101", func() { sink = noise.ChiSquared(101, src) }},
+		{"geometric", func() { sink = float64(noise.Geometric(1000, src)) }},
 	} {
 		b.Run("law="+c.law, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				sink = c.draw()
+				c.draw()
 			}
 		})
 	}
@@ -45,16 +45,20 @@ func BenchmarkDraw(b *testing.B) {
 func BenchmarkVector(b *testing.B) {
 	src := noise.Secure()
 	for _, d := range []int{10, 1000} {
-		dst := make([]float64, d)
-		for name, draw := range map[string]func(){
-			"normal":    func() { noise.Normal(dst, 1, src) },
-			"sphere":    func() { noise.Sphere(dst, src) },
-			"gammanorm": func() { noise.GammaNorm(dst, 1, src) },
+		dst, grid := make([]float64, d), make([]int64, d)
+		for _, c := range []struct {
+			law  string
+			draw func()
+		}{
+			{"normal", func() { noise.Normal(dst, 1, src) }},
+			{"grid", func() { noise.Grid(grid, 1, -20, src) }},
+			{"laplacegrid", func() { noise.LaplaceGrid(grid, 1, -20, src) }},
+			{"radialgrid", func() { noise.RadialGrid(grid, 1, -20, src) }},
 		} {
-			b.Run(fmt.Sprintf("law=%s/d=%d", name, d), func(b *testing.B) {
+			b.Run(fmt.Sprintf("law=%s/d=%d", c.law, d), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					draw()
+					c.draw()
 				}
 			})
 		}

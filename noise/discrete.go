@@ -19,12 +19,14 @@ func Below(n uint64, src rand.Source) uint64 {
 		panic(errInterval)
 	}
 	drop := bits.LeadingZeros64((n - 1) | 1)
-	for range maxTries { // a try fails with probability at most 1/2
+	for try := 1; ; try++ { // a try fails with probability at most 1/2
 		if u := src.Uint64() >> drop; u < n {
 			return u
 		}
+		if try%maxTries == 0 {
+			giveUp(src)
+		}
 	}
-	panic(errStuck)
 }
 
 // Geometric draws from the law on 0, 1, 2, … with
@@ -32,31 +34,32 @@ func Below(n uint64, src rand.Source) uint64 {
 //	P(k) = (1 - e^{-1/t}) e^{-k/t},
 //
 // exactly: from a uniform source, integers and comparisons alone, so that no
-// rounding takes part [CKS20, Algorithm 2]. It panics unless 1 ≤ t ≤ 2⁴⁰. Draws
-// are at most 2⁵⁰; the source would have to agree with itself a thousand times for more.
+// rounding takes part [CKS20, Algorithm 2]. It panics unless 1 ≤ t ≤ 2⁴⁰. Draws are
+// below 2⁵⁰ but for an event of probability e⁻¹⁰⁰⁰.
 func Geometric(t uint64, src rand.Source) uint64 {
 	checkTime(t)
-	for range maxTries { // a try fails with probability below 1 - 1/e
-		u := Below(t, src)
-		if !bernoulliExp(u, t, src) {
-			continue
+	u := Below(t, src)
+	for try := 1; !bernoulliExp(u, t, src); try++ { // a try fails with probability below 1 - 1/e
+		if try%maxTries == 0 {
+			giveUp(src)
 		}
-		// u has P ∝ e^{-u/t} on 0, …, t-1; v counts whole multiples of t.
-		for v := range uint64(maxTries) {
-			if !bernoulliExp(1, 1, src) {
-				return u + t*v
-			}
-		}
-		break
+		u = Below(t, src)
 	}
-	panic(errStuck)
+	// u has P ∝ e^{-u/t} on 0, …, t-1; v counts whole multiples of t.
+	v := uint64(0)
+	for bernoulliExp(1, 1, src) {
+		if v++; v%maxTries == 0 {
+			giveUp(src)
+		}
+	}
+	return u + t*v
 }
 
 // DiscreteLaplace draws from the law on the integers with P(k) ∝ e^{-|k|/t},
 // exactly as Geometric does. It panics unless 1 ≤ t ≤ 2⁴⁰.
 func DiscreteLaplace(t uint64, src rand.Source) int64 {
 	checkTime(t)
-	for range maxTries { // a try fails with probability at most (1 - 1/e)/2
+	for try := 1; ; try++ { // a try fails with probability at most (1 - 1/e)/2
 		k := int64(Geometric(t, src))
 		switch negative := src.Uint64()>>63 == 1; {
 		case !negative:
@@ -64,20 +67,24 @@ func DiscreteLaplace(t uint64, src rand.Source) int64 {
 		case k > 0: // the other half of the draws of 0 is thrown away
 			return -k
 		}
+		if try%maxTries == 0 {
+			giveUp(src)
+		}
 	}
-	panic(errStuck)
 }
 
 // bernoulliExp draws true with probability e^{-a/b}, 0 ≤ a ≤ b, b > 0: the
 // number of successes in trials of probability a/b, a/(2b), a/(3b), … before
 // the first failure is even with probability Σ (-a/b)ⁱ/i! [CKS20, Algorithm 1].
 func bernoulliExp(a, b uint64, src rand.Source) bool {
-	for k := uint64(1); k <= maxTries; k++ {
+	for k := uint64(1); ; k++ {
 		if !(Below(b, src) < a && Below(k, src) == 0) {
 			return k%2 == 1
 		}
+		if k%maxTries == 0 {
+			giveUp(src)
+		}
 	}
-	panic(errStuck)
 }
 
 func checkTime(t uint64) {

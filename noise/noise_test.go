@@ -1,4 +1,4 @@
-package noise_test
+package noise
 
 import (
 	"bytes"
@@ -6,14 +6,60 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/privopt/privopt/noise"
+	"gonum.org/v1/gonum/stat/distuv"
 )
+
+// falseReject is the probability that a test of a true hypothesis fails, if the
+// seed were random; seeds are fixed, so a passing test stays passing.
+const falseReject = 1e-6
+
+// ks fails unless x, which it sorts, passes the Kolmogorov-Smirnov test against cdf, with
+// Massart's bound P(D > c) ≤ 2 exp(-2 n c²).
+func ks(t *testing.T, name string, x []float64, cdf func(float64) float64) {
+	t.Helper()
+	require.Less(t, distance(x, cdf), math.Sqrt(math.Log(2/falseReject)/(2*float64(len(x)))), name)
+}
+
+// distance returns the Kolmogorov-Smirnov distance of x, which it sorts, from cdf.
+func distance(x []float64, cdf func(float64) float64) float64 {
+	slices.Sort(x)
+	n, d := float64(len(x)), 0.
+	for i, v := range x {
+		f := cdf(v)
+		d = max(d, math.Abs(f-float64(i)/n), math.Abs(f-float64(i+1)/n))
+	}
+	return d
+}
+
+// chiSquare fails if counts do not fit the expected ones, cells of fewer than ten
+// of which it joins with the next.
+func chiSquare(t *testing.T, name string, counts, expected []float64) {
+	t.Helper()
+	var stat, c, e float64
+	cells := 0
+	for i := range counts {
+		c, e = c+counts[i], e+expected[i]
+		if e >= 10 {
+			stat += (c - e) * (c - e) / e
+			cells++
+			c, e = 0, 0
+		}
+	}
+	if e > 0 { // what is left makes the last cell
+		stat += (c - e) * (c - e) / max(e, 10)
+	}
+	require.Greater(t, cells, 1, name)
+	require.Less(t, stat, distuv.ChiSquared{K: float64(cells)}.Quantile(1-falseReject), name)
+}
+
+func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 func words(src rand.Source, n int) []uint64 {
 	w := make([]uint64, n)
@@ -26,7 +72,7 @@ func words(src rand.Source, n int) []uint64 {
 func TestSecureSourcesDiffer(t *testing.T) {
 	seen := map[uint64]bool{}
 	for range 1000 {
-		for _, w := range words(noise.Secure(), 4) {
+		for _, w := range words(Secure(), 4) {
 			require.False(t, seen[w], "a word of 64 bits repeats: probability below 1e-12")
 			seen[w] = true
 		}
@@ -35,7 +81,7 @@ func TestSecureSourcesDiffer(t *testing.T) {
 
 func TestReproducibleNamesItsStream(t *testing.T) {
 	name := func(seed uint64, label ...string) string {
-		return fmt.Sprint(words(noise.Reproducible(seed, label...), 4))
+		return fmt.Sprint(words(Reproducible(seed, label...), 4))
 	}
 	require.Equal(t, name(1, "a", "b"), name(1, "a", "b"))
 	all := []string{
@@ -48,13 +94,18 @@ func TestReproducibleNamesItsStream(t *testing.T) {
 		}
 	}
 	// The stream is part of the documented meaning of a seed within a version.
-	require.Equal(t, words(noise.Reproducible(1, "a"), 2), words(noise.Reproducible(1, "a"), 2))
+	require.Equal(t, words(Reproducible(1, "a"), 2), words(Reproducible(1, "a"), 2))
 }
 
 // TestSourceNeverPrints formats and encodes a source in every way the standard
 // library offers and looks for the key in what comes out.
 func TestSourceNeverPrints(t *testing.T) {
-	src := noise.Secure()
+	for _, src := range []rand.Source{Secure(), Watch(Secure())} {
+		prints(t, src)
+	}
+}
+
+func prints(t *testing.T, src rand.Source) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X", "%b", "%o", "%e", "%t", "%c", "%U"} {
 		require.Equal(t, "[secret]", fmt.Sprintf(verb, src), verb)
 	}
@@ -114,62 +165,15 @@ func TestTwoProcessesDiffer(t *testing.T) {
 	require.NotEqual(t, self(), self())
 }
 
-func TestPanicsOnDocumentedMisuse(t *testing.T) {
-	src := noise.Reproducible(1)
-	nan, inf := nan(), inf()
-	const (
-		scale  = "noise: scale must lie between 0 and 2^1000"
-		shape  = "noise: shape must lie between 2^-900 and 2^900"
-		rate   = "noise: rate must lie between 2^-900 and 2^900"
-		length = "noise: length mismatch"
-	)
-	dst := make([]float64, 2)
-	for _, bad := range []float64{-1, -1e-320, nan, inf, -inf, 0x1p1001} {
-		require.PanicsWithValue(t, scale, func() { noise.Normal(dst, bad, src) })
-		require.PanicsWithValue(t, scale, func() { noise.Laplace(bad, src) })
-	}
-	for _, bad := range []float64{0, -1, nan, inf, -inf, 1e-300, 1e300} {
-		require.PanicsWithValue(t, shape, func() { noise.Gamma(bad, src) })
-		require.PanicsWithValue(t, shape, func() { noise.ChiSquared(bad, src) })
-		require.PanicsWithValue(t, shape, func() { noise.Dirichlet(dst, []float64{1, bad}, src) })
-		require.PanicsWithValue(t, rate, func() { noise.GammaNorm(dst, bad, src) })
-	}
-	require.PanicsWithValue(t, length, func() { noise.Dirichlet(dst, []float64{1}, src) })
-}
-
-// constant is a broken source.
-type constant uint64
-
-func (c constant) Uint64() uint64 { return uint64(c) }
-
-// TestBrokenSourceDoesNotHang: a source that repeats one word gives a finite
-// draw or the documented panic, in bounded time.
-func TestBrokenSourceDoesNotHang(t *testing.T) {
-	const stuck = "noise: the source of randomness repeats itself"
-	stucks := 0
-	words := []uint64{0, 1, 0x100, 0x1ff, 1 << 63, ^uint64(0), ^uint64(0x1ff), ^uint64(0xff), 0xaaaaaaaaaaaaaaaa}
-	for i := range uint64(256) {
-		words = append(words, ^uint64(0xff)|i)
-	}
-	for _, w := range words {
-		for _, draw := range []func() float64{
-			func() float64 { return noise.Uniform(constant(w)) },
-			func() float64 { x := []float64{0}; noise.Normal(x, 1, constant(w)); return x[0] },
-			func() float64 { return noise.Exponential(constant(w)) },
-			func() float64 { return noise.Gamma(0.3, constant(w)) },
-			func() float64 { return noise.Gamma(3, constant(w)) },
-		} {
-			func() {
-				defer func() {
-					if r := recover(); r != nil {
-						require.Equal(t, stuck, r)
-						stucks++
-					}
-				}()
-				x := draw()
-				require.False(t, x != x || x == 0 || x > 1e6 || x < -1e6, "%x gives %v", w, x)
-			}()
-		}
-	}
-	require.Positive(t, stucks)
+// FuzzReproducible: streams depend on their labels and on how these are cut.
+func FuzzReproducible(f *testing.F) {
+	f.Add(uint64(0), "a", "b")
+	f.Add(uint64(1), "", "")
+	f.Add(uint64(2), "ab", "")
+	f.Fuzz(func(t *testing.T, seed uint64, a, b string) {
+		x := Reproducible(seed, a, b).Uint64()
+		require.Equal(t, x, Reproducible(seed, a, b).Uint64())
+		require.NotEqual(t, x, Reproducible(seed, a+b).Uint64())
+		require.NotEqual(t, x, Reproducible(seed+1, a, b).Uint64())
+	})
 }

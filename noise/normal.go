@@ -6,80 +6,99 @@ import (
 	"math/rand/v2"
 )
 
-// layers is the number of layers of the ziggurat.
-const layers = 256
+const (
+	maxScale = 0x1p1000 // larger scales would overflow in the last product
 
-// edgeX[i] is xᵢ, edgeF[i] is f(xᵢ), with x₂₅₆ = 0. f(x₀) is not used.
-var edgeX, edgeF = func() (x, f [layers + 1]float64) {
-	for i, e := range edge {
-		x[i] = float64(int64(e)) * 0x1p-61
-		f[i] = math.Exp(-x[i] * x[i] / 2)
+	maxDegrees = 1 << 16
+
+	errScale   = "noise: scale must lie between 0 and 2^1000"
+	errDegrees = "noise: degrees of freedom must lie between 1 and 2^16"
+)
+
+// checkScale panics unless 0 ≤ c ≤ 2¹⁰⁰⁰.
+func checkScale(c float64) {
+	if !(c >= 0 && c <= maxScale) {
+		panic(errScale)
 	}
-	f[layers] = 1
-	return x, f
-}()
+}
 
 // Normal fills dst with independent draws from N(0, σ²). A zero sigma gives
 // zeros. It panics unless 0 ≤ sigma ≤ 2¹⁰⁰⁰.
 //
-// The method is the ziggurat [MT00a] with 256 layers whose abscissa is a
-// full-range uniform times the layer's edge, from bits that choose neither the
-// layer nor the sign. Accuracy: layer i, of area v, is chosen with probability
-// 1/256 and holds x uniformly below its edge xᵢ, accepted surely below xᵢ₊₁ and
-// else with probability (f(x) - f(xᵢ))/(f(xᵢ₊₁) - f(xᵢ)). For xᵢ₊₁ ≤ x < xᵢ the
-// density is thus
-//
-//	1/(256 v) [ f(r)(1+e₀) + Σ_{0<j<i} (f(xⱼ₊₁) - f(xⱼ))(1+eⱼ) + (f(x) - f(xᵢ))(1+eᵢ) ]
-//
-// where eⱼ is the relative error of the area of layer j, below 2⁻⁴⁴, so the
-// density is f(x)/(256 v) up to a relative error 2⁻⁴⁴ at every x; tails beyond
-// r follow [Mar64] with full-range exponentials. The draw carries at least 58
-// bits to the product with σ and is rounded there, once.
+// Each result is within a relative 2⁻⁵²(1+2⁻⁵) of a real number of exactly that
+// law, or within 2⁻¹⁰⁷⁴ where it lies below 2⁻¹⁰²²: a bound on the distance between what was
+// drawn and what was meant. The floats themselves are no private release; Grid is.
 func Normal(dst []float64, sigma float64, src rand.Source) {
 	checkScale(sigma)
 	for i := range dst {
-		hi, lo := normal(src)
-		dst[i] = scaled(sigma, hi, lo)
+		u, x := normals.float(src)
+		dst[i] = withSign(u, sigma*x)
 	}
 }
 
-// normal draws from N(0,1) as hi + lo.
-func normal(src rand.Source) (hi, lo float64) {
-	for range maxTries {
-		s, k, spare := fullRange(src)
-		i := spare & 0xff
-		h, _ := bits.Mul64(s, edge[i]) // U xᵢ = h 2⁻⁶¹⁻ᵏ
-		f := float64(int64(h))
-		p := math.Float64frombits(uint64(1023-61-k)<<52 | spare>>8<<63) // ± 2⁻⁶¹⁻ᵏ
-		hi, lo = f*p, float64(int64(h)-int64(f))*p
-		x := math.Abs(hi)
-		if x < edgeX[i+1] { // under the curve
-			return hi, lo
-		}
-		if i == 0 {
-			hi, lo = tail(edgeX[1], src)
-			if p < 0 {
-				hi, lo = -hi, -lo
-			}
-			return hi, lo
-		}
-		y := edgeF[i] + Uniform(src)*(edgeF[i+1]-edgeF[i])
-		if y < math.Exp(-x*x/2) {
-			return hi, lo
-		}
-	}
-	panic(errStuck)
+// Exponential draws from the law with density e⁻ˣ on x > 0, within a relative
+// 2⁻⁵³(1+2⁻⁵) of a real number of that law.
+func Exponential(src rand.Source) float64 {
+	_, x := exponentials.float(src)
+	return x
 }
 
-// tail draws from N(0,1) given that it exceeds r > 0 [Mar64]: r + a with
-// a = E₁/r, accepted if 2E₂ > a².
-func tail(r float64, src rand.Source) (hi, lo float64) {
-	for range maxTries {
-		e, omega := exponential(src)
-		a, alo := over(e, omega, r)
-		if b := Exponential(src); 2*b > a*a {
-			return sum(r, a, alo)
-		}
+// Laplace draws from the law with density exp(-|x|/scale)/(2 scale), as near to a
+// real draw as Normal. A zero scale gives 0. It panics unless 0 ≤ scale ≤ 2¹⁰⁰⁰.
+func Laplace(scale float64, src rand.Source) float64 {
+	checkScale(scale)
+	u, x := exponentials.float(src)
+	return withSign(u, scale*x)
+}
+
+// withSign gives x ≥ 0 the sign of a draw.
+func withSign(u uint64, x float64) float64 {
+	return math.Float64frombits(math.Float64bits(x) | u&layers<<55)
+}
+
+// float draws |x| within 2⁻⁵³(1+2⁻⁵) relative, and the word u with its sign. A second
+// word gives 119 bits of U. The first 64 from the leading one on are s, and the first 63 of s·wᵢ
+// are p: a relative 2⁻⁶¹ lost.
+func (z *ziggurat) float(src rand.Source) (u uint64, x float64) {
+	u, far := z.draw(src)
+	if far != nil {
+		return u, far.float(src)
 	}
-	panic(errStuck)
+	v := src.Uint64()
+	top := u&^(1<<(64-fraction)-1) | v>>fraction
+	zeros := bits.LeadingZeros64(top)
+	if zeros > fraction {
+		far = z.real(u)
+		far.join(v)
+		return u, far.float(src)
+	}
+	s := top<<zeros | v<<(64-fraction)>>(64-zeros)
+	hi, lo := bits.Mul64(s, z.layer[u&(layers-1)].width)
+	n := bits.LeadingZeros64(hi) - 1 // ≥ 0: wᵢ < 2⁶³
+	p := hi<<n | lo>>(64-n)
+	return u, float64(int64(p)) * pow2(-int(z.unit)-zeros-n)
+}
+
+// ChiSquared draws from the χ² law of n degrees of freedom, within a relative 2⁻⁵¹ of a
+// real number of that law: twice the sum of n/2 exponential draws, plus the square
+// of a normal draw for odd n, added with their rounding errors. Its time grows like n.
+// It panics unless 1 ≤ n ≤ 2¹⁶.
+func ChiSquared(n int, src rand.Source) float64 {
+	if n < 1 || n > maxDegrees {
+		panic(errDegrees)
+	}
+	var sum, low float64
+	if n%2 == 1 {
+		_, x := normals.float(src)
+		sum = float64(x * x) // not to be fused with the sum below
+		low = math.FMA(x, x, -sum)
+	}
+	for range n / 2 {
+		x := 2 * Exponential(src)
+		t := sum + x
+		z := t - sum
+		low += (sum - (t - z)) + (x - z) // exact: sum + x = t + this
+		sum = t
+	}
+	return sum + low
 }

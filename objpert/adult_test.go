@@ -46,7 +46,7 @@ func TestGoldenAdult(t *testing.T) {
 	require.LessOrEqual(t, len(p.X), g.Distinct)
 	for _, run := range g.Runs {
 		table, norm := sphere(p.Values, run.Q, run.Eta)
-		q, err := p.Perturb(table, norm)
+		q, err := p.perturbReal(table, norm)
 		require.NoError(t, err)
 		s, err := CellSearch{}.Solve(context.Background(), q)
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func sphereNoise(d, q int, eps float64, law string, seed uint64) []float64 {
 
 func perturbSphere(t testing.TB, p *Problem, eps float64, law string, seed uint64) *Problem {
 	table, norm := sphere(p.Values, p.NormSq, sphereNoise(p.Dim, p.NormSq, eps, law, seed))
-	q, err := p.Perturb(table, norm)
+	q, err := p.perturbReal(table, norm)
 	require.NoError(t, err)
 	return q
 }

@@ -1,14 +1,15 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
-	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/noise"
 )
 
 // SampleAndAggregate releases a vote of heuristics that certify nothing:
@@ -32,12 +33,18 @@ type SampleAndAggregate struct {
 	// Blocks is K.
 	Blocks int
 	// Heuristic looks for a good point for the records of one block; it must not
-	// depend on anything else, nor change the block. An error, and a point outside
-	// V₁ × … × V_d, is no vote. A block without records has no vote.
+	// depend on anything else, nor change the block. An error, a panic and a point
+	// outside V₁ × … × V_d are no vote, and so is what comes after BlockLimit, when
+	// ctx ends: a heuristic that goes on is waited for. A block without records has
+	// no vote. nil means GenericSearch with BlockSteps nodes and no limit of time.
 	Heuristic func(ctx context.Context, block *Problem) ([]int, error)
-	// Trace, if not nil, receives c, rows of len(Values), before the release. Not
-	// private.
-	Trace func(votes [][]int)
+	// BlockLimit is the time that Heuristic has for a block, public and the same for
+	// each; 0 means ten seconds.
+	BlockLimit time.Duration
+	// BlockSteps is what GenericSearch has in the place of Heuristic; 0 means 10⁵.
+	BlockSteps int64
+	// Trace, if not nil, receives the votes before the release. Not private.
+	Trace func(Trace)
 }
 
 // maxBlocks keeps votes and noise exact on a grid of 2⁻³⁰.
@@ -50,7 +57,7 @@ const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depe
 // error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended. Fit
 // panics if ctx is nil.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +67,7 @@ func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, s
 // Plan calibrates for p: it reads its dimension and space, and no record. The
 // ExcessBound of the plan counts votes, not records. Errors wrap dp.ErrBudget,
 // dp.ErrRelation, dp.ErrCondition, ErrMechanism or ErrProblem.
-func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(p, b) }
-
-func (m *SampleAndAggregate) plan(p *Problem, b dp.Budget) (*Plan, error) {
+func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = KNorm
@@ -70,89 +75,104 @@ func (m *SampleAndAggregate) plan(p *Problem, b dp.Budget) (*Plan, error) {
 	switch {
 	case law != KNorm && law != OneSided:
 		return nil, fmt.Errorf("%w: Law = %v, want KNorm or OneSided", ErrMechanism, law)
-	case m.Heuristic == nil:
-		return nil, fmt.Errorf("%w: Heuristic is nil", ErrMechanism)
 	case m.Blocks < 1 || m.Blocks > maxBlocks:
 		return nil, fmt.Errorf("%w: Blocks = %d, want a number in [1, %d]", ErrMechanism, m.Blocks, maxBlocks)
+	case m.BlockLimit < 0 || m.BlockSteps < 0:
+		return nil, fmt.Errorf("%w: BlockLimit = %v and BlockSteps = %d, want positive numbers, or 0 for the defaults",
+			ErrMechanism, m.BlockLimit, m.BlockSteps)
+	case m.Heuristic == nil && p != nil && p.OracleLoss:
+		return nil, fmt.Errorf("%w: Heuristic is nil, but only the caller's code knows the loss", ErrMechanism)
 	}
 	q, err := public(p, b, 1, 0)
 	if err != nil {
 		return nil, err
 	}
-	pl, b, err := common{relation: m.Relation, law: law}.start(q)
+	pl, b, err := common{relation: m.Relation, law: law, trace: m.Trace}.start(q)
 	if err != nil {
 		return nil, err
 	}
-	pl.vote = &SampleAndAggregate{Blocks: m.Blocks, Heuristic: m.Heuristic, Trace: m.Trace}
-	pl.Shift = 2
+	vote := *m
+	vote.BlockLimit = cmp.Or(vote.BlockLimit, 10*time.Second)
+	vote.BlockSteps = cmp.Or(vote.BlockSteps, 1e5)
+	pl.vote = &vote
+	pl.params.Blocks = m.Blocks
+	pl.params.Shift = 2
 	pl.pure()
-	if pl, err = pl.product(q.choices(), b.Epsilon); err != nil {
-		return nil, err
-	}
-	pl.Theorem = TheoremAggregate
-	return pl, nil
+	return pl.product(b, TheoremAggregate, TheoremAggregate)
 }
 
-// aggregate is Plan.Fit for a plan of SampleAndAggregate.
-func (pl *Plan) aggregate(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
-	cert := dp.Certificate{
-		Budget: pl.Proved, Relation: pl.Relation, Theorem: pl.Theorem,
-		Assumptions: []dp.Assumption{HeuristicByBlock},
-	}
-	if src == nil {
-		src = sample.Secure()
-	} else {
-		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
-	}
-	f := fault.From(ctx)
-	eta := pl.drawProduct(f, src)
-	defer wipe(eta, nil)
-	if !pl.held(eta, nil) {
-		return nil, errRange
-	}
-	votes := make([][]int, pl.Dim)
+// aggregate returns the vote on p with the noise eta.
+func (pl *Plan) aggregate(ctx context.Context, p *Problem, eta *perturbation, src rand.Source) ([]int, error) {
+	q := &pl.params
+	votes := make([][]int, q.Dim)
 	for j := range votes {
-		votes[j] = make([]int, len(pl.Values))
+		votes[j] = make([]int, len(q.Values))
 	}
 	for _, block := range pl.blocks(p, src) {
-		if block == nil {
-			continue
+		if block != nil {
+			pl.count(votes, pl.vote.ask(ctx, block))
 		}
-		w, err := pl.vote.Heuristic(ctx, block)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("objpert: %w: %w", dp.ErrWithheld, interrupted(ctx))
 		}
-		if err != nil {
-			continue
-		}
-		pl.count(votes, w)
 	}
-	if pl.vote.Trace != nil {
-		pl.vote.Trace(votes)
+	if pl.trace != nil {
+		pl.trace(Trace{Votes: votes, Released: true})
 	}
-	theta := make([]float64, pl.Dim)
-	for j, row := range eta {
-		best := -1
+	w := make([]int, q.Dim)
+	for j, row := range eta.table {
+		best, most := -1, int64(0)
 		for k := range row {
-			// c + η: multiples of the grid below 2⁵³ steps, so exact; ties go to the first value
-			if pl.allowed(j, k) && (best < 0 || float64(votes[j][k])+row[k] > float64(votes[j][best])+row[best]) {
-				best = k
+			// votes are below 2⁵⁰ steps; ties go to the first value
+			if v := int64(votes[j][k])<<eta.shift + row[k]; q.allowed(j, k) && (best < 0 || v > most) {
+				best, most = k, v
 			}
 		}
-		theta[j] = float64(pl.Values[best])
+		w[j] = q.Values[best]
 	}
-	return &dp.Release{Theta: theta, Certificate: cert}, nil
+	return w, nil
+}
+
+// ask returns what the heuristic finds for a block within its limit, or nil. What
+// becomes of one block changes nothing for another: each has a limit of its own,
+// from the moment it begins.
+func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) {
+	if m.Heuristic == nil {
+		sol, _ := GenericSearch{Workers: 1, Nodes: m.BlockSteps}.Solve(ctx, block)
+		if sol == nil || !sol.Proven {
+			return nil
+		}
+		return sol.W
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.BlockLimit)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { // so that runtime.Goexit ends no more than the block
+		defer close(done)
+		defer func() {
+			if recover() != nil {
+				w = nil
+			}
+		}()
+		found, err := m.Heuristic(ctx, block)
+		if err == nil && ctx.Err() == nil {
+			w = found
+		}
+	}()
+	<-done
+	return w
 }
 
 // count adds the vote for w, if it is in the product of the V_j.
 func (pl *Plan) count(votes [][]int, w []int) {
-	if len(w) != pl.Dim {
+	q := &pl.params
+	if len(w) != q.Dim {
 		return
 	}
-	at := make([]int, pl.Dim)
+	at := make([]int, q.Dim)
 	for j, v := range w {
-		k, ok := slices.BinarySearch(pl.Values, v)
-		if !ok || !pl.allowed(j, k) {
+		k, ok := slices.BinarySearch(q.Values, v)
+		if !ok || !q.allowed(j, k) {
 			return
 		}
 		at[j] = k
@@ -165,12 +185,12 @@ func (pl *Plan) count(votes [][]int, w []int) {
 // blocks sends every record to a uniformly drawn block, independently: a record
 // more, less or different changes one block and no other. Empty blocks are nil.
 func (pl *Plan) blocks(p *Problem, src rand.Source) []*Problem {
-	out := make([]*Problem, pl.vote.Blocks)
+	out := make([]*Problem, pl.params.Blocks)
 	add := func(g int, label func(b *Problem) []int, n int) {
 		for range n {
-			i := sample.Below(uint64(len(out)), src)
+			i := noise.Below(uint64(len(out)), src)
 			if out[i] == nil {
-				out[i] = &Problem{Space: pl.Space, Dim: pl.Dim, shared: new(cache)}
+				out[i] = &Problem{Space: pl.params.Space, Dim: pl.params.Dim, shared: new(cache)}
 			}
 			b := out[i]
 			if last := len(b.X) - 1; last < 0 || &b.X[last][0] != &p.X[g][0] {

@@ -3,11 +3,15 @@ package objpert
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	sample "github.com/privopt/privopt/noise"
 )
 
 // benchmarkSolve solves the problems in turn, each within limit, and reports
@@ -97,6 +101,69 @@ func BenchmarkDense(b *testing.B) {
 	}
 }
 
-func benchName(prefix string, d, q int) string {
-	return fmt.Sprintf("%s/d=%d/Q=%d/eps=1", prefix, d, q)
+// One calibration, and one draw of all noise, at the size of the Adult data.
+func BenchmarkMechanism(b *testing.B) {
+	budget := dp.Budget{Epsilon: 1, Delta: 4e-9}
+	lattice := Public{Space: Lattice(23), Dim: 23, Range: 1, Budget: budget}
+	table := Public{Space: ternary(), Dim: 23, Range: 1, Budget: budget}
+	for _, c := range []struct {
+		name string
+		m    interface{ Calibrate(Public) (*Plan, error) }
+		q    Public
+	}{
+		{"law=radial", &OPDisc{}, lattice},
+		{"law=gaussian", &OPDisc{Law: Gaussian}, lattice},
+		{"law=paper-sigma", &OPDisc{Law: PaperSigma}, lattice},
+		{"law=k-norm", &Product{}, table},
+		{"law=one-sided", &Product{Law: OneSided}, table},
+		{"law=rspm-laplace", &RSPM{}, table},
+		{"law=rspm-gaussian", &RSPM{Law: Gaussian}, table},
+	} {
+		b.Run("step=calibrate/"+c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.m.Calibrate(c.q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("step=draw/"+c.name, func(b *testing.B) {
+			plan, err := c.m.Calibrate(c.q)
+			if err != nil {
+				b.Fatal(err)
+			}
+			src := sample.Secure()
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.draw(nil, src)
+			}
+		})
+	}
+}
+
+// denseProblem is n standard Gaussian rows, rounded to 1/100, labeled by a
+// random halfspace with a tenth of the labels flipped.
+func denseProblem(t testing.TB, n, d, q int) *Problem {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	plane := make([]float64, d)
+	for j := range plane {
+		plane[j] = r.NormFloat64()
+	}
+	rows, labels := make([][]int64, n), make([]int, n)
+	for i := range rows {
+		rows[i] = make([]int64, d)
+		s := 0.0
+		for j := range rows[i] {
+			v := r.NormFloat64()
+			rows[i][j] = int64(100 * v)
+			s += v * plane[j]
+		}
+		labels[i] = -1
+		if (s > 0) != (r.IntN(10) == 0) {
+			labels[i] = 1
+		}
+	}
+	p, err := NewProblem(rows, labels, nil, Lattice(q))
+	require.NoError(t, err)
+	return p
 }

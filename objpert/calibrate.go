@@ -147,13 +147,7 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 	for ok(lo) && lo > 0x1p-900 {
 		hi, lo = lo, lo/1.5
 	}
-	for hi-lo > 1e-10*hi { // hi stays proved
-		if mid := lo + (hi-lo)/2; ok(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
+	hi, _ = specfun.Bisect(ok, hi, lo)
 	return hi * safeScale
 }
 
@@ -169,19 +163,8 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 	case ok(dp.MinEpsilon):
 		return dp.MinEpsilon
 	}
-	lo, hi := dp.MinEpsilon, float64(dp.MaxEpsilon)
-	for hi-lo > 1e-10*hi { // hi stays proved
-		mid := lo + (hi-lo)/2
-		if hi > 4*lo {
-			mid = math.Sqrt(lo * hi)
-		}
-		if ok(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return math.Min(dp.MaxEpsilon, hi*safeScale)
+	eps, _ := specfun.Bisect(ok, dp.MaxEpsilon, dp.MinEpsilon)
+	return math.Min(dp.MaxEpsilon, eps*safeScale)
 }
 
 // chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.
@@ -199,34 +182,27 @@ func paperSigma(b dp.Budget, factor float64) float64 {
 	return 7 * factor * math.Sqrt(-specfun.Log(b.Delta)) / b.Epsilon
 }
 
-// A grid carries integer noise: multiples of the unit 2^-bits, and the integer
-// scale t of e^{-k/t}.
-type grid struct {
-	bits int
-	t    uint64
-}
-
-// unit is the step 2^-bits of the grid.
-func (g grid) unit() float64 { return math.Ldexp(1, -g.bits) }
-
-// newGrid returns a grid on which shifts of the size shift cost ε/weight each:
+// setGrid gives the plan a grid of steps 2^Exponent on which shifts of the size
+// Shift cost ε/weight each:
 //
-//	s = ⌈shift·2^bits⌉,   t = ⌈weight·s/ε⌉,   so that  e^{-s/t} ≥ e^{-ε/weight}
+//	s = ⌈Shift/2^Exponent⌉,   t = ⌈weight·s/ε⌉,   so that  e^{-s/t} ≥ e^{-ε/weight}
 //
-// in exact arithmetic. The bits are chosen for t ≥ 2²¹·weight, up to 30, which
-// keeps the excess of the scale over weight·shift/ε below 1e-6; beyond
-// ε = 500·shift it may be more.
-func newGrid(shift float64, weight int, eps float64) (grid, error) {
-	g := grid{bits: int(math.Ceil(21 + math.Log2(eps/shift)))}
-	g.bits = min(max(g.bits, 0), 30)
-	s := ceil(new(big.Rat).Mul(exact(shift), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(g.bits)))))
+// in exact arithmetic. The exponent is chosen for t ≥ 2²¹·weight, down to −30, which
+// keeps the excess of the scale over weight·Shift/ε below 1e-6; beyond
+// ε = 500·Shift it may be more.
+func (pl *Plan) setGrid(weight int, eps float64) error {
+	q := &pl.params
+	bits := min(max(int(math.Ceil(21+math.Log2(eps/q.Shift))), 0), maxShift)
+	s := ceil(new(big.Rat).Mul(exact(q.Shift), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(bits)))))
 	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
 	t := ceil(num.Quo(num, exact(eps)))
 	if !t.IsUint64() || t.Uint64() > maxTime {
-		return grid{}, fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g", dp.ErrCondition, eps, float64(weight)*shift/maxTime)
+		return fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g",
+			dp.ErrCondition, eps, float64(weight)*q.Shift/maxTime)
 	}
-	g.t = t.Uint64()
-	return g, nil
+	q.Exponent, q.Time = -bits, t.Uint64()
+	q.Scale = float64(q.Time) * math.Ldexp(1, -bits)
+	return nil
 }
 
 // maxTime bounds the scale of exact draws.
@@ -242,8 +218,7 @@ func ceil(x *big.Rat) *big.Int {
 	return q
 }
 
-// gammaTail returns r with P(Gamma(k) > r) < 2⁻²⁰⁰: k + √(2kx) + x, x = 200 ln 2.
-func gammaTail(k int) float64 {
-	const x = 139
+// gammaTail returns r with P(Gamma(k) > r) ≤ e^{-x}: k + √(2kx) + x.
+func gammaTail(k int, x float64) float64 {
 	return float64(k) + math.Sqrt(2*float64(k)*x) + x
 }

@@ -39,7 +39,7 @@ type cellState struct {
 	ofSq  []int   // value index → index in sqs
 }
 
-func newCellState(m *cellModel, p *Problem, n *noise, domain [][]bool) *cellState {
+func newCellState(m *cellModel, p *Problem, n *perturbation, domain [][]bool) *cellState {
 	s := &cellState{
 		m: m, shift: n.shift, z: make([]fixed, m.top+1),
 		table: make([]int32, m.tables), charge: make([]int32, m.entries), sum: make([]int32, m.sumSize),

@@ -41,8 +41,7 @@ type cellModel struct {
 	entries int        // entries of all charge tables
 	sumSize int        // entries of all sum tables
 	exact   []bool     // exact[t]: no class of depth t has two columns
-	without ablation
-	extra   int64 // bytes of everything but the tables, about
+	extra   int64      // bytes of everything but the tables, about
 }
 
 type cellRow struct {
@@ -84,11 +83,7 @@ const maxCells = 1 << 20
 // newCellModel returns the cell model of p. It wraps ErrLimit where p is not of
 // that form, or too large in it.
 func newCellModel(p *Problem, memory int64) (*cellModel, error) {
-	return newCellModelWithout(ablation{}, p, memory)
-}
-
-func newCellModelWithout(without ablation, p *Problem, memory int64) (*cellModel, error) {
-	m := &cellModel{rest: -1, without: without}
+	m := &cellModel{rest: -1}
 	m.values, m.source, m.sq, m.top, m.weigh = p.admissible()
 	scale := m.classify(p)
 	m.order(p)
@@ -373,7 +368,7 @@ func (m *cellModel) compile(memory int64) error {
 			}
 			k := key(cols)
 			keep, had := at[k]
-			if had = had && !m.without.merge; !had {
+			if !had {
 				keep = -1
 			}
 			id := len(m.classes)

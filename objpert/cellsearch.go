@@ -45,7 +45,7 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := newNoise(p)
+	n := p.perturbation()
 	gap, err := gapUnits(c.Gap, n)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c CellSearch) combos() int {
 type cellEngine struct {
 	p      *Problem
 	m      *cellModel
-	n      *noise
+	n      *perturbation
 	combos []int8 // len(dense) value indices each
 	number int
 }
@@ -115,7 +115,8 @@ func (e *cellEngine) combine(limit int) error {
 		return true
 	}
 	if !walk(0, 0) {
-		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos", ErrLimit, limit, len(m.dense))
+		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos",
+			ErrLimit, limit, len(m.dense))
 	}
 	return nil
 }
@@ -154,9 +155,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
 			e:        e, s: newCellState(e.m, e.p, e.n, domain),
 		}
-		if !e.m.without.polish {
-			ws[i].polish = newPolisher(ws[i].s)
-		}
+		ws[i].polish = newPolisher(ws[i].s, &r.stop)
 	}
 
 	// The root of every combination, the most promising noise first.
@@ -171,7 +170,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			}
 			combo := e.combo(roots[i].combo)
 			tasks[i] = task{bound: unreached, choices: combo}
-			if e.m.without.order || !w.prune(roots[i].bound, combo) {
+			if !w.prune(roots[i].bound, combo) {
 				tasks[i].bound = max(roots[i].bound, w.root(combo))
 			}
 		}
@@ -237,9 +236,6 @@ next:
 		}
 		order = append(order, bounded{v + rest, i})
 	}
-	if m.without.order {
-		return order
-	}
 	slices.SortFunc(order, func(a, b bounded) int {
 		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
 	})
@@ -278,7 +274,7 @@ func (w *cellWorker) root(combo []int8) fixed {
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())
-	if better && w.polish != nil {
+	if better {
 		if gain := w.polish.improve(b); gain > 0 {
 			w.inc.offer(v-gain, w.s.point)
 		}
@@ -323,9 +319,7 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		w.another(t, b, decided, best)
 		return
 	}
-	if !m.without.round {
-		w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
-	}
+	w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
 
 	child := s.child[t]
 	for {

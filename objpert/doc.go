@@ -38,20 +38,26 @@
 // within a gap of the minimum has no guarantee whatever, and is withheld. It
 // holds with ties if they are broken by a fixed order of W, as oracles do.
 //
-// Shifts of Product and RSPM are multiples of a grid, and so is their noise:
-// integers from exact samplers, compared with the loss in integers. No rounding
-// takes part in those guarantees, and their certificates do not assume
-// dp.RealArithmetic.
+// What is drawn is round(η/g), an integer, for a real η of exactly the law p. The
+// features are integers up to a power of two, and so are the shifts: each integer
+// stands for a cell of the real law, an integer shift moves cells to cells, and so
+// the bounds above hold for the integers as well, the maximum included. The searches
+// compare in integers; no rounding takes part in a guarantee. The shift of OPDisc is
+// computed for the rounded features, which makes it some 1e-4 longer.
+//
+// What a search cannot hold, noise of more than 2⁵⁹ steps, releases a point that is
+// drawn without looking at a record, and so does a coin of probability 2⁻⁶⁴ under the
+// pure laws: with it the program itself is ε-private. What records hold never makes a
+// fit end in an error, but that a search may not complete.
 //
 // # Cost
 //
 // The searches are exponential in the worst case. BenchmarkExperiment measures
-// the data they were made for; BenchmarkAdult one-hot data of 23 to 60 columns
-// and BenchmarkDense dense rows, with the gap where a minute is not enough; and
-// BenchmarkAblation what each idea buys:
+// the data they were made for; BenchmarkAdult one-hot data of 23 to 60
+// columns and BenchmarkDense dense rows, with the gap where a minute is not enough:
 //
 //	PRIVOPT_DATA=… go test ./objpert -run xxx -bench Experiment -benchtime 75x
-//	PRIVOPT_DATA=… go test ./objpert -run xxx -bench 'Adult|Dense|Ablation' -benchtime 1x
+//	PRIVOPT_DATA=… go test ./objpert -run xxx -bench 'Adult|Dense' -benchtime 1x
 //
 // More ideas were tried and left out. On dense rows (n = 2000 and 15682, d = 8
 // and 10, ε = 1), a Lagrangian bound that gives each open row a multiple of its score
@@ -64,17 +70,17 @@
 // # Theorems
 //
 //	identifier                statement                                             needs
-//	objpert.radial/1          density ∝ exp(−ε‖η‖₂/Δ): ε-private                    Lattice or {−1,+1}ᵈ
-//	objpert.gaussian/1        E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m           the same, δ > 0
-//	objpert.sigma/1           the same at the least ε for a given σ                 the same, δ > 0
-//	objpert.knorm/1           P ∝ e^{−gauge/t} on integers: ε-private [HT10]        any W
-//	objpert.onesided/1        geometric, t = ms/ε: ε-private                        any W
-//	objpert.rspm-laplace/1    discrete Laplace, t = ms/ε: ε-private [NRW19]         a separator of size m
-//	objpert.rspm-gaussian/1   (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ                the same, δ > 0
-//	objpert.rspm-sigma/1      the same at the least ε for a given σ                 the same, δ > 0
-//	objpert.opsamp/1          E‖w(D) − w(D′)‖₁ ≤ S, Chernoff, Laplace               ℓ₁-Lipschitz losses, certified gap
-//	objpert.aggregate/1       objpert.knorm/1 or onesided/1 on votes of blocks      nothing
-//	objpert.failure/1(…)      withheld releases cost (1 + e^ε)β of δ                P(failure) ≤ β asserted
+//	objpert.radial/2          density ∝ exp(−ε‖η‖₂/Δ): ε-private                    Lattice or {−1,+1}ᵈ
+//	objpert.gaussian/2        E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m           the same, δ > 0
+//	objpert.sigma/2           the same at the least ε for a given σ                 the same, δ > 0
+//	objpert.knorm/2           P ∝ e^{−gauge/t} on integers: ε-private [HT10]        any W
+//	objpert.onesided/2        geometric, t = ms/ε: ε-private                        any W
+//	objpert.rspm-laplace/2    discrete Laplace, t = ms/ε: ε-private [NRW19]         a separator of size m
+//	objpert.rspm-gaussian/2   (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ                the same, δ > 0
+//	objpert.rspm-sigma/2      the same at the least ε for a given σ                 the same, δ > 0
+//	objpert.opsamp/2          E‖w(D) − w(D′)‖₁ ≤ S, Chernoff, Laplace               ℓ₁-Lipschitz losses, certified gap
+//	objpert.aggregate/2       objpert.knorm/2 or onesided/1 on votes of blocks      nothing
+//	objpert.failure/2(…)      withheld releases cost (1 + e^ε)β of δ                P(failure) ≤ β asserted
 //
 // # Notation
 //
@@ -84,11 +90,12 @@
 //	L, R, G      the loss; Range and Lipschitz constant of one record's
 //	η, φ         noise; features: π for OPDisc, indicators for Product, −b for RSPM
 //	π(w)         (w, √(Q − ‖w‖²))/√Q, a unit vector
-//	Δ, s         Plan.Shift
-//	m            Plan.Noises
-//	T, z         Problem.Table, Problem.Norm
-//	t            scale of integer noise in steps of Plan.Grid
-//	S, λ         SampPlan.Stability, SampPlan.Lambda
+//	Δ, s         Params.Shift
+//	m            Params.Noises
+//	T, z         table and norm of Problem.Noise
+//	g, b         2^Params.Exponent, Params.FeatureBits
+//	t            Params.Time, scale of integer noise in steps of g
+//	S, λ         SampParams.Stability, SampParams.Lambda
 //
 // # References
 //

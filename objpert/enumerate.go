@@ -3,8 +3,6 @@ package objpert
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 )
 
@@ -33,7 +31,7 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	s := &enumeration{p: p, n: newNoise(p), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: make([][]int64, p.Dim+1)}
+	s := &enumeration{p: p, n: p.perturbation(), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: make([][]int64, p.Dim+1)}
 	for t := range s.scores {
 		s.scores[t] = make([]int64, len(p.X))
 	}
@@ -48,7 +46,7 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 type enumeration struct {
 	ctx       context.Context
 	p         *Problem
-	n         *noise
+	n         *perturbation
 	w         []int
 	least     []int     // least squared norm of the coordinates j..
 	scores    [][]int64 // scores[t][g] = Σ_{j<t} x_gj w_j
@@ -99,61 +97,4 @@ func (s *enumeration) leaf(sq int, fixedNoise fixed) {
 	if s.best == nil || better(v, s.w, s.bestValue, s.best) {
 		s.best, s.bestValue, s.bestLoss = slices.Clone(s.w), v, loss
 	}
-}
-
-// Points is |W|, rounded to float64 and +Inf where it exceeds its range; 0 for
-// a Space that Check refuses. Time O(d |Values| Q).
-func (p *Problem) Points() float64 { return p.pointsUpTo(math.Inf(1)) }
-
-// pointsUpTo is |W| or a number between limit and |W|.
-func (p *Problem) pointsUpTo(limit float64) float64 {
-	if p.Dim < 1 || p.Dim > maxDim || p.Space.check(p.Dim) != nil {
-		return 0
-	}
-	// count[q] = points of the first coordinates with squared norm q that the
-	// others can complete: there are no more of them than points
-	count, next := map[int]float64{0: 1}, map[int]float64{}
-	least := p.least()
-	total := 1.0
-	for j := range p.Dim {
-		clear(next)
-		total = 0
-		for k, v := range p.Values {
-			sq := v * v
-			if p.NormSq < 0 {
-				sq = 0
-			}
-			if !p.allowed(j, k) || p.NormSq > 0 && sq+least[j+1] > p.NormSq {
-				continue
-			}
-			for q, c := range count {
-				if p.NormSq < 0 || q+sq+least[j+1] <= p.NormSq {
-					next[q+sq] += c
-				}
-			}
-		}
-		for _, q := range slices.Sorted(maps.Keys(next)) { // one order of rounding
-			total += next[q]
-		}
-		if total > limit {
-			break
-		}
-		count, next = next, count
-	}
-	return total
-}
-
-// least[j] is the least squared norm of the coordinates j.. of a point.
-func (p *Problem) least() []int {
-	least := make([]int, p.Dim+1)
-	for j := p.Dim - 1; j >= 0; j-- {
-		best := -1
-		for k, v := range p.Values {
-			if p.allowed(j, k) && (best < 0 || v*v < best) {
-				best = v * v
-			}
-		}
-		least[j] = least[j+1] + best
-	}
-	return least
 }

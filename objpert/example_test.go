@@ -41,10 +41,9 @@ func ExampleOPDisc_Fit() {
 	fmt.Println(rel.Theta)
 	fmt.Println(rel.Certificate)
 	// Output:
-	// [1 0 -1 0]
+	// [1 -1 0 0]
 	// (ε = 1, δ = 0)-differentially private, replace neighbors
-	//   theorem: objpert.radial/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: objpert.radial/2
 	//   assumes: the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }
@@ -62,16 +61,16 @@ func ExampleOPDisc_Calibrate() {
 		fmt.Println(plan)
 	}
 	// Output:
-	// objpert.radial/1: pure guarantee (ε = 1, δ = 0), replace neighbors
-	//   24 noise variables, radial law, scale 90.9889, shift 90.9889, Q = 23
-	//   expected excess loss ≤ 4367.47 records
-	// objpert.gaussian/1: approximate guarantee (ε = 1, δ = 4e-09), replace neighbors
-	//   24 noise variables, Gaussian law, scale 800.062, shift 90.9889, Q = 23
-	//   expected excess loss ≤ 7757.77 records
-	// objpert.sigma/1: approximate guarantee (ε = 1.13339, δ = 4e-09), replace neighbors
+	// objpert.radial/2: pure guarantee (ε = 1, δ = 0), replace neighbors
+	//   24 noise variables on a grid of 2^-12, radial law, scale 91.012, shift 91.012, Q = 23
+	//   expected excess loss ≤ 4368.58 records
+	// objpert.gaussian/2: approximate guarantee (ε = 1, δ = 4e-09), replace neighbors
+	//   24 noise variables on a grid of 2^-12, Gaussian law, scale 800.265, shift 91.012, Q = 23
+	//   expected excess loss ≤ 7759.74 records
+	// objpert.sigma/2: approximate guarantee (ε = 1.13369, δ = 4e-09), replace neighbors
 	//   not proved at the budget (ε = 1, δ = 4e-09)
-	//   24 noise variables, published sigma law, scale 707.979, shift 90.9889, Q = 23
-	//   expected excess loss ≤ 6864.88 records
+	//   24 noise variables on a grid of 2^-12, published sigma law, scale 707.979, shift 91.012, Q = 23
+	//   expected excess loss ≤ 6864.89 records
 }
 
 // site minimizes a loss that is no halfspace and not convex: where to stand so
@@ -80,7 +79,7 @@ func ExampleOPDisc_Calibrate() {
 //	ℓ(w; a) = min{1, ‖a − w‖²/9},   a, w ∈ ℤ²
 type site struct{ people [][2]int }
 
-// Solve looks at every point of W; p has no rows, so that Objective is the noise
+// Solve looks at every point of W; p has OracleLoss, so that Objective is the noise
 // alone.
 func (s site) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	best := &objpert.Solution{Objective: math.Inf(1), Proven: true}
@@ -110,14 +109,14 @@ func ExampleOPDisc_anyLoss() {
 			s.people = append(s.people, [2]int{-4, i%2 - 1})
 		}
 	}
-	p := &objpert.Problem{Space: objpert.Lattice(25), Dim: 2} // ‖w‖ ≤ 5; no rows: the oracle knows the loss
+	p := &objpert.Problem{Space: objpert.Lattice(25), Dim: 2, OracleLoss: true} // ‖w‖ ≤ 5
 	m := &objpert.OPDisc{Oracle: s, Range: 1}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, noise.Reproducible(2))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(rel.Theta, rel.Certificate.Assumptions[2:4])
+	fmt.Println(rel.Theta, rel.Certificate.Assumptions[1:3])
 	// Output:
 	// [2 3] [what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points the loss that the caller's oracle minimizes is a sum over records of functions within the declared Range and Lipschitz constant]
 }
@@ -137,11 +136,11 @@ func ExampleSampPlan_Vacuous() {
 	}
 	// Output:
 	// false
-	// objpert.opsamp/1: (ε = 1, δ = 4e-09), replace neighbors
+	// objpert.opsamp/2: (ε = 1, δ = 4e-09), replace neighbors
 	//   3135 minimizations with tilts of rate 0.00101, S = 0.03194, then Laplace noise of scale 0.06388
 	//   expected excess loss ≤ 3983 of a trivial 3.136e+04
 	// true
-	// objpert.opsamp/1: (ε = 1, δ = 4e-09), replace neighbors
+	// objpert.opsamp/2: (ε = 1, δ = 4e-09), replace neighbors
 	//   3135 minimizations with tilts of rate 8.785e-05, S = 0.3673, then Laplace noise of scale 0.7347
 	//   expected excess loss ≤ 5.268e+05 of a trivial 3.607e+05
 	//   warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and convex losses
@@ -181,7 +180,7 @@ func ExampleProduct_Fit() {
 	// Output:
 	// 1
 	// (ε = 0.5, δ = 0)-differentially private, replace neighbors
-	//   theorem: objpert.knorm/1
+	//   theorem: objpert.knorm/2
 	//   assumes: the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement
 }
 
@@ -197,8 +196,8 @@ func ExampleRSPM_Plan() {
 		fmt.Println(plan)
 	}
 	// Output:
-	// objpert.rspm-laplace/1: pure guarantee (ε = 1, δ = 0), replace neighbors
-	//   4 noise variables, discrete Laplace law, scale 8, shift 2
+	// objpert.rspm-laplace/2: pure guarantee (ε = 1, δ = 0), replace neighbors
+	//   4 noise variables on a grid of 2^-20, discrete Laplace law, scale 8, shift 2
 	//   expected excess loss ≤ 32 records
 	// objpert: dp: privacy condition not met: Separator = unit vectors (a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors; Product has no such restriction
 }
@@ -225,7 +224,7 @@ func ExampleSampleAndAggregate() {
 	}
 	fmt.Println(rel.Theta[0], rel.Certificate.Theorem)
 	// Output:
-	// 1 objpert.aggregate/1
+	// 1 objpert.aggregate/2
 }
 
 // Logistic regression in a box, through certified gaps.
@@ -253,7 +252,7 @@ func ExampleSampPlan_Fit() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%d minimizations, vacuous: %v, %.1f\n", plan.Calls, plan.Vacuous(), rel.Theta)
+	fmt.Printf("%d minimizations, vacuous: %v, %.1f\n", plan.Params().Calls, plan.Vacuous(), rel.Theta)
 	// Output:
 	// 116 minimizations, vacuous: false, [1.0]
 }

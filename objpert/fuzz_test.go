@@ -2,160 +2,393 @@ package objpert
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
 )
 
-// randomProblem draws a small problem of any kind that an oracle may meet:
-// one-hot, dense, mixed, duplicated and scaled rows, one label only, zero,
-// tiny, integer and huge noise, balls, products, forbidden values.
-func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space Space, table [][]float64, norm []float64) {
-	d := 1 + r.IntN(5)
-	n := 1 + r.IntN(30)
-	kind := r.IntN(5)
-	for range n {
-		row := make([]int64, d)
-		scale := int64(1 + r.IntN(3)*r.IntN(1000))
-		for j := range row {
-			switch kind {
-			case 0: // dense
-				row[j] = int64(r.IntN(41) - 20)
-			case 1: // 0/1
-				row[j] = int64(r.IntN(2)) * scale
-			case 2: // 0/1 and a dense column
-				row[j] = int64(r.IntN(2)) * scale
-				if j == d-1 {
-					row[j] = int64(r.IntN(2001) - 1000)
-				}
-			case 3: // ternary
-				row[j] = int64(r.IntN(3) - 1)
-			}
-		}
-		if kind == 4 { // two blocks of one-hot columns
-			row[r.IntN((d+1)/2)] = scale
-			row[(d+1)/2-1+r.IntN(d-(d+1)/2+1)] = scale
-		}
-		rows = append(rows, row)
-		labels = append(labels, 2*r.IntN(2)-1)
-		weights = append(weights, r.IntN(4))
-		if r.IntN(4) == 0 {
-			rows, labels, weights = append(rows, row), append(labels, -labels[len(labels)-1]), append(weights, 1)
-		}
-	}
-	if r.IntN(8) == 0 {
-		for i := range labels {
-			labels[i] = labels[0]
-		}
-	}
-	weights[0] = 1
+// A tape reads the bytes of a fuzzer as numbers, mostly small ones and now and
+// then a hostile one; 0 at its end.
+type tape []byte
 
-	b := 1 + r.IntN(3)
-	space = Space{Values: interval(b), NormSq: -1}
-	switch r.IntN(6) {
-	case 0:
-		space.Values = []int{-1, 1}
-	case 1:
-		space.Values = []int{-2, 0, 1, 3}
-	case 2:
-		space.Values = []int{0, 1}
+func (b *tape) byte() byte {
+	if len(*b) == 0 {
+		return 0
 	}
-	if r.IntN(3) > 0 {
-		least := 0
-		if space.Values[0] == -1 && len(space.Values) == 2 {
-			least = d
-		}
-		space.NormSq = max(1, least) + r.IntN(d*b*b+1)
-	}
-	if r.IntN(4) == 0 {
-		for range d {
-			ok := make([]bool, len(space.Values))
-			for k, v := range space.Values {
-				ok[k] = r.IntN(3) > 0 || v*v <= 1
-			}
-			space.Allowed = append(space.Allowed, ok)
-		}
-	}
-
-	draw := func() float64 { return 0 }
-	switch scale := []float64{1e-6, 0.3, 3, 30, 1e6, 1e12}[r.IntN(6)]; r.IntN(4) {
-	case 0, 1:
-		draw = func() float64 { return scale * r.NormFloat64() }
-	case 2:
-		draw = func() float64 { return float64(r.IntN(5) - 2) }
-	}
-	switch r.IntN(4) {
-	case 0: // no noise at all
-	case 1: // a table
-		for range d {
-			row := make([]float64, len(space.Values))
-			for k := range row {
-				row[k] = draw()
-			}
-			table = append(table, row)
-		}
-	default:
-		eta := make([]float64, d+1)
-		for j := range eta {
-			eta[j] = draw()
-		}
-		q := space.NormSq
-		if q < 0 {
-			q = 1
-		}
-		table, norm = sphere(space.Values, q, eta)
-		if space.NormSq < 0 {
-			norm = nil
-		}
-	}
-	return rows, labels, weights, space, table, norm
+	v := (*b)[0]
+	*b = (*b)[1:]
+	return v
 }
 
-// TestFuzz compares every search with complete enumeration, and again after the
-// records were shuffled.
-func TestFuzz(t *testing.T) {
-	cases := 4000
-	if testing.Short() {
-		cases = 1000
+// below returns a number in [0, n).
+func (b *tape) below(n int) int { return int(b.byte()) % n }
+
+var hostileInts = []int{math.MaxInt64, math.MinInt64, math.MaxInt32, -1 << 31, 1 << 40, 1e6, -1}
+
+func (b *tape) int() int {
+	v := b.byte()
+	if v >= 240 {
+		return hostileInts[int(v-240)%len(hostileInts)]
 	}
-	r := rand.New(rand.NewPCG(6, 1))
-	ctx := context.Background()
-	cells := 0
-	for i := range cases {
-		rows, labels, weights, space, table, norm := randomProblem(r)
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		p, err = p.Perturb(table, norm)
-		require.NoError(t, err)
-		want, err := Enumerate{}.Solve(ctx, p)
-		require.NoError(t, err)
-		r.Shuffle(len(rows), func(i, j int) {
-			rows[i], rows[j] = rows[j], rows[i]
-			labels[i], labels[j] = labels[j], labels[i]
-			weights[i], weights[j] = weights[j], weights[i]
-		})
-		shuffled, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		shuffled, err = shuffled.Perturb(table, norm)
-		require.NoError(t, err)
-		oracles := []Oracle{CellSearch{Workers: 1}, CellSearch{Workers: 2}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}, Auto{}}
-		for _, q := range []*Problem{p, shuffled} {
-			for _, o := range oracles {
-				name := fmt.Sprintf("case %d, %T", i, o)
-				got, err := o.Solve(ctx, q)
-				require.NoError(t, err, name)
-				require.True(t, got.Proven, name)
-				require.Equal(t, want.Objective, got.Objective, name)
-				require.Equal(t, want.W, got.W, name)
-				require.Equal(t, want.Loss, got.Loss, name)
-				require.Equal(t, want.Lower, got.Lower, name)
+	return int(v%16) - 5
+}
+
+var hostileFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e308, -1e308, 5e-324, 1e-300, 0x1p-51, 1e6, -1, 1}
+
+func (b *tape) float() float64 {
+	v := b.byte()
+	switch {
+	case v >= 224:
+		return hostileFloats[int(v-224)%len(hostileFloats)]
+	case v >= 200:
+		var w [8]byte
+		for i := range w {
+			w[i] = b.byte()
+		}
+		return math.Float64frombits(binary.LittleEndian.Uint64(w[:]))
+	}
+	return float64(int(v)-40) / 16
+}
+
+func (b *tape) bool() bool { return b.byte()&1 == 1 }
+
+// space reads a Space that may make no sense.
+func (b *tape) space(d int) Space {
+	s := Space{Values: [][]int{{-1, 0, 1}, {-1, 1}, {0, 1, 2}, {-3, 0, 5}}[b.below(4)], NormSq: b.int()}
+	if b.below(8) == 0 {
+		s.Values = nil
+		for range b.below(5) {
+			s.Values = append(s.Values, b.int())
+		}
+	}
+	if b.below(3) == 0 {
+		for range d {
+			var row []bool
+			for range s.Values {
+				row = append(row, b.below(4) > 0)
+			}
+			s.Allowed = append(s.Allowed, row)
+		}
+		if b.below(16) == 0 && d > 0 {
+			s.Allowed = s.Allowed[1:]
+		}
+	}
+	return s
+}
+
+// problem reads a problem that may make no sense, with noise that may not.
+func (b *tape) problem() (*Problem, error) {
+	d, n := b.below(5), b.below(12)
+	space := b.space(d)
+	rows, labels, weights := make([][]int64, n), make([]int, n), make([]int, n)
+	for i := range rows {
+		rows[i] = make([]int64, d)
+		for j := range rows[i] {
+			rows[i][j] = int64(b.int())
+		}
+		labels[i], weights[i] = 2*b.below(2)-1, b.below(4)
+		if b.below(32) == 0 {
+			labels[i], weights[i] = b.int(), b.int()
+		}
+	}
+	if b.bool() {
+		weights = nil
+	}
+	p, err := NewProblem(rows, labels, weights, space)
+	if err != nil || b.below(3) == 0 {
+		return p, err
+	}
+	var table [][]float64
+	for range d {
+		row := make([]float64, len(space.Values))
+		for k := range row {
+			row[k] = b.float()
+		}
+		table = append(table, row)
+	}
+	var norm []float64
+	if b.bool() {
+		for range max(0, min(space.NormSq+1, 50)) {
+			norm = append(norm, b.float())
+		}
+	}
+	return p.perturbReal(table, norm)
+}
+
+// seeds adds tapes of hostile and of ordinary bytes.
+func seeds(f *testing.F) {
+	for i := range 24 {
+		src := sample.Reproducible(uint64(i), "tapes")
+		b := make([]byte, 40+8*i)
+		for j := range b {
+			if b[j] = byte(src.Uint64()); i%3 > 0 && b[j] >= 200 { // ordinary
+				b[j] -= 100
 			}
 		}
-		if m, err := newCellModel(p, 1<<28); err == nil && len(m.cat) > 1 {
-			cells++
+		f.Add(b)
+	}
+	f.Add([]byte{})
+}
+
+// FuzzProblem: whatever the records, the space and the noise, a problem is
+// refused with ErrProblem, or every oracle finds the minimizer that looking at
+// every point finds.
+func FuzzProblem(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := tape(in)
+		p, err := b.problem()
+		if err != nil {
+			require.ErrorIs(t, err, ErrProblem)
+			return
+		}
+		require.NoError(t, p.Check())
+		points := p.Points()
+		require.True(t, points >= 0, points)
+		if points > 3000 {
+			return
+		}
+		ctx := t.Context()
+		want, err := Enumerate{}.Solve(ctx, p)
+		for _, o := range []Oracle{Auto{}, CellSearch{Workers: 1}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}} {
+			got, err2 := o.Solve(ctx, p)
+			if err != nil || errors.Is(err2, ErrLimit) {
+				require.Error(t, err2, "%T", o)
+				require.True(t, errors.Is(err2, ErrProblem) || errors.Is(err2, ErrLimit), "%T: %v", o, err2)
+				continue
+			}
+			require.NoError(t, err2, "%T", o)
+			require.Equal(t, want.W, got.W, "%T", o)
+			require.Equal(t, want.Objective, got.Objective, "%T", o)
+			require.True(t, got.Proven, "%T", o)
+		}
+		if err == nil {
+			require.True(t, p.Contains(want.W))
+			require.Equal(t, want.Loss, p.Loss(want.W))
+			require.LessOrEqual(t, p.Loss(want.W), p.Records())
+			require.Equal(t, want.Objective, p.Objective(want.W))
+			require.False(t, math.IsNaN(want.Objective) || math.IsInf(want.Objective, 0))
+		}
+	})
+}
+
+// FuzzIntegers: decimal columns of any declaration become integers that keep
+// the order of each column, or an error.
+func FuzzIntegers(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := tape(in)
+		n, d := b.below(6), b.below(5)
+		rows, features := make([][]float64, n), make([]Feature, d)
+		for j := range features {
+			features[j] = Feature{Lo: b.float(), Hi: b.float(), Den: int64(b.int())}
+		}
+		for i := range rows {
+			for range d {
+				rows[i] = append(rows[i], b.float())
+			}
+		}
+		out, err := Integers(rows, features, b.int())
+		if err != nil {
+			require.ErrorIs(t, err, ErrProblem)
+			return
+		}
+		require.Len(t, out, n)
+		for j := range d {
+			clamp := func(x float64) float64 {
+				if math.IsNaN(x) {
+					x = 0
+				}
+				return math.Min(math.Max(x, features[j].Lo), features[j].Hi)
+			}
+			for i := range out {
+				for k := range i {
+					if x, y := clamp(rows[i][j]), clamp(rows[k][j]); x <= y {
+						require.LessOrEqual(t, out[i][j], out[k][j], "column %d: %v ≤ %v", j, x, y)
+					} else {
+						require.GreaterOrEqual(t, out[i][j], out[k][j])
+					}
+				}
+			}
+		}
+	})
+}
+
+// honest fails if a number of the plan is not one, or err is not of a
+// documented kind.
+func honest(t *testing.T, plan any, err error) bool {
+	t.Helper()
+	v := reflect.ValueOf(plan)
+	if err != nil {
+		require.True(t, v.IsNil())
+		require.True(t, documented(err), "%v", err)
+		return false
+	}
+	_, err = json.Marshal(v.MethodByName("Params").Call(nil)[0].Interface())
+	require.NoError(t, err, "NaN or infinite numbers in %v", plan)
+	return true
+}
+
+func documented(err error) bool {
+	for _, want := range []error{ErrMechanism, ErrProblem, ErrLimit, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld} {
+		if errors.Is(err, want) {
+			return true
 		}
 	}
-	require.Greater(t, cells, cases/3) // the cell search had something to branch on
+	return false
+}
+
+func (b *tape) budget() dp.Budget {
+	v := dp.Budget{Epsilon: 0.25 * float64(1+b.below(16)), Delta: []float64{0, 1e-6, 0.01, 0.5}[b.below(4)]}
+	if b.below(4) == 0 {
+		v = dp.Budget{Epsilon: b.float(), Delta: b.float()}
+	}
+	return v
+}
+
+// FuzzParams: whatever is declared, calibrations refuse with an error of a
+// documented kind or return noise that is finite, positive, within the budget,
+// and no smaller for a wider range.
+func FuzzParams(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := tape(in)
+		d := b.below(6)
+		if b.below(16) == 0 {
+			d = b.int()
+		}
+		if d > 100 { // tables of d rows
+			return
+		}
+		q := Public{Space: b.space(max(0, min(d, 10))), Dim: d, Range: b.float(), Lipschitz: b.float(), Budget: b.budget()}
+		if len(q.Values) > 0 && q.NormSq > 1e6 {
+			return // arrays of that size are made on purpose
+		}
+		rel, law := dp.Relation(b.int()), Law(b.int())
+		fail := b.float()
+		for _, calibrate := range []func(q Public) (*Plan, error){
+			(&OPDisc{Relation: rel, Law: law, Sigma: b.float(), Range: q.Range, Lipschitz: q.Lipschitz, Failure: fail}).Calibrate,
+			(&OPDisc{Relation: rel}).Calibrate,
+			(&Product{Relation: rel, Law: law, Range: q.Range, Failure: fail}).Calibrate,
+			(&Product{Relation: rel}).Calibrate,
+			(&RSPM{Relation: rel, Law: law, Separator: Separator(b.int()), Failure: fail}).Calibrate,
+			(&RSPM{Relation: rel}).Calibrate,
+		} {
+			p, err := calibrate(q)
+			if !honest(t, p, err) {
+				continue
+			}
+			require.True(t, p.params.Scale > 0 && !math.IsInf(p.params.Scale, 1), "%+v", p)
+			require.True(t, p.params.Shift > 0 && p.params.Noises >= 0, "%+v", p)
+			require.NoError(t, p.params.Proved.Check())
+			if p.params.Law != PaperSigma && !(p.params.Law == Gaussian && p.params.Proved != q.Budget) {
+				require.LessOrEqual(t, p.params.Proved.Epsilon, q.Budget.Epsilon)
+				require.LessOrEqual(t, p.params.Proved.Delta, q.Budget.Delta)
+			}
+			require.NotEmpty(t, p.String())
+		}
+		s, err := (&OPSamp{Relation: rel, Rate: b.float(), Slack: b.float(), Gap: b.float(), Records: b.int()}).Calibrate(
+			SampPublic{Dim: d, Diameter: b.float(), Lipschitz: b.float(), Gap: b.float(), Records: b.int(), Convex: b.bool(), Budget: b.budget()})
+		if honest(t, s, err) {
+			require.NotEmpty(t, s.String())
+			s.Vacuous()
+		}
+	})
+}
+
+// FuzzOPDisc: every mechanism on every small problem withholds, refuses or
+// releases a finite point, of the space where it is one, and a valid
+// certificate; the same one for the same source.
+func FuzzOPDisc(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := tape(in)
+		p, err := b.problem()
+		if err != nil || p.Points() > 500 || p.Records() > 1e6 {
+			return
+		}
+		ctx, budget, rel := t.Context(), b.budget(), dp.Relation(b.int())
+		first := func(context.Context, *Problem) ([]int, error) {
+			w := make([]int, b.below(6)) // the heuristic may say anything
+			for j := range w {
+				w[j] = b.int()
+			}
+			return w, nil
+		}
+		box := func() (*dp.Release, error) { // OPSamp over a box, from hostile records
+			data, err := erm.NewData([][]float64{{b.float(), b.float()}, {b.float(), 1}}, []float64{b.float(), 1}, loss.Bounds{Row: 1, Label: 1})
+			require.NoError(t, err)
+			m := &OPSamp{Relation: rel, Gap: 1, Rate: 1e-3}
+			pl, err := m.Calibrate(SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Gap: 1, Records: 2, Convex: true, Budget: budget})
+			if err != nil || pl.params.Calls > 50 {
+				return nil, err
+			}
+			return pl.Fit(ctx, &BoxMinimizer{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}, Gap: 1, Iterations: 100}, sample.Reproducible(1))
+		}
+		for name, fit := range map[string]func(seed uint64) (*dp.Release, error){
+			"OPDisc": func(s uint64) (*dp.Release, error) {
+				return (&OPDisc{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"Gaussian": func(s uint64) (*dp.Release, error) {
+				return (&OPDisc{Relation: rel, Law: Gaussian}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"Product": func(s uint64) (*dp.Release, error) {
+				return (&Product{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"OneSided": func(s uint64) (*dp.Release, error) {
+				return (&Product{Relation: rel, Law: OneSided}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"RSPM": func(s uint64) (*dp.Release, error) {
+				return (&RSPM{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"votes": func(s uint64) (*dp.Release, error) {
+				return (&SampleAndAggregate{Relation: rel, Blocks: 3, Heuristic: first}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"samples": func(s uint64) (*dp.Release, error) {
+				pl, err := (&OPSamp{Relation: rel, Gap: 1}).Plan(p, budget)
+				if err != nil || pl.params.Calls > 30 {
+					return nil, err
+				}
+				return (&OPSamp{Relation: rel, Gap: 1}).Fit(ctx, p, budget, sample.Reproducible(s))
+			},
+			"box": func(uint64) (*dp.Release, error) { return box() },
+		} {
+			r, err := fit(1)
+			if err != nil {
+				require.Nil(t, r, name)
+				require.True(t, documented(err), "%s: %v", name, err)
+				continue
+			}
+			if r == nil {
+				continue
+			}
+			require.NoError(t, r.Certificate.Check(), name)
+			for _, x := range r.Theta {
+				require.False(t, math.IsNaN(x) || math.IsInf(x, 0), "%s: %v", name, r.Theta)
+			}
+			if name == "samples" || name == "box" || name == "votes" {
+				continue
+			}
+			w := make([]int, len(r.Theta))
+			for j, x := range r.Theta {
+				w[j] = int(x)
+			}
+			require.True(t, p.Contains(w), "%s: %v", name, r.Theta)
+			again, err := fit(1)
+			require.NoError(t, err)
+			require.True(t, slices.Equal(r.Theta, again.Theta), name)
+		}
+	})
 }

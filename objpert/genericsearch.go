@@ -12,7 +12,8 @@ import (
 // order of their mass Σ_g |Pos_g - Neg_g| |x_gj|, times the spread of their noise
 // where all masses are alike, and keeps the rows whose sign is open: the others
 // add the same loss to every point below a node. With the remaining columns of x
-// of norm ‖x_rest‖₂ and squared norm b left for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// of norm ‖x_rest‖₂ and squared norm b left for their weights,
+// |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
 // bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
 // maximum of the noise that is left.
 type GenericSearch struct {
@@ -31,7 +32,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 	if len(p.Values) > math.MaxInt8 {
 		return nil, fmt.Errorf("%w: GenericSearch takes at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
 	}
-	n := newNoise(p)
+	n := p.perturbation()
 	gap, err := gapUnits(s.Gap, n)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 	if s.Gap > 0 || s.Nodes > 0 {
 		r.workers = 1
 	}
-	return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n, ablation{}), n: n}, r)
+	return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n), n: n}, r)
 }
 
 // genericModel is a Problem by columns, in the order in which they are fixed.
@@ -59,7 +60,7 @@ type genericModel struct {
 // operations, each of relative error 2⁻⁵³, that made v.
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
-func newGenericModel(p *Problem, n *noise, without ablation) *genericModel {
+func newGenericModel(p *Problem, n *perturbation) *genericModel {
 	m := &genericModel{euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
 	var weigh bool
 	m.values, m.source, m.sq, m.top, weigh = p.admissible()
@@ -71,7 +72,7 @@ func newGenericModel(p *Problem, n *noise, without ablation) *genericModel {
 		}
 		m.pos, m.neg = append(m.pos, int32(p.Pos[g])), append(m.neg, int32(p.Neg[g]))
 	}
-	if most := slices.Max(mass); !without.columns && most < 4*slices.Min(mass) {
+	if most := slices.Max(mass); most < 4*slices.Min(mass) {
 		for j := range mass { // columns alike but for the noise
 			mass[j] *= 1 + n.spread(p, j)
 		}
@@ -109,7 +110,7 @@ func newGenericModel(p *Problem, n *noise, without ablation) *genericModel {
 }
 
 // spread is how much of the objective the noise of coordinate j decides.
-func (n *noise) spread(p *Problem, j int) float64 {
+func (n *perturbation) spread(p *Problem, j int) float64 {
 	lo, hi := infeasible, -infeasible
 	for k, t := range n.table[j] {
 		if p.allowed(j, k) {
@@ -130,7 +131,7 @@ func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
 			most = max(most, v*v)
 		}
 	}
-	weigh = p.NormSq > 0 && (p.Norm != nil || p.NormSq < p.Dim*most)
+	weigh = p.NormSq > 0 && (p.weighsNorm() || p.NormSq < p.Dim*most)
 	sq = make([]int, len(values))
 	if weigh {
 		top = p.NormSq
@@ -142,17 +143,16 @@ func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
 }
 
 type genericEngine struct {
-	p       *Problem
-	m       *genericModel
-	n       *noise
-	without ablation
+	p *Problem
+	m *genericModel
+	n *perturbation
 }
 
 // genericWorker is a node of the search and the buffers of its ancestors.
 type genericWorker struct {
 	searcher
 	m     *genericModel
-	n     *noise
+	n     *perturbation
 	table [][]fixed // T[t][k] of order[t]
 	free  [][]int   // free[t]: value indices that order[t] may take
 	gain  [][]fixed // gain[t][b]: the most noise of order[t:] with squared norm b left, z included
@@ -162,15 +162,17 @@ type genericWorker struct {
 	loss  [][]int64 // decided loss
 	point []int
 
-	rows    rowBlock
-	patient bool    // without giveUp
-	active  []int   // value indices whose bound is being computed
-	enough  []int64 // by value index: more loss than this cuts the child off
+	rows   rowBlock
+	active []int   // value indices whose bound is being computed
+	enough []int64 // by value index: more loss than this cuts the child off
 }
 
 func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
 	m, p := e.m, e.p
-	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim), patient: e.without.giveUp, active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values))}
+	w := &genericWorker{
+		searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values},
+		m:        m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
+	}
 	for _, j := range m.order {
 		row := make([]fixed, len(m.values))
 		var ks []int
@@ -215,7 +217,7 @@ func (e *genericEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	for i := range ws {
 		ws[i] = e.worker(domain, inc, r)
 	}
-	if !inc.first && !e.without.start {
+	if !inc.first {
 		ws[0].start()
 	}
 	p := newPool(r.workers, []task{{bound: -infeasible}})
@@ -322,7 +324,7 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 // room is a loss beyond which a region of the given noise is cut off.
 func (w *genericWorker) room(gain fixed) int64 {
 	best := w.inc.value.Load()
-	if best > feasible || w.patient {
+	if best > feasible {
 		return math.MaxInt64 / 2
 	}
 	return (best+gain)>>w.n.shift + 1

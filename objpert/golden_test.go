@@ -91,7 +91,7 @@ func (in *instance) problem(t testing.TB) *Problem {
 	if in.Mechanism == "opdisc" {
 		table, norm = sphere(p.Values, in.D2, in.Eta)
 	}
-	p, err = p.Perturb(table, norm)
+	p, err = p.perturbReal(table, norm)
 	require.NoError(t, err)
 	return p
 }

@@ -20,7 +20,8 @@ type LatticeMinimizer struct {
 
 var _ Minimizer = (*LatticeMinimizer)(nil)
 
-// Minimize implements Minimizer: T_j[k] = sigma_j Values[k]. Errors wrap those
+// Minimize implements Minimizer: T_j[k] = sigma_j Values[k], rounded to the steps in
+// which oracles count, which is part of the gap. Errors wrap those
 // of the oracle. It panics unless w and sigma have Problem.Dim entries.
 func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
 	if m.Problem == nil || len(w) != m.Problem.Dim || len(sigma) != len(w) {
@@ -37,12 +38,14 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 			table[j][k] = s * float64(v)
 		}
 	}
-	p, err := m.Problem.Perturb(table, nil)
-	wipe(table, nil)
+	p, rounding, err := m.Problem.tilted(table, nil)
+	for _, row := range table {
+		clear(row)
+	}
 	if err != nil {
 		return 0, err
 	}
-	defer wipe(p.Table, nil)
+	defer p.noise.wipe()
 	sol, err := oracle.Solve(ctx, p)
 	if sol == nil || err != nil && !errors.Is(err, ErrLimit) || !p.Contains(sol.W) {
 		if err == nil {
@@ -54,9 +57,9 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 		w[j] = float64(v)
 	}
 	if sol.Proven {
-		return 0, nil
+		return rounding, nil
 	}
-	if gap = sol.Objective - sol.Lower; err != nil && !(gap <= m.Gap) {
+	if gap = sol.Objective - sol.Lower + rounding; err != nil && !(gap <= m.Gap) {
 		return gap, err
 	}
 	return gap, nil

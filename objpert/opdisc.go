@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
-	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/noise"
 )
 
 // OPDisc is objective perturbation over a discrete set [NRVW20, Algorithm 1],
@@ -47,7 +47,7 @@ type OPDisc struct {
 // minimizes and releases what is proved. The error wraps what Plan's or
 // Plan.Fit's does. Fit panics if ctx is nil.
 func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +56,12 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 
 // Plan calibrates for p: it reads its dimension and space, and no record.
 // Errors are those of Calibrate, or wrap ErrProblem.
-func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *OPDisc) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, m.Range, m.Lipschitz)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q:
@@ -78,9 +76,7 @@ func (m *OPDisc) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 // mechanism, which fixes the direction first, is not valid here.
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
-func (m *OPDisc) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *OPDisc) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = Radial
@@ -95,67 +91,189 @@ func (m *OPDisc) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &p.params
 	p.cube = isCube(&q.Space, q.Dim)
 	if q.NormSq < 0 && !p.cube {
-		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box", dp.ErrCondition, q.NormSq)
+		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box",
+			dp.ErrCondition, q.NormSq)
 	}
-	p.Noises = q.Dim + 1
+	c.Noises = q.Dim + 1
 	if p.cube {
-		p.Noises = q.Dim
+		c.Noises = q.Dim
 	}
-	p.Noises = fault.At(f, fault.NoiseDimension, p.Noises)
-	k := swing(fault.At(f, fault.Relation, p.Relation))
-	p.Shift = radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())
+	if law != Radial && b.Delta == 0 {
+		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Radial",
+			dp.ErrBudget, dp.MinDelta)
+	}
+	k := swing(c.Relation)
+	delta := radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())
 
-	if law == Radial {
-		p.Scale = p.Shift / b.Epsilon * (1 + 0x1p-50)
-		p.pure()
-		p.ExcessBound = 2 * p.Scale * float64(p.Noises)
-		return p.finish(TheoremRadial, p.reach(p.Scale*gammaTail(p.Noises)))
-	}
-	if b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Radial", dp.ErrBudget, dp.MinDelta)
-	}
-	logDelta := func(eps, a float64) float64 { return chiLogDelta(eps, a, p.Noises) }
-	theorem := TheoremGaussian
-	p.Proved = q.Budget
+	// The scale for a shift of size 1, and the radius that noise of scale 1 stays below.
+	logDelta := func(eps, a float64) float64 { return chiLogDelta(eps, a, c.Noises) }
+	b.Delta *= 1 - rareShare
+	x := p.tail(b)
+	n := float64(c.Noises)
+	var unit, radius, mean, stated float64
+	theorem := TheoremRadial
 	switch {
+	case law == Radial:
+		unit, radius, mean = 1/b.Epsilon*(1+0x1p-46), gammaTail(c.Noises, x), n
+		p.pure()
 	case law == Gaussian && m.Sigma == 0:
-		p.Scale = leastSigma(logDelta, b, p.Shift, chiSigmaGuess(b, p.Shift, p.Noises))
+		theorem = TheoremGaussian
+		unit = leastSigma(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
 	default:
-		theorem = TheoremSigma
-		p.Scale = m.Sigma
+		theorem, stated = TheoremSigma, m.Sigma
 		if law == PaperSigma {
 			factor := q.Range * float64(q.NormSq)
 			if p.cube {
 				factor = q.Range * float64(q.Dim) / 4
 			}
-			p.Scale = paperSigma(b, factor)
+			stated = paperSigma(b, factor)
 		}
-		if err := p.prove(f, logDelta, b); err != nil {
+	}
+	if law != Radial {
+		radius, mean = math.Sqrt(n+2*math.Sqrt(n*x)+2*x), chiMean(c.Noises)
+		c.Proved = q.Budget
+	}
+	// |T_j| ≤ |η_j| + rounding and |z| ≤ ‖η‖ + rounding, so at most √m r + r
+	reach := func(scale float64) float64 { return scale*radius*(math.Sqrt(n)+1) + n*delta }
+	if err := p.discretize(delta, reach(max(unit*delta*(1+2*maxLoss), stated))); err != nil {
+		return nil, err
+	}
+	c.Scale = unit * c.Shift
+	if stated > 0 {
+		c.Scale = stated
+	}
+	if law != Radial {
+		a := c.Shift / c.Scale
+		p.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
+	}
+	if stated > 0 {
+		if err := p.prove(logDelta, b); err != nil {
 			return nil, err
 		}
 	}
-	p.ExcessBound = 2 * p.Scale * chiMean(p.Noises)
-	r := math.Sqrt(2 * gammaTail((p.Noises+1)/2)) // χ²_m = 2 Gamma(m/2)
-	return p.finish(theorem, p.reach(p.Scale*r))
+	c.ExcessBound = 2*c.Scale*mean + p.norm()*math.Sqrt(n)*math.Ldexp(1, c.Exponent)
+	return p.finish(theorem, reach(c.Scale))
 }
 
 // prove sets Proved to the ε that logDelta proves for the scale of the plan.
-func (p *Plan) prove(f *fault.Set, logDelta func(eps, a float64) float64, b dp.Budget) error {
-	if p.Failure > 0 {
-		return fmt.Errorf("%w: Failure = %v with a stated scale, want Failure = 0 or a calibrated law", ErrMechanism, p.Failure)
+func (pl *Plan) prove(logDelta func(eps, a float64) float64, b dp.Budget) error {
+	q := &pl.params
+	if q.Failure > 0 {
+		return fmt.Errorf("%w: Failure = %v with a stated scale, want Failure = 0 or a calibrated law", ErrMechanism, q.Failure)
 	}
-	eps := provedEpsilon(logDelta, p.Shift/p.Scale, b.Delta)
+	eps := provedEpsilon(logDelta, q.Shift/q.Scale, b.Delta)
 	if math.IsInf(eps, 1) {
-		return fmt.Errorf("objpert: %w: nothing is proved for σ = %.6g at δ = %g", dp.ErrCondition, p.Scale, b.Delta)
+		return fmt.Errorf("objpert: %w: nothing is proved for σ = %.6g at δ = %g", dp.ErrCondition, q.Scale, q.Budget.Delta)
 	}
-	p.Proved.Epsilon = fault.At(f, fault.ProvedEpsilon, eps)
+	q.Proved.Epsilon = eps
 	return nil
 }
 
-// reach bounds Σ_j max|T_j| + max|z| for ‖η‖₂ ≤ r: |T_j| ≤ |η_j|, so at most √m r + r.
-func (p *Plan) reach(r float64) float64 { return r * (math.Sqrt(float64(p.Noises)) + 1) }
+// norm is √Q, or √d on {−1,+1}ᵈ: ‖φ(w)‖ before c is rounded.
+func (pl *Plan) norm() float64 {
+	if pl.cube {
+		return math.Sqrt(float64(pl.params.Dim))
+	}
+	return math.Sqrt(float64(pl.params.NormSq))
+}
+
+// maxLoss bounds what integer features may add to the shift, in proportion.
+const maxLoss = 1.0 / 32
+
+// discretize makes the features and shifts of the plan integers. Let
+//
+//	φ(w) = (w, c(‖w‖²)),   c(q) = √(Q−q) rounded to a multiple of 2^-b,   φ(w) = w on {−1,+1}ᵈ
+//
+// without rounding E = ‖φ(w) − φ(v)‖² ≥ 1 for w ≠ v and (Δ/Q)⟨φ(w), φ(w) − φ(v)⟩ =
+// (Δ/2Q)E makes up for one record. The integer shift, in steps of g = 2^Exponent, is
+//
+//	s_w = (Λw, S(‖w‖²)),   S(q) = Λc(q) rounded to an integer,   λ = Λg
+//
+// The error of c is at most 2^-b/2, so it moves ⟨φ(w), φ(w) − φ(v)⟩ by at most
+// 2√Q·2^-b ≤ 2√Q·2^-b·E, and the error of S moves g⟨s_w, φ(w) − φ(v)⟩ by at most
+// (g/2)(√E + 2^-b) ≤ gE. Hence
+//
+//	g⟨s_w, φ(w) − φ(v)⟩ ≥ (λ/2)E(1 − κ),   κ = 4√Q·2^-b + 2gQ/Δ,   λ ≥ Δ/Q,
+//
+// which suffices with λ = (Δ/Q)/(1 − κ), rounded up to a step. On {−1,+1}ᵈ nothing is
+// rounded but λ: κ = 0. Noise is drawn for the features, and its law is calibrated
+// for the largest ‖g s_w‖, times √Q as Shift, because η is in units of φ/√Q. What
+// is proved for a real law holds for its cells of size g under integer shifts.
+//
+// The steps 2^Exponent·2^-b = 2^e of tables are as fine as reach, a bound on
+// their sum but for rare draws, allows in 2⁵⁹ steps, and no finer than 2⁻³⁰ where
+// the search counts records as well.
+func (pl *Plan) discretize(delta, reach float64) error {
+	q := &pl.params
+	norm := pl.norm()
+	size := delta / (norm * norm) // Δ/Q
+	_, e := math.Frexp(reach)     // reach < 2^e
+	e = max(e-59, math.Ilogb(size)-40)
+	if !q.OracleLoss {
+		e = max(e, -maxShift)
+	}
+	if !(reach < 0x1p1000) || e > 0 {
+		return errReach(q.Budget, reach)
+	}
+	if !pl.cube {
+		q.FeatureBits = min(40, max(0, int(math.Round((math.Log2(2*delta/norm)-float64(e))/2))))
+	}
+	q.Exponent = e + q.FeatureBits
+	g := math.Ldexp(1, q.Exponent)
+	loss := 2 * g / size // of κ
+	if !pl.cube {
+		pl.last = roots(q.NormSq, q.FeatureBits)
+		loss = pl.loss(size)
+	}
+	if loss > maxLoss {
+		return errReach(q.Budget, reach)
+	}
+	lambda, last := pl.integerShift(size)
+	longest := lambda * lambda * norm * norm // ‖s_w‖²
+	for sq, s := range last {
+		longest = max(longest, lambda*lambda*float64(sq)+s*s)
+	}
+	q.Shift = math.Sqrt(longest) * g * norm * (1 + 0x1p-46)
+	return nil
+}
+
+// loss is κ for size = Δ/Q.
+func (pl *Plan) loss(size float64) float64 {
+	if pl.cube {
+		return 0
+	}
+	return 4*pl.norm()*math.Ldexp(1, -pl.params.FeatureBits) + 2*math.Ldexp(1, pl.params.Exponent)/size
+}
+
+// integerShift returns Λ and S(q) for size = Δ/Q.
+func (pl *Plan) integerShift(size float64) (lambda float64, last []float64) {
+	lambda = math.Ceil(math.Ldexp(size, -pl.params.Exponent) / (1 - pl.loss(size)) * (1 + 0x1p-40))
+	last = make([]float64, len(pl.last))
+	for q, c := range pl.last {
+		last[q] = math.Floor(lambda*math.Ldexp(float64(c), -pl.params.FeatureBits) + 0.5)
+	}
+	return lambda, last
+}
+
+// roots returns √(Q−q)·2^b rounded to integers, q = 0, …, Q.
+func roots(q, b int) []int64 {
+	c := make([]int64, q+1)
+	var n, r, up big.Int
+	for i := range c {
+		n.SetInt64(int64(q - i))
+		n.Lsh(&n, uint(2*b))
+		r.Sqrt(&n)
+		// above r + ½ iff n > r² + r
+		if up.Mul(&r, &r).Add(&up, &r); n.Cmp(&up) > 0 {
+			r.Add(&r, big.NewInt(1))
+		}
+		c[i] = r.Int64()
+	}
+	return c
+}
 
 // chiMean is E χ_m = √2 Γ((m+1)/2)/Γ(m/2).
 func chiMean(m int) float64 {
@@ -164,50 +282,33 @@ func chiMean(m int) float64 {
 	return math.Sqrt2 * math.Exp(a-b)
 }
 
-// isCube reports whether every coordinate admits no values but −1 and +1.
-func isCube(s *Space, d int) bool {
-	for j := range d {
-		for k, v := range s.Values {
-			if s.allowed(j, k) && v != 1 && v != -1 {
-				return false
-			}
-		}
+// drawFeatures draws the noise of the features in steps of 2^Exponent.
+func (pl *Plan) drawFeatures(src rand.Source) []int64 {
+	q := &pl.params
+	k := make([]int64, q.Noises)
+	if q.Law == Radial {
+		noise.RadialGrid(k, pl.norm()/q.Scale, q.Exponent, src)
+	} else {
+		noise.Grid(k, q.Scale/pl.norm(), q.Exponent, src)
 	}
-	return true
+	return k
 }
 
-// drawRadial draws η and spreads it over the features:
-//
-//	T_j[k] = η_j Values[k]/√Q,   z[q] = η_{d+1} √(Q−q)/√Q
-func (pl *Plan) drawRadial(f *fault.Set, src rand.Source) (table [][]float64, norm []float64) {
-	eta := make([]float64, pl.Noises)
-	defer clear(eta)
-	scale := fault.At(f, fault.Scale, pl.Scale)
-	if pl.Law == Radial {
-		sample.GammaNorm(eta, 1/scale, src)
-	} else {
-		sample.Normal(eta, scale, src)
-	}
-	eta = fault.At(f, fault.Noise, eta)
-	q := float64(pl.NormSq)
-	if pl.cube {
-		q = float64(pl.Dim)
-	}
-	root := math.Sqrt(q)
-	table = pl.newTable()
-	for j, row := range table[:min(pl.Dim, len(eta))] {
-		for k, v := range pl.Values {
-			row[k] = eta[j] * float64(v) / root
+// spreadFeatures spreads it over the tables: T_j[v] = k_j v 2^b and z[q] = k_{d+1} c(q) 2^b.
+func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
+	q := &pl.params
+	for j, row := range n.table[:min(q.Dim, len(eta))] { // an audit may have drawn too few
+		for k, v := range q.Values {
+			row[k] = times(eta[j], int64(v)<<q.FeatureBits)
 		}
 	}
 	if pl.cube {
-		return table, nil
+		return
 	}
-	norm = make([]float64, pl.NormSq+1)
-	if len(eta) > pl.Dim {
-		for k := range norm {
-			norm[k] = eta[pl.Dim] * math.Sqrt(float64(pl.NormSq-k)) / root
+	n.norm = make([]fixed, len(pl.last))
+	if len(eta) > q.Dim {
+		for i, c := range pl.last {
+			n.norm[i] = times(eta[q.Dim], c)
 		}
 	}
-	return table, norm
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
-	sample "github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/noise"
 )
 
 // OPSamp averages minimizers of randomly tilted objectives and hides the
@@ -43,20 +43,20 @@ type OPSamp struct {
 
 // SampPublic is all that the calibration of OPSamp knows.
 type SampPublic struct {
-	Dim int // d
+	Dim int `json:"dim"` // d
 	// Diameter is D_∞: two points of W differ by at most this in any coordinate.
-	Diameter float64
+	Diameter float64 `json:"diameter"`
 	// Lipschitz is G: the loss of one record changes by at most G‖w−v‖₁ over W. A
 	// constant for ‖·‖₂ will do. The 0/1 loss on integer points has 1.
-	Lipschitz float64
+	Lipschitz float64 `json:"lipschitz"`
 	// Gap is α, a bound on the gap of the oracle for the sum over the records.
-	Gap float64
+	Gap float64 `json:"gap"`
 	// Records is n, or a public guess at it; 0 means not stated.
-	Records int
+	Records int `json:"records,omitempty"`
 	// Convex tells that W and the loss of every record are convex, so that the
 	// average of minimizers is worth something. It affects ExcessBound only.
-	Convex bool
-	Budget dp.Budget
+	Convex bool      `json:"convex"`
+	Budget dp.Budget `json:"budget"` // asked for
 }
 
 func (q SampPublic) check() error {
@@ -66,13 +66,15 @@ func (q SampPublic) check() error {
 	inRange := func(v float64) bool { return v >= 0x1p-100 && v <= 0x1p100 }
 	switch {
 	case q.Budget.Delta == 0:
-		return fmt.Errorf("objpert: %w: Delta = 0, but OPSamp gives no pure guarantee, want a number in [%g, 1), or OPDisc", dp.ErrBudget, dp.MinDelta)
+		return fmt.Errorf("objpert: %w: Delta = 0, but OPSamp gives no pure guarantee, want a number in [%g, 1), or OPDisc",
+			dp.ErrBudget, dp.MinDelta)
 	case q.Dim < 1 || q.Dim > maxDim:
 		return fmt.Errorf("%w: Dim = %d, want a number of parameters in [1, %d]", ErrMechanism, q.Dim, maxDim)
 	case !inRange(q.Diameter):
 		return fmt.Errorf("%w: Diameter = %v, want the positive width of W in a coordinate", ErrMechanism, q.Diameter)
 	case !inRange(q.Lipschitz):
-		return fmt.Errorf("%w: Lipschitz = %v, want a positive bound on the change of one record's loss per unit of ‖w‖₁", ErrMechanism, q.Lipschitz)
+		return fmt.Errorf("%w: Lipschitz = %v, want a positive bound on the change of one record's loss per unit of ‖w‖₁",
+			ErrMechanism, q.Lipschitz)
 	case !(q.Gap >= 0 && q.Gap <= 0x1p100):
 		return fmt.Errorf("%w: Gap = %v, want a number ≥ 0", ErrMechanism, q.Gap)
 	case q.Records < 0:
@@ -81,44 +83,92 @@ func (q SampPublic) check() error {
 	return nil
 }
 
-// SampPlan is a calibrated OPSamp. It is made of public quantities alone and may
-// be published. Only Calibrate and Plan make valid ones; changing a field voids
-// the certificate.
-type SampPlan struct {
+// SampParams spells out a SampPlan. It is public.
+type SampParams struct {
 	SampPublic
-	Relation  dp.Relation
-	Theorem   string
-	Rate      float64 // η
-	Factor    float64 // P of the stability bound
-	Stability float64 // S ≥ E‖w_k(D) − w_k(D′)‖₁ for one σ_k
-	Lambda    float64 // λ = (1+t)S
-	Calls     int     // m, minimizations of one release
-	Scale     float64 // λ/ε of the output noise
+	Relation  dp.Relation `json:"relation"`
+	Theorem   string      `json:"theorem"`
+	Rate      float64     `json:"rate"`      // η
+	Factor    float64     `json:"factor"`    // P of the stability bound
+	Stability float64     `json:"stability"` // S ≥ E‖w_k(D) − w_k(D′)‖₁ for one σ_k, points rounded to the grid
+	Lambda    float64     `json:"lambda"`    // λ = (1+t)S
+	Calls     int         `json:"calls"`     // m, minimizations of one release
+	Scale     float64     `json:"scale"`     // λ/ε of the output noise
+	Exponent  int         `json:"exponent"`  // points are rounded to multiples of 2^Exponent
 
 	// ExcessBound bounds the expected excess risk, a sum over the Records:
 	//
-	//	E L(w) − min L ≤ D_∞ d/η + α + nGdλ/ε
+	//	E L(w) − min L ≤ D_∞ d/η + α + nGd(λ/ε + g)
 	//
-	// for convex losses; +Inf otherwise, or if Records is not stated. TrivialBound
-	// = nGdD_∞ holds for any point of W.
-	ExcessBound, TrivialBound float64
+	// for convex losses; 0 where nothing is known: for others, or if Records is not
+	// stated. TrivialBound = nGdD_∞ holds for any point of W.
+	ExcessBound  float64 `json:"excess_bound"`
+	TrivialBound float64 `json:"trivial_bound"`
+}
+
+// SampPlan is a calibrated OPSamp. It is made of public quantities alone and may be
+// published. Calibrate and Plan make plans; nothing changes them. The nil and the
+// zero SampPlan certify nothing.
+type SampPlan struct{ params SampParams }
+
+var _ dp.Plan = (*SampPlan)(nil)
+
+// stepSamp is where an audit changes a plan of OPSamp.
+var stepSamp = fault.NewStep[SampParams]("objpert.opsamp")
+
+// Params returns a copy of what the plan fixed.
+func (pl *SampPlan) Params() SampParams {
+	if pl == nil {
+		return SampParams{}
+	}
+	return pl.params
+}
+
+func (pl *SampPlan) empty() bool { return pl == nil || pl.params.Theorem == "" }
+
+// Certificate states what one release costs and on what that rests.
+func (pl *SampPlan) Certificate() dp.Certificate {
+	if pl.empty() {
+		return dp.Certificate{}
+	}
+	q := &pl.params
+	return dp.Certificate{
+		Budget: q.Budget, Relation: q.Relation, Theorem: q.Theorem,
+		Assumptions: []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism},
+	}
+}
+
+// Profile returns the profile of the budget.
+func (pl *SampPlan) Profile() dp.Profile {
+	if pl.empty() {
+		return dp.Unknown()
+	}
+	return pl.params.Budget.Profile()
 }
 
 // Vacuous reports that ExcessBound promises no more than a point of W that was
 // chosen without looking at any record.
-func (p *SampPlan) Vacuous() bool { return !(p.ExcessBound < p.TrivialBound) }
+func (pl *SampPlan) Vacuous() bool {
+	return pl.empty() || pl.params.ExcessBound == 0 || pl.params.ExcessBound >= pl.params.TrivialBound
+}
 
 // String describes the plan and warns if its bound is vacuous. It holds public
 // quantities only.
-func (p *SampPlan) String() string {
-	if p == nil || p.Theorem == "" {
+func (pl *SampPlan) String() string {
+	if pl.empty() {
 		return "empty plan"
 	}
+	q := &pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %v, %v neighbors\n", p.Theorem, p.Budget, p.Relation)
-	fmt.Fprintf(&b, "  %d minimizations with tilts of rate %.4g, S = %.4g, then Laplace noise of scale %.4g\n", p.Calls, p.Rate, p.Stability, p.Scale)
-	fmt.Fprintf(&b, "  expected excess loss ≤ %.4g of a trivial %.4g", p.ExcessBound, p.TrivialBound)
-	if p.Vacuous() {
+	fmt.Fprintf(&b, "%s: %v, %v neighbors\n", q.Theorem, q.Budget, q.Relation)
+	fmt.Fprintf(&b, "  %d minimizations with tilts of rate %.4g, S = %.4g, then Laplace noise of scale %.4g\n",
+		q.Calls, q.Rate, q.Stability, q.Scale)
+	if q.ExcessBound > 0 {
+		fmt.Fprintf(&b, "  expected excess loss ≤ %.4g of a trivial %.4g", q.ExcessBound, q.TrivialBound)
+	} else {
+		b.WriteString("  no bound on the expected excess loss")
+	}
+	if pl.Vacuous() {
 		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and convex losses")
 	}
 	return b.String()
@@ -155,36 +205,9 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	}
 	// Any P > 1 gives a valid bound; in P − 1 = e^z the best one is near 0 for α =
 	// 0 and larger with α.
-	z := leastPoint(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60)
+	z, _ := specfun.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
 	factor = 1 + math.Exp(z)
 	return factor, math.Min(d*q.Diameter, at(factor)*safeScale)
-}
-
-// leastPoint returns a point of [lo, hi] where f is least, by a grid and golden
-// section around its best point. What it misses costs utility only.
-func leastPoint(f func(x float64) float64, lo, hi float64) float64 {
-	const points = 160
-	step := (hi - lo) / points
-	best, at := math.Inf(1), lo
-	for i := range points + 1 {
-		if v := f(lo + float64(i)*step); v < best {
-			best, at = v, lo+float64(i)*step
-		}
-	}
-	l, h := math.Max(lo, at-step), math.Min(hi, at+step)
-	const golden = 0.6180339887498949
-	for h-l > 1e-6 {
-		a, b := h-golden*(h-l), l+golden*(h-l)
-		if f(a) <= f(b) {
-			h = b
-		} else {
-			l = a
-		}
-	}
-	if x := (l + h) / 2; f(x) <= best {
-		return x
-	}
-	return at
 }
 
 // Calibrate returns the noise for the public quantities q. For one list of
@@ -197,10 +220,15 @@ func leastPoint(f func(x float64) float64, lo, hi float64) float64 {
 // Outside that event the averages differ by at most λ in ‖·‖₁ and the Laplace
 // noise is ε-private; the tilts have one law for both data sets.
 //
+// What is released is an integer multiple of g/m: points are rounded to multiples of
+// g = 2^Exponent before they are added, in integers, which adds gd to S and g to
+// D_∞, and the noise is a real Laplace variable rounded to g. A tilt is drawn within
+// 2⁻⁵¹ of a real one, so that a point within α on the tilt that was drawn is within
+// α + 2⁻⁵¹σ_max dD_∞ on the real one; σ_max is exceeded with a probability that 2⁻⁵⁰
+// of δ pays for.
+//
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
-func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) { return m.calibrate(nil, q) }
-
-func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
+func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	rel := m.Relation
 	if rel == 0 {
 		rel = dp.Replace
@@ -221,45 +249,63 @@ func (m *OPSamp) calibrate(f *fault.Set, q SampPublic) (*SampPlan, error) {
 	if !(m.Rate == 0 || m.Rate >= 0x1p-300 && m.Rate <= 0x1p300) {
 		return nil, fmt.Errorf("%w: Rate = %v, want a positive number, or 0 for the best one", ErrMechanism, m.Rate)
 	}
-	kappa := swing(fault.At(f, fault.Relation, rel))
+	kappa := swing(rel)
 	d, n := float64(q.Dim), float64(q.Records)
+	// steady is stability for the tilts as they are drawn.
+	steady := func(eta float64) (factor, s float64) {
+		tilted := q
+		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) of
+		// that must not exceed 2⁻⁵⁰δ
+		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
+		tilted.Gap += 0x1p-51 * most * d * q.Diameter * safeScale
+		return stability(tilted, kappa, eta)
+	}
 	excess := func(eta float64) float64 {
-		_, s := stability(q, kappa, eta)
+		_, s := steady(eta)
 		return q.Diameter*d/eta + q.Gap + n*q.Lipschitz*d*(1+t)*s/q.Budget.Epsilon
 	}
-	p := &SampPlan{SampPublic: q, Relation: rel, Rate: m.Rate}
+	plan := &SampPlan{SampParams{SampPublic: q, Relation: rel, Rate: m.Rate}}
+	p := &plan.params
 	if p.Rate == 0 {
 		if q.Records == 0 {
-			return nil, fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the rate", ErrMechanism)
+			return nil, fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the "+
+				"rate", ErrMechanism)
 		}
 		// The optimum for α = 0 and small η, and four orders of magnitude around it.
 		center := specfun.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
-		p.Rate = math.Exp(leastPoint(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9))
+		z, _ := specfun.Minimize(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9, 160, 1e-6)
+		p.Rate = math.Exp(z)
 	}
-	p.Factor, p.Stability = stability(q, kappa, p.Rate)
+	p.Factor, p.Stability = steady(p.Rate)
+	if !(p.Stability > 0x1p-900) {
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g moves points by %.3g, too little to count: lower Rate",
+			dp.ErrCondition, q.Budget, p.Rate, p.Stability)
+	}
+	p.Exponent = math.Ilogb(p.Stability/d) - 20
+	g := math.Ldexp(1, p.Exponent)
+	p.Stability = min(d*(q.Diameter+g), (p.Stability+g*d)*safeScale)
 	p.Lambda = (1 + t) * p.Stability * safeScale
 	p.Scale = p.Lambda / q.Budget.Epsilon
 	h := (1+t)*math.Log1p(t) - t
-	calls := math.Ceil(d * q.Diameter / p.Stability * -specfun.Log(q.Budget.Delta) / h * safeScale)
-	if !(calls < 1<<53) || !(p.Stability > 0) || !(p.Scale < 0x1p300) {
-		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate", dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
+	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -specfun.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
+	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate",
+			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
 	p.Theorem = TheoremOPSamp
-	p.ExcessBound, p.TrivialBound = math.Inf(1), n*q.Lipschitz*d*q.Diameter
+	p.TrivialBound = n * q.Lipschitz * d * q.Diameter
 	if q.Convex && q.Records > 0 {
-		p.ExcessBound = excess(p.Rate)
+		p.ExcessBound = excess(p.Rate) + n*q.Lipschitz*d*g*2
 	}
-	return p, nil
+	return plan, nil
 }
 
 // Plan calibrates for the halfspaces of p: the 0/1 loss over integer points is
 // 1/g-Lipschitz for ‖·‖₁, g the least distance of two Values. It is not convex, so
 // that no ExcessBound is known. Under Replace the number of records is public
 // and read.
-func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) { return m.plan(nil, p, b) }
-
-func (m *OPSamp) plan(f *fault.Set, p *Problem, b dp.Budget) (*SampPlan, error) {
+func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 	q, err := public(p, b, 0, 0)
 	if err != nil {
 		return nil, err
@@ -273,23 +319,27 @@ func (m *OPSamp) plan(f *fault.Set, p *Problem, b dp.Budget) (*SampPlan, error) 
 	}
 	s := SampPublic{
 		Dim: q.Dim, Diameter: float64(2 * q.bound()), Lipschitz: 1 / step,
-		Gap: m.Gap, Records: m.Records, Budget: b,
+		Gap:     m.Gap + math.Ldexp(float64(q.Dim+1), -maxShift), // the tilt in steps, see LatticeMinimizer
+		Records: m.Records, Budget: b,
+	}
+	if p.OracleLoss {
+		return nil, fmt.Errorf("%w: OPSamp.Plan is for halfspaces; for another loss take Calibrate and SampPlan.Fit", ErrMechanism)
 	}
 	if m.Relation != dp.AddRemove && s.Records == 0 {
 		s.Records = p.Records()
 	}
-	return m.calibrate(f, s)
+	return m.Calibrate(s)
 }
 
 // Fit releases the average for the halfspaces of p under the budget b: it plans,
 // and minimizes with Oracle. The error wraps what Plan's or SampPlan.Fit's does.
 // Fit panics if ctx is nil.
 func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
-	return plan.fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.Gap}, src)
+	return plan.fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.params.Gap}, src)
 }
 
 // Minimizer minimizes the risk of its records over its set, tilted:
@@ -304,10 +354,12 @@ type Minimizer interface {
 }
 
 // OracleDeterminism is what OPSamp needs of a Minimizer beyond its gap.
-const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within the gap it states, on every data set"
+const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within " +
+	"the gap it states, on every data set"
 
 // DeclaredMinimizer is what the certificate of a SampPlan takes from its caller.
-const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared Diameter and Lipschitz constant"
+const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared " +
+	"Diameter and Lipschitz constant"
 
 // Fit draws the noise of the plan, minimizes Calls times and releases the noisy
 // average:
@@ -325,57 +377,62 @@ func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.
 
 // fit is Fit for a minimizer on the given assumptions.
 func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more ...dp.Assumption) (*dp.Release, error) {
-	if pl == nil || pl.Theorem == "" {
+	if pl.empty() {
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if m == nil {
 		panic("objpert: nil Minimizer")
 	}
-	assumptions := append([]dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism}, more...)
-	if src == nil {
-		src = sample.Secure()
-	} else {
-		assumptions = append(assumptions, dp.CallerSource)
-	}
 	f := fault.From(ctx)
-	theta := make([]float64, pl.Dim)
-	scale := fault.At(f, fault.OutputScale, pl.Scale)
-	for j := range theta { // μ
-		theta[j] = sample.Laplace(scale, src)
+	q := fault.At(f, stepSamp, pl.params)
+	cert := pl.Certificate()
+	cert.Assumptions = append(cert.Assumptions, more...)
+	if src == nil {
+		src = noise.Secure()
+	} else {
+		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
 	}
-	theta = fault.At(f, fault.Noise, theta)
-	sum, w, sigma := make([]float64, pl.Dim), make([]float64, pl.Dim), make([]float64, pl.Dim)
+	watched := noise.Watch(src)
+	src = watched
+	calls := max(1, q.Calls)
+	sum := make([]int64, q.Dim) // mμ in steps of g
+	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, src)
+	sum = fault.At(f, stepNoise, sum)
+	withhold := func(format string, args ...any) (*dp.Release, error) {
+		clear(sum)
+		return nil, fmt.Errorf("objpert: %w: "+format, append([]any{dp.ErrWithheld}, args...)...)
+	}
+	w, sigma := make([]float64, q.Dim), make([]float64, q.Dim)
 	defer clear(sigma)
-	rate := fault.At(f, fault.Rate, pl.Rate)
-	calls := max(1, fault.At(f, fault.Iterations, pl.Calls))
+	// Cutting points off at a public size is a projection: points come no farther
+	// apart, and the sum with noise up to 2⁶² + 2⁵² steps stays in int64.
+	most := math.Floor(0x1p61 / float64(calls))
 	for range calls {
 		for j := range sigma {
-			sigma[j] = sample.Exponential(src) / rate
+			sigma[j] = noise.Exponential(src) / q.Rate
 		}
 		gap, err := m.Minimize(ctx, w, sigma)
 		if err != nil {
-			clear(theta)
-			return nil, fmt.Errorf("objpert: %w: a minimization failed: %w", dp.ErrWithheld, err)
+			return withhold("a minimization failed: %w", err)
 		}
-		if !fault.At(f, fault.Certified, gap <= pl.Gap) { // also NaN
-			clear(theta)
-			return nil, fmt.Errorf("objpert: %w: the gap of a minimization exceeds Gap", dp.ErrWithheld)
+		if !fault.At(f, fault.Certified, gap <= q.Gap) { // also NaN
+			return withhold("the gap of a minimization exceeds Gap")
 		}
 		for j, v := range w {
-			sum[j] += v
+			k := math.RoundToEven(math.Ldexp(v, -q.Exponent))
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return withhold("the point of a minimization is not finite")
+			}
+			sum[j] += int64(min(max(k, -most), most))
 		}
 	}
-	for j, v := range sum {
-		theta[j] += v / float64(calls)
-		if math.IsNaN(theta[j]) || math.IsInf(theta[j], 0) {
-			clear(theta)
-			return nil, fmt.Errorf("objpert: %w: the point of a minimization is not finite", dp.ErrWithheld)
-		}
+	if err := watched.Err(); err != nil {
+		clear(sum)
+		return nil, err
 	}
-	return &dp.Release{
-		Theta: theta,
-		Certificate: dp.Certificate{
-			Budget: pl.Budget, Relation: pl.Relation, Theorem: pl.Theorem, Assumptions: assumptions,
-		},
-	}, nil
+	theta := make([]float64, q.Dim)
+	for j, k := range sum {
+		theta[j] = math.Ldexp(float64(k), q.Exponent) / float64(calls)
+	}
+	return &dp.Release{Theta: theta, Certificate: cert}, nil
 }

@@ -46,14 +46,14 @@ func TestStability(t *testing.T) {
 		pub := SampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true, Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
 		at, err := (&OPSamp{Rate: g.Rate}).Calibrate(pub)
 		require.NoError(t, err)
-		require.InEpsilon(t, 8./54, at.Stability/g.S, 0.02) // small η: 8 in the place of 54
+		require.InEpsilon(t, 8./54, at.params.Stability/g.S, 0.02) // small η: 8 in the place of 54
 		best, err := (&OPSamp{}).Calibrate(pub)
 		require.NoError(t, err)
-		require.InEpsilon(t, g.Excess/math.Sqrt(54./8), best.ExcessBound/float64(g.N), 0.02)
-		require.InEpsilon(t, g.Trivial, best.TrivialBound/float64(g.N), 1e-12)
-		require.Equal(t, best.ExcessBound >= best.TrivialBound, best.Vacuous())
+		require.InEpsilon(t, g.Excess/math.Sqrt(54./8), best.params.ExcessBound/float64(g.N), 0.02)
+		require.InEpsilon(t, g.Trivial, best.params.TrivialBound/float64(g.N), 1e-12)
+		require.Equal(t, best.params.ExcessBound >= best.params.TrivialBound, best.Vacuous())
 		// m grows as 1/S and gains 1/3 over h(1) = 2 ln 2 − 1.
-		require.InEpsilon(t, float64(g.M)*math.Sqrt(54./8)/3/(2*math.Ln2-1), float64(best.Calls), 0.02)
+		require.InEpsilon(t, float64(g.M)*math.Sqrt(54./8)/3/(2*math.Ln2-1), float64(best.params.Calls), 0.02)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestVacuous(t *testing.T) {
 	require.False(t, at(15682, 2, true).Vacuous())
 	require.NotContains(t, at(15682, 2, true).String(), "vacuous")
 	require.True(t, at(15682, 2, false).Vacuous(), "nothing is known without convexity")
-	require.True(t, math.IsInf(at(15682, 2, false).ExcessBound, 1))
+	require.Zero(t, at(15682, 2, false).params.ExcessBound)
 	var empty *SampPlan
 	require.Equal(t, "empty plan", empty.String())
 }
@@ -132,18 +132,18 @@ func TestOPSampFitLattice(t *testing.T) {
 	m := &OPSamp{}
 	pl, err := m.Plan(p, b)
 	require.NoError(t, err)
-	require.Equal(t, 3000, pl.Records)
-	require.Equal(t, 2., pl.Diameter)
-	require.Equal(t, 1., pl.Lipschitz)
+	require.Equal(t, 3000, pl.params.Records)
+	require.Equal(t, 2., pl.params.Diameter)
+	require.Equal(t, 1., pl.params.Lipschitz)
 	a, err := m.Fit(bg, p, b, sample.Reproducible(1))
 	require.NoError(t, err)
 	c, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, sample.Reproducible(1))
 	require.NoError(t, err)
 	require.Equal(t, a.Theta, c.Theta)
-	require.Equal(t, []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource}, c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
+	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource}, c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
 	require.Equal(t, TheoremOPSamp, a.Certificate.Theorem)
 	require.Equal(t, b, a.Certificate.Budget)
-	require.Equal(t, []dp.Assumption{dp.RealArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
+	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
 	dptest.CheckCertificate(t, a.Certificate)
 	secure, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, nil)
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestOPSampFitLattice(t *testing.T) {
 	require.ErrorIs(t, err, ErrMechanism)
 	ar, err := (&OPSamp{Relation: dp.AddRemove, Records: 1000}).Plan(p, b)
 	require.NoError(t, err)
-	require.Equal(t, 1000, ar.Records)
+	require.Equal(t, 1000, ar.params.Records)
 
 	one, err := NewProblem([][]int64{{1}}, []int{1}, nil, Space{Values: []int{1}, NormSq: -1})
 	require.NoError(t, err)
@@ -179,9 +179,9 @@ func TestOPSampNoise(t *testing.T) {
 		require.NoError(t, err)
 		out = append(out, rel.Theta...)
 	}
-	require.Len(t, tilts, 6000*pl.Calls)
+	require.Len(t, tilts, 6000*pl.params.Calls)
 	dptest.CheckLaw(t, tilts[:min(len(tilts), 20_000)], func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) })
-	scale := 6 * pl.Stability // λ/ε = (1+t)S
+	scale := 6 * pl.params.Stability // λ/ε = (1+t)S
 	dptest.CheckLaw(t, out, func(x float64) float64 {
 		if x < 0 {
 			return math.Exp(x/scale) / 2
@@ -215,7 +215,6 @@ func TestOPSampRefusals(t *testing.T) {
 		"η < 0":       {func(m *OPSamp, _ *SampPublic) { m.Rate = -1 }, ErrMechanism},
 		"n unknown":   {func(_ *OPSamp, q *SampPublic) { q.Records = 0 }, ErrMechanism},
 		"relation":    {func(m *OPSamp, _ *SampPublic) { m.Relation = 9 }, dp.ErrRelation},
-		"η hopeless":  {func(m *OPSamp, _ *SampPublic) { m.Rate = 1e-80 }, dp.ErrCondition},
 		"no relation": {func(m *OPSamp, _ *SampPublic) { m.Relation = -1 }, dp.ErrRelation},
 	} {
 		m, q := OPSamp{}, good
@@ -227,7 +226,7 @@ func TestOPSampRefusals(t *testing.T) {
 	require.ErrorIs(t, err, ErrMechanism)
 	_, err = (&OPSamp{}).Fit(bg, nil, good.Budget, nil)
 	require.ErrorIs(t, err, ErrProblem)
-	p := &Problem{Space: ternary(), Dim: 1}
+	p := &Problem{Space: ternary(), Dim: 1, OracleLoss: true}
 	_, err = (&OPSamp{}).Plan(p, good.Budget)
 	require.ErrorIs(t, err, ErrMechanism, "no rows, no known loss")
 
@@ -266,19 +265,19 @@ func TestLatticeMinimizer(t *testing.T) {
 	w := make([]float64, 2)
 	gap, err := (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{-3, 0.25})
 	require.NoError(t, err)
-	require.Zero(t, gap)
+	require.Equal(t, 0x3p-30, gap, "the steps of the tilt: three terms, 2⁻³⁰ each")
 	require.Equal(t, []float64{-1, 1}, w)
 	stopped := bracket{Solution{W: []int{1, 0}, Objective: 2, Lower: 1.5}, ErrLimit}
-	gap, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 0.5}).Minimize(bg, w, []float64{0, 0})
+	gap, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 0.5 + 0x3p-30}).Minimize(bg, w, []float64{0, 0})
 	require.NoError(t, err)
-	require.Equal(t, 0.5, gap)
+	require.Equal(t, 0.5+0x3p-30, gap)
 	require.Equal(t, []float64{1, 0}, w)
 	_, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 0.4}).Minimize(bg, w, []float64{0, 0})
 	require.ErrorIs(t, err, ErrLimit)
 	stopped.err = nil
 	gap, err = (&LatticeMinimizer{Problem: p, Oracle: stopped}).Minimize(bg, w, []float64{0, 0})
 	require.NoError(t, err)
-	require.Equal(t, 0.5, gap, "the caller compares")
+	require.Equal(t, 0.5+0x3p-30, gap, "the caller compares")
 	stopped.err = ErrInterrupted // time: not a function of the records
 	_, err = (&LatticeMinimizer{Problem: p, Oracle: stopped, Gap: 9}).Minimize(bg, w, []float64{0, 0})
 	require.ErrorIs(t, err, ErrInterrupted)
@@ -326,7 +325,7 @@ func TestBoxMinimizer(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rel.Theta, 2)
 
-	_, err = (&BoxMinimizer{Problem: p, Gap: 1e-300, Iterations: 40}).Minimize(bg, w, []float64{3, 1})
+	_, err = (&BoxMinimizer{Problem: p, Gap: 1e-300, Iterations: 40}).Minimize(bg, w, []float64{0, 0})
 	require.ErrorIs(t, err, errStalled)
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
@@ -342,4 +341,114 @@ func TestBoxMinimizer(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Panics(t, func() { _, _ = m.Minimize(bg, w, []float64{0}) })
+}
+
+// TestSampFormulas: calls, noise and bounds of OPSamp.
+func TestSampFormulas(t *testing.T) {
+	q := SampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5, Records: 5000, Convex: true, Gap: 0.01, Budget: dp.Budget{Epsilon: 0.8, Delta: 1e-6}}
+	for rel, kappa := range map[dp.Relation]float64{dp.Replace: 2, dp.AddRemove: 1} {
+		for _, slack := range []float64{0, 0.3, 5} {
+			for _, rate := range []float64{0, 1e-3} {
+				p, err := (&OPSamp{Relation: rel, Slack: slack, Rate: rate}).Calibrate(q)
+				require.NoError(t, err)
+				s := slack
+				if s == 0 {
+					s = 1
+				}
+				// S at the factor of the plan, from the formula.
+				c := kappa * 0.5 * 3 * p.params.Factor
+				e := math.Exp(-p.params.Rate * c)
+				stable := math.Min(6, ((1-e)*6+3*0.01*3*e/c)/(1-e/p.params.Factor))
+				require.InEpsilon(t, stable, p.params.Stability, 3e-6)
+				require.GreaterOrEqual(t, p.params.Stability, stable*(1-1e-12))
+				require.InEpsilon(t, (1+s)*p.params.Stability, p.params.Lambda, 2e-9)
+				require.Greater(t, p.params.Lambda, (1+s)*p.params.Stability)
+				require.InEpsilon(t, p.params.Lambda/0.8, p.params.Scale, 1e-14)
+				h := (1+s)*math.Log(1+s) - s
+				calls := 6 / p.params.Stability * 6 * math.Ln10 / h
+				require.GreaterOrEqual(t, float64(p.params.Calls), calls)
+				require.Less(t, float64(p.params.Calls), calls*(1+1e-5)+1)
+				require.InEpsilon(t, 6/p.params.Rate+0.01+5000*0.5*3*(1+s)*p.params.Stability/0.8, p.params.ExcessBound, 1e-5)
+				require.InEpsilon(t, 5000*0.5*3*2., p.params.TrivialBound, 1e-14)
+				if rate > 0 {
+					require.Equal(t, rate, p.params.Rate)
+					continue
+				}
+				for _, f := range []float64{0.5, 0.9, 1.1, 2, 50, 1. / 50} { // no rate is better
+					other, err := (&OPSamp{Relation: rel, Slack: slack, Rate: f * p.params.Rate}).Calibrate(q)
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, other.params.ExcessBound, p.params.ExcessBound*(1-1e-6))
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		m  OPSamp
+		ok bool
+	}{
+		{OPSamp{Slack: 1e-6 * (1 - 1e-9)}, false}, {OPSamp{Slack: 1e6}, true}, {OPSamp{Slack: 1e6 * (1 + 1e-9)}, false}, {OPSamp{Slack: 0.01}, true},
+		{OPSamp{Rate: 0x1p-301}, false}, {OPSamp{Rate: 0x1p301}, false}, {OPSamp{Rate: 0x1p299}, true}, {OPSamp{Rate: -1}, false},
+	} {
+		_, err := c.m.Calibrate(q)
+		require.Equal(t, c.ok, err == nil, "%+v: %v", c.m, err)
+	}
+	for i, edit := range []func(q *SampPublic){
+		func(q *SampPublic) { q.Dim = 0 }, func(q *SampPublic) { q.Dim = maxDim + 1 }, func(q *SampPublic) { q.Diameter = 0x1p-101 }, func(q *SampPublic) { q.Diameter = 0x1p101 },
+		func(q *SampPublic) { q.Lipschitz = 0x1p-101 }, func(q *SampPublic) { q.Gap = -1e-9 }, func(q *SampPublic) { q.Gap = 0x1p101 }, func(q *SampPublic) { q.Records = -1 },
+		func(q *SampPublic) { q.Records = 0 }, func(q *SampPublic) { q.Budget.Delta = 0 },
+	} {
+		r := q
+		edit(&r)
+		_, err := (&OPSamp{}).Calibrate(r)
+		require.Error(t, err, i)
+	}
+	for i, edit := range []func(q *SampPublic){
+		func(q *SampPublic) { q.Dim = 1 }, func(q *SampPublic) { q.Diameter = 0x1p-100 }, func(q *SampPublic) { q.Lipschitz = 0x1p100 },
+		func(q *SampPublic) { q.Gap = 0 }, func(q *SampPublic) { q.Gap = 0.5 }, func(q *SampPublic) { q.Records = 1 },
+	} {
+		r := q
+		edit(&r)
+		require.NoError(t, r.check(), i)
+	}
+	r := q
+	r.Records = 0
+	p, err := (&OPSamp{Rate: 1}).Calibrate(r)
+	require.NoError(t, err)
+	require.Zero(t, p.params.ExcessBound)
+}
+
+// Releases of OPSamp are integers over a public number, of every residue alike, on
+// one data set and on its neighbor: no low bit tells them apart. The control is
+// the sum of floats that it once was.
+func TestOPSampGrid(t *testing.T) {
+	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(SampPublic{Dim: 1, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	require.NoError(t, err)
+	q := pl.Params()
+	const n = 20_000
+	for i, at := range []float64{1. / 3, 0.7} {
+		src := sample.Reproducible(30, fmt.Sprint(i))
+		counts := [3][]int{make([]int, 2), make([]int, 4), make([]int, 8)}
+		off := 0 // releases of the float sum that are no integer of the grid
+		for range n {
+			rel, err := pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { w[0] = at; return 0, nil }), src)
+			require.NoError(t, err)
+			k := math.Round(math.Ldexp(rel.Theta[0]*float64(q.Calls), -q.Exponent))
+			require.Equal(t, rel.Theta[0], math.Ldexp(k, q.Exponent)/float64(q.Calls), "an integer over m/g")
+			for b := range counts {
+				counts[b][uint64(int64(k))%uint64(len(counts[b]))]++
+			}
+			if old := math.Ldexp((at+sample.Laplace(q.Scale, src))*float64(q.Calls), -q.Exponent); old != math.Trunc(old) {
+				off++
+			}
+		}
+		require.Greater(t, off, n/2)
+		for _, c := range counts {
+			want := make([]float64, len(c))
+			for r := range want {
+				want[r] = 1 / float64(len(c))
+			}
+			_, p := dptest.ChiSquare(c, want)
+			require.Greater(t, p, dptest.FalseReject)
+		}
+	}
 }

@@ -35,12 +35,13 @@ func TestNewProblemMerges(t *testing.T) {
 	require.Equal(t, 21.0, p.Points())
 }
 
-// TestScaling: dividing a row by the gcd keeps the extreme entry.
+// TestPrimitive: dividing a row by the gcd keeps the extreme entry.
 func TestPrimitive(t *testing.T) {
 	row := []int64{math.MinInt64, 0}
-	require.Equal(t, row, primitive(make([]int64, 2), row))
-	require.Equal(t, []int64{-2, 3, 0}, primitive(make([]int64, 3), []int64{-8, 12, 0}))
-	require.Equal(t, []int64{0, 0}, primitive(make([]int64, 2), []int64{0, 0}))
+	for _, c := range [][2][]int64{{row, {math.MinInt64, 0}}, {{-8, 12, 0}, {-2, 3, 0}}, {{0, 0}, {0, 0}}} {
+		primitive(c[0])
+		require.Equal(t, c[1], c[0])
+	}
 }
 
 func TestRejections(t *testing.T) {
@@ -55,11 +56,9 @@ func TestRejections(t *testing.T) {
 		err  error
 		want string
 	}{
-		"empty":       {build(nil, nil, nil, ok), "no records"},
+		"empty":       {build(nil, nil, nil, ok), "take Empty"},
 		"labels":      {build(rows, []int{1}, nil, ok), "2 rows and 1 labels"},
-		"label 0":     {build(rows, []int{1, 0}, nil, ok), "labels[1] is neither -1 nor +1"},
 		"weights":     {build(rows, labels, []int{1}, ok), "1 weights"},
-		"negative":    {build(rows, labels, []int{1, -1}, ok), "label flipped"},
 		"many":        {build(rows, labels, []int{maxRecords, 1}, ok), "more than"},
 		"ragged":      {build([][]int64{{1, 0}, {1}}, labels, nil, ok), "want one length"},
 		"no columns":  {build([][]int64{{}, {}}, labels, nil, ok), "Dim = 0"},
@@ -72,9 +71,6 @@ func TestRejections(t *testing.T) {
 		"allowed row": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true}, {true}}}), "Allowed[0] has 1"},
 		"none":        {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{make([]bool, 3), make([]bool, 3)}}), "admits no value"},
 		"infeasible":  {build(rows, labels, nil, Space{Values: []int{-1, 1}, NormSq: 1}), "every point has ‖w‖² ≥ 2"},
-		"overflow":    {build([][]int64{{math.MaxInt64, 1}, {0, 1}}, labels, nil, ok), "too large"},
-		"overflow B":  {build([][]int64{{1 << 61, 1}, {0, 1}}, labels, nil, ok), "overflow"},
-		"MinInt64":    {build([][]int64{{math.MinInt64, 1}, {0, 1}}, labels, nil, ok), "too large"},
 	} {
 		require.ErrorIs(t, c.err, ErrProblem, name)
 		require.ErrorContains(t, c.err, c.want, name)
@@ -84,17 +80,20 @@ func TestRejections(t *testing.T) {
 	require.NoError(t, err)
 	table := func(v float64) [][]float64 { return [][]float64{{0, 0, v, 0, 0}, {0, 0, 0, 0, 0}} }
 	for want, f := range map[string]func() (*Problem, error){
-		"Table has 1 rows":   func() (*Problem, error) { return p.Perturb(table(0)[:1], nil) },
-		"Table[1] has 2":     func() (*Problem, error) { return p.Perturb([][]float64{table(0)[0], {1, 2}}, nil) },
-		"Norm has 2 entries": func() (*Problem, error) { return p.Perturb(nil, []float64{1, 2}) },
-		"must be finite":     func() (*Problem, error) { return p.Perturb(table(math.NaN()), nil) },
-		"to forbid a value":  func() (*Problem, error) { return p.Perturb(table(math.Inf(-1)), nil) },
-		"raise ε":            func() (*Problem, error) { return p.Perturb(table(1e18), nil) },
-		"the problem is nil": func() (*Problem, error) { return (*Problem)(nil).Perturb(nil, nil) },
-		"Norm needs a bound": func() (*Problem, error) {
+		"for 1 coordinates": func() (*Problem, error) { return p.perturbReal(table(0)[:1], nil) },
+		"for 2 values":      func() (*Problem, error) { return p.perturbReal([][]float64{table(0)[0], {1, 2}}, nil) },
+		"for 2 norms":       func() (*Problem, error) { return p.perturbReal(nil, []float64{1, 2}) },
+		"must be finite":    func() (*Problem, error) { return p.perturbReal(table(math.NaN()), nil) },
+		"to forbid a value": func() (*Problem, error) {
+			return p.Perturb([][]int64{{1 << 59, 0, 0, 0, 0}, {0, 0, 0, 0, -1}}, nil, -30)
+		},
+		"an exponent in":     func() (*Problem, error) { return p.Perturb(nil, nil, 1) },
+		"≤ 2^58":             func() (*Problem, error) { return p.perturbReal(table(1e18), nil) },
+		"the problem is nil": func() (*Problem, error) { return (*Problem)(nil).perturbReal(nil, nil) },
+		"needs a bound": func() (*Problem, error) {
 			q := *p
 			q.Space = Space{Values: ok.Values, NormSq: -1}
-			return q.Perturb(nil, []float64{0})
+			return q.perturbReal(nil, []float64{0})
 		},
 		"want equally many": func() (*Problem, error) { q := Problem{Space: ok, Dim: 2, X: rows}; return &q, q.Check() },
 		"X[0] has 2 features": func() (*Problem, error) {
@@ -126,38 +125,46 @@ func TestPerturb(t *testing.T) {
 	p, err := NewProblem([][]int64{{1}}, []int{1}, nil, Lattice(1))
 	require.NoError(t, err)
 	table, norm := [][]float64{{0.1, 1. / 3, 1e-12}}, []float64{7, 1e-9}
-	q, err := p.Perturb(table, norm)
+	q, err := p.perturbReal(table, norm)
 	require.NoError(t, err)
-	require.Nil(t, p.Table)
-	require.Equal(t, 30, q.shift())
-	for _, v := range append(q.Table[0], q.Norm...) {
-		scaled := math.Ldexp(v, 30)
-		require.Equal(t, math.Trunc(scaled), scaled)
-	}
-	require.InDelta(t, 0.1, q.Table[0][0], 0x1p-31)
-	require.Zero(t, q.Table[0][2])
-	require.Equal(t, 0.1, table[0][0])
+	require.Nil(t, p.noise)
+	require.Equal(t, 30, q.noise.shift)
+	require.InDelta(t, 0.1, q.noise.float(q.noise.table[0][0]), 0x1p-31)
+	require.Zero(t, q.noise.table[0][2])
 	norm[0] = 0
-	require.Equal(t, 7.0, q.Norm[0])
+	require.Equal(t, int64(7)<<30, q.noise.norm[0])
 
-	// coarser where the noise is large, so that sums stay within 2^60 units
-	for _, scale := range []float64{1, 1e6, 1e9, 1e15, maxNoise} {
-		q, err := p.Perturb([][]float64{{scale, -scale / 2, 0}}, nil)
+	// coarser where the noise is large, so that sums stay within 2^60 steps
+	for _, scale := range []float64{1, 1e6, 1e9, 1e15, 0x1p57} {
+		q, rounding, err := p.tilted([][]float64{{scale, -scale / 2, 0}}, nil)
 		require.NoError(t, err)
-		require.LessOrEqual(t, (float64(maxRecords)+scale)*math.Ldexp(1, q.shift()), float64(feasible))
+		require.LessOrEqual(t, (float64(maxRecords)+scale)*math.Ldexp(1, q.noise.shift), float64(feasible))
+		require.Equal(t, math.Ldexp(2, -q.noise.shift), rounding)
 	}
+
+	// What Perturb is given, Noise shows.
+	steps, z := [][]int64{{-5, 0, 7}}, []int64{3, 1 << 40}
+	q, err = p.Perturb(steps, z, -20)
+	require.NoError(t, err)
+	got, gotZ, exponent := q.Noise()
+	require.Equal(t, steps, got)
+	require.Equal(t, z, gotZ)
+	require.Equal(t, -20, exponent)
+	require.Equal(t, -math.Ldexp(7+1<<40, -20), q.Objective([]int{1})-float64(q.Loss([]int{1})))
 }
 
 // TestLiteral: a problem need not come from NewProblem, nor have rows.
 func TestLiteral(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	p := &Problem{Space: Lattice(6), Dim: 3, Table: make([][]float64, 3)}
-	for j := range p.Table {
-		p.Table[j] = make([]float64, len(p.Values))
-		for k := range p.Table[j] {
-			p.Table[j][k] = r.NormFloat64()
+	p := &Problem{Space: Lattice(6), Dim: 3}
+	table := make([][]float64, 3)
+	for j := range table {
+		for range p.Values {
+			table[j] = append(table[j], r.NormFloat64())
 		}
 	}
+	p, err := p.perturbReal(table, nil)
+	require.NoError(t, err)
 	want, err := Enumerate{}.Solve(context.Background(), p)
 	require.NoError(t, err)
 	for _, o := range []Oracle{CellSearch{}, GenericSearch{}, Auto{}} {
@@ -168,33 +175,38 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-func TestIntegers(t *testing.T) {
-	f := []Feature{{0, 1, 1, false}, {0, 1, 99, false}, {-1, 1, 10, false}}
-	rows, err := Integers([][]float64{{1, 40. / 99, -0.3}, {0, 2, math.NaN()}}, f, 4)
+// TestOversizedRows: rows whose scores would leave int64 are brought into range,
+// each by itself, and rows that fit are taken as they are.
+func TestOversizedRows(t *testing.T) {
+	big := []int64{math.MaxInt64, math.MinInt64, 3}
+	fits := []int64{1<<61 - 5, 1, 0}
+	rows := [][]int64{{1, 2, 3}, fits, big, {1 << 62, 1, 1}, {0, 0, math.MinInt64}}
+	p, err := NewProblem(rows, []int{1, 1, 1, -1, -1}, nil, Lattice(1))
 	require.NoError(t, err)
-	require.Equal(t, [][]int64{{990, 400, -297}, {0, 990, 0}}, rows)
+	literal := &Problem{Space: p.Space, Dim: 3, X: p.X, Pos: p.Pos, Neg: p.Neg}
+	require.NoError(t, literal.Check(), "no score overflows")
+	require.Contains(t, p.X, fits)
+	require.Contains(t, p.X, []int64{0, 0, -1})
+	alone, err := NewProblem([][]int64{big}, []int{1}, nil, Lattice(1))
+	require.NoError(t, err)
+	require.Contains(t, p.X, alone.X[0], "whatever the other records are")
+	require.Error(t, (&Problem{Space: p.Space, Dim: 3, X: [][]int64{big}, Pos: []int{1}, Neg: []int{0}}).Check())
+}
 
-	_, err = Integers([][]float64{{1, 0.5, 0}}, f, 4)
+// TestEmpty: no records are a data set too, for every search.
+func TestEmpty(t *testing.T) {
+	_, err := Empty(0, Lattice(1))
 	require.ErrorIs(t, err, ErrProblem)
-	require.ErrorContains(t, err, "column 1 holds values that are not multiples of 1/99")
-	f[1].Round = true
-	rows, err = Integers([][]float64{{1, 0.5, 0}}, f, 4)
+	_, err = Empty(2, Space{})
+	require.ErrorIs(t, err, ErrProblem)
+	p, err := Empty(2, Lattice(2))
 	require.NoError(t, err)
-	require.Equal(t, int64(500), rows[0][1]) // 49.5 rounds away from zero
-
-	for want, g := range map[string][]Feature{
-		"Den = 0":        {{0, 1, 0, false}},
-		"finite Lo ≤ Hi": {{1, 0, 1, false}},
-		"Lo = -Inf":      {{math.Inf(-1), 0, 1, false}},
-		"exceeds 2^62":   {{0, 1, 1<<53 - 1, false}, {0, 1, 1<<53 - 3, false}},
-		"scores may":     {{0, 1e12, 1e7, false}},
-	} {
-		_, err := Integers(nil, g, 4)
-		require.ErrorIs(t, err, ErrProblem)
-		require.ErrorContains(t, err, want)
+	require.Zero(t, p.Records())
+	p, err = p.perturbReal([][]float64{{0, 0, 2}, {5, 0, 0}}, []float64{0, 0, 0.5})
+	require.NoError(t, err)
+	for _, o := range []Oracle{Enumerate{}, CellSearch{}, GenericSearch{}, Auto{}} {
+		s, err := o.Solve(context.Background(), p)
+		require.NoError(t, err)
+		require.Equal(t, &Solution{W: []int{1, -1}, Objective: -7.5, Lower: -7.5, Proven: true, Nodes: s.Nodes}, s)
 	}
-	_, err = Integers(nil, f, 0)
-	require.ErrorContains(t, err, "b = 0")
-	_, err = Integers([][]float64{{1}}, f, 4)
-	require.ErrorContains(t, err, "want one per declared feature")
 }

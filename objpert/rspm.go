@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
-	sample "github.com/privopt/privopt/noise"
 )
 
 // Separator is a set of public examples e₁, …, e_m on which any two parameters
@@ -66,7 +64,7 @@ type RSPM struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +72,12 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
-func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
-
-func (m *RSPM) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
+func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	q, err := public(p, b, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q)
+	return m.Calibrate(q)
 }
 
 // Calibrate returns the noise for the public quantities q. The shift is
@@ -95,9 +91,7 @@ func (m *RSPM) plan(f *fault.Set, p *Problem, b dp.Budget) (*Plan, error) {
 //
 // Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space
 // has no separator of the kind asked for.
-func (m *RSPM) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
+func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 	law := m.Law
 	if law == DefaultLaw {
 		law = Laplace
@@ -109,49 +103,67 @@ func (m *RSPM) calibrate(f *fault.Set, q Public) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.separator, p.Noises, err = separate(m.Separator, &q); err != nil {
+	c := &p.params
+	if p.separator, c.Noises, err = separate(m.Separator, &q); err != nil {
 		return nil, err
 	}
-	p.Noises = fault.At(f, fault.NoiseDimension, p.Noises)
-	if p.Noises > maxNoises {
-		return nil, fmt.Errorf("%w: %d separators, want at most %d", ErrMechanism, p.Noises, maxNoises)
+	if c.Noises > maxNoises {
+		return nil, fmt.Errorf("%w: %d separators, want at most %d", ErrMechanism, c.Noises, maxNoises)
 	}
-	p.Shift = swing(fault.At(f, fault.Relation, p.Relation)) * q.Range
-	n := float64(p.Noises)
+	c.Shift = swing(c.Relation) * q.Range
+	n := float64(c.Noises)
 	if law == Laplace {
-		if p.grid, err = newGrid(p.Shift, max(1, p.Noises), b.Epsilon); err != nil {
+		if err := p.setGrid(max(1, c.Noises), b.Epsilon); err != nil {
 			return nil, err
 		}
-		p.Grid, p.Scale = p.grid.unit(), float64(p.grid.t)*p.grid.unit()
 		p.pure()
-		p.ExcessBound = p.Scale*n + p.Grid*n // E|η| ≤ Scale + Grid
-		return p.finish(TheoremRSPMLaplace, p.Scale*gammaTail(p.Noises))
+		unit := math.Ldexp(1, c.Exponent)
+		c.ExcessBound = c.Scale*n + unit*n // E|η| ≤ Scale + a step
+		// P(|k| ≥ i) ≤ e^{1/2t}e^{-i/t}: the sum is below t·Gamma(m) but for e^{m/2t} times its tail
+		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
 	}
 	if b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace", dp.ErrBudget, dp.MinDelta)
+		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace",
+			dp.ErrBudget, dp.MinDelta)
 	}
-	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, p.Noises) }
+	b.Delta *= 1 - rareShare
+	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
 	theorem := TheoremRSPMGaussian
-	p.Proved = q.Budget
-	if law == Gaussian {
-		p.Scale = leastSigma(logDelta, b, p.Shift, paperSigma(b, math.Sqrt(n)))
-	} else {
+	c.Proved = q.Budget
+	// ‖g‖₁ ≤ m + √(2mx) but with probability e^{-x}, and half a step of rounding each
+	norm := n + math.Sqrt(2*n*p.tail(b))
+	reach := func() float64 { return c.Scale*norm + n*math.Ldexp(1, c.Exponent-1) }
+	shift := c.Shift
+	for c.Exponent = -maxShift; ; c.Exponent++ { // the finest grid that holds the noise
+		g := math.Ldexp(1, c.Exponent)
+		c.Shift = math.Ceil(shift/g) * g // shifts are multiples of it
+		if law == Gaussian {
+			c.Scale = leastSigma(logDelta, b, c.Shift, paperSigma(b, math.Sqrt(n)))
+		} else {
+			c.Scale = paperSigma(b, math.Sqrt(n))
+		}
+		if c.Exponent == 0 || reach()*(1+0x1p-20) < math.Ldexp(float64(c.Limit), c.Exponent) {
+			break
+		}
+	}
+	a := c.Shift / c.Scale
+	p.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
+	if law == PaperSigma {
 		theorem = TheoremRSPMSigma
-		p.Scale = paperSigma(b, math.Sqrt(n))
-		if err := p.prove(f, logDelta, b); err != nil {
+		if err := p.prove(logDelta, b); err != nil {
 			return nil, err
 		}
 	}
 	// E max over v, w of Σ ηᵢ (bᵢ(v) − bᵢ(w)) ≤ E‖η‖₁
-	p.ExcessBound = p.Scale * n * math.Sqrt(2/math.Pi)
-	return p.finish(theorem, p.Scale*(n+math.Sqrt(2*139*n))) // ‖g‖₁ ≤ m + √(2·139·m) but with probability 2⁻²⁰⁰
+	c.ExcessBound = c.Scale*n*math.Sqrt(2/math.Pi) + n*math.Ldexp(1, c.Exponent-1)
+	return p.finish(theorem, reach())
 }
 
 // separate returns the separator to use and its size m.
 func separate(s Separator, q *Public) (Separator, int, error) {
 	intercept, ternary := false, true
 	thresholds := 0
-	for j, n := range q.choices() {
+	for j, n := range q.choices(q.Dim) {
 		for k, v := range q.Values {
 			if q.allowed(j, k) {
 				intercept = intercept || n == 1 && v == 1
@@ -182,7 +194,8 @@ func separate(s Separator, q *Public) (Separator, int, error) {
 		return s, q.Dim, nil
 	case SignedUnitVectors:
 		if !ternary {
-			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples tell them apart without an intercept, a coordinate that admits 1 alone")
+			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples " +
+				"tell them apart without an intercept, a coordinate that admits 1 alone")
 		}
 		return s, 2 * q.Dim, nil
 	case Thresholds:
@@ -194,58 +207,34 @@ func separate(s Separator, q *Public) (Separator, int, error) {
 	return 0, 0, fmt.Errorf("%w: Separator = %v, want AutoSeparator, UnitVectors, SignedUnitVectors or Thresholds", ErrMechanism, s)
 }
 
-// drawSeparators draws η and spreads it over the values: T_j[v] = −Σᵢ ηᵢ bᵢ over
-// the separators of coordinate j that fire at w_j = v.
-func (pl *Plan) drawSeparators(f *fault.Set, src rand.Source) [][]float64 {
-	eta := make([]float64, pl.Noises)
-	defer clear(eta)
-	if pl.Law == Laplace {
-		t := fault.At(f, fault.GridScale, pl.grid.t)
-		for i := range eta {
-			eta[i] = float64(sample.DiscreteLaplace(t, src)) * pl.Grid
-		}
-	} else {
-		sample.Normal(eta, fault.At(f, fault.Scale, pl.Scale), src)
-	}
-	eta = fault.At(f, fault.Noise, eta)
-	at := func(i int) float64 { // a control may have drawn too few
+// spreadSeparators spreads η over the values: T_j[v] = −Σᵢ ηᵢ bᵢ over the
+// separators of coordinate j that fire at w_j = v.
+func (pl *Plan) spreadSeparators(n *perturbation, eta []int64) {
+	q := &pl.params
+	at := func(i int) int64 { // an audit may have drawn too few
 		if i < len(eta) {
-			return eta[i]
+			return times(eta[i], -1)
 		}
 		return 0
 	}
-	table := pl.newTable()
 	next := 0
-	for j, row := range table {
-		switch pl.separator {
-		case UnitVectors:
-			for k, v := range pl.Values {
-				if v > 0 {
-					row[k] = -at(j)
-				}
-			}
-		case SignedUnitVectors:
-			for k, v := range pl.Values {
-				switch {
-				case v > 0:
-					row[k] = -at(2 * j)
-				case v < 0:
-					row[k] = -at(2*j + 1)
-				}
-			}
-		case Thresholds:
-			sum, first := 0.0, true
-			for k := range pl.Values {
-				if !pl.allowed(j, k) {
-					continue
-				}
+	for j, row := range n.table {
+		sum, first := int64(0), true
+		for k, v := range q.Values {
+			switch {
+			case pl.separator == UnitVectors && v > 0:
+				row[k] = at(j)
+			case pl.separator == SignedUnitVectors && v > 0:
+				row[k] = at(2 * j)
+			case pl.separator == SignedUnitVectors && v < 0:
+				row[k] = at(2*j + 1)
+			case pl.separator == Thresholds && q.allowed(j, k):
 				if !first { // the threshold at the previous admitted value fires
-					sum -= at(next)
+					sum = plus(sum, at(next))
 					next++
 				}
 				row[k], first = sum, false
 			}
 		}
 	}
-	return table
 }

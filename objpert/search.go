@@ -19,18 +19,6 @@ type engine interface {
 	search(domain [][]bool, inc *incumbent, run *run) fixed
 }
 
-// ablation names ideas that a search goes without, so that their worth can be
-// measured. Answers are the same without them.
-type ablation struct {
-	merge   bool // adding cells that agree in the columns left
-	order   bool // bounding the combinations by their noise first
-	round   bool // a point from the relaxation of every node
-	polish  bool // moves of one and two columns from such points
-	start   bool // the points that GenericSearch begins with
-	columns bool // fixing columns of much noise first, where they are alike otherwise
-	giveUp  bool // leaving a child as soon as its loss cuts it off
-}
-
 // run is what the workers of one Solve share.
 type run struct {
 	workers int
@@ -52,7 +40,7 @@ func (r *run) step(nodes int64) bool {
 }
 
 // settle runs e to the end and breaks ties.
-func settle(ctx context.Context, p *Problem, n *noise, e engine, r *run) (*Solution, error) {
+func settle(ctx context.Context, p *Problem, n *perturbation, e engine, r *run) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
@@ -297,7 +285,7 @@ func workers(n int) int {
 }
 
 // gapUnits converts a tolerated gap to units, rounded down.
-func gapUnits(gap float64, n *noise) (fixed, error) {
+func gapUnits(gap float64, n *perturbation) (fixed, error) {
 	switch {
 	case !(gap >= 0): // also NaN
 		return 0, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)
@@ -305,4 +293,56 @@ func gapUnits(gap float64, n *noise) (fixed, error) {
 		return 0, nil
 	}
 	return fixed(min(math.Ldexp(gap, n.shift), float64(feasible))), nil
+}
+
+// unreached is the value of no point; every real value is below 2^62.
+const unreached fixed = math.MaxInt64
+
+// incumbent is the best point found so far, shared by the workers of a search.
+type incumbent struct {
+	value atomic.Int64 // objective of w, or the cutoff that a point must beat
+	first bool         // one point below the cutoff is enough
+
+	mu   sync.Mutex
+	w    []int // nil until a point is found
+	tied fixed // least value at which a second point was seen
+	done atomic.Bool
+}
+
+func newIncumbent(cutoff fixed) *incumbent {
+	inc := &incumbent{tied: unreached}
+	inc.value.Store(cutoff)
+	return inc
+}
+
+// offer takes the point w of value v, which it copies.
+func (inc *incumbent) offer(v fixed, w []int) {
+	if v > inc.value.Load() {
+		return
+	}
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	switch best := inc.value.Load(); {
+	case v < best:
+		inc.w = append(inc.w[:0:0], w...)
+		inc.value.Store(v)
+		if inc.first {
+			inc.done.Store(true)
+		}
+	case v == best && inc.w != nil && !slices.Equal(w, inc.w):
+		inc.tie(v)
+		if slices.Compare(w, inc.w) < 0 {
+			inc.w = append(inc.w[:0:0], w...)
+		}
+	}
+}
+
+// tie notes that a second point of value v may exist. inc.mu is held.
+func (inc *incumbent) tie(v fixed) { inc.tied = min(inc.tied, v) }
+
+// point returns the best point, which must not be changed, and its value.
+func (inc *incumbent) point() ([]int, fixed) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	return inc.w, inc.value.Load()
 }

@@ -71,17 +71,19 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 	top = math.Nextafter(top, math.Inf(-1))
 	tau := min(start, top)
 	for {
-		h, n := -total, 0.0
+		h, low, n := -total, 0.0, 0.0 // h + low in twice the precision, see Accuracy
 		for _, yi := range y {
 			if abs {
 				yi = math.Abs(yi)
 			}
 			if yi > tau {
-				h += yi - tau
+				var e float64
+				h, e = twoSum(h, yi-tau)
+				low += e
 				n++
 			}
 		}
-		next := min(tau+h/n, top)
+		next := min(tau+(h+low)/n, top)
 		if !(next > tau) {
 			return tau
 		}

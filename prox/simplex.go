@@ -41,11 +41,14 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	if len(x) == 0 {
 		return
 	}
-	mean := 0.0
+	n := float64(len(x))
+	mean, low := 0.0, 0.0 // in twice the precision, see Accuracy
 	for _, xi := range x {
-		mean += xi / float64(len(x))
+		var e float64
+		mean, e = twoSum(mean, xi/n)
+		low += e
 	}
-	tau := waterline(x, mean-g.Total/float64(len(x)), g.Total, false) // h ≥ 0 where all terms are taken
+	tau := waterline(x, mean+low-g.Total/n, g.Total, false) // h ≥ 0 where all terms are taken
 	for i, xi := range x {
 		dst[i] = max(xi-tau, 0)
 	}

@@ -32,9 +32,13 @@ func FuzzFit(f *testing.F) {
 	}
 	losses := []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.5}, loss.SmoothedHinge{Gamma: 0.5}, loss.Logistic{}}
 	f.Fuzz(func(t *testing.T, x, label, center, eps, delta, field float64, bits uint16) {
-		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}}, []float64{label, 1, -1}, loss.Bounds{Row: 1, Label: 2})
+		bounds := loss.Bounds{Row: 1, Label: 2}
+		if loss.CheckData(losses[bits&3], 2, bounds) != nil { // a loss of classes
+			bounds.Label = 1
+		}
+		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}}, []float64{label, 1, -1}, bounds)
 		require.NoError(t, err)
-		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}}, []float64{0.1, 0.2, 0.3}, loss.Bounds{Row: 1, Label: 2})
+		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}}, []float64{0.1, 0.2, 0.3}, bounds)
 		require.NoError(t, err)
 		p := &erm.Problem{Data: data, Loss: losses[bits&3]}
 		if bits&4 > 0 {

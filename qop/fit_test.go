@@ -46,7 +46,11 @@ func planted(t testing.TB, n, d int, l loss.Loss) (*erm.Problem, []float64) {
 			labels[i] /= s * (1 + 1e-12)
 		}
 	}
-	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 20})
+	bounds := loss.Bounds{Row: 1, Label: 20}
+	if loss.CheckData(l, d, bounds) != nil { // a loss of classes
+		bounds.Label = 1
+	}
+	data, err := erm.NewData(rows, labels, bounds)
 	require.NoError(t, err)
 	return &erm.Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -0.5, Hi: 0.5}}, center
 }
@@ -113,7 +117,14 @@ func TestFit(t *testing.T) {
 				cert := rel.Certificate
 				require.NoError(t, cert.Check())
 				require.Equal(t, budget, cert.Budget)
-				require.Equal(t, map[bool]string{true: TheoremLSQ, false: TheoremGLM}[l == loss.Loss(loss.Squared{})], cert.Theorem)
+				theorem := TheoremGLM
+				switch {
+				case l == loss.Loss(loss.Squared{}):
+					theorem = TheoremLSQ
+				case relation != dp.AddRemove:
+					theorem = TheoremJoint
+				}
+				require.Equal(t, theorem, cert.Theorem)
 				require.Equal(t, relation == dp.AddRemove, cert.Relation == dp.AddRemove)
 				require.Contains(t, cert.Assumptions, dp.CallerSource)
 				require.Contains(t, cert.Assumptions, dp.RealArithmetic)
@@ -327,8 +338,12 @@ func TestAdmit(t *testing.T) {
 	require.ErrorIs(t, fit(plan, &erm.Problem{}), erm.ErrProblem)
 	require.ErrorIs(t, fit(&Plan{}, p), ErrMechanism)
 	require.ErrorIs(t, fit(nil, p), ErrMechanism)
-	q.Loss = loss.Logistic{}
-	require.ErrorIs(t, fit(plan, &q), dp.ErrCondition)
+	classes, _ := planted(t, 20, 3, loss.Logistic{})
+	smooth := *classes
+	smooth.Loss = loss.Huber{Delta: 1}
+	unit, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Plan(&smooth, budget)
+	require.NoError(t, err)
+	require.ErrorIs(t, fit(unit, classes), dp.ErrCondition)
 
 	// In one dimension every smooth loss may take the place of another.
 	line, err := erm.NewData([][]float64{{1}}, []float64{1}, loss.Bounds{Row: 1, Label: 1})
@@ -403,6 +418,6 @@ func TestFitGeneralLoss(t *testing.T) {
 		p.Set = nil
 		rel, err := (&Mechanism{Center: center, Interpolation: Trust{}, Radius: 1}).Fit(context.Background(), p, budget, noise.Reproducible(1))
 		require.NoError(t, err, "%T", reg)
-		require.Equal(t, TheoremGeneral, rel.Certificate.Theorem)
+		require.Equal(t, TheoremTilt, rel.Certificate.Theorem)
 	}
 }

@@ -46,7 +46,11 @@ func bits(theta []float64) string {
 // problem has anchor-seeking least squares with ℓ1 in a box.
 func problem(t *testing.T, rows [][]float64, labels []float64, l loss.Loss) *erm.Problem {
 	t.Helper()
-	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 3})
+	bounds := loss.Bounds{Row: 1, Label: 3}
+	if loss.CheckData(l, 3, bounds) != nil { // a loss of classes
+		bounds.Label = 1
+	}
+	data, err := erm.NewData(rows, labels, bounds)
 	require.NoError(t, err)
 	return &erm.Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}, Set: prox.Box{Lo: -0.4, Hi: 0.4}}
 }

@@ -322,7 +322,11 @@ func (w *work) bisect(bad, good float64, prove func(x float64) (float64, bool)) 
 // thus be negative for a matrix that is nearly singular. Any other matrix gets
 // minus the bound of MaxEig for -a. A matrix without rows gives 0, one with a
 // NaN or an infinity -Inf: nothing is known.
-func MinEig(a *mat.SymDense) float64 {
+func MinEig(a *mat.SymDense) float64 { return minEig(a, false) }
+
+// minEig is MinEig. If near is set it does not trust the start of Lanczos: where
+// λ_min ≥ 1024 d u tr a, the bound is then at least (1-2⁻⁸) λ_min.
+func minEig(a *mat.SymDense, near bool) float64 {
 	if a.SymmetricDim() == 0 {
 		return 0
 	}
@@ -340,33 +344,55 @@ func MinEig(a *mat.SymDense) float64 {
 	}
 	least := -w.margin(trace)
 	theta, _ := lanczos(w.v, w.solve)
-	mu := 1 / theta
-	if norm := floats.Norm(w.s, 2); !(mu > 0 && mu <= norm) { // rounding, as in maxEig
+	mu, norm := 1/theta, floats.Norm(w.s, 2)*(1+0x1p-30)
+	if !(mu > 0 && mu <= norm) { // rounding, as in maxEig
 		mu = norm
 	}
-	bound, ok := w.atLeast(mu * (1 - certify))
-	if !ok {
-		bound = w.bisect(mu, least, w.atLeast)
-	}
-	return math.Nextafter(max(bound, least)*w.scale, math.Inf(-1))
+	return math.Nextafter(max(w.raise(mu, norm, least, near), least)*w.scale, math.Inf(-1))
 }
 
-// MinEigAbove returns a lower bound of λ_min(a) that is proved: where a single
-// Cholesky factorization of a - floor I proves λ_min ≥ floor - (d+8) u tr(a - floor I),
-// that, for a third of the work of MinEig; else what MinEig returns. It is for
+// raise returns a proved bound of λ_min(S): just below mu if that is one, else by
+// bisection between it and least. If near is set and x(1+2⁻⁹) turns out to be a bound as well, x having
+// been proved, it is raised by bisection up to norm ≥ λ_min.
+func (w *work) raise(mu, norm, least float64, near bool) float64 {
+	x := mu * (1 - certify)
+	bound, ok := w.atLeast(x)
+	if !ok {
+		return w.bisect(mu, least, w.atLeast)
+	}
+	if !near {
+		return bound
+	}
+	if better, ok := w.atLeast(x * (1 + 0x1p-9)); ok {
+		bound = max(better, w.bisect(norm, x*(1+0x1p-9), w.atLeast))
+	}
+	return bound
+}
+
+// MinEigAbove returns a lower bound of λ_min(a) that is proved and at least
+//
+//	(1-2⁻⁸) min(λ_min(a), floor)
+//
+// if that minimum is at least 1024 (d+8) u tr a: where a single Cholesky factorization
+// of a - x I proves λ_min ≥ x - (d+8) u tr(a - x I), with x = floor or slightly below it, that, for a third of
+// the work of MinEig; else what MinEig returns, whose start is then checked. It is for
 // callers that know how small λ_min may be without harm. floor may be any number.
 func MinEigAbove(a *mat.SymDense, floor float64) float64 {
 	if !(floor > 0 && floor <= math.MaxFloat64) || a.SymmetricDim() < 2 {
-		return MinEig(a)
+		return minEig(a, true)
 	}
 	w, ok := newWork(a)
 	if !ok {
 		return math.Inf(-1)
 	}
-	bound, ok := w.atLeast(floor / w.scale)
-	w.free()
-	if ok && bound > 0 {
-		return math.Nextafter(bound*w.scale, math.Inf(-1))
+	// A factorization runs to its end where λ_min - x exceeds the margin, so that x = floor (1-2⁻⁹) must succeed if λ_min ≥ floor.
+	for _, x := range []float64{floor, floor * (1 - 0x1p-9)} {
+		if bound, ok := w.atLeast(x / w.scale); ok && bound > 0 {
+			bound *= w.scale
+			w.free()
+			return math.Nextafter(bound, math.Inf(-1))
+		}
 	}
-	return MinEig(a)
+	w.free()
+	return minEig(a, true)
 }

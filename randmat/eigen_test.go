@@ -66,7 +66,7 @@ func TestKnownSpectra(t *testing.T) {
 // a relative 1e-10 plus the rounding margin (d+8) u tr a.
 func TestMinEigRelative(t *testing.T) {
 	for _, d := range []int{2, 5, 50, 150} {
-		for _, extra := range []float64{0.1, 1, float64(d)} {
+		for _, extra := range []float64{0, 1, float64(d)} {
 			a := mat.NewSymDense(d, nil)
 			require.NoError(t, Wishart(a, float64(d)+extra, noise.Reproducible(7)))
 			var eig mat.EigenSym
@@ -199,7 +199,7 @@ func TestMinEigAbove(t *testing.T) {
 	for range 50 {
 		d := 2 + rnd.IntN(30)
 		w := mat.NewSymDense(d, nil)
-		require.NoError(t, Wishart(w, float64(d)+3*rnd.Float64(), src))
+		require.NoError(t, Wishart(w, float64(d+rnd.IntN(4)), src))
 		w.ScaleSym(math.Pow(10, 40*rnd.Float64()-20), w)
 		least := MinEig(w)
 		for _, share := range []float64{1e-3, 0.5, 0.99} {
@@ -216,4 +216,61 @@ func TestMinEigAbove(t *testing.T) {
 	require.Zero(t, MinEigAbove(new(mat.SymDense), 1))
 	require.Equal(t, MinEig(mat.NewSymDense(1, []float64{3})), MinEigAbove(mat.NewSymDense(1, []float64{3}), 1))
 	require.Negative(t, MinEigAbove(mat.NewSymDense(2, []float64{1, 2, 2, 1}), 0.5), "indefinite")
+}
+
+// TestMinEigAboveProves: the bound is at least (1-2⁻⁸) min(λ_min, floor), also where Lanczos
+// misses λ_min or rounding makes it see one that is too small, for floors on either side.
+func TestMinEigAboveProves(t *testing.T) {
+	check := func(a *mat.SymDense, least float64) {
+		t.Helper()
+		for _, share := range []float64{1e-3, 0.9, 1 - 0x1p-12, 1, 1 + 1e-15, 1 + 0x1p-12, 1.01, 100, math.Inf(1)} {
+			got := MinEigAbove(a, share*least)
+			require.LessOrEqual(t, got, least*(1+1e-12))
+			if d := float64(a.SymmetricDim()); least*min(1, share) < 1024*(d+8)*0x1p-53*a.Trace() {
+				continue // not promised
+			}
+			require.GreaterOrEqual(t, got, (1-0x1p-8)*least*min(1, share), "floor %v λ_min", share)
+		}
+	}
+	for _, d := range []int{2, 3, 40} {
+		s := make([]float64, d)
+		start(s)
+		n := math.Hypot(s[0], s[1])
+		q := make([]float64, d) // orthogonal to the start of Lanczos
+		q[0], q[1] = -s[1]/n, s[0]/n
+		for _, least := range []float64{0.5, 1e-4, 1e-9} {
+			check(symmetric(d, func(i, j int) float64 {
+				v := (least - 1) * q[i] * q[j]
+				if i == j {
+					v++
+				}
+				return v
+			}), least+1e-16)
+		}
+		for _, least := range []float64{0.5, 1e-6, 0x1p-32} { // diagonal: λ_min is exact
+			check(symmetric(d, func(i, j int) float64 {
+				if i != j {
+					return 0
+				}
+				return max(least, float64(i))
+			}), least)
+		}
+	}
+
+	// raise itself, from starts that are wrong by any factor.
+	a := symmetric(5, func(i, j int) float64 {
+		if i != j {
+			return 0
+		}
+		return 3 + float64(i)
+	})
+	w, ok := newWork(a)
+	require.True(t, ok)
+	defer w.free()
+	for _, factor := range []float64{1e-9, 0.5, 0.99, 1, 1.01, 2} {
+		got := w.raise(factor*3/w.scale, 100/w.scale, -1e-9, true) * w.scale
+		require.LessOrEqual(t, got, 3.)
+		require.GreaterOrEqual(t, got, 3*(1-0x1p-8), "start %v λ_min", factor)
+	}
+	require.Less(t, w.raise(0.5*3/w.scale, 100/w.scale, -1e-9, false)*w.scale, 2., "without the check the start decides")
 }

@@ -4,8 +4,8 @@
 // # Notation
 //
 //	d            dimension of a matrix
-//	m            degrees of freedom, real, m > d-1
-//	W ~ W_d(m)   Wishart: W = G G', G a d×m matrix of standard normals if m is an integer
+//	m            degrees of freedom, m > d-1: real for a law, an integer for a draw
+//	W ~ W_d(m)   Wishart: for an integer m, W = G G' with G a d×m matrix of standard normals
 //	T            Bartlett's lower triangular factor, W = T T'
 //	k            m-d+1
 //	F(x)         P(λ_min(W) < x)
@@ -37,7 +37,8 @@ import (
 
 // Errors that this package wraps. Test with errors.Is.
 var (
-	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite.
+	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite, or
+	// for a draw not an integer up to 2¹⁶.
 	ErrDegrees = errors.New("randmat: degrees of freedom out of range")
 
 	// ErrWindow reports a window [alpha, beta] that holds the spectrum of a

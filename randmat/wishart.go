@@ -15,17 +15,20 @@ import (
 // block is the number of rows that stay in cache while the others pass by.
 const block = 16
 
-// Wishart overwrites dst, d×d, with a draw from W_d(m) for any real m > d-1, by
-// Bartlett's decomposition [Bar33]: W = T T' with T lower triangular,
+// Wishart overwrites dst, d×d, with a draw from W_d(m) for an integer m with
+// d ≤ m ≤ 2¹⁶, by Bartlett's decomposition [Bar33]: W = T T' with T lower triangular,
 //
 //	T_ii² ~ χ²_{m-i+1} (i = 1…d),  T_ij ~ N(0,1) for i > j,  all independent.
 //
-// E W = m I. It returns an error wrapping ErrDegrees or ErrDimension, and then
-// fills dst with NaN, so that a caller who ignores the error cannot go on
-// without noise.
+// E W = m I. Every entry of the computed T is within a relative 3u of a real number,
+// and the product of these real numbers has exactly the law W_d(m); WishartError
+// bounds how far dst is from it. The time grows like d m + d³.
+//
+// It returns an error wrapping ErrDegrees or ErrDimension, and then fills dst with
+// NaN, so that a caller who ignores the error cannot go on without noise.
 func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	d := dst.SymmetricDim()
-	if err := checkDegrees(d, m); err != nil {
+	if err := checkDraw(d, m); err != nil {
 		poison(dst)
 		return err
 	}
@@ -35,7 +38,7 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	for i := range d {
 		row := t[i*d : i*d+i+1]
 		noise.Normal(row[:i], 1, src)
-		row[i] = math.Sqrt(noise.ChiSquared(m-float64(i), src))
+		row[i] = math.Sqrt(noise.ChiSquared(int(m)-i, src))
 	}
 	w := dst.RawSymmetric()
 	for i0 := 0; i0 < d; i0 += block {
@@ -49,7 +52,40 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	return nil
 }
 
-// checkDegrees reports whether W_d(m) exists and can be drawn.
+// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that
+// Wishart has computed and trace its trace as computed, and W the matrix with
+// exactly the law W_d(m) that W̃ stands for. For σ² > 0, σ² WishartError bounds
+// ‖σ²W - fl(σ²W̃)‖₂ as well.
+//
+// With T̃ the computed factor, |W̃ - T̃T̃'| ≤ du|T̃||T̃|' up to second order, an entry of T
+// differs from T̃ by 3u relative, so that ‖TT' - T̃T̃'‖₂ ≤ 6u‖T̃‖_F², scaling adds u, and ‖T̃‖_F² ≤ tr W̃ (1+2du):
+//
+//	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³².
+//
+// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN.
+func WishartError(dim int, trace float64) float64 {
+	if !(dim >= 1 && trace >= 0) {
+		return math.Inf(1)
+	}
+	return float64(dim+12) * 0x1p-53 * (1 + 0x1p-16) * trace
+}
+
+// maxDegrees is the largest number of degrees of freedom that is drawn: the time
+// of a draw grows like d·m.
+const maxDegrees = 1 << 16
+
+// checkDraw reports whether W_d(m) exists and can be drawn.
+func checkDraw(d int, m float64) error {
+	if err := checkDegrees(d, m); err != nil {
+		return err
+	}
+	if m != math.Floor(m) || m > maxDegrees {
+		return fmt.Errorf("%w: m = %v, want an integer up to 2^16 to draw", ErrDegrees, m)
+	}
+	return nil
+}
+
+// checkDegrees reports whether W_d(m) exists.
 func checkDegrees(d int, m float64) error {
 	switch {
 	case d == 0:
@@ -83,9 +119,19 @@ const (
 // decision reads W and nothing else, so the law of the result is public. It is
 // rigorous: a matrix is taken only if Cholesky factorizations with an allowance
 // for rounding prove both inequalities (see MinEig), which refuses matrices
-// within about d u tr W of a bound. The conditioning multiplies probabilities by
-// at most 1/P(window), which the caller pays for. alpha ≤ 0 and beta = +Inf lift
-// a bound.
+// within about d u tr W of a bound. alpha ≤ 0 and beta = +Inf lift a bound.
+//
+// Conditioning is not free, and dividing δ by the probability P of the window does
+// not pay for it: an output that W explains for one data set may need a W' outside the
+// window for the neighbor, which is then impossible. If without the window an (ε, δ)
+// guarantee holds, and the W and W' that explain one output satisfy ‖W - W'‖₂ ≤ t, then for
+// the window λ_min ≥ α it holds with the same ε and
+//
+//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α):
+//
+// on the outputs with λ_min(W) ≥ α > λ_min(W'), λ_min(W) < α+t by Weyl's inequality, and the
+// (ε, δ) guarantee bounds their probability by that of λ_min(W') < α. For λ_max ≤ β the same term
+// stands with G(β) - G(β-t) and e^ε (1-G(β)), G the law of λ_max; both bounds together add their terms.
 //
 // Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
 // alpha ≥ beta; or the window has probability below 1 %, by
@@ -93,7 +139,7 @@ const (
 // On an error dst holds NaN.
 func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
 	d := dst.SymmetricDim()
-	err := checkDegrees(d, m)
+	err := checkDraw(d, m)
 	if err == nil {
 		err = checkWindow(d, m, alpha, beta)
 	}

@@ -2,6 +2,7 @@ package randmat
 
 import (
 	"math"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -33,14 +34,14 @@ func chi2(nu float64) func(float64) float64 {
 // TestWishartIsBartlett rebuilds T from the same stream and multiplies naively.
 func TestWishartIsBartlett(t *testing.T) {
 	for _, d := range []int{1, 2, 5, 15, 16, 17, 33, 70} {
-		m := float64(d) + 0.25
+		m := float64(d) + 1
 		w := mat.NewSymDense(d, nil)
 		require.NoError(t, Wishart(w, m, noise.Reproducible(1)))
 		src := noise.Reproducible(1)
 		f := mat.NewDense(d, d, nil)
 		for i := range d {
 			noise.Normal(f.RawRowView(i)[:i], 1, src)
-			f.Set(i, i, math.Sqrt(noise.ChiSquared(m-float64(i), src)))
+			f.Set(i, i, math.Sqrt(noise.ChiSquared(int(m)-i, src)))
 		}
 		var want mat.Dense
 		want.Mul(f, f.T())
@@ -64,7 +65,7 @@ func TestWishartLaw(t *testing.T) {
 	for _, c := range []struct {
 		d int
 		m float64
-	}{{1, 0.5}, {2, 1.5}, {4, 5}, {4, 9.75}, {20, 45}} {
+	}{{1, 1}, {2, 2}, {4, 5}, {4, 9}, {20, 45}} {
 		d, m := c.d, c.m
 		src := noise.Reproducible(2, "law")
 		w := mat.NewSymDense(d, nil)
@@ -91,6 +92,46 @@ func TestWishartLaw(t *testing.T) {
 	}
 }
 
+// TestWishartError: the bound holds for the product computed in floating point of factors whose
+// entries are all off by 3u in the signs that do most harm, and is not a thousand times too large.
+func TestWishartError(t *testing.T) {
+	for _, d := range []int{1, 2, 17, 50} {
+		m := float64(d + 3)
+		w := mat.NewSymDense(d, nil)
+		require.NoError(t, Wishart(w, m, noise.Reproducible(9)))
+		src := noise.Reproducible(9)
+		f := make([][]float64, d)
+		for i := range f {
+			f[i] = make([]float64, d)
+			noise.Normal(f[i][:i], 1, src)
+			f[i][i] = math.Sqrt(noise.ChiSquared(int(m)-i, src))
+		}
+		exact := func(x float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(x) }
+		norm, off := 0., 0. // Frobenius
+		for i := range d {
+			for j := range d {
+				sum, abs := exact(0), 0.
+				for l := range d {
+					p := exact(f[i][l])
+					sum.Add(sum, p.Mul(p, exact(f[j][l])))
+					abs += math.Abs(f[i][l] * f[j][l])
+				}
+				e, _ := sum.Sub(sum, exact(w.At(i, j))).Float64()
+				e = math.Abs(e) + 2*3*0x1p-53*abs
+				off += e * e
+				norm += w.At(i, j) * w.At(i, j)
+			}
+		}
+		bound := WishartError(d, mat.Trace(w))
+		require.LessOrEqual(t, math.Sqrt(off)+0x1p-53*math.Sqrt(norm), bound)
+		require.GreaterOrEqual(t, math.Sqrt(off), bound/1000)
+	}
+	for _, bad := range []float64{-1, math.NaN()} {
+		require.Equal(t, math.Inf(1), WishartError(3, bad))
+	}
+	require.Equal(t, math.Inf(1), WishartError(0, 1))
+}
+
 func TestWishartIntoSubmatrix(t *testing.T) {
 	big := mat.NewSymDense(7, nil)
 	for i := range 7 {
@@ -115,7 +156,7 @@ func TestWishartIntoSubmatrix(t *testing.T) {
 func TestWishartRefuses(t *testing.T) {
 	src := noise.Reproducible(4)
 	w := mat.NewSymDense(3, []float64{1, 2, 3, 2, 4, 5, 3, 5, 6})
-	for _, m := range []float64{2, 1.9999, 0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
+	for _, m := range []float64{2, 1.9999, 2.0001, 5.5, 1<<16 + 1, 0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
 		w.Zero()
 		require.ErrorIs(t, Wishart(w, m, src), ErrDegrees)
 		require.True(t, math.IsNaN(w.At(0, 0)) && math.IsNaN(w.At(1, 2)), "an ignored error must not look like W = 0")
@@ -123,7 +164,7 @@ func TestWishartRefuses(t *testing.T) {
 		require.ErrorIs(t, WishartBetween(w, m, 0, 1e9, src), ErrDegrees)
 		require.True(t, math.IsNaN(w.At(2, 2)))
 	}
-	require.NoError(t, Wishart(w, 2.0001, src))
+	require.NoError(t, Wishart(w, 3, src))
 	require.ErrorIs(t, Wishart(new(mat.SymDense), 5, src), ErrDimension)
 	require.ErrorIs(t, WishartBetween(new(mat.SymDense), 5, 0, 1, src), ErrDimension)
 }
@@ -167,6 +208,36 @@ func TestWishartBetweenLaw(t *testing.T) {
 		return float64(i) / float64(len(free))
 	}
 	require.Less(t, ks(conditioned, empirical), 2*ksCritical(3000)) // each sample within one bound of the law
+}
+
+// TestWishartBetweenCost: at d = 1 the pair x = W, x = W + t of the window W ≥ α has a δ that is
+// many times δ/P, and lies below [δ + min(F(α+t) - F(α), e^ε F(α))]/P.
+func TestWishartBetweenCost(t *testing.T) {
+	const m, shift, alpha = 20, 1., 6.
+	for _, eps := range []float64{1, 2, 3} {
+		pdf := func(x, from float64) float64 { // of W given W ≥ from, up to its probability
+			if x < from || x <= 0 {
+				return 0
+			}
+			return math.Exp(specfun.Chi2LogPDF(x, m))
+		}
+		delta := func(from float64) (worst float64) { // the larger of both orders, by the midpoint rule
+			const h = 1e-3
+			var forth, back float64
+			for x := h / 2; x < 200; x += h {
+				p, q := pdf(x, from), pdf(x-shift, from)
+				forth += h * max(0, p-math.Exp(eps)*q)
+				back += h * max(0, q-math.Exp(eps)*p)
+			}
+			return max(forth, back) / specfun.Chi2SF(from, m)
+		}
+		free, conditioned := delta(0), delta(alpha)
+		below := specfun.Chi2CDF(alpha, m)
+		jump := specfun.Chi2CDF(alpha+shift, m) - below
+		require.Greater(t, conditioned, 2*free/(1-below), "dividing δ by P does not pay")
+		require.LessOrEqual(t, conditioned, (free+min(jump, math.Exp(eps)*below))/(1-below)*(1+1e-4))
+		require.GreaterOrEqual(t, conditioned, min(jump, math.Exp(eps)*below)/(1-below)/4, "the term is of the right size")
+	}
 }
 
 func TestWishartBetweenRefuses(t *testing.T) {

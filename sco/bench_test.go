@@ -53,7 +53,7 @@ func BenchmarkEpoch(b *testing.B) {
 	b.Run(fmt.Sprintf("method=plain/n=%d/d=%d", n, d), func(b *testing.B) {
 		obj := erm.NewUnperturbed(p)
 		w, g := make([]float64, d), make([]float64, d)
-		batches := pl.Sampler.Batches(n, noise.Reproducible(1))
+		batches := pl.Params().Sampler.Batches(n, noise.Reproducible(1))
 		var all [][]int
 		for range steps {
 			all = append(all, append([]int(nil), batches.Next()...))
@@ -73,10 +73,10 @@ func BenchmarkEpoch(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	budget := dp.Budget{Epsilon: 1, Delta: 1e-8}
 	for _, n := range []int{1000, 30000} {
-		q := quantities(n, 20, budget.Epsilon, budget.Delta, 1, 0.25, 1)
+		q, _ := declared(n, 20, budget.Epsilon, budget.Delta, 1, 0.25, 1)
 		for _, m := range []interface {
-			Calibrate(q Public) (*SGDPlan, error)
-		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove, Records: n}, &DPSGD{}} {
+			Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error)
+		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{}} {
 			name := fmt.Sprintf("method=%T/n=%d", m, n)
 			if s, ok := m.(*NoisySGD); ok {
 				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, orReplace(s.Relation))
@@ -84,7 +84,7 @@ func BenchmarkPlan(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := m.Calibrate(q); err != nil {
+					if _, err := m.Calibrate(q, budget); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -9,7 +9,7 @@ import (
 // A schedule is noisy SGD up to its step size: T steps over batches of m
 // expected records with noise σ per coordinate of the mean gradient.
 type schedule struct {
-	q        Public
+	q        setting
 	l        float64 // L, the clipping norm
 	steps, m float64
 	sigma    float64
@@ -53,7 +53,7 @@ func (s schedule) contraction() float64 {
 // contraction; smoothness is that of the loss, ignored for an envelope, which
 // follows η.
 func (s schedule) step(smoothness float64) float64 {
-	eta := s.q.Radius / math.Sqrt(s.steps*s.variance())
+	eta := s.q.m / math.Sqrt(s.steps*s.variance())
 	if !s.envelope && smoothness > 0 && !math.IsInf(smoothness, 1) {
 		eta = min(eta, s.contraction()/smoothness)
 	}
@@ -72,13 +72,19 @@ func (s schedule) step(smoothness float64) float64 {
 //
 //	P ≤ T exp(−qn(r log r − r + 1)),  r = 2/(ηβ)
 //
+// Gradients that are clipped to the limit of a grid and rounded are within e = 2⁻²⁵L of
+// exact ones. With E‖w_t − w*‖ ≤ M + ηLT + η√(TV) they add e times that to the regret,
+// and 2Leη T to the stability, of which L is the Lipschitz constant:
+//
+//	e(M + 3ηLT + η√(TV))
+//
 // It is +Inf where steps expand or smoothness is unknown.
 func (s schedule) bound(eta, smoothness float64) float64 {
 	ratio := eta * smoothness
 	if !(ratio > 0 && ratio <= s.contraction()*(1+1e-12)) {
 		return math.Inf(1)
 	}
-	m := s.q.Radius
+	m := s.q.m
 	sum := m*m/(2*eta*s.steps) + eta*s.variance()/2
 	if s.envelope {
 		sum += s.l * s.l * (1/smoothness - eta/s.contraction()) / 2
@@ -87,11 +93,11 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 		r := 2 / ratio
 		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*specfun.Log(r)-r+1)))
 	}
-	return sum
+	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
 }
 
 // rate returns max( √(d ln(1/δ))/(εn), 1/√n ), to which all bounds are
 // proportional.
-func rate(q Public) float64 {
-	return max(math.Sqrt(q.d()*q.logDelta())/(q.Budget.Epsilon*q.n()), 1/math.Sqrt(q.n()))
+func rate(q setting) float64 {
+	return max(math.Sqrt(q.d()*q.logDelta())/(q.budget.Epsilon*q.n()), 1/math.Sqrt(q.n()))
 }

@@ -6,45 +6,46 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
-	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 )
 
 // maxSteps is the largest number of steps that is chosen automatically.
 const maxSteps = 1e6
 
-// Calibrate returns the parameters for a problem with the public quantities q.
-// Errors wrap ErrMechanism, dp.ErrBudget, dp.ErrRelation, or dp.ErrCondition
-// where a theorem does not hold, with what would do.
-func (m *NoisySGD) Calibrate(q Public) (*SGDPlan, error) { return m.calibrate(q, nil) }
+// Calibrate returns the plan for problems with the public quantities q, of which the
+// constants on Set count, under the budget b. It does not need Constants of the whole
+// space. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget, dp.ErrRelation, or
+// dp.ErrCondition where a theorem does not hold, with what would do.
+func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+	return m.calibrate(q, b, nil, accounting.Noise)
+}
 
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
 // itself does not matter.
-func (m *ProxGD) Calibrate(q Public) (*SGDPlan, error) {
+func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	if err := checkFields(field{"Smoothing", "the default", m.Smoothing}); err != nil {
 		return nil, err
 	}
-	return m.calibrate(q, &m.Smoothing)
+	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
 }
+
+// accountant is accounting.Noise, or in tests a quick substitute.
+type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error)
 
 // check refuses fields that make no sense by themselves.
 func (m *NoisySGD) check() error {
-	if err := checkRelation(m.Relation); err != nil {
-		return err
-	}
 	switch {
 	case m.Scheme < Poisson || m.Scheme > WithReplacement:
-		return fmt.Errorf("%w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
+		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
 	case m.Calibration < Accounted || m.Calibration > PaperUnsafe:
-		return fmt.Errorf("%w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
+		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
-		return fmt.Errorf("%w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
-	case m.Records < 0:
-		return fmt.Errorf("%w: Records = %d, want a public number of records, or 0", ErrMechanism, m.Records)
+		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
 	case orReplace(m.Relation) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
 		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted", dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
 	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
-		return fmt.Errorf("%w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism, m.Calibration)
+		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism, m.Calibration)
 	}
 	return checkFields(
 		field{"Radius", "the radius of Set", m.Radius},
@@ -56,67 +57,61 @@ func (m *NoisySGD) check() error {
 }
 
 // calibrate does both mechanisms; smoothing is nil without an envelope.
-func (m *NoisySGD) calibrate(q Public, smoothing *float64) (*SGDPlan, error) {
+func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, noise accountant) (*SGDPlan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	rel := orReplace(m.Relation)
-	if q.Radius == 0 {
-		q.Radius = m.Radius
-	}
-	if rel == dp.AddRemove && m.Records > 0 {
-		q.Records = m.Records
-	}
-	if err := q.check(rel); err != nil {
-		return nil, err
-	}
-	l, exact, err := clipNorm(q.Constants, m.Clip)
+	set, err := newSetting(q, m.Relation, b, m.Radius)
 	if err != nil {
 		return nil, err
 	}
-	pl := &SGDPlan{Public: q, Relation: rel, Theorem: TheoremSGD, Clip: l, Certified: q.Budget, Trace: m.Trace}
-	smoothness := q.Constants.Smoothness
-	if smoothing != nil {
-		pl.Theorem = TheoremProx
+	l, exact, err := clipNorm(set.OnSet, m.Clip)
+	if err != nil {
+		return nil, err
 	}
-	s := schedule{q: q, l: l, scheme: m.Scheme, envelope: smoothing != nil}
+	p := newSGDParams(set, l)
+	if smoothing != nil {
+		p.Theorem = TheoremProx
+	}
+	s := schedule{q: set, l: l, scheme: m.Scheme, envelope: smoothing != nil}
+	cost := b
 	if m.Calibration == Accounted {
-		err = m.accounted(pl, s)
+		err = m.accounted(&p, s, noise)
 	} else {
-		err = m.paper(pl, s)
+		cost, err = m.paper(&p, s, noise)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.scheme = schemeOf(pl.Sampler)
-	s.steps, s.m, s.sigma = float64(pl.Steps), pl.Divisor, pl.Sigma
-	if pl.StepSize == 0 {
-		pl.StepSize = m.StepSize
+	s.scheme = schemeOf(p.Sampler)
+	s.steps, s.m, s.sigma = float64(p.Steps), p.Batch, p.Sigma
+	smoothness := set.OnSet.Smoothness
+	if p.StepSize == 0 {
+		p.StepSize = m.StepSize
 	}
-	if pl.StepSize == 0 {
-		pl.StepSize = s.step(smoothness)
+	if p.StepSize == 0 {
+		p.StepSize = s.step(smoothness)
 	}
 	if smoothing != nil {
-		if pl.Smoothing == 0 {
-			pl.Smoothing = *smoothing
+		if p.Smoothing == 0 {
+			p.Smoothing = *smoothing
 		}
-		if pl.Smoothing == 0 {
-			pl.Smoothing = s.contraction() / pl.StepSize
+		if p.Smoothing == 0 {
+			p.Smoothing = s.contraction() / p.StepSize
 		}
-		smoothness = pl.Smoothing
+		smoothness = p.Smoothing
 	}
-	pl.Bound = math.Inf(1)
 	if exact {
-		pl.Bound = s.bound(pl.StepSize, smoothness)
+		p.ExcessBound = s.bound(p.StepSize, smoothness)
 	}
-	return orNone(pl, pl.valid())
+	return newSGDPlan(p, cost, q.Assumptions, m.Trace)
 }
 
 // clipNorm returns L, and whether the clipped gradients are those of a convex
 // loss: of the loss itself, or of loss.Clipped.
 func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error) {
 	if clip == 0 {
-		err := known("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
+		err := positive("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
 		return k.Lipschitz, true, err
 	}
 	if k.Lipschitz > 0 && k.Lipschitz <= clip {
@@ -136,21 +131,21 @@ func schemeOf(s accounting.Sampler) Scheme {
 }
 
 // paperSteps returns T = min( n/8, ε²n²/(32 d ln(1/δ)) ) as a real number.
-func paperSteps(q Public) float64 {
-	en := q.Budget.Epsilon * q.n()
+func paperSteps(q setting) float64 {
+	en := q.budget.Epsilon * q.n()
 	return min(q.n()/8, en*en/(32*q.d()*q.logDelta()))
 }
 
 // paperBatch returns m = n√(ε/(4T)) as a real number.
-func paperBatch(q Public, steps float64) float64 {
-	return q.n() * math.Sqrt(q.Budget.Epsilon/(4*steps))
+func paperBatch(q setting, steps float64) float64 {
+	return q.n() * math.Sqrt(q.budget.Epsilon/(4*steps))
 }
 
 // accounted chooses T and m for the least bound with at most the given
 // number of gradient evaluations, from an approximation of the noise, and then
 // the noise for them. The search affects utility only.
-func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
-	q := pl.Public
+func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
+	q := s.q
 	budget := m.Evaluations
 	if budget == 0 {
 		t := max(1, paperSteps(q))
@@ -162,7 +157,7 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 	}
 	best := math.Inf(1)
 	reach := 1.0 // the least z to try: what one record in a batch changes, over L
-	if pl.Relation == dp.Replace {
+	if q.rel == dp.Replace {
 		reach = 2
 	}
 	if m.Scheme == WithReplacement {
@@ -175,17 +170,16 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 		if m.Batch > 0 {
 			c.m = least
 		}
-		z := approximateNoise(q, pl.Relation, c.m/q.n(), c.steps)
+		z := approximateNoise(q, c.m/q.n(), c.steps)
 		if z < reach && c.m < q.n() && !math.IsInf(best, 1) && m.Steps == 0 {
 			return // sampling at so little noise hardly helps, and takes long to account for
 		}
 		c.sigma = z * s.l / c.m
 		// Without a proof of stability the same formula still ranks T.
-		smoothness := q.Constants.Smoothness
-		eta := c.step(smoothness)
-		v := c.q.Radius*c.q.Radius/(2*eta*c.steps) + eta*c.variance()/2
+		eta := c.step(q.OnSet.Smoothness)
+		v := c.q.m*c.q.m/(2*eta*c.steps) + eta*c.variance()/2
 		if c.scheme == Poisson && c.m < q.n() { // the Chernoff term at ηβ = 1
-			v += 2 * c.l * c.q.Radius * min(1, c.steps*math.Exp(-c.m*(2*math.Ln2-1)))
+			v += 2 * c.l * c.q.m * min(1, c.steps*math.Exp(-c.m*(2*math.Ln2-1)))
 		}
 		if v < best {
 			best, s = v, c
@@ -202,29 +196,34 @@ func (m *NoisySGD) accounted(pl *SGDPlan, s schedule) error {
 		}
 	}
 	if math.IsInf(best, 1) {
-		return fmt.Errorf("%w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.Radius, s.l)
+		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m, s.l)
 	}
-	pl.Steps = int(s.steps)
-	pl.Sampler = s.scheme.sampler(s.m, q, pl.Relation)
-	pl.Divisor = pl.Sampler.Fraction() * q.n()
-	z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
+	p.Steps = int(s.steps)
+	p.Sampler = s.scheme.sampler(s.m, q)
+	return p.account(q, noise)
+}
+
+// account sets the noise for the sampler and the steps of p.
+func (p *SGDParams) account(q setting, noise accountant) error {
+	p.Batch = p.Sampler.Fraction() * q.n()
+	z, err := noise(p.Sampler, p.Steps, q.budget)
 	if err != nil {
-		return fmt.Errorf("sco: noise for %v, %d steps: %w", pl.Sampler, pl.Steps, err)
+		return fmt.Errorf("sco: noise for %v, %d steps: %w", p.Sampler, p.Steps, err)
 	}
-	pl.setNoise(z)
+	p.setNoise(z)
 	return nil
 }
 
 // approximateNoise returns about the z for T steps at rate q: by the central
 // limit theorem the losses add up to those of a Gaussian mechanism with
 // s = q√(T(e^{r²/z²}−1)), r = 2 for replacement and 1 for adding or removing.
-func approximateNoise(q Public, rel dp.Relation, rate, steps float64) float64 {
-	s, err := dp.Calibrate(dp.GaussianProfile, q.Budget)
+func approximateNoise(q setting, rate, steps float64) float64 {
+	s, err := dp.Calibrate(dp.GaussianCurve, q.budget)
 	if err != nil {
 		return math.Inf(1)
 	}
 	r := 1.0
-	if rel == dp.Replace {
+	if q.rel == dp.Replace {
 		r = 2
 	}
 	x := s / (rate * math.Sqrt(steps))
@@ -234,9 +233,10 @@ func approximateNoise(q Public, rel dp.Relation, rate, steps float64) float64 {
 	return r / math.Sqrt(math.Log1p(x*x))
 }
 
-func (pl *SGDPlan) setNoise(z float64) {
-	pl.Noise = z
-	pl.Sigma = z * pl.Clip / pl.Divisor
+// setNoise sets z, and σ for the batch that is set.
+func (p *SGDParams) setNoise(z float64) {
+	p.Noise = z
+	p.Sigma = z * p.Clip / p.Batch
 }
 
 // paper takes the parameters of [BFTT19, Algorithm 1 and Theorem 3.2, for an
@@ -248,88 +248,87 @@ func (pl *SGDPlan) setNoise(z float64) {
 //
 // The published proof refers to an accountant whose conditions fail for
 // T < 128 ln(1/δ), where the noise may be too small by far.
-func (m *NoisySGD) paper(pl *SGDPlan, s schedule) error {
-	q := pl.Public
-	eps, delta := q.Budget.Epsilon, q.Budget.Delta
+//
+// cost is what a release is certified for.
+func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Budget, err error) {
+	q := s.q
+	eps, delta := q.budget.Epsilon, q.budget.Delta
 	root := math.Sqrt(q.d() * q.logDelta())
-	limit := s.l / q.Radius * min(math.Sqrt(q.n()/2), eps*q.n()/(2*math.Sqrt2*root))
+	limit := s.l / q.m * min(math.Sqrt(q.n()/2), eps*q.n()/(2*math.Sqrt2*root))
 	switch {
 	case eps > 1:
-		return fmt.Errorf("sco: %w: Epsilon = %v, Calibration %v is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps, m.Calibration)
+		return cost, fmt.Errorf("sco: %w: Epsilon = %v, Calibration %v is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps, m.Calibration)
 	case delta > 1/(q.n()*q.n()):
-		return fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta, m.Calibration, 1/(q.n()*q.n()))
+		return cost, fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta, m.Calibration, 1/(q.n()*q.n()))
 	case s.envelope:
-		pl.Smoothing = s.l / q.Radius * min(math.Sqrt(q.n())/4, eps*q.n()/(8*root))
-	case !(q.Constants.Smoothness > 0) || math.IsInf(q.Constants.Smoothness, 1):
-		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.Constants.Smoothness, m.Calibration)
-	case q.Constants.Smoothness > limit:
-		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use Accounted or ProxGD", dp.ErrCondition, q.Constants.Smoothness, m.Calibration, limit)
+		p.Smoothing = s.l / q.m * min(math.Sqrt(q.n())/4, eps*q.n()/(8*root))
+	case !(q.OnSet.Smoothness > 0) || math.IsInf(q.OnSet.Smoothness, 1):
+		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration)
+	case q.OnSet.Smoothness > limit:
+		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use Accounted or ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration, limit)
 	}
 	steps := max(1, math.Floor(paperSteps(q)))
-	pl.Steps = int(steps)
+	p.Steps = int(steps)
 	batch := int(max(1, math.Ceil(paperBatch(q, steps))))
-	pl.Sampler = accounting.WithReplacement{Size: batch, Records: q.Records}
-	pl.Divisor = float64(batch)
-	pl.StepSize = q.Radius / (s.l * math.Sqrt(steps))
-	pl.PaperBound = 10 * s.l * q.Radius * rate(q)
+	p.Sampler = accounting.WithReplacement{Size: batch, Records: q.Records}
+	p.Batch = float64(batch)
+	p.StepSize = q.m / (s.l * math.Sqrt(steps))
+	p.PaperBound = 10 * s.l * q.m * rate(q)
 	if s.envelope {
-		pl.PaperBound = 24 * s.l * q.Radius * rate(q)
+		p.PaperBound = 24 * s.l * q.m * rate(q)
 	}
-	pl.PaperNoise = math.Sqrt(8*steps*q.logDelta()) / (q.n() * eps) * pl.Divisor
-	pl.setNoise(pl.PaperNoise)
+	p.PaperNoise = math.Sqrt(8*steps*q.logDelta()) / (q.n() * eps) * p.Batch
+	p.setNoise(p.PaperNoise)
 
-	comp, err := pl.Composition()
+	comp, err := p.composition()
 	if err != nil {
-		return err
+		return cost, err
 	}
-	pl.PaperDelta = comp.Delta(eps)
+	cost = q.budget
+	p.PaperDelta = comp.Delta(eps)
 	switch {
-	case pl.PaperDelta <= delta:
+	case p.PaperDelta <= delta:
 	case m.Calibration == PaperUnsafe:
-		pl.Certified.Epsilon = comp.Epsilon(delta)
-		if err := pl.Certified.Check(); err != nil {
-			return fmt.Errorf("sco: %w: the published noise z = %v gives δ = %.3g at ε = %v and no ε at δ = %v", dp.ErrCondition, pl.PaperNoise, pl.PaperDelta, eps, delta)
+		cost.Epsilon = comp.Epsilon(delta)
+		if err := cost.Check(); err != nil {
+			return cost, fmt.Errorf("sco: %w: the published noise z = %v gives δ = %.3g at ε = %v and no ε at δ = %v", dp.ErrCondition, p.PaperNoise, p.PaperDelta, eps, delta)
 		}
 	case m.Calibration == PaperStrict:
-		return fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = %v; use Paper, which raises it, or Accounted", dp.ErrCondition, pl.PaperNoise, pl.Steps, batch, pl.PaperDelta, eps, delta)
+		return cost, fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = %v; use Paper, which raises it, or Accounted", dp.ErrCondition, p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, delta)
 	default:
-		z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
+		z, err := noise(p.Sampler, p.Steps, q.budget)
 		if err != nil {
-			return fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be raised: %w", pl.PaperNoise, pl.Steps, batch, pl.PaperDelta, eps, err)
+			return cost, fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
 		}
-		pl.setNoise(max(z, pl.PaperNoise))
+		p.setNoise(max(z, p.PaperNoise))
 	}
-	return nil
+	return cost, nil
 }
 
-// Calibrate returns the parameters for a problem with the public quantities q.
-// Errors are those of NoisySGD.Calibrate.
-func (m *DPSGD) Calibrate(q Public) (*SGDPlan, error) {
-	if err := checkRelation(m.Relation); err != nil {
-		return nil, err
-	}
+// Calibrate returns the plan for problems with the public quantities q. Errors are
+// those of NoisySGD.Calibrate.
+func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+	return m.calibrate(q, b, accounting.Noise)
+}
+
+func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan, error) {
 	if err := checkFields(
 		field{"Epochs", "5", m.Epochs}, field{"Batch", "4√n", m.Batch}, field{"Clip", "the constant of the loss", m.Clip},
 		field{"StepSize", "the default", m.StepSize}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
-		return nil, fmt.Errorf("%w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
+		return nil, fmt.Errorf("sco: %w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
 	}
-	rel := orReplace(m.Relation)
-	if q.Radius == 0 {
-		q.Radius = m.Radius
+	radius := m.Radius
+	if radius == 0 && m.StepSize > 0 {
+		radius = 1 // enters nothing
 	}
-	if rel == dp.AddRemove && m.Records > 0 {
-		q.Records = m.Records
-	}
-	if q.Radius == 0 && m.StepSize > 0 {
-		q.Radius = 1 // enters nothing
-	}
-	if err := q.check(rel); err != nil {
+	set, err := newSetting(q, m.Relation, b, radius)
+	if err != nil {
 		return nil, err
 	}
-	l, _, err := clipNorm(q.Constants, m.Clip)
+	l, _, err := clipNorm(set.OnSet, m.Clip)
 	if err != nil {
 		return nil, err
 	}
@@ -338,62 +337,25 @@ func (m *DPSGD) Calibrate(q Public) (*SGDPlan, error) {
 		epochs = 5
 	}
 	if batch == 0 {
-		batch = 4 * math.Sqrt(q.n())
+		batch = 4 * math.Sqrt(set.n())
 	}
-	batch = min(max(batch, 1), q.n())
-	steps := max(1, math.Ceil(epochs*q.n()/batch))
+	batch = min(max(batch, 1), set.n())
+	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
-		return nil, fmt.Errorf("%w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps, accounting.MaxSteps)
+		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps, accounting.MaxSteps)
 	}
-	pl := &SGDPlan{
-		Public:    q,
-		Relation:  rel,
-		Theorem:   TheoremSGD,
-		Clip:      l,
-		Steps:     int(steps),
-		Sampler:   Poisson.sampler(batch, q, rel),
-		StepSize:  m.StepSize,
-		Momentum:  m.Momentum,
-		Last:      !m.Average,
-		Bound:     math.Inf(1),
-		Certified: q.Budget,
-		Trace:     m.Trace,
+	p := newSGDParams(set, l)
+	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)
+	p.StepSize, p.Momentum, p.Last = m.StepSize, m.Momentum, !m.Average
+	if err := p.account(set, noise); err != nil {
+		return nil, err
 	}
-	pl.Divisor = pl.Sampler.Fraction() * q.n()
-	z, err := accounting.Noise(fault.At(q.faults, accounted, pl.Sampler), pl.Steps, q.Budget)
-	if err != nil {
-		return nil, fmt.Errorf("sco: noise for %v, %d steps: %w", pl.Sampler, pl.Steps, err)
+	if p.StepSize == 0 {
+		s := schedule{q: set, l: l, steps: steps, m: p.Batch, sigma: p.Sigma}
+		p.StepSize = s.step(set.OnSet.Smoothness) * (1 - m.Momentum)
 	}
-	pl.setNoise(z)
-	if pl.StepSize == 0 {
-		s := schedule{q: q, l: l, steps: steps, m: pl.Divisor, sigma: pl.Sigma}
-		pl.StepSize = s.step(q.Constants.Smoothness) * (1 - m.Momentum)
-	}
-	return orNone(pl, pl.valid())
+	return newSGDPlan(p, b, q.Assumptions, m.Trace)
 }
 
 // largest scale of noise and of steps: their products still fit.
 const largest = 0x1p400
-
-// valid refuses a plan with a value that float64 or the samplers of package
-// noise cannot hold, or that no calibration made.
-func (pl *SGDPlan) valid() error {
-	if pl == nil || pl.Theorem == "" || pl.Sampler == nil {
-		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
-	}
-	scale := pl.Noise * pl.Clip
-	if !(pl.Clip > 1/largest && scale > 0 && scale < largest && pl.Divisor > 0 && pl.Steps > 0 && pl.StepSize > 0 && pl.StepSize*scale/pl.Divisor < largest && pl.Smoothing >= 0 && pl.Smoothing < largest) {
-		return fmt.Errorf("%w: the calibration leaves the range of float64 (Noise %v, Clip %v, Divisor %v, StepSize %v, Smoothing %v): rescale the problem",
-			ErrMechanism, pl.Noise, pl.Clip, pl.Divisor, pl.StepSize, pl.Smoothing)
-	}
-	return nil
-}
-
-// orNone returns no plan with an error: one that is not valid must not be at
-// hand.
-func orNone[P any](plan *P, err error) (*P, error) {
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
-}

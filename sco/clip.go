@@ -1,12 +1,55 @@
 package sco
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/loss"
 )
+
+// A grid is where gradients and their noise live: the multiples of g = 2^exponent in
+// each coordinate.
+type grid struct {
+	exponent int
+	norm     int64   // K = ⌊L/g⌋: a rounded gradient has norm at most Kg ≤ L
+	limit    float64 // what a gradient is clipped to before it is rounded
+}
+
+// gridBits says how fine a grid is: g is about 2^{−gridBits} of L/√d.
+const gridBits = 26
+
+// gradientError bounds what clipping to limit and rounding change a gradient of norm at most L by,
+// over L: 2^{−gridBits}(1/√d + ½ + ½).
+const gradientError = 0x1p-25
+
+// newGrid returns the grid for gradients clipped to norm l in d dimensions:
+//
+//	g = 2^(⌊log₂(L/√d)⌋ − 26),   limit = L − g(√d/2 + 1)
+//
+// Rounding moves a vector by at most g√d/2, so that what is left has norm below L;
+// g itself is for the rounding of limit.
+func newGrid(l float64, d int) grid {
+	root := math.Sqrt(float64(d))
+	_, e := math.Frexp(l / root)
+	g := grid{exponent: e - 1 - gridBits}
+	g.norm = int64(math.Ldexp(l, -g.exponent))
+	g.limit = l - math.Ldexp(root/2+1, g.exponent)
+	return g
+}
+
+// largestNoise is the most that σ/g may be: integers of package noise saturate beyond
+// 2¹⁰σ, with probability below 2⁻⁷⁵⁰⁰⁰⁰ in all coordinates of all steps together.
+const largestNoise = 0x1p52
+
+// check refuses noise that the samplers do not hold on the grid.
+func (g grid) check(sigma float64) error {
+	if !(math.Ldexp(sigma, -g.exponent) <= largestNoise) {
+		return fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs fewer steps or larger batches", ErrMechanism, sigma, g.exponent)
+	}
+	return nil
+}
 
 // clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN
 // replaced by 0: P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the

@@ -40,7 +40,8 @@ func ExampleNoisySGD() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", plan.Sampler, plan.Steps, plan.Noise, plan.Bound)
+	params := plan.Params()
+	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise, params.ExcessBound)
 	release, err := plan.Fit(context.Background(), p, noise.Reproducible(1)) // nil in production
 	if err != nil {
 		fmt.Println(err)
@@ -63,7 +64,7 @@ func ExampleProxGD() {
 	}
 	fmt.Println(release.Theta[0] > 1, release.Certificate.Theorem)
 	// Output:
-	// true sco.prox/1
+	// true sco.prox/2
 }
 
 // The published noise of noisy SGD is not private for few steps.
@@ -76,7 +77,7 @@ func ExampleNoisySGD_paper() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("z = %.1f raised to %.1f\n", plan.PaperNoise, plan.Noise)
+	fmt.Printf("z = %.1f raised to %.1f\n", plan.Params().PaperNoise, plan.Params().Noise)
 	// Output:
 	// sco: dp: privacy condition not met: the published noise z = 5.289273001072798 for T = 125, m = 45 is accounted at δ = 6.1e-06 for ε = 1, the budget is δ = 1e-06; use Paper, which raises it, or Accounted
 	// z = 5.3 raised to 5.9
@@ -95,7 +96,7 @@ func ExampleObjPertSVRG() {
 	// Output:
 	// true
 	// (ε = 1, δ = 1e-08)-differentially private, replace neighbors
-	//   theorem: sco.objpert/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }

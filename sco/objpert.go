@@ -8,203 +8,258 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/splitting"
 )
+
+// ObjPlan is a calibrated ObjPert, ObjPertSVRG or Output: the plan of package lop,
+// and private by its theorems. Params.ExcessBound is on the expected excess
+// population loss against every w ∈ W with ‖w‖ ≤ M, in mean form, output noise
+// included.
+type ObjPlan = linear.Plan
 
 // ObjPert is objective perturbation for the population: it releases
 //
-//	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I)
+//	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I),   Δ = 2nλ
 //
-// certified to lie within R of the minimizer, plus Gaussian noise that hides
-// 2R, projected on W. With σ from the curve of the linear perturbation at
-// c = ρ log1p(β/(2nλ)) the release is private as one of package lop, whose
-// Mechanism weighs λ for the empirical risk; here it is weighed for
+// within R of the minimizer, plus output noise that hides 2R, projected on W. It is
+// the mechanism of package lop, whose Mechanism weighs Δ for the empirical risk; here
+// it is weighed for
 //
-//	E F(ŵ) − F(w*) ≤ (1/λ)( dσ²/(4n²) + L²/n ) + λM²
+//	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
 // by the uniform stability L²/(λn) of minimizers, in which the noise cancels. A
-// Reg r of the problem counts in F as r/n.
+// Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared
+// Problem.Records stands for n.
 //
 // The zero value means the documented defaults and asks for nothing but a
 // bounded Set or a Radius.
 type ObjPert struct {
-	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
-	// Records.
+	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
-	// Calibration is Accounted for the sharp curve and the λ with the least bound,
+	// Calibration is Accounted for the sharp curve and the Δ with the least bound,
 	// or Paper for λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²)) and twice the published
 	// σ = √(10 L² ln(1/δ))/ε: no proof covers the published one under dp.Replace.
 	Calibration Calibration
-	// Records is a public number in place of n under dp.AddRemove.
-	Records int
 	// Radius is M ≥ ‖w*‖, a public guess; 0 means what the Set gives.
 	Radius float64
-	// Lambda is λ; 0 means the best.
-	Lambda float64
-	// Cover is R; 0 means 1e-8·M, or what rounding in a sum over n records needs.
+	// Ridge is Δ = 2nλ; 0 means the best.
+	Ridge float64
+	// Cover is R; 0 means the default of package lop.
 	Cover float64
-	// Share of ε and δ spent on the output noise, in (0, 1); 0 means 0.01.
+	// Share of ε and δ spent on the output noise, in (0, 1); 0 means the default.
 	Share float64
 	// Trace, if not nil, is called at the end of every solve. Not private: what it
 	// receives is a function of the records.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // ObjPertSVRG is ObjPert with its minimizer found by SVRG [XZ14], in
 // O((n + κ) log(1/R)) gradients of single records, κ = 1 + β/(2λ): for many
-// records, and for dimensions in which a Hessian is too large. Privacy rests on
-// the certificate; where SVRG does not reach it, other methods go on.
+// records, and for dimensions in which a Hessian is too large. Where SVRG does not
+// reach the certificate, other methods go on.
 type ObjPertSVRG struct{ ObjPert }
 
 // Output is output perturbation for the population: it releases
 //
-//	P_W( ŵ + ν ),   ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖²
+//	P_W( ŵ + ν ),   ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖²,   Δ = 2nλ
 //
-// with Gaussian ν that hides L/(λn) + 2R under dp.Replace, half the first term under
-// dp.AddRemove. With σ of ν and the stability L²/(λn) of the minimizer
+// with ν that hides L/(λn) + 2R under dp.Replace, half the first term under
+// dp.AddRemove. With the stability L²/(λn) of the minimizer
 //
-//	E F − F(w*) ≤ L²/(λn) + λM² + L(R + σ√d)
+//	E F − F(w*) ≤ L²/(λn) + λM² + L(R + E‖ν‖)
 //
-// It needs a bound on gradients and a loss that can be minimized; no structure.
+// It needs a bound on gradients and a loss without kinks; no structure.
 //
 // The fields are those of ObjPert.
 type Output struct {
 	Relation dp.Relation
-	Records  int
 	Radius   float64
-	Lambda   float64
+	Ridge    float64
 	Cover    float64
-	Trace    func(Trace)
+	Trace    func(erm.Trace)
 }
 
-// ObjPlan is a calibrated ObjPert, ObjPertSVRG or Output. Its exported fields
-// are public.
-type ObjPlan struct {
-	Public
-	Relation dp.Relation
-	Theorem  string
-	Lambda   float64 // λ
-	Delta    float64 // Δ = 2nλ, the weight of ½‖w‖² in the sum form
-	Sigma    float64 // σ of b; 0 for Output
-	C, S     float64 // c and G/σ
-	// Objective and Output are the parts of the budget.
-	Objective, Output dp.Budget
-	Cover             float64 // R
-	OutputSigma       float64 // σ of the output noise
-	// Bound is on the expected excess population loss against every w ∈ W with
-	// ‖w‖ ≤ M, in mean form, output noise included.
-	Bound float64
-	// PaperSigma and PaperBound are as published, for Calibration Paper.
-	PaperSigma, PaperBound float64
-	// SVRG is the schedule of ObjPertSVRG, nil else.
-	SVRG *SVRGSchedule
-
-	// Trace, if not nil, is called at the end of every solve. Not private.
-	Trace func(Trace)
+// settings returns the settings for a problem with the public quantities q, which
+// only Paper looks at.
+func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
+	s := linear.Settings{
+		Package: "sco", Population: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
+		Cover: m.Cover, Share: m.Share, Trace: m.Trace,
+	}
+	switch m.Calibration {
+	case Accounted:
+		return s, nil
+	case Paper:
+		p, err := m.Published(q, b)
+		s.Ridge, s.LeastSigma = p.Ridge, 2*p.Sigma
+		return s, err
+	}
+	return s, fmt.Errorf("sco: %w: Calibration = %v, want Accounted or Paper", ErrMechanism, m.Calibration)
 }
 
-// Fit releases an approximate minimizer of p under the budget b: it plans,
-// draws b, solves, certifies, adds the output noise and projects on W. src
-// feeds the noise; nil means noise.Secure(), anything else adds the assumption
-// dp.CallerSource. The error wraps what Plan's or ObjPlan.Fit's does.
+// Fit releases an approximate minimizer of p under the budget b: it plans, draws
+// b, solves, adds the output noise and projects on W. src feeds the noise; nil means
+// noise.Secure(), anything else adds the assumption dp.CallerSource. The error wraps
+// what Plan's or ObjPlan.Fit's does.
 func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
+	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Fit(ctx, p, src)
+	return s.Fit(ctx, p, b, src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
-// and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
-func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
-
-func (m *ObjPert) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
-	q, err := certifiable(p, m.Relation, m.Records, m.Radius, b, false)
+// Plan calibrates for p: it reads dimensions, declared bounds, loss and set, and no
+// record. Errors are those of lop.Mechanism.Plan.
+func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
 	}
-	q.faults = f
-	return m.Calibrate(q)
+	return s.Plan(p, b)
 }
 
-// certifiable is public for mechanisms that certify a minimizer. onSet tells that
-// constants on W are enough; else those of losses that are not of ⟨a,w⟩ must
-// hold on all of ℝᵈ.
-func certifiable(p *erm.Problem, rel dp.Relation, records int, radius float64, b dp.Budget, onSet bool) (Public, error) {
-	if err := p.Certifiable(); err != nil {
-		return Public{}, fmt.Errorf("sco: %w", err)
+func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, error) {
+	var q erm.Public
+	if m.Calibration == Paper {
+		var err error
+		if q, err = p.Public(orReplace(m.Relation)); err != nil {
+			return linear.Settings{}, fmt.Errorf("sco: %w", err)
+		}
 	}
-	q, err := public(p, orReplace(rel), records, radius, b)
-	if err == nil && !onSet && !linearPredictor(q.Constants) {
-		q.Constants = p.Loss.Constants(p.Data.Bounds(), math.Inf(1))
+	return m.settings(q, b)
+}
+
+// Calibrate is Plan for a problem of which only public quantities are known.
+func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	s, err := m.settings(q, b)
+	if err != nil {
+		return nil, err
 	}
-	return q, err
+	return linear.Calibrate(nil, q, b, s)
 }
 
 // Fit is ObjPert.Fit by SVRG.
 func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
+	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Fit(ctx, p, src)
+	s.Method = bySVRG
+	return s.Fit(ctx, p, b, src)
 }
 
-// Plan is ObjPert.Plan with a schedule for SVRG.
-func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
-
-func (m *ObjPertSVRG) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
-	plan, err := m.ObjPert.plan(p, b, f)
+// Plan is ObjPert.Plan with SVRG as the first method of its fits.
+func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
 	}
-	return plan, plan.schedule(p.Set != nil || p.Reg != nil)
+	s.Method = bySVRG
+	return s.Plan(p, b)
 }
 
-// Calibrate is ObjPert.Calibrate with the schedule for problems with a set.
-func (m *ObjPertSVRG) Calibrate(q Public) (*ObjPlan, error) {
-	plan, err := m.ObjPert.Calibrate(q)
+// Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
+func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	s, err := m.settings(q, b)
 	if err != nil {
 		return nil, err
 	}
-	return plan, plan.schedule(true)
+	s.Method = bySVRG
+	return linear.Calibrate(nil, q, b, s)
 }
 
-// schedule sets SVRG: from the gap that a start at 0 has at most, for ‖b‖ ≤
-// σ√d + 6σ, 2LM + 2M‖b‖/n + λM², to μR²/2.
-func (pl *ObjPlan) schedule(composite bool) error {
-	b := pl.Sigma * (math.Sqrt(pl.d()) + 6)
-	m := pl.Radius
-	gap := 2*pl.Constants.Lipschitz*m + 2*m*b/pl.n() + pl.Lambda*m*m
-	s, err := NewSVRGSchedule(pl.Records, pl.Constants.Smoothness, pl.Lambda, gap, pl.Lambda*pl.Cover*pl.Cover, composite)
+// bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
+// than 2⁵³ gradients.
+func bySVRG(p linear.Params) release.Method {
+	schedule, err := SVRGFor(p, true)
 	if err != nil {
-		return err
+		return nil
 	}
-	pl.SVRG = &s
-	return nil
+	return func(splitting.Problem, int) splitting.Method { return &svrg{schedule: schedule} }
+}
+
+// SVRGFor returns the schedule for a plan of ObjPert, composite for problems with a
+// set or a regularizer: from the gap that a start at 0 has at most, for ‖b‖ ≤ σ√d + 6σ,
+// 2LM + 2M‖b‖/n + λM², to λR².
+func SVRGFor(p linear.Params, composite bool) (SVRGSchedule, error) {
+	n, m := float64(p.Records), p.Radius
+	lambda := p.Ridge / (2 * n)
+	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
+	gap := 2*p.Lipschitz*m + 2*m*b/n + lambda*m*m
+	return NewSVRGSchedule(p.Records, p.Smoothness, lambda, gap, lambda*p.Cover*p.Cover, composite)
+}
+
+// PublishedObjPert are the parameters of [BFTT19, Algorithm 4].
+type PublishedObjPert struct {
+	Ridge float64 // 2nλ, λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²))
+	Sigma float64 // √(10L² ln(1/δ))/ε, for adding or removing a record
+	Bound float64 // 4ML√(2/n + 4d ln(1/δ)/(ε²n²)), on the excess population loss
+}
+
+// Published returns the published parameters, which Calibration Paper starts from. The
+// error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
+// ⟨a,w⟩ with β ≤ εnλ, and replacement.
+func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
+	rel := orReplace(m.Relation)
+	q, err := q.Complete(rel)
+	if err != nil {
+		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
+	}
+	if err := b.Check(); err != nil {
+		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
+	}
+	radius := m.Radius
+	if radius == 0 {
+		radius = q.Radius
+	}
+	k, n, eps := q.Constants, float64(q.Records), b.Epsilon
+	refuse := func(format string, args ...any) (PublishedObjPert, error) {
+		return PublishedObjPert{}, fmt.Errorf("sco: %w: %s; use Accounted", dp.ErrCondition, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case rel != dp.Replace:
+		return refuse("Calibration %v is about %v neighbors, Relation = %v", m.Calibration, dp.Replace, m.Relation)
+	case m.Ridge > 0:
+		return refuse("Ridge = %v, but Calibration %v has its own", m.Ridge, m.Calibration)
+	case n < 1 || !(radius > 0) || math.IsInf(radius, 1):
+		return refuse("Records = %v and Radius = %v, Calibration Paper needs both", n, radius)
+	case eps > 1:
+		return refuse("Epsilon = %v, Calibration Paper is stated for ε ≤ 1", eps)
+	case b.Delta > 1/(n*n) || b.Delta == 0:
+		return refuse("Delta = %v, Calibration Paper is stated for 0 < δ ≤ 1/n² = %v", b.Delta, 1/(n*n))
+	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
+		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
+	}
+	log := -specfun.Log(b.Delta)
+	root := math.Sqrt(2/n + 4*float64(q.Dim)*log/(eps*eps*n*n))
+	lambda := 2 * k.Lipschitz / radius * root
+	if k.Smoothness > eps*n*lambda {
+		return refuse("Smoothness = %v, Calibration Paper needs at most εnλ = %v", k.Smoothness, eps*n*lambda)
+	}
+	return PublishedObjPert{Ridge: 2 * n * lambda, Sigma: math.Sqrt(10*log) * k.Lipschitz / eps, Bound: 4 * radius * k.Lipschitz * root}, nil
+}
+
+func (m *Output) settings() linear.Settings {
+	return linear.Settings{
+		Package: "sco", Population: true, Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
+		Cover: m.Cover, Trace: m.Trace,
+	}
 }
 
 // Fit releases the noisy minimizer of p under the budget b, as ObjPert.Fit does.
 func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return m.settings().Fit(ctx, p, b, src)
 }
 
 // Plan calibrates for p as ObjPert.Plan does.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.plan(p, b, nil) }
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.settings().Plan(p, b) }
 
-func (m *Output) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*ObjPlan, error) {
-	q, err := certifiable(p, m.Relation, m.Records, m.Radius, b, true)
-	if err != nil {
-		return nil, err
-	}
-	if math.IsInf(q.Constants.Smoothness, 1) {
-		return nil, fmt.Errorf("sco: %w: Smoothness = +Inf, and no solver here minimizes a loss with kinks to a certificate: use loss.Moreau of it, or ProxGD", dp.ErrCondition)
-	}
-	q.faults = f
-	return m.Calibrate(q)
+// Calibrate is Plan for a problem of which only public quantities are known.
+func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	return linear.Calibrate(nil, q, b, m.settings())
 }

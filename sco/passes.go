@@ -6,13 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times
@@ -21,14 +16,15 @@ import (
 //	w ← P_W(w − (η/b) Σ_{i∈B} ∇ℓ(w; zᵢ)),   release P_W(average + ν)
 //
 // Steps with η ≤ 2/β do not expand, and a replaced record is in one batch a pass:
-// neighbors end within 2·Passes·Lη/b, which the Gaussian ν hides. For one pass
+// neighbors end within 2·Passes·Lη/b, which the Gaussian ν hides, with what rounding
+// adds to it (see Phase). For one pass
 // over n records in T = ⌊n/b⌋ batches every gradient is fresh, and with σ of ν
 //
 //	E F − F(w*) ≤ M²/(2ηT) + ηL²/2 + Lσ√d
 //
 // It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace.
 //
-// With Lambda = λ > 0 every record has λ‖w‖² on top, as in Output, steps shrink and
+// With Ridge = Δ = 2nλ > 0 every record has λ‖w‖² on top, as in Output, steps shrink and
 // the last iterate is released [WLKCJN17, Lemma 8]: for t = 1, …, T, T = k⌊n/b⌋,
 //
 //	w ← P_W(w − η_t((1/b) Σ_{i∈B} ∇ℓ(w; zᵢ) + 2λw)),   η_t = min( 1/(β+2λ), 1/(2λt) )
@@ -42,10 +38,10 @@ type PermutationSGD struct {
 	Passes   int     // k; 0 means 1
 	Batch    int     // b; 0 means 1
 	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
-	Lambda   float64 // λ; 0 means none, and steps of one length
+	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a
@@ -57,7 +53,7 @@ type PermutationSGD struct {
 // Steps with η_i ≤ 2/β do not expand, so that a replaced record moves the average
 // of its own phase by at most 2Lη_i, and other phases not at all but through w_i:
 // with s of the analytic Gaussian mechanism at the budget, all w_i together
-// satisfy it. n gradients, one pass. Against ‖w₀ − w*‖ ≤ M, with the average of a
+// satisfy it. What rounding adds to 2Lη_i is hidden too (see Phase). n gradients, one pass. Against ‖w₀ − w*‖ ≤ M, with the average of a
 // phase as the comparator of the next,
 //
 //	E F − F(w*) ≤ M²/(2η₁n₁) + Σᵢ η_iL²/2 + Σ_{i≥2} dσ²_{i−1}/(2η_in_i) + Lσ_k√d
@@ -68,324 +64,223 @@ type Phased struct {
 	StepSize float64 // η; 0 means the best
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
-}
-
-// Phase is a stretch of records, passed over with one step size, whose average
-// iterate is released with Gaussian noise.
-type Phase struct {
-	Records     int     // n_i
-	StepSize    float64 // η_i, or the longest step where λ > 0
-	Sensitivity float64 // 2kLη_i/b, or L/(λb⌊n/b⌋) where λ > 0
-	Sigma       float64 // σ_i
-}
-
-// PassPlan is a calibrated PermutationSGD or Phased. Its exported fields are
-// public.
-type PassPlan struct {
-	Public
-	Theorem string
-	Batch   int
-	Passes  int
-	Lambda  float64 // λ, 0 for steps of one length
-	Phases  []Phase
-	// Bound is on the expected excess population loss against every w ∈ W with
-	// ‖w − w₀‖ ≤ M, in mean form; +Inf for several passes and where λ > 0.
-	Bound float64
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
 func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fitPasses(ctx, m, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
-	return m.plan(p, b, nil)
-}
-
-func (m *PermutationSGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*PassPlan, error) {
-	q, err := public(p, dp.Replace, 0, m.Radius, b)
-	if err != nil {
-		return nil, err
-	}
-	q.faults = f
-	return m.Calibrate(q)
+	return planPasses(p, b, m.Calibrate)
 }
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
 func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
+	return fitPasses(ctx, m, p, b, src)
+}
+
+// Plan calibrates for p as NoisySGD.Plan does.
+func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
+	return planPasses(p, b, m.Calibrate)
+}
+
+// planPasses calibrates for what may be known of p.
+func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
+	q, _, err := known(p, dp.Replace)
+	if err != nil {
+		return nil, err
+	}
+	if q.Assumptions, err = convexity(p); err != nil {
+		return nil, err
+	}
+	return calibrate(q, b)
+}
+
+// fitPasses plans and fits.
+func fitPasses(ctx context.Context, m interface {
+	Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
+}, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
 	return plan.Fit(ctx, p, src)
 }
 
-// Plan calibrates for p as NoisySGD.Plan does.
-func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) { return m.plan(p, b, nil) }
-
-func (m *Phased) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*PassPlan, error) {
-	q, err := public(p, dp.Replace, 0, m.Radius, b)
-	if err != nil {
-		return nil, err
-	}
-	q.faults = f
-	return m.Calibrate(q)
+// A course is what is known before the phases are laid out.
+type course struct {
+	setting
+	l, beta float64
+	longest float64 // the longest step that does not expand, rounded steps included
+	unit    float64 // σ that hides a sensitivity of 1
+	batch   float64 // b
+	lambda  float64 // λ
 }
 
-// smooth checks q and returns 2/β, the longest step that does not expand, and s,
-// the sensitivity over σ that the budget allows.
-func (q Public) smooth() (longest, s float64, err error) {
-	if err := q.check(dp.Replace); err != nil {
-		return 0, 0, err
+// newCourse checks q and the fields that both mechanisms have.
+func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, error) {
+	if err := checkFields(field{"StepSize", "the best", stepSize}, field{"Radius", "the radius of Set", radius}); err != nil {
+		return course{}, err
 	}
-	if err := known("Lipschitz", q.Constants.Lipschitz, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
-		return 0, 0, err
-	}
-	if err := known("Smoothness", q.Constants.Smoothness, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
-		return 0, 0, err
-	}
-	sigma, err := dp.GaussianSigma(q.Budget, safeScale)
+	set, err := newSetting(q, dp.Replace, b, radius)
 	if err != nil {
-		return 0, 0, fmt.Errorf("sco: %w", err)
+		return course{}, err
 	}
-	return 2 / q.Constants.Smoothness, 1 / sigma, nil
+	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
+	if err := positive("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
+		return c, err
+	}
+	if err := positive("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
+		return c, err
+	}
+	c.longest = 2 / c.beta * (1 - 0x1p-50)
+	if c.unit, err = dp.GaussianSigma(b, 1+1e-9); err != nil {
+		return c, fmt.Errorf("sco: %w", err)
+	}
+	return c, nil
 }
 
-// longStep refuses steps that expand.
-func longStep(eta, longest float64) error {
-	if eta > longest {
-		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, longest)
+// check refuses steps that expand.
+func (c course) check(eta float64) error {
+	if eta > c.longest {
+		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, c.longest)
 	}
 	return nil
 }
 
-// Calibrate returns the parameters for a problem with the public quantities q.
-// Errors wrap ErrMechanism, dp.ErrBudget or dp.ErrCondition.
-func (m *PermutationSGD) Calibrate(q Public) (*PassPlan, error) {
-	if err := checkFields(field{"StepSize", "the best", m.StepSize}, field{"Lambda", "none", m.Lambda}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
-		return nil, err
+const unit = 0x1p-53 // u
+
+// phase completes a phase of n records and so many steps of length η: how far its iterates
+// get, what rounding adds to the sensitivity S, the grid, and the noise. from bounds the
+// distance of its start from w₀.
+//
+// A step that is computed differs from one that does not expand by at most
+//
+//	e = u(64(d+b)(ηL + ηβρ) + (16+c)ρ + cs)
+//
+// for gradients to 32u, sums of d and of b terms, the scaling by 1 − 2λη, and a proximal map
+// within cu(‖x‖ + s). The average of T points adds 4uρ(T+1), rounded lengths of steps 4TuS,
+// and the rounding of the end to the grid g√d.
+func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
+	ph := Phase{Records: n, StepSize: eta, Sensitivity: sensitivity}
+	switch pull := c.l + c.Slope/c.n(); {
+	case !math.IsInf(c.Radius, 1):
+		ph.Reach = c.Radius
+	case c.lambda > 0: // ‖w − w₀‖ ← (1−2λη)‖w − w₀‖ + η(2λ‖w₀‖ + pull)
+		ph.Reach = 2*c.Anchor + pull/(2*c.lambda)
+	default:
+		ph.Reach = c.Anchor + from + steps*eta*pull
 	}
-	if m.Lambda > 0 && m.StepSize > 0 {
-		return nil, fmt.Errorf("%w: StepSize = %v has no meaning with Lambda = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Lambda)
+	prox := c.ProxFactor
+	if math.IsInf(prox, 1) {
+		prox = 64 * (c.d() + 1) // ProxRounding
 	}
-	if q.Radius == 0 {
-		q.Radius = m.Radius
-	}
-	longest, s, err := q.smooth()
-	if err != nil {
-		return nil, err
-	}
-	if m.Passes < 0 || m.Batch < 0 || m.Batch > q.Records {
-		return nil, fmt.Errorf("%w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch, q.Records)
-	}
-	pl := &PassPlan{Public: q, Theorem: TheoremPSGD, Passes: max(m.Passes, 1), Batch: max(m.Batch, 1), Trace: m.Trace}
-	k, b, l := float64(pl.Passes), float64(pl.Batch), q.Constants.Lipschitz
-	steps := math.Floor(q.n() / b)
-	if m.Lambda > 0 {
-		pl.Theorem, pl.Lambda, pl.Bound = TheoremPSGDStrong, m.Lambda, math.Inf(1)
-		sensitivity := fault.At(q.faults, fault.Sensitivity, l/(m.Lambda*b*steps))
-		pl.Phases = []Phase{{Records: q.Records, StepSize: 1 / (q.Constants.Smoothness + 2*m.Lambda), Sensitivity: sensitivity, Sigma: sensitivity / s}}
-		return orNone(pl, pl.valid())
-	}
-	// The bound is M²/(2ηT) + ηv/2 with Lσ√d = 2kL²η√d/(bs).
-	v := l * l * (1 + 4*k*math.Sqrt(q.d())/(b*s))
-	eta := m.StepSize
-	if eta == 0 {
-		eta = min(q.Radius/math.Sqrt(steps*v), longest)
-	}
-	if err := longStep(eta, longest); err != nil {
-		return nil, err
-	}
-	sensitivity := fault.At(q.faults, fault.Sensitivity, 2*k*l*eta/b)
-	pl.Phases = []Phase{{Records: q.Records, StepSize: eta, Sensitivity: sensitivity, Sigma: sensitivity / s}}
-	pl.Bound = math.Inf(1)
-	if pl.Passes == 1 {
-		pl.Bound = q.Radius*q.Radius/(2*eta*steps) + eta*v/2
-	}
-	return orNone(pl, pl.valid())
+	e := unit * (64*(c.d()+c.batch)*eta*(c.l+c.beta*ph.Reach) + (16+prox)*ph.Reach + prox*c.ProxScale)
+	moved := sensitivity*(1+4*steps*unit) + 2*steps*e + 4*unit*ph.Reach*(steps+1)
+	_, fine := math.Frexp(moved / math.Sqrt(c.d()))
+	_, coarse := math.Frexp(ph.Reach)
+	ph.Grid = math.Ldexp(1, max(fine-21, coarse-50)) // |mean/g| < 2⁵²
+	ph.Hidden = (moved + ph.Grid*math.Sqrt(c.d())) * (1 + 0x1p-40)
+	ph.Sigma = ph.Hidden * c.unit
+	return ph
 }
 
-// Calibrate returns the parameters for a problem with the public quantities q.
-// Errors wrap ErrMechanism, dp.ErrBudget or dp.ErrCondition.
-func (m *Phased) Calibrate(q Public) (*PassPlan, error) {
-	if err := checkFields(field{"StepSize", "the best", m.StepSize}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
-		return nil, err
-	}
-	if q.Radius == 0 {
-		q.Radius = m.Radius
-	}
-	longest, s, err := q.smooth()
+// error is what rounding moves the end of a phase by, at most.
+func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
+
+// Calibrate returns the plan for problems with the public quantities q, under the budget
+// b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
+func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
 		return nil, err
 	}
-	pl := &PassPlan{Public: q, Theorem: TheoremPhased, Passes: 1, Batch: 1, Trace: m.Trace}
+	if err := checkFields(field{"Ridge", "none", m.Ridge}); err != nil {
+		return nil, err
+	}
+	if m.Ridge > 0 && m.StepSize > 0 {
+		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Ridge)
+	}
+	if m.Passes < 0 || m.Batch < 0 || m.Batch > c.Records {
+		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch, c.Records)
+	}
+	p := newPassParams(c, TheoremPSGD)
+	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)
+	k := float64(p.Passes)
+	c.batch = float64(p.Batch)
+	steps := math.Floor(c.n() / c.batch) // of one pass
+	var ph Phase
+	if m.Ridge > 0 {
+		p.Theorem, p.Ridge, c.lambda = TheoremPSGDStrong, m.Ridge, m.Ridge/(2*c.n())
+		ph = c.phase(c.Records, k*steps, 1/(c.beta+2*c.lambda), c.l/(c.lambda*c.batch*steps), 0)
+	} else {
+		// The bound is M²/(2ηT) + ηv/2 with Lσ√d = 2kL²η√d·unit/b.
+		v := c.l * c.l * (1 + 4*k*math.Sqrt(c.d())/c.batch*c.unit)
+		eta := m.StepSize
+		if eta == 0 {
+			eta = min(c.m/math.Sqrt(steps*v), c.longest)
+		}
+		if err := c.check(eta); err != nil {
+			return nil, err
+		}
+		ph = c.phase(c.Records, k*steps, eta, 2*k*c.l*eta/c.batch, 0)
+		if p.Passes == 1 {
+			p.ExcessBound = c.m*c.m/(2*eta*steps) + eta*c.l*c.l/2 + c.l*(ph.Sigma*math.Sqrt(c.d())+ph.error())
+		}
+	}
+	p.Phases = []Phase{ph}
+	return newPassPlan(p, c.Public, m.Trace, ph.Hidden, ph.Sensitivity)
+}
+
+// Calibrate returns the plan for problems with the public quantities q, under the budget
+// b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
+func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	c, err := newCourse(q, b, m.Radius, m.StepSize)
+	if err != nil {
+		return nil, err
+	}
 	// n_i = ⌊n/2^i⌋ for i ≥ 2, and the rest in phase 1.
-	sizes := []int{q.Records}
-	for n := q.Records / 4; n >= 1; n /= 2 {
+	sizes := []int{c.Records}
+	for n := c.Records / 4; n >= 1; n /= 2 {
 		sizes = append(sizes, n)
 		sizes[0] -= n
 	}
-	// The bound is first/η + ηv with the sums at η = 1.
-	l, d := q.Constants.Lipschitz, q.d()
+	// Without rounding the bound is first/η + ηv with the sums at η = 1.
 	step := func(i int) float64 { return math.Pow(4, -float64(i+1)) }
-	sigma := func(i int) float64 { return 2 * l * step(i) / s }
-	first := q.Radius * q.Radius / (2 * step(0) * float64(sizes[0]))
+	sigma := func(i int) float64 { return 2 * c.l * step(i) * c.unit }
+	first := c.m * c.m / (2 * step(0) * float64(sizes[0]))
 	v := 0.0
 	for i, n := range sizes {
-		v += step(i) * l * l / 2
+		v += step(i) * c.l * c.l / 2
 		if i > 0 {
-			v += d * sigma(i-1) * sigma(i-1) / (2 * step(i) * float64(n))
+			v += c.d() * sigma(i-1) * sigma(i-1) / (2 * step(i) * float64(n))
 		}
 	}
-	v += l * math.Sqrt(d) * sigma(len(sizes)-1)
+	v += c.l * math.Sqrt(c.d()) * sigma(len(sizes)-1)
 	eta := m.StepSize
 	if eta == 0 {
-		eta = min(math.Sqrt(first/v), longest/step(0))
+		eta = min(math.Sqrt(first/v), c.longest/step(0))
 	}
-	if err := longStep(eta*step(0), longest); err != nil {
+	if err := c.check(eta * step(0)); err != nil {
 		return nil, err
 	}
+	p := newPassParams(c, TheoremPhased)
+	p.ExcessBound = first / eta
+	from := 0.0
 	for i, n := range sizes {
 		e := eta * step(i)
-		sensitivity := fault.At(q.faults, fault.Sensitivity, 2*l*e)
-		pl.Phases = append(pl.Phases, Phase{Records: n, StepSize: e, Sensitivity: sensitivity, Sigma: sensitivity / s})
-	}
-	pl.Bound = first/eta + eta*v
-	return orNone(pl, pl.valid())
-}
-
-// valid refuses a plan with a value that float64 or the samplers of package
-// noise cannot hold, or that no calibration made.
-func (pl *PassPlan) valid() error {
-	if pl == nil || pl.Theorem == "" || len(pl.Phases) == 0 || pl.Batch < 1 || pl.Passes < 1 || !(pl.Lambda >= 0 && pl.Lambda < largest) {
-		return fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
-	}
-	if !(pl.Constants.Lipschitz > 1/largest) {
-		return fmt.Errorf("%w: Lipschitz = %v leaves the range of float64: rescale the problem", ErrMechanism, pl.Constants.Lipschitz)
-	}
-	total := 0
-	for i, ph := range pl.Phases {
-		if !(ph.Sigma > 0 && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Records > 0) {
-			return fmt.Errorf("%w: phase %d leaves the range of float64 (StepSize %v, Sigma %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma)
+		if i > 0 { // the start is noisy, and rounded
+			last := p.Phases[i-1]
+			p.ExcessBound += (c.d()*last.Sigma*last.Sigma + last.error()*last.error()) / (2 * e * float64(n))
+			from = last.next(c.Anchor, c.Dim) * (1 + 0x1p-40)
 		}
-		total += ph.Records
+		ph := c.phase(n, float64(n), e, 2*c.l*e, from)
+		p.ExcessBound += e*c.l*c.l/2 + c.l*ph.error()
+		p.Phases = append(p.Phases, ph)
 	}
-	if total > pl.Records {
-		return fmt.Errorf("%w: the phases take %d of %d records", ErrMechanism, total, pl.Records)
-	}
-	return nil
-}
-
-// Fit runs the phases of the plan on p. p must have the dimension and the number
-// of records of the plan, and a loss whose constants are no worse. The records
-// are permuted at random first: neighbors then differ in one place of the
-// permutation, in whatever order they are stored.
-//
-// Errors are those of SGDPlan.Fit.
-func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	if err := pl.admit(p); err != nil {
-		return nil, err
-	}
-	op, err := joint(p)
-	if err != nil {
-		return nil, err
-	}
-	src, assumptions := source(src)
-	f := fault.From(ctx)
-	l := p.Loss
-	if lin, ok := l.(loss.Linear); ok { // clipped gradients of these are those of a convex loss
-		l = clippedSlope{lin, fault.At(f, fault.Clip, pl.Constants.Lipschitz)}
-	}
-	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: l})
-	order := fault.At(f, fault.Batch, permutation(pl.Records, src))
-	w := start(p.Set, pl.Dim)
-	mean, g := make([]float64, pl.Dim), make([]float64, pl.Dim)
-	t := Trace{Released: true}
-	for _, ph := range pl.Phases {
-		clear(mean)
-		count := 0.0
-		for range pl.Passes {
-			for lo := 0; lo+pl.Batch <= ph.Records; lo += pl.Batch {
-				if lo%4096 < pl.Batch && ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				batch := order[lo : lo+pl.Batch]
-				count++
-				for j := range mean { // average of the points where gradients are taken
-					mean[j] += (w[j] - mean[j]) / count
-				}
-				obj.GradTerms(g, w, batch)
-				eta := ph.StepSize
-				if pl.Lambda > 0 {
-					eta = min(eta, 1/(2*pl.Lambda*count))
-					floats.Scale(1-2*pl.Lambda*eta, w)
-				}
-				floats.AddScaled(w, -eta/float64(pl.Batch), g)
-				if op != nil {
-					op.Prox(w, w, eta/pl.n()) // P_W, with (η/n)r
-				}
-				t.Steps++
-				t.Evaluations += len(batch)
-			}
-		}
-		if pl.Lambda > 0 {
-			copy(mean, w)
-		}
-		order = order[fault.At(f, fault.Advance, ph.Records):]
-		fault.At(f, fault.Sampler, noise.Normal)(g, fault.At(f, fault.Scale, ph.Sigma), src)
-		floats.AddTo(w, mean, g)
-		if p.Set != nil {
-			p.Set.Prox(w, w, 1)
-		}
-	}
-	clear(g)
-	if pl.Trace != nil {
-		pl.Trace(t)
-	}
-	return &dp.Release{Theta: w, Certificate: dp.Certificate{
-		Budget:      pl.Budget,
-		Relation:    dp.Replace,
-		Theorem:     pl.Theorem,
-		Assumptions: assumptions,
-	}}, nil
-}
-
-// permutation returns a uniform order of n records.
-func permutation(n int, src rand.Source) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	rand.New(src).Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
-	return order
-}
-
-// admit refuses a problem that the plan was not made for.
-func (pl *PassPlan) admit(p *erm.Problem) error {
-	if err := pl.valid(); err != nil {
-		return err
-	}
-	if err := admit(p, pl.Dim, pl.Records, dp.Replace); err != nil {
-		return err
-	}
-	q, err := public(p, dp.Replace, 0, pl.Radius, pl.Budget)
-	if err != nil {
-		return err
-	}
-	has, want := q.Constants, pl.Constants
-	switch {
-	case !(has.Lipschitz > 0 && has.Lipschitz <= want.Lipschitz):
-		return fmt.Errorf("%w: the problem has Lipschitz = %v, the plan is for a known one of at most %v", ErrMechanism, has.Lipschitz, want.Lipschitz)
-	case !(has.Smoothness > 0 && has.Smoothness <= want.Smoothness):
-		return fmt.Errorf("%w: the problem has Smoothness = %v, the plan is for a known one of at most %v", ErrMechanism, has.Smoothness, want.Smoothness)
-	}
-	return nil
+	p.ExcessBound += c.l * math.Sqrt(c.d()) * p.Phases[len(sizes)-1].Sigma
+	return newPassPlan(p, c.Public, m.Trace, p.ExcessBound, first/eta+eta*v)
 }

@@ -30,24 +30,41 @@
 // # Relations
 //
 // Under dp.Replace the number of records n is public. Under dp.AddRemove it is
-// not, and every schedule and divisor needs a public number Records instead.
+// not, and every schedule and divisor needs the declared number n₀ of
+// erm.Problem.Records instead.
+//
+// # Exactness
+//
+// Noisy SGD and passes are private as programs, not only as formulas. What noise is
+// added to is a vector of integers times a public power of two g, and the noise is an
+// integer multiple of g with the exact law of a rounded Gaussian:
+//
+//	g(k + round(ν/g)) = g round((gk + ν)/g)
+//
+// so that the release is a function of gk + ν for a real Gaussian ν, about which the
+// theorems speak. In noisy SGD k is the sum of the gradients of a batch, each
+// clipped and rounded by itself (erm.Objective.SumRounded): a sum of integers has no
+// rounding, and a record changes it by at most L/g. In passes k is the rounded end
+// of a phase, and the rounding on the way there is part of the sensitivity.
 //
 // # Theorems
 //
 //	identifier          statement                                          needs
-//	sco.sgd/1           T sums of vectors clipped at L plus zL·N(0,I), over the
-//	                    batches of an accounting.Sampler, cost what
+//	sco.sgd/2           T sums of vectors clipped at L and rounded to a grid, plus
+//	                    zL·N(0,I) on that grid, over the batches of an
+//	                    accounting.Sampler, cost what
 //	                    accounting.Composition says; all else is
 //	                    post-processing                                    δ > 0
-//	sco.prox/1          the same for gradients of Moreau envelopes         δ > 0
-//	sco.objpert/1       the minimizer of nF̂ + nλ‖·‖² + ⟨b,·⟩ and its cover  smooth loss, δ > 0
-//	sco.output/1        Gaussian noise hides 2L/(2nλ) + 2R                 δ > 0
-//	sco.psgd/1          Gaussian noise hides 2kLη/b after k passes in
-//	                    batches of b [WLKCJN17]                            smooth loss, η ≤ 2/β, δ > 0
-//	sco.psgd-strong/1   Gaussian noise hides L/(λb⌊n/b⌋) after passes with
-//	                    λ‖w‖² and steps of min(1/(β+2λ), 1/(2λt))          smooth loss, δ > 0
-//	sco.phased/1        every phase hides 2Lη_k/b of its own records by
-//	                    Gaussian noise; phases are disjoint                smooth loss, η ≤ 2/β, δ > 0
+//	sco.prox/2          the same for gradients of Moreau envelopes         δ > 0
+//	sco.psgd/2          Gaussian noise hides 2kLη/b after k passes in
+//	                    batches of b [WLKCJN17], and all rounding          smooth loss, η ≤ 2/β, δ > 0
+//	sco.psgd-strong/2   Gaussian noise hides L/(λb⌊n/b⌋) after passes with
+//	                    λ‖w‖² and steps of min(1/(β+2λ), 1/(2λt)), and
+//	                    all rounding                                       smooth loss, δ > 0
+//	sco.phased/2        every phase hides 2Lη_k/b of its own records, and all
+//	                    rounding, by Gaussian noise; phases are disjoint   smooth loss, η ≤ 2/β, δ > 0
+//
+// ObjPert and Output rest on the theorems of package lop.
 //
 // # Notation
 //
@@ -61,6 +78,9 @@
 //	λ           weight of ‖w‖² (no ½) in mean form: Δ = 2nλ in sum form
 //	f_β         Moreau envelope min_v f(v) + (β/2)‖v−w‖²
 //	R           bound on the distance to the minimizer, certified
+//	g, K        step of a grid, a power of two; L/g
+//	ρ           bound on the norm of the iterates
+//	u           2⁻⁵³
 //
 // # References
 //
@@ -80,78 +100,27 @@
 package sco
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
-	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/prox"
 )
 
 // ErrMechanism reports a field of a mechanism, of Public or of a plan outside
-// its range. Test with errors.Is.
-var ErrMechanism = errors.New("sco: invalid mechanism")
+// its range, or a problem that a plan was not made for. Test with errors.Is.
+var ErrMechanism = linear.ErrProblem
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremSGD     = "sco.sgd/1"
-	TheoremProx    = "sco.prox/1"
-	TheoremObjPert = "sco.objpert/1"
-	TheoremOutput  = "sco.output/1"
-	TheoremPSGD    = "sco.psgd/1"
-	// TheoremPSGDStrong is that of PermutationSGD with a Lambda.
-	TheoremPSGDStrong = "sco.psgd-strong/1"
-	TheoremPhased     = "sco.phased/1"
+	TheoremSGD  = "sco.sgd/2"
+	TheoremProx = "sco.prox/2"
+	TheoremPSGD = "sco.psgd/2"
+	// TheoremPSGDStrong is that of PermutationSGD with λ > 0.
+	TheoremPSGDStrong = "sco.psgd-strong/2"
+	TheoremPhased     = "sco.phased/2"
 )
-
-// Public is all that a calibration knows of a problem: declared quantities,
-// never a record. Plan fills it from an erm.Problem.
-type Public struct {
-	// Dim is d, the number of parameters.
-	Dim int
-	// Records is n under dp.Replace, and under dp.AddRemove a public number in
-	// its place, which a mechanism takes from its field Records.
-	Records int
-	// Constants of one record's loss, on W.
-	Constants loss.Constants
-	// Radius is M, a bound on the distance from the start to the comparator. A
-	// wrong one costs utility and never privacy.
-	Radius float64
-	// Budget of the whole release.
-	Budget dp.Budget
-
-	faults *fault.Set // of an audit; nil else
-}
-
-// check refuses what no mechanism can work with.
-func (q Public) check(rel dp.Relation) error {
-	switch {
-	case q.Dim < 1:
-		return fmt.Errorf("%w: Dim = %d, want at least 1", ErrMechanism, q.Dim)
-	case q.Records < 1 && rel == dp.AddRemove:
-		return fmt.Errorf("sco: %w: under %v the number of records is private: set Records to a public number in its place", dp.ErrCondition, rel)
-	case q.Records < 1:
-		return fmt.Errorf("%w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
-	case !(q.Radius > 0) || math.IsInf(q.Radius, 1):
-		return fmt.Errorf("%w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a bounded Set", ErrMechanism, q.Radius)
-	}
-	if err := q.Budget.Check(); err != nil {
-		return fmt.Errorf("sco: %w", err)
-	}
-	if q.Budget.Delta == 0 {
-		return fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²", dp.ErrBudget, dp.MinDelta)
-	}
-	return nil
-}
-
-// n and eps are shorthands for formulas.
-func (q Public) n() float64        { return float64(q.Records) }
-func (q Public) d() float64        { return float64(q.Dim) }
-func (q Public) logDelta() float64 { return -specfun.Log(q.Budget.Delta) } // ln(1/δ)
 
 // orReplace reads an unset relation as Replace.
 func orReplace(r dp.Relation) dp.Relation {
@@ -171,7 +140,7 @@ type field struct {
 func checkFields(fields ...field) error {
 	for _, f := range fields {
 		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
+			return fmt.Errorf("sco: %w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
 		}
 	}
 	return nil
@@ -185,8 +154,8 @@ func checkRelation(r dp.Relation) error {
 	return nil
 }
 
-// known returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func known(name string, v float64, fix string) error {
+// positive returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
+func positive(name string, v float64, fix string) error {
 	switch {
 	case math.IsInf(v, 1):
 		return fmt.Errorf("sco: %w: %s = +Inf on the declared bounds: %s", dp.ErrCondition, name, fix)
@@ -194,34 +163,6 @@ func known(name string, v float64, fix string) error {
 		return fmt.Errorf("sco: %w: %s = %v (0 means unknown), want the constants of a loss: %s", dp.ErrCondition, name, v, fix)
 	}
 	return nil
-}
-
-// public returns what may be known of p, which must pass Check. start is where
-// a method begins, nil for the projection of 0.
-func public(p *erm.Problem, rel dp.Relation, records int, radius float64, b dp.Budget) (Public, error) {
-	if err := p.Check(); err != nil {
-		return Public{}, fmt.Errorf("sco: %w", err)
-	}
-	n, d := p.Data.Dims()
-	q := Public{Dim: d, Records: records, Radius: radius, Budget: b}
-	if rel == dp.Replace {
-		if records != 0 && records != n {
-			return Public{}, fmt.Errorf("%w: Records = %d, but the problem has %d under %v, want 0", ErrMechanism, records, n, rel)
-		}
-		q.Records = n
-	}
-	r := math.Inf(1)
-	if p.Set != nil {
-		r = p.Set.Radius(d)
-	}
-	if q.Radius == 0 && !math.IsInf(r, 1) {
-		q.Radius = r
-		if p.Set.Func(make([]float64, d)) != 0 { // 0 is not in W: ‖P(0) − w‖ ≤ 2r
-			q.Radius = 2 * r
-		}
-	}
-	q.Constants = p.Loss.Constants(p.Data.Bounds(), r)
-	return q, nil
 }
 
 // start returns the projection of 0 onto W.

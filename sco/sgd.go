@@ -9,7 +9,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 )
 
 // Scheme is how NoisySGD and ProxGD sample batches.
@@ -39,14 +38,14 @@ func (s Scheme) String() string {
 }
 
 // sampler returns the scheme with an expected batch of m records.
-func (s Scheme) sampler(m float64, q Public, rel dp.Relation) accounting.Sampler {
+func (s Scheme) sampler(m float64, q setting) accounting.Sampler {
 	switch s {
 	case FixedSize:
 		return accounting.FixedSize{Size: int(math.Ceil(min(m, q.n()))), Records: q.Records}
 	case WithReplacement:
 		return accounting.WithReplacement{Size: int(math.Ceil(m)), Records: q.Records}
 	}
-	return accounting.Poisson{Rate: min(1, m/q.n()), Relation: rel}
+	return accounting.Poisson{Rate: min(1, m/q.n()), Relation: q.rel}
 }
 
 // Calibration chooses the parameters of NoisySGD and ProxGD.
@@ -94,16 +93,13 @@ func (c Calibration) String() string {
 // bounded Set or a Radius.
 type NoisySGD struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
-	// Scheme Poisson and Records.
+	// Scheme Poisson and the Records of the problem.
 	Relation dp.Relation
 	// Scheme of sampling; the zero value is Poisson. The paper's calibrations
 	// draw with replacement whatever it says.
 	Scheme Scheme
 	// Calibration of all parameters; the zero value is Accounted.
 	Calibration Calibration
-	// Records is a public number in place of n under dp.AddRemove, such as a
-	// design size; 0 means n under dp.Replace.
-	Records int
 	// Radius is M ≥ ‖w₀ − w*‖, a public guess; 0 means what the Set gives.
 	Radius float64
 	// Clip is L; 0 means the constant of the loss. Losses of ⟨a,w⟩ clipped below
@@ -118,9 +114,9 @@ type NoisySGD struct {
 	Batch float64
 	// StepSize fixes η; 0 means the best.
 	StepSize float64
-	// Trace, if not nil, is called at the end of every fit. Not private: what it
-	// receives is a function of the records.
-	Trace func(Trace)
+	// Trace, if not nil, is called at the end of every fit with the released point, the numbers of
+	// steps and of gradients, and nothing else. Not private.
+	Trace func(erm.Trace)
 }
 
 // ProxGD is NoisySGD on the Moreau envelope of the loss of each record,
@@ -148,8 +144,7 @@ type ProxGD struct {
 // loss. Parameters must be chosen without looking at the records: a search
 // over them costs budget that nothing here accounts for.
 type DPSGD struct {
-	Relation dp.Relation // 0 means dp.Replace
-	Records  int         // see NoisySGD
+	Relation dp.Relation // see NoisySGD
 	Epochs   float64     // expected passes over the records; 0 means 5
 	Batch    float64     // expected size of a batch; 0 means √n·4, at most n
 	Clip     float64     // 0 means the constant of the loss
@@ -160,126 +155,62 @@ type DPSGD struct {
 	Momentum float64 // in [0, 1): v = Momentum·v + g, w ← P_W(w − ηv)
 	Average  bool    // release the average of the iterates in place of the last
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
-}
-
-// Trace is what one fit did. Not private: none of it may be published.
-type Trace struct {
-	Steps       int
-	Evaluations int // gradients of single records
-	Empty       int // batches without a record
-	Residual    float64
-	Distance    float64 // certified distance to the minimizer, of solvers
-	Released    bool
-}
-
-// SGDPlan is calibrated noisy SGD. Its exported fields are public.
-type SGDPlan struct {
-	Public
-	Relation dp.Relation
-	Theorem  string
-	Sampler  accounting.Sampler
-	Steps    int     // T
-	Clip     float64 // L
-	Noise    float64 // z
-	Divisor  float64 // qn
-	Sigma    float64 // zL/(qn)
-	StepSize float64 // η
-	// Smoothing is the β of the envelope, 0 without one.
-	Smoothing float64
-	Momentum  float64
-	Last      bool // the release is the last iterate, not the average
-
-	// Bound is on the expected excess population loss against every w ∈ W with
-	// ‖w − w₀‖ ≤ M, in mean form; +Inf where nothing is proved. See bound.go.
-	Bound float64
-	// PaperBound is the bound printed in the paper, of its calibrations.
-	PaperBound float64
-	// PaperNoise is the published z, and PaperDelta the δ that the accountant
-	// finds for it at the ε of the budget; 0 for other calibrations.
-	PaperNoise, PaperDelta float64
-	// Certified is the budget that a release is certified for: Public.Budget, but
-	// for PaperUnsafe.
-	Certified dp.Budget
-
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
-}
-
-// Evaluations returns the expected number of gradient evaluations, Tqn.
-func (pl *SGDPlan) Evaluations() float64 { return float64(pl.Steps) * pl.Divisor }
-
-// Composition returns the accounting of the plan: T noisy sums.
-func (pl *SGDPlan) Composition() (*accounting.Composition, error) {
-	step, err := accounting.Gaussian(pl.Sampler, pl.Noise)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMechanism, err)
-	}
-	return accounting.Compose(step.Times(pl.Steps))
+	Trace func(erm.Trace)
 }
 
 // Fit releases the average iterate of p under the budget b. src feeds sampling
 // and noise; nil means noise.Secure(), anything else adds the assumption
 // dp.CallerSource. The error wraps what Plan's or SGDPlan.Fit's does.
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fitSGD(ctx, m, p, b, src)
 }
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
 // and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
-func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
-
-func (m *NoisySGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
-	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
-	if err != nil {
-		return nil, err
-	}
-	q.faults = f
-	return m.Calibrate(q)
+func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 
 // Fit is NoisySGD.Fit for the envelope.
 func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fitSGD(ctx, m, p, b, src)
 }
 
 // Plan is NoisySGD.Plan for the envelope.
-func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
-
-func (m *ProxGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
-	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
-	if err != nil {
-		return nil, err
-	}
-	q.faults = f
-	return m.Calibrate(q)
+func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 
 // Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
 func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b, fault.From(ctx))
+	return fitSGD(ctx, m, p, b, src)
+}
+
+// Plan calibrates for p as NoisySGD.Plan does.
+func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	return planSGD(p, m.Relation, b, m.Calibrate)
+}
+
+// planSGD calibrates for what may be known of p.
+func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*SGDPlan, error)) (*SGDPlan, error) {
+	if err := checkRelation(rel); err != nil {
+		return nil, err
+	}
+	q, _, err := known(p, orReplace(rel))
+	if err != nil {
+		return nil, err
+	}
+	q.Assumptions = locality(p)
+	return calibrate(q, b)
+}
+
+// fitSGD plans and fits.
+func fitSGD(ctx context.Context, m interface {
+	Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error)
+}, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
 	return plan.Fit(ctx, p, src)
-}
-
-// Plan calibrates for p as NoisySGD.Plan does.
-func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) { return m.plan(p, b, nil) }
-
-func (m *DPSGD) plan(p *erm.Problem, b dp.Budget, f *fault.Set) (*SGDPlan, error) {
-	q, err := public(p, orReplace(m.Relation), m.Records, m.Radius, b)
-	if err != nil {
-		return nil, err
-	}
-	q.faults = f
-	return m.Calibrate(q)
 }

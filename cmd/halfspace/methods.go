@@ -143,28 +143,28 @@ func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detai
 	if err != nil {
 		return nil, err
 	}
+	trace := func(t objpert.Trace) { *last = t.Solution }
 	var plan *objpert.Plan
 	switch m.kind {
 	case "opdisc":
-		plan, err = (&objpert.OPDisc{Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Oracle: oracle, Trace: trace}).Plan(p, b)
 	case "gaussian":
-		plan, err = (&objpert.OPDisc{Law: objpert.Gaussian, Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Law: objpert.Gaussian, Oracle: oracle, Trace: trace}).Plan(p, b)
 	case "paper":
-		plan, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Oracle: oracle, Trace: trace}).Plan(p, b)
 	case "product", "cube":
-		plan, err = (&objpert.Product{Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.Product{Oracle: oracle, Trace: trace}).Plan(p, b)
 	case "rspm":
-		plan, err = (&objpert.RSPM{Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.RSPM{Oracle: oracle, Trace: trace}).Plan(p, b)
 	case "rspm-paper":
-		plan, err = (&objpert.RSPM{Law: objpert.PaperSigma, Oracle: oracle}).Plan(p, b)
+		plan, err = (&objpert.RSPM{Law: objpert.PaperSigma, Oracle: oracle, Trace: trace}).Plan(p, b)
 	default:
 		return nil, fmt.Errorf("no method %q", m.kind)
 	}
 	if err != nil {
 		return nil, err
 	}
-	plan.Trace = func(t objpert.Trace) { *last = t.Solution }
-	det.Claimed, det.Noises, det.Scale = b, plan.Noises, plan.Scale
+	det.Claimed, det.Noises, det.Scale = b, plan.Params().Noises, plan.Params().Scale
 	return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
 }
 
@@ -194,7 +194,7 @@ func (d *data) logistic(b dp.Budget, det *detail) (fitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	det.Claimed, det.Scale = b, plan.Sigma
+	det.Claimed, det.Scale = plan.Certificate().Budget, plan.Params().Sigma
 	return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
 }
 

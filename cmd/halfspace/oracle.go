@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/privopt/privopt/cmd/internal/mip"
 	"github.com/privopt/privopt/internal/sweep"
 	"github.com/privopt/privopt/objpert"
-	"github.com/privopt/privopt/objpert/mip"
 )
 
 var oracles = []string{"auto", "cells", "generic", "enumerate"}

@@ -167,7 +167,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 		}
 	}
 	if c.data != "" && len(certificates) > 0 {
-		if all, err := dp.Compose(certificates...); err == nil {
+		if all, err := dp.Basic(certificates...); err == nil {
 			sum.Composed = &all.Budget
 			lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
 		} else {

@@ -221,23 +221,13 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 
 // adultPlan calibrates one method for all runs of a cell.
 func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.Budget) (func(context.Context, rand.Source) (*dp.Release, error), error) {
-	free := &erm.Problem{Data: data, Loss: loss.Logistic{}}
-	ball := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: c.radius}}
-	public := 0 // a public number in place of n
-	if rel == dp.AddRemove {
-		public = 30000
-	}
+	free := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 30000}
+	ball := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: c.radius}, Records: 30000}
 	sgd := func(pl *sco.SGDPlan, err error) (func(context.Context, rand.Source) (*dp.Release, error), error) {
 		if err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, ball, src) }, nil
-	}
-	linear := func(p *erm.Problem, pl *lop.Plan, err error) (func(context.Context, rand.Source) (*dp.Release, error), error) {
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, nil
 	}
 	obj := func(p *erm.Problem, pl *sco.ObjPlan, err error) (func(context.Context, rand.Source) (*dp.Release, error), error) {
 		if err != nil {
@@ -247,18 +237,18 @@ func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.
 	}
 	switch method {
 	case "objpert":
-		pl, err := (&sco.ObjPert{Relation: rel, Records: public, Radius: c.radius}).Plan(free, b)
+		pl, err := (&sco.ObjPert{Relation: rel, Radius: c.radius}).Plan(free, b)
 		return obj(free, pl, err)
 	case "output":
-		pl, err := (&sco.Output{Relation: rel, Records: public, Radius: c.radius}).Plan(free, b)
+		pl, err := (&sco.Output{Relation: rel, Radius: c.radius}).Plan(free, b)
 		return obj(free, pl, err)
 	case "lop":
-		pl, err := (&lop.Mechanism{Relation: rel, Radius: c.radius, Monotone: rel == dp.AddRemove}).Plan(free, b)
-		return linear(free, pl, err)
+		pl, err := (&lop.Mechanism{Relation: rel, Radius: c.radius}).Plan(free, b)
+		return obj(free, pl, err)
 	case "sgd":
-		return sgd((&sco.NoisySGD{Relation: rel, Records: public}).Plan(ball, b))
+		return sgd((&sco.NoisySGD{Relation: rel}).Plan(ball, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{Relation: rel, Records: public}).Plan(ball, b))
+		return sgd((&sco.DPSGD{Relation: rel}).Plan(ball, b))
 	}
 	return nil, fmt.Errorf("no method %q", method)
 }
@@ -290,7 +280,7 @@ func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
 		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, r.Runs)...)
 		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean, r.StdErr, l.Theorem, l.Seconds))
 	}
-	if all, err := dp.Compose(certificates...); err == nil {
+	if all, err := dp.Basic(certificates...); err == nil {
 		lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
 	}
 	return map[string]any{"fits": all}, lines

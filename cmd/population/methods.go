@@ -41,48 +41,49 @@ type planned struct {
 	bound float64 // on the expected excess; +Inf: none
 	text  string
 	fit   func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
-	trace func(func(sco.Trace))
 }
 
-// plan calibrates a private method by public quantities alone.
-func plan(method string, p *erm.Problem, b dp.Budget) (pl planned, err error) {
+// plan calibrates a private method by public quantities alone. trace is called after every fit.
+func plan(method string, p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (pl planned, err error) {
 	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", q.Steps, q.Divisor, q.Noise, q.StepSize)
-		return planned{q.Bound, text, q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+		par := q.Params()
+		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", par.Steps, par.Batch, par.Noise, par.StepSize)
+		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
 	obj := func(q *sco.ObjPlan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		text := fmt.Sprintf("lambda = %.4g, sigma = %.4g, output sigma = %.4g", q.Lambda, q.Sigma, q.OutputSigma)
-		return planned{q.Bound, text, q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+		par := q.Params()
+		text := fmt.Sprintf("ridge = %.4g, sigma = %.4g, output sigma = %.4g", par.Ridge, par.Sigma, par.OutputSigma)
+		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
 	pass := func(q *sco.PassPlan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		return planned{q.Bound, "", q.Fit, func(f func(sco.Trace)) { q.Trace = f }}, nil
+		return planned{q.Params().ExcessBound, "", q.Fit}, nil
 	}
 	switch method {
 	case "objpert":
-		return obj((&sco.ObjPert{}).Plan(p, b))
+		return obj((&sco.ObjPert{Trace: trace}).Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{}).Plan(p, b))
+		return obj((&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Trace: trace}}).Plan(p, b))
 	case "output":
-		return obj((&sco.Output{}).Plan(p, b))
+		return obj((&sco.Output{Trace: trace}).Plan(p, b))
 	case "psgd":
-		return pass((&sco.PermutationSGD{}).Plan(p, b))
+		return pass((&sco.PermutationSGD{Trace: trace}).Plan(p, b))
 	case "phased":
-		return pass((&sco.Phased{}).Plan(p, b))
+		return pass((&sco.Phased{Trace: trace}).Plan(p, b))
 	case "sgd":
-		return sgd((&sco.NoisySGD{}).Plan(p, b))
+		return sgd((&sco.NoisySGD{Trace: trace}).Plan(p, b))
 	case "prox":
-		return sgd((&sco.ProxGD{}).Plan(p, b))
+		return sgd((&sco.ProxGD{NoisySGD: sco.NoisySGD{Trace: trace}}).Plan(p, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{}).Plan(p, b))
+		return sgd((&sco.DPSGD{Trace: trace}).Plan(p, b))
 	}
 	return planned{}, fmt.Errorf("no method %q", method)
 }
@@ -100,7 +101,7 @@ func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error)
 		// A calibration reads no record: zeros stand for them.
 		shape, err := population{loss: pop.loss, bounds: pop.bounds, radius: pop.radius, draw: func(a []float64, _ *rand.Rand) float64 { return 0 }}.problem(at.N, at.D, nil)
 		if err == nil {
-			pl, err = plan(method, shape, b)
+			pl, err = plan(method, shape, b, func(t erm.Trace) { det.Evaluations = append(det.Evaluations, float64(t.GradTerms)) })
 		}
 		if err != nil {
 			return sweep.Task{}, err
@@ -114,9 +115,6 @@ func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error)
 		return sweep.Task{Runs: 1, Run: func(context.Context, rand.Source) (float64, error) {
 			return min(pl.bound, math.MaxFloat64), nil
 		}}, nil
-	}
-	if pl.trace != nil {
-		pl.trace(func(t sco.Trace) { det.Evaluations = append(det.Evaluations, float64(t.Evaluations)) })
 	}
 	run := func(ctx context.Context, src rand.Source) ([]float64, error) {
 		records := rand.New(src) // the law of the records is no secret

@@ -62,7 +62,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 	budget := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
 	switch cell.Method {
 	case "lop", "lop-clip":
-		m := &lop.Mechanism{Trace: func(t lop.Trace) { d.certify(t.Gap, t.Objective) }}
+		m := &lop.Mechanism{Trace: func(t erm.Trace) { d.certify(t.Gap, t.Objective) }}
 		if at.Calibration == paper {
 			m.Calibration = lop.Kifer
 		}
@@ -73,7 +73,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		if err != nil {
 			return sweep.Task{}, err
 		}
-		d.linear(plan)
+		d.linear(plan.Params())
 		fit = plan
 		x, err := s.nonprivate(ctx, p, at)
 		if err != nil {
@@ -98,10 +98,8 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		if err != nil {
 			return sweep.Task{}, err
 		}
-		plan := *shared
-		plan.Trace = func(t qop.Trace) { d.certify(t.Gap, t.Objective) }
-		d.quadratic(&plan, floats.Distance(anchor, rec.anchor, 2)+at.Eta, at.Lambda)
-		fit = &plan
+		d.quadratic(shared.Params(), floats.Distance(anchor, rec.anchor, 2)+at.Eta, at.Lambda)
+		fit = shared.Traced(func(t erm.Trace) { d.certify(t.Gap, t.Objective) })
 		comparator = objective(anchor)
 		d.Comparator = "anchor"
 	default:

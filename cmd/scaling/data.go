@@ -16,6 +16,7 @@ import (
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/table"
 )
 
 // fileInfo identifies a file without a function of what is in it.
@@ -77,7 +78,7 @@ func (c *config) open() (*source, error) {
 	} else {
 		c.Xi = 0
 	}
-	data, err := erm.CSV{Label: c.LabelColumn}.Read(file, bounds)
+	data, err := table.Numeric{Bounds: bounds, Header: true, Label: c.LabelColumn}.ReadCSV(file)
 	if err != nil {
 		return nil, fmt.Errorf("flag -data: %w", err)
 	}

@@ -100,15 +100,15 @@ func (d *detail) certify(gap, objective float64) {
 // each of them.
 func (d *detail) certificate(c dp.Certificate) { d.Certificate = &c }
 
-func (d *detail) linear(p *lop.Plan) {
-	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Delta)
+func (d *detail) linear(p lop.Params) {
+	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Ridge)
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	d.PredictedExcess = finite(p.ExcessBound)
 }
 
 // quadratic fills in the constants and, for a comparator at distance D from θ*,
 // the bound σ²m(D+η)²/2 + nLdσ̃²/2 + λdσ̃, λ√d the Lipschitz constant of λ‖θ‖₁.
-func (d *detail) quadratic(p *qop.Plan, distance, lambda float64) {
+func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
 	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.M), finite(p.Curvature), p.Eta
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	dim, noise := float64(p.Dim), p.OutputSigma

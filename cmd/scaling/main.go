@@ -43,6 +43,7 @@ import (
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/table"
 )
 
 func main() { sweep.Main(run) }
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // usage marks the errors that a flag or a file can repair.
 func usage(err error) error {
-	for _, public := range []error{erm.ErrData, erm.ErrProblem, lasso.ErrFile, lasso.ErrParameter, lop.ErrMechanism, qop.ErrMechanism} {
+	for _, public := range []error{erm.ErrData, erm.ErrProblem, lasso.ErrFile, lasso.ErrParameter, lop.ErrMechanism, qop.ErrMechanism, table.ErrTable} {
 		if errors.Is(err, public) {
 			return sweep.Usagef("%w", err)
 		}

@@ -196,7 +196,7 @@ func (c *config) costNote(certificates []dp.Certificate, sum *summary) {
 		return
 	}
 	sum.Notes = append(sum.Notes, "the risks are computed from the records and no noise hides them: keep them where the records are")
-	all, err := dp.Compose(certificates...)
+	all, err := dp.Basic(certificates...)
 	if err != nil {
 		sum.Notes = append(sum.Notes, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", len(certificates)))
 		return

@@ -38,7 +38,7 @@
 //	L            clipping norm of one record's vector
 //	q            probability that a record is in the batch
 //	m, n         size of the batch, number of records
-//	ε, δ(ε)      dp.Budget; dp.Profile
+//	ε, δ(ε)      dp.Budget; dp.Curve
 //	δ_G(ε, s)    dp.GaussianDelta
 //	T            number of steps
 //
@@ -126,33 +126,38 @@ func Gaussian(s Sampler, z float64) (Step, error) {
 	return s.step(z), nil
 }
 
-// General returns a step with a known profile and Rényi curve under rel, such
-// as those of an lop.Plan. The profile must hold at every ε at once, in both
-// directions. A nil r means that no Rényi curve is known. Where the profile is
-// no number in [0, 1] it counts as 1, and a curve that is no number ≥ 0 as +Inf.
+// General returns a step with a known profile under rel, such as that of a
+// dp.Plan. Its curves must hold at every ε at once. Where a curve is no number in
+// [0, 1] it counts as 1, and a Rényi bound that is no number ≥ 0 as +Inf.
 // The error wraps ErrSampler or dp.ErrRelation.
-func General(rel dp.Relation, p dp.Profile, r dp.RDP) (Step, error) {
+func General(rel dp.Relation, p dp.Profile) (Step, error) {
 	if err := rel.Check(); err != nil {
 		return Step{}, fmt.Errorf("accounting: %w", err)
 	}
-	if p == nil {
-		return Step{}, fmt.Errorf("%w: the Profile is nil, want the privacy profile of the step", ErrSampler)
+	if p.Remove == nil || p.Add == nil {
+		return Step{}, fmt.Errorf("%w: the Profile has no curve, want δ(ε) of both orders", ErrSampler)
 	}
-	profile := func(eps float64) float64 {
-		if d := p(eps); d >= 0 && d <= 1 {
-			return d
+	inRange := func(c dp.Curve) func(eps float64) float64 {
+		return func(eps float64) float64 {
+			if d := c(eps); d >= 0 && d <= 1 {
+				return d
+			}
+			return 1
 		}
-		return 1
 	}
-	curve := func(alpha float64) float64 {
-		if r != nil {
-			if v := r(alpha); v >= 0 {
+	order := pair{up: inRange(p.Remove), down: inRange(p.Add)}
+	if rel == dp.Replace {
+		order = symmetric(inRange(p.Delta))
+	}
+	rdp := func(alpha float64) float64 {
+		if p.RDP != nil {
+			if v := p.RDP(alpha); v >= 0 {
 				return v
 			}
 		}
 		return math.Inf(1)
 	}
-	return Step{rel: rel, pair: symmetric(profile), rdp: curve, count: 1}, nil
+	return Step{rel: rel, pair: order, rdp: rdp, count: 1}, nil
 }
 
 // Times returns count repetitions of s, each chosen with knowledge of the
@@ -169,11 +174,9 @@ func (s Step) Times(count int) Step {
 // Profile returns the privacy profile of the step alone, once.
 func (s Step) Profile() dp.Profile {
 	if s.count == 0 {
-		return func(float64) float64 { return 1 }
+		return dp.Unknown()
 	}
-	return func(eps float64) float64 {
-		return max(s.pair.at(eps), s.pair.swapped().at(eps))
-	}
+	return dp.Profile{Remove: s.pair.at, Add: s.pair.swapped().at, RDP: s.rdp}
 }
 
 // at returns the profile of (P, Q) at any real ε, rounded up.

@@ -38,9 +38,14 @@ func must(s Sampler) {
 // batch member.
 const dense = 0.2
 
-// Batches draws with the probability q rounded down by at most 2⁻⁶³: less than q
-// costs less. For small q it draws the gaps between members, the integer parts
-// of exponential variables over −log(1−q), which are geometric.
+// Batches draws with a probability q̂ ≤ q, independently for each record. For large
+// q it is q rounded down to a multiple of 2⁻⁶⁴. For small q the gaps between members
+// are geometric, the integer parts of cE for exponential E, and q̂ is 1 − e^{−1/c}
+// exactly, with a float64 c above −1/log(1−q) by less than 2⁻⁴⁸ of it.
+//
+// A smaller q̂ costs no more: a step at q̂ is a mixture of one at q and one without
+// the record, whose two laws are equal. The hockey-stick divergence is jointly convex,
+// so the pair of laws at q dominates, and composition keeps domination [ZDW22].
 func (s Poisson) Batches(records int, src rand.Source) *Batches {
 	must(s)
 	if s.Rate == 1 {
@@ -59,11 +64,11 @@ func (s Poisson) Batches(records int, src rand.Source) *Batches {
 		}
 		return b
 	}
-	scale := 1 / -math.Log1p(-s.Rate) * (1 + 0x1p-51) // gaps no shorter for rounding
+	c := gapScale(s.Rate)
 	b.next = func(dst []int) []int {
 		for i := -1; ; {
-			gap := noise.Exponential(src) * scale
-			if gap >= float64(records-1-i) {
+			gap := noise.Gap(c, src)
+			if gap >= int64(records-1-i) {
 				return dst
 			}
 			i += 1 + int(gap)
@@ -72,6 +77,10 @@ func (s Poisson) Batches(records int, src rand.Source) *Batches {
 	}
 	return b
 }
+
+// gapScale returns c ≥ −1/log(1−q) for Gap, so that members have probability
+// 1 − e^{−1/c} ≤ q. Three roundings and the error of Log1p are below 2⁻⁵⁰.
+func gapScale(q float64) float64 { return min(1/-math.Log1p(-q)*(1+0x1p-49), 0x1p1000) }
 
 // expectedRoom is a capacity that batches exceed with probability below 1e-9.
 func expectedRoom(q float64, records int) int {

@@ -61,7 +61,7 @@ func deltaAt(s Sampler, z float64, steps int, b dp.Budget, coarse float64) float
 	}
 	c.coarse = coarse
 	if b.Delta < MinDelta && c.gauss == 0 && c.total > 1 {
-		return c.RDP().Profile(orders()...)(b.Epsilon)
+		return c.RDP().Curve(orders()...)(b.Epsilon)
 	}
 	return c.Delta(b.Epsilon)
 }

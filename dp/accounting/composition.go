@@ -18,7 +18,7 @@ import (
 // are chosen adaptively [ZDW22, Theorem 10]. On top of this come the mass cut off
 // at the ends (1e-15 over all steps), the mass outside the window of the FFT
 // and a bound on the rounding of the FFT, all added to δ. Under add-remove
-// both orders are computed and the larger δ counts.
+// both orders are computed.
 //
 // Compositions of one step, and of Full steps only, are evaluated in closed
 // form. A Composition is immutable and safe for concurrent use.
@@ -77,9 +77,47 @@ func (c *Composition) Relation() dp.Relation { return c.rel }
 func (c *Composition) Steps() int { return c.total }
 
 // Delta returns an upper bound on the least δ for which the composition is
-// (ε, δ)-differentially private, for any real ε. It costs a few FFTs. Where it
-// is below MinDelta the Rényi curve of the steps bounds it as well.
+// (ε, δ)-differentially private, for any real ε: the larger one of the two orders
+// of Profile. It costs a few FFTs. Where it is below MinDelta the Rényi curve of
+// the steps bounds it as well.
 func (c *Composition) Delta(eps float64) float64 {
+	d := c.delta(up, eps)
+	if !c.symmetric() {
+		d = max(d, c.delta(down, eps))
+	}
+	return d
+}
+
+// Profile returns the curves of both orders, and RDP: Remove takes the law with the
+// record first. Where no step tells them apart they are the same curve.
+func (c *Composition) Profile() dp.Profile {
+	p := dp.Symmetric(func(eps float64) float64 { return c.delta(up, eps) }, c.RDP())
+	if !c.symmetric() {
+		p.Add = func(eps float64) float64 { return c.delta(down, eps) }
+	}
+	return p
+}
+
+// order says which law of a pair comes first.
+type order int
+
+const (
+	up   order = iota // P, the one with the record
+	down              // Q
+)
+
+// symmetric tells whether both orders have one curve.
+func (c *Composition) symmetric() bool {
+	for _, s := range c.steps {
+		if !s.pair.symmetric {
+			return false
+		}
+	}
+	return true
+}
+
+// delta returns a bound on δ(ε) of one order.
+func (c *Composition) delta(o order, eps float64) float64 {
 	switch {
 	case math.IsNaN(eps), math.IsInf(eps, -1):
 		return 1
@@ -88,53 +126,46 @@ func (c *Composition) Delta(eps float64) float64 {
 	case c.gauss > 0:
 		return min(1, dp.GaussianDelta(eps, c.gauss)*(1+1e-11))
 	case c.total == 1:
-		return c.steps[0].Profile()(eps)
+		if o == down {
+			return c.steps[0].pair.swapped().at(eps)
+		}
+		return c.steps[0].pair.at(eps)
 	}
-	worst := 1.0
+	least := 1.0
 	if wide := c.wider(); wide != nil {
-		worst = wide.worst(eps)
+		least = wide.onGrid(o, eps)
 	}
-	if c.beyond() < worst {
-		worst = min(worst, c.worst(eps))
+	if c.beyond() < least {
+		least = min(least, c.onGrid(o, eps))
 	}
-	if worst < MinDelta {
-		worst = min(worst, c.RDP().Profile(orders()...)(eps))
+	if least < MinDelta {
+		least = min(least, c.RDP().Curve(orders()...)(eps))
 	}
-	if !(worst <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
+	if !(least <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
 		return 1
 	}
-	return worst
+	return least
 }
 
-// worst returns the larger bound on δ(ε) of the two orders, from the grid.
-func (c *Composition) worst(eps float64) float64 {
-	var worst float64
+// onGrid returns the bound on δ(ε) of one order from the grid.
+func (c *Composition) onGrid(o order, eps float64) float64 {
 	laws := c.build()
 	if len(laws) == 0 {
 		return 1
 	}
-	for i := range laws {
-		at := eps
-		l := &laws[i]
-		if eps < 0 { // 1 − e^ε + e^ε δ_exchanged(−ε)
-			l, at = &laws[len(laws)-1-i], -eps
-		}
-		var d float64
-		if t, ok := l.tail(at); ok {
-			d = t.delta(at)
-		} else {
-			d = l.chernoff(at)
-		}
-		if eps < 0 {
-			d = min(1, -math.Expm1(eps)+math.Exp(eps)*d)
-		}
-		worst = max(worst, d)
+	if eps < 0 { // 1 − e^ε + e^ε δ_exchanged(−ε)
+		return min(1, -math.Expm1(eps)+math.Exp(eps)*laws[int(1-o)%len(laws)].delta(-eps))
 	}
-	return worst
+	return laws[int(o)%len(laws)].delta(eps)
 }
 
-// Profile returns Delta as a privacy profile.
-func (c *Composition) Profile() dp.Profile { return c.Delta }
+// delta returns a bound on δ(ε) of the law, ε ≥ 0.
+func (l *law) delta(eps float64) float64 {
+	if t, ok := l.tail(eps); ok {
+		return t.delta(eps)
+	}
+	return l.chernoff(eps)
+}
 
 // Epsilon returns an ε ≥ 0 for which the composition is (ε, delta)-
 // differentially private, least up to 1e-9 relative and the errors that Delta

@@ -89,8 +89,8 @@ func FuzzAccounting(f *testing.F) {
 			r := c.RDP()(a)
 			require.True(t, r >= 0, "RDP(%v) = %v", a, r)
 		}
-		require.Equal(t, c.Delta(1), c.Profile()(1))
-		require.True(t, one.Profile()(1) <= 1)
+		require.Equal(t, c.Delta(1), c.Profile().Delta(1))
+		require.True(t, one.Profile().Delta(1) <= 1)
 		two, err := Compose(one.Times(steps), one)
 		require.NoError(t, err)
 		require.Equal(t, steps+1, two.Steps())
@@ -181,7 +181,7 @@ func FuzzGeneral(f *testing.F) {
 		f.Add(uint8(i+2), 1.0, 0.0, v)
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, eps, delta, at float64) {
-		profile := dp.Budget{Epsilon: eps, Delta: delta}.Profile()
+		profile := dp.Budget{Epsilon: eps, Delta: delta}.Profile().Delta
 		if kind&1 == 1 {
 			profile = func(float64) float64 { return delta } // may be no probability
 		}
@@ -189,7 +189,7 @@ func FuzzGeneral(f *testing.F) {
 		if kind&2 == 2 {
 			rdp = nil
 		}
-		one, err := General(dp.Relation(kind>>2&3), profile, rdp)
+		one, err := General(dp.Relation(kind>>2&3), dp.Symmetric(profile, rdp))
 		if err != nil {
 			require.True(t, documented(err), "%v", err)
 			return

@@ -29,7 +29,7 @@ func TestGaussianExact(t *testing.T) {
 		steps int
 	}{{0.5, 1}, {0.5, 2}, {0.3, 10}, {0.05, 400}, {2, 3}, {0.001, 1e6}} {
 		total := c.s * math.Sqrt(float64(c.steps))
-		step, err := General(dp.Replace, dp.GaussianProfile(c.s), dp.GaussianRDP(c.s))
+		step, err := General(dp.Replace, dp.Symmetric(dp.GaussianCurve(c.s), dp.GaussianRDP(c.s)))
 		require.NoError(t, err)
 		comp, err := Compose(step.Times(c.steps))
 		require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestGaussianExact(t *testing.T) {
 			above(t, exact, comp.Delta(eps), 2e-2, "s = %v, %d steps, ε = %v", c.s, c.steps, eps)
 		}
 		for _, delta := range []float64{1e-3, 1e-6, 1e-11} {
-			exact := dp.GaussianProfile(total).Epsilon(delta)
+			exact := dp.GaussianCurve(total).Epsilon(delta)
 			eps := comp.Epsilon(delta)
 			require.GreaterOrEqual(t, eps, exact*(1-1e-12))
 			require.LessOrEqual(t, eps, exact*1.002+1e-9, "s = %v, %d steps, δ = %v", c.s, c.steps, delta)
@@ -66,7 +66,7 @@ func TestRandomizedResponseExact(t *testing.T) {
 		k := rapid.IntRange(2, 40).Draw(rt, "k")
 		eps0 := rapid.Float64Range(0.05, 1.5).Draw(rt, "eps0")
 		eps := rapid.Float64Range(0, 0.9*float64(k)*eps0).Draw(rt, "eps")
-		step, err := General(dp.AddRemove, dp.PureProfile(eps0), dp.PureRDP(eps0))
+		step, err := General(dp.AddRemove, dp.Symmetric(dp.PureCurve(eps0), dp.PureRDP(eps0)))
 		require.NoError(t, err)
 		c, err := Compose(step.Times(k))
 		require.NoError(t, err)
@@ -120,14 +120,14 @@ func TestPoissonPairExact(t *testing.T) {
 				return q * raw(one.swapped(), eps+loss(x))
 			})
 			// Kinks of δ₁ at 0 leave 1e-7 to the quadrature; the grid adds 1e-3.
-			exact := max(remove, add)
-			require.GreaterOrEqual(t, comp.Delta(eps), exact*(1-1e-6), "q = %v, ε = %v", c.q, eps)
-			require.LessOrEqual(t, comp.Delta(eps), exact*1.005+1e-14, "q = %v, ε = %v", c.q, eps)
-			for i, want := range []float64{remove, add} { // each order by itself; 1e-13 is the slack for rounding where the exact δ is 0
-				tl, ok := comp.build()[i].tail(eps)
-				require.True(t, ok)
-				require.GreaterOrEqual(t, tl.delta(eps), want*(1-1e-6), "order %d, q = %v, ε = %v", i, c.q, eps)
-				require.LessOrEqual(t, tl.delta(eps), want*1.005+1e-13, "order %d, q = %v, ε = %v", i, c.q, eps)
+			both := comp.Profile()
+			for name, c := range map[string]struct{ exact, got float64 }{
+				"removing": {remove, both.Remove(eps)}, "adding": {add, both.Add(eps)}, "either": {max(remove, add), comp.Delta(eps)},
+				"removing, at −ε": {-math.Expm1(-eps) + math.Exp(-eps)*add, both.Remove(-eps)},
+				"adding, at −ε":   {-math.Expm1(-eps) + math.Exp(-eps)*remove, both.Add(-eps)},
+			} {
+				require.GreaterOrEqual(t, c.got, c.exact*(1-1e-6), "%s, ε = %v", name, eps)
+				require.LessOrEqual(t, c.got, c.exact*1.005+1e-13, "%s, ε = %v", name, eps)
 			}
 		}
 	}
@@ -135,9 +135,9 @@ func TestPoissonPairExact(t *testing.T) {
 
 // Steps of several kinds: Gaussian ones against the closed form, in any order.
 func TestHeterogeneous(t *testing.T) {
-	a, err := General(dp.Replace, dp.GaussianProfile(0.2), nil)
+	a, err := General(dp.Replace, dp.Symmetric(dp.GaussianCurve(0.2), nil))
 	require.NoError(t, err)
-	b, err := General(dp.Replace, dp.GaussianProfile(0.05), nil)
+	b, err := General(dp.Replace, dp.Symmetric(dp.GaussianCurve(0.05), nil))
 	require.NoError(t, err)
 	full, err := Gaussian(Full{}, 4) // s = ½
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestHeterogeneous(t *testing.T) {
 // Steps that fail with probability δ₀ keep it at every ε: 1 − (1−δ₀)^T.
 func TestInfiniteMass(t *testing.T) {
 	b := dp.Budget{Epsilon: 0.1, Delta: 1e-3}
-	step, err := General(dp.Replace, b.Profile(), nil)
+	step, err := General(dp.Replace, b.Profile())
 	require.NoError(t, err)
 	c, err := Compose(step.Times(10))
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestFull(t *testing.T) {
 	for _, s := range []Sampler{Poisson{Rate: 1}, FixedSize{Size: 7, Records: 7}} { // the same by another name
 		require.Equal(t, composed(t, Full{}, 3, 5).Delta(0.7), composed(t, s, 3, 5).Delta(0.7))
 	}
-	require.Equal(t, composed(t, Full{}, 3, 5).Delta(0.7), composed(t, Full{}, 3, 5).Profile()(0.7))
+	require.Equal(t, composed(t, Full{}, 3, 5).Delta(0.7), composed(t, Full{}, 3, 5).Profile().Delta(0.7))
 }
 
 // A single step is its own profile, and the discretization bounds it.
@@ -201,7 +201,7 @@ func TestSingleStep(t *testing.T) {
 		require.NoError(t, err)
 		for _, eps := range []float64{-2, -0.5, -0.01, 0, 0.01, 0.2, 1} {
 			exact := c.Delta(eps)
-			require.Equal(t, step.Profile()(eps), exact)
+			require.Equal(t, step.Profile().Delta(eps), exact)
 			laws := c.build()
 			var worst float64
 			for i := range laws {
@@ -287,7 +287,7 @@ func TestMillionSteps(t *testing.T) {
 	// By the central limit theorem the loss is that of a Gaussian mechanism with
 	// s = q√(T(e^{1/z²}−1)) for removing a record, and no more than twice that
 	// here; with s from the budget, z is near 2q√T/s.
-	s, err := dp.Calibrate(dp.GaussianProfile, dp.Budget{Epsilon: 1, Delta: 1e-8})
+	s, err := dp.Calibrate(dp.GaussianCurve, dp.Budget{Epsilon: 1, Delta: 1e-8})
 	require.NoError(t, err)
 	require.InEpsilon(t, 2/s, z, 0.05)
 	require.LessOrEqual(t, composed(t, Poisson{Rate: 1e-3}, z, 1e6).Epsilon(1e-8), 1+1e-6)

@@ -419,7 +419,7 @@ func TestEpsilonOfSmallLaw(t *testing.T) {
 // points, have the ε at which their δ(ε) falls below δ.
 func TestEpsilonOfPureSteps(t *testing.T) {
 	for _, pure := range []float64{0.04, 1e-3} {
-		step, err := General(dp.Replace, dp.PureProfile(pure), dp.PureRDP(pure))
+		step, err := General(dp.Replace, dp.Symmetric(dp.PureCurve(pure), dp.PureRDP(pure)))
 		require.NoError(t, err)
 		c, err := Compose(step.Times(1000))
 		require.NoError(t, err)
@@ -427,7 +427,7 @@ func TestEpsilonOfPureSteps(t *testing.T) {
 		require.LessOrEqual(t, c.Delta(eps), 1e-6*(1+1e-6))
 		require.Greater(t, c.Delta(0.999*eps), 1e-6)
 		// about that of a Gaussian mechanism with s = ε₀√T
-		require.InEpsilon(t, dp.GaussianProfile(pure*math.Sqrt(1000)).Epsilon(1e-6), eps, 0.06)
+		require.InEpsilon(t, dp.GaussianCurve(pure*math.Sqrt(1000)).Epsilon(1e-6), eps, 0.06)
 	}
 }
 
@@ -504,7 +504,7 @@ func TestNoiseEnds(t *testing.T) {
 	require.InEpsilon(t, dp.GaussianDelta(1, 0.4), deltaAt(Full{}, 5, 1, low, 1), 1e-9)
 	for _, delta := range []float64{1e-15, 0.97 * MinDelta} {
 		low.Delta = delta
-		require.Equal(t, composed(t, Poisson{Rate: 0.1}, 5, 2).RDP().Profile(orders()...)(1), deltaAt(Poisson{Rate: 0.1}, 5, 2, low, 1))
+		require.Equal(t, composed(t, Poisson{Rate: 0.1}, 5, 2).RDP().Curve(orders()...)(1), deltaAt(Poisson{Rate: 0.1}, 5, 2, low, 1))
 	}
 	// A δ near 1 is a budget like any other.
 	high := dp.Budget{Epsilon: 0.1, Delta: 0.97}

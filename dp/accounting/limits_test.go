@@ -75,7 +75,7 @@ func TestRDPSmall(t *testing.T) {
 // A profile or a curve that is no number counts as no privacy.
 func TestGeneralBadValues(t *testing.T) {
 	for _, v := range []float64{math.NaN(), -1, 2, math.Inf(1)} {
-		step, err := General(dp.Replace, func(float64) float64 { return v }, func(float64) float64 { return -math.Abs(v) })
+		step, err := General(dp.Replace, dp.Symmetric(func(float64) float64 { return v }, func(float64) float64 { return -math.Abs(v) }))
 		require.NoError(t, err)
 		for _, times := range []int{1, 5} {
 			c, err := Compose(step.Times(times))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
@@ -69,27 +70,49 @@ func TestPoissonLaw(t *testing.T) {
 }
 
 // Small rates: the size of a batch is binomial, and every position is as
-// likely as any other.
+// likely as any other. Gaps a hundredth too short are seen.
 func TestPoissonSparse(t *testing.T) {
-	const n, q, runs = 100000, 1e-3, 2000
-	b := Poisson{Rate: q, Relation: dp.AddRemove}.Batches(n, noise.Reproducible(2))
-	tenths := map[string]int{}
-	size := 0
-	for range runs {
-		last := -1
-		for _, i := range b.Next() {
-			require.Greater(t, i, last)
-			require.Less(t, i, n)
-			last = i
-			tenths[fmt.Sprint(i/(n/10))]++
-			size++
+	const n, q, runs = 100000, 1e-3, 10000
+	draw := func(rate float64) (size int, tenths [10]int) {
+		b := Poisson{Rate: rate, Relation: dp.AddRemove}.Batches(n, noise.Reproducible(2))
+		for range runs {
+			last := -1
+			for _, i := range b.Next() {
+				require.True(t, i > last && i < n)
+				last = i
+				tenths[i/(n/10)]++
+				size++
+			}
 		}
+		return size, tenths
 	}
-	uniformCells(t, tenths, 10)
+	size, tenths := draw(q)
+	counts := map[string]int{}
+	for i, c := range tenths {
+		counts[fmt.Sprint(i)] = c
+	}
+	uniformCells(t, counts, 10)
 	// The total is Binomial(n·runs, q): 4.9 standard deviations.
-	require.InDelta(t, n*runs*q, float64(size), 4.9*math.Sqrt(n*runs*q))
+	sd := math.Sqrt(n * runs * q)
+	require.InDelta(t, n*runs*q, float64(size), 4.9*sd)
+	short, _ := draw(-math.Expm1(-1 / (0.99 * gapScale(q))))
+	require.Greater(t, float64(short)-n*runs*q, 4.9*sd)
 	require.Empty(t, Poisson{Rate: 1e-9}.Batches(3, noise.Reproducible(3)).Next())
+	require.Empty(t, Poisson{Rate: 5e-324}.Batches(3, noise.Reproducible(3)).Next())
 	require.Empty(t, Poisson{Rate: 0.5}.Batches(0, noise.Reproducible(3)).Next())
+}
+
+// The probability 1 − e^{−1/c} that gaps give is at most q, and hardly less.
+func TestGapScale(t *testing.T) {
+	rnd := rand.New(noise.Reproducible(4))
+	for range 2000 {
+		q := dense * math.Exp2(-60*rnd.Float64())
+		c := gapScale(q)
+		exact := bigref.Log(bigref.Sub(bigref.New(1), bigref.New(q)))
+		over, _ := bigref.Sub(bigref.New(-1), bigref.Mul(exact, bigref.New(c))).Float64() // −c·log(1−q) − 1
+		require.GreaterOrEqual(t, over, 0., q)
+		require.Less(t, over, 0x1p-48, q)
+	}
 }
 
 func TestFixedSizeLaw(t *testing.T) {
@@ -165,9 +188,9 @@ func TestSamplersRefuse(t *testing.T) {
 	}
 	_, err := Gaussian(nil, 1)
 	require.ErrorIs(t, err, ErrSampler)
-	_, err = General(0, dp.GaussianProfile(1), nil)
+	_, err = General(0, dp.Symmetric(dp.GaussianCurve(1), nil))
 	require.ErrorIs(t, err, dp.ErrRelation)
-	_, err = General(dp.Replace, nil, nil)
+	_, err = General(dp.Replace, dp.Profile{})
 	require.ErrorIs(t, err, ErrSampler)
 }
 
@@ -191,7 +214,7 @@ func TestComposeRefuses(t *testing.T) {
 		_, err := Compose(c.steps...)
 		require.ErrorIs(t, err, c.want)
 	}
-	require.Equal(t, 1., Step{}.Profile()(1))
+	require.Equal(t, 1., Step{}.Profile().Delta(1))
 
 	for _, c := range []struct {
 		want  error
@@ -226,8 +249,8 @@ func TestBadValues(t *testing.T) {
 	require.Equal(t, math.Inf(1), c.RDP()(1))
 	require.Equal(t, math.Inf(1), c.RDP()(1e6))
 	require.Equal(t, math.Inf(1), c.RDP()(math.NaN()))
-	require.Equal(t, 1., c.steps[0].Profile()(math.NaN()))
-	require.Zero(t, c.steps[0].Profile()(math.Inf(1)))
+	require.Equal(t, 1., c.steps[0].Profile().Delta(math.NaN()))
+	require.Zero(t, c.steps[0].Profile().Delta(math.Inf(1)))
 	for _, z := range []float64{minNoise, 0.01, 1e9, maxNoise} { // from no privacy to no output
 		for _, s := range []Sampler{Poisson{Rate: 0.1}, Poisson{Rate: 0.1, Relation: dp.AddRemove}, WithReplacement{Size: 1, Records: 10}} {
 			d := composed(t, s, z, 10).Delta(1)

@@ -87,7 +87,7 @@ func CheckCertificate(t T, c dp.Certificate) {
 // CheckProfile fails t unless p has the shape of a hockey-stick divergence on
 // [-8, 8]: values in [0, 1] and at least 1 - e^ε, nonincreasing, and convex as
 // a function of e^ε. tol is the absolute rounding error of p.
-func CheckProfile(t T, p dp.Profile, tol float64) {
+func CheckProfile(t T, p dp.Curve, tol float64) {
 	t.Helper()
 	const h, n = 1. / 16, 257
 	var d, x [n]float64

@@ -32,7 +32,7 @@ func bites(t *testing.T, check func(T)) {
 func TestCheckCertificate(t *testing.T) {
 	good := dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "qop.wishart/1", Assumptions: []dp.Assumption{dp.RealArithmetic}}
 	CheckCertificate(t, good)
-	both, err := dp.Compose(good, good)
+	both, err := dp.Basic(good, good)
 	require.NoError(t, err)
 	CheckCertificate(t, both)
 	bare := good
@@ -55,10 +55,10 @@ func TestCheckCertificate(t *testing.T) {
 }
 
 func TestCheckProfile(t *testing.T) {
-	for _, p := range []dp.Profile{dp.GaussianProfile(0.3), dp.GaussianProfile(4), dp.PureProfile(1), dp.Budget{Epsilon: 1, Delta: 0.01}.Profile()} {
+	for _, p := range []dp.Curve{dp.GaussianCurve(0.3), dp.GaussianCurve(4), dp.PureCurve(1), dp.Budget{Epsilon: 1, Delta: 0.01}.Profile().Delta} {
 		CheckProfile(t, p, 1e-13)
 	}
-	for _, p := range []dp.Profile{
+	for _, p := range []dp.Curve{
 		func(float64) float64 { return 2 },
 		func(float64) float64 { return math.NaN() },
 		func(float64) float64 { return 0.5 },                                        // below 1 - e^ε far left
@@ -86,7 +86,7 @@ func TestHockeyStick(t *testing.T) {
 			want := math.Max(0, -math.Expm1((eps-s)/2)) // Laplace of scale 1
 			got := HockeyStick(laplace(s), laplace(0), eps, -50, 50, 0, s)
 			require.InDelta(t, want, got, 1e-12)
-			require.LessOrEqual(t, got, dp.PureProfile(s)(eps)+1e-12)
+			require.LessOrEqual(t, got, dp.PureCurve(s)(eps)+1e-12)
 		}
 	}
 	// Disjoint supports, and a half-line where the density jumps.

@@ -20,6 +20,7 @@ package adult
 
 import (
 	"bufio"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,13 @@ import (
 
 // ErrFormat reports a file that is not adult.data or adult.test.
 var ErrFormat = errors.New("adult: invalid file")
+
+// Schema is a schema of package table for the file, with public bins: round
+// numbers within the published ranges, written by hand. Education is there as
+// its number of years, fnlwgt, a weight of the census, is ignored.
+//
+//go:embed adult.schema.json
+var Schema string
 
 // Attribute is a field of the file: categorical with Levels, or a number in
 // [0, Max]. "?", the missing value, is the last level where it occurs.

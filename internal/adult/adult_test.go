@@ -1,6 +1,7 @@
 package adult_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/table"
 )
 
 const sample = `|1x3 Cross validator
@@ -83,6 +85,55 @@ func TestExperiment(t *testing.T) {
 	_, err := adult.Experiment(7)
 	require.ErrorContains(t, err, "7 columns")
 	require.Panics(t, func() { adult.Of("income") })
+}
+
+// The schema reads every line of the file, and of text like it.
+func TestSchema(t *testing.T) {
+	s, err := table.ReadSchema(strings.NewReader(adult.Schema))
+	require.NoError(t, err)
+	data, err := table.ReadCSV(strings.NewReader(sample), s)
+	require.NoError(t, err)
+	n, d := data.Records.Dims()
+	require.Equal(t, []int{3, data.Encoder.Dim()}, []int{n, d})
+	names := []string{"income"}
+	for _, c := range s.Columns {
+		names = append(names, c.Name)
+	}
+	for _, a := range adult.Attributes {
+		require.Contains(t, names, a.Name)
+	}
+	folder := os.Getenv("PRIVOPT_DATA")
+	if folder == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	for name, want := range map[string][2]int{"adult.data": {32561, 7841}, "adult.test": {16281, 3846}} {
+		f, err := os.Open(filepath.Join(folder, "adult", name))
+		require.NoError(t, err)
+		data, err := table.ReadCSV(f, s)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		n, _ := data.Records.Dims()
+		positive := 0
+		for i := range n {
+			if data.Records.Label(i) > 0 {
+				positive++
+			}
+		}
+		require.Equal(t, want, [2]int{n, positive})
+	}
+}
+
+func BenchmarkSchema(b *testing.B) {
+	text, err := os.ReadFile(filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", "adult.data"))
+	if err != nil {
+		b.Skip("PRIVOPT_DATA names no folder that holds adult/adult.data")
+	}
+	s, err := table.ReadSchema(strings.NewReader(adult.Schema))
+	require.NoError(b, err)
+	for b.Loop() {
+		_, err := table.ReadCSV(bytes.NewReader(text), s)
+		require.NoError(b, err)
+	}
 }
 
 func TestFiles(t *testing.T) {

@@ -182,7 +182,7 @@ func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, ex
 // Integrate is the exact layer: stick(ε) is the larger of the two hockey-stick
 // divergences of the pair at ε, claimed the profile that the release claims. It
 // fills in Exact and Profile.
-func Integrate(claim dp.Certificate, claimed dp.Profile, stick func(eps float64) float64) Finding {
+func Integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) float64) Finding {
 	f := Claimed(claim)
 	f.Exact = EpsilonAt(stick, math.Max(claim.Delta, pureDelta))
 	for i := range 41 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
@@ -67,11 +66,19 @@ type spy struct {
 }
 
 func (s *spy) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	s.table = s.table[:0]
-	for _, row := range p.Table {
-		s.table = append(s.table, slices.Clone(row))
+	table, norm, exponent := p.Noise()
+	reals := func(steps []int64) []float64 {
+		x := make([]float64, len(steps))
+		for k, v := range steps {
+			x[k] = math.Ldexp(float64(v), exponent)
+		}
+		return x
 	}
-	s.norm = slices.Clone(p.Norm)
+	s.table = s.table[:0]
+	for _, row := range table {
+		s.table = append(s.table, reals(row))
+	}
+	s.norm = reals(norm)
 	return &objpert.Solution{W: s.w, Proven: true}, nil
 }
 
@@ -168,7 +175,7 @@ func (c *discrete) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Integrate(cert, cert.Budget.Profile(), c.stick), nil
+	return Integrate(cert, cert.Budget.Profile().Delta, c.stick), nil
 }
 
 // gap is an oracle that proves nothing and tells which data set it has.
@@ -288,7 +295,7 @@ func sold(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Integrate(cert, cert.Budget.Profile(), func(eps float64) float64 {
+	return Integrate(cert, cert.Budget.Profile().Delta, func(eps float64) float64 {
 		return math.Max(0, high-math.Exp(eps)*low)
 	}), nil
 }

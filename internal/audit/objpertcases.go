@@ -221,7 +221,15 @@ func init() {
 	flip := func() *discrete { return productLine(flipped, [2]float64{-1, 1}) }
 	tie := func() *discrete { return productLine(tied, [2]float64{0, -2}) }
 
-	half := func(t uint64) uint64 { return t / 2 }
+	params := fault.NewStep[objpert.Params]("objpert.params")
+	samp := fault.NewStep[objpert.SampParams]("objpert.opsamp")
+	drawn := fault.NewStep[[]int64]("objpert.noise")
+	edit := func(change func(q *objpert.Params)) func(context.Context) context.Context {
+		return one(params, func(q objpert.Params) objpert.Params { change(&q); return q })
+	}
+	scaled := func(f float64) func(context.Context) context.Context {
+		return edit(func(q *objpert.Params) { q.Scale *= f; q.Time = uint64(float64(q.Time) * f) })
+	}
 	Register(Mechanism{
 		Name: "opdisc",
 		Cases: []Case{
@@ -234,14 +242,14 @@ func init() {
 			{Name: "A13/radial", Pair: "A13", Layer: WhiteBox, Run: at(ball(objpert.Radial), twice)},
 		},
 		Controls: []Control{
-			{Name: "opdisc-noise-0.9", What: "radial noise of 0.9 times its scale", Case: "opdisc/A1/radial", Break: one(fault.Scale, times(0.9))},
-			{Name: "opdisc-noise-0.5", What: "Gaussian noise of half its scale", Case: "opdisc/A1/gaussian", Break: one(fault.Scale, times(0.5))},
-			{Name: "opdisc-noise-0.125", What: "radial noise of an eighth of its scale, seen from outside", Case: "opdisc/A1/radial, d = 1, from outside", Break: one(fault.Scale, times(0.125))},
-			{Name: "opdisc-dimension", What: "d noise variables in the place of d+1", Case: "opdisc/A1/radial", Break: one(fault.NoiseDimension, func(m int) int { return m - 1 })},
-			{Name: "opdisc-relation", What: "the shift of an added record for a replaced one", Case: "opdisc/A1/radial", Break: one(fault.Relation, always(dp.AddRemove))},
-			{Name: "opdisc-paper-sigma", What: "the published σ sold at the ε it claims", Case: "opdisc/A1/parity under the published σ", Break: one(fault.ProvedEpsilon, always(1.0))},
+			{Name: "opdisc-noise-0.9", What: "radial noise of 0.9 times its scale", Case: "opdisc/A1/radial", Break: scaled(0.9)},
+			{Name: "opdisc-noise-0.5", What: "Gaussian noise of half its scale", Case: "opdisc/A1/gaussian", Break: scaled(0.5)},
+			{Name: "opdisc-noise-0.125", What: "radial noise of an eighth of its scale, seen from outside", Case: "opdisc/A1/radial, d = 1, from outside", Break: scaled(0.125)},
+			{Name: "opdisc-dimension", What: "d noise variables in the place of d+1", Case: "opdisc/A1/radial", Break: edit(func(q *objpert.Params) { q.Noises-- })},
+			{Name: "opdisc-relation", What: "the shift of an added record for a replaced one", Case: "opdisc/A1/radial", Break: scaled(0.5)},
+			{Name: "opdisc-paper-sigma", What: "the published σ sold at the ε it claims", Case: "opdisc/A1/parity under the published σ", Break: edit(func(q *objpert.Params) { q.Proved.Epsilon = 1 })},
 			{Name: "opdisc-uncertified", What: "a point within a gap of the minimum released", Case: "opdisc/A12/gap", Break: one(fault.Certified, always(true))},
-			{Name: "opdisc-cached", What: "one draw of η for all releases", Case: "opdisc/A13/radial", Break: cached(fault.Noise, slices.Clone[[]float64])},
+			{Name: "opdisc-cached", What: "one draw of η for all releases", Case: "opdisc/A13/radial", Break: cached(drawn, slices.Clone[[]int64])},
 		},
 	})
 	Register(Mechanism{
@@ -258,10 +266,10 @@ func init() {
 			{Name: "A13/k-norm, signs", Pair: "A13", Layer: WhiteBox, Run: at(kNormSigns, twice)},
 		},
 		Controls: []Control{
-			{Name: "product-noise-0.9", What: "K-norm noise of 0.9 times its scale", Case: "product/A1/k-norm, signs", Break: one(fault.GridScale, func(t uint64) uint64 { return t / 10 * 9 })},
-			{Name: "product-onesided-0.5", What: "one-sided noise of half its scale", Case: "product/A1/one-sided", Break: one(fault.GridScale, half)},
-			{Name: "product-tie-0.5", What: "K-norm noise of half its scale, seen from outside on two tied points", Case: "product/A12/tie, from outside", Break: one(fault.GridScale, half)},
-			{Name: "product-relation", What: "the shift of an added record for a replaced one", Case: "product/A1/k-norm, ternary", Break: one(fault.Relation, always(dp.AddRemove))},
+			{Name: "product-noise-0.9", What: "K-norm noise of 0.9 times its scale", Case: "product/A1/k-norm, signs", Break: scaled(0.9)},
+			{Name: "product-onesided-0.5", What: "one-sided noise of half its scale", Case: "product/A1/one-sided", Break: scaled(0.5)},
+			{Name: "product-tie-0.5", What: "K-norm noise of half its scale, seen from outside on two tied points", Case: "product/A12/tie, from outside", Break: scaled(0.5)},
+			{Name: "product-relation", What: "the shift of an added record for a replaced one", Case: "product/A1/k-norm, ternary", Break: scaled(0.5)},
 			{Name: "product-uncertified", What: "a point within a gap of the minimum released", Case: "product/A12/gap", Break: one(fault.Certified, always(true))},
 		},
 	})
@@ -274,10 +282,10 @@ func init() {
 			{Name: "A13/laplace, ternary", Pair: "A13", Layer: WhiteBox, Run: at(rspmTernary, twice)},
 		},
 		Controls: []Control{
-			{Name: "rspm-dimension", What: "d noise variables in the place of 2d separators", Case: "rspm/A1/laplace, ternary", Break: one(fault.NoiseDimension, func(m int) int { return m / 2 })},
-			{Name: "rspm-noise-0.9", What: "Laplace noise of 0.9 times its scale", Case: "rspm/A1/laplace, ternary", Break: one(fault.GridScale, func(t uint64) uint64 { return t / 10 * 9 })},
-			{Name: "rspm-noise-0.5", What: "Laplace noise of half its scale, seen from outside", Case: "rspm/A1/laplace, d = 1, from outside", Break: one(fault.GridScale, half)},
-			{Name: "rspm-cached", What: "one draw of η for all releases", Case: "rspm/A13/laplace, ternary", Break: cached(fault.Noise, slices.Clone[[]float64])},
+			{Name: "rspm-dimension", What: "d noise variables in the place of 2d separators", Case: "rspm/A1/laplace, ternary", Break: edit(func(q *objpert.Params) { q.Noises /= 2 })},
+			{Name: "rspm-noise-0.9", What: "Laplace noise of 0.9 times its scale", Case: "rspm/A1/laplace, ternary", Break: scaled(0.9)},
+			{Name: "rspm-noise-0.5", What: "Laplace noise of half its scale, seen from outside", Case: "rspm/A1/laplace, d = 1, from outside", Break: scaled(0.5)},
+			{Name: "rspm-cached", What: "one draw of η for all releases", Case: "rspm/A13/laplace, ternary", Break: cached(drawn, slices.Clone[[]int64])},
 		},
 	})
 	Register(Mechanism{
@@ -287,7 +295,7 @@ func init() {
 			{Name: "A1/votes, from outside", Pair: "A1", Layer: BlackBox, Run: at(votes, black)},
 		},
 		Controls: []Control{
-			{Name: "aggregate-noise-0.5", What: "noise for one vote in the place of two, seen from outside", Case: "aggregate/A1/votes, from outside", Break: one(fault.GridScale, half)},
+			{Name: "aggregate-noise-0.5", What: "noise for one vote in the place of two, seen from outside", Case: "aggregate/A1/votes, from outside", Break: scaled(0.5)},
 		},
 	})
 	Register(Mechanism{
@@ -297,8 +305,8 @@ func init() {
 			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: sampledGap},
 		},
 		Controls: []Control{
-			{Name: "opsamp-output-0.9", What: "output noise of 0.9 times its scale", Case: "opsamp/noise", Break: one(fault.OutputScale, times(0.9))},
-			{Name: "opsamp-rate", What: "tilts of twice their rate", Case: "opsamp/noise", Break: one(fault.Rate, times(2))},
+			{Name: "opsamp-output-0.8", What: "output noise of 0.8 times its scale", Case: "opsamp/noise", Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Scale *= 0.8; return q })},
+			{Name: "opsamp-rate", What: "tilts of twice their rate", Case: "opsamp/noise", Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Rate *= 2; return q })},
 			{Name: "opsamp-uncertified", What: "minimizers beyond the gap averaged", Case: "opsamp/A12/gap", Break: one(fault.Certified, always(true))},
 		},
 	})

@@ -117,7 +117,7 @@ func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	f := Integrate(cert, cert.Profile(), stick)
+	f := Integrate(cert, cert.Profile().Delta, stick)
 	f.Tolerance = tol
 	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -17,11 +18,13 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// Steps of package sco: the sampler that batches are drawn from, and the one
-// that the noise is accounted for.
+// Steps of package sco: the parameters of a plan, and what is added up on a grid,
+// in its units: the sum of a batch or the end of a phase, and the noise.
 var (
-	sampling  = fault.NewStep[accounting.Sampler]("sampling")
-	accounted = fault.NewCalibrationStep[accounting.Sampler]("accounted")
+	sgdParams  = fault.NewStep[sco.SGDParams]("sgd-params")
+	passParams = fault.NewStep[sco.PassParams]("pass-params")
+	gridVector = fault.NewStep[[]int64]("grid-vector")
+	gridNoise  = fault.NewStep[[]int64]("grid-noise")
 )
 
 // size is n of the settings of stochastic gradients.
@@ -45,9 +48,6 @@ func steep(rest float64, rel dp.Relation) [2][]record {
 // canary in sampled batches.
 func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	mech := &sco.NoisySGD{Relation: rel, Scheme: scheme, Radius: 1, Steps: steps, Batch: float64(m), StepSize: 0.1}
-	if rel == dp.AddRemove {
-		mech.Records = size
-	}
 	c := &stochastic{
 		mech: mech, loss: loss.Huber{Delta: 0.5}, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual,
 		clip: 0.5, steps: steps, batches: batches{scheme, m, size, rel}, step: 0.1, data: steep(0, rel),
@@ -101,9 +101,6 @@ func envelope(scheme sco.Scheme) *stochastic {
 func practised(rel dp.Relation, average bool) *stochastic {
 	c := gradients(sco.Poisson, rel, 2, 4)
 	mech := &sco.DPSGD{Relation: rel, Epochs: 1, Batch: 2, Clip: 0.25, StepSize: 0.1, Momentum: 0.5, Average: average}
-	if rel == dp.AddRemove {
-		mech.Records = size
-	}
 	c.mech, c.momentum, c.last, c.clip, c.pair = mech, 0.5, !average, 0.25, nil
 	c.loss, c.data = loss.Huber{Delta: 2}, steep(-50, rel)
 	return c
@@ -313,7 +310,7 @@ func permuted(passes int, l loss.Linear) *passing {
 func shrinking(passes int, l loss.Linear) *passing {
 	c := permuted(passes, l)
 	c.lambda = 0.2
-	c.mech = &sco.PermutationSGD{Passes: passes, Batch: 3, Lambda: 0.2, Radius: 1}
+	c.mech = &sco.PermutationSGD{Passes: passes, Batch: 3, Ridge: 2 * size * 0.2, Radius: 1}
 	return c
 }
 
@@ -326,7 +323,7 @@ func phased(l loss.Linear) *passing {
 
 func init() {
 	huber, liar := loss.Huber{Delta: 0.5}, loss.Huber{Delta: 5}
-	sgd := Mechanism{Name: "sco-sgd", Controls: sgdControls}
+	noisy := Mechanism{Name: "sco-sgd", Controls: sgdControls}
 	for _, s := range []struct {
 		name, layers string
 		c            func() *stochastic
@@ -347,11 +344,11 @@ func init() {
 		{"epochs, clipped", "wi", func() *stochastic { return practised(dp.Replace, false) }},
 		{"epochs, clipped, averaged, add or remove", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
 	} {
-		sgd.Cases = append(sgd.Cases, cases("A11", s.name, s.layers, stochasticKinds, s.c)...)
+		noisy.Cases = append(noisy.Cases, cases("A11", s.name, s.layers, stochasticKinds, s.c)...)
 	}
-	Register(sgd)
+	Register(noisy)
 
-	passes := Mechanism{Name: "sco-passes", Controls: passControls}
+	permuting := Mechanism{Name: "sco-passes", Controls: passControls}
 	for _, s := range []struct {
 		name, layers string
 		c            func() *passing
@@ -364,9 +361,9 @@ func init() {
 		{"phases", "wict", func() *passing { return phased(huber) }},
 		{"phases of a loss that lies", "c", func() *passing { return phased(liar) }},
 	} {
-		passes.Cases = append(passes.Cases, cases("A11", s.name, s.layers, passingKinds, s.c)...)
+		permuting.Cases = append(permuting.Cases, cases("A11", s.name, s.layers, passingKinds, s.c)...)
 	}
-	Register(passes)
+	Register(permuting)
 
 	objective := func(o sco.ObjPert) populationMechanism { return &o }
 	svrg := func(o sco.ObjPert) populationMechanism { return &sco.ObjPertSVRG{ObjPert: o} }
@@ -401,66 +398,127 @@ func counted[T any](step fault.Step[T], replace func(v T, batch int) T) func(con
 	}
 }
 
-// sampler forgets the sampler that was there.
-func sampler(s accounting.Sampler) func(accounting.Sampler) accounting.Sampler { return always(s) }
+// sgd returns a Break that replaces numbers of the plan.
+func sgd(change func(p *sco.SGDParams)) func(context.Context) context.Context {
+	return one(sgdParams, func(p sco.SGDParams) sco.SGDParams { change(&p); return p })
+}
 
-func cloned(v []float64) []float64 { return append([]float64(nil), v...) }
+// quiet multiplies the noise.
+func quiet(c float64) func(context.Context) context.Context {
+	return sgd(func(p *sco.SGDParams) { p.Noise *= c })
+}
+
+// drawn draws batches from another sampler than the noise is accounted for.
+func drawn(s accounting.Sampler) func(context.Context) context.Context {
+	return sgd(func(p *sco.SGDParams) { p.Sampler = s })
+}
+
+// accountedFor draws the noise that another sampler would need.
+func accountedFor(s accounting.Sampler) func(context.Context) context.Context {
+	return sgd(func(p *sco.SGDParams) {
+		z, err := accounting.Noise(s, p.Steps, p.Budget)
+		if err != nil {
+			panic(err)
+		}
+		p.Noise = z
+	})
+}
+
+// passes returns a Break that multiplies the noise of every phase.
+func passes(c float64) func(context.Context) context.Context {
+	return one(passParams, func(p sco.PassParams) sco.PassParams {
+		for i := range p.Phases {
+			p.Phases[i].Sigma *= c
+		}
+		return p
+	})
+}
+
+// noClip is passes over gradients that are not clipped.
+var noClip = one(passParams, func(p sco.PassParams) sco.PassParams { p.Lipschitz = math.Inf(1); return p })
+
+// scaled multiplies integers.
+func scaled(v []int64, c float64) []int64 {
+	w := make([]int64, len(v))
+	for i, x := range v {
+		w[i] = int64(math.Round(c * float64(x)))
+	}
+	return w
+}
 
 // sgdControls are the sabotages of noisy SGD.
 var sgdControls = []Control{
-	{Name: "sgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-sgd/A11/poisson", Break: one(fault.Scale, times(0.9))},
-	{Name: "sgd-noise-0.95", What: "noise of 0.95 times its scale", Case: "sco-sgd/A11/poisson, d = 5", Break: one(fault.Scale, times(0.95))},
-	{Name: "sgd-noise-0.5", What: "noise of half its scale", Case: "sco-sgd/A11/with replacement", Break: one(fault.Scale, times(0.5))},
-	{Name: "sgd-noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "sco-sgd/A11/poisson, one step from outside", Break: one(fault.Scale, times(0.125))},
-	{Name: "sgd-divisor", What: "the sum divided by the size of the batch", Case: "sco-sgd/A11/poisson", Break: counted(fault.Divisor, func(v float64, batch int) float64 { return math.Max(1, float64(batch)) })},
-	{Name: "sgd-empty", What: "empty batches without noise", Case: "sco-sgd/A11/one record a batch", Break: counted(fault.Noise, func(nu []float64, batch int) []float64 {
+	{Name: "sgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-sgd/A11/poisson", Break: quiet(0.9)},
+	{Name: "sgd-noise-0.95", What: "noise of 0.95 times its scale", Case: "sco-sgd/A11/poisson, d = 5", Break: quiet(0.95)},
+	{Name: "sgd-noise-0.5", What: "noise of half its scale", Case: "sco-sgd/A11/with replacement", Break: quiet(0.5)},
+	{Name: "sgd-noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "sco-sgd/A11/poisson, one step from outside", Break: quiet(0.125)},
+	{Name: "sgd-divisor", What: "the sum divided by the size of the batch", Case: "sco-sgd/A11/poisson", Break: func(ctx context.Context) context.Context {
+		c := 1.0 // the expected size of a batch over its size
+		ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
+		ctx = one(gridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+		return one(gridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+	}},
+	{Name: "sgd-empty", What: "empty batches without noise", Case: "sco-sgd/A11/one record a batch", Break: counted(gridNoise, func(nu []int64, batch int) []int64 {
 		if batch == 0 {
-			return make([]float64, len(nu))
+			return make([]int64, len(nu))
 		}
 		return nu
 	})},
-	{Name: "sgd-fixed-for-poisson", What: "batches of a fixed size, accounted as Poisson", Case: "sco-sgd/A11/poisson batches", Break: one(sampling, sampler(accounting.FixedSize{Size: 2, Records: size}))},
-	{Name: "sgd-poisson-for-fixed", What: "Poisson batches, accounted as of a fixed size", Case: "sco-sgd/A11/fixed size batches", Break: one(sampling, sampler(accounting.Poisson{Rate: 3.0 / size}))},
-	{Name: "sgd-repeats-for-fixed", What: "batches with replacement, accounted as without", Case: "sco-sgd/A11/fixed size batches", Break: one(sampling, sampler(accounting.WithReplacement{Size: 3, Records: size}))},
-	{Name: "sgd-accounted-poisson", What: "noise accounted for Poisson batches where they have a fixed size", Case: "sco-sgd/A11/fixed size, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 3.0 / size}))},
-	{Name: "sgd-half-rate", What: "noise accounted for half the rate", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 2.0 / size}))},
-	{Name: "sgd-relation", What: "noise accounted for added records where they are replaced", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: one(accounted, sampler(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove}))},
+	{Name: "sgd-fixed-for-poisson", What: "batches of a fixed size, accounted as Poisson", Case: "sco-sgd/A11/poisson batches", Break: drawn(accounting.FixedSize{Size: 2, Records: size})},
+	{Name: "sgd-poisson-for-fixed", What: "Poisson batches, accounted as of a fixed size", Case: "sco-sgd/A11/fixed size batches", Break: drawn(accounting.Poisson{Rate: 3.0 / size})},
+	{Name: "sgd-repeats-for-fixed", What: "batches with replacement, accounted as without", Case: "sco-sgd/A11/fixed size batches", Break: drawn(accounting.WithReplacement{Size: 3, Records: size})},
+	{Name: "sgd-accounted-poisson", What: "noise accounted for Poisson batches where they have a fixed size", Case: "sco-sgd/A11/fixed size, one step", Runs: 3000, Break: accountedFor(accounting.Poisson{Rate: 3.0 / size})},
+	{Name: "sgd-half-rate", What: "noise accounted for half the rate", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: accountedFor(accounting.Poisson{Rate: 2.0 / size})},
+	{Name: "sgd-relation", What: "noise accounted for added records where they are replaced", Case: "sco-sgd/A11/poisson, one step", Runs: 3000, Break: accountedFor(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove})},
 	{Name: "sgd-canary", What: "the last record in every batch", Case: "sco-sgd/A11/poisson batches", Break: one(fault.Batch, func(b []int) []int {
 		if len(b) == 0 || b[len(b)-1] != size-1 {
 			b = append(b, size-1)
 		}
 		return b
 	})},
-	{Name: "sgd-no-clip", What: "gradients not clipped", Case: "sco-sgd/A11/epochs, clipped", Break: one(fault.Clip, always(math.Inf(1)))},
-	{Name: "sgd-clip-batch", What: "the sum of a batch clipped in the place of each gradient", Case: "sco-sgd/A11/epochs, clipped", Break: both(one(fault.Clip, always(math.Inf(1))), one(fault.Sum, func(g []float64) []float64 {
-		if norm := floats.Norm(g, 2); norm > 0.25 {
-			floats.Scale(0.25/norm, g)
-		}
-		return g
-	}))},
-	{Name: "sgd-cached", What: "noise drawn once and used in every step", Case: "sco-sgd/A13/poisson", Break: cached(fault.Noise, cloned)},
-	{Name: "sgd-one-batch", What: "one batch for all steps", Case: "sco-sgd/A11/poisson batches", Break: cached(fault.Batch, func(b []int) []int { return append([]int(nil), b...) })},
+	{Name: "sgd-no-clip", What: "gradients not clipped", Case: "sco-sgd/A11/epochs, clipped", Break: sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+	{Name: "sgd-clip-batch", What: "the sum of a batch clipped in the place of each gradient", Case: "sco-sgd/A11/epochs, clipped", Break: func(ctx context.Context) context.Context {
+		g := 0.0
+		ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
+		return one(gridVector, func(k []int64) []int64 {
+			norm := 0.0
+			for _, v := range k {
+				norm = math.Hypot(norm, float64(v)*g)
+			}
+			return scaled(k, math.Min(1, 0.25/norm))
+		})(ctx)
+	}},
+	{Name: "sgd-cached", What: "noise drawn once and used in every step", Case: "sco-sgd/A13/poisson", Break: cached(gridNoise, slices.Clone[[]int64])},
+	{Name: "sgd-one-batch", What: "one batch for all steps", Case: "sco-sgd/A11/poisson batches", Break: cached(fault.Batch, slices.Clone[[]int])},
 }
 
 // passControls are the sabotages of passes over a permutation.
 var passControls = []Control{
-	{Name: "psgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/one pass", Break: one(fault.Scale, times(0.9))},
-	{Name: "psgd-passes", What: "noise for one pass after three", Case: "sco-passes/A11/three passes", Runs: 3000, Break: one(fault.Sensitivity, times(1.0/3))},
-	{Name: "psgd-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/one pass", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
-	{Name: "psgd-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
+	{Name: "psgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/one pass", Break: passes(0.9)},
+	{Name: "psgd-passes", What: "noise for one pass after three", Case: "sco-passes/A11/three passes", Runs: 3000, Break: passes(1.0 / 3)},
+	{Name: "psgd-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/one pass", Runs: 3000, Break: passes(0.5)},
+	{Name: "psgd-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/a loss that lies sensitivity", Break: noClip},
 	{Name: "psgd-order", What: "records in their order, not permuted", Case: "sco-passes/A11/one pass order", Break: one(fault.Batch, func(b []int) []int {
 		for i := range b {
 			b[i] = i
 		}
 		return b
 	})},
-	{Name: "psgd-strong-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/strongly convex passes", Break: one(fault.Scale, times(0.9))},
-	{Name: "psgd-strong-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/strongly convex passes", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
-	{Name: "psgd-strong-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/strongly convex passes of a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
-	{Name: "phased-noise-0.5", What: "noise of half its scale", Case: "sco-passes/A11/phases", Break: one(fault.Scale, times(0.5))},
-	{Name: "phased-overlap", What: "every phase on the first records again", Case: "sco-passes/A11/phases order", Break: one(fault.Advance, always(0))},
-	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000, Break: one(fault.Sensitivity, times(0.5))},
-	{Name: "phased-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/phases of a loss that lies sensitivity", Break: one(fault.Clip, always(math.Inf(1)))},
+	{Name: "psgd-strong-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/strongly convex passes", Break: passes(0.9)},
+	{Name: "psgd-strong-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/strongly convex passes", Runs: 3000, Break: passes(0.5)},
+	{Name: "psgd-strong-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/strongly convex passes of a loss that lies sensitivity", Break: noClip},
+	{Name: "phased-noise-0.5", What: "noise of half its scale", Case: "sco-passes/A11/phases", Break: passes(0.5)},
+	{Name: "phased-overlap", What: "every phase on the first records again", Case: "sco-passes/A11/phases order", Break: func(ctx context.Context) context.Context {
+		var first []int
+		return one(fault.Batch, func(b []int) []int {
+			if len(first) == 0 || len(b) >= len(first) {
+				first = b
+			}
+			return first[:len(b)]
+		})(ctx)
+	}},
+	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000, Break: passes(0.5)},
+	{Name: "phased-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/phases of a loss that lies sensitivity", Break: noClip},
 }
 
 // populationControls are the sabotages of perturbation for the population.

@@ -53,6 +53,6 @@ func TestAccountant(t *testing.T) {
 		require.NoError(t, err)
 		plan, err := c.mech.Plan(r.problems[0], c.budget)
 		require.NoError(t, err)
-		require.InEpsilon(t, r.z, plan.Noise, 5e-4, "%v", plan.Sampler)
+		require.InEpsilon(t, r.z, plan.Params().Noise, 5e-4, "%v", plan.Params().Sampler)
 	}
 }

@@ -65,6 +65,9 @@ func follow(list []record, bounds loss.Bounds, l, declared loss.Linear, t *trail
 		outer = taggedHinge{inner}
 	}
 	p, err := problem(numbered, loss.Bounds{Row: bounds.Row, Label: float64(len(list) + 1)}, outer, nil, t)
+	if err == nil {
+		p.Records = size
+	}
 	return p, forced, err
 }
 
@@ -241,11 +244,7 @@ func (c *stochastic) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	claimed, err := plan.Composition()
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Integrate(rel.Certificate, claimed.Profile(), c.stick(plan.Noise))
+	f := Integrate(rel.Certificate, plan.Profile().Delta, c.stick(plan.Params().Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}

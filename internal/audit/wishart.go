@@ -183,7 +183,7 @@ func (f *fibre) drawTrace(t0 float64, src rand.Source) float64 {
 	for ; k < f.n && u > terms[k]; k++ {
 		u -= terms[k]
 	}
-	return noise.ChiSquared(f.dof+2*float64(k), src)
+	return noise.ChiSquared(int(f.dof)+2*k, src) // dof is an integer, as m is
 }
 
 // drawHeld draws the held part of q: one coordinate from its marginal, where

@@ -255,7 +255,7 @@ func TestCurvesAreProfiles(t *testing.T) {
 func TestRDPIsAboveTheCurve(t *testing.T) {
 	for _, q := range []int{1, 2, 3, 20} {
 		k := Chi{C: 0.2, S: 0.3, Q: q}
-		profile := dp.RDP(k.RDP).Profile()
+		profile := dp.RDP(k.RDP).Curve()
 		for _, eps := range []float64{0.5, 1, 2, 4} {
 			require.LessOrEqual(t, math.Exp(k.LogProfile(eps)), profile(eps), "q = %d, ε = %v", q, eps)
 		}

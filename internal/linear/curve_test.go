@@ -77,7 +77,7 @@ func TestRDP(t *testing.T) {
 	for name, k := range curves(t) {
 		for _, o := range []float64{0, 0.05} {
 			remove, add := k.Profile(o)
-			implied := dp.RDP(func(alpha float64) float64 { return k.RDP(alpha, o) }).Profile()
+			implied := dp.RDP(func(alpha float64) float64 { return k.RDP(alpha, o) }).Curve()
 			for _, eps := range []float64{0.5, 1, 3} {
 				if !strings.HasSuffix(name, dp.Replace.String()) { // there RDP takes q = 1 and the profile q = 2
 					require.LessOrEqual(t, max(remove(eps), add(eps)), implied(eps), "%s at %v", name, eps)

@@ -72,7 +72,7 @@ import (
 
 // ErrProblem reports a field of Problem or Bound, or a ridge, outside its range.
 // Mechanisms wrap it in an error of their own. Test with errors.Is.
-var ErrProblem = errors.New("invalid calibration")
+var ErrProblem = errors.New("invalid mechanism")
 
 // Calibration chooses the constants of the noise.
 type Calibration int

@@ -54,6 +54,7 @@ const (
 //     φ′, nothing is NaN for huge predictions
 //   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ does what they say
 //   - loss.Envelope: no record has more curvature than its gradient allows
+//   - loss.Exact: Slope2 is a normalized pair and agrees with Scalar
 //   - loss.Checker: Check is nil
 func Check(t T, l loss.Loss) {
 	t.Helper()
@@ -327,6 +328,13 @@ func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 			if p, s, s2 := lin.Scalar(u, b, norm); math.IsNaN(p) || math.IsNaN(s) || math.IsNaN(s2) {
 				c.Errorf("Scalar(%v, %v, %v) = %v, %v, %v, want no NaN", u, b, norm, p, s, s2)
 			}
+		}
+	}
+
+	if e, ok := lin.(loss.Exact); ok && e.Exact() {
+		hi, lo, err := e.Slope2(u, 0, b, norm)
+		if !(err >= 0) || hi != hi+lo || math.Abs(hi-dphi) > err+0x1p-48*math.Abs(dphi) {
+			c.Errorf("Slope2(%v, 0, %v, %v) = %v + %v, error %v, but Scalar has φ′ = %v", u, b, norm, hi, lo, err, dphi)
 		}
 	}
 

@@ -1,0 +1,351 @@
+// Package mip hands the problems of objpert to mixed-integer programming solvers
+// that are installed as commands: CBC, GLPK, HiGHS, SCIP and Gurobi.
+//
+// # What its answers are worth
+//
+// They are incumbents: points, with their loss and objective recomputed in
+// integers, and never a proof. Solvers work in float64 with tolerances for
+// feasibility and integrality, and have reported wrong losses and points that
+// were not optimal as optimal on problems of this kind. So Solution.Proven is
+// always false, and the mechanisms of objpert withhold: use the searches of
+// objpert for a release, and this package to compare with them, or as the
+// heuristic of objpert.SampleAndAggregate (Oracle.Find), which is private whatever
+// a solver does.
+//
+// # Secrets on disk
+//
+// The model holds the records and the noise. It is written to a new folder of
+// mode 0700, with files of mode 0600, which is removed when Solve returns for any
+// reason: success, error, panic, the end of the context, SIGINT, SIGTERM or
+// SIGHUP. While Solve runs, those signals end it, with objpert.ErrInterrupted,
+// instead of the process. After SIGKILL or a loss of power the folder stays:
+// point Dir at a file system in memory.
+//
+// # The model
+//
+//	min  Σ_g |Pos_g − Neg_g| e_g − Σ_j Σ_k T_j[k] r_jk − Σ_q z[q] n_q
+//	     Σ_k r_jk = 1,  w_j = Σ_k Values[k] r_jk
+//	     Σ_q n_q = 1,   Σ_q q n_q = Σ_j Σ_k Values[k]² r_jk     (≤ Q without a norm table)
+//	     ⟨x_g, w⟩ + M_g e_g ≥ 1  if Pos_g > Neg_g,   ⟨x_g, w⟩ − M_g e_g ≤ 0  if Pos_g < Neg_g
+//	     r, n, e ∈ {0, 1}
+//
+// with M_g = 1 + min{ ‖x_g‖₂√Q, Σ_j |x_gj| max|Values| }, and Σ_g min(Pos_g, Neg_g)
+// left out. Rows are integers, so that a positive score is at least 1.
+//
+// # Notation
+//
+//	r_jk    variable rj_k: w_j = Values[k]
+//	n_q     variable nq: ‖w‖² = q
+//	e_g     variable eg: the majority of row g is misclassified
+//
+// # References
+//
+// The formats are LP as CPLEX reads it and free MPS.
+package mip
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/privopt/privopt/objpert"
+)
+
+// column is one variable. Its bounds are 0 and 1 if it is binary.
+type column struct {
+	name   string
+	cost   float64
+	lo, hi float64
+	binary bool
+}
+
+type term struct {
+	col  int
+	coef float64
+}
+
+// row is Σ terms (=, ≤ or ≥) rhs.
+type row struct {
+	sense byte // 'E', 'L' or 'G' as in MPS
+	terms []term
+	rhs   float64
+}
+
+type model struct {
+	cols    []column
+	rows    []row
+	choice  [][]int // column of r_jk, -1 where not allowed
+	problem *objpert.Problem
+}
+
+func (m *model) add(c column) int {
+	m.cols = append(m.cols, c)
+	return len(m.cols) - 1
+}
+
+// newModel translates p. Errors are those of p.Check.
+func newModel(p *objpert.Problem) (*model, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	m := &model{problem: p, choice: make([][]int, p.Dim)}
+	table, norm := noise(p)
+	values := func(j int) (terms, squares, one []term) {
+		for k, v := range p.Values {
+			if i := m.choice[j][k]; i >= 0 {
+				one = append(one, term{i, 1})
+				terms = append(terms, term{i, float64(v)})
+				squares = append(squares, term{i, float64(v * v)})
+			}
+		}
+		return terms, squares, one
+	}
+	w := make([]int, p.Dim)
+	var squares []term
+	for j := range p.Dim {
+		m.choice[j] = make([]int, len(p.Values))
+		for k := range p.Values {
+			m.choice[j][k] = -1
+			if p.Allowed != nil && !p.Allowed[j][k] {
+				continue
+			}
+			c := column{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
+			if table != nil {
+				c.cost = -table[j][k]
+			}
+			m.choice[j][k] = m.add(c)
+		}
+		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
+		w[j] = m.add(column{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
+		terms, sq, one := values(j)
+		m.rows = append(m.rows, row{'E', one, 1}, row{'E', append(terms, term{w[j], -1}), 0})
+		squares = append(squares, sq...)
+	}
+	switch {
+	case norm != nil:
+		var one []term
+		for q, z := range norm {
+			i := m.add(column{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
+			one = append(one, term{i, 1})
+			squares = append(squares, term{i, -float64(q)})
+		}
+		m.rows = append(m.rows, row{'E', one, 1}, row{'E', squares, 0})
+	case p.NormSq > 0:
+		m.rows = append(m.rows, row{'L', squares, float64(p.NormSq)})
+	}
+	for g, x := range p.X {
+		weight := p.Pos[g] - p.Neg[g]
+		if weight == 0 {
+			continue
+		}
+		e := m.add(column{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
+		var terms []term
+		for j, v := range x {
+			if v != 0 {
+				terms = append(terms, term{w[j], float64(v)})
+			}
+		}
+		big := bigM(p, x)
+		if weight > 0 {
+			m.rows = append(m.rows, row{'G', append(terms, term{e, big}), 1})
+		} else {
+			m.rows = append(m.rows, row{'L', append(terms, term{e, -big}), 0})
+		}
+	}
+	return m, nil
+}
+
+// bigM is 1 plus a bound on |⟨x, w⟩| over W.
+func bigM(p *objpert.Problem, x []int64) float64 {
+	most := math.Max(math.Abs(float64(p.Values[0])), math.Abs(float64(p.Values[len(p.Values)-1])))
+	sum, sq := 0.0, 0.0
+	for _, v := range x {
+		sum += math.Abs(float64(v))
+		sq += float64(v) * float64(v)
+	}
+	bound := sum * most
+	if p.NormSq > 0 {
+		bound = math.Min(bound, math.Sqrt(sq*float64(p.NormSq)))
+	}
+	return 1 + math.Ceil(bound)
+}
+
+// WriteLP writes p in LP format. The file holds the records and the noise of p.
+func WriteLP(w io.Writer, p *objpert.Problem) error {
+	m, err := newModel(p)
+	if err != nil {
+		return err
+	}
+	return m.writeLP(w)
+}
+
+// WriteMPS writes p in free MPS format. The file holds the records and the noise
+// of p.
+func WriteMPS(w io.Writer, p *objpert.Problem) error {
+	m, err := newModel(p)
+	if err != nil {
+		return err
+	}
+	return m.writeMPS(w)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
+
+func (m *model) writeLP(dst io.Writer) error {
+	w := bufio.NewWriter(dst)
+	sum := func(terms []term) {
+		for i, t := range terms {
+			if i > 0 && i%6 == 0 {
+				fmt.Fprint(w, "\n ") // readers limit the length of a line
+			}
+			sign := "+"
+			if t.coef < 0 {
+				sign = "-"
+			}
+			fmt.Fprintf(w, " %s %s %s", sign, number(math.Abs(t.coef)), m.cols[t.col].name)
+		}
+	}
+	cost := make([]term, len(m.cols)) // all of them: GLPK numbers columns as they appear
+	for i, c := range m.cols {
+		cost[i] = term{i, c.cost}
+	}
+	fmt.Fprint(w, "Minimize\n obj:")
+	sum(cost)
+	fmt.Fprint(w, "\nSubject To\n")
+	sense := map[byte]string{'E': "=", 'L': "<=", 'G': ">="}
+	for i, r := range m.rows {
+		fmt.Fprintf(w, " c%d:", i)
+		sum(r.terms)
+		fmt.Fprintf(w, " %s %s\n", sense[r.sense], number(r.rhs))
+	}
+	fmt.Fprint(w, "Bounds\n")
+	for _, c := range m.cols {
+		if !c.binary {
+			fmt.Fprintf(w, " %s <= %s <= %s\n", number(c.lo), c.name, number(c.hi))
+		}
+	}
+	fmt.Fprint(w, "Binary\n")
+	for _, c := range m.cols {
+		if c.binary {
+			fmt.Fprintf(w, " %s\n", c.name)
+		}
+	}
+	fmt.Fprint(w, "End\n")
+	return w.Flush()
+}
+
+func (m *model) writeMPS(dst io.Writer) error {
+	w := bufio.NewWriter(dst)
+	fmt.Fprint(w, "NAME halfspace FREE\nROWS\n N obj\n")
+	byColumn := make([][]term, len(m.cols)) // coef of row col
+	for i, r := range m.rows {
+		fmt.Fprintf(w, " %c c%d\n", r.sense, i)
+		for _, t := range r.terms {
+			byColumn[t.col] = append(byColumn[t.col], term{i, t.coef})
+		}
+	}
+	fmt.Fprint(w, "COLUMNS\n")
+	marked, markers := false, 0
+	marker := func(on bool) {
+		if marked != on {
+			kind := "INTORG"
+			if !on {
+				kind = "INTEND"
+			}
+			fmt.Fprintf(w, " M%d 'MARKER' '%s'\n", markers, kind)
+			marked = on
+			markers++
+		}
+	}
+	for i, c := range m.cols {
+		marker(c.binary)
+		fmt.Fprintf(w, " %s obj %s\n", c.name, number(c.cost))
+		for _, t := range byColumn[i] {
+			fmt.Fprintf(w, " %s c%d %s\n", c.name, t.col, number(t.coef))
+		}
+	}
+	marker(false)
+	fmt.Fprint(w, "RHS\n")
+	for i, r := range m.rows {
+		if r.rhs != 0 {
+			fmt.Fprintf(w, " RHS c%d %s\n", i, number(r.rhs))
+		}
+	}
+	fmt.Fprint(w, "BOUNDS\n")
+	for _, c := range m.cols {
+		if c.binary {
+			fmt.Fprintf(w, " UP BND %s 1\n", c.name)
+			continue
+		}
+		fmt.Fprintf(w, " LO BND %s %s\n UP BND %s %s\n", c.name, number(c.lo), c.name, number(c.hi))
+	}
+	fmt.Fprint(w, "ENDATA\n")
+	return w.Flush()
+}
+
+// point returns the w that values of the columns stand for: the largest r_jk of
+// each coordinate. ok is false if it is not a point of W.
+func (m *model) point(value []float64) (w []int, ok bool) {
+	w = make([]int, m.problem.Dim)
+	for j, choice := range m.choice {
+		best := math.Inf(-1)
+		for k, i := range choice {
+			if i >= 0 && value[i] > best {
+				w[j], best = m.problem.Values[k], value[i]
+			}
+		}
+	}
+	return w, m.problem.Contains(w)
+}
+
+// noise returns the noise of p as float64.
+func noise(p *objpert.Problem) (table [][]float64, norm []float64) {
+	steps, z, exponent := p.Noise()
+	row := func(src []int64) []float64 {
+		dst := make([]float64, len(src))
+		for k, v := range src {
+			dst[k] = math.Ldexp(float64(v), exponent)
+		}
+		return dst
+	}
+	for _, r := range steps {
+		table = append(table, row(r))
+	}
+	if z != nil {
+		norm = row(z)
+	}
+	return table, norm
+}
+
+// lower is a bound that needs no solver: Σ min(Pos, Neg) less the most noise.
+func lower(p *objpert.Problem) float64 {
+	v := 0.0
+	for g := range p.X {
+		v += float64(min(p.Pos[g], p.Neg[g]))
+	}
+	size := v
+	most := func(row []float64, allowed []bool) {
+		top := math.Inf(-1)
+		for k, t := range row {
+			if allowed == nil || allowed[k] {
+				top = math.Max(top, t)
+			}
+		}
+		v -= top
+		size += math.Abs(top)
+	}
+	table, norm := noise(p)
+	for j, row := range table {
+		var allowed []bool
+		if p.Allowed != nil {
+			allowed = p.Allowed[j]
+		}
+		most(row, allowed)
+	}
+	if norm != nil {
+		most(norm, nil)
+	}
+	return v - 1e-9*size // the noise of p is rounded to a grid, and so are these sums
+}

@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// spent is the sum over all entries.
+type spent struct {
+	eps, delta *big.Rat  // of the decimals; nil is 0
+	rdp        []float64 // of each order, rounded up
+}
+
+// decimal returns the number that v is written as.
+func decimal(v float64) *big.Rat {
+	r, _ := new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
+	return r
+}
+
+// plus returns s with the entry e.
+func (s spent) plus(t Terms, e Entry) spent {
+	add := func(a *big.Rat, v float64) *big.Rat {
+		if a == nil {
+			return decimal(v)
+		}
+		return new(big.Rat).Add(a, decimal(v))
+	}
+	out := spent{add(s.eps, e.Epsilon), add(s.delta, e.Delta), make([]float64, len(t.Orders))}
+	for i := range out.rdp {
+		out.rdp[i] = math.Inf(1)
+		if e.RDP == nil {
+			continue
+		}
+		sum := e.RDP[i]
+		if s.rdp != nil {
+			sum += s.rdp[i]
+		}
+		out.rdp[i] = math.Nextafter(sum, math.Inf(1))
+	}
+	return out
+}
+
+// admits returns an error wrapping ErrOverspent unless a filter admits e.
+func (s spent) admits(t Terms, e Entry) error {
+	sum := s.plus(t, e)
+	m := int64(1 + len(t.Orders))
+	share := new(big.Rat).Mul(decimal(t.Total.Delta), big.NewRat(1, m))
+	if sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0 {
+		return nil
+	}
+	// One rounding of the quotient and one of the product that undoes it.
+	delta := t.Total.Delta / float64(m) * (1 - 0x1p-51)
+	best := math.Inf(1)
+	for i, alpha := range t.Orders {
+		eps, _ := dp.RDP(func(float64) float64 { return sum.rdp[i] }).Epsilon(delta, alpha)
+		if best = min(best, eps); eps <= t.Total.Epsilon {
+			return nil
+		}
+	}
+	var renyi string
+	if best < math.Inf(1) {
+		renyi = fmt.Sprintf(", by the best Rényi filter to ε = %.6g", best)
+	}
+	shared, _ := share.Float64()
+	left := s.budget()
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan with a smaller budget, at most ε = %.6g",
+		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared,
+		max(0, t.Total.Epsilon-left.Epsilon))
+}
+
+// budget returns Σ εᵢ and Σ δᵢ, rounded up.
+func (s spent) budget() dp.Budget { return dp.Budget{Epsilon: up(s.eps), Delta: up(s.delta)} }
+
+// up returns the shortest decimal that is the sum, or a float64 above it.
+func up(r *big.Rat) float64 {
+	if r == nil {
+		return 0
+	}
+	v, _ := r.Float64()
+	if decimal(v).Cmp(r) < 0 {
+		v = math.Nextafter(v, math.Inf(1))
+	}
+	return v
+}
+
+// curve returns the Rényi curve of an entry at the orders, rounded up: that of
+// the plan, or what its pure budget implies.
+func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
+	if r == nil && b.Delta == 0 {
+		r = dp.PureRDP(b.Epsilon)
+	}
+	if r == nil || len(orders) == 0 {
+		return nil
+	}
+	values := make([]float64, len(orders))
+	for i, a := range orders {
+		v := r(a) * (1 + 0x1p-40) // the rounding of the curve itself
+		if !(v >= 0 && v < math.MaxFloat64) {
+			v = math.MaxFloat64 // JSON has no infinity; no total admits it
+		}
+		values[i] = v
+	}
+	return values
+}
+
+// Show writes the terms, the entries and what is left as a table for a person.
+func (l *Ledger) Show(w io.Writer) error {
+	s := l.read()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: total %v, %v neighbors\n", l.Path(), s.terms.Total, s.terms.Relation)
+	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tab, "entry\ttime (UTC)\tε\tδ\ttheorem\n")
+	for _, e := range s.entries {
+		fmt.Fprintf(tab, "%d\t%s\t%g\t%g\t%s\n", e.Number, e.Time.UTC().Format(time.DateTime), e.Epsilon, e.Delta, e.Theorem)
+	}
+	tab.Flush()
+	sum := s.spent.budget()
+	fmt.Fprintf(&b, "spent by basic composition: %v\n", sum)
+	if len(s.terms.Orders) > 0 && len(s.entries) > 0 {
+		delta := s.terms.Total.Delta / float64(1+len(s.terms.Orders))
+		eps, order := math.Inf(1), 0.0
+		for i, alpha := range s.terms.Orders {
+			if e, _ := dp.RDP(func(float64) float64 { return s.spent.rdp[i] }).Epsilon(delta, alpha); e < eps {
+				eps, order = e, alpha
+			}
+		}
+		fmt.Fprintf(&b, "spent by the best Rényi filter: ε = %.6g at order %g\n", eps, order)
+	}
+	if s.terms.Orders != nil {
+		fmt.Fprintf(&b, "each of the %d filters has δ = %.6g\n", 1+len(s.terms.Orders), s.terms.Total.Delta/float64(1+len(s.terms.Orders)))
+	}
+	fmt.Fprintf(&b, "head: %s\n", s.head())
+	var all []dp.Assumption
+	for _, e := range s.entries {
+		for _, a := range e.Assumptions {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+				fmt.Fprintf(&b, "assumes: %s\n", a)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

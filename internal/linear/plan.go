@@ -1,0 +1,617 @@
+package linear
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+)
+
+// Settings are the public choices of a mechanism; zero values mean automatic.
+type Settings struct {
+	Package     string      // prefix of theorems and errors: the mechanism's package
+	Relation    dp.Relation // 0 means dp.Replace
+	Calibration Calibration
+	Output      bool    // output perturbation: no b, all noise on the minimizer
+	Ridge       float64 // Δ
+	LeastSigma  float64 // σ is at least this; for published constants
+	Bound       Bound   // on the risk, for automatic Δ and Params.ExcessBound
+	// Population asks for the excess population loss in mean form: Bound.Variance
+	// becomes 4nL², and the cost of the output noise is included.
+	Population bool
+	Clip       float64 // the threshold that gradients are clipped at, 0 for none
+	Cover      float64 // R
+	Share      float64 // of the budget, for the output noise
+	Trace      func(erm.Trace)
+	// Method, if not nil, returns a solver that is tried before those of package
+	// release, or nil.
+	Method func(Params) release.Method
+}
+
+// Params are the numbers of a calibrated plan. They are public and say all that
+// is needed to repeat a release but for its random bits and the records.
+type Params struct {
+	Theorem    string      `json:"theorem"`
+	Relation   dp.Relation `json:"relation"`
+	Budget     dp.Budget   `json:"budget"` // of the whole release
+	Dim        int         `json:"dim"`
+	Records    int         `json:"records,omitempty"` // n under Replace, else the declared number
+	MaxRecords int64       `json:"maxRecords"`        // the most records of a data set
+	Lipschitz  float64     `json:"lipschitz"`         // L of one record's loss
+	Smoothness float64     `json:"smoothness"`        // β of one record's loss
+	Modulus    float64     `json:"modulus"`           // μ_r of the regularizer
+	Radius     float64     `json:"radius,omitempty"`  // B, the size of the solution that Ridge is tuned for
+	Clip       float64     `json:"clip,omitempty"`    // threshold of the gradients of one record
+
+	// The perturbation ⟨b,θ⟩ + (Δ/2)‖θ‖².
+	Ridge float64 `json:"ridge"`           // Δ
+	Sigma float64 `json:"sigma,omitempty"` // standard deviation σ of every coordinate of b; 0 unless Gaussian
+	Rate  float64 `json:"rate,omitempty"`  // a in the density ∝ exp(−a‖b‖₂) of b; 0 unless pure
+	C     float64 `json:"c,omitempty"`     // c, the most that curvature costs of ε
+	S     float64 `json:"s,omitempty"`     // s = G/σ, for output perturbation Sensitivity/OutputSigma; 0 unless Gaussian
+
+	// The covered release: θ̂ within Cover of the minimizer, rounded to multiples of
+	// Grid, plus integer noise.
+	Cover       float64 `json:"cover"`                 // R
+	Grid        float64 `json:"grid"`                  // g, a power of two
+	Sensitivity float64 `json:"sensitivity"`           // what the output noise hides
+	OutputSigma float64 `json:"outputSigma,omitempty"` // standard deviation of the output noise; 0 if pure
+	OutputRate  float64 `json:"outputRate,omitempty"`  // rate of the output noise; 0 unless pure
+
+	// ExcessBound is a bound on the expected excess risk against the best θ₀ with
+	// ‖θ₀‖₂ ≤ Radius; the mechanism says which. +Inf where Radius is not stated.
+	ExcessBound float64 `json:"-"`
+}
+
+// Plan is a calibrated linear or output perturbation: how much noise, and what it
+// costs. It is made of public quantities alone, may be published, and cannot be
+// changed. It serves any number of fits, also at once, each of which spends its
+// budget once. Its methods are
+//
+//	Fit          release an approximate minimizer of a problem
+//	Params       a copy of all numbers
+//	Certificate  what one release costs
+//	Profile      δ(ε) of one release, for composition
+//	DeltaAt      the least δ proved at one ε
+//	String       prose
+type Plan struct {
+	params   Params
+	settings Settings
+	public   erm.Public
+	per      erm.PublicPerturbation
+	cert     dp.Certificate
+	output   release.Output
+	curve    Curve // of the exact minimizer; meaningless unless Gaussian
+	split    dp.Budget
+	failure  float64
+	step     int // exponent of the grid of b
+}
+
+var _ dp.Plan = (*Plan)(nil)
+
+// Calibrated is what an audit may replace: the numbers that noise is drawn by.
+var Calibrated = fault.NewStep[Params]("linear parameters")
+
+// Prepare returns p with its loss clipped if the settings say so, and what is
+// public about it. It looks at no record.
+func (s Settings) Prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
+	if s.Clip > 0 && p != nil && p.Loss != nil {
+		l, err := loss.NewClipped(p.Loss, s.Clip)
+		if err != nil {
+			return nil, erm.Public{}, fmt.Errorf("%s: %w: Clip: %w", s.Package, dp.ErrCondition, err)
+		}
+		q := *p
+		q.Loss = l
+		p = &q
+	}
+	q, err := p.Public(s.relation())
+	if err != nil {
+		return nil, erm.Public{}, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	return p, q, nil
+}
+
+func (s Settings) relation() dp.Relation {
+	if s.Relation == 0 {
+		return dp.Replace
+	}
+	return s.Relation
+}
+
+// Check refuses settings that make no sense by themselves.
+func (s Settings) Check() error {
+	if err := s.relation().Check(); err != nil {
+		return fmt.Errorf("Relation: %w", err)
+	}
+	for _, f := range []struct {
+		name, zero string
+		v          float64
+	}{
+		{"Ridge", "automatic", s.Ridge},
+		{"Radius", "the radius of Set", s.Bound.Radius},
+		{"Clip", "no clipping", s.Clip},
+		{"Cover", "the default", s.Cover},
+		{"Share", "the default", s.Share},
+	} {
+		if !(f.v >= 0) || math.IsInf(f.v, 1) {
+			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrProblem, f.name, f.v, f.zero)
+		}
+	}
+	if s.Share >= 1 {
+		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for the default", ErrProblem, s.Share)
+	}
+	return nil
+}
+
+// The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
+// it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to
+// noise that the budget allows a Gaussian mechanism.
+const (
+	defaultShare      = 0.01
+	defaultJointShare = 0.001
+)
+
+// spare is left of δ for events of the noise.
+const spare = 1 - 0x1p-50
+
+// Plan calibrates for p.
+func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	_, q, err := s.Prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	return Calibrate(nil, q, b, s)
+}
+
+// Fit calibrates for p and releases its minimizer.
+func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	f := fault.From(ctx)
+	p, q, err := s.Prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := Calibrate(f, q, b, s)
+	if err != nil {
+		return nil, err
+	}
+	return plan.run(ctx, p, src)
+}
+
+// Calibrate fixes the noise for a problem with the public quantities q. The error
+// wraps ErrProblem, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
+// where no noise makes the claim true, with the least value that would do.
+func Calibrate(f *fault.Set, q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	pl, err := s.calibrate(q, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	drawn := fault.At(f, Calibrated, pl.params)
+	pl.output.Sigma, pl.output.Rate = drawn.OutputSigma, drawn.OutputRate
+	pl.params = drawn
+	return pl, nil
+}
+
+func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	q, err := q.Complete(s.relation())
+	if err != nil {
+		return nil, err
+	}
+	if s.Bound.Radius == 0 && !math.IsInf(q.Radius, 1) {
+		s.Bound.Radius = q.Radius
+	}
+	if s.Population {
+		switch l := q.OnSet.Lipschitz; {
+		case q.Records < 1:
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of the problem", dp.ErrCondition)
+		case s.Bound.Radius == 0:
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, or declare a bounded Set", ErrProblem)
+		default:
+			s.Bound.Variance = 4 * float64(q.Records) * l * l
+		}
+	}
+	pl := &Plan{settings: s, public: q}
+	pl.params = Params{
+		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
+		Radius: s.Bound.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
+	}
+	if s.Output {
+		err = pl.outputPerturbation(b)
+	} else {
+		err = pl.objectivePerturbation(b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &pl.params
+	if s.Population {
+		p.ExcessBound = p.ExcessBound / float64(q.Records)
+		if !s.Output { // L(R + E‖ν‖)
+			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
+		}
+	}
+	p.Cover, p.Grid, p.Sensitivity = pl.output.Cover, pl.output.Grid(), pl.output.Sensitivity
+	p.OutputSigma, p.OutputRate = pl.output.Sigma, pl.output.Rate
+	p.Theorem = "lop." + p.Theorem
+	pl.cert = dp.Certificate{
+		Budget: b, Relation: p.Relation, Theorem: p.Theorem,
+		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...),
+	}
+	return pl, pl.valid()
+}
+
+// objectivePerturbation fixes Δ, b, R and the output noise of one that follows b.
+func (pl *Plan) objectivePerturbation(b dp.Budget) error {
+	s, q, p := pl.settings, pl.public, &pl.params
+	if err := q.Smooth(); err != nil {
+		return err
+	}
+	whole := b
+	whole.Delta *= spare
+	objective, output := whole.Split(or(s.Share, defaultShare))
+	k, err := New(Problem{
+		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
+		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(),
+	})
+	if err != nil {
+		return err
+	}
+	p.Lipschitz, p.Smoothness = q.Constants.Lipschitz, q.Constants.Smoothness
+	ridge := s.Ridge
+	if ridge == 0 {
+		if ridge, err = k.Best(s.Bound); err != nil {
+			return err
+		}
+	}
+	noise, err := k.At(ridge)
+	if err != nil {
+		return err
+	}
+	noise.Sigma = max(noise.Sigma, s.LeastSigma)
+	shift := 0.0
+	if b.Delta > 0 && s.Calibration == Sharp && s.LeastSigma == 0 {
+		if shift, err = dp.Calibrate(dp.GaussianCurve, whole); err != nil {
+			return err
+		}
+		shift *= math.Sqrt(or(s.Share, defaultJointShare))
+		if joint := k.Joint(noise, whole, shift); joint.Sigma < noise.Sigma {
+			noise = joint
+		} else {
+			shift = 0
+		}
+	}
+	if err := pl.cover(ridge, noise.Sigma, noise.Rate, 0, b); err != nil {
+		return err
+	}
+	if shift > 0 {
+		pl.output.Sigma = pl.output.Sensitivity / shift
+	} else if pl.output, err = pl.output.For(output); err != nil {
+		return err
+	}
+	pl.output.Finite = b.Delta == 0
+	pl.curve, pl.split = noise.Curve, output
+	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
+	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
+	return nil
+}
+
+// or returns v, or the default where v is 0.
+func or(v, zero float64) float64 {
+	if v == 0 {
+		return zero
+	}
+	return v
+}
+
+// outputPerturbation fixes Δ, R and ν of a release without b: minimizers of
+// neighbors are at most G/μ apart.
+func (pl *Plan) outputPerturbation(b dp.Budget) error {
+	s, q, p := pl.settings, pl.public, &pl.params
+	q.Constants = q.OnSet
+	if err := bounded("Lipschitz", q.Constants.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
+		return err
+	}
+	if err := q.Smooth(); err != nil {
+		return err
+	}
+	l := q.Constants.Lipschitz
+	p.Lipschitz, p.Smoothness = l, q.Constants.Smoothness
+	g := l
+	if p.Relation == dp.Replace {
+		g *= 2
+	}
+	n := float64(q.Records)
+	unit := release.Output{Dim: q.Dim, Sensitivity: 1} // E‖ν‖ of it is that at sensitivity 1
+	unit, err := unit.For(b)
+	if err != nil {
+		return err
+	}
+	// The excess risk is at most nL·E‖ν‖ + ΔB²/2 + V/(2μ), least at μ = Δ + μ_r.
+	ridge, cost := s.Ridge, 2*n*l*unit.Mean()*g+s.Bound.Variance
+	if ridge == 0 {
+		switch {
+		case s.Bound.Radius == 0:
+			return errRadius
+		case n == 0:
+			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the problem, or set Ridge", ErrProblem)
+		}
+		best := math.Sqrt(cost) / s.Bound.Radius
+		ridge = max(best-q.Modulus, 1e-6*best)
+	}
+	mu := ridge + q.Modulus
+	if err := pl.cover(ridge, 0, 0, g/mu, b); err != nil {
+		return err
+	}
+	if pl.output, err = pl.output.For(b); err != nil {
+		return err
+	}
+	p.Ridge, p.Theorem = ridge, TheoremOutputPure
+	if b.Delta > 0 {
+		p.S, p.Theorem = pl.output.Shift(), TheoremOutput
+	}
+	if r := s.Bound.Radius; r > 0 && n > 0 {
+		p.ExcessBound = n*l*(pl.output.Mean()+pl.output.Cover) + ridge*r*r/2 + s.Bound.Variance/(2*mu)
+	}
+	return nil
+}
+
+// cover fixes R and the grid from public quantities, before any record is seen.
+// apart bounds the distance of neighbors' exact points.
+func (pl *Plan) cover(ridge, sigma, rate, apart float64, b dp.Budget) error {
+	q := pl.public
+	pl.per = erm.PublicPerturbation{MinEig: ridge, MaxEig: ridge}
+	unit := sigma // the size of a coordinate of b
+	switch {
+	case sigma > 0:
+		pl.per.Linear, pl.failure = release.MostNormal(q.Dim, b, sigma)
+	case rate > 0:
+		unit = float64(q.Dim) / rate
+		pl.per.Linear = release.MostRadial(q.Dim, b.Epsilon, rate)
+	}
+	if unit > 0 {
+		_, e := math.Frexp(unit)
+		pl.step = e - 1 - stepBits
+		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1) * (1 + 0x1p-40)
+	}
+	radius := pl.settings.Bound.Radius
+	if radius == 0 { // the length scale of the noise, or of the minimizers
+		radius = pl.per.Linear/(ridge+q.Modulus) + apart
+	}
+	r, err := q.Cover(pl.per, pl.settings.Cover, radius)
+	if err != nil {
+		return err
+	}
+	pl.output, err = release.NewOutput(q.Dim, r, apart, q.Reach(pl.per)+r)
+	return err
+}
+
+// stepBits is the number of bits of the least standard deviation of b above its
+// grid: |b_j| stays below 2⁵³ steps as long as ‖b‖ ≤ 2⁷·d/a, which B_max is not beyond.
+const stepBits = 45
+
+// Identifiers of output perturbation.
+const (
+	TheoremOutput     = "output/2"      // Gaussian ν hides G/μ + 2R + g√d
+	TheoremOutputPure = "output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
+)
+
+// valid refuses a plan with a value that float64 or the samplers of package noise
+// cannot hold.
+func (pl *Plan) valid() error {
+	p := pl.params
+	ok := p.Ridge > 0 || p.Modulus > 0
+	for _, v := range []float64{p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate} {
+		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN
+	}
+	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
+		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, OutputSigma %v, OutputRate %v): rescale the problem",
+			ErrProblem, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
+	}
+	return nil
+}
+
+// made reports whether a calibration made pl.
+func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
+
+// Params returns a copy of the numbers of the plan.
+func (pl *Plan) Params() Params {
+	if !pl.made() {
+		return Params{}
+	}
+	return pl.params
+}
+
+// Certificate states what one release costs, from the secure source.
+func (pl *Plan) Certificate() dp.Certificate {
+	if !pl.made() {
+		return dp.Certificate{}
+	}
+	cert := pl.cert
+	cert.Assumptions = slices.Clone(cert.Assumptions)
+	return cert
+}
+
+// Profile returns the privacy profile of one release, output noise included,
+// which may be composed with others. It rests on bounds that hold at all ε at
+// once, and is therefore a little above DeltaAt.
+func (pl *Plan) Profile() dp.Profile {
+	switch {
+	case !pl.made():
+		return dp.Unknown()
+	case pl.params.Budget.Delta == 0:
+		return pl.params.Budget.Profile()
+	case pl.params.Sigma == 0:
+		return dp.Symmetric(dp.GaussianCurve(pl.params.S), dp.GaussianRDP(pl.params.S))
+	}
+	o := pl.output.Shift()
+	remove, add := pl.curve.Profile(o)
+	return dp.Profile{Remove: remove, Add: add, RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) }, Failure: pl.failure}
+}
+
+// DeltaAt returns the least δ that is proved for one release of the plan at the
+// given ε, which need not be that of the budget. Its values at several ε are
+// together no privacy profile: compose Profile.
+func (pl *Plan) DeltaAt(eps float64) float64 {
+	delta := pl.Profile().Delta(eps)
+	if pl.made() && pl.params.Sigma > 0 && !math.IsNaN(eps) {
+		alone := pl.curve.DeltaAt(eps, pl.split.Epsilon, pl.output.Shift())
+		delta = min(delta, alone+(1+math.Exp(eps))*pl.failure)
+	}
+	return delta
+}
+
+// String describes the plan in prose that may be published.
+func (pl *Plan) String() string {
+	if !pl.made() {
+		return "an empty plan"
+	}
+	p := pl.params
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
+	switch {
+	case p.Sigma > 0:
+		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a ridge of %.4g; ", p.Sigma, p.Ridge)
+	case p.Rate > 0:
+		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate, p.Ridge)
+	default:
+		fmt.Fprintf(&b, "The risk is minimized with a ridge of %.4g and no noise; ", p.Ridge)
+	}
+	if p.OutputSigma > 0 {
+		fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate", p.OutputSigma)
+	} else {
+		fmt.Fprintf(&b, "the minimizer gets noise of density exp(-%.4g |v|)", p.OutputRate)
+	}
+	fmt.Fprintf(&b, ", in steps of %.3g.", p.Grid)
+	if p.Clip > 0 {
+		fmt.Fprintf(&b, " The gradient of one record is clipped at norm %.4g.", p.Clip)
+	}
+	if !math.IsInf(p.ExcessBound, 1) {
+		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.", p.ExcessBound, p.Radius)
+	}
+	return b.String()
+}
+
+// Fit draws the noise of the plan, solves p and releases its minimizer:
+//
+//	b ~ the plan's law
+//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R
+//	θ = P_C(g·(round(θ̂/g) + round(ν/g)))
+//
+// p must have the dimension of the plan, a loss, bounds, regularizer and set whose
+// constants are no worse, and no more than MaxRecords records. A plan that clips
+// clips the loss of p.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// dp.CallerSource. Equal sources give equal results. Each call spends the budget
+// once. The error is about public facts, or is ctx.Err(): nothing is withheld
+// for a reason that reads records.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if !pl.made() {
+		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+	}
+	p, q, err := pl.settings.Prepare(p)
+	if err == nil {
+		err = pl.admit(q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pl.run(ctx, p, src)
+}
+
+// run is Fit for a problem that Prepare returned and the plan was made for.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if err := pl.public.Admit(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
+	}
+	job := release.Job{Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Draw: pl.draw, Trace: pl.settings.Trace}
+	if pl.settings.Method != nil {
+		if first := pl.settings.Method(pl.params); first != nil {
+			job.Methods = []release.Method{first}
+		}
+	}
+	rel, err := job.Run(ctx, p, src)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", pl.settings.Package, err)
+	}
+	return rel, err
+}
+
+// draw draws b on a grid of 2⁻⁴⁵ of its scale, and reports whether ‖b‖ ≤ B_max.
+func (pl *Plan) draw(src rand.Source) (erm.Perturbation, bool) {
+	p, d := pl.params, pl.params.Dim
+	diag := make([]float64, d)
+	for i := range diag {
+		diag[i] = p.Ridge
+	}
+	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge, LinearError: pl.per.LinearError}
+	if p.Sigma == 0 && p.Rate == 0 {
+		return q, true
+	}
+	k := make([]int64, d)
+	defer clear(k)
+	if p.Rate > 0 {
+		noise.RadialGrid(k, p.Rate, pl.step, src)
+	} else {
+		noise.Grid(k, p.Sigma, pl.step, src)
+	}
+	q.Linear = make([]float64, d)
+	for i, v := range k {
+		q.Linear[i] = math.Ldexp(float64(v), pl.step)
+	}
+	return q, floats.Norm(q.Linear, 2) <= pl.per.Linear
+}
+
+// admit refuses a problem that the plan was not made for.
+func (pl *Plan) admit(q erm.Public) error {
+	s, want := pl.settings, pl.public
+	has, most := q.Constants, want.Constants
+	if s.Output {
+		has, most = q.OnSet, want.OnSet
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w: %s", s.Package, ErrProblem, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case q.Dim != want.Dim:
+		return refuse("the problem has %d parameters, the plan is for %d", q.Dim, want.Dim)
+	case q.MaxRecords > want.MaxRecords:
+		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
+	case !(has.Lipschitz > 0 && has.Lipschitz <= most.Lipschitz): // 0 means unknown
+		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz, most.Lipschitz)
+	case !(has.Smoothness > 0 && has.Smoothness <= most.Smoothness):
+		return refuse("the problem has Smoothness = %v, the plan is for a known one of at most %v", has.Smoothness, most.Smoothness)
+	case !(q.Modulus >= want.Modulus):
+		return refuse("the regularizer has Modulus = %v, the plan needs at least %v", q.Modulus, want.Modulus)
+	case !s.Output && (has.Structure != most.Structure || has.Rank != most.Rank):
+		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure, most.Rank)
+	case !s.Output && !q.Covered(want):
+		return refuse("the loss declares another curvature at a gradient, or no fixed sign of φ′, than the plan needs")
+	}
+	if floor := q.Floor(pl.per); !(floor <= pl.output.Cover) {
+		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, pl.output.Cover)
+	}
+	for _, a := range q.Assumptions {
+		if !slices.Contains(want.Assumptions, a) {
+			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
+		}
+	}
+	return nil
+}

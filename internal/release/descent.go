@@ -1,0 +1,121 @@
+package release
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/prox"
+)
+
+const badSteepness = "release: Minimize of a loss without a finite Smoothness, or to a Target that is not positive and finite"
+
+// certifyEvery is the number of steps in float64 between two certificates, which cost as much.
+const certifyEvery = 32
+
+// descend is proximal gradient descent, x ← prox_γg(x − γ∇f(x)), with the accurate gradient.
+//
+// # Theorem
+//
+// The exact step T contracts: with μ = μ_f + μ_g and γ ≤ 1/ℓ, x − γ∇f(x) contracts by 1 − γμ_f
+// and prox_γg by 1/(1+γμ_g), so that T does by 1/(1+γμ). If the computed step is within e of T(x), the
+// distance D_k = ‖x_k − θ*‖ has
+//
+//	D_K ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ).
+//
+// With γ = 1/ℓ the error e is E/ℓ, E = A(4ρ) + S(4ρ) of erm.Public.Floor, as long as ‖x_k‖ ≤ 4ρ. So
+// after K = ⌈ln(4D₀/R)/log1p(γμ)⌉ steps D_K ≤ R/4 + 2E/μ, and rounding x + low to x adds uρ; for
+// R ≥ Floor ≥ 4(E/μ + uρ) that is at most 3R/4 + uρ·(…) ≤ R.
+//
+// D₀ is the least of residual/μ and ‖x₀‖ + ρ. It starts from the best point if its norm is at most
+// 2ρ, else from p = prox_g(0), whose norm is at most ρ: then ‖x_k‖ ≤ ‖θ*‖ + D₀ + E/μ ≤ 4ρ where
+// E/μ ≤ ρ, and elsewhere R ≥ 4E/μ > 2ρ ≥ ‖p−θ*‖, so that p will do at once.
+//
+// K is finite for every data set. Nothing is proved about the time it takes, and nothing of the
+// guarantee is about time.
+func (s *solver) descend() error {
+	ell := s.obj.Steepness()
+	if !(ell < math.Inf(1) && s.Modulus > 0 && s.Cover > 0 && s.Reach < math.Inf(1)) {
+		panic(badSteepness)
+	}
+	gamma := 1 / ell * (1 - 0x1p-50)
+	x, low := s.best.x, s.best.low
+	anchor := make([]float64, len(x))
+	s.g.Prox(anchor, anchor, 1)
+	if 2*s.Reach <= s.Cover {
+		s.best = point{anchor, make([]float64, len(x)), math.Inf(1)}
+		return nil
+	}
+	distance := math.Inf(1)
+	if norm := floats.Norm(x, 2); norm <= 2*s.Reach && s.inside(x) {
+		distance = min(s.best.residual/s.Modulus, norm+s.Reach)
+	} else {
+		x, low = anchor, make([]float64, len(x))
+		distance = floats.Norm(x, 2) + s.Reach
+	}
+	steps := math.Ceil(math.Log(4*distance/s.Cover)/math.Log1p(gamma*s.Modulus)*(1+0x1p-30)) + 1
+	if s.pairs != nil {
+		return s.descendPairs(x, low, gamma, steps)
+	}
+	x = slices.Clone(x)
+	grad := make([]float64, len(x))
+	for k := 0.0; k < steps; k++ {
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		s.obj.AccurateGrad(grad, x)
+		floats.AddScaled(x, -gamma, grad)
+		s.g.Prox(x, x, gamma)
+		s.count()
+		if int(k)%certifyEvery == 0 && s.improve(s.floatPoint(x)) {
+			return nil
+		}
+	}
+	s.best = s.floatPoint(x) // its distance is proved, whatever its residual
+	return nil
+}
+
+// descendPairs is descend with points and proximal maps of twice the precision.
+func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
+	at := newPair(s, x)
+	if floats.Norm(low, 2) > 0 {
+		copy(at.low, low)
+		at.measure()
+	}
+	for k := 0.0; k < steps; k++ {
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		if s.improve(at.point) {
+			return nil
+		}
+		next := pair{s: s, point: point{x: make([]float64, len(x)), low: make([]float64, len(x))}}
+		for j := range next.x {
+			z, v := at.at(j)
+			y := prox.ProxPair(s.pairs, j, z.Plus(v.Times(-gamma)), gamma)
+			next.x[j], next.low[j] = y.Hi, y.Lo
+		}
+		next.measure()
+		at = next
+		s.count()
+	}
+	if !s.improve(at.point) {
+		s.best = at.point // its distance is proved, whatever its residual
+	}
+	return nil
+}
+
+// floatPoint returns a copy of x with its residual.
+func (s *solver) floatPoint(x []float64) point {
+	return point{slices.Clone(x), make([]float64, len(x)), s.obj.Residual(x)}
+}
+
+// inside reports whether g is finite at x.
+func (s *solver) inside(x []float64) bool { return !math.IsInf(s.g.Func(x), 1) }
+
+// count counts a step.
+func (s *solver) count() {
+	s.iterations++
+	s.terms += s.obj.Len()
+}

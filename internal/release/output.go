@@ -1,0 +1,175 @@
+package release
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/noise"
+)
+
+// Output is the grid and the noise of a release, fixed from public quantities.
+type Output struct {
+	Dim         int
+	Cover       float64 // R: θ̂ lies within it of the exact minimizer
+	Exponent    int     // e of the grid step g = 2ᵉ
+	Sensitivity float64 // S′ = S + g√d in the Euclidean norm, what ν hides
+	Sigma       float64 // standard deviation of ν; 0 unless Gaussian
+	Rate        float64 // a in the density ∝ exp(−a‖ν‖) of ν; 0 unless pure
+	// Finite tells that an event of the noise of a pure mechanism is paid for by a
+	// coin and a finite set of releases.
+	Finite bool
+}
+
+const (
+	// gridBits: g√d is at most 2⁻²⁰ of the sensitivity, unless pointBits asks for more.
+	gridBits = 20
+	// pointBits: the minimizer has less than 2⁵⁹ steps of the grid.
+	pointBits = 59
+	// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
+	safeScale = 1 + 1e-9
+	// mostPoint clamps k = round(θ̂/g), which never binds, and mostSum clamps
+	// k + round(ν/g). As noise.Grid saturates above 2⁶², the clamped sum is that of
+	// the unsaturated noise.
+	mostPoint = 1 << 60
+	mostSum   = 1 << 61
+	// mostFinite is K, the clamp of a release with a coin.
+	mostFinite = 1 << 60
+	// largest scale or rate of noise and the inverse of the least.
+	largest = 0x1p400
+)
+
+// NewOutput returns the grid for points in ℝᵈ whose exact values lie within reach of
+// the origin and are at most apart from one another on neighboring data sets, each
+// released point within cover of the exact one:
+//
+//	S = apart + 2R,   g = max{ 2^(⌊log₂(S/√d)⌋ − 20), 2^(⌈log₂ ρ⌉ − 59) },   S′ = S + g√d
+//
+// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ
+// (erm.Public.Floor), g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves
+// the range of float64.
+func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
+	s := apart + 2*cover
+	if !(cover > 0 && s > 1/largest && s < largest && reach >= 0 && reach < largest) {
+		return Output{}, fmt.Errorf("%w: Cover = %v, a distance of %v between the minimizers of neighbors and minimizers within %v leave the range of float64: rescale the problem",
+			dp.ErrCondition, cover, apart, reach)
+	}
+	root := math.Sqrt(float64(dim))
+	_, e := math.Frexp(s / root)
+	e -= 1 + gridBits
+	if reach > 0 {
+		_, top := math.Frexp(reach)
+		e = max(e, top-pointBits)
+	}
+	o := Output{Dim: dim, Cover: cover, Exponent: e}
+	o.Sensitivity = (s + o.Grid()*root) * safeScale
+	return o, nil
+}
+
+// Grid returns g.
+func (o Output) Grid() float64 { return math.Ldexp(1, o.Exponent) }
+
+// For returns o with the least noise for b: Gaussian, or for δ = 0 of density
+// ∝ exp(−a‖ν‖), a = ε/S′.
+func (o Output) For(b dp.Budget) (Output, error) {
+	if b.Delta == 0 {
+		o.Rate = b.Epsilon / o.Sensitivity / safeScale
+		return o, b.Check()
+	}
+	sigma, err := dp.GaussianSigma(b, o.Sensitivity)
+	o.Sigma = sigma
+	return o, err
+}
+
+// Shift returns S′/σ of Gaussian noise.
+func (o Output) Shift() float64 { return o.Sensitivity / o.Sigma }
+
+// Mean returns a bound on E‖ν‖: σ√d, or d/a.
+func (o Output) Mean() float64 {
+	d := float64(o.Dim)
+	if o.Rate > 0 {
+		return d / o.Rate
+	}
+	return o.Sigma * math.Sqrt(d)
+}
+
+// MostRadial returns B_max for linear noise of density ∝ exp(−rate‖b‖) in a release
+// that is Finite: ‖b‖·rate is Gamma(d) distributed, and by Chernoff's bound
+//
+//	P(‖b‖ > x/rate) ≤ exp(−(x − d − d ln(x/d))) ≤ (e^ε−1)/(e^ε+1) · γ/(2K+1)^d
+func MostRadial(dim int, eps, rate float64) float64 {
+	d := float64(dim)
+	need := d*math.Log(2*mostFinite+1) + 64*math.Ln2 + math.Log1p(2/math.Expm1(eps)) + 1
+	x := 2 * d
+	for range 200 { // x = need + d + d·log(x/d) is a contraction for x > d
+		x = need + d + d*specfun.Log(x/d)
+	}
+	return x * (1 + 1e-9) / rate
+}
+
+// MostNormal returns B_max for linear noise N(0, σ²I): by Gaussian concentration
+//
+//	P(‖b‖ > σ(√d + t)) ≤ e^{−t²/2} = p,   t = √(2(ε + ln(1/δ) + 41))
+//
+// and p, for which (1+e^ε)p ≤ 2⁻⁵⁷δ.
+func MostNormal(dim int, b dp.Budget, sigma float64) (most, p float64) {
+	half := b.Epsilon - specfun.Log(b.Delta) + 41
+	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * safeScale, math.Exp(-half)
+}
+
+// coin reports whether the release is to be a uniform point: with probability
+// γ = 2⁻⁶⁴ where it is Finite.
+func (o Output) coin(src rand.Source) bool { return o.Finite && src.Uint64() == 0 }
+
+// add replaces θ by g·(round(θ/g) + round(ν/g)), or by a uniform point where the
+// release failed and is Finite.
+func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source) {
+	nu := make([]int64, o.Dim)
+	defer clear(nu)
+	most := int64(mostSum)
+	switch {
+	case o.Finite && failed:
+		uniform(nu, mostFinite, src)
+		for i, v := range nu {
+			theta[i] = o.Grid() * float64(v)
+		}
+		return
+	case o.Rate > 0:
+		noise.RadialGrid(nu, o.Rate, o.Exponent, src)
+	default:
+		noise.Grid(nu, o.Sigma, o.Exponent, src)
+	}
+	if o.Finite {
+		most = mostFinite
+	}
+	nu = fault.At(f, OutputNoise, nu)
+	k := fault.At(f, Rounded, o.round(theta))
+	for i, v := range nu {
+		theta[i] = o.Grid() * float64(min(max(k[i]+v, -most), most))
+	}
+}
+
+// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN.
+// Whether halves go up, down or to even does not matter: the result is an integer
+// within ½ of θ/g.
+func (o Output) round(theta []float64) []int64 {
+	k := make([]int64, len(theta))
+	for i, v := range theta {
+		v = math.RoundToEven(math.Ldexp(v, -o.Exponent))
+		if v == v {
+			k[i] = int64(min(max(v, -mostPoint), mostPoint))
+		}
+	}
+	return k
+}
+
+// uniform fills dst with independent uniform integers in [−most, most].
+func uniform(dst []int64, most int64, src rand.Source) {
+	rnd := rand.New(src) // Int64N is exact for a uniform source
+	for i := range dst {
+		dst[i] = rnd.Int64N(2*most+1) - most
+	}
+}

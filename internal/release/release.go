@@ -1,0 +1,165 @@
+// Package release is the one way by which a minimizer of a perturbed risk leaves
+// the trust boundary. The mechanisms of packages lop, qop and sco calibrate; what
+// follows is the same for all of them and stands here:
+//
+//	draw      b or W, secret, by the mechanism
+//	minimize  θ̂ with ‖θ̂ − θ*‖ ≤ R for the minimizer θ* of the perturbed risk
+//	round     k = round(θ̂/g) ∈ ℤᵈ, g = 2ᵉ public
+//	add       k + round(ν/g), integers that have exactly the law of a rounded real ν
+//	project   θ = P_C(g·(k + round(ν/g)))
+//
+// # Why the release is private
+//
+// Let θ* be (ε₁, δ₁)-differentially private as a theorem about real numbers, and
+// let real noise ν hide a distance of 2R + g√d at (ε₂, δ₂). As
+// round(k+x) = k + round(x) for integers k, the released integers are
+// round((g·k+ν)/g): a function of the real sum q + ν, q = g·k. Whatever rounding
+// went into θ̂, it ends in the integer k, and ‖q − θ*‖ ≤ R + g√d/2 on every data set.
+// With K_D(t, ·) the law of the release given θ* = t, a mixture of laws q + ν,
+//
+//	K_D(t, S) ≤ e^ε₂ K_D′(t, S) + δ₂   for every t
+//	P(S|D) ≤ δ₂ + ∫ min(1, e^ε₂ K_D′(t, S)) dP_D(t) ≤ δ₁ + δ₂ + e^{ε₁+ε₂} P(S|D′).
+//
+// Clamping k and the sum, the rounding of g·k to float64 and P_C are functions of
+// the integers. Nothing is assumed about the float64 arithmetic in between, only
+// that ‖θ̂ − θ*‖ ≤ R holds always, for the real b or W of which the program knows
+// the first digits: erm.Objective.Residual allows for the others
+// (Perturbation.LinearError, QuadError), Minimize ends within R whatever the
+// records, and R is no less than erm.Public.Floor. Hence no release is withheld.
+//
+// # Events of the noise
+//
+// Floor needs bounds on b and W. Where the noise exceeds them, the release is
+// noise around P_C(0): an event of public probability p, the same for all data
+// sets, that costs (1+e^ε)p of δ (dp.Profile.Failure). A pure guarantee has no δ.
+// There the release lies in the finite set Y of grid points with |k_j| ≤ K, and with
+// a coin of probability γ = 2⁻⁶⁴, drawn first, it is a uniform point of Y, as it is on
+// the event. Every point of Y then has probability at least γ/|Y| on every data
+// set, which pays for η = (1+e^ε)p as soon as η(1−γ) ≤ (e^ε−1)γ/|Y|:
+//
+//	(1−γ)P(y|D) + γ/|Y| ≤ e^ε((1−γ)P(y|D′) + γ/|Y|)
+//
+// # Notation
+//
+//	n, d       records, parameters
+//	R          Output.Cover
+//	g, e       the step of the grid, its exponent Output.Exponent
+//	S, S′      what neighbors' θ̂ may be apart, and Output.Sensitivity = S + g√d
+//	ν, a       the output noise: Gaussian of deviation Output.Sigma or of density ∝ exp(−a‖ν‖), a = Output.Rate
+//
+// # References
+//
+//	[BV18]   Balcer, Vadhan. Differential Privacy on Finite Computers. ITCS
+//	         2018. Mixing with uniform noise to make a guarantee pure.
+//	[Mir12]  Mironov. On Significance of the Least Significant Bits for
+//	         Differential Privacy. CCS 2012.
+package release
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/noise"
+)
+
+// Steps that an audit may replace.
+var (
+	// Drawn is the perturbation that is minimized.
+	Drawn = fault.NewStep[erm.Perturbation]("drawn perturbation")
+	// Rounded is k = round(θ̂/g).
+	Rounded = fault.NewStep[[]int64]("rounded point")
+	// OutputNoise is round(ν/g).
+	OutputNoise = fault.NewStep[[]int64]("output noise")
+	// Data is the problem as the mechanism changed it, clipped or relabelled.
+	Data = fault.NewStep[*erm.Problem]("problem")
+)
+
+// Job is a plan as this package needs it.
+type Job struct {
+	Certificate dp.Certificate // of a release from the secure source
+	Output      Output
+	// Draw draws the perturbation; ok reports that it lies within the bounds that
+	// Output.Cover was fixed for. The strong convexity of the perturbed risk is the
+	// caller's to declare in it. Nil means none.
+	Draw  func(src rand.Source) (q erm.Perturbation, ok bool)
+	Reach float64 // ρ ≥ ‖θ*‖ on every data set, erm.Public.Reach
+	// Start is where the solver begins, nil for the origin.
+	Start []float64
+	// Methods are tried before those of this package.
+	Methods []Method
+	Trace   func(erm.Trace)
+}
+
+// Run draws, minimizes, rounds, adds noise and projects. p has the constants that
+// the plan was made for, or better ones, and no more than MaxRecords records: the
+// caller checked that.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// dp.CallerSource. The error is ctx.Err(), or about the source or the form of the
+// problem: it does not depend on the records.
+func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	f := fault.From(ctx)
+	cert := j.Certificate
+	cert.Assumptions = slices.Clone(cert.Assumptions)
+	var watched *noise.Watched // nil for the secure source
+	if src == nil {
+		src = noise.Secure()
+	} else {
+		watched = noise.Watch(src)
+		src = watched
+		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
+	}
+	p = fault.At(f, Data, p)
+	uniform := j.Output.coin(src)
+	var per erm.Perturbation
+	ok := true
+	if j.Draw != nil {
+		per, ok = j.Draw(src)
+		per = fault.At(f, Drawn, per)
+	}
+	defer clear(per.Linear)
+	theta := j.start(p)
+	if ok {
+		var err error
+		if theta, err = j.minimize(ctx, p, per, theta); err != nil {
+			return nil, err
+		}
+	}
+	j.Output.add(f, theta, uniform || !ok, src)
+	if watched != nil && watched.Err() != nil {
+		return nil, watched.Err()
+	}
+	if p.Set != nil {
+		p.Set.Prox(theta, theta, 1) // post-processing
+	}
+	for i, v := range theta {
+		theta[i] = v + 0 // no −0
+	}
+	return &dp.Release{Theta: theta, Certificate: cert}, nil
+}
+
+// start returns a point of C that no record moves.
+func (j *Job) start(p *erm.Problem) []float64 {
+	x := make([]float64, j.Output.Dim)
+	copy(x, j.Start)
+	if p.Set != nil {
+		p.Set.Prox(x, x, 1)
+	}
+	return x
+}
+
+// minimize returns a point within R of the minimizer of the perturbed risk.
+func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation, start []float64) ([]float64, error) {
+	obj := p.Perturb(per)
+	target := Target{Modulus: obj.Modulus(), Cover: j.Output.Cover, Reach: j.Reach}
+	theta, trace, err := Minimize(ctx, p, obj, start, target, append(slices.Clip(j.Methods), Methods...)...)
+	if err == nil && j.Trace != nil {
+		trace.Evaluate(p, obj)
+		j.Trace(trace)
+	}
+	return theta, err
+}

@@ -1,0 +1,67 @@
+// Package twofold computes with unevaluated sums hi + lo of two float64: about
+// 106 bits.
+//
+// # Notation
+//
+//	u    2⁻⁵³, the unit roundoff of float64
+//	fl   the result of one rounded operation
+//
+// A pair is normalized if hi = fl(hi+lo), so that |lo| ≤ u|hi|(1+u). Error bounds hold
+// where no product underflows and no operation overflows. The conversions float64(a*b)
+// forbid the compiler to fuse a product with the sum that follows, as it may on some
+// processors: error-free transformations need the rounded product.
+//
+// # References
+//
+//	[ORO05]  Ogita, Rump, Oishi. Accurate sum and dot product. SISC 2005.
+//	[JMP17]  Joldes, Muller, Popescu. Tight and rigorous error bounds for basic
+//	         building blocks of double-word arithmetic. TOMS 2017.
+package twofold
+
+import "math"
+
+// Unit is the unit roundoff u of float64.
+const Unit = 0x1p-53
+
+// Sum returns s = fl(a+b) and e = a+b−s, exactly. [ORO05, Alg. 3.1]
+func Sum(a, b float64) (s, e float64) {
+	s = a + b
+	t := s - a
+	return s, (a - (s - t)) + (b - t)
+}
+
+// Prod returns p = fl(ab) and e = ab−p, exactly unless e is subnormal.
+func Prod(a, b float64) (p, e float64) {
+	p = float64(a * b)
+	return p, math.FMA(a, b, -p)
+}
+
+// Add returns a + b for two pairs, normalized. With |a|, |b| the sums |hi| + |lo|/u of
+// the arguments the error is at most 3u²(|a| + |b|): the exact sum is s + e + al + bl with
+// |e| ≤ u|s|; al+bl is rounded by at most u(|al|+|bl|) and e + fl(al+bl) by
+// u(|e|+|al|+|bl|)(1+u), and the last sum is exact. For normalized pairs |a| ≤ 2|ah|.
+func Add(ah, al, bh, bl float64) (hi, lo float64) {
+	s, e := Sum(ah, bh)
+	return Sum(s, e+(al+bl))
+}
+
+// Mul returns ab for two normalized pairs, normalized, with an error of at most
+// 8u²|ab|: al·bl is left out, u²|ab|(1+u)²; the two cross products and their sum are
+// rounded, each by at most u²|ab|(1+u)² and 2u²|ab|(1+u)³; so is the sum with the error of
+// ah·bh, 3u²|ab|(1+u)³. [JMP17, §5]
+func Mul(ah, al, bh, bl float64) (hi, lo float64) {
+	p, e := Prod(ah, bh)
+	return Sum(p, e+(float64(ah*bl)+float64(al*bh)))
+}
+
+// Div returns a/b for two normalized pairs, normalized, with an error of at most
+// 16u²|a/b|. With q = fl(ah/bh), |q| ≤ |a/b|(1+4u), the quotient is q + (a − qb)/b, and
+// ah − q·bh is a float64, which FMA gives without error. What is left out or rounded
+// is, in units of u²|a/b|: the product q·bl, 1; al − q·bl, 2; its sum with ah − q·bh, of
+// at most u|a| + 2u|a|, 3; the quotient by bh instead of b, 3; its rounding, 3. The
+// excess of 16 over these 12 covers terms of order u³.
+func Div(ah, al, bh, bl float64) (hi, lo float64) {
+	q := ah / bh
+	r := math.FMA(-q, bh, ah)
+	return Sum(q, (r+(al-float64(q*bl)))/bh)
+}

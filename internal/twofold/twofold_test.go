@@ -1,0 +1,53 @@
+package twofold_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/twofold"
+)
+
+func pair(hi, lo float64) *big.Float {
+	h, l := new(big.Float).SetPrec(400).SetFloat64(hi), new(big.Float).SetPrec(400).SetFloat64(lo)
+	return h.Add(h, l)
+}
+
+// Every operation keeps its bound on random normalized pairs, many of which cancel.
+func TestBounds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 9))
+	draw := func() (hi, lo float64) {
+		hi = rnd.NormFloat64() * math.Pow(2, float64(rnd.IntN(120)-60))
+		return twofold.Sum(hi, hi*twofold.Unit*(2*rnd.Float64()-1))
+	}
+	var worst [3]float64
+	for range 200_000 {
+		ah, al := draw()
+		bh, bl := draw()
+		if rnd.IntN(3) == 0 {
+			bh, bl = twofold.Sum(-ah*(1+float64(rnd.IntN(9)-4)*twofold.Unit), bl)
+		}
+		a, b := pair(ah, al), pair(bh, bl)
+		check := func(at int, hi, lo float64, exact *big.Float, scale, bound float64) {
+			require.Equal(t, hi, hi+lo, "normalized")
+			e, _ := exact.Sub(exact, pair(hi, lo)).Float64()
+			units := math.Abs(e) / scale / twofold.Unit / twofold.Unit
+			require.LessOrEqual(t, units, bound)
+			worst[at] = max(worst[at], units)
+		}
+		hi, lo := twofold.Add(ah, al, bh, bl)
+		check(0, hi, lo, pair(0, 0).Add(a, b), math.Abs(ah)+math.Abs(bh), 6)
+		hi, lo = twofold.Mul(ah, al, bh, bl)
+		check(1, hi, lo, pair(0, 0).Mul(a, b), math.Abs(ah*bh), 8)
+		hi, lo = twofold.Div(ah, al, bh, bl)
+		check(2, hi, lo, pair(0, 0).Quo(a, b), math.Abs(ah/bh), 16)
+	}
+	for _, w := range worst {
+		require.Greater(t, w, 0.5, "a bound that no case comes near tests nothing")
+	}
+	p, e := twofold.Prod(1+twofold.Unit*2, 1+twofold.Unit*2)
+	require.Equal(t, [2]float64{1 + 4*twofold.Unit, 4 * twofold.Unit * twofold.Unit}, [2]float64{p, e})
+}

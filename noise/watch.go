@@ -1,0 +1,66 @@
+package noise
+
+import (
+	"errors"
+	"math/rand/v2"
+)
+
+// ErrSource reports a source of randomness that repeats itself. Test with errors.Is.
+var ErrSource = errors.New("noise: the source of randomness repeats itself; pass a uniform one, or nil for a secure one")
+
+const errStuck = "noise: the source of randomness repeats itself"
+
+// Watched is a source that notices when the source it reads repeats itself. It prints
+// as "[secret]".
+type Watched struct {
+	hidden
+	src      rand.Source
+	last     uint64 // the word before
+	old, mem uint64 // two words in a row, seen steps words ago
+	steps    uint64 // words since then
+	lap      uint64 // steps after which the two words are replaced
+	err      error
+}
+
+// Watch returns a source with the words of src. Where src runs into a cycle, of one
+// word or of many, Watched finds that within about three times the words of the
+// cycle and of what came before it, gives the words of Secure from then on, so
+// that every sampler ends, and reports ErrSource. Whoever releases something that
+// rests on src must look at Err after the last draw. N words of a uniform source
+// raise a false alarm with probability at most N 2⁻¹²⁸.
+func Watch(src rand.Source) *Watched { return &Watched{src: src} }
+
+// Err returns nil, or an error wrapping ErrSource if the source has repeated
+// itself. It reads 16 more words, so that a short cycle shows even after a single draw.
+func (w *Watched) Err() error {
+	for range 16 {
+		w.Uint64()
+	}
+	return w.err
+}
+
+// Uint64 returns the next word.
+func (w *Watched) Uint64() uint64 {
+	u := w.src.Uint64()
+	if u == w.mem && w.last == w.old && w.lap > 0 && w.err == nil {
+		w.fail()
+	}
+	if w.steps++; w.steps > w.lap { // the pair to look for moves to word 2ᵏ [Bre80]
+		w.old, w.mem, w.steps, w.lap = w.last, u, 0, 2*w.lap+1
+	}
+	w.last = u
+	return u
+}
+
+// fail replaces the source.
+func (w *Watched) fail() { w.src, w.err = Secure(), ErrSource }
+
+// giveUp ends a draw that has taken too many futile words from a source, which a
+// uniform one does with probability below 2⁻⁶⁰⁰.
+func giveUp(src rand.Source) {
+	if w, ok := src.(*Watched); ok {
+		w.fail()
+		return
+	}
+	panic(errStuck)
+}

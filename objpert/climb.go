@@ -1,0 +1,267 @@
+package objpert
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// landscape is the objective of a search around a point, but for the norm.
+type landscape interface {
+	// cost is the change of the objective when column t moves from value index was
+	// to k; ok is false where that is not known.
+	cost(t, was, k int) (v fixed, ok bool)
+	// move makes the change.
+	move(t, was, k int)
+}
+
+// climber improves points by changes of one or two columns. A good incumbent early
+// is worth more than its cost.
+type climber struct {
+	landscape
+	k    []int                // value index per column, in the order of fixing
+	free [][]int              // value indices a column may take
+	sq   []int                // squared norm by value index
+	norm func(left int) fixed // noise of the norm where so much squared norm is left
+	left int                  // squared norm left, negative between the two changes of a pair
+	stop *atomic.Bool
+}
+
+// climb moves until no change of two columns helps, and returns what it gained.
+func (c *climber) climb() (gain fixed) {
+	for !c.stop.Load() {
+		change := c.single()
+		if change >= 0 {
+			change = c.pair()
+		}
+		if change >= 0 {
+			break
+		}
+		gain -= change
+	}
+	return gain
+}
+
+// after is the squared norm left once column t moves to value index k.
+func (c *climber) after(t, k int) int { return c.left + c.sq[c.k[t]] - c.sq[k] }
+
+// set moves column t to value index k.
+func (c *climber) set(t, k int) {
+	c.move(t, c.k[t], k)
+	c.left, c.k[t] = c.after(t, k), k
+}
+
+// single makes the best change of one column and returns what it costs, or 0.
+func (c *climber) single() fixed {
+	best, at, to := fixed(0), -1, 0
+	for t, was := range c.k {
+		if c.stop.Load() {
+			return 0
+		}
+		for _, k := range c.free[t] {
+			left := c.after(t, k)
+			if k == was || left < 0 {
+				continue
+			}
+			if v, ok := c.cost(t, was, k); ok && v+c.norm(c.left)-c.norm(left) < best {
+				best, at, to = v+c.norm(c.left)-c.norm(left), t, k
+			}
+		}
+	}
+	if at >= 0 {
+		c.set(at, to)
+	}
+	return best
+}
+
+// pair makes the first change of two columns by one step each that helps.
+func (c *climber) pair() fixed {
+	before := c.norm(c.left)
+	for t, was := range c.k {
+		if c.stop.Load() {
+			return 0
+		}
+		for _, k := range c.free[t] {
+			if abs(k-was) != 1 {
+				continue
+			}
+			first, ok := c.cost(t, was, k)
+			if !ok {
+				continue
+			}
+			c.set(t, k)
+			for u, old := range c.k[:t] {
+				for _, l := range c.free[u] {
+					left := c.after(u, l)
+					if abs(l-old) != 1 || left < 0 {
+						continue
+					}
+					second, ok := c.cost(u, old, l)
+					if v := first + second + before; ok && v < c.norm(left) {
+						c.set(u, l)
+						return v - c.norm(left)
+					}
+				}
+			}
+			c.set(t, was)
+		}
+	}
+	return 0
+}
+
+func abs(v int) int { return max(v, -v) }
+
+// rowLandscape is the landscape of the rows of a genericWorker.
+type rowLandscape struct {
+	w     *genericWorker
+	score []int64 // ⟨x, w⟩ per row
+	loss  int64
+}
+
+// lose returns the loss where the weight of column t is step more than the scores
+// say.
+func (l *rowLandscape) lose(t int, step int64) (loss int64) {
+	m := l.w.m
+	x := m.x[t]
+	for g, s := range l.score {
+		wrong := m.pos[g]
+		if s+step*x[g] > 0 {
+			wrong = m.neg[g]
+		}
+		loss += int64(wrong)
+	}
+	return loss
+}
+
+func (l *rowLandscape) step(was, k int) int64 { return int64(l.w.m.values[k] - l.w.m.values[was]) }
+
+func (l *rowLandscape) cost(t, was, k int) (fixed, bool) {
+	change := l.lose(t, l.step(was, k)) - l.loss
+	return change<<l.w.n.shift + l.w.table[t][was] - l.w.table[t][k], true
+}
+
+func (l *rowLandscape) move(t, was, k int) {
+	step := l.step(was, k)
+	l.loss = l.lose(t, step)
+	for g, x := range l.w.m.x[t] {
+		l.score[g] += step * x
+	}
+}
+
+// start offers what becomes of two points: the one that the noise prefers, and
+// the one of least norm.
+func (w *genericWorker) start() {
+	m := w.m
+	d := len(m.order)
+	l := &rowLandscape{w: w, score: make([]int64, len(m.pos))}
+	c := &climber{
+		landscape: l, k: make([]int, d), free: w.free, sq: m.sq,
+		norm: func(left int) fixed { return w.gain[d][left] }, stop: &w.run.stop,
+	}
+	for _, noisy := range []bool{true, false} {
+		c.left = m.top
+		clear(l.score)
+		noise := fixed(0)
+		for t := range c.k {
+			b, pick := c.left, -1
+			for _, k := range w.free[t] {
+				switch fits := m.sq[k] <= b && w.gain[t+1][b-m.sq[k]] > -feasible; {
+				case !fits:
+				case noisy && w.table[t][k]+w.gain[t+1][b-m.sq[k]] == w.gain[t][b],
+					!noisy && (pick < 0 || abs(m.values[k]) < abs(m.values[pick])):
+					pick = k
+				}
+			}
+			if pick < 0 {
+				return // no point at all
+			}
+			c.k[t] = pick
+			c.left -= m.sq[pick]
+			noise += w.table[t][pick]
+			for g, x := range m.x[t] {
+				l.score[g] += int64(m.values[pick]) * x
+			}
+		}
+		l.loss = l.lose(0, 0)
+		value := l.loss<<w.n.shift - noise - c.norm(c.left)
+		value -= c.climb()
+		for t, k := range c.k {
+			w.point[m.order[t]] = m.values[k]
+		}
+		w.inc.offer(value, w.point)
+	}
+}
+
+// cellLandscape is the landscape of the 0/1 columns, the dense columns as loaded in
+// its cellState.
+type cellLandscape struct {
+	s   *cellState
+	sum []int // Σ w_j of every cell, centered in its table
+}
+
+func (l *cellLandscape) move(t, was, k int) {
+	step := l.s.m.values[k] - l.s.m.values[was]
+	for _, c := range l.s.m.cells[t] {
+		l.sum[c] += step
+	}
+}
+
+// cost is not known where a table does not reach that far.
+func (l *cellLandscape) cost(t, was, k int) (v fixed, ok bool) {
+	s, m := l.s, l.s.m
+	step := m.values[k] - m.values[was]
+	loss := int64(0)
+	for _, c := range m.cells[t] {
+		cl := &m.classes[c]
+		end := cl.table + m.windows[cl.size].width()
+		from := l.sum[c]
+		to := from + step
+		if min(from, to) < cl.table || max(from, to) >= end {
+			return 0, false
+		}
+		loss += int64(s.table[to] - s.table[from])
+	}
+	return loss<<s.shift + s.noise[t][was] - s.noise[t][k], true
+}
+
+// polisher climbs from the points that relaxations suggest.
+type polisher struct {
+	climber
+	at cellLandscape
+}
+
+func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
+	m := s.m
+	p := &polisher{at: cellLandscape{s: s, sum: make([]int, len(m.start)-1)}}
+	p.climber = climber{
+		landscape: &p.at, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
+		norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop,
+	}
+	return p
+}
+
+// improve climbs from the point in s.w, where b is the squared norm that the dense
+// columns leave. It leaves s.w as it was, with the improvement in s.point, and
+// returns what it gained.
+func (p *polisher) improve(b int) (gain fixed) {
+	s, m := p.at.s, p.at.s.m
+	p.left = b
+	for a, v := range s.w {
+		p.k[a], _ = slices.BinarySearch(m.values, v)
+		p.left -= m.sq[p.k[a]]
+	}
+	for c := range p.at.sum {
+		cl := &m.classes[c]
+		p.at.sum[c] = cl.table + m.windows[cl.size].base()
+		for _, a := range cl.cols {
+			p.at.sum[c] += s.w[a]
+		}
+	}
+	gain = p.climb()
+	for i, j := range m.dense {
+		s.point[j] = s.combo[i]
+	}
+	for a, j := range m.cat {
+		s.point[j] = m.values[p.k[a]]
+	}
+	return gain
+}

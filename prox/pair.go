@@ -1,0 +1,99 @@
+package prox
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
+)
+
+// Pair is a number hi + lo, |lo| ≤ u|hi|(1+u): a coordinate in twice the precision of float64.
+type Pair struct{ Hi, Lo float64 }
+
+// Compare returns the sign of p − c.
+func (p Pair) Compare(c float64) float64 {
+	if p.Hi != c {
+		return math.Copysign(1, p.Hi-c)
+	}
+	switch {
+	case p.Lo > 0:
+		return 1
+	case p.Lo < 0:
+		return -1
+	}
+	return 0
+}
+
+// Plus returns p + c with an error of at most 6u²(|p|+|c|).
+func (p Pair) Plus(c Pair) Pair {
+	hi, lo := twofold.Add(p.Hi, p.Lo, c.Hi, c.Lo)
+	return Pair{hi, lo}
+}
+
+// Times returns cp with an error of at most 16u²|cp|.
+func (p Pair) Times(c float64) Pair {
+	hi, lo := twofold.Mul(p.Hi, p.Lo, c, 0)
+	return Pair{hi, lo}
+}
+
+// Steepest returns the element of v + ∂g_i(x) of smallest size, rounded, for coordinate i of g, and
+// whether g_i is differentiable at x. It is +Inf outside the domain
+// and where v or x is not finite. Faces are decided exactly,
+// and the error is at most u|w| + 32u²|v|.
+func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
+	l1, l2, lo, hi := g.Coordinate(i)
+	fromLo, fromHi := x.Compare(lo), x.Compare(hi)
+	if fromLo < 0 || fromHi > 0 || math.IsInf(x.Hi, 0) || math.IsNaN(x.Hi+x.Lo) || math.IsNaN(v.Lo) || math.IsInf(v.Hi, 0) || math.IsNaN(v.Hi) {
+		return inf, false
+	}
+	a, b := -l1, l1 // l1·∂|x| at 0
+	switch sign := x.Compare(0); {
+	case sign > 0:
+		a = l1
+	case sign < 0:
+		b = -l1
+	}
+	v = v.Plus(x.Times(l2))
+	smooth = a == b && fromLo > 0 && fromHi < 0
+	if up := v.Plus(Pair{Hi: a}).Hi; up > 0 && fromLo > 0 { // at lo every slope below is in the normal cone
+		return up, smooth
+	}
+	if down := v.Plus(Pair{Hi: b}).Hi; down < 0 && fromHi < 0 {
+		return down, smooth
+	}
+	return 0, smooth
+}
+
+// ProxPair returns the proximal map of coordinate i of g at x,
+//
+//	P_[lo,hi]( S_{γ·l1}(x) / (1+γ·l2) ),
+//
+// with an error of at most 64u²|x|, up to underflow: products with γ are exact to 8u², and where the
+// threshold is taken off it is below |x|.
+func ProxPair(g Coordinatewise, i int, x Pair, gamma float64) Pair {
+	l1, l2, lo, hi := g.Coordinate(i)
+	if l1 > 0 {
+		t := Pair{Hi: gamma}.Times(l1)
+		switch {
+		case x.Compare(0) == 0:
+		case x.Hi > 0:
+			if x = x.Plus(Pair{-t.Hi, -t.Lo}); x.Compare(0) < 0 {
+				x = Pair{}
+			}
+		default:
+			if x = x.Plus(t); x.Compare(0) > 0 {
+				x = Pair{}
+			}
+		}
+	}
+	if l2 > 0 {
+		s := Pair{Hi: gamma}.Times(l2).Plus(Pair{Hi: 1})
+		x.Hi, x.Lo = twofold.Div(x.Hi, x.Lo, s.Hi, s.Lo)
+	}
+	if x.Compare(lo) < 0 {
+		return Pair{Hi: lo}
+	}
+	if x.Compare(hi) > 0 {
+		return Pair{Hi: hi}
+	}
+	return x
+}

@@ -1,0 +1,189 @@
+package sco
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// TestPassFormulas: step, noise and bound of the permutation methods.
+func TestPassFormulas(t *testing.T) {
+	q, budget := declared(300, 4, 0.8, 1e-6, 1.5, 0.4, 2)
+	unit, err := dp.GaussianSigma(budget, 1)
+	require.NoError(t, err)
+	// hides checks S′, the grid and σ of a phase, ρ = 2.
+	hides := func(ph Phase, steps, batch float64) {
+		const u = 0x1p-53
+		e := u * (64*(4+batch)*ph.StepSize*(1.5+0.4*2) + (16+64*5)*2)
+		moved := ph.Sensitivity*(1+4*steps*u) + 2*steps*e + 4*u*2*(steps+1)
+		require.Equal(t, math.Exp2(math.Max(math.Floor(math.Log2(moved/2))-20, -48)), ph.Grid)
+		require.InEpsilon(t, moved+2*ph.Grid, ph.Hidden, 1e-11)
+		require.GreaterOrEqual(t, ph.Hidden, moved+2*ph.Grid)
+		require.GreaterOrEqual(t, ph.Sigma, unit*ph.Hidden)
+		require.InEpsilon(t, unit*ph.Hidden, ph.Sigma, 2e-9)
+		require.Equal(t, 2., ph.Reach)
+	}
+	for _, c := range []PermutationSGD{{}, {Passes: 3, Batch: 7}, {Batch: 7}, {Batch: 300}, {StepSize: 0.3}} {
+		pl, err := c.Calibrate(q, budget)
+		require.NoError(t, err)
+		k, b := math.Max(1, float64(c.Passes)), math.Max(1, float64(c.Batch))
+		require.Equal(t, int(k), pl.Params().Passes)
+		require.Equal(t, int(b), pl.Params().Batch)
+		steps := math.Floor(300 / b)
+		v := 1.5*1.5 + 2*1.5*2*k*1.5/b*unit*2 // L² + 2Lσ√d/η
+		eta := math.Min(2/math.Sqrt(steps*v), 2/0.4)
+		if c.StepSize > 0 {
+			eta = c.StepSize
+		}
+		ph := pl.Params().Phases[0]
+		require.InEpsilon(t, eta, ph.StepSize, 2e-9)
+		require.InEpsilon(t, 2*k*1.5*eta/b, ph.Sensitivity, 2e-9)
+		hides(ph, k*steps, b)
+		require.Equal(t, 300, ph.Records)
+		if k > 1 {
+			require.True(t, math.IsInf(pl.Params().ExcessBound, 1))
+		} else {
+			require.InEpsilon(t, 4/(2*ph.StepSize*steps)+ph.StepSize*1.5*1.5/2+1.5*(ph.Sigma*2+ph.Hidden-ph.Sensitivity), pl.Params().ExcessBound, 1e-12)
+		}
+	}
+	steep := q
+	steep.OnSet.Smoothness = 1e4
+	pl, err := (&PermutationSGD{}).Calibrate(steep, budget)
+	require.NoError(t, err)
+	require.InEpsilon(t, 2e-4, pl.Params().Phases[0].StepSize, 1e-12)
+
+	for n, sizes := range map[int][]int{1: {1}, 2: {2}, 3: {3}, 4: {3, 1}, 300: {154, 75, 37, 18, 9, 4, 2, 1}} {
+		for _, step := range []float64{0, 0.3} {
+			q.Records = n
+			pl, err := (&Phased{StepSize: step}).Calibrate(q, budget)
+			require.NoError(t, err)
+			require.Len(t, pl.Params().Phases, len(sizes))
+			eta := pl.Params().Phases[0].StepSize * 4
+			bound := 4 / (2 * pl.Params().Phases[0].StepSize * float64(sizes[0]))
+			for i, ph := range pl.Params().Phases {
+				require.Equal(t, sizes[i], ph.Records)
+				require.InEpsilon(t, eta*math.Pow(4, -float64(i+1)), ph.StepSize, 1e-13)
+				require.InEpsilon(t, 3*ph.StepSize, ph.Sensitivity, 1e-13)
+				hides(ph, float64(ph.Records), 1)
+				bound += ph.StepSize*1.5*1.5/2 + 1.5*(ph.Hidden-ph.Sensitivity)
+				if i > 0 {
+					last := pl.Params().Phases[i-1]
+					bound += (4*square(last.Sigma) + square(last.Hidden-last.Sensitivity)) / (2 * ph.StepSize * float64(ph.Records))
+				}
+			}
+			bound += 1.5 * pl.Params().Phases[len(sizes)-1].Sigma * 2
+			require.InEpsilon(t, bound, pl.Params().ExcessBound, 1e-12)
+			if step > 0 {
+				require.InEpsilon(t, step, eta, 1e-13)
+				continue
+			}
+			for _, f := range []float64{0.97, 1.03} { // no step is better
+				other, err := (&Phased{StepSize: f * eta}).Calibrate(q, budget)
+				require.NoError(t, err)
+				require.Greater(t, other.Params().ExcessBound, pl.Params().ExcessBound)
+			}
+		}
+	}
+	steep.Records = 300
+	phased, err := (&Phased{}).Calibrate(steep, budget)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{phased.Params().Passes, phased.Params().Batch})
+	require.InEpsilon(t, 2e-4, phased.Params().Phases[0].StepSize, 1e-12)
+	q.Radius = 0
+	phased, err = (&Phased{Radius: 0.5}).Calibrate(q, budget)
+	require.NoError(t, err)
+	require.Equal(t, 0.5, phased.Params().Radius)
+	pl, err = (&PermutationSGD{Radius: 0.5}).Calibrate(q, budget)
+	require.NoError(t, err)
+	require.Equal(t, 0.5, pl.Params().Radius)
+}
+
+func TestStrongRefuses(t *testing.T) {
+	q, b := declared(100, 2, 1, 1e-5, 1, 1, 1)
+	_, err := (&PermutationSGD{Ridge: 1, StepSize: 0.1}).Calibrate(q, b)
+	require.ErrorIs(t, err, ErrMechanism)
+	for _, lambda := range []float64{-1, math.NaN(), math.Inf(1), 1e300, 1e-300} {
+		_, err := (&PermutationSGD{Ridge: lambda}).Calibrate(q, b)
+		require.ErrorIs(t, err, ErrMechanism, "%v", lambda)
+	}
+}
+
+// With equal permutations and noise, releases of neighbors are as far apart as the
+// passes themselves end. Linear losses attain L/(λb⌊n/b⌋): there β = 0, so that
+// every step is 1/(2λt) and the contractions are exact.
+func TestStrongSensitivity(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
+	for _, m := range []*PermutationSGD{
+		{Radius: 1, Ridge: 20 * 0.3},
+		{Radius: 1, Ridge: 20 * 0.05, Passes: 4},
+		{Radius: 1, Ridge: 20 * 2, Passes: 3, Batch: 4}, // two records of ten are left out
+	} {
+		p, q := axis(10, 1), axis(10, -1)
+		plan, err := m.Plan(p, b)
+		require.NoError(t, err)
+		require.Equal(t, TheoremPSGDStrong, plan.Params().Theorem)
+		require.True(t, math.IsInf(plan.Params().ExcessBound, 1))
+		batch := max(m.Batch, 1)
+		want := 1 / (m.Ridge / 20 * float64(batch*(10/batch))) // L = 1
+		require.InEpsilon(t, want, plan.Params().Phases[0].Sensitivity, 1e-9)
+		require.LessOrEqual(t, dp.GaussianDelta(1, plan.Params().Phases[0].Hidden/plan.Params().Phases[0].Sigma), 1e-5)
+		require.Greater(t, dp.GaussianDelta(1, 1.001*plan.Params().Phases[0].Sensitivity/plan.Params().Phases[0].Sigma), 1e-5)
+		most := 0.0
+		for seed := range uint64(20) {
+			one, err := plan.Fit(ctx, p, noise.Reproducible(seed))
+			require.NoError(t, err)
+			two, err := plan.Fit(ctx, q, noise.Reproducible(seed))
+			require.NoError(t, err)
+			require.Equal(t, TheoremPSGDStrong, one.Certificate.Theorem)
+			most = max(most, math.Abs(one.Theta[0]-two.Theta[0]))
+			require.LessOrEqual(t, most, plan.Params().Phases[0].Hidden)
+		}
+		require.InEpsilon(t, want, most, 1e-6) // β = 1e-9
+	}
+	// Curved losses on a ball, many steps at the longest length: no more than that.
+	rnd := rand.New(noise.Reproducible(1))
+	for range 20 {
+		rows, labels := make([][]float64, 30), make([]float64, 30)
+		for i := range rows {
+			rows[i] = []float64{rnd.NormFloat64(), rnd.NormFloat64(), rnd.NormFloat64()}
+			labels[i] = rnd.NormFloat64()
+		}
+		neighbor := func(row []float64, label float64) *erm.Problem {
+			rows[7], labels[7] = row, label
+			data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+			require.NoError(t, err)
+			return &erm.Problem{Data: data, Loss: loss.Huber{Delta: 0.3}, Set: prox.L2Ball{R: 4}}
+		}
+		p, q := neighbor([]float64{5, 0, 0}, 9), neighbor([]float64{5, 0, 0}, -9)
+		m := &PermutationSGD{Ridge: 60 * 0.01, Passes: 2, Batch: 1 + rnd.IntN(4)} // κ = 51
+		plan, err := m.Plan(p, dp.Budget{Epsilon: 1e4, Delta: 1e-5})              // little noise: the ball is not reached
+		require.NoError(t, err)
+		seed := rnd.Uint64()
+		one, err := plan.Fit(ctx, p, noise.Reproducible(seed))
+		require.NoError(t, err)
+		two, err := plan.Fit(ctx, q, noise.Reproducible(seed))
+		require.NoError(t, err)
+		require.LessOrEqual(t, floats.Distance(one.Theta, two.Theta, 2), plan.Params().Phases[0].Hidden)
+	}
+}
+
+// Many passes with little noise end near the minimizer of the regularized loss.
+func TestStrongConverges(t *testing.T) {
+	p := problem(3, 400, 3)
+	b := dp.Budget{Epsilon: 1e5, Delta: 1e-5}
+	passes, err := (&PermutationSGD{Ridge: 800 * 0.05, Passes: 200}).Fit(ctx, p, b, noise.Reproducible(1))
+	require.NoError(t, err)
+	out, err := (&Output{Ridge: 800 * 0.05}).Fit(ctx, p, b, noise.Reproducible(2))
+	require.NoError(t, err)
+	// A pass moves the end by L/(λn)/passes times a few records; noise is about 1e-4.
+	require.Less(t, floats.Distance(passes.Theta, out.Theta, 2), 5e-3)
+}

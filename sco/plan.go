@@ -1,0 +1,253 @@
+package sco
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// Assumptions about parts of a problem that come from outside this module.
+const (
+	// LossLocality is about a loss of the caller in noisy SGD.
+	LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record alone"
+	// LossConvexity is about a loss of the caller in passes.
+	LossConvexity dp.Assumption = "the caller's loss is convex, its declared constants hold, and its gradients are computed to 32 units in the last place"
+	// ProxRounding is about operators whose rounding package prox does not bound, in passes.
+	ProxRounding dp.Assumption = "the computed proximal maps of operators that package prox knows no accuracy of are as accurate as they declare, or within 32du(‖x‖ + ρ) of maps that do not expand"
+)
+
+// locality returns what noisy SGD assumes of the parts of p.
+func locality(p *erm.Problem) []dp.Assumption {
+	if foreign(reflect.ValueOf(p.Loss), lossPath) {
+		return []dp.Assumption{LossLocality}
+	}
+	return nil
+}
+
+// convexity returns what passes assume of the parts of p.
+func convexity(p *erm.Problem) (list []dp.Assumption, err error) {
+	if foreign(reflect.ValueOf(p.Loss), lossPath) {
+		list = append(list, LossConvexity)
+	}
+	op, err := joint(p)
+	if err != nil || op == nil {
+		return list, err
+	}
+	_, d := p.Data.Dims()
+	if _, _, proved := prox.Accuracy(op, d); !proved {
+		list = append(list, ProxRounding)
+	}
+	return list, nil
+}
+
+const lossPath = "github.com/privopt/privopt/loss"
+
+// foreign tells whether v, or what it wraps, is of a type from outside the package of this path.
+func foreign(v reflect.Value, path string) bool {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return false
+	}
+	if v.Type().PkgPath() != path {
+		return true
+	}
+	if v.Kind() == reflect.Struct {
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Interface && foreign(f, path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// known returns what may be known of p, and w₀, where methods start: Anchor and Slope are
+// about that. Unlike p.Public it does not ask that a minimizer could be certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err error) {
+	if err := p.Check(); err != nil {
+		return q, nil, fmt.Errorf("sco: %w", err)
+	}
+	n, d := p.Data.Dims()
+	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
+	if rel == dp.Replace {
+		q.Records = n
+	}
+	if p.Set != nil {
+		q.Radius = p.Set.Radius(d)
+	}
+	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
+	q.Constants = q.OnSet
+	w = start(p.Set, d)
+	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
+	op, err := joint(p)
+	if err != nil {
+		return q, nil, err
+	}
+	if p.Reg != nil {
+		q.Slope = math.Inf(1)
+		if g, ok := op.(prox.Subdifferential); ok {
+			q.Slope = g.Dist(w, make([]float64, d)) * (1 + float64(d+16)*0x1p-52)
+		}
+	}
+	if q.Split = op == nil; op != nil {
+		q.ProxFactor, q.ProxScale, _ = prox.Accuracy(op, d)
+	}
+	q, err = q.Complete(rel)
+	if err != nil {
+		return q, nil, fmt.Errorf("sco: %w", err)
+	}
+	return q, w, nil
+}
+
+// joint returns r + ι_W, nil if there is neither.
+func joint(p *erm.Problem) (prox.Operator, error) {
+	if p.Set == nil && p.Reg == nil {
+		return nil, nil
+	}
+	var set prox.Operator
+	if p.Set != nil { // not a nil Set inside a non-nil Operator
+		set = p.Set
+	}
+	op, ok := prox.Sum(p.Reg, set)
+	if !ok {
+		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows", ErrMechanism, p.Reg, p.Set)
+	}
+	return op, nil
+}
+
+// setting is what formulas are about: public quantities, a budget and M.
+type setting struct {
+	erm.Public
+	rel    dp.Relation
+	budget dp.Budget
+	m      float64 // M
+}
+
+// newSetting checks what every method needs. radius is the field of a mechanism; 0 means
+// the most that Set allows: w₀ and w* lie in it.
+func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (setting, error) {
+	if err := orReplace(rel).Check(); err != nil {
+		return setting{}, fmt.Errorf("sco: Relation: %w", err)
+	}
+	q, err := q.Complete(orReplace(rel))
+	if err != nil {
+		return setting{}, fmt.Errorf("sco: %w", err)
+	}
+	s := setting{Public: q, rel: orReplace(rel), budget: b, m: radius}
+	if s.m == 0 {
+		s.m = q.Radius + q.Anchor
+	}
+	switch {
+	case q.Records < 1 && s.rel == dp.AddRemove:
+		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records", dp.ErrCondition, s.rel)
+	case q.Records < 1:
+		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
+	case !(s.m > 0) || math.IsInf(s.m, 1):
+		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a bounded Set", ErrMechanism, s.m)
+	}
+	if err := b.Check(); err != nil {
+		return s, fmt.Errorf("sco: %w", err)
+	}
+	if b.Delta == 0 {
+		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²", dp.ErrBudget, dp.MinDelta)
+	}
+	return s, nil
+}
+
+// Letters of formulas.
+func (s setting) n() float64        { return float64(s.Records) }
+func (s setting) d() float64        { return float64(s.Dim) }
+func (s setting) logDelta() float64 { return -specfun.Log(s.budget.Delta) } // ln(1/δ)
+
+// claim is what a plan certifies, and for which problems.
+type claim struct {
+	certificate  dp.Certificate
+	dim, records int // n under Replace
+}
+
+// stated returns a copy of the certificate.
+func (c claim) stated() dp.Certificate {
+	cert := c.certificate
+	cert.Assumptions = slices.Clone(cert.Assumptions)
+	return cert
+}
+
+// admit refuses a problem that the plan was not made for.
+func (c claim) admit(p *erm.Problem) error {
+	return admit(p, c.dim, c.records, c.certificate.Relation)
+}
+
+// admit refuses a problem that is not valid or of other dimensions.
+func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("sco: %w", err)
+	}
+	n, d := p.Data.Dims()
+	switch {
+	case d != dim:
+		return fmt.Errorf("sco: %w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
+	case rel == dp.Replace && n != records:
+		return fmt.Errorf("sco: %w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
+	}
+	return nil
+}
+
+// signed returns the source of one release and the certificate of that release.
+func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
+	cert := c.stated()
+	if src == nil {
+		src = noise.Secure()
+	} else {
+		src = noise.Watch(src)
+		assumptions = append(slices.Clone(assumptions), dp.CallerSource)
+	}
+	for _, a := range assumptions {
+		if !slices.Contains(cert.Assumptions, a) {
+			cert.Assumptions = append(cert.Assumptions, a)
+		}
+	}
+	return src, cert
+}
+
+// failed returns the error of a caller's source that repeats itself.
+func failed(src rand.Source) error {
+	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
+		return fmt.Errorf("sco: %w", w.Err())
+	}
+	return nil
+}
+
+// done returns the trace of a fit without a certified minimizer.
+func done(theta []float64, steps, evaluations int) erm.Trace {
+	t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1)
+	t.Iterations, t.GradTerms = steps, evaluations
+	return t
+}
+
+// proved returns v for JSON, which has no +Inf: null where nothing is proved.
+func proved(v float64) *float64 {
+	if math.IsInf(v, 1) {
+		return nil
+	}
+	return &v
+}
+
+var (
+	_ dp.Plan        = (*SGDPlan)(nil)
+	_ dp.Plan        = (*PassPlan)(nil)
+	_ json.Marshaler = SGDParams{}
+	_ json.Marshaler = PassParams{}
+)

@@ -1,0 +1,206 @@
+package table
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Drafting drafts a schema from rows that are public, such as a sample that is
+// published or made up. It must not see private rows: ranges and levels of the
+// schema are those of the rows.
+type Drafting struct {
+	// Label names the column of the label; "" means the last column.
+	Label string
+	// File says how to read the rows, as in the schema that is made.
+	File File
+	// Missing lists the spellings of missing values; nil means "", "?", "NA" and "NaN".
+	Missing []string
+}
+
+const (
+	maxLevels  = 50   // of a column, the rest is other
+	maxSpell   = 1e5  // different spellings that are counted
+	maxClasses = 20   // of a label
+	idShare    = 0.95 // of different values in a column of text: an identifier
+)
+
+// Draft reads a table of public rows and returns a schema to be read over by a
+// person: numbers with ranges rounded outward, categories with their levels by
+// frequency and "other", identifiers ignored; Records is left to declare. Of a
+// label with two spellings the later one in the order of numbers or of text is
+// positive. The error wraps ErrTable or ErrSchema and may show values, for the
+// rows are public.
+func (o Drafting) Draft(public io.Reader) (*Schema, error) {
+	comma, err := o.File.comma()
+	if err == nil {
+		err = o.File.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	comment := byte(0)
+	if o.File.Comment != "" {
+		comment = o.File.Comment[0]
+	}
+	missing := o.Missing
+	if missing == nil {
+		missing = []string{"", "?", "NA", "NaN"}
+	}
+	t, err := newText(public, comma, comment)
+	if err != nil {
+		return nil, err
+	}
+	names := o.File.Fields
+	if names == nil {
+		fields, err := t.next()
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%w: the file is empty, want a header line and public rows", ErrTable)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range fields {
+			names = append(names, string(f))
+		}
+	}
+	if len(names) < 2 {
+		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, comma)
+	}
+	seen := make([]summary, len(names))
+	rows := 0
+	for ; ; rows++ {
+		fields, err := t.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(fields) != len(names) {
+			return nil, fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+		}
+		for j, f := range fields {
+			seen[j].add(string(f), missing)
+		}
+	}
+	if rows == 0 {
+		return nil, fmt.Errorf("%w: no rows, want some to draft a schema from", ErrTable)
+	}
+	s := &Schema{Version: 1, File: o.File, Intercept: true, Missing: missing}
+	label := o.Label
+	if label == "" {
+		label = names[len(names)-1]
+	}
+	at := slices.Index(names, label)
+	if at < 0 {
+		return nil, fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(label), list(names))
+	}
+	if s.Label, err = seen[at].label(label); err != nil {
+		return nil, err
+	}
+	for j, name := range names {
+		if j != at {
+			s.Columns = append(s.Columns, seen[j].column(name))
+		}
+	}
+	return s, s.Check()
+}
+
+// summary is what Draft keeps of a public column.
+type summary struct {
+	n, numbers, missing int
+	lo, hi              float64
+	fraction            bool
+	spelled             map[string]int
+}
+
+func (s *summary) add(text string, missing []string) {
+	if slices.Contains(missing, text) {
+		s.missing++
+		return
+	}
+	s.n++
+	if s.spelled == nil {
+		s.spelled, s.lo, s.hi = map[string]int{}, math.Inf(1), math.Inf(-1)
+	}
+	if _, known := s.spelled[text]; known || len(s.spelled) < maxSpell {
+		s.spelled[text]++
+	}
+	if v, ok := number([]byte(text)); ok && math.Abs(v) <= 1e300 {
+		s.numbers++
+		s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+		s.fraction = s.fraction || v != math.Trunc(v)
+	}
+}
+
+// levels returns the most frequent spellings.
+func (s *summary) levels(most int) []string {
+	all := slices.SortedFunc(maps.Keys(s.spelled), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.spelled[b], s.spelled[a]), cmp.Compare(a, b))
+	})
+	return all[:min(most, len(all))]
+}
+
+// number reports whether the column is one of numbers that differ.
+func (s *summary) number() bool { return s.n > 0 && s.numbers == s.n && s.lo < s.hi }
+
+// span returns the range, rounded outward to two digits of its width.
+func (s *summary) span() (lo, hi *float64) {
+	unit := math.Pow(10, math.Floor(math.Log10(s.hi-s.lo))-1)
+	if !s.fraction {
+		unit = max(unit, 1)
+	}
+	round := func(v float64, to func(float64) float64) float64 {
+		if unit < 1 { // a multiple of 0.1 is no float64, the quotient by 10 is nearest to one
+			return to(v*math.Round(1/unit)) / math.Round(1/unit)
+		}
+		return to(v/unit) * unit
+	}
+	l, h := round(s.lo, math.Floor), round(s.hi, math.Ceil)
+	if !(l < h) || math.IsNaN(l) || math.Abs(l) > 1e300 || math.Abs(h) > 1e300 {
+		l, h = s.lo, s.hi
+	}
+	return &l, &h
+}
+
+func (s *summary) column(name string) Column {
+	c := Column{Name: name}
+	switch {
+	case s.number():
+		c.Min, c.Max = s.span()
+		c.Other = true
+	case len(s.spelled) == 0 || s.n > 20 && float64(len(s.spelled)) > idShare*float64(s.n):
+		return Column{Name: name, Ignore: true}
+	default:
+		c.Levels, c.Other = s.levels(maxLevels), true
+	}
+	c.Missing = s.missing > 0
+	return c
+}
+
+func (s *summary) label(name string) (Label, error) {
+	l := Label{Column: name}
+	levels := s.levels(len(s.spelled))
+	slices.SortFunc(levels, func(a, b string) int {
+		x, _ := number([]byte(a))
+		y, _ := number([]byte(b))
+		return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
+	})
+	switch {
+	case len(levels) == 2:
+		l.Negative, l.Positive = levels[:1], levels[1:]
+	case s.number():
+		l.Min, l.Max = s.span()
+	case len(levels) > 2 && len(levels) <= maxClasses:
+		l.Levels = levels
+	default:
+		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name), count(len(levels), "spelling"), maxClasses)
+	}
+	return l, nil
+}

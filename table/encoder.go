@@ -1,0 +1,439 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/privopt/privopt/loss"
+)
+
+// Encoder turns fields into records as its schema says. It is immutable and
+// safe for concurrent use.
+type Encoder struct {
+	schema    Schema
+	columns   []column // those that are not ignored
+	features  []Feature
+	label     map[string]float64
+	intercept float64 // its entry, 0 without one
+	width     int     // most entries of a row that are not 0
+}
+
+// Feature is a coordinate of an encoded row. A prediction ⟨a,θ⟩ has, in the units
+// of the file,
+//
+//	intercept    Σ_j Offset_j·θ_j
+//	coefficient  Scale_j·θ_j       of the value or the indicator of feature j
+//
+// both linear in θ, so that covariances carry over. For a label with a range,
+// Scale and Offset also map to the units of the label, whose middle is left to
+// add to the intercept.
+type Feature struct {
+	Name   string `json:"name"`             // such as "age<25", "age[25,35)", "education=HS-grad", "hours"
+	Column string `json:"column,omitempty"` // "" for the intercept
+	Level  string `json:"level,omitempty"`  // of a category, as the file spells it
+	Scale  float64
+	Offset float64
+}
+
+// column is a group of coordinates.
+type column struct {
+	name           string
+	at             int     // first coordinate
+	c              float64 // norm of the group
+	mid, half      float64 // of a number
+	number         bool
+	bins           []float64
+	level          map[string]int
+	other, missing int  // coordinates, -1 for none
+	lenient        bool // fields without a meaning count as missing
+}
+
+// Encoder checks the schema and returns its Encoder. The error wraps ErrSchema.
+// Changing the schema later does not change the Encoder.
+func (s *Schema) Encoder() (*Encoder, error) {
+	if s == nil {
+		return nil, fmt.Errorf("%w: the schema is nil", ErrSchema)
+	}
+	e := &Encoder{}
+	if err := s.compile(e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// compile checks s and fills e, if it is not nil.
+func (s *Schema) compile(e *Encoder) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if e == nil {
+		e = &Encoder{}
+	}
+	e.schema = s.clone()
+	e.label = s.Label.values()
+	toLabel := 1.0
+	if s.Label.kind() == Range {
+		_, toLabel = middle(*s.Label.Min, *s.Label.Max)
+	}
+	var weights []float64
+	if s.Intercept {
+		weights = append(weights, 1)
+	}
+	var groups []Column
+	for i, c := range s.Columns {
+		if err := c.check(fmt.Sprintf("columns[%d]", i), s.Missing); err != nil {
+			return err
+		}
+		if c.Ignore {
+			continue
+		}
+		if c.Weight == 0 {
+			c.Weight = 1
+		}
+		groups, weights = append(groups, c), append(weights, c.Weight)
+	}
+	if len(groups) == 0 {
+		return bad("columns", "all are ignored, want at least one that is not")
+	}
+	norms := groupNorms(weights)
+	e.width = len(norms)
+	if s.Intercept {
+		e.intercept = norms[0]
+		e.add(Feature{Name: "(intercept)", Offset: norms[0]}, toLabel)
+		norms = norms[1:]
+	}
+	for i, c := range groups {
+		e.addColumn(c, norms[i], toLabel)
+	}
+	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
+		return bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
+	}
+	return nil
+}
+
+func (e *Encoder) add(f Feature, toLabel float64) {
+	f.Scale *= toLabel
+	f.Offset *= toLabel
+	e.features = append(e.features, f)
+}
+
+func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
+	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1}
+	indicator := func(suffix, level string) {
+		e.add(Feature{Name: c.Name + suffix, Column: c.Name, Level: level, Scale: norm}, toLabel)
+	}
+	switch {
+	case c.Levels != nil:
+		col.level = make(map[string]int, len(c.Levels))
+		for k, l := range c.Levels {
+			col.level[l] = k
+			indicator("="+l, l)
+		}
+		if c.Other {
+			col.other = len(e.features)
+			indicator(" other", "")
+		}
+	case c.Bins != nil:
+		col.number = true
+		edges := make([]string, len(c.Bins))
+		for k, edge := range c.Bins {
+			edges[k] = strconv.FormatFloat(edge, 'g', -1, 64)
+		}
+		indicator("<"+edges[0], "")
+		for k := 1; k < len(edges); k++ {
+			indicator("["+edges[k-1]+","+edges[k]+")", "")
+		}
+		indicator(">="+edges[len(edges)-1], "")
+	default:
+		col.number = true
+		col.mid, col.half = middle(*c.Min, *c.Max)
+		e.add(Feature{Name: c.Name, Column: c.Name, Scale: norm / col.half, Offset: -norm * (col.mid / col.half)}, toLabel)
+	}
+	if c.Missing {
+		col.missing = len(e.features)
+		indicator(" missing", "")
+	}
+	e.columns = append(e.columns, col)
+}
+
+// middle returns the middle and half the width of an interval.
+func middle(lo, hi float64) (mid, half float64) { return lo/2 + hi/2, hi/2 - lo/2 }
+
+// groupNorms returns c_g = w_g/√(Σ w²), rounded so that Σ c_g² ≤ 1 exactly.
+func groupNorms(w []float64) []float64 {
+	largest, sum := slices.Max(w), 0.0
+	for _, v := range w {
+		sum += (v / largest) * (v / largest)
+	}
+	c := make([]float64, len(w))
+	for scale := 1 / math.Sqrt(sum); ; scale = math.Nextafter(scale, 0) {
+		exact := new(big.Rat)
+		for i, v := range w {
+			c[i] = scale * (v / largest)
+			r := new(big.Rat).SetFloat64(c[i])
+			exact.Add(exact, r.Mul(r, r))
+		}
+		if exact.Cmp(big.NewRat(1, 1)) <= 0 {
+			return c
+		}
+	}
+}
+
+// Kind says what a label is.
+type Kind int
+
+// The kinds of a label.
+const (
+	Binary  Kind = iota + 1 // −1 or +1
+	Classes                 // 0, 1, …, K−1
+	Range                   // a number in [−1, 1]
+)
+
+func (l Label) kind() Kind {
+	switch {
+	case l.Levels != nil:
+		return Classes
+	case l.Min != nil:
+		return Range
+	}
+	return Binary
+}
+
+// values maps spellings to labels.
+func (l Label) values() map[string]float64 {
+	v := map[string]float64{}
+	for _, s := range l.Positive {
+		v[s] = 1
+	}
+	for _, s := range l.Negative {
+		v[s] = -1
+	}
+	for k, s := range l.Levels {
+		v[s] = float64(k)
+	}
+	return v
+}
+
+// unknown returns the label of a field without a meaning.
+func (l Label) unknown() (float64, bool) {
+	switch {
+	case l.Unknown == "":
+		return 0, false
+	case l.kind() == Classes:
+		return float64(slices.Index(l.Levels, l.Unknown)), true
+	case l.Unknown == "positive":
+		return 1, true
+	case l.Unknown == "negative":
+		return -1, true
+	}
+	return 0, true // the middle
+}
+
+// Schema returns a copy of the schema.
+func (e *Encoder) Schema() *Schema { s := e.schema.clone(); return &s }
+
+func (s *Schema) clone() Schema {
+	c := *s
+	c.Missing, c.File.Fields, c.Columns = slices.Clone(s.Missing), slices.Clone(s.File.Fields), slices.Clone(s.Columns)
+	l := &c.Label
+	l.Positive, l.Negative, l.Levels = slices.Clone(l.Positive), slices.Clone(l.Negative), slices.Clone(l.Levels)
+	l.Min, l.Max = cloneFloat(l.Min), cloneFloat(l.Max)
+	for i := range c.Columns {
+		k := &c.Columns[i]
+		k.Min, k.Max, k.Bins, k.Levels = cloneFloat(k.Min), cloneFloat(k.Max), slices.Clone(k.Bins), slices.Clone(k.Levels)
+	}
+	return c
+}
+
+func cloneFloat(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v)
+}
+
+// Features returns the p coordinates of an encoded row in order.
+func (e *Encoder) Features() []Feature { return slices.Clone(e.features) }
+
+// Kind returns the kind of the label.
+func (e *Encoder) Kind() Kind { return e.schema.Label.kind() }
+
+// NumClasses returns K, 2 for a binary label and 0 for a range.
+func (e *Encoder) NumClasses() int {
+	switch e.Kind() {
+	case Classes:
+		return len(e.schema.Label.Levels)
+	case Binary:
+		return 2
+	}
+	return 0
+}
+
+// Dim returns d, the number of parameters: p, or K·p for a label with levels,
+// whose θ holds a block of p coordinates for each class, as loss.Multinomial
+// wants them.
+func (e *Encoder) Dim() int {
+	if e.Kind() == Classes {
+		return e.NumClasses() * len(e.features)
+	}
+	return len(e.features)
+}
+
+// Bounds returns the bounds of every encoded record: ‖a‖₂ ≤ 1 by construction,
+// |b| ≤ 1, or K−1 for a label with levels.
+func (e *Encoder) Bounds() loss.Bounds {
+	b := loss.Bounds{Row: 1, Label: 1}
+	if e.Kind() == Classes {
+		b.Label = float64(e.NumClasses() - 1)
+	}
+	return b
+}
+
+// Sparse reports whether ReadCSV keeps sparse rows: where an entry that is not 0
+// (12 bytes) is expected in at most a third of the coordinates (8 bytes).
+func (e *Encoder) Sparse() bool { return 3*e.width <= e.Dim() }
+
+// LabelText returns what a label of the encoded form means in the file: the
+// first spelling of its class, or the number in the units of the file.
+func (e *Encoder) LabelText(b float64) string {
+	l := e.schema.Label
+	switch e.Kind() {
+	case Classes:
+		return l.Levels[int(min(max(math.RoundToEven(b), 0), float64(len(l.Levels)-1)))]
+	case Range:
+		return strconv.FormatFloat(e.LabelValue(b), 'g', -1, 64)
+	}
+	if b >= 0 {
+		return l.Positive[0]
+	}
+	return l.Negative[0]
+}
+
+// LabelValue maps a label or a prediction to the units of the file:
+// mid + half·b for a range, b itself for other labels.
+func (e *Encoder) LabelValue(b float64) float64 {
+	if e.Kind() != Range {
+		return b
+	}
+	mid, half := middle(*e.schema.Label.Min, *e.schema.Label.Max)
+	return mid + half*b
+}
+
+// Coefficient is a coefficient in the units of the file: what the prediction
+// grows by with a unit of a number, or by the presence of a level.
+type Coefficient struct {
+	Class  string  `json:"class,omitempty"` // of a label with levels
+	Name   string  `json:"name"`            // of the feature, or "(intercept)"
+	Column string  `json:"column,omitempty"`
+	Value  float64 `json:"value"`
+}
+
+// Coefficients maps θ, of length Dim, to the units of the file; the intercept,
+// which the middles of the ranges contribute to, stands first in every class.
+// A missing value without a level of its own stands for the middle of its range.
+// It panics if θ has another length.
+func (e *Encoder) Coefficients(theta []float64) []Coefficient {
+	if len(theta) != e.Dim() {
+		panic(badLen)
+	}
+	classes := []string{""}
+	if e.Kind() == Classes {
+		classes = e.schema.Label.Levels
+	}
+	p := len(e.features)
+	out := make([]Coefficient, 0, len(classes)*(p+1))
+	for k, class := range classes {
+		first := len(out)
+		out = append(out, Coefficient{Class: class, Name: "(intercept)", Value: e.LabelValue(0)})
+		for j, f := range e.features {
+			t := theta[k*p+j]
+			out[first].Value += f.Offset * t
+			if f.Column != "" {
+				out = append(out, Coefficient{Class: class, Name: f.Name, Column: f.Column, Value: f.Scale * t})
+			}
+		}
+	}
+	return out
+}
+
+const badLen = "table: length mismatch"
+
+// row appends the columns and entries of the encoded features to col and val.
+// field holds the value of column k of e.columns. It returns the index of a
+// column whose field has no meaning, or -1.
+func (e *Encoder) row(col []int32, val []float64, missing map[string]bool, field func(k int) []byte) ([]int32, []float64, int) {
+	if e.schema.Intercept {
+		col, val = append(col, 0), append(val, e.intercept)
+	}
+	for k := range e.columns {
+		c := &e.columns[k]
+		text := field(k)
+		at, v, ok := c.encode(text, missing)
+		if !ok {
+			return col, val, k
+		}
+		if at >= 0 && v != 0 {
+			col, val = append(col, int32(at)), append(val, v)
+		}
+	}
+	return col, val, -1
+}
+
+// encode returns the coordinate of a field and its entry, -1 for none, and
+// whether the field has a meaning.
+func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64, ok bool) {
+	if k, ok := c.level[string(text)]; ok {
+		return c.at + k, c.c, true
+	}
+	if missing[string(text)] {
+		return c.missing, c.c, true
+	}
+	if !c.number {
+		return c.other, c.c, c.lenient
+	}
+	x, ok := number(text)
+	switch {
+	case !ok || math.IsNaN(x):
+		return c.missing, c.c, ok || c.lenient
+	case c.bins != nil:
+		k, equal := slices.BinarySearch(c.bins, x)
+		if equal {
+			k++
+		}
+		return c.at + k, c.c, true
+	}
+	return c.at, c.c * position(x, c.mid, c.half), true
+}
+
+// position maps x to [−1, 1], clamped.
+func position(x, mid, half float64) float64 { return min(max((x-mid)/half, -1), 1) }
+
+// labelOf returns the label of a field, and whether it has one.
+func (e *Encoder) labelOf(text []byte, missing map[string]bool) (float64, bool) {
+	if v, ok := e.label[string(text)]; ok {
+		return v, true
+	}
+	l := &e.schema.Label
+	if e.Kind() == Range && !missing[string(text)] {
+		if x, ok := number(text); ok && !math.IsNaN(x) {
+			mid, half := middle(*l.Min, *l.Max)
+			return position(x, mid, half), true
+		}
+	}
+	return l.unknown()
+}
+
+// number parses a field without blanks around it. Out of range means ±Inf or 0.
+// Hexadecimal floats and digit separators, which strconv knows, are no numbers
+// in a table.
+func number(field []byte) (v float64, ok bool) {
+	if len(field) == 0 || bytes.ContainsAny(field, "xX_") {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(field), 64)
+	return v, err == nil || isRange(err)
+}

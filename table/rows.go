@@ -1,0 +1,314 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/privopt/privopt/erm"
+)
+
+// Options say how a table is read.
+type Options struct {
+	// Public says that the table is public: errors may show values of fields.
+	Public bool
+	// Unlabeled says that the column of the label may be absent, as in a table
+	// to make predictions for.
+	Unlabeled bool
+}
+
+// Data is a table as private records. It prints as its dimensions.
+type Data struct {
+	Records *erm.Data // of Encoder.Dim features within Encoder.Bounds
+	Encoder *Encoder
+}
+
+// String returns the dimensions.
+func (d *Data) String() string { return "table." + strings.TrimPrefix(d.Records.String(), "erm.") }
+
+// ReadCSV reads all records of a table of comma-separated values [RFC4180], plain
+// or compressed by gzip. A table without records gives data without records.
+//
+// The error wraps ErrSchema for a schema that is not valid and ErrTable for a
+// file that is not the declared table. A header line that lacks a column is an
+// error before a record is read.
+func ReadCSV(r io.Reader, s *Schema) (*Data, error) { return Options{}.ReadCSV(r, s) }
+
+// ReadCSV is the function ReadCSV with options.
+func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
+	e, err := s.Encoder()
+	if err != nil {
+		return nil, err
+	}
+	if o.Unlabeled {
+		return nil, fmt.Errorf("%w: Unlabeled is for rows to predict: records to fit have labels", ErrTable)
+	}
+	rows, err := e.Rows(r, o)
+	if err != nil {
+		return nil, err
+	}
+	b, err := erm.NewBuilder(e.Dim(), e.Sparse(), e.Bounds())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	for rows.Next() {
+		col, val := rows.Row()
+		b.AddSparse(col, val, rows.Label())
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return &Data{Records: b.Data(), Encoder: e}, nil
+}
+
+// Rows reads records one at a time, in the order and with the memory of a line:
+//
+//	for rows.Next() {
+//		col, val := rows.Row()
+//		…
+//	}
+//	return rows.Err()
+type Rows struct {
+	e       *Encoder
+	o       Options
+	text    *text
+	names   []string
+	at      []int // field of each column of e
+	label   int   // field of the label, -1 for none
+	missing map[string]bool
+
+	fields [][]byte
+	get    func(k int) []byte
+	col    []int32
+	val    []float64
+	y      float64
+	err    error
+}
+
+// Rows reads the header line, or trusts Schema.File.Fields, and returns the
+// records that follow. The error wraps ErrTable.
+func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
+	comma, _ := e.schema.File.comma()
+	comment := byte(0)
+	if c := e.schema.File.Comment; c != "" {
+		comment = c[0]
+	}
+	t, err := newText(r, comma, comment)
+	if err != nil {
+		return nil, err
+	}
+	rows := &Rows{e: e, o: o, text: t, names: e.schema.File.Fields, missing: map[string]bool{}}
+	for _, m := range e.schema.Missing {
+		rows.missing[m] = true
+	}
+	if rows.names == nil {
+		if rows.names, err = rows.header(); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.find(); err != nil {
+		return nil, err
+	}
+	rows.col, rows.val = make([]int32, 0, e.width), make([]float64, 0, e.width)
+	rows.get = func(k int) []byte { return rows.fields[rows.at[k]] }
+	return rows, nil
+}
+
+// header reads and checks the header line, whose names are shown only if the
+// schema has them or the table is public: the line may be a record.
+func (r *Rows) header() ([]string, error) {
+	fields, err := r.text.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
+	}
+	if err != nil {
+		return nil, err
+	}
+	declared := map[string]bool{r.e.schema.Label.Column: true}
+	for _, c := range r.e.schema.Columns {
+		declared[c.Name] = true
+	}
+	names := make([]string, len(fields))
+	seen := map[string]int{}
+	known, strange := 0, -1
+	for j, f := range fields {
+		names[j] = string(f)
+		first, twice := seen[names[j]]
+		switch {
+		case declared[names[j]] && twice:
+			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1, quote(names[j]))
+		case declared[names[j]]:
+			known++
+		case strange < 0:
+			strange = j
+		}
+		seen[names[j]] = j
+	}
+	if known == 0 {
+		return nil, fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
+			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
+	}
+	if err := r.absent(seen); err != nil {
+		return nil, err
+	}
+	if strange >= 0 {
+		show := ""
+		if r.o.Public {
+			show = " " + quote(names[strange])
+		}
+		return nil, fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable, r.text.line, strange+1, show)
+	}
+	return names, nil
+}
+
+// otherDelimiter says which delimiter would make the header line one.
+func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string {
+	if len(fields) != 1 {
+		return ""
+	}
+	for _, c := range []string{",", ";", "\t", "|"} {
+		for _, part := range strings.Split(string(fields[0]), c) {
+			if declared[strings.Trim(part, "\" ")] && c[0] != r.text.comma {
+				return fmt.Sprintf(", but they would be with \"file\": {\"delimiter\": %q} in the schema", c)
+			}
+		}
+	}
+	return ""
+}
+
+// absent reports the columns of the schema that the file lacks.
+func (r *Rows) absent(has map[string]int) error {
+	var lacks []string
+	for _, c := range r.e.columns {
+		if _, ok := has[c.name]; !ok {
+			lacks = append(lacks, c.name)
+		}
+	}
+	if _, ok := has[r.e.schema.Label.Column]; !ok && !r.o.Unlabeled {
+		lacks = append(lacks, r.e.schema.Label.Column)
+	}
+	if lacks == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are case-sensitive", ErrTable, list(lacks))
+}
+
+// find locates the columns among the names.
+func (r *Rows) find() error {
+	has := make(map[string]int, len(r.names))
+	for j, s := range r.names {
+		has[s] = j
+	}
+	if err := r.absent(has); err != nil {
+		return err
+	}
+	r.at = make([]int, len(r.e.columns))
+	for k, c := range r.e.columns {
+		r.at[k] = has[c.name]
+	}
+	r.label = -1
+	if j, ok := has[r.e.schema.Label.Column]; ok {
+		r.label = j
+	}
+	return nil
+}
+
+// Next reads the next record and reports whether there is one. At the end of the
+// file or at an error, see Err, it returns false.
+func (r *Rows) Next() bool {
+	if r.err != nil {
+		return false
+	}
+	if r.fields, r.err = r.text.next(); r.err != nil {
+		return false
+	}
+	if len(r.fields) != len(r.names) {
+		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"), len(r.names), r.text.comma)
+		return false
+	}
+	var wrong int
+	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.get); wrong >= 0 {
+		r.err = r.noMeaning(wrong)
+		return false
+	}
+	if r.label >= 0 {
+		var ok bool
+		if r.y, ok = r.e.labelOf(r.fields[r.label], r.missing); !ok && !r.o.Unlabeled {
+			r.err = r.noLabel()
+			return false
+		}
+	}
+	return true
+}
+
+// Err returns the error that ended Next, nil at the end of the file. It wraps
+// ErrTable.
+func (r *Rows) Err() error {
+	if errors.Is(r.err, io.EOF) {
+		return nil
+	}
+	return r.err
+}
+
+// Line returns the line in which the record begins.
+func (r *Rows) Line() int { return r.text.line }
+
+// Row returns the entries of the encoded row that are not 0 and their increasing
+// columns, among the p features. They are valid until the next call of Next. Not
+// private: it is a record.
+func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
+
+// Label returns the label, 0 if the table has none. Not private: it is part of
+// a record.
+func (r *Rows) Label() float64 { return r.y }
+
+// Labeled reports whether the table has the column of the label.
+func (r *Rows) Labeled() bool { return r.label >= 0 }
+
+// noMeaning describes field k, which the schema gives no meaning.
+func (r *Rows) noMeaning(k int) error {
+	c := &r.e.columns[k]
+	found, want := r.shape(r.at[k]), "a number, or a spelling listed in \"missing\""
+	if c.level != nil {
+		want = fmt.Sprintf("one of the %s, or \"other\": true in the schema", count(len(c.level), "declared level"))
+	}
+	return fmt.Errorf("%w: line %d, column %d (%s): %s, want %s", ErrTable, r.text.line, r.at[k]+1, quote(c.name), found, want)
+}
+
+func (r *Rows) noLabel() error {
+	l, want := &r.e.schema.Label, "a number"
+	if r.e.Kind() != Range {
+		want = fmt.Sprintf("one of the %s", count(len(r.e.label), "declared spelling"))
+	}
+	return fmt.Errorf("%w: line %d, column %d (%s, the label): %s, want %s, or \"unknown\" in the label of the schema",
+		ErrTable, r.text.line, r.label+1, quote(l.Column), r.shape(r.label), want)
+}
+
+// shape says what stands in a field without showing it, unless it is public.
+func (r *Rows) shape(j int) string {
+	f := r.fields[j]
+	switch {
+	case len(f) == 0:
+		return "an empty field"
+	case r.o.Public:
+		return quote(string(f))
+	case r.missing[string(f)]:
+		return "a missing value"
+	}
+	if _, ok := number(f); ok {
+		return "a number"
+	}
+	if !utf8.Valid(f) {
+		return "text that is not UTF-8"
+	}
+	return "text"
+}
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

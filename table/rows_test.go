@@ -1,0 +1,267 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const header = "age,hours,education,id,income\n"
+
+func TestReadCSV(t *testing.T) {
+	s, err := ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	record := "30,40,HS-grad,secret,>50K\n"
+	for name, r := range map[string]io.Reader{
+		"plain":           strings.NewReader(header + record),
+		"BOM, CRLF":       strings.NewReader(bom + strings.ReplaceAll(header+record, "\n", "\r\n")),
+		"BOM in gzip":     bytes.NewReader(zipped(t, bom+header+record)),
+		"other order":     strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"), // ignored columns may be absent
+		"quotes, blanks":  strings.NewReader("\"age\", hours ,education,id,income\n \"30\" ,40, \"HS-grad\",\"a,\"\"b\",>50K"),
+		"one byte a time": iotest.OneByteReader(strings.NewReader(header + record)),
+	} {
+		data, err := ReadCSV(r, s)
+		require.NoError(t, err, name)
+		n, d := data.Records.Dims()
+		require.Equal(t, []int{1, 10}, []int{n, d}, name)
+		require.Equal(t, 1.0, data.Records.Label(0))
+		require.Equal(t, []float64{0.5, 0, 0, 0.5, 0, (40 - 50) / 49. / 2, 0, 0.5, 0, 0}, data.Records.Row(0), name)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			require.NotContains(t, fmt.Sprintf(verb, data), "-0.10")
+		}
+		require.Equal(t, "table.Data(1×10)", fmt.Sprint(data))
+	}
+	data, err := ReadCSV(strings.NewReader(header), s)
+	require.NoError(t, err)
+	n, d := data.Records.Dims()
+	require.Equal(t, []int{0, 10}, []int{n, d}) // an empty table is a table
+}
+
+// Every error names the place and what to do, and none shows a field unless the
+// table is public.
+func TestReadCSVErrors(t *testing.T) {
+	s, err := ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	for _, c := range []struct{ text, want string }{
+		{"", "the file is empty, want a header line"},
+		{"4711,4711,4711,x,4711\n", `line 1: none of its 5 fields is a column of the schema; want a header line with the names of the columns, separated by ',', or "file": {"fields": […]}`},
+		{strings.ReplaceAll(header, ",", ";"), `but they would be with "file": {"delimiter": ";"} in the schema`},
+		{strings.ReplaceAll(header, ",", "\t"), `{"delimiter": "\t"}`},
+		{strings.Replace(header, "age", "Age", 1), `the file has no column "age", which the schema declares; names are case-sensitive`},
+		{"age,id\n", `the file has no column "hours", "education", "income"`},
+		{"age,age," + header, `line 1: columns 1 and 2 are both named "age", want different names`},
+		{"4711," + header, `line 1: column 1 is not in the schema: declare it, with "ignore": true to leave it out`},
+		{header + "1,2,HS-grad,x,>50K\n4711\n", "line 3: 1 field, want 5"},
+		{header + "1,2,HS-grad,4711,2,>50K\n", "line 2: 6 fields, want 5; quote fields that contain ','"},
+		{header + "4711x,2,HS-grad,x,>50K\n", `line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"`},
+		{header + "0x4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
+		{header + "1_4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
+		{header + "1\x004711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
+		{header + "1,\xff4711,HS-grad,x,>50K\n", `column 2 ("hours"): text that is not UTF-8, want a number`},
+		{header + "1,2,HS-grad,x,4711\n", `line 2, column 5 ("income", the label): a number, want one of the 3 declared spellings, or "unknown" in the label of the schema`},
+		{header + "1,2,HS-grad,x,?\n", `("income", the label): a missing value, want`},
+		{header + "1,2,HS-grad,x,\n", `("income", the label): an empty field, want`},
+		{header + "\"4711,2,HS-grad,x,?\n", "line 2, column 1: a quote that is not closed"},
+	} {
+		data, err := ReadCSV(strings.NewReader(c.text), s)
+		require.ErrorIs(t, err, ErrTable, c.want)
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), "4711")
+		require.Nil(t, data)
+	}
+	strict := *s
+	strict.Columns = slices.Clone(s.Columns)
+	strict.Columns[2].Other = false
+	_, err = ReadCSV(strings.NewReader(header+"1,2,4711,x,>50K\n"), &strict)
+	require.ErrorContains(t, err, `line 2, column 3 ("education"): a number, want one of the 2 declared levels, or "other": true in the schema`)
+	_, err = Options{Public: true}.ReadCSV(strings.NewReader(header+"1,2,4711,x,>50K\n"), &strict)
+	require.ErrorContains(t, err, `"4711", want one of`)
+	_, err = Options{Public: true}.ReadCSV(strings.NewReader("zip,"+header), s)
+	require.ErrorContains(t, err, `column 1 "zip" is not in the schema`)
+	_, err = Options{Unlabeled: true}.ReadCSV(strings.NewReader(header), s)
+	require.ErrorIs(t, err, ErrTable)
+	_, err = ReadCSV(nil, s)
+	require.ErrorIs(t, err, ErrTable)
+	_, err = ReadCSV(strings.NewReader(header), &Schema{})
+	require.ErrorIs(t, err, ErrSchema)
+}
+
+// A file without a header line: its columns are those of the schema.
+func TestReadCSVFields(t *testing.T) {
+	s, err := ReadSchema(strings.NewReader(strings.Replace(people, `"intercept": true`,
+		`"file": {"fields": ["id", "age", "hours", "income", "education"], "delimiter": ";", "comment": "#"}`, 1)))
+	require.NoError(t, err)
+	data, err := ReadCSV(strings.NewReader("# made up\nx;30;40;>50K;HS-grad\n"), s)
+	require.NoError(t, err)
+	n, d := data.Records.Dims()
+	require.Equal(t, []int{1, 9}, []int{n, d})
+	s.File.Fields = s.File.Fields[:4]
+	_, err = ReadCSV(strings.NewReader("x;30;40;>50K\n"), s)
+	require.ErrorContains(t, err, `no column "education"`)
+}
+
+// Rows to predict need no label.
+func TestRowsUnlabeled(t *testing.T) {
+	e := encoder(t, people)
+	for text, labeled := range map[string]bool{"age,hours,education\n30,?,HS-grad\n": false, "age,hours,education,income\n30,?,HS-grad,?\n": true} {
+		_, err := e.Rows(strings.NewReader("age,hours,education\n"), Options{})
+		require.ErrorContains(t, err, `no column "income"`)
+		rows, err := e.Rows(strings.NewReader(text), Options{Unlabeled: true})
+		require.NoError(t, err)
+		require.Equal(t, labeled, rows.Labeled())
+		require.True(t, rows.Next())
+		require.Equal(t, 2, rows.Line())
+		col, val := rows.Row()
+		require.Equal(t, []int32{0, 3, 7}, col)
+		require.Equal(t, []float64{0.5, 0.5, 0.5}, val)
+		require.Zero(t, rows.Label())
+		require.False(t, rows.Next())
+		require.False(t, rows.Next())
+		require.NoError(t, rows.Err())
+	}
+}
+
+// Where most coordinates are indicators the rows are sparse, and equal to the
+// dense ones.
+func TestReadCSVSparse(t *testing.T) {
+	levels := make([]string, 40)
+	for k := range levels {
+		levels[k] = fmt.Sprint("l", k)
+	}
+	s := &Schema{Version: 1, Label: Label{Column: "y", Min: new(0.0), Max: new(1.0)}, Columns: []Column{{Name: "c", Levels: levels}, {Name: "x", Min: new(0.0), Max: new(1.0)}}}
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	require.True(t, e.Sparse())
+	text := "c,x,y\n"
+	for k := range 100 {
+		text += fmt.Sprintf("l%d,%v,%v\n", k*7%40, float64(k%5)/4, float64(k%3)/2)
+	}
+	data, err := ReadCSV(strings.NewReader(text), s)
+	require.NoError(t, err)
+	want, labels := dense(t, e, text)
+	for i := range want {
+		want[i] = append(want[i], labels[i])
+	}
+	var got [][]float64
+	for i := range 100 {
+		got = append(got, append(data.Records.Row(i), data.Records.Label(i)))
+	}
+	require.ElementsMatch(t, want, got)
+}
+
+// repeated is a file of n copies of a line behind a header, never held in memory.
+type repeated struct {
+	head, line string
+	left       int
+}
+
+func (r *repeated) Read(p []byte) (n int, err error) {
+	if r.head != "" {
+		n = copy(p, r.head)
+		r.head = r.head[n:]
+		return n, nil
+	}
+	for len(p)-n >= len(r.line) && r.left > 0 {
+		n += copy(p[n:], r.line)
+		r.left--
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Rows takes the memory of a line, whatever the file: a gigabyte with
+// PRIVOPT_LONG, else 16 MB.
+func TestRowsMemory(t *testing.T) {
+	line := "30,40,\"HS-grad\",123456789,>50K\n"
+	n := 1 << 19
+	if os.Getenv("PRIVOPT_LONG") != "" {
+		n = 1 << 25
+	}
+	e := encoder(t, people)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rows, err := e.Rows(&repeated{header, line, n}, Options{})
+	require.NoError(t, err)
+	got := 0
+	for rows.Next() {
+		got++
+	}
+	require.NoError(t, rows.Err())
+	runtime.ReadMemStats(&after)
+	require.Equal(t, n, got)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+}
+
+// ReadCSV holds the records and little else.
+func TestReadCSVMemory(t *testing.T) {
+	const n = 200_000
+	s := encoder(t, regression).Schema()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	data, err := ReadCSV(&repeated{"area,rooms,city,price\n", "20.5,3,A,250.75\n", n}, s)
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	records := uint64(8 * n * (data.Encoder.Dim() + 2)) // the label and the norm
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, 2*records+8<<20)
+}
+
+// FuzzReadCSV: any text is refused with ErrTable, or every record of it lies
+// within the bounds.
+func FuzzReadCSV(f *testing.F) {
+	for _, s := range []string{"", header, header + "30,40,HS-grad,1,>50K\n", bom + header + "NaN,Inf,?,,<=50K\r\n", "area,rooms,city,price\n1e400,-1,A,x\n", header + "1,2\n", "age,age\n"} {
+		f.Add(s)
+	}
+	schemas := []*Schema{encoder(f, people).Schema(), encoder(f, regression).Schema()}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range schemas {
+			data, err := ReadCSV(strings.NewReader(text), s)
+			if err != nil {
+				require.ErrorIs(t, err, ErrTable)
+				require.Nil(t, data)
+				continue
+			}
+			n, _ := data.Records.Dims()
+			for i := range n {
+				sum := 0.0
+				for _, v := range data.Records.Row(i) {
+					sum += v * v
+				}
+				require.LessOrEqual(t, sum, 1+1e-15)
+				require.LessOrEqual(t, data.Records.Label(i)*data.Records.Label(i), 1.0)
+			}
+		}
+	})
+}
+
+func BenchmarkRows(b *testing.B) {
+	for name, line := range map[string]string{"plain": "30,40,HS-grad,123456789,>50K\n", "quoted": "30,40,\"HS-grad\",123456789,>50K\n"} {
+		b.Run(name, func(b *testing.B) {
+			e := encoder(b, people)
+			text := []byte(header + strings.Repeat(line, 100000))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				rows, err := e.Rows(bytes.NewReader(text), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for rows.Next() {
+				}
+				if rows.Err() != nil {
+					b.Fatal(rows.Err())
+				}
+			}
+			b.ReportMetric(100000*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}

@@ -1,0 +1,415 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// Schema declares the columns of a table and the label, all of it public. Its
+// JSON form is that of the field tags:
+//
+//	{ "schema": 1, "records": 30000, "neighbors": "replace",
+//	  "label": {"column": "income", "positive": [">50K"], "negative": ["<=50K"]},
+//	  "intercept": true,
+//	  "missing": ["?", ""],
+//	  "columns": [
+//	    {"name": "age", "min": 17, "max": 90, "bins": [25, 35, 45, 55]},
+//	    {"name": "hours", "min": 1, "max": 99},
+//	    {"name": "education", "levels": ["Bachelors", "HS-grad"], "other": true},
+//	    {"name": "id", "ignore": true} ] }
+type Schema struct {
+	// Version is the version of the form, 1.
+	Version int `json:"schema"`
+	// Records is n₀, the declared public number of records; 0 means not declared.
+	Records int `json:"records,omitzero"`
+	// Neighbors is the relation that private mechanisms use; unset means dp.Replace.
+	Neighbors dp.Relation `json:"neighbors,omitzero"`
+	// File describes the text; unset means a header line and commas.
+	File File `json:"file,omitzero"`
+	// Label declares the label.
+	Label Label `json:"label"`
+	// Intercept adds a coordinate that is the same for every record.
+	Intercept bool `json:"intercept,omitzero"`
+	// Missing lists the spellings of a missing value, "" for an empty field.
+	Missing []string `json:"missing,omitzero"`
+	// Columns declares every column of the table but the label.
+	Columns []Column `json:"columns"`
+}
+
+// File describes the text of a table.
+type File struct {
+	// Fields names the columns of the file in order, the label among them, if
+	// the file has no header line.
+	Fields []string `json:"fields,omitzero"`
+	// Delimiter is the one character between fields; "" means a comma.
+	Delimiter string `json:"delimiter,omitzero"`
+	// Comment is the one character that begins a line to skip; "" means none.
+	Comment string `json:"comment,omitzero"`
+}
+
+// Label declares the label: two lists of spellings, or levels, or a range.
+type Label struct {
+	// Column names the column.
+	Column string `json:"column"`
+	// Positive and Negative list the spellings of the labels +1 and −1.
+	Positive []string `json:"positive,omitzero"`
+	Negative []string `json:"negative,omitzero"`
+	// Levels lists the spellings of the classes 0, 1, …, K−1.
+	Levels []string `json:"levels,omitzero"`
+	// Min and Max are the range of a number, which is clamped to it and mapped
+	// to [−1, 1].
+	Min *float64 `json:"min,omitzero"`
+	Max *float64 `json:"max,omitzero"`
+	// Unknown says what any other field becomes, also a missing one: "positive"
+	// or "negative", one of Levels, or "middle" of the range. Unset, such a
+	// field is an error. Records are never dropped, because their number is
+	// public.
+	Unknown string `json:"unknown,omitzero"`
+}
+
+// Column declares a column: a number with Min and Max, a category with Levels,
+// or one to Ignore.
+type Column struct {
+	// Name is the name in the header line or in File.Fields.
+	Name string `json:"name"`
+	// Min and Max are the public range of a number, which is clamped to it.
+	Min *float64 `json:"min,omitzero"`
+	Max *float64 `json:"max,omitzero"`
+	// Bins are increasing edges inside the range. A number becomes an indicator
+	// of its bin: below the first edge, [e₁, e₂), …, at least the last edge.
+	Bins []float64 `json:"bins,omitzero"`
+	// Levels lists the spellings of a category.
+	Levels []string `json:"levels,omitzero"`
+	// Other says that a category has one more level, of all undeclared
+	// spellings, and that a field that is no number counts as missing. Without
+	// it, both are errors.
+	Other bool `json:"other,omitzero"`
+	// Missing gives missing values a level of their own. Without it a missing
+	// value is 0 in all coordinates of the column.
+	Missing bool `json:"missing,omitzero"`
+	// Weight is w_g > 0, the norm of the column relative to the others; 0 means 1.
+	Weight float64 `json:"weight,omitzero"`
+	// Ignore leaves the column out. The file need not have it.
+	Ignore bool `json:"ignore,omitzero"`
+}
+
+// Limits of a schema, so that a file cannot ask for the whole memory.
+const (
+	maxSchemaBytes = 64 << 20
+	maxFeatures    = 1 << 24
+	maxWeight      = 1e6
+)
+
+// ReadSchema reads and checks a schema. The error wraps ErrSchema and names the
+// place, such as columns[3].min, the value and the fix; unknown and repeated
+// keys are errors.
+func ReadSchema(r io.Reader) (*Schema, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil", ErrSchema)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxSchemaBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	case len(text) > maxSchemaBytes:
+		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": true", ErrSchema, maxSchemaBytes>>20)
+	}
+	s := &Schema{}
+	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteTo writes the schema as indented JSON, in the form that ReadSchema reads.
+func (s *Schema) WriteTo(w io.Writer) (int64, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	n, err := w.Write(append(text, '\n'))
+	return int64(n), err
+}
+
+// Check returns an error wrapping ErrSchema that names the first field that is
+// wrong, its value and the fix, or nil.
+func (s *Schema) Check() error {
+	if s == nil {
+		return fmt.Errorf("%w: the schema is nil", ErrSchema)
+	}
+	return s.compile(nil)
+}
+
+// bad returns an error about the value at path.
+func bad(path string, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrSchema, path, fmt.Sprintf(format, args...))
+}
+
+// check reports what is wrong, but for the columns themselves.
+func (s *Schema) check() error {
+	if s.Version != 1 {
+		return bad("schema", "version %d, want 1", s.Version)
+	}
+	if s.Records < 0 {
+		return bad("records", "%d, want the public number of records, or leave it out", s.Records)
+	}
+	if s.Neighbors != 0 && s.Neighbors.Check() != nil {
+		return bad("neighbors", "%d, want \"replace\" or \"add-remove\"", int(s.Neighbors))
+	}
+	if err := spellings("missing", s.Missing, map[string]string{}, true); err != nil {
+		return err
+	}
+	if err := s.File.check(); err != nil {
+		return err
+	}
+	if err := s.Label.check(s.Missing); err != nil {
+		return err
+	}
+	if len(s.Columns) == 0 {
+		return bad("columns", "empty, want at least one column")
+	}
+	seen := map[string]string{s.Label.Column: "label.column"}
+	for i, c := range s.Columns {
+		path := fmt.Sprintf("columns[%d].name", i)
+		if err := name(path, c.Name); err != nil {
+			return err
+		}
+		if first, ok := seen[c.Name]; ok {
+			return bad(path, "%s is also %s: want each column once", quote(c.Name), first)
+		}
+		seen[c.Name] = path
+	}
+	for i, f := range s.File.Fields {
+		if _, ok := seen[f]; !ok {
+			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to columns, or its range or levels", quote(f), quote(f))
+		}
+	}
+	return nil
+}
+
+func (f File) check() error {
+	if _, err := f.comma(); err != nil {
+		return err
+	}
+	if len(f.Comment) > 1 || f.Comment != "" && (f.Comment[0] <= ' ' || f.Comment[0] == '"' || f.Comment[0] >= utf8.RuneSelf) {
+		return bad("file.comment", "%s, want one character such as \"#\"", quote(f.Comment))
+	}
+	seen := map[string]bool{}
+	for i, s := range f.Fields {
+		path := fmt.Sprintf("file.fields[%d]", i)
+		if err := name(path, s); err != nil {
+			return err
+		}
+		if seen[s] {
+			return bad(path, "%s stands twice: want each field once", quote(s))
+		}
+		seen[s] = true
+	}
+	return nil
+}
+
+// comma returns the delimiter.
+func (f File) comma() (byte, error) {
+	switch d := f.Delimiter; {
+	case d == "":
+		return ',', nil
+	case len(d) == 1 && validComma(d[0]):
+		return d[0], nil
+	}
+	return 0, bad("file.delimiter", "%s, want one of \",\", \";\", \"\\t\", \"|\" or another ASCII sign", quote(f.Delimiter))
+}
+
+func validComma(c byte) bool {
+	letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return c == '\t' || c > ' ' && c < 0x7f && !letter && !strings.ContainsRune("\"+-._", rune(c))
+}
+
+func (l Label) check(missing []string) error {
+	if err := name("label.column", l.Column); err != nil {
+		return err
+	}
+	lists := len(l.Positive)+len(l.Negative) > 0
+	kinds := 0
+	for _, has := range []bool{lists, l.Levels != nil, l.Min != nil || l.Max != nil} {
+		if has {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return bad("label", "%d kinds of label, want one: \"positive\" and \"negative\" spellings, or \"levels\", or \"min\" and \"max\"", kinds)
+	}
+	seen := map[string]string{}
+	for _, m := range missing {
+		seen[m] = "missing"
+	}
+	switch {
+	case lists:
+		for i, list := range [][]string{l.Positive, l.Negative} {
+			path := []string{"label.positive", "label.negative"}[i]
+			if len(list) == 0 {
+				return bad(path, "empty, want the spellings of this class")
+			}
+			if err := spellings(path, list, seen, false); err != nil {
+				return err
+			}
+		}
+		return choice(l.Unknown, "positive", "negative")
+	case l.Levels != nil:
+		if len(l.Levels) < 2 {
+			return bad("label.levels", "%d levels, want at least 2", len(l.Levels))
+		}
+		if err := spellings("label.levels", l.Levels, seen, false); err != nil {
+			return err
+		}
+		return choice(l.Unknown, l.Levels...)
+	}
+	if err := interval("label", l.Min, l.Max); err != nil {
+		return err
+	}
+	return choice(l.Unknown, "middle")
+}
+
+// choice checks label.unknown.
+func choice(unknown string, among ...string) error {
+	if unknown == "" || slices.Contains(among, unknown) {
+		return nil
+	}
+	if unknown == "drop" {
+		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one of %s", list(among))
+	}
+	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an error", quote(unknown), list(among))
+}
+
+// check reports what is wrong with a column.
+func (c Column) check(path string, missing []string) error {
+	number := c.Min != nil || c.Max != nil
+	if c.Ignore {
+		if number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing || c.Weight != 0 {
+			return bad(path, "%s is ignored and has other keys: leave out \"ignore\" or the others", quote(c.Name))
+		}
+		return nil
+	}
+	if math.IsNaN(c.Weight) || c.Weight < 0 || c.Weight > maxWeight || c.Weight > 0 && c.Weight < 1/maxWeight {
+		return bad(path+".weight", "%v, want a number from %g to %g, or leave it out for 1", c.Weight, 1/maxWeight, maxWeight)
+	}
+	switch {
+	case number && c.Levels != nil:
+		return bad(path, "%s has a range and levels, want one of them", quote(c.Name))
+	case c.Levels != nil:
+		if c.Bins != nil {
+			return bad(path+".bins", "%s has levels: bins need \"min\" and \"max\" instead", quote(c.Name))
+		}
+		if len(c.Levels) == 0 {
+			return bad(path+".levels", "empty, want the levels of %s, or \"ignore\": true", quote(c.Name))
+		}
+		seen := map[string]string{}
+		for _, m := range missing {
+			seen[m] = "missing (there, \"missing\": true in the column gives missing values a level of their own)"
+		}
+		return spellings(path+".levels", c.Levels, seen, false)
+	case !number:
+		return bad(path, "%s has neither \"min\" and \"max\" nor \"levels\": declare one, or \"ignore\": true", quote(c.Name))
+	}
+	if err := interval(path, c.Min, c.Max); err != nil {
+		return err
+	}
+	if c.Bins != nil && len(c.Bins) == 0 {
+		return bad(path+".bins", "empty, want at least one edge, or leave it out")
+	}
+	for k, e := range c.Bins {
+		at := fmt.Sprintf("%s.bins[%d]", path, k)
+		if !(e > *c.Min && e < *c.Max) {
+			return bad(at, "%v, want an edge between min = %v and max = %v", e, *c.Min, *c.Max)
+		}
+		if k > 0 && !(e > c.Bins[k-1]) {
+			return bad(at, "%v after %v, want increasing edges", e, c.Bins[k-1])
+		}
+	}
+	return nil
+}
+
+// interval checks a declared range.
+func interval(path string, lo, hi *float64) error {
+	switch {
+	case lo == nil:
+		return bad(path+".min", "not declared, want the least value that is publicly possible")
+	case hi == nil:
+		return bad(path+".max", "not declared, want the greatest value that is publicly possible")
+	case !(math.Abs(*lo) <= 1e300):
+		return bad(path+".min", "%v, want a finite number", *lo)
+	case !(math.Abs(*hi) <= 1e300):
+		return bad(path+".max", "%v, want a finite number", *hi)
+	case !(*lo < *hi):
+		return bad(path+".min", "%v is not below max = %v: swap or widen them", *lo, *hi)
+	case *hi/2-*lo/2 < 1e-300:
+		return bad(path+".max", "%v is too near to min = %v: use another unit", *hi, *lo)
+	}
+	return nil
+}
+
+// spellings checks a list of field values and adds it to seen, which maps each
+// to its path.
+func spellings(path string, list []string, seen map[string]string, empty bool) error {
+	for i, s := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case s == "" && !empty:
+			return bad(at, "empty, want a spelling; the empty field belongs into \"missing\"")
+		case !utf8.ValidString(s):
+			return bad(at, "%s is not UTF-8, want text that is", quote(s))
+		case s != strings.TrimSpace(s):
+			return bad(at, "%s begins or ends with blanks, which are cut off every field: want %s", quote(s), quote(strings.TrimSpace(s)))
+		}
+		if first, ok := seen[s]; ok {
+			return bad(at, "%s is also in %s: want each spelling once", quote(s), first)
+		}
+		seen[s] = at
+	}
+	return nil
+}
+
+// name checks the name of a column.
+func name(path, s string) error {
+	switch {
+	case s == "":
+		return bad(path, "empty, want the name of a column")
+	case !utf8.ValidString(s):
+		return bad(path, "%s is not UTF-8, want text that is", quote(s))
+	case s != strings.TrimSpace(s):
+		return bad(path, "%s begins or ends with blanks, which are cut off every name: want %s", quote(s), quote(strings.TrimSpace(s)))
+	}
+	return nil
+}
+
+// quote returns s in quotes, shortened.
+func quote(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		s = string(r[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// list returns the first twenty of the quoted strings.
+func list(s []string) string {
+	parts := make([]string, 0, 20)
+	for _, v := range s[:min(len(s), 20)] {
+		parts = append(parts, quote(v))
+	}
+	out := strings.Join(parts, ", ")
+	if more := len(s) - 20; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

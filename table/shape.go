@@ -1,0 +1,176 @@
+package table
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// decode stores JSON in v, a pointer to a struct. It is json.Unmarshal that
+// refuses unknown and repeated keys, null, wrong types and text after the
+// value, and names the place of each.
+func decode(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	w := &walker{dec: dec, text: text}
+	if err := w.value(reflect.TypeOf(v).Elem(), ""); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line())
+	}
+	return json.Unmarshal(text, v)
+}
+
+type walker struct {
+	dec  *json.Decoder
+	text []byte
+}
+
+// line returns the line that is being read.
+func (w *walker) line() int { return w.lineAt(w.dec.InputOffset()) }
+
+func (w *walker) lineAt(offset int64) int {
+	return 1 + bytes.Count(w.text[:min(int(offset), len(w.text))], []byte{'\n'})
+}
+
+func (w *walker) token() (json.Token, error) {
+	tok, err := w.dec.Token()
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		var all any
+		errors.As(json.Unmarshal(w.text, &all), &syntax) // its offset is exact
+		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.lineAt(syntax.Offset), err)
+	case err != nil:
+		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line())
+	}
+	return tok, nil
+}
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// value reads the next value, which has to fit t.
+func (w *walker) value(t reflect.Type, path string) error {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	tok, err := w.token()
+	if err != nil {
+		return err
+	}
+	wrong := func(want string) error {
+		return fmt.Errorf("%s: %s, want %s", place(path), describe(tok), want)
+	}
+	if reflect.PointerTo(t).Implements(textUnmarshaler) {
+		s, ok := tok.(string)
+		if !ok {
+			return wrong("a string")
+		}
+		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
+			return fmt.Errorf("%s: %w", place(path), err)
+		}
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if tok != json.Delim('{') {
+			return wrong("an object")
+		}
+		return w.object(t, path)
+	case reflect.Slice:
+		if tok != json.Delim('[') {
+			return wrong("a list in brackets")
+		}
+		for i := 0; w.dec.More(); i++ {
+			if err := w.value(t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+		_, err := w.token()
+		return err
+	case reflect.String:
+		if _, ok := tok.(string); !ok {
+			return wrong("a string in quotes")
+		}
+	case reflect.Bool:
+		if _, ok := tok.(bool); !ok {
+			return wrong("true or false")
+		}
+	case reflect.Int:
+		n, ok := tok.(json.Number)
+		if _, err := strconv.Atoi(n.String()); !ok || err != nil {
+			return wrong("a whole number")
+		}
+	default:
+		n, ok := tok.(json.Number)
+		if _, err := n.Float64(); !ok || err != nil {
+			return wrong("a number without quotes, at most 1e300")
+		}
+	}
+	return nil
+}
+
+// object reads what follows an opening brace.
+func (w *walker) object(t reflect.Type, path string) error {
+	fields := map[string]reflect.Type{}
+	var keys []string
+	for i := range t.NumField() {
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		fields[key] = t.Field(i).Type
+		keys = append(keys, key)
+	}
+	seen := map[string]bool{}
+	for w.dec.More() {
+		tok, err := w.token()
+		if err != nil {
+			return err
+		}
+		key, _ := tok.(string)
+		at := strings.TrimPrefix(path+"."+key, ".")
+		switch {
+		case !slices.Contains(keys, key):
+			return fmt.Errorf("%s: unknown key %s, want one of %s", place(path), quote(key), strings.Join(keys, ", "))
+		case seen[key]:
+			return fmt.Errorf("%s: the key stands twice, want it once", at)
+		}
+		seen[key] = true
+		if err := w.value(fields[key], at); err != nil {
+			return err
+		}
+	}
+	_, err := w.token()
+	return err
+}
+
+func place(path string) string {
+	if path == "" {
+		return "the schema"
+	}
+	return path
+}
+
+// describe words a token.
+func describe(tok json.Token) string {
+	switch v := tok.(type) {
+	case nil:
+		return "null"
+	case json.Delim:
+		if v == '{' {
+			return "an object"
+		}
+		return "a list"
+	case string:
+		return "the string " + quote(v)
+	case json.Number:
+		return "the number " + quote(v.String())
+	}
+	return fmt.Sprint(tok)
+}

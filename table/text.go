@@ -1,0 +1,188 @@
+package table
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode"
+)
+
+const bom = "\ufeff"
+
+// maxLine bytes are the most that one record may take: a quote that is never
+// closed must not read a whole file into memory.
+const maxLine = 64 << 20
+
+// isRange reports whether err is that of a number too large for float64.
+func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
+
+// text reads the fields of [RFC4180], also of gzip, behind a byte order mark, with CRLF,
+// empty lines and blanks around fields. It allocates nothing per record.
+type text struct {
+	in             *bufio.Reader
+	comma, comment byte
+	line           int // of the record read last
+	ahead          int // lines read
+	long           []byte
+	field          [][]byte
+	plain          []byte // fields of a record with quotes, without them
+	end            []int  // of each field in plain
+}
+
+// newText looks at the beginning of r.
+func newText(r io.Reader, comma, comment byte) (*text, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil", ErrTable)
+	}
+	in := bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("%w: gzip: %w", ErrTable, err)
+		}
+		in = bufio.NewReaderSize(z, 1<<16)
+	}
+	if mark, _ := in.Peek(3); string(mark) == bom {
+		in.Discard(3)
+	} else if len(mark) >= 2 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff") {
+		return nil, fmt.Errorf("%w: the file is UTF-16, want UTF-8", ErrTable)
+	}
+	return &text{in: in, comma: comma, comment: comment}, nil
+}
+
+// read returns the next line without its end, valid until the next call.
+func (t *text) read() ([]byte, error) {
+	line, err := t.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		t.long = append(t.long[:0], line...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			if len(t.long) > maxLine {
+				return nil, fmt.Errorf("%w: line %d: longer than %d MB, want lines that end", ErrTable, t.ahead+1, maxLine>>20)
+			}
+			line, err = t.in.ReadSlice('\n')
+			t.long = append(t.long, line...)
+		}
+		line = t.long
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: line %d: %w", ErrTable, t.ahead+1, err)
+	}
+	if len(line) == 0 {
+		return nil, io.EOF
+	}
+	t.ahead++
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	return bytes.TrimSuffix(line, []byte{'\r'}), nil
+}
+
+// next returns the fields of the next record without blanks around them, valid
+// until the next call, or io.EOF.
+func (t *text) next() ([][]byte, error) {
+	line, err := t.read()
+	for err == nil && (len(line) == 0 || t.comment != 0 && line[0] == t.comment) {
+		line, err = t.read()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.line = t.ahead
+	t.field = t.field[:0]
+	if bytes.IndexByte(line, '"') >= 0 {
+		return t.quoted(line)
+	}
+	for {
+		end := bytes.IndexByte(line, t.comma)
+		if end < 0 {
+			t.field = append(t.field, trim(line))
+			return t.field, nil
+		}
+		t.field = append(t.field, trim(line[:end]))
+		line = line[end+1:]
+	}
+}
+
+// trim cuts blanks, nearly always ASCII or none.
+func trim(s []byte) []byte {
+	if n := len(s); n > 0 && s[0] > ' ' && s[0] < 0x80 && s[n-1] > ' ' && s[n-1] < 0x80 {
+		return s
+	}
+	return bytes.TrimSpace(s)
+}
+
+// quoted splits a line with quotes, which may go on in the lines after it.
+func (t *text) quoted(line []byte) ([][]byte, error) {
+	t.plain, t.end = t.plain[:0], t.end[:0]
+	for done := false; !done; {
+		line = bytes.TrimLeftFunc(line, unicode.IsSpace)
+		start := len(t.plain)
+		var err error
+		if len(line) > 0 && line[0] == '"' {
+			if line, err = t.inQuotes(line[1:]); err != nil {
+				return nil, err
+			}
+			line = bytes.TrimLeftFunc(line, unicode.IsSpace)
+		} else {
+			end := bytes.IndexByte(line, t.comma)
+			if end < 0 {
+				end = len(line)
+			}
+			if bytes.IndexByte(line[:end], '"') >= 0 {
+				return nil, t.broken("a quote inside a field that does not begin with one")
+			}
+			t.plain, line = append(t.plain, line[:end]...), line[end:]
+		}
+		if len(line) > 0 && line[0] != t.comma {
+			return nil, t.broken("text between a closing quote and the delimiter")
+		}
+		cut := trim(t.plain[start:])
+		t.plain = append(t.plain[:start], cut...)
+		t.end = append(t.end, len(t.plain))
+		if done = len(line) == 0; !done {
+			line = line[1:]
+		}
+	}
+	start := 0
+	for _, end := range t.end {
+		t.field = append(t.field, t.plain[start:end])
+		start = end
+	}
+	return t.field, nil
+}
+
+// inQuotes adds a field to plain and returns what follows its closing quote.
+func (t *text) inQuotes(line []byte) ([]byte, error) {
+	for {
+		end := bytes.IndexByte(line, '"')
+		if end < 0 {
+			t.plain = append(append(t.plain, line...), '\n')
+			if len(t.plain) > maxLine {
+				return nil, t.broken(fmt.Sprintf("a quote that is not closed within %d MB", maxLine>>20))
+			}
+			next, err := t.read()
+			if errors.Is(err, io.EOF) {
+				return nil, t.broken("a quote that is not closed")
+			}
+			if err != nil {
+				return nil, err
+			}
+			line = next
+			continue
+		}
+		t.plain = append(t.plain, line[:end]...)
+		line = line[end+1:]
+		if len(line) == 0 || line[0] != '"' {
+			return line, nil
+		}
+		t.plain = append(t.plain, '"')
+		line = line[1:]
+	}
+}
+
+// broken describes quotes that are not those of [RFC4180].
+func (t *text) broken(what string) error {
+	return fmt.Errorf("%w: line %d, column %d: %s; write \"\" for a quote inside quotes", ErrTable, t.line, len(t.end)+1, what)
+}
