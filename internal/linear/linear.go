@@ -393,9 +393,9 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 			}
 		}
 	}
-	if m := k.simplex(mu); m != nil {
+	if m := k.simplex(mu); m != nil && from == nil { // too slow for a search over Δ
 		x := k.p.Constants.Lipschitz / math.Sqrt2
-		if sigma := x * m.leastNoise(eps, specfun.Log(delta), b.Sigma/x, replace, from == nil); sigma < b.Sigma {
+		if sigma := x * m.leastNoise(eps, specfun.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremSimplex
 		}
 	}

@@ -142,14 +142,11 @@ func (m *simplex) logDelta(eps, s float64, replace, certified bool, best *leg) f
 	return min(0, at(*best, true))
 }
 
-// leastNoise returns u = σ/X for (ε, δ), certified unless a search is enough; +Inf
-// where none is found.
-func (m *simplex) leastNoise(eps, target, enough float64, replace, certified bool) float64 {
+// leastNoise returns u = σ/X for (ε, δ), target = log δ, certified; +Inf where none is
+// found.
+func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 {
 	var best leg
 	found := least(func(s float64) float64 { return m.logDelta(eps, s, replace, false, &best) }, target, enough, 1e-7)
-	if !certified {
-		return found
-	}
 	for slack := 1e-7; slack < 0.1; slack *= 10 {
 		if u := found * (1 + slack); m.logDelta(eps, 1/u, replace, true, &best)+1e-8 <= target {
 			return u

@@ -79,12 +79,14 @@ func TestSimplexNoise(t *testing.T) {
 		d, sigma float64
 	}{{3, 1, 9.35}, {3, 2, 6.92}, {3, 4, 6.16}, {3, 10, 5.75}, {3, 1e9, 5.49}, {10, 2, 10.0}, {10, 4, 7.47}, {10, 10, 6.47}, {10, 1e9, 5.93}} {
 		m := newSimplex(c.k, c.d)
-		u := m.leastNoise(1, target, 2*c.sigma, false, true)
+		u := m.leastNoise(1, target, 2*c.sigma, false)
 		require.InEpsilon(t, c.sigma, u, 5e-3, "%+v", c)
-		require.GreaterOrEqual(t, u, m.leastNoise(1, target, 2*c.sigma, false, false))
+		var best leg
+		require.LessOrEqual(t, m.logDelta(1, 1/u, false, true, &best), target)
+		require.Greater(t, m.logDelta(1, 1.001/u, false, false, &best), target)
 	}
 	m := newSimplex(3, 4)
-	u := m.leastNoise(1, target, 14, true, true)
+	u := m.leastNoise(1, target, 14, true)
 	require.Greater(t, u, 2*5.49)
 	require.Less(t, u, 2*7.5)
 }
