@@ -418,7 +418,7 @@ func (pl *Plan) cover(noise Noise, apart, easy float64, b dp.Budget) error {
 	if unit > 0 {
 		_, e := math.Frexp(unit)
 		pl.step = e - 1 - stepBits
-		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1) * (1 + 0x1p-40)
+		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1)*(1+0x1p-40) + pl.per.Linear*0x1p-52
 	}
 	radius := pl.settings.Bound.Radius
 	if radius == 0 { // the length scale of the noise, or of the minimizers
@@ -435,8 +435,9 @@ func (pl *Plan) cover(noise Noise, apart, easy float64, b dp.Budget) error {
 	return err
 }
 
-// stepBits is the number of bits of the least standard deviation of b above its
-// grid: |b_j| stays below 2⁵³ steps as long as ‖b‖ ≤ 2⁷·d/a, which B_max is not beyond.
+// stepBits is the number of bits of the standard deviation of b above its grid.
+// Next to half a step a coordinate, LinearError has a rounding of b: beyond 2⁵³ steps
+// its float64 is one.
 const stepBits = 45
 
 // Identifiers of output perturbation.
