@@ -61,7 +61,7 @@ func (k *tied) boundRemove(eps, s, o float64) float64 {
 	apart := k.at(eps, s, o, 1, k.c)
 	found, _ := k.logRemove(eps, s, o)
 	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
-		if k.removes(eps, s, o, found+slack, 4*quick) {
+		if k.removes(eps, s, o, found+slack, patient) {
 			return found + slack
 		}
 	}
@@ -144,7 +144,7 @@ func (k *tied) rdpRemove(alpha, s float64) float64 {
 	best = max(best, -v)
 	for slack := 1e-7; slack < 1; slack *= 10 {
 		top := best * (1 + slack)
-		if k.below(func(p float64) float64 { return top - alpha*s*s*p*p/2 }, 4*quick) {
+		if k.below(func(p float64) float64 { return top - alpha*s*s*p*p/2 }, patient) {
 			return top
 		}
 	}

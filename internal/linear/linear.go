@@ -7,6 +7,29 @@
 // Mechanisms differ in the bound on their risk that they minimize over Δ, and
 // call New, then Best or At.
 //
+// # Theorems
+//
+// Identifiers are to be prefixed by the package of the mechanism, "lop.curve/2". At
+// takes the least noise of all that apply; New and At check what they need.
+//
+//	identifier          statement for the exact minimizer                  needs
+//	curve/2             loss ≤ c + s²/2 + sχ_q                             δ > 0
+//	monotone/2          loss ≤ c + max(0, s²/2 + sN)                       the same, AddRemove, sign of φ′ fixed per record
+//	envelope/1          max(sup_p δ_G(ε−κ(p), pL/σ), δ_add(ε))             δ > 0, one scalar derivative per record, AddRemove
+//	envelope-replace/1  the least over e₁ of envelope/1 taken twice,       the same, Replace
+//	                    through the data set with or without both records
+//	joint/2             one of these with the output noise in one curve    the same
+//	pure/2              a = (ε−c)/G                                        δ = 0
+//	envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)      δ = 0, one scalar derivative per record
+//	kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, μ ≥ 2ρβ/ε  [KST12]         δ > 0, q ≤ 2
+//	kifer-pure/2        a = ε/(2G), μ ≥ 2ρβ/ε              [KST12]         δ = 0
+//	cms11/2             a = (ε−c)/G, c = 2 log1p(β/μ)      [CMS11]         δ = 0, ρ = 1
+//
+// Adding costs no curvature: δ_add(ε) = δ_G(ε, L/σ) where the sign of φ′ is fixed
+// and 2δ_G(ε, L/σ) else. Losses of ⟨a,θ⟩ have one scalar derivative; with an envelope
+// (loss.Envelope) κ(p) is small where p is large, so that curvature costs nothing
+// from Δ ≈ 1/ε on, 2/ε under Replace. Proofs stand beside type tied and type leg.
+//
 // # Notation
 //
 //	d        Problem.Dim
@@ -20,6 +43,8 @@
 //	s, u     G/σ, its inverse
 //	χ_q, N   norm of a standard normal vector of ℝ^q; a standard normal
 //	e₁, r₀   ε − c; (ε − c − s²/2)/s
+//	p, h, κ  norm of a record's gradient in units of L; the largest curvature of a
+//	         record at p; log1p(h/μ) ≤ c
 //	o        2R/σ_out of a Gaussian output noise that hides 2R
 //	δ_G(ε,s) the analytic Gaussian, dp.GaussianDelta
 //
@@ -74,19 +99,18 @@ func (c Calibration) String() string {
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
 
-// Identifiers of the theorems, to be prefixed by the package of the mechanism,
-// as in "lop.curve/2". What they need is checked by New and At.
+// Identifiers of the theorems, see the package comment.
 const (
-	TheoremCurve           = "curve/2"            // loss ≤ c + s²/2 + sχ_q
-	TheoremMonotone        = "monotone/2"         // loss ≤ c + max(0, s²/2 + sN): AddRemove, sign of φ′ fixed per record
-	TheoremKifer           = "kifer/2"            // σ = G√(8 ln(2/δ)+4ε)/ε, Δ + μ_r ≥ 2ρβ/ε, q ≤ 2   [KST12]
-	TheoremEnvelope        = "envelope/1"         // removal sup_p δ_G(ε−κ(p), ps), addition without curvature: AddRemove, one scalar derivative
-	TheoremEnvelopeReplace = "envelope-replace/1" // the same twice, through a third data set: Replace
-	TheoremEnvelopePure    = "envelope-pure/1"    // aL = min_p (ε−κ(p))/p or /(1+p): one scalar derivative
-	TheoremJoint           = "joint/2"            // minimizer and output noise in one curve
-	TheoremPure            = "pure/2"             // a = (ε−c)/G
-	TheoremKiferPure       = "kifer-pure/2"       // a = ε/(2G), Δ + μ_r ≥ 2ρβ/ε                        [KST12]
-	TheoremCMS11           = "cms11/2"            // a = (ε−c)/G, c = 2 log1p(β/μ), ρ = 1               [CMS11]
+	TheoremCurve           = "curve/2"
+	TheoremMonotone        = "monotone/2"
+	TheoremEnvelope        = "envelope/1"
+	TheoremEnvelopeReplace = "envelope-replace/1"
+	TheoremJoint           = "joint/2"
+	TheoremPure            = "pure/2"
+	TheoremEnvelopePure    = "envelope-pure/1"
+	TheoremKifer           = "kifer/2"
+	TheoremKiferPure       = "kifer-pure/2"
+	TheoremCMS11           = "cms11/2"
 )
 
 // A Problem is all that the noise depends on: public quantities, never a record.

@@ -196,16 +196,22 @@ func (k *tied) below(f func(p float64) float64, work int) bool {
 	}
 	var cell func(p, fp, q, fq float64) bool
 	cell = func(p, fp, q, fq float64) bool {
-		if chord(p, fp, q, fq, 12) {
+		cells++
+		if k.kappa(p, q) <= fq {
 			return true
 		}
 		mid := p + (q-p)/2
 		if cells > work || mid == p || mid == q {
 			return false
 		}
-		fm := f(mid)
-		if k.kappa(mid, mid) > fm {
+		fm, at := f(mid), k.kappa(mid, mid)
+		if at > fm {
 			return false
+		}
+		if fm-(fp+(fq-fp)/2) <= (fm-at)/4 { // the chords are near f, compared with what is left
+			if chord(mid, fm, q, fq, 16) && chord(p, fp, mid, fm, 16) {
+				return true
+			}
 		}
 		return cell(mid, fm, q, fq) && cell(p, fp, mid, fm)
 	}

@@ -1,0 +1,137 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// A Sequence is a fixed number of exact minimizers of linearly perturbed objectives,
+// losses of ⟨a,θ⟩, and of releases with Gaussian noise, in any order. What each of
+// them computes may depend on what came before; the numbers here may not. With
+//
+//	sᵢ = G/σᵢ, cᵢ    of minimizer i
+//	t                root of the sum of (sensitivity/noise)² of the Gaussian releases
+//	μ² = Σsᵢ² + t²,  c = Σcᵢ
+//
+// removing a record costs δ_G(ε−c, μ), because each step's supremum over constant p
+// is at p = 1 where κ = c, and is Gaussian again; adding one costs
+//
+//	A(ε, μ) = Σ over subsets I of the minimizers of δ_G(ε, √(Σ_I sᵢ² + t²))   sign of φ′ fixed
+//	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
+//
+// for the loss is at most max(0, X) or s²/2 + s|N|, and E h(max(0, X)) ≤ E h(0) + E h(X),
+// E h(s|N|) ≤ 2 E h(sN) for nondecreasing h ≥ 0. Replacing goes through a data set in
+// the middle, with half of every sᵢ and of t on each side:
+//
+//	min over e₁ ∈ [0, ε] of A(e₁, μ/2) + e^{e₁} δ_G(ε−e₁−c, μ/2),  or the other order
+//
+// and costs at most 4^k δ_G(ε−c, μ).
+type Sequence struct {
+	Relation dp.Relation
+	C, S     []float64 // cᵢ and sᵢ of the minimizers
+	T        float64   // t, 0 without Gaussian releases
+	// Monotone tells that the sign of φ′ is fixed for each record of every loss.
+	Monotone bool
+}
+
+// Check returns an error wrapping ErrProblem or dp.ErrRelation unless C and S have one
+// length, at most 16, and all numbers are finite and not negative.
+func (q Sequence) Check() error {
+	if err := q.Relation.Check(); err != nil {
+		return fmt.Errorf("Relation: %w", err)
+	}
+	if len(q.C) != len(q.S) || len(q.S) > 16 {
+		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem, len(q.C), len(q.S))
+	}
+	for _, v := range append(append([]float64{q.T}, q.C...), q.S...) {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("%w: %v in C, S or T, want finite numbers ≥ 0", ErrProblem, v)
+		}
+	}
+	return nil
+}
+
+// Profile returns δ(ε) for removing and for adding a record, each at every real ε;
+// under Replace the two are the same function. A sequence that fails Check gives 1.
+func (q Sequence) Profile() (remove, add func(eps float64) float64) {
+	if q.Check() != nil {
+		one := func(float64) float64 { return 1 }
+		return one, one
+	}
+	of := func(log func(eps float64) float64) func(eps float64) float64 {
+		return func(eps float64) float64 {
+			switch {
+			case math.IsNaN(eps), math.IsInf(eps, -1):
+				return 1
+			case math.IsInf(eps, 1):
+				return 0
+			}
+			return min(1, math.Exp(log(eps))*safeDelta)
+		}
+	}
+	if q.Relation == dp.Replace {
+		both := of(q.logReplace)
+		return both, both
+	}
+	return of(func(eps float64) float64 { return q.logRemove(eps, 1) }), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+}
+
+// shift returns scale·√(Σ_I sᵢ² + t²) for the minimizers in the set of bits.
+func (q Sequence) shift(bits int, scale float64) float64 {
+	sum := q.T * q.T
+	for i, s := range q.S {
+		if bits>>i&1 == 1 {
+			sum += s * s
+		}
+	}
+	return scale * math.Sqrt(sum)
+}
+
+// all is the set of all minimizers.
+func (q Sequence) all() int { return 1<<len(q.S) - 1 }
+
+// c returns Σcᵢ, rounded up.
+func (q Sequence) c() float64 {
+	sum := 0.0
+	for _, c := range q.C {
+		sum += c
+	}
+	return sum * safeC
+}
+
+// logRemove returns log δ_G(ε−c, scale·μ).
+func (q Sequence) logRemove(eps, scale float64) float64 {
+	return dp.GaussianLogDelta(eps-q.c(), q.shift(q.all(), scale))
+}
+
+// logAdd returns log A(ε, scale·μ), at most 0.
+func (q Sequence) logAdd(eps, scale float64) float64 {
+	if !q.Monotone {
+		return min(0, float64(len(q.S))*math.Ln2+dp.GaussianLogDelta(eps, q.shift(q.all(), scale)))
+	}
+	sum := math.Inf(-1)
+	for bits := range q.all() + 1 {
+		sum = specfun.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
+	}
+	return min(0, sum)
+}
+
+// logReplace returns the least bound found over e₁ and both orders. Below ε = 0 it is
+// 1 − e^ε + e^ε δ(−ε): the bound holds for both orders of the pair.
+func (q Sequence) logReplace(eps float64) float64 {
+	if eps < 0 {
+		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+q.logReplace(-eps))
+	}
+	best := float64(2*len(q.S))*math.Ln2 + q.logRemove(eps, 1)
+	for _, removeFirst := range []bool{false, true} {
+		_, v := specfun.Minimize(func(e1 float64) float64 {
+			remove, add, lr, la := leg{removeFirst, e1}.parts(eps)
+			return specfun.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
+		}, 0, eps, 16, 1e-5*eps)
+		best = min(best, v)
+	}
+	return min(0, best)
+}

@@ -1,0 +1,189 @@
+package linear
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// A world is J₀, a strongly convex function of one variable that both data sets share:
+// J₀″ is slopes[i] left of knots[i] and slopes[len(knots)] right of all, J₀′(0) = offset.
+// It may be the data, a regularizer, or a set that bends the path of the minimizer.
+type world struct {
+	knots, slopes []float64
+	offset        float64
+}
+
+// grad returns J₀′ and J₀″ at θ.
+func (w world) grad(theta float64) (g, h float64) {
+	from, to, sign := 0.0, theta, 1.0
+	if theta < 0 {
+		from, to, sign = theta, 0, -1
+	}
+	g, h = w.offset, w.slopes[len(w.knots)]
+	left := math.Inf(-1)
+	for i, slope := range w.slopes {
+		right := math.Inf(1)
+		if i < len(w.knots) {
+			right = w.knots[i]
+		}
+		if overlap := min(right, to) - max(left, from); overlap > 0 {
+			g += sign * slope * overlap
+		}
+		if left < theta && theta <= right {
+			h = slope
+		}
+		left = right
+	}
+	return g, h
+}
+
+// record is φ′ and φ″ of one record with row 1.
+type record func(theta float64) (g, h float64)
+
+// delta returns the exact δ(ε) of the minimizer with the records of D against that
+// with those of D′, b ~ N(0, σ²): Gauss–Legendre panels in the noise of D, which
+// end where a density has a kink and where the loss is ε.
+func (w world) delta(eps, sigma float64, d, d2 []record) float64 {
+	sum := func(theta float64, rs []record) (g, h float64) {
+		g, h = w.grad(theta)
+		for _, r := range rs {
+			a, b := r(theta)
+			g, h = g+a, h+b
+		}
+		return g, h
+	}
+	excess := func(u float64) float64 { // loss − ε at u = b/σ = −J_D′(θ)/σ, which falls with θ
+		theta, _ := specfun.Bisect(func(x float64) bool { g, _ := sum(x, d); return -g/sigma >= u }, -1e6, 1e6)
+		_, h := sum(theta, d)
+		g2, h2 := sum(theta, d2)
+		return math.Log(h/h2) + (g2/sigma-u)*(g2/sigma+u)/2 - eps
+	}
+	const reach, panels = 9.0, 12
+	ends := []float64{-reach, reach}
+	for _, k := range w.knots {
+		g, _ := sum(k, d)
+		if u := -g / sigma; math.Abs(u) < reach {
+			ends = append(ends, u)
+		}
+	}
+	slices.Sort(ends)
+	x, weights := specfun.GaussLegendre(12)
+	total := 0.0
+	panel := func(lo, hi float64) {
+		for n := range x {
+			u := lo + (hi-lo)*(x[n]+1)/2
+			if l := excess(u); l > 0 {
+				total += weights[n] * (hi - lo) / 2 * math.Exp(-u*u/2) / math.Sqrt(2*math.Pi) * -math.Expm1(-l)
+			}
+		}
+	}
+	for i := 1; i < len(ends); i++ {
+		for j := range panels {
+			width := (ends[i] - ends[i-1]) / panels
+			lo, hi := ends[i-1]+width*float64(j), ends[i-1]+width*float64(j+1)
+			inner := 1e-9 * width // the limits from inside
+			if (excess(lo+inner) > 0) != (excess(hi-inner) > 0) {
+				cut, _ := specfun.Bisect(func(u float64) bool { return (excess(u) > 0) == (excess(lo+inner) > 0) }, lo, hi)
+				panel(lo, cut)
+				lo = cut
+			}
+			panel(lo, hi)
+		}
+	}
+	return total
+}
+
+// of is a record of the loss with label b.
+func of(l loss.Linear, b float64) record {
+	return func(theta float64) (g, h float64) {
+		_, g, h = l.Scalar(theta, b, 1)
+		return g, h
+	}
+}
+
+// adversary is a world that bends the path: a window of slope Δ between walls, a wall
+// between two windows, or a straight one, anywhere around the record.
+func adversary(rnd *rand.Rand, ridge, reach float64) world {
+	const wall = 1e5
+	a := (2*rnd.Float64() - 1) * reach
+	b := a + math.Exp(6*rnd.Float64()-4)
+	offset := (2*rnd.Float64() - 1) * 10
+	switch rnd.IntN(3) {
+	case 0:
+		w := world{[]float64{a, b}, []float64{wall, ridge, wall}, 0}
+		g, _ := w.grad((a + b) / 2)
+		w.offset = offset/10*ridge*(b-a) - g // the minimizer is near the window
+		return w
+	case 1:
+		w := world{[]float64{a, b}, []float64{ridge, wall, ridge}, 0}
+		g, _ := w.grad((a + b) / 2)
+		w.offset = offset/10*wall*(b-a) - g
+		return w
+	}
+	return world{nil, []float64{ridge}, offset}
+}
+
+// Exact densities in one dimension, adversarial neighbors: never above the claim, in
+// both directions and for replacement.
+func TestExactDensitiesStayBelow(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 7))
+	for name, l := range map[string]loss.Linear{
+		"logistic": loss.Logistic{}, "logcosh": loss.LogCosh{Delta: 1}, "pseudohuber": loss.PseudoHuber{Delta: 1}, "pshinge": loss.RootHinge{Width: 1},
+	} {
+		best := map[string]float64{}
+		for _, c := range []struct{ eps, ridge, sigma float64 }{{1, 2, 2}, {1, 0.9, 3.7306}, {0.5, 1.5, 3}, {2, 0.4, 1.5}} {
+			p := problem(name, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})
+			k := newTied(p.Constants.Lipschitz, c.ridge, p.Constants.Smoothness, p.Envelope, p.Monotone)
+			claims := map[string]float64{
+				"removing": k.boundRemove(c.eps, 1/c.sigma, 0), "adding": k.logAdd(c.eps, 1/c.sigma, 0), "replacing": k.boundReplace(c.eps, 1/c.sigma, 0),
+			}
+			for range 10 {
+				w := adversary(rnd, c.ridge, 6)
+				z, z2 := of(l, 1), of(l, -1)
+				for direction, pair := range map[string][2][]record{"removing": {{z}, nil}, "adding": {nil, {z}}, "replacing": {{z}, {z2}}} {
+					ratio := w.delta(c.eps, c.sigma, pair[0], pair[1]) / math.Exp(claims[direction])
+					require.LessOrEqual(t, ratio, 1+1e-6, "%s, %s %+v %+v", direction, name, c, w)
+					best[direction] = max(best[direction], ratio)
+				}
+			}
+		}
+		require.Greater(t, min(best["removing"], best["adding"]), 0.1, "the worlds of %s are no adversaries", name)
+	}
+}
+
+// Where curvature is free the claims are attained: removal and addition of a logistic
+// record whose slope stays near 1; addition of a general record whose slope has the
+// sign of the noise, with the factor 2.
+func TestExactDensitiesAttain(t *testing.T) {
+	const eps, sigma = 1, 3.0
+	plain := dp.GaussianDelta(eps, 1/sigma)
+	k := tiedOf(t, "logistic", 1.5)
+	z := of(loss.Logistic{}, 1)
+	far := world{nil, []float64{1.5}, 1.5 * 500} // the minimizer is near −500
+	for _, c := range []struct {
+		claim float64
+		d, d2 []record
+	}{
+		{k.boundRemove(eps, 1/sigma, 0), []record{z}, nil},
+		{k.logAdd(eps, 1/sigma, 0), nil, []record{z}},
+	} {
+		require.InEpsilon(t, plain, math.Exp(c.claim), 1e-5)
+		require.InEpsilon(t, math.Exp(c.claim), far.delta(eps, sigma, c.d, c.d2), 1e-5)
+	}
+	l := loss.PseudoHuber{Delta: 1}
+	general := tiedOf(t, "pseudohuber", 1e-4)
+	steep := world{nil, []float64{1e-4}, 0} // θ = −b/Δ is far out at once
+	claim := math.Exp(general.logAdd(eps, 1/sigma, 0))
+	got := steep.delta(eps, sigma, nil, []record{of(l, 0)})
+	require.GreaterOrEqual(t, got, 0.999*claim)
+	require.LessOrEqual(t, got, claim*(1+1e-6))
+	require.InEpsilon(t, 2*plain, claim, 1e-9)
+}
