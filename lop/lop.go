@@ -135,8 +135,9 @@ type Mechanism struct {
 	// continuing the loss linearly: loss.Clipped. L is then at most Clip, on ℝᵈ
 	// too. Refused for losses that are not loss.Linear.
 	Clip float64
-	// Cover is R > 0; 0 means 1e-11·B, or what float64 arithmetic is sure to reach
-	// if that is more (erm.Public.Floor). Less than that is refused.
+	// Cover is R > 0; 0 means the largest of 1e-11·B, what float64 arithmetic is sure
+	// to reach (erm.Public.Floor), and the R whose output noise is at most a
+	// thirty-second of what b does to the minimizer. Less than the second is refused.
 	Cover float64
 	// Share spent on the output noise, in (0, 1): of ε and of δ, 0.01 by default; or,
 	// where one curve accounts for the minimizer and its output noise (lop.joint/2), of

@@ -78,7 +78,8 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	case m.Blocks < 1 || m.Blocks > maxBlocks:
 		return nil, fmt.Errorf("%w: Blocks = %d, want a number in [1, %d]", ErrMechanism, m.Blocks, maxBlocks)
 	case m.BlockLimit < 0 || m.BlockSteps < 0:
-		return nil, fmt.Errorf("%w: BlockLimit = %v and BlockSteps = %d, want positive numbers, or 0 for the defaults", ErrMechanism, m.BlockLimit, m.BlockSteps)
+		return nil, fmt.Errorf("%w: BlockLimit = %v and BlockSteps = %d, want positive numbers, or 0 for the defaults",
+			ErrMechanism, m.BlockLimit, m.BlockSteps)
 	case m.Heuristic == nil && p != nil && p.OracleLoss:
 		return nil, fmt.Errorf("%w: Heuristic is nil, but only the caller's code knows the loss", ErrMechanism)
 	}

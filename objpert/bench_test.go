@@ -101,10 +101,6 @@ func BenchmarkDense(b *testing.B) {
 	}
 }
 
-func benchName(prefix string, d, q int) string {
-	return fmt.Sprintf("%s/d=%d/Q=%d/eps=1", prefix, d, q)
-}
-
 // One calibration, and one draw of all noise, at the size of the Adult data.
 func BenchmarkMechanism(b *testing.B) {
 	budget := dp.Budget{Epsilon: 1, Delta: 4e-9}

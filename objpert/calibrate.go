@@ -197,7 +197,8 @@ func (pl *Plan) setGrid(weight int, eps float64) error {
 	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
 	t := ceil(num.Quo(num, exact(eps)))
 	if !t.IsUint64() || t.Uint64() > maxTime {
-		return fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g", dp.ErrCondition, eps, float64(weight)*q.Shift/maxTime)
+		return fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g",
+			dp.ErrCondition, eps, float64(weight)*q.Shift/maxTime)
 	}
 	q.Exponent, q.Time = -bits, t.Uint64()
 	q.Scale = float64(q.Time) * math.Ldexp(1, -bits)

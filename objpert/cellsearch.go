@@ -115,7 +115,8 @@ func (e *cellEngine) combine(limit int) error {
 		return true
 	}
 	if !walk(0, 0) {
-		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos", ErrLimit, limit, len(m.dense))
+		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos",
+			ErrLimit, limit, len(m.dense))
 	}
 	return nil
 }

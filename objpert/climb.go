@@ -153,7 +153,10 @@ func (w *genericWorker) start() {
 	m := w.m
 	d := len(m.order)
 	l := &rowLandscape{w: w, score: make([]int64, len(m.pos))}
-	c := &climber{landscape: l, k: make([]int, d), free: w.free, sq: m.sq, norm: func(left int) fixed { return w.gain[d][left] }, stop: &w.run.stop}
+	c := &climber{
+		landscape: l, k: make([]int, d), free: w.free, sq: m.sq,
+		norm: func(left int) fixed { return w.gain[d][left] }, stop: &w.run.stop,
+	}
 	for _, noisy := range []bool{true, false} {
 		c.left = m.top
 		clear(l.score)
@@ -229,7 +232,10 @@ type polisher struct {
 func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
 	m := s.m
 	p := &polisher{at: cellLandscape{s: s, sum: make([]int, len(m.start)-1)}}
-	p.climber = climber{landscape: &p.at, k: make([]int, len(m.cat)), free: s.free, sq: m.sq, norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop}
+	p.climber = climber{
+		landscape: &p.at, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
+		norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop,
+	}
 	return p
 }
 

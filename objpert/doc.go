@@ -38,17 +38,17 @@
 // within a gap of the minimum has no guarantee whatever, and is withheld. It
 // holds with ties if they are broken by a fixed order of W, as oracles do.
 //
-// Noise, shifts and features are integers: round(η/g) for a real η of exact law is
-// what an integer shift of it makes of the cells of the real law, so that a bound for
-// the density holds for the integers, the maximum inside included. The searches
-// compare in integers, and no rounding takes part in a guarantee. The features of
-// OPDisc are rounded before its shift is computed, which lengthens the shift by
-// some 1e-4.
+// What is drawn is round(η/g), an integer, for a real η of exactly the law p. The
+// features are integers up to a power of two, and so are the shifts: each integer
+// stands for a cell of the real law, an integer shift moves cells to cells, and so
+// the bounds above hold for the integers as well, the maximum included. The searches
+// compare in integers; no rounding takes part in a guarantee. The shift of OPDisc is
+// computed for the rounded features, which makes it some 1e-4 longer.
 //
 // What a search cannot hold, noise of more than 2⁵⁹ steps, releases a point that is
 // drawn without looking at a record, and so does a coin of probability 2⁻⁶⁴ under the
-// pure laws: with it the program itself is ε-private. No record can make a fit
-// end in an error, but that a search was not completed.
+// pure laws: with it the program itself is ε-private. What records hold never makes a
+// fit end in an error, but that a search may not complete.
 //
 // # Cost
 //

@@ -452,7 +452,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 	decimals := []objpert.Feature{{Lo: -1, Hi: 1, Den: 8}, {Lo: 0, Hi: 3, Den: 3}}
 	for name, row := range map[string][]float64{
-		"NaN": {math.NaN(), math.NaN()}, "Inf": {math.Inf(1), math.Inf(-1)}, "no multiple": {0.3, math.Pi}, "ends": {-1, 3}, "tiny": {5e-324, -0.0},
+		"NaN": {math.NaN(), math.NaN()}, "Inf": {math.Inf(1), math.Inf(-1)}, "no multiple": {0.3, math.Pi}, "ends": {-1, 3}, "tiny": {5e-324, math.Copysign(0, -1)},
 	} {
 		rows, err := objpert.Integers([][]float64{row}, decimals, 2)
 		require.NoError(t, err, name)

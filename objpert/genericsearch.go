@@ -12,7 +12,8 @@ import (
 // order of their mass Σ_g |Pos_g - Neg_g| |x_gj|, times the spread of their noise
 // where all masses are alike, and keeps the rows whose sign is open: the others
 // add the same loss to every point below a node. With the remaining columns of x
-// of norm ‖x_rest‖₂ and squared norm b left for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// of norm ‖x_rest‖₂ and squared norm b left for their weights,
+// |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
 // bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
 // maximum of the noise that is left.
 type GenericSearch struct {
@@ -168,7 +169,10 @@ type genericWorker struct {
 
 func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
 	m, p := e.m, e.p
-	w := &genericWorker{searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values}, m: m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values))}
+	w := &genericWorker{
+		searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values},
+		m:        m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
+	}
 	for _, j := range m.order {
 		row := make([]fixed, len(m.values))
 		var ks []int

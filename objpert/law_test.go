@@ -364,7 +364,7 @@ func TestRadialExact(t *testing.T) {
 		probs[i] = radialOutputs(p, 2/b.Epsilon)
 		src := sample.Reproducible(8, fmt.Sprint(i))
 		counts, want := make([]int, 3), make([]float64, 3)
-		const runs = 20_000
+		const runs = 8_000
 		for range runs {
 			rel, err := pl.Fit(bg, p, src)
 			require.NoError(t, err)
@@ -386,7 +386,7 @@ func TestRadialExact(t *testing.T) {
 // Releases of every law on small spaces with two parameters: no output is more
 // than e^ε times as likely on a neighbor, at confidence 1 − 1e-6 in all.
 func TestSampledPrivacy(t *testing.T) {
-	runs := 20_000
+	runs := 10_000
 	if testing.Short() {
 		runs = 4_000
 	}

@@ -94,14 +94,16 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	c := &p.params
 	p.cube = isCube(&q.Space, q.Dim)
 	if q.NormSq < 0 && !p.cube {
-		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box", dp.ErrCondition, q.NormSq)
+		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box",
+			dp.ErrCondition, q.NormSq)
 	}
 	c.Noises = q.Dim + 1
 	if p.cube {
 		c.Noises = q.Dim
 	}
 	if law != Radial && b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Radial", dp.ErrBudget, dp.MinDelta)
+		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Radial",
+			dp.ErrBudget, dp.MinDelta)
 	}
 	k := swing(c.Relation)
 	delta := radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())

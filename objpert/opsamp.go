@@ -66,13 +66,15 @@ func (q SampPublic) check() error {
 	inRange := func(v float64) bool { return v >= 0x1p-100 && v <= 0x1p100 }
 	switch {
 	case q.Budget.Delta == 0:
-		return fmt.Errorf("objpert: %w: Delta = 0, but OPSamp gives no pure guarantee, want a number in [%g, 1), or OPDisc", dp.ErrBudget, dp.MinDelta)
+		return fmt.Errorf("objpert: %w: Delta = 0, but OPSamp gives no pure guarantee, want a number in [%g, 1), or OPDisc",
+			dp.ErrBudget, dp.MinDelta)
 	case q.Dim < 1 || q.Dim > maxDim:
 		return fmt.Errorf("%w: Dim = %d, want a number of parameters in [1, %d]", ErrMechanism, q.Dim, maxDim)
 	case !inRange(q.Diameter):
 		return fmt.Errorf("%w: Diameter = %v, want the positive width of W in a coordinate", ErrMechanism, q.Diameter)
 	case !inRange(q.Lipschitz):
-		return fmt.Errorf("%w: Lipschitz = %v, want a positive bound on the change of one record's loss per unit of ‖w‖₁", ErrMechanism, q.Lipschitz)
+		return fmt.Errorf("%w: Lipschitz = %v, want a positive bound on the change of one record's loss per unit of ‖w‖₁",
+			ErrMechanism, q.Lipschitz)
 	case !(q.Gap >= 0 && q.Gap <= 0x1p100):
 		return fmt.Errorf("%w: Gap = %v, want a number ≥ 0", ErrMechanism, q.Gap)
 	case q.Records < 0:
@@ -159,7 +161,8 @@ func (pl *SampPlan) String() string {
 	q := &pl.params
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %v, %v neighbors\n", q.Theorem, q.Budget, q.Relation)
-	fmt.Fprintf(&b, "  %d minimizations with tilts of rate %.4g, S = %.4g, then Laplace noise of scale %.4g\n", q.Calls, q.Rate, q.Stability, q.Scale)
+	fmt.Fprintf(&b, "  %d minimizations with tilts of rate %.4g, S = %.4g, then Laplace noise of scale %.4g\n",
+		q.Calls, q.Rate, q.Stability, q.Scale)
 	if q.ExcessBound > 0 {
 		fmt.Fprintf(&b, "  expected excess loss ≤ %.4g of a trivial %.4g", q.ExcessBound, q.TrivialBound)
 	} else {
@@ -251,8 +254,9 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	// steady is stability for the tilts as they are drawn.
 	steady := func(eta float64) (factor, s float64) {
 		tilted := q
-		// at most 2⁵³ calls of 2¹⁵ tilts each, with probability (1 + e^ε)^-1 2⁻⁵⁰δ
-		most := (68*math.Ln2 + 51*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
+		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) of
+		// that must not exceed 2⁻⁵⁰δ
+		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
 		tilted.Gap += 0x1p-51 * most * d * q.Diameter * safeScale
 		return stability(tilted, kappa, eta)
 	}
@@ -264,7 +268,8 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	p := &plan.params
 	if p.Rate == 0 {
 		if q.Records == 0 {
-			return nil, fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the rate", ErrMechanism)
+			return nil, fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the "+
+				"rate", ErrMechanism)
 		}
 		// The optimum for α = 0 and small η, and four orders of magnitude around it.
 		center := specfun.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
@@ -273,7 +278,8 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	}
 	p.Factor, p.Stability = steady(p.Rate)
 	if !(p.Stability > 0x1p-900) {
-		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g moves points by %.3g, too little to count: lower Rate", dp.ErrCondition, q.Budget, p.Rate, p.Stability)
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g moves points by %.3g, too little to count: lower Rate",
+			dp.ErrCondition, q.Budget, p.Rate, p.Stability)
 	}
 	p.Exponent = math.Ilogb(p.Stability/d) - 20
 	g := math.Ldexp(1, p.Exponent)
@@ -283,7 +289,8 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	h := (1+t)*math.Log1p(t) - t
 	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -specfun.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
 	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
-		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate", dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate",
+			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
 	p.Theorem = TheoremOPSamp
@@ -347,10 +354,12 @@ type Minimizer interface {
 }
 
 // OracleDeterminism is what OPSamp needs of a Minimizer beyond its gap.
-const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within the gap it states, on every data set"
+const OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within " +
+	"the gap it states, on every data set"
 
 // DeclaredMinimizer is what the certificate of a SampPlan takes from its caller.
-const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared Diameter and Lipschitz constant"
+const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared " +
+	"Diameter and Lipschitz constant"
 
 // Fit draws the noise of the plan, minimizes Calls times and releases the noisy
 // average:

@@ -65,7 +65,8 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	case points <= 1e4 && (many || points*float64(len(p.X)) <= autoWork):
 		return Enumerate{}.Solve(ctx, p)
 	case many:
-		return nil, fmt.Errorf("%w: more than 10⁴ points, and searches take at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
+		return nil, fmt.Errorf("%w: more than 10⁴ points, and searches take at most %d values, got %d",
+			ErrLimit, math.MaxInt8, len(p.Values))
 	}
 	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
 	if m, err := p.derived().cells(p, c.memory()); err == nil && len(m.cat) > 0 {

@@ -73,13 +73,15 @@ func (q Public) check() error {
 	case !(q.Lipschitz == 0 || q.Lipschitz >= 0x1p-100 && q.Lipschitz <= 0x1p100):
 		return fmt.Errorf("%w: Lipschitz = %v, want a positive constant, or 0 for unknown", ErrMechanism, q.Lipschitz)
 	case !q.OracleLoss && q.Range < 1:
-		return fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; set OracleLoss for another loss", ErrMechanism, q.Range)
+		return fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; set OracleLoss for another loss",
+			ErrMechanism, q.Range)
 	}
 	if err := q.Space.check(q.Dim); err != nil {
 		return err
 	}
 	if least := 1 / q.step(); !q.OracleLoss && q.Lipschitz > 0 && q.Lipschitz < least {
-		return fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, want 0 or at least %v; set OracleLoss for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
+		return fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, want 0 or at "+
+			"least %v; set OracleLoss for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
 	}
 	return nil
 }

@@ -61,12 +61,14 @@ func (p *Problem) Perturb(table [][]int64, norm []int64, exponent int) (*Problem
 	}
 	for j, row := range table {
 		if len(row) != len(p.Values) {
-			return nil, fmt.Errorf("%w: noise for %d values of coordinate %d, want one per value, %d", ErrProblem, len(row), j, len(p.Values))
+			return nil, fmt.Errorf("%w: noise for %d values of coordinate %d, want one per value, %d",
+				ErrProblem, len(row), j, len(p.Values))
 		}
 		copy(n.table[j], row)
 	}
 	if !n.within(maxSteps) {
-		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, and raise ε if the noise is that large", ErrProblem)
+		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, and raise ε if the noise is that large",
+			ErrProblem)
 	}
 	q := *p
 	q.noise = n

@@ -40,13 +40,16 @@ const (
 // Assumptions of this package.
 const (
 	// CompleteSearch: no theorem here covers a search that ends without a proof.
-	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement"
+	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld " +
+		"because it did not is outside this statement"
 	// TrustedOracle: the oracle is not one of this package.
 	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points"
 	// DeclaredLoss: the loss of one record is known to the oracle alone.
-	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of functions within the declared Range and Lipschitz constant"
+	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of " +
+		"functions within the declared Range and Lipschitz constant"
 	// AssertedFailure: Failure was given.
-	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than the declared probability Failure"
+	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than " +
+		"the declared probability Failure"
 )
 
 // Trace is what one fit found. Not private: none of it may be published.
@@ -152,7 +155,8 @@ func (pl *Plan) String() string {
 	if q.Proved.Delta > 0 {
 		kind = "approximate"
 	}
-	fmt.Fprintf(&b, "%s: %s guarantee (ε = %.6g, δ = %.6g), %v neighbors\n", q.Theorem, kind, q.Proved.Epsilon, q.Proved.Delta, q.Relation)
+	fmt.Fprintf(&b, "%s: %s guarantee (ε = %.6g, δ = %.6g), %v neighbors\n",
+		q.Theorem, kind, q.Proved.Epsilon, q.Proved.Delta, q.Relation)
 	if q.Proved.Epsilon > q.Budget.Epsilon {
 		fmt.Fprintf(&b, "  not proved at the budget %v\n", q.Budget)
 	}
@@ -205,7 +209,8 @@ func (c common) start(q Public) (*Plan, dp.Budget, error) {
 	if c.beta > 0 {
 		share := p.failureDelta()
 		if b.Delta -= share * safeScale; !(b.Delta >= 0) {
-			return nil, dp.Budget{}, fmt.Errorf("objpert: %w: Failure = %v alone costs δ = (1 + e^ε)β = %.3g, more than Delta = %v", dp.ErrCondition, c.beta, share, q.Budget.Delta)
+			return nil, dp.Budget{}, fmt.Errorf("objpert: %w: Failure = %v alone costs δ = (1 + e^ε)β = %.3g, more than Delta = %v",
+				dp.ErrCondition, c.beta, share, q.Budget.Delta)
 		}
 	}
 	return p, b, nil
@@ -279,7 +284,8 @@ func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 }
 
 func errReach(b dp.Budget, reach float64) error {
-	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: raise Epsilon or shrink the space", dp.ErrCondition, b, reach)
+	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: raise Epsilon or shrink the space",
+		dp.ErrCondition, b, reach)
 }
 
 // public returns what may be known of a problem.
@@ -293,7 +299,8 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 	q := Public{Space: p.Space, Dim: p.Dim, OracleLoss: p.OracleLoss, Range: rng, Lipschitz: lip, Budget: b}
 	switch {
 	case p.OracleLoss && rng == 0:
-		return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss", ErrMechanism)
+		return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss",
+			ErrMechanism)
 	case !p.OracleLoss && rng == 0:
 		q.Range = 1
 	}
@@ -321,8 +328,8 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	broken := *pl // by an audit, if at all
-	pl = &broken
+	audited := *pl // with what an audit changes, if there is one
+	pl = &audited
 	pl.params = fault.At(f, stepParams, pl.params)
 	q := &pl.params
 	if err := p.Check(); err != nil {
@@ -332,7 +339,8 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	case p.noise != nil:
 		return nil, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
 	case p.Dim != q.Dim || p.OracleLoss != q.OracleLoss || !sameSpace(&p.Space, &q.Space, q.Dim):
-		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq, Allowed and OracleLoss", ErrMechanism)
+		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq, Allowed and "+
+			"OracleLoss", ErrMechanism)
 	}
 	cert := pl.Certificate()
 	if src == nil {

@@ -247,7 +247,8 @@ func (p *Problem) checkFields() error {
 		}
 		total += p.Pos[g] + p.Neg[g]
 		if !scores(row, b) {
-			return fmt.Errorf("%w: scores may overflow: Σ_j |x_j| max|w_j| must stay below 2^62; declare smaller denominators, or round the features", ErrProblem)
+			return fmt.Errorf("%w: scores may overflow: Σ_j |x_j| max|w_j| must stay below 2^62; declare smaller denominators, or round "+
+				"the features", ErrProblem)
 		}
 	}
 	return nil

@@ -123,7 +123,8 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
 	}
 	if b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace", dp.ErrBudget, dp.MinDelta)
+		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace",
+			dp.ErrBudget, dp.MinDelta)
 	}
 	b.Delta *= 1 - rareShare
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
@@ -193,7 +194,8 @@ func separate(s Separator, q *Public) (Separator, int, error) {
 		return s, q.Dim, nil
 	case SignedUnitVectors:
 		if !ternary {
-			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples tell them apart without an intercept, a coordinate that admits 1 alone")
+			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples " +
+				"tell them apart without an intercept, a coordinate that admits 1 alone")
 		}
 		return s, 2 * q.Dim, nil
 	case Thresholds:

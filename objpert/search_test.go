@@ -787,9 +787,9 @@ func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space S
 // TestFuzz compares every search with complete enumeration, and again after the
 // records were shuffled.
 func TestFuzz(t *testing.T) {
-	cases := 4000
+	cases := 2000
 	if testing.Short() {
-		cases = 1000
+		cases = 700
 	}
 	r := rand.New(rand.NewPCG(6, 1))
 	ctx := context.Background()

@@ -83,7 +83,8 @@ func (s *Space) check(d int) error {
 		least += best
 	}
 	if s.NormSq > 0 && least > s.NormSq {
-		return fmt.Errorf("%w: NormSq = %d, but every point has ‖w‖² ≥ %d; want a larger Q or other Values", ErrProblem, s.NormSq, least)
+		return fmt.Errorf("%w: NormSq = %d, but every point has ‖w‖² ≥ %d; want a larger Q or other Values",
+			ErrProblem, s.NormSq, least)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
@@ -39,8 +40,8 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	if u.Eta > 0 && u.Tau == 0 {
 		return 0, fmt.Errorf("%w: Eta = %v with Tau = 0, want both positive or both 0", ErrMechanism, u.Eta)
 	}
-	q := Public{Dim: u.Dim, Records: u.Records, Constants: u.Constants, Radius: u.Radius, Budget: b}
-	if err := q.check(); err != nil {
+	q := erm.Public{Dim: u.Dim, Records: u.Records, Constants: u.Constants}
+	if err := checkPublic(q, b); err != nil {
 		return 0, err
 	}
 	m := Mechanism{Calibration: u.Calibration}
@@ -55,9 +56,9 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 		return u.published(b, int(rank))
 	}
 	c := &calibrator{
-		plan: &Plan{Public: q, Eta: u.Eta},
+		plan: &Params{Dim: u.Dim, Records: u.Records, Constants: u.Constants, Radius: u.Radius, Budget: b, Eta: u.Eta},
 		s: setting{dim: u.Dim, rank: rank, structure: structure, relation: dp.Replace,
-			threshold: u.Calibration == Threshold || structure == loss.FixedRange},
+			threshold: u.Calibration == Threshold},
 		gap: u.Tau, lipschitz: u.RegLipschitz,
 	}
 	if u.Tau > 0 {
@@ -68,7 +69,7 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
 	dof := c.degrees(b)
-	t, _ := c.largest(b, dof)
+	t := c.largest(b, dof).t
 	if !(t > 0) {
 		return 0, fmt.Errorf("qop: %w: no σ² was found for %v", dp.ErrCondition, b)
 	}

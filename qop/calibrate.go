@@ -3,35 +3,16 @@ package qop
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
-
-// Public is all that a calibration knows of a problem: declared quantities,
-// never a record. Mechanism.Plan fills it from an erm.Problem.
-type Public struct {
-	// Dim is d, the number of parameters.
-	Dim int
-	// Records is n. It is public under dp.Replace only, where it enters the
-	// default of Cover and the weight of the output noise in ExcessBound;
-	// ignored under dp.AddRemove. 0 means not stated.
-	Records int
-	// Constants of one record's loss on ℝᵈ: Smoothness is L, and Structure and
-	// Rank decide which case of Theorem A applies. Lipschitz is not used.
-	Constants loss.Constants
-	// Radius is D ≥ ‖θ₀ − θ*‖₂ for the comparator θ₀ of ExcessBound, a public
-	// guess. A wrong one costs utility and never privacy. 0 means not stated.
-	Radius float64
-	// Scale is a length that Cover is relative to, for example the radius of the
-	// Set; 0 means Radius, or 1 if that is not stated.
-	Scale float64
-	// Budget of the whole release, output noise included.
-	Budget dp.Budget
-}
 
 // mostEpsilon is the largest ε₁ that is made use of: e^ε is to stay finite.
 const mostEpsilon = 300
@@ -40,27 +21,17 @@ const mostEpsilon = 300
 // computed to full accuracy.
 const leastDelta = 1e-90
 
-// check refuses quantities that no noise could be scaled by.
-func (q Public) check() error {
+// checkPublic refuses quantities that no noise could be scaled by.
+func checkPublic(q erm.Public, b dp.Budget) error {
 	k := q.Constants
-	switch {
-	case q.Dim < 1:
-		return fmt.Errorf("%w: Dim = %d, want at least 1", ErrMechanism, q.Dim)
-	case q.Records < 0:
-		return fmt.Errorf("%w: Records = %d, want 0 (not stated) or more", ErrMechanism, q.Records)
-	case !(q.Radius >= 0) || math.IsInf(q.Radius, 1):
-		return fmt.Errorf("%w: Radius = %v, want 0 (not stated) or a positive finite bound on ‖θ₀−θ*‖₂", ErrMechanism, q.Radius)
-	case !(q.Scale >= 0) || math.IsInf(q.Scale, 1):
-		return fmt.Errorf("%w: Scale = %v, want 0 (Radius) or a positive finite length", ErrMechanism, q.Scale)
-	}
-	if err := q.Budget.Check(); err != nil {
+	if err := b.Check(); err != nil {
 		return fmt.Errorf("qop: %w", err)
 	}
 	switch {
-	case q.Budget.Delta == 0:
+	case b.Delta == 0:
 		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; the least Delta is %g", dp.ErrBudget, leastDelta)
-	case q.Budget.Delta < leastDelta:
-		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, q.Budget.Delta, leastDelta)
+	case b.Delta < leastDelta:
+		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
 	case math.IsInf(k.Smoothness, 1):
 		return fmt.Errorf("qop: %w: the loss has Smoothness = +Inf on the declared bounds, so no curvature is enough: use a loss with a Lipschitz gradient, such as loss.Huber", dp.ErrCondition)
 	case !(k.Smoothness > 0):
@@ -73,61 +44,12 @@ func (q Public) check() error {
 	return nil
 }
 
-// Plan is a calibrated mechanism: how much curvature, and what it costs. It is
-// made of public quantities alone and may be published. Fit spends its Budget
-// once per call. Only Calibrate and Plan of Mechanism make valid ones; changing
-// a field voids the certificate.
-type Plan struct {
-	Public
-	Relation    dp.Relation
-	Calibration Calibration
-	Structure   loss.Structure // case of Theorem A, the loss's or a weaker one
-	Theorem     string         // identifier, tabled in the package comment
-
-	// The perturbation (σ²/2)(θ−θ̃)'W(θ−θ̃), W ~ W_d(m).
-	M         float64 // m, degrees of freedom
-	T         float64 // t = L/σ²
-	Sigma2    float64 // σ²
-	Curvature float64 // σ²m, the mean curvature added per direction
-	Threshold float64 // a, where the closed form is used, else 0
-
-	// The covered release: θ̂ within Cover of the minimizer, plus noise.
-	Objective, Output dp.Budget // (ε₁, δ₁) and (ε₂, δ₂)
-	Cover             float64   // R_s
-	Reach             float64   // R = R_s + η√(b/α), R_s if η = 0
-	OutputSigma       float64   // σ̃, standard deviation of the output noise
-
-	// The anchor's error, all 0 if η = 0.
-	Eta          float64 // η
-	Alpha, Upper float64 // α and b of Theorem B
-	Low, High    float64 // their shares of δ; δ₁ + δ₂ + Low + High ≤ δ
-
-	// ExcessBound bounds the expected excess empirical risk, a sum over the
-	// records, against the best θ₀ with ‖θ₀−θ*‖₂ ≤ Radius:
-	//
-	//	σ²m(D+η)²/2 + nLdσ̃²/2   (exact anchor and solve: σ²mD²/2)
-	//
-	// A G-Lipschitz regularizer adds at most G√d·σ̃. The term with n is left out
-	// where Records is not stated. +Inf where Radius is not stated.
-	ExcessBound float64
-
-	// Trace, if not nil, is called at the end of every solve. Not private: what
-	// it receives is a function of the records.
-	Trace func(Trace)
-
-	center []float64
-	rule   Interpolation
-}
-
 // Safety margins, below the 1e-6 that constants may exceed their exact values
 // by and above the errors they cover.
 const (
-	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9. It
-	// moves t by less than 5e-7, since δ grows at least like t.
+	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have a margin
+	// of their own. It moves t by less than 5e-7, since δ grows at least like t.
 	safeLogDelta = 2e-7
-	// safeTable is the same for the general hockey-stick, whose table of log F is
-	// exact to 4e-7. log δ grows there with a slope of at least k/2 ≥ 1.
-	safeTable = 7e-7
 	// fineT is the relative width of the last bracket of t.
 	fineT = 1e-7
 	// coarseT is enough to compare one m with another.
@@ -136,76 +58,159 @@ const (
 	safeScale = 1 + 1e-9
 )
 
-// Calibrate returns the noise for a problem with the public quantities q.
-//
-// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise
-// level makes the claim true (with the least value that would do), or
-// ErrMechanism.
-func (m *Mechanism) Calibrate(q Public) (*Plan, error) { return m.calibrate(nil, q) }
-
-func (m *Mechanism) calibrate(f *fault.Set, q Public) (*Plan, error) {
+// calibrate fixes the noise for a problem with the public quantities q, whose
+// constants hold on ℝᵈ.
+func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if q.Radius == 0 {
-		q.Radius = m.Radius
+	rel := relation(m.Relation)
+	q, err := q.Complete(rel)
+	if err != nil {
+		return nil, fmt.Errorf("qop: %w", err)
 	}
-	if relation(m.Relation) == dp.AddRemove {
-		q.Records = 0 // private
-	}
-	if err := q.check(); err != nil {
+	if err := checkPublic(q, b); err != nil {
 		return nil, err
 	}
 	structure, rank, err := m.structure(q)
 	if err != nil {
 		return nil, err
 	}
-	d := float64(q.Dim)
-	if m.M != 0 && m.M < d+1 {
-		return nil, fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions, want at least Dim+1 = %d, or 0 for automatic", dp.ErrCondition, m.M, q.Dim, q.Dim+1)
-	}
-	if size := max(d, m.M); size > mostDegrees {
-		return nil, fmt.Errorf("%w: M = %v and Dim = %d, want at most %g", ErrMechanism, m.M, q.Dim, float64(mostDegrees))
-	} else if structure == loss.General && m.Calibration != Paper && (d > mostDim || m.M > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
-	}
-	p := &Plan{
-		Public: q, Relation: relation(m.Relation), Calibration: m.Calibration,
-		Structure: structure, Theorem: theorem(m.Calibration, structure), Eta: fault.At(f, fault.AnchorError, m.Eta), Trace: m.Trace,
-	}
-	p.Constants.Rank = int(rank)
-	c := &calibrator{fault: f, plan: p, m: m.M, share: m.Share, s: setting{
-		dim: q.Dim, rank: rank, structure: structure, relation: fault.At(f, fault.Relation, p.Relation),
-		threshold: m.Calibration == Threshold || structure == loss.FixedRange,
-	}}
-	if err := c.cover(m.Cover); err != nil {
+	if err := checkDegrees(q.Dim, m.M); err != nil {
 		return nil, err
 	}
+	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
+		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
+	}
+	pl := &Plan{public: q, center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
+	pl.params = Params{
+		Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Constants: q.Constants, Radius: m.Radius, Budget: b,
+		Relation: rel, Calibration: m.Calibration, Structure: structure, Eta: m.Eta,
+	}
+	p := &pl.params
+	p.Constants.Rank = int(rank)
+	anchor := norm(m.Center)
+	scale := math.Max(1, anchor)
+	if r := q.Radius; r > 0 && !math.IsInf(r, 1) {
+		scale = r
+		if p.Radius == 0 {
+			p.Radius = r + anchor
+		}
+	}
+	c := &calibrator{plan: p, m: m.M, share: m.Share, public: q, stated: m.Cover, length: scale, s: setting{
+		dim: q.Dim, rank: rank, structure: structure, relation: rel, threshold: m.Calibration == Threshold,
+	}}
+	c.per = pl.around(anchor)
+	p.Budget.Delta *= 1 - eventShare
 	if m.Eta > 0 {
 		err = c.inexact()
 	} else {
 		err = c.exact()
 	}
+	p.Budget = b
 	if err != nil {
 		return nil, err
 	}
-	if err := p.finish(f); err != nil {
+	p.Sigma2 = p.Constants.Smoothness / p.T * (1 + 0x1p-50)
+	pl.per, pl.failure = c.perturbation(p.T, p.M, false)
+	if pl.output, err = release.NewOutput(q.Dim, p.Reach, 0, q.Reach(pl.per)+p.Reach); err == nil {
+		pl.output, err = pl.output.For(p.Output)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("qop: output noise: %w", err)
+	}
+	p.Grid, p.Sensitivity, p.OutputSigma = pl.output.Grid(), pl.output.Sensitivity, pl.output.Sigma
+	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	return p, nil
+	pl.params = fault.At(f, Calibrated, *p)
+	pl.output.Sigma = pl.params.OutputSigma
+	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
+	if pl.rule != nil {
+		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
+	}
+	return pl, nil
 }
 
-// Sizes beyond which a calibration would not end in seconds: anything at all,
-// and the exact law of λ_min.
+// around returns what is public about the perturbation before σ² and m are known, for
+// an anchor of that norm.
+//
+// Labels that Relabel and Drop compute are those of fl⟨a,θ̃⟩: next to the exactly
+// labelled problem, which the theorems are about, gradients are off by at most
+// β·γ_d‖θ̃‖ each, γ_d = du/(1−du). At the anchor they are β(η + γ_d‖θ̃‖).
+func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
+	q := pl.public
+	n, d := float64(q.MaxRecords), float64(q.Dim)
+	per := erm.PublicPerturbation{Center: anchor * (1 + d*0x1p-52)}
+	per.LinearError = n * q.Constants.Smoothness * d * 0x1p-53 * (1 + 0x1p-20) * per.Center
+	per.CenterSlope = math.Inf(1)
+	if len(pl.center) == q.Dim {
+		per.CenterSlope = math.Max(n*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center), math.SmallestNonzeroFloat64)
+	}
+	return per
+}
+
+// eventShare of δ pays for λ_min and tr W beyond what Cover was fixed for.
+const eventShare = 0x1p-8
+
+// perturbation completes c.per by bounds on σ²W that hold but for an event of
+// probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ:
+//
+//	λ_min(W) ≥ a₀, of which a 256th is left to the proof of randmat.MinEigAbove
+//	tr W ≤ b₀, tr W ~ χ²_{dm}
+//
+// rough uses an approximate law of λ_min.
+func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
+	p := c.plan
+	each := specfun.Log(p.Budget.Delta) - 10*math.Ln2 - specfun.LogSumExp(0, p.Budget.Epsilon)
+	sigma2 := p.Constants.Smoothness / t * (1 + 0x1p-50)
+	var a0 float64
+	if rough {
+		a0 = roughQuantile(float64(p.Dim), m, each)
+	} else {
+		a0 = minQuantile(p.Dim, m, each)
+	}
+	b0 := specfun.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
+	per = c.per
+	per.MinEig = sigma2 * a0 * (1 - 0x1p-8) / safeScale
+	per.MaxEig = sigma2 * b0 * safeScale
+	per.QuadError = sigma2 * randmat.WishartError(p.Dim, b0) * safeScale
+	return per, 2 * math.Exp(each)
+}
+
+// Sizes: of W, whose diagonal is drawn as sums of m squares, and of the exact law of λ_min, which is
+// computed in seconds.
 const (
-	mostDegrees = 1e8
+	mostDegrees = 1 << 16
 	mostExact   = 5000
 	mostDim     = 1000
 )
 
+// leastDegrees returns the least m, d+3: for less, 1/λ_min has no mean, and no useful
+// distance to the minimizer can be kept by a release that is never withheld.
+func leastDegrees(dim int) float64 { return float64(dim) + 3 }
+
+// checkDegrees refuses an m ≠ 0 that is no integer between leastDegrees and 2¹⁶, and a dimension with no such m.
+func checkDegrees(dim int, m float64) error {
+	least := leastDegrees(dim)
+	switch {
+	case least > mostDegrees:
+		return fmt.Errorf("%w: Dim = %d, want at most %d", ErrMechanism, dim, mostDegrees-3)
+	case m == 0:
+		return nil
+	case m < least:
+		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+	case m != math.Trunc(m):
+		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
+	case m > mostDegrees:
+		return fmt.Errorf("%w: M = %v, want at most %d", ErrMechanism, m, mostDegrees)
+	}
+	return nil
+}
+
 // structure returns the case of Theorem A and ρ: what the loss declares, or
 // the weaker one that the mechanism asks for.
-func (m *Mechanism) structure(q Public) (loss.Structure, float64, error) {
+func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 	s, rank := q.Constants.Structure, 1
 	if s >= loss.FixedRange {
 		rank = min(q.Constants.Rank, q.Dim)
@@ -232,48 +237,23 @@ func (m *Mechanism) structure(q Public) (loss.Structure, float64, error) {
 	return s, float64(rank), nil
 }
 
-// cover checks the caller's R_s and sets it, or what the default starts from.
-func (c *calibrator) cover(r float64) error {
-	p := c.plan
-	scale := p.Scale
-	if scale == 0 {
-		scale = p.Radius
+// coverOf returns R_s: the caller's, or the default of erm.Public.Cover for a length
+// scale; +Inf with an error where nothing public gives one.
+func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
+	if c.gap > 0 { // Utility, whose solver has a gap instead
+		return 0, nil
 	}
-	if scale == 0 {
-		scale = 1
+	per, _ := c.perturbation(t, m, rough)
+	r, err := c.public.Cover(per, c.stated, c.length)
+	if err != nil {
+		return math.Inf(1), fmt.Errorf("qop: %w", err)
 	}
-	if r != 0 && r < leastCover*scale {
-		return fmt.Errorf("%w: Cover = %v cannot be certified in float64, want at least %v or 0 for the default", ErrMechanism, r, leastCover*scale)
-	}
-	if p.Cover = r; r == 0 {
-		p.Cover = defaultCover * scale
-		c.length = math.Max(scale, p.Radius)
-	}
-	return nil
+	return r, nil
 }
-
-// coverOf returns R_s: the caller's, or 1e-8 of the length scale and no less than
-// eight times what the certificate allows for rounding in a sum over n records,
-//
-//	1e-12·nL·length/μ,   μ = σ²λ_min(W) of a typical W
-func (c *calibrator) coverOf(t, m float64) float64 {
-	p := c.plan
-	if c.length == 0 || p.Relation == dp.AddRemove {
-		return p.Cover
-	}
-	law := newRoughLaw(float64(p.Dim), m)
-	return math.Max(p.Cover, 8e-12*float64(p.Records)*t*c.length*math.Exp(2*law.tau-law.nu))
-}
-
-const (
-	defaultCover = 1e-8
-	leastCover   = 1e-14
-)
 
 // finish fills what follows from T, M, Reach and the budgets, and checks that
 // all of it can be computed with.
-func (p *Plan) finish(f *fault.Set) error {
-	p.Sigma2 = fault.At(f, fault.Smoothness, p.Constants.Smoothness) / p.T * (1 + 0x1p-50)
+func (p *Params) finish() error {
 	p.Curvature = p.Sigma2 * p.M
 	for _, v := range []float64{p.M, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
 		if !(v > 1/extreme && v < extreme) { // also NaN
@@ -299,14 +279,17 @@ func square(x float64) float64 { return x * x }
 
 // A calibrator carries what is fixed before m and the budgets are.
 type calibrator struct {
-	fault *fault.Set // nil in production
-	plan  *Plan
+	plan  *Params
 	s     setting
 	m     float64 // the caller's, 0 for automatic
 	share float64 // the caller's, 0 for automatic
 
-	last   float64 // t/(ε√k/3) of the last rough calibration
-	length float64 // of the default R_s; 0 where the caller fixed it
+	last float64 // t/(ε√k/3) of the last rough calibration
+
+	public erm.Public
+	per    erm.PublicPerturbation // what is known before σ² and m are
+	stated float64                // the caller's R_s, 0 for the default
+	length float64                // of the default R_s
 
 	// The setting of Utility.
 	gap       float64 // τ of a solver that is stopped by its gap, else 0
@@ -317,7 +300,6 @@ type calibrator struct {
 func (c *calibrator) exact() error {
 	p := c.plan
 	p.Objective, p.Output = p.Budget.Split(share(c.share))
-	p.Objective = fault.At(c.fault, fault.Objective, p.Objective)
 	p.Objective.Epsilon = math.Min(p.Objective.Epsilon, mostEpsilon)
 	if p.Calibration == Paper {
 		if err := c.paper(); err != nil {
@@ -325,15 +307,15 @@ func (c *calibrator) exact() error {
 		}
 	} else {
 		p.M = c.degrees(p.Objective)
-		p.T, p.Threshold = c.largest(p.Objective, p.M)
+		best := c.largest(p.Objective, p.M)
+		p.T, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
 	if !(p.T > 0) {
 		return fmt.Errorf("qop: %w: no σ² was found for %v with M = %v; a larger Delta or M needs less", dp.ErrCondition, p.Objective, p.M)
 	}
-	p.Cover = c.coverOf(p.T, p.M)
-	p.Reach = p.Cover
 	var err error
-	p.OutputSigma, err = gaussianSigma(p.Output, 2*p.Reach)
+	p.Cover, err = c.coverOf(p.T, p.M, false)
+	p.Reach = p.Cover
 	return err
 }
 
@@ -346,7 +328,7 @@ func gaussianSigma(b dp.Budget, sensitivity float64) (float64, error) {
 }
 
 // degrees returns the caller's m, or the integer that nearly minimizes the
-// mean curvature σ²m = Lm/t(m).
+// mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
 func (c *calibrator) degrees(b dp.Budget) float64 {
 	if c.m != 0 {
 		return c.m
@@ -355,39 +337,84 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	logDelta := specfun.Log(b.Delta)
-	guess := 0.0
-	cost := func(m float64) float64 {
-		k := m - d + 1
-		var t float64
-		switch s.structure {
-		case loss.LSQ, loss.GLM:
+	best, least := 0.0, math.Inf(1)
+	for _, rough := range s.rough() {
+		guess := 0.0
+		at := func(m float64) float64 {
 			if guess == 0 {
-				guess = b.Epsilon * math.Sqrt(k) / 3
+				guess = s.eps * math.Sqrt(m-d+1) / 3
 			}
-			t = largest(roughProfile(s, m).logDelta, logDelta, guess, coarseT)
-			guess = t
-		case loss.FixedRange:
-			t = s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
-		default:
-			if t = s.closed(k, roughQuantile(d, m, logDelta)); !s.threshold {
-				t = largest((&general{eps: s.eps, rho: s.rank, k: k, law: newRoughLaw(d, m)}).logDelta, logDelta, t, coarseT)
+			t := rough.t(m, logDelta, guess, coarseT)
+			if t > 0 {
+				guess = t
 			}
+			return m / t
 		}
-		return m / t
+		m := leastRatio(at, leastDegrees(s.dim), math.Min(rough.start, s.most()), s.most())
+		if cost := at(m); cost < least || best == 0 {
+			best, least = m, cost
+		}
 	}
-	start := 2*d + 2
-	if s.structure >= loss.FixedRange {
-		start = 3 * d
-	}
-	return leastRatio(cost, d+1, start)
+	return best
 }
 
-// roughProfile is Theorem A for LSQ and GLM, good enough to choose m by.
-func roughProfile(s setting, m float64) profile {
-	if s.structure == loss.LSQ {
-		return newLSQ(s, m, true)
+// most returns the largest m that a calibration chooses.
+func (s setting) most() float64 {
+	if s.structure == loss.General {
+		return mostExact
 	}
-	return &glm{eps: s.eps, k: m - float64(s.dim) + 1, relation: s.relation, rough: true}
+	return mostDegrees
+}
+
+// A roughBound is a bound of Theorem A with approximate laws and coarse searches, which chooses m and splits of
+// the budget: the largest t for m and log δ, from a guess and to a relative accuracy.
+type roughBound struct {
+	t     func(m, logDelta, guess, tol float64) float64
+	start float64 // an m near which it is best
+}
+
+// rough returns the bounds that hold for s.
+func (s setting) rough() []roughBound {
+	d := float64(s.dim)
+	from := func(p func(m, logDelta float64) profile, start float64) roughBound {
+		return roughBound{func(m, logDelta, guess, tol float64) float64 {
+			return largest(p(m, logDelta).logDelta, logDelta, guess, tol)
+		}, start}
+	}
+	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
+		k := m - d + 1
+		if s.structure == loss.FixedRange {
+			return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+		}
+		return s.closed(k, roughQuantile(d, m, logDelta))
+	}, 3 * d}
+	tilted := from(func(m, logDelta float64) profile {
+		q, dof := s.tiltedLaw(m)
+		return newTilt(s, m, logDelta, newRoughRange(float64(q), dof, logDelta), true)
+	}, 5*d)
+	switch {
+	case s.structure == loss.LSQ:
+		return []roughBound{from(func(m, _ float64) profile { return newLSQ(s, m, true) }, 2*d+2)}
+	case s.structure == loss.GLM:
+		return []roughBound{from(func(m, _ float64) profile {
+			return &glm{eps: s.eps, k: m - d + 1, relation: s.relation, rough: true}
+		}, 2*d+2)}
+	case s.threshold:
+		return []roughBound{closed}
+	case s.structure == loss.FixedRange:
+		return []roughBound{closed, tilted}
+	}
+	return []roughBound{from(func(m, _ float64) profile {
+		return &general{eps: s.eps, rho: s.rank, k: m - d + 1, law: newRoughLaw(d, m)}
+	}, 3*d), tilted}
+}
+
+// roughLargest returns the largest t of the bounds that hold for s.
+func (s setting) roughLargest(m, logDelta, guess, tol float64) (t float64) {
+	for _, b := range s.rough() {
+		t = math.Max(t, b.t(m, logDelta, guess, tol))
+	}
+	return t
 }
 
 // logTail returns the logarithm of the probability that λ_min < a may have in
@@ -420,39 +447,65 @@ func (s setting) closed(k, a float64) float64 {
 	})
 }
 
-// largest returns the largest t that Theorem A allows for b and m, rounded
-// down, and the threshold a of the closed form, else 0.
-func (c *calibrator) largest(b dp.Budget, m float64) (t, a float64) {
+// proved is a curvature that a theorem allows.
+type proved struct {
+	t         float64
+	threshold float64 // a of the closed form, else 0
+	theorem   string
+}
+
+// better returns p or q, whichever has the larger t. Each is valid alone, and which one it is
+// depends on public quantities only.
+func (p proved) better(q proved) proved {
+	if q.t > p.t {
+		return q
+	}
+	return p
+}
+
+// largest returns the largest t that is proved for b and m, rounded down.
+func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	k := m - d + 1
 	logDelta := specfun.Log(b.Delta)
+	guess := s.eps * math.Sqrt(k) / 3
+	root := func(theorem string, p profile, guess float64) proved {
+		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
+	}
 	switch {
 	case s.structure == loss.LSQ:
-		guess := largest(newLSQ(s, m, true).logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
-		return largest(newLSQ(s, m, false).logDelta, logDelta-safeLogDelta, guess, fineT), 0
+		guess = largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
+		return root(TheoremLSQ, newLSQ(s, m, false), guess)
 	case s.structure == loss.GLM:
-		rough := roughProfile(s, m)
-		guess := largest(rough.logDelta, logDelta, s.eps*math.Sqrt(k)/3, coarseT)
-		return largest((&glm{eps: s.eps, k: k, relation: s.relation}).logDelta, logDelta-safeLogDelta, guess, fineT), 0
-	case s.threshold:
-		dim, dof := s.dim, m
-		if s.structure == loss.FixedRange {
-			dim, dof = int(s.rank), k-1+s.rank
+		p := &glm{eps: s.eps, k: k, relation: s.relation}
+		guess = s.roughLargest(m, logDelta, guess, coarseT)
+		best := root(TheoremGLM, p, guess)
+		if s.relation == dp.Replace {
+			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: TheoremJoint})
 		}
-		a = minQuantile(dim, dof, s.logTail(logDelta))
-		return s.closed(k, a) * (1 - 1e-12), a
+		return best
+	case s.threshold || s.structure == loss.FixedRange:
+		best := s.closedForm(m, logDelta)
+		if q, dof := s.tiltedLaw(m); !s.threshold && q <= mostDim && dof <= mostExact {
+			best = best.better(root(TheoremTilt, newTilt(s, m, logDelta, newTable(q, dof, logDelta), false), best.t))
+		}
+		return best
 	}
-	law := c.table(m, logDelta)
-	guess := s.closed(k, roughQuantile(d, m, logDelta))
-	return largest((&general{eps: s.eps, rho: s.rank, k: k, law: law}).logDelta, logDelta-safeTable, guess, fineT), 0
+	law := newTable(s.dim, m, logDelta)
+	best := root(TheoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
+	return best.better(root(TheoremTilt, newTilt(s, m, logDelta, law, false), best.t))
 }
 
-// table tabulates the law of λ_min(W_d(m)) around its quantile of log
-// probability logp.
-func (c *calibrator) table(m, logp float64) *table {
-	return newTable(c.s.dim, m, roughQuantile(float64(c.s.dim), m, logp), logp)
+// closedForm is the threshold form of Theorem A.
+func (s setting) closedForm(m, logDelta float64) proved {
+	dim, dof, theorem := s.dim, m, TheoremThreshold
+	if s.structure == loss.FixedRange {
+		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, TheoremFixed
+	}
+	a := minQuantile(dim, dof, s.logTail(logDelta))
+	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
 }
 
 // minQuantile returns the quantile of log probability logp of λ_min(W_d(m)),

@@ -199,7 +199,7 @@ func TestLeastRatio(t *testing.T) {
 			}
 			for _, start := range []float64{least, 2 * least, least + 300} {
 				calls = 0
-				got := leastRatio(cost, least, start)
+				got := leastRatio(cost, least, start, 1e9)
 				u := math.Log((got - least + 2) / (best + 2))
 				require.Less(t, math.Abs(u), 0.1+0.5/(best+2), "least %v, best %v, start %v: %v", least, at, start, got)
 				require.Less(t, calls, 60)

@@ -86,7 +86,7 @@ func TestExactDensity1(t *testing.T) {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 				cal := &calibrator{s: setting{dim: 1, rank: 1, structure: s, relation: relation, threshold: s >= loss.FixedRange}}
-				at, _ := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m)
+				at := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m).t
 				sigma2 := 1 / at
 				masses := map[string][]float64{}
 				for i, l := range losses {
@@ -195,7 +195,7 @@ func masses2(l planar, m, sigma2 float64) []float64 {
 
 // TestExactDensity2 does the same in the plane, where the fibre over θ is
 // integrated in closed form: quadratic, late and Huber losses in eight
-// directions, radial ones for ρ = 2. Least squares attains its δ but for 0.5 %.
+// directions, radial ones for ρ = 2, by the best theorem of each structure. Least squares attains its δ but for 0.5 %.
 // The tolerance 2e-3 is that of the grid.
 func TestExactDensity2(t *testing.T) {
 	if testing.Short() {
@@ -204,18 +204,13 @@ func TestExactDensity2(t *testing.T) {
 	scalars := []scalarLoss{quadratic, late(0.1), huber(0.05)}
 	for _, c := range []struct {
 		m, eps, delta float64
-		below         [4]float64 // measured maxima: LSQ, GLM, General ρ = 1 and 2
-	}{
-		{4, 1, 2e-2, [4]float64{2.00e-2, 6.2e-3, 3.8e-3, 6.2e-3}},
-		{8, 0.7, 1e-2, [4]float64{1.00e-2, 2.1e-3, 5.8e-4, 9.2e-4}},
-		{24, 1, 1e-3, [4]float64{9.985e-4, 1.4e-4, 7.4e-6, 1.2e-5}},
-	} {
+	}{{4, 1, 2e-2}, {8, 0.7, 1e-2}, {24, 1, 1e-3}} {
 		for i, s := range []struct {
 			structure loss.Structure
 			rank      int
 		}{{loss.LSQ, 1}, {loss.GLM, 1}, {loss.General, 1}, {loss.General, 2}, {loss.FixedRange, 2}} {
-			cal := &calibrator{s: setting{dim: 2, rank: float64(s.rank), structure: s.structure, relation: dp.Replace, threshold: s.structure == loss.FixedRange}}
-			at, _ := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m)
+			cal := &calibrator{s: setting{dim: 2, rank: float64(s.rank), structure: s.structure, relation: dp.Replace}}
+			at := cal.largest(dp.Budget{Epsilon: c.eps, Delta: c.delta}, c.m).t
 			masses := func(l planar) []float64 {
 				p := masses2(l, c.m, 1/at)
 				require.InDelta(t, 1, floats.Sum(p), 5e-3)
@@ -259,8 +254,8 @@ func TestExactDensity2(t *testing.T) {
 			if i == 0 {
 				require.Greater(t, worst, 0.995*c.delta)
 			}
-			if i < len(c.below) { // the pairs here are not exactly those of the table
-				require.Less(t, worst, 1.25*c.below[i])
+			if s.structure == loss.GLM { // the bound is not far off
+				require.Greater(t, worst, 0.1*c.delta)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func ExampleMechanism_Fit() {
 	// Output:
 	// [0.9 -1.0]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: qop.lsq/1
+	//   theorem: qop.lsq/2
 	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }
@@ -66,10 +66,10 @@ func ExampleMechanism_Calibrate() {
 	_, err := (&qop.Mechanism{M: 100}).Calibrate(q)
 	fmt.Println(err)
 	// Output:
-	// qop.lsq/1       σ²m = 65, excess risk ≤ 33
-	// qop.glm/1       σ²m = 95, excess risk ≤ 47
-	// qop.threshold/1 σ²m = 1263, excess risk ≤ 632
-	// qop.paper/1     σ²m = 9657, excess risk ≤ 4828
+	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
+	// qop.joint/1     σ²m = 71, excess risk ≤ 35
+	// qop.threshold/2 σ²m = 1263, excess risk ≤ 632
+	// qop.paper/2     σ²m = 9657, excess risk ≤ 4828
 	// qop: dp: privacy condition not met: M = 100 degrees of freedom in 100 dimensions, want at least Dim+1 = 101, or 0 for automatic
 }
 
@@ -94,5 +94,5 @@ func ExampleUtility() {
 	lsq, _ := u.Bound(b)
 	fmt.Printf("published %.0f, general %.0f, least squares %.0f\n", published, general, lsq)
 	// Output:
-	// published 474, general 71, least squares 22
+	// published 474, general 53, least squares 22
 }

@@ -117,7 +117,14 @@ func TestFit(t *testing.T) {
 				cert := rel.Certificate
 				require.NoError(t, cert.Check())
 				require.Equal(t, budget, cert.Budget)
-				require.Equal(t, map[bool]string{true: TheoremLSQ, false: TheoremGLM}[l == loss.Loss(loss.Squared{})], cert.Theorem)
+				theorem := TheoremGLM
+				switch {
+				case l == loss.Loss(loss.Squared{}):
+					theorem = TheoremLSQ
+				case relation != dp.AddRemove:
+					theorem = TheoremJoint
+				}
+				require.Equal(t, theorem, cert.Theorem)
 				require.Equal(t, relation == dp.AddRemove, cert.Relation == dp.AddRemove)
 				require.Contains(t, cert.Assumptions, dp.CallerSource)
 				require.Contains(t, cert.Assumptions, dp.RealArithmetic)
@@ -411,6 +418,6 @@ func TestFitGeneralLoss(t *testing.T) {
 		p.Set = nil
 		rel, err := (&Mechanism{Center: center, Interpolation: Trust{}, Radius: 1}).Fit(context.Background(), p, budget, noise.Reproducible(1))
 		require.NoError(t, err, "%T", reg)
-		require.Equal(t, TheoremGeneral, rel.Certificate.Theorem)
+		require.Equal(t, TheoremTilt, rel.Certificate.Theorem)
 	}
 }

@@ -49,8 +49,9 @@ func TestPublicEnds(t *testing.T) {
 		s    loss.Structure
 		text string
 	}{
-		{1000, 0, loss.General, "Cover"}, {1001, 0, loss.General, "declare GLM"}, {3, 5000, loss.General, "Cover"}, {3, 5000.5, loss.General, "declare GLM"},
-		{3, 1e8, loss.LSQ, "Cover"}, {3, 1.0001e8, loss.LSQ, "at most 1e+08"}, {1e8, 0, loss.GLM, "Cover"}, {1e8 + 1, 0, loss.GLM, "at most 1e+08"},
+		{1000, 0, loss.General, "Cover"}, {1001, 0, loss.General, "declare GLM"}, {3, 5000, loss.General, "Cover"}, {3, 5001, loss.General, "declare GLM"},
+		{3, 65536, loss.LSQ, "Cover"}, {3, 65537, loss.LSQ, "at most 65536"}, {65535, 0, loss.GLM, "Cover"}, {65536, 0, loss.GLM, "at most 65535"},
+		{3, 4.5, loss.LSQ, "want 4, 5, or 0"},
 		{3, 4, loss.LSQ, "Cover"}, {3, 3.97, loss.LSQ, "at least Dim+1"}, {1001, 0, loss.GLM, "Cover"},
 	} {
 		_, err := (&Mechanism{M: c.m, Cover: 1e-30}).Calibrate(public(c.d, c.s, 1, 1e-5))
@@ -179,7 +180,8 @@ func TestLargestMeetsDelta(t *testing.T) {
 			m := float64(d + 6)
 			at := func(s loss.Structure, threshold bool) (float64, float64, setting) {
 				st := setting{dim: d, rank: 1, structure: s, relation: relation, threshold: threshold}
-				x, a := (&calibrator{s: st}).largest(b, m)
+				found := (&calibrator{s: st}).largest(b, m)
+				x, a := found.t, found.threshold
 				st.eps = 0.8
 				return x, a, st
 			}
@@ -191,9 +193,19 @@ func TestLargestMeetsDelta(t *testing.T) {
 
 			x, a, _ = at(loss.GLM, false)
 			require.Zero(t, a)
-			g := func(x float64) float64 { return (&glm{eps: 0.8, k: 7, relation: relation}).logDelta(x) }
-			require.LessOrEqual(t, g(x), target+1e-9)
-			require.Greater(t, g(x*(1+2e-5)), target) // the split is found to 1e-6 of δ
+			switch {
+			case relation == dp.AddRemove:
+				g := func(x float64) float64 { return (&glm{eps: 0.8, k: 7, relation: relation}).logDelta(x) }
+				require.LessOrEqual(t, g(x), target+1e-9)
+				require.Greater(t, g(x*(1+2e-5)), target) // the split is found to 1e-6 of δ
+			case d == 1:
+				g := parallel{0.8, 7}.logDelta
+				require.LessOrEqual(t, g(x), target)
+				require.Greater(t, g(x*(1+1e-6)), target)
+			default: // not below what two steps prove, nor beyond the bound of one direction
+				require.Greater(t, parallel{0.8, 7}.logDelta(x*1.1), target)
+				require.LessOrEqual(t, parallel{0.8, 7}.logDelta(x), target)
+			}
 
 			// The closed forms: F(a) = δ, or δ/2 for two losses, and the loss at a is ε.
 			law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
@@ -232,15 +244,15 @@ func TestLargestMeetsDelta(t *testing.T) {
 	}
 	// The hockey-stick of the general case is below the threshold form it sharpens,
 	// and meets δ with the law itself in place of the table.
+	general := &general{eps: 0.8, rho: 2, k: 5, law: newTable(2, 6, target)}
+	x := largest(general.logDelta, target, 0.1, 1e-7)
+	general.law = exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}
+	require.LessOrEqual(t, general.logDelta(x), target)
+	require.Greater(t, general.logDelta(x*(1+5e-6)), target)
 	k := &calibrator{s: setting{dim: 2, rank: 2, structure: loss.General, relation: dp.Replace}}
-	x, a := k.largest(b, 6)
-	require.Zero(t, a)
-	p := &general{eps: 0.8, rho: 2, k: 5, law: exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}}
-	require.LessOrEqual(t, p.logDelta(x), target)
-	require.Greater(t, p.logDelta(x*(1+2e-6)), target)
+	require.GreaterOrEqual(t, k.largest(b, 6).t, x*(1-1e-6))
 	k.s.threshold = true
-	least, _ := k.largest(b, 6)
-	require.Greater(t, x, least)
+	require.Greater(t, x, k.largest(b, 6).t)
 }
 
 // exactLaw is the law of λ_min without a table.
@@ -266,7 +278,7 @@ func TestDegrees(t *testing.T) {
 		m := k.degrees(b)
 		require.Equal(t, math.Round(m), m)
 		cost := func(m float64) float64 {
-			x, _ := k.largest(b, m)
+			x := k.largest(b, m).t
 			return m / x
 		}
 		at := cost(m)
@@ -282,7 +294,7 @@ func TestDegrees(t *testing.T) {
 // TestPaperPlan: the repaired constants in a plan.
 func TestPaperPlan(t *testing.T) {
 	for d, m := range map[int]float64{1: 2, 2: 4, 5: 10} {
-		for _, given := range []float64{0, 11.5} {
+		for _, given := range []float64{0, 11} {
 			p, err := (&Mechanism{Calibration: Paper, M: given}).Calibrate(public(d, loss.GLM, 1, 1e-4))
 			require.NoError(t, err)
 			if given > 0 {
@@ -339,4 +351,30 @@ func TestClosedForms(t *testing.T) {
 		want := simpson(0, math.Acosh(1+60/z), 4000, func(u float64) float64 { return math.Exp(-z * (math.Cosh(u) - 1)) })
 		require.InDelta(t, math.Log(want)-z, logBesselK0(z), 1e-11*(1+z))
 	}
+}
+
+// TestCheckDegrees: m is an integer from d+1, or d+3 where 1/λ_min needs a mean, to 2¹⁶.
+func TestCheckDegrees(t *testing.T) {
+	for _, c := range []struct {
+		m     float64
+		total bool
+		text  string // "" if accepted
+	}{
+		{0, false, ""}, {0, true, ""}, {4, false, ""}, {5, false, ""}, {6, true, ""}, {65536, true, ""},
+		{3, false, "Dim+1 = 4"}, {4, true, "Dim+3 = 6"}, {5, true, "Dim+3 = 6"}, {3, true, "Dim+3 = 6"},
+		{4.5, false, "want 4, 5, or 0"}, {65537, false, "at most 65536"},
+	} {
+		err := checkDegrees(3, c.m, c.total)
+		if c.text == "" {
+			require.NoError(t, err, "%+v", c)
+			continue
+		}
+		require.ErrorContains(t, err, c.text, "%+v", c)
+	}
+	require.ErrorIs(t, checkDegrees(65536, 0, false), ErrMechanism)
+	_, err := (&Mechanism{Eta: 0.1, M: 5}).Calibrate(public(3, loss.LSQ, 1, 1e-5))
+	require.ErrorIs(t, err, dp.ErrCondition)
+	p, err := (&Mechanism{Eta: 0.1}).Calibrate(public(1, loss.LSQ, 8, 0.1))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, p.M, 4.)
 }

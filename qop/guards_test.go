@@ -2,7 +2,6 @@ package qop
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
-	"github.com/privopt/privopt/randmat"
 )
 
 // liar claims that every label interpolates.
@@ -77,26 +75,5 @@ func TestHugeSizes(t *testing.T) {
 		_, err := (&Mechanism{M: c.m, Cover: 1e-6}).Calibrate(Public{Dim: c.dim, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: 1, Structure: c.s}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-3}})
 		require.Error(t, err, c)
 		require.Less(t, time.Since(start), time.Second)
-	}
-}
-
-// TestLawTable: the table of log F is exact to 4e-7, also for large δ.
-func TestLawTable(t *testing.T) {
-	for _, c := range []struct {
-		d     int
-		m     float64
-		delta float64
-	}{{2, 3, 0.95}, {2, 3, 0.7}, {2, 3, 0.3}, {2, 4, 0.2}, {5, 9, 0.5}, {2, 3, 1e-2}, {5, 12, 1e-5}} {
-		logp := math.Log(c.delta)
-		law := randmat.MinEigenvalueLaw{Dim: c.d, Dof: c.m}
-		table := newTable(c.d, c.m, roughQuantile(float64(c.d), c.m, logp), logp)
-		top := law.Quantile(c.delta)
-		for i := range 40 {
-			x := top * (0.3 + 0.7*float64(i)/39)
-			if x < table.lo || x > table.hi {
-				continue
-			}
-			require.InDelta(t, law.LogCDF(x), table.logCDF(x), 4e-7, "%v x=%v", c, x)
-		}
 	}
 }

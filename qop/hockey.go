@@ -9,17 +9,14 @@ import (
 // The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of
 // the 2×2 Wishart block of a replaced least-squares record. Every one is an
 // integral of a nonnegative function, so that δ = 1e-100 keeps its relative
-// accuracy, about 1e-10; no difference of distribution functions is taken.
+// accuracy, about 1e-12; no difference of distribution functions is taken.
 
-// panel is the number of Gauss–Legendre nodes per panel of the integrals
-// below. A panel is at most 1.4 standard deviations of the density wide and
-// keeps its distance from the branch points of the powers, which makes 12
-// nodes exact to about 1e-10.
+// panel is the number of Gauss–Legendre nodes per panel of the integrals below.
 const panel = 12
 
 // negligible is the relative size of a panel behind which an integral of a
 // log-concave tail is cut. What is cut is of the same order.
-const negligible = 1e-13
+const negligible = 1e-14
 
 // gauss returns ∫_a^b f by one Gauss–Legendre panel.
 func gauss(a, b float64, f func(s float64) float64) float64 {
@@ -32,19 +29,32 @@ func gauss(a, b float64, f func(s float64) float64) float64 {
 	return h * sum
 }
 
+// chiWidth returns the width of a panel that has s as its end, for an integrand that behaves
+// like the density of a χ variable with k degrees of freedom:
+//
+//	min(1, s/2, 8/max(|k/s − s|, 8))
+//
+// The factor 1/2 keeps panels away from the branch point of s^{k−1} at 0, and the last term limits how
+// much a panel spans far in the tails, where |k/s − s| is the logarithmic slope of the density.
+func chiWidth(k, s float64) float64 {
+	return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8)))
+}
+
+// chi is chiWidth for one k.
+func chi(k float64) func(s float64) float64 {
+	return func(s float64) float64 { return chiWidth(k, s) }
+}
+
 // down returns ∫_0^top f, panel by panel from top to 0, for an f that is
-// analytic at distance scale from [0, top] and varies over the width unit. It
+// analytic but for a branch point at 0; width gives the widths of panels by their upper ends. It
 // stops at the first negligible panel below mode, where f decreases downward.
-func down(top, mode, scale, unit float64, f func(s float64) float64) float64 {
+func down(top, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
 	sum := 0.0
 	for b := top; b > 0; {
-		a := b - math.Min(unit, (b+scale)/2)
-		if a < 0 {
-			a = 0
-		}
+		a := b - width(b)
 		part := gauss(a, b, f)
 		sum += part
-		if b < mode && part <= negligible*sum {
+		if b < mode && part <= negligible*sum || !(a < b) {
 			break
 		}
 		b = a
@@ -52,12 +62,12 @@ func down(top, mode, scale, unit float64, f func(s float64) float64) float64 {
 	return sum
 }
 
-// up returns ∫_bottom^∞ f for an f with the tail of a χ_k density in s, that
+// up returns ∫_bottom^∞ f for an f with the tail of a χ density with k degrees of freedom, that
 // increases at most up to mode.
-func up(bottom, mode float64, f func(s float64) float64) float64 {
+func up(bottom, mode, k float64, f func(s float64) float64) float64 {
 	sum := 0.0
 	for a := bottom; ; {
-		b := a + math.Min(math.Min(1, a/2), 10/a)
+		b := a + chiWidth(k, a)
 		part := gauss(a, b, f)
 		sum += part
 		if b >= mode && part <= negligible*sum { // also where a is so large that b = a
@@ -83,7 +93,7 @@ func stickAdd(eps, t, k, p float64) float64 {
 	}
 	top := t / -math.Expm1(-(eps+t/2)/p)
 	// y = t + s²: half-integer powers of y − t become smooth.
-	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 0)), math.Sqrt(t), 1, func(s float64) float64 {
+	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
 		y := t + s*s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
 	})
@@ -110,7 +120,7 @@ func removeTail(eps, t, k, from float64) float64 {
 	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
 		return specfun.Chi2CDF(least, k) + removeTail(eps, t, k, least)
 	}
-	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), func(s float64) float64 {
+	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), k, func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
 	})
@@ -127,7 +137,7 @@ func removeTail(eps, t, k, from float64) float64 {
 func stickRemoveGLM(eps, t, k float64) float64 {
 	n := k/2 - 1
 	y1 := t / math.Expm1(math.Max(eps, t/k))
-	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, math.Max(k-2, 0))), math.Sqrt(t), 1, func(s float64) float64 {
+	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, k-1)), chi(k), func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
 	})
@@ -265,6 +275,9 @@ func (b *replaceStick) at(t float64) float64 {
 	return math.Min(sum, 1)
 }
 
+// width returns the width of a panel of an angle that has its upper end there.
+func (b *replaceStick) width(angle float64) float64 { return math.Min(b.unit, angle/2) }
+
 // kernel returns K(h). The positive part is on x > x*, with th = e^{ε/N}
 //
 //	th (1 − (x*+h)²) = 1 − x*²;
@@ -278,7 +291,7 @@ func (b *replaceStick) kernel(h float64) float64 {
 	low := (b.cth - h*h) / (math.Sqrt(b.ith*h*h+b.cth*b.cth) + h) // x*
 	sum := 0.0
 	if b.n > 0 {
-		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, math.Sqrt(2*h), b.unit, func(psi float64) float64 {
+		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, b.width, func(psi float64) float64 {
 			sin, cos := math.Sincos(psi)
 			moved := 2*h*cos - h*h // 1 − x² = sin²ψ + moved
 			return sin * math.Exp(b.n*specfun.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
@@ -288,7 +301,7 @@ func (b *replaceStick) kernel(h float64) float64 {
 	if bound := top * math.Pow(math.Sin(top), p); top < math.Pi/2 && bound <= negligible*sum {
 		return b.norm * (sum + bound)
 	}
-	sum += down(top, math.Pi/2, b.unit, b.unit, func(theta float64) float64 {
+	sum += down(top, math.Pi/2, b.width, func(theta float64) float64 {
 		return math.Pow(math.Sin(theta), p)
 	})
 	return b.norm * sum

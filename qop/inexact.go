@@ -6,19 +6,19 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
-	"github.com/privopt/privopt/loss"
 )
 
 // split is one point of the search behind Theorem B with η > 0 (or a solver
 // stopped by its gap). Every split is valid; the search looks for the least
 // bound on the excess risk and sees public quantities only.
 type split struct {
-	m                      float64
-	objective, output      dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
-	low, high              float64   // shares of δ for λ_min and for ẽ'Wẽ
-	t, threshold, alpha, b float64
-	cover, reach           float64
-	sigma, excessRisk      float64
+	m                 float64
+	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
+	low, high         float64   // shares of δ for λ_min and for ẽ'Wẽ
+	proved
+	alpha, b          float64
+	cover, reach      float64
+	sigma, excessRisk float64
 }
 
 // inexact calibrates by Theorem B: it searches in logits of the shares of ε and
@@ -41,10 +41,10 @@ func (c *calibrator) inexact() error {
 	if math.IsInf(best.excessRisk, 1) {
 		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and M = %v; a larger Delta or M, or a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
-	p.M, p.T, p.Threshold = best.m, best.t, best.threshold
+	p.M, p.T, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
 	p.Alpha, p.Upper, p.Low, p.High = best.alpha, best.b, best.low, best.high
-	p.Cover, p.Reach, p.OutputSigma = best.cover, best.reach, best.sigma
+	p.Cover, p.Reach = best.cover, best.reach
 	return nil
 }
 
@@ -73,8 +73,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon), Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
 	if s.m = c.m; s.m == 0 {
-		k := math.Max(2, (start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4]))))
-		s.m = math.Round(k) + d - 1
+		m := math.Round((start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4])))) + d - 1
+		s.m = math.Min(math.Max(m, leastDegrees(c.s.dim)), c.s.most())
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if rough {
 		s.t = c.roughLargest(s.objective, s.m)
 	} else {
-		s.t, s.threshold = c.largest(s.objective, s.m)
+		s.proved = c.largest(s.objective, s.m)
 	}
 	if !(s.t > 0) {
 		return s
@@ -111,7 +111,10 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if !(s.alpha > 0) {
 		return s
 	}
-	s.cover = c.coverOf(s.t, s.m)
+	var err error
+	if s.cover, err = c.coverOf(s.t, s.m, rough); err != nil {
+		return s
+	}
 	s.reach = s.cover
 	if c.gap > 0 {
 		s.reach = math.Sqrt(2 * c.gap * s.t / (p.Constants.Smoothness * s.alpha))
@@ -122,7 +125,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 			specfun.Chi2UpperQuantile(specfun.Log(s.high)-twice, s.m))
 		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
 	}
-	sigma, err := gaussianSigma(s.output, 2*s.reach)
+	sigma, err := dp.GaussianSigma(s.output, 2*s.reach*safeScale)
 	if err != nil {
 		return s
 	}
@@ -141,19 +144,11 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
 	s := c.s
 	s.eps = b.Epsilon
-	k := m - float64(s.dim) + 1
-	logDelta := specfun.Log(b.Delta)
-	switch s.structure {
-	case loss.LSQ, loss.GLM:
-		guess := s.eps * math.Sqrt(k) / 3
-		if c.last > 0 { // t/ε√k varies little along the search
-			guess *= c.last
-		}
-		t := largest(roughProfile(s, m).logDelta, logDelta, guess, 10*coarseT)
-		c.last = t / (s.eps * math.Sqrt(k) / 3)
-		return t
-	case loss.FixedRange:
-		return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+	guess := s.eps * math.Sqrt(m-float64(s.dim)+1) / 3
+	if c.last > 0 { // t/ε√k varies little along the search
+		guess *= c.last
 	}
-	return s.closed(k, roughQuantile(float64(s.dim), m, logDelta))
+	t := s.roughLargest(m, specfun.Log(b.Delta), guess, 10*coarseT)
+	c.last = t / (s.eps * math.Sqrt(m-float64(s.dim)+1) / 3)
+	return t
 }

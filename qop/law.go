@@ -7,102 +7,140 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// lawNodes is the number of evaluations of the exact law behind a table.
-const lawNodes = 15
-
-// table is log F, F the distribution function of λ_min(W_d(m)), on [lo, hi] as a
-// polynomial in log x through Chebyshev nodes. log F is analytic there and
-// nearly linear at its lower end, so that 15 nodes
-// are exact to 4e-7, and to 1e-8 but for the ends.
+// table bounds log F from above, F the distribution function of λ_min(W_d(m)), on [lo, hi]: the normal
+// score Φ⁻¹(F), nearly a line against log x, is a polynomial through Chebyshev nodes in log x, and
+// margin covers ten times the largest misfit at points that are no nodes.
 type table struct {
 	lo, hi float64
-	coef   []float64
+	a, b   float64   // log lo, log hi
+	coef   []float64 // of the score
+	margin float64
 }
 
-// newTable tabulates log F of W_d(m) around its quantile of log probability logp,
-// guessed by guess: up to twice the quantile, and down to where F is negligible
-// beside e^logp or no longer known exactly.
-func newTable(d int, m, guess, logp float64) *table {
+const (
+	// leastMargin of a table: what randmat says of its own error.
+	leastMargin = 1e-6
+	// fineMisfit of one polynomial in log F ends the search: that of the next has about twice the digits.
+	fineMisfit = 1e-3
+	// mostNodes of a table, all of which are evaluations of the exact law.
+	mostNodes = 129
+)
+
+// newTable tabulates the law of W_d(m) from where F is negligible beside e^logp, or no longer
+// known exactly, up to the bulk of the law. A poor place or too few nodes
+// cost utility and never privacy.
+func newTable(d int, m, logp float64) *table {
+	dim := float64(d)
 	law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
 	logF := law.LogCDF
-	if logp < exactLog+20 { // a proved bound, smooth all the way
+	bottom, top := logp-18, math.Log(bulk)
+	switch {
+	case logp < exactLog+20: // a proved bound, smooth up to where it says nothing
 		logF = func(x float64) float64 { return randmat.EdelmanLogCDF(d, m, x) }
+		top = -2
+	case bottom < exactLog:
+		bottom = exactLog
 	}
-	k := m - float64(d) + 1
-	q := guess
-	if d < 12 || logp < -15 { // where the guess is poor
-		q = quantile(logF, k, guess, logp)
+	t := &table{lo: roughQuantile(dim, m, bottom), hi: newRoughLaw(dim, m).top()}
+	if d < 6 || logp < -15 { // where the guesses are poor
+		t.lo, t.hi = quantile(logF, t.lo, bottom), quantile(logF, t.hi, top)
 	}
-	depth := 36 / k // F falls at least like x^{k/2}: to 1e-8 of e^logp
-	for logp >= exactLog+20 && depth > 0.1 && logF(q*math.Exp(-depth)) < exactLog {
-		depth /= 2
-	}
-	t := &table{lo: q * math.Exp(-depth), hi: 2 * q}
-	if d > 1 { // where log F levels off, a polynomial does not follow
-		bulk, _ := specfun.Bisect(func(x float64) bool { return newRoughLaw(float64(d), m).logCDF(x) < specfun.Log(0.7) }, t.lo, t.hi)
-		t.hi = math.Max(bulk, 1.05*q)
-	}
-	a, b := specfun.Log(t.lo), specfun.Log(t.hi)
-	nodes := lawNodes
-	if logp > -4 { // δ > 0.02: log F bends within the table
-		nodes = 2 * lawNodes
-	}
-	n := float64(nodes)
-	values := make([]float64, nodes)
-	for i := range values {
-		u := math.Cos(math.Pi * (float64(i) + 0.5) / n)
-		values[i] = logF(math.Exp((a+b)/2 + (b-a)/2*u))
-	}
-	t.coef = make([]float64, nodes)
-	for j := range t.coef {
-		s := 0.0
-		for i, v := range values {
-			s += v * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/n)
-		}
-		t.coef[j] = 2 * s / n
-	}
-	t.coef[0] /= 2
+	t.hi = math.Max(t.hi, 1.01*t.lo)
+	t.a, t.b = specfun.Log(t.lo), specfun.Log(t.hi)
+	t.fit(logF)
 	return t
 }
 
-// logCDF returns log F(x) for x in [lo, hi] by Clenshaw's recursion, with
-// log F(lo) ≥ log F(x) below, and 0 above.
-func (t *table) logCDF(x float64) float64 {
-	switch {
-	case x > t.hi:
-		return 0
-	case x < t.lo:
-		x = t.lo
+// fit doubles the number of intervals between nodes until the polynomial predicts the
+// values at the new ones, which it is then run through, and sets margin.
+func (t *table) fit(logF func(x float64) float64) {
+	at := func(i, n int) float64 { return math.Exp(t.place(math.Cos(math.Pi * float64(i) / float64(n)))) }
+	n := 8
+	score := make([]float64, n+1)
+	for i := range score {
+		score[i] = normalScore(logF(at(i, n)))
 	}
-	a, b := specfun.Log(t.lo), specfun.Log(t.hi)
-	u := 2 * (2*specfun.Log(x) - a - b) / (b - a)
+	t.interpolate(score)
+	for misfit := math.Inf(1); misfit > fineMisfit && 2*n < mostNodes; {
+		misfit = 0
+		next := make([]float64, 2*n+1)
+		for i := range next {
+			if i%2 == 0 {
+				next[i] = score[i/2]
+				continue
+			}
+			x := at(i, 2*n)
+			l := logF(x)
+			next[i] = normalScore(l)
+			misfit = math.Max(misfit, math.Abs(l-t.logCDF(x)))
+		}
+		n, score = 2*n, next
+		t.interpolate(score)
+	}
+	misfit := 0.0
+	for _, i := range []int{1, n/2 - 1, 2*n - 3} { // near both ends and in the middle
+		x := at(2*i+1, 4*n)
+		misfit = math.Max(misfit, math.Abs(logF(x)-t.logCDF(x)))
+	}
+	t.margin = leastMargin + 10*misfit
+}
+
+// place maps [−1, 1] to log x in the table.
+func (t *table) place(u float64) float64 { return (t.a+t.b)/2 + (t.b-t.a)/2*u }
+
+// interpolate sets the coefficients of the polynomial with given values at cos(πi/n).
+func (t *table) interpolate(v []float64) {
+	n := len(v) - 1
+	t.coef = make([]float64, n+1)
+	for j := range t.coef {
+		s := (v[0] + v[n]*math.Cos(math.Pi*float64(j))) / 2
+		for i := 1; i < n; i++ {
+			s += v[i] * math.Cos(math.Pi*float64(i*j%(2*n))/float64(n))
+		}
+		t.coef[j] = 2 * s / float64(n)
+	}
+	t.coef[0] /= 2
+	t.coef[n] /= 2
+}
+
+// normalScore returns Φ⁻¹(e^logp), and where that leaves the range of float64 what logCDF below inverts.
+func normalScore(logp float64) float64 {
+	return specfun.NormalQuantile(math.Min(math.Max(math.Exp(logp), 0x1p-1022), 1-0x1p-53))
+}
+
+// logCDF returns a bound of log F(x): by Clenshaw's recursion in [lo, hi], that of lo below,
+// and 0 above.
+func (t *table) logCDF(x float64) float64 {
+	if x > t.hi {
+		return 0
+	}
+	u := 2 * (2*specfun.Log(math.Max(x, t.lo)) - t.a - t.b) / (t.b - t.a)
 	var c1, c2 float64
 	for j := len(t.coef) - 1; j > 0; j-- {
 		c1, c2 = t.coef[j]+u*c1-c2, c1
 	}
-	return math.Min(t.coef[0]+u/2*c1-c2, 0)
+	return math.Min(specfun.LogPhi(t.coef[0]+u/2*c1-c2)+t.margin, 0)
 }
 
 // exactLog is the log probability down to which randmat knows F exactly, with
 // room for where its bounds set in.
 const exactLog = -75
 
-// quantile returns x with log F(x) close to logp, by a few secant steps in
+// quantile returns x with log F(x) close to logp, by a few secant steps of the normal score against
 // log x. It only places a table, so that 1 % is enough.
-func quantile(logF func(x float64) float64, k, guess, logp float64) float64 {
+func quantile(logF func(x float64) float64, guess, logp float64) float64 {
+	goal := normalScore(logp)
 	u, last, flast := specfun.Log(guess), 0.0, math.NaN()
-	slope := k / 2 // F ~ x^{k/2} at 0
+	slope := 1.0
 	for range 40 {
-		f := logF(math.Exp(u)) - logp
-		if !math.IsNaN(flast) && u != last {
-			if s := (f - flast) / (u - last); s > 0 && !math.IsInf(s, 1) {
-				slope = s
-			}
+		f := normalScore(logF(math.Exp(u))) - goal
+		if s := (f - flast) / (u - last); s > 0 && !math.IsInf(s, 1) { // no NaN
+			slope = s
 		}
 		step := math.Max(-4, math.Min(4, -f/slope))
 		last, flast = u, f
 		u += step
-		if math.Abs(step) < 0.05 {
+		if math.Abs(f) < 0.1 {
 			break
 		}
 	}
@@ -145,6 +183,25 @@ func (r roughLaw) logCDF(x float64) float64 {
 }
 
 func (roughLaw) ends() (lo, hi float64) { return 0, math.Inf(1) }
+
+// bulk is the probability at which tables end: F counts as 1 above.
+const bulk = 0.98
+
+// top approximates the quantile of bulk.
+func (r roughLaw) top() float64 { return math.Exp(r.nu + 3.6*r.tau) } // P(TW₁ < −3.6) ≈ 2 %
+
+// roughRange is a roughLaw with the ends that a table would have.
+type roughRange struct {
+	roughLaw
+	lo, hi float64
+}
+
+func newRoughRange(d, m, logp float64) roughRange {
+	r := newRoughLaw(d, m)
+	return roughRange{r, roughQuantile(d, m, logp-18), r.top()}
+}
+
+func (r roughRange) ends() (lo, hi float64) { return r.lo, math.Max(r.hi, 1.01*r.lo) }
 
 // roughQuantile approximates the quantile of log probability logp of
 // λ_min(W_d(m)), to choose m and to place tables.

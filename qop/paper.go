@@ -80,7 +80,7 @@ func (p Published) check() error {
 	case p.Dim < 1 || p.Rank < 1:
 		return fmt.Errorf("%w: Dim = %d and Rank = %d, want at least 1", ErrMechanism, p.Dim, p.Rank)
 	case !(p.M >= float64(p.Dim)+1 && p.M <= mostDegrees):
-		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d and at most %g", ErrMechanism, p.M, p.Dim+1, float64(mostDegrees))
+		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d and at most %d", ErrMechanism, p.M, p.Dim+1, mostDegrees)
 	case !in(p.Smoothness, 0, inf) || !in(p.Epsilon1, 0, inf):
 		return fmt.Errorf("%w: Smoothness = %v and Epsilon1 = %v, want positive finite numbers", ErrMechanism, p.Smoothness, p.Epsilon1)
 	case !in(p.Delta1, dp.MinDelta, 1) || !in(p.Delta3, dp.MinDelta, 1):
@@ -133,7 +133,7 @@ func (c *calibrator) paper() error {
 	d := p.Dim
 	p.M = c.m
 	if p.M == 0 {
-		p.M = math.Max(2*float64(d), float64(d)+1)
+		p.M = math.Min(math.Max(2*float64(d), float64(d)+1), mostDegrees)
 	}
 	b := p.Objective
 	k, err := Published{
@@ -146,7 +146,7 @@ func (c *calibrator) paper() error {
 	if math.IsInf(k.Alpha1, 1) || !(k.Alpha > 0) {
 		return fmt.Errorf("qop: %w: the published constants do not exist for %v with M = %v; want a smaller Delta", dp.ErrCondition, b, p.M)
 	}
-	p.Threshold = k.Alpha + k.Alpha1
+	p.Theorem, p.Threshold = TheoremPaper, k.Alpha+k.Alpha1
 	p.T = p.Constants.Smoothness / k.Sigma2 / safeScale
 	return nil
 }

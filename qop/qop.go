@@ -110,7 +110,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -124,29 +123,15 @@ var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremLSQ       = "qop.lsq/1"
-	TheoremGLM       = "qop.glm/1"
-	TheoremFixed     = "qop.fixed/1"
-	TheoremGeneral   = "qop.general/1"
-	TheoremThreshold = "qop.threshold/1"
-	TheoremPaper     = "qop.paper/1"
+	TheoremLSQ       = "qop.lsq/2"
+	TheoremGLM       = "qop.glm/2"
+	TheoremJoint     = "qop.joint/1"
+	TheoremFixed     = "qop.fixed/2"
+	TheoremGeneral   = "qop.general/2"
+	TheoremTilt      = "qop.tilt/1"
+	TheoremThreshold = "qop.threshold/2"
+	TheoremPaper     = "qop.paper/2"
 )
-
-func theorem(c Calibration, s loss.Structure) string {
-	switch {
-	case c == Paper:
-		return TheoremPaper
-	case s == loss.LSQ:
-		return TheoremLSQ
-	case s == loss.GLM:
-		return TheoremGLM
-	case s == loss.FixedRange:
-		return TheoremFixed
-	case c == Threshold:
-		return TheoremThreshold
-	}
-	return TheoremGeneral
-}
 
 // Calibration chooses the constants of Mechanism.
 type Calibration int
@@ -212,19 +197,7 @@ type Mechanism struct {
 	Share float64
 	// Trace, if not nil, is called at the end of every solve. Not private: what
 	// it receives is a function of the records.
-	Trace func(Trace)
-}
-
-// Trace is what one solve found, before output noise. Not private: none of it
-// may be published.
-type Trace struct {
-	Theta      []float64 // θ̂, before output noise and projection
-	Objective  float64   // J(θ̂)
-	Residual   float64   // upper bound on dist(0, ∂J(θ̂))
-	Distance   float64   // Residual/μ ≥ ‖θ̂ − argmin J‖₂
-	Gap        float64   // Residual²/(2μ) ≥ J(θ̂) − min J
-	Iterations int       // of all methods that ran
-	Released   bool      // whether Distance ≤ Cover, so that a release followed
+	Trace func(erm.Trace)
 }
 
 // check refuses fields that make no sense by themselves.
@@ -303,8 +276,8 @@ func relation(r dp.Relation) dp.Relation {
 }
 
 // Fit releases an approximate minimizer of p under the budget b: it plans,
-// applies the interpolation rule to every record, draws W, solves, certifies,
-// adds the output noise and projects on the Set.
+// applies the interpolation rule to every record, draws W, solves, adds the output
+// noise and projects on the Set, see Plan.
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error
@@ -314,56 +287,54 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 	if err != nil {
 		return nil, err
 	}
-	return plan.Fit(ctx, p, src)
+	return plan.run(ctx, p, src)
 }
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss,
 // regularizer and set, and no record. A Plan serves any number of fits.
 //
-// Errors are those of Calibrate, or wrap erm.ErrProblem for a problem that
-// does not fit together or that cannot be certified.
+// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise level
+// makes the claim true (with the least value that would do), ErrMechanism, or
+// erm.ErrProblem for a problem that does not fit together or that cannot be
+// certified.
 func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+
+// Calibrate is Plan for a problem of which only public quantities are known, with
+// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
+// costs, and fits nothing.
+func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	if m != nil && m.Center != nil {
+		if err := m.checkAnchor(q.Dim); err != nil {
+			return nil, err
+		}
+	}
+	return m.calibrate(nil, q, b)
+}
 
 func (m *Mechanism) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if err := p.Certifiable(); err != nil {
-		return nil, fmt.Errorf("qop: %w", err)
+	q, err := publicOf(p, relation(m.Relation))
+	if err != nil {
+		return nil, err
 	}
-	_, d := p.Data.Dims()
-	if err := m.checkAnchor(d); err != nil {
+	if err := m.checkAnchor(q.Dim); err != nil {
 		return nil, err
 	}
 	if err := m.Interpolation.admits(p.Loss); err != nil {
 		return nil, err
 	}
-	plan, err := m.calibrate(f, m.public(p, b))
-	if err != nil {
-		return nil, err
-	}
-	plan.center = slices.Clone(m.Center)
-	plan.rule = m.Interpolation
-	return plan, nil
+	return m.calibrate(f, q, b)
 }
 
-// public returns what may be known of a problem that passed its check. L and
-// the structure must hold on all of ℝᵈ: cocoercivity needs it.
-func (m *Mechanism) public(p *erm.Problem, b dp.Budget) Public {
-	n, d := p.Data.Dims()
-	q := Public{Dim: d, Radius: m.Radius, Budget: b, Constants: p.Loss.Constants(p.Data.Bounds(), math.Inf(1))}
-	if relation(m.Relation) == dp.Replace {
-		q.Records = n
+// publicOf returns what is public about p, with constants that hold on all of ℝᵈ:
+// cocoercivity needs them there.
+func publicOf(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
+	q, err := p.Public(rel)
+	if err != nil {
+		return q, fmt.Errorf("qop: %w", err)
 	}
-	anchor := norm(m.Center)
-	q.Scale = math.Max(1, anchor)
-	if p.Set != nil {
-		if r := p.Set.Radius(d); r > 0 && !math.IsInf(r, 1) {
-			q.Scale = r
-			if q.Radius == 0 {
-				q.Radius = r + anchor
-			}
-		}
-	}
-	return q
+	q.Constants = p.Loss.Constants(q.Bounds, math.Inf(1))
+	return q, nil
 }

@@ -1,11 +1,9 @@
 package qop
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
-	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/optimize"
 
 	"github.com/privopt/privopt/internal/specfun"
 )
@@ -70,15 +68,15 @@ func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) fl
 	return math.Exp(lo)
 }
 
-// leastRatio returns the integer m ≥ least that nearly minimizes cost(m), a
+// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a
 // unimodal function with a flat minimum: within 3 % of the minimizer of
 // m − least + 2, which costs less than 0.1 % of the minimum. start is the first m
 // tried.
-func leastRatio(cost func(m float64) float64, least, start float64) float64 {
+func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
 	shift := least - 2
 	seen := map[float64]float64{}
 	at := func(v float64) (float64, float64) { // v = log(m − shift)
-		m := math.Round(math.Exp(v)) + shift
+		m := math.Min(math.Round(math.Exp(v))+shift, most)
 		c, ok := seen[m]
 		if !ok {
 			c = cost(m)
@@ -132,67 +130,20 @@ func leastRatio(cost func(m float64) float64, least, start float64) float64 {
 	return best
 }
 
-// simplex returns the best point that evals evaluations of the downhill simplex
-// method of Nelder and Mead find for f from x, with edges of half a unit; +Inf
-// and NaN are worse than everything.
+// simplex returns the best point that about evals evaluations of gonum's method of Nelder and Mead find for f
+// from x, with edges of half a unit; +Inf and NaN are worse than every number.
 func simplex(f func(x []float64) float64, x []float64, evals int) (best []float64, value float64) {
-	n := len(x)
-	type vertex struct {
-		x []float64
-		f float64
-	}
-	at := func(x []float64) vertex {
-		evals--
-		v := f(x)
-		if math.IsNaN(v) {
-			v = math.Inf(1)
+	const worse = 1e300 // the method compares and averages, so that infinities are kept from it
+	problem := optimize.Problem{Func: func(x []float64) float64 {
+		if v := f(x); v < worse {
+			return v
 		}
-		return vertex{x, v}
+		return worse
+	}}
+	settings := &optimize.Settings{FuncEvaluations: evals, Converger: optimize.NeverTerminate{}}
+	result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.5})
+	if result == nil || err != nil && len(result.X) == 0 || result.F >= worse {
+		return x, math.Inf(1)
 	}
-	vs := []vertex{at(slices.Clone(x))}
-	for i := range n {
-		y := slices.Clone(x)
-		y[i] += 0.5
-		vs = append(vs, at(y))
-	}
-	for evals > 0 {
-		slices.SortStableFunc(vs, func(a, b vertex) int { return cmp.Compare(a.f, b.f) })
-		mean := make([]float64, n)
-		for _, v := range vs[:n] {
-			floats.AddScaled(mean, 1/float64(n), v.x)
-		}
-		along := func(c float64) vertex { // mean + c(worst − mean)
-			y := slices.Clone(mean)
-			floats.AddScaled(y, -c, mean)
-			floats.AddScaled(y, c, vs[n].x)
-			return at(y)
-		}
-		r := along(-1)
-		switch {
-		case r.f < vs[0].f:
-			if e := along(-2); e.f < r.f {
-				r = e
-			}
-			vs[n] = r
-		case r.f < vs[n-1].f:
-			vs[n] = r
-		default:
-			c := 0.5
-			if r.f < vs[n].f {
-				c = -0.5
-			}
-			if k := along(c); k.f < math.Min(r.f, vs[n].f) {
-				vs[n] = k
-				continue
-			}
-			for i := 1; i <= n; i++ {
-				y := slices.Clone(vs[0].x)
-				floats.Add(y, vs[i].x)
-				floats.Scale(0.5, y)
-				vs[i] = at(y)
-			}
-		}
-	}
-	b := slices.MinFunc(vs, func(a, b vertex) int { return cmp.Compare(a.f, b.f) })
-	return b.x, b.f
+	return result.X, result.F
 }

@@ -125,7 +125,8 @@ func largestBelow(a, eps float64, l func(t float64) float64) float64 {
 //
 //	δ = E[(1 − e^{ε−l_G(λ_min)})₊] = ∫_t^{a*} F(x) e^{ε−l_G(x)} (−l_G′(x)) dx,   l_G(a*) = ε
 //
-// with F from a table that over-states it by at most 1e-6.
+// with F from a table that does not understate it. F behaves like a power of v = √(x−t) below k
+// where it is small, so that a panel spans at most e⁶ of v^k.
 type general struct {
 	eps, rho, k float64
 	law         minLaw
@@ -153,7 +154,7 @@ func (p *general) logDelta(t float64) float64 {
 	b := math.Sqrt(top - t)
 	end := math.Sqrt(bottom - t)
 	for b > end {
-		a := math.Max(end, b*math.Exp(-3/math.Sqrt(p.k+4)))
+		a := math.Max(end, b*math.Exp(-math.Min(1, 6/(p.k+4))))
 		if b < 1e-9*math.Sqrt(t) {
 			a = end
 		}

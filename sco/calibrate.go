@@ -37,15 +37,15 @@ type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, e
 func (m *NoisySGD) check() error {
 	switch {
 	case m.Scheme < Poisson || m.Scheme > WithReplacement:
-		return fmt.Errorf("%w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
+		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
 	case m.Calibration < Accounted || m.Calibration > PaperUnsafe:
-		return fmt.Errorf("%w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
+		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
-		return fmt.Errorf("%w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
+		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
 	case orReplace(m.Relation) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
 		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted", dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
 	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
-		return fmt.Errorf("%w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism, m.Calibration)
+		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism, m.Calibration)
 	}
 	return checkFields(
 		field{"Radius", "the radius of Set", m.Radius},
@@ -196,7 +196,7 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 		}
 	}
 	if math.IsInf(best, 1) {
-		return fmt.Errorf("%w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m, s.l)
+		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m, s.l)
 	}
 	p.Steps = int(s.steps)
 	p.Sampler = s.scheme.sampler(s.m, q)
@@ -318,7 +318,7 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
-		return nil, fmt.Errorf("%w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
+		return nil, fmt.Errorf("sco: %w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
 	}
 	radius := m.Radius
 	if radius == 0 && m.StepSize > 0 {
@@ -342,7 +342,7 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	batch = min(max(batch, 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
-		return nil, fmt.Errorf("%w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps, accounting.MaxSteps)
+		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps, accounting.MaxSteps)
 	}
 	p := newSGDParams(set, l)
 	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)
@@ -359,12 +359,3 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 
 // largest scale of noise and of steps: their products still fit.
 const largest = 0x1p400
-
-// orNone returns no plan with an error: one that is not valid must not be at
-// hand.
-func orNone[P any](plan *P, err error) (*P, error) {
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
-}

@@ -96,7 +96,7 @@ func ExampleObjPertSVRG() {
 	// Output:
 	// true
 	// (ε = 1, δ = 1e-08)-differentially private, replace neighbors
-	//   theorem: sco.objpert/1
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: lop.joint/2
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }

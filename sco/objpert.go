@@ -98,7 +98,7 @@ func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 		s.Ridge, s.LeastSigma = p.Ridge, 2*p.Sigma
 		return s, err
 	}
-	return s, fmt.Errorf("%w: Calibration = %v, want Accounted or Paper", ErrMechanism, m.Calibration)
+	return s, fmt.Errorf("sco: %w: Calibration = %v, want Accounted or Paper", ErrMechanism, m.Calibration)
 }
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws

@@ -41,7 +41,7 @@ type PermutationSGD struct {
 	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a
@@ -64,7 +64,7 @@ type Phased struct {
 	StepSize float64 // η; 0 means the best
 	Radius   float64 // M; 0 means what the Set gives
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
+	Trace func(erm.Trace)
 }
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
@@ -202,10 +202,10 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {
-		return nil, fmt.Errorf("%w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Ridge)
+		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Ridge)
 	}
 	if m.Passes < 0 || m.Batch < 0 || m.Batch > c.Records {
-		return nil, fmt.Errorf("%w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch, c.Records)
+		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch, c.Records)
 	}
 	p := newPassParams(c, TheoremPSGD)
 	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)

@@ -182,7 +182,7 @@ func TestStrongConverges(t *testing.T) {
 	b := dp.Budget{Epsilon: 1e5, Delta: 1e-5}
 	passes, err := (&PermutationSGD{Ridge: 800 * 0.05, Passes: 200}).Fit(ctx, p, b, noise.Reproducible(1))
 	require.NoError(t, err)
-	out, err := (&Output{Lambda: 0.05}).Fit(ctx, p, b, noise.Reproducible(2))
+	out, err := (&Output{Ridge: 800 * 0.05}).Fit(ctx, p, b, noise.Reproducible(2))
 	require.NoError(t, err)
 	// A pass moves the end by L/(λn)/passes times a few records; noise is about 1e-4.
 	require.Less(t, floats.Distance(passes.Theta, out.Theta, 2), 5e-3)

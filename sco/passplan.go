@@ -20,8 +20,8 @@ import (
 // iterate is released with Gaussian noise: as an integer multiple of g in each
 // coordinate, with integer noise of the exact law.
 type Phase struct {
-	Records  int     `json:"records"`   // n_i
-	StepSize float64 `json:"step_size"` // η_i, or the longest step with a Ridge
+	Records  int     `json:"records"`  // n_i
+	StepSize float64 `json:"stepSize"` // η_i, or the longest step with a Ridge
 	// Sensitivity is 2kLη_i/b, or L/(λb⌊n/b⌋) with a Ridge: how far a record moves the
 	// end of the phase in exact arithmetic. Hidden adds what rounding may add, and is
 	// what the noise hides.
@@ -47,7 +47,7 @@ type PassParams struct {
 	Phases     []Phase   `json:"phases"`
 	// ExcessBound is on the expected excess population loss against every w ∈ W with
 	// ‖w − w₀‖ ≤ M, in mean form; +Inf for several passes and with a Ridge, null as JSON.
-	ExcessBound float64 `json:"excess_bound"`
+	ExcessBound float64 `json:"excessBound"`
 }
 
 // MarshalJSON writes the numbers under stable names.
@@ -55,7 +55,7 @@ func (p PassParams) MarshalJSON() ([]byte, error) {
 	type plain PassParams // without methods
 	return json.Marshal(struct {
 		plain
-		ExcessBound *float64 `json:"excess_bound"`
+		ExcessBound *float64 `json:"excessBound"`
 	}{plain(p), proved(p.ExcessBound)})
 }
 
@@ -72,18 +72,18 @@ type PassPlan struct {
 	params PassParams
 	known  erm.Public // what a problem may be at most
 	claim  claim
-	trace  func(Trace)
+	trace  func(erm.Trace)
 }
 
 // newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold, and
 // those of which rounding makes a quantity that matters more than a hundredth larger.
-func newPassPlan(p PassParams, q erm.Public, trace func(Trace), rounded, exact float64) (*PassPlan, error) {
+func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*PassPlan, error) {
 	if !(p.Lipschitz > 1/largest && p.Ridge < largest) {
-		return nil, fmt.Errorf("%w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
+		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
 	}
 	for i, ph := range p.Phases {
 		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
-			return nil, fmt.Errorf("%w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
+			return nil, fmt.Errorf("sco: %w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
 	}
 	if !(rounded <= 1.01*exact) {
@@ -172,7 +172,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 	w, mean, g := append([]float64(nil), origin...), make([]float64, d), make([]float64, d)
 	k, nu := make([]int64, d), make([]int64, d)
 	defer clear(nu)
-	t := Trace{Released: true}
+	steps := 0
 	for i, ph := range par.Phases {
 		if i > 0 {
 			stayNear(w, origin, par.Phases[i-1].next(floats.Norm(origin, 2), d))
@@ -201,8 +201,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 				if op != nil {
 					op.Prox(w, w, eta/n) // P_W, with (η/n)r
 				}
-				t.Steps++
-				t.Evaluations += len(batch)
+				steps++
 			}
 		}
 		if lambda > 0 {
@@ -223,7 +222,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		return nil, err
 	}
 	if pl.trace != nil {
-		pl.trace(t)
+		pl.trace(done(w, steps, steps*par.Batch))
 	}
 	return &dp.Release{Theta: w, Certificate: cert}, nil
 }
@@ -268,7 +267,7 @@ func permutation(n int, src rand.Source) []int {
 // admit returns w₀, and refuses a problem that the plan was not made for.
 func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 	if pl.empty() {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := pl.claim.admit(p); err != nil {
 		return nil, err
@@ -286,11 +285,11 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return nil, fmt.Errorf("%w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
+			return nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, fmt.Errorf("%w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
+		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
 	}
 	return w, nil
 }

@@ -25,14 +25,14 @@ func TestPassPath(t *testing.T) {
 	p := axis(4, -1) // ∇ = 1
 	p.Set = nil
 	p.Reg = prox.SquaredL2{Weight: 8}
-	var tr Trace
-	m := &PermutationSGD{Radius: 1, Batch: 2, StepSize: 0.1, Trace: func(t Trace) { tr = t }}
+	var tr erm.Trace
+	m := &PermutationSGD{Radius: 1, Batch: 2, StepSize: 0.1, Trace: func(t erm.Trace) { tr = t }}
 	silent := fault.With(ctx, gridNoise, func(k []int64) []int64 { return make([]int64, len(k)) })
 	const grid = 0.2 * 0x1p-20 // of a sensitivity of 2Lη/b = 0.1
 	rel, err := m.Fit(silent, p, dp.Budget{Epsilon: 1, Delta: 1e-5}, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.InDelta(t, -0.1/(1+8*0.1/4)/2, rel.Theta[0], grid) // points 0 and −η/(1+ημ/n)
-	require.Equal(t, Trace{Steps: 2, Evaluations: 4, Released: true}, tr)
+	require.Equal(t, [2]int{2, 4}, [2]int{tr.Iterations, tr.GradTerms})
 	p.Set = prox.Box{Lo: -0.01, Hi: 1}
 	rel, err = m.Fit(silent, p, dp.Budget{Epsilon: 1, Delta: 1e-5}, noise.Reproducible(1))
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func wide(sign float64) *erm.Problem {
 	if err != nil {
 		panic(err)
 	}
-	return &erm.Problem{Data: data, Loss: linear{}}
+	return &erm.Problem{Data: data, Loss: tilted{}}
 }
 
 // sums tells whether float64 holds a ν with c + ν = r.
@@ -214,7 +214,7 @@ func TestPassPlanIsImmutable(t *testing.T) {
 	require.NoError(t, err)
 	raw, err = json.Marshal(several.Params())
 	require.NoError(t, err)
-	require.Contains(t, string(raw), `"excess_bound":null`)
+	require.Contains(t, string(raw), `"excessBound":null`)
 }
 
 // TestStepError: the end of passes in float64 is within T·e of the end in 120 digits, and e is not

@@ -123,7 +123,7 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	}
 	op, ok := prox.Sum(p.Reg, set)
 	if !ok {
-		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows", ErrMechanism, p.Reg, p.Set)
+		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows", ErrMechanism, p.Reg, p.Set)
 	}
 	return op, nil
 }
@@ -154,9 +154,9 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 	case q.Records < 1 && s.rel == dp.AddRemove:
 		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records", dp.ErrCondition, s.rel)
 	case q.Records < 1:
-		return s, fmt.Errorf("%w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
+		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
 	case !(s.m > 0) || math.IsInf(s.m, 1):
-		return s, fmt.Errorf("%w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a bounded Set", ErrMechanism, s.m)
+		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a bounded Set", ErrMechanism, s.m)
 	}
 	if err := b.Check(); err != nil {
 		return s, fmt.Errorf("sco: %w", err)
@@ -198,9 +198,9 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 	n, d := p.Data.Dims()
 	switch {
 	case d != dim:
-		return fmt.Errorf("%w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
+		return fmt.Errorf("sco: %w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
 	case rel == dp.Replace && n != records:
-		return fmt.Errorf("%w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
+		return fmt.Errorf("sco: %w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
 	}
 	return nil
 }
@@ -228,6 +228,13 @@ func failed(src rand.Source) error {
 		return fmt.Errorf("sco: %w", w.Err())
 	}
 	return nil
+}
+
+// done returns the trace of a fit without a certified minimizer.
+func done(theta []float64, steps, evaluations int) erm.Trace {
+	t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1)
+	t.Iterations, t.GradTerms = steps, evaluations
+	return t
 }
 
 // proved returns v for JSON, which has no +Inf: null where nothing is proved.

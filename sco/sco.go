@@ -56,8 +56,6 @@
 //	                    accounting.Composition says; all else is
 //	                    post-processing                                    δ > 0
 //	sco.prox/2          the same for gradients of Moreau envelopes         δ > 0
-//	sco.objpert/1       the minimizer of nF̂ + nλ‖·‖² + ⟨b,·⟩ and its cover  smooth loss, δ > 0
-//	sco.output/1        Gaussian noise hides 2L/(2nλ) + 2R                 δ > 0
 //	sco.psgd/2          Gaussian noise hides 2kLη/b after k passes in
 //	                    batches of b [WLKCJN17], and all rounding          smooth loss, η ≤ 2/β, δ > 0
 //	sco.psgd-strong/2   Gaussian noise hides L/(λb⌊n/b⌋) after passes with
@@ -65,6 +63,8 @@
 //	                    all rounding                                       smooth loss, δ > 0
 //	sco.phased/2        every phase hides 2Lη_k/b of its own records, and all
 //	                    rounding, by Gaussian noise; phases are disjoint   smooth loss, η ≤ 2/β, δ > 0
+//
+// ObjPert and Output rest on the theorems of package lop.
 //
 // # Notation
 //
@@ -100,25 +100,23 @@
 package sco
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/prox"
 )
 
 // ErrMechanism reports a field of a mechanism, of Public or of a plan outside
 // its range, or a problem that a plan was not made for. Test with errors.Is.
-var ErrMechanism = errors.New("sco: invalid mechanism")
+var ErrMechanism = linear.ErrProblem
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremSGD     = "sco.sgd/2"
-	TheoremProx    = "sco.prox/2"
-	TheoremObjPert = "sco.objpert/1"
-	TheoremOutput  = "sco.output/1"
-	TheoremPSGD    = "sco.psgd/2"
+	TheoremSGD  = "sco.sgd/2"
+	TheoremProx = "sco.prox/2"
+	TheoremPSGD = "sco.psgd/2"
 	// TheoremPSGDStrong is that of PermutationSGD with λ > 0.
 	TheoremPSGDStrong = "sco.psgd-strong/2"
 	TheoremPhased     = "sco.phased/2"
@@ -142,7 +140,7 @@ type field struct {
 func checkFields(fields ...field) error {
 	for _, f := range fields {
 		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
+			return fmt.Errorf("sco: %w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
 		}
 	}
 	return nil

@@ -114,9 +114,9 @@ type NoisySGD struct {
 	Batch float64
 	// StepSize fixes η; 0 means the best.
 	StepSize float64
-	// Trace, if not nil, is called at the end of every fit. Not private: what it
-	// receives is a function of the records.
-	Trace func(Trace)
+	// Trace, if not nil, is called at the end of every fit with the released point, the numbers of
+	// steps and of gradients, and nothing else. Not private.
+	Trace func(erm.Trace)
 }
 
 // ProxGD is NoisySGD on the Moreau envelope of the loss of each record,
@@ -155,17 +155,7 @@ type DPSGD struct {
 	Momentum float64 // in [0, 1): v = Momentum·v + g, w ← P_W(w − ηv)
 	Average  bool    // release the average of the iterates in place of the last
 	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(Trace)
-}
-
-// Trace is what one fit did. Not private: none of it may be published.
-type Trace struct {
-	Steps       int
-	Evaluations int // gradients of single records
-	Empty       int // batches without a record
-	Residual    float64
-	Distance    float64 // certified distance to the minimizer, of solvers
-	Released    bool
+	Trace func(erm.Trace)
 }
 
 // Fit releases the average iterate of p under the budget b. src feeds sampling

@@ -26,12 +26,12 @@ type SGDParams struct {
 	Records  int                `json:"records"` // n, or under dp.AddRemove the declared n₀
 	Radius   float64            `json:"radius"`  // M
 	Sampler  accounting.Sampler `json:"sampler"`
-	Steps    int                `json:"steps"`     // T
-	Batch    float64            `json:"batch"`     // qn, the expected size of a batch, by which sums are divided
-	Clip     float64            `json:"clip"`      // L
-	Noise    float64            `json:"noise"`     // z
-	Sigma    float64            `json:"sigma"`     // zL/(qn), of the noise on a mean gradient, per coordinate
-	StepSize float64            `json:"step_size"` // η
+	Steps    int                `json:"steps"`    // T
+	Batch    float64            `json:"batch"`    // qn, the expected size of a batch, by which sums are divided
+	Clip     float64            `json:"clip"`     // L
+	Noise    float64            `json:"noise"`    // z
+	Sigma    float64            `json:"sigma"`    // zL/(qn), of the noise on a mean gradient, per coordinate
+	StepSize float64            `json:"stepSize"` // η
 	// Grid is g, of which rounded gradients and their noise are multiples, and Threshold
 	// what a gradient is clipped to before it is rounded, so that it has norm at most L after.
 	Grid      float64 `json:"grid"`
@@ -42,13 +42,13 @@ type SGDParams struct {
 	Last      bool    `json:"last"` // the release is the last iterate, not the average
 	// ExcessBound is on the expected excess population loss against every w ∈ W with
 	// ‖w − w₀‖ ≤ M, in mean form; +Inf where nothing is proved, null as JSON.
-	ExcessBound float64 `json:"excess_bound"`
+	ExcessBound float64 `json:"excessBound"`
 	// PaperBound is the bound printed in the paper, of its calibrations.
-	PaperBound float64 `json:"paper_bound"`
+	PaperBound float64 `json:"paperBound"`
 	// PaperNoise is the published z, and PaperDelta the δ that the accountant
 	// finds for it at the ε of the budget; 0 for other calibrations.
-	PaperNoise float64 `json:"paper_noise"`
-	PaperDelta float64 `json:"paper_delta"`
+	PaperNoise float64 `json:"paperNoise"`
+	PaperDelta float64 `json:"paperDelta"`
 
 	smoothness float64 // of one record's loss
 }
@@ -61,7 +61,7 @@ func (p SGDParams) MarshalJSON() ([]byte, error) {
 	type plain SGDParams // without methods
 	return json.Marshal(struct {
 		plain
-		ExcessBound *float64 `json:"excess_bound"`
+		ExcessBound *float64 `json:"excessBound"`
 	}{plain(p), proved(p.ExcessBound)})
 }
 
@@ -77,7 +77,7 @@ func newSGDParams(q setting, clip float64) SGDParams {
 func (p *SGDParams) composition() (*accounting.Composition, error) {
 	step, err := accounting.Gaussian(p.Sampler, p.Noise)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMechanism, err)
+		return nil, fmt.Errorf("sco: %w: %w", ErrMechanism, err)
 	}
 	return accounting.Compose(step.Times(p.Steps))
 }
@@ -90,15 +90,15 @@ type SGDPlan struct {
 	params SGDParams
 	claim  claim
 	comp   *accounting.Composition
-	trace  func(Trace)
+	trace  func(erm.Trace)
 }
 
 // newSGDPlan refuses parameters that float64 or the samplers of package noise cannot
 // hold, and returns their plan, certified for cost.
-func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace func(Trace)) (*SGDPlan, error) {
+func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace func(erm.Trace)) (*SGDPlan, error) {
 	scale := p.Noise * p.Clip
 	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 && p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
-		return nil, fmt.Errorf("%w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): rescale the problem",
+		return nil, fmt.Errorf("sco: %w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): rescale the problem",
 			ErrMechanism, p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
 	}
 	g := newGrid(p.Clip, p.Dim)
@@ -180,7 +180,7 @@ var (
 // ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl == nil || pl.comp == nil {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := pl.claim.admit(p); err != nil {
 		return nil, err
@@ -200,16 +200,13 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	sum, nu := make([]int64, d), make([]int64, d)
 	defer clear(nu)
 	floats.AddScaled(avg, 1/float64(par.Steps+1), w)
-	t := Trace{Steps: par.Steps, Released: true}
+	evaluations := 0
 	for range par.Steps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		batch := fault.At(f, batchRecords, batches.Next())
-		t.Evaluations += len(batch)
-		if len(batch) == 0 {
-			t.Empty++
-		}
+		evaluations += len(batch)
 		obj.SumRounded(sum, w, batch, grid.exponent, grid.norm) // Σ_{i∈B} kᵢ
 		noise.Grid(nu, par.scale(), grid.exponent, src)         // N(0, z²L²I), rounded to the grid
 		sum, nu := fault.At(f, gridVector, sum), fault.At(f, gridNoise, nu)
@@ -229,7 +226,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		return nil, err
 	}
 	if pl.trace != nil {
-		pl.trace(t)
+		pl.trace(done(avg, par.Steps, evaluations))
 	}
 	return &dp.Release{Theta: avg, Certificate: cert}, nil
 }

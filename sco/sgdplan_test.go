@@ -84,7 +84,7 @@ func TestMemory(t *testing.T) {
 	p := problem(1, 500, 4)
 	for _, m := range []*NoisySGD{{}, {Scheme: FixedSize}, {Scheme: WithReplacement}} {
 		var live uint64
-		m.Steps, m.Batch, m.Trace = 50, 50, func(Trace) {
+		m.Steps, m.Batch, m.Trace = 50, 50, func(erm.Trace) {
 			var stats runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&stats)
@@ -107,21 +107,21 @@ func TestMemory(t *testing.T) {
 // noise.
 func TestTrace(t *testing.T) {
 	p := problem(1, 100, 2)
-	var tr Trace
-	m := &NoisySGD{Steps: 200, Batch: 1, Trace: func(t Trace) { tr = t }}
+	var tr erm.Trace
+	m := &NoisySGD{Steps: 200, Batch: 1, Trace: func(t erm.Trace) { tr = t }}
 	pl, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-5})
 	require.NoError(t, err)
 	_, err = pl.Fit(ctx, p, noise.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, 200, tr.Steps)
-	require.InDelta(t, pl.Params().Evaluations(), float64(tr.Evaluations), 5*math.Sqrt(200))
-	require.InDelta(t, 200/math.E, float64(tr.Empty), 40) // 5 standard deviations and more
+	require.Equal(t, 200, tr.Iterations)
+	require.InDelta(t, pl.Params().Evaluations(), float64(tr.GradTerms), 5*math.Sqrt(200))
 
 	// A rate at which no batch has a record: the release is noise all the same.
 	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = accounting.Poisson{Rate: 1e-12}; return p })
 	one, err := pl.Fit(empty, p, noise.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, 200, tr.Empty)
+	require.Zero(t, tr.GradTerms)
+	require.Equal(t, one.Theta, tr.Theta)
 	require.NotZero(t, one.Theta[0])
 }
 
@@ -356,7 +356,7 @@ func TestPlanIsImmutable(t *testing.T) {
 	require.Less(t, added.Profile().Add(0.5), 0.9*added.Profile().Remove(0.5))
 
 	// A loss of the caller is an assumption, also inside of one of package loss.
-	for _, l := range []loss.Loss{linear{}, &linear{}, loss.Moreau{Loss: linear{}, Beta: 1}} {
+	for _, l := range []loss.Loss{tilted{}, &tilted{}, loss.Moreau{Loss: tilted{}, Beta: 1}} {
 		p.Loss = l
 		pl, err := (&NoisySGD{Steps: 3, Batch: 20}).Plan(p, b)
 		require.NoError(t, err)

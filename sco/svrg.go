@@ -36,14 +36,14 @@ func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (
 		v    float64
 	}{{"n", float64(n)}, {"beta", beta}, {"lambda", lambda}, {"gap", gap}, {"target", target}} {
 		if !(f.v > 0) || math.IsInf(f.v, 1) {
-			return SVRGSchedule{}, fmt.Errorf("%w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
+			return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
 		}
 	}
 	mu, b := 2*lambda, beta+2*lambda
 	kappa := b / mu
 	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
 	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/(20*b) > 0) { // true for NaN
-		return SVRGSchedule{}, fmt.Errorf("%w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
+		return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
 	}
 	s := SVRGSchedule{StepSize: 1 / (10 * b), Inner: int(math.Ceil(50 * kappa * (1 - 1e-12)))}
 	m := float64(s.Inner)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -49,19 +50,19 @@ func TestSVRGEvaluations(t *testing.T) {
 	}
 	n, d := 100000, 10
 	p := problem(3, n, d)
-	var tr Trace
-	m := &ObjPertSVRG{ObjPert{Trace: func(t Trace) { tr = t }}}
+	var tr erm.Trace
+	m := &ObjPertSVRG{ObjPert{Trace: func(t erm.Trace) { tr = t }}}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-10}, noise.Reproducible(1))
 	require.NoError(t, err)
-	require.True(t, tr.Released)
+	require.True(t, tr.Certified)
 	limit := 30 * float64(n) * math.Log2(float64(n))
-	t.Logf("%d gradients, %.2g of 30 n log₂ n, distance %.2g", tr.Evaluations, float64(tr.Evaluations)/limit, tr.Distance)
-	require.Less(t, float64(tr.Evaluations), limit/4)
+	t.Logf("%d gradients, %.2g of 30 n log₂ n, distance %.2g", tr.GradTerms, float64(tr.GradTerms)/limit, tr.Distance)
+	require.Less(t, float64(tr.GradTerms), limit/4)
 
 	// Newton from the same source releases the same point, up to the output noise.
 	other, err := (&ObjPert{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-10}, noise.Reproducible(1))
 	require.NoError(t, err)
 	plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-10})
 	require.NoError(t, err)
-	require.Less(t, floats.Distance(rel.Theta, other.Theta, 2), 2*plan.Cover+1e-15)
+	require.Less(t, floats.Distance(rel.Theta, other.Theta, 2), 2*plan.Params().Cover+1e-15)
 }

@@ -44,7 +44,7 @@ type planned struct {
 }
 
 // plan calibrates a private method by public quantities alone. trace is called after every fit.
-func plan(method string, p *erm.Problem, b dp.Budget, trace func(sco.Trace)) (pl planned, err error) {
+func plan(method string, p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (pl planned, err error) {
 	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
@@ -67,14 +67,13 @@ func plan(method string, p *erm.Problem, b dp.Budget, trace func(sco.Trace)) (pl
 		}
 		return planned{q.Params().ExcessBound, "", q.Fit}, nil
 	}
-	solved := func(t erm.Trace) { trace(sco.Trace{Evaluations: t.GradTerms}) }
 	switch method {
 	case "objpert":
-		return obj((&sco.ObjPert{Trace: solved}).Plan(p, b))
+		return obj((&sco.ObjPert{Trace: trace}).Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Trace: solved}}).Plan(p, b))
+		return obj((&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Trace: trace}}).Plan(p, b))
 	case "output":
-		return obj((&sco.Output{Trace: solved}).Plan(p, b))
+		return obj((&sco.Output{Trace: trace}).Plan(p, b))
 	case "psgd":
 		return pass((&sco.PermutationSGD{Trace: trace}).Plan(p, b))
 	case "phased":
@@ -102,7 +101,7 @@ func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error)
 		// A calibration reads no record: zeros stand for them.
 		shape, err := population{loss: pop.loss, bounds: pop.bounds, radius: pop.radius, draw: func(a []float64, _ *rand.Rand) float64 { return 0 }}.problem(at.N, at.D, nil)
 		if err == nil {
-			pl, err = plan(method, shape, b, func(t sco.Trace) { det.Evaluations = append(det.Evaluations, float64(t.Evaluations)) })
+			pl, err = plan(method, shape, b, func(t erm.Trace) { det.Evaluations = append(det.Evaluations, float64(t.GradTerms)) })
 		}
 		if err != nil {
 			return sweep.Task{}, err

@@ -98,10 +98,8 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		if err != nil {
 			return sweep.Task{}, err
 		}
-		plan := *shared
-		plan.Trace = func(t qop.Trace) { d.certify(t.Gap, t.Objective) }
-		d.quadratic(&plan, floats.Distance(anchor, rec.anchor, 2)+at.Eta, at.Lambda)
-		fit = &plan
+		d.quadratic(shared.Params(), floats.Distance(anchor, rec.anchor, 2)+at.Eta, at.Lambda)
+		fit = shared.Traced(func(t erm.Trace) { d.certify(t.Gap, t.Objective) })
 		comparator = objective(anchor)
 		d.Comparator = "anchor"
 	default:

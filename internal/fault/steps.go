@@ -43,10 +43,6 @@ var (
 	// rate of the one that is not Gaussian.
 	OutputScale = NewStep[float64]("output-scale")
 	OutputRate  = NewStep[float64]("output-rate")
-	// NoiseDimension is the number of noise variables.
-	NoiseDimension = NewCalibrationStep[int]("noise-dimension")
-	// GridScale is t of integer noise with P ∝ e^{−k/t}.
-	GridScale = NewStep[uint64]("grid-scale")
 )
 
 // Steps of stochastic gradients.
@@ -79,9 +75,6 @@ var (
 	// Certified tells whether the point is proved to lie within R of the
 	// minimizer, so that it may be released.
 	Certified = NewStep[bool]("certified")
-	// ProvedEpsilon is the ε that a certificate states for a scale of noise that
-	// was not calibrated to the budget.
-	ProvedEpsilon = NewCalibrationStep[float64]("proved-epsilon")
 )
 
 // Stage is the first stage of the solver of a covered release that runs, counted from 0: the

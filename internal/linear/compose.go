@@ -41,7 +41,7 @@ type Sequence struct {
 // length, at most 16, and all numbers are finite and not negative.
 func (q Sequence) Check() error {
 	if err := q.Relation.Check(); err != nil {
-		return fmt.Errorf("Relation: %w", err)
+		return fmt.Errorf("field Relation: %w", err)
 	}
 	if len(q.C) != len(q.S) || len(q.S) > 16 {
 		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem, len(q.C), len(q.S))

@@ -12,8 +12,9 @@ import (
 // all points within R of the minimizer, 0 for none. The zero value is no curve.
 type Curve struct {
 	chi     Chi
-	tied    *tied   // nil where a record has more than one scalar derivative
-	s       float64 // L/σ
+	tied    *tied    // nil where a record has more than one scalar derivative
+	simplex *simplex // nil but for the multinomial logistic loss
+	s       float64  // L/σ
 	replace bool
 }
 
@@ -43,6 +44,9 @@ func (k Curve) Profile(o float64) (remove, add func(eps float64) float64) {
 		return k.chi.LogJoint(eps, o)
 	}
 	switch {
+	case k.simplex != nil:
+		out, in := k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
+		return of(func(eps float64) float64 { return min(chi(eps), out(eps)) }), of(func(eps float64) float64 { return min(chi(eps), in(eps)) })
 	case k.tied == nil:
 		both := of(chi)
 		return both, both

@@ -187,3 +187,76 @@ func TestExactDensitiesAttain(t *testing.T) {
 	require.LessOrEqual(t, got, claim*(1+1e-6))
 	require.InEpsilon(t, 2*plain, claim, 1e-9)
 }
+
+// plane is the logistic problem in two dimensions with J₀ = (Δ/2)‖θ‖² + ⟨v,θ⟩ and one
+// record, a row of the positive class.
+type plane struct {
+	ridge float64
+	v, a  [2]float64
+}
+
+// at returns ∇J and det ∇²J, and the weight p(1−p) of the record in the Hessian.
+func (w plane) at(theta [2]float64) (g [2]float64, det, weight float64) {
+	_, d, h := loss.Logistic{}.Scalar(w.a[0]*theta[0]+w.a[1]*theta[1], 1, 1)
+	for i := range g {
+		g[i] = w.ridge*theta[i] + w.v[i] + d*w.a[i]
+	}
+	norm := w.a[0]*w.a[0] + w.a[1]*w.a[1]
+	return g, w.ridge * (w.ridge + h*norm), h
+}
+
+// minimizer returns the θ with ∇J = −b, by Newton's method with the inverse of a
+// multiple of the identity plus one row.
+func (w plane) minimizer(b [2]float64) (theta [2]float64) {
+	for i := range theta {
+		theta[i] = -(b[i] + w.v[i]) / w.ridge
+	}
+	for range 40 {
+		g, _, h := w.at(theta)
+		g[0], g[1] = g[0]+b[0], g[1]+b[1]
+		norm := w.a[0]*w.a[0] + w.a[1]*w.a[1]
+		along := (w.a[0]*g[0] + w.a[1]*g[1]) * h / (w.ridge + h*norm)
+		for i := range theta {
+			theta[i] -= (g[i] - along*w.a[i]) / w.ridge
+		}
+	}
+	return theta
+}
+
+// delta returns δ(ε) of w against w2 on a grid of the noise, to about 1e-3.
+func (w plane) delta(eps, sigma float64, w2 plane) float64 {
+	const step, reach = 0.1, 7.0
+	total := 0.0
+	for x := -reach; x <= reach; x += step {
+		for y := -reach; y <= reach; y += step {
+			b := [2]float64{sigma * x, sigma * y}
+			theta := w.minimizer(b)
+			_, det, _ := w.at(theta)
+			b2, det2, _ := w2.at(theta)
+			l := (b2[0]*b2[0]+b2[1]*b2[1]-b[0]*b[0]-b[1]*b[1])/(2*sigma*sigma) + math.Log(det/det2)
+			if l > eps {
+				total += step * step * math.Exp(-(x*x+y*y)/2) / (2 * math.Pi) * -math.Expm1(eps-l)
+			}
+		}
+	}
+	return total
+}
+
+// Replacing a record in two dimensions: nearly opposite rows, both with a slope near
+// 1, attain the claim where curvature is free; no angle and no position beats it.
+func TestExactReplacementInThePlane(t *testing.T) {
+	const eps, ridge, sigma = 1, 2.0, 3.0
+	k := tiedOf(t, "logistic", ridge)
+	claim := math.Exp(k.boundReplace(eps, 1/sigma, 0))
+	at := func(angle, distance float64) float64 {
+		sin, cos := math.Sincos(angle)
+		v := [2]float64{0, ridge * distance} // the minimizer is near (0, −distance)
+		return plane{ridge, v, [2]float64{cos, sin}}.delta(eps, sigma, plane{ridge, v, [2]float64{-cos, sin}}) / claim
+	}
+	require.Greater(t, at(0.02, 2000), 0.995)
+	require.Less(t, at(0.02, 2000), 1.003)
+	rnd := rand.New(rand.NewPCG(3, 8))
+	for range 6 {
+		require.Less(t, at(1.5*rnd.Float64(), math.Exp(6*rnd.Float64())), 1.003)
+	}
+}

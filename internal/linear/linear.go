@@ -18,6 +18,7 @@
 //	envelope/1          max(sup_p δ_G(ε−κ(p), pL/σ), δ_add(ε))             δ > 0, one scalar derivative per record, AddRemove
 //	envelope-replace/1  the least over e₁ of envelope/1 taken twice,       the same, Replace
 //	                    through the data set with or without both records
+//	simplex/1           loss ≤ max_q [c(q) + sqM + s²q²], s = X/σ          δ > 0, multinomial logistic loss
 //	joint/2             one of these with the output noise in one curve    the same
 //	pure/2              a = (ε−c)/G                                        δ = 0
 //	envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)      δ = 0, one scalar derivative per record
@@ -105,6 +106,7 @@ const (
 	TheoremMonotone        = "monotone/2"
 	TheoremEnvelope        = "envelope/1"
 	TheoremEnvelopeReplace = "envelope-replace/1"
+	TheoremSimplex         = "simplex/1"
 	TheoremJoint           = "joint/2"
 	TheoremPure            = "pure/2"
 	TheoremEnvelopePure    = "envelope-pure/1"
@@ -133,6 +135,9 @@ type Problem struct {
 	// has a norm between lo and hi, see loss.Envelope; nil means the Smoothness. Only
 	// a loss of ⟨a,θ⟩ has one.
 	Envelope func(lo, hi float64) float64
+	// Classes, if positive, tells that the loss is loss.Multinomial with as many
+	// classes, whose gradients are differences from the simplex.
+	Classes int
 	// Monotone tells that the loss declares that the sign of φ′ is fixed for each
 	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
 	Monotone bool
@@ -150,7 +155,7 @@ func (p Problem) check() error {
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
 	}
 	if err := p.Relation.Check(); err != nil {
-		return fmt.Errorf("Relation: %w", err)
+		return fmt.Errorf("field Relation: %w", err)
 	}
 	if err := p.Budget.Check(); err != nil {
 		return err
@@ -239,6 +244,8 @@ func New(p Problem) (*Calibrator, error) {
 		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
 	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
 		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.chi.Q)
+	case p.Classes != 0 && (p.Classes < 2 || p.Constants.Structure != loss.FixedRange || p.Constants.Rank < p.Classes-1):
+		return nil, fmt.Errorf("%w: Classes = %d needs the constants of loss.Multinomial with at least 2 classes, got structure %v of rank %d", dp.ErrCondition, p.Classes, p.Constants.Structure, p.Constants.Rank)
 	case (p.Monotone || p.Envelope != nil) && k.fixed != 1:
 		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
 	}
@@ -299,7 +306,11 @@ func (k *Calibrator) curvature(mu float64) float64 {
 	if k.p.Calibration == CMS11 {
 		rho = 2
 	}
-	return rho * math.Log1p(k.p.Constants.Smoothness/mu) * safeC
+	c := rho * math.Log1p(k.p.Constants.Smoothness/mu) * safeC
+	if m := k.simplex(mu); m != nil {
+		c = min(c, m.hull.c)
+	}
+	return c
 }
 
 // leastModulus returns the least Δ + μ_r for which c ≤ share·ε; the inverse of
@@ -312,7 +323,11 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	case CMS11:
 		return beta / math.Expm1(share*eps/2) * safeC
 	}
-	return beta / math.Expm1(share*eps/k.rank) * safeC
+	least := beta / math.Expm1(share*eps/k.rank) * safeC
+	if k.simplex(least) != nil {
+		least, _ = specfun.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
+	}
+	return least
 }
 
 // LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or that the published
@@ -378,6 +393,12 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 			}
 		}
 	}
+	if m := k.simplex(mu); m != nil && from == nil { // too slow for a search over Δ
+		x := k.p.Constants.Lipschitz / math.Sqrt2
+		if sigma := x * m.leastNoise(eps, specfun.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
+			b.Sigma, b.Theorem = sigma, TheoremSimplex
+		}
+	}
 	b.S = k.g / b.Sigma
 	b.Curve = k.curve(mu, b.Sigma)
 	return b
@@ -393,9 +414,17 @@ func (k *Calibrator) tied(mu float64) *tied {
 	return newTied(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }
 
+// simplex returns the curve of the multinomial logistic loss, nil for others. Its L is √2 X.
+func (k *Calibrator) simplex(mu float64) *simplex {
+	if k.p.Classes == 0 || k.p.Calibration != Sharp {
+		return nil
+	}
+	return newSimplex(k.p.Classes, 2*mu/(k.p.Constants.Lipschitz*k.p.Constants.Lipschitz))
+}
+
 // curve returns the curve of the minimizer at noise σ.
 func (k *Calibrator) curve(mu, sigma float64) Curve {
 	chi := k.chi
 	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{chi: chi, tied: k.tied(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
+	return Curve{chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
 }

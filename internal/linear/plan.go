@@ -297,7 +297,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 			shift = 0
 		}
 	}
-	if err := pl.cover(ridge, noise.Sigma, noise.Rate, 0, b); err != nil {
+	if err := pl.cover(noise, 0, pl.unnoticed(noise, shift, output), b); err != nil {
 		return err
 	}
 	if shift > 0 {
@@ -356,7 +356,7 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 		ridge = max(best-q.Modulus, 1e-6*best)
 	}
 	mu := ridge + q.Modulus
-	if err := pl.cover(ridge, 0, 0, g/mu, b); err != nil {
+	if err := pl.cover(Noise{Ridge: ridge}, g/mu, g/mu*unnoticedApart, b); err != nil {
 		return err
 	}
 	if pl.output, err = pl.output.For(b); err != nil {
@@ -372,38 +372,72 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 	return nil
 }
 
-// cover fixes R and the grid from public quantities, before any record is seen.
-// apart bounds the distance of neighbors' exact points.
-func (pl *Plan) cover(ridge, sigma, rate, apart float64, b dp.Budget) error {
+// unnoticed returns an R whose output noise is lost in what b does to the minimizer.
+// As no Hessian exceeds nβ + μ, b moves it by at least ‖b‖/(nβ+μ); R is such that the
+// output noise is a thirty-second of that. A smaller R would only cost time.
+func (pl *Plan) unnoticed(b Noise, shift float64, output dp.Budget) float64 {
 	q := pl.public
-	pl.per = erm.PublicPerturbation{MinEig: ridge, MaxEig: ridge}
-	unit := sigma // the size of a coordinate of b
+	n := float64(q.Records)
+	if n == 0 {
+		n = float64(q.MaxRecords)
+	}
+	stiffest := n*q.Constants.Smoothness + b.Ridge + q.Modulus
+	size := b.Sigma // of a coordinate of b, and of the output noise at R = ½
+	unit := 1 / shift
 	switch {
-	case sigma > 0:
-		pl.per.Linear, pl.failure = release.MostNormal(q.Dim, b, sigma)
-	case rate > 0:
-		unit = float64(q.Dim) / rate
-		pl.per.Linear = release.MostRadial(q.Dim, b.Epsilon, rate)
+	case b.Rate > 0:
+		size, unit = 1/b.Rate, 1/output.Epsilon
+	case shift == 0:
+		sigma, err := dp.GaussianSigma(output, 1)
+		if err != nil {
+			return 0
+		}
+		unit = sigma
+	}
+	return size / stiffest / 32 / (2 * unit)
+}
+
+// unnoticedApart is R over the distance of neighbors' minimizers in output
+// perturbation, whose noise it raises by as much.
+const unnoticedApart = 0x1p-12
+
+// cover fixes R and the grid from public quantities, before any record is seen.
+// apart bounds the distance of neighbors' exact points; easy is an R that costs next
+// to no noise.
+func (pl *Plan) cover(noise Noise, apart, easy float64, b dp.Budget) error {
+	q := pl.public
+	pl.per = erm.PublicPerturbation{MinEig: noise.Ridge, MaxEig: noise.Ridge}
+	unit := noise.Sigma // the size of a coordinate of b
+	switch {
+	case noise.Sigma > 0:
+		pl.per.Linear, pl.failure = release.MostNormal(q.Dim, b, noise.Sigma)
+	case noise.Rate > 0:
+		unit = float64(q.Dim) / noise.Rate
+		pl.per.Linear = release.MostRadial(q.Dim, b.Epsilon, noise.Rate)
 	}
 	if unit > 0 {
 		_, e := math.Frexp(unit)
 		pl.step = e - 1 - stepBits
-		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1) * (1 + 0x1p-40)
+		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1)*(1+0x1p-40) + pl.per.Linear*0x1p-52
 	}
 	radius := pl.settings.Bound.Radius
 	if radius == 0 { // the length scale of the noise, or of the minimizers
-		radius = pl.per.Linear/(ridge+q.Modulus) + apart
+		radius = pl.per.Linear/(noise.Ridge+q.Modulus) + apart
 	}
 	r, err := q.Cover(pl.per, pl.settings.Cover, radius)
 	if err != nil {
 		return err
 	}
+	if pl.settings.Cover == 0 {
+		r = max(r, easy)
+	}
 	pl.output, err = release.NewOutput(q.Dim, r, apart, q.Reach(pl.per)+r)
 	return err
 }
 
-// stepBits is the number of bits of the least standard deviation of b above its
-// grid: |b_j| stays below 2⁵³ steps as long as ‖b‖ ≤ 2⁷·d/a, which B_max is not beyond.
+// stepBits is the number of bits of the standard deviation of b above its grid.
+// Next to half a step a coordinate, LinearError has a rounding of b: beyond 2⁵³ steps
+// its float64 is one.
 const stepBits = 45
 
 // Identifiers of output perturbation.
@@ -411,8 +445,6 @@ const (
 	TheoremOutput     = "output/2"      // Gaussian ν hides G/μ + 2R + g√d
 	TheoremOutputPure = "output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
 )
-
-var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or declare a bounded Set, or set Ridge", ErrProblem)
 
 // valid refuses a plan with a value that float64 or the samplers of package noise
 // cannot hold.

@@ -55,7 +55,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 		return least, nil
 	}
 	if b.Radius == 0 {
-		return 0, fmt.Errorf("%w: automatic Δ needs a length scale: a public guess B ≥ ‖θ₀‖₂, or a bounded Set", ErrProblem)
+		return 0, errRadius
 	}
 	square := func(ridge float64) float64 { return k.noise(ridge+mur, from).Square() }
 	at := func(ridge float64) float64 { return b.At(ridge, mur, square(ridge)) }
@@ -97,6 +97,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	}, specfun.Log(lo), specfun.Log(hi), 8, 1e-3)
 	return min(max(math.Exp(x), lo), hi), nil
 }
+
+var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or declare a bounded Set, or set Ridge", ErrProblem)
 
 // Joint returns the noise b, or the smaller one at which the minimizer and its
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.

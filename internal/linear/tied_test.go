@@ -287,6 +287,16 @@ func TestSpikeIsSeen(t *testing.T) {
 	remove, _ := calibrator(t, p).curve(0.5, plain.Sigma).Profile(0)
 	require.GreaterOrEqual(t, remove(1), dp.GaussianDelta(1-math.Log1p(0.25/0.5), 0.75025/plain.Sigma))
 
+	// Pure noise sees it too.
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		p.Relation, p.Budget.Delta = rel, 0
+		base := 0.75025
+		if rel == dp.Replace {
+			base++
+		}
+		require.LessOrEqual(t, math.Log1p(0.25/0.5)+at(t, p, 0.5).Rate*base, 1.0)
+	}
+
 	// An envelope that takes the value at the lower end of an interval for its supremum
 	// would certify what is false: the twin shows that the test above has teeth.
 	h := envelopes["pshinge"]
@@ -294,6 +304,15 @@ func TestSpikeIsSeen(t *testing.T) {
 	wrong := newTied(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 { return h.Envelope(unit, lo, lo) }, true)
 	require.False(t, k.removes(1.6, 0.3, 0, math.Log(1e-3), patient))
 	require.True(t, wrong.kappa(0, 1) <= 1e-9, "sup over [0, 1] is not the value at 0")
+}
+
+// A scale that is enough for removing and not for adding a record is not certified.
+func TestAdditionIsCertified(t *testing.T) {
+	k := tiedOf(t, "pseudohuber", 1e3)
+	s := 1 / 3.8 // between the 3.731 of removal and the 3.884 of addition
+	require.True(t, k.removes(1, s, 0, math.Log(1e-5), patient))
+	require.False(t, k.meets(1, s, 0, math.Log(1e-5), false, patient))
+	require.True(t, k.meets(1, 1/3.885, 0, math.Log(1e-5), false, patient))
 }
 
 // The modulus of the regularizer counts once, as ridge.

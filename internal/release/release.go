@@ -85,7 +85,7 @@ type Job struct {
 	// Draw draws the perturbation; ok reports that it lies within the bounds that
 	// Output.Cover was fixed for. The strong convexity of the perturbed risk is the
 	// caller's to declare in it. Nil means none.
-	Draw func(src rand.Source) (q erm.Perturbation, ok bool)
+	Draw  func(src rand.Source) (q erm.Perturbation, ok bool)
 	Reach float64 // ρ ≥ ‖θ*‖ on every data set, erm.Public.Reach
 	// Start is where the solver begins, nil for the origin.
 	Start []float64

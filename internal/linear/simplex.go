@@ -1,0 +1,182 @@
+package linear
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K
+// classes: the gradient of a record of class y is (π − e_y)⊗a, its Hessian
+// (diag π − ππ′)⊗aa′, π in the simplex. With s = X/σ, X the bound on ‖a‖, q = 1 − π_y and
+// M = max_{j≠y} (N_j − N_y) over K independent normal numbers,
+//
+//	⟨π−e_y, N⟩ ≤ qM,  ‖π−e_y‖² ≤ 2q²
+//	removing   loss ≤ max_q [c(q) + sqM + s²q²]
+//	adding     loss ≤ max(0, sM + s²)
+//	c(q)       log det(I + (diag π − ππ′)X²/μ) at π_j = q/(K−1), j ≠ y
+//
+// c(q) is the largest for its q, because log det is concave and symmetric in π, and
+// rows shorter than X are covered by another π. The suprema stand inside the
+// expectation over M: two monotone maps of ℝᴷ do not compose to one, so that the
+// argument of type tied is not available.
+type simplex struct {
+	k    int     // K ≥ 2
+	d    float64 // μ/X²
+	peak float64 // the q where c is largest
+	hull *tied   // certifies with κ = c
+}
+
+func newSimplex(classes int, d float64) *simplex {
+	m := &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
+	top := m.curvature(m.peak)
+	m.hull = &tied{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
+		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * safeC
+	}}
+	return m
+}
+
+// curvature returns c(q), rounded up, with det(I + (diag π − ππ′)/D) = Π(1+π_i/D)·Σ π_iD/(D+π_i).
+func (m *simplex) curvature(q float64) float64 {
+	if math.IsInf(m.d, 1) {
+		return 0
+	}
+	n := float64(m.k - 1)
+	p := q / n
+	c := math.Log1p((1-q)/m.d) + n*math.Log1p(p/m.d) + specfun.Log(m.d*((1-q)/(m.d+1-q)+q/(m.d+p)))
+	return max(0, c)*safeC + 1e-14
+}
+
+// tail returns P(M > x) = 1 − E Φ(x+Z)^{K−1}, as the integral of a positive function.
+func (m *simplex) tail(x float64) float64 {
+	const panels = 6
+	lo, hi := -max(x, 0)/2-8, 8-min(x, 0)
+	nodes, weights := specfun.GaussLegendre(16)
+	sum := 0.0
+	for i := range panels {
+		for j := range nodes {
+			z := lo + (hi-lo)*(float64(i)+(nodes[j]+1)/2)/panels
+			sum += weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*specfun.LogPhi(x+z))
+		}
+	}
+	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
+}
+
+// reach returns the least M for which the bound on removing is above l > 0,
+//
+//	min_q (l − c(q) − s²q²)/(sq)
+//
+// as a search finds it, or certified, rounded down.
+func (m *simplex) reach(l, s float64, certified bool) float64 {
+	f := func(q float64) float64 { return (l - m.curvature(q) - s*s*q*q) / (s * q) }
+	_, x := specfun.Minimize(f, 1./32, 1, 31, 1e-6)
+	if !certified {
+		return x
+	}
+	for slack := 1e-8; slack < 1; slack *= 10 {
+		y := x - slack*(1+math.Abs(x))
+		if y >= 0 && m.hull.below(func(q float64) float64 { return l - s*q*y - s*s*q*q }, quick) {
+			return y
+		}
+	}
+	return math.Inf(-1)
+}
+
+// delta returns E (1 − e^{ε−loss})₊ = ∫_ε^∞ e^{ε−l} P(M > x(l)) dl for ε ≥ 0, where the
+// loss is above l from M = x(l) on. x is concave, because the loss is a convex function of M:
+// chords lie below it, and what they give lies above.
+func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
+	const segments = 18
+	nodes, weights := specfun.GaussLegendre(5)
+	width := 12 * s
+	at, from := eps, x(eps)
+	total := 0.0
+	for i := 1; i <= segments; i++ {
+		l := eps + width*float64(i*i)/(segments*segments)
+		to := x(l)
+		for j := range nodes {
+			t := (nodes[j] + 1) / 2
+			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*(to-from))
+		}
+		at, from = l, to
+	}
+	return total + math.Exp(eps-at)*m.tail(from)
+}
+
+// logRemove returns log δ of removing a record; below ε = 0 it is that of a loss ≥ 0.
+func (m *simplex) logRemove(eps, s float64, certified bool) float64 {
+	if eps < 0 {
+		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+m.logRemove(0, s, certified))
+	}
+	return min(0, specfun.Log(m.delta(max(eps, 1e-300), s, func(l float64) float64 { return m.reach(l, s, certified) })))
+}
+
+// logAdd returns log δ of adding a record.
+func (m *simplex) logAdd(eps, s float64) float64 {
+	if eps < 0 {
+		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+m.logAdd(0, s))
+	}
+	return min(0, specfun.Log(m.delta(eps, s, func(l float64) float64 { return (l - s*s) / s })))
+}
+
+// logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by
+// the legs of type leg; e1 is where the search over them starts, and is left at the best.
+func (m *simplex) logDelta(eps, s float64, replace, certified bool, best *leg) float64 {
+	if !replace {
+		return max(m.logRemove(eps, s, certified), m.logAdd(eps, s))
+	}
+	at := func(g leg, certified bool) float64 {
+		er, ea, lr, la := g.parts(eps)
+		return specfun.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s))
+	}
+	if !certified {
+		w := eps / 4
+		if best.e1 == 0 {
+			best.e1, w = eps/2, eps/2
+		}
+		e1, v := specfun.Minimize(func(e1 float64) float64 { return at(leg{false, e1}, false) }, max(0, best.e1-w), min(eps, best.e1+w), 0, 0.02*eps)
+		best.e1 = e1
+		return min(0, v)
+	}
+	return min(0, at(*best, true))
+}
+
+// leastNoise returns u = σ/X for (ε, δ), target = log δ, certified; +Inf where none is
+// found.
+func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 {
+	var best leg
+	found := least(func(s float64) float64 { return m.logDelta(eps, s, replace, false, &best) }, target, enough, 1e-7)
+	for slack := 1e-7; slack < 0.1; slack *= 10 {
+		if u := found * (1 + slack); m.logDelta(eps, 1/u, replace, true, &best)+1e-8 <= target {
+			return u
+		}
+	}
+	return math.Inf(1)
+}
+
+// logCurves returns log δ(ε) of removing and of adding a record, certified, or twice of
+// replacing one. Output noise is a second step, δ(ε−e₂) + δ_G(e₂, o) with e₂ = 12 o.
+func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps float64) float64) {
+	then := func(log func(eps float64) float64) func(eps float64) float64 {
+		return func(eps float64) float64 {
+			if o == 0 {
+				return log(eps)
+			}
+			return min(0, specfun.LogSumExp(log(eps-12*o), dp.GaussianLogDelta(12*o, o)))
+		}
+	}
+	if replace {
+		var both func(eps float64) float64
+		both = func(eps float64) float64 {
+			if eps < 0 {
+				return specfun.LogSumExp(specfun.Log1mExp(eps), eps+both(-eps))
+			}
+			var best leg
+			m.logDelta(eps, s, true, false, &best)
+			return m.logDelta(eps, s, true, true, &best)
+		}
+		return then(both), then(both)
+	}
+	return then(func(eps float64) float64 { return m.logRemove(eps, s, true) }), then(func(eps float64) float64 { return m.logAdd(eps, s) })
+}

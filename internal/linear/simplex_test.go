@@ -1,0 +1,143 @@
+package linear
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/loss"
+)
+
+// c(q) is the log determinant at the symmetric π, and no other π with the same q has
+// a larger one.
+func TestSimplexCurvature(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 3))
+	logDet := func(pi []float64, d float64) float64 {
+		n := len(pi)
+		m := mat.NewDense(n, n, nil)
+		for i := range n {
+			for j := range n {
+				v := -pi[i] * pi[j] / d
+				if i == j {
+					v += pi[i]/d + 1
+				}
+				m.Set(i, j, v)
+			}
+		}
+		l, _ := mat.LogDet(m)
+		return l
+	}
+	for _, k := range []int{2, 3, 10} {
+		for _, d := range []float64{0.3, 1, 7} {
+			m := newSimplex(k, d)
+			for range 40 {
+				q := rnd.Float64()
+				pi, sum := make([]float64, k), 0.0
+				for i := 1; i < k; i++ {
+					pi[i] = rnd.ExpFloat64()
+					sum += pi[i]
+				}
+				pi[0] = 1 - q
+				for i := 1; i < k; i++ {
+					pi[i] *= q / sum
+				}
+				require.LessOrEqual(t, logDet(pi, d), m.curvature(q)*(1+1e-12)+1e-13)
+				for i := 1; i < k; i++ {
+					pi[i] = q / float64(k-1)
+				}
+				require.InDelta(t, logDet(pi, d), m.curvature(q), 1e-12)
+				require.LessOrEqual(t, m.curvature(q), m.hull.c)
+			}
+		}
+	}
+}
+
+// P(M > x) against simulation-free references: K = 2 is a normal number of variance 2.
+func TestSimplexTail(t *testing.T) {
+	two := newSimplex(2, 1)
+	for _, x := range []float64{-3, -0.5, 0, 1, 5, 12} {
+		want := math.Erfc(x/2) / 2
+		require.InEpsilon(t, want, two.tail(x), 1e-10)
+	}
+	for _, k := range []int{3, 10, 40} {
+		m := newSimplex(k, 1)
+		require.InEpsilon(t, 1-1/float64(k), m.tail(0), 1e-10) // each of K is the largest as often
+		require.Less(t, m.tail(6), float64(k-1)*two.tail(6))
+		require.Greater(t, m.tail(6), 0.8*float64(k-1)*two.tail(6))
+	}
+}
+
+// The design's table for (1, 1e-5), to its three digits, and the certificate above the search.
+func TestSimplexNoise(t *testing.T) {
+	target := math.Log(1e-5)
+	for _, c := range []struct {
+		k        int
+		d, sigma float64
+	}{{3, 1, 9.35}, {3, 2, 6.92}, {3, 4, 6.16}, {3, 10, 5.75}, {3, 1e9, 5.49}, {10, 2, 10.0}, {10, 4, 7.47}, {10, 10, 6.47}, {10, 1e9, 5.93}} {
+		m := newSimplex(c.k, c.d)
+		u := m.leastNoise(1, target, 2*c.sigma, false)
+		require.InEpsilon(t, c.sigma, u, 5e-3, "%+v", c)
+		var best leg
+		require.LessOrEqual(t, m.logDelta(1, 1/u, false, true, &best), target)
+		require.Greater(t, m.logDelta(1, 1.001/u, false, false, &best), target)
+	}
+	m := newSimplex(3, 4)
+	u := m.leastNoise(1, target, 14, true)
+	require.Greater(t, u, 2*5.49)
+	require.Less(t, u, 2*7.5)
+}
+
+// The bound on removing dominates the loss at random points of the simplex: the loss
+// as a function of M is reached only from reach on.
+func TestSimplexReach(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 3))
+	for range 200 {
+		m := newSimplex(2+rnd.IntN(9), math.Exp(3*rnd.Float64()))
+		s, l := math.Exp(2*rnd.Float64()-3), 0.3+rnd.Float64()
+		x := m.reach(l, s, true)
+		require.LessOrEqual(t, x, m.reach(l, s, false))
+		for range 200 {
+			q := rnd.Float64()
+			require.LessOrEqual(t, m.curvature(q)+s*q*max(x, -1e9)+s*s*q*q, l+1e-9)
+		}
+	}
+}
+
+// The calibration takes the smaller noise, counts Δ and μ_r once, scales with the
+// features, and its profile meets the budget.
+func TestMultinomialCalibration(t *testing.T) {
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		p := Problem{Dim: 12, Constants: loss.Multinomial{Classes: 3}.Constants(loss.Bounds{Row: 2, Label: 2}, 1), Modulus: 0.5, Relation: rel, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+		old := at(t, p, 15.5)
+		p.Classes = 3
+		b := at(t, p, 15.5)
+		require.Equal(t, TheoremSimplex, b.Theorem)
+		require.Less(t, b.Sigma, 0.95*old.Sigma)
+		if rel == dp.AddRemove {
+			require.InEpsilon(t, 2*6.159, b.Sigma, 1e-3)
+		}
+		remove, add := b.Curve.Profile(0)
+		require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-6))
+		joint, _ := b.Curve.Profile(1e-3)
+		require.Greater(t, joint(1), remove(1))
+		require.Less(t, joint(1), 1.5*remove(1))
+		require.LessOrEqual(t, b.Curve.DeltaAt(1.01, 0.01, 1e-3), 1e-5*(1+1e-6))
+		// Less curvature is admitted than by ranks: c is that of the simplex.
+		require.Less(t, b.C, old.C)
+		k := calibrator(t, p)
+		require.Less(t, k.LeastRidge(0.5), calibratorOf(t, p, 0).LeastRidge(0.5))
+		require.InEpsilon(t, 0.5, k.curvature(k.LeastRidge(0.5)+p.Modulus), 0.2)
+	}
+	_, err := New(Problem{Dim: 12, Constants: glm(1, 1), Classes: 3, Relation: dp.Replace, Budget: dp.Budget{Epsilon: 1}})
+	require.ErrorIs(t, err, dp.ErrCondition)
+	require.ErrorContains(t, err, "Classes = 3")
+}
+
+func calibratorOf(t testing.TB, p Problem, classes int) *Calibrator {
+	p.Classes = classes
+	return calibrator(t, p)
+}

@@ -1,0 +1,515 @@
+package qop
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// parallel is E₀(ε) of Theorem G, two generalized linear losses along one direction: with u = t/α, α ~ χ²_k,
+//
+//	E₀ = E[(1 − e^{ε−max(l₂, l₃)})₊],   l₂ = t/2 − N log(1+u),   l₃ = log(1+u) − (k/2) log(1−u) − t/2
+//
+// l₁ = log(1+u) is never the largest: l₃ ≥ l₁ for u ≥ 1 − e^{−t/k}, and l₂ ≥ l₁ below. l₂ and l₃ cross at u = tanh(t/k).
+// In one dimension it is the δ of replacing a record.
+type parallel struct{ eps, k float64 }
+
+func (p parallel) logDelta(t float64) float64 {
+	n := p.k/2 - 1
+	cross := t / math.Tanh(t/p.k)
+	both := p.eps < t/2 && t/2-n*math.Log1p(t/cross) > p.eps // at the crossing the loss is above ε
+	top := cross
+	if !both {
+		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
+	}
+	// y = t + s²: half-integer powers of y − t become smooth.
+	sum := specfun.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
+		y := t + s*s
+		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
+	})
+	switch {
+	case both:
+		sum += removeTail(p.eps, t, p.k, cross)
+	case p.eps < t/2:
+		sum += removeTail(p.eps, t, p.k, t/math.Expm1((t/2-p.eps)/n))
+	}
+	return specfun.Log(math.Min(sum, 1))
+}
+
+// angles proves Theorem G: the exact minimizer of generalized linear losses is (ε, δ)-DP under replacement for
+// δ = sup_φ E_φ(ε), φ the angle between the two features. With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1),
+// and x = 1/α, w = 1/√b
+//
+//	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
+//	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
+//	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
+//	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
+//
+// E_φ is bounded from above box by box. With log(1+tx) replaced by a tangent above it, every l is convex in each of x,
+// w and z, hence so is max(ε, l₁, …, l₄), which on a box is therefore at most the multilinear interpolation of
+// its values at the vertices. The mean of that is its value L at the conditional means of x, w and z, so that by Jensen's inequality
+//
+//	E[(1 − e^{ε−max l})₊; box] ≤ P(box)·(1 − e^{ε−L})
+//
+// and P(box) if a vertex is infinite. Boxes are halved until the excess over the value at the means is small; any
+// mesh is valid. What is not covered by boxes counts in full.
+type angles struct {
+	eps, k, target float64
+	x, w, z        axis
+	outside        float64 // mass outside of all boxes
+	least          float64 // bounds of b and |z| inside
+	most           float64
+
+	t     float64
+	l1    []float64 // log(1+tx) at the means of the nodes of x
+	l2    []float64 // l₂ at the edges of x
+	boxes int       // that may still be halved
+	leaf  float64   // excess of a box that is not halved, over that of all
+}
+
+// axis is a coordinate cut into 2^depth cells, and the binary tree over them: node 1 is all, node i has the
+// halves 2i and 2i+1, and the cells are the last nodes.
+type axis struct {
+	edge    []float64 // between cells
+	p, mean []float64 // of nodes
+}
+
+const (
+	depth = 11
+	cells = 1 << depth
+)
+
+// newAxis builds the tree from the masses p of the cells and the integrals m of the coordinate over them.
+func newAxis(edge, p, m []float64) axis {
+	a := axis{edge, make([]float64, 2*cells), make([]float64, 2*cells)}
+	copy(a.p[cells:], p)
+	sum := make([]float64, 2*cells)
+	copy(sum[cells:], m)
+	for i := 2*cells - 1; i > 0; i-- {
+		if i < cells {
+			a.p[i], sum[i] = a.p[2*i]+a.p[2*i+1], sum[2*i]+sum[2*i+1]
+		}
+		first, span := i, 1
+		for first < cells {
+			first, span = 2*first, 2*span
+		}
+		lo, hi := edge[first-cells], edge[first-cells+span]
+		a.mean[i] = math.Max(math.Min(lo, hi), math.Min(math.Max(lo, hi), sum[i]/a.p[i]))
+	}
+	return a
+}
+
+// chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the last one up to ∞.
+// other and scale give the integral over a cell: scale·P(χ²_other in it).
+func chiAxis(nu, lo, hi, power, other, scale float64) axis {
+	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
+	a, b := math.Sqrt(lo), math.Sqrt(hi)
+	last := lo
+	edge[0] = math.Pow(lo, power)
+	for i := range p {
+		next := square(a + (b-a)*float64(i+1)/(cells-1))
+		if i == cells-1 {
+			next = math.Inf(1)
+		}
+		edge[i+1] = math.Pow(next, power)
+		p[i], m[i] = chiMass(last, next, nu), scale*chiMass(last, next, other)
+		last = next
+	}
+	return newAxis(edge, p, m)
+}
+
+// chiMass returns P(lo < χ²_nu < hi).
+func chiMass(lo, hi, nu float64) float64 {
+	if lo > nu {
+		return specfun.Chi2SF(lo, nu) - specfun.Chi2SF(hi, nu)
+	}
+	return specfun.Chi2CDF(hi, nu) - specfun.Chi2CDF(lo, nu)
+}
+
+// normalAxis is a standard normal coordinate in [−most, most].
+func normalAxis(most float64) axis {
+	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
+	density := func(z float64) float64 { return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) }
+	for i := range edge {
+		edge[i] = most * (2*float64(i)/cells - 1)
+	}
+	for i := range p {
+		lo, hi := edge[i], edge[i+1]
+		m[i] = density(lo) - density(hi)
+		if lo >= 0 {
+			lo, hi = -hi, -lo
+		}
+		p[i] = specfun.NormalCDF(hi) - specfun.NormalCDF(lo)
+	}
+	return newAxis(edge, p, m)
+}
+
+// outsideShare of the target is the mass that each of three tails may have.
+const outsideShare = 3e-5
+
+// newAngles prepares for k ≥ 3, the least for which the mean of 1/α exists, and claims of at most e^logTarget.
+func newAngles(eps, k, logTarget float64) *angles {
+	tail := logTarget + math.Log(outsideShare)
+	j := &angles{eps: eps, k: k, target: math.Exp(logTarget), outside: 3 * math.Exp(tail), leaf: 1. / 2000}
+	j.x = chiAxis(k, specfun.Chi2Quantile(tail, k), specfun.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
+	j.least = specfun.Chi2Quantile(tail, k+1)
+	j.w = chiAxis(k+1, j.least, specfun.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
+	j.most, _ = specfun.Bisect(func(z float64) bool { return specfun.LogQ(z) <= tail-math.Ln2 }, 100, 0)
+	j.z = normalAxis(j.most)
+	return j
+}
+
+// at prepares for t.
+func (j *angles) at(t float64) {
+	j.t = t
+	j.l1, j.l2 = make([]float64, 2*cells), make([]float64, cells+1)
+	for i := 1; i < 2*cells; i++ {
+		j.l1[i] = math.Log1p(t * j.x.mean[i])
+	}
+	for i, x := range j.x.edge {
+		j.l2[i] = t/2 - (j.k/2-1)*math.Log1p(t*x)
+	}
+}
+
+// bend returns the convex part of max(l₁, l₃, l₄) − l₁ for 1 − tQ and D: max(0, −(k/2)·log min(e^{t/k}(1−tQ), D)).
+func (j *angles) bend(q, d float64) float64 {
+	least := math.Min(q*math.Exp(j.t/j.k), d)
+	switch {
+	case least >= 1:
+		return 0
+	case least <= 0:
+		return math.Inf(1)
+	}
+	return -j.k / 2 * math.Log(least)
+}
+
+// parallelBound returns a bound of E_φ for every φ with sin φ ≤ s: where |z| and 1/b are bounded,
+//
+//	tQ ≤ atx + B,   D ≥ 1 − (a−1)tx − B(1+tx),   a = (1 + s|z|/√b)²,   B = ts²/b
+//
+// and what remains is an integral over x, by cells as above.
+func (j *angles) parallelBound(s float64) float64 {
+	a := square(1 + s*j.most/math.Sqrt(j.least))
+	b := j.t * s * s / j.least
+	bend := func(x float64) float64 {
+		u := j.t * x
+		return j.bend(1-a*u-b, 1-(a-1)*u-b*(1+u))
+	}
+	sum := j.outside
+	for i := range cells {
+		node := cells + i
+		lo, hi, mid := j.x.edge[i], j.x.edge[i+1], j.x.mean[node]
+		slope := j.t / (1 + j.t*mid)
+		above := func(x, l2 float64) float64 {
+			return math.Max(math.Max(0, l2-j.eps), j.l1[node]+slope*(x-mid)+bend(x)-j.eps)
+		}
+		f := (mid - lo) / (hi - lo)
+		sum += j.x.p[node] * -math.Expm1(-interpolate(f, above(lo, j.l2[i]), above(hi, j.l2[i+1])))
+	}
+	return sum * safeSum
+}
+
+// interpolate returns (1−f)a + fb, +∞ if a or b is.
+func interpolate(f, a, b float64) float64 {
+	if math.IsInf(a, 1) || math.IsInf(b, 1) {
+		return math.Inf(1)
+	}
+	return a + f*(b-a)
+}
+
+// safeSum covers the rounding of sums of masses.
+const safeSum = 1 + 1e-9
+
+// estimate is a proved bound of E_φ and what it may exceed E_φ by, by the values at the means of boxes.
+type estimate struct{ upper, excess float64 }
+
+// angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if boxes last.
+func (j *angles) angle(zeta, tol float64) estimate {
+
+	v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
+	v.scale = math.Exp(j.t / j.k)
+	for {
+		v.tau = tol * j.target * j.leaf
+		v.excess, v.stuck = 0, 0
+		var r [8]float64
+		for i := range r {
+			r[i] = v.bendAt(j.x.edge[i&1*cells], j.w.edge[i>>1&1*cells], j.z.edge[i>>2&1*cells])
+		}
+		upper := v.box(span{0, cells}, span{0, cells}, span{0, cells}, &r)
+		if v.excess <= tol*j.target || v.stuck > tol*j.target/2 || j.boxes <= 0 {
+			return estimate{(upper + j.outside) * safeSum, v.excess + j.outside}
+		}
+		j.leaf /= math.Max(2, math.Min(8, 2*v.excess/(tol*j.target)))
+	}
+}
+
+// view is one angle.
+type view struct {
+	*angles
+	cos, sin, scale float64
+	tau             float64 // excess of a box that is not halved
+	excess, stuck   float64 // stuck is the part of boxes that are single cells
+}
+
+// span is a node of an axis by its first cell and the one behind its last.
+type span struct{ lo, hi int }
+
+func (s span) node() int           { return (cells + s.lo) / (s.hi - s.lo) }
+func (s span) halves() (a, b span) { m := (s.lo + s.hi) / 2; return span{s.lo, m}, span{m, s.hi} }
+
+// bendAt returns bend at a point.
+func (v *view) bendAt(x, w, z float64) float64 {
+	u, c, s := v.t*x, v.cos-z*w*v.sin, v.t*square(w*v.sin)
+	c *= c
+	least := math.Min(v.scale*(1-u*c-s), (1+u)*(1-s)-u*c)
+	switch {
+	case least >= 1:
+		return 0
+	case least <= 0:
+		return math.Inf(1)
+	}
+	return -v.k / 2 * math.Log(least)
+}
+
+// trilinear interpolates between the values at the vertices of a box, +∞ if one is.
+func trilinear(e *[8]float64, fx, fw, fz float64) float64 {
+	line := func(i int) float64 { return interpolate(fx, e[i], e[i+1]) }
+	return interpolate(fz, interpolate(fw, line(0), line(2)), interpolate(fw, line(4), line(6)))
+}
+
+// box returns the bound on a box, r holding bend at its vertices: bit 0 of an index is the upper end of x, bit 1
+// of w, bit 2 of z.
+func (v *view) box(x, w, z span, r *[8]float64) float64 {
+	nx, nw, nz := x.node(), w.node(), z.node()
+	p := v.x.p[nx] * v.w.p[nw] * v.z.p[nz]
+	xm, wm, zm := v.x.mean[nx], v.w.mean[nw], v.z.mean[nz]
+	slope := v.t / (1 + v.t*xm)
+	var tangent, l2 [2]float64
+	for i, e := range [2]int{x.lo, x.hi} {
+		tangent[i] = v.l1[nx] + slope*(v.x.edge[e]-xm) - v.eps
+		l2[i] = math.Max(0, v.l2[e]-v.eps)
+	}
+	var e [8]float64 // max(ε, l₁, …, l₄) − ε
+	largest := 0.0
+	for i := range e {
+		e[i] = math.Max(l2[i&1], tangent[i&1]+r[i])
+		largest = math.Max(largest, e[i])
+	}
+	if largest == 0 { // by convexity everywhere in the box
+		return 0
+	}
+	fraction := func(a *axis, s span, mean float64) float64 {
+		return (mean - a.edge[s.lo]) / (a.edge[s.hi] - a.edge[s.lo])
+	}
+	fx, fw, fz := fraction(&v.x, x, xm), fraction(&v.w, w, wm), fraction(&v.z, z, zm)
+	mean := trilinear(&e, fx, fw, fz)
+	upper := p * -math.Expm1(-mean)
+	if upper <= v.tau {
+		v.excess += upper
+		return upper
+	}
+	l2m := math.Max(0, v.t/2-(v.k/2-1)*v.l1[nx]-v.eps)
+	center := math.Max(l2m, v.l1[nx]-v.eps+v.bendAt(xm, wm, zm))
+	for i := range e { // where the integrand is concave the vertices show what the means do not
+		e[i] = -math.Expm1(-e[i])
+	}
+	excess := upper - p*math.Min(-math.Expm1(-center), trilinear(&e, fx, fw, fz))
+	if excess <= v.tau || v.boxes <= 0 {
+		v.excess += excess
+		return upper
+	}
+	v.boxes--
+	// Halve where the bound loses most along a line through the means.
+	level := func(bend float64) float64 { return math.Max(l2m, v.l1[nx]-v.eps+bend) }
+	loss := func(f, lo, hi float64) float64 {
+		chord := interpolate(f, -math.Expm1(-lo), -math.Expm1(-hi))
+		return -math.Expm1(-interpolate(f, lo, hi)) - math.Min(-math.Expm1(-center), chord)
+	}
+	spans, best, most := [3]span{x, w, z}, -1, 0.0
+	for i, s := range spans {
+		if s.hi-s.lo == 1 {
+			continue
+		}
+		var l float64
+		switch i {
+		case 0:
+			l = loss(fx, math.Max(l2[0], tangent[0]+v.bendAt(v.x.edge[s.lo], wm, zm)), math.Max(l2[1], tangent[1]+v.bendAt(v.x.edge[s.hi], wm, zm)))
+		case 1:
+			l = loss(fw, level(v.bendAt(xm, v.w.edge[s.lo], zm)), level(v.bendAt(xm, v.w.edge[s.hi], zm)))
+		default:
+			l = loss(fz, level(v.bendAt(xm, wm, v.z.edge[s.lo])), level(v.bendAt(xm, wm, v.z.edge[s.hi])))
+		}
+		if best < 0 || l > most || l == most && s.hi-s.lo > spans[best].hi-spans[best].lo {
+			best, most = i, l
+		}
+	}
+	if best < 0 {
+		v.excess += excess
+		v.stuck += excess
+		return upper
+	}
+	lower, higher := *r, *r
+	for i := range r {
+		if i>>best&1 == 1 {
+			continue
+		}
+		at := [3]float64{v.x.edge[[2]int{x.lo, x.hi}[i&1]], v.w.edge[[2]int{w.lo, w.hi}[i>>1&1]], v.z.edge[[2]int{z.lo, z.hi}[i>>2&1]]}
+		switch best {
+		case 0:
+			at[0] = v.x.edge[(x.lo+x.hi)/2]
+		case 1:
+			at[1] = v.w.edge[(w.lo+w.hi)/2]
+		default:
+			at[2] = v.z.edge[(z.lo+z.hi)/2]
+		}
+		mid := v.bendAt(at[0], at[1], at[2])
+		lower[i|1<<best], higher[i] = mid, mid
+	}
+	switch best {
+	case 0:
+		a, b := x.halves()
+		return v.box(a, w, z, &lower) + v.box(b, w, z, &higher)
+	case 1:
+		a, b := w.halves()
+		return v.box(x, a, z, &lower) + v.box(x, b, z, &higher)
+	}
+	a, b := z.halves()
+	return v.box(x, w, a, &lower) + v.box(x, w, b, &higher)
+}
+
+// node is an angle whose E_φ is bounded.
+type node struct {
+	zeta float64 // cos²φ
+	tol  float64
+	estimate
+}
+
+// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, in which log E_φ exceeds the
+// interpolation below by at most the square of the step over 8; and the tolerances of their bounds.
+const (
+	widestStep  = 2.5
+	finestStep  = 0.02
+	coarseAngle = 0.1
+	fineAngle   = 0.002
+)
+
+// certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0, by angle at
+// finitely many others, and between these because with ζ = cos²φ, E_φ/(1−ζ)^κ is a power series in ζ with nonnegative
+// coefficients. (The inverse of the 2×2 matrix of P, Q and R in Theorem G has a Wishart law whose density is an average
+// of such series; the losses do not depend on the sign of the angle.) It is convex in ζ, and its logarithm in log ζ.
+func (j *angles) certify(t float64) bool {
+	j.at(t)
+	kappa := (j.k + 1) / 2
+	s := 1.0
+	for s /= math.Sqrt(10); !(j.parallelBound(s*(1+1e-9)) <= j.target); s /= math.Sqrt(10) {
+		if s < 1e-6 {
+			return false
+		}
+	}
+	end := 2 * math.Sqrt(kappa) * math.Atanh(math.Sqrt(1-s*s))
+	at := func(arc, tol float64) *node {
+		zeta := math.Min(square(math.Tanh(arc/(2*math.Sqrt(kappa)))), 1-s*s)
+		return &node{zeta, tol, j.angle(zeta, tol)}
+	}
+	steps := math.Ceil(end / widestStep)
+	type gap struct {
+		lo, hi *node
+		a, b   float64 // arc lengths
+	}
+	var todo []gap
+	last := at(0, coarseAngle)
+	for i := range int(steps) {
+		next := at(end*float64(i+1)/steps, coarseAngle)
+		if i == int(steps)-1 {
+			next.zeta = 1 - s*s
+			next.estimate = j.angle(next.zeta, coarseAngle)
+		}
+		todo = append(todo, gap{last, next, end * float64(i) / steps, end * float64(i+1) / steps})
+		last = next
+	}
+	for len(todo) > 0 {
+		g := todo[len(todo)-1]
+		between := func(share float64) float64 {
+			return interval(kappa, g.lo.zeta, g.hi.zeta, g.lo.upper-share*g.lo.excess, g.hi.upper-share*g.hi.excess) * safeSum
+		}
+		if between(0) <= j.target {
+			todo = todo[:len(todo)-1]
+			continue
+		}
+		tight := between(1)
+		tol := math.Max(g.lo.tol, g.hi.tol)
+		switch {
+		case j.boxes <= 0 || g.b-g.a < finestStep || math.Max(g.lo.upper-g.lo.excess, g.hi.upper-g.hi.excess) > j.target:
+			return false // or likely
+		case tight < j.target*(1-0.004) && tol > fineAngle:
+			want := math.Max(fineAngle, math.Min(tol/2, (1-tight/j.target)/2))
+			for _, n := range []*node{g.lo, g.hi} {
+				if n.tol > want {
+					n.tol, n.estimate = want, j.angle(n.zeta, want)
+				}
+			}
+		default:
+			mid := (g.a + g.b) / 2
+			n := at(mid, math.Min(g.lo.tol, g.hi.tol))
+			todo = append(todo[:len(todo)-1], gap{g.lo, n, g.a, mid}, gap{n, g.hi, mid, g.b})
+		}
+	}
+	return true
+}
+
+// interval bounds E between two angles where it is at most e0 and e1, with S = E/(1−ζ)^κ:
+//
+//	log E(ζ) ≤ κ log(1−ζ) + log S₀ + B log(ζ/ζ₀),   B = log(S₁/S₀)/log(ζ₁/ζ₀),   largest at B/(κ+B)
+//	E(ζ) ≤ (1−ζ)^κ (S₀ + bζ),   b = (S₁−S₀)/ζ₁,   for ζ₀ = 0, largest at (b−κS₀)/(b(1+κ))
+//
+// S does not decrease, so that S₁ bounds S₀ too.
+func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
+	s1 := math.Log(e1) - kappa*math.Log1p(-zeta1)
+	s0 := math.Min(math.Log(e0)-kappa*math.Log1p(-zeta0), s1)
+	if zeta0 == 0 {
+		rise := math.Expm1(s1-s0) / zeta1 // b/S₀
+		if !(rise > 0) {
+			return math.Exp(s0)
+		}
+		zeta := math.Max(0, math.Min(zeta1, (rise-kappa)/(rise*(1+kappa))))
+		return math.Exp(s0 + kappa*math.Log1p(-zeta) + math.Log1p(rise*zeta))
+	}
+	b := (s1 - s0) / math.Log(zeta1/zeta0)
+	zeta := math.Max(zeta0, math.Min(zeta1, b/(kappa+b)))
+	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
+}
+
+// Sizes beyond which Theorem G is not tried in more than one dimension: a certificate has at most mostBoxes boxes.
+const (
+	leastJointDof = 3
+	mostBoxes     = 2_000_000
+)
+
+// joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
+// if none is proved with so many boxes.
+func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
+	flat := parallel{s.eps, k}
+	if s.dim == 1 {
+		return largest(flat.logDelta, logTarget, guess, fineT)
+	}
+	if k < leastJointDof {
+		return 0
+	}
+	j := newAngles(s.eps, k, logTarget)
+	j.boxes = boxes
+	// No angle is known to be the worst, but it usually is 0 or π/2.
+	t := largest(func(t float64) float64 {
+		l := flat.logDelta(t) + 0.02
+		if l < logTarget {
+			j.at(t)
+			l = math.Max(l, math.Log(j.angle(0, 0.02).upper))
+		}
+		return l
+	}, logTarget, guess, coarseT)
+	for _, less := range []float64{0, 0.003, 0.01, 0.03} {
+		if t*(1-less) > guess && j.certify(t*(1-less)) {
+			return t * (1 - less)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,269 @@
+package qop
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/randmat"
+)
+
+// Params are the numbers of a Plan, a copy. They are public and say all that is
+// needed to repeat a release but for its random bits and the records.
+type Params struct {
+	Theorem     string         `json:"theorem"` // identifier, tabled in the package comment
+	Relation    dp.Relation    `json:"relation"`
+	Budget      dp.Budget      `json:"budget"` // of the whole release
+	Calibration Calibration    `json:"-"`
+	Structure   loss.Structure `json:"-"` // case of Theorem A, the loss's or a weaker one
+	Dim         int            `json:"dim"`
+	Records     int            `json:"records,omitempty"` // n under Replace, else the declared number
+	MaxRecords  int64          `json:"maxRecords"`        // the most records of a data set
+	Constants   loss.Constants `json:"-"`                 // of one record's loss on ℝᵈ
+	Radius      float64        `json:"radius,omitempty"`  // D of ExcessBound
+
+	// The perturbation (σ²/2)(θ−θ̃)'W(θ−θ̃), W ~ W_d(m).
+	M         float64 `json:"m"`                   // m, degrees of freedom
+	T         float64 `json:"t"`                   // t = L/σ²
+	Sigma2    float64 `json:"sigma2"`              // σ²
+	Curvature float64 `json:"curvature"`           // σ²m, the mean curvature added per direction
+	Threshold float64 `json:"threshold,omitempty"` // a, where the closed form is used, else 0
+
+	// The covered release: θ̂ within Cover of the minimizer, rounded to multiples of
+	// Grid, plus integer noise.
+	Objective   dp.Budget `json:"objective"`   // (ε₁, δ₁)
+	Output      dp.Budget `json:"output"`      // (ε₂, δ₂)
+	Cover       float64   `json:"cover"`       // R_s
+	Reach       float64   `json:"reach"`       // R = R_s + η√(b/α), R_s if η = 0
+	Grid        float64   `json:"grid"`        // g, a power of two
+	Sensitivity float64   `json:"sensitivity"` // 2R + g√d
+	OutputSigma float64   `json:"outputSigma"` // σ̃, standard deviation of the output noise
+
+	// The anchor's error, all 0 if η = 0.
+	Eta   float64 `json:"eta,omitempty"`   // η
+	Alpha float64 `json:"alpha,omitempty"` // α of Theorem B
+	Upper float64 `json:"upper,omitempty"` // b of Theorem B
+	Low   float64 `json:"low,omitempty"`   // the shares of δ of both;
+	High  float64 `json:"high,omitempty"`  // δ₁ + δ₂ + Low + High ≤ δ
+
+	// ExcessBound bounds the expected excess empirical risk, a sum over the
+	// records, against the best θ₀ with ‖θ₀−θ*‖₂ ≤ Radius:
+	//
+	//	σ²m(D+η)²/2 + nLdσ̃²/2   (exact anchor and solve: σ²mD²/2)
+	//
+	// A G-Lipschitz regularizer adds at most G√d·σ̃. The term with n is left out
+	// where Records is not stated. +Inf where Radius is not stated.
+	ExcessBound float64 `json:"-"`
+}
+
+// Plan is a calibrated Mechanism: how much curvature, and what it costs. It has no
+// exported field, is made of public quantities alone and may be published. It
+// serves any number of fits, also at once, each of which spends its budget once.
+type Plan struct {
+	params  Params
+	public  erm.Public
+	per     erm.PublicPerturbation
+	output  release.Output
+	cert    dp.Certificate
+	center  []float64
+	rule    Interpolation
+	trace   func(erm.Trace)
+	failure float64
+}
+
+var _ dp.Plan = (*Plan)(nil)
+
+// Calibrated is what an audit may replace: the numbers that noise is drawn by.
+var Calibrated = fault.NewStep[Params]("quadratic parameters")
+
+// made reports whether a calibration made pl.
+func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
+
+// Params returns a copy of the numbers of the plan.
+func (pl *Plan) Params() Params {
+	if !pl.made() {
+		return Params{}
+	}
+	return pl.params
+}
+
+// Traced returns a copy of the plan whose fits call trace at the end of every solve.
+// Not private: what it receives is a function of the records.
+func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
+	if !pl.made() {
+		return pl
+	}
+	traced := *pl
+	traced.trace = trace
+	return &traced
+}
+
+// Certificate states what one release costs, from the secure source.
+func (pl *Plan) Certificate() dp.Certificate {
+	if !pl.made() {
+		return dp.Certificate{}
+	}
+	cert := pl.cert
+	cert.Assumptions = slices.Clone(cert.Assumptions)
+	return cert
+}
+
+// Profile returns the privacy profile that the budget implies.
+func (pl *Plan) Profile() dp.Profile { return pl.Certificate().Budget.Profile() }
+
+// String describes the plan in prose that may be published.
+func (pl *Plan) String() string {
+	if !pl.made() {
+		return "an empty plan"
+	}
+	p := pl.params
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
+	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix of %v degrees of freedom, %.4g in the mean; ", p.Sigma2, p.M, p.Curvature)
+	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.", p.OutputSigma, p.Grid)
+	if !math.IsInf(p.ExcessBound, 1) {
+		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution within %.4g of the anchor.", p.ExcessBound, p.Radius)
+	}
+	return b.String()
+}
+
+// Fit makes the records of p interpolate, draws W, solves p and releases its
+// minimizer:
+//
+//	W ~ W_d(m)
+//	θ̂ ≈ argmin F(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃) + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R_s
+//	θ = P_C(g·(round(θ̂/g) + round(ν/g))),  ν ~ N(0, σ̃²I)
+//
+// The plan must come from a Mechanism with an anchor. p must have its dimension, a
+// loss, bounds, regularizer and set whose constants are no worse, and no more than
+// MaxRecords records.
+//
+// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// dp.CallerSource. Equal sources give equal results. Each call spends the budget
+// once. The error is about public facts, or is ctx.Err(): nothing is withheld for
+// a reason that reads records.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if !pl.made() || pl.rule == nil {
+		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
+	}
+	q, err := publicOf(p, pl.params.Relation)
+	if err != nil {
+		return nil, err
+	}
+	if err := pl.admit(p, q); err != nil {
+		return nil, err
+	}
+	return pl.run(ctx, p, src)
+}
+
+// run is Fit for a problem that the plan was made for.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if err := pl.public.Admit(p); err != nil {
+		return nil, fmt.Errorf("qop: %w", err)
+	}
+	q := *p
+	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
+	quad := take(pl.params.Dim)
+	defer give(quad)
+	job := release.Job{
+		Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Start: pl.center, Trace: pl.trace,
+		Draw: func(src rand.Source) (erm.Perturbation, bool) { return pl.draw(quad, src) },
+	}
+	rel, err := job.Run(ctx, &q, src)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("qop: %w", err)
+	}
+	return rel, err
+}
+
+// draw draws Q = σ²W, and reports whether its spectrum lies within the bounds that
+// Cover was fixed for.
+func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, bool) {
+	p := pl.params
+	if err := randmat.Wishart(quad, p.M, src); err != nil {
+		panic(err) // the calibration checked Dim and M
+	}
+	trace := mat.Trace(quad)
+	quad.ScaleSym(p.Sigma2, quad)
+	q := erm.Perturbation{
+		Center: pl.center, Quad: quad, LinearError: pl.per.LinearError,
+		QuadError: p.Sigma2 * randmat.WishartError(p.Dim, trace),
+		MinEig:    randmat.MinEigAbove(quad, p.Sigma2*usualEig(p.Dim, p.M)), // proved, of the matrix that is used
+	}
+	if p.Structure != loss.LSQ {
+		q.MaxEig = randmat.MaxEig(quad)
+	}
+	return q, q.MinEig-q.QuadError >= pl.per.MinEig && p.Sigma2*trace <= pl.per.MaxEig
+}
+
+// admit refuses a problem that the plan was not made for.
+func (pl *Plan) admit(p *erm.Problem, q erm.Public) error {
+	if err := pl.rule.admits(p.Loss); err != nil {
+		return err
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrMechanism, fmt.Sprintf(format, args...))
+	}
+	has, want, d := q.Constants, pl.params, q.Dim
+	switch {
+	case d != want.Dim:
+		return refuse("the problem has %d parameters, the plan is for %d", d, want.Dim)
+	case q.MaxRecords > want.MaxRecords:
+		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
+	case !(has.Smoothness > 0 && has.Smoothness <= want.Constants.Smoothness):
+		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness, want.Constants.Smoothness)
+	case d > 1 && (has.Structure < loss.LSQ || has.Structure > want.Structure):
+		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
+	case d == 1 && has.Structure != loss.LSQ && want.Structure == loss.LSQ:
+		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
+	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
+		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
+	}
+	per := pl.per
+	per.CenterSlope = (&Plan{params: want, public: q, center: pl.center}).around(per.Center).CenterSlope
+	if floor := q.Floor(per); !(floor <= want.Cover) {
+		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, want.Cover)
+	}
+	for _, a := range q.Assumptions {
+		if !slices.Contains(pl.cert.Assumptions, a) {
+			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
+		}
+	}
+	return nil
+}
+
+// squares holds matrices of zeros.
+var squares sync.Pool
+
+// take returns a d×d matrix of zeros.
+func take(d int) *mat.SymDense {
+	if s, ok := squares.Get().(*mat.SymDense); ok && s.SymmetricDim() == d {
+		return s
+	}
+	return mat.NewSymDense(d, nil)
+}
+
+// give wipes s and keeps its memory.
+func give(s *mat.SymDense) {
+	clear(s.RawSymmetric().Data)
+	squares.Put(s)
+}
+
+// usualEig returns what λ_min(W_d(m)) exceeds almost always, by its approximate
+// law: there one factorization proves a modulus within a small factor of the
+// best. Nothing depends on its accuracy.
+func usualEig(d int, m float64) float64 {
+	law := newRoughLaw(float64(d), m)
+	return math.Exp(law.nu - 2*law.tau) // λ_min ≈ exp(ν − τTW₁), P(TW₁ > 2) ≈ 1 %
+}

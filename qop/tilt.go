@@ -1,0 +1,202 @@
+package qop
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
+)
+
+// tilt is Theorem T for one ε and number of degrees of freedom, the bound of General(ρ), d ≥ 2, and
+// FixedRange(ρ) by an exponential moment of the privacy loss. With λ > 0, x₀ > t, y = t/x₀ and y′ = y/(1+y), Λ = λ_min of
+// the law below and F its distribution function,
+//
+//	E = E exp min(s, s̃(Λ)),   M = E e^J
+//	μ = max(0, 1 − F(x₀) − min(1, M e^{−λε}))
+//	δ = F(x₀) + c e^{−λε} (M − μ^{1+λ}),   c = max_x (1 − e^{−x}) e^{−λx} = λ^λ/(1+λ)^{1+λ}
+//
+// for every λ and x₀ that are admissible, where with g(v) = −λ log(1−v) − log(1+λv) and g̃(v) = g(−v/(1+λv))
+//
+//	             admissible            s                 s̃(x)                       J
+//	Replace      2λt < x₀, y+y′ < 1    N(g(y) + g(−y))   N(g̃(t/x) + g̃(−t/x))        g(y+y′) + (ρ−1)g(y′) + g(−2y) + (ρ−1)g(−y)
+//	remove       λt < x₀               N g(−y)           N g̃(t/x)                   ρ g(y′) + g(−y)
+//	add          λt < x₀               N g(y)            N g̃(−t/x)                  g(y) + ρ g(−y)
+//
+// Λ has the law of λ_min(W_d(m)) for General. For FixedRange it is that of W_q(m−d+q), the Schur complement of W on
+// the subspace of the records' gradients: q = min(2ρ, d) for two records, min(ρ, d) for one. N keeps its
+// m and d. Under dp.AddRemove δ is the larger of remove and add.
+type tilt struct {
+	eps, rho, n float64
+	relation    dp.Relation
+
+	starts []tail    // candidates for x₀
+	x      []float64 // a grid of Λ, increasing
+	f      []float64 // F there, from above
+	fine   float64   // width in log λ at which the search ends
+	hint   [3]float64
+}
+
+// tail is a point with a bound of F there.
+type tail struct{ x, f float64 }
+
+// side is a row of the table above.
+type side int
+
+const (
+	replacing side = iota
+	removing
+	adding
+)
+
+// Grids of Λ: the steps of the upper sum for E lose less than 1 % of δ with fineGrid points.
+const (
+	fineGrid  = 1000
+	roughGrid = 60
+)
+
+// newTilt prepares the bound around e^logDelta, which only places x₀ and the grid.
+func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
+	p := &tilt{eps: s.eps, rho: s.rank, n: (m - float64(s.dim) - 1) / 2, relation: s.relation, fine: 0.02}
+	lo, hi := law.ends()
+	n := fineGrid
+	if rough {
+		n, p.fine = roughGrid, 0.3
+	}
+	step := specfun.Log(hi/lo) / float64(n-1)
+	for i := range n {
+		x := lo * math.Exp(step*float64(i))
+		p.x, p.f = append(p.x, x), append(p.f, math.Exp(law.logCDF(x)))
+	}
+	shares := []float64{0.01, 0.05, 0.15}
+	if rough {
+		shares = shares[1:2]
+	}
+	for _, share := range shares {
+		target := logDelta + specfun.Log(share)
+		x, _ := specfun.Bisect(func(x float64) bool { return law.logCDF(x) <= target }, lo, hi)
+		p.starts = append(p.starts, tail{x, math.Exp(law.logCDF(x))})
+	}
+	return p
+}
+
+// logDelta returns log δ for t, 0 if no admissible λ and x₀ were found that say more. Every λ and x₀ is
+// valid: a poor search costs utility, never privacy.
+func (p *tilt) logDelta(t float64) float64 {
+	if p.relation == dp.AddRemove {
+		return math.Max(p.search(removing, t), p.search(adding, t))
+	}
+	return p.search(replacing, t)
+}
+
+func (p *tilt) search(row side, t float64) float64 {
+	best := 0.0
+	for _, from := range p.starts {
+		top := from.x / t * (1 - 1e-9) // λ below
+		if row == replacing {
+			top /= 2
+		}
+		lo, hi := specfun.Log(1e-3), specfun.Log(top)
+		if !(lo < hi) {
+			continue
+		}
+		if h := p.hint[row]; h > 0 { // the best λ moves little with t
+			lo, hi = math.Max(lo, specfun.Log(h/1.5)), math.Min(hi, specfun.Log(h*1.5))
+		}
+		u, v := specfun.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
+		if v < best {
+			best = v
+			p.hint[row] = math.Exp(u)
+		}
+	}
+	if best == 0 && p.hint[row] > 0 { // once more, everywhere
+		p.hint[row] = 0
+		return p.search(row, t)
+	}
+	return best
+}
+
+// safeMoment multiplies δ: N·g̃ is computed to 1e-13.
+const safeMoment = 1 + 1e-5
+
+// at returns log δ for λ, x₀ and t; 0 where they are not admissible.
+func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
+	y := t / from.x
+	z := y / (1 + y) // y′
+	g := func(v float64) float64 { return -lambda*math.Log1p(-v) - math.Log1p(lambda*v) }
+	var s, j float64
+	switch {
+	case row == replacing && 2*lambda*t < from.x && y+z < 1:
+		s = g(y) + g(-y)
+		j = g(y+z) + (p.rho-1)*g(z) + g(-2*y) + (p.rho-1)*g(-y)
+	case row == removing && lambda*t < from.x && y < 1:
+		s = g(-y)
+		j = p.rho*g(z) + g(-y)
+	case row == adding && lambda*t < from.x && y < 1:
+		s = g(y)
+		j = g(y) + p.rho*g(-y)
+	default:
+		return 0
+	}
+	s *= p.n
+	// What floating-point numbers may have lost of the exponents.
+	rounding := 1e-15 * (1 + lambda) * (p.n + 2*p.rho + 4)
+	logM := s + j + p.average(row, lambda, s, t) + rounding
+	if !(logM < 700) { // also NaN
+		return 0
+	}
+	bound := math.Exp(logM - lambda*p.eps)
+	mass := math.Max(0, 1-from.f-math.Min(1, bound))                           // μ
+	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM)) // e^{−λε}(M − μ^{1+λ})
+	c := math.Exp(-math.Log1p(lambda) - lambda*math.Log1p(1/lambda))
+	return math.Min(0, specfun.Log((from.f+c*(excess+rounding*bound))*safeMoment))
+}
+
+// average returns log E − s, from above for every grid: exp min(s, s̃(x)) does not increase with x, so
+// that with its values q_i, e^s up to the first point
+//
+//	E ≤ q_n + Σ_i (q_i − q_{i+1}) F(x_{i+1})
+func (p *tilt) average(row side, lambda, s, t float64) float64 {
+	n := len(p.x)
+	first := 0
+	if row != removing { // s̃ is finite above (1+λ)t
+		least := (1 + lambda) * t * (1 + 1e-9)
+		for first < n && p.x[first] < least {
+			first++
+		}
+		if first >= n {
+			return 0
+		}
+	}
+	sum, last := 0.0, 1.0 // q_i e^{−s}
+	for i := first + 1; i < n; i++ {
+		v := t / p.x[i]
+		var e float64 // s̃/N
+		switch row {
+		case replacing:
+			a, b := lambda*v, (1+lambda)*v
+			e = (1+lambda)*math.Log1p(-a*a) - lambda*math.Log1p(-b*b)
+		case removing:
+			e = (1+lambda)*math.Log1p(lambda*v) - lambda*math.Log1p((1+lambda)*v)
+		case adding:
+			e = (1+lambda)*math.Log1p(-lambda*v) - lambda*math.Log1p(-(1+lambda)*v)
+		}
+		q := math.Min(last, math.Exp(p.n*e-s))
+		sum += (last - q) * p.f[i]
+		last = q
+	}
+	return specfun.Log(sum + last)
+}
+
+// tiltedLaw returns dimension and degrees of freedom of the matrix behind Λ.
+func (s setting) tiltedLaw(m float64) (d int, dof float64) {
+	if s.structure != loss.FixedRange {
+		return s.dim, m
+	}
+	q := s.rank
+	if s.relation == dp.Replace {
+		q *= 2
+	}
+	q = math.Min(q, float64(s.dim))
+	return int(q), m - float64(s.dim) + q
+}
