@@ -89,8 +89,8 @@ func At[T any](f *Set, s Step[T], v T) T {
 }
 
 // With returns a context in which replace(v) stands in the place of every value
-// v of the step, besides the faults that ctx carries. replace is called by
-// concurrent fits. Only audits and tests may call it.
+// v of the step, besides the faults that ctx carries: v is what those make of it.
+// replace is called by concurrent fits. Only audits and tests may call it.
 func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Context {
 	f := &Set{replace: map[string]any{}, mu: new(sync.Mutex), reached: map[string]bool{}}
 	if old := From(ctx); old != nil {
@@ -98,7 +98,11 @@ func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Co
 		f.mu, f.reached = old.mu, old.reached // what an inner context reaches, the outer one did
 		f.calibration = old.calibration
 	}
-	f.replace[s.name] = replace
+	if first, ok := f.replace[s.name].(func(T) T); ok {
+		f.replace[s.name] = func(v T) T { return replace(first(v)) }
+	} else {
+		f.replace[s.name] = replace
+	}
 	f.calibration = f.calibration || s.calibration
 	return context.WithValue(ctx, key{}, f)
 }
