@@ -7,7 +7,7 @@
 // that the formula has there:
 //
 //	f := fault.From(ctx)
-//	noise.Normal(b, fault.At(f, fault.Scale, pl.Sigma), src)   // b ~ N(0, σ²I)
+//	quad.ScaleSym(fault.At(f, fault.Curvature, pl.Sigma2), w)   // Q = σ²W
 //
 // In production From returns nil and At its last argument, at the cost of one
 // comparison. Only the packages of this module can import fault, and of those
@@ -17,15 +17,9 @@
 //
 // # Joining
 //
-// A mechanism whose formula has a step that is not listed here adds it to
-// steps.go, names it in its Fit with one call of At, and adds the control that
+// A mechanism declares its steps beside its formulas, or here if several have them in
+// common, names each in its Fit with one call of At, and adds the control that
 // replaces it to its file in internal/audit.
-//
-// # Notation
-//
-//	σ, a, σ²   Scale, Rate and Curvature: what the noise is multiplied by
-//	L, β       Lipschitz and Smoothness, from which that is calibrated
-//	Δ, m, R    Ridge, Degrees, the radius that Certified is about
 //
 // # References
 //
