@@ -8,7 +8,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 )
 
@@ -55,7 +54,8 @@ func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, 
 		Lipschitz: k.Lipschitz, Smoothness: k.Smoothness, Modulus: q.Modulus, Clip: s.Clip, ExcessBound: math.Inf(1),
 		Ridge: step.Ridge, Sigma: g / step.S * safeScale, C: step.C, S: step.S,
 	}
-	if err := pl.cover(step.Ridge, pl.params.Sigma, 0, 0, cert.Budget); err != nil {
+	b := Noise{Ridge: step.Ridge, Sigma: pl.params.Sigma}
+	if err := pl.cover(b, 0, pl.unnoticed(b, step.Output, cert.Budget), cert.Budget); err != nil {
 		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * safeScale
@@ -64,9 +64,7 @@ func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, 
 	if err := pl.valid(); err != nil {
 		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
 	}
-	pl.params = fault.At(fault.From(ctx), Calibrated, pl.params)
-	pl.output.Sigma = pl.params.OutputSigma
-	rel, err := pl.run(ctx, p, src)
+	rel, err := pl.run(ctx, p, q.Reach(pl.per), src)
 	return rel, pl.params, err
 }
 
