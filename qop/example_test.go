@@ -43,8 +43,9 @@ func ExampleMechanism_Fit() {
 	// [0.9 -1.0]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
 	//   theorem: qop.lsq/2
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
 // How much curvature, and what it costs in expected risk, without any data.
