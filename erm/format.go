@@ -56,3 +56,19 @@ func (Perturbation) MarshalText() ([]byte, error) { return nil, errSecret }
 
 // MarshalBinary always fails, so that gob does not hold noise.
 func (Perturbation) MarshalBinary() ([]byte, error) { return nil, errSecret }
+
+// errTrace is what encoders get instead of a trace.
+var errTrace = errors.New("erm: a Trace is a function of the records and is not encoded; read its fields")
+
+// String returns "erm.Trace(not private)": the difference of a printed θ̂ and the
+// release would be its output noise.
+func (Trace) String() string { return "erm.Trace(not private)" }
+
+// Format prints String for every verb.
+func (t Trace) Format(f fmt.State, _ rune) { io.WriteString(f, t.String()) }
+
+// MarshalText always fails, so that JSON and XML do not hold a trace.
+func (Trace) MarshalText() ([]byte, error) { return nil, errTrace }
+
+// MarshalBinary always fails, so that gob does not hold a trace.
+func (Trace) MarshalBinary() ([]byte, error) { return nil, errTrace }

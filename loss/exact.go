@@ -43,7 +43,7 @@ var (
 // another loss a mechanism must assume both.
 func Proved(l Loss) bool {
 	switch l := l.(type) {
-	case Squared, Logistic, Huber, SmoothedHinge, Hinge, Absolute, Pinball, EpsilonInsensitive, Multinomial:
+	case Squared, Logistic, Huber, PseudoHuber, LogCosh, SmoothedHinge, RootHinge, SoftClipped, Hinge, Absolute, Pinball, EpsilonInsensitive, Multinomial:
 		return true
 	case Clipped:
 		return Proved(l.Loss)
