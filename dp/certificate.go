@@ -102,32 +102,50 @@ type Release struct {
 // part without a theorem, ErrRelation for an invalid relation or a mix of
 // two, and ErrBudget if a part or the sum fails Budget.Check.
 func Basic(c ...Certificate) (Certificate, error) {
-	if len(c) == 0 {
-		return Certificate{}, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+	sum, theorems, err := add(c)
+	if err != nil {
+		return Certificate{}, err
 	}
-	sum := Certificate{Relation: c[0].Relation}
-	theorems := make([]string, len(c))
-	for i, part := range c {
-		if err := part.Check(); err != nil {
-			return Certificate{}, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
-		}
-		if part.Relation != sum.Relation {
-			return Certificate{}, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
-		}
-		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
-		sum.Delta = addUp(sum.Delta, part.Delta)
-		theorems[i] = part.Theorem
-		for _, a := range part.Assumptions {
-			if !slices.Contains(sum.Assumptions, a) {
-				sum.Assumptions = append(sum.Assumptions, a)
-			}
-		}
-	}
-	sum.Theorem = "dp.basic/1(" + strings.Join(theorems, ", ") + ")"
+	sum.Theorem = "dp.basic/1(" + theorems + ")"
 	if err := sum.Budget.Check(); err != nil {
 		return Certificate{}, fmt.Errorf("%w (sum of %d parts)", err, len(c))
 	}
 	return sum, nil
+}
+
+// add checks certificates and returns one with the sum of their budgets, perhaps out
+// of range, and the union of their assumptions; and the list of their theorems.
+func add(c []Certificate) (sum Certificate, theorems string, err error) {
+	if len(c) == 0 {
+		return sum, "", fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+	}
+	sum.Relation = c[0].Relation
+	for i, part := range c {
+		if err := part.Check(); err != nil {
+			return sum, "", fmt.Errorf("%w (part %d of %d)", err, i, len(c))
+		}
+		if part.Relation != sum.Relation {
+			return sum, "", fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
+		}
+		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
+		sum.Delta = addUp(sum.Delta, part.Delta)
+		if i > 0 {
+			theorems += ", "
+		}
+		theorems += part.Theorem
+		sum.Assumptions = union(sum.Assumptions, part.Assumptions...)
+	}
+	return sum, theorems, nil
+}
+
+// union appends to a what it does not hold yet of b.
+func union(a []Assumption, b ...Assumption) []Assumption {
+	for _, v := range b {
+		if !slices.Contains(a, v) {
+			a = append(a, v)
+		}
+	}
+	return a
 }
 
 // addUp returns the least float64 that is at least a + b ≥ 0.

@@ -4,7 +4,7 @@
 // # Notation
 //
 //	ε, δ           Budget.Epsilon, Budget.Delta
-//	δ(ε)           a privacy profile, type Profile
+//	δ(ε)           a privacy profile, types Curve and Profile
 //	s = Δ₂/σ       sensitivity over noise scale of a Gaussian mechanism
 //	φ, Φ           density and distribution function of the standard normal law
 //	RDP(α)         Rényi divergence of order α, type RDP
@@ -19,6 +19,8 @@
 //	[KOV15]  Kairouz, Oh, Viswanath. The Composition Theorem for Differential
 //	         Privacy. ICML 2015.
 //	[Mir17]  Mironov. Rényi Differential Privacy. CSF 2017.
+//	[ZDW22]  Zhu, Dong, Wang. Optimal Accounting of Differential Privacy via
+//	         Characteristic Function. AISTATS 2022.
 package dp
 
 import (

@@ -12,8 +12,10 @@ import (
 //
 //	sup_S P(S) - e^ε Q(S)
 //
-// It is defined for every real ε, takes values in [0, 1] and does not increase;
-// it holds for all ε at once, so that it may be composed.
+// It is defined for every real ε, takes values in [0, 1] and does not increase. The
+// least of several curves is one again: what holds at each ε by itself may be
+// composed, because the divergence itself is convex in e^ε and lies below the lower
+// convex hull of any bound on it.
 type Curve func(eps float64) float64
 
 // Profile is the privacy profile of a release. Under AddRemove the two orders of

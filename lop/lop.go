@@ -183,7 +183,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.
 // Calibrate is Plan for a problem of which only public quantities are known. With
 // Clip their constants are those of the clipped loss.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(nil, q, b, m.settings())
+	return linear.Calibrate(q, b, m.settings())
 }
 
 // Output is output perturbation, the baseline: it minimizes without noise and
@@ -232,5 +232,5 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.set
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(nil, q, b, m.settings())
+	return linear.Calibrate(q, b, m.settings())
 }

@@ -307,7 +307,7 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 	if err != nil {
 		return nil, err
 	}
-	return plan.run(ctx, p, src)
+	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss,

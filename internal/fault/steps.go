@@ -10,8 +10,6 @@ import (
 
 // Steps of a calibration, from public quantities to the scale of the noise.
 var (
-	// Lipschitz is L, the declared bound on the gradient of one record.
-	Lipschitz = NewCalibrationStep[float64]("lipschitz")
 	// Smoothness is β, the declared bound on its curvature.
 	Smoothness = NewCalibrationStep[float64]("smoothness")
 	// Relation says what a neighbor is: it decides whether noise hides 2L or L.
@@ -25,14 +23,8 @@ var (
 
 // Steps of a draw.
 var (
-	// Scale is σ, the standard deviation of the Gaussian noise that is drawn.
-	Scale = NewStep[float64]("scale")
-	// Rate is a of the density ∝ exp(−a‖b‖).
-	Rate = NewStep[float64]("rate")
 	// Sampler is the function that draws it.
 	Sampler = NewStep[Normal]("sampler")
-	// Noise is the drawn vector.
-	Noise = NewStep[[]float64]("noise")
 	// Degrees is m of the Wishart matrix.
 	Degrees = NewStep[float64]("degrees")
 	// Wishart is the drawn matrix W.
@@ -49,14 +41,6 @@ var (
 var (
 	// Batch lists the records of a batch, or of a permutation, in order.
 	Batch = NewStep[[]int]("batch")
-	// Sum is the sum of the clipped gradients of a batch.
-	Sum = NewStep[[]float64]("sum")
-	// Divisor is what the noisy sum is divided by.
-	Divisor = NewStep[float64]("divisor")
-	// Advance is the number of records that a phase uses up.
-	Advance = NewStep[int]("advance")
-	// Sensitivity is what the noise of a released average has to hide.
-	Sensitivity = NewCalibrationStep[float64]("sensitivity")
 )
 
 // Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
@@ -64,10 +48,6 @@ type Normal = func(dst []float64, sigma float64, src rand.Source)
 
 // Steps of the objective and of its solution.
 var (
-	// Ridge is Δ, the weight of (Δ/2)‖θ‖² in the objective.
-	Ridge = NewStep[float64]("ridge")
-	// Clip is the threshold that gradients are clipped at; 0 means no clipping.
-	Clip = NewStep[float64]("clip")
 	// Interpolated tells whether the records are made to interpolate.
 	Interpolated = NewStep[bool]("interpolated")
 	// Iterations is the limit on the steps of one solve; 0 means the default.

@@ -101,7 +101,7 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that noise is drawn by.
+// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
 var Calibrated = fault.NewStep[Params]("linear parameters")
 
 // Prepare returns p with its loss clipped if the settings say so, and what is
@@ -172,27 +172,26 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Calibrate(nil, q, b, s)
+	return Calibrate(q, b, s)
 }
 
 // Fit calibrates for p and releases its minimizer.
 func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	f := fault.From(ctx)
 	p, q, err := s.Prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := Calibrate(f, q, b, s)
+	plan, err := Calibrate(q, b, s)
 	if err != nil {
 		return nil, err
 	}
-	return plan.run(ctx, p, src)
+	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
 // Calibrate fixes the noise for a problem with the public quantities q. The error
 // wraps ErrProblem, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
 // where no noise makes the claim true, with the least value that would do.
-func Calibrate(f *fault.Set, q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
+func Calibrate(q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Package, err)
 	}
@@ -200,9 +199,6 @@ func Calibrate(f *fault.Set, q erm.Public, b dp.Budget, s Settings) (*Plan, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Package, err)
 	}
-	drawn := fault.At(f, Calibrated, pl.params)
-	pl.output.Sigma, pl.output.Rate = drawn.OutputSigma, drawn.OutputRate
-	pl.params = drawn
 	return pl, nil
 }
 
@@ -567,15 +563,19 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if err != nil {
 		return nil, err
 	}
-	return pl.run(ctx, p, src)
+	return pl.run(ctx, p, q.Reach(pl.per), src)
 }
 
-// run is Fit for a problem that Prepare returned and the plan was made for.
-func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+// run is Fit for a problem that Prepare returned and that was admitted, with its minimizer within
+// reach of the origin.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
 	if err := pl.public.Admit(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
 	}
-	job := release.Job{Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Draw: pl.draw, Trace: pl.settings.Trace}
+	used := *pl
+	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.output.Sigma, used.output.Rate = used.params.OutputSigma, used.params.OutputRate
+	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: reach, Draw: used.draw, Trace: pl.settings.Trace}
 	if pl.settings.Method != nil {
 		if first := pl.settings.Method(pl.params); first != nil {
 			job.Methods = []release.Method{first}

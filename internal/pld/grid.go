@@ -1,4 +1,4 @@
-package accounting
+package pld
 
 import (
 	"math"
@@ -36,11 +36,11 @@ type gridLaw struct {
 // Where a bound used for f is not convex, and where rounding bends it, a
 // Q_j is negative. Such a Q_j is replaced by 0, which raises g at every ε, as
 // g = P_∞ + Σ Q_j(α_j−α)₊.
-func connect(f pair, h float64, points int) gridLaw {
-	up, inf := slopes(f.up, h, points)
+func connect(f Pair, h float64, points int) gridLaw {
+	up, inf := slopes(f.Up, h, points)
 	down := up
-	if !f.symmetric {
-		down, _ = slopes(f.down, h, points)
+	if !f.Symmetric {
+		down, _ = slopes(f.Down, h, points)
 	}
 	g := gridLaw{lo: -points, p: make([]float64, 2*points+1), inf: inf}
 	for j := 1; j <= points; j++ {
@@ -48,20 +48,20 @@ func connect(f pair, h float64, points int) gridLaw {
 		g.p[points+j] = alpha * max(0, up[j+1]-up[j])
 		g.p[points-j] = max(0, down[j+1]-down[j])
 	}
-	start := min(1, f.up(0)*(1+profileSlack))
+	start := min(1, f.Up(0)*(1+slack))
 	// The raise of f takes from P_0: its own rounding needs a raise by itself.
 	g.p[points] = max(0, up[1]+down[1]+1-start) + 0x1p-50
 	return g
 }
 
-// slopes returns S_1, …, S_J of f raised by profileSlack, S_{J+1} = 0, and
+// slopes returns S_1, …, S_J of f raised by slack, S_{J+1} = 0, and
 // f(α_J).
 func slopes(f func(eps float64) float64, h float64, points int) (s []float64, last float64) {
 	s = make([]float64, points+2)
 	rise := math.Expm1(h)
-	prev := min(1, f(0)*(1+profileSlack))
+	prev := min(1, f(0)*(1+slack))
 	for j := 1; j <= points; j++ {
-		next := min(1, f(float64(j)*h)*(1+profileSlack))
+		next := min(1, f(float64(j)*h)*(1+slack))
 		s[j] = (next - prev) / (math.Exp(float64(j-1)*h) * rise)
 		prev = next
 	}
@@ -70,12 +70,12 @@ func slopes(f func(eps float64) float64, h float64, points int) (s []float64, la
 
 // extent returns the least number of grid points J, up to a limit, with
 // f(e^{Jh}) ≤ cut in both orders, beyond what f keeps at every ε.
-func extent(f pair, h, cut float64, limit int) int {
+func extent(f Pair, h, cut float64, limit int) int {
 	const far = 700 // e^ε overflows soon after
-	cut = max(cut, f.up(far)*(1+1e-9), f.down(far)*(1+1e-9))
+	cut = max(cut, f.Up(far)*(1+1e-9), f.Down(far)*(1+1e-9))
 	enough := func(j int) bool {
 		e := float64(j) * h
-		return f.up(e) <= cut && (f.symmetric || f.down(e) <= cut)
+		return f.Up(e) <= cut && (f.Symmetric || f.Down(e) <= cut)
 	}
 	hi := 4
 	for hi < limit && !enough(hi) {
