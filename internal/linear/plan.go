@@ -1,79 +1,16 @@
 package linear
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
-
-// Settings are the public choices of a mechanism; zero values mean automatic.
-type Settings struct {
-	Package     string      // prefix of theorems and errors: the mechanism's package
-	Relation    dp.Relation // 0 means dp.Replace
-	Calibration Calibration
-	Output      bool    // output perturbation: no b, all noise on the minimizer
-	Ridge       float64 // Δ
-	LeastSigma  float64 // σ is at least this; for published constants
-	Bound       Bound   // on the risk, for automatic Δ and Params.ExcessBound
-	// Population asks for the excess population loss in mean form: Bound.Variance
-	// becomes 4nL², and the cost of the output noise is included.
-	Population bool
-	Clip       float64 // the threshold that gradients are clipped at, 0 for none
-	Cover      float64 // R
-	Share      float64 // of the budget, for the output noise
-	Trace      func(erm.Trace)
-	// Method, if not nil, returns a solver that is tried before those of package
-	// release, or nil.
-	Method func(Params) release.Method
-}
-
-// Params are the numbers of a calibrated plan. They are public and say all that
-// is needed to repeat a release but for its random bits and the records.
-type Params struct {
-	Theorem    string      `json:"theorem"`
-	Relation   dp.Relation `json:"relation"`
-	Budget     dp.Budget   `json:"budget"` // of the whole release
-	Dim        int         `json:"dim"`
-	Records    int         `json:"records,omitempty"` // n under Replace, else the declared number
-	MaxRecords int64       `json:"maxRecords"`        // the most records of a data set
-	Lipschitz  float64     `json:"lipschitz"`         // L of one record's loss
-	Smoothness float64     `json:"smoothness"`        // β of one record's loss
-	Modulus    float64     `json:"modulus"`           // μ_r of the regularizer
-	Radius     float64     `json:"radius,omitempty"`  // B, the size of the solution that Ridge is tuned for
-	Clip       float64     `json:"clip,omitempty"`    // threshold of the gradients of one record
-
-	// The perturbation ⟨b,θ⟩ + (Δ/2)‖θ‖².
-	Ridge float64 `json:"ridge"`           // Δ
-	Sigma float64 `json:"sigma,omitempty"` // standard deviation σ of every coordinate of b; 0 unless Gaussian
-	Rate  float64 `json:"rate,omitempty"`  // a in the density ∝ exp(−a‖b‖₂) of b; 0 unless pure
-	C     float64 `json:"c,omitempty"`     // c, the most that curvature costs of ε
-	S     float64 `json:"s,omitempty"`     // s = G/σ, for output perturbation Sensitivity/OutputSigma; 0 unless Gaussian
-
-	// The covered release: θ̂ within Cover of the minimizer, rounded to multiples of
-	// Grid, plus integer noise.
-	Cover       float64 `json:"cover"`                 // R
-	Grid        float64 `json:"grid"`                  // g, a power of two
-	Sensitivity float64 `json:"sensitivity"`           // what the output noise hides
-	OutputSigma float64 `json:"outputSigma,omitempty"` // standard deviation of the output noise; 0 if pure
-	OutputRate  float64 `json:"outputRate,omitempty"`  // rate of the output noise; 0 unless pure
-
-	// ExcessBound is a bound on the expected excess risk against the best θ₀ with
-	// ‖θ₀‖₂ ≤ Radius; the mechanism says which. +Inf where Radius is not stated.
-	ExcessBound float64 `json:"-"`
-}
 
 // Plan is a calibrated linear or output perturbation: how much noise, and what it
 // costs. It is made of public quantities alone, may be published, and cannot be
@@ -104,57 +41,6 @@ var _ dp.Plan = (*Plan)(nil)
 // Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
 var Calibrated = fault.NewStep[Params]("linear parameters")
 
-// Prepare returns p with its loss clipped if the settings say so, and what is
-// public about it. It looks at no record.
-func (s Settings) Prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
-	if s.Clip > 0 && p != nil && p.Loss != nil {
-		l, err := loss.NewClipped(p.Loss, s.Clip)
-		if err != nil {
-			return nil, erm.Public{}, fmt.Errorf("%s: %w: Clip: %w", s.Package, dp.ErrCondition, err)
-		}
-		q := *p
-		q.Loss = l
-		p = &q
-	}
-	q, err := p.Public(s.relation())
-	if err != nil {
-		return nil, erm.Public{}, fmt.Errorf("%s: %w", s.Package, err)
-	}
-	return p, q, nil
-}
-
-func (s Settings) relation() dp.Relation {
-	if s.Relation == 0 {
-		return dp.Replace
-	}
-	return s.Relation
-}
-
-// Check refuses settings that make no sense by themselves.
-func (s Settings) Check() error {
-	if err := s.relation().Check(); err != nil {
-		return fmt.Errorf("Relation: %w", err)
-	}
-	for _, f := range []struct {
-		name, zero string
-		v          float64
-	}{
-		{"Ridge", "automatic", s.Ridge},
-		{"Radius", "the radius of Set", s.Bound.Radius},
-		{"Clip", "no clipping", s.Clip},
-		{"Cover", "the default", s.Cover},
-		{"Share", "the default", s.Share},
-	} {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrProblem, f.name, f.v, f.zero)
-		}
-	}
-	if s.Share >= 1 {
-		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for the default", ErrProblem, s.Share)
-	}
-	return nil
-}
-
 // The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
 // it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to
 // noise that the budget allows a Gaussian mechanism.
@@ -173,19 +59,6 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	return Calibrate(q, b, s)
-}
-
-// Fit calibrates for p and releases its minimizer.
-func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	p, q, err := s.Prepare(p)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := Calibrate(q, b, s)
-	if err != nil {
-		return nil, err
-	}
-	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
 // Calibrate fixes the noise for a problem with the public quantities q. The error
@@ -536,116 +409,4 @@ func (pl *Plan) String() string {
 		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.", p.ExcessBound, p.Radius)
 	}
 	return b.String()
-}
-
-// Fit draws the noise of the plan, solves p and releases its minimizer:
-//
-//	b ~ the plan's law
-//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R
-//	θ = P_C(g·(round(θ̂/g) + round(ν/g)))
-//
-// p must have the dimension of the plan, a loss, bounds, regularizer and set whose
-// constants are no worse, and no more than MaxRecords records. A plan that clips
-// clips the loss of p.
-//
-// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
-// dp.CallerSource. Equal sources give equal results. Each call spends the budget
-// once. The error is about public facts, or is ctx.Err(): nothing is withheld
-// for a reason that reads records.
-func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	if !pl.made() {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
-	}
-	p, q, err := pl.settings.Prepare(p)
-	if err == nil {
-		err = pl.admit(q)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return pl.run(ctx, p, q.Reach(pl.per), src)
-}
-
-// run is Fit for a problem that Prepare returned and that was admitted, with its minimizer within
-// reach of the origin.
-func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
-	if err := pl.public.Admit(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
-	}
-	used := *pl
-	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
-	used.output.Sigma, used.output.Rate = used.params.OutputSigma, used.params.OutputRate
-	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: reach, Draw: used.draw, Trace: pl.settings.Trace}
-	if pl.settings.Method != nil {
-		if first := pl.settings.Method(pl.params); first != nil {
-			job.Methods = []release.Method{first}
-		}
-	}
-	rel, err := job.Run(ctx, p, src)
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s: %w", pl.settings.Package, err)
-	}
-	return rel, err
-}
-
-// draw draws b on a grid of 2⁻⁴⁵ of its scale, and reports whether ‖b‖ ≤ B_max.
-func (pl *Plan) draw(src rand.Source) (erm.Perturbation, bool) {
-	p, d := pl.params, pl.params.Dim
-	diag := make([]float64, d)
-	for i := range diag {
-		diag[i] = p.Ridge
-	}
-	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge, LinearError: pl.per.LinearError}
-	if p.Sigma == 0 && p.Rate == 0 {
-		return q, true
-	}
-	k := make([]int64, d)
-	defer clear(k)
-	if p.Rate > 0 {
-		noise.RadialGrid(k, p.Rate, pl.step, src)
-	} else {
-		noise.Grid(k, p.Sigma, pl.step, src)
-	}
-	q.Linear = make([]float64, d)
-	for i, v := range k {
-		q.Linear[i] = math.Ldexp(float64(v), pl.step)
-	}
-	return q, floats.Norm(q.Linear, 2) <= pl.per.Linear
-}
-
-// admit refuses a problem that the plan was not made for.
-func (pl *Plan) admit(q erm.Public) error {
-	s, want := pl.settings, pl.public
-	has, most := q.Constants, want.Constants
-	if s.Output {
-		has, most = q.OnSet, want.OnSet
-	}
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %w: %s", s.Package, ErrProblem, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case q.Dim != want.Dim:
-		return refuse("the problem has %d parameters, the plan is for %d", q.Dim, want.Dim)
-	case q.MaxRecords > want.MaxRecords:
-		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
-	case !(has.Lipschitz > 0 && has.Lipschitz <= most.Lipschitz): // 0 means unknown
-		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz, most.Lipschitz)
-	case !(has.Smoothness > 0 && has.Smoothness <= most.Smoothness):
-		return refuse("the problem has Smoothness = %v, the plan is for a known one of at most %v", has.Smoothness, most.Smoothness)
-	case !(q.Modulus >= want.Modulus):
-		return refuse("the regularizer has Modulus = %v, the plan needs at least %v", q.Modulus, want.Modulus)
-	case !s.Output && (has.Structure != most.Structure || has.Rank != most.Rank):
-		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure, most.Rank)
-	case !s.Output && !q.Covered(want):
-		return refuse("the loss declares another curvature at a gradient, or no fixed sign of φ′, than the plan needs")
-	}
-	if floor := q.Floor(pl.per); !(floor <= pl.output.Cover) {
-		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, pl.output.Cover)
-	}
-	for _, a := range q.Assumptions {
-		if !slices.Contains(want.Assumptions, a) {
-			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
-		}
-	}
-	return nil
 }

@@ -65,3 +65,17 @@ func Div(ah, al, bh, bl float64) (hi, lo float64) {
 	r := math.FMA(-q, bh, ah)
 	return Sum(q, (r+(al-float64(q*bl)))/bh)
 }
+
+// Sqrt returns √a for a normalized pair with ah > 2⁻⁹⁰⁰, or 0 for 0, normalized, with an error of at
+// most 6u²√a: one step of Newton's method from s = fl(√ah). As |s − √ah| ≤ us and ah − s² is a
+// float64, which FMA gives without error, ρ = a − s² has at most 3u·s²(1+3u) and √a = s + δ with
+// δ = ρ/2s − δ²/2s, |δ| ≤ 1.5u·s(1+4u). What is left out or rounded is, in units of u²s: δ²/2s,
+// 1.13; the sum ρ, 1.5; its quotient, 1.5. The excess of 6 over these 4.2 covers terms of order
+// u³ and that of s over √a. [JMP17, §8]
+func Sqrt(ah, al float64) (hi, lo float64) {
+	if ah == 0 {
+		return 0, 0
+	}
+	s := math.Sqrt(ah)
+	return Sum(s, (math.FMA(-s, s, ah)+al)/(2*s))
+}

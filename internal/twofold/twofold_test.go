@@ -23,7 +23,7 @@ func TestBounds(t *testing.T) {
 		hi = rnd.NormFloat64() * math.Pow(2, float64(rnd.IntN(120)-60))
 		return twofold.Sum(hi, hi*twofold.Unit*(2*rnd.Float64()-1))
 	}
-	var worst [3]float64
+	var worst [4]float64
 	for range 200_000 {
 		ah, al := draw()
 		bh, bl := draw()
@@ -44,10 +44,16 @@ func TestBounds(t *testing.T) {
 		check(1, hi, lo, pair(0, 0).Mul(a, b), math.Abs(ah*bh), 8)
 		hi, lo = twofold.Div(ah, al, bh, bl)
 		check(2, hi, lo, pair(0, 0).Quo(a, b), math.Abs(ah/bh), 16)
+		if ah > 0 {
+			hi, lo = twofold.Sqrt(ah, al)
+			check(3, hi, lo, pair(0, 0).Sqrt(a), math.Sqrt(ah), 6)
+		}
 	}
 	for _, w := range worst {
 		require.Greater(t, w, 0.5, "a bound that no case comes near tests nothing")
 	}
 	p, e := twofold.Prod(1+twofold.Unit*2, 1+twofold.Unit*2)
 	require.Equal(t, [2]float64{1 + 4*twofold.Unit, 4 * twofold.Unit * twofold.Unit}, [2]float64{p, e})
+	hi, lo := twofold.Sqrt(0, 0)
+	require.Equal(t, [2]float64{}, [2]float64{hi, lo})
 }
