@@ -433,7 +433,11 @@ func (pl *Plan) Params() Params {
 	if !pl.made() {
 		return Params{}
 	}
-	p := pl.params
+	return pl.params.clone()
+}
+
+// clone returns a copy that shares nothing.
+func (p Params) clone() Params {
 	if p.Intervals != nil {
 		i := *p.Intervals
 		p.Intervals = &i

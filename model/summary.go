@@ -73,13 +73,13 @@ func (m *Model) Summary() Summary {
 	}
 	features := m.encoder.Features()
 	at := 0
-	for i, c := range m.Coefficients() {
-		if c.Column == "" { // the intercept comes first in every class
+	for _, c := range m.Coefficients() {
+		if c.Column == "" { // the intercept comes first in every class, and intervals are for one
 			at = 0
 			row(c.Class, c.Name, m.encoder.LabelValue(0), c.Value, func() []float64 {
 				k := make([]float64, d)
 				for j, f := range features {
-					k[i/(len(features)+1)+j] = f.Offset
+					k[j] = f.Offset
 				}
 				return k
 			})

@@ -14,12 +14,6 @@ import (
 	"github.com/privopt/privopt/noise"
 )
 
-// Steps that an audit may replace: the integers of a sum over the records, before noise.
-var (
-	Counted = fault.NewStep[[]int64]("histogram counts") // times a power of two
-	Summed  = fault.NewStep[[]int64]("summed matrix")
-)
-
 // Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.
 const (
 	mostSummed = 1 << 29 // records
@@ -71,7 +65,7 @@ func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, sr
 		}
 		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
 	}
-	return withNoise(fault.At(f, Counted, counts), tau, exponent, src)
+	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src)
 }
 
 // countGrid returns the exponent of a grid well below tau that 1 is a multiple of.
@@ -198,7 +192,7 @@ func addOuter(dst []int64, a []float64, w float64) {
 
 // releaseSum adds noise of deviation tau to a sum and returns the symmetric matrix.
 func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	values := withNoise(fault.At(f, Summed, sum), tau, exponent, src)
+	values := withNoise(fault.At(f, fault.Moments, sum), tau, exponent, src)
 	m, at := mat.NewSymDense(d, nil), 0
 	for j := range d {
 		for k := j; k < d; k++ {
