@@ -104,7 +104,9 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 // What a certificate of optimality rests on where a loss is not of package loss, or its slope not
 // a loss.Exact.
 const (
-	DeclaredLoss   dp.Assumption = "the loss is convex and its declared constants hold for every record inside the declared bounds"
+	DeclaredLoss dp.Assumption = "the loss is convex and what it declares holds for every record inside the declared bounds: its constants, " +
+		"and, if it has the methods, the fixed sign of its slope (Monotone) and the curvature at a gradient (Envelope), " +
+		"also where they are those of a loss that it embeds"
 	ScalarAccuracy dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
 )
 

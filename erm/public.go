@@ -45,6 +45,7 @@ type Public struct {
 
 	Linear    bool    // the loss depends on θ through ⟨a,θ⟩ only
 	Monotone  bool    // it declares that the sign of φ′ is fixed for each record: loss.Monotone
+	Classes   int     // K where the loss is loss.Multinomial, else 0
 	Exact     bool    // its slopes are known to more than twice the precision: loss.Exact
 	Split     bool    // g is a sum over coordinates, so that points may have twice the precision
 	Anchor    float64 // ‖p‖₂
@@ -95,6 +96,9 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	q.envelope, _ = p.Loss.(loss.Envelope)
 	if l, ok := p.Loss.(loss.Monotone); ok && q.Linear {
 		q.Monotone = l.Monotone()
+	}
+	if l, ok := p.Loss.(loss.Multinomial); ok {
+		q.Classes = l.Classes
 	}
 	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
 	q.Constants = q.OnSet
@@ -184,10 +188,10 @@ func (q Public) Envelope() func(lo, hi float64) float64 {
 	return func(lo, hi float64) float64 { return q.envelope.Envelope(q.Bounds, lo, hi) }
 }
 
-// Covered reports whether what q declares of the sign of φ′ and of the curvature at a gradient is
-// no weaker than in plan: the same loss on the same bounds, or a plan that uses neither.
+// Covered reports whether what q declares of the sign of φ′, of the classes and of the curvature at a
+// gradient is no weaker than in plan: the same loss on the same bounds, or a plan that uses none of it.
 func (q Public) Covered(plan Public) bool {
-	return (q.Monotone || !plan.Monotone) &&
+	return (q.Monotone || !plan.Monotone) && (plan.Classes == 0 || q.Classes == plan.Classes) &&
 		(plan.envelope == nil || reflect.DeepEqual(q.envelope, plan.envelope) && q.Bounds == plan.Bounds)
 }
 

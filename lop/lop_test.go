@@ -238,6 +238,35 @@ func TestForeignLossIsListed(t *testing.T) {
 	require.Contains(t, rel.Certificate.Assumptions, erm.ScalarAccuracy)
 }
 
+// embedded has the methods of Multinomial, but is another loss.
+type embedded struct{ loss.Multinomial }
+
+// The multinomial logistic loss has a bound of its own, of which the plan is about as many classes, and
+// which is not that of a caller's loss with the same methods.
+func TestMultinomial(t *testing.T) {
+	data, err := erm.NewData([][]float64{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0.6, 0.8, 0, 0, 0, 0}}, []float64{0, 1, 2}, loss.Bounds{Row: 1, Label: 2})
+	require.NoError(t, err)
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		m := &Mechanism{Relation: rel, Radius: 1, Ridge: 6}
+		p := &erm.Problem{Data: data, Loss: loss.Multinomial{Classes: 3}, Records: 3}
+		other := &erm.Problem{Data: data, Loss: embedded{loss.Multinomial{Classes: 3}}, Records: 3}
+		plan, err := m.Plan(p, budget)
+		require.NoError(t, err)
+		require.Equal(t, "lop.simplex/1", plan.Params().Theorem)
+		require.NotContains(t, plan.Certificate().Assumptions, erm.DeclaredLoss)
+		_, err = plan.Fit(t.Context(), p, nil)
+		require.NoError(t, err)
+		_, err = plan.Fit(t.Context(), other, nil)
+		require.ErrorIs(t, err, ErrMechanism)
+		require.ErrorContains(t, err, "classes")
+		plain, err := m.Plan(other, budget)
+		require.NoError(t, err)
+		require.NotEqual(t, "lop.simplex/1", plain.Params().Theorem)
+		require.Contains(t, plain.Certificate().Assumptions, erm.DeclaredLoss)
+		require.Greater(t, plain.Params().Sigma, 1.15*plan.Params().Sigma)
+	}
+}
+
 // What makes no claim true is refused, by field, value and way out.
 func TestRefused(t *testing.T) {
 	data := records(t, 60, 4)

@@ -11,8 +11,9 @@ import (
 // with the number of records is made of it.
 //
 // The certificates of package erm use it of losses that are Proved: a struct that embeds one of
-// them has its methods, but perhaps another slope. An exact loss also vouches for its slopes in float64: those of Scalar and Slopes at u are
-// within 16·2⁻⁵³|φ′(u;b)| + 2⁻¹⁰⁷⁴ of φ′(u;b), by operations whose rounding IEEE 754 fixes.
+// them has its methods, but perhaps another slope. An exact loss also vouches for its slopes in
+// float64: those of Scalar and Slopes at u are within 16·2⁻⁵³|φ′(u;b)| + 2⁻¹⁰⁷⁴ of φ′(u;b), by
+// operations whose rounding IEEE 754 fixes.
 type Exact interface {
 	Linear
 	// Exact reports whether Slope2 may be called: Clipped and Moreau know their slope
@@ -28,7 +29,11 @@ var (
 	_ Exact = Squared{}
 	_ Exact = Logistic{}
 	_ Exact = Huber{}
+	_ Exact = PseudoHuber{}
+	_ Exact = LogCosh{}
 	_ Exact = SmoothedHinge{}
+	_ Exact = RootHinge{}
+	_ Exact = SoftClipped{}
 	_ Exact = Clipped{}
 	_ Exact = Moreau{}
 
@@ -43,7 +48,8 @@ var (
 // another loss a mechanism must assume both.
 func Proved(l Loss) bool {
 	switch l := l.(type) {
-	case Squared, Logistic, Huber, PseudoHuber, LogCosh, SmoothedHinge, RootHinge, SoftClipped, Hinge, Absolute, Pinball, EpsilonInsensitive, Multinomial:
+	case Squared, Logistic, Huber, PseudoHuber, LogCosh, SmoothedHinge, RootHinge, SoftClipped,
+		Hinge, Absolute, Pinball, EpsilonInsensitive, Multinomial:
 		return true
 	case Clipped:
 		return Proved(l.Loss)
@@ -118,25 +124,30 @@ const (
 //
 // With k = ⌊x/ln 2 + ½⌋ and s = k·ln 2 − x, |s| < 0.3467, e^−x = 2^−k·e^s. k·ln2a is exact and
 // so is its difference to x but for a rounding of u·0.35 next to x = ln(2)/2; adding
-// k(ln 2 − ln2a) costs another: 0.7u in s at most. Taylor's polynomial of degree 13 leaves out
-// 2⁻⁵⁷. It is 1 + (s + s²Q(s)), Q ≈ ½: the roundings of Q add up to 1.3u, those of s²Q to
-// 0.3u, of the inner sum 0.42u and of the outer one u of the result, which is at least 0.7: 2u
-// of it. Contracted products only lower this.
+// k(ln 2 − ln2a) costs another: 0.7u in s at most. By the bound of expm1, 1 + (e^s−1) has
+// 0.3u + 0.42u from it and u of its own of the result, which is at least 0.7: 2u of it.
+// Contracted products only lower this.
 func expNeg(x float64) float64 {
 	if x > 746 {
 		return 0
 	}
 	n := int(x*(1/math.Ln2) + 0.5) // k; anything for NaN
 	k := float64(n)
-	s := (float64(k*ln2a) - x) + k*(math.Ln2-ln2a)
-	z := s * s
-	even := 1./2 + z*(1./24+z*(1./720+z*(1./40320+z*(1./3628800+z*(1./479001600)))))
-	odd := 1./6 + z*(1./120+z*(1./5040+z*(1./362880+z*(1./39916800+z*(1./6227020800)))))
-	e := 1 + (s + z*(even+s*odd))
+	e := 1 + expm1((float64(k*ln2a)-x)+k*(math.Ln2-ln2a))
 	if n < 1022 {
 		return e * math.Float64frombits(uint64(1023-n)<<52) // exact
 	}
 	return math.Ldexp(e, -n)
+}
+
+// expm1 returns e^s − 1 for |s| < 0.3467 with an error of at most 0.3u + u|e^s−1| and of at most
+// 2.2u|e^s−1|. Taylor's polynomial of degree 13 leaves out 2⁻⁵⁷. It is s + s²Q(s), Q ≈ ½: the roundings
+// of Q add up to 1.3u, those of s²Q to 2.4u·s² ≤ 0.3u, and |s| ≤ 1.19|e^s−1|.
+func expm1(s float64) float64 {
+	z := s * s
+	even := 1./2 + z*(1./24+z*(1./720+z*(1./40320+z*(1./3628800+z*(1./479001600)))))
+	odd := 1./6 + z*(1./120+z*(1./5040+z*(1./362880+z*(1./39916800+z*(1./6227020800)))))
+	return s + z*(even+s*odd)
 }
 
 // Coefficients 1/k! of Taylor's series as hi + lo: constants are exact until they are
@@ -158,12 +169,8 @@ var taylor = [...][2]float64{{t8, t8l}, {t7, t7l}, {t6, t6l}, {t5, t5l}, {t4, t4
 //
 // All in units of u² = 2⁻¹⁰⁶. k is as in expNeg. The three sums of r = x + xl − k·ln 2 are exact
 // but for their errors, of at most 0.36u each, and k·ln2c < 2⁻⁷⁵, which are added up in
-// float64: 6. With s = −r/8, |s| < 0.0434, p = e^s − 1 = sT₁, Tⱼ = 1/j! + sTⱼ₊₁, where T₉, in
-// float64, contributes 2⁻⁴ and what is left out, s¹⁶/16!, less. By the bounds of twofold, Tⱼ
-// has a relative error of 6.3 + s/(j+1)·(8 + that of Tⱼ₊₁) < 7, p one of 15: 0.7 of absolute
-// error. Three times e^2s − 1 = p(2+p), each with a relative error of 8 + 6.2 of its own:
-// 2.8, 8.8, 27 for s > 0 and 2.6, 7, 16 for s < 0. 1 + p adds 8.5: 36 of a result of at least 1,
-// or 25 of one of at least 0.7, and with the 6 of r less than 64.
+// float64: 6. e^−r − 1 is off by 64 of itself, 27 for r < 0 and 19 for r > 0. 1 + it adds 8.5: 36
+// of a result of at least 1, or 28 of one of at least 0.7, and with the 6 of r less than 64.
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0
@@ -174,19 +181,54 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 	r, e2 := twofold.Sum(r, -float64(k*ln2b))
 	r, e3 := twofold.Sum(r, xl)
 	r, rl := twofold.Sum(r, (e1+e2+e3)-k*ln2c)
-	s, sl := -r/8, -rl/8
+	p, pl := expm12(-r, -rl)
+	hi, lo = twofold.Add(1, 0, p, pl)
+	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
+}
 
+// expm12 returns e^r − 1 for a normalized r + rl, |r| < 0.3467, as a pair with an error of at most
+// 64u² of it, unless products underflow.
+//
+// All in units of u². With s = r/8, |s| < 0.0434, p = e^s − 1 = sT₁, Tⱼ = 1/j! + sTⱼ₊₁, where
+// T₉, in float64, contributes 2⁻⁴ and what is left out, s¹⁶/16!, less. By the bounds of twofold, Tⱼ
+// has a relative error of 6.3 + s/(j+1)·(8 + that of Tⱼ₊₁) < 7, p one of 15. Three times
+// e^2s − 1 = p(2+p) with 8 + 6.2 of its own and |p|/(2+p) of that of p, which is at most 0.022, 0.044
+// and 0.087: 29.6, 45 and 63.1.
+func expm12(r, rl float64) (p, pl float64) {
+	s, sl := r/8, rl/8
 	t := 1./362880 + s*(1./3628800+s*(1./39916800+s*(1./479001600+s*(1./6227020800+s*(1./87178291200+s*(1./1307674368000))))))
 	tl := 0.0
 	for _, c := range taylor {
 		t, tl = twofold.Mul(t, tl, s, sl)
 		t, tl = twofold.Add(c[0], c[1], t, tl)
 	}
-	p, pl := twofold.Mul(t, tl, s, sl)
+	p, pl = twofold.Mul(t, tl, s, sl)
 	for range 3 {
 		q, ql := twofold.Add(2, 0, p, pl)
 		p, pl = twofold.Mul(p, pl, q, ql)
 	}
-	hi, lo = twofold.Add(1, 0, p, pl)
-	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
+	return p, pl
 }
+
+// quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0 with
+// an error of at most 20u², of which twofold.Div takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
+// remainder of the division would underflow are scaled.
+func quotient2(x, xl, k, kl float64) (t, tl float64) {
+	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
+		e := math.Ilogb(max(x, k))
+		x, xl = math.Ldexp(x, -e), math.Ldexp(xl, -e)
+		k, kl = math.Ldexp(k, -e), math.Ldexp(kl, -e)
+	}
+	return twofold.Div(x, xl, k, kl)
+}
+
+// root2 returns √(1+t²) for 0 ≤ t ≤ 1 that is known to 20u² of it, within 21u² of it: t² has 48u²
+// of it, at most half of 1 + t², whose sum adds 4.5u²; half of these 28.5u² and 6u² are left.
+func root2(t, tl float64) (s, sl float64) {
+	t, tl = twofold.Mul(t, tl, t, tl)
+	t, tl = twofold.Add(1, 0, t, tl)
+	return twofold.Sqrt(t, tl)
+}
+
+// negligible is a t such that 1 + t² is 1 to 2⁻¹²⁰.
+const negligible = 0x1p-60

@@ -44,11 +44,27 @@ func (l SoftClipped) Grad(dst, theta, a []float64, b float64) {
 
 // Scalar returns φ, φ′, φ″ for a row of the given norm.
 func (l SoftClipped) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
-	k := l.Threshold / norm
-	if math.IsInf(k, 1) { // a zero row, or next to one
+	k := l.residual(norm)
+	if math.IsInf(k, 1) {
 		return Squared{}.Scalar(u, b, norm)
 	}
-	return pseudoHuber(u-b, max(k, math.SmallestNonzeroFloat64))
+	return pseudoHuber(u-b, k)
+}
+
+// residual returns k, rounded: +Inf for a zero row, or next to one.
+func (l SoftClipped) residual(norm float64) float64 { return max(l.Threshold/norm, tiny) }
+
+// Exact returns true, by the comment of pseudoHuber.
+func (SoftClipped) Exact() bool { return true }
+
+// Slope2 returns r/q within 2⁻¹⁰⁰ of itself and 2⁻¹⁰⁷¹, for k = Threshold/norm in float64.
+func (l SoftClipped) Slope2(u, ul, b, norm float64) (hi, lo, err float64) {
+	k := l.residual(norm)
+	if math.IsInf(k, 1) {
+		return Squared{}.Slope2(u, ul, b, norm)
+	}
+	r, rl := difference(u, ul, b)
+	return pseudoHuber2(r, rl, k)
 }
 
 // Constants returns L = Threshold·v/√(1+v²), β = Row², rank 1, GLM, rounded up;

@@ -137,7 +137,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	objective, output := whole.Split(or(s.Share, defaultShare))
 	k, err := New(Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
-		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(),
+		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
 	})
 	if err != nil {
 		return err

@@ -121,34 +121,37 @@ func (m *simplex) logAdd(eps, s float64) float64 {
 }
 
 // logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by
-// the legs of type leg; e1 is where the search over them starts, and is left at the best.
-func (m *simplex) logDelta(eps, s float64, replace, certified bool, best *leg) float64 {
+// the legs of g.
+func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float64 {
 	if !replace {
 		return max(m.logRemove(eps, s, certified), m.logAdd(eps, s))
 	}
-	at := func(g leg, certified bool) float64 {
-		er, ea, lr, la := g.parts(eps)
-		return specfun.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s))
-	}
-	if !certified {
-		w := eps / 4
-		if best.e1 == 0 {
-			best.e1, w = eps/2, eps/2
-		}
-		e1, v := specfun.Minimize(func(e1 float64) float64 { return at(leg{false, e1}, false) }, max(0, best.e1-w), min(eps, best.e1+w), 0, 0.02*eps)
-		best.e1 = e1
-		return min(0, v)
-	}
-	return min(0, at(*best, true))
+	er, ea, lr, la := g.parts(eps)
+	return min(0, specfun.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s)))
+}
+
+// bestLeg returns the leg with the least logDelta, to 0.02 ε in e₁, where it is flat.
+func (m *simplex) bestLeg(eps, s float64) leg {
+	e1, _ := specfun.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0, 0.02*eps)
+	return leg{false, e1}
 }
 
 // leastNoise returns u = σ/X for (ε, δ), target = log δ, certified; +Inf where none is
-// found.
+// found. The best leg hardly depends on the noise: it is sought at enough noise, and again
+// at what that leg needs.
 func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 {
-	var best leg
-	found := least(func(s float64) float64 { return m.logDelta(eps, s, replace, false, &best) }, target, enough, 1e-7)
+	var g leg
+	search := func(from, tol float64) float64 {
+		return least(func(s float64) float64 { return m.logDelta(eps, s, replace, false, g) }, target, from, tol)
+	}
+	if replace {
+		g = m.bestLeg(eps, 1/enough)
+		enough = search(enough, 1e-2)
+		g = m.bestLeg(eps, 1/enough)
+	}
+	found := search(enough, 1e-7)
 	for slack := 1e-7; slack < 0.1; slack *= 10 {
-		if u := found * (1 + slack); m.logDelta(eps, 1/u, replace, true, &best)+1e-8 <= target {
+		if u := found * (1 + slack); m.logDelta(eps, 1/u, replace, true, g)+1e-8 <= target {
 			return u
 		}
 	}
@@ -172,9 +175,7 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 			if eps < 0 {
 				return specfun.LogSumExp(specfun.Log1mExp(eps), eps+both(-eps))
 			}
-			var best leg
-			m.logDelta(eps, s, true, false, &best)
-			return m.logDelta(eps, s, true, true, &best)
+			return m.logDelta(eps, s, true, true, m.bestLeg(eps, s))
 		}
 		return then(both), then(both)
 	}
