@@ -148,7 +148,6 @@ func TestEveryInputLOP(t *testing.T) {
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
 		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src).keep(1),
 		"Plan.Fit":            call(func(p *erm.Problem, src rand.Source) (*dp.Release, error) { return plan.Fit(background, p, src) }, p, src),
-		"Plan.DeltaAt":        call((*lop.Plan).DeltaAt, plan, 1.).keep(0), // a changed field voids a plan
 		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile()(eps) }, 1.),
 		"Plan.RDP":            call(func(a float64) float64 { return plan.RDP()(a) }, 2.),
 		"AMP.Noise":           call(lop.AMP.Noise, lop.AMP{Lipschitz: 1, Smoothness: 1, Rank: 2, Records: 10, Epsilon1: 1, Epsilon2: 0.1, Epsilon3: 0.9, Delta1: 1e-6, Delta2: 1e-6, Gamma: 1e-3}),

@@ -90,11 +90,16 @@ func composed(delta float64, plans []Plan) float64 {
 		}
 		parts = append(parts, pld.Part{Pair: pld.Tabulate(pair, tol), Times: 1})
 	}
-	if delta >= pld.MinDelta {
-		return pld.New(parts).Epsilon(delta, failure)
-	}
-	if slices.ContainsFunc(rdp, func(r RDP) bool { return r == nil }) {
+	epsilon := pld.New(parts).Epsilon
+	switch {
+	case delta >= pld.MinDelta:
+	case slices.ContainsFunc(rdp, func(r RDP) bool { return r == nil }):
 		return math.Inf(1)
+	default:
+		epsilon = func(delta float64) float64 {
+			eps, _ := ComposeRDP(rdp...).Epsilon(delta)
+			return eps
+		}
 	}
-	return Profile{Remove: ComposeRDP(rdp...).Curve(), Add: func(float64) float64 { return 0 }, Failure: failure}.Epsilon(delta)
+	return pld.WithFailure(delta, failure, epsilon)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/internal/pld"
 	"github.com/privopt/privopt/internal/specfun"
 )
 
@@ -54,9 +55,16 @@ func (p Profile) Delta(eps float64) float64 {
 	return min(1, delta)
 }
 
-// Epsilon returns the least ε in [0, MaxEpsilon] with Delta(ε) ≤ delta, rounded
-// up to the next float64, or +Inf where there is none.
-func (p Profile) Epsilon(delta float64) float64 { return Curve(p.Delta).Epsilon(delta) }
+// Epsilon returns the least ε in [0, MaxEpsilon] with
+//
+//	max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Failure ≤ delta
+//
+// rounded up to the next float64, with failures by a part in a million; or +Inf
+// where there is none.
+func (p Profile) Epsilon(delta float64) float64 {
+	both := Curve(func(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) })
+	return pld.WithFailure(delta, p.Failure, both.Epsilon)
+}
 
 // Epsilon returns the least ε in [0, MaxEpsilon] with p(ε) ≤ delta, rounded
 // up to the next float64, or +Inf where there is none.

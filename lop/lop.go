@@ -110,7 +110,7 @@ const (
 // Plan is a calibrated Mechanism or Output: how much noise, and what it costs.
 // It has no exported field, is made of public quantities alone and may be
 // published. It serves any number of fits, each of which spends its budget once.
-// Its methods are Fit, Params, Certificate, Profile, DeltaAt and String.
+// Its methods are Fit, Params, Certificate, Profile and String.
 type Plan = linear.Plan
 
 // Params are the numbers of a Plan, a copy.

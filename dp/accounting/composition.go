@@ -112,14 +112,17 @@ func (c *Composition) delta(o pld.Order, eps float64) float64 {
 // rests on the Rényi curve of the steps alone, unless the composition has a closed
 // form.
 func (c *Composition) Epsilon(delta float64) float64 {
+	epsilon := c.law.Epsilon
 	switch {
 	case !(delta > 0 && delta < 1):
 		return math.Inf(1)
 	case c.gauss > 0, c.total == 1:
 		return c.Profile().Epsilon(delta)
-	case delta < MinDelta && c.failure == 0:
-		eps, _ := c.RDP().Epsilon(delta, orders()...)
-		return eps
+	case delta < MinDelta:
+		epsilon = func(delta float64) float64 {
+			eps, _ := c.RDP().Epsilon(delta, orders()...)
+			return eps
+		}
 	}
-	return c.law.Epsilon(delta, c.failure)
+	return pld.WithFailure(delta, c.failure, epsilon)
 }

@@ -21,7 +21,6 @@ import (
 //	Params       a copy of all numbers
 //	Certificate  what one release costs
 //	Profile      δ(ε) of one release, for composition
-//	DeltaAt      the least δ proved at one ε
 //	String       prose
 type Plan struct {
 	params   Params
@@ -30,8 +29,8 @@ type Plan struct {
 	per      erm.PublicPerturbation
 	cert     dp.Certificate
 	output   release.Output
-	curve    Curve // of the exact minimizer; meaningless unless Gaussian
-	split    dp.Budget
+	curve    Curve   // of the exact minimizer; meaningless unless Gaussian
+	out      float64 // ε of the output noise by itself, 0 if one curve accounts for both
 	failure  float64
 	step     int // exponent of the grid of b
 }
@@ -173,9 +172,11 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 		pl.output.Sigma = pl.output.Sensitivity / shift
 	} else if pl.output, err = pl.output.For(output); err != nil {
 		return err
+	} else {
+		pl.out = output.Epsilon
 	}
 	pl.output.Finite = b.Delta == 0
-	pl.curve, pl.split = noise.Curve, output
+	pl.curve = noise.Curve
 	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
 	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
 	return nil
@@ -351,9 +352,8 @@ func (pl *Plan) Certificate() dp.Certificate {
 	return cert
 }
 
-// Profile returns the privacy profile of one release, output noise included,
-// which may be composed with others. It rests on bounds that hold at all ε at
-// once, and is therefore a little above DeltaAt.
+// Profile returns the privacy profile of one release, output noise included, for
+// composition with others: at each ε the least δ that is proved there.
 func (pl *Plan) Profile() dp.Profile {
 	switch {
 	case !pl.made():
@@ -364,20 +364,17 @@ func (pl *Plan) Profile() dp.Profile {
 		return dp.Symmetric(dp.GaussianCurve(pl.params.S), dp.GaussianRDP(pl.params.S))
 	}
 	o := pl.output.Shift()
-	remove, add := pl.curve.Profile(o)
-	return dp.Profile{Remove: remove, Add: add, RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) }, Failure: pl.failure}
-}
-
-// DeltaAt returns the least δ that is proved for one release of the plan at the
-// given ε, which need not be that of the budget. Its values at several ε are
-// together no privacy profile: compose Profile.
-func (pl *Plan) DeltaAt(eps float64) float64 {
-	delta := pl.Profile().Delta(eps)
-	if pl.made() && pl.params.Sigma > 0 && !math.IsNaN(eps) {
-		alone := pl.curve.DeltaAt(eps, pl.split.Epsilon, pl.output.Shift())
-		delta = min(delta, alone+(1+math.Exp(eps))*pl.failure)
+	remove, add := pl.curve.Profile(o, pl.out)
+	b := pl.params.Budget
+	b.Delta *= spare
+	whole := b.Profile().Remove
+	least := func(f dp.Curve) dp.Curve {
+		return func(eps float64) float64 { return min(f(eps), whole(eps)) }
 	}
-	return delta
+	return dp.Profile{
+		Remove: least(remove), Add: least(add), Failure: pl.failure,
+		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) },
+	}
 }
 
 // String describes the plan in prose that may be published.

@@ -98,13 +98,26 @@ func extent(f Pair, h, cut float64, limit int) int {
 func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
 	// e^{λx} by multiplication, afresh after so many points and while it is tiny.
 	const run = 64
-	top := max(lambda*float64(g.lo+len(g.p)-1), lambda*float64(g.lo)) * h
+	// The largest summand is no less than tiny: with zeros at the ends all of them could
+	// underflow. Masses below tiny beyond its ends can only make the sum +Inf.
+	const tiny = 1e-280
+	first, last := 0, len(g.p)-1
+	for first < last && g.p[first] < tiny {
+		first++
+	}
+	for first < last && g.p[last] < tiny {
+		last--
+	}
+	top := max(lambda*float64(g.lo+last), lambda*float64(g.lo+first)) * h
 	var s0, s1, s2, e float64
 	ratio := math.Exp(lambda * h)
 	for i, p := range g.p {
 		x := float64(g.lo+i) * h
-		if e *= ratio; i%run == 0 || e < 0x1p-900 {
+		if e *= ratio; i%run == 0 || !(e > 0x1p-900 && e < 0x1p900) {
 			e = math.Exp(lambda*x - top)
+		}
+		if p == 0 {
+			continue // e may be infinite
 		}
 		w := p * e
 		s0 += w

@@ -172,20 +172,20 @@ func (l *law) delta(eps float64) float64 {
 	return l.chernoff(eps)
 }
 
-// Epsilon returns an ε ≥ 0 at which both orders, on the grid, have
+// WithFailure returns an ε with
 //
 //	δ(ε) + (1 + e^ε)·failure ≤ delta
 //
-// least up to 1e-6 relative and the errors that Delta allows for; +Inf if none is
-// known.
-func (c *Composition) Epsilon(delta, failure float64) float64 {
-	eps := c.epsilon(delta)
+// least up to 1e-6 relative, or +Inf where it finds none, for a δ(ε) of which epsilon
+// is the inverse.
+func WithFailure(delta, failure float64, epsilon func(delta float64) float64) float64 {
+	eps := epsilon(delta)
 	for range 40 { // ε at what failures leave of δ, at a little more than the last ε
 		if failure == 0 || math.IsInf(eps, 1) {
 			return eps
 		}
 		most := eps*(1+1e-6) + 1e-9
-		next := c.epsilon(delta - (1+math.Exp(most))*failure*(1+0x1p-50))
+		next := epsilon(delta - (1+math.Exp(most))*failure*(1+0x1p-50))
 		if next <= most {
 			return next
 		}
@@ -194,8 +194,9 @@ func (c *Composition) Epsilon(delta, failure float64) float64 {
 	return math.Inf(1)
 }
 
-// epsilon is Epsilon without failures.
-func (c *Composition) epsilon(delta float64) float64 {
+// Epsilon returns an ε ≥ 0 with δ(ε) ≤ delta in both orders on the grid, least up to
+// 1e-9 relative and the errors that Delta allows for; +Inf if none is known.
+func (c *Composition) Epsilon(delta float64) float64 {
 	eps := math.Inf(1)
 	for _, c := range []*Composition{c, c.wider()} {
 		if c == nil || len(c.build()) == 0 {

@@ -134,7 +134,7 @@ func (l *law) window(lambda, k, mean, variance float64) (lo, hi float64) {
 func (l *law) bins(lambda, k, mean, variance float64) (n, start int, ok bool) {
 	lo, hi := l.window(lambda, k, mean, variance)
 	first, last := math.Floor(lo/l.h), math.Ceil(hi/l.h)
-	if !(last-first < maxBins) {
+	if !(first <= last && last-first < maxBins) {
 		return 0, 0, false
 	}
 	for n = 64; float64(n) <= last-first; n *= 2 {
