@@ -226,7 +226,7 @@ func TestEpsilonAt(t *testing.T) {
 // mechanism is a few lines of this test, without package qop, and the direct
 // draw gives the released point.
 func TestBartlettScores(t *testing.T) {
-	const d, m, n = 4, 9.5, 4000
+	const d, m, n = 4, 9, 4000
 	src := noise.Reproducible(2)
 	z := make([][]float64, n)
 	frame := around([]float64{1, -2, 0.5, 3})
