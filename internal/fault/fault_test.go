@@ -117,9 +117,9 @@ func TestSettersBites(t *testing.T) {
 	const imp = `"github.com/privopt/privopt/internal/fault"`
 	for src, n := range map[string]int{
 		`package p; import ` + imp + `; var x = fault.With`:                            1,
-		`package p; import f ` + imp + `; func g() { f.With(nil, f.Curvature, nil) }`:      1,
+		`package p; import f ` + imp + `; func g() { f.With(nil, f.Curvature, nil) }`:  1,
 		`package p; import . ` + imp:                                                   1,
-		`package p; import ` + imp + `; var x = fault.At(nil, fault.Curvature, 1)`:         0,
+		`package p; import ` + imp + `; var x = fault.At(nil, fault.Curvature, 1)`:     0,
 		`package p; import fault "context"; var x = fault.With`:                        0,
 		`package p; import _ ` + imp + `; type t struct{ With int }; var x = t{}.With`: 0,
 	} {

@@ -10,7 +10,7 @@ import (
 
 // Steps of a calibration, from public quantities to the scale of the noise.
 var (
-	// Smoothness is β, the declared bound on its curvature.
+	// Smoothness is β, the declared bound on the curvature of one record.
 	Smoothness = NewCalibrationStep[float64]("smoothness")
 	// Relation says what a neighbor is: it decides whether noise hides 2L or L.
 	Relation = NewCalibrationStep[dp.Relation]("relation")
@@ -23,7 +23,7 @@ var (
 
 // Steps of a draw.
 var (
-	// Sampler is the function that draws it.
+	// Sampler is the function that draws Gaussian noise.
 	Sampler = NewStep[Normal]("sampler")
 	// Degrees is m of the Wishart matrix.
 	Degrees = NewStep[float64]("degrees")
@@ -31,17 +31,12 @@ var (
 	Wishart = NewStep[*mat.SymDense]("wishart")
 	// Curvature is σ², which multiplies W.
 	Curvature = NewStep[float64]("curvature")
-	// OutputScale is the standard deviation of the output noise, OutputRate the
-	// rate of the one that is not Gaussian.
+	// OutputScale is the standard deviation of the output noise.
 	OutputScale = NewStep[float64]("output-scale")
-	OutputRate  = NewStep[float64]("output-rate")
 )
 
-// Steps of stochastic gradients.
-var (
-	// Batch lists the records of a batch, or of a permutation, in order.
-	Batch = NewStep[[]int]("batch")
-)
+// Batch lists the records of a batch of stochastic gradients, or of a permutation, in order.
+var Batch = NewStep[[]int]("batch")
 
 // Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
 type Normal = func(dst []float64, sigma float64, src rand.Source)

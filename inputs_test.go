@@ -25,8 +25,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Every exported function of the packages below has a row in the tables of the
-// every_…_test.go files: a call that is valid. From it the test makes the calls that
+// Every exported function of the packages below has a row in the tables of
+// inputs_tables_test.go: a call that is valid. From it the test makes the calls that
 // are not, by putting each hostile value in the place of each argument, field and
 // element, one at a time, and holds them to what the module promises:
 //
