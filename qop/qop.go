@@ -75,8 +75,7 @@
 //	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
 //
 // Sharp takes whichever of the theorems for a structure needs the least noise and
-// names it in the certificate. The proofs of the last bounds of GLM, FixedRange
-// and General stand beside the types that compute them.
+// names it in the certificate. Proofs stand in docs/theory.md.
 //
 // Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
 // curvature matrix, of which the output is a function. In one dimension every
