@@ -40,4 +40,3 @@ func BenchmarkGradTerms(b *testing.B) {
 		})
 	}
 }
-

@@ -65,7 +65,7 @@ type Experiment struct {
 	maxY   float64   // max y, as published: of private labels, and without |·|
 	smooth float64   // L
 	dof    float64   // m
-	sigma2 float64 // σ² of QOP
+	sigma2 float64   // σ² of QOP
 }
 
 // Experiment prepares the procedure for an instance, which must have an anchor
