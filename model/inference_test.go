@@ -50,29 +50,30 @@ func TestCoverage(t *testing.T) {
 			Source: noise.Reproducible(uint64(r), "coverage"),
 		})
 		require.NoError(t, err)
-		count := func(q *inference, hits *int, shift func(j int) float64) {
-			for j, v := range theta {
-				i := q.interval(along(3, j, 1), 0)
-				if i.Weak {
-					weak++
-				}
-				s := shift(j) - i.Debiased
-				if i.Lower+s <= v && v <= i.Upper+s {
-					*hits++
-				}
+		hit := func(i *Interval, middle, v float64) int {
+			if math.Abs(v-middle) <= (i.Upper-i.Lower)/2 {
+				return 1
 			}
+			return 0
 		}
 		q := m.inference()
-		count(q, &covered, func(j int) float64 { return q.interval(along(3, j, 1), 0).Debiased })
-		count(q, &noDebias, func(j int) float64 { return m.theta[j] })
-		without := *q
-		without.sigma = 0
-		count(newInference(without), &noSigma, func(j int) float64 { return q.interval(along(3, j, 1), 0).Debiased })
+		blind := *q
+		blind.sigma = 0
+		without := newInference(blind)
+		for j, v := range theta {
+			i := q.interval(along(3, j, 1), 0)
+			if i.Weak {
+				weak++
+			}
+			covered += hit(i, i.Debiased, v)
+			noDebias += hit(i, m.theta[j], v)
+			noSigma += hit(without.interval(along(3, j, 1), 0), i.Debiased, v)
+		}
 	}
 	share := func(hits int) float64 { return float64(hits) / (3 * runs) }
 	t.Logf("covered %.3f, without σ² %.3f, without debiasing %.3f", share(covered), share(noSigma), share(noDebias))
 	require.InDelta(t, 0.95, share(covered), 0.03)
-	t.Logf("weak %.3f", float64(weak)/(9*runs))
+	t.Logf("weak %.3f", float64(weak)/(3*runs))
 	require.Less(t, share(noSigma), 0.92)
 	require.Less(t, share(noDebias), 0.92)
 }

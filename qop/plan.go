@@ -231,6 +231,7 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
 		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
 	}
+	q = interpolated(q, pl.per.Center, want.Eta)
 	per := pl.per
 	per.CenterSlope = (&Plan{params: want, public: q, center: pl.center}).around(per.Center).CenterSlope
 	if floor := q.Floor(per); !(floor <= want.Cover) {
