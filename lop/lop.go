@@ -29,11 +29,12 @@
 // # Theorems
 //
 //	identifier              statement for θ̂ (add ν)                      needs
-//	lop.joint/2             θ̂ and ν in one of the next four curves        theirs
+//	lop.joint/2             θ̂ and ν in one of the next five curves        theirs
 //	lop.curve/2             loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
 //	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
 //	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
+//	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
 //	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
 //	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
