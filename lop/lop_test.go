@@ -354,3 +354,24 @@ func TestPlanMeetsItsBudget(t *testing.T) {
 		}
 	}
 }
+
+// A fit of logistic regression of the size of the Adult data, and one of least squares with ℓ1 and a box.
+func BenchmarkFit(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		p    *erm.Problem
+	}{
+		{"n=30000/d=43", &erm.Problem{Data: records(b, 30_000, 43), Loss: loss.Logistic{}}},
+		{"n=1000/d=100", &erm.Problem{Data: records(b, 1000, 100), Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -1, Hi: 1}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			plan, err := (&Mechanism{Radius: 20}).Plan(c.p, dp.Budget{Epsilon: 1, Delta: 1e-9})
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := plan.Fit(b.Context(), c.p, nil)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
