@@ -19,6 +19,7 @@ var layer = map[string]int{
 	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
+	"internal/pld":        0,
 	"noise":               0,
 	"dp":                  0,
 	"dp/accounting":       0,
@@ -36,6 +37,7 @@ var layer = map[string]int{
 	"lasso":               2,
 	"table":               2,
 	"dp/ledger":           3, // its file lock is a library
+	"model":               4,
 	"objpert":             2,
 	"cmd/internal/mip":    3,
 	"internal/sweep":      3,
@@ -63,6 +65,8 @@ var sameLayer = map[[2]string]string{
 	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
 	{"internal/release", "internal/fault"}:  "a control may end the loop early",
+	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
+	{"dp/accounting", "internal/pld"}:       "steps compose by their loss distributions",
 	{"dp/accounting", "dp"}:                 "accounting of sampled sums is accounting: it makes dp.Profiles",
 	{"dp/accounting", "noise"}:              "a sampler is one value with its cost, and draws its batches securely",
 }

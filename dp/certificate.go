@@ -18,18 +18,29 @@ const (
 	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
 	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
 	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for"
-	// RealArithmetic: the noise was added in float64 arithmetic.
-	RealArithmetic Assumption = "rounding of the floating-point noise reveals nothing that real arithmetic would hide"
 )
 
-// Certificate states what a release cost and on what that statement rests.
+// model is what every theorem of this module takes for granted, so that it is no
+// Assumption of one of them.
+const model = "about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen"
+
+// Certificate states what a release cost and on what that statement rests. It is
+// a statement about the program, not about an idealized one that computes with
+// real numbers. What all theorems of this module take for granted is not in the list
+// of Assumptions:
+//
+//   - the bits of the random source are uniform and secret;
+//   - float64 operations round as IEEE 754 says, and integers are exact;
+//   - the release alone is seen: neither the time that it took, nor memory, nor
+//     whether the caller's context ended a fit;
+//   - data sets have at most as many records as the Params of the plan say.
 //
 // As JSON it has the stable names epsilon, delta, relation ("replace" or
 // "add-remove"), theorem and assumptions (a list, possibly empty).
 type Certificate struct {
 	Budget
 	Relation Relation `json:"relation"`
-	// Theorem is a stable identifier such as "qop.wishart/1". What it means
+	// Theorem is a stable identifier such as "lop.joint/2". What it means
 	// never changes: another noise scale or statement gets another number.
 	Theorem     string       `json:"theorem"`
 	Assumptions []Assumption `json:"assumptions"`
@@ -51,13 +62,15 @@ func (c Certificate) Check() error {
 }
 
 // String returns the certificate for a terminal: the claim on the first line,
-// the theorem and each assumption on a line of its own.
+// the theorem and each assumption on a line of its own, and last what all theorems
+// take for granted.
 func (c Certificate) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differentially private, %v neighbors\n  theorem: %s", c.Budget, c.Relation, c.Theorem)
 	for _, a := range c.Assumptions {
 		fmt.Fprintf(&b, "\n  assumes: %s", string(a))
 	}
+	b.WriteString("\n  " + model)
 	return b.String()
 }
 
@@ -89,32 +102,50 @@ type Release struct {
 // part without a theorem, ErrRelation for an invalid relation or a mix of
 // two, and ErrBudget if a part or the sum fails Budget.Check.
 func Basic(c ...Certificate) (Certificate, error) {
-	if len(c) == 0 {
-		return Certificate{}, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+	sum, theorems, err := add(c)
+	if err != nil {
+		return Certificate{}, err
 	}
-	sum := Certificate{Relation: c[0].Relation}
-	theorems := make([]string, len(c))
-	for i, part := range c {
-		if err := part.Check(); err != nil {
-			return Certificate{}, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
-		}
-		if part.Relation != sum.Relation {
-			return Certificate{}, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
-		}
-		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
-		sum.Delta = addUp(sum.Delta, part.Delta)
-		theorems[i] = part.Theorem
-		for _, a := range part.Assumptions {
-			if !slices.Contains(sum.Assumptions, a) {
-				sum.Assumptions = append(sum.Assumptions, a)
-			}
-		}
-	}
-	sum.Theorem = "dp.basic/1(" + strings.Join(theorems, ", ") + ")"
+	sum.Theorem = "dp.basic/1(" + theorems + ")"
 	if err := sum.Budget.Check(); err != nil {
 		return Certificate{}, fmt.Errorf("%w (sum of %d parts)", err, len(c))
 	}
 	return sum, nil
+}
+
+// add checks certificates and returns one with the sum of their budgets, perhaps out
+// of range, and the union of their assumptions; and the list of their theorems.
+func add(c []Certificate) (sum Certificate, theorems string, err error) {
+	if len(c) == 0 {
+		return sum, "", fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+	}
+	sum.Relation = c[0].Relation
+	for i, part := range c {
+		if err := part.Check(); err != nil {
+			return sum, "", fmt.Errorf("%w (part %d of %d)", err, i, len(c))
+		}
+		if part.Relation != sum.Relation {
+			return sum, "", fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
+		}
+		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
+		sum.Delta = addUp(sum.Delta, part.Delta)
+		if i > 0 {
+			theorems += ", "
+		}
+		theorems += part.Theorem
+		sum.Assumptions = union(sum.Assumptions, part.Assumptions...)
+	}
+	return sum, theorems, nil
+}
+
+// union appends to a what it does not hold yet of b.
+func union(a []Assumption, b ...Assumption) []Assumption {
+	for _, v := range b {
+		if !slices.Contains(a, v) {
+			a = append(a, v)
+		}
+	}
+	return a
 }
 
 // addUp returns the least float64 that is at least a + b ≥ 0.

@@ -15,13 +15,13 @@ func cert(eps, delta float64, theorem string, a ...Assumption) Certificate {
 }
 
 func TestCompose(t *testing.T) {
-	c, err := Basic(cert(0.5, 1e-6, "lop.kifer/1", RealArithmetic), cert(0.25, 0, "qop.wishart/1", CallerSource, RealArithmetic))
+	c, err := Basic(cert(0.5, 1e-6, "lop.kifer/2", CalibrationArithmetic), cert(0.25, 0, "qop.lsq/2", CallerSource, CalibrationArithmetic))
 	require.NoError(t, err)
-	require.Equal(t, cert(0.75, 1e-6, "dp.basic/1(lop.kifer/1, qop.wishart/1)", RealArithmetic, CallerSource), c)
+	require.Equal(t, cert(0.75, 1e-6, "dp.basic/1(lop.kifer/2, qop.lsq/2)", CalibrationArithmetic, CallerSource), c)
 
-	again, err := Basic(c, cert(1, 0, "lop.pure/1"))
+	again, err := Basic(c, cert(1, 0, "lop.pure/2"))
 	require.NoError(t, err)
-	require.Equal(t, "dp.basic/1(dp.basic/1(lop.kifer/1, qop.wishart/1), lop.pure/1)", again.Theorem)
+	require.Equal(t, "dp.basic/1(dp.basic/1(lop.kifer/2, qop.lsq/2), lop.pure/2)", again.Theorem)
 }
 
 func TestComposeRefuses(t *testing.T) {
@@ -72,16 +72,16 @@ func TestComposeRoundsUp(t *testing.T) {
 
 func TestCertificateString(t *testing.T) {
 	require.Equal(t, `(ε = 1, δ = 1e-06)-differentially private, replace neighbors
-  theorem: qop.wishart/1
-  assumes: `+string(RealArithmetic), cert(1, 1e-6, "qop.wishart/1", RealArithmetic).String())
+  theorem: qop.lsq/2
+  assumes: `+string(CalibrationArithmetic)+"\n  "+model, cert(1, 1e-6, "qop.lsq/2", CalibrationArithmetic).String())
 }
 
 func TestCertificateJSON(t *testing.T) {
-	r := Release{Theta: []float64{1, -0.5}, Certificate: cert(1, 1e-6, "qop.wishart/1", CallerSource)}
+	r := Release{Theta: []float64{1, -0.5}, Certificate: cert(1, 1e-6, "qop.lsq/2", CallerSource)}
 	b, err := json.Marshal(r)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"theta": [1, -0.5], "certificate": {"epsilon": 1, "delta": 1e-6, "relation": "replace",
-		"theorem": "qop.wishart/1", "assumptions": ["`+string(CallerSource)+`"]}}`, string(b))
+		"theorem": "qop.lsq/2", "assumptions": ["`+string(CallerSource)+`"]}}`, string(b))
 	var back Release
 	require.NoError(t, json.Unmarshal(b, &back))
 	require.Equal(t, r, back)

@@ -27,10 +27,10 @@ func ExampleBasic() {
 	model := dp.Certificate{
 		Budget:      dp.Budget{Epsilon: 1, Delta: 1e-6},
 		Relation:    dp.Replace,
-		Theorem:     "qop.wishart/1",
-		Assumptions: []dp.Assumption{dp.RealArithmetic},
+		Theorem:     "qop.lsq/2",
+		Assumptions: []dp.Assumption{dp.CalibrationArithmetic},
 	}
-	count := dp.Certificate{Budget: dp.Budget{Epsilon: 0.5}, Relation: dp.Replace, Theorem: "lop.pure/1"}
+	count := dp.Certificate{Budget: dp.Budget{Epsilon: 0.5}, Relation: dp.Replace, Theorem: "lop.pure/2"}
 	total, err := dp.Basic(model, count)
 	if err != nil {
 		fmt.Println(err)
@@ -42,8 +42,9 @@ func ExampleBasic() {
 	fmt.Println(err)
 	// Output:
 	// (ε = 1.5, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: dp.basic/1(qop.wishart/1, lop.pure/1)
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   theorem: dp.basic/1(qop.lsq/2, lop.pure/2)
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 	// dp: invalid relation: part 1 is about add-remove neighbors and part 0 about replace, want one relation
 }
 

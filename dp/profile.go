@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/internal/pld"
 	"github.com/privopt/privopt/internal/specfun"
 )
 
@@ -12,8 +13,10 @@ import (
 //
 //	sup_S P(S) - e^ε Q(S)
 //
-// It is defined for every real ε, takes values in [0, 1] and does not increase;
-// it holds for all ε at once, so that it may be composed.
+// It is defined for every real ε, takes values in [0, 1] and does not increase. The
+// least of several curves is one again: what holds at each ε by itself may be
+// composed, because the divergence itself is convex in e^ε and lies below the lower
+// convex hull of any bound on it.
 type Curve func(eps float64) float64
 
 // Profile is the privacy profile of a release. Under AddRemove the two orders of
@@ -52,9 +55,16 @@ func (p Profile) Delta(eps float64) float64 {
 	return min(1, delta)
 }
 
-// Epsilon returns the least ε in [0, MaxEpsilon] with Delta(ε) ≤ delta, rounded
-// up to the next float64, or +Inf where there is none.
-func (p Profile) Epsilon(delta float64) float64 { return Curve(p.Delta).Epsilon(delta) }
+// Epsilon returns the least ε in [0, MaxEpsilon] with
+//
+//	max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Failure ≤ delta
+//
+// rounded up to the next float64, with failures by a part in a million; or +Inf
+// where there is none.
+func (p Profile) Epsilon(delta float64) float64 {
+	both := Curve(func(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) })
+	return pld.WithFailure(delta, p.Failure, both.Epsilon)
+}
 
 // Epsilon returns the least ε in [0, MaxEpsilon] with p(ε) ≤ delta, rounded
 // up to the next float64, or +Inf where there is none.

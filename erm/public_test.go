@@ -89,22 +89,26 @@ func TestPublicOfNoRecords(t *testing.T) {
 	}
 }
 
-// A kinked loss is refused with the way out.
+// A kinked loss is refused with the way out, whether a problem declares it or a Public.
 func TestPublicSmooth(t *testing.T) {
 	for _, c := range []struct {
 		l  loss.Loss
 		ok bool
 	}{{loss.Logistic{}, true}, {loss.Hinge{}, false}, {loss.Moreau{Loss: loss.Hinge{}, Beta: 10}, true}} {
 		q, err := (&erm.Problem{Data: twoRecords(t, 1), Loss: c.l}).Public(dp.Replace)
-		require.NoError(t, err)
-		if err = q.Smooth(); c.ok {
+		if c.ok {
 			require.NoError(t, err)
+			require.NoError(t, q.Smooth())
 			continue
 		}
+		require.ErrorIs(t, err, erm.ErrProblem)
 		require.ErrorIs(t, err, dp.ErrCondition)
 		require.ErrorContains(t, err, "loss.Moreau")
-		require.ErrorContains(t, err, "loss.SmoothedHinge")
+		q, err = erm.Public{Dim: 2, Records: 2, Constants: c.l.Constants(loss.Bounds{Row: 1, Label: 1}, math.Inf(1))}.Complete(dp.Replace)
+		require.NoError(t, err)
+		require.ErrorIs(t, q.Smooth(), dp.ErrCondition)
 		_, err = q.Cover(erm.PublicPerturbation{MinEig: 1, MaxEig: 1}, 0, 1)
 		require.ErrorContains(t, err, "loss.Moreau")
+		require.ErrorContains(t, err, "loss.SmoothedHinge")
 	}
 }

@@ -47,6 +47,7 @@ func ExampleMechanism_Fit() {
 	//   theorem: lop.joint/2
 	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
 // How much noise, and what it costs in expected risk, without any data.
@@ -71,6 +72,42 @@ func ExampleMechanism_Calibrate() {
 	// sharp: σ = 8.64, Δ = 39.3, excess risk ≤ 38.7
 	// kifer: σ = 22.14, Δ = 99.0, excess risk ≤ 99.0
 	// an empty plan lop: dp: privacy condition not met: Ridge = 0.1 gives c = 1.2527629684953692 ≥ ε = 0.9899999999999999 of the objective, so no noise is enough; want Ridge > 0.1478210171844061, or 0 for automatic
+}
+
+// The least noise at some ridges: from Δ = 1/ε on, 2/ε under replacement, logistic
+// losses need no more than the Gaussian mechanism. Losses that declare no envelope do.
+func ExampleMechanism_Plan_noise() {
+	rows := make([][]float64, 10000)
+	for i := range rows {
+		rows[i] = make([]float64, 12)
+	}
+	data, err := erm.NewData(rows, make([]float64, len(rows)), loss.Bounds{Row: 1, Label: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}} {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			fmt.Printf("%T, %v:", l, rel)
+			for _, ridge := range []float64{1, 2, 4} {
+				p := &erm.Problem{Data: data, Loss: l, Records: len(rows)}
+				plan, err := (&lop.Mechanism{Relation: rel, Ridge: ridge}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-5})
+				if err != nil {
+					fmt.Println(err)
+					return
+				}
+				fmt.Printf(" %.2f", plan.Params().Sigma)
+			}
+			fmt.Println()
+		}
+	}
+	// Output:
+	// loss.Logistic, replace: 7.78 7.46 7.46
+	// loss.Logistic, add-remove: 3.73 3.73 3.73
+	// loss.Huber, replace: 22.66 12.29 9.61
+	// loss.Huber, add-remove: 11.06 6.01 4.70
+	// loss.PseudoHuber, replace: 12.70 7.79 7.61
+	// loss.PseudoHuber, add-remove: 3.89 3.89 3.89
 }
 
 // Least squares has no bound on its gradient without a bounded set. Clipping

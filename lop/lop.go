@@ -28,19 +28,30 @@
 //
 // # Theorems
 //
-//	identifier          statement for θ̂ (add ν)                      needs
-//	lop.curve/2         loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
-//	lop.monotone/2      loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
-//	lop.kifer/2         σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     the same, q ≤ 2; G = 2L under Replace
-//	lop.joint/2         θ̂ and ν in one curve                          as lop.curve/2
-//	lop.pure/2          a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
-//	lop.cms11/2         a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
-//	lop.kifer-pure/2    a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
-//	lop.output/2        Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
-//	lop.output-pure/2   the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
+//	identifier              statement for θ̂ (add ν)                      needs
+//	lop.joint/2             θ̂ and ν in one of the next four curves        theirs
+//	lop.curve/2             loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
+//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
+//	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
+//	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
+//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
+//	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
+//	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
+//	lop.cms11/2             a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
+//	lop.kifer-pure/2        a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
+//	lop.output/2            Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
+//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
 //
-// Each is a statement about the program, on data sets of at most MaxRecords
-// records; those that end in /1, of earlier versions, were about real numbers.
+// Each is a statement about the program, on data sets of at most Params.MaxRecords
+// records. Sharp takes the least noise of all that apply, lop.joint/2 for δ > 0 if that
+// needs less than a share of ε and δ for ν, and names it in the certificate. Proofs stand in
+// package internal/linear.
+//
+// The envelope theorems count the gradient and the curvature of a record at the
+// released point together: a logistic record with gradient p has curvature p(1−p), so
+// that none has a large one of both. From Δ = 1/ε on (2/ε under Replace) such losses
+// pay nothing for their curvature. Which losses declare an envelope is a matter of
+// package loss (loss.Envelope); the others count with their Smoothness.
 //
 // All hold for every convex C and r that do not depend on the records, by
 // approximation with smooth functions on ℝᵈ. "Smooth" means a Lipschitz
@@ -110,7 +121,7 @@ const (
 // Plan is a calibrated Mechanism or Output: how much noise, and what it costs.
 // It has no exported field, is made of public quantities alone and may be
 // published. It serves any number of fits, each of which spends its budget once.
-// Its methods are Fit, Params, Certificate, Profile, DeltaAt and String.
+// Its methods are Fit, Params, Certificate, Profile and String.
 type Plan = linear.Plan
 
 // Params are the numbers of a Plan, a copy.
@@ -183,7 +194,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.
 // Calibrate is Plan for a problem of which only public quantities are known. With
 // Clip their constants are those of the clipped loss.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(nil, q, b, m.settings())
+	return linear.Calibrate(q, b, m.settings())
 }
 
 // Output is output perturbation, the baseline: it minimizes without noise and
@@ -232,5 +243,5 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.set
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(nil, q, b, m.settings())
+	return linear.Calibrate(q, b, m.settings())
 }

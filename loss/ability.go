@@ -50,7 +50,8 @@ func CheckData(l Loss, dim int, bounds Bounds) error {
 // checkClasses refuses bounds under which labels may be codes that the sign does not tell apart.
 func checkClasses(name string, bounds Bounds) error {
 	if bounds.Label != 1 {
-		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded −1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
+		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded "+
+			"−1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
 	}
 	return nil
 }
@@ -61,6 +62,42 @@ func checkClasses(name string, bounds Bounds) error {
 type Monotone interface {
 	Monotone() bool
 }
+
+// Attained is the optional ability of a loss to tell whether records have a minimizer: false
+// means that the gradient of a record with a row that is not 0 vanishes nowhere. Quadratic objective
+// perturbation needs one public point at which the gradients of all records vanish.
+type Attained interface {
+	Attained() bool
+}
+
+// attained returns l.Attained() if l is one, and true otherwise.
+func attained(l Loss) bool {
+	a, ok := l.(Attained)
+	return !ok || a.Attained()
+}
+
+var (
+	_ Attained = Logistic{}
+	_ Attained = Multinomial{}
+	_ Attained = RootHinge{}
+	_ Attained = Moreau{}
+	_ Attained = Clipped{}
+)
+
+// Attained returns false: the loss falls towards 0 as the margin grows.
+func (Logistic) Attained() bool { return false }
+
+// Attained returns false: the loss falls towards 0 as the margins of the label grow.
+func (Multinomial) Attained() bool { return false }
+
+// Attained returns false: the loss falls towards 0 as the margin grows.
+func (RootHinge) Attained() bool { return false }
+
+// Attained returns that of Loss, whose minimizers the envelope has.
+func (l Moreau) Attained() bool { return attained(l.Loss) }
+
+// Attained returns that of Loss: φ_c′ = 0 exactly where φ′ = 0.
+func (l Clipped) Attained() bool { return attained(l.Loss) }
 
 // Clippable is the optional ability of a Linear loss to name the predictions
 // where its derivative reaches ±k, so that Clipped need not search for them.

@@ -25,6 +25,9 @@ func TestFloats(t *testing.T) {
 			m = m>>(k%64)&^0x1ff | m&0x1ff
 		}
 		w := []uint64{m, src.Uint64(), src.Uint64(), src.Uint64()}
+		if k%8 == 7 {
+			w[1] >>= 10
+		}
 		s := &tape{words: w, then: rand.NewPCG(1, uint64(k))}
 		u, x := z.float(s)
 		s2 := &tape{words: w, then: rand.NewPCG(1, uint64(k))}

@@ -209,6 +209,27 @@ func TestCornersDecide(t *testing.T) {
 	require.True(t, z.below(255, top, nil, &expansion{new(big.Int), 64}, 0))
 }
 
+// TestOrdinate: the bracket of an ordinate holds the rational number, and is tight.
+func TestOrdinate(t *testing.T) {
+	src := Reproducible(23)
+	for _, z := range []*ziggurat{normals, exponentials} {
+		y := new(big.Rat)
+		for i := range 40 { // the denominators grow from layer to layer
+			v := &expansion{word(src.Uint64()), 64}
+			for range i % 3 {
+				v.more(src)
+			}
+			exact := new(big.Rat).SetFrac(v.bits, lsh(one, v.n))
+			exact.Mul(exact, z.height(i)).Add(exact, y)
+			exact.Mul(exact, new(big.Rat).SetInt(lsh(one, 128)))
+			lo, hi := z.ordinate(i, v.bits, v.n, 128)
+			require.True(t, new(big.Rat).SetInt(lo).Cmp(exact) <= 0 && new(big.Rat).SetInt(hi).Cmp(exact) >= 0, "layer %d", i)
+			require.LessOrEqual(t, hi.Sub(hi, lo).Int64(), int64(i)+1)
+			y.Add(y, z.height(i))
+		}
+	}
+}
+
 // TestExpNeg compares the exponentials of both paths with 96 digits.
 func TestExpNeg(t *testing.T) {
 	src := Reproducible(22)

@@ -46,6 +46,7 @@ func ExampleOPDisc_Fit() {
 	//   theorem: objpert.radial/2
 	//   assumes: the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement
 	//   assumes: the caller's random source is unpredictable, secret and never reused
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
 // How much noise each law needs at the same budget, and what is proved for the
@@ -182,6 +183,7 @@ func ExampleProduct_Fit() {
 	// (ε = 0.5, δ = 0)-differentially private, replace neighbors
 	//   theorem: objpert.knorm/2
 	//   assumes: the oracle proves a minimizer on every data set: a release withheld because it did not is outside this statement
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
 // What separates {−1,0,1}ᵈ, and what does not.

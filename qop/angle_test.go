@@ -1,7 +1,6 @@
 package qop
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,38 +20,6 @@ func TestParallelExact(t *testing.T) {
 		got := math.Exp(parallel{float64(c.Eps), float64(c.K)}.logDelta(float64(c.T)))
 		require.InEpsilon(t, float64(c.Delta), got, 1e-9, "%+v", c)
 	}
-}
-
-// TestSticksExact: hard points of the sticks, real k next to 2 and tails down to 1e-244, against 40 digits.
-func TestSticksExact(t *testing.T) {
-	for _, c := range exact(t).Sticks {
-		eps, s, k := float64(c.Eps), float64(c.T), float64(c.K)
-		require.InEpsilon(t, float64(c.Add), stickAdd(eps, s, k, k/2-1), 1e-12, "A %+v", c)
-		require.InEpsilon(t, float64(c.GLMAdd), stickAdd(eps, s, k, k/2), 1e-12, "D_a %+v", c)
-		if eps >= s/2 {
-			require.InEpsilon(t, float64(c.GLMRemove), stickRemoveGLM(eps, s, k), 1e-12, "D_r %+v", c)
-		}
-	}
-}
-
-type jointGolden struct {
-	D                int
-	K, Eps, Delta, T float64
-	Parallel         float64 `json:"E_parallel"`
-	Orthogonal       float64 `json:"E_orthogonal"`
-	Angles           []struct{ Phi, E float64 }
-}
-
-func jointCases(t testing.TB) []jointGolden {
-	t.Helper()
-	b, err := os.ReadFile("testdata/qop2.json")
-	require.NoError(t, err)
-	var g struct {
-		GLM []jointGolden `json:"glm"`
-	}
-	require.NoError(t, json.Unmarshal(b, &g))
-	require.Len(t, g.GLM, 12)
-	return g.GLM
 }
 
 // TestAngleGolden: the bounds of E_φ are not below reference quadratures (of 1e-5 at φ = π/2, 2e-3 elsewhere), nor far

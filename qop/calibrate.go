@@ -82,7 +82,7 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
 		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
-	pl := &Plan{public: q, center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
+	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
 		Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Constants: q.Constants, Radius: m.Radius, Budget: b,
 		Relation: rel, Calibration: m.Calibration, Structure: structure, Eta: m.Eta,
@@ -90,6 +90,8 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	p := &pl.params
 	p.Constants.Rank = int(rank)
 	anchor := norm(m.Center)
+	q = interpolated(q, anchor, m.Eta)
+	pl.public = q
 	scale := math.Max(1, anchor)
 	if r := q.Radius; r > 0 && !math.IsInf(r, 1) {
 		scale = r
@@ -112,8 +114,9 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 		return nil, err
 	}
 	p.Sigma2 = p.Constants.Smoothness / p.T * (1 + 0x1p-50)
-	pl.per, pl.failure = c.perturbation(p.T, p.M, false)
-	if pl.output, err = release.NewOutput(q.Dim, p.Reach, 0, q.Reach(pl.per)+p.Reach); err == nil {
+	pl.per, _ = c.perturbation(p.T, p.M, false)
+	// The solver comes within R_s; the anchor's error moves the minimizer by R − R_s at most.
+	if pl.output, err = release.NewOutput(q.Dim, p.Cover, 2*(p.Reach-p.Cover), q.Reach(pl.per)+p.Cover); err == nil {
 		pl.output, err = pl.output.For(p.Output)
 	}
 	if err != nil {
@@ -130,6 +133,15 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
 	}
 	return pl, nil
+}
+
+// interpolated bounds the gradient of one record at P_C(0) where the loss declares no bound: it vanishes
+// within η of the anchor, but for the rounding of a label.
+func interpolated(q erm.Public, anchor, eta float64) erm.Public {
+	if math.IsInf(q.Gradient, 1) {
+		q.Gradient = q.Constants.Smoothness * (q.Anchor + anchor + eta) * (1 + 0x1p-20)
+	}
+	return q
 }
 
 // around returns what is public about the perturbation before σ² and m are known, for
@@ -156,10 +168,13 @@ const eventShare = 0x1p-8
 // perturbation completes c.per by bounds on σ²W that hold but for an event of
 // probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ:
 //
-//	λ_min(W) ≥ a₀, of which a 256th is left to the proof of randmat.MinEigAbove
+//	λ_min(W) ≥ a₀
 //	tr W ≤ b₀, tr W ~ χ²_{dm}
 //
-// rough uses an approximate law of λ_min.
+// Where both hold, the matrix as computed has σ²λ_min ≥ σ²a₀ − E, E = QuadError. What
+// randmat.MinEigAbove proves of it is at least 255/256 of that, as long as σ²a₀ − E is at least
+// 1024(d+8)u of its trace, and MinEig leaves room for subtracting E again. Elsewhere MinEig is 0,
+// for which there is no Cover. rough uses an approximate law of λ_min.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
 	each := specfun.Log(p.Budget.Delta) - 10*math.Ln2 - specfun.LogSumExp(0, p.Budget.Epsilon)
@@ -172,9 +187,11 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	}
 	b0 := specfun.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
 	per = c.per
-	per.MinEig = sigma2 * a0 * (1 - 0x1p-8) / safeScale
 	per.MaxEig = sigma2 * b0 * safeScale
 	per.QuadError = sigma2 * randmat.WishartError(p.Dim, b0) * safeScale
+	if least := sigma2*a0/safeScale - per.QuadError; least >= 1024*float64(p.Dim+8)*0x1p-53*per.MaxEig {
+		per.MinEig = math.Max((1-0x1p-8)*least/safeScale-per.QuadError, 0)
+	}
 	return per, 2 * math.Exp(each)
 }
 
@@ -244,6 +261,9 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 		return 0, nil
 	}
 	per, _ := c.perturbation(t, m, rough)
+	if per.MinEig == 0 {
+		return math.Inf(1), fmt.Errorf("qop: %w: with M = %v degrees of freedom W is so often nearly singular that float64 cannot bound its least eigenvalue; want a larger M, or 0 for automatic", dp.ErrCondition, m)
+	}
 	r, err := c.public.Cover(per, c.stated, c.length)
 	if err != nil {
 		return math.Inf(1), fmt.Errorf("qop: %w", err)
@@ -317,14 +337,6 @@ func (c *calibrator) exact() error {
 	p.Cover, err = c.coverOf(p.T, p.M, false)
 	p.Reach = p.Cover
 	return err
-}
-
-func gaussianSigma(b dp.Budget, sensitivity float64) (float64, error) {
-	sigma, err := dp.GaussianSigma(b, sensitivity)
-	if err != nil {
-		err = fmt.Errorf("qop: output noise for %v and sensitivity %v: %w", b, sensitivity, err)
-	}
-	return sigma, err
 }
 
 // degrees returns the caller's m, or the integer that nearly minimizes the

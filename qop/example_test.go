@@ -43,34 +43,31 @@ func ExampleMechanism_Fit() {
 	// [0.9 -1.0]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
 	//   theorem: qop.lsq/2
-	//   assumes: rounding of the floating-point noise reveals nothing that real arithmetic would hide
+	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 }
 
 // How much curvature, and what it costs in expected risk, without any data.
 func ExampleMechanism_Calibrate() {
-	q := qop.Public{
-		Dim:       100,
-		Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ},
-		Radius:    1,
-		Budget:    dp.Budget{Epsilon: 0.5, Delta: 0.01},
-	}
+	q := erm.Public{Dim: 100, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}, Radius: 1}
+	b := dp.Budget{Epsilon: 0.5, Delta: 0.01}
 	for _, m := range []qop.Mechanism{{}, {Structure: loss.GLM}, {Calibration: qop.Threshold}, {Calibration: qop.Paper}} {
-		plan, err := m.Calibrate(q)
+		plan, err := m.Calibrate(q, b)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%-15s σ²m = %.0f, excess risk ≤ %.0f\n", plan.Theorem, plan.Curvature, plan.ExcessBound)
+		p := plan.Params()
+		fmt.Printf("%-15s σ²m = %.0f, excess risk ≤ %.0f\n", p.Theorem, p.Curvature, p.ExcessBound)
 	}
-	_, err := (&qop.Mechanism{M: 100}).Calibrate(q)
+	_, err := (&qop.Mechanism{M: 100}).Calibrate(q, b)
 	fmt.Println(err)
 	// Output:
 	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
-	// qop.joint/1     σ²m = 71, excess risk ≤ 35
-	// qop.threshold/2 σ²m = 1263, excess risk ≤ 632
-	// qop.paper/2     σ²m = 9657, excess risk ≤ 4828
-	// qop: dp: privacy condition not met: M = 100 degrees of freedom in 100 dimensions, want at least Dim+1 = 101, or 0 for automatic
+	// qop.joint/1     σ²m = 71, excess risk ≤ 36
+	// qop.threshold/2 σ²m = 1264, excess risk ≤ 632
+	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829
+	// qop: dp: privacy condition not met: M = 100 degrees of freedom in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
 }
 
 // Without a rule nothing would be private, so there is no default.
@@ -94,5 +91,5 @@ func ExampleUtility() {
 	lsq, _ := u.Bound(b)
 	fmt.Printf("published %.0f, general %.0f, least squares %.0f\n", published, general, lsq)
 	// Output:
-	// published 474, general 53, least squares 22
+	// published 474, general 52, least squares 22
 }

@@ -55,7 +55,8 @@ type Drop struct {
 // Trust leaves the records alone: the caller vouches that each one that could
 // occur, not only those at hand, is minimized at one public point within
 // Mechanism.Eta of the anchor. The certificate says that this was not checked.
-// The logistic loss, whose gradient vanishes nowhere, is refused.
+// Losses that are known to have no minimizer (loss.Attained), such as
+// loss.Logistic, are refused.
 type Trust struct{}
 
 func (Relabel) check(m *Mechanism) error { return exactAnchor("Relabel", m) }
@@ -79,20 +80,11 @@ func (Trust) check(*Mechanism) error { return nil }
 func (Relabel) admits(l loss.Loss) error { return interpolates("Relabel", l) }
 func (Drop) admits(l loss.Loss) error    { return interpolates("Drop", l) }
 
-// admits refuses the one loss of which it is known that its gradient never
-// vanishes.
-func (r Trust) admits(l loss.Loss) error {
-	switch l := l.(type) {
-	case loss.Logistic:
-		return fmt.Errorf("qop: %w: no θ makes the gradient of a logistic record vanish, so there is nothing to trust; use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition)
-	case *loss.Logistic:
-		return r.admits(loss.Logistic{})
-	case loss.Clipped:
-		return r.admits(l.Loss)
-	case *loss.Clipped:
-		if l != nil {
-			return r.admits(l.Loss)
-		}
+// admits refuses a loss of which it is known that its gradient never vanishes.
+func (Trust) admits(l loss.Loss) error {
+	if a, ok := l.(loss.Attained); ok && !a.Attained() {
+		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; "+
+			"use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
 	}
 	return nil
 }

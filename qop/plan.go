@@ -71,15 +71,14 @@ type Params struct {
 // exported field, is made of public quantities alone and may be published. It
 // serves any number of fits, also at once, each of which spends its budget once.
 type Plan struct {
-	params  Params
-	public  erm.Public
-	per     erm.PublicPerturbation
-	output  release.Output
-	cert    dp.Certificate
-	center  []float64
-	rule    Interpolation
-	trace   func(erm.Trace)
-	failure float64
+	params Params
+	public erm.Public
+	per    erm.PublicPerturbation
+	output release.Output
+	cert   dp.Certificate
+	center []float64
+	rule   Interpolation
+	trace  func(erm.Trace)
 }
 
 var _ dp.Plan = (*Plan)(nil)
@@ -161,14 +160,15 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.admit(p, q); err != nil {
+	reach, err := pl.admit(p, q)
+	if err != nil {
 		return nil, err
 	}
-	return pl.run(ctx, p, src)
+	return pl.run(ctx, p, reach, src)
 }
 
-// run is Fit for a problem that the plan was made for.
-func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+// run is Fit for a problem that was admitted, with its minimizer within reach of the origin.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
 	if err := pl.public.Admit(p); err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
@@ -177,7 +177,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	quad := take(pl.params.Dim)
 	defer give(quad)
 	job := release.Job{
-		Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Start: pl.center, Trace: pl.trace,
+		Certificate: pl.cert, Output: pl.output, Reach: reach, Start: pl.center, Trace: pl.trace,
 		Draw: func(src rand.Source) (erm.Perturbation, bool) { return pl.draw(quad, src) },
 	}
 	rel, err := job.Run(ctx, &q, src)
@@ -199,7 +199,8 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 	q := erm.Perturbation{
 		Center: pl.center, Quad: quad, LinearError: pl.per.LinearError,
 		QuadError: p.Sigma2 * randmat.WishartError(p.Dim, trace),
-		MinEig:    randmat.MinEigAbove(quad, p.Sigma2*usualEig(p.Dim, p.M)), // proved, of the matrix that is used
+		// Proved, of the matrix that is used.
+		MinEig: randmat.MinEigAbove(quad, math.Max(p.Sigma2*usualEig(p.Dim, p.M), pl.per.MinEig*(1+0x1p-7)+pl.per.QuadError*2)),
 	}
 	if p.Structure != loss.LSQ {
 		q.MaxEig = randmat.MaxEig(quad)
@@ -207,13 +208,13 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 	return q, q.MinEig-q.QuadError >= pl.per.MinEig && p.Sigma2*trace <= pl.per.MaxEig
 }
 
-// admit refuses a problem that the plan was not made for.
-func (pl *Plan) admit(p *erm.Problem, q erm.Public) error {
+// admit refuses a problem that the plan was not made for, and returns a bound on the norm of its minimizer.
+func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	if err := pl.rule.admits(p.Loss); err != nil {
-		return err
+		return 0, err
 	}
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrMechanism, fmt.Sprintf(format, args...))
+	refuse := func(format string, args ...any) (float64, error) {
+		return 0, fmt.Errorf("%w: %s", ErrMechanism, fmt.Sprintf(format, args...))
 	}
 	has, want, d := q.Constants, pl.params, q.Dim
 	switch {
@@ -230,6 +231,7 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) error {
 	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
 		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
 	}
+	q = interpolated(q, pl.per.Center, want.Eta)
 	per := pl.per
 	per.CenterSlope = (&Plan{params: want, public: q, center: pl.center}).around(per.Center).CenterSlope
 	if floor := q.Floor(per); !(floor <= want.Cover) {
@@ -240,7 +242,7 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) error {
 			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
 		}
 	}
-	return nil
+	return q.Reach(per), nil
 }
 
 // squares holds matrices of zeros.

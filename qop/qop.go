@@ -6,6 +6,15 @@
 //
 // with a Wishart matrix W = GG', G d×m standard normal [CC26].
 //
+// A program:
+//
+//	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
+//	m := &qop.Mechanism{
+//		Center:        []float64{1, -2},  // θ̃, public
+//		Interpolation: qop.Relabel{},     // what is done to records that θ̃ does not fit
+//	}
+//	rel, err := m.Fit(ctx, p, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+//
 // # When it is meaningful, and when the anchor is the better answer
 //
 // The privacy of QOP rests on interpolation: one public point θ* at which the
@@ -37,33 +46,43 @@
 //
 // # What a release is
 //
-// The released point is θ̂ + N(0, σ̃²I), projected on C: θ̂ is certified to lie
-// within Cover of the minimizer by code that shares nothing with the solver,
-// and the output noise, paid by 1 % of the budget (Share), hides differences of
-// twice that. Cover is fixed before any record is read. A solve that cannot be
-// certified is withheld. That event depends on the records and no theorem here
-// covers it: treat it as one more output.
+// A solver returns a point θ̂ within R_s (Params.Cover) of the minimizer. The
+// release is θ̂ rounded to a public grid, plus integer noise of exact law, projected
+// on C. R_s is fixed before any record is read, and is no less than what float64
+// arithmetic is sure to reach on every data set; the noise, paid by 1 % of the budget
+// (Mechanism.Share), hides differences of twice R and of the rounding. Package
+// internal/release holds the proof. Where W is so nearly singular, or so large, that R_s
+// was not fixed for it, the release is noise alone: that event has the same small
+// probability on every data set, and 2⁻⁸ of δ pays for it. Hence every fit releases;
+// its errors are about public facts.
 //
 // # Theorems
 //
-// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+1 real,
-// k = m−d+1, t = L/σ², and r, C convex and independent of the records.
+// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+3 an integer,
+// k = m−d+1, t = L/σ², and r, C convex and independent of the records. Data sets
+// have at most Params.MaxRecords records.
 //
 // Theorem A: the exact minimizer is (ε, δ)-DP for δ as follows.
 //
 //	identifier        structure of ℓ(·;z)                    δ
-//	qop.lsq/1         (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L              max(A, R, B), hockey-sticks of χ²_k and W₂(k+1)
-//	qop.glm/1         φ(⟨a,θ⟩)                               D_r and D_a in sequence, best split of ε
-//	qop.fixed/1       gradients in a fixed subspace, dim ρ   2F(a), F of λ_min(W_ρ(m−d+ρ)), ε = l_F(a, a)
-//	qop.general/1     Hessian of rank ρ, d ≥ 2               E(1−exp(ε−l_G(λ_min(W))))₊
-//	qop.threshold/1   as general                             F(a), ε = l_G(a), F of λ_min(W_d(m))
-//	qop.paper/1       as general                             constants of [CC26], α₁ repaired; implies threshold
+//	qop.lsq/2         (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L              max(A, R, B), hockey-sticks of χ²_k and W₂(k+1)
+//	qop.glm/2         φ(⟨a,θ⟩)                               D_r and D_a in sequence, best split of ε
+//	qop.joint/1       the same, dp.Replace                   sup over the angle of the two rows of E_φ, type angles
+//	qop.fixed/2       gradients in a fixed subspace, dim ρ   2F(a), F of λ_min(W_ρ(m−d+ρ)), ε = l_F(a, a)
+//	qop.general/2     Hessian of rank ρ, d ≥ 2               E(1−exp(ε−l_G(λ_min(W))))₊
+//	qop.tilt/1        as fixed or general                    an exponential moment of the loss, type tilt
+//	qop.threshold/2   as general                             F(a), ε = l_G(a), F of λ_min(W_d(m))
+//	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
+//
+// Sharp takes whichever of the theorems for a structure needs the least noise and
+// names it in the certificate. Proofs stand in docs/theory.md.
 //
 // Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
 // curvature matrix, of which the output is a function. In one dimension every
 // loss is a generalized linear one, and l_G has t/2 added. Under dp.AddRemove δ is max(A, R),
-// max(D_a, D_r) or F(a) with the larger of the two losses; the general case is
-// that of dp.Replace, because an absent record is the zero loss.
+// max(D_a, D_r), the larger of the two rows of type tilt, or F(a) with the larger of
+// the two losses; general/2 is that of dp.Replace, because an absent record is the zero
+// loss.
 //
 // The repaired constants of [CC26] put t ≤ min(ε/(2(k/α + 1 + (4ρ+4)/α)), α₁/2)
 // and a = α+α₁ with F(a) ≤ δ. With x = t/a ≤ 1/2, l_G(a) ≤ ρx + kx ≤ ε/2, and
@@ -71,7 +90,7 @@
 //
 // Theorem B: let ‖θ̃−θ*‖ ≤ η, the solver's point within R_s of the minimizer
 // for the drawn W, α, b > 0 public, and R = R_s + η√(b/α). The release with
-// σ̃ calibrated to (ε₂, δ₂) and sensitivity 2R is (ε₁+ε₂, δ₁+δ₂+δ_G)-DP,
+// σ̃ calibrated to (ε₂, δ₂) and sensitivity 2R + g√d is (ε₁+ε₂, δ₁+δ₂+δ_G)-DP,
 //
 //	δ_G = min(F(α+t), (1+e^{ε₁})F(α)) + min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b))   if η > 0, else 0
 //
@@ -79,18 +98,18 @@
 //
 // # Notation
 //
-//	n, d         records; parameters (Public.Dim)
+//	n, d         records; parameters, Params.Dim
 //	L, ρ         loss.Constants.Smoothness, Rank
 //	θ̃, θ*, η     Mechanism.Center; the common minimizer; Mechanism.Eta
-//	W, m, k      the Wishart matrix; Plan.M; m−d+1
-//	σ², t        Plan.Sigma2; Plan.T = L/σ²
+//	W, m, k      the Wishart matrix; Params.M; m−d+1
+//	σ², t        Params.Sigma2; Params.T = L/σ²
 //	N            k/2 − 1, the exponent of det W in its density
-//	F, a         distribution function of λ_min; Plan.Threshold
-//	ε₁, δ₁       Plan.Objective
-//	ε₂, δ₂, σ̃    Plan.Output, Plan.OutputSigma
-//	R_s, R       Plan.Cover, Plan.Reach
-//	α, b         Plan.Alpha, Plan.Upper
-//	D            Mechanism.Radius, Public.Radius
+//	F, a         distribution function of λ_min; Params.Threshold
+//	ε₁, δ₁       Params.Objective
+//	ε₂, δ₂, σ̃    Params.Output, Params.OutputSigma
+//	R_s, R, g    Params.Cover, Params.Reach, Params.Grid
+//	α, b         Params.Alpha, Params.Upper
+//	D            Params.Radius
 //	μ            σ²λ_min(W), the strong convexity of J
 //
 // # References
@@ -117,7 +136,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// ErrMechanism reports a field of Mechanism, Public or Plan outside its range.
+// ErrMechanism reports a field of Mechanism outside its range, or an empty Plan.
 // Test with errors.Is.
 var ErrMechanism = errors.New("qop: invalid mechanism")
 
@@ -180,17 +199,17 @@ type Mechanism struct {
 	// Structure, if not 0, asks for the theorem of a weaker structure than the
 	// loss declares. A stronger one is refused.
 	Structure loss.Structure
-	// M is m ≥ d+1, the degrees of freedom of W; 0 means automatic: the integer
+	// M is m ≥ d+3, the degrees of freedom of W, an integer; 0 means automatic: that
 	// with nearly the least mean curvature σ²m.
 	M float64
 	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess that ExcessBound and, for Eta > 0,
 	// the split of the budget are tuned for. It costs no privacy. 0 means the
 	// radius of the problem's Set, where that is finite, plus ‖Center‖₂.
 	Radius float64
-	// Cover is R_s > 0, the distance from the minimizer that a solution is
-	// certified to. 0 means 1e-8 of the radius of the Set where that is finite,
-	// else of max(1, ‖Center‖₂), and under dp.Replace no less than what rounding
-	// in a sum over n records needs.
+	// Cover is R_s > 0, the distance from the minimizer within which a solution is
+	// sure to lie. 0 means the larger of what float64 arithmetic is sure to reach and
+	// 1e-11 of a length: the radius of the Set where that is finite, else
+	// max(1, ‖Center‖₂). See erm.Public.Cover. Less than the first is refused.
 	Cover float64
 	// Share of ε and of δ spent on the output noise, in (0, 1); 0 means 0.01, or
 	// for Eta > 0 whatever gives the least ExcessBound.
@@ -287,7 +306,7 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 	if err != nil {
 		return nil, err
 	}
-	return plan.run(ctx, p, src)
+	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss,

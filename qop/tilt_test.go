@@ -13,31 +13,6 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// exactFile holds values of 40 digits; its provenance field says how they were computed.
-type exactFile struct {
-	Tilt []struct {
-		Row                                     string
-		Lambda                                  number `json:"lambda_"`
-		X0, T, Eps, N, K, S, J, E, M, Mu, Delta number
-		Rho                                     float64
-	}
-	Parallel []struct{ Eps, T, K, Delta number }
-	Sticks   []struct {
-		Eps, T, K, Add number
-		GLMAdd         number `json:"glm_add"`
-		GLMRemove      number `json:"glm_remove_first"`
-	}
-}
-
-func exact(t testing.TB) (g exactFile) {
-	t.Helper()
-	b, err := os.ReadFile("testdata/exact.json")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(b, &g))
-	require.NotEmpty(t, g.Tilt)
-	return g
-}
-
 // chiLaw is the law of χ²_k in the place of that of λ_min.
 type chiLaw float64
 

@@ -140,7 +140,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return linear.Calibrate(nil, q, b, s)
+	return linear.Calibrate(q, b, s)
 }
 
 // Fit is ObjPert.Fit by SVRG.
@@ -170,7 +170,7 @@ func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 		return nil, err
 	}
 	s.Method = bySVRG
-	return linear.Calibrate(nil, q, b, s)
+	return linear.Calibrate(q, b, s)
 }
 
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
@@ -261,5 +261,5 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	return linear.Calibrate(nil, q, b, m.settings())
+	return linear.Calibrate(q, b, m.settings())
 }

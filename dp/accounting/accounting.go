@@ -29,8 +29,7 @@
 // # Many steps
 //
 // Composition computes the loss distribution of adaptive composition from a
-// discrete pair of laws that dominates each step, see composition.go. Every
-// approximation raises δ.
+// discrete pair of laws that dominates each step. Every approximation raises δ.
 //
 // # Notation
 //
@@ -46,11 +45,6 @@
 //
 //	[BBG18]  Balle, Barthe, Gaboardi. Privacy Amplification by Subsampling:
 //	         Tight Analyses via Couplings and Divergences. NeurIPS 2018.
-//	[DGKKM22] Doroshenko, Ghazi, Kamath, Kumar, Manurangsi. Connect the Dots:
-//	         Tighter Discrete Approximations of Privacy Loss Distributions.
-//	         PETS 2022.
-//	[KJH20]  Koskela, Jälkö, Honkela. Computing Tight Differential Privacy
-//	         Guarantees Using FFT. AISTATS 2020.
 //	[MTZ19]  Mironov, Talwar, Zhang. Rényi Differential Privacy of the Sampled
 //	         Gaussian Mechanism. 2019.
 //	[WBK19]  Wang, Balle, Kasiviswanathan. Subsampled Rényi Differential
@@ -65,16 +59,16 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/pld"
 )
 
 // ErrSampler reports a sampler, a noise or a number of steps outside its
 // range. Test with errors.Is.
 var ErrSampler = errors.New("accounting: invalid parameter")
 
-// MinDelta is the least δ that the discretized loss distribution resolves: the
-// mass it cuts off, 1e-15 in all, must stay a small part of δ. Below it the
-// Rényi bounds of the steps take over, which need more noise.
-const MinDelta = 1e-12
+// MinDelta is the least δ that the discretized loss distribution resolves. Below
+// it the Rényi bounds of the steps take over, which need more noise.
+const MinDelta = pld.MinDelta
 
 // Least and largest noise z. Beyond them a profile is 1 or 0 to float64.
 const (
@@ -88,27 +82,14 @@ const MaxSteps = 1 << 40
 // A Step is one release of a kind that the package can compose. Gaussian and
 // General make one; the zero value is invalid.
 type Step struct {
-	rel   dp.Relation
-	pair  pair
-	rdp   dp.RDP
-	gauss float64 // s if the step is exactly δ_G(ε, s) both ways, else 0
-	count int
+	rel     dp.Relation
+	pair    pld.Pair
+	rdp     dp.RDP
+	gauss   float64 // s if the step is exactly δ_G(ε, s) both ways, else 0
+	failure float64 // of one repetition, see dp.Profile
+	general bool    // made by General
+	count   int
 }
-
-// A pair holds the profiles of the two orders of a pair of laws (P, Q) that
-// dominates one step, at ε ≥ 0:
-//
-//	up(ε) = sup_S P(S) − e^ε Q(S),   down(ε) = sup_S Q(S) − e^ε P(S)
-//
-// Under add-remove P is the law with the record; adding it exchanges the two.
-type pair struct {
-	up, down  func(eps float64) float64
-	symmetric bool // down is up
-}
-
-func symmetric(f func(eps float64) float64) pair { return pair{f, f, true} }
-
-func (p pair) swapped() pair { return pair{p.down, p.up, p.symmetric} }
 
 // Gaussian returns the step that adds N(0, z²L²I) to the sum of vectors of
 // norm at most L over a batch of s. The error wraps ErrSampler or
@@ -127,15 +108,17 @@ func Gaussian(s Sampler, z float64) (Step, error) {
 }
 
 // General returns a step with a known profile under rel, such as that of a
-// dp.Plan. Its curves must hold at every ε at once. Where a curve is no number in
-// [0, 1] it counts as 1, and a Rényi bound that is no number ≥ 0 as +Inf.
-// The error wraps ErrSampler or dp.ErrRelation.
+// dp.Plan. Its curves may be any bounds that hold at each ε by itself: repeated or
+// composed with others, their lower convex hulls in e^ε are taken, which are bounds
+// because the true profiles are convex. Where a curve is no number in [0, 1] it counts
+// as 1, and a Rényi bound that is no number ≥ 0 as +Inf. The error wraps ErrSampler
+// or dp.ErrRelation.
 func General(rel dp.Relation, p dp.Profile) (Step, error) {
 	if err := rel.Check(); err != nil {
 		return Step{}, fmt.Errorf("accounting: %w", err)
 	}
-	if p.Remove == nil || p.Add == nil {
-		return Step{}, fmt.Errorf("%w: the Profile has no curve, want δ(ε) of both orders", ErrSampler)
+	if p.Remove == nil || p.Add == nil || !(p.Failure >= 0) {
+		return Step{}, fmt.Errorf("%w: the Profile has no curve, or Failure = %v, want δ(ε) of both orders and a number in [0, 1]", ErrSampler, p.Failure)
 	}
 	inRange := func(c dp.Curve) func(eps float64) float64 {
 		return func(eps float64) float64 {
@@ -145,9 +128,9 @@ func General(rel dp.Relation, p dp.Profile) (Step, error) {
 			return 1
 		}
 	}
-	order := pair{up: inRange(p.Remove), down: inRange(p.Add)}
+	order := pld.Pair{Up: inRange(p.Remove), Down: inRange(p.Add)}
 	if rel == dp.Replace {
-		order = symmetric(inRange(p.Delta))
+		order = pld.Symmetric(inRange(func(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) }))
 	}
 	rdp := func(alpha float64) float64 {
 		if p.RDP != nil {
@@ -157,7 +140,7 @@ func General(rel dp.Relation, p dp.Profile) (Step, error) {
 		}
 		return math.Inf(1)
 	}
-	return Step{rel: rel, pair: order, rdp: rdp, count: 1}, nil
+	return Step{rel: rel, pair: order, rdp: rdp, failure: p.Failure, general: true, count: 1}, nil
 }
 
 // Times returns count repetitions of s, each chosen with knowledge of the
@@ -176,18 +159,5 @@ func (s Step) Profile() dp.Profile {
 	if s.count == 0 {
 		return dp.Unknown()
 	}
-	return dp.Profile{Remove: s.pair.at, Add: s.pair.swapped().at, RDP: s.rdp}
-}
-
-// at returns the profile of (P, Q) at any real ε, rounded up.
-func (p pair) at(eps float64) float64 {
-	switch {
-	case math.IsNaN(eps), math.IsInf(eps, -1):
-		return 1
-	case math.IsInf(eps, 1):
-		return 0
-	case eps < 0: // 1 − e^ε + e^ε δ_exchanged(−ε)
-		return min(1, (-math.Expm1(eps)+math.Exp(eps)*p.down(-eps))*(1+profileSlack))
-	}
-	return min(1, p.up(eps)*(1+profileSlack))
+	return dp.Profile{Remove: s.pair.At, Add: s.pair.Swapped().At, RDP: s.rdp, Failure: s.failure}
 }

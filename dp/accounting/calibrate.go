@@ -59,7 +59,7 @@ func deltaAt(s Sampler, z float64, steps int, b dp.Budget, coarse float64) float
 	if err != nil {
 		return 1
 	}
-	c.coarse = coarse
+	c.law.Coarse = coarse
 	if b.Delta < MinDelta && c.gauss == 0 && c.total > 1 {
 		return c.RDP().Curve(orders()...)(b.Epsilon)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/pld"
 )
 
 // golden has the sections of testdata/golden.json that tests here use; each
@@ -148,7 +149,7 @@ func TestEpsilonGolden(t *testing.T) {
 			{FixedSize{Size: int(v.Q * float64(n)), Records: n}, v.ZReplace, v.FixedSize},
 		} {
 			same := composed(t, c.s, c.z, v.T)
-			same.grid = v.H
+			same.law.Grid = v.H
 			require.InEpsilon(t, c.want, same.Epsilon(v.Delta), 1e-6, "%v", c.s)
 			eps := composed(t, c.s, c.z, v.T).Epsilon(v.Delta)
 			require.InEpsilon(t, c.want, eps, 1e-3, "%v", c.s)
@@ -161,7 +162,7 @@ func TestStepGolden(t *testing.T) {
 	g := readGolden(t)
 	require.Len(t, g.Single.Values, 3)
 	for _, v := range g.Single.Values {
-		at := func(s Sampler) pair {
+		at := func(s Sampler) pld.Pair {
 			step, err := Gaussian(s, v.Z)
 			require.NoError(t, err)
 			return step.pair
@@ -170,11 +171,11 @@ func TestStepGolden(t *testing.T) {
 		m := int(v.Q * float64(n))
 		poisson := at(Poisson{Rate: v.Q, Relation: dp.AddRemove})
 		for _, c := range []struct{ want, got float64 }{
-			{v.FixedSize, at(FixedSize{Size: m, Records: n}).up(v.Eps)},
-			{v.Replace, at(Poisson{Rate: v.Q}).up(v.Eps)},
-			{v.Remove, poisson.up(v.Eps)},
-			{v.Add, poisson.down(v.Eps)},
-			{v.WithReplacement, at(WithReplacement{Size: m, Records: n}).up(v.Eps)},
+			{v.FixedSize, at(FixedSize{Size: m, Records: n}).Up(v.Eps)},
+			{v.Replace, at(Poisson{Rate: v.Q}).Up(v.Eps)},
+			{v.Remove, poisson.Up(v.Eps)},
+			{v.Add, poisson.Down(v.Eps)},
+			{v.WithReplacement, at(WithReplacement{Size: m, Records: n}).Up(v.Eps)},
 		} {
 			// Golden values are float64 closed forms with errors of 1e-10 relative or
 			// 1e-16 absolute: 9.2e-17 stands for the 6.7e-134 that is right.

@@ -7,10 +7,6 @@ import (
 	"github.com/privopt/privopt/internal/specfun"
 )
 
-// profileSlack multiplies every profile value. It covers their relative errors,
-// which are below 1e-11, and the rounding of the slopes between grid points.
-const profileSlack = 2e-11
-
 // gauss returns δ_G(ε, s) for ε ≥ 0 with relative error below 1e-11.
 //
 // With a = ε/s − s/2, b = a + s the difference Φ(−a) − e^ε Φ(−b) loses a factor

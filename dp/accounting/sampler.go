@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/pld"
 )
 
 // Sampler is a way to draw batches together with what one noisy sum over such
@@ -162,7 +163,7 @@ func (s Full) step(z float64) Step { return full(s.Neighbors(), z) }
 // full is the step over all records: exactly a Gaussian mechanism.
 func full(rel dp.Relation, z float64) Step {
 	r := reach(rel) / z
-	return Step{rel: rel, pair: symmetric(func(eps float64) float64 { return gauss(eps, r) }),
+	return Step{rel: rel, pair: pld.Symmetric(func(eps float64) float64 { return gauss(eps, r) }),
 		rdp: dp.GaussianRDP(r), gauss: r, count: 1}
 }
 
@@ -172,9 +173,9 @@ func (s Poisson) step(z float64) Step {
 	case q == 1:
 		return full(rel, z)
 	case rel == dp.Replace:
-		return Step{rel: rel, pair: symmetric(poissonReplace(q, z)), rdp: rdpReplace(q, z), count: 1}
+		return Step{rel: rel, pair: pld.Symmetric(poissonReplace(q, z)), rdp: rdpReplace(q, z), count: 1}
 	}
-	return Step{rel: rel, pair: pair{up: poissonRemove(q, z), down: poissonAdd(q, z)}, rdp: rdpPoisson(q, z), count: 1}
+	return Step{rel: rel, pair: pld.Pair{Up: poissonRemove(q, z), Down: poissonAdd(q, z)}, rdp: rdpPoisson(q, z), count: 1}
 }
 
 func (s FixedSize) step(z float64) Step {
@@ -182,11 +183,11 @@ func (s FixedSize) step(z float64) Step {
 		return full(dp.Replace, z)
 	}
 	q := s.Fraction()
-	return Step{rel: dp.Replace, pair: symmetric(fixedSize(q, z)), rdp: rdpReplace(q, z), count: 1}
+	return Step{rel: dp.Replace, pair: pld.Symmetric(fixedSize(q, z)), rdp: rdpReplace(q, z), count: 1}
 }
 
 func (s WithReplacement) step(z float64) Step {
 	// No Rényi bound of this scheme is used: see Composition.RDP.
 	none := func(float64) float64 { return math.Inf(1) }
-	return Step{rel: dp.Replace, pair: symmetric(withReplacement(s.Size, s.Records, z)), rdp: none, count: 1}
+	return Step{rel: dp.Replace, pair: pld.Symmetric(withReplacement(s.Size, s.Records, z)), rdp: none, count: 1}
 }

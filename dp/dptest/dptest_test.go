@@ -30,7 +30,7 @@ func bites(t *testing.T, check func(T)) {
 }
 
 func TestCheckCertificate(t *testing.T) {
-	good := dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "qop.wishart/1", Assumptions: []dp.Assumption{dp.RealArithmetic}}
+	good := dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "qop.lsq/2", Assumptions: []dp.Assumption{dp.CalibrationArithmetic}}
 	CheckCertificate(t, good)
 	both, err := dp.Basic(good, good)
 	require.NoError(t, err)

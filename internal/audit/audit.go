@@ -79,8 +79,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -274,17 +272,4 @@ func Controls() []Control {
 		return 0
 	})
 	return all
-}
-
-// Fit releases once; the exported Fit of a mechanism or of its plan.
-type Fit func(ctx context.Context, src rand.Source) (*dp.Release, error)
-
-// Planned returns a function that plans once and fits often. In a context that
-// breaks the calibration it plans for every fit: only Fit of the mechanism sees
-// the context.
-func Planned(ctx context.Context, plan func() (Fit, error), whole Fit) (Fit, error) {
-	if fault.From(ctx).Calibration() {
-		return whole, nil
-	}
-	return plan()
 }

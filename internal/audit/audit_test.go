@@ -17,6 +17,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -103,7 +104,7 @@ func TestPower(t *testing.T) {
 			if s == 1 {
 				want = Holds
 			}
-			ctx := fault.With(fault.With(t.Context(), fault.Scale, times(s)), fault.Curvature, times(s))
+			ctx := fault.With(louder(s)(t.Context()), fault.Curvature, times(s))
 			for _, name := range []string{"lop/A1/logistic, d = 5", "qop/A3/least squares", "qop/A2/least squares, d = 5"} {
 				require.Equal(t, want, run(name, ctx, seed), "%s, scale %v, seed %d", name, s, seed)
 			}
@@ -111,43 +112,35 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// The scales of the references agree with those of the plans, whose noise is
-// rounded up by at most 1e-6.
+// The scales of plans whose theorems are closed forms are those of the forms.
 func TestReferences(t *testing.T) {
-	checked := map[string]bool{}
-	for _, s := range linearSettings {
-		c := s.c()
-		plan, err := c.plan()
-		require.NoError(t, err)
-		sigma, rate := c.scale()
-		if rate > 0 {
-			require.InEpsilon(t, rate, plan.Rate, 1e-6, s.name)
-			require.LessOrEqual(t, plan.Rate, rate*(1+1e-12), s.name)
-		} else {
-			require.InEpsilon(t, sigma, plan.Sigma, 1e-6, s.name)
-			require.GreaterOrEqual(t, plan.Sigma, sigma*(1-1e-8), s.name)
-		}
-		checked[plan.Theorem] = true
-	}
-	for _, s := range quadraticSettings {
-		c := s.c()
-		if c.claim == nil {
-			continue
-		}
-		r, err := c.prepare(t.Context())
-		require.NoError(t, err)
-		mech := c.mech
-		plan, err := mech.Plan(r.problems[0], c.budget)
-		require.NoError(t, err)
-		require.InEpsilon(t, r.sigma2, plan.Sigma2, 1e-4, s.name) // the split of claimGLM is found to 1e-4 of ε
-		require.InEpsilon(t, gaussianScale(r.budgets.output, 2*r.budgets.reach), plan.OutputSigma, 1e-6, s.name)
-		checked[plan.Theorem] = true
-	}
-	for _, theorem := range []string{
-		"lop.curve/1", "lop.monotone/1", "lop.kifer/1", "lop.pure/1", "lop.cms11/1", "lop.kifer-pure/1", "lop.joint/1",
-		"qop.lsq/1", "qop.glm/1", "qop.fixed/1", "qop.threshold/1", "qop.paper/1", "qop.general/1",
+	for _, c := range []struct {
+		name        string
+		calibration lop.Calibration
+		data        [2][]record
+		delta       float64
+		scale       func(p lop.Params, eps, delta, g float64) (sigma, rate float64)
+	}{
+		{"kifer", lop.Kifer, opposite(), 0.01, func(_ lop.Params, eps, delta, g float64) (float64, float64) {
+			return g * math.Sqrt(8*math.Log(2/delta)+4*eps) / eps, 0
+		}},
+		{"pure kifer", lop.Kifer, opposite(), 0, func(_ lop.Params, eps, _, g float64) (float64, float64) { return 0, eps / (2 * g) }},
+		{"pure cms11", lop.CMS11, opposite(), 0, func(p lop.Params, eps, _, g float64) (float64, float64) {
+			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
+		}},
 	} {
-		require.True(t, checked[theorem], theorem)
+		r, err := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta).prepare(t.Context(), &Env{Tier: Quick, name: c.name})
+		require.NoError(t, err)
+		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
+		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
+		require.InDelta(t, rate, r.Rate, 1e-6*rate, c.name)
+	}
+	for _, data := range [][2][]record{opposite(), present()} {
+		r, err := outputs(data).prepare(t.Context(), &Env{Tier: Quick, name: "output"})
+		require.NoError(t, err)
+		want := gaussianScale(usual, r.shift()/ridge+2*cover)
+		require.InEpsilon(t, want, r.OutputSigma, 1e-5)
+		require.GreaterOrEqual(t, r.OutputSigma, want)
 	}
 }
 
@@ -226,7 +219,7 @@ func TestEpsilonAt(t *testing.T) {
 // mechanism is a few lines of this test, without package qop, and the direct
 // draw gives the released point.
 func TestBartlettScores(t *testing.T) {
-	const d, m, n = 4, 9.5, 4000
+	const d, m, n = 4, 9, 4000
 	src := noise.Reproducible(2)
 	z := make([][]float64, n)
 	frame := around([]float64{1, -2, 0.5, 3})
@@ -305,13 +298,13 @@ func TestRegistry(t *testing.T) {
 	require.Contains(t, Tier(9).String(), "invalid")
 	require.Equal(t, Tiers, []string{Quick.String(), CI.String(), Long.String()})
 
-	c := Control{Name: "lost", Case: "lop/nowhere", Break: one(fault.Scale, times(1))}
+	c := Control{Name: "lost", Case: "lop/nowhere", Break: louder(1)}
 	_, err := c.Sabotage(t.Context(), 1)
 	require.ErrorContains(t, err, "does not exist")
 	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: one(fault.Degrees, times(1)), Runs: 100}
 	_, err = c.Sabotage(t.Context(), 1)
 	require.ErrorContains(t, err, "never reaches")
-	c = Control{Name: "withheld", Case: "lop/A1/logistic cover", Break: one(fault.Certified, always(false)), Runs: 100}
+	c = Control{Name: "withheld", Case: "opdisc/A1/radial", Break: one(fault.Certified, always(false)), Runs: 100}
 	_, err = c.Sabotage(t.Context(), 1)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 }
@@ -355,7 +348,9 @@ func TestRun(t *testing.T) {
 func TestZiggurat(t *testing.T) {
 	src := noise.Reproducible(5)
 	x := make([]float64, 20_000)
-	naive(x, 2, src)
+	for i := range x {
+		x[i] = 2 * lattice.draw(src)
+	}
 	var z [][]float64
 	for _, v := range x {
 		require.True(t, lattice.has(v/2, 0))
@@ -374,23 +369,35 @@ func TestZiggurat(t *testing.T) {
 	require.LessOrEqual(t, hits, 16) // P(Poisson(2.4) > 16) < 1e-6
 }
 
-// Planned plans once, or not at all where the calibration may be broken.
-func TestPlanned(t *testing.T) {
-	which := ""
-	mark := func(s string) Fit {
-		return func(context.Context, rand.Source) (*dp.Release, error) { which = s; return nil, nil }
-	}
-	for ctx, want := range map[context.Context]string{
-		t.Context(): "plan",
-		fault.With(t.Context(), fault.Scale, times(1)):     "plan",
-		fault.With(t.Context(), fault.Lipschitz, times(1)): "whole",
-	} {
-		fit, err := Planned(ctx, func() (Fit, error) { return mark("plan"), nil }, mark("whole"))
+// Fits are those of one plan, or of the mechanism where the calibration may be broken.
+func TestOpen(t *testing.T) {
+	c := logistic(lop.Mechanism{}, opposite())
+	e := &Env{Tier: Quick, name: "x"}
+	for ctx, want := range map[context.Context]int{t.Context(): 2, fault.With(t.Context(), fault.Smoothness, times(1)): 3} {
+		plans := 0
+		c := by(logistic(lop.Mechanism{}, opposite()), func(trace func(erm.Trace)) counting {
+			return counting{c.mech(trace), &plans}
+		})
+		_, err := c.prepare(ctx, e)
 		require.NoError(t, err)
-		_, err = fit(ctx, nil)
-		require.NoError(t, err)
-		require.Equal(t, want, which)
+		require.Equal(t, want, plans)
 	}
+}
+
+// counting counts the plans of a mechanism.
+type counting struct {
+	planner[*erm.Problem, *lop.Plan]
+	plans *int
+}
+
+func (c counting) Plan(p *erm.Problem, b dp.Budget) (*lop.Plan, error) {
+	*c.plans++
+	return c.planner.Plan(p, b)
+}
+
+func (c counting) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	*c.plans++
+	return c.planner.Fit(ctx, p, b, src)
 }
 
 // A setting that the library refuses is an error of the case, not a panic.
@@ -402,7 +409,7 @@ func TestRefused(t *testing.T) {
 		_, err := kind.run(bad, t.Context(), e)
 		require.ErrorIs(t, err, dp.ErrBudget, string(k))
 	}
-	quad := quadraticSettings[0].c()
+	quad := quadraticSettings[0].make()
 	quad.budget.Delta = 2
 	for k, kind := range quadraticKinds {
 		_, err := kind.run(quad, t.Context(), e)

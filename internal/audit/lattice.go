@@ -1,69 +1,59 @@
 package audit
 
 import (
-	"context"
-	"fmt"
 	"math"
-
-	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/lop"
+	"math/rand/v2"
 )
 
-// names is the attack on the values of the sampler: whoever knows all records
-// but one computes, for each candidate data set, the noise b that a released
-// minimizer implies. If the sampler has few values, the noise of the true data
-// set is one of them and that of the other is not [Mir12].
-//
-// The output noise is switched off and the solver driven to the limit of
-// rounding, so that the sampler alone is tested:
-// logistic regression, n = 200 unit rows, d = 10, neighbors that differ in one
-// label, 400 releases. The noise that ours implies is never a value of the
-// ziggurat in all coordinates; against the ziggurat the attack names the data.
-func names(ctx context.Context, e *Env) (Finding, error) {
-	list := sample(199, 10, "lattice")
-	c := logistic(lop.Mechanism{Delta: 5, Cover: 1e-14, Radius: 1}, [2][]record{with(list, axis(10, 0.5, 1)), with(list, axis(10, 0.5, -1))})
-	plan, err := c.plan()
-	if err != nil {
-		return Finding{}, err
+// ziggurat is the generator of math/rand and gonum: below its tail a draw is a
+// 32-bit integer times one of 128 steps, 2³⁹ values in all, whatever the source.
+type ziggurat struct {
+	step [128]float64
+	edge [129]float64 // the right ends of the layers; edge[128] = 0
+}
+
+// lattice has the 128 layers of equal area of [MT00].
+var lattice = func() (z ziggurat) {
+	const r, v = 3.442619855899, 9.91256303526217e-3
+	z.edge[1] = r
+	z.edge[0] = v / math.Exp(-r*r/2)
+	for i := 2; i < 128; i++ {
+		x := z.edge[i-1]
+		z.edge[i] = math.Sqrt(-2 * math.Log(v/x+math.Exp(-x*x/2)))
 	}
-	// A cover of 1e-14 is beyond what rounding can certify: release all the same.
-	ctx = fault.With(fault.With(ctx, fault.OutputScale, times(0)), fault.Certified, always(true))
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
+	for i := range z.step {
+		z.step[i] = float64(float32(z.edge[i] / (1 << 31)))
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Claimed(cert)
-	f.Runs = 400
-	r.sigma = plan.Sigma // to the last bit
-	src := e.Source("lattice")
-	// The implied noise is exact to rounding, about 1e-13 of σ; ten coordinates of a
-	// real number pass at this tolerance with probability below 1e-9.
-	const tol = 4e-13
-	fits := func(theta []float64, i int) bool {
-		for _, b := range r.recovered(theta, i, nil) {
-			if z := b / r.sigma; math.Abs(z) < lattice.edge[1] && !lattice.has(z, tol) {
-				return false
-			}
+	return z
+}()
+
+// draw returns a normal draw from the layers; those beyond the last edge are
+// drawn again, which does not matter here.
+func (z *ziggurat) draw(src rand.Source) float64 {
+	for {
+		u := src.Uint64()
+		i, j := int(u&127), int32(u>>32)
+		x := float64(j) * z.step[i]
+		if math.Abs(x) < z.edge[i+1] {
+			return x
 		}
-		return true
-	}
-	named := 0
-	for run := range f.Runs {
-		i := run % 2
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return f, err
+		if i == 0 {
+			continue
 		}
-		if fits(rel.Theta, i) && !fits(rel.Theta, 1-i) {
-			named++
+		f := func(x float64) float64 { return math.Exp(-x * x / 2) }
+		if y := f(z.edge[i]) + float64(src.Uint64()>>11)*0x1p-53*(f(z.edge[i+1])-f(z.edge[i])); y < f(x) {
+			return x
 		}
 	}
-	if named > 0 {
-		f.Reason = fmt.Sprintf("the noise of %d of %d releases names the data set", named, f.Runs)
+}
+
+// has reports whether x is a value of the generator up to tol.
+func (z *ziggurat) has(x, tol float64) bool {
+	for _, w := range z.step {
+		j := math.RoundToEven(x / w)
+		if math.Abs(j) <= 1<<31 && math.Abs(x-j*w) <= tol {
+			return true
+		}
 	}
-	return f, nil
+	return false
 }

@@ -1,18 +1,14 @@
 package audit
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/specfun"
-	"github.com/privopt/privopt/lop"
 )
 
 // law is the law of a release on the line: a density with jumps at breaks, and
@@ -56,51 +52,42 @@ func ratio(p, q law) func(x []float64) float64 {
 	}
 }
 
-// law1 returns the exact law of the minimizer for d = 1 on data set i under
-// noise of the given scale, by the change of variables
+// law1 returns the exact law of the release for d = 1 on data set i but for output noise
+// where there is noise b, by the change of variables
 //
 //	b(θ) = −(F′(θ) + Δθ + s),   density ν(b(θ))·(F″(θ) + Δ),   ν the density of b
 //
-// off the kinks, and at a kink or a face the probability that b lies where s may.
+// off the kinks, and at a kink or a face the probability that b lies where s may. For
+// output perturbation it is the law of the noise around the root of b.
 func (r *run) law1(i int) law {
 	at := func(x float64) (b, slope float64) {
-		hess := []float64{r.mech.Delta}
-		g := gradient([]float64{x}, r.forced[i], r.loss, r.mech.Clip, hess)
-		return -(g[0] + r.mech.Delta*x), hess[0]
+		hess := []float64{r.Ridge}
+		g := gradient([]float64{x}, r.forced[i], r.loss, r.clip, hess)
+		return -(g[0] + r.Ridge*x), hess[0]
 	}
-	logNoise := func(b float64) float64 {
-		if r.rate > 0 {
-			return math.Log(r.rate/2) - r.rate*math.Abs(b)
+	total := 0.0
+	for range r.forced[i] {
+		total += r.Lipschitz
+	}
+	sigma, rate := r.used.Sigma, r.used.Rate
+	if sigma+rate == 0 {
+		reach := total / r.Ridge
+		center := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
+		n := scalar{r.used.OutputSigma, r.used.OutputRate}
+		return law{
+			logDensity: func(x float64) float64 { return n.logDensity(x - center) },
+			lo:         center - n.width(), hi: center + n.width(), breaks: []float64{center},
 		}
-		return -b*b/(2*r.sigma*r.sigma) - math.Log(r.sigma) - math.Log(2*math.Pi)/2
 	}
-	between := func(lo, hi float64) float64 { // P(lo ≤ b ≤ hi)
-		cdf := func(b float64) float64 { return specfun.NormalCDF(b / r.sigma) }
-		if r.rate > 0 {
-			cdf = func(b float64) float64 {
-				if b < 0 {
-					return math.Exp(r.rate*b) / 2
-				}
-				return 1 - math.Exp(-r.rate*b)/2
-			}
-		}
-		return cdf(hi) - cdf(lo)
-	}
+	n := scalar{sigma, rate}
 	l := law{logDensity: func(x float64) float64 {
 		if x <= r.kinks.lo || x >= r.kinks.hi {
 			return math.Inf(-1)
 		}
 		b, slope := at(x)
-		return logNoise(b-r.kinks.weight*sign(x)) + math.Log(slope)
+		return n.logDensity(b-r.kinks.weight*sign(x)) + math.Log(slope)
 	}}
-	width := 12 * r.sigma
-	if r.rate > 0 {
-		width = 40 / r.rate
-	}
-	total := 0.0
 	for _, rec := range r.forced[i] {
-		lip, _ := r.constants()
-		total += lip
 		// Jumps of φ″ of Huber's loss and of clipped ones lie at u = b ± k.
 		for _, k := range r.jumps(rec) {
 			if a := rec.a[0]; a != 0 {
@@ -108,16 +95,16 @@ func (r *run) law1(i int) law {
 			}
 		}
 	}
-	reach := (width + total + r.kinks.weight) / r.mech.Delta
+	reach := (n.width() + total + r.kinks.weight) / r.Ridge
 	l.lo, l.hi = math.Max(-reach, r.kinks.lo), math.Min(reach, r.kinks.hi)
-	if r.rate > 0 { // the density of b has a kink at b = 0
+	if rate > 0 { // the density of b has a kink at b = 0
 		x := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
 		l.breaks = append(l.breaks, x)
 	}
 	atom := func(x float64) {
 		b, _ := at(x)
 		lo, hi := r.kinks.subgradients(x)
-		l.at, l.mass = append(l.at, x), append(l.mass, between(b-hi, b-lo))
+		l.at, l.mass = append(l.at, x), append(l.mass, n.below(b-lo)-n.below(b-hi))
 		l.breaks = append(l.breaks, x)
 	}
 	if r.kinks.weight > 0 {
@@ -129,6 +116,35 @@ func (r *run) law1(i int) law {
 	}
 	slices.Sort(l.breaks)
 	return l
+}
+
+// scalar is noise on the line: N(0, σ²), or of density (a/2)exp(−a|x|) where σ = 0.
+type scalar struct{ sigma, rate float64 }
+
+func (n scalar) logDensity(x float64) float64 {
+	if n.rate > 0 {
+		return math.Log(n.rate/2) - n.rate*math.Abs(x)
+	}
+	return -x*x/(2*n.sigma*n.sigma) - math.Log(n.sigma) - math.Log(2*math.Pi)/2
+}
+
+// below returns P(N ≤ x).
+func (n scalar) below(x float64) float64 {
+	switch {
+	case n.rate == 0:
+		return specfun.NormalCDF(x / n.sigma)
+	case x < 0:
+		return math.Exp(n.rate*x) / 2
+	}
+	return 1 - math.Exp(-n.rate*x)/2
+}
+
+// width is far enough.
+func (n scalar) width() float64 {
+	if n.rate > 0 {
+		return 40 / n.rate
+	}
+	return 12 * n.sigma
 }
 
 func sign(x float64) float64 {
@@ -164,165 +180,10 @@ func (r *run) jumps(rec record) []float64 {
 // clippedScalar is φ with its gradient clipped as the mechanism does.
 func (r *run) clippedScalar(u, b, norm float64) (phi, slope, curve float64) {
 	phi, slope, curve = r.loss.Scalar(u, b, norm)
-	if clip := r.mech.Clip; clip > 0 && math.Abs(slope)*norm > clip {
+	if clip := r.clip; clip > 0 && math.Abs(slope)*norm > clip {
 		slope, curve = math.Copysign(clip/norm, slope), 0
 	}
 	return phi, slope, curve
-}
-
-// exact integrates the density of the minimizer under the noise of the plan
-// against the profile that the plan claims.
-func (c *linear) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	plan, err := c.plan()
-	if err != nil {
-		return Finding{}, err
-	}
-	r.sigma, r.rate = plan.Sigma, plan.Rate
-	d, err := divergence(r.law1(0), r.law1(1))
-	if err != nil {
-		return Finding{}, err
-	}
-	return Integrate(cert, plan.DeltaAt, d.Max), nil
-}
-
-// plan returns the plan for the first data set.
-func (c *linear) plan() (*lop.Plan, error) {
-	reg, set := c.kinks.parts()
-	p, err := problem(c.data[0], c.bounds, c.loss, reg, set)
-	if err != nil {
-		return nil, err
-	}
-	mech := c.mech
-	return mech.Plan(p, c.budget)
-}
-
-// black tells releases on the two data sets apart, with the likelihood ratio of
-// the exact law as a score where d = 1.
-func (c *linear) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	r.sigma, r.rate = c.scale()
-	exact := math.NaN()
-	var scores []func([]float64) float64
-	if c.dim() == 1 {
-		p, q := r.law1(0), r.law1(1)
-		d, err := divergence(p, q)
-		if err != nil {
-			return Finding{}, err
-		}
-		exact = EpsilonAt(d.Max, math.Max(cert.Delta, pureDelta))
-		scores = append(scores, ratio(p, q))
-	}
-	return Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return rel.Theta, nil
-	}, scores...)
-}
-
-// baseline is output perturbation: the noise of the release around the exact
-// minimizer of F + (Δ/2)‖·‖².
-type baseline struct {
-	mech   lop.Output
-	linear // loss, bounds, budget, data; its mech holds Delta, Relation and Cover
-}
-
-// white recovers the noise around the minimizer, which Newton's method finds
-// to rounding.
-func (c *baseline) white(ctx context.Context, e *Env) (Finding, error) {
-	c.linear.mech = lop.Mechanism{Relation: c.mech.Relation, Delta: c.mech.Delta, Cover: c.mech.Cover, Clip: c.mech.Clip}
-	r := &run{linear: &c.linear}
-	var center [2][]float64
-	for i, list := range c.data {
-		p, err := problem(list, c.bounds, c.loss, nil, nil)
-		if err != nil {
-			return Finding{}, err
-		}
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := c.mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return c.mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return Finding{}, err
-		}
-		for _, rec := range list {
-			r.forced[i] = append(r.forced[i], rec.forced(c.bounds))
-		}
-		center[i] = minimizer(c.dim(), c.mech.Delta, func(theta, hess []float64) []float64 {
-			return gradient(theta, r.forced[i], c.loss, c.mech.Clip, hess)
-		})
-	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	l, _ := c.constants()
-	reach := sensitivity(c.relation(), l)/c.mech.Delta + 2*c.mech.Cover
-	if r.rate = c.budget.Epsilon / reach; c.budget.Delta > 0 {
-		r.rate, r.sigma = 0, gaussianScale(c.budget, reach)
-	}
-	i := 0
-	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i = 1 - i
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return r.standard(floats.SubTo(make([]float64, c.dim()), rel.Theta, center[i])), nil
-	})
-}
-
-// minimizer returns argmin F(θ) + (Δ/2)‖θ‖² by Newton's method with halved
-// steps; grad returns ∇F and adds ∇²F to hess.
-func minimizer(d int, delta float64, grad func(theta, hess []float64) []float64) []float64 {
-	theta := make([]float64, d)
-	size := math.Inf(1)
-	for range 200 {
-		hess := make([]float64, d*d)
-		g := grad(theta, hess)
-		floats.AddScaled(g, delta, theta)
-		for j := range d {
-			hess[j*d+j] += delta
-		}
-		norm := floats.Norm(g, 2)
-		if !(norm < size) {
-			break // rounding is all that is left
-		}
-		size = norm
-		step := solve(hess, g)
-		next := make([]float64, d)
-		for t := 1.0; t > 1e-6; t /= 2 {
-			floats.AddScaledTo(next, theta, -t, step)
-			after := grad(next, make([]float64, d*d))
-			floats.AddScaled(after, delta, next)
-			if floats.Norm(after, 2) < norm {
-				break
-			}
-		}
-		copy(theta, next)
-	}
-	return theta
 }
 
 // solve returns the solution of the positive definite system hess·x = g.

@@ -7,19 +7,25 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	perturb "github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
 
-// linear is a setting of linear perturbation: a mechanism and two neighboring
-// data sets.
+// linear is a setting of linear or output perturbation, of package lop or sco: a
+// mechanism and two neighboring data sets. Params.Cover and Ridge are stated.
 type linear struct {
-	mech   lop.Mechanism
+	mech   func(trace func(erm.Trace)) planner[*erm.Problem, *lop.Plan]
+	rel    dp.Relation
+	clip   float64
 	loss   loss.Linear
 	bounds loss.Bounds
 	budget dp.Budget
@@ -27,129 +33,57 @@ type linear struct {
 	data   [2][]record
 }
 
-// unit are the bounds of rows and labels that most settings declare.
-var unit = loss.Bounds{Row: 1, Label: 1}
-
-// usual is the budget of most settings: at δ = 0.01 the noise is the least, and
-// the black box sees the most.
-var usual = dp.Budget{Epsilon: 1, Delta: 0.01}
-
 // dim returns d.
 func (c *linear) dim() int { return len(c.data[0][0].a) }
-
-// relation returns the relation of the mechanism.
-func (c *linear) relation() dp.Relation {
-	if c.mech.Relation == 0 {
-		return dp.Replace
-	}
-	return c.mech.Relation
-}
-
-// share returns the share of the budget that goes to the output noise.
-func (c *linear) share() float64 {
-	if c.mech.Share == 0 {
-		return 0.01
-	}
-	return c.mech.Share
-}
-
-// constants returns L and β that the claim rests on.
-func (c *linear) constants() (lipschitz, smoothness float64) {
-	radius := math.Inf(1)
-	if !math.IsInf(c.kinks.hi, 1) {
-		radius = math.Sqrt(float64(c.dim())) * math.Max(math.Abs(c.kinks.lo), math.Abs(c.kinks.hi))
-	}
-	k := c.loss.Constants(c.bounds, radius)
-	if c.mech.Clip > 0 {
-		k.Lipschitz = math.Min(k.Lipschitz, c.mech.Clip)
-	}
-	return k.Lipschitz, k.Smoothness
-}
-
-// scale returns what the claim asks of b: σ, or the rate a for a pure claim.
-//
-//	sharp      σ = G/s                                  sharpScale
-//	monotone   σ = G/s, s of normalStick
-//	joint      σ = G/s or the sharp one                   jointScale
-//	Kifer      σ = G√(8 ln(2/δ)+4ε)/ε,  a = ε/(2G)
-//	pure       a = (ε−c)/G, c = log1p(β/Δ); CMS11 c = 2 log1p(β/Δ)
-func (c *linear) scale() (sigma, rate float64) {
-	l, beta := c.constants()
-	g := sensitivity(c.relation(), l)
-	b, _ := split(c.budget, c.share())
-	cost := math.Log1p(beta / c.mech.Delta)
-	kifer := c.mech.Calibration == lop.Kifer
-	switch {
-	case b.Delta == 0 && kifer:
-		return 0, b.Epsilon / (2 * g)
-	case b.Delta == 0 && c.mech.Calibration == lop.CMS11:
-		return 0, (b.Epsilon - 2*cost) / g
-	case b.Delta == 0:
-		return 0, (b.Epsilon - cost) / g
-	case kifer:
-		return g * math.Sqrt(8*math.Log(2/b.Delta)+4*b.Epsilon) / b.Epsilon, 0
-	case c.mech.Monotone:
-		return g / largestUnder(b.Delta, func(s float64) float64 { return normalStick(b.Epsilon-cost, s) }), 0
-	}
-	sigma = sharpScale(b, cost, g, c.dim(), c.relation())
-	if c.mech.Joint {
-		q := 1
-		if c.relation() == dp.Replace && c.dim() > 1 {
-			q = 2
-		}
-		_, output := split(c.budget, c.share())
-		sigma = jointScale(c.budget, output, cost, g, q, sigma)
-	}
-	return sigma, 0
-}
 
 // run is a setting that is ready to release from either data set.
 type run struct {
 	*linear
-	fit         [2]Fit
-	trace       lop.Trace // of the last release
-	forced      [2][]record
-	sigma, rate float64
-	drawn       int // coordinates of noise that recovered has drawn
+	*pair
+	lop.Params            // of a plan that no fault reached
+	used       lop.Params // of a fit in the context of the case
+	plan       *lop.Plan
+	cert       dp.Certificate
+	trace      erm.Trace // of the last release
+	forced     [2][]record
+	drawn      int // coordinates of noise that recovered has drawn
 }
 
-// prepare plans for both data sets.
-func (c *linear) prepare(ctx context.Context) (*run, error) {
+// prepare plans for both data sets and releases once.
+func (c *linear) prepare(ctx context.Context, e *Env) (*run, error) {
 	r := &run{linear: c}
-	mech := c.mech
-	mech.Trace = func(t lop.Trace) { r.trace = t }
-	reg, set := c.kinks.parts()
+	var problems [2]*erm.Problem
 	for i, list := range c.data {
-		p, err := problem(list, c.bounds, c.loss, reg, set)
+		p, err := problem(list, c.bounds, c.loss, c.kinks)
 		if err != nil {
 			return nil, err
 		}
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return nil, err
-		}
+		problems[i] = p
+		problems[i].Records = len(c.data[0])
 		for _, rec := range list {
 			r.forced[i] = append(r.forced[i], rec.forced(c.bounds))
 		}
 	}
-	return r, nil
+	var err error
+	if r.pair, r.plan, err = open(ctx, c.mech(func(t erm.Trace) { r.trace = t }), problems, c.budget); err != nil {
+		return nil, err
+	}
+	r.Params = r.plan.Params()
+	r.used = fault.At(fault.From(ctx), perturb.Calibrated, r.Params)
+	r.cert, err = r.claim(ctx, e, c.budget, c.rel)
+	return r, err
 }
 
-// certificate returns what one release claims.
-func (r *run) certificate(ctx context.Context, e *Env) (dp.Certificate, error) {
-	rel, err := r.fit[0](ctx, e.Source("claim"))
-	if err != nil {
-		return dp.Certificate{}, err
+// shift returns G, how far a neighbor moves the gradient.
+func (r *run) shift() float64 { return sensitivity(r.rel, r.Lipschitz) }
+
+// tooSmall says why noise cannot hide the distance of two points, which is necessary for
+// every theorem in every dimension, or "".
+func tooSmall(b dp.Budget, distance, sigma, rate float64) string {
+	if sigma > 0 && sigma < gaussianScale(b, distance)*(1-1e-6) || rate > b.Epsilon/distance*(1+1e-6) {
+		return fmt.Sprintf("Gaussian noise of scale %.6g or radial noise of rate %.6g does not hide a distance of %.6g", sigma, rate, distance)
 	}
-	return rel.Certificate, asFor(rel.Certificate, r.budget, r.relation())
+	return ""
 }
 
 // recovered returns the noise of the objective that has its minimizer at theta
@@ -163,161 +97,170 @@ func (r *run) certificate(ctx context.Context, e *Env) (dp.Certificate, error) {
 // determinant of the free block alone. So such a b_j is drawn from that law, and
 // b is N(0, σ²I) again, exactly and without conditions.
 func (r *run) recovered(theta []float64, i int, src rand.Source) []float64 {
-	b := gradient(theta, r.forced[i], r.loss, r.mech.Clip, nil)
+	b := gradient(theta, r.forced[i], r.loss, r.clip, nil)
 	for j, x := range theta {
 		lo, hi := r.kinks.subgradients(x)
-		b[j] = -(b[j] + r.mech.Delta*x)
+		b[j] = -(b[j] + r.Ridge*x)
 		if lo == hi {
 			b[j] -= lo
 			continue
 		}
-		b[j] = truncated(b[j]-hi, b[j]-lo, r.sigma, src)
+		b[j] = truncated(b[j]-hi, b[j]-lo, r.Sigma, src)
 		r.drawn++
 	}
 	return b
 }
 
-// standard maps noise to scores in place: b/σ, or for the density ∝ exp(−a‖b‖)
-// a vector of the same direction whose squared norm has the χ²_d probability that
-// a‖b‖ has for the Gamma(d) law.
-func (r *run) standard(b []float64) []float64 {
-	if r.rate == 0 {
-		floats.Scale(1/r.sigma, b)
-		return b
-	}
-	d, norm := float64(len(b)), floats.Norm(b, 2)
-	x := 2 * r.rate * norm
-	square := 0.0
-	if p, q := specfun.Chi2LogCDF(x, 2*d), specfun.Chi2LogSF(x, 2*d); p < q {
-		square = specfun.Chi2Quantile(p, d)
-	} else {
-		square = specfun.Chi2UpperQuantile(q, d)
-	}
-	floats.Scale(math.Sqrt(square)/norm, b)
-	return b
-}
-
-// rows returns how many releases give the scores that the tier asks for, k each.
-func (e *Env) rows(k int) int { return max(e.Runs(WhiteBox)/min(k, 5), 20_000/k) }
-
-// white recovers the noise of the objective from releases on both data sets in
-// turn. Where no kink and no face is near, it looks at the released point, which
-// lies within a millionth of σ of the minimizer; else at the one before output
-// noise, which alone tells the coordinates that are held.
-func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+// white recovers b from the released point if there are no kinks, as that lies within
+// a millionth of σ of the minimizer; else from the one before output noise, which alone
+// tells the coordinates that are held. Both data sets release in turn, as often as rows
+// says for one row.
+func (c *linear) white(ctx context.Context, e *Env, releases int) (Finding, error) {
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	r.sigma, r.rate = c.scale()
-	i, aux := 0, e.Source("held")
-	f, err := Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i = 1 - i
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return nil, err
+	aux := e.Source("held")
+	f, err := Recover(ctx, e, r.cert, e.Rows(c.dim()*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		var row []float64
+		for range releases {
+			i, rel, err := r.turn(ctx, src)
+			if err != nil {
+				return nil, err
+			}
+			theta := rel.Theta
+			if c.kinks != free {
+				theta = r.trace.Theta
+			}
+			row = append(row, standard(r.recovered(theta, i, aux), r.Sigma, r.Rate)...)
 		}
-		theta := rel.Theta
-		if c.kinks != free {
-			theta = r.trace.Theta
-		}
-		return r.standard(r.recovered(theta, i, aux)), nil
+		return row, nil
 	})
 	if err == nil && r.drawn > 0 { // what was drawn here says nothing of the release
 		f.Power = dptest.ScalePower(max(1, f.Runs*c.dim()-r.drawn), 0.05, dptest.FalseReject/float64(len(f.Tests)))
 	}
+	f.Reason = tooSmall(c.budget, r.shift(), r.Sigma, r.Rate)
 	return f, err
 }
 
-// twice recovers the noise of two releases from one stream, as one row.
-func (c *linear) twice(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
+// steps returns the integers that the output noise added on the grid: what was released
+// less what the certified point is rounded to.
+func (r *run) steps(rel *dp.Release) []int64 {
+	k := make([]int64, len(rel.Theta))
+	for j, x := range rel.Theta {
+		k[j] = int64(x/r.Grid) - int64(math.RoundToEven(r.trace.Theta[j]/r.Grid))
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	r.sigma, r.rate = c.scale()
-	return Recover(ctx, e, cert, e.Rows(2*c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		var row []float64
-		for i := range 2 {
-			rel, err := r.fit[i](ctx, src)
-			if err != nil {
-				return nil, err
-			}
-			row = append(row, r.standard(r.recovered(rel.Theta, i, nil))...)
-		}
-		return row, nil
-	})
+	return k
 }
 
-// output recovers the output noise, released minus certified point.
+// output recovers the output noise, as a real number drawn uniformly from the cell of
+// each integer: cells are a millionth of its scale.
 func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	_, out := split(c.budget, c.share())
-	r.sigma, r.rate = 0, out.Epsilon/(2*c.mech.Cover)
-	if out.Delta > 0 {
-		r.sigma, r.rate = gaussianScale(out, 2*c.mech.Cover), 0
-	}
-	i := 0
-	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i = 1 - i
-		rel, err := r.fit[i](ctx, src)
+	aux := e.Source("cells")
+	f, err := Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
-		nu := make([]float64, len(rel.Theta))
-		return r.standard(floats.SubTo(nu, rel.Theta, r.trace.Theta)), nil
+		nu := make([]float64, c.dim())
+		for j, k := range r.steps(rel) {
+			nu[j] = r.Grid * (float64(k) + noise.Uniform(aux) - 0.5)
+		}
+		return standard(nu, r.OutputSigma, r.OutputRate), nil
+	})
+	hidden := 2*r.Cover + r.Grid*math.Sqrt(float64(c.dim()))
+	if r.Sigma+r.Rate == 0 {
+		hidden += r.shift() / (r.Ridge + r.Modulus)
+		f.Reason = tooSmall(c.budget, hidden, r.OutputSigma, r.OutputRate)
+	}
+	if !(r.Sensitivity >= hidden) {
+		f.Reason = fmt.Sprintf("the output noise is calibrated to hide %.9g, the points are %.9g apart", r.Sensitivity, hidden)
+	}
+	return f, err
+}
+
+// coarse makes the output noise as small as half a step of the grid and tests each cell of
+// the integers, where what rounds the noise is all that there is: z is exactly
+// N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), whatever it is added to.
+func (c *linear) coarse(ctx context.Context, e *Env) (Finding, error) {
+	const ratio = 0.5 // σ/g
+	ctx = fault.With(ctx, perturb.Calibrated, func(p lop.Params) lop.Params {
+		p.OutputSigma = ratio * p.Grid
+		return p
+	})
+	r, err := c.prepare(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	aux := e.Source("cells")
+	return Recover(ctx, e, r.cert, e.Rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		_, rel, err := r.turn(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		// Both signs of the point, odd and even: the law does not depend on where it lies.
+		return []float64{placedNormal(r.steps(rel)[0], ratio, aux)}, nil
 	})
 }
 
-// covered draws the noise of each release again, from an equal source, and
-// measures how far from the minimizer that it implies the certified point lies:
-// at most ‖∇F(θ̂) + Δθ̂ + b + s‖/μ for the best s, which may not exceed Cover.
+// residues tests that the integers that are released have uniform residues modulo 8.
+func (c *linear) residues(ctx context.Context, e *Env) (Finding, error) {
+	r, err := c.prepare(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	aux := e.Source("cells")
+	return Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		_, rel, err := r.turn(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		z := make([]float64, c.dim())
+		for j, x := range rel.Theta {
+			u := (float64(int64(x/r.Grid)&7) + noise.Uniform(aux)) / 8
+			z[j] = Normal(u, 1-u)
+		}
+		return z, nil
+	})
+}
+
+// covered sees the noise of each release and measures how far from the minimizer that it
+// implies the certified point lies: at most ‖∇F(θ̂) + Δθ̂ + b + s‖/μ for the best s,
+// which may not exceed Cover.
 func (c *linear) covered(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	b := make([]float64, c.dim())
+	ctx = fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		copy(b, q.Linear) // not of output perturbation
+		return q
+	})
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Claimed(cert)
+	f := Claimed(r.cert)
 	f.Runs = max(100, e.Runs(WhiteBox)/10)
-	r.sigma, _ = c.scale()
-	b, worst := make([]float64, c.dim()), 0.0
-	for run := range f.Runs {
-		i, label := run%2, fmt.Sprint("cover ", run)
-		if _, err := r.fit[i](ctx, e.Source(label)); err != nil {
+	worst, src := 0.0, e.Source("cover")
+	for range f.Runs {
+		i, _, err := r.turn(ctx, src)
+		if err != nil {
 			return f, err
 		}
-		noise.Normal(b, r.sigma, e.Source(label))
-		g := gradient(r.trace.Theta, r.forced[i], c.loss, c.mech.Clip, nil)
+		g := gradient(r.trace.Theta, r.forced[i], c.loss, c.clip, nil)
 		square := 0.0
 		for j, x := range r.trace.Theta {
 			lo, hi := c.kinks.subgradients(x)
-			v := g[j] + c.mech.Delta*x + b[j] // 0 ∈ v + [lo, hi]
+			v := g[j] + r.Ridge*x + b[j] // 0 ∈ v + [lo, hi]
 			v += math.Min(math.Max(-v, lo), hi)
 			square += v * v
 		}
-		worst = math.Max(worst, math.Sqrt(square)/c.mech.Delta)
+		worst = math.Max(worst, math.Sqrt(square)/r.Ridge)
 	}
-	if worst > c.mech.Cover*(1+1e-6) {
-		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, c.mech.Cover)
+	if worst > r.Cover*(1+1e-6) {
+		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, r.Cover)
 	}
 	return f, nil
 }
@@ -337,24 +280,119 @@ func (c *linear) permuted(ctx context.Context, e *Env) (Finding, error) {
 		}
 		var point [2][]float64
 		for i, set := range []*linear{c, &shuffled} {
-			r, err := set.prepare(ctx)
+			r, err := set.prepare(ctx, e)
 			if err != nil {
 				return f, err
 			}
-			rel, err := r.fit[run%2](ctx, e.Source("order", fmt.Sprint(run)))
-			if err != nil {
+			if _, err := r.fit[run%2](ctx, e.Source("order", fmt.Sprint(run))); err != nil {
 				return f, err
 			}
 			if run == 0 && i == 0 {
-				f = Claimed(rel.Certificate)
+				f = Claimed(r.cert)
 			}
 			f.Runs++
 			point[i] = r.trace.Theta
 		}
 		worst = math.Max(worst, floats.Distance(point[0], point[1], 2))
-	}
-	if worst > 2*c.mech.Cover {
-		f.Reason = fmt.Sprintf("another order of the records moves the point by %.3g, the claim is at most %.3g", worst, 2*c.mech.Cover)
+		if 2*cover < worst {
+			f.Reason = fmt.Sprintf("another order of the records moves the point by %.3g, the claim is at most %.3g", worst, 2*cover)
+		}
 	}
 	return f, nil
+}
+
+// exact integrates the density of the release under the noise of a fit against the
+// profile that the plan claims.
+func (c *linear) exact(ctx context.Context, e *Env) (Finding, error) {
+	r, err := c.prepare(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	d, err := divergence(r.law1(0), r.law1(1))
+	if err != nil {
+		return Finding{}, err
+	}
+	return Integrate(r.cert, r.plan.DeltaAt, d.Max), nil
+}
+
+// searched is the exact layer for random neighboring data.
+func (c *linear) searched(ctx context.Context, e *Env) (Finding, error) {
+	return searched(ctx, e, c.rel, c.bounds.Row, c.bounds.Label, func(data [2][]record) (Finding, error) {
+		random := *c
+		random.data = data
+		return random.exact(ctx, e)
+	})
+}
+
+// black tells releases on the two data sets apart, with the likelihood ratio of
+// the exact law as a score where d = 1.
+func (c *linear) black(ctx context.Context, e *Env) (Finding, error) {
+	r, err := c.prepare(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	exact := math.NaN()
+	var scores []func([]float64) float64
+	if c.dim() == 1 {
+		r.used = r.Params // what an attacker knows
+		p, q := r.law1(0), r.law1(1)
+		d, err := divergence(p, q)
+		if err != nil {
+			return Finding{}, err
+		}
+		exact = EpsilonAt(d.Max, math.Max(r.cert.Delta, pureDelta))
+		scores = append(scores, ratio(p, q))
+	}
+	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), exact, r.theta, scores...)
+}
+
+// named is the attack on the values of the sampler: whoever knows all records
+// but one computes, for each candidate data set, the noise b that a released
+// minimizer implies. If the sampler has few values, the noise of the true data
+// set is one of them and that of the other is not [Mir12].
+//
+// The output noise is switched off and the cover is the least that can be certified, so
+// that the sampler alone is tested. The noise that ours implies is never a value of the
+// ziggurat in all coordinates; against the ziggurat the attack names the data.
+func (c *linear) named(ctx context.Context, e *Env) (Finding, error) {
+	ctx = fault.With(ctx, release.OutputNoise, func(k []int64) []int64 { return make([]int64, len(k)) })
+	r, err := c.prepare(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	f := Claimed(r.cert)
+	f.Runs = 400
+	const tol = 4e-13 // ten coordinates of a real number pass with probability below 1e-9
+	fits := func(theta []float64, i int) bool {
+		for _, b := range r.recovered(theta, i, nil) {
+			if z := b / r.Sigma; math.Abs(z) < lattice.edge[1] && !lattice.has(z, tol) {
+				return false
+			}
+		}
+		return true
+	}
+	named, src := 0, e.Source("lattice")
+	for range f.Runs {
+		i, rel, err := r.turn(ctx, src)
+		if err != nil {
+			return f, err
+		}
+		if fits(rel.Theta, i) && !fits(rel.Theta, 1-i) {
+			named++
+		}
+	}
+	if named > 0 {
+		f.Reason = fmt.Sprintf("the noise of %d of %d releases names the data set", named, f.Runs)
+	}
+	return f, nil
+}
+
+// ridged returns a Break that multiplies Δ in the objective.
+func ridged(c float64) func(context.Context) context.Context {
+	return one(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		var scaled mat.SymDense
+		scaled.ScaleSym(c, q.Quad)
+		q.Quad = &scaled
+		return q
+	})
 }

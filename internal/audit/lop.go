@@ -2,19 +2,34 @@ package audit
 
 import (
 	"context"
-	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	perturb "github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/sco"
 )
 
-// The settings of linear perturbation. Δ is stated so that the reference need
-// not guess it, and Cover, whose default depends on a radius.
+// The settings of linear perturbation. Δ is stated, and Cover, whose default depends on
+// a radius.
 const (
 	ridge = 8.0
 	cover = 1e-8
 )
+
+// unit are the bounds of rows and labels that most settings declare.
+var unit = loss.Bounds{Row: 1, Label: 1}
+
+// usual is the budget of most settings: at δ = 0.01 the noise is the least, and
+// the black box sees the most.
+var usual = dp.Budget{Epsilon: 1, Delta: 0.01}
 
 // base are three records that both data sets of a pair on the line share.
 func base() []record {
@@ -38,19 +53,47 @@ func space(n int, rel dp.Relation) [2][]record {
 	return [2][]record{with(list, axis(5, 1, 1)), with(list, axis(5, 1, -1))}
 }
 
-// logistic is the setting that most others vary.
+// logistic is the setting that most others vary: logistic regression by a mechanism of
+// package lop.
 func logistic(m lop.Mechanism, data [2][]record) *linear {
-	if m.Delta == 0 {
-		m.Delta = ridge
+	m.Relation = relationOf(data)
+	if m.Ridge == 0 {
+		m.Ridge = ridge
 	}
 	if m.Cover == 0 {
 		m.Cover = cover
 	}
-	return &linear{mech: m, loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data}
+	return &linear{
+		mech: func(trace func(erm.Trace)) planner[*erm.Problem, *lop.Plan] {
+			m := m
+			m.Trace = trace
+			return &m
+		},
+		rel: m.Relation, clip: m.Clip, loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data,
+	}
 }
 
-// pure is the setting with δ = 0.
-func pure(c *linear) *linear { c.budget = dp.Budget{Epsilon: 1}; return c }
+// by is the setting with another mechanism.
+func by[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.Trace)) M) *linear {
+	c.mech = func(trace func(erm.Trace)) planner[*erm.Problem, *lop.Plan] { return mech(trace) }
+	return c
+}
+
+// outputs is output perturbation of package lop.
+func outputs(data [2][]record) *linear {
+	rel := relationOf(data)
+	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) *lop.Output {
+		return &lop.Output{Relation: rel, Ridge: ridge, Cover: cover, Trace: trace}
+	})
+}
+
+// population is logistic regression by a mechanism of package sco.
+func population[M planner[*erm.Problem, *lop.Plan]](cover float64, data [2][]record, mech func(o sco.ObjPert) M) *linear {
+	rel := relationOf(data)
+	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) M {
+		return mech(sco.ObjPert{Relation: rel, Radius: 1, Ridge: ridge, Cover: cover, Trace: trace})
+	})
+}
 
 // at is the setting with another budget.
 func at(c *linear, eps, delta float64) *linear {
@@ -58,10 +101,15 @@ func at(c *linear, eps, delta float64) *linear {
 	return c
 }
 
-// curved is A3: Huber records of the largest curvature at 0, or flat ones.
-func curved(m lop.Mechanism) *linear {
-	c := logistic(m, [2][]record{with(base(), axis(1, 1, 0)), with(base(), axis(1, 0, 0))})
+// curved is A3: Huber records of the largest curvature at 0, or flat ones; or, with
+// labels far away, A1.
+func curved(far bool) *linear {
+	c := logistic(lop.Mechanism{}, [2][]record{with(base(), axis(1, 1, 0)), with(base(), axis(1, 0, 0))})
 	c.loss = loss.Huber{Delta: 0.5}
+	if far {
+		c.bounds.Label = 50
+		c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
+	}
 	return c
 }
 
@@ -69,16 +117,17 @@ func curved(m lop.Mechanism) *linear {
 // the minimizer to a face on one side and off it on the other.
 func held(dim int, rel dp.Relation) *linear {
 	list := sample(12, dim, "held")
-	c := logistic(lop.Mechanism{Relation: rel, Delta: 30}, [2][]record{with(list, axis(dim, 1, 1)), with(list, axis(dim, 1, -1))})
+	data := [2][]record{with(list, axis(dim, 1, 1)), with(list, axis(dim, 1, -1))}
 	if rel == dp.AddRemove {
-		c.data[1] = list
+		data[1] = list
 	}
+	c := logistic(lop.Mechanism{Ridge: 30}, data)
 	c.loss, c.kinks = loss.Squared{}, kinks{1.5, -0.25, 0.3}
 	return c
 }
 
-// far is A9: rows and labels far outside their bounds and far inside.
-func far() *linear {
+// extreme is A9: rows and labels far outside their bounds and far inside.
+func extreme() *linear {
 	list := []record{
 		{[]float64{1e150, -2e150, 1e150, 0, 3e149}, 1e300}, {[]float64{1e-150, 2e-150, 0, 0, 1e-150}, 1},
 		{[]float64{0, 3, 4, 0, 0}, -7}, {[]float64{0.1, 0.2, 0.1, 0, 0.3}, -1},
@@ -109,124 +158,250 @@ func equal() *linear {
 	return logistic(lop.Mechanism{}, [2][]record{with(list, axis(5, 1, 1)), with(list, axis(5, 1, -1))})
 }
 
-// add is the mechanism under AddRemove.
-func add(m lop.Mechanism) lop.Mechanism { m.Relation = dp.AddRemove; return m }
-
-// published is the mechanism with published constants.
-func published(c lop.Calibration) lop.Mechanism { return lop.Mechanism{Calibration: c} }
-
-// linearSettings are measured in the layers that letters of linearKinds name.
-var linearSettings = []struct {
-	name, pair string
-	c          func() *linear
-	layers     string // keys of linearKinds
-}{
-	{"logistic", "A1", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "wxbors"},
-	{"logistic", "A2", func() *linear { return logistic(add(lop.Mechanism{}), present()) }, "wxBs"},
-	{"monotone", "A2", func() *linear { return logistic(add(lop.Mechanism{Monotone: true}), present()) }, "wxBs"},
-	{"kifer", "A1", func() *linear { return logistic(published(lop.Kifer), opposite()) }, "wx"},
-	{"kifer", "A2", func() *linear { return logistic(add(published(lop.Kifer)), present()) }, "wx"},
-	{"joint", "A1", func() *linear { return logistic(lop.Mechanism{Joint: true, Share: 0.2}, opposite()) }, "wxo"},
-	{"joint, d = 5", "A2", func() *linear {
-		return logistic(add(lop.Mechanism{Joint: true, Share: 0.2}), space(20, dp.AddRemove))
-	}, "WO"},
-	{"half for the output", "A1", func() *linear { return logistic(lop.Mechanism{Share: 0.5}, opposite()) }, "Wx"},
-	{"pure", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, opposite())) }, "wxbos"},
-	{"pure", "A2", func() *linear { return pure(logistic(add(lop.Mechanism{}), present())) }, "wxs"},
-	{"pure kifer", "A1", func() *linear { return pure(logistic(published(lop.Kifer), opposite())) }, "wx"},
-	{"pure cms11", "A1", func() *linear { return pure(logistic(published(lop.CMS11), opposite())) }, "wx"},
-	{"pure, d = 5", "A1", func() *linear { return pure(logistic(lop.Mechanism{}, space(20, dp.Replace))) }, "wo"},
-	{"huber", "A3", func() *linear { return curved(lop.Mechanism{}) }, "wxB"},
-	{"huber", "A1", func() *linear {
-		c := curved(lop.Mechanism{})
-		c.bounds.Label = 50
-		c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
-		return c
-	}, "wxbs"},
-	{"one record, ε = 8, δ = 0.3", "A4", func() *linear {
-		return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
-	}, "wx"},
-	{"logistic, d = 5", "A1", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "wBorp"},
-	{"logistic, d = 5", "A2", func() *linear { return logistic(add(lop.Mechanism{}), space(20, dp.AddRemove)) }, "wr"},
-	{"ℓ1 in a box", "A7", func() *linear { return held(1, dp.Replace) }, "wxbrs"},
-	{"ℓ1 in a box, d = 5", "A7", func() *linear { return held(5, dp.Replace) }, "wBr"},
-	{"ℓ1 in a box, d = 8", "A7", func() *linear { return held(8, dp.AddRemove) }, "wr"},
-	{"equal records", "A8", equal, "wr"},
-	{"rows of 1e±150", "A9", far, "wr"},
-	{"logistic", "A13", func() *linear { return logistic(lop.Mechanism{}, opposite()) }, "t"},
-	{"logistic, d = 5", "A13", func() *linear { return logistic(lop.Mechanism{}, space(20, dp.Replace)) }, "t"},
+// unnamed is the setting of the attack on the values of the sampler: 200 records that
+// differ in one label, d = 10.
+func unnamed() *linear {
+	list := sample(199, 10, "lattice")
+	return logistic(lop.Mechanism{Ridge: 5, Cover: 2e-12, Radius: 1}, [2][]record{with(list, axis(10, 0.5, 1)), with(list, axis(10, 0.5, -1))})
 }
 
-// linearKinds are the ways to measure a setting.
-var linearKinds = map[rune]struct {
-	name  string
-	layer Layer
-	run   func(c *linear, ctx context.Context, e *Env) (Finding, error)
-	least Tier
-}{
-	'w': {"", WhiteBox, (*linear).white, Quick},
+var linearKinds = map[rune]kind[*linear]{
+	'w': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, Quick},
+	'W': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, CI},
+	't': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 2) }, Quick},
 	'x': {" exactly", Exact, (*linear).exact, Quick},
 	's': {" searched", Exact, (*linear).searched, CI},
 	'b': {" from outside", BlackBox, (*linear).black, Quick},
 	'B': {" from outside", BlackBox, (*linear).black, CI},
 	'o': {" output noise", WhiteBox, (*linear).output, Quick},
-	'W': {"", WhiteBox, (*linear).white, CI},
 	'O': {" output noise", WhiteBox, (*linear).output, CI},
+	'c': {" coarse output noise", WhiteBox, (*linear).coarse, Quick},
+	'm': {" residues", WhiteBox, (*linear).residues, Quick},
 	'r': {" cover", WhiteBox, (*linear).covered, Quick},
 	'p': {" order", WhiteBox, (*linear).permuted, Quick},
-	't': {"", WhiteBox, (*linear).twice, Quick},
+	'n': {"", BlackBox, (*linear).named, Quick},
 }
 
 func init() {
-	m := Mechanism{Name: "lop", Controls: linearControls, Cases: []Case{{Name: "lattice", Layer: WhiteBox, Run: names}}}
-	for _, s := range linearSettings {
-		for _, k := range s.layers {
-			kind := linearKinds[k]
-			pair := s.pair
-			if k == 'p' {
-				pair = "A10"
+	type settings = []setting[*linear]
+	sharp := func(data func() [2][]record) func() *linear {
+		return func() *linear { return logistic(lop.Mechanism{}, data()) }
+	}
+	five := func(rel dp.Relation) func() [2][]record { return func() [2][]record { return space(20, rel) } }
+	published := func(c lop.Calibration, data func() [2][]record, delta float64) func() *linear {
+		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
+	}
+	Register(Mechanism{Name: "lop", Controls: linearControls, Cases: cases(linearKinds, settings{
+		{"logistic", "A1", "wxbocmrst", sharp(opposite)},
+		{"logistic", "A2", "wxBs", sharp(present)},
+		{"kifer", "A1", "wxo", published(lop.Kifer, opposite, 0.01)},
+		{"kifer", "A2", "wx", published(lop.Kifer, present, 0.01)},
+		{"a fifth for the output", "A1", "wxo", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
+		{"a fifth for the output, d = 5", "A2", "WO", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
+		{"pure", "A1", "wxbos", published(lop.Sharp, opposite, 0)},
+		{"pure", "A2", "wxs", published(lop.Sharp, present, 0)},
+		{"pure kifer", "A1", "wx", published(lop.Kifer, opposite, 0)},
+		{"pure cms11", "A1", "wx", published(lop.CMS11, opposite, 0)},
+		{"pure, d = 5", "A1", "wo", published(lop.Sharp, five(dp.Replace), 0)},
+		{"huber", "A3", "wxB", func() *linear { return curved(false) }},
+		{"huber", "A1", "wxbs", func() *linear { return curved(true) }},
+		{"one record, ε = 8, δ = 0.3", "A4", "wx", func() *linear {
+			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
+		}},
+		{"logistic, d = 5", "A1", "wBomrpt", sharp(five(dp.Replace))},
+		{"logistic, d = 5", "A2", "wr", sharp(five(dp.AddRemove))},
+		{"ℓ1 in a box", "A7", "wxbrs", func() *linear { return held(1, dp.Replace) }},
+		{"ℓ1 in a box, d = 5", "A7", "wBr", func() *linear { return held(5, dp.Replace) }},
+		{"ℓ1 in a box, d = 8", "A7", "wr", func() *linear { return held(8, dp.AddRemove) }},
+		{"equal records", "A8", "wr", equal},
+		{"rows of 1e±150", "A9", "wr", extreme},
+		{"lattice", "A1", "n", unnamed},
+	}...)})
+	Register(Mechanism{Name: "lop-clip", Cases: cases(linearKinds, settings{
+		{"least squares, d = 1", "A1", "wxbr", func() *linear { return clipped(1) }},
+		{"least squares, d = 5", "A1", "wbr", func() *linear { return clipped(5) }},
+	}...)})
+	Register(Mechanism{Name: "lop-output", Cases: cases(linearKinds, settings{
+		{"logistic", "A1", "oxcmr", func() *linear { return outputs(opposite()) }},
+		{"logistic", "A2", "oxb", func() *linear { return outputs(present()) }},
+		{"pure", "A1", "oxb", func() *linear { return at(outputs(opposite()), 1, 0) }},
+		{"logistic, d = 5", "A1", "or", func() *linear { return outputs(space(20, dp.Replace)) }},
+		{"pure, d = 5", "A2", "om", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
+	}...)})
+
+	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
+	svrg := func(o sco.ObjPert) *sco.ObjPertSVRG { return &sco.ObjPertSVRG{ObjPert: o} }
+	output := func(o sco.ObjPert) *sco.Output {
+		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
+	}
+	Register(Mechanism{Name: "sco-objective", Controls: populationControls, Cases: cases(linearKinds, settings{
+		{"logistic", "A1", "wxt", func() *linear { return population(cover, opposite(), objective) }},
+		{"logistic", "A2", "wx", func() *linear { return population(cover, present(), objective) }},
+		{"logistic, d = 5", "A1", "wor", func() *linear { return population(cover, space(20, dp.Replace), objective) }},
+		{"svrg, d = 5", "A1", "w", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
+		{"output", "A1", "oxr", func() *linear { return population(cover, opposite(), output) }},
+		{"output, d = 5", "A2", "or", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
+	}...)})
+}
+
+// louder returns a Break that multiplies the linear noise.
+func louder(c float64) func(context.Context) context.Context {
+	return one(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		q.Linear = append([]float64(nil), q.Linear...)
+		for i := range q.Linear {
+			q.Linear[i] *= c
+		}
+		return q
+	})
+}
+
+// planned returns a Break that replaces numbers of the plan by which a fit draws.
+func planned(change func(p *lop.Params)) func(context.Context) context.Context {
+	return one(perturb.Calibrated, func(p lop.Params) lop.Params { change(&p); return p })
+}
+
+// instead draws the noise of the plan that c would have.
+func instead(c func() *linear) func(context.Context) context.Context {
+	plan := sync.OnceValue(func() *run {
+		r, err := c().prepare(context.Background(), &Env{Tier: Quick, name: "instead"})
+		if err != nil {
+			panic(err)
+		}
+		return r
+	})
+	return planned(func(p *lop.Params) {
+		r := plan()
+		p.Sigma, p.Rate, p.OutputSigma, p.OutputRate = r.Sigma, r.Rate, r.OutputSigma, r.OutputRate
+	})
+}
+
+// released replaces the sum of the rounded point k and the noise nu on the grid.
+func released(sum func(k, nu int64) int64) func(context.Context) context.Context {
+	return func(ctx context.Context) context.Context {
+		var nu []int64
+		ctx = fault.With(ctx, release.OutputNoise, func(v []int64) []int64 { nu = v; return v })
+		return fault.With(ctx, release.Rounded, func(k []int64) []int64 {
+			out := make([]int64, len(k))
+			for j := range k {
+				out[j] = sum(k[j], nu[j]) - nu[j]
 			}
-			m.Cases = append(m.Cases, Case{
-				Name: fmt.Sprintf("%s/%s%s", pair, s.name, kind.name), Pair: pair, Layer: kind.layer, Least: kind.least,
-				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(s.c(), ctx, e) },
-			})
-		}
-	}
-	Register(m)
-
-	clip := Mechanism{Name: "lop-clip"}
-	for _, dim := range []int{1, 5} {
-		for _, k := range map[int]string{1: "wxbr", 5: "wbr"}[dim] {
-			kind := linearKinds[k]
-			clip.Cases = append(clip.Cases, Case{
-				Name: fmt.Sprintf("A1/least squares, d = %d%s", dim, kind.name), Pair: "A1", Layer: kind.layer, Least: kind.least,
-				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(clipped(dim), ctx, e) },
-			})
-		}
-	}
-	Register(clip)
-
-	outputs := Mechanism{Name: "lop-output"}
-	for _, o := range []struct {
-		name, pair string
-		rel        dp.Relation
-		budget     dp.Budget
-		data       [2][]record
-	}{
-		{"logistic", "A1", dp.Replace, usual, opposite()},
-		{"logistic", "A2", dp.AddRemove, usual, present()},
-		{"pure", "A1", dp.Replace, dp.Budget{Epsilon: 1}, opposite()},
-		{"logistic, d = 5", "A1", dp.Replace, usual, space(20, dp.Replace)},
-		{"pure, d = 5", "A2", dp.AddRemove, dp.Budget{Epsilon: 1}, space(20, dp.AddRemove)},
-	} {
-		outputs.Cases = append(outputs.Cases, Case{
-			Name: o.pair + "/" + o.name, Pair: o.pair, Layer: WhiteBox,
-			Run: func(ctx context.Context, e *Env) (Finding, error) {
-				c := &baseline{mech: lop.Output{Relation: o.rel, Delta: ridge, Cover: cover}}
-				c.linear = linear{loss: loss.Logistic{}, bounds: unit, budget: o.budget, kinks: free, data: o.data}
-				return c.white(ctx, e)
-			},
+			return out
 		})
 	}
-	Register(outputs)
+}
+
+// redrawn replaces the output noise on the coarse grid by integers drawn one by one.
+func redrawn(draw func(src rand.Source) int64) func(context.Context) context.Context {
+	src := noise.Reproducible(9, "redrawn")
+	return one(release.OutputNoise, func(k []int64) []int64 {
+		for j := range k {
+			k[j] = draw(src)
+		}
+		return k
+	})
+}
+
+// gaussian draws N(0, sigma²).
+func gaussian(sigma float64, src rand.Source) float64 {
+	x := make([]float64, 1)
+	noise.Normal(x, sigma, src)
+	return x[0]
+}
+
+// linearControls are the sabotages of linear perturbation.
+var linearControls = []Control{
+	{Name: "noise-0.9", What: "noise of 0.9 times its scale", Case: "lop/A1/logistic", Break: louder(0.9)},
+	{Name: "noise-0.95", What: "noise of 0.95 times its scale", Case: "lop/A1/logistic", Break: louder(0.95)},
+	{Name: "noise-0.5", What: "noise of half its scale", Case: "lop/A1/logistic, d = 5", Break: louder(0.5)},
+	{Name: "noise-0.9-held", What: "noise of 0.9 times its scale, seen through kinks and faces", Case: "lop/A7/ℓ1 in a box, d = 5", Break: louder(0.9)},
+	{Name: "noise-0.9-pure", What: "noise of 0.9 times its scale under a pure claim", Case: "lop/A1/pure, d = 5", Break: louder(0.9)},
+	{Name: "noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "lop/A1/logistic from outside", Break: louder(0.125)},
+	{Name: "variance", What: "the variance used as a standard deviation", Case: "lop/A1/logistic", Break: planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+	{Name: "delta-split", What: "δ used where the formula has δ/2", Case: "lop/A1/kifer", Break: instead(func() *linear {
+		return at(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
+	})},
+	{Name: "output-split", What: "the whole budget spent again on the output noise", Case: "lop/A1/a fifth for the output", Runs: 10_000, Break: instead(func() *linear {
+		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
+	})},
+	{Name: "data-max", What: "noise scaled by the largest gradient of the records, not by the bound", Case: "lop/A1/huber", Runs: 3000, Break: planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
+	{Name: "relation", What: "the constant of add/remove used for replace", Case: "lop/A1/logistic", Runs: 3000, Break: instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
+	{Name: "relation-exactly", What: "the same, seen by the density", Case: "lop/A1/huber exactly", Break: instead(func() *linear {
+		c := curved(true)
+		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
+		c.data[1], c.rel = base(), m.Relation
+		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
+	})},
+	{Name: "relation-output", What: "the same in output perturbation", Case: "lop-output/A1/logistic output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
+	{Name: "curvature-term", What: "what the curvature costs dropped from a pure calibration", Case: "lop/A3/huber exactly", Break: planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+	{Name: "no-ridge", What: "Δ = 0 in the objective", Case: "lop/A7/ℓ1 in a box", Break: ridged(1e-3)},
+	{Name: "no-clip", What: "gradients not clipped", Case: "lop-clip/A1/least squares, d = 1", Break: one(release.Data, unclipped(0))},
+	{Name: "clip-1", What: "gradients clipped at 1 instead of the bound", Case: "lop-clip/A1/least squares, d = 5", Break: one(release.Data, unclipped(1))},
+	{Name: "cached", What: "noise drawn once and used again", Case: "lop/A13/logistic", Break: cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		q.Linear = append([]float64(nil), q.Linear...)
+		return q
+	})},
+	{Name: "three-steps", What: "the solver stopped after 3 steps and its certificate ignored", Case: "lop/A1/logistic, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{Name: "no-output", What: "output noise left out", Case: "lop/A1/logistic output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "no-output-pure", What: "output noise left out under a pure claim", Case: "lop/A1/pure output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "output-ties", What: "the sum of the point and the noise rounded to even", Case: "lop/A1/logistic coarse output noise", Break: func(ctx context.Context) context.Context {
+		src := noise.Reproducible(9, "ties")
+		return released(func(k, _ int64) int64 {
+			half := math.Round(gaussian(1, src)) / 2 // a sampler of few values
+			return k&^63 + int64(math.RoundToEven(float64(k&63)+half))
+		})(ctx)
+	}},
+	{Name: "output-discrete", What: "discrete Gaussian noise for the curve of a real one", Case: "lop/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 {
+		for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
+			k := int64(noise.Below(7, src)) - 3
+			if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+				return k
+			}
+		}
+	})},
+	{Name: "output-truncated", What: "noise rounded toward 0", Case: "lop-output/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
+	{Name: "output-floor", What: "⌊x⌋ without the half", Case: "lop/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
+	{Name: "grid-of-data", What: "the grid chosen from the size of the point", Case: "lop/A1/logistic residues", Break: released(func(k, nu int64) int64 {
+		for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
+			if k+nu > 1<<44 || k+nu < -1<<44 {
+				nu += -(k + nu) & g
+			}
+		}
+		return k + nu
+	})},
+	{Name: "ziggurat", What: "the normal generator of math/rand", Case: "lop/A1/lattice", Break: func(ctx context.Context) context.Context {
+		src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
+		ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
+		return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			q.Linear = make([]float64, len(q.Linear))
+			for i := range q.Linear {
+				q.Linear[i] = sigma * lattice.draw(src)
+			}
+			return q
+		})
+	}},
+}
+
+// unclipped returns the problem with another threshold of its clipped loss, 0 for none.
+func unclipped(threshold float64) func(*erm.Problem) *erm.Problem {
+	return func(p *erm.Problem) *erm.Problem {
+		q := *p
+		c := p.Loss.(loss.Clipped)
+		if q.Loss = c.Loss; threshold > 0 {
+			q.Loss = loss.Clipped{Loss: c.Loss, Threshold: threshold}
+		}
+		return &q
+	}
+}
+
+// populationControls are the sabotages of perturbation for the population.
+var populationControls = []Control{
+	{Name: "population-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-objective/A1/logistic", Break: louder(0.9)},
+	{Name: "population-noise-0.5", What: "noise of half its scale", Case: "sco-objective/A1/svrg, d = 5", Runs: 1000, Break: louder(0.5)},
+	{Name: "population-ridge", What: "half of λ in the objective", Case: "sco-objective/A1/logistic, d = 5 cover", Break: ridged(0.5)},
+	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000, Break: instead(func() *linear {
+		return population(cover, present(), func(o sco.ObjPert) *sco.ObjPert { return &o })
+	})},
+	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, d = 5 output noise", Runs: 500, Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale", Case: "sco-objective/A1/output output noise", Break: planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
+	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced", Case: "sco-objective/A1/output output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
 }

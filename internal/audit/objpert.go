@@ -13,10 +13,7 @@ import (
 )
 
 // discreteMechanism is OPDisc, Product, RSPM or SampleAndAggregate.
-type discreteMechanism interface {
-	Fit(context.Context, *objpert.Problem, dp.Budget, rand.Source) (*dp.Release, error)
-	Plan(*objpert.Problem, dp.Budget) (*objpert.Plan, error)
-}
+type discreteMechanism = planner[*objpert.Problem, *objpert.Plan]
 
 // discrete is a setting of a mechanism over a finite set. Its noise reaches the
 // oracle, which the caller may supply: the white box is an oracle that looks.
@@ -82,32 +79,29 @@ func (s *spy) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, e
 	return &objpert.Solution{W: s.w, Proven: true}, nil
 }
 
-// fit returns the fits of the two data sets and what a release claims.
-func (c *discrete) fit(ctx context.Context, e *Env, o objpert.Oracle) (fits [2]Fit, cert dp.Certificate, err error) {
-	for i := range fits {
-		p, err := c.data[i].problem(c.space, c.dim)
-		if err != nil {
-			return fits, cert, err
-		}
-		fits[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := c.mech(o).Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return c.mech(o).Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return fits, cert, err
+// problems returns the two data sets.
+func (c *discrete) problems() (p [2]*objpert.Problem, err error) {
+	for i := range p {
+		if p[i], err = c.data[i].problem(c.space, c.dim); err != nil {
+			return p, err
 		}
 	}
-	rel, err := fits[0](ctx, e.Source("claim"))
+	return p, nil
+}
+
+// prepare plans for both data sets and releases once.
+func (c *discrete) prepare(ctx context.Context, e *Env, o objpert.Oracle) (*pair, dp.Certificate, error) {
+	problems, err := c.problems()
 	if err != nil {
-		return fits, cert, err
+		return nil, dp.Certificate{}, err
+	}
+	r, plan, err := open(ctx, c.mech(o), problems, c.budget)
+	if err != nil {
+		return nil, dp.Certificate{}, err
 	}
 	pure := dp.Budget{Epsilon: c.budget.Epsilon} // a pure law claims no δ
-	return fits, rel.Certificate, asFor(rel.Certificate, pure, rel.Certificate.Relation)
+	cert, err := r.claim(ctx, e, pure, plan.Certificate().Relation)
+	return r, cert, err
 }
 
 // seen runs releases of which the oracle keeps the noise, several to a row.
@@ -116,16 +110,14 @@ func (c *discrete) seen(ctx context.Context, e *Env, releases int) (Finding, err
 	for j := range s.w {
 		s.w[j] = c.space.Values[len(c.space.Values)/2]
 	}
-	fits, cert, err := c.fit(ctx, e, s)
+	r, cert, err := c.prepare(ctx, e, s)
 	if err != nil {
 		return Finding{}, err
 	}
-	i := 0
-	return Recover(ctx, e, cert, e.rows(c.k*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(c.k*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		var row []float64
 		for range releases {
-			i = 1 - i
-			if _, err := fits[i](ctx, src); err != nil {
+			if _, _, err := r.turn(ctx, src); err != nil {
 				return nil, err
 			}
 			row = append(row, c.score(c.budget, s.table, s.norm)...)
@@ -153,25 +145,19 @@ func (c *discrete) stick(eps float64) float64 {
 
 // black tells releases apart, against the exact ε of the pair.
 func (c *discrete) black(ctx context.Context, e *Env) (Finding, error) {
-	fits, cert, err := c.fit(ctx, e, nil)
+	r, cert, err := c.prepare(ctx, e, nil)
 	if err != nil {
 		return Finding{}, err
 	}
 	exact := EpsilonAt(c.stick, math.Max(cert.Delta, pureDelta))
-	f, err := Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := fits[i](ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return rel.Theta, nil
-	})
+	f, err := Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, r.theta)
 	f.Least = 0.5
 	return f, err
 }
 
 // exact holds the probabilities of all outputs against the claim.
 func (c *discrete) exact(ctx context.Context, e *Env) (Finding, error) {
-	_, cert, err := c.fit(ctx, e, nil)
+	_, cert, err := c.prepare(ctx, e, nil)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -191,29 +177,29 @@ func (gap) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, erro
 
 // withheld looks for releases of points that are not proved: there are none.
 func (c *discrete) withheld(ctx context.Context, e *Env) (Finding, error) {
-	var fits [2]Fit
-	for i := range fits {
-		p, err := c.data[i].problem(c.space, c.dim)
-		if err != nil {
-			return Finding{}, err
-		}
-		fits[i] = func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return c.mech(gap{}).Fit(ctx, p, c.budget, src)
-		}
-	}
-	_, cert, err := c.fit(ctx, e, nil) // the claim, from an oracle that proves
+	problems, err := c.problems()
 	if err != nil {
 		return Finding{}, err
 	}
+	r, _, err := open(ctx, c.mech(gap{}), problems, c.budget)
+	if err != nil {
+		return Finding{}, err
+	}
+	_, cert, err := c.prepare(ctx, e, nil) // the claim, from an oracle that proves
+	if err != nil {
+		return Finding{}, err
+	}
+	return apartIfReleased(ctx, e, cert, c.dim, r.theta)
+}
+
+// apartIfReleased distinguishes releases that may be withheld, as 0.
+func apartIfReleased(ctx context.Context, e *Env, cert dp.Certificate, dim int, release func(context.Context, int, rand.Source) ([]float64, error)) (Finding, error) {
 	f, err := Distinguish(ctx, e, cert, 1000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := fits[i](ctx, src)
+		x, err := release(ctx, i, src)
 		if errors.Is(err, dp.ErrWithheld) {
-			return []float64{0}, nil
+			return make([]float64, dim), nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		return rel.Theta, nil
+		return x, err
 	})
 	f.Power = 1
 	return f, err
@@ -291,7 +277,7 @@ func sold(ctx context.Context, e *Env) (Finding, error) {
 	for j := range s.w {
 		s.w[j] = 1
 	}
-	_, cert, err := c.fit(ctx, e, s)
+	_, cert, err := c.prepare(ctx, e, s)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -330,13 +316,13 @@ func gammaScore(k, theta, x float64) float64 {
 
 // ballScores standardizes the noise of Lattice(4), where √Q = 2 is a value: T_j[2]
 // = η_j and z[0] = η_{d+1}.
-func ballScores(r *run, table [][]float64, norm []float64) []float64 {
+func ballScores(sigma, rate float64, table [][]float64, norm []float64) []float64 {
 	eta := make([]float64, 0, len(table)+1)
 	for _, row := range table {
 		eta = append(eta, row[len(row)-1])
 	}
 	eta = append(eta, norm[0])
-	return r.standard(eta)
+	return standard(eta, sigma, rate)
 }
 
 // ballShift is Δ of Lattice(4) for a replaced record: 2Q + 2√(Q(Q−1)).

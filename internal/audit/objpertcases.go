@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -18,11 +17,13 @@ func opdiscBall(law objpert.Law) *discrete {
 		mech:  func(o objpert.Oracle) discreteMechanism { return &objpert.OPDisc{Law: law, Oracle: o} },
 		space: objpert.Lattice(4), dim: 3, k: 4, budget: dp.Budget{Epsilon: 1, Delta: 1e-2}, data: flipped,
 	}
-	r := &run{rate: c.budget.Epsilon / ballShift}
+	sigma, rate := 0.0, c.budget.Epsilon/ballShift
 	if law == objpert.Gaussian {
-		r = &run{sigma: gaussianBall(c.budget, 4)}
+		sigma, rate = gaussianBall(c.budget, 4), 0
 	}
-	c.score = func(_ dp.Budget, table [][]float64, norm []float64) []float64 { return ballScores(r, table, norm) }
+	c.score = func(_ dp.Budget, table [][]float64, norm []float64) []float64 {
+		return ballScores(sigma, rate, table, norm)
+	}
 	return c
 }
 
@@ -167,7 +168,7 @@ func sampled(ctx context.Context, e *Env) (Finding, error) {
 		return Finding{}, err
 	}
 	scale := sampScale()
-	return Recover(ctx, e, rel.Certificate, e.rows(2*sampDim), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, rel.Certificate, e.Rows(2*sampDim), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		t := &told{}
 		rel, err := plan.Fit(ctx, t, src)
 		if err != nil {
@@ -197,18 +198,13 @@ func sampledGap(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	f, err := Distinguish(ctx, e, rel.Certificate, 2000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+	return apartIfReleased(ctx, e, rel.Certificate, sampDim, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 		rel, err := plan.Fit(ctx, apart{float64(i)}, src)
-		if errors.Is(err, dp.ErrWithheld) {
-			return []float64{0, 0}, nil
-		}
 		if err != nil {
 			return nil, err
 		}
 		return rel.Theta, nil
 	})
-	f.Power = 1
-	return f, err
 }
 
 func init() {

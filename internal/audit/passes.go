@@ -15,15 +15,9 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// passMechanism is PermutationSGD or Phased.
-type passMechanism interface {
-	Fit(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error)
-	Plan(*erm.Problem, dp.Budget) (*sco.PassPlan, error)
-}
-
 // passing is a setting of output noise on passes over a permutation.
 type passing struct {
-	mech           passMechanism
+	mech           planner[*erm.Problem, *sco.PassPlan]
 	loss, declared loss.Linear // the loss, and the one whose constants it declares
 	bounds         loss.Bounds
 	budget         dp.Budget
@@ -63,33 +57,22 @@ func (c *passing) reach(p phase) float64 {
 // passed is a setting that is ready to release from either data set.
 type passed struct {
 	*passing
-	fit    [2]Fit
-	trail  trail
-	forced [2][]record
+	*followed
+	cert dp.Certificate
 }
 
-// prepare plans for both data sets.
-func (c *passing) prepare(ctx context.Context) (*passed, error) {
+// prepare plans for both data sets and releases once.
+func (c *passing) prepare(ctx context.Context, e *Env) (*passed, error) {
 	r := &passed{passing: c}
-	for i, list := range c.data {
-		p, forced, err := follow(list, c.bounds, c.loss, c.declared, &r.trail)
-		if err != nil {
-			return nil, err
-		}
-		r.forced[i] = forced
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := c.mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return c.mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return nil, err
-		}
+	var err error
+	if r.followed, _, err = followPair(ctx, c.mech, c.data, c.bounds, c.loss, c.declared, c.budget); err != nil {
+		return nil, err
 	}
+	rel, err := r.followed.release(ctx, 0, e.Source("claim"))
+	if err != nil {
+		return nil, err
+	}
+	r.cert = rel.Certificate
 	return r, nil
 }
 
@@ -104,22 +87,21 @@ type tour struct {
 // follows the average of the points where gradients were taken, or the end of
 // strongly convex passes.
 func (r *passed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, []tour, error) {
-	r.trail.reset()
-	rel, err := r.fit[i](ctx, src)
-	if err == nil {
-		err = asFor(rel.Certificate, r.budget, relationOf(r.data))
-	}
+	rel, err := r.followed.release(ctx, i, src)
 	if err != nil {
 		return nil, nil, err
 	}
-	at := 0
+	at := len(r.trail.points) - 1
+	for _, p := range r.phases {
+		at -= r.passes*(p.records/r.batch) + 1
+	}
+	if at < 0 {
+		return nil, nil, fmt.Errorf("audit: %d iterates, want more", len(r.trail.points))
+	}
 	var list []tour
 	for _, p := range r.phases {
 		d := len(rel.Theta)
 		steps := r.passes * (p.records / r.batch)
-		if at+steps+1 >= len(r.trail.points) {
-			return nil, nil, fmt.Errorf("audit: %d iterates, want more", len(r.trail.points))
-		}
 		t := tour{start: r.trail.points[at], mean: make([]float64, d), used: map[int]bool{}}
 		for s := range steps {
 			floats.AddScaled(t.mean, 1/float64(steps), r.trail.points[at+s])
@@ -142,21 +124,16 @@ func (r *passed) release(ctx context.Context, i int, src rand.Source) (*dp.Relea
 
 // noisy recovers the noise of every phase, of so many releases a row.
 func (c *passing) noisy(ctx context.Context, e *Env, releases int) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	rel, _, err := r.release(ctx, 0, e.Source("claim"))
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
 	one := gaussianScale(c.budget, 1)
-	i := 0
 	reason := ""
-	f, err := Recover(ctx, e, rel.Certificate, e.few(len(c.phases)*len(rel.Theta)*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, r.cert, e.few(len(c.phases)*len(c.data[0][0].a)*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		var row []float64
 		for range releases {
-			i = 1 - i
+			i := 1 - r.side
 			rel, tours, err := r.release(ctx, i, src)
 			if err != nil {
 				return nil, err
@@ -181,17 +158,13 @@ func (c *passing) twice(ctx context.Context, e *Env) (Finding, error) { return c
 // sampled tests the permutation: the last record is anywhere in it with equal
 // probability, each record at most once a pass and in one phase.
 func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	rel, _, err := r.release(ctx, 0, e.Source("claim"))
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
 	aux, n := e.Source("placed"), len(c.data[0])
 	reason := ""
-	f, err := Recover(ctx, e, rel.Certificate, e.Rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, r.cert, e.Rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, tours, err := r.release(ctx, 0, src)
 		if err != nil {
 			return nil, err
@@ -228,7 +201,7 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 // passed over, than that and what the noise hides. Its power is the largest share
 // of this that was seen.
 func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}

@@ -1,11 +1,12 @@
 package audit
 
 import (
-	"context"
-	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
 )
@@ -22,7 +23,7 @@ func curveOnly(n int) [2][]record {
 
 // squares is the setting that most others vary: least squares around the anchor
 // 0.4, from which an ℓ1 norm pulls.
-func squares(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadratic {
+func squares(m qop.Mechanism) *quadratic {
 	if m.Interpolation == nil {
 		m.Interpolation = qop.Relabel{}
 	}
@@ -32,22 +33,22 @@ func squares(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadra
 	m.Center, m.Cover = []float64{0.4}, cover
 	return &quadratic{
 		mech: m, loss: loss.Squared{}, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual,
-		kinks: kinks{0.3, math.Inf(-1), math.Inf(1)}, data: curveOnly(2), claim: claim,
+		kinks: kinks{0.3, math.Inf(-1), math.Inf(1)}, data: curveOnly(2),
 	}
 }
 
 // bent is the setting with Huber's loss, a generalized linear one whose
 // curvature ends.
-func bent(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadratic {
-	c := squares(m, claim)
+func bent(m qop.Mechanism) *quadratic {
+	c := squares(m)
 	c.loss = loss.Huber{Delta: 0.05}
 	return c
 }
 
 // hinged is the setting with a smoothed hinge and an anchor at which one
 // record has margin 1 and the other, with less, becomes the zero record.
-func hinged(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadratic {
-	c := squares(m, claim)
+func hinged(m qop.Mechanism) *quadratic {
+	c := squares(m)
 	c.loss, c.bounds, c.mech.Center = loss.SmoothedHinge{Gamma: 0.5}, unit, []float64{1}
 	c.data = [2][]record{{axis(1, 1, 1), axis(1, 0.9, 1)}, {axis(1, 0, 1), axis(1, 0.9, 1)}}
 	return c
@@ -55,14 +56,14 @@ func hinged(m qop.Mechanism, claim func(*quadratic, dp.Budget) float64) *quadrat
 
 // many is a setting in d dimensions: the anchor keeps three coordinates far from
 // kinks and faces, one near the kink at 0 and, in a box, one beyond the face.
-func many(l loss.Loss, m qop.Mechanism, claim func(*quadratic, dp.Budget) float64, k kinks) *quadratic {
+func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	const d = 5
 	m.Interpolation, m.M, m.Cover = qop.Relabel{}, 40, cover
 	m.Center = []float64{1, 1.1, -0.9, 1.2, -1}
 	list := sample(6, d, "many")
 	c := &quadratic{
 		mech: m, loss: l, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual, kinks: k,
-		data: [2][]record{with(list, axis(d, 1, 1)), with(list, axis(d, 0, 0))}, claim: claim,
+		data: [2][]record{with(list, axis(d, 1, 1)), with(list, axis(d, 0, 0))},
 	}
 	if m.Relation == dp.AddRemove {
 		c.data[1] = list
@@ -95,119 +96,114 @@ func variant(rel dp.Relation, cal qop.Calibration, s loss.Structure) qop.Mechani
 // along returns one record with the row (x, 0).
 func along(x, label float64) []record { return []record{{[]float64{x, 0}, label}} }
 
-// quadraticSettings are measured in the layers that letters of quadraticKinds
-// name. Without a claim the curvature is that of the plan.
-var quadraticSettings = []struct {
-	name, pair string
-	c          func() *quadratic
-	layers     string
-}{
-	{"least squares", "A3", func() *quadratic { return squares(qop.Mechanism{}, claimLSQ) }, "wxbors"},
-	{"least squares", "A2", func() *quadratic {
-		c := squares(variant(dp.AddRemove, 0, 0), claimLSQ)
+// off is a setting whose anchor lies η from the point at which the records
+// interpolate.
+func off(m qop.Mechanism) *quadratic {
+	m.Interpolation, m.Eta, m.Share = qop.Trust{}, 0.03, 0.3
+	c := squares(m)
+	c.mech.Center[0] += c.mech.Eta
+	return c
+}
+
+var quadraticSettings = []setting[*quadratic]{
+	{"least squares", "A3", "wxbors", func() *quadratic { return squares(qop.Mechanism{}) }},
+	{"least squares", "A2", "wxs", func() *quadratic {
+		c := squares(variant(dp.AddRemove, 0, 0))
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "wxs"},
-	{"half for the output", "A3", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}, claimLSQ) }, "Wx"},
-	{"least squares as glm", "A3", func() *quadratic { return squares(variant(0, 0, loss.GLM), claimGLM) }, "wx"},
-	{"huber", "A3", func() *quadratic { return bent(qop.Mechanism{}, claimGLM) }, "wxBs"},
-	{"huber", "A2", func() *quadratic {
-		c := bent(variant(dp.AddRemove, 0, 0), claimGLM)
+	}},
+	{"half for the output", "A3", "Wx", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}) }},
+	{"least squares as glm", "A3", "wx", func() *quadratic { return squares(variant(0, 0, loss.GLM)) }},
+	{"huber", "A3", "wxBs", func() *quadratic { return bent(qop.Mechanism{}) }},
+	{"huber", "A2", "wxs", func() *quadratic {
+		c := bent(variant(dp.AddRemove, 0, 0))
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "wxs"},
-	{"fixed range", "A3", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange), claimFixed) }, "wx"},
-	{"general", "A3", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General), claimThreshold) }, "wx"},
-	{"threshold", "A2", func() *quadratic {
-		c := bent(variant(dp.AddRemove, qop.Threshold, 0), claimThreshold)
+	}},
+	{"fixed range", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange)) }},
+	{"general", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General)) }},
+	{"threshold", "A2", "wx", func() *quadratic {
+		c := bent(variant(dp.AddRemove, qop.Threshold, 0))
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "wx"},
-	{"paper", "A3", func() *quadratic { return bent(variant(0, qop.Paper, 0), claimPaper) }, "wx"},
-	{"smoothed hinge", "A3", func() *quadratic { return hinged(qop.Mechanism{}, claimGLM) }, "wB"},
-	{"relabelled", "A5", func() *quadratic {
-		c := squares(qop.Mechanism{}, claimLSQ)
+	}},
+	{"paper", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Paper, 0)) }},
+	{"smoothed hinge", "A3", "wB", func() *quadratic { return hinged(qop.Mechanism{}) }},
+	{"relabelled", "A5", "wbr", func() *quadratic {
+		c := squares(qop.Mechanism{})
 		c.data = [2][]record{with(c.data[0], axis(1, 1, 0.4)), with(c.data[0], axis(1, 1, -9))}
 		return c
-	}, "wbr"},
-	{"dropped", "A5", func() *quadratic {
-		c := squares(qop.Mechanism{Interpolation: qop.Drop{Tolerance: 0.5}}, claimLSQ)
+	}},
+	{"dropped", "A5", "wbr", func() *quadratic {
+		c := squares(qop.Mechanism{Interpolation: qop.Drop{Tolerance: 0.5}})
 		c.data = [2][]record{with(c.data[0], axis(1, 1, 0.8)), with(c.data[0], axis(1, 1, -9))}
 		return c
-	}, "wbr"},
-	{"trusted", "A5", func() *quadratic { return squares(qop.Mechanism{Interpolation: qop.Trust{}}, claimLSQ) }, "w"},
-	{"ℓ1 in a box", "A7", func() *quadratic {
-		c := squares(qop.Mechanism{}, claimLSQ)
+	}},
+	{"trusted", "A5", "w", func() *quadratic { return squares(qop.Mechanism{Interpolation: qop.Trust{}}) }},
+	{"ℓ1 in a box", "A7", "wxbrs", func() *quadratic {
+		c := squares(qop.Mechanism{})
 		c.kinks = kinks{2, -1, 1}
 		return c
-	}, "wxbrs"},
-	{"rows of 1e±150", "A9", func() *quadratic {
-		c := squares(qop.Mechanism{}, claimLSQ)
+	}},
+	{"rows of 1e±150", "A9", "wr", func() *quadratic {
+		c := squares(qop.Mechanism{})
 		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}), with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
 		return c
-	}, "wr"},
-	{"ε = 4, δ = 0.1, m = 2", "A4", func() *quadratic {
-		c := squares(qop.Mechanism{M: 2}, claimLSQ)
+	}},
+	{"ε = 4, δ = 0.1, m = 2", "A4", "wx", func() *quadratic {
+		c := squares(qop.Mechanism{M: 2})
 		c.budget, c.kinks.weight = dp.Budget{Epsilon: 4, Delta: 0.1}, 0.3
 		c.data = [2][]record{{{[]float64{1}, 0.4}}, {{[]float64{0}, 0}}}
 		return c
-	}, "wx"},
-	{"equal records", "A8", func() *quadratic {
-		c := squares(qop.Mechanism{}, claimLSQ)
+	}},
+	{"equal records", "A8", "wr", func() *quadratic {
+		c := squares(qop.Mechanism{})
 		c.data = curveOnly(29)
 		return c
-	}, "wr"},
-	{"least squares, d = 5", "A2", func() *quadratic {
-		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), claimLSQ, kinks{0.3, math.Inf(-1), math.Inf(1)})
-	}, "wor"},
-	{"least squares, d = 5, m = 400", "A2", func() *quadratic {
-		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), claimLSQ, kinks{0.3, math.Inf(-1), math.Inf(1)})
+	}},
+	{"least squares, d = 5", "A2", "wor", func() *quadratic {
+		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, math.Inf(-1), math.Inf(1)})
+	}},
+	{"least squares, d = 5, m = 400", "A2", "w", func() *quadratic {
+		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, math.Inf(-1), math.Inf(1)})
 		c.mech.M = 400
 		return c
-	}, "w"},
-	{"huber, d = 5", "A3", func() *quadratic {
-		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, claimGLM, kinks{0.3, math.Inf(-1), math.Inf(1)})
-	}, "wBr"},
-	{"ℓ1 in a box, d = 5", "A7", func() *quadratic {
-		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), claimLSQ, kinks{0.3, -2, 2})
-	}, "wr"},
-	{"huber, ℓ1 in a box, d = 5", "A7", func() *quadratic {
-		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, claimGLM, kinks{0.3, -2, 2})
-	}, "Wr"},
-	{"least squares, d = 2", "A3", func() *quadratic {
+	}},
+	{"huber, d = 5", "A3", "wBr", func() *quadratic {
+		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, math.Inf(-1), math.Inf(1)})
+	}},
+	{"ℓ1 in a box, d = 5", "A7", "wr", func() *quadratic {
+		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, -2, 2})
+	}},
+	{"huber, ℓ1 in a box, d = 5", "A7", "Wr", func() *quadratic {
+		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, -2, 2})
+	}},
+	{"least squares, d = 2", "A3", "x", func() *quadratic {
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Squared{} }, [2][]record{along(1, 3), along(0, 0)})
-	}, "x"},
-	{"least squares across, d = 2", "A3", func() *quadratic {
+	}},
+	{"least squares across, d = 2", "A3", "x", func() *quadratic {
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Squared{} }, [2][]record{along(1, 3), {{[]float64{0, 1}, 3}}})
-	}, "x"},
-	{"huber, d = 2", "A3", func() *quadratic {
+	}},
+	{"huber, d = 2", "A3", "x", func() *quadratic {
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
-	}, "x"},
-	{"rank 2 as general", "A6", func() *quadratic {
+	}},
+	{"rank 2 as general", "A6", "wx", func() *quadratic {
 		c := flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} }, [2][]record{along(1, 3), along(0, 0)})
-		c.claim = claimGeneral
 		return c
-	}, "wx"},
-	{"rank 1 as general", "A6", func() *quadratic {
+	}},
+	{"rank 1 as general", "A6", "WX", func() *quadratic {
 		c := flat(variant(0, 0, loss.General), func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
-		c.claim = claimGeneral
 		return c
-	}, "WX"},
-	{"inexact anchor", "A5", func() *quadratic { return off(qop.Mechanism{}) }, "wXor"},
-	{"inexact anchor", "A2", func() *quadratic {
+	}},
+	{"inexact anchor", "A5", "wXor", func() *quadratic { return off(qop.Mechanism{}) }},
+	{"inexact anchor", "A2", "WXO", func() *quadratic {
 		c := off(variant(dp.AddRemove, 0, 0))
 		c.data[1] = c.data[0][:2]
 		return c
-	}, "WXO"},
+	}},
 }
 
-// quadraticKinds are the ways to measure a setting.
-var quadraticKinds = map[rune]struct {
-	name  string
-	layer Layer
-	run   func(c *quadratic, ctx context.Context, e *Env) (Finding, error)
-	least Tier
-}{
+var quadraticKinds = map[rune]kind[*quadratic]{
 	'w': {"", WhiteBox, (*quadratic).white, Quick},
 	'W': {"", WhiteBox, (*quadratic).white, CI},
 	'x': {" exactly", Exact, (*quadratic).exact, Quick},
@@ -221,15 +217,42 @@ var quadraticKinds = map[rune]struct {
 }
 
 func init() {
-	m := Mechanism{Name: "qop", Controls: quadraticControls}
-	for _, s := range quadraticSettings {
-		for _, k := range s.layers {
-			kind := quadraticKinds[k]
-			m.Cases = append(m.Cases, Case{
-				Name: fmt.Sprintf("%s/%s%s", s.pair, s.name, kind.name), Pair: s.pair, Layer: kind.layer, Least: kind.least,
-				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(s.c(), ctx, e) },
-			})
+	Register(Mechanism{Name: "qop", Controls: quadraticControls, Cases: cases(quadraticKinds, quadraticSettings...)})
+}
+
+// quadraticControls are the sabotages of quadratic perturbation.
+var quadraticControls = []Control{
+	{Name: "degrees", What: "W with m−1 degrees of freedom", Case: "qop/A3/least squares", Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
+	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
+	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: one(fault.Curvature, always(1.0))},
+	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: one(fault.Curvature, times(0.9))},
+	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside", Break: one(fault.Curvature, times(0.125))},
+	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400", Break: one(fault.Wishart, twiceUpper)},
+	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares", Break: cached(fault.Wishart, cloneSym)},
+	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150", Runs: 3000, Break: one(fault.Smoothness, times(0.25))},
+	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
+	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000, Break: one(fault.Objective, always(usual))},
+	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled", Break: one(fault.Interpolated, always(false))},
+	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general", Break: one(fault.Curvature, times(0.9))},
+	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor", Break: one(fault.Curvature, times(0.9))},
+	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 100, Break: one(fault.AnchorError, times(0.5))},
+	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise", Break: one(fault.OutputScale, times(0))},
+}
+
+// twiceUpper doubles what lies off the diagonal.
+func twiceUpper(w *mat.SymDense) *mat.SymDense {
+	d := w.SymmetricDim()
+	for i := range d {
+		for j := i + 1; j < d; j++ {
+			w.SetSym(i, j, 2*w.At(i, j))
 		}
 	}
-	Register(m)
+	return w
+}
+
+func cloneSym(w *mat.SymDense) *mat.SymDense {
+	c := mat.NewSymDense(w.SymmetricDim(), nil)
+	c.CopySym(w)
+	return c
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -96,28 +95,19 @@ func (r *quadRun) most(i int) float64 {
 // η > 0 that part is not for the minimizer alone: the release with its output
 // noise is held against the whole.
 func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	mech := c.mech
-	plan, err := mech.Plan(r.problems[0], c.budget)
-	if err != nil {
-		return Finding{}, err
-	}
-	r.sigma2 = plan.Sigma2
+	cert := r.cert
 	if c.mech.Eta == 0 {
-		cert.Budget = plan.Objective
+		cert.Budget = r.objective
 	}
 	stick, tol, err := r.divergence()
 	if err != nil {
 		return Finding{}, err
 	}
-	f := Integrate(cert, cert.Profile().Delta, stick)
+	f := Integrate(cert, cert.Budget.Profile().Delta, stick)
 	f.Tolerance = tol
 	return f, nil
 }
@@ -156,11 +146,7 @@ func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
 // black tells releases on the two data sets apart, with the likelihood ratio of
 // the exact law as a score where d = 1.
 func (c *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, err := r.certificate(ctx, e)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -171,19 +157,13 @@ func (c *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
 		if err != nil {
 			return Finding{}, err
 		}
-		exact = EpsilonAt(d.Max, cert.Delta)
+		exact = EpsilonAt(d.Max, r.cert.Delta)
 		log := ratio(p, q)
 		scores = append(scores, func(x []float64) float64 {
 			return log([]float64{math.Log(math.Abs(x[0] - c.mech.Center[0]))})
 		})
 	}
-	return Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return rel.Theta, nil
-	}, scores...)
+	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), exact, r.theta, scores...)
 }
 
 // planeTolerance is the relative error of a divergence in the plane: the
@@ -256,4 +236,61 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 		}
 		return math.Max(one, two)
 	}, nil
+}
+
+// blurred returns the law of a release on data set i for d = 1 where the output
+// noise is not small, a mixture over w ~ χ²_m:
+//
+//	p(x) = E φ((x − θ̂(w))/σ̃)/σ̃,   F′(θ̂) + s + σ²w(θ̂−θ̃) = 0
+func (r *quadRun) blurred(i int) law {
+	const n = 160 // nodes in √w; θ̂ varies by a part of σ̃
+	end := math.Sqrt(r.mech.M) + 9
+	sigma := r.outputSigma
+	logWeight, point := make([]float64, 0, n), make([]float64, 0, n)
+	l := law{lo: math.Inf(1), hi: math.Inf(-1)}
+	for k := range n {
+		u := end * (float64(k) + 0.5) / n // the midpoint rule, for a function that vanishes with its derivatives at the ends
+		logWeight = append(logWeight, math.Log(2*u*end/n)+specfun.Chi2LogPDF(u*u, r.mech.M)-math.Log(sigma)-math.Log(2*math.Pi)/2)
+		x := r.minimizer(i, u*u)
+		point = append(point, x)
+		l.lo, l.hi = math.Min(l.lo, x-9*sigma), math.Max(l.hi, x+9*sigma)
+	}
+	terms := make([]float64, n)
+	l.logDensity = func(x float64) float64 {
+		for k, p := range point {
+			z := (x - p) / sigma
+			terms[k] = logWeight[k] - z*z/2
+		}
+		return logSum(terms)
+	}
+	return l
+}
+
+// logSum returns log Σ e^x.
+func logSum(x []float64) float64 {
+	top := math.Inf(-1)
+	for _, v := range x {
+		top = math.Max(top, v)
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += math.Exp(v - top)
+	}
+	return top + math.Log(sum)
+}
+
+// minimizer returns θ̂(w) for d = 1 by bisection of the subdifferential.
+func (r *quadRun) minimizer(i int, w float64) float64 {
+	center, hess := r.mech.Center[0], make([]float64, 1)
+	lo, hi := -10.0, 10.0
+	for range 60 {
+		x := (lo + hi) / 2
+		s, _ := r.kinks.subgradients(x)
+		if r.slope([]float64{x}, r.records[i], hess)[0]+s+r.sigma2*w*(x-center) > 0 {
+			hi = x
+		} else {
+			lo = x
+		}
+	}
+	return (lo + hi) / 2
 }

@@ -27,8 +27,6 @@ type quadratic struct {
 	budget dp.Budget
 	kinks  kinks
 	data   [2][]record
-	// claim returns t = L/σ² as the theorem of the setting asks for.
-	claim func(c *quadratic, b dp.Budget) float64
 }
 
 // dim returns d.
@@ -42,13 +40,6 @@ func (c *quadratic) relation() dp.Relation {
 		return dp.Replace
 	}
 	return c.mech.Relation
-}
-
-func (c *quadratic) share() float64 {
-	if c.mech.Share == 0 {
-		return 0.01
-	}
-	return c.mech.Share
 }
 
 // interpolated returns the record that the fit must use: forced into bounds,
@@ -128,65 +119,50 @@ func (l round) Constants(b loss.Bounds, radius float64) loss.Constants {
 // quadRun is a setting that is ready to release from either data set.
 type quadRun struct {
 	*quadratic
-	problems [2]*erm.Problem
-	fit      [2]Fit
-	trace    qop.Trace
-	records  [2][]record // as the fit must use them
-	budgets  parts
-	sigma2   float64 // σ² that the claim asks for
+	*pair
+	numbers
+	cert    dp.Certificate
+	trace   qop.Trace
+	records [2][]record // as the fit must use them
 }
 
-// prepare plans for both data sets.
-func (c *quadratic) prepare(ctx context.Context) (*quadRun, error) {
+// numbers are those of a plan that no fault reached.
+type numbers struct {
+	sigma2, outputSigma float64   // σ² and σ̃
+	objective           dp.Budget // what the objective may spend
+}
+
+func numbersOf(p *qop.Plan) numbers { return numbers{p.Sigma2, p.OutputSigma, p.Objective} }
+
+// prepare plans for both data sets and releases once.
+func (c *quadratic) prepare(ctx context.Context, e *Env) (*quadRun, error) {
 	r := &quadRun{quadratic: c}
 	mech := c.mech
 	mech.Trace = func(t qop.Trace) { r.trace = t }
-	reg, set := c.kinks.parts()
+	var problems [2]*erm.Problem
 	for i, list := range c.data {
-		p, err := problem(list, c.bounds, c.loss, reg, set)
+		p, err := problem(list, c.bounds, c.loss, c.kinks)
 		if err != nil {
 			return nil, err
 		}
-		r.problems[i] = p
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return nil, err
-		}
+		problems[i] = p
+		problems[i].Records = len(c.data[0])
 		for _, rec := range list {
 			r.records[i] = append(r.records[i], c.interpolated(rec))
 		}
 	}
-	var err error
-	if r.budgets, err = c.parts(r.problems[0]); err != nil || c.claim == nil {
-		return r, err
-	}
-	r.sigma2 = c.loss.Constants(c.bounds, math.Inf(1)).Smoothness / c.claim(c, r.budgets.objective)
-	return r, nil
-}
-
-func (r *quadRun) certificate(ctx context.Context, e *Env) (dp.Certificate, error) {
-	rel, err := r.fit[0](ctx, e.Source("claim"))
+	pair, plan, err := open(ctx, &mech, problems, c.budget)
 	if err != nil {
-		return dp.Certificate{}, err
+		return nil, err
 	}
-	return rel.Certificate, asFor(rel.Certificate, r.budget, r.relation())
+	r.pair, r.numbers = pair, numbersOf(plan)
+	r.cert, err = r.claim(ctx, e, c.budget, c.relation())
+	return r, err
 }
 
 // white recovers the matrix from releases on both data sets in turn.
 func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, err := r.certificate(ctx, e)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -208,10 +184,9 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	if runs = max(runs, int(81/(shift*shift))); e.runs > 0 {
 		runs = e.runs
 	}
-	i, aux, frame := 0, e.Source("held"), r.frame()
-	f, err := Recover(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i = 1 - i
-		rel, err := r.fit[i](ctx, src)
+	aux, frame := e.Source("held"), r.frame()
+	f, err := Recover(ctx, e, r.cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
+		i, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
@@ -300,51 +275,34 @@ func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 
 // output recovers the output noise.
 func (c *quadratic) output(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	sigma := gaussianScale(r.budgets.output, 2*r.budgets.reach)
-	i := 0
-	return Recover(ctx, e, cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i = 1 - i
-		rel, err := r.fit[i](ctx, src)
+	return Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
-		nu := floats.SubTo(make([]float64, c.dim()), rel.Theta, r.trace.Theta)
-		floats.Scale(1/sigma, nu)
-		return nu, nil
+		return standard(floats.SubTo(make([]float64, c.dim()), rel.Theta, r.trace.Theta), r.outputSigma, 0), nil
 	})
 }
 
 // covered draws W of each release again, from an equal source, and measures
 // how far from the minimizer that it implies the certified point lies.
 func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	mech := c.mech
-	plan, err := mech.Plan(r.problems[0], c.budget) // the minimizer depends on σ² to the last digit
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Claimed(cert)
+	f := Claimed(r.cert)
 	f.Runs = max(100, e.Runs(WhiteBox)/10)
 	d := c.dim()
 	w, hess, worst := mat.NewSymDense(d, nil), make([]float64, d*d), 0.0
 	for run := range f.Runs {
-		i, label := run%2, fmt.Sprint("cover ", run)
-		if _, err := r.fit[i](ctx, e.Source(label)); err != nil {
+		label := fmt.Sprint("cover ", run)
+		i, _, err := r.turn(ctx, e.Source(label))
+		if err != nil {
 			return f, err
 		}
 		if err := randmat.Wishart(w, c.mech.M, e.Source(label)); err != nil {
@@ -359,14 +317,23 @@ func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 		square := 0.0
 		for j, x := range r.trace.Theta {
 			lo, hi := c.kinks.subgradients(x)
-			x := g[j] + plan.Sigma2*wv.AtVec(j) // 0 ∈ x + [lo, hi]
+			x := g[j] + r.sigma2*wv.AtVec(j) // 0 ∈ x + [lo, hi]
 			x += math.Min(math.Max(-x, lo), hi)
 			square += x * x
 		}
-		worst = math.Max(worst, math.Sqrt(square)/(plan.Sigma2*eig.Values(nil)[0]))
+		worst = math.Max(worst, math.Sqrt(square)/(r.sigma2*eig.Values(nil)[0]))
 	}
 	if worst > c.mech.Cover*(1+1e-6) {
 		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, c.mech.Cover)
 	}
 	return f, nil
+}
+
+// searched is the exact layer for random neighboring data.
+func (c *quadratic) searched(ctx context.Context, e *Env) (Finding, error) {
+	return searched(ctx, e, c.relation(), c.bounds.Row, c.bounds.Label, func(data [2][]record) (Finding, error) {
+		random := *c
+		random.data = data
+		return random.exact(ctx, e)
+	})
 }

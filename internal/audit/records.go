@@ -71,7 +71,7 @@ func relationOf(data [2][]record) dp.Relation {
 }
 
 // problem makes the records a problem of the library.
-func problem(list []record, bounds loss.Bounds, l loss.Loss, reg prox.Operator, set prox.Set) (*erm.Problem, error) {
+func problem(list []record, bounds loss.Bounds, l loss.Loss, k kinks) (*erm.Problem, error) {
 	rows, labels := make([][]float64, len(list)), make([]float64, len(list))
 	for i, r := range list {
 		rows[i], labels[i] = r.a, r.b
@@ -80,6 +80,7 @@ func problem(list []record, bounds loss.Bounds, l loss.Loss, reg prox.Operator, 
 	if err != nil {
 		return nil, err
 	}
+	reg, set := k.parts()
 	return &erm.Problem{Data: data, Loss: l, Reg: reg, Set: set}, nil
 }
 
@@ -150,4 +151,30 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 	p, q := specfun.NormalCDF(lo/sigma), specfun.NormalCDF(hi/sigma)
 	x := sigma * specfun.NormalQuantile(p+noise.Uniform(src)*(q-p))
 	return math.Min(math.Max(x, lo), hi)
+}
+
+// neighbors draws a pair of neighboring data sets on the line: up to five common
+// records and one that differs, half of them at the ends of their bounds.
+func neighbors(rel dp.Relation, row, label float64, src rand.Source) (pair [2][]record) {
+	rnd := rand.New(src)
+	draw := func(bound float64) float64 {
+		switch x := bound * (2*noise.Uniform(src) - 1); rnd.IntN(4) {
+		case 0:
+			return bound
+		case 1:
+			return -bound
+		default:
+			return x
+		}
+	}
+	one := func() record { return record{[]float64{draw(row)}, draw(label)} }
+	var base []record
+	for range 1 + rnd.IntN(5) {
+		base = append(base, one())
+	}
+	pair[0] = with(base, one())
+	if pair[1] = base; rel == dp.Replace {
+		pair[1] = with(base, one())
+	}
+	return pair
 }

@@ -2,9 +2,13 @@ package audit
 
 import (
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/noise"
 )
 
 // The scales that claims ask for, from their definitions: an integral and a
@@ -43,23 +47,6 @@ func largestUnder(bound float64, f func(s float64) float64) float64 {
 	return lo
 }
 
-// chiStick returns E(1 − e^{e₁ − s²/2 − sχ_q})₊, the divergence of a privacy loss
-// that is at most c + s²/2 + sχ_q, where e₁ = ε − c.
-func chiStick(e1, s float64, q int) float64 {
-	from := math.Max(0, e1/s-s/2)
-	nu := float64(q)
-	return simpson(from, from+14+math.Sqrt(nu), 600, func(x float64) float64 {
-		density := 0.0 // of χ_q
-		switch {
-		case x > 0:
-			density = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu))
-		case q == 1:
-			density = math.Sqrt(2 / math.Pi)
-		}
-		return density * -math.Expm1(math.Min(0, e1-s*s/2-s*x))
-	})
-}
-
 // normalStick returns E(1 − e^{e₁ − (s²/2 + sN)})₊ = Φ(s/2 − e₁/s) − e^{e₁}Φ(−s/2 − e₁/s).
 func normalStick(e1, s float64) float64 {
 	return specfun.NormalCDF(s/2-e1/s) - math.Exp(e1)*specfun.NormalCDF(-s/2-e1/s)
@@ -70,53 +57,69 @@ func gaussianScale(b dp.Budget, sensitivity float64) float64 {
 	return sensitivity / largestUnder(b.Delta, func(s float64) float64 { return normalStick(b.Epsilon, s) })
 }
 
-// sharpScale returns the sharp σ of linear perturbation for a loss of ⟨a,θ⟩:
-// G/s with the largest s for which chiStick ≤ δ. Under Replace in more than one
-// dimension two scalars change: the law with q = 1 counts where
-// (e₁ − s²/2)/s ≥ 1.65, else that with q = 2; the better of the two is taken.
-func sharpScale(b dp.Budget, c, g float64, dim int, rel dp.Relation) float64 {
-	e1 := b.Epsilon - c
-	s := largestUnder(b.Delta, func(s float64) float64 { return chiStick(e1, s, 1) })
-	if rel == dp.Replace && dim > 1 {
-		const r0 = 1.65
-		s = math.Min(s, math.Sqrt(r0*r0+2*e1)-r0) // s with r₀ = e₁/s − s/2
-		s = math.Max(s, largestUnder(b.Delta, func(s float64) float64 { return chiStick(e1, s, 2) }))
-	}
-	return g / s
-}
-
-// jointScale returns the σ of linear perturbation at which minimizer and output
-// noise together keep the whole budget, if that is less than sharp: G/s with the
-// largest s for which
-//
-//	E δ_G(ε − c − s²/2 − sχ_q; o) ≤ δ,   o the ratio of 2R to the scale of the output noise
-func jointScale(b, output dp.Budget, c, g float64, q int, sharp float64) float64 {
-	o := 1 / gaussianScale(output, 1)
-	nu := float64(q)
-	s := largestUnder(b.Delta, func(s float64) float64 {
-		return simpson(0, 14+math.Sqrt(nu), 2000, func(x float64) float64 {
-			density := math.Sqrt(2 / math.Pi) // of χ_q at 0, q = 1
-			if x > 0 {
-				density = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu))
-			} else if q > 1 {
-				return 0
-			}
-			return density * normalStick(b.Epsilon-c-s*s/2-s*x, o)
-		})
-	})
-	return math.Min(sharp, g/s)
-}
-
-// split returns the parts of a budget, share of both going to the output noise.
-func split(b dp.Budget, share float64) (objective, output dp.Budget) {
-	output = dp.Budget{Epsilon: share * b.Epsilon, Delta: share * b.Delta}
-	return dp.Budget{Epsilon: b.Epsilon - output.Epsilon, Delta: b.Delta - output.Delta}, output
-}
-
 // sensitivity returns how far a neighbor moves a sum of vectors of norm l.
 func sensitivity(rel dp.Relation, l float64) float64 {
 	if rel == dp.Replace {
 		return 2 * l
 	}
 	return l
+}
+
+// standard maps noise to scores in place: b/σ, or for the density ∝ exp(−a‖b‖)
+// a vector of the same direction whose squared norm has the χ²_d probability that
+// a‖b‖ has for the Gamma(d) law.
+func standard(b []float64, sigma, rate float64) []float64 {
+	if rate == 0 {
+		floats.Scale(1/sigma, b)
+		return b
+	}
+	d, norm := float64(len(b)), floats.Norm(b, 2)
+	x := 2 * rate * norm
+	square := 0.0
+	if p, q := specfun.Chi2LogCDF(x, 2*d), specfun.Chi2LogSF(x, 2*d); p < q {
+		square = specfun.Chi2Quantile(p, d)
+	} else {
+		square = specfun.Chi2UpperQuantile(q, d)
+	}
+	floats.Scale(math.Sqrt(square)/norm, b)
+	return b
+}
+
+// placedNormal returns a standard score of round(X), X ~ N(0, s²): a point of the cell of
+// k, drawn uniformly in probability.
+func placedNormal(k int64, s float64, src rand.Source) float64 {
+	if k > 0 {
+		return -placedNormal(-k, s, src)
+	}
+	lo, hi := specfun.NormalCDF((float64(k)-0.5)/s), specfun.NormalCDF((float64(k)+0.5)/s)
+	p := lo + noise.Uniform(src)*(hi-lo)
+	return Normal(p, 1-p)
+}
+
+// lossStick returns E(1 − e^{ε−l(y)})₊ for y ~ χ²_k; l may be +∞. The integrand is
+// smooth between the points of cuts.
+func lossStick(eps, k float64, l func(y float64) float64, cuts ...float64) float64 {
+	sum, from := 0.0, 0.0
+	end := math.Pow(math.Sqrt(k)+9, 2)
+	for _, to := range append(cuts, end) {
+		if to = math.Min(to, end); !(to > from) {
+			continue
+		}
+		sum += simpson(math.Sqrt(from), math.Sqrt(to), 160, func(s float64) float64 {
+			y := math.Min(math.Max(s*s, from*(1+1e-12)), to*(1-1e-12)) // inside: l may jump at a cut
+			if y == 0 {
+				if k > 1 {
+					return 0
+				}
+				y = 1e-300
+			}
+			excess := eps - l(y)
+			if !(excess < 0) {
+				return 0
+			}
+			return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(excess)
+		})
+		from = to
+	}
+	return sum
 }

@@ -2,19 +2,13 @@ package audit
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
-	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/sco"
 )
 
@@ -106,168 +100,6 @@ func practised(rel dp.Relation, average bool) *stochastic {
 	return c
 }
 
-// population is objective or output perturbation for the population.
-type population struct {
-	linear
-	mech func(lambda float64, records int) populationMechanism
-}
-
-// populationMechanism is ObjPert, ObjPertSVRG or Output.
-type populationMechanism interface {
-	Fit(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error)
-	Plan(*erm.Problem, dp.Budget) (*sco.ObjPlan, error)
-}
-
-// minimized is logistic regression by such a mechanism, with Δ = 2nλ.
-func minimized(rel dp.Relation, cover float64, data [2][]record, mech func(o sco.ObjPert) populationMechanism) *population {
-	c := &population{linear: linear{loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data}}
-	c.linear.mech.Relation, c.linear.mech.Delta, c.linear.mech.Cover = rel, ridge, cover
-	c.mech = func(lambda float64, records int) populationMechanism {
-		if rel == dp.Replace {
-			records = 0
-		}
-		return mech(sco.ObjPert{Relation: rel, Records: records, Radius: 1, Lambda: lambda, Cover: cover})
-	}
-	return c
-}
-
-// prepare plans for both data sets.
-func (c *population) prepare(ctx context.Context) (*run, error) {
-	r := &run{linear: &c.linear}
-	n := len(c.data[0])
-	mech := c.mech(ridge/(2*float64(n)), n)
-	for i, list := range c.data {
-		p, err := problem(list, c.bounds, c.loss, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, rec := range list {
-			r.forced[i] = append(r.forced[i], rec.forced(c.bounds))
-		}
-	}
-	r.sigma, _ = c.scale()
-	return r, nil
-}
-
-// recover runs a white box on both data sets in turn, so many releases a row.
-func (c *population) recover(ctx context.Context, e *Env, releases int, score func(r *run, ctx context.Context, i int, src rand.Source) ([]float64, error)) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, err := r.certificate(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	i := 0
-	return Recover(ctx, e, cert, e.few(c.dim()*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		var row []float64
-		for range releases {
-			i = 1 - i
-			z, err := score(r, ctx, i, src)
-			if err != nil {
-				return nil, err
-			}
-			row = append(row, z...)
-		}
-		return row, nil
-	})
-}
-
-// objective recovers b from the released point: its output noise is far below
-// that of b.
-func (c *population) objective(ctx context.Context, e *Env, releases int) (Finding, error) {
-	return c.recover(ctx, e, releases, func(r *run, ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := r.fit[i](ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return r.standard(r.recovered(rel.Theta, i, nil)), nil
-	})
-}
-
-func (c *population) white(ctx context.Context, e *Env) (Finding, error) {
-	return c.objective(ctx, e, 1)
-}
-func (c *population) twice(ctx context.Context, e *Env) (Finding, error) {
-	return c.objective(ctx, e, 2)
-}
-
-// around recovers the output noise around the minimizer, of the objective that
-// b of an equal stream perturbs where there is one.
-func (c *population) around(ctx context.Context, e *Env, perturbed bool) (Finding, error) {
-	l, _ := c.constants()
-	_, out := split(c.budget, c.share())
-	hidden := 2 * c.linear.mech.Cover
-	if !perturbed {
-		out, hidden = c.budget, hidden+sensitivity(c.relation(), l)/ridge
-	}
-	sigma := gaussianScale(out, hidden)
-	k := 0
-	var center [2][]float64
-	return c.recover(ctx, e, 1, func(r *run, ctx context.Context, i int, _ rand.Source) ([]float64, error) {
-		k++
-		label := fmt.Sprint("output ", k)
-		rel, err := r.fit[i](ctx, e.Source(label))
-		if err != nil {
-			return nil, err
-		}
-		b := make([]float64, c.dim())
-		if perturbed {
-			noise.Normal(b, r.sigma, e.Source(label))
-		}
-		at := center[i]
-		if at == nil {
-			at = minimizer(c.dim(), ridge, func(theta, hess []float64) []float64 {
-				g := gradient(theta, r.forced[i], c.loss, 0, hess)
-				floats.Add(g, b)
-				return g
-			})
-		}
-		if !perturbed {
-			center[i] = at
-		}
-		z := floats.SubTo(b, rel.Theta, at)
-		floats.Scale(1/sigma, z)
-		return z, nil
-	})
-}
-
-// kind is a way to measure a setting.
-type kind[T any] struct {
-	name  string
-	layer Layer
-	run   func(c T, ctx context.Context, e *Env) (Finding, error)
-	least Tier
-}
-
-// cases lists a setting in the layers that letters of kinds name.
-func cases[T any](pair, name, layers string, kinds map[rune]kind[T], setting func() T) (list []Case) {
-	for _, k := range layers {
-		kind, at := kinds[k], pair
-		if k == 't' {
-			at = "A13"
-		}
-		list = append(list, Case{
-			Name: at + "/" + name + kind.name, Pair: at, Layer: kind.layer, Least: kind.least,
-			Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(setting(), ctx, e) },
-		})
-	}
-	return list
-}
-
 var stochasticKinds = map[rune]kind[*stochastic]{
 	'w': {"", WhiteBox, (*stochastic).white, Quick},
 	'i': {" batches", WhiteBox, (*stochastic).sampled, Quick},
@@ -282,13 +114,6 @@ var passingKinds = map[rune]kind[*passing]{
 	'i': {" order", WhiteBox, (*passing).sampled, Quick},
 	'c': {" sensitivity", WhiteBox, (*passing).coupled, Quick},
 	't': {"", WhiteBox, (*passing).twice, Quick},
-}
-
-var populationKinds = map[rune]kind[*population]{
-	'w': {"", WhiteBox, (*population).white, Quick},
-	't': {"", WhiteBox, (*population).twice, Quick},
-	'o': {" output noise", WhiteBox, func(c *population, ctx context.Context, e *Env) (Finding, error) { return c.around(ctx, e, true) }, Quick},
-	'p': {"", WhiteBox, func(c *population, ctx context.Context, e *Env) (Finding, error) { return c.around(ctx, e, false) }, Quick},
 }
 
 // permuted is PermutationSGD in batches of 3 of 8 records: two are left out.
@@ -323,69 +148,35 @@ func phased(l loss.Linear) *passing {
 
 func init() {
 	huber, liar := loss.Huber{Delta: 0.5}, loss.Huber{Delta: 5}
-	noisy := Mechanism{Name: "sco-sgd", Controls: sgdControls}
-	for _, s := range []struct {
-		name, layers string
-		c            func() *stochastic
-	}{
-		{"poisson", "wiXt", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 2, 3) }},
-		{"poisson, one step", "wxb", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 4, 1) }},
-		{"poisson, add or remove", "wiX", func() *stochastic { return gradients(sco.Poisson, dp.AddRemove, 2, 3) }},
-		{"poisson, add or remove, one step", "xb", func() *stochastic { return gradients(sco.Poisson, dp.AddRemove, 4, 1) }},
-		{"one record a batch", "wi", func() *stochastic { return gradients(sco.Poisson, dp.Replace, 1, 2) }},
-		{"fixed size", "wiX", func() *stochastic { return gradients(sco.FixedSize, dp.Replace, 3, 3) }},
-		{"fixed size, one step", "wxb", func() *stochastic { return gradients(sco.FixedSize, dp.Replace, 3, 1) }},
-		{"with replacement", "wiX", func() *stochastic { return gradients(sco.WithReplacement, dp.Replace, 3, 2) }},
-		{"all records", "wiX", func() *stochastic { return gradients(sco.Poisson, dp.Replace, size, 3) }},
-		{"poisson, d = 5", "wt", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
-		{"fixed size, d = 5", "w", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
-		{"prox, poisson", "wi", func() *stochastic { return envelope(sco.Poisson) }},
-		{"prox, fixed size", "w", func() *stochastic { return envelope(sco.FixedSize) }},
-		{"epochs, clipped", "wi", func() *stochastic { return practised(dp.Replace, false) }},
-		{"epochs, clipped, averaged, add or remove", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
-	} {
-		noisy.Cases = append(noisy.Cases, cases("A11", s.name, s.layers, stochasticKinds, s.c)...)
+	batches := func(scheme sco.Scheme, rel dp.Relation, m, steps int) func() *stochastic {
+		return func() *stochastic { return gradients(scheme, rel, m, steps) }
 	}
-	Register(noisy)
-
-	permuting := Mechanism{Name: "sco-passes", Controls: passControls}
-	for _, s := range []struct {
-		name, layers string
-		c            func() *passing
-	}{
-		{"one pass", "wict", func() *passing { return permuted(1, huber) }},
-		{"three passes", "wic", func() *passing { return permuted(3, huber) }},
-		{"a loss that lies", "c", func() *passing { return permuted(1, liar) }},
-		{"strongly convex passes", "wic", func() *passing { return shrinking(2, huber) }},
-		{"strongly convex passes of a loss that lies", "c", func() *passing { return shrinking(2, liar) }},
-		{"phases", "wict", func() *passing { return phased(huber) }},
-		{"phases of a loss that lies", "c", func() *passing { return phased(liar) }},
-	} {
-		permuting.Cases = append(permuting.Cases, cases("A11", s.name, s.layers, passingKinds, s.c)...)
-	}
-	Register(permuting)
-
-	objective := func(o sco.ObjPert) populationMechanism { return &o }
-	svrg := func(o sco.ObjPert) populationMechanism { return &sco.ObjPertSVRG{ObjPert: o} }
-	output := func(o sco.ObjPert) populationMechanism {
-		return &sco.Output{Relation: o.Relation, Records: o.Records, Radius: o.Radius, Lambda: o.Lambda, Cover: o.Cover}
-	}
-	obj := Mechanism{Name: "sco-objective", Controls: populationControls}
-	for _, s := range []struct {
-		name, pair, layers string
-		c                  func() *population
-	}{
-		{"logistic", "A1", "wt", func() *population { return minimized(dp.Replace, cover, opposite(), objective) }},
-		{"logistic", "A2", "w", func() *population { return minimized(dp.AddRemove, cover, present(), objective) }},
-		{"logistic, d = 5", "A1", "w", func() *population { return minimized(dp.Replace, cover, space(20, dp.Replace), objective) }},
-		{"logistic, wide cover", "A1", "o", func() *population { return minimized(dp.Replace, 1e-4, space(20, dp.Replace), objective) }},
-		{"svrg, d = 5", "A1", "w", func() *population { return minimized(dp.Replace, 1e-6, space(4, dp.Replace), svrg) }},
-		{"output", "A1", "p", func() *population { return minimized(dp.Replace, cover, opposite(), output) }},
-		{"output, d = 5", "A2", "p", func() *population { return minimized(dp.AddRemove, cover, space(20, dp.AddRemove), output) }},
-	} {
-		obj.Cases = append(obj.Cases, cases(s.pair, s.name, s.layers, populationKinds, s.c)...)
-	}
-	Register(obj)
+	Register(Mechanism{Name: "sco-sgd", Controls: sgdControls, Cases: cases(stochasticKinds, []setting[*stochastic]{
+		{"poisson", "A11", "wiXt", batches(sco.Poisson, dp.Replace, 2, 3)},
+		{"poisson, one step", "A11", "wxb", batches(sco.Poisson, dp.Replace, 4, 1)},
+		{"poisson, add or remove", "A11", "wiX", batches(sco.Poisson, dp.AddRemove, 2, 3)},
+		{"poisson, add or remove, one step", "A11", "xb", batches(sco.Poisson, dp.AddRemove, 4, 1)},
+		{"one record a batch", "A11", "wi", batches(sco.Poisson, dp.Replace, 1, 2)},
+		{"fixed size", "A11", "wiX", batches(sco.FixedSize, dp.Replace, 3, 3)},
+		{"fixed size, one step", "A11", "wxb", batches(sco.FixedSize, dp.Replace, 3, 1)},
+		{"with replacement", "A11", "wiX", batches(sco.WithReplacement, dp.Replace, 3, 2)},
+		{"all records", "A11", "wiX", batches(sco.Poisson, dp.Replace, size, 3)},
+		{"poisson, d = 5", "A11", "wt", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
+		{"fixed size, d = 5", "A11", "w", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
+		{"prox, poisson", "A11", "wi", func() *stochastic { return envelope(sco.Poisson) }},
+		{"prox, fixed size", "A11", "w", func() *stochastic { return envelope(sco.FixedSize) }},
+		{"epochs, clipped", "A11", "wi", func() *stochastic { return practised(dp.Replace, false) }},
+		{"epochs, clipped, averaged, add or remove", "A11", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
+	}...)})
+	Register(Mechanism{Name: "sco-passes", Controls: passControls, Cases: cases(passingKinds, []setting[*passing]{
+		{"one pass", "A11", "wict", func() *passing { return permuted(1, huber) }},
+		{"three passes", "A11", "wic", func() *passing { return permuted(3, huber) }},
+		{"a loss that lies", "A11", "c", func() *passing { return permuted(1, liar) }},
+		{"strongly convex passes", "A11", "wic", func() *passing { return shrinking(2, huber) }},
+		{"strongly convex passes of a loss that lies", "A11", "c", func() *passing { return shrinking(2, liar) }},
+		{"phases", "A11", "wict", func() *passing { return phased(huber) }},
+		{"phases of a loss that lies", "A11", "c", func() *passing { return phased(liar) }},
+	}...)})
 }
 
 // counted returns a Break that hands the size of each batch to a replacement of a
@@ -519,16 +310,4 @@ var passControls = []Control{
 	}},
 	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000, Break: passes(0.5)},
 	{Name: "phased-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/phases of a loss that lies sensitivity", Break: noClip},
-}
-
-// populationControls are the sabotages of perturbation for the population.
-var populationControls = []Control{
-	{Name: "population-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-objective/A1/logistic", Break: one(fault.Scale, times(0.9))},
-	{Name: "population-noise-0.5", What: "noise of half its scale", Case: "sco-objective/A1/svrg, d = 5", Runs: 1000, Break: one(fault.Scale, times(0.5))},
-	{Name: "population-ridge", What: "half of λ in the objective", Case: "sco-objective/A1/logistic, d = 5", Break: one(fault.Ridge, times(0.5))},
-	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
-	{Name: "population-split", What: "the whole budget spent again on the output noise", Case: "sco-objective/A1/logistic", Break: one(fault.Objective, always(dp.Budget{Epsilon: 1.1, Delta: 0.011}))},
-	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, wide cover output noise", Runs: 500, Break: one(fault.OutputScale, times(0))},
-	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale", Case: "sco-objective/A1/output", Break: one(fault.OutputScale, times(0.9))},
-	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced", Case: "sco-objective/A1/output", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
 }

@@ -10,20 +10,15 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/sco"
 )
 
-// sgdMechanism is NoisySGD, ProxGD or DPSGD.
-type sgdMechanism interface {
-	Fit(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error)
-	Plan(*erm.Problem, dp.Budget) (*sco.SGDPlan, error)
-}
-
 // stochastic is a setting of noisy SGD. All its parameters are stated, so that the
 // claim need not guess them.
 type stochastic struct {
-	mech     sgdMechanism
+	mech     planner[*erm.Problem, *sco.SGDPlan]
 	loss     loss.Linear
 	bounds   loss.Bounds
 	budget   dp.Budget
@@ -40,14 +35,38 @@ type stochastic struct {
 	pair func(z float64) (p, q mixture)
 }
 
-// followed is a setting that is ready to release from either data set.
+// followed is a setting of stochastic gradients that is ready to release from either
+// data set.
 type followed struct {
-	*stochastic
-	fit      [2]Fit
-	problems [2]*erm.Problem
-	trail    trail
-	forced   [2][]record
-	z        float64
+	*pair
+	trail  trail
+	forced [2][]record
+	budget dp.Budget
+	rel    dp.Relation
+}
+
+// followPair plans for two data sets.
+func followPair[L plan[*erm.Problem]](ctx context.Context, mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget) (r *followed, first L, err error) {
+	r = &followed{budget: b, rel: relationOf(data)}
+	var problems [2]*erm.Problem
+	for i, list := range data {
+		if problems[i], r.forced[i], err = follow(list, bounds, l, declared, &r.trail); err != nil {
+			return nil, first, err
+		}
+	}
+	r.pair, first, err = open(ctx, mech, problems, b)
+	return r, first, err
+}
+
+// release releases from data set i and keeps the trail of it.
+func (r *followed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
+	r.trail.reset()
+	r.side = i
+	rel, err := r.fit[i](ctx, src)
+	if err == nil {
+		err = asFor(rel.Certificate, r.budget, r.rel)
+	}
+	return rel, err
 }
 
 // follow makes problems whose records are known by their tags.
@@ -64,54 +83,48 @@ func follow(list []record, bounds loss.Bounds, l, declared loss.Linear, t *trail
 	if _, ok := l.(loss.Hinge); ok {
 		outer = taggedHinge{inner}
 	}
-	p, err := problem(numbered, loss.Bounds{Row: bounds.Row, Label: float64(len(list) + 1)}, outer, nil, t)
+	p, err := problem(numbered, loss.Bounds{Row: bounds.Row, Label: float64(len(list) + 1)}, outer, free)
 	if err == nil {
-		p.Records = size
+		p.Records, p.Set = size, t
 	}
 	return p, forced, err
 }
 
-// prepare plans for both data sets.
-func (c *stochastic) prepare(ctx context.Context) (*followed, error) {
-	r := &followed{stochastic: c}
-	for i, list := range c.data {
-		p, forced, err := follow(list, c.bounds, c.loss, c.loss, &r.trail)
-		if err != nil {
-			return nil, err
-		}
-		r.problems[i], r.forced[i] = p, forced
-		r.fit[i], err = Planned(ctx, func() (Fit, error) {
-			plan, err := c.mech.Plan(p, c.budget)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }, nil
-		}, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-			return c.mech.Fit(ctx, p, c.budget, src)
-		})
-		if err != nil {
-			return nil, err
-		}
+// steps is a setting of noisy SGD that is ready to release.
+type steps struct {
+	*stochastic
+	*followed
+	plan *sco.SGDPlan
+	z    float64
+	cert dp.Certificate
+}
+
+// prepare plans for both data sets and releases once.
+func (c *stochastic) prepare(ctx context.Context, e *Env) (*steps, error) {
+	r := &steps{stochastic: c, z: c.batches.noise(c.budget, c.steps)}
+	var err error
+	if r.followed, r.plan, err = followPair(ctx, c.mech, c.data, c.bounds, c.loss, c.loss, c.budget); err != nil {
+		return nil, err
 	}
-	r.z = c.batches.noise(c.budget, c.steps)
+	rel, err := r.release(ctx, 0, e.Source("claim"))
+	if err != nil {
+		return nil, err
+	}
+	r.cert = rel.Certificate
 	return r, nil
 }
 
-// release releases once and returns the trail of it.
-func (r *followed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
-	r.trail.reset()
-	rel, err := r.fit[i](ctx, src)
+// release releases from data set i with as many steps as there should be.
+func (r *steps) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
+	rel, err := r.followed.release(ctx, i, src)
 	if err == nil && len(r.trail.points) != r.steps+1 {
 		err = fmt.Errorf("audit: %d iterates, want %d", len(r.trail.points)-1, r.steps)
-	}
-	if err == nil {
-		err = asFor(rel.Certificate, r.budget, relationOf(r.data))
 	}
 	return rel, err
 }
 
 // gradient returns Σ_{j∈batch} of the clipped gradients at w.
-func (r *followed) gradient(w []float64, i int, batch []int) []float64 {
+func (r *steps) gradient(w []float64, i int, batch []int) []float64 {
 	g := make([]float64, len(w))
 	for _, j := range batch {
 		rec := r.forced[i][j]
@@ -138,7 +151,7 @@ func (r *followed) gradient(w []float64, i int, batch []int) []float64 {
 //
 // with the public m, and how far the released point is from the average of the
 // iterates, or from the last.
-func (r *followed) recovered(rel *dp.Release, i int) (z []float64, off float64) {
+func (r *steps) recovered(rel *dp.Release, i int) (z []float64, off float64) {
 	d := len(rel.Theta)
 	w, before := r.trail.points, make([]float64, d)
 	mean := make([]float64, d)
@@ -173,20 +186,16 @@ func (e *Env) few(k int) int {
 // noisy recovers the noise of all steps from releases on both data sets in turn,
 // so many at once from one stream.
 func (c *stochastic) noisy(ctx context.Context, e *Env, releases int) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	rel, err := r.release(ctx, 0, e.Source("claim"))
-	if err != nil {
-		return Finding{}, err
-	}
-	i, worst := 0, 0.0
+	worst := 0.0
 	k := len(c.data[0][0].a) * c.steps * releases
-	f, err := Recover(ctx, e, rel.Certificate, e.few(k), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, r.cert, e.few(k), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		var row []float64
 		for range releases {
-			i = 1 - i
+			i := 1 - r.side
 			rel, err := r.release(ctx, i, src)
 			if err != nil {
 				return nil, err
@@ -208,16 +217,12 @@ func (c *stochastic) twice(ctx context.Context, e *Env) (Finding, error) { retur
 // sampled tests the law of the batches: their sizes and how often each record is
 // in them, on the larger data set.
 func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	rel, err := r.release(ctx, 0, e.Source("claim"))
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
 	aux, n := e.Source("placed"), len(c.data[0])
-	return Recover(ctx, e, rel.Certificate, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, r.cert, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		if _, err := r.release(ctx, 0, src); err != nil {
 			return nil, err
 		}
@@ -232,19 +237,11 @@ func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
 // exact is the profile that the accountant claims for the noise of the plan
 // against that of the worst pair, T independent sums.
 func (c *stochastic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	rel, err := r.release(ctx, 0, e.Source("claim"))
-	if err != nil {
-		return Finding{}, err
-	}
-	plan, err := c.mech.Plan(r.problems[0], c.budget)
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Integrate(rel.Certificate, plan.Profile().Delta, c.stick(plan.Params().Noise))
+	f := Integrate(r.cert, r.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), sgdParams, r.plan.Params()).Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}
@@ -262,11 +259,7 @@ func (c *stochastic) stick(z float64) func(eps float64) float64 {
 // black distinguishes the pair by the released point, for one step: the released
 // point is half of −η(sum + noise)/m.
 func (c *stochastic) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	rel, err := r.release(ctx, 0, e.Source("claim"))
+	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -275,11 +268,5 @@ func (c *stochastic) black(ctx context.Context, e *Env) (Finding, error) {
 		y := 2 * x[0] * float64(c.batches.m) / (c.step * c.clip) // of the largest canary
 		return p.logDensity(y) - q.logDensity(y)
 	}
-	return Distinguish(ctx, e, rel.Certificate, e.Runs(BlackBox), EpsilonAt(c.stick(r.z), c.budget.Delta), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
-		rel, err := r.release(ctx, i, src)
-		if err != nil {
-			return nil, err
-		}
-		return rel.Theta, nil
-	}, score)
+	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), EpsilonAt(c.stick(r.z), c.budget.Delta), r.theta, score)
 }

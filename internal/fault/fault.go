@@ -7,7 +7,7 @@
 // that the formula has there:
 //
 //	f := fault.From(ctx)
-//	noise.Normal(b, fault.At(f, fault.Scale, pl.Sigma), src)   // b ~ N(0, σ²I)
+//	quad.ScaleSym(fault.At(f, fault.Curvature, pl.Sigma2), w)   // Q = σ²W
 //
 // In production From returns nil and At its last argument, at the cost of one
 // comparison. Only the packages of this module can import fault, and of those
@@ -17,15 +17,9 @@
 //
 // # Joining
 //
-// A mechanism whose formula has a step that is not listed here adds it to
-// steps.go, names it in its Fit with one call of At, and adds the control that
+// A mechanism declares its steps beside its formulas, or here if several have them in
+// common, names each in its Fit with one call of At, and adds the control that
 // replaces it to its file in internal/audit.
-//
-// # Notation
-//
-//	σ, a, σ²   Scale, Rate and Curvature: what the noise is multiplied by
-//	L, β       Lipschitz and Smoothness, from which that is calibrated
-//	Δ, m, R    Ridge, Degrees, the radius that Certified is about
 //
 // # References
 //
@@ -89,8 +83,8 @@ func At[T any](f *Set, s Step[T], v T) T {
 }
 
 // With returns a context in which replace(v) stands in the place of every value
-// v of the step, besides the faults that ctx carries. replace is called by
-// concurrent fits. Only audits and tests may call it.
+// v of the step, besides the faults that ctx carries: v is what those make of it.
+// replace is called by concurrent fits. Only audits and tests may call it.
 func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Context {
 	f := &Set{replace: map[string]any{}, mu: new(sync.Mutex), reached: map[string]bool{}}
 	if old := From(ctx); old != nil {
@@ -98,7 +92,11 @@ func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Co
 		f.mu, f.reached = old.mu, old.reached // what an inner context reaches, the outer one did
 		f.calibration = old.calibration
 	}
-	f.replace[s.name] = replace
+	if first, ok := f.replace[s.name].(func(T) T); ok {
+		f.replace[s.name] = func(v T) T { return replace(first(v)) }
+	} else {
+		f.replace[s.name] = replace
+	}
 	f.calibration = f.calibration || s.calibration
 	return context.WithValue(ctx, key{}, f)
 }

@@ -19,7 +19,7 @@ type Chi struct {
 
 	// Paired: two scalar derivatives change at once (Replace, one fixed
 	// direction per record). Then q = 2 and the formula with q = 1 holds as
-	// well at every ε where r₀ ≥ PairedR0, though not as a whole curve.
+	// well at every ε where r₀ ≥ PairedR0.
 	Paired bool
 	// Monotone: the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
 	Monotone bool
@@ -34,8 +34,8 @@ const PairedR0 = 1.65
 // r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
 func (k Chi) r0(eps float64) float64 { return (eps-k.C)/k.S - k.S/2 }
 
-// LogDelta returns log δ of a single release at ε: the tightest bound proved at
-// this ε. As a function of ε it need not be a privacy profile; see LogProfile.
+// LogDelta returns log δ at ε: the tightest bound proved at this ε. With Paired, as a
+// function of ε, it need not be convex in e^ε.
 func (k Chi) LogDelta(eps float64) float64 {
 	e1 := eps - k.C
 	switch {
@@ -45,15 +45,6 @@ func (k Chi) LogDelta(eps float64) float64 {
 		return LogChi(e1, k.S, 1)
 	}
 	return LogChi(e1, k.S, k.Q)
-}
-
-// LogProfile returns log δ of a curve that is valid at every ε at once, so that
-// it may be composed.
-func (k Chi) LogProfile(eps float64) float64 {
-	if k.Monotone {
-		return LogMonotone(eps-k.C, k.S)
-	}
-	return LogChi(eps-k.C, k.S, k.Q)
 }
 
 // RDP returns the Rényi divergence bound of order α ≥ 1,

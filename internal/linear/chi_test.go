@@ -190,8 +190,7 @@ func TestPairedRuleIsTakenAtEveryEpsilon(t *testing.T) {
 	}
 	for _, r0 := range []float64{1.66, 2, 5} {
 		require.Equal(t, LogChi(at(r0)-k.C, k.S, 1), k.LogDelta(at(r0)))
-		require.Equal(t, LogChi(at(r0)-k.C, k.S, 2), k.LogProfile(at(r0)))
-		require.Less(t, k.LogDelta(at(r0)), k.LogProfile(at(r0)))
+		require.Less(t, k.LogDelta(at(r0)), LogChi(at(r0)-k.C, k.S, 2))
 	}
 	// A large δ calibrates to r₀ < 1.65, with q = 2; a smaller one to q = 1;
 	// between them r₀ = 1.65 itself is the least noise.
@@ -223,7 +222,7 @@ func TestCurvesAreProfiles(t *testing.T) {
 		eps := rapid.Float64Range(-1, 6).Draw(t, "eps")
 		const h = 0.05
 		for _, f := range []func(eps float64) float64{
-			func(e float64) float64 { return math.Exp(k.LogProfile(e)) },
+			func(e float64) float64 { return math.Exp(k.LogDelta(e)) },
 			func(e float64) float64 { return math.Exp(k.LogJoint(e, o)) },
 		} {
 			a, b, c := f(eps-h), f(eps), f(eps+h)
@@ -234,14 +233,14 @@ func TestCurvesAreProfiles(t *testing.T) {
 		}
 		worse := k
 		worse.S *= 1.1
-		require.GreaterOrEqual(t, worse.LogProfile(eps), k.LogProfile(eps)-1e-10)
+		require.GreaterOrEqual(t, worse.LogDelta(eps), k.LogDelta(eps)-1e-10)
 		worse = k
 		worse.C += 0.1
-		require.GreaterOrEqual(t, worse.LogProfile(eps), k.LogProfile(eps)-1e-10)
+		require.GreaterOrEqual(t, worse.LogDelta(eps), k.LogDelta(eps)-1e-10)
 		worse = k
 		worse.Q++
 		worse.Monotone = false
-		require.GreaterOrEqual(t, worse.LogProfile(eps), k.LogProfile(eps)-1e-10)
+		require.GreaterOrEqual(t, worse.LogDelta(eps), k.LogDelta(eps)-1e-10)
 		// The joint curve costs at least what the minimizer alone does, and no
 		// more than the two parts by basic composition.
 		require.GreaterOrEqual(t, k.LogJoint(eps, o)+1e-9, LogChi(eps-k.C, k.S, k.Q))
@@ -257,7 +256,7 @@ func TestRDPIsAboveTheCurve(t *testing.T) {
 		k := Chi{C: 0.2, S: 0.3, Q: q}
 		profile := dp.RDP(k.RDP).Curve()
 		for _, eps := range []float64{0.5, 1, 2, 4} {
-			require.LessOrEqual(t, math.Exp(k.LogProfile(eps)), profile(eps), "q = %d, ε = %v", q, eps)
+			require.LessOrEqual(t, math.Exp(k.LogDelta(eps)), profile(eps), "q = %d, ε = %v", q, eps)
 		}
 		// α → 1 is a limit: log E e^{tχ}/t has slope Var χ/2 ≤ 1/2 at 0.
 		require.InDelta(t, k.RDP(1), k.RDP(1+1e-6), 1e-6, "q = %d", q)
@@ -326,7 +325,6 @@ func TestMonotoneCurve(t *testing.T) {
 		}
 		k := Chi{C: 0.4, S: s, Q: 1, Monotone: true}
 		for _, eps := range []float64{-1, 0.1, 0.5, 3} {
-			require.Equal(t, LogMonotone(eps-0.4, s), k.LogProfile(eps))
 			require.Equal(t, LogMonotone(eps-0.4, s), k.LogDelta(eps))
 		}
 	}

@@ -19,14 +19,13 @@ type Curve struct {
 }
 
 // Profile returns bounds δ(ε) for removing and for adding a record, output noise
-// included, in one step:
+// included: the least at each ε of those in one step and, for out > 0, in two,
 //
-//	E δ_G(ε − loss; o)
+//	E δ_G(ε − loss; o),   δ_curve(ε − out) + δ_G(out; o)
 //
-// Each holds at every real ε at once, so that it may be composed. Under Replace
-// the two are the same function.
-func (k Curve) Profile(o float64) (remove, add func(eps float64) float64) {
-	of := func(log func(eps float64) float64) func(eps float64) float64 {
+// Under Replace the two are the same function.
+func (k Curve) Profile(o, out float64) (remove, add func(eps float64) float64) {
+	least := func(one, curve func(eps float64) float64) func(eps float64) float64 {
 		return func(eps float64) float64 {
 			switch {
 			case math.IsNaN(eps), math.IsInf(eps, -1):
@@ -34,28 +33,46 @@ func (k Curve) Profile(o float64) (remove, add func(eps float64) float64) {
 			case math.IsInf(eps, 1):
 				return 0
 			}
-			return min(1, math.Exp(log(eps))*safeDelta)
+			delta := math.Exp(one(eps))
+			if out > 0 {
+				delta = min(delta, math.Exp(curve(eps-out))+dp.GaussianDelta(out, o))
+			}
+			return min(1, delta*safeDelta)
 		}
 	}
-	chi := func(eps float64) float64 {
-		if o == 0 {
-			return k.chi.LogProfile(eps)
-		}
-		return k.chi.LogJoint(eps, o)
+	one, curve := [2]func(float64) float64{}, [2]func(float64) float64{}
+	one[0], one[1] = k.logs(o)
+	if out > 0 {
+		curve[0], curve[1] = k.logs(0)
+	}
+	if remove = least(one[0], curve[0]); k.replace {
+		return remove, remove
+	}
+	return remove, least(one[1], curve[1])
+}
+
+// logs returns the logarithms of both bounds in one step.
+func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
+	chi := k.chi.LogDelta
+	if o > 0 {
+		chi = func(eps float64) float64 { return k.chi.LogJoint(eps, o) }
 	}
 	switch {
 	case k.simplex != nil:
-		out, in := k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
-		return of(func(eps float64) float64 { return min(chi(eps), out(eps)) }), of(func(eps float64) float64 { return min(chi(eps), in(eps)) })
+		remove, add = k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
 	case k.tied == nil:
-		both := of(chi)
-		return both, both
+		return chi, chi
 	case k.replace:
-		both := of(func(eps float64) float64 { return min(chi(eps), k.tied.boundReplace(eps, k.s, o)) })
-		return both, both
+		remove = func(eps float64) float64 { return k.tied.boundReplace(eps, k.s, o) }
+		add = remove
+	default:
+		remove = func(eps float64) float64 { return k.tied.boundRemove(eps, k.s, o) }
+		add = func(eps float64) float64 { return k.tied.logAdd(eps, k.s, o) }
 	}
-	return of(func(eps float64) float64 { return min(chi(eps), k.tied.boundRemove(eps, k.s, o)) }),
-		of(func(eps float64) float64 { return min(chi(eps), k.tied.logAdd(eps, k.s, o)) })
+	least := func(f func(eps float64) float64) func(eps float64) float64 {
+		return func(eps float64) float64 { return min(chi(eps), f(eps)) }
+	}
+	return least(remove), least(add)
 }
 
 // boundRemove returns an upper bound on the supremum of logRemove, certified: above
@@ -82,24 +99,6 @@ func (k *tied) boundReplace(eps, s, o float64) float64 {
 	_, g := k.logReplace(eps, s, o, nil)
 	er, ea, lr, la := g.parts(eps)
 	return specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
-}
-
-// DeltaAt returns the least δ that is proved for one release at ε: the smaller of
-//
-//	δ_curve(ε − ε_out) + δ_G(ε_out; o)      and the larger of both profiles at ε
-//
-// Under Replace the curve may take q = 1 where r₀ ≥ PairedR0 and q = 2 elsewhere,
-// separately at every ε: the values together are no privacy profile, so compose
-// Profile or RDP instead.
-func (k Curve) DeltaAt(eps, epsOut, o float64) float64 {
-	remove, add := k.Profile(o)
-	delta := max(remove(eps), add(eps))
-	if math.IsNaN(eps) {
-		return delta
-	}
-	remove, add = k.Profile(0)
-	single := min(max(remove(eps-epsOut), add(eps-epsOut)), math.Exp(k.chi.LogDelta(eps-epsOut))*safeDelta)
-	return min(delta, single+dp.GaussianDelta(epsOut, o))
 }
 
 // RDP returns the Rényi divergence bound of order α ≥ 1, output noise included, for

@@ -32,10 +32,11 @@ func curves(t testing.TB) map[string]Curve {
 // profiles fall from 1 to 0 and grow with the output noise.
 func TestCurveMeetsItsBudget(t *testing.T) {
 	for name, k := range curves(t) {
-		require.LessOrEqual(t, k.DeltaAt(1, 0, 0), 1e-5*(1+1e-9), name)
-		require.Greater(t, k.DeltaAt(1, 0, 0), 0.999e-5, name)
+		remove, add := k.Profile(0, 0)
+		require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-6), name) // what boundRemove may be above
+		require.Greater(t, max(remove(1), add(1)), 0.999e-5, name)
 		for _, o := range []float64{0, 1e-3, 0.1} {
-			remove, add := k.Profile(o)
+			remove, add := k.Profile(o, 0)
 			for _, f := range []func(float64) float64{remove, add} {
 				require.Equal(t, 1., f(math.NaN()), name)
 				require.Equal(t, 1., f(math.Inf(-1)), name)
@@ -46,29 +47,28 @@ func TestCurveMeetsItsBudget(t *testing.T) {
 					last = f(eps)
 				}
 			}
-			wide, _ := k.Profile(2*o + 1e-3)
+			wide, _ := k.Profile(2*o+1e-3, 0)
 			require.GreaterOrEqual(t, wide(1.5)*(1+1e-9), remove(1.5), name)
 		}
 	}
 }
 
-// DeltaAt is the smaller of one step and two.
-func TestDeltaAt(t *testing.T) {
+// With a share of ε for the output noise the profile is the smaller of one step and
+// two, in each order.
+func TestProfileInTwoSteps(t *testing.T) {
 	for name, k := range curves(t) {
+		r, a := k.Profile(0, 0)
 		for _, o := range []float64{1e-4, 0.02, 0.3} {
-			for _, eps := range []float64{0.2, 1, 2.5} {
-				for _, out := range []float64{0.01, 0.3} {
-					remove, add := k.Profile(o)
-					one := max(remove(eps), add(eps))
-					two := k.DeltaAt(eps-out, 0, 0) + dp.GaussianDelta(out, o)
-					got := k.DeltaAt(eps, out, o)
-					require.LessOrEqual(t, got, one, name)
-					require.LessOrEqual(t, got, two*(1+1e-8), name)
-					require.GreaterOrEqual(t, got, min(one, two)*(1-1e-8), name)
+			r1, a1 := k.Profile(o, 0)
+			for _, out := range []float64{0.01, 0.3} {
+				remove, add := k.Profile(o, out)
+				for _, eps := range []float64{0.2, 1, 2.5} {
+					two := dp.GaussianDelta(out, o)
+					require.InEpsilon(t, min(r1(eps), r(eps-out)+two), remove(eps), 1e-8, name)
+					require.InEpsilon(t, min(a1(eps), a(eps-out)+two), add(eps), 1e-8, name)
 				}
 			}
 		}
-		require.Equal(t, 1., k.DeltaAt(math.NaN(), 0, 0), name)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestDeltaAt(t *testing.T) {
 func TestRDP(t *testing.T) {
 	for name, k := range curves(t) {
 		for _, o := range []float64{0, 0.05} {
-			remove, add := k.Profile(o)
+			remove, add := k.Profile(o, 0)
 			implied := dp.RDP(func(alpha float64) float64 { return k.RDP(alpha, o) }).Curve()
 			for _, eps := range []float64{0.5, 1, 3} {
 				if !strings.HasSuffix(name, dp.Replace.String()) { // there RDP takes q = 1 and the profile q = 2

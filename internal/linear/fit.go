@@ -19,16 +19,15 @@ import (
 
 // Fit calibrates for p and releases its minimizer.
 func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	f := fault.From(ctx)
 	p, q, err := s.Prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := Calibrate(f, q, b, s)
+	plan, err := Calibrate(q, b, s)
 	if err != nil {
 		return nil, err
 	}
-	return plan.run(ctx, p, src)
+	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
 // Fit draws the noise of the plan, solves p and releases its minimizer:
@@ -56,15 +55,19 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if err != nil {
 		return nil, err
 	}
-	return pl.run(ctx, p, src)
+	return pl.run(ctx, p, q.Reach(pl.per), src)
 }
 
-// run is Fit for a problem that Prepare returned and the plan was made for.
-func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+// run is Fit for a problem that Prepare returned and that was admitted, with its minimizer within
+// reach of the origin.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
 	if err := pl.public.Admit(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
 	}
-	job := release.Job{Certificate: pl.cert, Output: pl.output, Reach: pl.public.Reach(pl.per), Draw: pl.draw, Trace: pl.settings.Trace}
+	used := *pl
+	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.output.Sigma, used.output.Rate = used.params.OutputSigma, used.params.OutputRate
+	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: reach, Draw: used.draw, Trace: pl.settings.Trace}
 	if pl.settings.Method != nil {
 		if first := pl.settings.Method(pl.params); first != nil {
 			job.Methods = []release.Method{first}

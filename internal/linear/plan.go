@@ -21,7 +21,6 @@ import (
 //	Params       a copy of all numbers
 //	Certificate  what one release costs
 //	Profile      δ(ε) of one release, for composition
-//	DeltaAt      the least δ proved at one ε
 //	String       prose
 type Plan struct {
 	params   Params
@@ -30,15 +29,15 @@ type Plan struct {
 	per      erm.PublicPerturbation
 	cert     dp.Certificate
 	output   release.Output
-	curve    Curve // of the exact minimizer; meaningless unless Gaussian
-	split    dp.Budget
+	curve    Curve   // of the exact minimizer; meaningless unless Gaussian
+	out      float64 // ε of the output noise by itself, 0 if one curve accounts for both
 	failure  float64
 	step     int // exponent of the grid of b
 }
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that noise is drawn by.
+// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
 var Calibrated = fault.NewStep[Params]("linear parameters")
 
 // The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
@@ -58,13 +57,13 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Calibrate(nil, q, b, s)
+	return Calibrate(q, b, s)
 }
 
 // Calibrate fixes the noise for a problem with the public quantities q. The error
 // wraps ErrProblem, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
 // where no noise makes the claim true, with the least value that would do.
-func Calibrate(f *fault.Set, q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
+func Calibrate(q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Package, err)
 	}
@@ -72,9 +71,6 @@ func Calibrate(f *fault.Set, q erm.Public, b dp.Budget, s Settings) (*Plan, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Package, err)
 	}
-	drawn := fault.At(f, Calibrated, pl.params)
-	pl.output.Sigma, pl.output.Rate = drawn.OutputSigma, drawn.OutputRate
-	pl.params = drawn
 	return pl, nil
 }
 
@@ -92,9 +88,11 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if s.Population {
 		switch l := q.OnSet.Lipschitz; {
 		case q.Records < 1:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of the problem", dp.ErrCondition)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of "+
+				"the problem", dp.ErrCondition)
 		case s.Bound.Radius == 0:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, or declare a bounded Set", ErrProblem)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, "+
+				"or declare a bounded Set", ErrProblem)
 		default:
 			s.Bound.Variance = 4 * float64(q.Records) * l * l
 		}
@@ -176,9 +174,11 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 		pl.output.Sigma = pl.output.Sensitivity / shift
 	} else if pl.output, err = pl.output.For(output); err != nil {
 		return err
+	} else {
+		pl.out = output.Epsilon
 	}
 	pl.output.Finite = b.Delta == 0
-	pl.curve, pl.split = noise.Curve, output
+	pl.curve = noise.Curve
 	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
 	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
 	return nil
@@ -222,7 +222,8 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 		case s.Bound.Radius == 0:
 			return errRadius
 		case n == 0:
-			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the problem, or set Ridge", ErrProblem)
+			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the "+
+				"problem, or set Ridge", ErrProblem)
 		}
 		best := math.Sqrt(cost) / s.Bound.Radius
 		ridge = max(best-q.Modulus, 1e-6*best)
@@ -327,7 +328,8 @@ func (pl *Plan) valid() error {
 		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN
 	}
 	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
-		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, OutputSigma %v, OutputRate %v): rescale the problem",
+		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
+			"OutputSigma %v, OutputRate %v): rescale the problem",
 			ErrProblem, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
 	}
 	return nil
@@ -354,9 +356,8 @@ func (pl *Plan) Certificate() dp.Certificate {
 	return cert
 }
 
-// Profile returns the privacy profile of one release, output noise included,
-// which may be composed with others. It rests on bounds that hold at all ε at
-// once, and is therefore a little above DeltaAt.
+// Profile returns the privacy profile of one release, output noise included, for
+// composition with others: at each ε the least δ that is proved there.
 func (pl *Plan) Profile() dp.Profile {
 	switch {
 	case !pl.made():
@@ -367,20 +368,17 @@ func (pl *Plan) Profile() dp.Profile {
 		return dp.Symmetric(dp.GaussianCurve(pl.params.S), dp.GaussianRDP(pl.params.S))
 	}
 	o := pl.output.Shift()
-	remove, add := pl.curve.Profile(o)
-	return dp.Profile{Remove: remove, Add: add, RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) }, Failure: pl.failure}
-}
-
-// DeltaAt returns the least δ that is proved for one release of the plan at the
-// given ε, which need not be that of the budget. Its values at several ε are
-// together no privacy profile: compose Profile.
-func (pl *Plan) DeltaAt(eps float64) float64 {
-	delta := pl.Profile().Delta(eps)
-	if pl.made() && pl.params.Sigma > 0 && !math.IsNaN(eps) {
-		alone := pl.curve.DeltaAt(eps, pl.split.Epsilon, pl.output.Shift())
-		delta = min(delta, alone+(1+math.Exp(eps))*pl.failure)
+	remove, add := pl.curve.Profile(o, pl.out)
+	b := pl.params.Budget
+	b.Delta *= spare
+	whole := b.Profile().Remove
+	least := func(f dp.Curve) dp.Curve {
+		return func(eps float64) float64 { return min(f(eps), whole(eps)) }
 	}
-	return delta
+	return dp.Profile{
+		Remove: least(remove), Add: least(add), Failure: pl.failure,
+		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) },
+	}
 }
 
 // String describes the plan in prose that may be published.
@@ -393,7 +391,8 @@ func (pl *Plan) String() string {
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
 	switch {
 	case p.Sigma > 0:
-		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a ridge of %.4g; ", p.Sigma, p.Ridge)
+		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a "+
+			"ridge of %.4g; ", p.Sigma, p.Ridge)
 	case p.Rate > 0:
 		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate, p.Ridge)
 	default:

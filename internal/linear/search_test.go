@@ -122,7 +122,7 @@ func TestJoint(t *testing.T) {
 			joint := calibrator(t, p).Joint(b, whole, o)
 			require.Less(t, joint.Sigma, b.Sigma)
 			require.Equal(t, TheoremJoint, joint.Theorem)
-			remove, add := joint.Curve.Profile(o)
+			remove, add := joint.Curve.Profile(o, 0)
 			require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-9))
 			require.Greater(t, max(remove(1), add(1)), 1e-5*(1-1e-4))
 		}

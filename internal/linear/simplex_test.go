@@ -119,12 +119,13 @@ func TestMultinomialCalibration(t *testing.T) {
 		if rel == dp.AddRemove {
 			require.InEpsilon(t, 2*6.159, b.Sigma, 1e-3)
 		}
-		remove, add := b.Curve.Profile(0)
+		remove, add := b.Curve.Profile(0, 0)
 		require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-6))
-		joint, _ := b.Curve.Profile(1e-3)
+		joint, _ := b.Curve.Profile(1e-3, 0)
 		require.Greater(t, joint(1), remove(1))
 		require.Less(t, joint(1), 1.5*remove(1))
-		require.LessOrEqual(t, b.Curve.DeltaAt(1.01, 0.01, 1e-3), 1e-5*(1+1e-6))
+		remove, add = b.Curve.Profile(1e-3, 0.01)
+		require.LessOrEqual(t, max(remove(1.01), add(1.01)), 1e-5*(1+1e-6))
 		// Less curvature is admitted than by ranks: c is that of the simplex.
 		require.Less(t, b.C, old.C)
 		k := calibrator(t, p)

@@ -86,7 +86,7 @@ func TestTiedGolden(t *testing.T) {
 			above(t, 1/float64(e.Rate), 1/at(t, p, e.Ridge).Rate, e.Name)
 		case "delta", "joint":
 			p.Budget.Delta = 1e-5
-			remove, add := calibrator(t, p).curve(e.Ridge, float64(e.Sigma)).Profile(e.O)
+			remove, add := calibrator(t, p).curve(e.Ridge, float64(e.Sigma)).Profile(e.O, 0)
 			if e.Kind == "delta" {
 				above(t, float64(e.Small), max(remove(e.Eps), add(e.Eps)), e.Name)
 				continue
@@ -284,7 +284,7 @@ func TestSpikeIsSeen(t *testing.T) {
 	require.Greater(t, b.Sigma, 1.1*plain.Sigma)
 	// The certificate at the noise of the smooth envelope fails, and passes at the truth.
 	require.False(t, k.removes(1, 1/plain.Sigma, 0, math.Log(1e-5), patient))
-	remove, _ := calibrator(t, p).curve(0.5, plain.Sigma).Profile(0)
+	remove, _ := calibrator(t, p).curve(0.5, plain.Sigma).Profile(0, 0)
 	require.GreaterOrEqual(t, remove(1), dp.GaussianDelta(1-math.Log1p(0.25/0.5), 0.75025/plain.Sigma))
 
 	// Pure noise sees it too.

@@ -1,0 +1,105 @@
+package dp
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/privopt/privopt/internal/pld"
+)
+
+// Compose returns the certificate of publishing one release of each plan, with
+// independent noise: the least ε found at delta. All plans must be fixed beforehand:
+// a plan chosen with knowledge of an earlier release composes by Basic, or by a filter
+// of package dp/ledger. The data of one release may depend on earlier outputs.
+//
+// It composes the profiles of the plans by their loss distributions [ZDW22],
+// removing and adding a record apart, after the lower convex hull of every curve in
+// e^ε has been taken, and adds the probabilities of failure,
+//
+//	δ(ε) = max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Σ Failure
+//
+// Below δ = 1e-12, which the loss distributions do not resolve, it takes the sum of the
+// Rényi curves. The result is never more than that of Basic, which alone serves
+// delta = 0.
+//
+// The theorem is "dp.compose/2" with those of the parts in parentheses; the
+// assumptions are the union of theirs in order of appearance, and
+// CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
+// without a certificate, or where no ε is known at delta, ErrRelation for a mix of
+// relations, and ErrBudget for a delta out of range.
+func Compose(delta float64, plans ...Plan) (Certificate, error) {
+	parts := make([]Certificate, len(plans))
+	for i, p := range plans {
+		if p == nil {
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d is nil, want one that a calibration made", ErrCondition, i, len(plans))
+		}
+		if parts[i] = p.Certificate(); parts[i].Theorem == "" {
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made", ErrCondition, i, len(plans))
+		}
+	}
+	sum, theorems, err := add(parts)
+	if err != nil {
+		return Certificate{}, err
+	}
+	if err := (Budget{1, delta}).Check(); err != nil {
+		return Certificate{}, err
+	}
+	eps := math.Inf(1)
+	if sum.Delta <= delta {
+		eps = sum.Epsilon
+	}
+	if delta > 0 {
+		eps = min(eps, composed(delta, plans))
+	}
+	sum.Budget = Budget{max(eps, MinEpsilon), delta}
+	if err := sum.Budget.Check(); err != nil {
+		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
+			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
+	}
+	sum.Theorem = "dp.compose/2(" + theorems + ")"
+	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
+	return sum, nil
+}
+
+// composed returns an ε at delta > 0 from the profiles of the plans, +Inf where none
+// is known.
+func composed(delta float64, plans []Plan) float64 {
+	if len(plans) == 1 {
+		return plans[0].Profile().Epsilon(delta)
+	}
+	var failure float64
+	var rdp []RDP
+	var parts []pld.Part
+	tol := 1e-5 * delta / float64(len(plans))
+	for i, plan := range plans {
+		p := plan.Profile()
+		failure += p.Failure * (1 + 0x1p-50)
+		rdp = append(rdp, p.RDP)
+		if delta < pld.MinDelta {
+			continue
+		}
+		if j := slices.IndexFunc(plans[:i], func(q Plan) bool { return reflect.TypeOf(q).Kind() == reflect.Pointer && q == plan }); j >= 0 {
+			parts = append(parts, pld.Part{Pair: parts[j].Pair, Times: 1}) // the same curve
+			continue
+		}
+		pair := pld.Symmetric(p.Remove)
+		if plan.Certificate().Relation == AddRemove {
+			pair = pld.Pair{Up: p.Remove, Down: p.Add}
+		}
+		parts = append(parts, pld.Part{Pair: pld.Tabulate(pair, tol), Times: 1})
+	}
+	epsilon := pld.New(parts).Epsilon
+	switch {
+	case delta >= pld.MinDelta:
+	case slices.ContainsFunc(rdp, func(r RDP) bool { return r == nil }):
+		return math.Inf(1)
+	default:
+		epsilon = func(delta float64) float64 {
+			eps, _ := ComposeRDP(rdp...).Epsilon(delta)
+			return eps
+		}
+	}
+	return pld.WithFailure(delta, failure, epsilon)
+}

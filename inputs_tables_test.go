@@ -1,0 +1,487 @@
+package privopt_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/lasso"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/randmat"
+	"github.com/privopt/privopt/splitting"
+	"github.com/privopt/privopt/table"
+)
+
+var testRoot = os.DirFS(".")
+
+func TestEveryInputDP(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
+	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
+	everyInput(t, "dp", map[string]row{
+		"Budget.Check":      call(dp.Budget.Check, b),
+		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile().Delta(eps) }, b, 1.),
+		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
+		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
+		"Certificate.Check": call(dp.Certificate.Check, c),
+		"Compose":           call(dp.Basic, c, c),
+		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"GaussianDelta":     call(dp.GaussianDelta, 1., 1.),
+		"GaussianLogDelta":  call(dp.GaussianLogDelta, 1., 1.),
+		"GaussianSigma":     call(dp.GaussianSigma, b, 1.),
+		"GaussianCurve":     call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
+		"PureCurve":         call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
+		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
+		"GaussianRDP":       call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
+		"PureRDP":           call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
+		"ComposeRDP":        call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
+		"RDP.Epsilon": call(func(s, delta, order float64) float64 {
+			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
+			return eps
+		}, 1., 1e-6, 2.),
+		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Curve(order)(eps) }, 1., 1., 2.),
+	})
+}
+
+func TestEveryInputNoise(t *testing.T) {
+	src := func() rand.Source { return fixed() }
+	x, k := []float64{0, 0, 0}, []int64{0, 0, 0}
+	everyInput(t, "noise", map[string]row{
+		"Secure":          call(func() uint64 { return noise.Secure().Uint64() }),
+		"Reproducible":    call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
+		"Uniform":         call(noise.Uniform, src),
+		"Exponential":     call(noise.Exponential, src),
+		"Normal":          call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
+		"Laplace":         call(noise.Laplace, 1., src),
+		"ChiSquared":      call(noise.ChiSquared, 2, src),
+		"Sphere":          call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
+		"GammaNorm":       call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
+		"Grid":            call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"LaplaceGrid":     call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"RadialGrid":      call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"Gap":             call(noise.Gap, 3., src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Below":           call(noise.Below, uint64(3), src),
+		"Geometric":       call(noise.Geometric, uint64(3), src),
+		"DiscreteLaplace": call(noise.DiscreteLaplace, uint64(3), src),
+	})
+}
+
+func TestEveryInputRandmat(t *testing.T) {
+	src := func() rand.Source { return fixed() }
+	m := func() *mat.SymDense { return mat.NewSymDense(2, []float64{2, 1, 1, 3}) }
+	law := randmat.MinEigenvalueLaw{Dim: 2, Dof: 5}
+	everyInput(t, "randmat", map[string]row{
+		"MinEigenvalueLaw.Check":       call(randmat.MinEigenvalueLaw.Check, law),
+		"MinEigenvalueLaw.CDF":         call(randmat.MinEigenvalueLaw.CDF, law, 1.),
+		"MinEigenvalueLaw.LogCDF":      call(randmat.MinEigenvalueLaw.LogCDF, law, 1.),
+		"MinEigenvalueLaw.Quantile":    call(randmat.MinEigenvalueLaw.Quantile, law, 0.5),
+		"MinEigenvalueLaw.LogQuantile": call(randmat.MinEigenvalueLaw.LogQuantile, law, -1.),
+		"EdelmanLogCDF":                call(randmat.EdelmanLogCDF, 2, 5., 1.),
+		"DavidsonSzarekLogCDF":         call(randmat.DavidsonSzarekLogCDF, 2, 5., 1.),
+		"MinEig":                       call(randmat.MinEig, m),
+		"MinEigAbove":                  call(randmat.MinEigAbove, m, 0.1),
+		"MaxEig":                       call(randmat.MaxEig, m),
+		"RitzMax":                      call(randmat.RitzMax, m),
+		"Wishart":                      call(randmat.Wishart, m, 5., src),
+		"WishartError":                 call(randmat.WishartError, 2, 1.),
+		"WishartBetween":               call(randmat.WishartBetween, m, 5., 0.01, 50., src).keep(2, 3), // a window that is seldom hit takes long
+	})
+}
+
+func TestEveryInputLoss(t *testing.T) {
+	bounds := loss.Bounds{Row: 1, Label: 1}
+	theta, a, g := []float64{0.5, 1}, []float64{0.6, 0.8}, []float64{0, 0}
+	table := map[string]row{
+		"Bounds.Check": call(loss.Bounds.Check, bounds),
+		"Check":        call(loss.Check, loss.Loss(loss.Huber{Delta: 1})).keep(0),
+		"NewClipped":   call(loss.NewClipped, loss.Loss(loss.Squared{}), 1.),
+	}
+	clipped, err := loss.NewClipped(loss.Huber{Delta: 1}, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{}, "Huber": loss.Huber{Delta: 1}, "SmoothedHinge": loss.SmoothedHinge{Gamma: 0.5}, "Clipped": clipped,
+		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2}} {
+		// NaN and infinite θ give NaN, which solvers see; constants never do.
+		table[name+".Func"] = call(l.Func, theta, a, 1.).mayBeNaN()
+		table[name+".Grad"] = call(l.Grad, g, theta, a, 1.).mayBeNaN()
+		table[name+".Scalar"] = call(l.Scalar, 0.5, 1., 1.).mayBeNaN()
+		table[name+".Constants"] = call(l.Constants, bounds, 1.)
+		table[name+".Check"] = call(l.(loss.Checker).Check)
+		if m, ok := l.(loss.Monotone); ok {
+			table[name+".Monotone"] = call(m.Monotone)
+		}
+		if c, ok := l.(loss.Clippable); ok {
+			table[name+".ClipPoints"] = call(c.ClipPoints, 1., 0.5).mayBeNaN()
+		}
+		if i, ok := l.(loss.Interpolator); ok {
+			table[name+".Interpolate"] = call(i.Interpolate, 0.5, 1.).mayBeNaN()
+		}
+	}
+	table["Huber.Check"] = call(loss.Huber.Check, loss.Huber{Delta: 1})
+	table["SmoothedHinge.Check"] = call(loss.SmoothedHinge.Check, loss.SmoothedHinge{Gamma: 1})
+	table["Huber.Constants"] = call(loss.Huber.Constants, loss.Huber{Delta: 1}, bounds, 1.)
+	table["SmoothedHinge.Constants"] = call(loss.SmoothedHinge.Constants, loss.SmoothedHinge{Gamma: 1}, bounds, 1.)
+	for name, l := range map[string]interface {
+		ProxSlope(u, b, kappa float64) (g, dg float64)
+	}{"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}} {
+		table[name+".ProxSlope"] = call(l.ProxSlope, 0.5, 1., 1.).mayBeNaN()
+	}
+	multinomial := loss.Multinomial{Classes: 2}
+	table["Multinomial.Func"] = call(multinomial.Func, theta, a, 1.).mayBeNaN()
+	table["Multinomial.Grad"] = call(multinomial.Grad, g, theta, a, 1.).mayBeNaN()
+	table["Multinomial.Constants"] = call(loss.Multinomial.Constants, multinomial, bounds, 1.)
+	table["Multinomial.Check"] = call(loss.Multinomial.Check, multinomial)
+	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
+	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
+	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
+	table["Moreau.Check"] = call(loss.Moreau.Check, loss.Moreau{Loss: loss.Hinge{}, Beta: 1})
+	table["Logistic.Slopes"] = call(loss.Logistic.Slopes, loss.Logistic{}, []float64{1, 2}, []float64{1, -1}, []float64{0, 0}).keep(1, 2, 3) // three slices of one length
+	everyInput(t, "loss", table)
+}
+
+// operators are valid examples of every operator in two dimensions.
+func operators(t *testing.T) map[string]prox.Operator {
+	affine, err := prox.NewAffine(mat.NewDense(1, 2, []float64{1, 1}), []float64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]prox.Operator{
+		"L1": prox.L1{Weight: 1}, "SquaredL2": prox.SquaredL2{Weight: 1}, "ElasticNet": prox.ElasticNet{L1: 1, L2: 1}, "L1Box": prox.L1Box{Weight: 1, Lo: -1, Hi: 1},
+		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1}, "SortedL1": prox.SortedL1{Weights: []float64{2, 1}},
+		"TotalVariation": prox.TotalVariation{Weight: 1}, "Huber": prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1}, "LogBarrier": prox.LogBarrier{Weight: 1},
+		"NonNegative": prox.NonNegative{}, "Box": prox.Box{Lo: -1, Hi: 1}, "LInfBall": prox.LInfBall{R: 1}, "L1Ball": prox.L1Ball{R: 1}, "L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
+		"HalfSpace": prox.HalfSpace{A: []float64{1, 2}, B: 1}, "Affine": affine, "SecondOrderCone": prox.SecondOrderCone{},
+		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, "PSDCone": prox.PSDCone{Order: 1},
+	}
+}
+
+func TestEveryInputProx(t *testing.T) {
+	op := prox.Operator(prox.L1{Weight: 1})
+	group := prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1}
+	matrix := mat.Matrix(mat.NewDense(2, 2, []float64{0, 1, 1, 0}))
+	table := map[string]row{
+		"Check":         call(prox.Check, op, 2),
+		"Shift":         call(prox.Shift, op, []float64{1, 2}).keep(0),
+		"Lipschitz":     call(prox.Lipschitz, op, 2),
+		"ProxConjugate": call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
+		"NewAffine":     call(prox.NewAffine, matrix, []float64{1, 1}),
+		"SplitGroups":   call(prox.SplitGroups, group).keep(0), // of checked groups
+		"Blocks":        call(func(x []float64) float64 { return prox.Blocks(prox.Block{Op: op, Len: 2}).Func(x) }, []float64{1, 2}),
+		"Conjugate":     call(func(x []float64) float64 { g, _ := prox.Conjugate(op); return g.Func(x) }, []float64{0.5, 0.2}),
+		"Scale":         call(func(x []float64) float64 { return prox.Scale(op, 2, 3).Func(x) }, []float64{1, 2}),
+		"Sum":           call(func(x []float64) float64 { g, _ := prox.Sum(op, prox.Box{Lo: -1, Hi: 1}); return g.Func(x) }, []float64{1, 2}),
+		"TightFrame":    call(prox.TightFrame, op, matrix).keep(0),
+		"Translate":     call(func(x []float64) float64 { return prox.Translate(op, []float64{1, 1}).Func(x) }, []float64{1, 2}),
+		"Affine.Dim":    call(operators(t)["Affine"].(*prox.Affine).Dim),
+		"Affine.Rank":   call(operators(t)["Affine"].(*prox.Affine).Rank),
+		// Parameters of every operator with fields, through Check.
+		"L1.Check": call(prox.L1.Check, prox.L1{Weight: 1}, 2), "SquaredL2.Check": call(prox.SquaredL2.Check, prox.SquaredL2{Weight: 1}, 2),
+		"ElasticNet.Check": call(prox.ElasticNet.Check, prox.ElasticNet{L1: 1, L2: 1}, 2), "L1Box.Check": call(prox.L1Box.Check, prox.L1Box{Weight: 1, Lo: -1, Hi: 1}, 2),
+		"L2Norm.Check": call(prox.L2Norm.Check, prox.L2Norm{Weight: 1}, 2), "LInfNorm.Check": call(prox.LInfNorm.Check, prox.LInfNorm{Weight: 1}, 2),
+		"GroupL2.Check": call(prox.GroupL2.Check, group, 2), "SortedL1.Check": call(prox.SortedL1.Check, prox.SortedL1{Weights: []float64{2, 1}}, 2),
+		"TotalVariation.Check": call(prox.TotalVariation.Check, prox.TotalVariation{Weight: 1}, 2), "Huber.Check": call(prox.Huber.Check, prox.Huber{Weight: 1, Delta: 1}, 2),
+		"Hinge.Check": call(prox.Hinge.Check, prox.Hinge{Weight: 1}, 2), "LogBarrier.Check": call(prox.LogBarrier.Check, prox.LogBarrier{Weight: 1}, 2),
+		"Box.Check": call(prox.Box.Check, prox.Box{Lo: -1, Hi: 1}, 2), "LInfBall.Check": call(prox.LInfBall.Check, prox.LInfBall{R: 1}, 2),
+		"L1Ball.Check": call(prox.L1Ball.Check, prox.L1Ball{R: 1}, 2), "L2Ball.Check": call(prox.L2Ball.Check, prox.L2Ball{R: 1}, 2),
+		"Simplex.Check": call(prox.Simplex.Check, prox.Simplex{Total: 1}, 2), "HalfSpace.Check": call(prox.HalfSpace.Check, prox.HalfSpace{A: []float64{1, 2}, B: 1}, 2),
+		"NuclearNorm.Check": call(prox.NuclearNorm.Check, prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, 2), "SpectralBall.Check": call(prox.SpectralBall.Check, prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, 2),
+		"PSDCone.Check": call(prox.PSDCone.Check, prox.PSDCone{Order: 1}, 1),
+	}
+	for name, g := range operators(t) {
+		x, v := []float64{0.3, 0.7}, []float64{1, -1}
+		if name == "PSDCone" {
+			x, v = x[:1], v[:1]
+		}
+		if _, ok := table[name+".Check"]; !ok {
+			table[name+".Check"] = call(g.(prox.Checker).Check, len(x))
+		}
+		table[name+".Func"] = call(g.Func, x)
+		table[name+".Prox"] = call(func(x []float64, gamma float64) []float64 {
+			g.Prox(x, x, gamma)
+			return x
+		}, x, 1.).mayBeNaN().keep(1) // NaN stays NaN, so that a solver sees it
+		table[name+".Dist"] = call(g.(prox.Subdifferential).Dist, x, v)
+		if s, ok := g.(prox.Set); ok {
+			table[name+".Radius"] = call(s.Radius, 2)
+		}
+		if s, ok := g.(prox.Rounded); ok {
+			table[name+".Shift"] = call(s.Shift, x)
+		}
+		if s, ok := g.(prox.Coordinatewise); ok {
+			table[name+".Coordinate"] = call(s.Coordinate, 1)
+		}
+	}
+	everyInput(t, "prox", table)
+}
+
+func TestEveryInputSpecfun(t *testing.T) {
+	table := map[string]row{
+		"Bisect": call(func(lo, hi float64) (float64, float64) {
+			return specfun.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
+		}, 0., 2.).mayBeNaN(),
+		"GaussLegendre": call(specfun.GaussLegendre, 3),
+		// These are functions of real numbers: outside their domain they are NaN.
+		"Log":       call(specfun.Log, 2.).mayBeNaN(),
+		"LogSumExp": call(specfun.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(specfun.LogDiffExp, 2., 1.).mayBeNaN(), "Log1mExp": call(specfun.Log1mExp, -1.).mayBeNaN(),
+		"GammaLogP": call(specfun.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(specfun.GammaLogQ, 2., 1.).mayBeNaN(),
+		"GammaInvLogP": call(specfun.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(specfun.GammaInvLogQ, 2., -1.).mayBeNaN(),
+		"Erfcx": call(specfun.Erfcx, 1.).mayBeNaN(), "Mills": call(specfun.Mills, 1.).mayBeNaN(), "MillsSlope": call(specfun.MillsSlope, 1.).mayBeNaN(),
+		"NormalCDF": call(specfun.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(specfun.LogPhi, 1.).mayBeNaN(), "LogQ": call(specfun.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(specfun.NormalQuantile, 0.5).mayBeNaN(),
+		"Chi2LogPDF": call(specfun.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(specfun.Chi2LogCDF, 1., 2.).mayBeNaN(), "Chi2LogSF": call(specfun.Chi2LogSF, 1., 2.).mayBeNaN(),
+		"Chi2CDF": call(specfun.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(specfun.Chi2SF, 1., 2.).mayBeNaN(), "Chi2Quantile": call(specfun.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(specfun.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
+	}
+	everyInput(t, "internal/specfun", table)
+}
+
+var unit = loss.Bounds{Row: 1, Label: 1}
+
+func small(t *testing.T) *erm.Problem {
+	data, err := erm.NewData([][]float64{{0.5, 0.1}, {0.2, -0.7}, {0, 0.3}}, []float64{1, -1, 0.5}, unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -1, Hi: 1}}
+}
+
+func TestEveryInputERM(t *testing.T) {
+	rows, labels := [][]float64{{0.5, 0.1}, {0.2, -0.7}}, []float64{1, -1}
+	p := small(t)
+	o := p.Perturb(erm.Perturbation{Linear: []float64{0.1, 0.2}})
+	built := func(row []float64, label float64) *erm.Data {
+		b, err := erm.NewBuilder(2, false, unit)
+		require.NoError(t, err)
+		b.Add(row, label)
+		return b.Data()
+	}
+	x, g := []float64{0.3, 0.2}, []float64{0, 0}
+	square := *p
+	square.Loss = loss.Squared{}
+	everyInput(t, "erm", map[string]row{
+		"NewData":      call(erm.NewData, rows, labels, unit),
+		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
+		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
+		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
+		"Builder.Add": call(func(row []float64, label float64) int {
+			n, _ := built(row, label).Dims()
+			return n
+		}, rows[0], 1.0).keep(0), // like indexing a slice
+		"Builder.AddSparse": call(func(col []int32, label float64) int {
+			b, err := erm.NewBuilder(2, true, unit)
+			require.NoError(t, err)
+			b.AddSparse(col, make([]float64, len(col)), label)
+			n, _ := b.Data().Dims()
+			return n
+		}, []int32{0, 1}, 1.0).keep(0),
+		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
+		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
+		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice
+		"Data.Map": call(func(b float64) float64 {
+			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
+		}, 0.5),
+		"Problem.Check":            call((*erm.Problem).Check, p),
+		"Problem.Certifiable":      call((*erm.Problem).Certifiable, p),
+		"Problem.Constants":        call((*erm.Problem).Constants, p),
+		"Problem.Perturb":          call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) }, erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
+		"NewUnperturbed":           call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
+		"Objective.Func":           call(o.Func, x).mayBeNaN(),
+		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
+		"Objective.FuncGrad":       call(o.FuncGrad, g, x).mayBeNaN(),
+		"Objective.HasHessian":     call(o.HasHessian),
+		"Objective.GradTerms":      call(o.GradTerms, g, x, []int{0, 1}).keep(2), // like indexing a slice
+		"Objective.Hessian":        call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
+		"Objective.Residual":       call(o.Residual, x),
+		"Objective.ResidualWithin": call(o.ResidualWithin, x, 1e-6),
+		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
+		"Objective.Dim": call(o.Dim), "Objective.Len": call(o.Len),
+		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
+	})
+}
+
+func TestEveryInputSplitting(t *testing.T) {
+	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{2, 0, 0, 1}), []float64{1, 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.1}}
+	x := []float64{0.3, 0.2}
+	settings := &splitting.Settings{Iterations: 50}
+	solve := func(m func() splitting.Method, p splitting.Problem) row {
+		return call(func(p splitting.Problem, x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
+			if p.F == nil {
+				p.F = f
+			}
+			if len(x0) != 2 { // documented to panic with the operator's own message
+				x0 = x
+			}
+			return splitting.Solve(background, p, x0, s, m())
+		}, p, x, settings)
+	}
+	table := map[string]row{
+		"NewQuadratic":         call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
+		"Quadratic.Func":       call(f.Func, x).mayBeNaN(),
+		"Quadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
+		"Quadratic.Hessian":    call(func(x []float64) { f.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"Quadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
+		"Quadratic.Smoothness": call(f.Smoothness),
+		"Quadratic.Convexity":  call(f.Convexity),
+		"Auto":                 call(func() splitting.Method { return splitting.Auto(p, 2) }),
+		"Minimize": call(func(x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
+			return splitting.Minimize(background, p, x0, s)
+		}, x, settings).keep(0),
+		"Solve":                  solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
+		"Status.Early":           call(splitting.Status.Early, splitting.Converged),
+		"Status.Err":             call(func(s splitting.Status) bool { return s.Err() == nil }, splitting.Converged),
+		"ForwardBackward.Init":   solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
+		"DavisYin.Init":          solve(func() splitting.Method { return &splitting.DavisYin{} }, p),
+		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
+		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
+		"BackwardForward.Init":   solve(func() splitting.Method { return &splitting.BackwardForward{} }, p),
+	}
+	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward"} {
+		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
+	}
+	everyInput(t, "splitting", table)
+}
+
+func TestEveryInputLOP(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	p := small(t)
+	q, err := p.Public(dp.Replace)
+	require.NoError(t, err)
+	plan, err := (&lop.Mechanism{}).Plan(p, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := func() rand.Source { return fixed() }
+	everyInput(t, "lop", map[string]row{
+		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
+		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
+		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src).keep(1),
+		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
+		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
+		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src).keep(1),
+		"Plan.Fit":            call(func(p *erm.Problem, src rand.Source) (*dp.Release, error) { return plan.Fit(background, p, src) }, p, src),
+		"Plan.DeltaAt":        call((*lop.Plan).DeltaAt, plan, 1.).keep(0), // a changed field voids a plan
+		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+	})
+}
+
+func TestEveryInputQOP(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-4}
+	q := qop.Public{Dim: 2, Records: 3, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}, Radius: 1, Scale: 1, Budget: b}
+	p := small(t)
+	p.Loss = loss.Squared{}
+	m := &qop.Mechanism{Center: []float64{0.1, 0.1}, Interpolation: qop.Relabel{}, Share: 0.1}
+	plan, err := m.Plan(p, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := func() rand.Source { return fixed() }
+	everyInput(t, "qop", map[string]row{
+		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q),
+		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0, 1),
+		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+			return plan.Fit(ctx, p, src)
+		}, background, p, src).keep(0),
+		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1, Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
+		"Utility.Bound":       call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1, Constants: q.Constants}, b),
+	})
+}
+
+func TestEveryInputLasso(t *testing.T) {
+	spec := lasso.Spec{N: 6, D: 2, Xi: 1, AnchorNoise: 0.1}
+	in, err := lasso.Generate(spec, fixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := in.Data(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paper := lasso.PublishedParameters()
+	e, err := paper.Experiment(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := func() rand.Source { return fixed() }
+	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
+	everyInput(t, "lasso", map[string]row{
+		"Generate":             call(lasso.Generate, spec, src),
+		"Read":                 call(lasso.Read, problem, vector, 1.),
+		"ReadVector":           call(lasso.ReadVector, vector, 1),
+		"Problem":              call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Instance.Data":        call(in.Data, 1.),
+		"Instance.Dims":        call(in.Dims),
+		"Instance.Risk":        call(in.Risk, []float64{1, 2}).mayBeNaN(),
+		"Formula.Constants":    call(lasso.Formula.Constants, lasso.Formula{D: 2, M: 5, Rho: 1, L: 1, Eps1: 1, Delta1: 0.01, Delta3: 0.01, Tau: 1e-3, Eta: 0.1, Eps2: 0.1, Delta2: 0.01, Delta4: 0.01}),
+		"PublishedParameters":  call(lasso.PublishedParameters),
+		"Paper.Experiment":     call(func(p lasso.Paper) (bool, error) { e, err := p.Experiment(in); return e != nil, err }, paper),
+		"Experiment.Dof":       call(e.Dof),
+		"Experiment.L":         call(e.L),
+		"Experiment.Linear":    call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
+		"Experiment.Omega":     call(e.Omega, 1.).mayBeNaN(),
+		"Experiment.Quadratic": call(e.Quadratic),
+		"Experiment.Solve":     call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
+	})
+}
+
+func TestEveryInputTable(t *testing.T) {
+	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
+	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
+	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	s, err := table.ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	rows := func() *table.Rows {
+		r, err := e.Rows(text(), table.Options{})
+		require.NoError(t, err)
+		require.True(t, r.Next())
+		return r
+	}
+	everyInput(t, "table", map[string]row{
+		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
+		"ReadCSV":              call(table.ReadCSV, text, s),
+		"Options.ReadCSV":      call(table.Options.ReadCSV, table.Options{Public: true}, text, s),
+		"Schema.Check":         call((*table.Schema).Check, s),
+		"Schema.Encoder":       call((*table.Schema).Encoder, s),
+		"Schema.WriteTo":       call(s.WriteTo, io.Writer(io.Discard)).keep(0),
+		"Encoder.Rows":         call(e.Rows, text, table.Options{}),
+		"Encoder.Schema":       call(e.Schema),
+		"Encoder.Features":     call(e.Features),
+		"Encoder.Kind":         call(e.Kind),
+		"Encoder.NumClasses":   call(e.NumClasses),
+		"Encoder.Dim":          call(e.Dim),
+		"Encoder.Bounds":       call(e.Bounds),
+		"Encoder.Sparse":       call(e.Sparse),
+		"Encoder.LabelText":    call(e.LabelText, 0.5),
+		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
+		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
+		"Rows.Next":            call(func() bool { return rows().Next() }),
+		"Rows.Err":             call(func() error { return rows().Err() }),
+		"Rows.Line":            call(func() int { return rows().Line() }),
+		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
+		"Rows.Label":           call(func() float64 { return rows().Label() }),
+		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
+		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
+		"Numeric.ReadLIBSVM":   call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit}, func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		"Drafting.Draft":       call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
+	})
+}
