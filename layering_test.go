@@ -36,6 +36,7 @@ var layer = map[string]int{
 	"lasso":               2,
 	"table":               2,
 	"dp/ledger":           3, // its file lock is a library
+	"model":               4,
 	"objpert":             2,
 	"cmd/internal/mip":    3,
 	"internal/sweep":      3,

@@ -1,0 +1,78 @@
+package linear
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+)
+
+// A Step is one minimizer of a Sequence. C, S and Output are numbers of the sequence,
+// fixed beforehand; Ridge and Settings.Clip may depend on what was released before.
+type Step struct {
+	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
+	S      float64 // sᵢ = G/σ
+	Output float64 // S′/σ_out of the output noise, one of the Gaussian releases
+	Ridge  float64 // Δ
+}
+
+// LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
+func LeastRidge(beta, modulus, c float64) float64 {
+	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
+}
+
+// Run releases the minimizer of p with the noise of the step, under the certificate
+// of its sequence, and returns the numbers that were used. Params.Budget is that of
+// the whole sequence. The error wraps ErrProblem or dp.ErrCondition for numbers
+// that the sequence does not allow, else it is that of Plan.Fit.
+func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, step Step, src rand.Source) (*dp.Release, Params, error) {
+	p, q, err := s.Prepare(p)
+	if err != nil {
+		return nil, Params{}, err
+	}
+	if q, err = q.Complete(s.relation()); err == nil {
+		err = q.Smooth()
+	}
+	if err != nil {
+		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	g, k := q.Constants.Lipschitz, q.Constants
+	if s.relation() == dp.Replace {
+		g *= 2
+	}
+	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * safeC
+	if !q.Linear || !(c <= step.C) || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
+		return nil, Params{}, fmt.Errorf("%s: %w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c ≤ %v, got c = %v, L = %v", s.Package, dp.ErrCondition, step.C, c, k.Lipschitz)
+	}
+	pl := &Plan{settings: s, public: q, cert: cert}
+	pl.params = Params{
+		Theorem: cert.Theorem, Relation: s.relation(), Budget: cert.Budget, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords,
+		Lipschitz: k.Lipschitz, Smoothness: k.Smoothness, Modulus: q.Modulus, Clip: s.Clip, ExcessBound: math.Inf(1),
+		Ridge: step.Ridge, Sigma: g / step.S * safeScale, C: step.C, S: step.S,
+	}
+	if err := pl.cover(step.Ridge, pl.params.Sigma, 0, 0, cert.Budget); err != nil {
+		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	pl.output.Sigma = pl.output.Sensitivity / step.Output * safeScale
+	pl.params.Cover, pl.params.Grid, pl.params.Sensitivity = pl.output.Cover, pl.output.Grid(), pl.output.Sensitivity
+	pl.params.OutputSigma = pl.output.Sigma
+	if err := pl.valid(); err != nil {
+		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	pl.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	pl.output.Sigma = pl.params.OutputSigma
+	rel, err := pl.run(ctx, p, src)
+	return rel, pl.params, err
+}
+
+// StepFailure is the probability that the noise of one step of a sequence with budget b
+// leaves its bounds, dp.Profile.Failure.
+func StepFailure(dim int, b dp.Budget) float64 {
+	_, p := release.MostNormal(dim, b, 1)
+	return p
+}

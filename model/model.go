@@ -1,0 +1,397 @@
+// Package model goes from a table of private records to a private model:
+//
+//	schema, err := table.ReadSchema(schemaFile)
+//	if err != nil {
+//		return err
+//	}
+//	data, err := table.ReadCSV(csvFile, schema)
+//	if err != nil {
+//		return err
+//	}
+//	m, err := model.Fit(ctx, data, dp.Budget{Epsilon: 1, Delta: 1e-9}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(m.Summary())
+//
+// Everything that Options leaves open is chosen from public quantities, or from
+// noisy outputs that the budget pays for, by a Plan that is fixed before a record
+// is read. A Model may be published: it holds nothing but the release and what is
+// public.
+//
+// # Theorems
+//
+// A plan of one release has the theorem of package lop. Plans of several releases:
+//
+//	identifier         statement
+//	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1,
+//	                   composed by linear.Sequence: whatever order, whatever each chooses from
+//	                   earlier outputs, as long as the numbers s, c, t were fixed before
+//	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
+//
+// Clip and ridge of a minimizer are functions of earlier outputs and of what is
+// public; its noise is then σ = G(Clip)/s and its ridge at least β/expm1(c) − μ_r. Sums are
+// sums of integers: every record's term is rounded by itself, to multiples of a
+// public grid, and gets integer noise of exact law.
+//
+// # Notation
+//
+//	θ, d      the parameters in the units of encoded rows, and their number
+//	n₀        the declared number of records, n under dp.Replace
+//	X, Y      loss.Bounds.Row, loss.Bounds.Label
+//	μ, w      Sequence.Mu, Sequence.Shares
+//	G, M      L or 2L; 1 or √2 under dp.Replace
+//	Ĥ, Ĵ      the noisy sums of φ″aa′ and φ′²aa′; their noise has deviation τ
+//	Δ, σ      ridge and noise of the last minimizer
+//
+// # References
+//
+//	[WKL19]  Wang, Kifer, Lee. Differentially Private Confidence Intervals for Empirical
+//	         Risk Minimization. Journal of Privacy and Confidentiality, 2019.
+package model
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/table"
+)
+
+// Model is a private model. It is immutable and may be published.
+type Model struct {
+	theta   []float64
+	cert    dp.Certificate
+	params  Params
+	choice  *Choice
+	moments *moments
+	prose   string
+	head    string // of the ledger, "" without one
+	encoder *table.Encoder
+	build   Build
+}
+
+// Fit plans, charges the ledger if there is one, and fits. nil options mean that
+// everything is automatic. data without an Encoder, from rows in memory, need the
+// name of a Loss.
+//
+// The error is that of NewPlan, wraps that of ledger.Ledger.Spend, or is ctx.Err(). After the
+// ledger was charged an error does not give the budget back.
+func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
+	t, err := newTask(data, o)
+	if err != nil {
+		return nil, err
+	}
+	if n, _ := data.Records.Dims(); n == 0 && t.relation == dp.Replace {
+		return nil, fmt.Errorf("%w: the table has no records", ErrOptions)
+	}
+	pl, err := t.plan(b)
+	if err != nil {
+		return nil, err
+	}
+	head := ""
+	if l := t.options.Ledger; l != nil {
+		entry, err := l.Spend(ctx, pl, t.options.Source)
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		head = entry.Hash
+	}
+	out, err := pl.run(ctx, t.problem, t.options.Source)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{
+		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
+		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
+	}
+	m.threshold()
+	return m, nil
+}
+
+// threshold sets coefficients of a lasso that its output noise alone may have moved
+// away from 0 to exact zeros.
+func (m *Model) threshold() {
+	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
+		return
+	}
+	size := 0.0
+	switch r := m.params.Release; {
+	case r == nil:
+		size = m.choice.OutputSigma * math.Sqrt(2*math.Log(1000*float64(len(m.theta))))
+	case r.OutputSigma > 0:
+		size = r.OutputSigma * math.Sqrt(2*math.Log(1000*float64(len(m.theta))))
+	default:
+		size = (float64(len(m.theta)) + 10*math.Sqrt(float64(len(m.theta)))) / r.OutputRate
+	}
+	for j, v := range m.theta {
+		if math.Abs(v) <= size {
+			m.theta[j] = 0
+		}
+	}
+}
+
+// Theta returns a copy of θ, in the units of encoded rows.
+func (m *Model) Theta() []float64 { return append([]float64(nil), m.theta...) }
+
+// Coefficients returns the coefficients in the units of the file; nil without a schema.
+func (m *Model) Coefficients() []table.Coefficient {
+	if m.encoder == nil {
+		return nil
+	}
+	return m.encoder.Coefficients(m.theta)
+}
+
+// Certificate returns what the model cost.
+func (m *Model) Certificate() dp.Certificate { return m.cert }
+
+// Params returns the numbers of the plan.
+func (m *Model) Params() Params { return m.params }
+
+// Choice returns what was chosen from noisy outputs, nil if there was nothing to choose.
+func (m *Model) Choice() *Choice {
+	if m.choice == nil {
+		return nil
+	}
+	c := *m.choice
+	return &c
+}
+
+// Describe returns the plan in prose.
+func (m *Model) Describe() string { return m.prose }
+
+// LedgerHead returns the hash of the ledger's entry for this model, "" without a ledger.
+func (m *Model) LedgerHead() string { return m.head }
+
+// Encoder returns the encoder of the schema, nil without one.
+func (m *Model) Encoder() *table.Encoder { return m.encoder }
+
+// Prediction is what a model says of a row.
+type Prediction struct {
+	// Score is ⟨a,θ⟩, the largest of the classes for Multinomial; in the units of the
+	// label for a label with a range.
+	Score float64
+	// Label is the predicted label as the file spells it, or a number.
+	Label string
+	// Class is the predicted class: 0 or 1, or 0, …, K−1; 0 for a number.
+	Class int
+	// Probabilities of the classes 0, 1, … of Logistic and Multinomial, nil for other losses.
+	Probabilities []float64
+}
+
+// Predict predicts for an encoded row. It panics unless the row has as many
+// coordinates as the encoder has features.
+func (m *Model) Predict(row []float64) Prediction {
+	if len(row) != m.features() {
+		panic(badRow)
+	}
+	return m.predict(func(block []float64) float64 { return floats.Dot(row, block) })
+}
+
+// PredictEntries predicts for the entries of an encoded row that are not 0, such as
+// table.Rows gives. It panics if a column is out of range.
+func (m *Model) PredictEntries(col []int32, val []float64) Prediction {
+	return m.predict(func(block []float64) float64 {
+		u := 0.0
+		for k, j := range col {
+			u += val[k] * block[j]
+		}
+		return u
+	})
+}
+
+const badRow = "model: Predict of a row with another number of features than the model"
+
+// features returns p.
+func (m *Model) features() int { return len(m.theta) / m.classes() }
+
+// classes returns K of Multinomial, else 1.
+func (m *Model) classes() int {
+	if m.params.Loss.Name != Multinomial {
+		return 1
+	}
+	return int(m.params.Bounds.Label) + 1
+}
+
+func (m *Model) predict(dot func(block []float64) float64) Prediction {
+	p, k := m.features(), m.classes()
+	if k == 1 {
+		u := dot(m.theta)
+		return m.finish(Prediction{Score: u})
+	}
+	scores := make([]float64, k)
+	for c := range scores {
+		scores[c] = dot(m.theta[c*p : (c+1)*p])
+	}
+	best := floats.MaxIdx(scores)
+	out := Prediction{Score: scores[best], Class: best, Probabilities: scores}
+	top, sum := scores[best], 0.0
+	for c, s := range scores {
+		scores[c] = math.Exp(s - top)
+		sum += scores[c]
+	}
+	floats.Scale(1/sum, scores)
+	return m.finish(out)
+}
+
+// finish fills in what follows from the score.
+func (m *Model) finish(p Prediction) Prediction {
+	encoded := p.Score
+	switch m.params.Loss.Name {
+	case Logistic, SVM:
+		if p.Score >= 0 {
+			p.Class = 1
+		}
+		if m.params.Loss.Name == Logistic {
+			e := math.Exp(-math.Abs(p.Score))
+			low, high := e/(1+e), 1/(1+e)
+			if p.Score < 0 {
+				low, high = high, low
+			}
+			p.Probabilities = []float64{low, high}
+		}
+	case Multinomial:
+		encoded = float64(p.Class)
+	default:
+		if m.encoder != nil {
+			p.Score = m.encoder.LabelValue(p.Score)
+		}
+	}
+	if m.encoder != nil {
+		p.Label = m.encoder.LabelText(encoded)
+	} else {
+		p.Label = fmt.Sprint(p.Score)
+		if m.params.Loss.Name == Multinomial || p.Class > 0 || m.params.Loss.Name == Logistic || m.params.Loss.Name == SVM {
+			p.Label = fmt.Sprint(p.Class)
+		}
+	}
+	return p
+}
+
+// PredictCSV predicts for every row of a table in the form of the schema, whose
+// label may be absent, one row at a time. It stops at the first error of yield. The
+// error wraps table.ErrTable, or ErrOptions for a model without a schema.
+func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
+	if m.encoder == nil {
+		return fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
+	}
+	o.Unlabeled = true
+	rows, err := m.encoder.Rows(r, o)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := yield(m.PredictEntries(rows.Row())); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Scores say how well a model predicts labels that are known.
+type Scores struct {
+	Records  int     `json:"records"`
+	Accuracy float64 `json:"accuracy,omitzero"` // share of records with the right class
+	Baseline float64 `json:"baseline,omitzero"` // the same of the most frequent class
+	LogLoss  float64 `json:"logLoss,omitzero"`  // mean of −log p of the true class, where there are probabilities
+	R2       float64 `json:"r2,omitzero"`       // 1 − Σ(b−b̂)²/Σ(b−b̄)², of numbers
+	RMSE     float64 `json:"rmse,omitzero"`     // root of the mean squared error, in the units of the label
+}
+
+// Score compares predictions with the labels of data that were encoded by the same
+// schema. Not private: it is a function of the records, to be published only if
+// they are public.
+func (m *Model) Score(data *table.Data) (Scores, error) {
+	n, d := data.Records.Dims()
+	if d != len(m.theta) {
+		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
+	}
+	var s tally
+	s.m = m
+	for i := range n {
+		s.add(m.Predict(data.Records.Row(i)[:m.features()]), data.Records.Label(i))
+	}
+	return s.scores(), nil
+}
+
+// ScoreCSV is Score for a table that is read one row at a time. Not private.
+func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
+	if m.encoder == nil {
+		return Scores{}, fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
+	}
+	o.Unlabeled = false
+	rows, err := m.encoder.Rows(r, o)
+	if err != nil {
+		return Scores{}, err
+	}
+	s := tally{m: m}
+	for rows.Next() {
+		s.add(m.PredictEntries(rows.Row()), rows.Label())
+	}
+	return s.scores(), rows.Err()
+}
+
+// tally adds up what Scores needs.
+type tally struct {
+	m                    *Model
+	n, right             int
+	counts               map[int]int
+	log, sum, square, se float64
+}
+
+func (s *tally) add(p Prediction, b float64) {
+	s.n++
+	class := -1
+	switch s.m.params.Loss.Name {
+	case Logistic, SVM:
+		class = 0
+		if b > 0 {
+			class = 1
+		}
+	case Multinomial:
+		class = int(b)
+	default:
+		if s.m.encoder != nil {
+			b = s.m.encoder.LabelValue(b)
+		}
+		s.sum += b
+		s.square += b * b
+		s.se += (b - p.Score) * (b - p.Score)
+		return
+	}
+	if s.counts == nil {
+		s.counts = map[int]int{}
+	}
+	s.counts[class]++
+	if class == p.Class {
+		s.right++
+	}
+	if p.Probabilities != nil {
+		s.log -= math.Log(max(p.Probabilities[class], math.SmallestNonzeroFloat64))
+	}
+}
+
+func (s *tally) scores() Scores {
+	out := Scores{Records: s.n}
+	if s.n == 0 {
+		return out
+	}
+	n := float64(s.n)
+	if s.counts == nil {
+		out.RMSE = math.Sqrt(s.se / n)
+		if total := s.square - s.sum*s.sum/n; total > 0 {
+			out.R2 = 1 - s.se/total
+		}
+		return out
+	}
+	most := 0
+	for _, c := range s.counts {
+		most = max(most, c)
+	}
+	out.Accuracy, out.Baseline, out.LogLoss = float64(s.right)/n, float64(most)/n, s.log/n
+	return out
+}

@@ -1,0 +1,158 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+)
+
+// Choice is what a plan with histograms chose from its noisy outputs, in units of the
+// declared bounds. It is part of the release.
+type Choice struct {
+	FirstClip float64 `json:"firstClip,omitzero"`
+	Clip      float64 `json:"clip,omitzero"`
+	// Clipped is the estimated share of records whose gradient is longer than Clip.
+	Clipped float64 `json:"clipped,omitzero"`
+	Signal  float64 `json:"signal,omitzero"` // ρ̂², what the ridge is tuned for
+	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer
+	Sigma   float64 `json:"sigma"`           // noise of the last minimizer
+	// OutputSigma is the standard deviation of the noise on θ itself.
+	OutputSigma float64 `json:"outputSigma"`
+}
+
+// outcome is all that one run of a plan releases.
+type outcome struct {
+	theta   []float64
+	cert    dp.Certificate
+	choice  *Choice
+	moments *moments
+}
+
+// run draws the noise of the plan once for p, the problem it was made for.
+func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
+	if pl.single != nil {
+		rel, err := pl.single.Fit(ctx, p, src)
+		if err != nil {
+			return nil, err
+		}
+		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
+	}
+	n, _ := p.Data.Dims()
+	if int64(n) > pl.params.MaxRecords {
+		return nil, fmt.Errorf("model: %w: more records than MaxRecords = %d of the plan", erm.ErrProblem, pl.params.MaxRecords)
+	}
+	var watched *noise.Watched
+	if src != nil {
+		watched = noise.Watch(src)
+		src = watched
+	}
+	out, err := pl.steps(ctx, p, src)
+	if err == nil && watched != nil && watched.Err() != nil {
+		return nil, watched.Err()
+	}
+	return out, err
+}
+
+// secure returns src, or a secure source for nil.
+func secure(src rand.Source) rand.Source {
+	if src == nil {
+		return noise.Secure()
+	}
+	return src
+}
+
+// steps runs a sequence.
+func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
+	f := fault.From(ctx)
+	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
+	b := pl.params.Bounds
+	n, d := float64(pl.params.Records), float64(pl.params.Dim)
+	shift := func(share float64) float64 { return math.Sqrt(share) * s.Mu }
+	minimizer := func(clip, c, share, signal float64) (*dp.Release, linear.Params, error) {
+		settings := pl.settings
+		step := linear.Step{C: c, S: shift(share), Output: shift(w.Output)}
+		step.Ridge = linear.LeastRidge(pl.smoothness, pl.modulus, c)
+		if clip > 0 {
+			settings.Clip = clip * b.Row * b.Label
+			sigma := clip * pl.gradients() / step.S
+			if pl.params.Intervals == nil || share != w.Last {
+				factor := 1.0
+				if share == w.Last {
+					factor = 0.5
+				}
+				step.Ridge = max(step.Ridge, factor*sigma*sigma*d/(n*signal)*b.Row*b.Row)
+			}
+		}
+		return settings.Run(ctx, p, pl.cert, step, src)
+	}
+	choice := &Choice{Clip: s.Clip, Signal: 0.08}
+	if s.TwoStep {
+		tau := func(share float64) float64 { return pl.pair() / shift(share) * safeScale }
+		labels := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
+		square := labels.secondMoment()
+		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
+		first, _, err := minimizer(choice.FirstClip, s.FirstC, w.First, max(0.02, square/2))
+		if err != nil {
+			return nil, err
+		}
+		resid := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), secure(src))
+		choice.choose(resid, square, n, d, pl.gradients()/shift(w.Last))
+	} else if pl.params.Loss.Name != Squares {
+		choice.Signal = 0
+	}
+	last, params, err := minimizer(choice.Clip, s.C, w.Last, choice.Signal)
+	if err != nil {
+		return nil, err
+	}
+	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
+	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
+	if pl.params.Intervals != nil {
+		out.moments = pl.moments(f, p, choice.Clip, last.Theta, params, secure(src))
+	}
+	return out, nil
+}
+
+// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
+const safeScale = 1 + 1e-9
+
+// choose takes the clip and the signal energy of the last minimizer from the histogram of
+// residuals and Ê b²; tau is G/s of a gradient of norm 1.
+func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
+	f := resid.cdf(n)
+	tau := unit * math.Sqrt(d) / n
+	q := min(max(1-20*tau, 0.5), 0.98)
+	c.Clip = min(max(quantile(f, q), 0.03), 1)
+	c.Clipped = 1 - q
+	c.Signal = max(0.02, square/2, square-resid.secondMoment())
+}
+
+// moments releases the sums of curvatures and squared gradients at θ.
+func (pl *Plan) moments(f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source) *moments {
+	l, _ := p.Loss.(loss.Linear)
+	if clip > 0 {
+		l = loss.Clipped{Loss: l, Threshold: clip * pl.params.Bounds.Row * pl.params.Bounds.Label}
+	}
+	s := pl.params.Sequence
+	most := [2]float64{params.Smoothness, params.Lipschitz * params.Lipschitz}
+	var sensitivity [2]float64
+	var exponent [2]int
+	for k, v := range most {
+		sensitivity[k], exponent[k] = sumSensitivity(v, pl.pair(), pl.params.Dim)
+	}
+	m := &moments{
+		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * safeScale,
+		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * safeScale,
+	}
+	sum := sums(p.Data, theta, l, most, exponent)
+	m.hessian = releaseSum(f, sum[0], pl.params.Dim, m.hessianTau, exponent[0], src)
+	m.scores = releaseSum(f, sum[1], pl.params.Dim, m.scoresTau, exponent[1], src)
+	return m
+}
