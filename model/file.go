@@ -110,9 +110,6 @@ func Load(r io.Reader) (*Model, error) {
 	if err := dec.Decode(&f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	if dec.More() {
-		return nil, fmt.Errorf("%w: text after the model", ErrFile)
-	}
 	m := &Model{theta: f.Theta, cert: f.Certificate, params: f.Plan, choice: f.Choice, prose: f.Description, head: f.Ledger, build: f.Build}
 	if err := m.restore(f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)

@@ -55,6 +55,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -91,6 +92,9 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	}
 	pl, err := t.plan(b)
 	if err != nil {
+		return nil, err
+	}
+	if err := pl.check(t.problem); err != nil {
 		return nil, err
 	}
 	head := ""
@@ -136,7 +140,7 @@ func (m *Model) threshold() {
 }
 
 // Theta returns a copy of θ, in the units of encoded rows.
-func (m *Model) Theta() []float64 { return append([]float64(nil), m.theta...) }
+func (m *Model) Theta() []float64 { return slices.Clone(m.theta) }
 
 // Coefficients returns the coefficients in the units of the file; nil without a schema.
 func (m *Model) Coefficients() []table.Coefficient {
@@ -147,10 +151,14 @@ func (m *Model) Coefficients() []table.Coefficient {
 }
 
 // Certificate returns what the model cost.
-func (m *Model) Certificate() dp.Certificate { return m.cert }
+func (m *Model) Certificate() dp.Certificate {
+	cert := m.cert
+	cert.Assumptions = slices.Clone(cert.Assumptions)
+	return cert
+}
 
 // Params returns the numbers of the plan.
-func (m *Model) Params() Params { return m.params }
+func (m *Model) Params() Params { return m.params.clone() }
 
 // Choice returns what was chosen from noisy outputs, nil if there was nothing to choose.
 func (m *Model) Choice() *Choice {

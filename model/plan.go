@@ -272,12 +272,13 @@ const (
 	residShare  = 0.025
 	firstC      = 0.05 // of ε
 	intervalC   = 0.1  // of ε
+	mostC       = 20   // e⁻²⁰β is as good a ridge as any smaller one
 	mostNoise   = 0.12 // deviation of a bin over n up to which two steps pay
 	defaultClip = 0.3
 )
 
 // curvatureShares are the shares of ε that curvature may cost.
-var curvatureShares = []float64{0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4}
+var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
 
 // spare is left of δ for events of the noise.
 const spare = 1 - 0x1p-50
@@ -290,6 +291,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		return fmt.Errorf("%w: automatic least squares and intervals need Gaussian noise: state δ > 0, or the loss %q or %q without intervals", dp.ErrCondition, PseudoHuber, Quantile)
 	case !q.Linear:
 		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
+	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
+		return fmt.Errorf("%w: intervals with a lasso, a group or a set: their theory is for smooth problems on the whole space", ErrOptions)
 	case q.Records == 0:
 		return fmt.Errorf("%w: least squares and intervals weigh noise against the number of records: declare \"records\" in the schema, or Records of the options", ErrOptions)
 	case q.MaxRecords > mostSummed:
@@ -303,7 +306,7 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
 	pl.settings, pl.monotone = linear.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
-	s := &Sequence{Shares: Shares{Output: outputShare}, C: intervalC * eps}
+	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
 	if o.Intervals != nil {
 		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
@@ -311,17 +314,15 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	p.Decision = "One minimizer of a loss with bounded slopes."
 	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
 	if o.Loss.Name == Squares {
-		if o.Intervals == nil {
-			c, err := pl.curvatureCost(n, d)
-			if err != nil {
-				return err
-			}
-			s.C = c
-		}
 		two := *s
-		two.TwoStep, two.FirstC = true, firstC*eps
+		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
 		two.Shares.Labels, two.Shares.First, two.Shares.Residuals = labelShare, firstShare, residShare
 		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
+		if o.Intervals == nil {
+			for _, at := range []*Sequence{s, &two} {
+				pl.curvatureCost(at, n, d)
+			}
+		}
 		mu, err := pl.mu(two)
 		if err != nil {
 			return err
@@ -396,23 +397,34 @@ func (pl *Plan) mu(s Sequence) (float64, error) {
 	}, b)
 }
 
-// curvatureCost returns c = fε with the least risk for guesses that are public.
-func (pl *Plan) curvatureCost(n, d float64) (float64, error) {
+// curvatureCost sets c = fε with the least risk for guesses that are public.
+func (pl *Plan) curvatureCost(s *Sequence, n, d float64) {
 	const rho2, slope = 0.06, 0.25
 	best, least := 0.0, math.Inf(1)
 	for _, f := range curvatureShares {
-		c := f * pl.params.Budget.Epsilon
-		mu, err := pl.mu(Sequence{C: c, Shares: Shares{Last: 1 - outputShare, Output: outputShare}})
-		if err != nil {
-			return 0, err
-		}
+		s.C = min(f*pl.params.Budget.Epsilon, mostC)
+		mu := pl.roughMu(*s)
 		sigma := slope * pl.gradients() / mu
-		ridge := max(1/math.Expm1(c), sigma*sigma*d/(n*rho2))
+		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
-			best, least = c, r
+			best, least = s.C, r
 		}
 	}
-	return best, nil
+	s.C = best
+}
+
+// roughMu returns what mu does to a relative 1e-5 or so, to choose by.
+func (pl *Plan) roughMu(s Sequence) float64 {
+	b, lo, hi := pl.params.Budget, 0x1p-60, 0x1p10
+	for hi > lo*(1+1e-5) {
+		mid := math.Sqrt(lo * hi)
+		if remove, add := pl.composed(s, mid).Profile(); max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // risk returns what least squares with ridge Δ and noise σ loses for rows with
@@ -429,7 +441,11 @@ func (pl *Plan) Params() Params {
 	if !pl.made() {
 		return Params{}
 	}
-	p := pl.params
+	return pl.params.clone()
+}
+
+// clone returns a copy that shares nothing.
+func (p Params) clone() Params {
 	if p.Intervals != nil {
 		i := *p.Intervals
 		p.Intervals = &i

@@ -2,61 +2,166 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-// Row is a line of a Summary.
+// Row is an estimated linear function of the coefficients: one of them, or a prediction.
 type Row struct {
-	Class    string  `json:"class,omitempty"` // of a label with levels
-	Name     string  `json:"name"`
+	Class    string  `json:"class,omitzero"` // of a label with levels
+	Name     string  `json:"name,omitzero"`
 	Estimate float64 `json:"estimate"` // of the release, in the units of the file
-	// The rest needs Options.Intervals.
-	Debiased     float64 `json:"debiased,omitzero"` // estimate without the shrinkage by the ridge, the middle of the interval
-	StdErr       float64 `json:"stdErr,omitzero"`   // of Debiased: sampling, privacy and the noise of the sums
-	Lower        float64 `json:"lower,omitzero"`    // end of the interval; 0 with Unidentified
-	Upper        float64 `json:"upper,omitzero"`
-	Z            float64 `json:"z,omitzero"`            // Debiased/StdErr
-	P            float64 `json:"p,omitzero"`            // of a test of 0, two-sided; 1 if Weak
-	PrivacyShare float64 `json:"privacyShare,omitzero"` // share of the noise in the variance
-	// Weak tells that the data do not identify the coefficient at this budget: its
-	// interval rests on the declared Radius.
+	// Interval is what Options.Intervals pays for, nil without them.
+	Interval *Interval `json:"interval,omitempty"`
+}
+
+// Interval says how far an estimate may be from the truth: the minimizer of the expected
+// loss that was fitted, clipped as it was and without any ridge. It accounts for
+// sampling, for the noise of the minimizer, for its shrinkage by the ridge and for
+// the noise of the standard error itself.
+type Interval struct {
+	Debiased float64 `json:"debiased"` // the estimate without the shrinkage, the middle of the interval
+	StdErr   float64 `json:"stdErr"`   // of Debiased
+	// PrivacyErr is the part of StdErr that noise makes: the error against the
+	// minimizer without privacy on the same records.
+	PrivacyErr   float64 `json:"privacyErr"`
+	PrivacyShare float64 `json:"privacyShare"` // of the variance, that of the noise on the gradients
+	Lower        float64 `json:"lower"`
+	Upper        float64 `json:"upper"`
+	Z            float64 `json:"z"` // Debiased/StdErr
+	P            float64 `json:"p"` // two-sided, of the value 0; 1 if Weak
+	// Weak tells that the records do not identify the estimate at this budget: the
+	// interval is conservative and rests on the declared Intervals.Radius.
 	Weak bool `json:"weak,omitzero"`
-	// Unidentified tells that no Radius was declared for such a coefficient: its
-	// interval is the whole line.
+	// Unidentified tells that no Radius was declared for a weak estimate, or that its variance
+	// is all noise: its interval is the whole line, and Lower and Upper are 0.
 	Unidentified bool `json:"unidentified,omitzero"`
 }
 
-// Summary lists the coefficients of a model.
+// Summary lists the coefficients of a model in the units of the file.
 type Summary struct {
 	Rows  []Row   `json:"rows"`
 	Level float64 `json:"level,omitzero"` // of the intervals, 0 without them
+	Note  string  `json:"note"`
 }
 
-// Summary returns the coefficients in the units of the file, with standard errors if
-// Options.Intervals asked for them.
+// Summary returns the coefficients, with intervals if Options.Intervals asked for them.
+// The p-values are of one coefficient each: looking at many needs a correction.
 func (m *Model) Summary() Summary {
-	var s Summary
+	s := Summary{Note: "No standard errors: they take a share of the budget, ask for Intervals."}
+	var inf *inference
+	if m.moments != nil {
+		inf = m.inference()
+		s.Level, s.Note = m.params.Intervals.Level, m.note()
+	}
+	row := func(class, name string, constant, estimate float64, k func() []float64) {
+		r := Row{Class: class, Name: name, Estimate: estimate}
+		if inf != nil {
+			r.Interval = inf.interval(k(), constant)
+		}
+		s.Rows = append(s.Rows, r)
+	}
+	d := len(m.theta)
 	if m.encoder == nil {
 		for j, v := range m.theta {
-			s.Rows = append(s.Rows, Row{Name: fmt.Sprintf("x%d", j+1), Estimate: v})
+			row("", fmt.Sprintf("x%d", j+1), 0, v, func() []float64 { return along(d, j, 1) })
 		}
 		return s
 	}
+	features := m.encoder.Features()
+	at := 0
 	for _, c := range m.Coefficients() {
-		s.Rows = append(s.Rows, Row{Class: c.Class, Name: c.Name, Estimate: c.Value})
+		if c.Column == "" { // the intercept comes first in every class, and intervals are for one
+			at = 0
+			row(c.Class, c.Name, m.encoder.LabelValue(0), c.Value, func() []float64 {
+				k := make([]float64, d)
+				for j, f := range features {
+					k[j] = f.Offset
+				}
+				return k
+			})
+			continue
+		}
+		for features[at].Column == "" {
+			at++
+		}
+		j := at
+		at++
+		row(c.Class, c.Name, 0, c.Value, func() []float64 { return along(d, j, features[j].Scale) })
 	}
 	return s
+}
+
+func along(d, j int, v float64) []float64 {
+	k := make([]float64, d)
+	k[j] = v
+	return k
+}
+
+// note says what the intervals are about.
+func (m *Model) note() string {
+	about := "They refer to the fitted loss without its ridge."
+	if c := m.choice; c.Clip > 0 {
+		about = fmt.Sprintf("They refer to least squares with gradients clipped at %.3g of their range, without a ridge; that is the ordinary coefficient where errors are symmetric.", c.Clip)
+	}
+	return "Intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
+		" Where the schema makes columns redundant, as an intercept and levels that cover every record are, they are those of the solution of least norm." +
+		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller Radius."
+}
+
+// Contrast estimates ⟨k,θ⟩, θ in the units of encoded rows, with an interval if
+// Options.Intervals asked for them. The error wraps ErrOptions for a k of another length.
+func (m *Model) Contrast(k []float64) (Row, error) {
+	if len(k) != len(m.theta) {
+		return Row{}, fmt.Errorf("%w: a contrast of %d numbers, want %d", ErrOptions, len(k), len(m.theta))
+	}
+	r := Row{Estimate: floats.Dot(k, m.theta)}
+	if m.moments != nil {
+		r.Interval = m.inference().interval(k, 0)
+	}
+	return r, nil
 }
 
 // String returns the summary as a table for a terminal.
 func (s Summary) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "coefficient\testimate")
-	for _, r := range s.Rows {
-		fmt.Fprintf(w, "%s%s\t%.4g\n", r.Class, r.Name, r.Estimate)
+	if s.Level == 0 {
+		fmt.Fprintln(w, "coefficient\testimate")
+	} else {
+		fmt.Fprintf(w, "coefficient\testimate\tdebiased\tstd. err.\t%g %% interval\tz\tp\tprivacy\t\n", 100*s.Level)
 	}
-	w.Flush()
+	for _, r := range s.Rows {
+		name := r.Name
+		if r.Class != "" {
+			name = r.Class + ": " + name
+		}
+		i := r.Interval
+		if i == nil {
+			fmt.Fprintf(w, "%s\t%.4g\n", name, r.Estimate)
+			continue
+		}
+		interval, mark := fmt.Sprintf("[%.3g, %.3g]", i.Lower, i.Upper), ""
+		if i.Unidentified {
+			interval = "(−∞, ∞)"
+		}
+		if i.Weak {
+			mark = "weak"
+		}
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr, interval, i.Z, i.P, 100*i.PrivacyShare, mark)
+	}
+	_ = w.Flush() // a Builder does not fail
+	b.WriteString(s.Note + "\n")
 	return b.String()
+}
+
+// finite replaces what is no number by 0.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
 }

@@ -14,17 +14,25 @@ import (
 	"github.com/privopt/privopt/noise"
 )
 
-// Steps that an audit may replace: the integers of a sum over the records, before noise.
-var (
-	Counted = fault.NewStep[[]int64]("histogram counts")
-	Summed  = fault.NewStep[[]int64]("summed matrix")
+// Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.
+const (
+	mostSummed = 1 << 29 // records
+	mostDim    = 1000    // parameters
+	mostSum    = 1 << 61
 )
 
-// Limits under which sums of integers stay below 2⁶².
-const (
-	mostSummed = 1 << 31 // records
-	mostDim    = 1000    // parameters
-)
+// withNoise returns g·(k + round(τN/g)), g = 2^exponent. The sum is clamped where the
+// noise may have saturated, so that it is that of unsaturated noise.
+func withNoise(k []int64, tau float64, exponent int, src rand.Source) []float64 {
+	draw := make([]int64, len(k))
+	defer clear(draw)
+	noise.Grid(draw, tau, exponent, src)
+	out := make([]float64, len(k))
+	for i, v := range k {
+		out[i] = math.Ldexp(float64(min(max(v+draw[i], -mostSum), mostSum)), exponent)
+	}
+	return out
+}
 
 // edges are the public edges of histograms of |r|‖a‖, in units of Row·Label.
 var edges = []float64{0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.22, 0.3, 0.4, 0.55, 0.75, 1}
@@ -48,25 +56,16 @@ func bin(v float64) int {
 func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) histogram {
 	counts := make([]int64, len(edges))
 	n, _ := data.Dims()
-	b := data.Bounds()
+	b, exponent := data.Bounds(), countGrid(tau)
 	unit := b.Row * b.Label
 	for i := range n {
 		a, r := data.Row(i), data.Label(i)
 		if theta != nil {
 			r -= floats.Dot(a, theta)
 		}
-		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)]++
+		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
 	}
-	counts = fault.At(f, Counted, counts)
-	exponent := countGrid(tau)
-	draw := make([]int64, len(counts))
-	defer clear(draw)
-	noise.Grid(draw, tau, exponent, src)
-	h := make(histogram, len(counts))
-	for k, c := range counts {
-		h[k] = math.Ldexp(float64(c<<-exponent+draw[k]), exponent)
-	}
-	return h
+	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src)
 }
 
 // countGrid returns the exponent of a grid well below tau that 1 is a multiple of.
@@ -191,20 +190,16 @@ func addOuter(dst []int64, a []float64, w float64) {
 	}
 }
 
-// release adds noise of deviation tau to a sum and returns the symmetric matrix.
+// releaseSum adds noise of deviation tau to a sum and returns the symmetric matrix.
 func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	sum = fault.At(f, Summed, sum)
-	draw := make([]int64, len(sum))
-	defer clear(draw)
-	noise.Grid(draw, tau, exponent, src)
+	values := withNoise(fault.At(f, fault.Moments, sum), tau, exponent, src)
 	m, at := mat.NewSymDense(d, nil), 0
 	for j := range d {
 		for k := j; k < d; k++ {
-			v := math.Ldexp(float64(sum[at]+min(max(draw[at], -1<<62), 1<<62)), exponent)
 			if k > j {
-				v /= math.Sqrt2
+				values[at] /= math.Sqrt2
 			}
-			m.SetSym(j, k, v)
+			m.SetSym(j, k, values[at])
 			at++
 		}
 	}

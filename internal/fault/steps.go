@@ -77,6 +77,14 @@ var (
 	Certified = NewStep[bool]("certified")
 )
 
+// Steps of sums over the records that integer noise is added to.
+var (
+	// Counts are the counts of a histogram, times a public power of two.
+	Counts = NewStep[[]int64]("counts")
+	// Moments is a sum of rounded symmetric matrices.
+	Moments = NewStep[[]int64]("moments")
+)
+
 // Stage is the first stage of the solver of a covered release that runs, counted from 0: the
 // methods of package splitting, refinement, proved descent.
 var Stage = NewStep[int]("stage")

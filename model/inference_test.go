@@ -1,0 +1,228 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/table"
+)
+
+// linearData are n records with rows [1, x]/√d, x uniform in [−1, 1], and labels ⟨a,θ₀⟩ + 0.1N.
+func linearData(t *testing.T, rnd *rand.Rand, n int, theta []float64) *table.Data {
+	t.Helper()
+	d := len(theta)
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		for j := range rows[i] {
+			x := 1.0
+			if j > 0 {
+				x = 2*rnd.Float64() - 1
+			}
+			rows[i][j] = x / math.Sqrt(float64(d))
+			labels[i] += rows[i][j] * theta[j]
+		}
+		labels[i] += 0.1 * rnd.NormFloat64()
+	}
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	return &table.Data{Records: data}
+}
+
+// Intervals of 95 % cover, and do not without the variance of the noise or without debiasing.
+func TestCoverage(t *testing.T) {
+	const runs, n = 400, 2000
+	theta := []float64{0.3, -0.35, 0.4}
+	covered, noSigma, noDebias, weak := 0, 0, 0, 0
+	for r := range runs {
+		rnd := rand.New(rand.NewPCG(77, uint64(r)))
+		m, err := Fit(t.Context(), linearData(t, rnd, n, theta), dp.Budget{Epsilon: 0.5, Delta: DefaultDelta(n)}, &Options{
+			Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n, Clip: 0.5, Intervals: &Intervals{Radius: math.Sqrt(3)},
+			Source: noise.Reproducible(uint64(r), "coverage"),
+		})
+		require.NoError(t, err)
+		hit := func(i *Interval, middle, v float64) int {
+			if math.Abs(v-middle) <= (i.Upper-i.Lower)/2 {
+				return 1
+			}
+			return 0
+		}
+		q := m.inference()
+		blind := *q
+		blind.sigma = 0
+		without := newInference(blind)
+		for j, v := range theta {
+			i := q.interval(along(3, j, 1), 0)
+			if i.Weak {
+				weak++
+			}
+			covered += hit(i, i.Debiased, v)
+			noDebias += hit(i, m.theta[j], v)
+			noSigma += hit(without.interval(along(3, j, 1), 0), i.Debiased, v)
+		}
+	}
+	share := func(hits int) float64 { return float64(hits) / (3 * runs) }
+	t.Logf("covered %.3f, without σ² %.3f, without debiasing %.3f", share(covered), share(noSigma), share(noDebias))
+	require.InDelta(t, 0.95, share(covered), 0.03)
+	t.Logf("weak %.3f", float64(weak)/(3*runs))
+	require.Less(t, share(noSigma), 0.92)
+	require.Less(t, share(noDebias), 0.92)
+}
+
+// fixed returns an inference of a random release in d dimensions with Ĥ = H + E.
+func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left []float64, e *mat.SymDense) {
+	e = mat.NewSymDense(d, nil)
+	h, j := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
+	for range 4 * d {
+		a := make([]float64, d)
+		for i := range a {
+			a[i] = rnd.NormFloat64()
+		}
+		h.SymRankOne(h, 1, mat.NewVecDense(d, a))
+		j.SymRankOne(j, 0.3, mat.NewVecDense(d, a))
+	}
+	for i := range d {
+		for k := i; k < d; k++ {
+			e.SetSym(i, k, tau*rnd.NormFloat64())
+		}
+	}
+	truth, left = make([]float64, d), make([]float64, d)
+	for i := range d {
+		truth[i], left[i] = rnd.NormFloat64(), rnd.NormFloat64() // θ₀ and g + b
+	}
+	// (H+Δ)θ̃ = Hθ₀ − g − b
+	full := mat.NewSymDense(d, nil)
+	full.CopySym(h)
+	for i := range d {
+		full.SetSym(i, i, full.At(i, i)+ridge)
+	}
+	rhs, theta := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil)
+	rhs.MulVec(h, mat.NewVecDense(d, truth))
+	rhs.SubVec(rhs, mat.NewVecDense(d, left))
+	var chol mat.Cholesky
+	if !chol.Factorize(full) || chol.SolveVecTo(theta, rhs) != nil {
+		panic("singular")
+	}
+	noisy := mat.NewSymDense(d, nil)
+	noisy.AddSym(h, e)
+	return inference{
+		theta: theta.RawVector().Data, ridge: ridge, sigma: 0.5, tauH: tau, tauJ: 0.1, level: 0.95, radius: 5, hessian: noisy, scores: j,
+	}, truth, left, e
+}
+
+// The identity behind the intervals holds exactly for a quadratic loss, any u and any Δ.
+func TestIdentity(t *testing.T) {
+	rnd, strong := rand.New(rand.NewPCG(5, 5)), 0
+	for _, d := range []int{1, 2, 6} {
+		for _, ridge := range []float64{0.01, 3, 100} {
+			in, truth, left, e := fixed(rnd, d, 0.4, ridge)
+			q := newInference(in)
+			if q.eig[0] > q.edge() { // v = −ΔĤ⁻¹θ̃
+				hv := mat.NewVecDense(d, nil)
+				hv.MulVec(in.hessian, mat.NewVecDense(d, q.v))
+				for j := range d {
+					require.InDelta(t, -ridge*in.theta[j], hv.AtVec(j), 1e-8)
+				}
+				strong++
+			}
+			for range 10 {
+				k := make([]float64, d)
+				for i := range k {
+					k[i] = rnd.NormFloat64()
+				}
+				for _, lambda := range []float64{0, 0.3, 50} {
+					i := q.at(k, 0, lambda)
+					// u from a solve of its own: (Ĥ² + λ)u = Ĥk.
+					var sq mat.Dense
+					sq.Mul(in.hessian, in.hessian)
+					for j := range d {
+						sq.Set(j, j, sq.At(j, j)+lambda)
+					}
+					hk, u, hu := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, nil)
+					hk.MulVec(in.hessian, mat.NewVecDense(d, k))
+					require.NoError(t, u.SolveVec(&sq, hk))
+					hu.MulVec(in.hessian, u)
+					if lambda == 0 {
+						require.InDeltaSlice(t, k, hu.RawVector().Data, 1e-8) // u = Ĥ⁻¹k
+					}
+					off := mat.NewVecDense(d, nil) // θ̃ − θ₀
+					floats.SubTo(off.RawVector().Data, in.theta, truth)
+					want := mat.Inner(u, e, off)
+					for j := range d {
+						want += (hu.AtVec(j)-k[j])*truth[j] - u.AtVec(j)*left[j]
+					}
+					require.InDelta(t, want, i.Debiased-floats.Dot(k, truth), 1e-8*(1+math.Abs(want)))
+				}
+			}
+		}
+	}
+	require.Positive(t, strong)
+}
+
+// The covariance of the noise term E(θ̃−θ₀) is ½τ²(‖v‖²I + vv'), as the variance formula has it.
+func TestNoiseOfCurvature(t *testing.T) {
+	const runs, tau = 20000, 2.0
+	src := noise.Reproducible(8)
+	v, u := []float64{1, -2, 0.5}, []float64{0.3, 0.4, -1}
+	square := 0.0
+	for range runs {
+		e := releaseSum(nil, make([]int64, 6), 3, tau, -16, src)
+		x := mat.Inner(mat.NewVecDense(3, u), e, mat.NewVecDense(3, v))
+		square += x * x / runs
+	}
+	want := tau * tau / 2 * (floats.Dot(v, v)*floats.Dot(u, u) + math.Pow(floats.Dot(u, v), 2))
+	require.InEpsilon(t, want, square, 4.9*math.Sqrt(2./runs))
+}
+
+// Where Ĥ has no large eigenvalue an estimate is marked, and without a radius gets no interval.
+func TestWeak(t *testing.T) {
+	in, _, _, _ := fixed(rand.New(rand.NewPCG(6, 6)), 4, 0.1, 2)
+	strong := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
+	require.False(t, strong.Weak)
+	require.Positive(t, strong.P)
+	for j := range 4 { // the noise is as large as the matrix
+		in.hessian.SetSym(j, j, in.hessian.At(j, j)-10)
+	}
+	in.tauH = 10
+	weak := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
+	require.True(t, weak.Weak)
+	require.Equal(t, 1., weak.P)
+	require.Greater(t, weak.Upper-weak.Lower, strong.Upper-strong.Lower)
+	in.radius = 0
+	none := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
+	require.True(t, none.Weak && none.Unidentified)
+	require.Zero(t, none.Upper-none.Lower)
+	in.tauJ = 1e6 // variance is all noise
+	in.radius = 5
+	require.True(t, newInference(in).interval([]float64{1, 0, 0, 0}, 0).Unidentified)
+}
+
+// Quantiles against closed forms and simulation.
+func TestQuantiles(t *testing.T) {
+	require.InDelta(t, 1.959963984540054, noisyQuantile(0, 1, 0.95), 1e-9)
+	require.InDelta(t, 1.959963984540054, biasQuantile(0, 0.95), 1e-9)
+	require.InDelta(t, 10+1.6448536269514722, biasQuantile(10, 0.95), 1e-9)
+	require.True(t, math.IsInf(noisyQuantile(1.3, 0.1, 0.95), 1))
+	require.True(t, math.IsInf(noisyQuantile(math.NaN(), 0.1, 0.95), 1))
+	rnd := rand.New(rand.NewPCG(9, 9))
+	for _, c := range []struct{ rho, lo float64 }{{0.1, 0.5}, {0.35, 0.2}, {0.8, 0.1}} {
+		q := noisyQuantile(c.rho, c.lo, 0.95)
+		const runs = 200000
+		hits := 0
+		for range runs {
+			if math.Abs(rnd.NormFloat64()) <= q*math.Sqrt(max(1+c.rho*rnd.NormFloat64(), c.lo)) {
+				hits++
+			}
+		}
+		require.InDelta(t, 0.95, float64(hits)/runs, 4.9*math.Sqrt(0.05*0.95/runs))
+	}
+}

@@ -1,0 +1,284 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/table"
+)
+
+// incomes is a table of n made-up records with two classes.
+func incomes(t *testing.T, n int) (*table.Schema, *table.Data) {
+	t.Helper()
+	return made(t, `{"column": "income", "positive": ["high"], "negative": ["low"]}`, n, func(u float64) string {
+		return []string{"low", "high"}[min(int(u*2), 1)]
+	})
+}
+
+// made is a table whose label is a function of a number in [0, 1] that grows with age.
+func made(t *testing.T, label string, n int, of func(u float64) string) (*table.Schema, *table.Data) {
+	t.Helper()
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "label": ` + label + `, "columns": [
+	  {"name": "age", "min": 20, "max": 80}, {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`))
+	require.NoError(t, err)
+	rnd := rand.New(rand.NewPCG(1, uint64(n)))
+	var b strings.Builder
+	b.WriteString("age,job,income\n")
+	for range n {
+		age := 20 + 60*rnd.Float64()
+		job := rnd.IntN(3)
+		u := 0.8*(age-20)/60 + 0.1*rnd.Float64()
+		if job == 1 {
+			u += 0.1
+		}
+		fmt.Fprintf(&b, "%v,%s,%s\n", age, []string{"nurse", "pilot", "baker"}[job], of(u))
+	}
+	data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+	require.NoError(t, err)
+	return s, data
+}
+
+// labels of the three kinds, with their losses.
+func tables(t *testing.T) map[string]*table.Data {
+	_, two := incomes(t, 3000)
+	_, three := made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 3000, func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
+	_, number := made(t, `{"column": "income", "min": -10, "max": 30}`, 3000, func(u float64) string { return fmt.Sprint(40*u - 10) })
+	return map[string]*table.Data{Logistic: two, SVM: two, Multinomial: three, Squares: number, PseudoHuber: number, Quantile: number}
+}
+
+// Every loss learns, under both relations; what is saved and loaded predicts the same bits.
+func TestFitEveryLoss(t *testing.T) {
+	for name, data := range tables(t) {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7}, &Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000, Source: noise.Reproducible(1)})
+			require.NoError(t, err, name)
+			s, err := m.Score(data)
+			require.NoError(t, err)
+			require.Equal(t, 3000, s.Records)
+			switch name {
+			case Logistic, SVM, Multinomial:
+				require.Greater(t, s.Accuracy, 0.85, name)
+				require.Greater(t, s.Accuracy, s.Baseline+0.2)
+			default:
+				require.Greater(t, s.R2, 0.85, name)
+				require.Less(t, s.RMSE, 4.)
+			}
+			require.Contains(t, m.Certificate().Assumptions, dp.CallerSource)
+			roundTrip(t, m, data)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, m *Model, data *table.Data) {
+	t.Helper()
+	var first, second bytes.Buffer
+	require.NoError(t, m.Save(&first))
+	loaded, err := Load(bytes.NewReader(first.Bytes()))
+	require.NoError(t, err)
+	require.NoError(t, loaded.Save(&second))
+	require.Equal(t, first.String(), second.String())
+	for i := range 20 {
+		row := data.Records.Row(i)[:m.features()]
+		require.Equal(t, m.Predict(row), loaded.Predict(row))
+	}
+	require.Equal(t, m.Summary(), loaded.Summary())
+	require.Equal(t, m.Describe(), loaded.Describe())
+}
+
+// Coefficients are in the units of the file: a year is a year.
+func TestSummaryUnits(t *testing.T) {
+	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000, func(u float64) string { return fmt.Sprint(40*u - 10) })
+	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7}, &Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
+	require.NoError(t, err)
+	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9) // the least one
+	s := m.Summary()
+	require.Len(t, s.Rows, 5)
+	age := s.Rows[1]
+	require.Equal(t, "age", age.Name)
+	slope := 0.8 * 40 / 60 // of the label for a year
+	require.InDelta(t, slope, age.Estimate, 0.1)
+	require.InDelta(t, slope, age.Interval.Debiased, 0.03)
+	require.Less(t, age.Interval.Lower, slope)
+	require.Greater(t, age.Interval.Upper, slope)
+	require.Less(t, age.Interval.P, 1e-6)
+	// The intercept and the levels share a direction, which no record identifies: what is left is.
+	for _, r := range s.Rows {
+		require.False(t, r.Interval.Weak, r.Name)
+	}
+	nurse, pilot := s.Rows[2].Interval, s.Rows[3].Interval
+	require.InDelta(t, 4, pilot.Debiased-nurse.Debiased, 0.3)
+	require.NotContains(t, s.String(), "weak\n")
+	roundTrip(t, m, data)
+	// A prediction is a contrast, and identified.
+	row := data.Records.Row(0)
+	r, err := m.Contrast(row)
+	require.NoError(t, err)
+	require.Less(t, r.Interval.StdErr, 0.1)
+	_, err = m.Contrast(row[1:])
+	require.ErrorIs(t, err, ErrOptions)
+}
+
+// Doubling the labels and their range doubles the coefficients and changes no choice.
+func TestUnitsOfTheLabel(t *testing.T) {
+	fit := func(scale float64) *Model {
+		_, data := made(t, fmt.Sprintf(`{"column": "income", "min": 0, "max": %v}`, scale), 4000, func(u float64) string { return fmt.Sprint(scale * u) })
+		m, err := Fit(t.Context(), data, some, &Options{Source: noise.Reproducible(5)})
+		require.NoError(t, err)
+		return m
+	}
+	one, two := fit(1), fit(2)
+	require.Equal(t, one.Choice(), two.Choice())
+	for j, c := range one.Coefficients() {
+		require.InDelta(t, 2*c.Value, two.Coefficients()[j].Value, 1e-9)
+	}
+}
+
+// Twice the same records choose about the same clip and more of the signal.
+func TestTwiceTheRecords(t *testing.T) {
+	clip := func(times int) float64 {
+		rnd := rand.New(rand.NewPCG(3, 3))
+		var rows [][]float64
+		var labels []float64
+		for range 10000 {
+			a := []float64{0.8, 0.6 * (2*rnd.Float64() - 1)}
+			b := 0.3*a[0] - 0.5*a[1] + 0.1*rnd.NormFloat64()
+			for range times {
+				rows, labels = append(rows, a), append(labels, b)
+			}
+		}
+		m, err := Fit(t.Context(), &table.Data{Records: records(t, rows, labels)}, some, &Options{Loss: Loss{Name: Squares}, Source: noise.Reproducible(2)})
+		require.NoError(t, err)
+		require.True(t, m.Params().Sequence.TwoStep)
+		return m.Choice().Clip
+	}
+	one, two := bin(clip(1)), bin(clip(2))
+	require.InDelta(t, one, two, 1)
+}
+
+// Penalties and sets do what they say.
+func TestPenaltiesAndSets(t *testing.T) {
+	all := tables(t)
+	fit := func(o Options) *Model {
+		o.Source = noise.Reproducible(1)
+		m, err := Fit(t.Context(), all[o.Loss.Name], dp.Budget{Epsilon: 2, Delta: 1e-7}, &o)
+		require.NoError(t, err)
+		roundTrip(t, m, all[o.Loss.Name])
+		return m
+	}
+	for _, name := range []string{Logistic, Squares} {
+		l := Loss{Name: name}
+		zeros := 0
+		for _, v := range fit(Options{Loss: l, Penalty: Penalty{Lasso: 0.05}}).Theta() {
+			if v == 0 {
+				zeros++
+			}
+		}
+		require.Positive(t, zeros, "exact zeros")
+		for _, v := range fit(Options{Loss: l, Penalty: Penalty{Group: 10}}).Theta()[1:] { // the intercept is free
+			require.Zero(t, v)
+		}
+		for _, p := range []Penalty{{Ridge: 10}, {Ridge: 5, Lasso: 0.01}} {
+			require.Less(t, norm(fit(Options{Loss: l, Penalty: p}).Theta()), 0.3)
+		}
+		for _, v := range fit(Options{Loss: l, Set: Set{Name: Box, Size: 0.1}}).Theta() {
+			require.LessOrEqual(t, math.Abs(v), 0.1)
+		}
+		require.LessOrEqual(t, norm(fit(Options{Loss: l, Set: Set{Name: Ball, Size: 0.5}}).Theta()), 0.5*(1+1e-12))
+		sum := 0.0
+		for _, v := range fit(Options{Loss: l, Set: Set{Name: Simplex}}).Theta() {
+			require.GreaterOrEqual(t, v, 0.)
+			sum += v
+		}
+		require.InDelta(t, 1, sum, 1e-12)
+		for _, v := range fit(Options{Loss: l, Set: Set{Name: NonNegative}}).Theta() {
+			require.GreaterOrEqual(t, v, 0.)
+		}
+	}
+}
+
+func norm(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}
+
+func TestPredictions(t *testing.T) {
+	s, data := incomes(t, 500)
+	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7}, nil)
+	require.NoError(t, err)
+	var out []Prediction
+	require.NoError(t, m.PredictCSV(strings.NewReader("job,age\npilot,79\nnurse,21\n"), table.Options{}, func(p Prediction) error {
+		out = append(out, p)
+		return nil
+	}))
+	require.Equal(t, "high", out[0].Label)
+	require.Equal(t, "low", out[1].Label)
+	for _, p := range out {
+		require.InDelta(t, 1, p.Probabilities[0]+p.Probabilities[1], 1e-15)
+		require.Greater(t, p.Probabilities[p.Class], 0.5)
+	}
+	scores, err := m.ScoreCSV(strings.NewReader("job,age,income\npilot,79,high\nnurse,21,high\n"), table.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 0.5, scores.Accuracy)
+	require.Equal(t, 1., scores.Baseline)
+	require.InDelta(t, -(math.Log(out[0].Probabilities[1])+math.Log(out[1].Probabilities[1]))/2, scores.LogLoss, 1e-12)
+	_, err = m.ScoreCSV(strings.NewReader("job,age\npilot,79\n"), table.Options{})
+	require.ErrorIs(t, err, table.ErrTable)
+	require.PanicsWithValue(t, badRow, func() { m.Predict(nil) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Fit(ctx, data, some, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotNil(t, s)
+}
+
+// Adult through the schema of this module, all defaults. It needs PRIVOPT_DATA, the
+// folder that holds adult/adult.data.
+func TestAdult(t *testing.T) {
+	folder := os.Getenv("PRIVOPT_DATA")
+	if folder == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	s, err := table.ReadSchema(strings.NewReader(adult.Schema))
+	require.NoError(t, err)
+	read := func(name string) *table.Data {
+		f, err := os.Open(filepath.Join(folder, "adult", name))
+		require.NoError(t, err)
+		defer f.Close()
+		data, err := table.ReadCSV(f, s)
+		require.NoError(t, err)
+		return data
+	}
+	train, test := read("adult.data"), read("adult.test")
+	n, _ := train.Records.Dims()
+	for _, c := range []struct {
+		rel       dp.Relation
+		eps, want float64
+	}{{dp.Replace, 1, 0.85}, {dp.AddRemove, 1, 0.855}, {dp.Replace, 0.1, 0.80}, {dp.AddRemove, 0.1, 0.82}} {
+		const seeds = 20
+		mean := 0.0
+		for seed := range seeds {
+			m, err := Fit(t.Context(), train, dp.Budget{Epsilon: c.eps, Delta: DefaultDelta(n)}, &Options{Relation: c.rel, Source: noise.Reproducible(uint64(seed), "adult")})
+			require.NoError(t, err)
+			scores, err := m.Score(test)
+			require.NoError(t, err)
+			mean += scores.Accuracy / seeds
+		}
+		t.Logf("%v ε = %v: accuracy %.4f, want %.3f", c.rel, c.eps, mean, c.want)
+		require.GreaterOrEqual(t, mean, c.want)
+	}
+}

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/table"
+)
+
+var some = dp.Budget{Epsilon: 1, Delta: 1e-8}
+
+// unlabeled are n records of d features that are all alike, of a task with options.
+func planFor(t *testing.T, n, d int, b dp.Budget, o Options) *Plan {
+	t.Helper()
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		rows[i][i%d], labels[i] = 1, float64(i%2)
+	}
+	task, err := newTask(&table.Data{Records: records(t, rows, labels)}, &o)
+	require.NoError(t, err)
+	pl, err := task.plan(b)
+	require.NoError(t, err)
+	return pl
+}
+
+// The releases of a sequence use up δ and no more, and its shares are the whole.
+func TestSequence(t *testing.T) {
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		for _, intervals := range []*Intervals{nil, {}} {
+			for _, eps := range []float64{0.1, 1, 4} {
+				b := dp.Budget{Epsilon: eps, Delta: 1e-7}
+				pl := planFor(t, 3000, 3, b, Options{Loss: Loss{Name: Squares}, Relation: rel, Records: 3000, Intervals: intervals})
+				s := pl.Params().Sequence
+				w := s.Shares
+				outputs := 1.0
+				if s.TwoStep {
+					outputs = 2
+				}
+				require.InDelta(t, 1, w.Labels+w.First+w.Residuals+w.Last+w.Hessian+w.Scores+outputs*w.Output, 1e-12)
+				delta := pl.Profile().Delta(eps)
+				require.LessOrEqual(t, delta, b.Delta)
+				require.Greater(t, delta, b.Delta*(1-1e-6))
+				require.Equal(t, b, pl.Certificate().Budget)
+				theorem := TheoremAuto
+				if intervals != nil {
+					theorem = TheoremIntervals
+				}
+				require.Equal(t, theorem, pl.Certificate().Theorem)
+			}
+		}
+	}
+}
+
+// What the sequence of a plan claims of its minimizers is what they are run with.
+func TestStepsAreThoseOfTheSequence(t *testing.T) {
+	pl := planFor(t, 5000, 2, some, Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: 5000})
+	s := pl.params.Sequence
+	require.True(t, s.TwoStep)
+	require.Equal(t, []float64{s.FirstC, s.C}, pl.seq.C)
+	require.InDeltaSlice(t, []float64{math.Sqrt(0.07) * s.Mu, math.Sqrt(0.888) * s.Mu}, pl.seq.S, 1e-12)
+	require.InDelta(t, math.Sqrt(0.015+0.025+0.002)*s.Mu, pl.seq.T, 1e-12)
+	require.Greater(t, pl.seq.T, math.Hypot(1/(1/(math.Sqrt(0.015)*s.Mu)), math.Sqrt(0.025)*s.Mu))
+	// A ridge below the least one is refused.
+	p := &erm.Problem{Data: records(t, [][]float64{{1, 0}}, []float64{1}), Loss: loss.Squared{}, Records: 5000}
+	settings := pl.settings
+	settings.Clip = 0.3
+	least := linear.LeastRidge(pl.smoothness, 0, s.C)
+	for _, ridge := range []float64{least, least * (1 - 1e-6)} {
+		_, params, err := settings.Run(t.Context(), p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge}, noise.Reproducible(1))
+		if ridge < least {
+			require.ErrorIs(t, err, dp.ErrCondition)
+			continue
+		}
+		require.NoError(t, err)
+		require.InEpsilon(t, 0.3/pl.seq.S[1], params.Sigma, 1e-6)
+		require.InEpsilon(t, params.Sensitivity/0.1, params.OutputSigma, 1e-6)
+	}
+}
+
+// Decisions for public quantities.
+func TestDecisions(t *testing.T) {
+	squares := func(n, d int, eps float64) Sequence {
+		pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)}, Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n})
+		return *pl.params.Sequence
+	}
+	small, large := squares(300, 5, 0.1), squares(20000, 5, 1)
+	require.False(t, small.TwoStep)
+	require.Equal(t, 0.3, small.Clip)
+	require.True(t, large.TwoStep)
+	require.Equal(t, 0.05, large.FirstC)
+	// One coordinate: pure noise at a small δ; many: Gaussian.
+	one := planFor(t, 500, 1, dp.Budget{Epsilon: 1, Delta: 1e-12}, Options{Loss: Loss{Name: Logistic}})
+	require.Positive(t, one.Params().Release.Rate)
+	require.Zero(t, one.Certificate().Delta)
+	many := planFor(t, 500, 50, dp.Budget{Epsilon: 1, Delta: 1e-6}, Options{Loss: Loss{Name: Logistic}})
+	require.Positive(t, many.Params().Release.Sigma)
+	// A plan sees public quantities only.
+	a := planFor(t, 700, 3, some, Options{Loss: Loss{Name: Squares}})
+	rows, labels := make([][]float64, 700), make([]float64, 700)
+	for i := range rows {
+		rows[i], labels[i] = []float64{0.1, math.Sin(float64(i)), 0}, math.Cos(float64(i))
+	}
+	task, err := newTask(&table.Data{Records: records(t, rows, labels)}, &Options{Loss: Loss{Name: Squares}})
+	require.NoError(t, err)
+	b, err := task.plan(some)
+	require.NoError(t, err)
+	require.Equal(t, a.Params(), b.Params())
+	require.Equal(t, a.String(), b.String())
+}
+
+// The plan of a schema is that of a table with as many records.
+func TestNewPlan(t *testing.T) {
+	s, data := incomes(t, 400)
+	s.Records = 400
+	for _, o := range []*Options{nil, {Intervals: &Intervals{}}} {
+		before, err := NewPlan(s, some, o)
+		require.NoError(t, err)
+		m, err := Fit(t.Context(), data, some, o)
+		require.NoError(t, err)
+		require.Equal(t, before.Params(), m.Params())
+		require.Equal(t, before.String(), m.Describe())
+		require.Equal(t, before.Certificate(), m.Certificate())
+		require.Len(t, before.Coefficients(), len(m.Coefficients()))
+		require.Greater(t, before.Forecast().Records, 1.)
+	}
+}
+
+func TestEmptyPlan(t *testing.T) {
+	for _, pl := range []*Plan{nil, {}} {
+		require.Equal(t, "an empty plan", pl.String())
+		require.Zero(t, pl.Params())
+		require.Zero(t, pl.Certificate())
+		require.Equal(t, 1., pl.Profile().Delta(1))
+		require.Nil(t, pl.Coefficients())
+	}
+}
+
+// A changed copy changes nothing.
+func TestParamsAreACopy(t *testing.T) {
+	pl := planFor(t, 500, 2, some, Options{Loss: Loss{Name: Squares}, Intervals: &Intervals{}})
+	p := pl.Params()
+	p.Sequence.Mu, p.Intervals.Level = 100, 0.6
+	pl.Certificate().Assumptions[0] = "nothing"
+	require.NotEqual(t, p, pl.Params())
+	require.NotEqual(t, "nothing", string(pl.Certificate().Assumptions[0]))
+}
+
+// The ledger has the entry before noise is drawn, and without budget nothing is fitted.
+func TestLedgerFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.ledger")
+	l, err := ledger.Create(path, ledger.Terms{Total: dp.Budget{Epsilon: 1.5, Delta: 1e-6}})
+	require.NoError(t, err)
+	_, data := incomes(t, 300)
+	m, err := Fit(t.Context(), data, some, &Options{Ledger: l})
+	require.NoError(t, err)
+	require.Equal(t, l.Head(), m.LedgerHead())
+	require.Len(t, l.Entries(), 1)
+	_, err = Fit(t.Context(), data, some, &Options{Ledger: l})
+	require.ErrorIs(t, err, ledger.ErrOverspent)
+	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 0.1, Delta: 1e-9}, &Options{Ledger: l, Source: noise.Reproducible(1)})
+	require.ErrorIs(t, err, ledger.ErrSeeded)
+	require.Len(t, l.Entries(), 1)
+}
+
+// Errors name the option, its value and the fix.
+func TestOptionErrors(t *testing.T) {
+	s, data := incomes(t, 300)
+	for want, o := range map[string]Options{
+		`Loss "logit", want one of`:                {Loss: Loss{Name: "logit"}},
+		`is for a number, the label of the schema`: {Loss: Loss{Name: Squares}},
+		`Order = 2`:                   {Loss: Loss{Name: Logistic, Order: 2}},
+		`Set "cube"`:                  {Set: Set{Name: "cube"}},
+		`Set.Size = 3 without a name`: {Set: Set{Size: 3}},
+		`HessianShare = 2`:            {Intervals: &Intervals{HessianShare: 2}},
+		`Clip = 1`:                    {Clip: 1},
+		`Penalty.Group with`:          {Penalty: Penalty{Group: 1, Lasso: 1}},
+		`intervals with a lasso, a group or a set`: {Intervals: &Intervals{}, Penalty: Penalty{Lasso: 1}},
+		`Level = 1`: {Intervals: &Intervals{Level: 1}},
+	} {
+		_, err := Fit(t.Context(), data, some, &o)
+		require.ErrorIs(t, err, ErrOptions, want)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Fit(t.Context(), data, dp.Budget{}, nil)
+	require.ErrorIs(t, err, dp.ErrBudget)
+	_, err = Fit(t.Context(), nil, some, nil)
+	require.ErrorIs(t, err, ErrOptions)
+	_, err = Fit(t.Context(), &table.Data{Records: data.Records}, some, nil)
+	require.ErrorContains(t, err, "name of a loss")
+	s.Records = 0
+	_, err = NewPlan(s, some, nil)
+	require.ErrorContains(t, err, `declare "records"`)
+	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 1}, &Options{Intervals: &Intervals{}})
+	require.ErrorIs(t, err, dp.ErrCondition)
+	_, err = NewPlan(nil, some, nil)
+	require.ErrorIs(t, err, table.ErrSchema)
+	empty, err := table.ReadCSV(strings.NewReader("age,job,income\n"), data.Encoder.Schema())
+	require.NoError(t, err)
+	_, err = Fit(t.Context(), empty, some, nil)
+	require.ErrorContains(t, err, "no records")
+}
