@@ -7,7 +7,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
@@ -60,7 +59,7 @@ const (
 
 // calibrate fixes the noise for a problem with the public quantities q, whose
 // constants hold on ℝᵈ.
-func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -126,8 +125,6 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.params = fault.At(f, Calibrated, *p)
-	pl.output.Sigma = pl.params.OutputSigma
 	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
