@@ -415,7 +415,7 @@ func TestEveryInputLasso(t *testing.T) {
 		t.Fatal(err)
 	}
 	paper := lasso.PublishedParameters()
-	e, err := paper.Experiment(in)
+	e, err := paper.Experiment(in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
