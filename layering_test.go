@@ -41,7 +41,6 @@ var layer = map[string]int{
 	"objpert":             2,
 	"cmd/internal/mip":    3,
 	"internal/sweep":      3,
-	"internal/mutate":     3,
 	"cmd/scaling":         4,
 	"cmd/convergence":     4,
 	"cmd/halfspace":       4,

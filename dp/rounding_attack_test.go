@@ -14,10 +14,10 @@ import (
 )
 
 // points is how many random problems a test of rounding directions looks at:
-// all of them if PRIVOPT_LONG is set.
+// all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
 	switch {
-	case os.Getenv("PRIVOPT_LONG") != "":
+	case os.Getenv("PRIVOPT_DEEP") != "":
 		return all
 	case testing.Short():
 		return all / 100

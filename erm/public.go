@@ -221,7 +221,8 @@ func (q Public) Smooth() error {
 // the domain of the guarantee. That there are more is then known.
 func (q Public) Admit(p *Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > q.MaxRecords {
-		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare Problem.Records", ErrProblem, q.MaxRecords)
+		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare "+
+			"Problem.Records", ErrProblem, q.MaxRecords)
 	}
 	return nil
 }

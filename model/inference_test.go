@@ -121,11 +121,19 @@ func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left 
 
 // The identity behind the intervals holds exactly for a quadratic loss, any u and any Δ.
 func TestIdentity(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 5))
+	rnd, strong := rand.New(rand.NewPCG(5, 5)), 0
 	for _, d := range []int{1, 2, 6} {
 		for _, ridge := range []float64{0.01, 3, 100} {
 			in, truth, left, e := fixed(rnd, d, 0.4, ridge)
 			q := newInference(in)
+			if q.eig[0] > q.edge() { // v = −ΔĤ⁻¹θ̃
+				hv := mat.NewVecDense(d, nil)
+				hv.MulVec(in.hessian, mat.NewVecDense(d, q.v))
+				for j := range d {
+					require.InDelta(t, -ridge*in.theta[j], hv.AtVec(j), 1e-8)
+				}
+				strong++
+			}
 			for range 10 {
 				k := make([]float64, d)
 				for i := range k {
@@ -157,6 +165,7 @@ func TestIdentity(t *testing.T) {
 			}
 		}
 	}
+	require.Positive(t, strong)
 }
 
 // The covariance of the noise term E(θ̃−θ₀) is ½τ²(‖v‖²I + vv'), as the variance formula has it.

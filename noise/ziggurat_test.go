@@ -13,12 +13,12 @@ import (
 )
 
 // draws is the length of the streams on which two ways of deciding are compared:
-// a million, 1e5 with -short, 1e7 if PRIVOPT_LONG is set.
+// a million, 1e5 with -short, 1e7 if PRIVOPT_DEEP is set.
 func draws() int {
 	switch {
 	case testing.Short():
 		return 1e5
-	case os.Getenv("PRIVOPT_LONG") != "":
+	case os.Getenv("PRIVOPT_DEEP") != "":
 		return 1e7
 	}
 	return 1e6

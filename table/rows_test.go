@@ -180,11 +180,11 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 }
 
 // Rows takes the memory of a line, whatever the file: a gigabyte with
-// PRIVOPT_LONG, else 16 MB.
+// PRIVOPT_DEEP, else 16 MB.
 func TestRowsMemory(t *testing.T) {
 	line := "30,40,\"HS-grad\",123456789,>50K\n"
 	n := 1 << 19
-	if os.Getenv("PRIVOPT_LONG") != "" {
+	if os.Getenv("PRIVOPT_DEEP") != "" {
 		n = 1 << 25
 	}
 	e := encoder(t, people)

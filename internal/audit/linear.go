@@ -312,7 +312,7 @@ func (c *linear) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Integrate(r.cert, r.plan.DeltaAt, d.Max), nil
+	return Integrate(r.cert, r.plan.Profile().Delta, d.Max), nil
 }
 
 // searched is the exact layer for random neighboring data.

@@ -98,7 +98,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	return min(max(math.Exp(x), lo), hi), nil
 }
 
-var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or declare a bounded Set, or set Ridge", ErrProblem)
+var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
+	"declare a bounded Set, or set Ridge", ErrProblem)
 
 // Joint returns the noise b, or the smaller one at which the minimizer and its
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.

@@ -63,7 +63,8 @@ func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *
 	}
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * safeC
 	if !q.Linear || !(c <= step.C) || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
-		return nil, nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c ≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
+		return nil, nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
+			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
 	pl := &Plan{settings: s, public: q, cert: cert}
 	pl.params = Params{

@@ -2,7 +2,7 @@
 // changes one operator, comparison or constant of the named files at a time,
 // runs the package's quick tests, and reports each change that no test noticed.
 //
-//	go run ./internal/mutate -files lop/curve.go,lop/calibrate.go -tests ./lop
+//	go build -C tools/mutate -o mutate . && tools/mutate/mutate -files dp/gaussian.go,dp/rdp.go -tests ./dp
 //
 // All mutants are compiled at once: each site becomes a call of a helper that
 // does something else while its number is the active one, so that a mutant
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	files := flags.String("files", "", "comma-separated Go files of one package")
 	tests := flags.String("tests", "", "comma-separated packages whose quick tests must notice")
-	flags.StringVar(&o.equivalents, "equivalents", "internal/mutate/equivalents.txt", "file of documented equivalents")
+	flags.StringVar(&o.equivalents, "equivalents", "tools/mutate/equivalents.txt", "file of documented equivalents")
 	flags.DurationVar(&o.budget, "budget", 0, "stop after this time, with the mutants in random order; 0 means all of them in order")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the random order")
 	flags.Float64Var(&o.least, "least", 0.95, "fraction to be killed; less is exit code 1")
