@@ -93,8 +93,11 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	cases := 1500
-	if testing.Short() {
+	cases := 500
+	switch {
+	case os.Getenv("PRIVOPT_DEEP") != "":
+		cases = 5000
+	case testing.Short():
 		cases = 300
 	}
 	for _, l := range certified() {

@@ -73,8 +73,8 @@ func (a *app) predict() *cobra.Command {
 
 The output is CSV. For numbers it has the column prediction; for classes also score (the
 logarithm of the odds, or what decides) and, where the loss has them, p(CLASS), the
-probability of each class. With --json it is one object a line. The table has the columns of the schema; the
-label may be absent.
+probability of each class. With --json it is one object a line. The table has the columns
+of the schema; the label may be absent.
 
 Predicting spends no budget. A prediction is as private as the row it was made for.`,
 		Example: `  privopt predict --model model.json --data new.csv > predictions.csv
