@@ -220,7 +220,11 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
 	// the density of χ_q does, on the scale 1.
 	w := math.Min(0.25, o/k.S)
-	peak := peakOf(logf, math.Max(r0, math.Sqrt(nu))+12)
+	far := math.Max(r0, math.Sqrt(nu)) + 12
+	if r0 > 0 { // no peak where the density of χ_q falls faster than δ_G can rise
+		far = math.Min(far, math.Sqrt(nu)+k.S/o*(k.S*r0/o+o/2+2))
+	}
+	peak := peakOf(logf, far)
 	top := logf(peak)
 	nodes, weights := specfun.GaussLegendre(16)
 	panel := func(lo, hi float64) (sum float64) {
@@ -239,22 +243,30 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 		return math.Min(0.5, math.Max(w, (x-r0)/4))
 	}
 	var sum float64
-	for x := peak; ; {
+	panels := 0
+	for x := peak; panels < mostPanels; panels++ {
 		h := width(x)
 		sum += panel(x, x+h)
 		if x += h; logf(x)-top < -45 {
 			break
 		}
 	}
-	for x := peak; x > 0; {
+	for x := peak; x > 0 && panels < mostPanels; panels++ {
 		h := math.Min(x, width(x))
 		sum += panel(x-h, x)
 		if x -= h; x > 0 && logf(x)-top < -45 {
 			break
 		}
 	}
-	return math.Min(0, top+specfun.Log(sum))
+	if log := top + specfun.Log(sum); panels < mostPanels && !math.IsNaN(log) && !math.IsInf(log, 0) {
+		return math.Min(0, log)
+	}
+	// No scale to be resolved on: in two steps, δ_curve(ε−12o) + δ_G(12o; o).
+	return math.Min(0, specfun.LogSumExp(k.LogDelta(eps-12*o), dp.GaussianLogDelta(12*o, o)))
 }
+
+// mostPanels of an integral; an ordinary one takes less than a hundred.
+const mostPanels = 1000
 
 // peakOf returns a point near the maximizer of a log-concave function on [0, hi],
 // by ternary search.

@@ -100,10 +100,13 @@ var slacks = [...]struct {
 }{{2e-9, quick}, {2e-7, patient}, {5e-7, patient}, {1e-6, patient}, {1e-5, patient}, {1e-4, patient}, {1e-3, patient}, {1e-2, patient}}
 
 // leastNoise returns u = σ/L at which removing and adding a record, or replacing one,
-// are within (ε, δ) with output noise o, certified; +Inf where none is found. enough is a u that is
-// known to be enough, or nearly so; target is log δ.
-func (k *tied) leastNoise(eps, o, target, enough float64, replace bool) float64 {
-	found := k.searchNoise(eps, o, target, &guess{u: enough}, replace, 1e-11)
+// are within (ε, δ) with output noise o, certified; +Inf where none below most, the u
+// of another bound, is found. target is log δ.
+func (k *tied) leastNoise(eps, o, target, most float64, replace bool) float64 {
+	found := k.searchNoise(eps, o, target, most, &guess{u: most}, replace, 1e-11)
+	if math.IsInf(found, 1) {
+		return found
+	}
 	for _, slack := range slacks {
 		u := found * (1 + slack.up)
 		if k.meets(eps, 1/u, o, target, replace, slack.work) {
@@ -119,9 +122,10 @@ type guess struct {
 	leg *leg
 }
 
-// searchNoise returns u = σ/L as a search finds it, and leaves it in from.
-func (k *tied) searchNoise(eps, o, target float64, from *guess, replace bool, tol float64) float64 {
-	from.u = least(func(s float64) float64 {
+// searchNoise returns u = σ/L as a search finds it, and leaves it in from; +Inf where
+// most is not enough.
+func (k *tied) searchNoise(eps, o, target, most float64, from *guess, replace bool, tol float64) float64 {
+	log := func(s float64) float64 {
 		if replace {
 			v, g := k.logReplace(eps, s, o, from.leg)
 			from.leg = &g
@@ -129,7 +133,14 @@ func (k *tied) searchNoise(eps, o, target float64, from *guess, replace bool, to
 		}
 		v, _ := k.logRemove(eps, s, o)
 		return max(v, k.logAdd(eps, s, o))
-	}, target, from.u, tol)
+	}
+	start := min(from.u, most)
+	if !(log(1/start) <= target) {
+		if start == most || !(log(1/most) <= target) {
+			return math.Inf(1)
+		}
+	}
+	from.u = least(log, target, start, tol)
 	return from.u
 }
 

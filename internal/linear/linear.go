@@ -390,7 +390,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 			if from.u == 0 {
 				from.u = b.Sigma / l
 			}
-			sigma = l * tied.searchNoise(eps, 0, specfun.Log(delta), from, replace, 1e-8)
+			sigma = l * tied.searchNoise(eps, 0, specfun.Log(delta), b.Sigma/l, from, replace, 1e-8)
 		}
 		if sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremEnvelope

@@ -135,7 +135,7 @@ func (k *tied) removes(eps, s, o, log float64, work int) bool {
 
 // epsilonAt returns an ε, hardly above the least one, with log δ_G(ε, S) ≤ log < 0,
 // by Newton's method from a guess: log δ_G is concave in ε, so that from the second
-// step on the iterates are on the safe side.
+// step on the iterates are on the safe side. It is +Inf where none is found.
 func epsilonAt(shift, log, guess float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
 		return math.Nextafter(specfun.Log1mExp(log), math.Inf(1))
@@ -158,10 +158,13 @@ func epsilonAt(shift, log, guess float64) float64 {
 			eps += 1e-12 * (math.Abs(eps) + shift)
 		}
 	}
-	for dp.GaussianLogDelta(eps, shift) > log {
+	for range 100 {
+		if dp.GaussianLogDelta(eps, shift) <= log {
+			return eps
+		}
 		eps += 1e-6 * (math.Abs(eps) + shift)
 	}
-	return eps
+	return math.Inf(1)
 }
 
 // Work of one certificate, in cells: quick for a scale that may be hopelessly near

@@ -102,7 +102,7 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 	const golden = 0.6180339887498949 // (√5 − 1)/2
 	left, right := b-golden*(b-a), a+golden*(b-a)
 	fl, fr := try(left), try(right)
-	for b-a > tol {
+	for b-a > tol && a < left && left < right && right < b { // else float64 has no points between
 		if fl <= fr {
 			b, right, fr = right, left, fl
 			left = b - golden*(b-a)
