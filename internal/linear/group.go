@@ -134,6 +134,9 @@ func (k *tied) searchNoise(eps, o, target, most float64, from *guess, replace bo
 		v, _ := k.logRemove(eps, s, o)
 		return max(v, k.logAdd(eps, s, o))
 	}
+	if !(most > 0 && most < math.MaxFloat64) { // no finite noise to improve on
+		return math.Inf(1)
+	}
 	start := min(from.u, most)
 	if !(log(1/start) <= target) {
 		if start == most || !(log(1/most) <= target) {
