@@ -45,6 +45,9 @@ func Unknown() Profile { return Symmetric(func(float64) float64 { return 1 }, ni
 //
 // where the smaller ε′ keeps the second term small; δ(ε) ≤ δ(ε′).
 func (p Profile) Delta(eps float64) float64 {
+	if math.IsNaN(eps) {
+		return 1
+	}
 	if p.Failure > 0 {
 		eps = min(eps, -specfun.Log(p.Failure)/2)
 	}

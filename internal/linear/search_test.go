@@ -1,8 +1,11 @@
 package linear
 
 import (
+	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,4 +130,84 @@ func TestJoint(t *testing.T) {
 			require.Greater(t, max(remove(1), add(1)), 1e-5*(1-1e-4))
 		}
 	}
+}
+
+// TestExtremes: whatever is declared, every calibration ends soon, with an error or with
+// numbers; the noise in one step is never more than that in two.
+func TestExtremes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	size := func() float64 {
+		if rnd.IntN(3) == 0 {
+			return math.Pow(10, 4*rnd.Float64()-2)
+		}
+		return math.Pow(10, 600*rnd.Float64()-300)
+	}
+	done := 0
+	for run := range 2000 {
+		p := Problem{
+			Dim: int(math.Pow(10, 6*rnd.Float64())), Constants: glm(size(), size()), Relation: dp.AddRemove,
+			Budget: dp.Budget{Epsilon: math.Pow(10, 11*rnd.Float64()-6), Delta: math.Pow(10, -0.31-10*rnd.Float64())},
+		}
+		if rnd.IntN(2) == 0 {
+			p.Relation = dp.Replace
+		}
+		switch rnd.IntN(4) {
+		case 0:
+			p.Modulus = size()
+		case 1:
+			p.Budget.Delta = math.Pow(10, -0.31-299*rnd.Float64())
+		case 2:
+			p.Budget.Delta = 0
+		}
+		switch kind := rnd.IntN(6); kind {
+		case 0, 1:
+			p.Constants = ranked(1 + rnd.IntN(9))
+			p.Constants.Structure = loss.FixedRange + loss.Structure(kind)
+			p.Constants.Lipschitz, p.Constants.Smoothness = size(), size()
+		case 2:
+			p.Monotone = true
+		case 3:
+			l := loss.Linear(loss.Logistic{})
+			if rnd.IntN(2) == 0 {
+				l = loss.Moreau{Loss: loss.Absolute{}, Beta: size()}
+			}
+			bounds := loss.Bounds{Row: size(), Label: 1}
+			p.Constants = l.Constants(bounds, 1)
+			p.Envelope = func(lo, hi float64) float64 { return l.(loss.Envelope).Envelope(bounds, lo, hi) }
+			if !(p.Constants.Lipschitz > 0 && p.Constants.Smoothness > 0 && p.Constants.Lipschitz+p.Constants.Smoothness < math.Inf(1)) {
+				continue
+			}
+		}
+		start := time.Now()
+		k, err := New(p)
+		require.NoError(t, err, "%+v", p)
+		bound := Bound{Radius: size(), Variance: size()}
+		ridge, err := k.Best(bound)
+		if err != nil {
+			require.ErrorIs(t, err, ErrProblem)
+			ridge = size()
+		}
+		require.True(t, ridge >= 0 && !math.IsInf(ridge, 1), "Δ = %v, %+v", ridge, p)
+		b, err := k.At(ridge)
+		if err != nil {
+			require.True(t, errors.Is(err, ErrProblem) || errors.Is(err, dp.ErrCondition), "%v", err)
+			continue
+		}
+		done++
+		require.True(t, b.Sigma > 0 || b.Rate > 0 || p.Budget.Delta == 0, "%+v of %+v", b, p)
+		if p.Budget.Delta > 0 {
+			whole := dp.Budget{Epsilon: p.Budget.Epsilon * (1 + 1e-3*rnd.Float64()), Delta: min(0.9, p.Budget.Delta*1.001)}
+			joint := k.Joint(b, whole, math.Pow(10, 8*rnd.Float64()-8)*min(1, whole.Epsilon))
+			require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v of %+v", joint.Sigma, b.Sigma, p)
+		}
+		require.Less(t, time.Since(start), 5*time.Second, "run %d, Δ = %v, %+v", run, ridge, p)
+	}
+	require.Greater(t, done, 1000)
+
+	// A ridge next to 1e308, where s falls to 1e-20 before the search for it ends.
+	p := Problem{Dim: 3, Constants: ranked(2), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 0.99, Delta: 1e-6}}
+	p.Constants.Smoothness = 1e308
+	b := at(t, p, 1.7e308)
+	joint := calibrator(t, p).Joint(b, dp.Budget{Epsilon: 1, Delta: 1e-6}, 1e-3)
+	require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v", joint.Sigma, b.Sigma)
 }
