@@ -351,7 +351,7 @@ func outcome(_ *dp.Release, err error) string {
 // TestTotal: on adversarial settings the error of a mechanism is the same for both
 // neighbors, and no convex mechanism withholds a release.
 func TestTotal(t *testing.T) {
-	all, runs := mechanisms(0), 80
+	all, runs := mechanisms(0), 180
 	if deep {
 		runs = often()
 	}
