@@ -221,7 +221,9 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 	// the density of χ_q does, on the scale 1.
 	w := math.Min(0.25, o/k.S)
 	far := math.Max(r0, math.Sqrt(nu)) + 12
-	if r0 > 0 { // no peak where the density of χ_q falls faster than δ_G can rise
+	if r0 > 0 {
+		// At the peak (q−1)/x − x + s·h = 0 for h = −∂log δ_G/∂y = R(b)/(R(b−o)−R(b)), y = s(r₀−x), b =
+		// y/o + o/2, which increases with y ≤ s r₀. R is convex and 1/R(b) − b ≥ 1/(b+2): h ≤ (b+2)/o.
 		far = math.Min(far, math.Sqrt(nu)+k.S/o*(k.S*r0/o+o/2+2))
 	}
 	peak := peakOf(logf, far)

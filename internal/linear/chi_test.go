@@ -441,6 +441,19 @@ func TestPeak(t *testing.T) {
 
 // TestEnough: the noise where the search starts satisfies its equation, and the
 // curve with it is below δ.
+// Where the scales of an integral are too far apart for float64, a bound in two steps
+// stands for it, above the curve without output noise.
+func TestJointWithoutScale(t *testing.T) {
+	for _, k := range []Chi{{C: 0.5, S: 0.1, Q: 3}, {C: 0.9, S: 2, Q: 40}, {S: 1e-20, Q: 3}, {S: 1e-5, Q: 1000}} {
+		for _, o := range []float64{1e-300, 1e-30, 1e-17, 1e-12, 1e-6, 1e-3} {
+			for _, eps := range []float64{k.C + 1e-12, 1, 3} {
+				joint, bare := k.LogJoint(eps, o), k.LogDelta(eps)
+				require.True(t, joint <= 0 && joint >= bare-1e-8*max(1, -bare) || joint < nothing, "%v ≥ %v of %+v, o = %v, ε = %v", joint, bare, k, o, eps)
+			}
+		}
+	}
+}
+
 func TestEnough(t *testing.T) {
 	for _, q := range []int{1, 2, 3, 40} {
 		for _, e1 := range []float64{1e-6, 0.3, 2, 50} {

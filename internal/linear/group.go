@@ -138,12 +138,16 @@ func (k *tied) searchNoise(eps, o, target, most float64, from *guess, replace bo
 		return math.Inf(1)
 	}
 	start := min(from.u, most)
-	if !(log(1/start) <= target) {
-		if start == most || !(log(1/most) <= target) {
-			return math.Inf(1)
-		}
+	first := log(1 / start)
+	if !(first <= target) && (start == most || !(log(1/most) <= target)) {
+		return math.Inf(1)
 	}
-	from.u = least(log, target, start, tol)
+	from.u = least(func(s float64) float64 {
+		if s == 1/start {
+			return first
+		}
+		return log(s)
+	}, target, start, tol)
 	return from.u
 }
 

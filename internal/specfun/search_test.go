@@ -62,6 +62,8 @@ func TestMinimize(t *testing.T) {
 	x, v := Minimize(func(x float64) float64 { return math.Sqrt(x-1) - 2*min(x, 3) }, 0, 4, 8, 1e-9)
 	require.InDelta(t, 3, x, 1e-8)
 	require.InDelta(t, math.Sqrt2-6, v, 1e-8)
+	x, _ = Minimize(func(x float64) float64 { return math.Abs(x - 1.5) }, 1, 2, 0, 1e-300) // no float64s so near
+	require.InDelta(t, 1.5, x, 1e-15)
 	calls := 0
 	Minimize(func(x float64) float64 { calls++; return x * x }, -1, 1, 0, 1e-3)
 	require.LessOrEqual(t, calls, 19, "golden section takes a call a step")
