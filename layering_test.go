@@ -41,6 +41,7 @@ var layer = map[string]int{
 	"objpert":             2,
 	"cmd/internal/mip":    3,
 	"internal/sweep":      3,
+	"cmd/privopt":         5,
 	"cmd/scaling":         4,
 	"cmd/convergence":     4,
 	"cmd/halfspace":       4,

@@ -58,7 +58,7 @@ func BenchmarkPublished(b *testing.B) {
 		for _, steps := range []int{1000, 3000} {
 			p := lasso.PublishedParameters()
 			p.Iterations = steps
-			e := must(p.Experiment(in))
+			e := must(p.Experiment(in, 2.525390773225e17)) // σ² of the published figure
 			b.Run(fmt.Sprintf("method=%v/K=%d", m, steps), func(b *testing.B) {
 				src := rand.NewPCG(1, 2)
 				measure(b, func() { must(e.Solve(background, m, 1, src)) })

@@ -1,6 +1,15 @@
 // Package dp states what a release costs: budgets, certificates, composition,
 // the analytic Gaussian mechanism and the accounting that all mechanisms share.
 //
+//	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-6}, 2)  // noise that hides a distance of 2
+//	total, err := dp.Basic(first.Certificate, second.Certificate)          // of two releases, one after the other
+//	whole, err := dp.Compose(1e-6, planA, planB)                           // of two plans that were fixed beforehand
+//	fmt.Println(total)                                                     // claim, theorem, assumptions
+//
+// A mechanism is (ε, δ)-differentially private if for all neighboring data sets D, D′
+// and all sets S of releases P(S|D) ≤ e^ε P(S|D′) + δ; Relation says which data sets are
+// neighbors. A privacy profile δ(ε) says it for all ε at once.
+//
 // # Notation
 //
 //	ε, δ           Budget.Epsilon, Budget.Delta
@@ -39,8 +48,9 @@ var (
 	ErrCondition = errors.New("dp: privacy condition not met")
 
 	// ErrWithheld reports that nothing is released because a condition that
-	// depends on the private records failed, such as convergence. The event
-	// itself is a function of the records: treat it as one more output.
+	// depends on the private records failed: a search of package objpert that ended
+	// without a proof. The event itself is a function of the records: treat it as one
+	// more output, which the certificate covers only if it says so.
 	ErrWithheld = errors.New("dp: release withheld")
 
 	// ErrRelation reports an unset or unknown Relation, or a mix of two.

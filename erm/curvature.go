@@ -251,7 +251,8 @@ func (r *records) topEig() float64 {
 		r.top *= 1 + float64(r.n+r.d)*0x1p-52
 		trace := r.top
 		r.top = min(r.top, row*floats.Max(columns)*(1+float64(r.n+r.d)*0x1p-52))
-		if flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(max(r.n, 1)); flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
+		flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(max(r.n, 1))
+		if flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
 			gram, _, _ := r.gramians()
 			// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (n+64)u Σ‖aᵢ‖².
 			r.top = min(r.top, randmat.MaxEig(gram)+float64(r.n+64)*0x1p-52*trace)

@@ -225,13 +225,14 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 		}
 	}
 	if from.sparse {
-		return canonical(newSparse(from.n, from.d, from.floatsOnce, from.bounds, func(i int, col []int32, x []float64) ([]int32, []float64, float64) {
+		kept := func(i int, col []int32, x []float64) ([]int32, []float64, float64) {
 			if keep[i] {
 				c, a := from.entries(i)
 				col, x = append(col, c...), append(x, a...)
 			}
 			return col, x, labels[i]
-		}))
+		}
+		return canonical(newSparse(from.n, from.d, from.floatsOnce, from.bounds, kept))
 	}
 	r := newRecords(from.d, from.d, false, from.bounds)
 	for i := range from.n {

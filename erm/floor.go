@@ -124,14 +124,15 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 		if err := q.Smooth(); err != nil {
 			return 0, err
 		}
-		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, or a loss that is loss.Ranged "+
-			"with operators that are prox.Accurate", dp.ErrCondition)
+		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, or "+
+			"a loss that is loss.Ranged with operators that are prox.Accurate", dp.ErrCondition)
 	}
 	switch {
 	case stated == 0:
 		return max(floor, defaultCover*radius), nil
 	case !(stated >= floor):
-		return 0, fmt.Errorf("%w: Cover = %v, but in float64 a minimizer is sure to be reached only within %v: want at least that, or 0 for the default",
+		return 0, fmt.Errorf("%w: Cover = %v, but in float64 a minimizer is sure to be reached only within %v: want at "+
+			"least that, or 0 for the default",
 			dp.ErrCondition, stated, floor)
 	}
 	return stated, nil

@@ -92,7 +92,8 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 	}
 	g, ok := total(p.Reg, p.Set)
 	if !ok {
-		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
+		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the "+
+			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
 	}
 	s, ok := g.(prox.Subdifferential)
 	if !ok {

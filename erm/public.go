@@ -28,7 +28,7 @@ const (
 //
 // With g = r + ι_C and p = prox_g(0), the projection of 0 on C where r is a norm,
 // the last fields are about p. A Public that a caller writes stands for the best problem with what
-// is stated in it: no set, no regularizer, exact slopes. Fits refuse a problem that is worse.
+// is stated in it: rows within 1, no set, no regularizer, exact slopes. Fits refuse a problem that is worse.
 type Public struct {
 	Dim int // d
 	// Records is n under dp.Replace, and under dp.AddRemove the declared n₀, 0 if not declared.
@@ -165,6 +165,9 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 				*v = math.Inf(1)
 			}
 		}
+		if q.Bounds.Row == 0 {
+			q.Bounds.Row = 1
+		}
 		if q.OnSet == (loss.Constants{}) {
 			q.OnSet = q.Constants
 		}
@@ -218,7 +221,8 @@ func (q Public) Smooth() error {
 // the domain of the guarantee. That there are more is then known.
 func (q Public) Admit(p *Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > q.MaxRecords {
-		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare Problem.Records", ErrProblem, q.MaxRecords)
+		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare "+
+			"Problem.Records", ErrProblem, q.MaxRecords)
 	}
 	return nil
 }

@@ -278,6 +278,7 @@ func (p *accurate) rounding() float64 { return 6 * float64(p.size+16) * unit * u
 // returns its allowance.
 func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
 	s := p.s
+	least := 0.0 // of the allowance, in units of the smallest number
 	for i := from; i < to; i++ {
 		slab, at := s.data.at(i)
 		b, norm := slab.y[at], slab.norm[at]
@@ -306,9 +307,10 @@ func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
 		}
 		axpy2(hi, lo, w, wl, col, a)
 		k := float64(len(a) + 4)
-		allowance += norm*(e+p.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*p.normX+k*tiny) + 4*k*tiny
+		allowance += norm*(e+p.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*p.normX)
+		least += (bend + 4) * k
 	}
-	return allowance
+	return allowance + least*tiny
 }
 
 // slope2 returns φ′(u+ul;b) as hi + lo, its error, and φ″ where sup φ″ is not known.
@@ -439,6 +441,7 @@ type plain struct {
 func (p *plain) Part(dst []float64, part int) {
 	s, r := p.s, p.s.data
 	d, roundings := float64(r.d), float64(p.size+8)
+	least := d * tiny // products of subnormal numbers are slow
 	buf := predicted.Get().(*[maxBlock]float64)
 	defer predicted.Put(buf)
 	lo := part * p.size
@@ -450,17 +453,22 @@ func (p *plain) Part(dst []float64, part int) {
 		y, norm := slab.y[k:k+m], slab.norm[k:k+m]
 		rounding := 0.0
 		for i, u := range w {
-			if s.lsq != 0 {
-				w[i] = s.lsq * (u - y[i])
-			} else {
+			if norm[i] > 0 {
+				rounding += s.bend(norm[i]) * (d*unit*norm[i]*p.normX + allowSlope*math.Abs(u) + least)
+			}
+		}
+		switch {
+		case s.lsq != 0:
+			kernel.Slope(w, y, s.lsq)
+		case s.exact != nil && s.batch != nil:
+			s.batch.Slopes(w, y, nil)
+		default:
+			for i, u := range w {
 				_, w[i], _ = s.glm.Scalar(u, y[i], norm[i])
 			}
-			size := math.Abs(w[i])
-			e := d * unit * norm[i] * p.normX
-			rounding += norm[i]*((allowSlope+roundings*unit)*size+tiny) + d*tiny
-			if norm[i] > 0 {
-				rounding += s.bend(norm[i]) * (e + allowSlope*math.Abs(u) + d*tiny)
-			}
+		}
+		for i, v := range w {
+			rounding += norm[i]*((allowSlope+roundings*unit)*math.Abs(v)+tiny) + least
 		}
 		dst[r.d] += rounding
 		r.addMul(dst[:r.d], slab, k, w)

@@ -40,10 +40,3 @@ func BenchmarkGradTerms(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkConstants(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		Formula{D: 100, M: 200, Rho: 1, L: 2500, Eps1: 0.5, Delta1: 0.005, Delta3: 0.005}.Constants()
-	}
-}

@@ -34,7 +34,7 @@ func ExamplePaper() {
 		fmt.Println(err)
 		return
 	}
-	e, err := lasso.PublishedParameters().Experiment(in)
+	e, err := lasso.PublishedParameters().Experiment(in, 2.525390773225e17) // σ² of the figure: qop.Published
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,20 +47,4 @@ func ExamplePaper() {
 	fmt.Printf("%v: risk / anchor's risk = %.1f\n", lasso.QOP, in.Risk(theta)/in.Risk(in.Anchor))
 	// Output:
 	// qop: risk / anchor's risk = 1.0
-}
-
-// The constants of the published figure, L = dξ².
-func ExampleFormula_Constants() {
-	c, err := lasso.Formula{D: 100, M: 200, Rho: 1, L: 2500, Eps1: 0.5, Delta1: 0.005, Delta3: 0.005}.Constants()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("α = %.3f, f₂ = %.2f\n", c.Alpha, c.F2)
-	fmt.Printf("published α₁ = %.4e, σ² = %.4g\n", c.Published.Alpha1, c.Published.Sigma2)
-	fmt.Printf("repaired  α₁ = %.4f, σ² = %.6g\n", c.Repaired.Alpha1, c.Repaired.Sigma2)
-	// Output:
-	// α = 9.956, f₂ = 11.14
-	// published α₁ = 1.9799e-14, σ² = 2.525e+17
-	// repaired  α₁ = 0.1520, σ² = 119479
 }

@@ -15,12 +15,8 @@
 //	ξ              Instance.Xi, the norm of every row
 //	θ_true, θ_ref  Instance.Truth, Anchor
 //	κ, λ           kappa, the half-width of the box, and lambda, the weight of ℓ1
-//	W, m           a Wishart matrix and its degrees of freedom, Formula.M
-//	k              m − d + 1
-//	P(a, x)        the regularized lower incomplete gamma function
-//	L, ρ           Formula.L and Rho: smoothness and Hessian rank of one record
-//	α, α₁, f₂      Constants.Alpha, Alpha1, F2
-//	σ², β, σ~      Constants.Sigma2, Beta, SigmaTilde
+//	W, m           a Wishart matrix and its degrees of freedom, Experiment.Dof
+//	L, σ²          Experiment.L and Sigma2: smoothness of one record, scale of W
 //	Δ, ζ, s, ω     Perturbation: ridge, gradient bound, noise scale, step size
 //
 // # References

@@ -48,13 +48,12 @@ const maxNoise = 0x1p1000
 type Paper struct {
 	Epsilon, Delta float64 // the privacy budget that was claimed
 	Lambda         float64 // λ ≥ 0
-	Rho            float64 // ρ ≥ 0
 	Iterations     int     // K ≥ 1 steps of the stochastic solver
 }
 
-// PublishedParameters returns ε = 0.5, δ = 0.01, λ = 1, ρ = 1, K = 1000.
+// PublishedParameters returns ε = 0.5, δ = 0.01, λ = 1, K = 1000.
 func PublishedParameters() Paper {
-	return Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Rho: 1, Iterations: 1000}
+	return Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 }
 
 // Experiment is the published procedure on one instance. It is safe for
@@ -66,17 +65,22 @@ type Experiment struct {
 	maxY   float64   // max y, as published: of private labels, and without |·|
 	smooth float64   // L
 	dof    float64   // m
-	consts Constants
+	sigma2 float64   // σ² of QOP
 }
 
 // Experiment prepares the procedure for an instance, which must have an anchor
-// and is not copied. The error wraps ErrParameter.
-func (p Paper) Experiment(in *Instance) (*Experiment, error) {
+// and is not copied. sigma2 is σ² of QOP, published for ε₁ = ε, δ₁ = δ₃ = δ/2, m = 2d,
+// L = dξ² and ρ = 1 (qop.Published). The error wraps ErrParameter.
+func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	switch {
 	case in == nil || in.X == nil || in.X.IsEmpty():
 		return nil, fmt.Errorf("%w: the instance has no records", ErrParameter)
 	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
 		return nil, fmt.Errorf("%w: Lambda = %v, want a finite number ≥ 0", ErrParameter, p.Lambda)
+	case !(p.Epsilon > 0) || math.IsInf(p.Epsilon, 1):
+		return nil, fmt.Errorf("%w: Epsilon = %v, want a positive finite number", ErrParameter, p.Epsilon)
+	case !(sigma2 > 0) || math.IsInf(sigma2, 1):
+		return nil, fmt.Errorf("%w: sigma2 = %v, want a positive finite number", ErrParameter, sigma2)
 	case p.Iterations < 1:
 		return nil, fmt.Errorf("%w: Iterations = %d, want at least 1", ErrParameter, p.Iterations)
 	case !(p.Delta > 0 && p.Delta < 1):
@@ -93,16 +97,12 @@ func (p Paper) Experiment(in *Instance) (*Experiment, error) {
 		maxY:   floats.Max(in.Y),
 		smooth: float64(d) * in.Xi * in.Xi,
 		dof:    2 * float64(d),
+		sigma2: sigma2,
 	}
 	for i := range n {
 		e.norm[i] = floats.Norm(in.X.RawRowView(i), 2)
 	}
-	var err error
-	e.consts, err = Formula{
-		D: d, M: e.dof, Rho: p.Rho, L: e.smooth,
-		Eps1: p.Epsilon, Delta1: p.Delta / 2, Delta3: p.Delta / 2,
-	}.Constants()
-	return e, err
+	return e, nil
 }
 
 // L returns the published smoothness bound dξ²; the true one is ξ².
@@ -111,8 +111,8 @@ func (e *Experiment) L() float64 { return e.smooth }
 // Dof returns m = 2d.
 func (e *Experiment) Dof() float64 { return e.dof }
 
-// Quadratic returns the constants of QOP with ε₁ = ε, δ₁ = δ₃ = δ/2, L = dξ².
-func (e *Experiment) Quadratic() Constants { return e.consts }
+// Sigma2 returns σ² of QOP.
+func (e *Experiment) Sigma2() float64 { return e.sigma2 }
 
 // Linear holds the published constants of LOP and LOPClip.
 type Linear struct {
@@ -138,7 +138,7 @@ func (e *Experiment) Linear(m Method, kappa float64) Linear {
 // Omega returns the step size ω = 1/(nL + σ²λ_max(W)) of QOP.
 func (e *Experiment) Omega(maxEig float64) float64 {
 	n, _ := e.in.Dims()
-	return 1 / (float64(n)*e.smooth + e.consts.Published.Sigma2*maxEig)
+	return 1 / (float64(n)*e.smooth + e.sigma2*maxEig)
 }
 
 // Solve draws a perturbation from src, runs the stochastic three-operator
@@ -197,7 +197,7 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 		top, residual := randmat.RitzMax(w)
 		omega = e.Omega(top + residual)
 		f.center = e.in.Anchor
-		f.quad = scaled(e.consts.Published.Sigma2, w)
+		f.quad = scaled(e.sigma2, w)
 		f.y0 = make([]float64, d)
 	} else {
 		c := e.Linear(m, kappa)

@@ -20,10 +20,13 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
+// figureSigma2 is σ² of the published figure, of d = 100 and L = dξ² = 2500.
+const figureSigma2 = 101015630929013.104 * 2500
+
 func small(t testing.TB, n, d int) (*Instance, *Experiment) {
 	in, err := Generate(Spec{N: n, D: d, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(5))
 	require.NoError(t, err)
-	e, err := PublishedParameters().Experiment(in)
+	e, err := PublishedParameters().Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	return in, e
 }
@@ -43,9 +46,8 @@ func TestLinearConstants(t *testing.T) {
 	require.Equal(t, 10000.0, clip.Zeta)
 	require.InEpsilon(t, 1e4*math.Sqrt(8*math.Log(200)+2)/0.5, clip.Noise, 1e-14)
 	require.Equal(t, c.Omega, clip.Omega)
-	// The figure's σ² = 2.525e17 belongs to L = dξ².
-	require.InEpsilon(t, 101015630929013.104*2500, e.Quadratic().Published.Sigma2, 1e-8)
-	require.InEpsilon(t, 1/(300*2500+e.Quadratic().Published.Sigma2*3), e.Omega(3), 1e-14)
+	require.Equal(t, figureSigma2, e.Sigma2())
+	require.InEpsilon(t, 1/(300*2500+figureSigma2*3), e.Omega(3), 1e-14)
 }
 
 // Steps of the solver against the formulas written out, with the same draws.
@@ -54,7 +56,7 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 	in, _ := small(t, n, d)
 	p := PublishedParameters()
 	p.Iterations = steps
-	e, err := p.Experiment(in)
+	e, err := p.Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	for _, m := range []Method{LOP, LOPClip, QOP} {
 		got, err := e.Solve(context.Background(), m, kappa, noise.Reproducible(9, m.String()))
@@ -160,20 +162,23 @@ func TestExperimentErrors(t *testing.T) {
 		"Lambda":     func(p *Paper, _ *Instance) { p.Lambda = -1 },
 		"Iterations": func(p *Paper, _ *Instance) { p.Iterations = 0 },
 		"Delta":      func(p *Paper, _ *Instance) { p.Delta = 1 },
-		"Eps1":       func(p *Paper, _ *Instance) { p.Epsilon = 0 },
-		"Rho":        func(p *Paper, _ *Instance) { p.Rho = math.NaN() },
+		"Epsilon":    func(p *Paper, _ *Instance) { p.Epsilon = 0 },
 		"anchor":     func(_ *Paper, in *Instance) { in.Anchor = nil },
 		"labels":     func(_ *Paper, in *Instance) { in.Y = in.Y[:1] },
 		"no records": func(_ *Paper, in *Instance) { in.X = &mat.Dense{} },
 	} {
 		p, i := good, *in
 		change(&p, &i)
-		_, err := p.Experiment(&i)
+		_, err := p.Experiment(&i, figureSigma2)
 		require.ErrorIs(t, err, ErrParameter, name)
 		require.ErrorContains(t, err, name)
 	}
-	_, err := good.Experiment(nil)
+	_, err := good.Experiment(nil, figureSigma2)
 	require.ErrorIs(t, err, ErrParameter)
+	for _, sigma2 := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		_, err = good.Experiment(in, sigma2)
+		require.ErrorContains(t, err, "sigma2")
+	}
 
 	ctx := context.Background()
 	_, err = e.Solve(ctx, 0, 1, noise.Reproducible(1))
@@ -184,7 +189,7 @@ func TestExperimentErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrParameter)
 	tiny := good
 	tiny.Epsilon = 1e-305
-	unbounded, err := tiny.Experiment(in)
+	unbounded, err := tiny.Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	for _, m := range []Method{LOP, LOPClip} {
 		_, err = unbounded.Solve(ctx, m, 1, noise.Reproducible(1))
@@ -203,7 +208,7 @@ func TestNegativeZeta(t *testing.T) {
 	in, _ := small(t, 4, 2)
 	below := *in
 	below.Y = []float64{-9, -8, -7, -6}
-	e, err := PublishedParameters().Experiment(&below)
+	e, err := PublishedParameters().Experiment(&below, figureSigma2)
 	require.NoError(t, err)
 	const kappa = 1e-3
 	require.Negative(t, e.Linear(LOP, kappa).Noise)
@@ -248,7 +253,7 @@ func reference(t testing.TB) (rows []map[string]float64) {
 func TestPublishedFigure(t *testing.T) {
 	in, err := Read(published(t, "problem.csv"), published(t, "anchor.csv"), 5)
 	require.NoError(t, err)
-	e, err := PublishedParameters().Experiment(in)
+	e, err := PublishedParameters().Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	ref := reference(t)
 	require.Len(t, ref, 100)

@@ -35,21 +35,3 @@ func FuzzRead(f *testing.F) {
 		in.Risk(in.Anchor)
 	})
 }
-
-// FuzzFormula: the published constants are numbers or refused.
-func FuzzFormula(f *testing.F) {
-	for _, v := range []float64{0, 1, -1, 1e-320, 1e300, math.NaN(), math.Inf(1), 0.5, 1e-9} {
-		f.Add(v, 0.5, 0.01, 5.0, 100)
-		f.Add(200.0, v, 0.01, 5.0, 10)
-		f.Add(20.0, 0.5, v, 5.0, 10)
-		f.Add(20.0, 0.5, 0.01, v, 10)
-	}
-	f.Fuzz(func(t *testing.T, m, eps, delta, l float64, d int) {
-		c, err := lasso.Formula{D: d, M: m, Rho: 1, L: l, Eps1: eps, Eps2: eps, Delta1: delta, Delta2: delta, Delta3: delta, Delta4: delta}.Constants()
-		if err != nil {
-			require.ErrorIs(t, err, lasso.ErrParameter)
-			return
-		}
-		require.False(t, math.IsNaN(c.F2) || math.IsNaN(c.Alpha) || math.IsNaN(c.Beta), "%+v", c)
-	})
-}

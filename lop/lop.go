@@ -28,19 +28,31 @@
 //
 // # Theorems
 //
-//	identifier          statement for θ̂ (add ν)                      needs
-//	lop.curve/2         loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
-//	lop.monotone/2      loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
-//	lop.kifer/2         σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     the same, q ≤ 2; G = 2L under Replace
-//	lop.joint/2         θ̂ and ν in one curve                          as lop.curve/2
-//	lop.pure/2          a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
-//	lop.cms11/2         a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
-//	lop.kifer-pure/2    a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
-//	lop.output/2        Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
-//	lop.output-pure/2   the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
+//	identifier              statement for θ̂ (add ν)                      needs
+//	lop.joint/2             θ̂ and ν in one of the next five curves        theirs
+//	lop.curve/2             loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
+//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
+//	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
+//	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
+//	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
+//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
+//	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
+//	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
+//	lop.cms11/2             a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
+//	lop.kifer-pure/2        a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
+//	lop.output/2            Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
+//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
 //
-// Each is a statement about the program, on data sets of at most MaxRecords
-// records; those that end in /1, of earlier versions, were about real numbers.
+// Each is a statement about the program, on data sets of at most Params.MaxRecords
+// records. Sharp takes the least noise of all that apply, lop.joint/2 for δ > 0 if that
+// needs less than a share of ε and δ for ν, and names it in the certificate. Proofs stand in
+// package internal/linear.
+//
+// The envelope theorems count the gradient and the curvature of a record at the
+// released point together: a logistic record with gradient p has curvature p(1−p), so
+// that none has a large one of both. From Δ = 1/ε on (2/ε under Replace) such losses
+// pay nothing for their curvature. Which losses declare an envelope is a matter of
+// package loss (loss.Envelope); the others count with their Smoothness.
 //
 // All hold for every convex C and r that do not depend on the records, by
 // approximation with smooth functions on ℝᵈ. "Smooth" means a Lipschitz

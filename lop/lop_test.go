@@ -172,6 +172,7 @@ func TestPlanCannotBeEdited(t *testing.T) {
 	par.Sigma, par.Budget = 1e-9, dp.Budget{Epsilon: 0.01}
 	other := plan.Certificate()
 	other.Epsilon, other.Assumptions[0] = 0.01, "nothing"
+	//lint:ignore SA9005 that nothing is decoded is what is tested
 	require.NoError(t, json.Unmarshal([]byte(`{"params":{"sigma":1e-9},"sigma":1e-9}`), plan))
 	require.Equal(t, before, plan.Params())
 	require.Equal(t, cert, plan.Certificate())
@@ -370,5 +371,26 @@ func TestComposeTwoPlans(t *testing.T) {
 		single, err := dp.Compose(1e-6, plan)
 		require.NoError(t, err)
 		require.LessOrEqual(t, single.Epsilon, 1.0)
+	}
+}
+
+// A fit of logistic regression of the size of the Adult data, and one of least squares with ℓ1 and a box.
+func BenchmarkFit(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		p    *erm.Problem
+	}{
+		{"n=30000/d=43", &erm.Problem{Data: records(b, 30_000, 43), Loss: loss.Logistic{}}},
+		{"n=1000/d=100", &erm.Problem{Data: records(b, 1000, 100), Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -1, Hi: 1}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			plan, err := (&Mechanism{Radius: 20}).Plan(c.p, dp.Budget{Epsilon: 1, Delta: 1e-9})
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := plan.Fit(b.Context(), c.p, nil)
+				require.NoError(b, err)
+			}
+		})
 	}
 }

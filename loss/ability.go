@@ -50,7 +50,8 @@ func CheckData(l Loss, dim int, bounds Bounds) error {
 // checkClasses refuses bounds under which labels may be codes that the sign does not tell apart.
 func checkClasses(name string, bounds Bounds) error {
 	if bounds.Label != 1 {
-		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded −1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
+		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded "+
+			"−1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
 	}
 	return nil
 }

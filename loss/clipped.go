@@ -42,7 +42,8 @@ var (
 func NewClipped(l Loss, threshold float64) (Clipped, error) {
 	lin, ok := l.(Linear)
 	if !ok {
-		return Clipped{}, fmt.Errorf("%w: Clipped.Loss = %T, want a loss of ⟨a,θ⟩ (loss.Linear): clipped gradients of others have no objective", ErrParameter, l)
+		return Clipped{}, fmt.Errorf("%w: Clipped.Loss = %T, want a loss of ⟨a,θ⟩ (loss.Linear): clipped gradients of "+
+			"others have no objective", ErrParameter, l)
 	}
 	c := Clipped{lin, threshold}
 	return c, c.Check()

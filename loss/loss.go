@@ -1,6 +1,23 @@
 // Package loss holds the cost of one record and its worst-case constants on
 // declared bounds.
 //
+//	l := loss.Huber{Delta: 0.5}
+//	k := l.Constants(loss.Bounds{Row: 1, Label: 1}, 10)  // ‖a‖ ≤ 1, |b| ≤ 1, ‖θ‖ ≤ 10
+//	fmt.Println(k.Lipschitz, k.Smoothness)               // 0.5 and 1: what noise is scaled by
+//
+// Losses:
+//
+//	regression      Squared, Huber, PseudoHuber, LogCosh; Absolute, Pinball, EpsilonInsensitive
+//	two classes     Logistic, RootHinge, SmoothedHinge; Hinge
+//	more classes    Multinomial
+//	of another      Clipped, Moreau; SoftClipped, of Squared
+//
+// Those after a semicolon have kinks: mechanisms that certify a minimizer want their
+// Moreau. What a loss can do beyond Func, Grad and Constants is optional: Linear (it
+// depends on ⟨a,θ⟩), Monotone and Envelope lower the noise of package lop, Exact that of
+// large data sets, Interpolator serves package qop, Proximable and Clippable make it
+// usable inside Moreau and Clipped.
+//
 // # Notation
 //
 //	θ          theta, the parameter, d coordinates

@@ -27,8 +27,8 @@ type Proximable interface {
 // For a loss φ(⟨a,θ⟩;b) the minimizer v is in θ + ℝa, and ℓ_β is the envelope of
 // φ on the line with κ = ‖a‖²/β, at u = ⟨a,θ⟩: a loss of ⟨a,θ⟩ again. Its slope is
 // in closed form for a Proximable loss, and found by bisection else. The
-// structure is GLM and the rank 1. φ″ ≤ β/‖a‖², so short rows have the larger φ″. L and β of ℓ must hold on all of ℝᵈ or
-// along a, as they do for such losses. [BC17, Prop. 12.30]
+// structure is GLM and the rank 1. φ″ ≤ β/‖a‖², so short rows have the larger φ″. L and β of ℓ must
+// hold on all of ℝᵈ or along a, as they do for such losses. [BC17, Prop. 12.30]
 type Moreau struct {
 	Loss Linear
 	Beta float64

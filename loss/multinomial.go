@@ -115,7 +115,8 @@ func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
 // to K−1: smaller bounds would clamp the last classes into others.
 func (l Multinomial) CheckData(dim int, bounds Bounds) error {
 	if l.Classes > 0 && dim%l.Classes != 0 {
-		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take the first p of p·Classes columns, the others are 0",
+		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take "+
+			"the first p of p·Classes columns, the others are 0",
 			ErrParameter, dim, l.Classes)
 	}
 	if !(bounds.Label >= float64(l.Classes-1)) {

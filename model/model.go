@@ -94,6 +94,9 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	if err != nil {
 		return nil, err
 	}
+	if err := pl.check(t.problem); err != nil {
+		return nil, err
+	}
 	head := ""
 	if l := t.options.Ledger; l != nil {
 		entry, err := l.Spend(ctx, pl, t.options.Source)

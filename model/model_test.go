@@ -102,6 +102,7 @@ func TestSummaryUnits(t *testing.T) {
 	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000, func(u float64) string { return fmt.Sprint(40*u - 10) })
 	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7}, &Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
 	require.NoError(t, err)
+	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9) // the least one
 	s := m.Summary()
 	require.Len(t, s.Rows, 5)
 	age := s.Rows[1]

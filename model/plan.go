@@ -320,9 +320,7 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
 		if o.Intervals == nil {
 			for _, at := range []*Sequence{s, &two} {
-				if err := pl.curvatureCost(at, n, d); err != nil {
-					return err
-				}
+				pl.curvatureCost(at, n, d)
 			}
 		}
 		mu, err := pl.mu(two)
@@ -400,15 +398,12 @@ func (pl *Plan) mu(s Sequence) (float64, error) {
 }
 
 // curvatureCost sets c = fε with the least risk for guesses that are public.
-func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
+func (pl *Plan) curvatureCost(s *Sequence, n, d float64) {
 	const rho2, slope = 0.06, 0.25
 	best, least := 0.0, math.Inf(1)
 	for _, f := range curvatureShares {
 		s.C = min(f*pl.params.Budget.Epsilon, mostC)
-		mu, err := pl.mu(*s)
-		if err != nil {
-			return err
-		}
+		mu := pl.roughMu(*s)
 		sigma := slope * pl.gradients() / mu
 		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
@@ -416,7 +411,20 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 		}
 	}
 	s.C = best
-	return nil
+}
+
+// roughMu returns what mu does to a relative 1e-5 or so, to choose by.
+func (pl *Plan) roughMu(s Sequence) float64 {
+	b, lo, hi := pl.params.Budget, 0x1p-60, 0x1p10
+	for hi > lo*(1+1e-5) {
+		mid := math.Sqrt(lo * hi)
+		if remove, add := pl.composed(s, mid).Profile(); max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // risk returns what least squares with ridge Δ and noise σ loses for rows with

@@ -69,37 +69,77 @@ func secure(src rand.Source) rand.Source {
 	return src
 }
 
+// shift returns √w·μ, the sensitivity over the noise of a share.
+func (pl *Plan) shift(share float64) float64 {
+	return math.Sqrt(share) * pl.params.Sequence.Mu
+}
+
+// minimizer returns the first or the last minimizer of a sequence for a clip, 0 for none, and
+// a signal energy ρ², both in units of the declared bounds:
+//
+//	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
+//
+// With intervals the last one has the least ridge, for they undo its shrinkage.
+func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, linear.Step) {
+	s, b := pl.params.Sequence, pl.params.Bounds
+	n, d := float64(pl.params.Records), float64(pl.params.Dim)
+	c, share, factor := s.FirstC, s.Shares.First, 1.0
+	if last {
+		c, share, factor = s.C, s.Shares.Last, 0.5
+	}
+	settings := pl.settings
+	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
+	if clip > 0 {
+		settings.Clip = clip * b.Row * b.Label
+		if pl.params.Intervals == nil || !last {
+			sigma := clip * pl.gradients() / step.S
+			step.Ridge = max(step.Ridge, factor*sigma*sigma*d/(n*signal)*b.Row*b.Row)
+		}
+	}
+	return settings, step
+}
+
+// check returns the error that a run would end with for a public reason, so that no
+// budget is charged for it: at both ends of the range of clips.
+func (pl *Plan) check(p *erm.Problem) error {
+	if pl.single != nil {
+		return nil
+	}
+	clips := []float64{pl.params.Sequence.Clip}
+	if pl.params.Sequence.TwoStep {
+		clips = []float64{leastClip, 1}
+	}
+	for _, clip := range clips {
+		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
+			settings, step := pl.minimizer(last, clip, leastSignal)
+			if err := settings.CheckStep(p, pl.cert, step); err != nil {
+				return fmt.Errorf("model: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Ends of what is chosen from noisy outputs.
+const (
+	leastClip   = 0.03
+	leastSignal = 0.02
+)
+
 // steps runs a sequence.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
-	b := pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	shift := func(share float64) float64 { return math.Sqrt(share) * s.Mu }
-	minimizer := func(clip, c, share, signal float64) (*dp.Release, linear.Params, error) {
-		settings := pl.settings
-		step := linear.Step{C: c, S: shift(share), Output: shift(w.Output)}
-		step.Ridge = linear.LeastRidge(pl.smoothness, pl.modulus, c)
-		if clip > 0 {
-			settings.Clip = clip * b.Row * b.Label
-			sigma := clip * pl.gradients() / step.S
-			if pl.params.Intervals == nil || share != w.Last {
-				factor := 1.0
-				if share == w.Last {
-					factor = 0.5
-				}
-				step.Ridge = max(step.Ridge, factor*sigma*sigma*d/(n*signal)*b.Row*b.Row)
-			}
-		}
-		return settings.Run(ctx, p, pl.cert, step, src)
-	}
+	shift := pl.shift
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / shift(share) * safeScale }
 		labels := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
-		first, _, err := minimizer(choice.FirstClip, s.FirstC, w.First, max(0.02, square/2))
+		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
+		first, _, err := settings.Run(ctx, p, pl.cert, step, src)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +148,8 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
 	}
-	last, params, err := minimizer(choice.Clip, s.C, w.Last, choice.Signal)
+	settings, step := pl.minimizer(true, choice.Clip, choice.Signal)
+	last, params, err := settings.Run(ctx, p, pl.cert, step, src)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +170,9 @@ func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
 	f := resid.cdf(n)
 	tau := unit * math.Sqrt(d) / n
 	q := min(max(1-20*tau, 0.5), 0.98)
-	c.Clip = min(max(quantile(f, q), 0.03), 1)
+	c.Clip = min(max(quantile(f, q), leastClip), 1)
 	c.Clipped = 1 - q
-	c.Signal = max(0.02, square/2, square-resid.secondMoment())
+	c.Signal = max(leastSignal, square/2, square-resid.secondMoment())
 }
 
 // moments releases the sums of curvatures and squared gradients at θ.

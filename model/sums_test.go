@@ -153,3 +153,34 @@ func TestChoices(t *testing.T) {
 	require.Equal(t, 1., quantile(empty.cdf(n), 0.9))
 	require.Equal(t, 1e-3, empty.secondMoment())
 }
+
+// Without noise the matrices are the sums Σφ″aa′ and Σφ′²aa′ of the records.
+func TestSumsAreTheMoments(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	const d = 4
+	rows, labels := make([][]float64, 30), make([]float64, 30)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		for j := range rows[i] {
+			rows[i][j] = rnd.Float64() - 0.5
+		}
+		labels[i] = math.Copysign(1, rnd.NormFloat64())
+	}
+	theta := []float64{0.3, -2, 1, 0.5}
+	want := [2]*mat.SymDense{mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)}
+	for i, a := range rows {
+		_, slope, bend := loss.Logistic{}.Scalar(floats.Dot(a, theta), labels[i], 0)
+		want[0].SymRankOne(want[0], bend, mat.NewVecDense(d, a))
+		want[1].SymRankOne(want[1], slope*slope, mat.NewVecDense(d, a))
+	}
+	var exponent [2]int
+	most := [2]float64{0.25, 1}
+	for k := range most {
+		_, exponent[k] = sumSensitivity(most[k], 1, d)
+	}
+	sum := sums(records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
+	for k := range most {
+		got := releaseSum(nil, sum[k], d, 0, exponent[k], noise.Reproducible(1))
+		require.True(t, mat.EqualApprox(want[k], got, 1e-5))
+	}
+}

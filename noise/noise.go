@@ -8,6 +8,12 @@
 // part. Geometric, DiscreteLaplace and Below are exact too. Normal, Exponential,
 // Laplace and ChiSquared return floats within a stated distance of a real draw.
 //
+//	k := make([]int64, d)
+//	noise.Grid(k, sigma, -30, noise.Secure())  // round(X/g), X ~ N(0, sigma²), g = 2⁻³⁰
+//	for i := range k {
+//		k[i] += rounded[i]                     // the statistic in steps of g
+//	}
+//
 // The method is a ziggurat [MT00] whose layers have exactly equal areas and whose
 // decisions are exact, as in [Kar16]: made in floating point where its error cannot
 // matter, and in rational arithmetic elsewhere. A source thus gives the same draws on

@@ -3,6 +3,7 @@ package noise
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,20 +83,30 @@ func TestRadialFast(t *testing.T) {
 	require.Positive(t, undecided)
 }
 
-// TestRadialStep: the bracket of the radius holds it.
+// TestRadialStep: the fast path's bracket holds all of what is known of the radius, also where
+// the first words give few bits of it.
 func TestRadialStep(t *testing.T) {
 	for seed := range 2000 {
-		src := Reproducible(44, fmt.Sprint(seed))
-		rate := math.Exp(20*Uniform(src) - 10)
-		r := newRadius(1+seed%6, rate, seed%50-25, src)
+		src := &tape{then: Reproducible(44, fmt.Sprint(seed))}
+		if seed%2 == 1 { // d = 1: E has 55 leading zeros or more
+			src.words = []uint64{100, src.then.Uint64() >> (seed % 32)}
+		}
+		rate, d, exponent := math.Exp(float64(seed%21)-10), 1+seed/2%3*((seed+1)%2), seed%50-25
+		r := newRadius(d, rate, exponent, src)
 		rho := r.step(src)
 		lo, hi := r.bracket()
-		a, _ := lo.Float64()
-		b, _ := hi.Float64()
-		require.InEpsilon(t, a, b, 1e-15)
-		want := math.Sqrt(math.Ldexp(a, -int(r.digits))) / math.Ldexp(rate, seed%50-25)
-		require.InEpsilon(t, want, math.Ldexp(float64(rho.s), rho.e-64), 1e-14)
+		root := func(c *big.Int) *big.Float {
+			x := new(big.Float).SetPrec(400).SetInt(c)
+			x.SetMantExp(x, -int(r.digits)).Sqrt(x)
+			return x.Quo(x, big.NewFloat(math.Ldexp(rate, exponent)))
+		}
+		end := func(s uint64) *big.Float {
+			x := new(big.Float).SetPrec(400).SetUint64(s)
+			return x.SetMantExp(x, rho.e-64)
+		}
 		require.GreaterOrEqual(t, rho.s, uint64(1)<<63)
+		require.LessOrEqual(t, end(rho.s).Cmp(root(lo)), 0)
+		require.GreaterOrEqual(t, end(rho.s+rho.slack).Cmp(root(hi)), 0)
 	}
 }
 

@@ -57,8 +57,9 @@ const assumedFactor = 1024
 // Shift is at most 36uT.
 //
 // (c/2)‖·‖². x/(1+γc) is within 4u‖x‖, and γ′ within 4u of itself. That moves the proximal map of g
-// by at most 4u‖x − prox(x)‖: ‖prox_{γ₁g}(x) − prox_{γ₂g}(x)‖ ≤ |1−γ₂/γ₁|·‖x − prox_{γ₁g}(x)‖, which is at most 8u‖x‖ where prox(0) = 0, and by
-// nothing where g is a set or the simplex with its constant norm.
+// by at most 4u‖x − prox(x)‖, because
+// ‖prox_{γ₁g}(x) − prox_{γ₂g}(x)‖ ≤ |1−γ₂/γ₁|·‖x − prox_{γ₁g}(x)‖. This is at most 8u‖x‖ where
+// prox(0) = 0, and it moves by nothing where g is a set or the simplex with its constant norm.
 func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 	d := float64(max(dim, 1))
 	if _, ok := Separable(g); ok {

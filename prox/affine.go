@@ -144,7 +144,8 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 || len(b) != m {
-		return nil, fmt.Errorf("%w: Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension", ErrParameter, m, d, len(b))
+		return nil, fmt.Errorf("%w: Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension",
+			ErrParameter, m, d, len(b))
 	}
 	dense := mat.DenseCopyOf(a)
 	if !finite(dense.RawMatrix().Data) || !finite(b) {
@@ -174,7 +175,8 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	gap.MulVec(dense, mat.NewVecDense(d, x))
 	gap.SubVec(&gap, rhs)
 	if limit := 1e-10 * (sigma[0]*g.off + mat.Norm(rhs, 2)); !(mat.Norm(&gap, 2) <= limit) {
-		return nil, fmt.Errorf("%w: Affine system of rank %d in %d rows has no solution; drop or correct dependent rows", ErrParameter, len(g.v), m)
+		return nil, fmt.Errorf("%w: Affine system of rank %d in %d rows has no solution; drop or correct dependent rows",
+			ErrParameter, len(g.v), m)
 	}
 	return g, nil
 }

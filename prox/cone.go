@@ -168,7 +168,8 @@ func diagonalize(x []float64, n int) (*eigen, bool) {
 			d.q.Data[i*n+j] = x[i*n+j]/2 + x[j*n+i]/2
 		}
 	}
-	ok := n == 0 || finite(x) && lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: d.q.Data}, d.lambda, b, len(b))
+	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: d.q.Data}
+	ok := n == 0 || finite(x) && lapack64.Syev(lapack.EVCompute, upper, d.lambda, b, len(b))
 	return d, ok
 }
 

@@ -2,6 +2,8 @@ package prox
 
 import (
 	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
 )
 
 // absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form
@@ -78,7 +80,7 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 			}
 			if yi > tau {
 				var e float64
-				h, e = twoSum(h, yi-tau)
+				h, e = twofold.Sum(h, yi-tau)
 				low += e
 				n++
 			}

@@ -3,6 +3,8 @@ package prox
 import (
 	"math"
 	"sync"
+
+	"github.com/privopt/privopt/internal/twofold"
 )
 
 // ulp is the unit roundoff u = 2⁻⁵³ of float64: fl(a∘b) = (a∘b)(1+t), |t| ≤ u.
@@ -32,20 +34,13 @@ func (s *ssq) norm() float64 {
 	return math.Sqrt(s.sum)
 }
 
-// twoSum is a + b as an unevaluated sum s + e, without error. [ORO05, Alg. 3.1]
-func twoSum(a, b float64) (s, e float64) {
-	s = a + b
-	t := s - a
-	return s, (a - (s - t)) + (b - t)
-}
-
 // sum returns Σ|x_i| (or Σx_i if signed) as if computed in twice the working
 // precision: the relative error of Σ|x_i| is at most 2u for n ≤ 2⁴⁰. [ORO05,
 // Prop. 4.5]
 func sumAbs(x []float64) float64 {
 	var s, c, e float64
 	for _, xi := range x {
-		s, e = twoSum(s, math.Abs(xi))
+		s, e = twofold.Sum(s, math.Abs(xi))
 		c += e
 	}
 	return s + c
@@ -69,8 +64,8 @@ func norm2(x []float64) float64 {
 	var s, c, e float64
 	for _, xi := range x {
 		t := xi * up * down
-		q := t * t
-		s, e = twoSum(s, q)
+		q := float64(t * t) // not fused with the sums
+		s, e = twofold.Sum(s, q)
 		c += e + math.FMA(t, t, -q) // t² = q + FMA(t, t, −q) exactly
 	}
 	return math.Ldexp(math.Sqrt(s+c), exp)
@@ -82,9 +77,9 @@ func norm2(x []float64) float64 {
 func dot(a, x []float64) (s, abs float64) {
 	var c, e float64
 	for i, ai := range a {
-		q := ai * x[i]
+		q := float64(ai * x[i])
 		abs += math.Abs(q)
-		s, e = twoSum(s, q)
+		s, e = twofold.Sum(s, q)
 		c += e + math.FMA(ai, x[i], -q)
 	}
 	return s + c, abs

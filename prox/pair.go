@@ -42,7 +42,8 @@ func (p Pair) Times(c float64) Pair {
 func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
 	l1, l2, lo, hi := g.Coordinate(i)
 	fromLo, fromHi := x.Compare(lo), x.Compare(hi)
-	if fromLo < 0 || fromHi > 0 || math.IsInf(x.Hi, 0) || math.IsNaN(x.Hi+x.Lo) || math.IsNaN(v.Lo) || math.IsInf(v.Hi, 0) || math.IsNaN(v.Hi) {
+	if fromLo < 0 || fromHi > 0 || math.IsInf(x.Hi, 0) || math.IsNaN(x.Hi+x.Lo) ||
+		math.IsNaN(v.Lo) || math.IsInf(v.Hi, 0) || math.IsNaN(v.Hi) {
 		return inf, false
 	}
 	a, b := -l1, l1 // l1·∂|x| at 0

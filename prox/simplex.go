@@ -3,6 +3,8 @@ package prox
 import (
 	"fmt"
 	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
 )
 
 // Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. No float64 vector need have
@@ -45,7 +47,7 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	mean, low := 0.0, 0.0 // in twice the precision, see Accuracy
 	for _, xi := range x {
 		var e float64
-		mean, e = twoSum(mean, xi/n)
+		mean, e = twofold.Sum(mean, xi/n)
 		low += e
 	}
 	tau := waterline(x, mean+low-g.Total/n, g.Total, false) // h ≥ 0 where all terms are taken

@@ -46,7 +46,8 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 				want = f.nu
 			}
 			if got := floats.Dot(r, s); !(math.Abs(got-want) <= tol) {
-				return nil, fmt.Errorf("%w: TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I", ErrParameter, k, j, got, want)
+				return nil, fmt.Errorf("%w: TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I",
+					ErrParameter, k, j, got, want)
 			}
 		}
 	}

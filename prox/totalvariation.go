@@ -1,6 +1,10 @@
 package prox
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/twofold"
+)
 
 // TotalVariation is g(x) = Weight·Σ|x_{i+1}−x_i|, the regularizer of the fused
 // lasso and of piecewise constant signals.
@@ -54,7 +58,7 @@ func (l line) at(b, s float64) float64 { return l.a*b + (l.c + s) + l.e }
 
 // plus returns l + (a·b + c + e).
 func (l line) plus(a, c, e float64) line {
-	s, r := twoSum(l.c, c)
+	s, r := twofold.Sum(l.c, c)
 	return line{l.a + a, s, l.e + e + r}
 }
 

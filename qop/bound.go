@@ -30,7 +30,7 @@ type Utility struct {
 // Bound returns the minimized bound for b. The figure has n = 10, d = 12 and
 // D = ρ = G = L = 1. Paper takes the repaired constants at real m ≥ d+1.
 //
-// Errors are those of Mechanism.Calibrate, or wrap ErrMechanism.
+// Errors wrap what those of Mechanism.Calibrate do.
 func (u Utility) Bound(b dp.Budget) (float64, error) {
 	for _, v := range []float64{u.Radius, u.RegLipschitz, u.Tau, u.Eta} {
 		if !(v >= 0) || math.IsInf(v, 1) {
@@ -40,8 +40,14 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	if u.Eta > 0 && u.Tau == 0 {
 		return 0, fmt.Errorf("%w: Eta = %v with Tau = 0, want both positive or both 0", ErrMechanism, u.Eta)
 	}
-	q := erm.Public{Dim: u.Dim, Records: u.Records, Constants: u.Constants}
+	q, err := erm.Public{Dim: u.Dim, Records: u.Records, Constants: u.Constants}.Complete(dp.Replace)
+	if err != nil {
+		return 0, fmt.Errorf("qop: %w", err)
+	}
 	if err := checkPublic(q, b); err != nil {
+		return 0, err
+	}
+	if err := checkDegrees(q.Dim, 0); err != nil {
 		return 0, err
 	}
 	m := Mechanism{Calibration: u.Calibration}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
@@ -60,7 +59,7 @@ const (
 
 // calibrate fixes the noise for a problem with the public quantities q, whose
 // constants hold on ℝᵈ.
-func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
 		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
-	pl := &Plan{public: q, center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
+	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
 		Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Constants: q.Constants, Radius: m.Radius, Budget: b,
 		Relation: rel, Calibration: m.Calibration, Structure: structure, Eta: m.Eta,
@@ -90,6 +89,8 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	p := &pl.params
 	p.Constants.Rank = int(rank)
 	anchor := norm(m.Center)
+	q = interpolated(q, anchor, m.Eta)
+	pl.public = q
 	scale := math.Max(1, anchor)
 	if r := q.Radius; r > 0 && !math.IsInf(r, 1) {
 		scale = r
@@ -124,13 +125,20 @@ func (m *Mechanism) calibrate(f *fault.Set, q erm.Public, b dp.Budget) (*Plan, e
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.params = fault.At(f, Calibrated, *p)
-	pl.output.Sigma = pl.params.OutputSigma
 	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
 	}
 	return pl, nil
+}
+
+// interpolated bounds the gradient of one record at P_C(0) where the loss declares no bound: it vanishes
+// within η of the anchor, but for the rounding of a label.
+func interpolated(q erm.Public, anchor, eta float64) erm.Public {
+	if math.IsInf(q.Gradient, 1) {
+		q.Gradient = q.Constants.Smoothness * (q.Anchor + anchor + eta) * (1 + 0x1p-20)
+	}
+	return q
 }
 
 // around returns what is public about the perturbation before σ² and m are known, for
@@ -326,14 +334,6 @@ func (c *calibrator) exact() error {
 	p.Cover, err = c.coverOf(p.T, p.M, false)
 	p.Reach = p.Cover
 	return err
-}
-
-func gaussianSigma(b dp.Budget, sensitivity float64) (float64, error) {
-	sigma, err := dp.GaussianSigma(b, sensitivity)
-	if err != nil {
-		err = fmt.Errorf("qop: output noise for %v and sensitivity %v: %w", b, sensitivity, err)
-	}
-	return sigma, err
 }
 
 // degrees returns the caller's m, or the integer that nearly minimizes the

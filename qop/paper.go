@@ -127,13 +127,13 @@ func gammaStep(a, x, logp float64) float64 {
 func gammaLogDensity(a, y float64) float64 { return specfun.Chi2LogPDF(2*y, 2*a) + math.Ln2 }
 
 // paper calibrates with the repaired constants, δ₁ = δ₃ = half of the
-// objective's δ, m = 2d (d+1 in one dimension) unless the caller says otherwise.
+// objective's δ, m = max(2d, d+3) unless the caller says otherwise.
 func (c *calibrator) paper() error {
 	p := c.plan
 	d := p.Dim
 	p.M = c.m
 	if p.M == 0 {
-		p.M = math.Min(math.Max(2*float64(d), float64(d)+1), mostDegrees)
+		p.M = math.Min(math.Max(2*float64(d), leastDegrees(d)), mostDegrees)
 	}
 	b := p.Objective
 	k, err := Published{

@@ -83,7 +83,7 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that noise is drawn by.
+// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
 var Calibrated = fault.NewStep[Params]("quadratic parameters")
 
 // made reports whether a calibration made pl.
@@ -172,13 +172,16 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	if err := pl.public.Admit(p); err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
+	used := *pl
+	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.output.Sigma = used.params.OutputSigma
 	q := *p
 	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
 	quad := take(pl.params.Dim)
 	defer give(quad)
 	job := release.Job{
-		Certificate: pl.cert, Output: pl.output, Reach: reach, Start: pl.center, Trace: pl.trace,
-		Draw: func(src rand.Source) (erm.Perturbation, bool) { return pl.draw(quad, src) },
+		Certificate: pl.cert, Output: used.output, Reach: reach, Start: pl.center, Trace: pl.trace,
+		Draw: func(src rand.Source) (erm.Perturbation, bool) { return used.draw(quad, src) },
 	}
 	rel, err := job.Run(ctx, &q, src)
 	if err != nil && ctx.Err() == nil {
@@ -231,6 +234,7 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
 		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
 	}
+	q = interpolated(q, pl.per.Center, want.Eta)
 	per := pl.per
 	per.CenterSlope = (&Plan{params: want, public: q, center: pl.center}).around(per.Center).CenterSlope
 	if floor := q.Floor(per); !(floor <= want.Cover) {

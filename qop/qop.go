@@ -75,8 +75,7 @@
 //	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
 //
 // Sharp takes whichever of the theorems for a structure needs the least noise and
-// names it in the certificate. The proofs of the last bounds of GLM, FixedRange
-// and General stand beside the types that compute them.
+// names it in the certificate. Proofs stand in docs/theory.md.
 //
 // Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
 // curvature matrix, of which the output is a function. In one dimension every
@@ -133,7 +132,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -303,7 +301,7 @@ func relation(r dp.Relation) dp.Relation {
 // assumption dp.CallerSource. Equal sources give equal results. The error
 // wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(fault.From(ctx), p, b)
+	plan, err := m.plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +315,7 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // makes the claim true (with the least value that would do), ErrMechanism, or
 // erm.ErrProblem for a problem that does not fit together or that cannot be
 // certified.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(nil, p, b) }
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(p, b) }
 
 // Calibrate is Plan for a problem of which only public quantities are known, with
 // constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
@@ -328,10 +326,10 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return m.calibrate(nil, q, b)
+	return m.calibrate(q, b)
 }
 
-func (m *Mechanism) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -345,7 +343,7 @@ func (m *Mechanism) plan(f *fault.Set, p *erm.Problem, b dp.Budget) (*Plan, erro
 	if err := m.Interpolation.admits(p.Loss); err != nil {
 		return nil, err
 	}
-	return m.calibrate(f, q, b)
+	return m.calibrate(q, b)
 }
 
 // publicOf returns what is public about p, with constants that hold on all of ℝᵈ:

@@ -385,7 +385,8 @@ func MinEigAbove(a *mat.SymDense, floor float64) float64 {
 	if !ok {
 		return math.Inf(-1)
 	}
-	// A factorization runs to its end where λ_min - x exceeds the margin, so that x = floor (1-2⁻⁹) must succeed if λ_min ≥ floor.
+	// A factorization runs to its end where λ_min - x exceeds the margin, so that
+	// x = floor (1-2⁻⁹) must succeed if λ_min ≥ floor.
 	for _, x := range []float64{floor, floor * (1 - 0x1p-9)} {
 		if bound, ok := w.atLeast(x / w.scale); ok && bound > 0 {
 			bound *= w.scale

@@ -156,7 +156,8 @@ func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) 
 		}
 	}
 	poison(dst)
-	return fmt.Errorf("%w: none of %d draws has eigenvalues in [%v, %v] at d = %d, m = %v; widen the window", ErrWindow, maxAttempts, alpha, beta, d, m)
+	return fmt.Errorf("%w: none of %d draws has eigenvalues in [%v, %v] at d = %d, m = %v; widen the window",
+		ErrWindow, maxAttempts, alpha, beta, d, m)
 }
 
 // checkWindow refuses a window that a draw hits with probability below leastChance.
@@ -166,10 +167,12 @@ func checkWindow(d int, m, alpha, beta float64) error {
 	}
 	k := m - float64(d) + 1
 	if p := specfun.Chi2SF(max(alpha, 0), k); p < leastChance {
-		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g", ErrWindow, alpha, p, d, m, specfun.Chi2UpperQuantile(specfun.Log(leastChance), k))
+		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g",
+			ErrWindow, alpha, p, d, m, specfun.Chi2UpperQuantile(specfun.Log(leastChance), k))
 	}
 	if p := specfun.Chi2CDF(max(beta, 0), m); p < leastChance {
-		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g", ErrWindow, beta, p, d, m, specfun.Chi2Quantile(specfun.Log(leastChance), m))
+		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g",
+			ErrWindow, beta, p, d, m, specfun.Chi2Quantile(specfun.Log(leastChance), m))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type params struct {
 	Lambda      float64   `json:"lambda"`
 	Epsilon     float64   `json:"eps"`
 	Delta       float64   `json:"delta"`
-	Rho         float64   `json:"rho"`
+	Rho         int       `json:"rho"`
 	Runs        int       `json:"runs"`
 	Iterations  int       `json:"iters"`
 	AnchorNoise float64   `json:"anchor_noise"`
@@ -74,7 +74,7 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Lambda, "lambda", 1, sweep.Between(0, 1e9), "weight `L` of the l1 norm, which is added to a sum over records")
 	f.FloatVar(&c.Epsilon, "eps", 0.5, sweep.Positive(1e5), "privacy budget `E` of one release")
 	f.FloatVar(&c.Delta, "delta", 0.01, sweep.Range{Max: math.Nextafter(1, 0), Example: 0.01}, "privacy budget `D` of one release")
-	f.FloatVar(&c.Rho, "rho", 1, sweep.Between(0, 1e6), "rank `R` in the published constants; -mode certified takes the loss's own")
+	f.IntVar(&c.Rho, "rho", 1, sweep.Between(1, 1e6), "rank `R` in the published constants; -mode certified takes the loss's own")
 	f.IntVar(&c.Runs, "runs", 10, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh noise")
 	f.IntVar(&c.Iterations, "iters", 1000, sweep.Between(1, 1e9), "steps `K` of the stochastic solver of -mode paper; -mode certified solves exactly")
 	f.FloatVar(&c.kappaMin, "kappa-min", 0.01, sweep.Positive(1e9), "smallest half-width `K` of the box")

@@ -116,14 +116,13 @@ func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
 	d.PredictedExcess = finite(p.Curvature*reach*reach/2 + float64(p.Records)*dim*p.Constants.Smoothness*noise*noise/2 + lambda*dim*noise)
 }
 
-func (d *detail) published(e *lasso.Experiment, m lasso.Method, kappa float64) {
+func (d *detail) published(e *lasso.Experiment, q qop.PublishedConstants, m lasso.Method, kappa float64) {
 	if m != lasso.QOP {
 		c := e.Linear(m, kappa)
 		d.Published = &constants{L: finite(e.L()), Delta: finite(c.Ridge), Zeta: finite(c.Zeta), S: finite(c.Noise), Omega: finite(c.Omega)}
 		return
 	}
-	q := e.Quadratic()
 	root := math.Sqrt(e.Dof()) + math.Sqrt(e.Dof()/2) // m = 2d
-	d.Published = &constants{L: finite(e.L()), Alpha: finite(q.Alpha), Alpha1: finite(q.Published.Alpha1), F2: finite(q.F2),
-		Sigma2: finite(q.Published.Sigma2), M: finite(e.Dof()), OmegaEdge: finite(e.Omega(root * root))}
+	d.Published = &constants{L: finite(e.L()), Alpha: finite(q.Alpha), Alpha1: finite(q.Alpha1), F2: finite(q.F2),
+		Sigma2: finite(q.Sigma2), M: finite(e.Dof()), OmegaEdge: finite(e.Omega(root * root))}
 }

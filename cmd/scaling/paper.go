@@ -9,6 +9,7 @@ import (
 
 	"github.com/privopt/privopt/internal/sweep"
 	"github.com/privopt/privopt/lasso"
+	"github.com/privopt/privopt/qop"
 )
 
 // published gives the cells of -mode paper: the published procedure, constants
@@ -34,11 +35,24 @@ func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment,
 	if e, ok := s.made[k]; ok {
 		return e, nil
 	}
-	e, err := lasso.Paper{Epsilon: p.Epsilon, Delta: p.Delta, Lambda: p.Lambda, Rho: p.Rho, Iterations: p.Iterations}.Experiment(in)
+	c, err := quadratic(in, p)
+	if err != nil {
+		return nil, err
+	}
+	e, err := lasso.Paper{Epsilon: p.Epsilon, Delta: p.Delta, Lambda: p.Lambda, Iterations: p.Iterations}.Experiment(in, c.Sigma2)
 	if err == nil {
 		s.made[k] = e
 	}
 	return e, err
+}
+
+// quadratic returns the published constants of QOP: m = 2d, L = dξ², δ₁ = δ₃ = δ/2.
+func quadratic(in *lasso.Instance, p params) (qop.PublishedConstants, error) {
+	_, d := in.Dims()
+	return qop.Published{
+		Dim: d, M: 2 * float64(d), Rank: p.Rho, Smoothness: float64(d) * in.Xi * in.Xi,
+		Epsilon1: p.Epsilon, Delta1: p.Delta / 2, Delta3: p.Delta / 2,
+	}.Constants(true)
 }
 
 // prepare sets up one cell of -mode paper.
@@ -70,7 +84,11 @@ func (s *published) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, e
 	}
 	method := map[string]lasso.Method{"lop": lasso.LOP, "lop-clip": lasso.LOPClip, "qop": lasso.QOP}[cell.Method]
 	d := &detail{}
-	d.published(e, method, at.Kappa)
+	c, err := quadratic(in, at)
+	if err != nil {
+		return sweep.Task{}, err
+	}
+	d.published(e, c, method, at.Kappa)
 	outside := 0
 	return sweep.Task{
 		Runs: at.Runs,

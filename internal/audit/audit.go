@@ -20,33 +20,30 @@
 // It adds one file whose init calls Register with a Mechanism: its cases and its
 // controls.
 //
-//	func init() {
-//		Register(Mechanism{
-//			Name: "sco",
-//			Cases: []Case{{
-//				Name: "A1/output-noise", Pair: "A1", Layer: WhiteBox, Run: outputNoise,
-//			}},
-//			Controls: []Control{{
-//				Name: "sco-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco/A1/output-noise",
-//				Break: func(ctx context.Context) context.Context {
-//					return fault.With(ctx, fault.Scale, func(s float64) float64 { return 0.9 * s })
-//				},
-//			}},
-//		})
-//	}
+//	Register(Mechanism{
+//		Name:  "lop",
+//		Cases: cases(linearKinds, setting[*linear]{"logistic", "A1", "wx", logistic}),
+//		Controls: []Control{{
+//			Name: "noise-0.9", What: "noise of 0.9 times its scale", Case: "lop/A1/logistic", Break: louder(0.9),
+//		}},
+//	})
 //
-// A case calls the exported Fit of the mechanism with the context it is given
-// and nothing else that is production code, and ends with one of
+// Settings are listed with the letters of the ways to measure them (linearKinds, …).
+//
+// A case calls the exported Fit of plans with the context it is given and nothing
+// else that is production code, and ends with one of
 //
 //	Recover      white box: scores that are independent N(0,1) under the claim
 //	Distinguish  black box: releases on either data set, and the exact ε if known
 //	Integrate    exact: the hockey-stick divergences of the pair
 //
-// What the claim asks for is computed here, from the budget, the relation and
-// the declared bounds, by formulas of this package: a scale that the case read
-// out of the plan under test would follow the plan's mistakes. Calibrations
-// that need a context for their faults are reached by Fit; a case that plans
-// once for many fits does so with Planned.
+// The scale of the noise of a convex mechanism is that of its plan, made outside the
+// context and its faults. Whether that is the right one is the question of the exact
+// layer, which holds the density of the releases against the claimed profile for d = 1
+// and 2, and of the tests of each formula; in every dimension a white box refuses noise
+// that does not hide the gradients or the distances of its pair. For stochastic
+// gradients and finite sets the scale is computed here, from the budget, the relation
+// and the declared bounds.
 //
 // A control runs a case with the same code, in a context that replaces one step
 // of the production path (package fault). It is caught if the verdict of the

@@ -17,7 +17,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -104,7 +103,7 @@ func TestPower(t *testing.T) {
 			if s == 1 {
 				want = Holds
 			}
-			ctx := fault.With(louder(s)(t.Context()), fault.Curvature, times(s))
+			ctx := louder(s)(flatter(s)(t.Context()))
 			for _, name := range []string{"lop/A1/logistic, d = 5", "qop/A3/least squares", "qop/A2/least squares, d = 5"} {
 				require.Equal(t, want, run(name, ctx, seed), "%s, scale %v, seed %d", name, s, seed)
 			}
@@ -301,7 +300,7 @@ func TestRegistry(t *testing.T) {
 	c := Control{Name: "lost", Case: "lop/nowhere", Break: louder(1)}
 	_, err := c.Sabotage(t.Context(), 1)
 	require.ErrorContains(t, err, "does not exist")
-	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: one(fault.Degrees, times(1)), Runs: 100}
+	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: fewer, Runs: 100}
 	_, err = c.Sabotage(t.Context(), 1)
 	require.ErrorContains(t, err, "never reaches")
 	c = Control{Name: "withheld", Case: "opdisc/A1/radial", Break: one(fault.Certified, always(false)), Runs: 100}
@@ -367,37 +366,6 @@ func TestZiggurat(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, hits, 16) // P(Poisson(2.4) > 16) < 1e-6
-}
-
-// Fits are those of one plan, or of the mechanism where the calibration may be broken.
-func TestOpen(t *testing.T) {
-	c := logistic(lop.Mechanism{}, opposite())
-	e := &Env{Tier: Quick, name: "x"}
-	for ctx, want := range map[context.Context]int{t.Context(): 2, fault.With(t.Context(), fault.Smoothness, times(1)): 3} {
-		plans := 0
-		c := by(logistic(lop.Mechanism{}, opposite()), func(trace func(erm.Trace)) counting {
-			return counting{c.mech(trace), &plans}
-		})
-		_, err := c.prepare(ctx, e)
-		require.NoError(t, err)
-		require.Equal(t, want, plans)
-	}
-}
-
-// counting counts the plans of a mechanism.
-type counting struct {
-	planner[*erm.Problem, *lop.Plan]
-	plans *int
-}
-
-func (c counting) Plan(p *erm.Problem, b dp.Budget) (*lop.Plan, error) {
-	*c.plans++
-	return c.planner.Plan(p, b)
-}
-
-func (c counting) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	*c.plans++
-	return c.planner.Fit(ctx, p, b, src)
 }
 
 // A setting that the library refuses is an error of the case, not a panic.

@@ -12,10 +12,7 @@ func one[T any](step fault.Step[T], replace func(v T) T) func(context.Context) c
 	return func(ctx context.Context) context.Context { return fault.With(ctx, step, replace) }
 }
 
-// times multiplies.
-func times(c float64) func(float64) float64 { return func(v float64) float64 { return c * v } }
-
-// always forgets what was there.
+// always returns a function that is x everywhere.
 func always[T any](x T) func(T) T { return func(T) T { return x } }
 
 // cached returns a Break that keeps the first value of a step and gives it back

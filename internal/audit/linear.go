@@ -65,7 +65,7 @@ func (c *linear) prepare(ctx context.Context, e *Env) (*run, error) {
 		}
 	}
 	var err error
-	if r.pair, r.plan, err = open(ctx, c.mech(func(t erm.Trace) { r.trace = t }), problems, c.budget); err != nil {
+	if r.pair, r.plan, err = open(c.mech(func(t erm.Trace) { r.trace = t }), problems, c.budget); err != nil {
 		return nil, err
 	}
 	r.Params = r.plan.Params()
@@ -143,18 +143,23 @@ func (c *linear) white(ctx context.Context, e *Env, releases int) (Finding, erro
 	return f, err
 }
 
-// steps returns the integers that the output noise added on the grid: what was released
+// steps returns the integer that the output noise added on the grid: what was released
 // less what the certified point is rounded to.
-func (r *run) steps(rel *dp.Release) []int64 {
-	k := make([]int64, len(rel.Theta))
-	for j, x := range rel.Theta {
-		k[j] = int64(x/r.Grid) - int64(math.RoundToEven(r.trace.Theta[j]/r.Grid))
-	}
-	return k
+func steps(released, point, grid float64) int64 {
+	return int64(released/grid) - int64(math.RoundToEven(point/grid))
 }
 
-// output recovers the output noise, as a real number drawn uniformly from the cell of
-// each integer: cells are a millionth of its scale.
+// added returns the output noise, each integer as a real number drawn uniformly from
+// its cell: cells are a millionth of the scale of the noise.
+func added(released, point []float64, grid float64, src rand.Source) []float64 {
+	nu := make([]float64, len(released))
+	for j := range nu {
+		nu[j] = grid * (float64(steps(released[j], point[j], grid)) + noise.Uniform(src) - 0.5)
+	}
+	return nu
+}
+
+// output recovers the output noise.
 func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
 	r, err := c.prepare(ctx, e)
 	if err != nil {
@@ -166,11 +171,7 @@ func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		nu := make([]float64, c.dim())
-		for j, k := range r.steps(rel) {
-			nu[j] = r.Grid * (float64(k) + noise.Uniform(aux) - 0.5)
-		}
-		return standard(nu, r.OutputSigma, r.OutputRate), nil
+		return standard(added(rel.Theta, r.trace.Theta, r.Grid, aux), r.OutputSigma, r.OutputRate), nil
 	})
 	hidden := 2*r.Cover + r.Grid*math.Sqrt(float64(c.dim()))
 	if r.Sigma+r.Rate == 0 {
@@ -203,7 +204,7 @@ func (c *linear) coarse(ctx context.Context, e *Env) (Finding, error) {
 			return nil, err
 		}
 		// Both signs of the point, odd and even: the law does not depend on where it lies.
-		return []float64{placedNormal(r.steps(rel)[0], ratio, aux)}, nil
+		return []float64{placedNormal(steps(rel.Theta[0], r.trace.Theta[0], r.Grid), ratio, aux)}, nil
 	})
 }
 

@@ -95,7 +95,7 @@ func (c *discrete) prepare(ctx context.Context, e *Env, o objpert.Oracle) (*pair
 	if err != nil {
 		return nil, dp.Certificate{}, err
 	}
-	r, plan, err := open(ctx, c.mech(o), problems, c.budget)
+	r, plan, err := open(c.mech(o), problems, c.budget)
 	if err != nil {
 		return nil, dp.Certificate{}, err
 	}
@@ -181,7 +181,7 @@ func (c *discrete) withheld(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	r, _, err := open(ctx, c.mech(gap{}), problems, c.budget)
+	r, _, err := open(c.mech(gap{}), problems, c.budget)
 	if err != nil {
 		return Finding{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/fault"
 )
 
 // Fit releases once; the exported Fit of a mechanism or of its plan.
@@ -26,12 +25,11 @@ type plan[P any] interface {
 
 type planner[P any, L plan[P]] interface {
 	Plan(P, dp.Budget) (L, error)
-	Fit(context.Context, P, dp.Budget, rand.Source) (*dp.Release, error)
 }
 
-// open plans for both data sets, outside ctx and its faults, and returns the plan for
-// the first. In a context that breaks a calibration every fit plans for itself.
-func open[P any, L plan[P]](ctx context.Context, mech planner[P, L], problems [2]P, b dp.Budget) (*pair, L, error) {
+// open plans for both data sets, outside every fault, and returns the plan for the
+// first.
+func open[P any, L plan[P]](mech planner[P, L], problems [2]P, b dp.Budget) (*pair, L, error) {
 	var out pair
 	var first L
 	for i, p := range problems {
@@ -40,9 +38,6 @@ func open[P any, L plan[P]](ctx context.Context, mech planner[P, L], problems [2
 			return nil, first, err
 		}
 		out.fit[i] = func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }
-		if fault.From(ctx).Calibration() {
-			out.fit[i] = func(ctx context.Context, src rand.Source) (*dp.Release, error) { return mech.Fit(ctx, p, b, src) }
-		}
 		if i == 0 {
 			first = plan
 		}

@@ -65,7 +65,7 @@ type passed struct {
 func (c *passing) prepare(ctx context.Context, e *Env) (*passed, error) {
 	r := &passed{passing: c}
 	var err error
-	if r.followed, _, err = followPair(ctx, c.mech, c.data, c.bounds, c.loss, c.declared, c.budget); err != nil {
+	if r.followed, _, err = followPair(c.mech, c.data, c.bounds, c.loss, c.declared, c.budget); err != nil {
 		return nil, err
 	}
 	rel, err := r.followed.release(ctx, 0, e.Source("claim"))

@@ -1,12 +1,17 @@
 package audit
 
 import (
+	"context"
 	"math"
+	"math/rand/v2"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
 )
@@ -220,24 +225,73 @@ func init() {
 	Register(Mechanism{Name: "qop", Controls: quadraticControls, Cases: cases(quadraticKinds, quadraticSettings...)})
 }
 
+// drawnBy returns a Break that replaces numbers of the plan by which a fit draws.
+func drawnBy(change func(p *qop.Params)) func(context.Context) context.Context {
+	return one(qop.Calibrated, func(p qop.Params) qop.Params { change(&p); return p })
+}
+
+// flatter multiplies σ².
+func flatter(c float64) func(context.Context) context.Context {
+	return drawnBy(func(p *qop.Params) { p.Sigma2 *= c })
+}
+
+// fewer takes one degree of freedom.
+var fewer = drawnBy(func(p *qop.Params) { p.M-- })
+
+// drawnFor draws by the numbers of another setting.
+func drawnFor(c func() *quadratic) func(context.Context) context.Context {
+	other := sync.OnceValue(func() qop.Params {
+		r, err := c().prepare(context.Background(), &Env{Tier: Quick, name: "other"})
+		if err != nil {
+			panic(err)
+		}
+		return r.Params
+	})
+	return drawnBy(func(p *qop.Params) { p.Sigma2, p.OutputSigma = other().Sigma2, other().OutputSigma })
+}
+
+// quad replaces the drawn matrix.
+func quad(replace func(*mat.SymDense) *mat.SymDense) func(erm.Perturbation) erm.Perturbation {
+	return func(q erm.Perturbation) erm.Perturbation {
+		w := mat.NewSymDense(q.Quad.SymmetricDim(), nil)
+		w.CopySym(q.Quad)
+		q.Quad = replace(w)
+		return q
+	}
+}
+
 // quadraticControls are the sabotages of quadratic perturbation.
 var quadraticControls = []Control{
-	{Name: "degrees", What: "W with m−1 degrees of freedom", Case: "qop/A3/least squares", Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
-	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: one(fault.Degrees, func(m float64) float64 { return m - 1 })},
-	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: one(fault.Curvature, always(1.0))},
-	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: one(fault.Curvature, times(0.9))},
-	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside", Break: one(fault.Curvature, times(0.125))},
-	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400", Break: one(fault.Wishart, twiceUpper)},
-	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares", Break: cached(fault.Wishart, cloneSym)},
-	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150", Runs: 3000, Break: one(fault.Smoothness, times(0.25))},
-	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000, Break: one(fault.Relation, always(dp.AddRemove))},
-	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000, Break: one(fault.Objective, always(usual))},
-	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled", Break: one(fault.Interpolated, always(false))},
-	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general", Break: one(fault.Curvature, times(0.9))},
-	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor", Break: one(fault.Curvature, times(0.9))},
-	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 100, Break: one(fault.AnchorError, times(0.5))},
+	{Name: "degrees", What: "W with m−1 degrees of freedom", Case: "qop/A3/least squares", Break: fewer},
+	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: fewer},
+	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
+	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: flatter(0.9)},
+	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside", Break: flatter(0.125)},
+	{Name: "curvature-half-exactly", What: "half the curvature, seen by the density", Case: "qop/A3/least squares exactly", Break: flatter(0.5)},
+	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400", Break: one(release.Drawn, quad(twiceUpper))},
+	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares", Break: cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
+	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150", Runs: 3000, Break: flatter(0.25)},
+	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000, Break: drawnFor(func() *quadratic {
+		c := bent(variant(dp.AddRemove, 0, 0))
+		c.data[1] = c.data[0][:2]
+		return c
+	})},
+	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000, Break: drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
+	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled", Break: one(release.Data, func(p *erm.Problem) *erm.Problem {
+		c := squares(qop.Mechanism{})
+		raw, err := problem(with(c.data[0], axis(1, 1, -9)), c.bounds, c.loss, c.kinks)
+		if err != nil {
+			panic(err)
+		}
+		q := *p
+		q.Data = raw.Data
+		return &q
+	})},
+	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general", Break: flatter(0.9)},
+	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor", Break: flatter(0.9)},
+	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 1000, Break: drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
 	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
-	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise", Break: one(fault.OutputScale, times(0))},
+	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
 }
 
 // twiceUpper doubles what lies off the diagonal.
@@ -249,10 +303,4 @@ func twiceUpper(w *mat.SymDense) *mat.SymDense {
 		}
 	}
 	return w
-}
-
-func cloneSym(w *mat.SymDense) *mat.SymDense {
-	c := mat.NewSymDense(w.SymmetricDim(), nil)
-	c.CopySym(w)
-	return c
 }

@@ -8,8 +8,10 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/qop"
 )
 
 // law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the
@@ -99,9 +101,10 @@ func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
 	cert := r.cert
 	if c.mech.Eta == 0 {
-		cert.Budget = r.objective
+		cert.Budget = r.Objective
 	}
 	stick, tol, err := r.divergence()
 	if err != nil {
@@ -245,7 +248,7 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 func (r *quadRun) blurred(i int) law {
 	const n = 160 // nodes in √w; θ̂ varies by a part of σ̃
 	end := math.Sqrt(r.mech.M) + 9
-	sigma := r.outputSigma
+	sigma := r.OutputSigma
 	logWeight, point := make([]float64, 0, n), make([]float64, 0, n)
 	l := law{lo: math.Inf(1), hi: math.Inf(-1)}
 	for k := range n {

@@ -12,10 +12,11 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
-	"github.com/privopt/privopt/randmat"
 )
 
 // quadratic is a setting of quadratic perturbation: a mechanism, whose M and
@@ -120,25 +121,18 @@ func (l round) Constants(b loss.Bounds, radius float64) loss.Constants {
 type quadRun struct {
 	*quadratic
 	*pair
-	numbers
-	cert    dp.Certificate
-	trace   qop.Trace
-	records [2][]record // as the fit must use them
+	qop.Params         // of a plan that no fault reached
+	sigma2     float64 // σ² of a fit in the context of the case
+	cert       dp.Certificate
+	trace      erm.Trace
+	records    [2][]record // as the fit must use them
 }
-
-// numbers are those of a plan that no fault reached.
-type numbers struct {
-	sigma2, outputSigma float64   // σ² and σ̃
-	objective           dp.Budget // what the objective may spend
-}
-
-func numbersOf(p *qop.Plan) numbers { return numbers{p.Sigma2, p.OutputSigma, p.Objective} }
 
 // prepare plans for both data sets and releases once.
 func (c *quadratic) prepare(ctx context.Context, e *Env) (*quadRun, error) {
 	r := &quadRun{quadratic: c}
 	mech := c.mech
-	mech.Trace = func(t qop.Trace) { r.trace = t }
+	mech.Trace = func(t erm.Trace) { r.trace = t }
 	var problems [2]*erm.Problem
 	for i, list := range c.data {
 		p, err := problem(list, c.bounds, c.loss, c.kinks)
@@ -151,11 +145,12 @@ func (c *quadratic) prepare(ctx context.Context, e *Env) (*quadRun, error) {
 			r.records[i] = append(r.records[i], c.interpolated(rec))
 		}
 	}
-	pair, plan, err := open(ctx, &mech, problems, c.budget)
+	pair, plan, err := open(&mech, problems, c.budget)
 	if err != nil {
 		return nil, err
 	}
-	r.pair, r.numbers = pair, numbersOf(plan)
+	r.pair, r.Params = pair, plan.Params()
+	r.sigma2 = r.Sigma2
 	r.cert, err = r.claim(ctx, e, c.budget, c.relation())
 	return r, err
 }
@@ -195,6 +190,9 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 			theta = r.trace.Theta
 		} else if r.trace.Theta[0] == 0 {
 			theta = r.trace.Theta // at the kink: the output noise hides it
+		}
+		if len(theta) == 0 { // an event of the noise that has almost no probability
+			return impossible(d*(d+1)/2, errImpossible)
 		}
 		w, err := r.matrix(theta, i, aux)
 		if err != nil {
@@ -279,52 +277,58 @@ func (c *quadratic) output(ctx context.Context, e *Env) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	aux := e.Source("cells")
+	f, err := Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
-		return standard(floats.SubTo(make([]float64, c.dim()), rel.Theta, r.trace.Theta), r.outputSigma, 0), nil
+		return standard(added(rel.Theta, r.trace.Theta, r.Grid, aux), r.OutputSigma, 0), nil
 	})
+	if hidden := 2*r.Reach + r.Grid*math.Sqrt(float64(c.dim())); err == nil && f.Reason == "" {
+		f.Reason = tooSmall(r.Output, hidden, r.OutputSigma, 0)
+	}
+	return f, err
 }
 
-// covered draws W of each release again, from an equal source, and measures
-// how far from the minimizer that it implies the certified point lies.
+// covered sees W of each release and measures how far from the minimizer that it
+// implies the certified point lies.
 func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
+	d := c.dim()
+	quad := mat.NewSymDense(d, nil)
+	ctx = fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		quad.CopySym(q.Quad)
+		return q
+	})
 	r, err := c.prepare(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
 	f := Claimed(r.cert)
 	f.Runs = max(100, e.Runs(WhiteBox)/10)
-	d := c.dim()
-	w, hess, worst := mat.NewSymDense(d, nil), make([]float64, d*d), 0.0
-	for run := range f.Runs {
-		label := fmt.Sprint("cover ", run)
-		i, _, err := r.turn(ctx, e.Source(label))
+	hess, worst, src := make([]float64, d*d), 0.0, e.Source("cover")
+	for range f.Runs {
+		i, _, err := r.turn(ctx, src)
 		if err != nil {
 			return f, err
 		}
-		if err := randmat.Wishart(w, c.mech.M, e.Source(label)); err != nil {
-			return f, err
-		}
 		var eig mat.EigenSym
-		eig.Factorize(w, false)
+		eig.Factorize(quad, false)
 		v := mat.NewVecDense(d, floats.SubTo(make([]float64, d), r.trace.Theta, c.mech.Center))
-		var wv mat.VecDense
-		wv.MulVec(w, v)
+		var qv mat.VecDense
+		qv.MulVec(quad, v)
 		g := r.slope(r.trace.Theta, r.records[i], hess)
 		square := 0.0
 		for j, x := range r.trace.Theta {
 			lo, hi := c.kinks.subgradients(x)
-			x := g[j] + r.sigma2*wv.AtVec(j) // 0 ∈ x + [lo, hi]
+			x := g[j] + qv.AtVec(j) // 0 ∈ x + [lo, hi]
 			x += math.Min(math.Max(-x, lo), hi)
 			square += x * x
 		}
-		worst = math.Max(worst, math.Sqrt(square)/(r.sigma2*eig.Values(nil)[0]))
+		worst = math.Max(worst, math.Sqrt(square)/eig.Values(nil)[0])
 	}
-	if worst > c.mech.Cover*(1+1e-6) {
-		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, c.mech.Cover)
+	if worst > r.Cover*(1+1e-6) {
+		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, r.Cover)
 	}
 	return f, nil
 }

@@ -46,7 +46,7 @@ type followed struct {
 }
 
 // followPair plans for two data sets.
-func followPair[L plan[*erm.Problem]](ctx context.Context, mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget) (r *followed, first L, err error) {
+func followPair[L plan[*erm.Problem]](mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget) (r *followed, first L, err error) {
 	r = &followed{budget: b, rel: relationOf(data)}
 	var problems [2]*erm.Problem
 	for i, list := range data {
@@ -54,7 +54,7 @@ func followPair[L plan[*erm.Problem]](ctx context.Context, mech planner[*erm.Pro
 			return nil, first, err
 		}
 	}
-	r.pair, first, err = open(ctx, mech, problems, b)
+	r.pair, first, err = open(mech, problems, b)
 	return r, first, err
 }
 
@@ -90,8 +90,8 @@ func follow(list []record, bounds loss.Bounds, l, declared loss.Linear, t *trail
 	return p, forced, err
 }
 
-// steps is a setting of noisy SGD that is ready to release.
-type steps struct {
+// walk is a setting of noisy SGD that is ready to release.
+type walk struct {
 	*stochastic
 	*followed
 	plan *sco.SGDPlan
@@ -100,10 +100,10 @@ type steps struct {
 }
 
 // prepare plans for both data sets and releases once.
-func (c *stochastic) prepare(ctx context.Context, e *Env) (*steps, error) {
-	r := &steps{stochastic: c, z: c.batches.noise(c.budget, c.steps)}
+func (c *stochastic) prepare(ctx context.Context, e *Env) (*walk, error) {
+	r := &walk{stochastic: c, z: c.batches.noise(c.budget, c.steps)}
 	var err error
-	if r.followed, r.plan, err = followPair(ctx, c.mech, c.data, c.bounds, c.loss, c.loss, c.budget); err != nil {
+	if r.followed, r.plan, err = followPair(c.mech, c.data, c.bounds, c.loss, c.loss, c.budget); err != nil {
 		return nil, err
 	}
 	rel, err := r.release(ctx, 0, e.Source("claim"))
@@ -115,7 +115,7 @@ func (c *stochastic) prepare(ctx context.Context, e *Env) (*steps, error) {
 }
 
 // release releases from data set i with as many steps as there should be.
-func (r *steps) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
+func (r *walk) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
 	rel, err := r.followed.release(ctx, i, src)
 	if err == nil && len(r.trail.points) != r.steps+1 {
 		err = fmt.Errorf("audit: %d iterates, want %d", len(r.trail.points)-1, r.steps)
@@ -124,7 +124,7 @@ func (r *steps) release(ctx context.Context, i int, src rand.Source) (*dp.Releas
 }
 
 // gradient returns Σ_{j∈batch} of the clipped gradients at w.
-func (r *steps) gradient(w []float64, i int, batch []int) []float64 {
+func (r *walk) gradient(w []float64, i int, batch []int) []float64 {
 	g := make([]float64, len(w))
 	for _, j := range batch {
 		rec := r.forced[i][j]
@@ -151,7 +151,7 @@ func (r *steps) gradient(w []float64, i int, batch []int) []float64 {
 //
 // with the public m, and how far the released point is from the average of the
 // iterates, or from the last.
-func (r *steps) recovered(rel *dp.Release, i int) (z []float64, off float64) {
+func (r *walk) recovered(rel *dp.Release, i int) (z []float64, off float64) {
 	d := len(rel.Theta)
 	w, before := r.trail.points, make([]float64, d)
 	mean := make([]float64, d)

@@ -7,7 +7,7 @@
 // that the formula has there:
 //
 //	f := fault.From(ctx)
-//	quad.ScaleSym(fault.At(f, fault.Curvature, pl.Sigma2), w)   // Q = σ²W
+//	nu = fault.At(f, OutputNoise, nu)   // round(ν/g)
 //
 // In production From returns nil and At its last argument, at the cost of one
 // comparison. Only the packages of this module can import fault, and of those
@@ -35,15 +35,11 @@ import (
 
 // Step names a value of type T on the production path.
 type Step[T any] struct {
-	name        string
-	calibration bool
+	name string
 }
 
 // NewStep returns a step of a fit. Two steps of one name are the same.
-func NewStep[T any](name string) Step[T] { return Step[T]{name: name} }
-
-// NewCalibrationStep returns a step on the way from public quantities to a plan.
-func NewCalibrationStep[T any](name string) Step[T] { return Step[T]{name, true} }
+func NewStep[T any](name string) Step[T] { return Step[T]{name} }
 
 // String returns the name of the step.
 func (s Step[T]) String() string { return s.name }
@@ -51,8 +47,7 @@ func (s Step[T]) String() string { return s.name }
 // Set holds the steps that a context replaces. The nil Set, which is all that
 // production sees, replaces none.
 type Set struct {
-	replace     map[string]any // func(T) T for a Step[T]
-	calibration bool
+	replace map[string]any // func(T) T for a Step[T]
 
 	mu      *sync.Mutex
 	reached map[string]bool
@@ -90,20 +85,14 @@ func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Co
 	if old := From(ctx); old != nil {
 		maps.Copy(f.replace, old.replace)
 		f.mu, f.reached = old.mu, old.reached // what an inner context reaches, the outer one did
-		f.calibration = old.calibration
 	}
 	if first, ok := f.replace[s.name].(func(T) T); ok {
 		f.replace[s.name] = func(v T) T { return replace(first(v)) }
 	} else {
 		f.replace[s.name] = replace
 	}
-	f.calibration = f.calibration || s.calibration
 	return context.WithValue(ctx, key{}, f)
 }
-
-// Calibration reports whether f replaces a step of a calibration, so that a plan
-// that was made without it would hide the fault.
-func (f *Set) Calibration() bool { return f != nil && f.calibration }
 
 // Missed returns the names of the steps that f replaces and no mechanism
 // reached, in order: a control that misses one tests nothing. A context made

@@ -15,31 +15,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var scale, ridge = NewStep[float64]("scale"), NewStep[float64]("ridge")
+
 func TestNoFault(t *testing.T) {
 	f := From(context.Background())
 	require.Nil(t, f)
-	require.Equal(t, 2.0, At(f, Curvature, 2))
+	require.Equal(t, 2.0, At(f, scale, 2))
 	require.Empty(t, f.Missed())
-	require.Zero(t, testing.AllocsPerRun(100, func() { At(f, Curvature, 2) }), "production pays one comparison")
+	require.Zero(t, testing.AllocsPerRun(100, func() { At(f, scale, 2) }), "production pays one comparison")
 }
 
 func TestWith(t *testing.T) {
-	ctx := With(context.Background(), Curvature, func(s float64) float64 { return s / 2 })
+	ctx := With(context.Background(), scale, func(s float64) float64 { return s / 2 })
 	inner := With(ctx, Iterations, func(int) int { return 3 })
 	f := From(inner)
-	require.Equal(t, []string{"curvature", "iterations"}, f.Missed())
-	require.Equal(t, 1.0, At(f, Curvature, 2))
+	require.Equal(t, []string{"iterations", "scale"}, f.Missed())
+	require.Equal(t, 1.0, At(f, scale, 2))
 	require.Equal(t, []string{"iterations"}, f.Missed())
 	require.Equal(t, 3, At(f, Iterations, 0))
 	require.Empty(t, f.Missed())
-	require.Equal(t, 5.0, At(f, OutputScale, 5), "not replaced")
+	require.Equal(t, 5.0, At(f, ridge, 5), "not replaced")
 	require.Empty(t, From(ctx).Missed(), "reached through the inner context")
-	require.Equal(t, []string{"curvature"}, From(With(context.Background(), Curvature, func(s float64) float64 { return s })).Missed())
-	require.Equal(t, "curvature", Curvature.String())
-	require.False(t, f.Calibration())
-	require.False(t, From(context.Background()).Calibration())
-	deep := With(With(ctx, Smoothness, func(l float64) float64 { return l }), OutputScale, func(float64) float64 { return 0 })
-	require.True(t, From(deep).Calibration())
+	require.Equal(t, []string{"scale"}, From(With(context.Background(), scale, func(s float64) float64 { return s })).Missed())
+	require.Equal(t, "scale", scale.String())
+	require.Equal(t, 3.0, At(From(With(ctx, scale, func(s float64) float64 { return s + 1 })), scale, 4), "after the first")
 	var none context.Context
 	require.Panics(t, func() { From(none) }, "a bug in the call")
 
@@ -47,7 +46,7 @@ func TestWith(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				At(f, Curvature, 1)
+				At(f, scale, 1)
 				f.Missed()
 			}
 		})
@@ -117,9 +116,9 @@ func TestSettersBites(t *testing.T) {
 	const imp = `"github.com/privopt/privopt/internal/fault"`
 	for src, n := range map[string]int{
 		`package p; import ` + imp + `; var x = fault.With`:                            1,
-		`package p; import f ` + imp + `; func g() { f.With(nil, f.Curvature, nil) }`:  1,
+		`package p; import f ` + imp + `; func g() { f.With(nil, f.Iterations, nil) }`: 1,
 		`package p; import . ` + imp:                                                   1,
-		`package p; import ` + imp + `; var x = fault.At(nil, fault.Curvature, 1)`:     0,
+		`package p; import ` + imp + `; var x = fault.At(nil, fault.Iterations, 1)`:    0,
 		`package p; import fault "context"; var x = fault.With`:                        0,
 		`package p; import _ ` + imp + `; type t struct{ With int }; var x = t{}.With`: 0,
 	} {

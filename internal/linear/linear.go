@@ -163,7 +163,8 @@ func (p Problem) check() error {
 	if err := bounded("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
 		return err
 	}
-	if err := bounded("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation"); err != nil {
+	if err := bounded("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber or "+
+		"loss.Moreau of it, or output perturbation"); err != nil {
 		return err
 	}
 	switch k.Structure {
@@ -184,7 +185,8 @@ func bounded(name string, v float64, fix string) error {
 	case math.IsInf(v, 1):
 		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
 	case !(v > 0): // also NaN
-		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite constant", dp.ErrCondition, name, v)
+		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
+			"constant", dp.ErrCondition, name, v)
 	}
 	return nil
 }
@@ -243,9 +245,11 @@ func New(p Problem) (*Calibrator, error) {
 	case p.Calibration == CMS11 && rho > 1:
 		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
 	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
-		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; use Sharp", dp.ErrCondition, k.chi.Q)
+		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; "+
+			"use Sharp", dp.ErrCondition, k.chi.Q)
 	case p.Classes != 0 && (p.Classes < 2 || p.Constants.Structure != loss.FixedRange || p.Constants.Rank < p.Classes-1):
-		return nil, fmt.Errorf("%w: Classes = %d needs the constants of loss.Multinomial with at least 2 classes, got structure %v of rank %d", dp.ErrCondition, p.Classes, p.Constants.Structure, p.Constants.Rank)
+		return nil, fmt.Errorf("%w: Classes = %d needs the constants of loss.Multinomial with at least 2 classes, got "+
+			"structure %v of rank %d", dp.ErrCondition, p.Classes, p.Constants.Structure, p.Constants.Rank)
 	case (p.Monotone || p.Envelope != nil) && k.fixed != 1:
 		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
 	}
@@ -285,10 +289,12 @@ func (k *Calibrator) At(ridge float64) (Noise, error) {
 	}
 	mu, eps := ridge+k.p.Modulus, k.p.Budget.Epsilon
 	if k.p.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
-		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition, ridge, eps, k.LeastRidge(1))
+		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition,
+			ridge, eps, k.LeastRidge(1))
 	}
 	if c := k.curvature(mu); !(c < eps) {
-		return Noise{}, fmt.Errorf("%w: Ridge = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want Ridge > %v, or 0 for automatic",
+		return Noise{}, fmt.Errorf("%w: Ridge = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want "+
+			"Ridge > %v, or 0 for automatic",
 			dp.ErrCondition, ridge, c, eps, k.LeastRidge(1))
 	}
 	b := k.noise(mu, nil)

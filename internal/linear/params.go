@@ -95,7 +95,7 @@ func (s Settings) relation() dp.Relation {
 // Check refuses settings that make no sense by themselves.
 func (s Settings) Check() error {
 	if err := s.relation().Check(); err != nil {
-		return fmt.Errorf("Relation: %w", err)
+		return fmt.Errorf("field Relation: %w", err)
 	}
 	for _, f := range []struct {
 		name, zero string

@@ -88,9 +88,11 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if s.Population {
 		switch l := q.OnSet.Lipschitz; {
 		case q.Records < 1:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of the problem", dp.ErrCondition)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of "+
+				"the problem", dp.ErrCondition)
 		case s.Bound.Radius == 0:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, or declare a bounded Set", ErrProblem)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, "+
+				"or declare a bounded Set", ErrProblem)
 		default:
 			s.Bound.Variance = 4 * float64(q.Records) * l * l
 		}
@@ -220,7 +222,8 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 		case s.Bound.Radius == 0:
 			return errRadius
 		case n == 0:
-			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the problem, or set Ridge", ErrProblem)
+			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the "+
+				"problem, or set Ridge", ErrProblem)
 		}
 		best := math.Sqrt(cost) / s.Bound.Radius
 		ridge = max(best-q.Modulus, 1e-6*best)
@@ -325,7 +328,8 @@ func (pl *Plan) valid() error {
 		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN
 	}
 	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
-		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, OutputSigma %v, OutputRate %v): rescale the problem",
+		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
+			"OutputSigma %v, OutputRate %v): rescale the problem",
 			ErrProblem, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
 	}
 	return nil
@@ -387,7 +391,8 @@ func (pl *Plan) String() string {
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
 	switch {
 	case p.Sigma > 0:
-		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a ridge of %.4g; ", p.Sigma, p.Ridge)
+		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a "+
+			"ridge of %.4g; ", p.Sigma, p.Ridge)
 	case p.Rate > 0:
 		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate, p.Ridge)
 	default:

@@ -98,7 +98,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	return min(max(math.Exp(x), lo), hi), nil
 }
 
-var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or declare a bounded Set, or set Ridge", ErrProblem)
+var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
+	"declare a bounded Set, or set Ridge", ErrProblem)
 
 // Joint returns the noise b, or the smaller one at which the minimizer and its
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
@@ -106,11 +107,15 @@ var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	mu, target := b.Ridge+k.p.Modulus, specfun.Log(whole.Delta)
 	replace := k.p.Relation == dp.Replace
-	sigma := k.g * safeScale * Least(func(s float64) float64 {
+	joint := func(s float64) float64 {
 		chi := k.chi
 		chi.C, chi.S = b.C, s
 		return chi.LogJoint(whole.Epsilon, o)
-	}, target, b.Sigma/k.g)
+	}
+	sigma := math.Inf(1)
+	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
+		sigma = k.g * safeScale * Least(joint, target, b.Sigma/k.g)
+	}
 	if tied := k.tied(mu); tied != nil {
 		l := k.p.Constants.Lipschitz
 		sigma = min(sigma, l*tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace))

@@ -27,18 +27,35 @@ func LeastRidge(beta, modulus, c float64) float64 {
 
 // Run releases the minimizer of p with the noise of the step, under the certificate
 // of its sequence, and returns the numbers that were used. Params.Budget is that of
-// the whole sequence. The error wraps ErrProblem or dp.ErrCondition for numbers
-// that the sequence does not allow, else it is that of Plan.Fit.
+// the whole sequence. The error is that of CheckStep, or of Plan.Fit.
 func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, step Step, src rand.Source) (*dp.Release, Params, error) {
+	pl, p, err := s.step(p, cert, step)
+	if err != nil {
+		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+	}
+	rel, err := pl.run(ctx, p, pl.public.Reach(pl.per), src)
+	return rel, pl.params, err
+}
+
+// CheckStep returns the error that Run would return before it reads a record: it wraps
+// dp.ErrCondition for numbers that the sequence does not allow or that float64
+// cannot serve, and erm.ErrProblem.
+func (s Settings) CheckStep(p *erm.Problem, cert dp.Certificate, step Step) error {
+	_, _, err := s.step(p, cert, step)
+	return err
+}
+
+// step returns the plan of a step, and p as it was prepared.
+func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *erm.Problem, error) {
 	p, q, err := s.Prepare(p)
 	if err != nil {
-		return nil, Params{}, err
+		return nil, nil, err
 	}
 	if q, err = q.Complete(s.relation()); err == nil {
 		err = q.Smooth()
 	}
 	if err != nil {
-		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+		return nil, nil, err
 	}
 	g, k := q.Constants.Lipschitz, q.Constants
 	if s.relation() == dp.Replace {
@@ -46,7 +63,8 @@ func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, 
 	}
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * safeC
 	if !q.Linear || !(c <= step.C) || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
-		return nil, Params{}, fmt.Errorf("%s: %w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c ≤ %v, got c = %v, L = %v", s.Package, dp.ErrCondition, step.C, c, k.Lipschitz)
+		return nil, nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
+			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
 	pl := &Plan{settings: s, public: q, cert: cert}
 	pl.params = Params{
@@ -56,16 +74,12 @@ func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, 
 	}
 	b := Noise{Ridge: step.Ridge, Sigma: pl.params.Sigma}
 	if err := pl.cover(b, 0, pl.unnoticed(b, step.Output, cert.Budget), cert.Budget); err != nil {
-		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
+		return nil, nil, err
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * safeScale
 	pl.params.Cover, pl.params.Grid, pl.params.Sensitivity = pl.output.Cover, pl.output.Grid(), pl.output.Sensitivity
 	pl.params.OutputSigma = pl.output.Sigma
-	if err := pl.valid(); err != nil {
-		return nil, Params{}, fmt.Errorf("%s: %w", s.Package, err)
-	}
-	rel, err := pl.run(ctx, p, q.Reach(pl.per), src)
-	return rel, pl.params, err
+	return pl, p, pl.valid()
 }
 
 // StepFailure is the probability that the noise of one step of a sequence with budget b

@@ -47,7 +47,7 @@ func (s *solver) descend() error {
 		s.best = point{anchor, make([]float64, len(x)), math.Inf(1)}
 		return nil
 	}
-	distance := math.Inf(1)
+	var distance float64
 	if norm := floats.Norm(x, 2); norm <= 2*s.Reach && s.inside(x) {
 		distance = min(s.best.residual/s.Modulus, norm+s.Reach)
 	} else {

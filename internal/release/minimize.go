@@ -46,7 +46,9 @@ type Target struct {
 //
 // The error is ctx.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
 // subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
-func Minimize(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method) ([]float64, erm.Trace, error) {
+func Minimize(
+	ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method,
+) ([]float64, erm.Trace, error) {
 	s := newSolver(ctx, p, obj, start, t)
 	var stages []func() error
 	switch {

@@ -54,7 +54,8 @@ const (
 func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 	s := apart + 2*cover
 	if !(cover > 0 && s > 1/largest && s < largest && reach >= 0 && reach < largest) {
-		return Output{}, fmt.Errorf("%w: Cover = %v, a distance of %v between the minimizers of neighbors and minimizers within %v leave the range of float64: rescale the problem",
+		return Output{}, fmt.Errorf("%w: Cover = %v, a distance of %v between the minimizers of neighbors and minimizers "+
+			"within %v leave the range of float64: rescale the problem",
 			dp.ErrCondition, cover, apart, reach)
 	}
 	root := math.Sqrt(float64(dim))

@@ -25,6 +25,7 @@ const Unit = 0x1p-53
 
 // Sum returns s = fl(a+b) and e = a+b−s, exactly. [ORO05, Alg. 3.1]
 func Sum(a, b float64) (s, e float64) {
+	a, b = float64(a), float64(b) // an argument may be a product
 	s = a + b
 	t := s - a
 	return s, (a - (s - t)) + (b - t)

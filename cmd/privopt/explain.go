@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/model"
+)
+
+func (a *app) summary() *cobra.Command {
+	all := false
+	c := &cobra.Command{
+		Use:   "summary MODEL",
+		Short: "Print the coefficients, with intervals if fit released them",
+		Long: `Print the coefficients of a model in the units of the table.
+
+A coefficient of a number is what one unit of it adds to the score, that of a level what
+being of this level adds. With fit --intervals there are also the debiased estimate (the
+ridge, which privacy needs, shrinks the coefficients of the model), its standard error
+and a confidence interval, which account for sampling and for privacy noise, and the
+share of the variance that privacy noise makes. A coefficient marked "weak" is not
+identified at this budget. Everything here may be published with the model.`,
+		Example: `  privopt summary model.json
+  privopt summary model.json --all
+  privopt summary model.json --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			m, err := a.readModel(ctx, "MODEL", args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(m.Summary())
+			}
+			return a.print(summaryText(m, all))
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
+	return c
+}
+
+func summaryText(m *model.Model, all bool) string {
+	s := m.Summary()
+	head := []string{"coefficient", "estimate (" + scoreUnit(m) + ")"}
+	if s.Level > 0 {
+		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower " + percent0(s.Level), "upper", "z", "p", "privacy", ""}
+	}
+	rows := make([][]string, len(s.Rows))
+	for i, r := range s.Rows {
+		rows[i] = []string{coefficientName(r.Class, r.Name), number(r.Estimate)}
+		if s.Level > 0 {
+			rows[i] = append(rows[i], intervalCells(r.Interval)...)
+		}
+	}
+	rows, more := first(rows, all)
+	var b strings.Builder
+	if s.Level > 0 {
+		fmt.Fprintf(&b, "Estimates, errors and bounds in %s; privacy: share of the variance that noise makes.\n\n", scoreUnit(m))
+	}
+	note := s.Note
+	if s.Level == 0 {
+		note = "No standard errors: fit with --intervals releases them, for a quarter of the budget."
+	}
+	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
+	return b.String()
+}
+
+// intervalCells are the cells of a row with intervals.
+func intervalCells(i *model.Interval) []string {
+	if i == nil {
+		return make([]string, 8)
+	}
+	lower, upper, mark := number(i.Lower, 3), number(i.Upper, 3), ""
+	if i.Unidentified {
+		lower, upper = "−∞", "∞"
+	}
+	z, p := number(i.Z, 3), number(i.P, 2)
+	if i.Weak { // no test of such a coefficient is valid
+		z, p, mark = "–", "–", "weak"
+	}
+	return []string{number(i.Debiased, 3), number(i.StdErr, 2), lower, upper, z, p, percent0(i.PrivacyShare), mark}
+}
+
+func percent0(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+
+// scoreUnit is the unit of coefficients.
+func scoreUnit(m *model.Model) string {
+	label := ""
+	if e := m.Encoder(); e != nil {
+		label = e.Schema().Label.Column
+	}
+	return unitOf(m.Params().Loss.Name, label)
+}
+
+// explained is what explain --json prints.
+type explained struct {
+	Private     bool           `json:"private"`
+	Certificate dp.Certificate `json:"certificate"`
+	Protects    string         `json:"protects"`
+	Detects     []detection    `json:"detection"`
+	Plan        string         `json:"plan"`
+	Choice      *model.Choice  `json:"choice,omitempty"`
+	Ledger      string         `json:"ledger,omitempty"`
+}
+
+// detection bounds a test that tells two neighboring tables apart.
+type detection struct {
+	FalseAlarms float64 `json:"falseAlarms"`
+	Power       float64 `json:"powerAtMost"`
+}
+
+func (a *app) explain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain MODEL",
+		Short: "Say in plain words what a model guarantees, to whom, and on what that rests",
+		Long: `Say in plain words what a model guarantees, to whom, and on what that rests.
+
+The text may be published with the model.`,
+		Example: "  privopt explain model.json\n  privopt explain model.json --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			m, err := a.readModel(ctx, "MODEL", args[0])
+			if err != nil {
+				return err
+			}
+			c := m.Certificate()
+			e := explained{
+				Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c.Relation),
+				Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
+				Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
+			}
+			if a.json {
+				return a.printJSON(e)
+			}
+			return a.print(e.text(m))
+		}),
+	}
+}
+
+func protects(r dp.Relation) string {
+	if r == dp.AddRemove {
+		return "the values of any one record and whether it is in the table at all; the number of records is protected as well"
+	}
+	return "the values of any one record; the number of records is not protected"
+}
+
+// power bounds the probability that a test detects which of two neighboring tables was
+// used, if it gives a false alarm with probability alpha:
+//
+//	min{ e^ε α + δ, 1 − e^{−ε}(1 − δ − α) }
+func power(b dp.Budget, alpha float64) float64 {
+	return min(math.Exp(b.Epsilon)*alpha+b.Delta, 1-math.Exp(-b.Epsilon)*(1-b.Delta-alpha), 1)
+}
+
+func (e *explained) text(m *model.Model) string {
+	var b strings.Builder
+	c := e.Certificate
+	section := func(title string) { b.WriteString("\n" + title + "\n\n") }
+	line := func(format string, args ...any) { b.WriteString(paragraph("  ", fmt.Sprintf(format, args...))) }
+	item := func(text string) { b.WriteString(paragraph("  - ", text)) }
+	if !e.Private {
+		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever guesses it learns the records. What follows holds only if nobody can."))
+		b.WriteByte('\n')
+	}
+	p := m.Params()
+	label := ""
+	if enc := m.Encoder(); enc != nil {
+		label = " that predicts " + printable(enc.Schema().Label.Column)
+	}
+	b.WriteString(paragraph("", fmt.Sprintf("A %s model%s, with %s, made with differential privacy: ε = %s, δ = %s.",
+		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta))))
+	section("What is guaranteed")
+	line("Protected: %s.", e.Protects)
+	line("Take the table and another that differs in one record. For every set S of models,")
+	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | the other) + δ,   e^ε = %s,  δ = %s\n", number(math.Exp(c.Epsilon)), number(c.Delta))
+	line("whatever else somebody knows, now or later, and whatever they compute from the model.")
+	b.WriteString("\n  A test that guesses from the model which of the two tables it was\n\n")
+	for _, d := range e.Detects {
+		fmt.Fprintf(&b, "    with %4s false alarms is right about the record in at most %6s of the cases\n", percent0(d.FalseAlarms), percent(d.Power))
+	}
+	section("To whom")
+	line("Each record, that is each line of the table. Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
+		number(2*c.Epsilon), number(min(c.Delta*(1+math.Exp(c.Epsilon)), 1)))
+	section("What is not covered")
+	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
+	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")
+	item("Other releases from the same table. They add up: fit with --ledger to keep account.")
+	item("Error messages, running time, predictions for private rows, and privopt score.")
+	section("What it rests on")
+	family, _, _ := strings.Cut(c.Theorem, ".")
+	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), and these assumptions, which the program cannot check:", c.Theorem, family, family)
+	for _, assumption := range c.Assumptions {
+		item(string(assumption))
+	}
+	item("every line is one record, and the computer that fitted was not watched")
+	section("How the model was made")
+	line("%s", e.Plan)
+	if ch := e.Choice; ch != nil && ch.Clip > 0 {
+		line("Slopes were clipped at %s of their range; the ridge is %s and the noise on the sum of gradients %s.", number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
+	}
+	if e.Ledger != "" {
+		line("A ledger paid for it, entry %s. privopt ledger verify LEDGER MODEL checks that it is still there.", e.Ledger[:12])
+	} else {
+		line("No ledger counts it: keep account of it yourself.")
+	}
+	return b.String()
+}

@@ -1,0 +1,291 @@
+// Command privopt goes from a table of private records to a private model:
+//
+//	privopt schema --example adult > adult.json
+//	privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
+//	privopt predict --model model.json --data adult.test > predictions.csv
+//
+// Commands: schema, plan, fit, predict, score, summary, explain, ledger, version and
+// completion; each explains itself with examples after -h. Flags may be written with
+// one dash or two. Results go to standard output, all else to standard error.
+//
+// # Exit codes
+//
+//	0    done
+//	1    failure: a file, a pipe, a full disk
+//	2    usage: a bad flag, schema, table, model file or budget
+//	3    refused: a privacy condition is not met, or the ledger does not allow it
+//	4    withheld: nothing may be released
+//	130  cancelled by Ctrl-C or SIGTERM
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// main ends in order on the first SIGINT or SIGTERM and at once on the second. Writes to
+// a closed pipe return syscall.EPIPE instead of killing the process.
+func main() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes, as the package comment lists them.
+const (
+	exitOK        = 0
+	exitFailure   = 1
+	exitUsage     = 2
+	exitRefused   = 3
+	exitWithheld  = 4
+	exitCancelled = 130
+)
+
+// errUsage reports a command line, or a file it names, that the caller has to change.
+var errUsage = errors.New("usage")
+
+// usageError is a message without the text of errUsage.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == errUsage }
+func (e usageError) Unwrap() error      { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitCode(err error) int {
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	var file *os.PathError
+	switch {
+	case err == nil:
+		return exitOK
+	case is(context.Canceled):
+		return exitCancelled
+	case is(errUsage, dp.ErrBudget):
+		return exitUsage
+	case is(dp.ErrCondition, dp.ErrRelation, ledger.ErrOverspent, ledger.ErrSeeded, ledger.ErrBroken, ledger.ErrBehind):
+		return exitRefused
+	case is(dp.ErrWithheld):
+		return exitWithheld
+	case errors.As(err, &file):
+		return exitFailure
+	case is(table.ErrSchema, table.ErrTable, model.ErrOptions, model.ErrFile, ledger.ErrTerms):
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	json           bool
+	command        string // that runs, "" before flags were accepted
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(twoDashes(args))
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if a.command == "" { // found by the parser of the command line
+		text := parsing.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "want a number")
+		if _, found := errors.AsType[usageError](err); !found {
+			err = usagef("%s; %s -h shows flags and examples", text, cmd.CommandPath())
+		}
+		a.command = cmd.CommandPath()
+	}
+	code := exitCode(err)
+	switch {
+	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe): // the reader wants to hear nothing
+	case code == exitCancelled:
+		fmt.Fprintf(stderr, "%s: cancelled%s\n", a.command, suffix(err))
+	default:
+		fmt.Fprintf(stderr, "%s: %s\n", a.command, clean(err.Error()))
+	}
+	return code
+}
+
+// noted adds to an error what the user should know about the state it leaves.
+type noted struct {
+	error
+	note string
+}
+
+func (n noted) Unwrap() error { return n.error }
+func (n noted) Error() string { return n.error.Error() + "; " + n.note }
+
+// suffix returns the note of an error.
+func suffix(err error) string {
+	if n, ok := errors.AsType[noted](err); ok {
+		return "; " + n.note
+	}
+	return ""
+}
+
+// packages are the names that begin messages, for readers of Go.
+var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|release): )+`)
+
+// parsing is how package strconv words what is no number.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
+
+// noArgs refuses arguments where everything is a flag.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: everything is a flag here", args[0])
+	}
+	return nil
+}
+
+// clean keeps a message on one line and leaves out the names of packages.
+func clean(text string) string {
+	return packages.ReplaceAllString(strings.Join(strings.Fields(text), " "), "$1")
+}
+
+// twoDashes turns -flag into --flag: both are accepted, -h and negative numbers stay.
+func twoDashes(args []string) []string {
+	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // a shell asks for completions
+		return args
+	}
+	out := make([]string, len(args))
+	rest := false
+	for i, s := range args {
+		rest = rest || s == "--"
+		if name, _, _ := strings.Cut(s, "="); !rest && len(name) > 2 && s[0] == '-' && s[1] >= 'a' && s[1] <= 'z' {
+			s = "-" + s
+		}
+		out[i] = s
+	}
+	return out
+}
+
+const rootHelp = `privopt fits private models to tables of sensitive records.
+
+A differentially private model reveals almost nothing about any one record: whoever
+sees it could have seen almost the same model if a record had been another one. How
+much "almost" allows is the budget: epsilon (1 is common, smaller is more private) and
+delta, a tiny probability.
+
+  1. Describe the columns in a schema, a JSON file. It is public: write it from what
+     anybody may know, or draft it from public rows, never from the private ones.
+  2. fit reads the private table and writes a model, which may be published.
+  3. predict, score, summary and explain use the model.
+
+plan shows what a fit would do and cost before any data is touched. A ledger keeps
+account of several fits to the same data.
+
+Exit codes: 0 done; 1 failure (file, pipe, disk); 2 usage (flag, schema, table, budget);
+3 refused (privacy condition, ledger); 4 withheld; 130 cancelled.`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "privopt",
+		Short: "Private models from tables of sensitive records",
+		Long:  rootHelp,
+		Example: `  privopt schema --example adult > adult.json
+  privopt plan --schema adult.json --epsilon 1
+  privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
+  privopt predict --model model.json --data adult.test > predictions.csv
+  privopt explain model.json`,
+		Version:       version().String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
+	wide := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", columns))
+	root.SetUsageTemplate(strings.Replace(wide, "Additional Commands:", "Others:", 1))
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
+	for _, c := range []*cobra.Command{
+		a.schema(), a.plan(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+	} {
+		c.GroupID = "main"
+		c.Flags().SortFlags = false
+		root.AddCommand(c)
+	}
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
+	return root
+}
+
+// do wraps the body of a command: from here on, errors are its own.
+func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		a.command = c.CommandPath()
+		err := c.Context().Err()
+		if err == nil {
+			err = body(c.Context(), args)
+		}
+		return err
+	}
+}
+
+// build says which program this is.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func version() build {
+	b := build{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			b.Version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	return strings.Join(strings.Fields(fmt.Sprintf("privopt %s %s %s %s", b.Version, b.Revision, b.Go, b.Platform)), " ")
+}
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  privopt version --json",
+		Args:    noArgs,
+		RunE: a.do(func(context.Context, []string) error {
+			if a.json {
+				return a.printJSON(version())
+			}
+			return a.print(version().String() + "\n")
+		}),
+	}
+}

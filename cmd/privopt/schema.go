@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/table"
+)
+
+func (a *app) schema() *cobra.Command {
+	var (
+		o                                  table.Drafting
+		public, example, fields, neighbors string
+		out                                = "-"
+		records                            int
+		force                              bool
+	)
+	c := &cobra.Command{
+		Use:   "schema --public FILE [flags]",
+		Short: "Draft a schema from public rows, or print an example",
+		Long: `Draft a schema, the public description of a table, from rows that are public.
+
+A schema lists the columns with the range of numbers and the levels of categories, the
+label to predict and the number of records. Values outside are brought into the range,
+or become the level "other". Everything in it is published with the model, so it must
+not be learned from the private table: use a published sample, a code book, or rows you
+make up, and edit the result. Check every range and level by what is known, and
+--records, the public size of the private table: noise, and the default of delta, follow
+from it.`,
+		Example: `  privopt schema --public sample.csv --label income --records 30000 > people.json
+  privopt schema --public sample.csv --delimiter ";" --fields age,job,income > people.json
+  privopt schema --example adult > adult.json`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if (public == "") == (example == "") {
+				return usagef("want --public FILE with public rows, or --example adult")
+			}
+			if example != "" {
+				if example != "adult" {
+					return usagef("--example %q: the one example is adult, for the Adult (Census Income) data", example)
+				}
+				return a.write(out, force, func(w io.Writer) error { _, err := io.WriteString(w, adult.Schema); return err })
+			}
+			o.File.Delimiter = strings.ReplaceAll(o.File.Delimiter, `\t`, "\t")
+			if fields != "" {
+				o.File.Fields = strings.Split(fields, ",")
+			}
+			in, err := a.open(ctx, "--public", public, "reading")
+			if err != nil {
+				return err
+			}
+			defer in.close()
+			s, err := o.Draft(in)
+			if err != nil {
+				return fmt.Errorf("%s: %w", in.name, err)
+			}
+			s.Records = records
+			if neighbors != "" {
+				if err := s.Neighbors.UnmarshalText([]byte(neighbors)); err != nil {
+					return usagef("--neighbors: %w", err)
+				}
+			}
+			if err := s.Check(); err != nil {
+				return err
+			}
+			if err := a.write(out, force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
+				return err
+			}
+			a.note("This is a draft from rows that must be public. Read it over: the ranges and levels of each column,%s which label is positive.", undeclared(records))
+			return nil
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&public, "public", "", "table `FILE` of public rows, - for standard input")
+	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
+	f.StringVar(&o.Label, "label", "", "`COLUMN` to predict (default: the last one)")
+	f.IntVar(&records, "records", 0, "declared public number `N` of records of the private table")
+	f.StringVar(&neighbors, "neighbors", "", "what the model hides: `KIND` replace (one record's values) or add-remove (its\npresence) (default replace)")
+	f.StringVar(&o.File.Delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
+	f.StringVar(&fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
+	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")
+	complete(c, "label", nil)
+	complete(c, "example", []string{"adult"})
+	complete(c, "neighbors", relations)
+	complete(c, "delimiter", []string{",", ";", "|", `\t`})
+	return c
+}
+
+// relations are the values of --neighbors.
+var relations = []string{dp.Replace.String(), dp.AddRemove.String()}
+
+func undeclared(records int) string {
+	if records > 0 {
+		return ""
+	}
+	return ` "records", which is not declared yet,`
+}
+
+// outFlags adds --out and --force.
+func outFlags(c *cobra.Command, out *string, force *bool, usage string) {
+	c.Flags().StringVar(out, "out", *out, usage)
+	c.Flags().BoolVar(force, "force", false, "replace the file of --out if it exists")
+}
+
+// complete offers words for a flag to the shell; nil offers nothing, not even files.
+func complete(c *cobra.Command, flag string, words []string) {
+	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err)
+	}
+}
+
+// required marks flags that a command cannot do without.
+func required(c *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		if err := c.MarkFlagRequired(f); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// readSchema reads the file of --schema.
+func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error) {
+	in, err := a.open(ctx, "--schema", path, "")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	s, err := table.ReadSchema(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return s, nil
+}

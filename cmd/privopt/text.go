@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/dustin/go-humanize"
+)
+
+// columns is the width of all text.
+const columns = 100
+
+func (a *app) print(text string) error {
+	_, err := io.WriteString(a.stdout, text)
+	return err
+}
+
+// printJSON prints one indented object.
+func (a *app) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return a.print(string(text) + "\n")
+}
+
+// note writes a line to standard error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprint(a.stderr, paragraph("", fmt.Sprintf(format, args...)))
+}
+
+// paragraph wraps text after a label, which stands in the margin of the first line.
+func paragraph(label, text string) string {
+	var b strings.Builder
+	margin := len([]rune(label))
+	b.WriteString(label)
+	at := margin
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+n > columns:
+			b.WriteString("\n" + strings.Repeat(" ", margin))
+			at = margin
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// grid prints a table: names to the left, numbers to the right, and of what does not fit
+// into the width, the beginnings of names.
+func grid(head []string, rows [][]string) string {
+	var b strings.Builder
+	name := 0
+	for _, r := range append([][]string{head}, rows...) {
+		name = max(name, len([]rune(r[0])))
+	}
+	wide := 0
+	for j := 1; j < len(head); j++ {
+		w := 0
+		for _, r := range append([][]string{head}, rows...) {
+			w = max(w, len([]rune(r[j])))
+		}
+		wide += w + 2
+	}
+	name = min(name, columns-wide)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, r := range append([][]string{head}, rows...) {
+		first := []rune(r[0])
+		if len(first) > name {
+			first = append(first[:max(name-1, 1)], '…')
+		}
+		fmt.Fprintf(w, "%-*s", name, string(first))
+		for _, cell := range r[1:] {
+			fmt.Fprintf(w, "\t%s", cell)
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	w.Flush()
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printable replaces signs that would move the cursor of a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+// number formats to four digits, or to the given ones.
+func number(v float64, digits ...int) string {
+	d := 4
+	if len(digits) > 0 {
+		d = digits[0]
+	}
+	switch text := strconv.FormatFloat(v, 'g', d, 64); {
+	case math.IsInf(v, 1):
+		return "∞"
+	case math.IsInf(v, -1):
+		return "−∞"
+	case strings.Contains(text, "e+") && math.Abs(v) < 1e6:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) < 1e-4:
+		return strconv.FormatFloat(v, 'g', min(d, 3), 64)
+	default:
+		return text
+	}
+}
+
+// percent formats a share.
+func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+
+// amount formats a count and its noun.
+func amount[T int | int64](n T, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return humanize.Comma(int64(n)) + " " + noun
+}

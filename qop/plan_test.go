@@ -1,0 +1,628 @@
+package qop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+var budget = dp.Budget{Epsilon: 1, Delta: 1e-4}
+
+// planted returns n rows of norm at most 1 with labels ⟨a, center⟩ and a
+// regularized problem in a box that excludes the center.
+func planted(t testing.TB, n, d int, l loss.Loss) (*erm.Problem, []float64) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(1, uint64(n)))
+	center := make([]float64, d)
+	for i := range center {
+		center[i] = rnd.NormFloat64()
+	}
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		for j := range rows[i] {
+			rows[i][j] = rnd.NormFloat64() / math.Sqrt(float64(d))
+			labels[i] += rows[i][j] * center[j]
+		}
+		if s := norm(rows[i]); s > 1 { // the data would shorten the row but not the label
+			for j := range rows[i] {
+				rows[i][j] /= s * (1 + 1e-12)
+			}
+			labels[i] /= s * (1 + 1e-12)
+		}
+	}
+	bounds := loss.Bounds{Row: 1, Label: 20}
+	if loss.CheckData(l, d, bounds) != nil { // a loss of classes
+		bounds.Label = 1
+	}
+	data, err := erm.NewData(rows, labels, bounds)
+	require.NoError(t, err)
+	return &erm.Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -0.5, Hi: 0.5}}, center
+}
+
+// TestFitWhiteBox recovers the noise in one dimension: with r(θ) = (λ/2)θ² and all
+// records interpolating at θ̃ = 1, the minimizer has
+//
+//	−(F′(θ̂) + λθ̂)/(σ²(θ̂ − θ̃)) = W ~ χ²_m.
+//
+// The Kolmogorov distance of 4000 draws exceeds 0.0427 with probability at most
+// 2·exp(−2·4000·0.0427²) = 1e-6. Half the degrees of freedom must be seen.
+func TestFitWhiteBox(t *testing.T) {
+	const draws, a, lambda, n = 4000, 0.5, 2.0, 5
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i], labels[i] = []float64{a}, 7 // relabelled
+	}
+	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 10})
+	require.NoError(t, err)
+	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.SquaredL2{Weight: lambda}}
+	var found []float64
+	m := &Mechanism{Center: []float64{1}, Interpolation: Relabel{}, Trace: func(tr erm.Trace) {
+		require.LessOrEqual(t, tr.Distance, 1e-8)
+		x := tr.Theta[0]
+		found = append(found, (n*a*a*(x-1)+lambda*x)/(1-x))
+	}}
+	plan, err := m.Plan(p, budget)
+	require.NoError(t, err)
+	par := plan.Params()
+	src := noise.Reproducible(5)
+	for range draws {
+		_, err := plan.Fit(t.Context(), p, src)
+		require.NoError(t, err)
+	}
+	distance := func(dof float64) float64 {
+		slices.Sort(found)
+		worst := 0.0
+		for i, v := range found {
+			f := specfun.Chi2CDF(v/par.Sigma2, dof)
+			worst = math.Max(worst, math.Max(math.Abs(f-float64(i)/draws), math.Abs(f-float64(i+1)/draws)))
+		}
+		return worst
+	}
+	require.Less(t, distance(par.M), 0.0427)
+	require.Greater(t, distance(par.M/2), 0.0427)
+	require.Greater(t, distance(par.M-2), 0.0427)
+}
+
+// TestFit: every loss and rule that go together is released on the grid, inside its set, at the
+// claimed budget, from a point within R of an independent solution.
+func TestFit(t *testing.T) {
+	for name, l := range map[string]loss.Loss{
+		"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.5}, "smoothed hinge": loss.SmoothedHinge{Gamma: 0.5}, "general": nil,
+	} {
+		for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 0.5}, Trust{}} {
+			for _, relation := range []dp.Relation{0, dp.AddRemove} {
+				for _, kind := range []string{"ℓ1 box", "groups", "bare"} {
+					p, center := planted(t, 60, 3, l)
+					p.Records = 60
+					m := &Mechanism{Center: center, Interpolation: rule, Relation: relation, Radius: 1}
+					switch { // calibrations of other losses take seconds
+					case name == "squared":
+					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box", rule != (Trust{}) && name == "general",
+						relation == 0 && rule != (Trust{}):
+						continue
+					}
+					switch kind {
+					case "groups":
+						p.Reg, p.Set = prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 0.1}, nil
+					case "bare":
+						p.Reg, p.Set = nil, nil
+					}
+					if l == nil {
+						p.Loss = bowl{center}
+					}
+					fit(t, m, p, name)
+				}
+			}
+		}
+	}
+}
+
+func fit(t *testing.T, m *Mechanism, p *erm.Problem, name string) {
+	t.Helper()
+	ctx := t.Context()
+	var traces []erm.Trace
+	m.Trace = func(tr erm.Trace) { traces = append(traces, tr) }
+	plan, err := m.Plan(p, budget)
+	require.NoError(t, err, name)
+	par := plan.Params()
+	consistent(t, par, name)
+
+	var drawn erm.Perturbation
+	var k, nu []int64
+	watched := fault.With(draws(ctx, &drawn), release.Rounded, func(v []int64) []int64 { k = slices.Clone(v); return v })
+	watched = fault.With(watched, release.OutputNoise, func(v []int64) []int64 { nu = slices.Clone(v); return v })
+	var data *erm.Problem
+	watched = fault.With(watched, release.Data, func(q *erm.Problem) *erm.Problem { data = q; return q })
+	one, err := plan.Fit(watched, p, noise.Reproducible(7, name))
+	require.NoError(t, err, name)
+	if par.Theorem != TheoremJoint { // whose calibration takes a second
+		two, err := m.Fit(ctx, p, budget, noise.Reproducible(7, name))
+		require.NoError(t, err)
+		require.Equal(t, one, two, "equal seeds, equal results")
+	}
+	secure, err := plan.Fit(ctx, p, nil)
+	require.NoError(t, err)
+	if p.Set == nil {
+		require.NotEqual(t, one.Theta, secure.Theta)
+	}
+	require.Equal(t, plan.Certificate(), secure.Certificate)
+	require.Equal(t, append(plan.Certificate().Assumptions, dp.CallerSource), one.Certificate.Assumptions)
+	require.NoError(t, one.Certificate.Check())
+	require.Equal(t, budget, one.Certificate.Budget)
+	require.Equal(t, par.Theorem, one.Certificate.Theorem)
+	require.Equal(t, m.Interpolation == Trust{}, slices.Contains(one.Certificate.Assumptions, AnchorExact))
+
+	// The release is P_C(g(k + ν)), k = round(θ̂/g), to the bit.
+	want := make([]float64, par.Dim)
+	for i := range want {
+		want[i] = par.Grid * float64(k[i]+nu[i])
+	}
+	if p.Set != nil {
+		p.Set.Prox(want, want, 1)
+	}
+	require.Equal(t, want, one.Theta)
+
+	// θ̂ is within R of an independent solution of the problem that the rule made.
+	tr := traces[0]
+	require.LessOrEqual(t, tr.Distance, par.Cover)
+	for i, v := range tr.Theta {
+		require.InDelta(t, v/par.Grid, float64(k[i]), 0.5+1e-6*math.Abs(v/par.Grid))
+	}
+	require.LessOrEqual(t, floats.Distance(minimizer(t, data, drawn), tr.Theta, 2), 1.1e-7+par.Cover)
+}
+
+// draws copies what a fit draws, which is erased after it.
+func draws(ctx context.Context, drawn *erm.Perturbation) context.Context {
+	return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		*drawn = q
+		w := mat.NewSymDense(len(q.Center), nil)
+		w.CopySym(q.Quad.(mat.Symmetric))
+		drawn.Quad = w
+		return q
+	})
+}
+
+// minimizer returns that of the perturbed problem within 1e-7, by a method that no release uses.
+func minimizer(t *testing.T, p *erm.Problem, drawn erm.Perturbation) []float64 {
+	t.Helper()
+	q := splitting.Problem{F: p.Perturb(drawn), G: p.Reg}
+	if p.Set != nil {
+		q.H = p.Set
+	}
+	res, err := splitting.Solve(t.Context(), q, make([]float64, len(drawn.Center)), &splitting.Settings{Tolerance: 1e-7 * drawn.MinEig}, &splitting.DavisYin{})
+	require.NoError(t, err)
+	return res.X
+}
+
+// bowl is (‖a‖²/2)‖θ − center‖², a loss that is not a function of ⟨a,θ⟩.
+type bowl struct{ center []float64 }
+
+func (l bowl) Func(theta, a []float64, _ float64) float64 {
+	s := norm(a) * floats.Distance(theta, l.center, 2)
+	return s * s / 2
+}
+
+func (l bowl) Grad(dst, theta, a []float64, _ float64) {
+	floats.SubTo(dst, theta, l.center)
+	floats.Scale(floats.Dot(a, a), dst)
+}
+
+func (l bowl) Constants(b loss.Bounds, radius float64) loss.Constants {
+	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row, Rank: len(l.center), Structure: loss.General}
+}
+
+// TestFitOutputNoise: with r = 0, C = ℝᵈ and exact interpolation the minimizer is
+// the anchor, so the release is the anchor plus N(0, σ̃²I). The variance of 4000
+// coordinates is χ²; 1e-6 two-sided.
+func TestFitOutputNoise(t *testing.T) {
+	const d, draws = 4, 1000
+	p, center := planted(t, 30, d, loss.Squared{})
+	p.Reg, p.Set = nil, nil
+	plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3}).Plan(p, budget)
+	require.NoError(t, err)
+	par := plan.Params()
+	src := noise.Reproducible(3)
+	sum := 0.0
+	for range draws {
+		rel, err := plan.Fit(t.Context(), p, src)
+		require.NoError(t, err)
+		for i, v := range rel.Theta {
+			sum += square((v - center[i]) / par.OutputSigma)
+		}
+	}
+	require.Greater(t, sum, specfun.Chi2Quantile(math.Log(5e-7), d*draws))
+	require.Less(t, sum, specfun.Chi2UpperQuantile(math.Log(5e-7), d*draws))
+}
+
+// TestFitWithin: an anchor off by less than Eta costs output noise; the solver still comes
+// within R_s, not within R = R_s + η√(b/α).
+func TestFitWithin(t *testing.T) {
+	p, center := planted(t, 60, 3, loss.Squared{})
+	center[0] += 0.009
+	var trace erm.Trace
+	m := &Mechanism{Center: center, Interpolation: Trust{}, Eta: 0.01, Trace: func(tr erm.Trace) { trace = tr }}
+	plan, err := m.Plan(p, budget)
+	require.NoError(t, err)
+	par := plan.Params()
+	consistent(t, par, "η")
+	require.Greater(t, par.Reach, 1e3*par.Cover)
+	ctx := fault.With(t.Context(), fault.Stage, func(int) int { return 2 }) // descent alone
+	rel, err := plan.Fit(ctx, p, noise.Reproducible(1))
+	require.NoError(t, err)
+	require.LessOrEqual(t, trace.Distance, par.Cover)
+	require.Contains(t, rel.Certificate.Assumptions, AnchorWithin)
+	require.NotContains(t, rel.Certificate.Assumptions, AnchorExact)
+}
+
+// TestEvent: a matrix outside the bounds that Cover was fixed for, or next to singular, gives noise
+// around P_C(θ̃) and no error, whatever the records; inside, the solver runs.
+func TestEvent(t *testing.T) {
+	for i, source := range []rand.Source{stuck(0), stuck(math.MaxUint64)} {
+		p, center := planted(t, 20, 3, loss.Squared{})
+		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Plan(p, budget)
+		require.NoError(t, err)
+		_, err = plan.Fit(t.Context(), p, source)
+		require.ErrorIs(t, err, noise.ErrSource, i)
+	}
+	p, center := planted(t, 20, 3, loss.Squared{})
+	for _, c := range []struct {
+		edit func(p *Params, per *erm.PublicPerturbation)
+		ok   bool
+	}{
+		{func(*Params, *erm.PublicPerturbation) {}, true},
+		{func(_ *Params, per *erm.PublicPerturbation) { per.MinEig = per.MaxEig }, false},
+		{func(_ *Params, per *erm.PublicPerturbation) { per.MaxEig = per.MinEig }, false},
+		{func(p *Params, _ *erm.PublicPerturbation) { p.Sigma2 *= 1e6 }, false},
+		{func(p *Params, _ *erm.PublicPerturbation) { p.Sigma2 /= 1e6 }, false},
+	} {
+		traces := 0
+		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(erm.Trace) { traces++ }}).Plan(p, budget)
+		require.NoError(t, err)
+		c.edit(&plan.params, &plan.per)
+		var k []int64
+		ctx := fault.With(t.Context(), release.Rounded, func(v []int64) []int64 { k = slices.Clone(v); return v })
+		_, err = plan.Fit(ctx, p, noise.Reproducible(1))
+		require.NoError(t, err)
+		require.Equal(t, c.ok, traces == 1)
+		if !c.ok {
+			want := make([]float64, 3)
+			p.Set.Prox(want, center, 1)
+			for i, v := range want {
+				require.Equal(t, int64(math.RoundToEven(v/plan.Params().Grid)), k[i])
+			}
+		}
+	}
+}
+
+type stuck uint64
+
+func (s stuck) Uint64() uint64 { return uint64(s) }
+
+// TestFitEndsEarly: cancellation ends a fit with the error of the context.
+func TestFitEndsEarly(t *testing.T) {
+	p, center := planted(t, 20, 3, loss.Squared{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rel, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Fit(ctx, p, budget, nil)
+	require.Nil(t, rel)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestNothingIsWithheld: whatever the solver does, a release follows: here its methods are skipped and
+// refinement or descent ends within R.
+func TestNothingIsWithheld(t *testing.T) {
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.5}} {
+		p, center := planted(t, 60, 3, l)
+		for stage := range 3 {
+			ctx := fault.With(t.Context(), fault.Stage, func(int) int { return stage })
+			var tr erm.Trace
+			plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(t erm.Trace) { tr = t }}).Plan(p, budget)
+			require.NoError(t, err)
+			_, err = plan.Fit(ctx, p, nil)
+			require.NoError(t, err)
+			require.LessOrEqual(t, tr.Distance, plan.Params().Cover, "%T %d", l, stage)
+		}
+	}
+}
+
+// TestConcurrentFits: one plan serves many fits at once, and keeps no slice of the caller.
+func TestConcurrentFits(t *testing.T) {
+	p, center := planted(t, 40, 3, loss.Squared{})
+	plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Plan(p, budget)
+	require.NoError(t, err)
+	center[0] = math.NaN() // the plan keeps no caller's slice
+	var wg sync.WaitGroup
+	out := make([]*dp.Release, 8)
+	for i := range out {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			out[i], _ = plan.Fit(t.Context(), p, noise.Reproducible(uint64(i%2)))
+		}()
+	}
+	wg.Wait()
+	for i, r := range out {
+		require.NotNil(t, r)
+		require.Equal(t, out[i%2].Theta, r.Theta)
+	}
+}
+
+// TestReleaseIgnoresOrder: for every rule, orders of the records and numbers of
+// processors give the same released bits.
+func TestReleaseIgnoresOrder(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.3}} {
+		for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 0.5}, Trust{}} {
+			p, center := planted(t, 60, 3, l)
+			rows, labels := make([][]float64, 60), make([]float64, 60)
+			for i := range rows {
+				rows[i], labels[i] = p.Data.Row(i), p.Data.Label(i)
+			}
+			rows[1], rows[2], labels[1] = rows[0], rows[0], labels[0] // ties
+			var want []float64
+			rnd := rand.New(rand.NewPCG(51, 0))
+			plan, err := (&Mechanism{Center: center, Interpolation: rule, Relation: dp.AddRemove}).Plan(p, budget)
+			require.NoError(t, err)
+			for k := range 12 {
+				runtime.GOMAXPROCS(1 + k%4)
+				q := *p
+				var err error
+				q.Data, err = erm.NewData(rows, labels, p.Data.Bounds())
+				require.NoError(t, err)
+				rel, err := plan.Fit(t.Context(), &q, noise.Reproducible(7))
+				require.NoError(t, err)
+				if k == 0 {
+					want = rel.Theta
+				}
+				require.Equal(t, want, rel.Theta, "%T %T order %d", l, rule, k)
+				rnd.Shuffle(60, func(i, j int) {
+					rows[i], rows[j] = rows[j], rows[i]
+					labels[i], labels[j] = labels[j], labels[i]
+				})
+			}
+		}
+	}
+}
+
+// TestPlanCannotBeEdited: a plan has no exported field, and what it hands out are copies.
+func TestPlanCannotBeEdited(t *testing.T) {
+	p, center := planted(t, 30, 3, loss.Squared{})
+	plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Plan(p, budget)
+	require.NoError(t, err)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Plan]()) {
+		require.False(t, f.IsExported(), f.Name)
+	}
+	before, cert := plan.Params(), plan.Certificate()
+	par, other := plan.Params(), plan.Certificate()
+	par.Sigma2, par.Budget = 1e-9, dp.Budget{Epsilon: 0.01}
+	other.Epsilon, other.Assumptions[0] = 0.01, "nothing"
+	require.NoError(t, json.Unmarshal([]byte(`{"params":{"sigma2":1e-9},"sigma2":1e-9}`), plan))
+	traces := 0
+	require.NotSame(t, plan, plan.Traced(func(erm.Trace) { traces++ }))
+	_, err = plan.Fit(t.Context(), p, nil)
+	require.NoError(t, err)
+	require.Zero(t, traces)
+	require.Equal(t, before, plan.Params())
+	require.Equal(t, cert, plan.Certificate())
+	require.Equal(t, budget.Delta, plan.Profile().Delta(budget.Epsilon))
+	require.Contains(t, plan.String(), "qop.lsq/2")
+	_, err = plan.Traced(func(erm.Trace) { traces++ }).Fit(t.Context(), p, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, traces)
+
+	for _, empty := range []*Plan{nil, {}} {
+		_, err := empty.Fit(t.Context(), p, nil)
+		require.ErrorIs(t, err, ErrMechanism)
+		require.Error(t, empty.Certificate().Check())
+		require.Equal(t, 1.0, empty.Profile().Delta(1))
+		require.Equal(t, Params{}, empty.Params())
+		require.NotEmpty(t, empty.String())
+		require.False(t, empty.Traced(nil).made())
+	}
+	// Without an anchor there is a plan, and no fit.
+	plan, err = (&Mechanism{}).Calibrate(public(3, loss.LSQ), budget)
+	require.NoError(t, err)
+	_, err = plan.Fit(t.Context(), p, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+}
+
+// TestPlanIsBoundToItsProblem: a plan serves problems with the same or better constants and
+// refuses others, by public facts alone.
+func TestPlanIsBoundToItsProblem(t *testing.T) {
+	huber, center := planted(t, 20, 3, loss.Huber{Delta: 1})
+	with := func(edit func(p *erm.Problem)) *erm.Problem {
+		q := *huber
+		edit(&q)
+		return &q
+	}
+	squared := with(func(p *erm.Problem) { p.Loss = loss.Squared{} })
+	wide, err := erm.NewData([][]float64{{1, 0, 0}}, []float64{1}, loss.Bounds{Row: 2, Label: 1})
+	require.NoError(t, err)
+	flat, err := erm.NewData([][]float64{{1, 0}}, []float64{1}, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	more, _ := planted(t, 21, 3, loss.Huber{Delta: 1})
+	classes, _ := planted(t, 20, 3, loss.Logistic{})
+	plan := func(p *erm.Problem, rule Interpolation) *Plan {
+		pl, err := (&Mechanism{Center: center, Interpolation: rule, Calibration: Threshold}).Plan(p, budget)
+		require.NoError(t, err)
+		return pl
+	}
+	lsq, err := (&Mechanism{Center: center, Interpolation: Relabel{}}).Plan(squared, budget)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		plan *Plan
+		p    *erm.Problem
+		is   error
+	}{
+		"itself":           {plan(huber, Relabel{}), huber, nil},
+		"stronger":         {plan(huber, Relabel{}), squared, nil},
+		"weaker":           {lsq, huber, ErrMechanism},
+		"other set":        {plan(huber, Relabel{}), with(func(p *erm.Problem) { p.Set = prox.Box{Lo: -0.1, Hi: 0.1} }), nil},
+		"smoothness":       {plan(huber, Relabel{}), &erm.Problem{Data: wide, Loss: huber.Loss}, ErrMechanism},
+		"dimension":        {plan(huber, Relabel{}), &erm.Problem{Data: flat, Loss: huber.Loss}, ErrMechanism},
+		"records":          {plan(huber, Relabel{}), more, ErrMechanism},
+		"no minimizer":     {plan(huber, Trust{}), classes, dp.ErrCondition},
+		"no interpolation": {plan(huber, Relabel{}), with(func(p *erm.Problem) { p.Loss = bowl{center} }), dp.ErrCondition},
+		"foreign":          {plan(huber, Trust{}), with(func(p *erm.Problem) { p.Loss = mine{huber.Loss.(loss.Linear)} }), ErrMechanism},
+		"empty":            {plan(huber, Relabel{}), &erm.Problem{}, erm.ErrProblem},
+		"nil":              {plan(huber, Relabel{}), nil, erm.ErrProblem},
+	} {
+		rel, err := c.plan.Fit(t.Context(), c.p, nil)
+		if c.is == nil {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, c.is, name)
+		require.Nil(t, rel, name)
+	}
+	// A larger set, where the plan's bound on the minimizer does not hold: the solver is told the new one.
+	small := with(func(p *erm.Problem) { p.Set = prox.Box{Lo: -1e-3, Hi: 1e-3} })
+	pl, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3, Calibration: Threshold}).Plan(small, budget)
+	require.NoError(t, err)
+	var tr erm.Trace
+	var drawn erm.Perturbation
+	ctx := fault.With(draws(t.Context(), &drawn), fault.Stage, func(int) int { return 2 }) // descent alone
+	_, err = pl.Traced(func(t erm.Trace) { tr = t }).Fit(ctx, huber, noise.Reproducible(1))
+	require.NoError(t, err)
+	require.LessOrEqual(t, tr.Distance, 1e-3)
+	same := *huber // with labels that the anchor predicts already
+	require.LessOrEqual(t, floats.Distance(minimizer(t, &same, drawn), tr.Theta, 2), 1.1e-3)
+	require.Greater(t, floats.Norm(tr.Theta, 2), 0.1)
+}
+
+// mine is a loss of another package.
+type mine struct{ loss.Linear }
+
+// TestRefused: what makes no claim true is refused, by field, value and way out.
+func TestRefused(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	classes, _ := planted(t, 10, 3, loss.Logistic{})
+	for _, c := range []struct {
+		edit  func(m *Mechanism, p *erm.Problem, b *dp.Budget)
+		is    error
+		words string
+	}{
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = 5 }, dp.ErrCondition, "at least Dim+3 = 6"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = 6.5 }, ErrMechanism, "M = 6.5"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = nan }, ErrMechanism, "M = NaN"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = inf }, ErrMechanism, "M = +Inf"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation, m.Eta = Trust{}, -1 }, ErrMechanism, "Eta = -1"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Calibration = 1, Paper }, dp.ErrCondition, "not proved"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta = 1 }, ErrMechanism, "want 0, or Trust{}"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Interpolation = 1, Drop{} }, ErrMechanism, "want 0, or Trust{}"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Share = 1 }, ErrMechanism, "(0, 1)"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Radius = inf }, ErrMechanism, "Radius = +Inf"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = -1 }, ErrMechanism, "Cover = -1"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = 1e-30 }, dp.ErrCondition, "Cover = 1e-30"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Relation = 7 }, dp.ErrRelation, "Relation"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration = 9 }, ErrMechanism, "Sharp, Threshold or Paper"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Structure = 9 }, ErrMechanism, "LSQ, GLM, FixedRange or General"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} }, dp.ErrCondition, "declares GLM only"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration, m.Structure = Threshold, loss.GLM }, ErrMechanism, "no form for GLM"},
+		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = 0 }, dp.ErrBudget, "Epsilon = 0"},
+		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = nan }, dp.ErrBudget, "Epsilon = NaN"},
+		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 0 }, dp.ErrBudget, "the least Delta is 1e-90"},
+		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 0.97e-90 }, dp.ErrBudget, "at least 1e-90"},
+		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 1 }, dp.ErrBudget, "Delta = 1"},
+		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { p.Loss = loss.Absolute{} }, dp.ErrCondition, "Smoothness = +Inf"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center = nil }, ErrMechanism, "Center is nil"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center = []float64{1} }, ErrMechanism, "1 coordinates, the problem 3"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center[1] = nan }, ErrMechanism, "Center[1] = NaN"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center[2] = 1e200 }, ErrMechanism, "at most 1e+150"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = nil }, ErrMechanism, "Relabel{}"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: -1} }, ErrMechanism, "Tolerance = -1"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: nan} }, ErrMechanism, "Tolerance = NaN"},
+		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { *p = *classes }, dp.ErrCondition, "loss.Logistic has none"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Drop{}, *classes }, dp.ErrCondition, "Drop needs"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Trust{}, *classes }, dp.ErrCondition, "nothing to trust"},
+		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { p.Loss = nil }, erm.ErrProblem, "Loss is nil"},
+		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) {
+			p.Reg, p.Set = prox.TotalVariation{Weight: 1}, prox.Simplex{Total: 1}
+		}, erm.ErrProblem, "Reg"},
+	} {
+		p, center := planted(t, 10, 3, loss.Squared{})
+		m, b := &Mechanism{Center: center, Interpolation: Relabel{}}, budget
+		c.edit(m, p, &b)
+		plan, err := m.Plan(p, b)
+		require.Nil(t, plan, c.words)
+		require.ErrorIs(t, err, c.is, c.words)
+		require.ErrorContains(t, err, c.words)
+		require.ErrorContains(t, err, "qop: ")
+		rel, same := m.Fit(t.Context(), p, b, nil)
+		require.Nil(t, rel, c.words)
+		require.EqualError(t, same, err.Error())
+	}
+	for _, q := range []erm.Public{
+		{Dim: 3, Radius: 1}, {Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: nan, Structure: loss.LSQ}},
+		{Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1, Structure: loss.General}}, {Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1}},
+	} {
+		_, err := (&Mechanism{}).Calibrate(q, budget)
+		require.ErrorIs(t, err, dp.ErrCondition, "%+v", q)
+	}
+	_, err := (&Mechanism{}).Calibrate(erm.Public{Dim: 0}, budget)
+	require.ErrorIs(t, err, erm.ErrProblem)
+	_, err = (*Mechanism)(nil).Calibrate(public(3, loss.GLM), budget)
+	require.ErrorIs(t, err, ErrMechanism)
+	p, _ := planted(t, 10, 3, loss.Squared{})
+	_, err = (&Mechanism{}).Fit(t.Context(), p, budget, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+}
+
+// TestNothingPrintsNoise: fits with a trace, releases, plans and sources are printed in every way
+// there is, no entry of W or of ν is found in what they show, and W is erased.
+func TestNothingPrintsNoise(t *testing.T) {
+	var log strings.Builder
+	show := func(v any) { log.WriteString(spy.Everything(v)) }
+	p, center := planted(t, 30, 3, loss.Squared{})
+	plan, err := (&Mechanism{Center: center, Interpolation: Trust{}, Trace: func(tr erm.Trace) { show(tr.Iterations) }}).Plan(p, budget)
+	require.NoError(t, err)
+	var s spy.Spy
+	var w mat.Matrix
+	ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		w = q.Quad
+		for i := range 3 {
+			for j := range i + 1 {
+				s.See(w.At(i, j))
+			}
+		}
+		return q
+	})
+	src := noise.Reproducible(62)
+	for range 5 {
+		rel, err := plan.Fit(ctx, p, src)
+		require.NoError(t, err)
+		show(rel)
+		show(plan.Params())
+		show(fmt.Sprintf("%v %+v %#v", plan, plan, plan))
+		show(p)
+		show(src)
+	}
+	require.Equal(t, 30, s.Len())
+	value, form, found := s.Find(log.String())
+	require.False(t, found, "noise value %v is printed as %q", value, form)
+	require.True(t, mat.Equal(mat.NewSymDense(3, nil), w))
+}

@@ -1,0 +1,83 @@
+package qop
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLargest: the root from below to the width asked for, from near and far,
+// in few evaluations, and the ends.
+func TestLargest(t *testing.T) {
+	for _, root := range []float64{1e-200, 1e-3, 1, 7e5, 1e100} {
+		for _, far := range []float64{1e-8, 0.3, 1, 1.001, 20, 1e6} {
+			for _, tol := range []float64{1e-3, 1e-7} {
+				evals := 0
+				f := func(x float64) float64 {
+					evals++
+					u := math.Log(x / root)
+					return 3*u + 0.3*math.Sin(u) - 4
+				}
+				got := largest(f, -4, root*far, tol)
+				require.LessOrEqual(t, got, root*(1+1e-12))
+				require.GreaterOrEqual(t, got, root*(1-1.01*tol))
+				require.LessOrEqual(t, evals, 24, "root %v, guess %v", root, root*far)
+			}
+		}
+	}
+	require.Zero(t, largest(func(float64) float64 { return 0 }, -1, 1, 1e-6))
+	require.Zero(t, largest(func(float64) float64 { return math.NaN() }, -1, 1, 1e-6))
+	require.Greater(t, largest(func(float64) float64 { return -2 }, -1, 1, 1e-6), 1e200)
+	step := func(x float64) float64 { // no slope to follow
+		if x <= 3 {
+			return math.Inf(-1)
+		}
+		return 0
+	}
+	require.InEpsilon(t, 3, largest(step, -1, 1, 1e-9), 2e-9)
+}
+
+// TestLeastRatio: the integer next to the minimum of flat unimodal costs.
+func TestLeastRatio(t *testing.T) {
+	for _, least := range []float64{2, 13, 101} {
+		for _, best := range []float64{0, 1, 5, 40, 900} {
+			at := least + best
+			calls := 0
+			cost := func(m float64) float64 {
+				calls++
+				require.Equal(t, math.Round(m), m)
+				require.GreaterOrEqual(t, m, least)
+				u := math.Log((m - least + 2) / (best + 2))
+				return 1 + u*u
+			}
+			for _, start := range []float64{least, 2 * least, least + 300} {
+				calls = 0
+				got := leastRatio(cost, least, start, 1e9)
+				u := math.Log((got - least + 2) / (best + 2))
+				require.Less(t, math.Abs(u), 0.1+0.5/(best+2), "least %v, best %v, start %v: %v", least, at, start, got)
+				require.Less(t, calls, 60)
+			}
+		}
+	}
+}
+
+// TestSimplex: the minimum of a quadratic and of one with a wall.
+func TestSimplex(t *testing.T) {
+	f := func(x []float64) float64 { return (x[0]-1)*(x[0]-1) + 10*(x[1]+2)*(x[1]+2) + x[0]*x[1] }
+	x, v := simplex(f, []float64{0, 0}, 200)
+	require.InDelta(t, f(x), v, 0)
+	require.InDelta(t, 80./39, x[0], 1e-4) // 2(x−1) + y = 0 and 20(y+2) + x = 0
+	require.InDelta(t, -82./39, x[1], 1e-4)
+	wall := func(x []float64) float64 {
+		if x[0] < 0.5 {
+			return math.NaN()
+		}
+		return x[0]
+	}
+	evals := 0
+	x, v = simplex(func(x []float64) float64 { evals++; return wall(x) }, []float64{3}, 80)
+	require.InDelta(t, 0.5, v, 1e-3)
+	require.InDelta(t, 0.5, x[0], 1e-3)
+	require.LessOrEqual(t, evals, 84)
+}
