@@ -53,7 +53,7 @@ func TestQuick(t *testing.T) {
 	require.Len(t, rep.Cases, 7)
 	for _, c := range rep.Cases {
 		require.Equal(t, audit.Holds, c.Verdict)
-		require.Equal(t, "lop.curve/1", c.Theorem)
+		require.Equal(t, "lop.joint/2", c.Theorem)
 		require.Equal(t, dp.Budget{Epsilon: 1, Delta: 0.01}, c.Claim)
 		switch c.Layer {
 		case "exact":
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 		require.Contains(t, stderr, "a folder that exists")
 	}
 	require.ErrorContains(t, writeFile(nowhere, nil), "cannot write the file")
-	code, _, stderr := program(t, "-mechanism", "lop-output", "-png", filepath.Join(t.TempDir(), "a.png"))
+	code, _, stderr := program(t, "-mechanism", "sco-passes", "-png", filepath.Join(t.TempDir(), "a.png"))
 	require.Equal(t, sweep.ExitUsage, code)
 	require.Contains(t, stderr, "none of the cases has a privacy profile")
 	require.ErrorContains(t, writeFile(t.TempDir(), []byte("x")), "cannot write the file") // the name of a folder

@@ -48,6 +48,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/sweep"
@@ -74,6 +75,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // usage marks the errors that a flag or a file can repair.
 func usage(err error) error {
+	if errors.Is(err, dp.ErrCondition) {
+		return err
+	}
 	for _, public := range []error{adult.ErrFormat, erm.ErrData, erm.ErrProblem, sco.ErrMechanism, lop.ErrMechanism} {
 		if errors.Is(err, public) {
 			return sweep.Usagef("%w", err)

@@ -203,7 +203,7 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	one := lines("-sweep", "n", "-values", "9", "-methods", "qop,lop")
 	require.Contains(t, one, "below lop")
 	require.NotContains(t, one, "below anchor")
-	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-methods", "qop,lop"), "qop stays below lop from n = 12345 on")
+	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"), "qop stays below lop from n = 12345 on")
 	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
 }
 
@@ -281,8 +281,8 @@ func TestFigureBound(t *testing.T) {
 	rows := readRows(t, filepath.Join(dir, "bound.csv"))
 	for kind, want := range map[string][4]float64{ // δ = 1e-5 … 1e-2
 		"published": {122.5, 112.3, 101.8, 91.0},
-		"general":   {20.6, 17.8, 15.2, 12.7},
-		"glm":       {9.0, 7.5, 5.9, 4.4},
+		"general":   {15.38, 13.34, 11.21, 8.953},
+		"glm":       {7.557, 6.261, 5.002, 3.679},
 		"lsq":       {7.1, 5.8, 4.6, 3.3},
 	} {
 		for i, delta := range deltas {

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/erm"
 )
 
 // Spy collects noise values. It may be used by concurrent fits.
@@ -31,19 +30,22 @@ type Spy struct {
 	values map[float64]bool
 }
 
-// Sampler is what a test puts in the place of fault.Sampler: it draws as before
-// and remembers the draws.
-func (s *Spy) Sampler(normal fault.Normal) fault.Normal {
-	return func(dst []float64, sigma float64, src rand.Source) {
-		normal(dst, sigma, src)
-		s.see(dst)
+// Drawn is what a test puts in the place of release.Drawn.
+func (s *Spy) Drawn(q erm.Perturbation) erm.Perturbation {
+	s.see(q.Linear)
+	if w, ok := q.Quad.(*mat.SymDense); ok {
+		s.see(w.RawSymmetric().Data)
 	}
+	return q
 }
 
-// Wishart is what a test puts in the place of fault.Wishart.
-func (s *Spy) Wishart(w *mat.SymDense) *mat.SymDense {
-	s.see(w.RawSymmetric().Data)
-	return w
+// Integers is what a test puts in the place of release.OutputNoise and other steps of
+// integer noise.
+func (s *Spy) Integers(k []int64) []int64 {
+	for _, v := range k {
+		s.See(float64(v))
+	}
+	return k
 }
 
 // See remembers other secrets, such as the point of a trace.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -14,11 +14,10 @@ import (
 // where there is nothing.
 func TestFinds(t *testing.T) {
 	var s Spy
-	ctx := fault.With(fault.With(t.Context(), fault.Sampler, s.Sampler), fault.Wishart, s.Wishart)
 	x := make([]float64, 3)
-	fault.At(fault.From(ctx), fault.Sampler, noise.Normal)(x, 30, noise.Reproducible(1))
+	noise.Normal(x, 30, noise.Reproducible(1))
 	w := mat.NewSymDense(2, []float64{2.25, 0.123456789012, 0, 7e-5})
-	require.Same(t, w, fault.At(fault.From(ctx), fault.Wishart, w))
+	require.Same(t, w, s.Drawn(erm.Perturbation{Linear: x, Quad: w}).Quad)
 	require.Equal(t, 6, s.Len())
 	for _, v := range []any{x, &x[0], struct{ X []float64 }{x}, map[string]float64{"a": x[2]}, w, -x[1], []any{x[0]}} {
 		_, _, found := s.Find(Everything(v))
