@@ -122,15 +122,20 @@ type guess struct {
 // searchNoise returns u = σ/L as a search finds it, and leaves it in from.
 func (k *tied) searchNoise(eps, o, target float64, from *guess, replace bool, tol float64) float64 {
 	from.u = least(func(s float64) float64 {
-		if replace {
-			v, g := k.logReplace(eps, s, o, from.leg)
-			from.leg = &g
-			return v
-		}
-		v, _ := k.logRemove(eps, s, o)
-		return max(v, k.logAdd(eps, s, o))
+		return k.log(eps, s, o, from, replace)
 	}, target, from.u, tol)
 	return from.u
+}
+
+// log returns log δ(ε) as a search finds it, and leaves what it learnt in from.
+func (k *tied) log(eps, s, o float64, from *guess, replace bool) float64 {
+	if replace {
+		v, g := k.logReplace(eps, s, o, from.leg)
+		from.leg = &g
+		return v
+	}
+	v, _ := k.logRemove(eps, s, o)
+	return max(v, k.logAdd(eps, s, o))
 }
 
 // meets reports whether one release at s = L/σ with output noise o is certainly

@@ -116,8 +116,8 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
 		sigma = k.g * safeScale * Least(joint, target, b.Sigma/k.g)
 	}
-	if tied := k.tied(mu); tied != nil {
-		l := k.p.Constants.Lipschitz
+	l := k.p.Constants.Lipschitz
+	if tied := k.tied(mu); tied != nil && tied.log(whole.Epsilon, l/b.Sigma, o, new(guess), replace) <= target {
 		sigma = min(sigma, l*tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace))
 	}
 	if sigma < b.Sigma {
