@@ -423,22 +423,24 @@ func TestEveryInputLasso(t *testing.T) {
 	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
-		"Generate":             call(lasso.Generate, spec, src),
-		"Read":                 call(lasso.Read, problem, vector, 1.),
-		"ReadVector":           call(lasso.ReadVector, vector, 1),
-		"Problem":              call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
-		"Instance.Data":        call(in.Data, 1.),
-		"Instance.Dims":        call(in.Dims),
-		"Instance.Risk":        call(in.Risk, []float64{1, 2}).mayBeNaN(),
-		"Formula.Constants":    call(lasso.Formula.Constants, lasso.Formula{D: 2, M: 5, Rho: 1, L: 1, Eps1: 1, Delta1: 0.01, Delta3: 0.01, Tau: 1e-3, Eta: 0.1, Eps2: 0.1, Delta2: 0.01, Delta4: 0.01}),
-		"PublishedParameters":  call(lasso.PublishedParameters),
-		"Paper.Experiment":     call(func(p lasso.Paper) (bool, error) { e, err := p.Experiment(in); return e != nil, err }, paper),
-		"Experiment.Dof":       call(e.Dof),
-		"Experiment.L":         call(e.L),
-		"Experiment.Linear":    call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
-		"Experiment.Omega":     call(e.Omega, 1.).mayBeNaN(),
-		"Experiment.Quadratic": call(e.Quadratic),
-		"Experiment.Solve":     call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
+		"Generate":            call(lasso.Generate, spec, src),
+		"Read":                call(lasso.Read, problem, vector, 1.),
+		"ReadVector":          call(lasso.ReadVector, vector, 1),
+		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Instance.Data":       call(in.Data, 1.),
+		"Instance.Dims":       call(in.Dims),
+		"Instance.Risk":       call(in.Risk, []float64{1, 2}).mayBeNaN(),
+		"PublishedParameters": call(lasso.PublishedParameters),
+		"Paper.Experiment": call(func(p lasso.Paper, sigma2 float64) (bool, error) {
+			e, err := p.Experiment(in, sigma2)
+			return e != nil, err
+		}, paper, 1.),
+		"Experiment.Dof":    call(e.Dof),
+		"Experiment.L":      call(e.L),
+		"Experiment.Linear": call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
+		"Experiment.Omega":  call(e.Omega, 1.).mayBeNaN(),
+		"Experiment.Sigma2": call(e.Sigma2),
+		"Experiment.Solve":  call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
 	})
 }
 

@@ -452,6 +452,41 @@ func TestResidualOfACancelledQuad(t *testing.T) {
 	}
 }
 
+// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a theorem
+// is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by Modulus.
+func TestResidualCountsQuadError(t *testing.T) {
+	data, err := NewData([][]float64{{0, 0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	p := &Problem{Data: data, Loss: loss.Squared{}}
+	quad := mat.NewSymDense(2, []float64{3, 1, 1, 2})
+	const e = 0x1p-20
+	for _, center := range [][]float64{nil, {5, -7}} {
+		for _, sign := range []float64{1, -1} {
+			exact := mat.NewSymDense(2, []float64{3 + sign*e, 1, 1, 2})
+			q := Perturbation{Linear: []float64{-3, -1}, Center: center, Quad: quad, MinEig: 1.38, MaxEig: 3.62}
+			x := []float64{1, 0} // Quad·x = −b
+			if center != nil {
+				floats.Add(x, center)
+			}
+			// The minimizer for Q is x − Q⁻¹Ex, and its gradient at x is Ex.
+			var move mat.VecDense
+			require.NoError(t, move.SolveVec(exact, mat.NewVecDense(2, []float64{-sign * e, 0})))
+			distance := mat.Norm(&move, 2)
+
+			o := p.Perturb(q)
+			require.Less(t, o.Residual(x), e/1000)
+			require.Less(t, o.Residual(x)/o.Modulus(), distance/1000)
+			q.QuadError = e
+			o = p.Perturb(q)
+			require.GreaterOrEqual(t, o.Residual(x), e)
+			require.LessOrEqual(t, o.Residual(x), e*(1+1e-9))
+			require.GreaterOrEqual(t, o.ResidualWithin(x, 1), e)
+			require.GreaterOrEqual(t, o.ResidualPair(make([]float64, 2), make([]float64, 2), x, make([]float64, 2)), e)
+			require.GreaterOrEqual(t, o.Residual(x)/o.Modulus(), distance)
+		}
+	}
+}
+
 // The allowance counts every record: it is the sum of those of the records by
 // themselves, however many parts their sum has.
 func TestAllowanceCountsEveryRecord(t *testing.T) {

@@ -112,7 +112,7 @@ func TestTiltGolden(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &g))
 	require.Len(t, g.Tilt, 17)
 	for _, c := range g.Tilt {
-		if c.D > 30 && os.Getenv("PRIVOPT_DEEP") == "" || c.D > 3 && testing.Short() {
+		if c.D > 3 && os.Getenv("PRIVOPT_DEEP") == "" {
 			continue
 		}
 		m := math.Round(c.Curvature * c.T)

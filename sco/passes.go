@@ -174,11 +174,7 @@ func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	default:
 		ph.Reach = c.Anchor + from + steps*eta*pull
 	}
-	prox := c.ProxFactor
-	if math.IsInf(prox, 1) {
-		prox = 64 * (c.d() + 1) // ProxRounding
-	}
-	e := unit * (64*(c.d()+c.batch)*eta*(c.l+c.beta*ph.Reach) + (16+prox)*ph.Reach + prox*c.ProxScale)
+	e := unit * (64*(c.d()+c.batch)*eta*(c.l+c.beta*ph.Reach) + (16+c.ProxFactor)*ph.Reach + c.ProxFactor*c.ProxScale)
 	moved := sensitivity*(1+4*steps*unit) + 2*steps*e + 4*unit*ph.Reach*(steps+1)
 	_, fine := math.Frexp(moved / math.Sqrt(c.d()))
 	_, coarse := math.Frexp(ph.Reach)

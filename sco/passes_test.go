@@ -18,12 +18,13 @@ import (
 // TestPassFormulas: step, noise and bound of the permutation methods.
 func TestPassFormulas(t *testing.T) {
 	q, budget := declared(300, 4, 0.8, 1e-6, 1.5, 0.4, 2)
+	q.ProxFactor, q.ProxScale = 320, 0.5
 	unit, err := dp.GaussianSigma(budget, 1)
 	require.NoError(t, err)
 	// hides checks S′, the grid and σ of a phase, ρ = 2.
 	hides := func(ph Phase, steps, batch float64) {
 		const u = 0x1p-53
-		e := u * (64*(4+batch)*ph.StepSize*(1.5+0.4*2) + (16+64*5)*2)
+		e := u * (64*(4+batch)*ph.StepSize*(1.5+0.4*2) + (16+320)*2 + 320*0.5)
 		moved := ph.Sensitivity*(1+4*steps*u) + 2*steps*e + 4*u*2*(steps+1)
 		require.Equal(t, math.Exp2(math.Max(math.Floor(math.Log2(moved/2))-20, -48)), ph.Grid)
 		require.InEpsilon(t, moved+2*ph.Grid, ph.Hidden, 1e-11)

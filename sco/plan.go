@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -13,65 +12,34 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
-// Assumptions about parts of a problem that come from outside this module.
-const (
-	// LossLocality is about a loss of the caller in noisy SGD.
-	LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record alone"
-	// LossConvexity is about a loss of the caller in passes.
-	LossConvexity dp.Assumption = "the caller's loss is convex, its declared constants hold, and its gradients are computed to 32 units in the last place"
-	// ProxRounding is about operators whose rounding package prox does not bound, in passes.
-	ProxRounding dp.Assumption = "the computed proximal maps of operators that package prox knows no accuracy of are as accurate as they declare, or within 32du(‖x‖ + ρ) of maps that do not expand"
-)
+// LossLocality is what noisy SGD assumes of a loss that package loss does not prove.
+const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record alone"
 
 // locality returns what noisy SGD assumes of the parts of p.
 func locality(p *erm.Problem) []dp.Assumption {
-	if foreign(reflect.ValueOf(p.Loss), lossPath) {
-		return []dp.Assumption{LossLocality}
+	if loss.Proved(p.Loss) {
+		return nil
 	}
-	return nil
+	return []dp.Assumption{LossLocality}
 }
 
 // convexity returns what passes assume of the parts of p.
-func convexity(p *erm.Problem) (list []dp.Assumption, err error) {
-	if foreign(reflect.ValueOf(p.Loss), lossPath) {
-		list = append(list, LossConvexity)
-	}
+func convexity(p *erm.Problem) ([]dp.Assumption, error) {
+	list := erm.LossAssumptions(p.Loss)
 	op, err := joint(p)
 	if err != nil || op == nil {
 		return list, err
 	}
 	_, d := p.Data.Dims()
 	if _, _, proved := prox.Accuracy(op, d); !proved {
-		list = append(list, ProxRounding)
+		list = append(list, erm.ProxAccuracy)
 	}
 	return list, nil
-}
-
-const lossPath = "github.com/privopt/privopt/loss"
-
-// foreign tells whether v, or what it wraps, is of a type from outside the package of this path.
-func foreign(v reflect.Value, path string) bool {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if !v.IsValid() {
-		return false
-	}
-	if v.Type().PkgPath() != path {
-		return true
-	}
-	if v.Kind() == reflect.Struct {
-		for i := range v.NumField() {
-			if f := v.Field(i); f.Kind() == reflect.Interface && foreign(f, path) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // known returns what may be known of p, and w₀, where methods start: Anchor and Slope are

@@ -502,13 +502,367 @@ func TestNothingPrintsNoise(t *testing.T) {
 		require.NoError(t, err, name)
 		show(fmt.Sprintf("%v %+v %#v", pl, pl, pl))
 		src := noise.Reproducible(63, name)
-		ctx := fault.With(t.Context(), fault.Sampler, s.Sampler)
-		ctx = fault.With(ctx, gridNoise, func(k []int64) []int64 {
-			for _, v := range k {
-				s.See(float64(v))
+		ctx := fault.With(t.Context(), gridNoise, s.Integers)
+		before := s.Len()
+		for range 2 {
+			rel, err := fit(ctx, src)
+			require.NoError(t, err, name)
+			show(rel)
+			show(*rel)
+			show(src)
+		}
+		require.GreaterOrEqual(t, s.Len()-before, 10, name) // two fits of at least one draw in five dimensions
+		stopped, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err = m.Fit(stopped, p, b, nil)
+			require.ErrorIs(t, err, context.Canceled, "%T", m)
+			_, err = m.Fit(ctx, &erm.Problem{}, b, nil)
+			require.ErrorIs(t, err, erm.ErrProblem)
+			_, err = m.Fit(ctx, p, dp.Budget{}, nil)
+			require.Error(t, err)
+		}
+	}
+}
+
+// Plans refuse other problems.
+func TestPlansAdmit(t *testing.T) {
+	p, b := problem(2, 300, 3), dp.Budget{Epsilon: 2, Delta: 1e-5}
+	sgd, err := (&NoisySGD{}).Plan(p, b)
+	require.NoError(t, err)
+	pass, err := (&Phased{}).Plan(p, b)
+	require.NoError(t, err)
+	steep := *p
+	steep.Loss = loss.Huber{Delta: 50}
+	for _, c := range []struct {
+		p    *erm.Problem
+		text string
+		sgd  bool // SGD clips, whatever the loss
+	}{
+		{problem(2, 300, 4), "parameters", false},
+		{problem(2, 301, 3), "records", false},
+		{&steep, "Lipschitz", true},
+	} {
+		_, err := pass.Fit(ctx, c.p, nil)
+		require.ErrorIs(t, err, ErrMechanism)
+		require.ErrorContains(t, err, c.text)
+		_, err = sgd.Fit(ctx, c.p, nil)
+		require.Equal(t, c.sgd, err == nil)
+	}
+	for _, empty := range []interface {
+		dp.Plan
+		planned
+	}{&SGDPlan{}, &PassPlan{}, (*SGDPlan)(nil), (*PassPlan)(nil)} {
+		_, err := empty.Fit(ctx, p, nil)
+		require.ErrorIs(t, err, ErrMechanism)
+		require.Equal(t, dp.Certificate{}, empty.Certificate())
+		require.Equal(t, 1., empty.Profile().Delta(3))
+		require.Contains(t, empty.String(), "empty")
+	}
+}
+
+// declared returns public quantities of a smooth loss, and a budget.
+func declared(n, d int, eps, delta, l, beta, m float64) (erm.Public, dp.Budget) {
+	k := loss.Constants{Lipschitz: l, Smoothness: beta, Rank: 1, Structure: loss.GLM}
+	return erm.Public{Dim: d, Records: n, Radius: m, Constants: k, OnSet: k}, dp.Budget{Epsilon: eps, Delta: delta}
+}
+
+// declaration is what a calibration reads.
+type declaration struct {
+	q erm.Public
+	b dp.Budget
+}
+
+// Every rejection: the field, the value and what would do.
+func TestRefuse(t *testing.T) {
+	q, b := declared(1000, 5, 1, 1e-7, 1, 0.25, 1)
+	good := declaration{q, b}
+	with := func(f func(c *declaration)) declaration { c := good; f(&c); return c }
+	nan, inf := math.NaN(), math.Inf(1)
+	sgd := func(m NoisySGD) func(c declaration) error {
+		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+	}
+	proxgd := func(m ProxGD) func(c declaration) error {
+		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+	}
+	dpsgd := func(m DPSGD) func(c declaration) error {
+		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+	}
+	perm := func(m PermutationSGD) func(c declaration) error {
+		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+	}
+	phased := func(m Phased) func(c declaration) error {
+		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+	}
+	all := []func(c declaration) error{sgd(NoisySGD{}), sgd(NoisySGD{Calibration: Paper}), proxgd(ProxGD{}), dpsgd(DPSGD{}),
+		perm(PermutationSGD{}), phased(Phased{})}
+	for _, c := range []struct {
+		want error
+		text string
+		d    declaration
+	}{
+		{dp.ErrBudget, "Epsilon", with(func(c *declaration) { c.b.Epsilon = 0 })},
+		{dp.ErrBudget, "Epsilon", with(func(c *declaration) { c.b.Epsilon = nan })},
+		{dp.ErrBudget, "Delta", with(func(c *declaration) { c.b.Delta = 1 })},
+		{dp.ErrBudget, "Delta = 0", with(func(c *declaration) { c.b.Delta = 0 })},
+		{erm.ErrProblem, "Dim = 0", with(func(c *declaration) { c.q.Dim = 0 })},
+		{ErrMechanism, "Records = 0", with(func(c *declaration) { c.q.Records = 0 })},
+		{ErrMechanism, "Radius = +Inf", with(func(c *declaration) { c.q.Radius = 0 })},
+		{ErrMechanism, "Radius = +Inf", with(func(c *declaration) { c.q.Radius = inf })},
+		{dp.ErrCondition, "Lipschitz", with(func(c *declaration) { c.q.OnSet.Lipschitz = 0 })},
+		{dp.ErrCondition, "Lipschitz = +Inf", with(func(c *declaration) { c.q.OnSet.Lipschitz = inf })},
+		{dp.ErrCondition, "Lipschitz", with(func(c *declaration) { c.q.OnSet.Lipschitz = nan })},
+	} {
+		for i, f := range all {
+			err := f(c.d)
+			require.ErrorIs(t, err, c.want, "mechanism %d: %s", i, c.text)
+			require.ErrorContains(t, err, c.text)
+			require.True(t, strings.HasPrefix(err.Error(), "sco: "), err)
+		}
+	}
+	kinked := with(func(c *declaration) { c.q.OnSet.Smoothness = inf })
+	for _, c := range []struct {
+		want error
+		text string
+		f    func(c declaration) error
+		d    declaration
+	}{
+		{dp.ErrCondition, "ε ≤ 1", sgd(NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Epsilon = 1.5 })},
+		{dp.ErrCondition, "1/n²", sgd(NoisySGD{Calibration: PaperStrict}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
+		{dp.ErrCondition, "ProxGD", sgd(NoisySGD{Calibration: Paper}), kinked},
+		{dp.ErrCondition, "Smoothness = 100", sgd(NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.q.OnSet.Smoothness = 100 })},
+		{dp.ErrCondition, "Problem.Records", sgd(NoisySGD{Relation: dp.AddRemove}), with(func(c *declaration) { c.q.Records = 0 })},
+		{dp.ErrCondition, "add-remove", sgd(NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}), good},
+		{dp.ErrCondition, "add-remove", sgd(NoisySGD{Relation: dp.AddRemove, Calibration: Paper}), good},
+		{dp.ErrRelation, "Relation", sgd(NoisySGD{Relation: 7}), good},
+		{ErrMechanism, "Scheme = 9", sgd(NoisySGD{Scheme: 9}), good},
+		{ErrMechanism, "Calibration = -1", sgd(NoisySGD{Calibration: -1}), good},
+		{ErrMechanism, "Steps = -1", sgd(NoisySGD{Steps: -1}), good},
+		{erm.ErrProblem, "Records = -1", sgd(NoisySGD{}), with(func(c *declaration) { c.q.Records = -1 })},
+		{ErrMechanism, "Batch = NaN", sgd(NoisySGD{Batch: nan}), good},
+		{ErrMechanism, "StepSize = -1", sgd(NoisySGD{StepSize: -1}), good},
+		{ErrMechanism, "Clip = +Inf", sgd(NoisySGD{Clip: inf}), good},
+		{ErrMechanism, "want 0", sgd(NoisySGD{Calibration: Paper, Steps: 3}), good},
+		{ErrMechanism, "Smoothing = -1", proxgd(ProxGD{Smoothing: -1}), good},
+		{ErrMechanism, "Momentum = 1", dpsgd(DPSGD{Momentum: 1}), good},
+		{ErrMechanism, "Epochs", dpsgd(DPSGD{Epochs: nan}), good},
+		{ErrMechanism, "steps", dpsgd(DPSGD{Epochs: 1e30}), good},
+		{dp.ErrRelation, "Relation", dpsgd(DPSGD{Relation: -1}), good},
+		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 9}), good},
+		{dp.ErrCondition, "expands", phased(Phased{StepSize: 40}), good},
+		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 8 * (1 + 0x1p-50)}), good}, // 2/β = 8
+		{dp.ErrCondition, "Smoothness", phased(Phased{}), kinked},
+		{ErrMechanism, "Batch = 1001", perm(PermutationSGD{Batch: 1001}), good},
+		{ErrMechanism, "Passes = -1", perm(PermutationSGD{Passes: -1}), good},
+		{ErrMechanism, "StepSize", perm(PermutationSGD{StepSize: nan}), good},
+		{ErrMechanism, "Radius", phased(Phased{Radius: -1}), good},
+	} {
+		err := c.f(c.d)
+		require.ErrorIs(t, err, c.want, c.text)
+		require.ErrorContains(t, err, c.text)
+	}
+
+	p := problem(1, 100, 2)
+	p.Set, p.Reg = prox.Simplex{Total: 1}, prox.TotalVariation{Weight: 1}
+	_, err := (&ProxGD{}).Fit(ctx, p, b, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+	require.False(t, errors.Is(err, dp.ErrCondition))
+}
+
+// The mean excess on populations whose loss is known exactly stays below every
+// bound, and every mechanism does better than no data at all.
+func TestBoundsHold(t *testing.T) {
+	const n, d, seeds = 1000, 4, 12
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	// Linear loss −⟨w,z⟩, z of independent signs with mean 0.4, over √d.
+	signs := func(rnd *rand.Rand) (*erm.Problem, func(w []float64) float64) {
+		rows, labels := make([][]float64, n), make([]float64, n)
+		for i := range rows {
+			rows[i] = make([]float64, d)
+			for j := range rows[i] {
+				rows[i][j] = 1 / math.Sqrt(d)
+				if rnd.Float64() < 0.3 {
+					rows[i][j] *= -1
+				}
 			}
-			return k
-		})
+			labels[i] = 1
+		}
+		data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+		require.NoError(t, err)
+		return &erm.Problem{Data: data, Loss: tilted{}, Set: prox.L2Ball{R: 1}, Records: n}, func(w []float64) float64 {
+			return 0.4 - 0.4*floats.Sum(w)/math.Sqrt(d) // the best is M‖E z‖ = 0.4
+		}
+	}
+	// Absolute loss on one-hot rows ±e_j with y = ⟨x,w*⟩ + N(0, s²):
+	// (1/d)Σ s√(2/π)e^{−t²/2s²} + t erf(t/(s√2)), t = w_j − w*_j.
+	onehot := func(rnd *rand.Rand) (*erm.Problem, func(w []float64) float64) {
+		const s, star = 0.5, 0.4
+		rows, labels := make([][]float64, n), make([]float64, n)
+		for i := range rows {
+			rows[i] = make([]float64, d)
+			x := 1 - 2*float64(rnd.IntN(2))
+			rows[i][rnd.IntN(d)] = x
+			labels[i] = x*star + s*rnd.NormFloat64()
+		}
+		data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 10})
+		require.NoError(t, err)
+		risk := func(v float64) float64 {
+			return s*math.Sqrt(2/math.Pi)*math.Exp(-v*v/(2*s*s)) + v*math.Erf(v/(s*math.Sqrt2))
+		}
+		return &erm.Problem{Data: data, Loss: loss.Absolute{}, Set: prox.L2Ball{R: 1}}, func(w []float64) float64 {
+			sum := 0.0
+			for _, v := range w {
+				sum += (risk(v-star) - risk(0)) / d
+			}
+			return sum
+		}
+	}
+	for _, c := range []struct {
+		family func(rnd *rand.Rand) (*erm.Problem, func(w []float64) float64)
+		m      mechanism
+	}{
+		{signs, &NoisySGD{}},
+		{signs, &NoisySGD{Scheme: FixedSize}},
+		{signs, &NoisySGD{Calibration: Paper}},
+		{signs, &NoisySGD{Relation: dp.AddRemove}},
+		{signs, &ObjPert{}},
+		{signs, &ObjPertSVRG{}},
+		{signs, &ObjPert{Calibration: Paper}},
+		{signs, &Output{}},
+		{signs, &PermutationSGD{}},
+		{signs, &Phased{}},
+		{onehot, &ProxGD{}},
+		{onehot, &ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
+		{onehot, &ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}},
+	} {
+		var mean, zero, bound float64
+		var pl planned
+		for seed := range seeds {
+			p, excess := c.family(rand.New(rand.NewPCG(uint64(seed), 7)))
+			if seed == 0 {
+				pl, bound = plan(t, c.m, p, b)
+				zero = excess(make([]float64, d))
+			}
+			rel, err := pl.Fit(t.Context(), p, noise.Reproducible(uint64(seed)))
+			require.NoError(t, err)
+			mean += excess(rel.Theta) / seeds
+		}
+		t.Logf("%T: mean %.4f, bound %.4f, zero %.4f", c.m, mean, bound, zero)
+		require.LessOrEqual(t, mean, bound, "%T", c.m)
+		require.Less(t, mean, zero, "%T", c.m)
+	}
+}
+
+// With a budget that needs hardly any noise, all methods come near the minimum.
+func TestCloseToNonPrivate(t *testing.T) {
+	p := problem(4, 3000, 3)
+	b := dp.Budget{Epsilon: 20, Delta: 1e-3}
+	obj := erm.NewUnperturbed(p)
+	best := math.Inf(1)
+	for _, m := range []mechanism{&ObjPert{}, &ObjPertSVRG{}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{}, &DPSGD{Epochs: 20}} {
+		rel, err := m.Fit(t.Context(), p, b, noise.Reproducible(3))
+		require.NoError(t, err)
+		f := obj.Func(rel.Theta) / 3000
+		if math.IsInf(best, 1) {
+			best = f // objective perturbation without noise to speak of
+		}
+		require.Less(t, f, best+0.1, "%T", m) // of 0.25 that there is to gain
+	}
+}
+
+// More budget, fewer noise; more records, smaller bounds.
+func TestMonotone(t *testing.T) {
+	at := func(n int, eps float64) []float64 {
+		q, b := declared(n, 5, eps, 1e-8, 1, 0.25, 1)
+		ph, err := (&Phased{}).Calibrate(q, b)
+		require.NoError(t, err)
+		perm, err := (&PermutationSGD{}).Calibrate(q, b)
+		require.NoError(t, err)
+		sgd, err := (&NoisySGD{}).Calibrate(q, b)
+		require.NoError(t, err)
+		return []float64{
+			ph.Params().ExcessBound, perm.Params().ExcessBound, sgd.Params().ExcessBound,
+		}
+	}
+	base, more, private := at(2000, 1), at(4000, 1), at(2000, 0.3)
+	for i := range base {
+		require.Less(t, more[i], base[i], i)
+		require.Greater(t, private[i], base[i], i)
+	}
+}
+
+// Sets without 0 start at the projection of 0, at most ‖w₀‖ and the radius away.
+func TestStart(t *testing.T) {
+	p := problem(1, 50, 2)
+	p.Set = prox.Box{Lo: 1, Hi: 2}
+	pl, err := (&NoisySGD{Steps: 1}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-4})
+	require.NoError(t, err)
+	require.InEpsilon(t, math.Sqrt(8)+math.Sqrt(2), pl.Params().Radius, 1e-12)
+	require.Equal(t, []float64{1, 1}, start(p.Set, 2))
+	p.Set = nil // a Radius is needed, and enough
+	_, err = (&NoisySGD{Steps: 1}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-4})
+	require.ErrorIs(t, err, ErrMechanism)
+	rel, err := (&NoisySGD{Steps: 1, Radius: 2}).Fit(ctx, p, dp.Budget{Epsilon: 1, Delta: 1e-4}, nil)
+	require.NoError(t, err)
+	require.Len(t, rel.Theta, 2)
+	_, err = (&DPSGD{StepSize: 0.1}).Fit(ctx, p, dp.Budget{Epsilon: 1, Delta: 1e-4}, nil)
+	require.NoError(t, err)
+}
+
+// A regularizer enters as its proximal map; its weight does not enter privacy.
+func TestRegularizer(t *testing.T) {
+	p := problem(1, 2000, 3)
+	b := dp.Budget{Epsilon: 5, Delta: 1e-5}
+	m := &NoisySGD{Steps: 100, Batch: 200}
+	plain, err := m.Fit(ctx, p, b, noise.Reproducible(1))
+	require.NoError(t, err)
+	p.Reg = prox.SquaredL2{Weight: 1000}
+	shrunk, err := m.Fit(ctx, p, b, noise.Reproducible(1))
+	require.NoError(t, err)
+	require.Less(t, floats.Norm(shrunk.Theta, 2), 0.7*floats.Norm(plain.Theta, 2))
+	for _, other := range []mechanism{&Phased{}, &ObjPert{}, &Output{}} {
+		_, err := other.Fit(ctx, p, b, noise.Reproducible(1))
+		require.NoError(t, err)
+	}
+}
+
+// TestNothingPrintsNoise: releases, withheld and cancelled
+// ones, plans, problems and sources are printed in every way there is, and no
+// value of any noise is found in what they show.
+func TestNothingPrintsNoise(t *testing.T) {
+	var log strings.Builder
+	show := func(v any) { log.WriteString(spy.Everything(v)) }
+	trace := func(erm.Trace) {}
+	p := problem(8, 40, 5)
+	b := dp.Budget{Epsilon: 1, Delta: 1e-4}
+	type planned func(ctx context.Context, src rand.Source) (*dp.Release, error)
+	var s spy.Spy
+	for name, plan := range map[string]func() (any, planned, error){
+		"sgd": func() (any, planned, error) {
+			pl, err := (&NoisySGD{Steps: 4, Batch: 5, Trace: trace}).Plan(p, b)
+			return pl, func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, err
+		},
+		"prox": func() (any, planned, error) {
+			pl, err := (&ProxGD{NoisySGD: NoisySGD{Steps: 4, Batch: 5, Trace: trace}}).Plan(p, b)
+			return pl, func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, err
+		},
+		"dpsgd": func() (any, planned, error) {
+			pl, err := (&DPSGD{Epochs: 2, Trace: trace, Momentum: 0.9}).Plan(p, b)
+			return pl, func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, err
+		},
+		"permutation": func() (any, planned, error) {
+			pl, err := (&PermutationSGD{Trace: trace}).Plan(p, b)
+			return pl, func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, err
+		},
+		"phased": func() (any, planned, error) {
+			pl, err := (&Phased{Trace: trace}).Plan(p, b)
+			return pl, func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, err
+		},
+	} {
+		pl, fit, err := plan()
+		require.NoError(t, err, name)
+		show(fmt.Sprintf("%v %+v %#v", pl, pl, pl))
+		src := noise.Reproducible(63, name)
+		ctx := fault.With(t.Context(), gridNoise, s.Integers)
 		before := s.Len()
 		for range 2 {
 			rel, err := fit(ctx, src)

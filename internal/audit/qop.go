@@ -155,9 +155,9 @@ var quadraticSettings = []setting[*quadratic]{
 		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}), with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
 		return c
 	}},
-	{"ε = 4, δ = 0.1, m = 4", "A4", "wx", func() *quadratic {
-		c := squares(qop.Mechanism{M: 4, Cover: 1e-7})
-		c.budget, c.kinks.weight = dp.Budget{Epsilon: 4, Delta: 0.1}, 0.3
+	{"ε = 4, δ = 0.1, m = 6", "A4", "wx", func() *quadratic {
+		c := squares(qop.Mechanism{M: 6})
+		c.budget, c.kinks.weight, c.mech.Cover = dp.Budget{Epsilon: 4, Delta: 0.1}, 0.3, 10*cover
 		c.data = [2][]record{{{[]float64{1}, 0.4}}, {{[]float64{0}, 0}}}
 		return c
 	}},

@@ -155,6 +155,18 @@ func (c *quadratic) prepare(ctx context.Context, e *Env) (*quadRun, error) {
 	return r, err
 }
 
+// turn is that of pair, and releases again after an event of W that the release does
+// not depend on: its probability is public, at most 2⁻⁹δ, and paid for. Two in a row
+// are no accident.
+func (r *quadRun) turn(ctx context.Context, src rand.Source) (int, *dp.Release, error) {
+	r.trace = erm.Trace{}
+	i, rel, err := r.pair.turn(ctx, src)
+	if err == nil && len(r.trace.Theta) == 0 {
+		i, rel, err = r.pair.turn(ctx, src)
+	}
+	return i, rel, err
+}
+
 // white recovers the matrix from releases on both data sets in turn.
 func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	r, err := c.prepare(ctx, e)

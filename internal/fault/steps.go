@@ -1,24 +1,7 @@
 package fault
 
-import (
-	"math/rand/v2"
-
-	"gonum.org/v1/gonum/mat"
-)
-
-// Steps of a draw.
-var (
-	// Sampler is the function that draws Gaussian noise.
-	Sampler = NewStep[Normal]("sampler")
-	// Wishart is the drawn matrix W.
-	Wishart = NewStep[*mat.SymDense]("wishart")
-)
-
 // Batch lists the records of a batch of stochastic gradients, or of a permutation, in order.
 var Batch = NewStep[[]int]("batch")
-
-// Normal fills dst with independent draws from N(0, sigma²), as noise.Normal does.
-type Normal = func(dst []float64, sigma float64, src rand.Source)
 
 // Steps of the objective and of its solution.
 var (

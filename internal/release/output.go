@@ -102,8 +102,13 @@ func (o Output) Mean() float64 {
 //
 //	P(‖b‖ > x/rate) ≤ exp(−(x − d − d ln(x/d))) ≤ (e^ε−1)/(e^ε+1) · γ/(2K+1)^d
 func MostRadial(dim int, eps, rate float64) float64 {
+	return mostRadial(dim, eps, rate, 2*mostFinite+1, 64)
+}
+
+// mostRadial is MostRadial for a grid of side points in each coordinate and γ = 2^−bits.
+func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 	d := float64(dim)
-	need := d*math.Log(2*mostFinite+1) + 64*math.Ln2 + math.Log1p(2/math.Expm1(eps)) + 1
+	need := d*math.Log(side) + bits*math.Ln2 + math.Log1p(2/math.Expm1(eps)) + 1
 	x := 2 * d
 	for range 200 { // x = need + d + d·log(x/d) is a contraction for x > d
 		x = need + d + d*specfun.Log(x/d)
