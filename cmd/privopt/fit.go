@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table"
 )
 
@@ -217,11 +217,7 @@ func (t *fitting) source() error {
 	if t.ledger != "" {
 		return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
 	}
-	var key [32]byte
-	for i := range 8 {
-		key[i] = byte(n >> (8 * i))
-	}
-	t.options.Source = rand.NewChaCha8(key)
+	t.options.Source = noise.Reproducible(n)
 	return nil
 }
 
