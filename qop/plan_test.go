@@ -203,7 +203,7 @@ func draws(ctx context.Context, drawn *erm.Perturbation) context.Context {
 	return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 		*drawn = q
 		w := mat.NewSymDense(len(q.Center), nil)
-		w.CopySym(q.Quad.(mat.Symmetric))
+		w.CopySym(q.Quad)
 		drawn.Quad = w
 		return q
 	})
@@ -423,6 +423,7 @@ func TestPlanCannotBeEdited(t *testing.T) {
 	par, other := plan.Params(), plan.Certificate()
 	par.Sigma2, par.Budget = 1e-9, dp.Budget{Epsilon: 0.01}
 	other.Epsilon, other.Assumptions[0] = 0.01, "nothing"
+	//lint:ignore SA9005 that nothing is decoded is what is tested
 	require.NoError(t, json.Unmarshal([]byte(`{"params":{"sigma2":1e-9},"sigma2":1e-9}`), plan))
 	traces := 0
 	require.NotSame(t, plan, plan.Traced(func(erm.Trace) { traces++ }))
