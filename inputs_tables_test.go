@@ -37,14 +37,18 @@ func TestEveryInputDP(t *testing.T) {
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
-		"Compose":           call(dp.Basic, c, c),
+		"Basic":             call(dp.Basic, c, c),
 		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
 		"GaussianDelta":     call(dp.GaussianDelta, 1., 1.),
 		"GaussianLogDelta":  call(dp.GaussianLogDelta, 1., 1.),
 		"GaussianSigma":     call(dp.GaussianSigma, b, 1.),
 		"GaussianCurve":     call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
 		"PureCurve":         call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
-		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
+		"Curve.Epsilon":     call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
+		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Epsilon(delta) }, 1., 1e-6),
+		"Profile.Delta":     call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
+		"Symmetric":         call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
+		"Unknown":           call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
 		"GaussianRDP":       call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":           call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"ComposeRDP":        call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
@@ -52,7 +56,7 @@ func TestEveryInputDP(t *testing.T) {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
 		}, 1., 1e-6, 2.),
-		"RDP.Profile": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Curve(order)(eps) }, 1., 1., 2.),
+		"RDP.Curve": call(func(s, eps, order float64) float64 { return dp.GaussianRDP(s).Curve(order)(eps) }, 1., 1., 2.),
 	})
 }
 
@@ -74,6 +78,8 @@ func TestEveryInputNoise(t *testing.T) {
 		"RadialGrid":      call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
 		"Gap":             call(noise.Gap, 3., src),
 		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Watched.Uint64":  call(func(r rand.Source) uint64 { return noise.Watch(r).Uint64() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
 		"DiscreteLaplace": call(noise.DiscreteLaplace, uint64(3), src),
@@ -102,6 +108,27 @@ func TestEveryInputRandmat(t *testing.T) {
 	})
 }
 
+// abilities adds rows of what l may be able to do.
+func abilities(table map[string]row, name string, l loss.Loss) {
+	bounds := loss.Bounds{Row: 1, Label: 1}
+	if a, ok := l.(loss.Exact); ok { // of finite predictions, normalized
+		table[name+".Exact"] = call(a.Exact)
+		table[name+".Slope2"] = call(a.Slope2, 0.5, 0., 1., 1.).mayBeNaN()
+	}
+	if a, ok := l.(loss.Envelope); ok {
+		table[name+".Envelope"] = call(a.Envelope, bounds, 0., 0.5).keep(0, 1, 2) // of checked bounds and norms
+	}
+	if a, ok := l.(loss.Attained); ok {
+		table[name+".Attained"] = call(a.Attained)
+	}
+	if a, ok := l.(loss.DataChecker); ok {
+		table[name+".CheckData"] = call(a.CheckData, 2, bounds)
+	}
+	if a, ok := l.(loss.Ranged); ok {
+		table[name+".Range"] = call(a.Range, bounds, 1.).keep(0, 1) // of checked bounds
+	}
+}
+
 func TestEveryInputLoss(t *testing.T) {
 	bounds := loss.Bounds{Row: 1, Label: 1}
 	theta, a, g := []float64{0.5, 1}, []float64{0.6, 0.8}, []float64{0, 0}
@@ -115,7 +142,8 @@ func TestEveryInputLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{}, "Huber": loss.Huber{Delta: 1}, "SmoothedHinge": loss.SmoothedHinge{Gamma: 0.5}, "Clipped": clipped,
-		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2}} {
+		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2},
+		"PseudoHuber": loss.PseudoHuber{Delta: 1}, "LogCosh": loss.LogCosh{Delta: 1}, "RootHinge": loss.RootHinge{Width: 1}, "SoftClipped": loss.SoftClipped{Threshold: 1}} {
 		// NaN and infinite θ give NaN, which solvers see; constants never do.
 		table[name+".Func"] = call(l.Func, theta, a, 1.).mayBeNaN()
 		table[name+".Grad"] = call(l.Grad, g, theta, a, 1.).mayBeNaN()
@@ -128,6 +156,7 @@ func TestEveryInputLoss(t *testing.T) {
 		if c, ok := l.(loss.Clippable); ok {
 			table[name+".ClipPoints"] = call(c.ClipPoints, 1., 0.5).mayBeNaN()
 		}
+		abilities(table, name, l)
 		if i, ok := l.(loss.Interpolator); ok {
 			table[name+".Interpolate"] = call(i.Interpolate, 0.5, 1.).mayBeNaN()
 		}
@@ -146,6 +175,10 @@ func TestEveryInputLoss(t *testing.T) {
 	table["Multinomial.Grad"] = call(multinomial.Grad, g, theta, a, 1.).mayBeNaN()
 	table["Multinomial.Constants"] = call(loss.Multinomial.Constants, multinomial, bounds, 1.)
 	table["Multinomial.Check"] = call(loss.Multinomial.Check, multinomial)
+	abilities(table, "Multinomial", multinomial)
+	table["CheckData"] = call(loss.CheckData, loss.Loss(loss.Logistic{}), 2, bounds).keep(0)
+	table["Range"] = call(loss.Range, loss.Loss(loss.Logistic{}), bounds, 1.).keep(0)
+	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
 	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
@@ -226,6 +259,25 @@ func TestEveryInputProx(t *testing.T) {
 			table[name+".Coordinate"] = call(s.Coordinate, 1)
 		}
 	}
+	l1 := prox.L1{Weight: 1}
+	table["Accuracy"] = call(func(dim int) (float64, float64) {
+		factor, scale, _ := prox.Accuracy(l1, dim)
+		return factor, scale
+	}, 2)
+	table["Separable"] = call(func() bool {
+		_, ok := prox.Separable(l1)
+		return ok
+	})
+	table["Steepest"] = call(func(x, v float64) float64 {
+		w, _ := prox.Steepest(l1, 0, prox.Pair{Hi: x}, prox.Pair{Hi: v})
+		return w
+	}, 1., 2.).mayBeNaN()
+	table["ProxPair"] = call(func(x, gamma float64) float64 {
+		return prox.ProxPair(l1, 0, prox.Pair{Hi: x}, gamma).Hi
+	}, 1., 1.).mayBeNaN() // NaN stays NaN, as in Prox
+	table["Pair.Compare"] = call(func(x, c float64) float64 { return prox.Pair{Hi: x}.Compare(c) }, 1., 2.).mayBeNaN()
+	table["Pair.Plus"] = call(func(x, y float64) float64 { return prox.Pair{Hi: x}.Plus(prox.Pair{Hi: y}).Hi }, 1., 2.).mayBeNaN()
+	table["Pair.Times"] = call(func(x, c float64) float64 { return prox.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
 	everyInput(t, "prox", table)
 }
 
@@ -245,6 +297,13 @@ func TestEveryInputSpecfun(t *testing.T) {
 		"Chi2LogPDF": call(specfun.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(specfun.Chi2LogCDF, 1., 2.).mayBeNaN(), "Chi2LogSF": call(specfun.Chi2LogSF, 1., 2.).mayBeNaN(),
 		"Chi2CDF": call(specfun.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(specfun.Chi2SF, 1., 2.).mayBeNaN(), "Chi2Quantile": call(specfun.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(specfun.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
 	}
+	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
+		return specfun.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
+	}, 2., 1., 1e-9).mayBeNaN()
+	table["Minimize"] = call(func(lo, hi, tol float64) float64 {
+		x, _ := specfun.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
+		return x
+	}, 0., 3., 1e-9).mayBeNaN()
 	everyInput(t, "internal/specfun", table)
 }
 
@@ -271,6 +330,9 @@ func TestEveryInputERM(t *testing.T) {
 	x, g := []float64{0.3, 0.2}, []float64{0, 0}
 	square := *p
 	square.Loss = loss.Squared{}
+	public, err := p.Public(dp.Replace)
+	require.NoError(t, err)
+	per := erm.PublicPerturbation{Linear: 1, MinEig: 1, MaxEig: 1}
 	everyInput(t, "erm", map[string]row{
 		"NewData":      call(erm.NewData, rows, labels, unit),
 		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
@@ -308,6 +370,30 @@ func TestEveryInputERM(t *testing.T) {
 		"Objective.ResidualWithin": call(o.ResidualWithin, x, 1e-6),
 		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
 		"Objective.Dim": call(o.Dim), "Objective.Len": call(o.Len),
+		"Objective.AccurateGrad": call(o.AccurateGrad, g, x).mayBeNaN(),
+		"Objective.ResidualPair": call(o.ResidualPair, g, []float64{0, 0}, x, []float64{0, 0}).keep(0, 1, 3),
+		"Objective.Steepness":    call(o.Steepness),
+		"Objective.SumRounded": call(func(x []float64, norm int64) {
+			o.SumRounded([]int64{0, 0}, x, []int{0, 1}, -20, max(norm, 1))
+		}, x, int64(1)<<20),
+		"Empty":           call(erm.Empty, 2, unit),
+		"LossAssumptions": call(erm.LossAssumptions, loss.Loss(loss.Logistic{})),
+		"NewTrace":        call(func(x []float64, r, shift, mu float64) int { return len(erm.NewTrace(x, r, shift, mu).Theta) }, x, 1., 0., 1.),
+		"Trace.Evaluate": call(func(x []float64) {
+			tr := erm.NewTrace(x, 1, 0, 1)
+			tr.Evaluate(p, o)
+		}, x),
+		"Problem.Public":      call((*erm.Problem).Public, p, dp.Replace).mayBeNaN(),
+		"Public.Complete":     call(erm.Public.Complete, public, dp.Replace).keep(0),
+		"Public.Envelope":     call(func() bool { return public.Envelope() == nil }),
+		"Public.Covered":      call(erm.Public.Covered, public, public),
+		"Public.SlopeAt":      call(public.SlopeAt, x),
+		"Public.Smooth":       call(erm.Public.Smooth, public),
+		"Public.Admit":        call(public.Admit, p),
+		"Public.Allowance":    call(public.Allowance, per, 1.).keep(0, 1),
+		"Public.Reach":        call(public.Reach, per).keep(0),
+		"Public.Floor":        call(public.Floor, per),
+		"Public.Cover":        call(public.Cover, per, 1e-3, 1.).keep(0),
 		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
 	})
 }
@@ -399,6 +485,10 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
 		}, background, p, src).keep(0),
+		"Plan.Params":         call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
+		"Plan.Certificate":    call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
+		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Plan.Traced":         call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
 		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1, Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
 		"Utility.Bound":       call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b),
 	})

@@ -33,10 +33,10 @@ func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
 // checked. It is +Inf where f is negative or NaN up to the largest float64, and
 // next to 0 where f is never negative.
 func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
-	hi := start
+	hi := min(start, math.MaxFloat64)
 	fhi := f(hi)
 	for !(fhi >= 0) {
-		hi *= 1.25
+		hi = max(1.25*hi, math.Nextafter(hi, math.Inf(1))) // the least numbers do not grow by a quarter
 		if !(hi > 0 && hi < math.MaxFloat64) { // also NaN: nothing is enough
 			return math.Inf(1)
 		}
