@@ -37,7 +37,7 @@ func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
 	fhi := f(hi)
 	for !(fhi >= 0) {
 		hi = max(1.25*hi, math.Nextafter(hi, math.Inf(1))) // the least numbers do not grow by a quarter
-		if !(hi > 0 && hi < math.MaxFloat64) { // also NaN: nothing is enough
+		if !(hi > 0 && hi < math.MaxFloat64) {             // also NaN: nothing is enough
 			return math.Inf(1)
 		}
 		fhi = f(hi)
