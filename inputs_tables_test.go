@@ -27,6 +27,13 @@ import (
 
 var testRoot = os.DirFS(".")
 
+// budgeted is a plan of which nothing is known but its budget.
+type budgeted struct{ dp.Budget }
+
+func (p budgeted) Certificate() dp.Certificate {
+	return dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: "x"}
+}
+
 func TestEveryInputDP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
@@ -38,20 +45,23 @@ func TestEveryInputDP(t *testing.T) {
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Basic":             call(dp.Basic, c, c),
-		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
-		"GaussianDelta":     call(dp.GaussianDelta, 1., 1.),
-		"GaussianLogDelta":  call(dp.GaussianLogDelta, 1., 1.),
-		"GaussianSigma":     call(dp.GaussianSigma, b, 1.),
-		"GaussianCurve":     call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
-		"PureCurve":         call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
-		"Curve.Epsilon":     call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
-		"Profile.Epsilon":   call(func(s, delta float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Epsilon(delta) }, 1., 1e-6),
-		"Profile.Delta":     call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
-		"Symmetric":         call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
-		"Unknown":           call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
-		"GaussianRDP":       call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
-		"PureRDP":           call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
-		"ComposeRDP":        call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
+		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
+			return dp.Compose(delta, budgeted{b}, budgeted{b})
+		}, 1e-5, b),
+		"Calibrate":        call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"GaussianDelta":    call(dp.GaussianDelta, 1., 1.),
+		"GaussianLogDelta": call(dp.GaussianLogDelta, 1., 1.),
+		"GaussianSigma":    call(dp.GaussianSigma, b, 1.),
+		"GaussianCurve":    call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
+		"PureCurve":        call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
+		"Curve.Epsilon":    call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
+		"Profile.Epsilon":  call(func(s, delta float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Epsilon(delta) }, 1., 1e-6),
+		"Profile.Delta":    call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
+		"Symmetric":        call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
+		"Unknown":          call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
+		"GaussianRDP":      call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
+		"PureRDP":          call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
+		"ComposeRDP":       call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
 		"RDP.Epsilon": call(func(s, delta, order float64) float64 {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
