@@ -310,6 +310,10 @@ func TestEveryInputSpecfun(t *testing.T) {
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
 		return specfun.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
 	}, 2., 1., 1e-9).mayBeNaN()
+	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
+		f := func(x float64) float64 { return x - root }
+		return specfun.Narrow(f, lo, f(lo), hi, f(hi), tol)
+	}, 2., 1., 3., 1e-9).mayBeNaN()
 	table["Minimize"] = call(func(lo, hi, tol float64) float64 {
 		x, _ := specfun.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
 		return x

@@ -79,7 +79,7 @@ func startNoise(s Sampler, steps int, b dp.Budget) float64 {
 }
 
 // leastNoise returns a z with g(z) ≥ 0 that is the least up to the relative
-// tol, for a g that does not decrease, by regula falsi from a guess. It looks
+// tol, for a g that does not decrease (specfun.Narrow). It looks
 // for a bracket by a factor that squares from step to step.
 func leastNoise(g func(z float64) float64, guess, factor, tol float64) (z float64, ok bool) {
 	lo, hi := guess, guess
@@ -101,26 +101,5 @@ func leastNoise(g func(z float64) float64, guess, factor, tol float64) (z float6
 		lo = max(lo/f, minNoise)
 		glo = g(lo)
 	}
-	for i, side := 0, 0; hi-lo > tol*hi && i < 100; i++ {
-		z := lo - glo*(hi-lo)/(ghi-glo)
-		if math.IsNaN(z) {
-			z = (lo + hi) / 2
-		}
-		z = min(max(z, lo+tol/3*hi), hi-tol/3*hi) // so that the far end closes in too
-		switch v := g(z); {
-		case v >= 0:
-			hi, ghi = z, v
-			if side > 0 {
-				glo /= 2
-			}
-			side = 1
-		default:
-			lo, glo = z, v
-			if side < 0 {
-				ghi /= 2
-			}
-			side = -1
-		}
-	}
-	return hi, true
+	return specfun.Narrow(g, lo, glo, hi, ghi, tol), true
 }

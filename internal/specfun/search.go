@@ -52,9 +52,18 @@ func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
 	if flo >= 0 {
 		return lo
 	}
+	return Narrow(f, lo, flo, hi, fhi, tol)
+}
+
+// Narrow returns an x in (lo, hi] with f(x) ≥ 0, above the least one by a relative tol at most,
+// for f(lo) = flo < 0 ≤ fhi = f(hi): regula falsi that halves the weight of an end that stays.
+func Narrow(f func(x float64) float64, lo, flo, hi, fhi, tol float64) float64 {
 	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
 		x := lo + (hi-lo)*(flo/(flo-fhi))
-		x = min(max(x, lo+tol/2*hi), hi-tol/2*hi) // so that the far end closes in too
+		if math.IsNaN(x) {
+			x = lo + (hi-lo)/2
+		}
+		x = min(max(x, lo+tol/3*hi), hi-tol/3*hi) // so that the far end closes in too
 		switch v := f(x); {
 		case v >= 0:
 			hi, fhi = x, v
