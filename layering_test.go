@@ -15,7 +15,8 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/bigref":     -1,
-	"internal/twofold":    -1,
+	"internal/twofold":    -2,
+	"internal/exactsum":   -1,
 	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
