@@ -27,6 +27,13 @@ import (
 
 var testRoot = os.DirFS(".")
 
+// zeros is a source of records of nothing but zeros.
+type zeros struct{}
+
+func (zeros) Dims() (records, features int) { return 3, 2 }
+
+func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
+
 // budgeted is a plan of which nothing is known but its budget.
 type budgeted struct{ dp.Budget }
 
@@ -352,6 +359,7 @@ func TestEveryInputERM(t *testing.T) {
 		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
 		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
 		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
+		"Canonical":    call(func(b loss.Bounds) ([]int, error) { return erm.Canonical(context.Background(), zeros{}, b) }, unit),
 		"Builder.Add": call(func(row []float64, label float64) int {
 			n, _ := built(row, label).Dims()
 			return n
