@@ -149,7 +149,7 @@ func AddGram(h []float64, alpha float64, a []float64, d int) {
 	case m == 0:
 	case !gonum:
 		impl.Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, stride, 1, h, stride)
-	case haveSIMD:
+	case haveRows:
 		addGram(h, alpha, a, d)
 	default: // gonum's Dsyrk takes one row of A at a time
 		for i := range d { // hᵢ += A'aᵢ right of the diagonal
