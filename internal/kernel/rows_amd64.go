@@ -2,7 +2,7 @@
 
 package kernel
 
-// haveRows tells whether this processor and its operating system run the two
+// haveRows tells whether this processor and its operating system run the three
 // kernels in assembly, which need AVX2 and FMA; gonum's use SSE2 and take twice
 // their time. With GOEXPERIMENT=simd there is no assembly.
 var haveRows = detect()
@@ -40,7 +40,7 @@ func detect() bool {
 	return b&avx2 != 0
 }
 
-func mulVec(u, a, x []float64, _ bool) {
+func mulVec(u, a, x []float64) {
 	m, d := len(u)&^3, len(x)
 	if m > 0 {
 		mulRows(&u[0], &a[0], &x[0], m/4, d)
