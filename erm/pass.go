@@ -167,8 +167,7 @@ func (s *objective) fuse(want ask) ask {
 	default:
 		if want |= askGrad | askBound; s.whole {
 			want |= askHess
-		}
-		if s.data.src != nil {
+		} else if s.data.src != nil {
 			want |= askValue
 		}
 	}

@@ -102,9 +102,10 @@ type query struct {
 
 // newQuery returns a query whose sums have the same bits for all records of about the size of r.
 func newQuery(c costs, ask ask, x, low []float64, r *records) query {
-	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: grain}
+	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: max(min(grain, r.n), 1)}
 	q.stream = 8*r.floatsOnce > streamBytes
 	if r.sparse && r.n > 0 {
+		q.grain = grain
 		for q.grain < maxGrain && q.grain*(r.floatsOnce/r.n) < 4*r.d {
 			q.grain *= 2
 		}
