@@ -314,14 +314,13 @@ type Scores struct {
 // schema. Not private: it is a function of the records, to be published only if
 // they are public.
 func (m *Model) Score(data *table.Data) (Scores, error) {
-	n, d := data.Records.Dims()
-	if d != len(m.theta) {
+	if _, d := data.Records.Dims(); d != len(m.theta) {
 		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
 	}
-	var s tally
-	s.m = m
-	for i := range n {
-		s.add(m.Predict(data.Records.Row(i)[:m.features()]), data.Records.Label(i))
+	s := tally{m: m}
+	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
+	if err != nil {
+		return Scores{}, fmt.Errorf("model: %w", err)
 	}
 	return s.scores(), nil
 }
@@ -361,7 +360,7 @@ func (s *tally) add(p Prediction, b float64) {
 			class = 1
 		}
 	case Multinomial:
-		class = int(b)
+		class = int(min(max(math.RoundToEven(b), 0), float64(s.m.classes()-1))) // as LabelText does
 	default:
 		if s.m.encoder != nil {
 			b = s.m.encoder.LabelValue(b)
