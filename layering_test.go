@@ -52,6 +52,7 @@ var layer = map[string]int{
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
+	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
 	"cmd/audit":           7,

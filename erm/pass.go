@@ -204,13 +204,14 @@ func (s *objective) fail(err error) {
 	s.failure.CompareAndSwap(nil, &err)
 }
 
-// Err returns why sums are NaN: an error wrapping ErrSource if the records could not be read, or
-// the error of the context of PerturbContext; nil for records in memory.
+// Err returns why nothing that was computed may be used: an error wrapping ErrSource if records could not
+// be read, or the error of the context of PerturbContext. It is nil for records in memory. Sums are NaN then.
 func (o *Objective) Err() error {
-	if err := o.s().failure.Load(); err != nil {
+	s := o.s()
+	if err := s.failure.Load(); err != nil {
 		return *err
 	}
-	return nil
+	return s.data.err()
 }
 
 // sourceError wraps the error of a source.

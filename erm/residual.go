@@ -44,10 +44,10 @@ const (
 //
 // # The allowance
 //
-// u = 2⁻⁵³, kᵢ is the number of entries of row i, N that of the records in one of at most 64
-// partial sums, and ∇f the gradient hi + lo of all but r + ι_C:
+// u = 2⁻⁵³, kᵢ is the number of entries of row i, N = 512 that of the records in one partial
+// sum (more, up to 2¹⁶, where sparse rows have few entries), and ∇f the gradient hi + lo of all but r + ι_C:
 //
-//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|)
+//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
 // A prediction is a dot product in twice the precision: its d products and sums leave errors
@@ -56,15 +56,15 @@ const (
 // 2⁻⁹⁰|φ′| for a loss.Exact and 12u²|φ′| for a quadratic. For other Linear losses it is taken
 // as 32u(|φ′| + sup φ″|uᵢ|), for losses that are not Linear the first line is 1e-12·Σᵢ‖∇ℓᵢ‖, and
 // ScalarAccuracy is assumed. A product w·a, exact but for u²|wa|, is added to a normalized pair
-// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them and 6
-// joins of partial sums, 6(N+12)u² of Σ|wa|. The perturbation is added in the same way; its
+// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them, 6(N+6)u² of Σ|wa|. The
+// partial sums are added without rounding, and the result is rounded to a pair. The perturbation is added in the same way; its
 // second term is the error of the rows of Q times x−θ̃.
 //
 // D is what the distance loses: 2⁻⁹⁷‖∇f‖ where r + ι_C is a sum over coordinates, because the
 // interval of ∂ is added in twice the precision; else 1e-12·(‖∇f‖ + ‖λx‖), λ the ridge in r. A hundredth is
 // added to all this, and a smallest number for each product that may underflow.
 //
-// For a loss.Exact there is no term in n that matters: 2⁻⁸⁵·n(L + βU/Row) for n = 10⁷.
+// For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row).
 //
 // # Curved domains
 //
@@ -101,8 +101,8 @@ func (o *Objective) Residual(x []float64) float64 { return o.residual(x, nil, o.
 //	|ŵᵢ − φ′(uᵢ)| ≤ sup φ″·eᵢ + 32u(|ŵᵢ| + sup φ″·|ûᵢ|);
 //
 // for c(u−b) the second part covers the two roundings, of at most 3u|ŵᵢ|, for a loss.Exact the
-// 16u|φ′| that it promises. A term of the sum over the records meets those of its partial sum
-// of N terms and 6 more. Hence that sum has an error of at most
+// 16u|φ′| that it promises. A term of the sum over the records meets the roundings of its partial sum
+// of N terms and of the result. Hence that sum has an error of at most
 //
 //	Σ‖aᵢ‖(|ŵᵢ − φ′(uᵢ)| + γ_{N+8}|ŵᵢ|)
 //

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -78,11 +79,35 @@ func Open(src Source, b loss.Bounds) (*Data, error) {
 // Err returns the first failure of the source outside of an Objective, an error wrapping ErrSource, nil for records in
 // memory. A record that could not be read counts as the zero record: what was computed from it must not be used.
 func (d *Data) Err() error {
+	if d == nil || d.r == nil {
+		return nil
+	}
+	return d.r().err()
+}
+
+func (r *records) err() error {
+	if r.src != nil {
+		if err := r.src.failure.Load(); err != nil {
+			return *err
+		}
+	}
+	return nil
+}
+
+// Trusting is a Source that rests on what a program cannot check, such as the machines that it runs
+// on: certificates list it.
+type Trusting interface {
+	Source
+	Assumptions() []dp.Assumption
+}
+
+// Assumptions returns what a certificate over these data lists: that of a Trusting source.
+func (d *Data) Assumptions() []dp.Assumption {
 	if d == nil || d.r == nil || d.r().src == nil {
 		return nil
 	}
-	if err := d.r().src.failure.Load(); err != nil {
-		return *err
+	if t, ok := d.r().src.Source.(Trusting); ok {
+		return t.Assumptions()
 	}
 	return nil
 }
@@ -233,6 +258,17 @@ func (s *source) sum(p *pass, threads int) error {
 	return nil
 }
 
+// local is a Source that is no Remote, which could not call what Map is given.
+type local struct{ Source }
+
+// Assumptions implements Trusting.
+func (l local) Assumptions() []dp.Assumption {
+	if t, ok := l.Source.(Trusting); ok {
+		return t.Assumptions()
+	}
+	return nil
+}
+
 // mapped returns the data that f makes of each record at every read.
 func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
 	if first := r.src.each; first != nil {
@@ -249,6 +285,51 @@ func (r *records) mapped(f func(a []float64, b float64) (label float64, keep boo
 	}
 	m := newRecords(r.d, r.d, false, r.bounds)
 	m.n, m.floatsOnce = r.n, r.floatsOnce
-	m.src = &source{Source: struct{ Source }{r.src.Source}, each: f, key: r.src.key} // no Remote, which cannot call f
+	m.src = &source{Source: local{r.src.Source}, each: f, key: r.src.key}
 	return &Data{func() *records { return m }}
+}
+
+// sampleRows records are read at a time for a sample.
+const sampleRows = 1024
+
+// Sample returns the objective over some of the records, spread evenly and weighted so that it
+// is about the whole, for a solver to start from its minimizer: its certificates are not about
+// the whole. ok is false if that saves nothing, where a pass costs little or one is enough.
+func (o *Objective) Sample() (sample *Objective, ok bool) {
+	s := o.s()
+	r := s.data
+	if r.n < manyRecords || r.sparse || s.lsq != 0 {
+		return nil, false
+	}
+	m := min(r.n/8, manyRecords/2) / sampleRows
+	data := newRecords(r.d, r.d, false, r.bounds)
+	w := windows.Get().(*window)
+	defer windows.Put(w)
+	for k := range m {
+		first := k * (r.n / m)
+		from, at := r, first
+		if r.src != nil {
+			if err := r.src.read(s.ctx, w, r, first, sampleRows); err != nil {
+				s.fail(err)
+				return nil, false
+			}
+			from, at = &w.rec, 0
+		}
+		for i := range sampleRows {
+			slab, j := from.at(at + i)
+			to := data.open(0)
+			_, row := from.entries(at + i)
+			to.x, to.y, to.norm = append(to.x, row...), append(to.y, slab.y[j]), append(to.norm, slab.norm[j])
+			data.n++
+		}
+	}
+	data.floatsOnce = data.n * data.d
+	c := &objective{
+		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,
+		weight: float64(r.n) / float64(data.n), threads: s.threads,
+		linear: s.linear, center: s.center, diag: s.diag, quad: s.quad, minEig: s.least(), maxEig: s.most(),
+		linearError: s.linearError, quadError: s.quadError,
+	}
+	c.scratch.New = buffers(r.d)
+	return &Objective{func() *objective { return c }}, true
 }

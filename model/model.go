@@ -314,15 +314,14 @@ type Scores struct {
 // schema. Not private: it is a function of the records, to be published only if
 // they are public.
 func (m *Model) Score(data *table.Data) (Scores, error) {
-	if _, d := data.Records.Dims(); d != len(m.theta) {
+	_, d := data.Records.Dims()
+	if d != len(m.theta) {
 		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
 	}
-	s := tally{m: m}
+	var s tally
+	s.m = m
 	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
-	if err != nil {
-		return Scores{}, fmt.Errorf("model: %w", err)
-	}
-	return s.scores(), nil
+	return s.scores(), err
 }
 
 // ScoreCSV is Score for a table that is read one row at a time. Not private.

@@ -137,7 +137,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		tau := func(share float64) float64 { return pl.pair() / shift(share) * safeScale }
 		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("model: %w", err)
 		}
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
@@ -148,7 +148,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		}
 		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), secure(src))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("model: %w", err)
 		}
 		choice.choose(resid, square, n, d, pl.gradients()/shift(w.Last))
 	} else if pl.params.Loss.Name != Squares {
@@ -163,7 +163,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
 		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, secure(src)); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("model: %w", err)
 		}
 	}
 	return out, nil

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -53,8 +52,7 @@ func bin(v float64) int {
 
 // newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖, nil for θ = 0. A record counts in
 // one bin, so that the sensitivity is 1, or √2 for a record that is replaced. The
-// counts are multiples of the grid, a power of two below the noise. The error is that of a
-// source of records.
+// counts are multiples of the grid, a power of two below the noise.
 func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
 	counts := make([]int64, len(edges))
 	b, exponent := data.Bounds(), countGrid(tau)
@@ -66,7 +64,7 @@ func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, sr
 		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
 	})
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, err
 	}
 	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
 }
@@ -150,8 +148,7 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 
 // sums adds the rounded terms of all records: of each, weights returns w for the two
 // matrices from a's prediction, label and norm, and bounds are the most of w‖a‖².
-// What a record adds depends on it alone, and integers add up exactly. The error is that of a
-// source of records.
+// What a record adds depends on it alone, and integers add up exactly.
 func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64, err error) {
 	_, d := data.Dims()
 	for k := range out {
@@ -168,10 +165,7 @@ func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exp
 			addOuter(out[k], a, w)
 		}
 	})
-	if err != nil {
-		return out, fmt.Errorf("model: %w", err)
-	}
-	return out, nil
+	return out, err
 }
 
 // addOuter adds the rounded vector (diagonal, √2·upper triangle) of waa′, row by row.

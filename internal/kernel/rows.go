@@ -14,8 +14,8 @@ const badLen = "kernel: length mismatch"
 //
 // They are those of the BLAS that the program registered by blas64.Use, and
 // else those of gonum, its default. On amd64 processors with AVX2 and FMA other
-// kernels take the place of gonum's: two in assembly for the products with
-// blocks in a cache, where gonum's take twice the time; and with
+// kernels take the place of gonum's: three in assembly for the products with
+// blocks, where gonum's take twice the time or more; and with
 // GOEXPERIMENT=simd all of them on the vectors of simd/archsimd, and no
 // assembly. They agree to the rounding of sums of n terms, 2n·2⁻⁵³·Σ|terms|, not
 // in their bits.
@@ -27,15 +27,8 @@ func implementation() (impl blas.Float64, gonum bool) {
 	return impl, gonum
 }
 
-// SIMD reports whether all products are computed on the vectors of
-// simd/archsimd.
-func SIMD() bool {
-	_, gonum := implementation()
-	return gonum && haveSIMD
-}
-
 // MulVec stores u = Ax. Rows that must come from memory, and not from a cache,
-// are read faster as one stream than four at a time.
+// gonum reads faster as one stream than four at a time.
 func MulVec(u, a, x []float64, stream bool) {
 	m, d := len(u), len(x)
 	if len(a) != m*d {
@@ -47,8 +40,8 @@ func MulVec(u, a, x []float64, stream bool) {
 	}
 	impl, gonum := implementation()
 	switch {
-	case gonum && (haveSIMD || haveRows && !stream):
-		mulVec(u, a, x, stream)
+	case gonum && haveRows:
+		mulVec(u, a, x)
 	case stream || m == 1:
 		for i := range u {
 			u[i] = impl.Ddot(d, a[i*d:(i+1)*d], 1, x, 1)
@@ -109,10 +102,11 @@ func AddScaled(dst []float64, w float64, a []float64) {
 // with a block walk four rows at once and so read memory at half its speed.
 func Block(d int, stream bool) int {
 	const kib = 1 << 10 / 8
+	_, gonum := implementation()
 	switch {
 	case !stream:
 		return max(32*kib/d&^3, 4)
-	case SIMD():
+	case gonum && haveRows:
 		return max(8*kib/d&^3, 4)
 	}
 	return 1
@@ -149,7 +143,7 @@ func AddGram(h []float64, alpha float64, a []float64, d int) {
 	case m == 0:
 	case !gonum:
 		impl.Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, stride, 1, h, stride)
-	case haveSIMD:
+	case haveRows:
 		addGram(h, alpha, a, d)
 	default: // gonum's Dsyrk takes one row of A at a time
 		for i := range d { // hᵢ += A'aᵢ right of the diagonal

@@ -2,7 +2,7 @@
 
 package kernel
 
-// haveRows tells whether this processor and its operating system run the two
+// haveRows tells whether this processor and its operating system run the three
 // kernels in assembly, which need AVX2 and FMA; gonum's use SSE2 and take twice
 // their time. With GOEXPERIMENT=simd there is no assembly.
 var haveRows = detect()
@@ -15,6 +15,9 @@ func mulRows(u, a, x *float64, groups, d int)
 
 //go:noescape
 func addRows(dst, a, w *float64, groups, d int)
+
+//go:noescape
+func addTile(h, left, right *float64, alpha float64, m, stride, rows int)
 
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 
@@ -37,7 +40,7 @@ func detect() bool {
 	return b&avx2 != 0
 }
 
-func mulVec(u, a, x []float64, _ bool) {
+func mulVec(u, a, x []float64) {
 	m, d := len(u)&^3, len(x)
 	if m > 0 {
 		mulRows(&u[0], &a[0], &x[0], m/4, d)
@@ -57,8 +60,17 @@ func addMulVec(dst, a, w []float64) {
 	}
 }
 
-func dot(_, _ []float64) float64                         { panic(badBuild) }
-func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
-func addGram(_ []float64, _ float64, _ []float64, _ int) { panic(badBuild) }
+// addGram computes h in tiles of 4×8, the last of which reach into the padding.
+func addGram(h []float64, alpha float64, a []float64, d int) {
+	stride := GramStride(d)
+	for i := 0; i < d; i += 4 {
+		for j := i &^ 7; j < stride; j += 8 {
+			addTile(&h[i*stride+j], &a[i], &a[j], alpha, len(a)/stride, stride, min(4, d-i))
+		}
+	}
+}
+
+func dot(_, _ []float64) float64                    { panic(badBuild) }
+func addScaled(_ []float64, _ float64, _ []float64) { panic(badBuild) }
 
 const badBuild = "kernel: built without GOEXPERIMENT=simd"

@@ -203,6 +203,85 @@ addNext:
 	VZEROUPPER
 	RET
 
+// func addTile(h, left, right *float64, alpha float64, m, stride, rows int)
+//
+// Adds alpha·Σ l'r to a tile of h of up to 4 rows and 8 columns, l being 4 numbers and r 8 of each
+// of m rows, m > 0. All rows are stride numbers apart.
+TEXT ·addTile(SB), NOSPLIT, $0-56
+	MOVQ h+0(FP), DI
+	MOVQ left+8(FP), SI
+	MOVQ right+16(FP), DX
+	MOVQ m+32(FP), CX
+	MOVQ stride+40(FP), R8
+	MOVQ rows+48(FP), BX
+	SHLQ $3, R8
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+
+tileRow:
+	VMOVUPD      (DX), Y8
+	VMOVUPD      32(DX), Y9
+	VBROADCASTSD (SI), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD 8(SI), Y11
+	VFMADD231PD  Y8, Y11, Y2
+	VFMADD231PD  Y9, Y11, Y3
+	VBROADCASTSD 16(SI), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VBROADCASTSD 24(SI), Y13
+	VFMADD231PD  Y8, Y13, Y6
+	VFMADD231PD  Y9, Y13, Y7
+	ADDQ         R8, SI
+	ADDQ         R8, DX
+	DECQ         CX
+	JNZ          tileRow
+	VBROADCASTSD alpha+24(FP), Y10
+	VMOVUPD      (DI), Y8
+	VMOVUPD      32(DI), Y9
+	VFMADD231PD  Y0, Y10, Y8
+	VFMADD231PD  Y1, Y10, Y9
+	VMOVUPD      Y8, (DI)
+	VMOVUPD      Y9, 32(DI)
+	DECQ         BX
+	JZ           tileDone
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y8
+	VMOVUPD      32(DI), Y9
+	VFMADD231PD  Y2, Y10, Y8
+	VFMADD231PD  Y3, Y10, Y9
+	VMOVUPD      Y8, (DI)
+	VMOVUPD      Y9, 32(DI)
+	DECQ         BX
+	JZ           tileDone
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y8
+	VMOVUPD      32(DI), Y9
+	VFMADD231PD  Y4, Y10, Y8
+	VFMADD231PD  Y5, Y10, Y9
+	VMOVUPD      Y8, (DI)
+	VMOVUPD      Y9, 32(DI)
+	DECQ         BX
+	JZ           tileDone
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y8
+	VMOVUPD      32(DI), Y9
+	VFMADD231PD  Y6, Y10, Y8
+	VFMADD231PD  Y7, Y10, Y9
+	VMOVUPD      Y8, (DI)
+	VMOVUPD      Y9, 32(DI)
+
+tileDone:
+	VZEROUPPER
+	RET
+
 // func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 TEXT ·cpuid(SB), NOSPLIT, $0-24
 	MOVL leaf+0(FP), AX

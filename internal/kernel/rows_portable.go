@@ -5,7 +5,7 @@ package kernel
 // The kernels below are never called.
 var haveRows, haveSIMD = false, false
 
-func mulVec(_, _, _ []float64, _ bool)                   { panic(badBuild) }
+func mulVec(_, _, _ []float64)                           { panic(badBuild) }
 func addMulVec(_, _, _ []float64)                        { panic(badBuild) }
 func dot(_, _ []float64) float64                         { panic(badBuild) }
 func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
