@@ -36,10 +36,7 @@ func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 		}
 		return nil
 	}
-	mult := make([]uint64, d)
-	for j := range mult {
-		mult[j] = multiplier(j)
-	}
+	mult := multipliers(d)
 	keys := make([]key, n)
 	for at := 0; at < n; at += Chunk {
 		m := min(Chunk, n-at)
@@ -50,7 +47,7 @@ func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 			keys[at+i] = key{hash(rows[i*d:(i+1)*d], labels[i], mult), at + i}
 		}
 	}
-	radix(keys)
+	radix(keys, 0)
 	var failed error
 	x, y := make([]float64, 2*d), make([]float64, 2)
 	arrange(keys, func(i, j int) int { // records of equal hashes, nearly always none

@@ -33,7 +33,7 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 		return forceLabel(label, b.Label)
 	}
 	inSlabs := func(f func(s *slab, lo, hi int)) {
-		kernel.Reduce(nil, len(r.slabs), threads, parts(func(k int) {
+		kernel.Each(len(r.slabs), threads, parts(func(k int) {
 			f(&r.slabs[k], k<<r.shift, min((k+1)<<r.shift, n))
 		}))
 	}
@@ -68,11 +68,8 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 // parts is work that can be done in any order and at one time.
 type parts func(k int)
 
-// Part implements kernel.Sum.
-func (f parts) Part(_ []float64, k int) { f(k) }
-
-// Join implements kernel.Sum.
-func (parts) Join(_, _ []float64) {}
+// Part implements kernel.Parts.
+func (f parts) Part(k int) { f(k) }
 
 // sort puts dense records into their canonical order. It takes 32n bytes of memory for a while: the
 // rows are moved within their place.
@@ -209,7 +206,7 @@ func radix(keys []key, threads int) {
 		buckets[at[c]] = k
 		at[c]++
 	}
-	kernel.Reduce(nil, 1<<digit, threads, parts(func(c int) {
+	kernel.Each(1<<digit, threads, parts(func(c int) {
 		lo, hi := end[c], end[c+1]
 		slices.SortFunc(buckets[lo:hi], byHash)
 		copy(keys[lo:hi], buckets[lo:hi])
