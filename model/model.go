@@ -359,7 +359,7 @@ func (s *tally) add(p Prediction, b float64) {
 			class = 1
 		}
 	case Multinomial:
-		class = int(b)
+		class = int(min(max(math.RoundToEven(b), 0), float64(s.m.classes()-1))) // as LabelText does
 	default:
 		if s.m.encoder != nil {
 			b = s.m.encoder.LabelValue(b)

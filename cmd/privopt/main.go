@@ -151,7 +151,7 @@ func suffix(err error) string {
 }
 
 // packages are the names that begin messages, for readers of Go.
-var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|release): )+`)
+var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|npy|release|shard): )+`)
 
 // parsing is how package strconv words what is no number.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)

@@ -148,7 +148,8 @@ func (a *app) packed(path string) error {
 		return a.printJSON(r)
 	}
 	n, d := f.Dims()
-	return a.print(fmt.Sprintf("%s: %s of %s, %s; as private as the table\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
+	a.note("The file and its .json are as private as the table.")
+	return a.print(fmt.Sprintf("%s: %s of %s, %s\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
 }
 
 // create begins the file; for --canonical another one beside it, to be sorted.
