@@ -116,6 +116,9 @@ func (p *pass) Part(i int) {
 func (s *objective) sum(want ask, x, low []float64) *pass {
 	want = s.fuse(want)
 	if s.holds() {
+		if !slices.ContainsFunc(low, func(v float64) bool { return v != 0 }) {
+			low = nil
+		}
 		s.recent.Lock()
 		defer s.recent.Unlock()
 		for _, p := range s.recent.held {
