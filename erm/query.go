@@ -154,13 +154,14 @@ type partial struct {
 	grad, low  []float64 // low of askPair only
 	hess       []float64 // d rows of kernel.GramStride(d) numbers
 	u, curves  [maxBlock]float64
-	rows       []float64 // outerRows rows, scaled
+	rows       []float64 // outerRows rows
+	weights    [outerRows]float64
 	g, scratch []float64
 }
 
 var partials = sync.Pool{New: func() any { return new(partial) }}
 
-// outerRows rows are scaled and multiplied at a time.
+// outerRows rows are multiplied at a time.
 const outerRows = 64
 
 // reset makes p the sums of q over no records.
@@ -327,15 +328,14 @@ func (p *partial) outer(r *records, lo int, w []float64) {
 				}
 			}
 		default:
-			root, to := math.Sqrt(v), p.rows[m*stride:][:stride]
-			for j, x := range a {
-				to[j] = root * x
-			}
+			to := p.rows[m*stride:][:stride]
+			copy(to, a)
 			clear(to[d:])
+			p.weights[m] = v
 			m++
 		}
 		if m == outerRows || i == len(w)-1 {
-			kernel.AddGram(p.hess, 1, p.rows[:m*stride], d)
+			kernel.AddGram(p.hess, p.weights[:m], p.rows[:m*stride], d)
 			m = 0
 		}
 	}
