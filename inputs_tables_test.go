@@ -34,6 +34,19 @@ func (zeros) Dims() (records, features int) { return 3, 2 }
 
 func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
 
+// asking is a Remote that keeps what it was asked, and the answer.
+type asking struct {
+	zeros
+	q   erm.Query
+	sum *erm.Sums
+}
+
+func (a *asking) Sum(ctx context.Context, q *erm.Query) (sums *erm.Sums, err error) {
+	a.q = *q
+	a.sum, err = q.Sum(ctx, a.zeros, 0, 3, 1)
+	return a.sum, err
+}
+
 // budgeted is a plan of which nothing is known but its budget.
 type budgeted struct{ dp.Budget }
 
@@ -354,12 +367,39 @@ func TestEveryInputERM(t *testing.T) {
 	public, err := p.Public(dp.Replace)
 	require.NoError(t, err)
 	per := erm.PublicPerturbation{Linear: 1, MinEig: 1, MaxEig: 1}
+	remote := new(asking)
+	there, err := erm.Open(remote, unit)
+	require.NoError(t, err)
+	far := &erm.Problem{Data: there, Loss: loss.Logistic{}}
+	require.Positive(t, far.Perturb(erm.Perturbation{Linear: []float64{1, 2}}).Residual(x))
+	query, err := remote.q.MarshalBinary()
+	require.NoError(t, err)
+	sums, err := remote.sum.MarshalBinary()
+	require.NoError(t, err)
 	everyInput(t, "erm", map[string]row{
-		"NewData":      call(erm.NewData, rows, labels, unit),
-		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
-		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
-		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
-		"Canonical":    call(func(b loss.Bounds) ([]int, error) { return erm.Canonical(context.Background(), zeros{}, b) }, unit),
+		"Open": call(func(b loss.Bounds) (int, error) {
+			data, err := erm.Open(zeros{}, b)
+			_, d := data.Dims()
+			return d, err
+		}, unit),
+		"Data.Err": call(far.Data.Err), "Data.Assumptions": call(far.Data.Assumptions), "Data.Each": call(far.Data.Each, func([]float64, float64) {}).keep(0),
+		"Problem.PerturbContext": call(func(linear []float64) float64 {
+			return far.PerturbContext(context.Background(), erm.Perturbation{Linear: linear}).Residual(x)
+		}, x),
+		"Objective.Err": call(o.Err), "Objective.Attainable": call(o.Attainable), "Objective.HessianIsFree": call(o.HessianIsFree),
+		"Objective.Sample":      call(func() bool { _, ok := o.Sample(); return ok }),
+		"Query.UnmarshalBinary": call(func(b []byte) error { return new(erm.Query).UnmarshalBinary(b) }, query),
+		"Query.Sum": call(func(first, count, threads int) error {
+			_, err := remote.q.Sum(context.Background(), zeros{}, first, count, min(threads, 8))
+			return err
+		}, 0, 3, 1),
+		"Sums.Merge":           call(func() error { return new(erm.Sums).Merge(remote.sum) }),
+		"Sums.UnmarshalBinary": call(func(b []byte) error { return new(erm.Sums).UnmarshalBinary(b) }, sums),
+		"NewData":              call(erm.NewData, rows, labels, unit),
+		"NewDataDense":         call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
+		"NewDataCSR":           call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
+		"NewBuilder":           call(erm.NewBuilder, 2, true, unit),
+		"Canonical":            call(func(b loss.Bounds) ([]int, error) { return erm.Canonical(context.Background(), zeros{}, b) }, unit),
 		"Builder.Add": call(func(row []float64, label float64) int {
 			n, _ := built(row, label).Dims()
 			return n
