@@ -18,18 +18,18 @@ var kinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "
 
 // params are the flags that decide the results: they identify a run.
 type params struct {
-	N        int       `json:"n"`    // records to fit
-	Heldout  int       `json:"held"` // records that no method sees
-	Features int       `json:"features"`
-	Q        []int     `json:"q"`
-	Delta    float64   `json:"delta"`
-	Runs     int       `json:"runs"`
-	Split    float64   `json:"split,omitempty"`
-	Radius   float64   `json:"radius"`
-	Oracle   string    `json:"oracle"`
-	Timeout  float64   `json:"timeout,omitempty"` // seconds a search
-	Data     *fileInfo `json:"data,omitempty"`
-	Test     *fileInfo `json:"test,omitempty"`
+	N        int         `json:"n"`    // records to fit
+	Heldout  int         `json:"held"` // records that no method sees
+	Features int         `json:"features"`
+	Q        []int       `json:"q"`
+	Delta    float64     `json:"delta"`
+	Runs     int         `json:"runs"`
+	Split    float64     `json:"split,omitempty"`
+	Radius   float64     `json:"radius"`
+	Oracle   string      `json:"oracle"`
+	Timeout  float64     `json:"timeout,omitempty"` // seconds a search
+	Data     *sweep.File `json:"data,omitempty"`
+	Test     *sweep.File `json:"test,omitempty"`
 }
 
 // config is the command line.

@@ -28,27 +28,27 @@ const largest = 2e8
 
 // params are the flags that decide the results: they identify a run.
 type params struct {
-	N           int       `json:"n,omitempty"`
-	D           int       `json:"d,omitempty"`
-	Xi          float64   `json:"xi,omitempty"`
-	Lambda      float64   `json:"lambda"`
-	Epsilon     float64   `json:"eps"`
-	Delta       float64   `json:"delta"`
-	Rho         int       `json:"rho"`
-	Runs        int       `json:"runs"`
-	Iterations  int       `json:"iters"`
-	AnchorNoise float64   `json:"anchor_noise"`
-	Clip        float64   `json:"clip"`
-	Eta         float64   `json:"eta"`
-	Kappa       float64   `json:"kappa"`
-	Mode        string    `json:"mode"`
-	Calibration string    `json:"calibration"`
-	Figure      string    `json:"figure"`
-	File        *fileInfo `json:"data,omitempty"`
-	Anchor      *fileInfo `json:"anchor,omitempty"`
-	BoundRow    float64   `json:"bound_row,omitempty"`
-	BoundLabel  float64   `json:"bound_label,omitempty"`
-	LabelColumn string    `json:"label,omitempty"`
+	N           int         `json:"n,omitempty"`
+	D           int         `json:"d,omitempty"`
+	Xi          float64     `json:"xi,omitempty"`
+	Lambda      float64     `json:"lambda"`
+	Epsilon     float64     `json:"eps"`
+	Delta       float64     `json:"delta"`
+	Rho         int         `json:"rho"`
+	Runs        int         `json:"runs"`
+	Iterations  int         `json:"iters"`
+	AnchorNoise float64     `json:"anchor_noise"`
+	Clip        float64     `json:"clip"`
+	Eta         float64     `json:"eta"`
+	Kappa       float64     `json:"kappa"`
+	Mode        string      `json:"mode"`
+	Calibration string      `json:"calibration"`
+	Figure      string      `json:"figure"`
+	File        *sweep.File `json:"data,omitempty"`
+	Anchor      *sweep.File `json:"anchor,omitempty"`
+	BoundRow    float64     `json:"bound_row,omitempty"`
+	BoundLabel  float64     `json:"bound_label,omitempty"`
+	LabelColumn string      `json:"label,omitempty"`
 }
 
 // config is the command line.

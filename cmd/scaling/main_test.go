@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -339,9 +340,17 @@ func TestInterruption(t *testing.T) {
 }
 
 func TestExitCodesOfMechanisms(t *testing.T) {
-	require.Equal(t, sweep.ExitCondition, sweep.ExitCode(usage(fmt.Errorf("cell: %w", dp.ErrCondition))))
-	require.Equal(t, sweep.ExitWithheld, sweep.ExitCode(usage(fmt.Errorf("cell: %w", dp.ErrWithheld))))
-	require.Equal(t, sweep.ExitUsage, sweep.ExitCode(usage(fmt.Errorf("cell: %w", erm.ErrData))))
-	require.Equal(t, sweep.ExitFailure, sweep.ExitCode(usage(errors.New("disk"))))
-	require.NoError(t, usage(nil))
+	for err, code := range map[error]int{
+		dp.ErrCondition:    sweep.ExitCondition,
+		dp.ErrWithheld:     sweep.ExitWithheld,
+		erm.ErrData:        sweep.ExitUsage,
+		errors.New("disk"): sweep.ExitFailure,
+	} {
+		var o sweep.Options
+		f := sweep.NewFlags("scaling", "")
+		o.Register(f, "out")
+		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, public, func() (*sweep.Experiment, error) {
+			return nil, fmt.Errorf("cell: %w", err)
+		}))
+	}
 }

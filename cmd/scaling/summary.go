@@ -196,13 +196,9 @@ func (c *config) costNote(certificates []dp.Certificate, sum *summary) {
 		return
 	}
 	sum.Notes = append(sum.Notes, "the risks are computed from the records and no noise hides them: keep them where the records are")
-	all, err := dp.Basic(certificates...)
-	if err != nil {
-		sum.Notes = append(sum.Notes, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", len(certificates)))
-		return
-	}
-	sum.Composed = &all.Budget
-	sum.Notes = append(sum.Notes, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %s, δ = %s) together", len(certificates), number(all.Epsilon), number(all.Delta)))
+	var cost string
+	sum.Composed, cost = sweep.Cost(certificates)
+	sum.Notes = append(sum.Notes, cost)
 }
 
 // overtakes says from which n on qop has less risk than the other method.

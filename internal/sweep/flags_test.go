@@ -118,13 +118,15 @@ func TestParseValues(t *testing.T) {
 
 func TestOpenFile(t *testing.T) {
 	for _, path := range []string{"/no/such/file", t.TempDir()} {
-		_, err := OpenFile("data", path)
+		_, _, err := OpenFile("data", path)
 		require.ErrorIs(t, err, ErrUsage)
 		require.Contains(t, err.Error(), "-data")
 		require.Contains(t, err.Error(), path)
 	}
-	f, err := OpenFile("data", os.Args[0])
+	f, info, err := OpenFile("data", os.Args[0])
 	require.NoError(t, err)
+	require.Equal(t, os.Args[0], info.Path)
+	require.NotEmpty(t, info.Modified)
 	f.Close()
 }
 

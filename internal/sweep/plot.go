@@ -204,6 +204,12 @@ func tickLabel(f, k int) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
+// PNG draws the results of methods, which need not come from an experiment, as
+// a picture: mean against value, with bands of one standard deviation.
+func (p Plot) PNG(methods []string, results []Result) ([]byte, error) {
+	return p.render("png", &Experiment{Methods: methods}, "", results)
+}
+
 // render draws the results as png, svg or pdf.
 func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
 	pl := plot.New()
