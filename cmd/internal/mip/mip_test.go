@@ -85,37 +85,34 @@ func empty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The real programs find the minimizer of small problems, in both formats, and
-// are believed in nothing but the point.
+// The real programs find the minimizer of small problems and are believed in nothing but the point.
 func TestRealSolvers(t *testing.T) {
 	for _, command := range []string{"cbc", "glpsol"} {
-		for _, format := range []string{"mps", "lp"} {
-			t.Run(command+"/"+format, func(t *testing.T) {
-				installed(t, command)
-				dir := t.TempDir()
-				for seed := range uint64(4) {
-					p := problem(t, seed, 25, 3, spaces()[seed%4])
-					want, err := objpert.Enumerate{}.Solve(bg, p)
-					require.NoError(t, err)
-					var claim mip.Claim
-					o := &mip.Oracle{Command: command, Format: format, Dir: dir, Limit: 30 * time.Second, Trace: func(c mip.Claim) { claim = c }}
-					got, err := o.Solve(bg, p)
-					require.NoError(t, err)
-					require.False(t, got.Proven)
-					require.Equal(t, p.Loss(got.W), got.Loss)
-					require.Equal(t, p.Objective(got.W), got.Objective)
-					require.LessOrEqual(t, got.Lower, want.Objective)
-					require.Equal(t, want.W, got.W, "seed %d", seed)
-					require.Contains(t, strings.ToLower(claim.Status), "optimal")
-					mass := 0.0
-					for g := range p.X {
-						mass += float64(min(p.Pos[g], p.Neg[g]))
-					}
-					require.InDelta(t, got.Objective-mass, claim.Objective, 1e-5) // printed digits
-					empty(t, dir)
+		t.Run(command, func(t *testing.T) {
+			installed(t, command)
+			dir := t.TempDir()
+			for seed := range uint64(4) {
+				p := problem(t, seed, 25, 3, spaces()[seed%4])
+				want, err := objpert.Enumerate{}.Solve(bg, p)
+				require.NoError(t, err)
+				var claim mip.Claim
+				o := &mip.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c mip.Claim) { claim = c }}
+				got, err := o.Solve(bg, p)
+				require.NoError(t, err)
+				require.False(t, got.Proven)
+				require.Equal(t, p.Loss(got.W), got.Loss)
+				require.Equal(t, p.Objective(got.W), got.Objective)
+				require.LessOrEqual(t, got.Lower, want.Objective)
+				require.Equal(t, want.W, got.W, "seed %d", seed)
+				require.Contains(t, strings.ToLower(claim.Status), "optimal")
+				mass := 0.0
+				for g := range p.X {
+					mass += float64(min(p.Pos[g], p.Neg[g]))
 				}
-			})
-		}
+				require.InDelta(t, got.Objective-mass, claim.Objective, 1e-5) // printed digits
+				empty(t, dir)
+			}
+		})
 	}
 }
 
@@ -293,7 +290,7 @@ func TestRefusals(t *testing.T) {
 	}
 	cbc := script(t, "cbc", "exit 1")
 	for _, o := range []*mip.Oracle{
-		{Command: cbc, Format: "nl"}, {Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
+		{Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
 	} {
 		_, err := o.Solve(bg, p)
 		require.Error(t, err)
@@ -302,9 +299,7 @@ func TestRefusals(t *testing.T) {
 	_, err := (&mip.Oracle{Command: cbc}).Solve(bg, nil)
 	require.ErrorIs(t, err, objpert.ErrProblem)
 	require.ErrorIs(t, mip.WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
-	require.ErrorIs(t, mip.WriteMPS(&bytes.Buffer{}, nil), objpert.ErrProblem)
 	require.Error(t, mip.WriteLP(broken{}, p))
-	require.Error(t, mip.WriteMPS(broken{}, p))
 	junk := filepath.Join(t.TempDir(), "not-a-program")
 	require.NoError(t, os.Mkdir(junk, 0o700))
 	// An executable that the system cannot run.
