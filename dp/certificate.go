@@ -74,6 +74,12 @@ func (c Certificate) String() string {
 	return b.String()
 }
 
+// With returns a copy of c, which shares nothing with it, that also lists the assumptions a.
+func (c Certificate) With(a ...Assumption) Certificate {
+	c.Assumptions = union(slices.Clone(c.Assumptions), a...)
+	return c
+}
+
 // MarshalJSON writes the form described at Certificate. An invalid relation
 // is an error.
 func (c Certificate) MarshalJSON() ([]byte, error) {

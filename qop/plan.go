@@ -113,9 +113,7 @@ func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
 		return dp.Certificate{}
 	}
-	cert := pl.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
+	return pl.cert.With()
 }
 
 // Profile returns the privacy profile that the budget implies.

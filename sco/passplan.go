@@ -111,7 +111,7 @@ func (pl *PassPlan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
 	}
-	return pl.claim.stated()
+	return pl.claim.certificate.With()
 }
 
 // Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase:

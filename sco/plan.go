@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -146,13 +145,6 @@ type claim struct {
 	dim, records int // n under Replace
 }
 
-// stated returns a copy of the certificate.
-func (c claim) stated() dp.Certificate {
-	cert := c.certificate
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
-}
-
 // admit refuses a problem that the plan was not made for.
 func (c claim) admit(p *erm.Problem) error {
 	return admit(p, c.dim, c.records, c.certificate.Relation)
@@ -175,19 +167,11 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 
 // signed returns the source of one release and the certificate of that release.
 func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
-	cert := c.stated()
+	cert := c.certificate.With(assumptions...)
 	if src == nil {
-		src = noise.Secure()
-	} else {
-		src = noise.Watch(src)
-		assumptions = append(slices.Clone(assumptions), dp.CallerSource)
+		return noise.Secure(), cert
 	}
-	for _, a := range assumptions {
-		if !slices.Contains(cert.Assumptions, a) {
-			cert.Assumptions = append(cert.Assumptions, a)
-		}
-	}
-	return src, cert
+	return noise.Watch(src), cert.With(dp.CallerSource)
 }
 
 // failed returns the error of a caller's source that repeats itself.

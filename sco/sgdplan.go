@@ -128,7 +128,7 @@ func (pl *SGDPlan) Certificate() dp.Certificate {
 	if pl == nil {
 		return dp.Certificate{}
 	}
-	return pl.claim.stated()
+	return pl.claim.certificate.With()
 }
 
 // Profile returns δ(ε) of all noisy sums of one release, by the accountant.

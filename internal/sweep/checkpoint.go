@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,12 +65,7 @@ func (h header) differs(old header) string {
 		add("methods", h.Methods)
 		params := map[string]json.RawMessage{}
 		if json.Unmarshal(h.Params, &params) == nil {
-			keys := make([]string, 0, len(params))
-			for k := range params {
-				keys = append(keys, k)
-			}
-			slices.Sort(keys)
-			for _, k := range keys {
+			for _, k := range slices.Sorted(maps.Keys(params)) {
 				add(k, params[k])
 			}
 		}

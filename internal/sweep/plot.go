@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image/color"
 	"image/png"
@@ -81,15 +82,7 @@ type curve struct {
 // place for zero or less.
 func curves(methods []string, results []Result, linear bool) []curve {
 	results = slices.Clone(results)
-	slices.SortStableFunc(results, func(a, b Result) int {
-		switch {
-		case a.Value < b.Value:
-			return -1
-		case a.Value > b.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Value, b.Value) })
 	var list []curve
 	for _, m := range methods {
 		c := curve{method: m}
