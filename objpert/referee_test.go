@@ -153,7 +153,8 @@ func TestReferee(t *testing.T) {
 		judge := &referee{rows, labels, weights, space, p.perturbation()}
 		w, v := judge.minimum()
 		want, _ := v.Float64()
-		for _, o := range []Oracle{Enumerate{}, CellSearch{Workers: 1}, CellSearch{Workers: 3}, GenericSearch{Workers: 1}, GenericSearch{Workers: 3}, Auto{}} {
+		for _, o := range []Oracle{Enumerate{}, CellSearch{Workers: 1}, CellSearch{Workers: 3}, GenericSearch{Workers: 1},
+			GenericSearch{Workers: 3}, Auto{}} {
 			name := fmt.Sprintf("case %d, %T", i, o)
 			s, err := o.Solve(context.Background(), p)
 			require.NoError(t, err, name)

@@ -191,7 +191,8 @@ func TestCheckDegrees(t *testing.T) {
 		s    loss.Structure
 		text string
 	}{
-		{1001, 0, loss.General, "declare GLM"}, {3, 5001, loss.General, "declare GLM"}, {3, 1e300, loss.GLM, "at most 65536"}, {1e9, 0, loss.LSQ, "at most 65533"},
+		{1001, 0, loss.General, "declare GLM"}, {3, 5001, loss.General, "declare GLM"}, {3, 1e300, loss.GLM, "at most 65536"},
+		{1e9, 0, loss.LSQ, "at most 65533"},
 	} {
 		start := time.Now()
 		_, err := (&Mechanism{M: c.m}).Calibrate(public(c.d, c.s), dp.Budget{Epsilon: 1, Delta: 1e-3})
@@ -208,7 +209,8 @@ func TestOrder(t *testing.T) {
 			continue
 		}
 		last := 0.0
-		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General}, {Calibration: Threshold}, {Calibration: Paper}} {
+		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General}, {Calibration: Threshold},
+			{Calibration: Paper}} {
 			m.M = float64(2*d + 4)
 			p, err := m.Calibrate(public(d, loss.LSQ), b)
 			require.NoError(t, err)

@@ -122,7 +122,8 @@ func TestFit(t *testing.T) {
 					case name == "squared" && kind != "ℓ1 box" && (rule != Relabel{} || relation != 0) && os.Getenv("PRIVOPT_DEEP") == "":
 						continue
 					case name == "squared":
-					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box", rule != (Trust{}) && name == "general",
+					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box", rule != (Trust{}) &&
+						name == "general",
 						relation == 0 && rule != (Trust{}):
 						continue
 					}
@@ -214,7 +215,8 @@ func minimizer(t *testing.T, p *erm.Problem, drawn erm.Perturbation) []float64 {
 	if p.Set != nil {
 		q.H = p.Set
 	}
-	res, err := splitting.Solve(t.Context(), q, make([]float64, len(drawn.Center)), &splitting.Settings{Tolerance: 1e-7 * drawn.MinEig}, &splitting.DavisYin{})
+	res, err := splitting.Solve(t.Context(), q, make([]float64, len(drawn.Center)), &splitting.Settings{Tolerance: 1e-7 * drawn.MinEig},
+		&splitting.DavisYin{})
 	require.NoError(t, err)
 	return res.X
 }
@@ -233,7 +235,8 @@ func (l bowl) Grad(dst, theta, a []float64, _ float64) {
 }
 
 func (l bowl) Constants(b loss.Bounds, radius float64) loss.Constants {
-	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row, Rank: len(l.center), Structure: loss.General}
+	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row, Rank: len(l.center),
+		Structure: loss.General}
 }
 
 // TestFitOutputNoise: with r = 0, C = ℝᵈ and exact interpolation the minimizer is

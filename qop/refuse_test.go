@@ -151,7 +151,8 @@ func TestRefused(t *testing.T) {
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Relation = 7 }, dp.ErrRelation, "Relation"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration = 9 }, ErrMechanism, "Sharp, Threshold or Paper"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Structure = 9 }, ErrMechanism, "LSQ, GLM, FixedRange or General"},
-		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} }, dp.ErrCondition, "declares GLM only"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} }, dp.ErrCondition,
+			"declares GLM only"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration, m.Structure = Threshold, loss.GLM }, ErrMechanism, "no form for GLM"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = 0 }, dp.ErrBudget, "Epsilon = 0"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = nan }, dp.ErrBudget, "Epsilon = NaN"},
@@ -188,7 +189,8 @@ func TestRefused(t *testing.T) {
 	}
 	for _, q := range []erm.Public{
 		{Dim: 3, Radius: 1}, {Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: nan, Structure: loss.LSQ}},
-		{Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1, Structure: loss.General}}, {Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1}},
+		{Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1, Structure: loss.General}},
+		{Dim: 3, Radius: 1, Constants: loss.Constants{Smoothness: 1}},
 	} {
 		_, err := (&Mechanism{}).Calibrate(q, budget)
 		require.ErrorIs(t, err, dp.ErrCondition, "%+v", q)

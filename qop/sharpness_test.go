@@ -49,7 +49,8 @@ func TestGoldenCalibration(t *testing.T) {
 		b := dp.Budget{Epsilon: float64(c.Eps1), Delta: float64(c.Sharp.Delta)}
 		m, d, k := float64(c.M), float64(c.D), float64(c.M)-float64(c.D)+1
 		at := func(s loss.Structure, threshold bool) (float64, float64) {
-			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace, threshold: threshold}}).largest(b, m)
+			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace, threshold: threshold}}).largest(b,
+				m)
 			return found.t, found.threshold
 		}
 		// The threshold form: the golden point satisfies both equations, and ours
@@ -101,8 +102,8 @@ func TestGoldenCalibration(t *testing.T) {
 	}
 }
 
-// TestTable: the mean curvature σ²m for L = 1 over (d, ε, δ) is at most 2.5 % above the reference, whose m are not the best, that of Theorem T for
-// General(1) and FixedRange(5) and of Theorem G for generalized linear losses.
+// TestTable: the mean curvature σ²m for L = 1 over (d, ε, δ) is at most 2.5 % above the reference, whose m are not the best, that of
+// Theorem T for General(1) and FixedRange(5) and of Theorem G for generalized linear losses.
 func TestTable(t *testing.T) {
 	for _, r := range []struct {
 		d                                    int

@@ -133,7 +133,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			continue
 		}
 		seen[r.Method] = true
-		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation, d.Certificate.Theorem)
+		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation,
+			d.Certificate.Theorem)
 		if d.Certificate.Epsilon > d.Claimed.Epsilon {
 			line += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
 		}
@@ -148,7 +149,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 		if len(laps) > 0 {
 			lines = append(lines, c.raced(laps))
 		} else {
-			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median, sum.Seconds.Max))
+			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median,
+				sum.Seconds.Max))
 		}
 	}
 	if c.data != "" && len(certificates) > 0 {
@@ -189,7 +191,8 @@ func (c *config) raced(laps []lap) string {
 	if open > 0 {
 		proves = strconv.Itoa(len(laps) - open)
 	}
-	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves %s: median %.3g s, longest %.3g s",
+	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves "+
+		"%s: median %.3g s, longest %.3g s",
 		len(laps), c.Oracle, claims, wrong, none, worst, sweep.Median(command),
 		proves, sweep.Median(search), slices.Max(search))
 }

@@ -238,7 +238,8 @@ func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
 		l := line{r.Method, r.Value, sweep.Median(d.Seconds), d.Certificate.Theorem}
 		all = append(all, l)
 		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, r.Runs)...)
-		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean, r.StdErr, l.Theorem, l.Seconds))
+		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean,
+			r.StdErr, l.Theorem, l.Seconds))
 	}
 	if len(certificates) > 0 {
 		_, cost := sweep.Cost(certificates)

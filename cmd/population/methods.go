@@ -22,7 +22,8 @@ import (
 var names = []string{"sgd", "prox", "dpsgd", "objpert", "svrg", "output", "psgd", "phased"}
 
 // bounded are the methods with a proved bound.
-var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true, "onepass": true}
+var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true,
+	"onepass": true}
 
 // boundSuffix marks the columns that hold bounds.
 const boundSuffix = "-bound"

@@ -68,7 +68,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			// A mean of few runs may exceed the expectation that is bounded: by 5
 			// standard errors in one of a million cells.
 			if b, ok := bounds[r.Value]; ok && r.Mean-5*r.StdErr > b {
-				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m, c.sweep, r.Value, r.Mean, r.StdErr, b))
+				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m,
+					c.sweep, r.Value, r.Mean, r.StdErr, b))
 			}
 			if d, _ := sweep.DetailOf[detail](r); len(d.Evaluations) > 0 {
 				evaluations = append(evaluations, strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', 3, 64))
@@ -86,7 +87,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 		lines = append(lines, "no mean is above its proved bound")
 	}
 	if c.Family == "linear" {
-		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by construction for any method whose accuracy keeps up with it")
+		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by "+
+			"construction for any method whose accuracy keeps up with it")
 	}
 	return sum, append(lines, sum.Notes...)
 }

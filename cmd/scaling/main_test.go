@@ -204,7 +204,8 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	one := lines("-sweep", "n", "-values", "9", "-methods", "qop,lop")
 	require.Contains(t, one, "below lop")
 	require.NotContains(t, one, "below anchor")
-	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"), "qop stays below lop from n = 12345 on")
+	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"),
+		"qop stays below lop from n = 12345 on")
 	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
 }
 
@@ -308,7 +309,8 @@ func TestInterruptible(t *testing.T) {
 }
 
 func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv", "-progress")
+	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv",
+		"-progress")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "15/15 cells")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

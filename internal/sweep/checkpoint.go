@@ -271,7 +271,8 @@ func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 		return nil, 0, Usagef("-resume: %s does not begin with the header of a sweep: -force starts again", f.path(checkpointName))
 	}
 	if old.ID != h.ID {
-		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or another -out", f.path(checkpointName), h.differs(old))
+		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or another -out",
+			f.path(checkpointName), h.differs(old))
 	}
 	known := map[string]bool{}
 	for _, c := range f.e.cells() {

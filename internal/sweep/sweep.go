@@ -170,7 +170,8 @@ func Cost(certificates []dp.Certificate) (*dp.Budget, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", n)
 	}
-	return &all.Budget, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", n, all.Epsilon, all.Delta)
+	return &all.Budget, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", n,
+		all.Epsilon, all.Delta)
 }
 
 // key identifies a cell across processes.
@@ -307,7 +308,9 @@ func (g *grid) flush(emit func(Result) error) {
 // order. Every finished cell is passed to record before its worker goes on,
 // and to emit in order. On a failure no further cell begins, those under way
 // are finished, and the failure of the first cell is returned.
-func (e *Experiment) compute(ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error) ([]Result, error) {
+func (e *Experiment) compute(
+	ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error,
+) ([]Result, error) {
 	g := &grid{cells: e.cells(), failed: map[int]error{}}
 	g.done = make([]*Result, len(g.cells))
 	for i, c := range g.cells {

@@ -73,7 +73,8 @@ func spaces() []objpert.Space {
 		objpert.Lattice(3),
 		{Values: []int{-1, 0, 1}, NormSq: -1},
 		{Values: []int{-1, 1}, NormSq: -1},
-		{Values: []int{-2, 0, 1, 3}, NormSq: 14, Allowed: [][]bool{{true, true, true, true}, {false, true, true, false}, {true, false, false, true}}},
+		{Values: []int{-2, 0, 1, 3}, NormSq: 14, Allowed: [][]bool{{true, true, true, true}, {false, true, true, false},
+			{true, false, false, true}}},
 	}
 }
 
@@ -187,14 +188,16 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
+	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+		"solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
 	empty(t, never.Dir)
 
 	// a point outside the ball
 	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
+	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > "+
+		"solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, mip.ErrNoPoint)
 
 	// cancelled and expired contexts
@@ -219,7 +222,8 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 60"), Dir: dir, Limit: time.Second}
+	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 60"),
+		Dir: dir, Limit: time.Second}
 	start := time.Now()
 	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
@@ -264,8 +268,11 @@ func TestSignal(t *testing.T) {
 func TestFormatsOfOthers(t *testing.T) {
 	p := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
 	for name, body := range map[string]string{
-		"highs":     "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\nr0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n",
-		"scip":      "solution status: optimal solution found\nobjective value:                                  2.5\nr0_2                                                1 \t(obj:-1.5)\nr1_1                                                1 \t(obj:0)\n",
+		"highs": "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
+			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
+			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n",
+		"scip": "solution status: optimal solution found\nobjective value:                                  2.5\nr0_2                     " +
+			"                           1 \t(obj:-1.5)\nr1_1                                                1 \t(obj:0)\n",
 		"gurobi_cl": "# Solution for model obj\n# Objective value = 2.5\nr0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n",
 	} {
 		var claim mip.Claim
