@@ -20,6 +20,7 @@
 //	ProxNewton                 F with a Hessian; G+H      Hessian, and sweeps or    superlinear
 //	                           coordinatewise or a        Cholesky factors
 //	                           ball, d ≤ 2000
+//	LBFGS                      G+H nothing, or ‖x‖²        value and gradient        linear if strongly convex
 //	ForwardBackward            G+H in closed form         one gradient, one prox    1/k², linear if strongly
 //	                                                                                convex; searches for L_f
 //	BackwardForward            G+H in closed form         one gradient, one prox    the same without momentum
