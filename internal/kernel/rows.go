@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"math"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	blasgonum "gonum.org/v1/gonum/blas/gonum"
@@ -129,25 +131,30 @@ func Slope(u, y []float64, c float64) {
 // GramStride returns the stride that AddGram wants for rows of d numbers.
 func GramStride(d int) int { return (d + 7) &^ 7 }
 
-// AddGram adds alpha·A'A to the upper triangle of h. Rows of A and of h are
+// AddGram adds Σ wᵢaᵢaᵢ', w ≥ 0, to the upper triangle of h and may change a. Rows of A and of h are
 // stride = GramStride(d) apart, what lies behind their d numbers is 0 in A and
 // anything in h, and so is what lies below the diagonal of h.
-func AddGram(h []float64, alpha float64, a []float64, d int) {
-	stride := GramStride(d)
-	if d < 1 || len(h) != d*stride || len(a)%stride != 0 {
+func AddGram(h, w, a []float64, d int) {
+	stride, m := GramStride(d), len(w)
+	if d < 1 || len(h) != d*stride || len(a) != m*stride {
 		panic(badLen)
 	}
-	m := len(a) / stride
 	impl, gonum := implementation()
 	switch {
 	case m == 0:
-	case !gonum:
-		impl.Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, stride, 1, h, stride)
-	case haveRows:
-		addGram(h, alpha, a, d)
-	default: // gonum's Dsyrk takes one row of A at a time
-		for i := range d { // hᵢ += A'aᵢ right of the diagonal
-			impl.Dgemv(blas.Trans, m, d-i, alpha, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
-		}
+		return
+	case gonum && haveRows:
+		addGram(h, w, a, d)
+		return
+	}
+	for i, v := range w {
+		impl.Dscal(d, math.Sqrt(v), a[i*stride:], 1)
+	}
+	if !gonum {
+		impl.Dsyrk(blas.Upper, blas.Trans, d, m, 1, a, stride, 1, h, stride)
+		return
+	}
+	for i := range d { // hᵢ += A'aᵢ right of the diagonal: gonum's Dsyrk takes one row of A at a time
+		impl.Dgemv(blas.Trans, m, d-i, 1, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
 	}
 }

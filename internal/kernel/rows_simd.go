@@ -12,6 +12,7 @@ import (
 var (
 	haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
 	haveRows = haveSIMD
+	haveWide = false
 )
 
 // The kernels walk rows by pointers: lengths are checked by their callers, who
@@ -212,18 +213,18 @@ func addScaled(dst []float64, w float64, a []float64) {
 // A go by. The last tiles reach into the padding.
 //
 //go:nocheckptr
-func addGram(h []float64, alpha float64, a []float64, d int) {
+func addGram(h, w, a []float64, d int) {
 	stride := GramStride(d)
-	m, step := len(a)/stride, word*stride
-	al := archsimd.BroadcastFloat64x4(alpha)
+	step, wp := word*stride, ptr(&w[0])
 	for i := 0; i < d; i += 4 {
 		for j := i &^ 7; j < stride; j += 8 {
 			var s00, s01, s10, s11, s20, s21, s30, s31 vec
 			left, right := ptr(&a[i]), ptr(&a[j])
-			for r := range m {
+			for r := range w {
 				p, q := unsafe.Add(left, r*step), unsafe.Add(right, r*step)
-				v0, v1 := get4(q, 0), get4(q, 4)
-				b := spread(p, 0)
+				b := spread(wp, r)
+				v0, v1 := get4(q, 0).Mul(b), get4(q, 4).Mul(b)
+				b = spread(p, 0)
 				s00, s01 = b.MulAdd(v0, s00), b.MulAdd(v1, s01)
 				b = spread(p, 1)
 				s10, s11 = b.MulAdd(v0, s10), b.MulAdd(v1, s11)
@@ -235,8 +236,8 @@ func addGram(h []float64, alpha float64, a []float64, d int) {
 			tile := [4][2]vec{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}}
 			for k := range min(4, d-i) {
 				row := ptr(&h[(i+k)*stride+j])
-				set4(tile[k][0].MulAdd(al, get4(row, 0)), row, 0)
-				set4(tile[k][1].MulAdd(al, get4(row, 4)), row, 4)
+				set4(tile[k][0].Add(get4(row, 0)), row, 0)
+				set4(tile[k][1].Add(get4(row, 4)), row, 4)
 			}
 		}
 	}
