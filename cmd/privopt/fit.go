@@ -152,7 +152,7 @@ func (a *app) fit() *cobra.Command {
 	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "reproducible noise from the whole number `N`; the model is NOT PRIVATE")
 	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
-	f.StringVar(&t.cluster, "cluster", "", "let workers add up the records of --data, a .npy file: see privopt sum -h;\n`FOLDER` that all share")
+	f.StringVar(&t.cluster, "cluster", "", "let workers add up the records of a .npy file, see privopt sum -h;\n`FOLDER` that all share")
 	f.IntVar(&t.shards, "shards", 1, "number `K` of workers of --cluster")
 	f.DurationVar(&t.wait, "wait", time.Hour, "how long, `T` as in 90s or 2h, a pass waits for the workers of --cluster")
 	required(c, "data", "out")
@@ -277,7 +277,8 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 			if t.cluster == "" {
 				return alone(f, src)
 			}
-			a.note("Waiting for %s: privopt sum --cluster %s --shard I/%d --data FILE, for I from 1.", amount(t.shards, "worker"), t.cluster, t.shards)
+			a.note("Waiting for %s: privopt sum --cluster %s --shard I/%d --data FILE, for I from 1.",
+				amount(t.shards, "worker"), t.cluster, t.shards)
 			d, err := shard.NewDriver(ctx, t.cluster, src, shard.Options{Shards: t.shards, Data: f.Checksum(), Wait: t.wait})
 			if err != nil {
 				return nil, nil, err

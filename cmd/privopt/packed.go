@@ -32,9 +32,11 @@ func isPacked(path string) bool {
 	return err == nil && string(start[:]) == "\x93NUMPY"
 }
 
-// openPacked opens a .npy file of the rows that e makes. source returns what its records are read
-// from, and what closes it.
-func openPacked(path string, e *table.Encoder, source func(f *npy.File, src erm.Source) (erm.Source, func() error, error)) (*records, error) {
+// opener returns what the records of a file are read from, and what closes it.
+type opener func(f *npy.File, src erm.Source) (erm.Source, func() error, error)
+
+// openPacked opens a .npy file of the rows that e makes.
+func openPacked(path string, e *table.Encoder, source opener) (*records, error) {
 	f, err := npy.Open(path)
 	if err != nil {
 		return nil, usagef("--data: %w", err)

@@ -50,7 +50,8 @@ func TestCluster(t *testing.T) {
 			code, _, errs := call(t, "", "pack", "--schema", at("s.json"), "--data", at("large.csv"), "--out", at("p.npy"))
 			require.Equal(t, 0, code, errs)
 			fit := func(out string, more ...string) string {
-				code, _, errs := call(t, "", append([]string{"fit", "--schema", at("s.json"), "--data", at("p.npy"), "--epsilon", "1", "--seed", "7", "--out", at(out)}, more...)...)
+				args := append([]string{"fit", "--schema", at("s.json"), "--data", at("p.npy"), "--epsilon", "1", "--seed", "7"}, more...)
+				code, _, errs := call(t, "", append(args, "--out", at(out))...)
 				require.Equal(t, 0, code, errs)
 				return must(os.ReadFile(at(out)))
 			}
@@ -81,8 +82,8 @@ func TestClusterFailures(t *testing.T) {
 	require.Equal(t, 0, code, errs)
 	fit := func(shards, want string, more ...string) {
 		t.Helper()
-		code, _, errs := call(t, "", append([]string{"fit", "--schema", at("people.json"), "--data", at("large.npy"), "--epsilon", "1", "--ledger", at("l"), "--out", at("m.json"),
-			"--cluster", at("cluster"), "--shards", shards, "--wait", "20s"}, more...)...)
+		code, _, errs := call(t, "", append([]string{"fit", "--schema", at("people.json"), "--data", at("large.npy"), "--epsilon", "1",
+			"--ledger", at("l"), "--out", at("m.json"), "--cluster", at("cluster"), "--shards", shards, "--wait", "20s"}, more...)...)
 		require.Equal(t, exitFailure, code, errs)
 		require.Contains(t, errs, want)
 		require.NoFileExists(t, at("m.json"))
@@ -167,7 +168,8 @@ func TestMergeByHand(t *testing.T) {
 	fit := make(chan result)
 	go func() {
 		var out, errs bytes.Buffer
-		args := []string{"fit", "--schema", at("people.json"), "--data", at("p.npy"), "--epsilon", "1", "--out", at("m.json"), "--cluster", at("cluster"), "--shards", "2"}
+		args := []string{"fit", "--schema", at("people.json"), "--data", at("p.npy"), "--epsilon", "1", "--out", at("m.json"),
+			"--cluster", at("cluster"), "--shards", "2"}
 		fit <- result{run(ctx, args, strings.NewReader(""), &out, &errs), errs.String()}
 	}()
 	for pass := 0; ; pass++ {

@@ -83,7 +83,8 @@ func (v *Driver) claim() error {
 	case !info.IsDir():
 		return fmt.Errorf("shard: %s is no folder", v.folder)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		return fmt.Errorf("shard: the folder %s is open to other users, with mode %#o: it is to hold secrets, want 0700", v.folder, info.Mode().Perm())
+		return fmt.Errorf("shard: the folder %s is open to other users, with mode %#o: it is to hold secrets, want 0700",
+			v.folder, info.Mode().Perm())
 	}
 	f, err := os.OpenFile(filepath.Join(v.folder, driverName), os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {

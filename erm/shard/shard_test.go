@@ -302,7 +302,8 @@ func TestGreeting(t *testing.T) {
 	broken := errors.New("broken")
 	require.ErrorContains(t, start(ok, Worker{Shard: 1, Shards: 2, Source: src, Data: "a"}), "the driver wants 1 shards")
 	require.ErrorContains(t, start(ok, Worker{Shard: 1, Shards: 1, Source: src, Data: "b"}), "does not have the records of the driver")
-	require.ErrorContains(t, start(ok, Worker{Shard: 1, Shards: 1, Source: newMemory(8192, 2, 1), Data: "a"}), "does not have the records of the driver")
+	other := newMemory(8192, 2, 1)
+	require.ErrorContains(t, start(ok, Worker{Shard: 1, Shards: 1, Source: other, Data: "a"}), "does not have the records of the driver")
 	require.ErrorContains(t, start(ok, Worker{Shard: 1, Shards: 1, Open: func(int) (erm.Source, error) { return nil, broken }}), "broken")
 	require.ErrorContains(t, (&Worker{Shard: 1, Shards: 1}).Serve(t.Context()), "Source and Open are nil")
 	for _, w := range []Worker{{}, {Shard: 2, Shards: 1}, {Shard: 0, Shards: 1}} {
