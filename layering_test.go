@@ -32,6 +32,7 @@ var layer = map[string]int{
 	"splitting":           1,
 	"erm":                 1,
 	"npy":                 1,
+	"erm/shard":           2,
 	"internal/release":    1,
 	"qop":                 2,
 	"lop":                 2,
