@@ -151,11 +151,7 @@ func (m *Model) Coefficients() []table.Coefficient {
 }
 
 // Certificate returns what the model cost.
-func (m *Model) Certificate() dp.Certificate {
-	cert := m.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
-}
+func (m *Model) Certificate() dp.Certificate { return m.cert.With() }
 
 // Params returns the numbers of the plan.
 func (m *Model) Params() Params { return m.params.clone() }
