@@ -99,6 +99,9 @@ func TestLayering(t *testing.T) {
 		}
 		seen++
 		for _, imp := range p.Imports {
+			if imp == "C" {
+				t.Errorf("%s uses cgo", name)
+			}
 			if imp == module || strings.HasPrefix(imp, module+"/") {
 				to, ok := layer[strings.TrimPrefix(imp, module+"/")]
 				_, sideways := sameLayer[[2]string{name, strings.TrimPrefix(imp, module+"/")}]
