@@ -30,6 +30,7 @@ var layer = map[string]int{
 	"internal/fault":      1,
 	"splitting":           1,
 	"erm":                 1,
+	"npy":                 1,
 	"internal/release":    1,
 	"qop":                 2,
 	"lop":                 2,
