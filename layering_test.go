@@ -15,7 +15,8 @@ const module = "github.com/privopt/privopt"
 // only, never of its own or a higher one.
 var layer = map[string]int{
 	"internal/bigref":     -1,
-	"internal/twofold":    -1,
+	"internal/twofold":    -2,
+	"internal/exactsum":   -1,
 	"internal/adult":      -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
@@ -51,6 +52,7 @@ var layer = map[string]int{
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
+	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
 	"cmd/audit":           7,

@@ -2,54 +2,49 @@ package erm
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/randmat"
 )
 
 // gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once: O(nd²).
-func (r *records) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
-	r.gramOnce.Do(func() {
-		r.gram = mat.NewSymDense(r.d, nil)
-		r.xty = make([]float64, r.d)
-		var o outer
-		o.add(r.gram, r, nil, 0)
-		p := labels{r: r}
-		parts, size := r.parts(maxParts)
-		p.size = size
-		sum := make([]float64, r.d+1)
-		kernel.Reduce(sum, parts, 0, &p)
-		copy(r.xty, sum)
-		r.yty = sum[r.d]
-	})
-	return r.gram, r.xty, r.yty
+func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
+	r := s.data
+	r.gramOnce.Lock()
+	defer r.gramOnce.Unlock()
+	if r.gram != nil {
+		return r.gram, r.xty, r.yty
+	}
+	p := passes.Get().(*pass)
+	p.query = newQuery(s.costs, askGram, make([]float64, r.d), nil, r)
+	p.ctx, p.data, p.first, p.count = s.ctx, r, 0, r.n
+	err := s.answer(p)
+	if err != nil {
+		s.fail(err)
+		p.fail()
+	}
+	gram = mat.NewSymDense(r.d, nil)
+	p.hessTo(gram)
+	xty, yty = slices.Clone(p.grad), p.value
+	p.data, p.ctx = nil, nil
+	passes.Put(p)
+	if err == nil {
+		r.gram, r.xty, r.yty = gram, xty, yty
+	}
+	return gram, xty, yty
 }
 
-// labels is the sum of bᵢaᵢ and, in its last place, of bᵢ².
-type labels struct {
-	r    *records
-	size int
-}
-
-// Part implements kernel.Sum.
-func (p *labels) Part(dst []float64, part int) {
-	r := p.r
-	lo := part * p.size
-	for hi := min(lo+p.size, r.n); lo < hi; {
-		s, k := r.at(lo)
-		m := min(maxBlock, hi-lo, len(s.y)-k)
-		y := s.y[k : k+m]
-		r.addMul(dst[:r.d], s, k, y)
-		dst[r.d] += kernel.Dot(y, y)
-		lo += m
+// hessTo stores the Hessian in dst.
+func (a *answer) hessTo(dst *mat.SymDense) {
+	raw := dst.RawSymmetric()
+	d := raw.N
+	for i := range d {
+		copy(raw.Data[i*raw.Stride+i:i*raw.Stride+d], a.hess[i*d+i:(i+1)*d])
 	}
 }
-
-// Join implements kernel.Sum.
-func (p *labels) Join(dst, src []float64) { kernel.AddScaled(dst, 1, src) }
 
 // Quadratic returns the coefficients of f(x) = ½x'qx − ⟨lin,x⟩ + c if the loss
 // is a quadratic (loss.LSQ and loss.Linear), else ok = false:
@@ -66,7 +61,7 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 	}
 	s.quadOnce.Do(func() {
 		d := s.data.d
-		gram, xty, yty := s.data.gramians()
+		gram, xty, yty := s.gramians()
 		s.quadratic = mat.NewSymDense(d, nil)
 		scaleUpper(s.quadratic, s.lsq, gram)
 		s.addQuadTo(s.quadratic)
@@ -117,9 +112,6 @@ func (o *Objective) HasHessian() bool { return o.s().glm != nil }
 // Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or
 // d×d. It panics unless the loss is a loss.Linear. It does not allocate once it
 // has run, unless dst is empty.
-//
-// Where most φ″ equal their maximum c₀, as for Huber-like losses near the data,
-// it starts from the cached Gram matrix: c₀ Σ aᵢaᵢ' − Σ (c₀−φ″ᵢ) aᵢaᵢ'.
 func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s := o.s()
 	d := s.data.d
@@ -134,37 +126,15 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	} else if dst.SymmetricDim() != d {
 		panic(badHessian)
 	}
-	curve := s.curves.Get().(*[]float64)
-	defer s.curves.Put(curve)
-	w := *curve // φ″ᵢ
-	s.sweep(nil, x, false, w)
-	top := 0.0 // c₀
-	for _, v := range w {
-		top = max(top, v)
-	}
-	nonzero, rest := 0, 0 // records with φ″ ≠ 0, and with φ″ ≠ c₀
-	for _, v := range w {
-		if v != 0 {
-			nonzero++
-		}
-		if v != top {
-			rest++
-		}
-	}
-	if rest < nonzero {
-		gram, _, _ := s.data.gramians()
-		scaleUpper(dst, top, gram)
-		for i := range w {
-			w[i] -= top
-		}
-	} else {
-		dst.Zero()
-	}
-	sum := outers.Get().(*outer)
-	sum.add(dst, s.data, w, s.threads)
-	outers.Put(sum)
+	p := s.sum(askHess, x, nil)
+	p.hessTo(dst)
+	s.done(p)
 	s.addQuadTo(dst)
 }
+
+// HessianIsFree reports whether a pass over the records that computes a gradient computes the
+// Hessian too, so that keeping an old one saves nothing.
+func (o *Objective) HessianIsFree() bool { return o.s().whole }
 
 // Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to
 // rounding: sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) where sup φ″ depends on the norm
@@ -178,9 +148,9 @@ func (o *Objective) Smoothness() float64 {
 	}
 	hi := s.most()
 	if s.glm == nil || s.short {
-		return float64(s.data.n)*s.curve + hi
+		return s.weight*float64(s.data.n)*s.curve + hi
 	}
-	return s.curve*s.data.topEig() + hi
+	return s.weight*s.curve*s.topEig() + hi
 }
 
 // TermSmoothness returns an upper bound on the Lipschitz constants of the ∇fᵢ of
@@ -203,6 +173,9 @@ func (o *Objective) TermSmoothness() float64 {
 		for i := range s.data.slabs {
 			norm = max(norm, floats.Max(s.data.slabs[i].norm))
 		}
+		if s.data.src != nil {
+			norm = s.bounds.Row
+		}
 		one = one * norm * norm
 	}
 	return (one + s.most()/float64(max(s.data.n, 1))) * (1 + 8*unit) // at most seven roundings
@@ -223,14 +196,31 @@ func (o *Objective) Modulus() float64 {
 	return o.Convexity() + ridge(o.s().reg, o.s().data.d)
 }
 
-// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: the least of
+// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: λ_max of the Gram matrix if that takes less
+// than gramFlops and gramFloats, else the lesser of
 //
 //	Σ ‖aᵢ‖²,   maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|
 //
-// and, if that takes less than gramFlops and gramFloats, λ_max of the Gram
-// matrix.
-func (r *records) topEig() float64 {
+// and of records that are not in memory n·Row².
+func (s *objective) topEig() float64 {
+	r := s.data
 	r.topOnce.Do(func() {
+		n, d := float64(r.n), float64(r.d)
+		flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
+		if s.glm != nil && flops <= gramFlops && d*d <= gramFloats {
+			gram, _, _ := s.gramians()
+			trace := 0.0
+			for i := range r.d {
+				trace += gram.At(i, i)
+			}
+			// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (grain+64)u Σ‖aᵢ‖².
+			r.top = randmat.MaxEig(gram) + (maxGrain+64+d)*0x1p-52*trace
+			return
+		}
+		if r.src != nil {
+			r.top = n * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
+			return
+		}
 		for i := range r.slabs {
 			norm := r.slabs[i].norm
 			r.top += floats.Dot(norm, norm)
@@ -248,15 +238,7 @@ func (r *records) topEig() float64 {
 			row = max(row, floats.Norm(a, 1))
 		}
 		// Sums of at most n or d terms are low by as many roundings.
-		r.top *= 1 + float64(r.n+r.d)*0x1p-52
-		trace := r.top
-		r.top = min(r.top, row*floats.Max(columns)*(1+float64(r.n+r.d)*0x1p-52))
-		flops := float64(r.floatsOnce) * float64(r.floatsOnce) / float64(max(r.n, 1))
-		if flops <= gramFlops && float64(r.d)*float64(r.d) <= gramFloats {
-			gram, _, _ := r.gramians()
-			// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (n+64)u Σ‖aᵢ‖².
-			r.top = min(r.top, randmat.MaxEig(gram)+float64(r.n+64)*0x1p-52*trace)
-		}
+		r.top = min(r.top, row*floats.Max(columns)) * (1 + (n+d)*0x1p-52)
 	})
 	return r.top
 }

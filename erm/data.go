@@ -55,11 +55,12 @@ type records struct {
 	shift  int // log₂ of the records in a slab
 	slabs  []slab
 	bounds loss.Bounds
+	src    *source // of records that are not in slabs, else nil
 
 	floatsOnce int // floats()
 
-	gramOnce sync.Once
-	gram     *mat.SymDense // Σ aᵢaᵢ'
+	gramOnce sync.Mutex
+	gram     *mat.SymDense // Σ aᵢaᵢ', nil if not known
 	xty      []float64     // Σ bᵢaᵢ
 	yty      float64       // Σ bᵢ²
 
@@ -214,6 +215,9 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 		return &Data{}
 	}
 	from := d.r()
+	if from.src != nil {
+		return from.mapped(f)
+	}
 	labels := make([]float64, from.n)
 	keep := make([]bool, from.n)
 	row, scratch := make([]float64, from.d), make([]float64, from.d)

@@ -6,10 +6,13 @@
 //
 // # Order of records
 //
-// Data keeps records in a canonical order of their content, and every sum runs
-// over it in fixed blocks that meet in a fixed tree. All values are therefore
-// functions of the multiset of records: the order of the input, the number of
+// Data keeps records in a canonical order of their content. Every sum over them is made of the sums
+// of 512 consecutive records, in float64 or in twice its precision, and these are added without rounding. All
+// values are therefore functions of the multiset of records: the order of the input, the number of
 // shards it came in and the number of threads leave no trace in any bit.
+//
+// Records that memory does not hold stay in a Source, see Open, in the order they have there; sums
+// over the parts of a source may be made on other machines, see Remote.
 //
 // Between neighboring data sets the rounding of such a sum still differs, for
 // the one record that was replaced moves others to other places. No release
@@ -18,10 +21,10 @@
 // holds for any order of the records, and the noise on the released point is
 // calibrated to that bound. For a loss.Exact it is of the order of
 //
-//	2⁻⁸⁵·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),   n ≤ 10⁷,
+//	2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),
 //
 // with gradients of at most L and predictions of at most U at the released point, which
-// no n in memory makes count; for other losses the factor of the first term is 2⁻⁴⁸.
+// no number of records makes count; for other losses the factor of the first term is 2⁻⁴⁸.
 //
 // # Notation
 //

@@ -1,8 +1,9 @@
 package erm
 
 import (
-	"math"
+	"context"
 	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
@@ -11,6 +12,13 @@ import (
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
+)
+
+// From manyRecords on in up to wholeDim dimensions a pass computes gradient and Hessian
+// at once, and a solver starts from a minimizer over a sample: see Sample.
+const (
+	manyRecords = 1 << 19
+	wholeDim    = 64
 )
 
 // Messages of panics on bugs in the call.
@@ -41,17 +49,13 @@ type Objective struct{ s func() *objective } // a function, see Data
 
 // objective is what Objective hides.
 type objective struct {
+	costs
+	ctx    context.Context // of passes over records that are not in memory
 	data   *records
 	consts loss.Constants // on the declared bounds and the radius of Set
-	loss   loss.Loss
-	glm    loss.Linear // loss if it is one, else nil
-	batch  loss.Batch  // loss if it is one, else nil
-	exact  loss.Exact  // loss if it is one of package loss, else nil
-	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
-	short  bool        // sup φ″ may be larger for short rows, as that of loss.Moreau is
 	reg    prox.Operator
 	set    prox.Set
+	weight float64 // of the records, 1 but for those of Sample
 
 	linear, center []float64 // nil means 0
 	diag           []float64 // Q if diagonal
@@ -60,10 +64,12 @@ type objective struct {
 	linearError    float64   // of b, in norm
 	quadError      float64   // of Q, in norm
 
-	threads int // Problem.Threads
+	threads int  // Problem.Threads
+	whole   bool // a pass computes gradient and Hessian
+	recent  recent
+	failure atomic.Pointer[error]
 
-	// Pools of *[]float64 of lengths d and n, and of *pass.
-	scratch, curves, passes sync.Pool
+	scratch sync.Pool // of *[]float64 of length d
 
 	quadOnce  sync.Once
 	quadratic *mat.SymDense
@@ -78,11 +84,17 @@ type objective struct {
 // private. It panics as Perturb does.
 func NewUnperturbed(p *Problem) *Objective { return p.Perturb(Perturbation{}) }
 
-// Perturb returns the perturbed objective. It copies what it keeps of q.
+// Perturb is PerturbContext without a context that ends.
+func (p *Problem) Perturb(q Perturbation) *Objective {
+	return p.PerturbContext(context.Background(), q)
+}
+
+// PerturbContext returns the perturbed objective, whose passes over records that are not in
+// memory end with ctx. It copies what it keeps of q.
 //
 // It panics with a constant message if p fails Check or if the parts of q have
 // other dimensions than p: these are bugs in the call.
-func (p *Problem) Perturb(q Perturbation) *Objective {
+func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective {
 	if p.Check() != nil {
 		panic(badProblem)
 	}
@@ -95,10 +107,12 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		panic(badLen)
 	}
 	s := &objective{
+		costs:   newCosts(p.Loss, data.bounds, d),
+		ctx:     ctx,
 		data:    data,
-		loss:    p.Loss,
 		reg:     p.Reg,
 		set:     p.Set,
+		weight:  1,
 		minEig:  q.MinEig,
 		maxEig:  q.MaxEig,
 		consts:  p.constants(),
@@ -107,37 +121,10 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		linearError: q.LinearError,
 		quadError:   q.QuadError,
 	}
+	s.whole = s.glm != nil && s.lsq == 0 && data.n >= manyRecords && d <= wholeDim && !data.sparse
 	s.scratch.New = buffers(d)
-	s.curves.New = buffers(data.n)
-	s.passes.New = func() any { return new(pass) }
 	s.linear = append(s.linear, q.Linear...)
 	s.center = append(s.center, q.Center...)
-
-	// Without a radius the constants of the curvature still hold.
-	bounds := data.bounds
-	s.curve = p.Loss.Constants(bounds, math.Inf(1)).Smoothness
-	if glm, ok := p.Loss.(loss.Linear); ok {
-		s.glm = glm
-		s.batch, _ = p.Loss.(loss.Batch)
-		if exact, ok := p.Loss.(loss.Exact); ok && loss.Proved(p.Loss) && exact.Exact() {
-			s.exact = exact
-		}
-		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a
-		// quarter of it; else φ″ ≤ β/‖a‖² is all that is known.
-		half := p.Loss.Constants(loss.Bounds{Row: bounds.Row / 2, Label: bounds.Label}, math.Inf(1)).Smoothness
-		if s.short = !(half > 0 && 4*half <= s.curve*(1+1e-9)); !s.short {
-			s.curve /= bounds.Row * bounds.Row
-		}
-		if s.consts.Structure == loss.LSQ {
-			if _, _, c := glm.Scalar(0, 0, data.bounds.Row); c > 0 && !math.IsInf(c, 1) {
-				s.lsq, s.curve, s.short = c, c, false
-			}
-		}
-	}
-	if !(s.curve > 0) {
-		s.curve = math.Inf(1) // 0 and NaN mean unknown
-	}
-
 	switch m := q.Quad.(type) {
 	case nil:
 	case *mat.DiagDense:
@@ -155,14 +142,6 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 		s.quad = fullSymmetric(m)
 	}
 	return &Objective{func() *objective { return s }}
-}
-
-// bend returns a bound on ‖a‖·sup φ″ for a record of a loss.Linear with ‖a‖ = norm > 0.
-func (s *objective) bend(norm float64) float64 {
-	if s.short {
-		return s.curve / norm
-	}
-	return s.curve * norm
 }
 
 // buffers returns what fills a pool of slices of length n.
@@ -207,7 +186,9 @@ func (o *Objective) Func(x []float64) float64 {
 	if len(x) != s.data.d {
 		panic(badLen)
 	}
-	return s.sweep(nil, x, true, nil) + s.perturbation(x)
+	p := s.sum(askValue, x, nil)
+	defer s.done(p)
+	return p.value + s.perturbation(x)
 }
 
 // Grad stores ∇f(x) = Σᵢ ∇ℓ(x;aᵢ,bᵢ) + b + Q(x−θ̃) in dst, which may be x. It
@@ -217,8 +198,15 @@ func (o *Objective) Grad(dst, x []float64) {
 	if len(x) != s.data.d || len(dst) != s.data.d {
 		panic(badLen)
 	}
+	p := s.sum(askGrad, x, nil)
+	s.finish(dst, x, p)
+	s.done(p)
+}
+
+// finish stores the gradient that p found, with that of the perturbation at x, in dst.
+func (s *objective) finish(dst, x []float64, p *pass) {
 	g := s.get()
-	s.sweep(*g, x, false, nil)
+	copy(*g, p.grad)
 	s.addPerturbation(*g, x, 1)
 	copy(dst, *g)
 	s.put(g)
@@ -232,11 +220,10 @@ func (o *Objective) FuncGrad(dst, x []float64) float64 {
 	if len(x) != s.data.d || len(dst) != s.data.d {
 		panic(badLen)
 	}
-	g := s.get()
-	f := s.sweep(*g, x, true, nil) + s.perturbation(x)
-	s.addPerturbation(*g, x, 1)
-	copy(dst, *g)
-	s.put(g)
+	p := s.sum(askValue|askGrad, x, nil)
+	f := p.value + s.perturbation(x)
+	s.finish(dst, x, p)
+	s.done(p)
 	return f
 }
 

@@ -1,192 +1,218 @@
 package erm
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 
+	"github.com/privopt/privopt/internal/exactsum"
 	"github.com/privopt/privopt/internal/kernel"
 )
 
-const (
-	// streamBytes is the size of the rows above which a pass is bound by
-	// memory: see kernel.Block.
-	streamBytes = 24 << 20
-	// partBytes of rows are worth handing to another thread: some 5 µs.
-	partBytes = 128 << 10
-	// maxParts bounds the memory of the partial sums.
-	maxParts = 64
-	// labelFloats is what a record costs beside its row, as numbers read.
-	labelFloats = 16
-	// maxBlock bounds the predictions held at a time.
-	maxBlock = 512
-)
-
-// parts returns how many parts a sum over the records has, at most most, and
-// the number of records in each but the last. It depends on the records alone,
-// so that the sum has the same bits on any number of threads.
-func (r *records) parts(most int) (parts, size int) {
-	if r.n == 0 {
-		return 0, 0
-	}
-	parts = min(max((r.floats()+r.n*labelFloats)*8/partBytes, 1), most, maxParts)
-	size = (r.n + parts - 1) / parts
-	size = (size + 3) &^ 3
-	return (r.n + size - 1) / size, size
-}
-
-// floats returns the number of numbers in the rows.
-func (r *records) floats() int {
-	if !r.sparse {
-		return r.n * r.d
-	}
-	sum := 0
-	for i := range r.slabs {
-		sum += len(r.slabs[i].x)
-	}
-	return sum
-}
-
-// pass is one sweep over all records, as a sum whose parts are ranges of them.
-// A partial sum holds what is asked for: ∇f, then f as hi + lo.
+// pass answers a query by one sweep over consecutive records.
 type pass struct {
-	s           *objective
-	x           []float64
-	grad, value bool
-	curve       []float64 // if not nil, gets φ″ᵢ
-	size        int       // records in a part
-	block       int       // records at a time
-	stream      bool
-	sum         []float64
+	query
+	answer
+
+	ctx          context.Context
+	data         *records
+	first, count int // records
+	unit         int // records in a part: a grain in memory, else what is read at a time
+
+	mu    sync.Mutex
+	total exactsum.Vector
+	print [2]uint64
+	err   error
 }
 
-// sweep computes ∇f in dst, unless that is nil, and f, if value is true,
-// without the perturbation. If curve is not nil, it gets φ″ᵢ.
-func (s *objective) sweep(dst, x []float64, value bool, curve []float64) float64 {
-	p := s.passes.Get().(*pass)
-	r := s.data
-	parts, size := r.parts(maxParts)
-	p.s, p.x, p.grad, p.value, p.curve, p.size = s, x, dst != nil, value, curve, size
-	p.stream = 8*r.floatsOnce > streamBytes
-	p.block = min(kernel.Block(max(r.floatsOnce/max(r.n, 1), 1), p.stream), maxBlock)
-	n := 0
-	if p.grad {
-		n += r.d
+var passes = sync.Pool{New: func() any { return new(pass) }}
+
+// run adds up the records, on at most so many goroutines, GOMAXPROCS for 0. The bits of total
+// and answer depend on the query and the records alone.
+func (p *pass) run(threads int) error {
+	p.err, p.print = nil, [2]uint64{}
+	procs := runtime.GOMAXPROCS(0)
+	if threads <= 0 || threads > procs {
+		threads = procs
 	}
-	if value {
-		n += 2
+	if p.unit = p.grain; p.data.src != nil {
+		p.unit = readRows(p.dim)
+		threads *= 2 // half of them wait for the disk
 	}
-	p.sum = resize(p.sum, n)
-	kernel.Reduce(p.sum, parts, s.threads, p)
-	f := 0.0
-	if value {
-		if f = p.sum[n-2] + p.sum[n-1]; math.IsNaN(f) {
-			f = p.sum[n-2] // of infinite terms only this is a sum
+	p.total.Reset(p.size())
+	kernel.Each((p.count+p.unit-1)/p.unit, threads, p)
+	return p.err
+}
+
+// rounded runs p and rounds the sums.
+func (p *pass) rounded(threads int) error {
+	if p.data.src == nil && p.count <= p.grain && p.count > 0 && p.ask&(askValue|askPair|askGram) == 0 {
+		part := partials.Get().(*partial)
+		defer partials.Put(part)
+		part.reset(&p.query)
+		p.add(part, p.data, p.first, p.first+p.count)
+		p.only(&p.query, part)
+		return nil
+	}
+	if err := p.run(threads); err != nil {
+		return err
+	}
+	p.round(&p.query, &p.total)
+	return nil
+}
+
+// Part implements kernel.Parts.
+func (p *pass) Part(i int) {
+	lo := p.first + i*p.unit
+	hi := min(lo+p.unit, p.first+p.count)
+	part := partials.Get().(*partial)
+	defer partials.Put(part)
+	if p.data.src == nil {
+		part.reset(&p.query)
+		p.add(part, p.data, lo, hi)
+		p.mu.Lock()
+		p.collect(&p.total, part)
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Lock()
+	failed := p.err != nil
+	p.mu.Unlock()
+	if failed {
+		return
+	}
+	w := windows.Get().(*window)
+	defer windows.Put(w)
+	if err := p.data.src.read(p.ctx, w, p.data, lo, hi-lo); err != nil {
+		p.mu.Lock()
+		if p.err == nil {
+			p.err = err
 		}
+		p.mu.Unlock()
+		return
 	}
-	if p.grad {
-		copy(dst, p.sum)
+	var print [2]uint64
+	if p.ask&askPrint != 0 {
+		print = w.print(p.mult)
 	}
-	p.x, p.curve = nil, nil
-	s.passes.Put(p)
-	return f
+	for at := 0; at < hi-lo; at += p.grain {
+		part.reset(&p.query)
+		p.add(part, &w.rec, at, min(at+p.grain, hi-lo))
+		p.mu.Lock()
+		p.collect(&p.total, part)
+		p.mu.Unlock()
+	}
+	p.mu.Lock()
+	p.print[0] += print[0]
+	p.print[1] += print[1]
+	p.mu.Unlock()
 }
 
-// Part implements kernel.Sum.
-func (p *pass) Part(dst []float64, part int) {
-	var grad, value []float64
-	if p.grad {
-		grad = dst[:p.s.data.d]
-	}
-	if p.value {
-		value = dst[len(dst)-2:]
-	}
-	lo := part * p.size
-	hi := min(lo+p.size, p.s.data.n)
-	if p.s.glm != nil {
-		p.linear(grad, value, lo, hi)
-	} else {
-		p.general(grad, value, lo, hi)
-	}
-}
-
-// Join implements kernel.Sum.
-func (p *pass) Join(dst, src []float64) {
-	n := len(dst)
-	if p.value {
-		n -= 2
-		dst[n], dst[n+1] = add2(dst[n], dst[n+1], src[n])
-		dst[n+1] += src[n+1]
-	}
-	if p.grad {
-		kernel.AddScaled(dst[:n], 1, src[:n])
-	}
-}
-
-// predicted holds the predictions of one block of rows.
-var predicted = sync.Pool{New: func() any { return new([maxBlock]float64) }}
-
-// linear adds Σ φ′(⟨aᵢ,x⟩;bᵢ)aᵢ and Σ φ(⟨aᵢ,x⟩;bᵢ) for i in [lo, hi).
-func (p *pass) linear(grad, value []float64, lo, hi int) {
-	r := p.s.data
-	buf := predicted.Get().(*[maxBlock]float64)
-	defer predicted.Put(buf)
-	for lo < hi {
-		s, k := r.at(lo)
-		m := min(p.block, hi-lo, len(s.y)-k)
-		u, y := buf[:m], s.y[k:k+m]
-		r.mul(u, s, k, p.x, p.stream) // u = Ax
-		switch {
-		case value == nil && p.curve == nil && p.s.lsq != 0:
-			kernel.Slope(u, y, p.s.lsq) // u = c(u−b)
-		case value == nil && p.s.batch != nil:
-			var curve []float64
-			if p.curve != nil {
-				curve = p.curve[lo : lo+m]
+// sum returns the pass that answers ask at x + low, to be given back by done. Of a source that
+// fails all sums are NaN, and Err tells.
+func (s *objective) sum(want ask, x, low []float64) *pass {
+	want = s.fuse(want)
+	if s.holds() {
+		s.recent.Lock()
+		defer s.recent.Unlock()
+		for _, p := range s.recent.held {
+			if p != nil && p.ask&want == want && slices.Equal(p.x, x) && slices.Equal(p.low, low) {
+				return p
 			}
-			p.s.batch.Slopes(u, y, curve)
-		default:
-			norm := s.norm[k : k+m]
-			for i, v := range u {
-				phi, dphi, d2phi := p.s.glm.Scalar(v, y[i], norm[i])
-				if u[i] = dphi; p.s.lsq != 0 {
-					u[i] = p.s.lsq * (v - y[i]) // the bits of Slope
-				}
-				if value != nil {
-					value[0], value[1] = add2(value[0], value[1], phi)
-				}
-				if p.curve != nil {
-					p.curve[lo+i] = d2phi
-				}
-			}
 		}
-		if grad != nil {
-			r.addMul(grad, s, k, u) // dst += A'u
-		}
-		lo += m
 	}
+	p := passes.Get().(*pass)
+	p.query = newQuery(s.costs, want, x, low, s.data)
+	p.ctx, p.data, p.first, p.count = s.ctx, s.data, 0, s.data.n
+	if err := s.answer(p); err != nil {
+		s.fail(err)
+		p.fail()
+	}
+	if s.weight != 1 {
+		p.scale(s.weight)
+	}
+	if !s.holds() {
+		return p
+	}
+	p.x, p.low = slices.Clone(x), slices.Clone(low)
+	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the collector takes the older
+	return p
 }
 
-// general adds Σ ∇ℓ(x;aᵢ,bᵢ) and Σ ℓ(x;aᵢ,bᵢ) for i in [lo, hi).
-func (p *pass) general(grad, value []float64, lo, hi int) {
-	s := p.s
-	g, row := s.get(), s.get()
-	defer s.put(g, row)
-	for i := lo; i < hi; i++ {
-		a, b := s.data.row(i, *row), s.data.label(i)
-		if grad != nil {
-			s.loss.Grad(*g, p.x, a, b)
-			kernel.AddScaled(grad, 1, *g)
-		}
-		if value != nil {
-			value[0], value[1] = add2(value[0], value[1], s.loss.Func(p.x, a, b))
-		}
-	}
+// recent holds the last two passes over records that are not in memory, or so many that sums at
+// a point are best made in one pass.
+type recent struct {
+	sync.Mutex
+	held [2]*pass
 }
 
-// resize returns s with length n.
-func resize(s []float64, n int) []float64 {
-	if cap(s) < n {
-		return make([]float64, n)
+func (s *objective) holds() bool { return s.data.src != nil || s.whole }
+
+// fuse adds to what is wanted what hardly costs more in the same pass, and is wanted next.
+func (s *objective) fuse(want ask) ask {
+	switch {
+	case want&askGram != 0 || !s.holds():
+	case want&askPair != 0:
+		if s.whole {
+			want |= askHess
+		}
+	case s.glm == nil:
+		want |= askValue | askGrad
+	default:
+		if want |= askGrad | askBound; s.whole {
+			want |= askHess
+		}
+		if s.data.src != nil {
+			want |= askValue
+		}
 	}
-	return s[:n]
+	return want
 }
+
+// answer runs p where the records are.
+func (s *objective) answer(p *pass) error {
+	if s.data.src == nil {
+		return p.rounded(s.threads)
+	}
+	return s.data.src.sum(p, s.threads)
+}
+
+// fail makes all sums NaN.
+func (p *pass) fail() {
+	p.total.Reset(p.size())
+	p.round(&p.query, &p.total)
+	p.scale(math.NaN())
+}
+
+// done gives p back.
+func (s *objective) done(p *pass) {
+	if s.holds() {
+		return
+	}
+	p.x, p.low, p.data, p.ctx = nil, nil, nil, nil
+	passes.Put(p)
+}
+
+// fail keeps the first error, which Err returns.
+func (s *objective) fail(err error) {
+	if s.ctx.Err() != nil {
+		err = s.ctx.Err()
+	}
+	s.failure.CompareAndSwap(nil, &err)
+}
+
+// Err returns why nothing that was computed may be used: an error wrapping ErrSource if records could not
+// be read, or the error of the context of PerturbContext. It is nil for records in memory. Sums are NaN then.
+func (o *Objective) Err() error {
+	s := o.s()
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return s.data.err()
+}
+
+// sourceError wraps the error of a source.
+func sourceError(err error) error { return fmt.Errorf("%w: %w", ErrSource, err) }

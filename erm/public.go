@@ -82,7 +82,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		Modulus: ridge(p.Reg, d),
 		Exact:   exact(p.Loss),
 
-		Assumptions: LossAssumptions(p.Loss),
+		Assumptions: append(LossAssumptions(p.Loss), p.Data.Assumptions()...),
 
 		operator: g,
 	}

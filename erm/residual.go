@@ -2,6 +2,7 @@ package erm
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -43,10 +44,10 @@ const (
 //
 // # The allowance
 //
-// u = 2⁻⁵³, kᵢ is the number of entries of row i, N that of the records in one of at most 64
-// partial sums, and ∇f the gradient hi + lo of all but r + ι_C:
+// u = 2⁻⁵³, kᵢ is the number of entries of row i, N = 512 that of the records in one partial
+// sum (more, up to 2¹⁶, where sparse rows have few entries), and ∇f the gradient hi + lo of all but r + ι_C:
 //
-//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|)
+//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
 // A prediction is a dot product in twice the precision: its d products and sums leave errors
@@ -55,15 +56,15 @@ const (
 // 2⁻⁹⁰|φ′| for a loss.Exact and 12u²|φ′| for a quadratic. For other Linear losses it is taken
 // as 32u(|φ′| + sup φ″|uᵢ|), for losses that are not Linear the first line is 1e-12·Σᵢ‖∇ℓᵢ‖, and
 // ScalarAccuracy is assumed. A product w·a, exact but for u²|wa|, is added to a normalized pair
-// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them and 6
-// joins of partial sums, 6(N+12)u² of Σ|wa|. The perturbation is added in the same way; its
+// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them, 6(N+6)u² of Σ|wa|. The
+// partial sums are added without rounding, and the result is rounded to a pair. The perturbation is added in the same way; its
 // second term is the error of the rows of Q times x−θ̃.
 //
 // D is what the distance loses: 2⁻⁹⁷‖∇f‖ where r + ι_C is a sum over coordinates, because the
 // interval of ∂ is added in twice the precision; else 1e-12·(‖∇f‖ + ‖λx‖), λ the ridge in r. A hundredth is
 // added to all this, and a smallest number for each product that may underflow.
 //
-// For a loss.Exact there is no term in n that matters: 2⁻⁸⁵·n(L + βU/Row) for n = 10⁷.
+// For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row).
 //
 // # Curved domains
 //
@@ -100,8 +101,8 @@ func (o *Objective) Residual(x []float64) float64 { return o.residual(x, nil, o.
 //	|ŵᵢ − φ′(uᵢ)| ≤ sup φ″·eᵢ + 32u(|ŵᵢ| + sup φ″·|ûᵢ|);
 //
 // for c(u−b) the second part covers the two roundings, of at most 3u|ŵᵢ|, for a loss.Exact the
-// 16u|φ′| that it promises. A term of the sum over the records meets those of its partial sum
-// of N terms and 6 more. Hence that sum has an error of at most
+// 16u|φ′| that it promises. A term of the sum over the records meets the roundings of its partial sum
+// of N terms and of the result. Hence that sum has an error of at most
 //
 //	Σ‖aᵢ‖(|ŵᵢ − φ′(uᵢ)| + γ_{N+8}|ŵᵢ|)
 //
@@ -226,11 +227,10 @@ func (s *objective) accurateGrad(x []float64) (hi, lo []float64, allowance float
 // pairGrad is accurateGrad at x + low, |lowⱼ| ≤ u|xⱼ|(1+u), where a nil low is 0. Then dot products
 // with low, plain ones, lose k·u·‖a‖‖low‖, less than what the allowance has for those with x.
 func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance float64) {
-	d := s.data.d
-	parts, size := s.data.parts(maxParts)
-	sum := make([]float64, 2*d+1)
-	kernel.Reduce(sum, parts, s.threads, &accurate{s, x, low, floats.Norm(x, 2), size})
-	hi, lo, allowance = sum[:d], sum[d:2*d], sum[2*d]
+	p := s.sum(askPair, x, low)
+	hi, lo, allowance = slices.Clone(p.grad), slices.Clone(p.gradLow), p.allow
+	s.done(p)
+	allowance += 0x1p-100 * floats.Norm(hi, 2) // the rounding of exact sums
 	for j, b := range s.linear {
 		hi[j], lo[j] = twofold.Add(hi[j], lo[j], b, 0)
 	}
@@ -241,80 +241,49 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 	return hi, lo, allowance
 }
 
-// accurate is the sum of ∇ℓ(x;aᵢ,bᵢ) as hi + lo, and of its allowance.
-type accurate struct {
-	s     *objective
-	x     []float64
-	low   []float64 // nil, or what the point has below the last place of x
-	normX float64
-	size  int // records in a part
-}
+// rounding is what a sum over a grain loses, relative to the sum of the sizes of its terms.
+func (q *query) rounding() float64 { return 6 * float64(q.grain+16) * unit * unit }
 
-// Part implements kernel.Sum.
-func (p *accurate) Part(dst []float64, part int) {
-	d := len(p.x)
-	lo := part * p.size
-	hi := min(lo+p.size, p.s.data.n)
-	if p.s.glm != nil {
-		dst[2*d] = p.addGLM(dst[:d], dst[d:2*d], lo, hi)
-	} else {
-		dst[2*d] = p.addGeneral(dst[:d], dst[d:2*d], lo, hi)
-	}
-}
-
-// Join implements kernel.Sum.
-func (p *accurate) Join(dst, src []float64) {
-	d := len(p.x)
-	for j := range d {
-		dst[j], dst[d+j] = twofold.Add(dst[j], dst[d+j], src[j], src[d+j])
-	}
-	dst[2*d] += src[2*d]
-}
-
-// rounding is what the sum loses, relative to the sum of the sizes of its terms.
-func (p *accurate) rounding() float64 { return 6 * float64(p.size+16) * unit * unit }
-
-// addGLM adds Σ φ′(⟨aᵢ,x⟩;bᵢ)aᵢ over the records in [from, to) to hi + lo and
+// pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [from, to) to hi + lo and
 // returns its allowance.
-func (p *accurate) addGLM(hi, lo []float64, from, to int) (allowance float64) {
-	s := p.s
+func (q *query) pairLinear(hi, lo []float64, r *records, from, to int) (allowance float64) {
 	least := 0.0 // of the allowance, in units of the smallest number
 	for i := from; i < to; i++ {
-		slab, at := s.data.at(i)
+		slab, at := r.at(i)
 		b, norm := slab.y[at], slab.norm[at]
 		if norm == 0 {
 			continue
 		}
-		if s.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
-			if c := s.loss.Constants(loss.Bounds{Row: norm, Label: s.data.bounds.Label}, p.normX); c.Lipschitz > 0 {
+		if q.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
+			if c := q.loss.Constants(loss.Bounds{Row: norm, Label: q.bounds.Label}, q.normX); c.Lipschitz > 0 {
 				allowance += c.Lipschitz
 				continue
 			}
 		}
-		col, a := s.data.entries(i)
-		u, ul := dot2(col, a, p.x)
-		if p.low != nil {
-			ul += dotLow(col, a, p.low)
+		col, a := r.entries(i)
+		u, ul := dot2(col, a, q.x)
+		if q.low != nil {
+			ul += dotLow(col, a, q.low)
 			u, ul = twofold.Sum(u, ul)
 		}
 		if !(math.Abs(u) <= math.MaxFloat64) || math.IsNaN(ul) {
 			return math.Inf(1)
 		}
-		bend := s.bend(norm)
-		w, wl, e, curve := s.slope2(u, ul, b, norm)
+		bend := q.bend(norm)
+		w, wl, e, curve := q.slope2(u, ul, b, norm)
 		if math.IsInf(bend, 1) {
 			bend = norm * curve
 		}
 		axpy2(hi, lo, w, wl, col, a)
 		k := float64(len(a) + 4)
-		allowance += norm*(e+p.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*p.normX)
+		allowance += norm*(e+q.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*q.normX)
 		least += (bend + 4) * k
 	}
 	return allowance + least*tiny
 }
 
 // slope2 returns φ′(u+ul;b) as hi + lo, its error, and φ″ where sup φ″ is not known.
-func (s *objective) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
+func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 	if s.lsq != 0 { // c(u−b)
 		hi, lo, _ = loss.Squared{}.Slope2(u, ul, b, norm)
 		hi, lo = twofold.Mul(hi, lo, s.lsq, 0)
@@ -332,14 +301,13 @@ func (s *objective) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) 
 	return hi, 0, allowSlope*(math.Abs(hi)+size*math.Abs(u)) + tiny, curve
 }
 
-// addGeneral adds Σ ∇ℓ(x;aᵢ,bᵢ) over the records in [from, to) to hi + lo and
+// pairGeneral adds Σ ∇ℓ(x;aᵢ,bᵢ) over the records in [from, to) to the gradient hi + lo and
 // returns its allowance.
-func (p *accurate) addGeneral(hi, lo []float64, from, to int) (allowance float64) {
-	g, row := make([]float64, len(p.x)), make([]float64, len(p.x))
+func (q *query) pairGeneral(p *partial, r *records, from, to int) (allowance float64) {
 	for i := from; i < to; i++ {
-		p.s.loss.Grad(g, p.x, p.s.data.row(i, row), p.s.data.label(i))
-		axpy2(hi, lo, 1, 0, nil, g)
-		allowance += (allowGrad + p.rounding()) * floats.Norm(g, 2)
+		q.loss.Grad(p.g, q.x, r.row(i, p.scratch), r.label(i))
+		axpy2(p.grad, p.low, 1, 0, nil, p.g)
+		allowance += (allowGrad + q.rounding()) * floats.Norm(p.g, 2)
 	}
 	return allowance
 }
@@ -391,16 +359,10 @@ func dotLow(col []int32, a, low []float64) float64 {
 // plainGrad returns ∇f(x) in float64, lo = 0, and a bound on its error in norm. The loss is
 // a loss.Linear with a known sup φ″.
 func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float64) {
-	r := s.data
-	d, dd := r.d, float64(r.d)
-	parts, records := r.parts(maxParts)
-	sum := make([]float64, d+1)
-	stream := 8*r.floatsOnce > streamBytes
-	kernel.Reduce(sum, parts, s.threads, &plain{
-		s: s, x: x, normX: floats.Norm(x, 2), size: records, stream: stream,
-		block: min(kernel.Block(max(r.floatsOnce/max(r.n, 1), 1), stream), maxBlock),
-	})
-	grad, allowance = sum[:d], sum[d]
+	d, dd := s.data.d, float64(s.data.d)
+	p := s.sum(askGrad|askBound, x, nil)
+	grad, allowance = slices.Clone(p.grad), p.allow
+	s.done(p)
 	terms := floats.Norm(grad, 2) + floats.Norm(s.linear, 2) // + ‖Q‖_F‖x−θ̃‖
 	if s.diag != nil || s.quad != nil {
 		y, qy := make([]float64, d), make([]float64, d)
@@ -425,56 +387,3 @@ func frobenius(q []float64) float64 {
 	const least = 0x1p-1022
 	return math.Sqrt(kernel.Dot(q, q) + float64(len(q))*least)
 }
-
-// plain is the sum of ∇ℓ(x;aᵢ,bᵢ) and, in its last place, of the bound on its
-// error.
-type plain struct {
-	s      *objective
-	x      []float64
-	normX  float64
-	size   int // records in a part
-	block  int // records at a time
-	stream bool
-}
-
-// Part implements kernel.Sum.
-func (p *plain) Part(dst []float64, part int) {
-	s, r := p.s, p.s.data
-	d, roundings := float64(r.d), float64(p.size+8)
-	least := d * tiny // products of subnormal numbers are slow
-	buf := predicted.Get().(*[maxBlock]float64)
-	defer predicted.Put(buf)
-	lo := part * p.size
-	for hi := min(lo+p.size, r.n); lo < hi; {
-		slab, k := r.at(lo)
-		m := min(p.block, hi-lo, len(slab.y)-k)
-		w := buf[:m]
-		r.mul(w, slab, k, p.x, p.stream) // ûᵢ
-		y, norm := slab.y[k:k+m], slab.norm[k:k+m]
-		rounding := 0.0
-		for i, u := range w {
-			if norm[i] > 0 {
-				rounding += s.bend(norm[i]) * (d*unit*norm[i]*p.normX + allowSlope*math.Abs(u) + least)
-			}
-		}
-		switch {
-		case s.lsq != 0:
-			kernel.Slope(w, y, s.lsq)
-		case s.exact != nil && s.batch != nil:
-			s.batch.Slopes(w, y, nil)
-		default:
-			for i, u := range w {
-				_, w[i], _ = s.glm.Scalar(u, y[i], norm[i])
-			}
-		}
-		for i, v := range w {
-			rounding += norm[i]*((allowSlope+roundings*unit)*math.Abs(v)+tiny) + least
-		}
-		dst[r.d] += rounding
-		r.addMul(dst[:r.d], slab, k, w)
-		lo += m
-	}
-}
-
-// Join implements kernel.Sum.
-func (p *plain) Join(dst, src []float64) { kernel.AddScaled(dst, 1, src) }

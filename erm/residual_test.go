@@ -500,15 +500,13 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
 		for _, data := range []*Data{data, sparse} {
 			s := NewUnperturbed(&Problem{Data: data, Loss: l}).s()
-			parts, _ := data.r().parts(maxParts)
-			require.Greater(t, parts, 3)
-			_, _, got := s.accurateGrad(x)
-			want := 0.0
-			_, size := data.r().parts(maxParts)
-			g, h, one := make([]float64, d), make([]float64, d), &accurate{s, x, nil, floats.Norm(x, 2), size}
+			require.Greater(t, n, 3*grain)
+			hi, _, got := s.accurateGrad(x)
+			want := 0x1p-100 * floats.Norm(hi, 2)
+			g, h, one := make([]float64, d), make([]float64, d), newQuery(s.costs, askPair, x, nil, data.r())
 			for i := range n {
 				if s.glm != nil {
-					want += one.addGLM(g, h, i, i+1)
+					want += one.pairLinear(g, h, data.r(), i, i+1)
 				} else {
 					l.Grad(g, x, data.Row(i), data.Label(i))
 					want += (allowGrad + one.rounding()) * floats.Norm(g, 2)

@@ -27,13 +27,34 @@ const slabFloats = 1 << 17
 // newRecords returns empty records of d features, of which a dense row holds
 // width = d numbers and a sparse one about width.
 func newRecords(d, width int, sparse bool, b loss.Bounds) *records {
-	rows := max(slabFloats/max(width, 1), 1)
-	return &records{d: d, sparse: sparse, shift: bits.Len(uint(rows)) - 1, bounds: b}
+	return &records{d: d, sparse: sparse, shift: bits.Len(uint(slabRows(width))) - 1, bounds: b}
 }
 
-// slabRows returns the number of records of all slabs but the last, a power
-// of 2.
+// slabRows returns the number of records of about width numbers that make a slab, a power of 2.
+func slabRows(width int) int { return 1 << (bits.Len(uint(max(slabFloats/max(width, 1), 1))) - 1) }
+
+// slabRows returns the number of records of all slabs but the last.
 func (r *records) slabRows() int { return 1 << r.shift }
+
+// width returns how many numbers a row has, of sparse rows the mean.
+func (r *records) width() int {
+	if r.sparse {
+		return r.floatsOnce / max(r.n, 1)
+	}
+	return r.d
+}
+
+// floats returns the number of numbers in the rows.
+func (r *records) floats() int {
+	if !r.sparse {
+		return r.n * r.d
+	}
+	sum := 0
+	for i := range r.slabs {
+		sum += len(r.slabs[i].x)
+	}
+	return sum
+}
 
 // open returns the slab that the next record goes to. room is the number of
 // records still to come, 0 if that is not known.
@@ -70,7 +91,12 @@ func fit[T any](s []T) []T {
 }
 
 // at returns the slab of record i and the place of the record in it.
-func (r *records) at(i int) (*slab, int) { return &r.slabs[i>>r.shift], i & (1<<r.shift - 1) }
+func (r *records) at(i int) (*slab, int) {
+	if r.src != nil {
+		return r.src.at(r, i)
+	}
+	return &r.slabs[i>>r.shift], i & (1<<r.shift - 1)
+}
 
 func (r *records) label(i int) float64 { s, k := r.at(i); return s.y[k] }
 

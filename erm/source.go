@@ -2,7 +2,16 @@ package erm
 
 import (
 	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/loss"
 )
 
 // ErrSource reports that records could not be read, or not the same in every pass. No
@@ -25,4 +34,302 @@ type Source interface {
 	// A later Read of a record gives the same values or an error. The text of an error holds no
 	// value of a record.
 	Read(ctx context.Context, rows, labels []float64, first int) error
+}
+
+// Remote is a Source whose records are added up elsewhere: on other machines, or by other
+// processes. Sums are exact, so that they have the same bits wherever they were made, on
+// machines of one type.
+type Remote interface {
+	Source
+	// Sum returns the sums over every record exactly once, such as Query.Sum makes and
+	// Sums.Merge joins, or an error.
+	Sum(ctx context.Context, q *Query) (*Sums, error)
+}
+
+// Open returns data that stay in src: every pass over the records reads them again. It is for
+// records that memory does not hold; lop, qop, sco.ObjPert and package model make few passes.
+// Methods that take records one by one, those of sco.NoisySGD among them, read Chunk records for each.
+//
+// The records keep the order they have in src: the bits of sums are those of records in memory
+// where that order is canonical. Bounds are enforced at every read. The number of records and a
+// fingerprint of them, keyed at random, are compared in every pass: records that were lost,
+// counted twice or changed give ErrSource.
+//
+// It returns an error wrapping ErrData for a shape or bounds that make no sense.
+func Open(src Source, b loss.Bounds) (*Data, error) {
+	if src == nil {
+		return nil, fmt.Errorf("%w: the source is nil", ErrData)
+	}
+	if err := b.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrData, err)
+	}
+	n, d := src.Dims()
+	if n < 0 || d < 1 || d > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of at least 0 records", ErrData, d)
+	}
+	r := newRecords(d, d, false, b)
+	r.n, r.floatsOnce = n, n*d
+	r.src = &source{Source: src}
+	var key [16]byte
+	cryptorand.Read(key[:])
+	r.src.key = [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}
+	return &Data{func() *records { return r }}, nil
+}
+
+// Err returns the first failure of the source outside of an Objective, an error wrapping ErrSource, nil for records in
+// memory. A record that could not be read counts as the zero record: what was computed from it must not be used.
+func (d *Data) Err() error {
+	if d == nil || d.r == nil {
+		return nil
+	}
+	return d.r().err()
+}
+
+func (r *records) err() error {
+	if r.src != nil {
+		if err := r.src.failure.Load(); err != nil {
+			return *err
+		}
+	}
+	return nil
+}
+
+// Trusting is a Source that rests on what a program cannot check, such as the machines that it runs
+// on: certificates list it.
+type Trusting interface {
+	Source
+	Assumptions() []dp.Assumption
+}
+
+// Assumptions returns what a certificate over these data lists: that of a Trusting source.
+func (d *Data) Assumptions() []dp.Assumption {
+	if d == nil || d.r == nil || d.r().src == nil {
+		return nil
+	}
+	if t, ok := d.r().src.Source.(Trusting); ok {
+		return t.Assumptions()
+	}
+	return nil
+}
+
+// Each calls f with every record in turn: a row to be read only, and only until f returns, and its label. The
+// error is nil for records in memory, else it wraps ErrSource.
+func (d *Data) Each(f func(a []float64, b float64)) error {
+	if d == nil || d.r == nil {
+		return nil
+	}
+	r := d.r()
+	if r.src == nil {
+		scratch := make([]float64, r.d)
+		for i := range r.n {
+			f(r.row(i, scratch), r.label(i))
+		}
+		return nil
+	}
+	w := windows.Get().(*window)
+	defer windows.Put(w)
+	for at := 0; at < r.n; at += w.rec.n {
+		if err := r.src.read(context.Background(), w, r, at, min(readRows(r.d), r.n-at)); err != nil {
+			return err
+		}
+		for i := range w.rec.n {
+			f(w.rec.row(i, nil), w.rec.label(i))
+		}
+	}
+	return nil
+}
+
+// source is what records outside of memory have.
+type source struct {
+	Source
+	// each is what Data.Map makes of a record, nil for the record itself.
+	each func(a []float64, b float64) (label float64, keep bool)
+	key  [2]uint64
+
+	failure atomic.Pointer[error]
+	near    atomic.Pointer[window] // the records read last by at
+
+	mu    sync.Mutex
+	known bool      // a pass was made
+	print [2]uint64 // its fingerprint
+}
+
+// readRows returns how many records of d features are read at a time, a power of two.
+func readRows(d int) int { return min(max(slabRows(d), grain), Chunk) }
+
+// window holds records that were read, forced into the bounds.
+type window struct {
+	rec     records
+	first   int
+	scratch []float64
+}
+
+var windows = sync.Pool{New: func() any { return new(window) }}
+
+// read makes w the records first, …, first+count−1.
+func (s *source) read(ctx context.Context, w *window, r *records, first, count int) error {
+	if len(w.rec.slabs) == 0 {
+		w.rec.slabs = make([]slab, 1)
+	}
+	x := &w.rec.slabs[0]
+	w.first, w.scratch = first, resize(w.scratch, r.d)
+	x.x, x.y, x.norm = resize(x.x, count*r.d), resize(x.y, count), resize(x.norm, count)
+	w.rec = records{n: count, d: r.d, shift: 62, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.Read(ctx, x.x, x.y, first); err != nil {
+		return sourceError(err)
+	}
+	for k := range count {
+		row := x.x[k*r.d : (k+1)*r.d]
+		r.force(row, w.scratch)
+		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
+		if s.each != nil {
+			copy(w.scratch, row)
+			label, keep := s.each(w.scratch, x.y[k])
+			if !keep {
+				clear(row)
+				label = 0
+			}
+			x.y[k] = forceLabel(label, r.bounds.Label)
+		}
+		x.norm[k] = normAbove(row, r.bounds.Row)
+	}
+	return nil
+}
+
+// print returns the fingerprint of the records: the sum of two keyed hashes of each.
+func (w *window) print(mult []uint64) (sum [2]uint64) {
+	d := w.rec.d
+	for k := range w.rec.n {
+		h := math.Float64bits(w.rec.slabs[0].y[k]) * (mult[d] | 1)
+		for j, v := range w.rec.slabs[0].x[k*d : (k+1)*d] {
+			h += fold(v, mult[j])
+		}
+		h = mix(h + mult[d])
+		sum[0] += h
+		sum[1] += mix(h ^ mult[0])
+	}
+	return sum
+}
+
+// at returns the slab of record i, for those who take records one by one, and its place there.
+func (s *source) at(r *records, i int) (*slab, int) {
+	w := s.near.Load()
+	if w == nil || i < w.first || i >= w.first+w.rec.n {
+		w = new(window)
+		first := i - i%readRows(r.d)
+		if err := s.read(context.Background(), w, r, first, min(readRows(r.d), r.n-first)); err != nil {
+			s.failure.CompareAndSwap(nil, &err)
+			return &slab{x: make([]float64, r.d), y: make([]float64, 1), norm: make([]float64, 1)}, 0
+		}
+		s.near.Store(w)
+	}
+	return &w.rec.slabs[0], i - w.first
+}
+
+// sum answers p, here or elsewhere, and compares the records with those of the passes before.
+func (s *source) sum(p *pass, threads int) error {
+	n, print := p.data.n, p.print
+	if remote, ok := s.Source.(Remote); ok {
+		q := &Query{func() *query { return &p.query }}
+		sums, err := remote.Sum(p.ctx, q)
+		if err == nil {
+			err = sums.answers(q)
+		}
+		if err != nil {
+			return sourceError(err)
+		}
+		n, print = int(sums.in.n), sums.in.print
+		p.round(&p.query, &sums.in.total)
+	} else {
+		if err := p.rounded(threads); err != nil {
+			return err
+		}
+		print = p.print
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n != p.data.n || s.known && print != s.print {
+		return fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed", ErrSource)
+	}
+	s.known, s.print = true, print
+	return nil
+}
+
+// local is a Source that is no Remote, which could not call what Map is given.
+type local struct{ Source }
+
+// Assumptions implements Trusting.
+func (l local) Assumptions() []dp.Assumption {
+	if t, ok := l.Source.(Trusting); ok {
+		return t.Assumptions()
+	}
+	return nil
+}
+
+// mapped returns the data that f makes of each record at every read.
+func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
+	if first := r.src.each; first != nil {
+		second := f
+		f = func(a []float64, b float64) (float64, bool) {
+			label, keep := first(a, b)
+			if !keep {
+				clear(a)
+				label = 0
+			}
+			label, also := second(a, forceLabel(label, r.bounds.Label))
+			return label, keep && also
+		}
+	}
+	m := newRecords(r.d, r.d, false, r.bounds)
+	m.n, m.floatsOnce = r.n, r.floatsOnce
+	m.src = &source{Source: local{r.src.Source}, each: f, key: r.src.key}
+	return &Data{func() *records { return m }}
+}
+
+// sampleRows records are read at a time for a sample.
+const sampleRows = 1024
+
+// Sample returns the objective over some of the records, spread evenly and weighted so that it
+// is about the whole, for a solver to start from its minimizer: its certificates are not about
+// the whole. ok is false if that saves nothing, where a pass costs little or one is enough.
+func (o *Objective) Sample() (sample *Objective, ok bool) {
+	s := o.s()
+	r := s.data
+	if r.n < manyRecords || r.sparse || s.lsq != 0 {
+		return nil, false
+	}
+	m := min(r.n/8, manyRecords/2) / sampleRows
+	data := newRecords(r.d, r.d, false, r.bounds)
+	w := windows.Get().(*window)
+	defer windows.Put(w)
+	for k := range m {
+		first := k * (r.n / m)
+		from, at := r, first
+		if r.src != nil {
+			if err := r.src.read(s.ctx, w, r, first, sampleRows); err != nil {
+				s.fail(err)
+				return nil, false
+			}
+			from, at = &w.rec, 0
+		}
+		for i := range sampleRows {
+			slab, j := from.at(at + i)
+			to := data.open(0)
+			_, row := from.entries(at + i)
+			to.x, to.y, to.norm = append(to.x, row...), append(to.y, slab.y[j]), append(to.norm, slab.norm[j])
+			data.n++
+		}
+	}
+	data.floatsOnce = data.n * data.d
+	c := &objective{
+		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,
+		weight: float64(r.n) / float64(data.n), threads: s.threads,
+		linear: s.linear, center: s.center, diag: s.diag, quad: s.quad, minEig: s.least(), maxEig: s.most(),
+		linearError: s.linearError, quadError: s.quadError,
+	}
+	c.scratch.New = buffers(r.d)
+	return &Objective{func() *objective { return c }}, true
 }

@@ -92,10 +92,6 @@ func TestSparseAgreesWithDense(t *testing.T) {
 		dense, sparse := twins(t, rows, labels, loss.Bounds{Row: 1, Label: 1})
 		n, d := sparse.Dims()
 		_, x, qs := random(2, 1, d)
-		if size.n == 4000 {
-			parts, _ := sparse.r().parts(maxParts)
-			require.Greater(t, parts, 3)
-		}
 		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.5}, general{smoothAbs{}}} {
 			for _, q := range qs {
 				p := Problem{Data: dense, Loss: l, Set: prox.Box{Lo: -100, Hi: 100}}

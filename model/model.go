@@ -314,16 +314,14 @@ type Scores struct {
 // schema. Not private: it is a function of the records, to be published only if
 // they are public.
 func (m *Model) Score(data *table.Data) (Scores, error) {
-	n, d := data.Records.Dims()
+	_, d := data.Records.Dims()
 	if d != len(m.theta) {
 		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
 	}
 	var s tally
 	s.m = m
-	for i := range n {
-		s.add(m.Predict(data.Records.Row(i)[:m.features()]), data.Records.Label(i))
-	}
-	return s.scores(), nil
+	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
+	return s.scores(), err
 }
 
 // ScoreCSV is Score for a table that is read one row at a time. Not private.

@@ -135,7 +135,10 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / shift(share) * safeScale }
-		labels := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
+		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
 		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
@@ -143,7 +146,10 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		if err != nil {
 			return nil, err
 		}
-		resid := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), secure(src))
+		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), secure(src))
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
 		choice.choose(resid, square, n, d, pl.gradients()/shift(w.Last))
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
@@ -156,7 +162,9 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
-		out.moments = pl.moments(f, p, choice.Clip, last.Theta, params, secure(src))
+		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, secure(src)); err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
 	}
 	return out, nil
 }
@@ -176,7 +184,7 @@ func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
 }
 
 // moments releases the sums of curvatures and squared gradients at θ.
-func (pl *Plan) moments(f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source) *moments {
+func (pl *Plan) moments(f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {
 		l = loss.Clipped{Loss: l, Threshold: clip * pl.params.Bounds.Row * pl.params.Bounds.Label}
@@ -192,8 +200,11 @@ func (pl *Plan) moments(f *fault.Set, p *erm.Problem, clip float64, theta []floa
 		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * safeScale,
 		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * safeScale,
 	}
-	sum := sums(p.Data, theta, l, most, exponent)
+	sum, err := sums(p.Data, theta, l, most, exponent)
+	if err != nil {
+		return nil, err
+	}
 	m.hessian = releaseSum(f, sum[0], pl.params.Dim, m.hessianTau, exponent[0], src)
 	m.scores = releaseSum(f, sum[1], pl.params.Dim, m.scoresTau, exponent[1], src)
-	return m
+	return m, nil
 }

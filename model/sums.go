@@ -53,19 +53,20 @@ func bin(v float64) int {
 // newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖, nil for θ = 0. A record counts in
 // one bin, so that the sensitivity is 1, or √2 for a record that is replaced. The
 // counts are multiples of the grid, a power of two below the noise.
-func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) histogram {
+func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
 	counts := make([]int64, len(edges))
-	n, _ := data.Dims()
 	b, exponent := data.Bounds(), countGrid(tau)
 	unit := b.Row * b.Label
-	for i := range n {
-		a, r := data.Row(i), data.Label(i)
+	err := data.Each(func(a []float64, r float64) {
 		if theta != nil {
 			r -= floats.Dot(a, theta)
 		}
 		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
+	})
+	if err != nil {
+		return nil, err
 	}
-	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src)
+	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
 }
 
 // countGrid returns the exponent of a grid well below tau that 1 is a multiple of.
@@ -148,16 +149,14 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 // sums adds the rounded terms of all records: of each, weights returns w for the two
 // matrices from a's prediction, label and norm, and bounds are the most of w‖a‖².
 // What a record adds depends on it alone, and integers add up exactly.
-func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) [2][]int64 {
-	n, d := data.Dims()
-	var out [2][]int64
+func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64, err error) {
+	_, d := data.Dims()
 	for k := range out {
 		out[k] = make([]int64, d*(d+1)/2)
 	}
-	for i := range n {
-		a := data.Row(i)
+	err = data.Each(func(a []float64, b float64) {
 		norm := floats.Norm(a, 2)
-		_, dphi, d2phi := l.Scalar(floats.Dot(a, theta), data.Label(i), norm)
+		_, dphi, d2phi := l.Scalar(floats.Dot(a, theta), b, norm)
 		for k, w := range [2]float64{d2phi, dphi * dphi} {
 			if norm == 0 || !(w > 0) {
 				continue
@@ -165,8 +164,8 @@ func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exp
 			w = math.Ldexp(min(w, bounds[k]/(norm*norm)), -exponent[k])
 			addOuter(out[k], a, w)
 		}
-	}
-	return out
+	})
+	return out, err
 }
 
 // addOuter adds the rounded vector (diagonal, √2·upper triangle) of waa′, row by row.

@@ -28,7 +28,8 @@ func term(t *testing.T, row []float64, label float64, theta []float64, l loss.Li
 	for k := range exponent {
 		_, exponent[k] = sumSensitivity(most[k], 1, len(theta))
 	}
-	sum := sums(records(t, [][]float64{row}, []float64{label}), theta, l, most, exponent)
+	sum, err := sums(records(t, [][]float64{row}, []float64{label}), theta, l, most, exponent)
+	require.NoError(t, err)
 	var out [2][]float64
 	for k := range out {
 		for _, v := range sum[k] {
@@ -114,8 +115,10 @@ func TestHistogramOfOneRecord(t *testing.T) {
 			rows, labels = append(rows, []float64{rnd.NormFloat64(), rnd.NormFloat64()}), append(labels, rnd.NormFloat64())
 		}
 		theta := []float64{rnd.NormFloat64(), rnd.NormFloat64()}
-		all := newHistogram(nil, records(t, rows, labels), theta, 0.5, noise.Reproducible(1))
-		less := newHistogram(nil, records(t, rows[1:], labels[1:]), theta, 0.5, noise.Reproducible(1))
+		all, err := newHistogram(nil, records(t, rows, labels), theta, 0.5, noise.Reproducible(1))
+		require.NoError(t, err)
+		less, err := newHistogram(nil, records(t, rows[1:], labels[1:]), theta, 0.5, noise.Reproducible(1))
+		require.NoError(t, err)
 		floats.Sub(all, less)
 		require.Equal(t, 1., floats.Sum(all))
 		require.Equal(t, 1., floats.Max(all))
@@ -178,7 +181,8 @@ func TestSumsAreTheMoments(t *testing.T) {
 	for k := range most {
 		_, exponent[k] = sumSensitivity(most[k], 1, d)
 	}
-	sum := sums(records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
+	sum, err := sums(records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
+	require.NoError(t, err)
 	for k := range most {
 		got := releaseSum(nil, sum[k], d, 0, exponent[k], noise.Reproducible(1))
 		require.True(t, mat.EqualApprox(want[k], got, 1e-5))

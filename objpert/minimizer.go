@@ -118,7 +118,7 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 	for j, s := range sigma {
 		tilt[j] = -s
 	}
-	f := m.Problem.Perturb(erm.Perturbation{Linear: tilt})
+	f := m.Problem.PerturbContext(ctx, erm.Perturbation{Linear: tilt})
 	g, x := make([]float64, d), make([]float64, d)
 	for j := range x {
 		x[j] = box.Lo + (box.Hi-box.Lo)/2
@@ -137,6 +137,9 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 		}
 		box.Prox(x, res.X, 1)
 		f.Grad(g, x)
+		if err := f.Err(); err != nil {
+			return 0, err
+		}
 		gap = 0
 		for j, v := range g {
 			gap += math.Max(v*(x[j]-box.Lo), v*(x[j]-box.Hi))

@@ -218,7 +218,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 			p.Set.Prox(w, w, 1)
 		}
 	}
-	if err := failed(src); err != nil {
+	if err := failed(src, obj); err != nil {
 		return nil, err
 	}
 	if pl.trace != nil {

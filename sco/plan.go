@@ -22,15 +22,16 @@ const LossLocality dp.Assumption = "the gradient of the caller's loss at one rec
 
 // locality returns what noisy SGD assumes of the parts of p.
 func locality(p *erm.Problem) []dp.Assumption {
-	if loss.Proved(p.Loss) {
-		return nil
+	list := p.Data.Assumptions()
+	if !loss.Proved(p.Loss) {
+		list = append(list, LossLocality)
 	}
-	return []dp.Assumption{LossLocality}
+	return list
 }
 
 // convexity returns what passes assume of the parts of p.
 func convexity(p *erm.Problem) ([]dp.Assumption, error) {
-	list := erm.LossAssumptions(p.Loss)
+	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
 	op, err := joint(p)
 	if err != nil || op == nil {
 		return list, err
@@ -191,9 +192,12 @@ func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source
 }
 
 // failed returns the error of a caller's source that repeats itself.
-func failed(src rand.Source) error {
+func failed(src rand.Source, obj *erm.Objective) error {
 	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
 		return fmt.Errorf("sco: %w", w.Err())
+	}
+	if err := obj.Err(); err != nil {
+		return fmt.Errorf("sco: %w", err)
 	}
 	return nil
 }

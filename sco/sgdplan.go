@@ -222,7 +222,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	if par.Last {
 		avg = w
 	}
-	if err := failed(src); err != nil {
+	if err := failed(src, obj); err != nil {
 		return nil, err
 	}
 	if pl.trace != nil {

@@ -24,7 +24,7 @@ import (
 // L_f is known. ν ≥ 0
 // grows after short steps and shrinks after full ones; it starts at 0 if F is
 // strongly convex. The Hessian is kept while the residual falls tenfold a
-// step: a new one costs far more than a gradient.
+// step: a new one costs far more than a gradient, unless F says that it is free.
 //
 // Near the minimizer of a strongly convex J the residual falls faster than
 // linearly. F must be a Hessianer, and prox.Sum(G, H) a prox.Coordinatewise, or
@@ -48,6 +48,7 @@ type ProxNewton struct {
 
 	held, damped bool // hess is ∇²f of an earlier iterate; the last step was short
 	stalled      bool
+	fresh        bool // a new Hessian costs nothing
 }
 
 var (
@@ -92,6 +93,8 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.residual = m.c.distance(m.x, m.g)
 	m.value = math.NaN()
 	m.held, m.damped, m.stalled = false, true, false
+	free, ok := p.F.(interface{ HessianIsFree() bool })
+	m.fresh = ok && free.HessianIsFree()
 	return nil
 }
 
@@ -119,7 +122,7 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	if !progress {
 		progress = m.gradient(stats)
 	}
-	m.held = m.residual <= 0.1*before
+	m.held = m.residual <= 0.1*before && !m.fresh
 	m.stalled = !progress || m.residual == 0
 	copy(loc.X, m.x)
 	loc.Residual = m.residual

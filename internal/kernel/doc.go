@@ -7,6 +7,5 @@
 // BLAS that the program registered. None of the own kernels is built under the
 // tags noasm and safe, which turn off gonum's assembly too, and purego.
 //
-// Reduce adds the parts of a sum on several threads: the bits of the result do
-// not depend on how many.
+// Each does the parts of a pass on several threads.
 package kernel

@@ -61,8 +61,8 @@ func (s *solver) descend() error {
 	x = slices.Clone(x)
 	grad := make([]float64, len(x))
 	for k := 0.0; k < steps; k++ {
-		if s.ctx.Err() != nil {
-			return s.ctx.Err()
+		if err := s.ended(); err != nil {
+			return err
 		}
 		s.obj.AccurateGrad(grad, x)
 		floats.AddScaled(x, -gamma, grad)
@@ -84,8 +84,8 @@ func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
 		at.measure()
 	}
 	for k := 0.0; k < steps; k++ {
-		if s.ctx.Err() != nil {
-			return s.ctx.Err()
+		if err := s.ended(); err != nil {
+			return err
 		}
 		if s.improve(at.point) {
 			return nil

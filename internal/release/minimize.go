@@ -44,7 +44,7 @@ type Target struct {
 // by the methods and then as the package comment says. The noise is not drawn again
 // and the target not loosened.
 //
-// The error is ctx.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
+// The error is ctx.Err() or obj.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
 // subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
 func Minimize(
 	ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method,
@@ -60,7 +60,11 @@ func Minimize(
 		stages = append(stages, s.refine)
 	}
 	for _, run := range append(stages, s.descend) {
-		if err := run(); err != nil {
+		err := run()
+		if err == nil {
+			err = obj.Err()
+		}
+		if err != nil {
 			return nil, erm.Trace{}, err
 		}
 		if s.done {
@@ -116,8 +120,8 @@ func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []
 // try goes on from the best point by a method.
 func (s *solver) try(m Method) error {
 	res, _ := Certify(s.ctx, s.p, s.obj, s.best.x, s.Modulus*s.Cover, m) // a method that does not apply changes nothing
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
+	if err := s.ended(); err != nil {
+		return err
 	}
 	s.iterations += res.Iterations
 	s.terms += res.GradTerms
@@ -125,6 +129,14 @@ func (s *solver) try(m Method) error {
 		s.best = point{res.X, make([]float64, len(res.X)), res.Residual}
 	}
 	return nil
+}
+
+// ended returns why nothing more can be computed.
+func (s *solver) ended() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	return s.obj.Err()
 }
 
 // improve keeps q if it is better, and reports whether best is certified: x within R, of which low
@@ -136,6 +148,19 @@ func (s *solver) improve(q point) bool {
 	within := s.best.residual+s.Modulus*floats.Norm(s.best.low, 2)*(1+0x1p-40) <= s.Modulus*s.Cover
 	s.done = fault.At(s.f, fault.Certified, within)
 	return s.done
+}
+
+// fromSample returns a point near the minimizer of a sample of the records, at which a solver over
+// all of them does well to begin: as near as the sample is to the whole.
+func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, start []float64) []float64 {
+	grad := make([]float64, len(start))
+	sample.Grad(grad, start)
+	target := floats.Norm(grad, 2) / math.Sqrt(float64(sample.Len())) / 16
+	best, err := Certify(ctx, p, sample, start, target, Methods[0])
+	if err != nil || best.X == nil {
+		return start
+	}
+	return best.X
 }
 
 // Result is the best point that was found. Not private.

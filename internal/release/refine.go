@@ -35,8 +35,8 @@ func (s *solver) refine() error {
 	}
 	hess, held := new(mat.SymDense), false
 	for range refinements {
-		if s.ctx.Err() != nil {
-			return s.ctx.Err()
+		if err := s.ended(); err != nil {
+			return err
 		}
 		if !held {
 			s.obj.Hessian(hess, at.x)

@@ -100,7 +100,8 @@ type Job struct {
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the assumption
 // dp.CallerSource. The error is ctx.Err(), or about the source or the form of the
-// problem: it does not depend on the records.
+// problem: it does not depend on the records. It wraps erm.ErrSource where records that are not in
+// memory could not be read: that is outside of the model, like time. What was drawn is spent.
 func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	f := fault.From(ctx)
 	cert := j.Certificate
@@ -154,12 +155,16 @@ func (j *Job) start(p *erm.Problem) []float64 {
 
 // minimize returns a point within R of the minimizer of the perturbed risk.
 func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation, start []float64) ([]float64, error) {
-	obj := p.Perturb(per)
+	obj := p.PerturbContext(ctx, per)
 	target := Target{Modulus: obj.Modulus(), Cover: j.Output.Cover, Reach: j.Reach}
+	if sample, ok := obj.Sample(); ok {
+		start = fromSample(ctx, p, sample, start)
+	}
 	theta, trace, err := Minimize(ctx, p, obj, start, target, append(slices.Clip(j.Methods), Methods...)...)
 	if err == nil && j.Trace != nil {
 		trace.Evaluate(p, obj)
 		j.Trace(trace)
+		err = obj.Err()
 	}
 	return theta, err
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,90 +10,60 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// table is a sum of the rows of a table.
-type table struct {
-	rows  [][]float64
+// marks counts how often each part was done.
+type marks struct {
+	done  []atomic.Int64
 	calls atomic.Int64
 	wait  func(i int)
 }
 
-func (s *table) Part(dst []float64, i int) {
+func newMarks(n int) *marks { return &marks{done: make([]atomic.Int64, n)} }
+
+func (s *marks) Part(i int) {
 	s.calls.Add(1)
 	if s.wait != nil {
 		s.wait(i)
 	}
-	s.Join(dst, s.rows[i])
+	s.done[i].Add(1)
 }
 
-func (s *table) Join(dst, src []float64) {
-	for j, v := range src {
-		dst[j] += v
-	}
-}
-
-func randomTable(n, d int) *table {
-	rnd := rand.New(rand.NewPCG(uint64(n), uint64(d)))
-	s := &table{}
-	for range n {
-		row := make([]float64, d)
-		for j := range row {
-			row[j] = rnd.NormFloat64()
+// all reports whether every part was done k times.
+func (s *marks) all(k int64) bool {
+	for i := range s.done {
+		if s.done[i].Load() != k {
+			return false
 		}
-		s.rows = append(s.rows, row)
 	}
-	return s
+	return true
 }
 
-// The bits do not depend on the number of threads nor on who is late.
-func TestReduceHasTheSameBits(t *testing.T) {
+// Every part is done once, on any number of threads, whoever is late.
+func TestEachDoesEveryPartOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, parts := range []int{0, 1, 2, 3, 5, 8, 64, 100} {
-		s := randomTable(parts, 9)
-		want := tree(s.rows, 9)
 		for procs := 1; procs <= 16; procs++ {
 			runtime.GOMAXPROCS(procs)
 			for _, threads := range []int{0, 1, 2, 3, 99} {
-				s.calls.Store(0)
+				s := newMarks(parts)
 				s.wait = func(i int) {
 					if (i+procs)%3 == 0 {
 						runtime.Gosched()
 					}
 				}
-				dst := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
-				Reduce(dst, parts, threads, s)
-				require.Equal(t, want, dst, "%d parts, %d threads of %d", parts, threads, procs)
-				require.EqualValues(t, parts, s.calls.Load())
+				Each(parts, threads, s)
+				require.True(t, s.all(1), "%d parts, %d threads of %d", parts, threads, procs)
 			}
 		}
 	}
-}
-
-// tree adds rows as documented.
-func tree(rows [][]float64, d int) []float64 {
-	if len(rows) == 0 {
-		return make([]float64, d)
-	}
-	var copies [][]float64
-	for _, r := range rows {
-		copies = append(copies, append([]float64(nil), r...))
-	}
-	for w := 1; w < len(rows); w *= 2 {
-		for i := 0; i+w < len(rows); i += 2 * w {
-			for j := range d {
-				copies[i][j] += copies[i+w][j]
-			}
-		}
-	}
-	return copies[0]
 }
 
 // No more goroutines than asked for compute parts at one time, several do where
 // they may, and none is left.
-func TestReduceThreads(t *testing.T) {
+func TestEachThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	before := runtime.NumGoroutine()
 	for _, threads := range []int{1, 2, 3} {
-		s := randomTable(30, 2)
+		s := newMarks(30)
 		var now, most atomic.Int64
 		s.wait = func(int) {
 			n := now.Add(1)
@@ -103,7 +72,7 @@ func TestReduceThreads(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			now.Add(-1)
 		}
-		Reduce(make([]float64, 2), 30, threads, s)
+		Each(30, threads, s)
 		require.EqualValues(t, threads, most.Load())
 	}
 	for start := time.Now(); runtime.NumGoroutine() > before && time.Since(start) < 5*time.Second; {
@@ -114,9 +83,9 @@ func TestReduceThreads(t *testing.T) {
 
 // A panic of a part reaches the caller, whichever goroutine it was in, and
 // leaves nothing behind.
-func TestReducePanics(t *testing.T) {
+func TestEachPanics(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	s := randomTable(20, 3)
+	s := newMarks(20)
 	for k := range 20 {
 		s.wait = func(i int) {
 			time.Sleep(10 * time.Microsecond)
@@ -124,19 +93,19 @@ func TestReducePanics(t *testing.T) {
 				panic("part")
 			}
 		}
-		require.PanicsWithValue(t, "part", func() { Reduce(make([]float64, 3), 20, 4, s) })
+		require.PanicsWithValue(t, "part", func() { Each(20, 4, s) })
 	}
 	s.wait = nil
-	dst := make([]float64, 3)
-	Reduce(dst, 20, 4, s)
-	require.Equal(t, tree(s.rows, 3), dst)
+	s.done = make([]atomic.Int64, 20)
+	Each(20, 4, s)
+	require.True(t, s.all(1))
 }
 
 // A part that ends its goroutine, as a failed test does inside a loss, leaves
 // nobody waiting: the caller panics or, where the part ran there, ends.
-func TestReduceEndsWithItsGoroutines(t *testing.T) {
+func TestEachEndsWithItsGoroutines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	s := randomTable(20, 3)
+	s := newMarks(20)
 	for k := range 20 {
 		s.wait = func(i int) {
 			time.Sleep(10 * time.Microsecond)
@@ -147,7 +116,7 @@ func TestReduceEndsWithItsGoroutines(t *testing.T) {
 		ended := make(chan any)
 		go func() {
 			defer func() { ended <- recover() }()
-			Reduce(make([]float64, 3), 20, 1+k%2, s)
+			Each(20, 1+k%2, s)
 			panic("not reached")
 		}()
 		select {
@@ -158,56 +127,45 @@ func TestReduceEndsWithItsGoroutines(t *testing.T) {
 		}
 	}
 	s.wait = nil
-	dst := make([]float64, 3)
-	Reduce(dst, 20, 2, s)
-	require.Equal(t, tree(s.rows, 3), dst)
+	s.done = make([]atomic.Int64, 20)
+	Each(20, 2, s)
+	require.True(t, s.all(1))
 }
 
 // Goroutines and their teams are reused, and nothing is allocated, but for the
 // few times that the collector took a team away.
-func TestReduceDoesNotAllocate(t *testing.T) {
+func TestEachDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool forget, so that sums allocate")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	s, dst := randomTable(16, 8), make([]float64, 8)
+	s := newMarks(16)
 	const runs = 2000
 	var before, after runtime.MemStats
 	for range 100 {
-		Reduce(dst, 16, 2, s)
+		Each(16, 2, s)
 	}
 	runtime.ReadMemStats(&before)
 	for range runs {
-		Reduce(dst, 16, 2, s)
+		Each(16, 2, s)
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.Mallocs-before.Mallocs, uint64(runs/20))
 }
 
-// Sums at one time do not mix.
-func TestReduceConcurrently(t *testing.T) {
+// Calls at one time do not mix.
+func TestEachConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for k := range 8 {
 		wg.Go(func() {
-			s := randomTable(10+k, 5)
-			want := tree(s.rows, 5)
+			s := newMarks(10 + k)
 			for range 200 {
-				dst := make([]float64, 5)
-				Reduce(dst, 10+k, 2, s)
-				if !equal(want, dst) {
-					t.Errorf("sum %d", k)
-				}
+				Each(10+k, 2, s)
+			}
+			if !s.all(200) {
+				t.Errorf("call %d", k)
 			}
 		})
 	}
 	wg.Wait()
-}
-
-func equal(a, b []float64) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,77 @@
+package ermtest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/erm/ermtest"
+)
+
+// table is a Source in memory whose faults are set.
+type table struct {
+	n     int
+	fault string
+}
+
+func (s table) Dims() (records, features int) { return s.n, 2 }
+
+func (s table) Read(_ context.Context, rows, labels []float64, first int) error {
+	if s.fault != "no range" && (first < 0 || first > s.n-len(labels)) {
+		return fmt.Errorf("records from %d of %d", first, s.n)
+	}
+	for k := range labels {
+		i := first + k
+		if s.fault == "shifted" && len(labels) < s.n {
+			i++
+		}
+		if s.fault == "forgets the last" && k == len(labels)-1 && k > 0 {
+			break
+		}
+		rows[2*k], rows[2*k+1], labels[k] = float64(i), float64(i%7), float64(i%2)
+	}
+	return nil
+}
+
+// remote sums all of its records but the last ones.
+type remote struct {
+	table
+	lost int
+}
+
+func (s remote) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	return q.Sum(ctx, table{n: s.n - s.lost}, 0, s.n-s.lost, 1)
+}
+
+func TestCheckSource(t *testing.T) {
+	ermtest.CheckSource(t, table{n: 20000})
+	ermtest.CheckSource(t, remote{table: table{n: 20000}})
+	for _, wrong := range []erm.Source{
+		table{20000, "no range"}, table{20000, "shifted"}, table{20000, "forgets the last"}, remote{table{n: 20000}, 1},
+	} {
+		fake := &recorder{TB: t}
+		ermtest.CheckSource(fake, wrong)
+		require.True(t, fake.failed, "%+v", wrong)
+	}
+}
+
+// recorder notes failures instead of failing.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Failed() bool          { return r.failed }
+func (r *recorder) Error(...any)          { r.failed = true }
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+
+func ExampleCheckSource() {
+	var t testing.TB = &recorder{} // in a test, its *testing.T
+	ermtest.CheckSource(t, table{n: 100})
+	fmt.Println(t.Failed())
+	// Output: false
+}

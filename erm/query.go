@@ -1,0 +1,444 @@
+package erm
+
+import (
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/exactsum"
+	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/loss"
+)
+
+// ask is a set of sums over the records.
+type ask uint8
+
+const (
+	askValue ask = 1 << iota // Σℓ
+	askGrad                  // Σ∇ℓ
+	askBound                 // a bound on the error of askGrad, for a loss.Linear
+	askHess                  // Σφ″aa', for a loss.Linear
+	askPair                  // Σ∇ℓ in twice the precision, with its allowance, in the place of askGrad
+	askGram                  // Σaa', Σba and Σb² in the places of askHess, askGrad and askValue
+	askPrint                 // the fingerprint
+)
+
+const (
+	// grain is the number of records whose terms are added in float64, or in twice its
+	// precision; their sums are added without rounding. Sparse records may need more, at most
+	// maxGrain, for a sum not to cost more than its terms.
+	grain    = 512
+	maxGrain = 1 << 16
+	// maxBlock bounds the predictions held at a time.
+	maxBlock = 512
+	// streamBytes is the size of the rows above which a pass is bound by
+	// memory: see kernel.Block.
+	streamBytes = 24 << 20
+)
+
+// costs is what sums over records need of a problem: the loss on declared bounds.
+type costs struct {
+	dim    int
+	bounds loss.Bounds
+	loss   loss.Loss
+	glm    loss.Linear // loss if it is one, else nil
+	batch  loss.Batch  // loss if it is one, else nil
+	exact  loss.Exact  // loss if it is one of package loss, else nil
+	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
+	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
+	short  bool        // sup φ″ may be larger for short rows, as that of loss.Moreau is
+}
+
+func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
+	c := costs{dim: dim, bounds: b, loss: l}
+	// Without a radius the constants of the curvature still hold.
+	whole := l.Constants(b, math.Inf(1))
+	c.curve = whole.Smoothness
+	if glm, ok := l.(loss.Linear); ok {
+		c.glm = glm
+		c.batch, _ = l.(loss.Batch)
+		if exact, ok := l.(loss.Exact); ok && loss.Proved(l) && exact.Exact() {
+			c.exact = exact
+		}
+		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a
+		// quarter of it; else φ″ ≤ β/‖a‖² is all that is known.
+		half := l.Constants(loss.Bounds{Row: b.Row / 2, Label: b.Label}, math.Inf(1)).Smoothness
+		if c.short = !(half > 0 && 4*half <= c.curve*(1+1e-9)); !c.short {
+			c.curve /= b.Row * b.Row
+		}
+		if whole.Structure == loss.LSQ {
+			if _, _, v := glm.Scalar(0, 0, b.Row); v > 0 && !math.IsInf(v, 1) {
+				c.lsq, c.curve, c.short = v, v, false
+			}
+		}
+	}
+	if !(c.curve > 0) {
+		c.curve = math.Inf(1) // 0 and NaN mean unknown
+	}
+	return c
+}
+
+// bend returns a bound on ‖a‖·sup φ″ for a record of a loss.Linear with ‖a‖ = norm > 0.
+func (c *costs) bend(norm float64) float64 {
+	if c.short {
+		return c.curve / norm
+	}
+	return c.curve * norm
+}
+
+// query asks for sums at x + low.
+type query struct {
+	costs
+	ask    ask
+	x, low []float64 // a nil low is 0
+	normX  float64
+	stream bool // the rows are more than a cache holds, see kernel.MulVec
+	grain  int  // records added before rounding ends
+	key    [2]uint64
+	mult   []uint64 // multipliers of the fingerprint: one for a column, one for the label
+	wire   []byte   // as it is written, once it was
+}
+
+// newQuery returns a query whose sums have the same bits for all records of about the size of r.
+func newQuery(c costs, ask ask, x, low []float64, r *records) query {
+	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: grain}
+	q.stream = 8*r.floatsOnce > streamBytes
+	if r.sparse && r.n > 0 {
+		for q.grain < maxGrain && q.grain*(r.floatsOnce/r.n) < 4*r.d {
+			q.grain *= 2
+		}
+	}
+	if r.src != nil {
+		q.ask |= askPrint
+		q.key = r.src.key
+	}
+	q.multipliers()
+	return q
+}
+
+func (q *query) multipliers() {
+	if q.ask&askPrint == 0 {
+		return
+	}
+	q.mult = make([]uint64, q.dim+1)
+	for j := range q.mult {
+		q.mult[j] = multiplier(j) ^ mix(q.key[0]+uint64(j))&^1
+	}
+}
+
+// Where the sums stand in one vector: Σℓ, a bound or allowance, the gradient, and the rows of
+// the upper triangle of the Hessian.
+const (
+	atValue = iota
+	atAllow
+	atGrad
+)
+
+func (q *query) atHess() int { return atGrad + q.dim }
+
+// size returns the length of the vector.
+func (q *query) size() int {
+	n := q.atHess()
+	if q.ask&(askHess|askGram) != 0 {
+		n += q.dim * (q.dim + 1) / 2
+	}
+	return n
+}
+
+// partial holds the sums over one grain of records.
+type partial struct {
+	value      [2]float64 // hi + lo
+	allow      float64
+	grad, low  []float64 // low of askPair only
+	hess       []float64 // d rows of kernel.GramStride(d) numbers
+	u, curves  [maxBlock]float64
+	rows       []float64 // outerRows rows, scaled
+	g, scratch []float64
+}
+
+var partials = sync.Pool{New: func() any { return new(partial) }}
+
+// outerRows rows are scaled and multiplied at a time.
+const outerRows = 64
+
+// reset makes p the sums of q over no records.
+func (p *partial) reset(q *query) {
+	p.value, p.allow = [2]float64{}, 0
+	p.grad = resize(p.grad, q.dim)
+	clear(p.grad)
+	if q.ask&askPair != 0 {
+		p.low = resize(p.low, q.dim)
+		clear(p.low)
+	}
+	if q.ask&(askHess|askGram) != 0 {
+		stride := kernel.GramStride(q.dim)
+		p.hess, p.rows = resize(p.hess, q.dim*stride), resize(p.rows, outerRows*stride)
+		clear(p.hess)
+	}
+	if q.glm == nil {
+		p.g, p.scratch = resize(p.g, q.dim), resize(p.scratch, q.dim)
+	}
+}
+
+// add adds records [lo, hi) of r, which are in memory.
+func (q *query) add(p *partial, r *records, lo, hi int) {
+	if q.ask&askGram != 0 {
+		q.gram(p, r, lo, hi)
+		return
+	}
+	if q.ask&askPair != 0 {
+		if q.glm != nil {
+			p.allow += q.pairLinear(p.grad, p.low, r, lo, hi)
+		} else {
+			p.allow += q.pairGeneral(p, r, lo, hi)
+		}
+	}
+	switch {
+	case q.ask&(askValue|askGrad|askHess) == 0:
+	case q.glm != nil:
+		q.linear(p, r, lo, hi)
+	default:
+		q.general(p, r, lo, hi)
+	}
+}
+
+// block returns how many records from lo to take at a time, k of them behind the first of their
+// slab: the same for records in memory and elsewhere, whose slabs differ.
+func (q *query) block(r *records, lo, hi int) int {
+	b := min(kernel.Block(max(r.width(), 1), q.stream), maxBlock)
+	rows := slabRows(q.dim)
+	if r.sparse {
+		rows = r.slabRows()
+	}
+	return min(b, hi-lo, rows-lo&(rows-1))
+}
+
+// linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ'.
+func (q *query) linear(p *partial, r *records, lo, hi int) {
+	value, grad, bound, hess := q.ask&askValue != 0, q.ask&askGrad != 0, q.ask&askBound != 0, q.ask&askHess != 0
+	for lo < hi {
+		m := q.block(r, lo, hi)
+		s, k := r.at(lo)
+		u, y, norm := p.u[:m], s.y[k:k+m], s.norm[k:k+m]
+		r.mul(u, s, k, q.x, q.stream) // u = Ax
+		if bound {
+			p.allow += q.boundAt(u, norm)
+		}
+		switch {
+		case !value && !hess && q.lsq != 0:
+			kernel.Slope(u, y, q.lsq) // u = c(u−b)
+		case !value && q.batch != nil && (q.exact != nil || !bound):
+			var curves []float64
+			if hess {
+				curves = p.curves[:m]
+			}
+			q.batch.Slopes(u, y, curves)
+		default:
+			for i, v := range u {
+				var phi float64
+				if phi, u[i], p.curves[i] = q.glm.Scalar(v, y[i], norm[i]); q.lsq != 0 {
+					u[i] = q.lsq * (v - y[i]) // the bits of Slope
+				}
+				if value {
+					p.value[0], p.value[1] = add2(p.value[0], p.value[1], phi)
+				}
+			}
+		}
+		if bound {
+			p.allow += q.boundSlopes(u, norm)
+		}
+		if grad {
+			r.addMul(p.grad, s, k, u) // Σ += A'u
+		}
+		if hess {
+			p.outer(r, lo, p.curves[:m])
+		}
+		lo += m
+	}
+}
+
+// The two parts of the bound of ResidualWithin, of predictions and of slopes.
+func (q *query) boundAt(u, norm []float64) float64 {
+	sum, d := 0.0, float64(q.dim)
+	least := d * tiny // products of subnormal numbers are slow
+	for i, v := range u {
+		if norm[i] > 0 {
+			sum += q.bend(norm[i]) * (d*unit*norm[i]*q.normX + allowSlope*math.Abs(v) + least)
+		}
+	}
+	return sum
+}
+
+func (q *query) boundSlopes(w, norm []float64) float64 {
+	sum, roundings := 0.0, float64(q.grain+8)
+	least := float64(q.dim) * tiny
+	for i, v := range w {
+		sum += norm[i]*((allowSlope+roundings*unit)*math.Abs(v)+tiny) + least
+	}
+	return sum
+}
+
+// general adds Σℓ(x;aᵢ,bᵢ) and Σ∇ℓ(x;aᵢ,bᵢ).
+func (q *query) general(p *partial, r *records, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		a, b := r.row(i, p.scratch), r.label(i)
+		if q.ask&askGrad != 0 {
+			q.loss.Grad(p.g, q.x, a, b)
+			kernel.AddScaled(p.grad, 1, p.g)
+		}
+		if q.ask&askValue != 0 {
+			p.value[0], p.value[1] = add2(p.value[0], p.value[1], q.loss.Func(q.x, a, b))
+		}
+	}
+}
+
+// gram adds Σaᵢaᵢ', Σbᵢaᵢ and Σbᵢ².
+func (q *query) gram(p *partial, r *records, lo, hi int) {
+	ones := p.curves[:min(maxBlock, hi-lo)]
+	for i := range ones {
+		ones[i] = 1
+	}
+	for lo < hi {
+		m := q.block(r, lo, hi)
+		s, k := r.at(lo)
+		y := s.y[k : k+m]
+		r.addMul(p.grad, s, k, y)
+		p.value[0] += kernel.Dot(y, y)
+		p.outer(r, lo, ones[:m])
+		lo += m
+	}
+}
+
+// outer adds Σ wᵢaᵢaᵢ' over the len(w) records from lo, w ≥ 0, to the upper triangle of p.hess.
+func (p *partial) outer(r *records, lo int, w []float64) {
+	d, stride := r.d, kernel.GramStride(r.d)
+	m := 0
+	for i, v := range w {
+		col, a := r.entries(lo + i)
+		switch {
+		case v == 0:
+		case r.sparse:
+			for k, j := range col {
+				t, row := v*a[k], p.hess[int(j)*stride:]
+				for l := k; l < len(col); l++ {
+					row[col[l]] += t * a[l]
+				}
+			}
+		default:
+			root, to := math.Sqrt(v), p.rows[m*stride:][:stride]
+			for j, x := range a {
+				to[j] = root * x
+			}
+			clear(to[d:])
+			m++
+		}
+		if m == outerRows || i == len(w)-1 {
+			kernel.AddGram(p.hess, 1, p.rows[:m*stride], d)
+			m = 0
+		}
+	}
+}
+
+// collect adds p to the exact sums.
+func (q *query) collect(sum *exactsum.Vector, p *partial) {
+	if q.ask&(askValue|askGram) != 0 {
+		if sum.AddSlice(atValue, p.value[:1]); !math.IsInf(p.value[0], 0) { // else its error is NaN
+			sum.AddSlice(atValue, p.value[1:])
+		}
+	}
+	allow := [1]float64{p.allow}
+	sum.AddSlice(atAllow, allow[:])
+	sum.AddSlice(atGrad, p.grad)
+	if q.ask&askPair != 0 {
+		sum.AddSlice(atGrad, p.low)
+	}
+	if q.ask&(askHess|askGram) != 0 {
+		at, stride := q.atHess(), kernel.GramStride(q.dim)
+		least := q.flush()
+		for i := range q.dim {
+			row := p.hess[i*stride+i : i*stride+q.dim]
+			for j, v := range row {
+				if math.Abs(v) < least {
+					row[j] = 0
+				}
+			}
+			sum.AddSlice(at, row)
+			at += len(row)
+		}
+	}
+}
+
+// flush returns the size below which entries of a Hessian count as 0, so that exact sums of
+// d² of them take little memory: a solver needs no more of them.
+func (q *query) flush() float64 {
+	if size := q.curve * q.bounds.Row * q.bounds.Row; !math.IsInf(size, 1) && q.ask&askGram == 0 {
+		return size * 0x1p-300
+	}
+	return q.bounds.Row * q.bounds.Row * 0x1p-300
+}
+
+// answer holds sums, rounded.
+type answer struct {
+	value, allow  float64
+	grad, gradLow []float64
+	hess          []float64 // d rows of d numbers, the upper triangle
+}
+
+// round rounds the exact sums.
+func (a *answer) round(q *query, sum *exactsum.Vector) {
+	hi, lo := sum.Pair(atValue)
+	a.value = hi + lo
+	hi, lo = sum.Pair(atAllow)
+	a.allow = (hi + lo) * (1 + 0x1p-50)
+	a.grad, a.gradLow = resize(a.grad, q.dim), resize(a.gradLow, q.dim)
+	for j := range a.grad {
+		if a.grad[j], a.gradLow[j] = sum.Pair(atGrad + j); q.ask&askPair == 0 {
+			a.grad[j], a.gradLow[j] = a.grad[j]+a.gradLow[j], 0
+		}
+	}
+	if q.ask&(askHess|askGram) != 0 {
+		a.hess = resize(a.hess, q.dim*q.dim)
+		at := q.atHess()
+		for i := range q.dim {
+			for j := i; j < q.dim; j++ {
+				a.hess[i*q.dim+j], _ = sum.Pair(at)
+				at++
+			}
+		}
+	}
+}
+
+// only rounds the sums of the only grain there is, with the bits of round, if ask has no sums
+// of twice the precision.
+func (a *answer) only(q *query, p *partial) {
+	a.value, a.allow = 0, p.allow*(1+0x1p-50)
+	a.grad, a.gradLow = resize(a.grad, q.dim), resize(a.gradLow, q.dim)
+	for j, v := range p.grad {
+		a.grad[j], a.gradLow[j] = v+0, 0
+	}
+	if q.ask&askHess != 0 {
+		a.hess = resize(a.hess, q.dim*q.dim)
+		stride := kernel.GramStride(q.dim)
+		for i := range q.dim {
+			copy(a.hess[i*q.dim+i:(i+1)*q.dim], p.hess[i*stride+i:])
+		}
+	}
+}
+
+// scale multiplies the sums by w.
+func (a *answer) scale(w float64) {
+	a.value *= w
+	a.allow *= w
+	for _, v := range [][]float64{a.grad, a.gradLow, a.hess} {
+		floats.Scale(w, v)
+	}
+}
+
+// resize returns s with length n.
+func resize(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,370 @@
+package erm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// table is a Source in memory.
+type tableSource struct {
+	rows   [][]float64
+	labels []float64
+	reads  atomic.Int64 // records
+	change func(first int, rows, labels []float64) error
+}
+
+func (s *tableSource) Dims() (n, d int) { return len(s.rows), len(s.rows[0]) }
+
+func (s *tableSource) Read(_ context.Context, rows, labels []float64, first int) error {
+	s.reads.Add(int64(len(labels)))
+	d := len(s.rows[0])
+	for k := range labels {
+		copy(rows[k*d:(k+1)*d], s.rows[first+k])
+		labels[k] = s.labels[first+k]
+	}
+	if s.change != nil {
+		return s.change(first, rows, labels)
+	}
+	return nil
+}
+
+// fileOf returns the records of data in their order.
+func fileOf(data *Data) *tableSource {
+	s := &tableSource{}
+	for _, r := range every(data) {
+		s.rows, s.labels = append(s.rows, r[:len(r)-1]), append(s.labels, r[len(r)-1])
+	}
+	return s
+}
+
+// sharded is a Remote that sums shards in a random tree, through bytes.
+type sharded struct {
+	*tableSource
+	shards int
+	rnd    *rand.Rand
+	spoil  func(parts [][]byte) [][]byte
+}
+
+func (s sharded) Sum(ctx context.Context, q *Query) (*Sums, error) {
+	n, _ := s.Dims()
+	b, err := q.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	chunks := (n + Chunk - 1) / Chunk
+	var parts [][]byte
+	for k := range s.shards {
+		lo, hi := k*chunks/s.shards*Chunk, min((k+1)*chunks/s.shards*Chunk, n)
+		var there Query
+		if err := there.UnmarshalBinary(b); err != nil {
+			return nil, err
+		}
+		part, err := there.Sum(ctx, s.tableSource, min(lo, hi), max(hi-lo, 0), 1+s.rnd.IntN(3))
+		if err != nil {
+			return nil, err
+		}
+		text, err := part.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, text)
+	}
+	s.rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	if s.spoil != nil {
+		parts = s.spoil(parts)
+	}
+	sums := make([]*Sums, len(parts))
+	for i := range parts {
+		sums[i] = new(Sums)
+		if err := sums[i].UnmarshalBinary(parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	for len(sums) > 1 {
+		i := s.rnd.IntN(len(sums) - 1)
+		if err := sums[i].Merge(sums[i+1]); err != nil {
+			return nil, err
+		}
+		sums = slices.Delete(sums, i+1, i+2)
+	}
+	if len(sums) == 0 {
+		return nil, nil
+	}
+	return sums[0], nil
+}
+
+// values returns all that an Objective says of a point.
+func values(o *Objective, x []float64) []float64 {
+	d := len(x)
+	g := make([]float64, d)
+	out := []float64{o.Func(x), o.FuncGrad(g, x)}
+	out = append(out, g...)
+	o.Grad(g, x)
+	out = append(out, g...)
+	out = append(out, o.Residual(x), o.ResidualWithin(x, math.Inf(1)), o.Smoothness())
+	if o.HasHessian() {
+		var h mat.SymDense
+		o.Hessian(&h, x)
+		for i := range d {
+			out = append(out, h.RawSymmetric().Data[i*d+i:(i+1)*d]...)
+		}
+		lo := make([]float64, d)
+		out = append(out, o.ResidualPair(g, lo, x, make([]float64, d)))
+		out = append(append(out, g...), lo...)
+	}
+	if q, lin, c, ok := o.Quadratic(); ok {
+		out = append(append(append(out, q.At(0, d-1)), lin...), c)
+	}
+	return append(out, float64(o.Len()))
+}
+
+// Records in memory, in a file and on any number of shards give the same bits.
+func TestSourceHasTheBitsOfMemory(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {400, 3}, {9000, 5}, {40000, 2}, {17000, 90}} {
+		n, d := size[0], size[1]
+		data, x, qs := random(uint64(n), n, d)
+		for _, l := range []loss.Loss{loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}}} {
+			p := &Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}}
+			want := values(p.Perturb(qs[len(qs)-1]), x)
+			check := func(src Source, name string) {
+				p := *p
+				var err error
+				p.Data, err = Open(src, data.Bounds())
+				require.NoError(t, err)
+				o := p.Perturb(qs[len(qs)-1])
+				got := values(o, x)
+				require.NoError(t, o.Err())
+				require.Equal(t, want, got, "%T %v %s", l, size, name)
+			}
+			file := fileOf(data)
+			check(file, "file")
+			if _, ok := l.(general); ok {
+				continue // gob does not know it
+			}
+			for _, shards := range []int{1, 2, 3, 7, 1000} {
+				check(sharded{tableSource: file, shards: shards, rnd: rand.New(rand.NewPCG(1, 1))}, fmt.Sprint(shards, " shards"))
+			}
+		}
+	}
+}
+
+// The bits of an Objective that makes whole passes are those of one that does not.
+func TestWholePassesHaveTheSameBits(t *testing.T) {
+	data, x, qs := random(5, 3000, 6)
+	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 0.5}} {
+		o := (&Problem{Data: data, Loss: l}).Perturb(qs[4])
+		want := values(o, x)
+		o = (&Problem{Data: data, Loss: l}).Perturb(qs[4])
+		o.s().whole = true
+		require.Equal(t, want, values(o, x))
+	}
+}
+
+// A source that gives out other bounds than declared is forced into them at every read.
+func TestSourceIsForcedIntoItsBounds(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	rows := [][]float64{{3, 4}, {nan, 1}, {inf, -inf}, {0, math.Copysign(0, -1)}, {1e300, 1}, {0.1, 0.2}}
+	labels := []float64{nan, 5, -inf, inf, 0.5, -7}
+	b := loss.Bounds{Row: 1, Label: 2}
+	memory, err := NewData(rows, labels, b)
+	require.NoError(t, err)
+	file, err := Open(&tableSource{rows: rows, labels: labels}, b)
+	require.NoError(t, err)
+	seen := map[[3]float64]int{}
+	collect := func(by int) func(a []float64, b float64) {
+		return func(a []float64, b float64) { seen[[3]float64{a[0], a[1], b}] += by }
+	}
+	require.NoError(t, file.Each(collect(1)))
+	require.NoError(t, memory.Each(collect(-1)))
+	for k, v := range seen {
+		require.Zero(t, v, k)
+	}
+	for i := range rows {
+		require.Equal(t, file.Row(i), file.Map(func([]float64, float64) (float64, bool) { return 1, true }).Row(i))
+	}
+	require.NoError(t, file.Err())
+}
+
+// Map makes of the records of a source what it makes of those in memory.
+func TestSourceMap(t *testing.T) {
+	data, x, _ := random(9, 700, 3)
+	f := func(a []float64, b float64) (float64, bool) { return a[0] - 3*b, a[1] > 0 }
+	g := func(a []float64, b float64) (float64, bool) { return b / 2, a[2] < 0 }
+	file, err := Open(sharded{tableSource: fileOf(data)}, data.Bounds())
+	require.NoError(t, err)
+	want := (&Problem{Data: data.Map(f).Map(g), Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	got := (&Problem{Data: file.Map(f).Map(g), Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	u, v := make([]float64, 3), make([]float64, 3)
+	want.Grad(u, x)
+	got.Grad(v, x)
+	require.NoError(t, got.Err())
+	require.InDeltaSlice(t, u, v, 1e-9) // another order
+}
+
+// Whatever goes wrong with a source is an error, and no number.
+func TestSourceFails(t *testing.T) {
+	data, x, _ := random(7, 3*Chunk+100, 2)
+	boom := errors.New("boom")
+	passes := 0
+	for name, spoil := range map[string]func(s *tableSource) Source{
+		"error": func(s *tableSource) Source {
+			s.change = func(first int, _, _ []float64) error {
+				if first >= Chunk {
+					return boom
+				}
+				return nil
+			}
+			return s
+		},
+		"a changed record": func(s *tableSource) Source {
+			s.change = func(first int, rows, _ []float64) error {
+				if first == 0 && passes > 0 {
+					rows[1] += 1e-3
+				}
+				return nil
+			}
+			return s
+		},
+		"a changed label": func(s *tableSource) Source {
+			s.change = func(first int, _, labels []float64) error {
+				if first == 0 && passes > 0 {
+					labels[5] = -labels[5] / 2
+				}
+				return nil
+			}
+			return s
+		},
+		"a shard lost": func(s *tableSource) Source {
+			return sharded{s, 3, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte { return b[1:] }}
+		},
+		"all shards lost": func(s *tableSource) Source {
+			return sharded{s, 3, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte { return nil }}
+		},
+		"a shard twice": func(s *tableSource) Source {
+			return sharded{s, 3, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte { return append(b, b[0]) }}
+		},
+		"a shard twice for another": func(s *tableSource) Source {
+			return sharded{s, 3, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte {
+				if passes > 0 {
+					b[1] = b[0]
+				}
+				return b
+			}}
+		},
+		"cut bytes": func(s *tableSource) Source {
+			return sharded{s, 2, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte { b[0] = b[0][:len(b[0])-9]; return b }}
+		},
+		"a flipped bit": func(s *tableSource) Source {
+			return sharded{s, 2, rand.New(rand.NewPCG(1, 1)), func(b [][]byte) [][]byte { b[0][70] ^= 4; return b }}
+		},
+	} {
+		passes = 0
+		file, err := Open(spoil(fileOf(data)), data.Bounds())
+		require.NoError(t, err)
+		o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+		g := make([]float64, 2)
+		o.Grad(g, x)
+		passes++
+		x[0]++
+		o.Grad(g, x)
+		require.ErrorIs(t, o.Err(), ErrSource, name)
+		require.True(t, math.IsNaN(g[0]) && math.IsNaN(g[1]), name)
+		require.True(t, math.IsNaN(o.Func(x)))
+		require.Equal(t, math.Inf(1), o.Residual(x))
+	}
+}
+
+// A context that ends stops a pass.
+func TestSourceStops(t *testing.T) {
+	data, x, _ := random(7, 2*Chunk, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	file, err := Open(&tableSource{rows: fileOf(data).rows, labels: fileOf(data).labels, change: func(int, []float64, []float64) error {
+		cancel()
+		return nil
+	}}, data.Bounds())
+	require.NoError(t, err)
+	o := (&Problem{Data: file, Loss: loss.Logistic{}, Threads: 1}).PerturbContext(ctx, Perturbation{})
+	g := make([]float64, 2)
+	o.Grad(g, x)
+	x[0]++
+	o.Grad(g, x)
+	require.ErrorIs(t, o.Err(), context.Canceled)
+}
+
+// Gradient, value, bound and Hessian of a point of a source cost one pass.
+func TestSourceFusesPasses(t *testing.T) {
+	data, x, _ := random(7, 2000, 2)
+	src := fileOf(data)
+	file, err := Open(src, data.Bounds())
+	require.NoError(t, err)
+	o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	o.s().whole = true
+	g := make([]float64, 2)
+	o.Grad(g, x)
+	o.FuncGrad(g, x)
+	o.Hessian(mat.NewSymDense(2, nil), x)
+	o.ResidualWithin(x, math.Inf(1))
+	require.EqualValues(t, 2000, src.reads.Load())
+}
+
+func TestOpenRefuses(t *testing.T) {
+	_, err := Open(nil, loss.Bounds{Row: 1, Label: 1})
+	require.ErrorIs(t, err, ErrData)
+	_, err = Open(&tableSource{rows: [][]float64{{}}, labels: []float64{1}}, loss.Bounds{Row: 1, Label: 1})
+	require.ErrorIs(t, err, ErrData)
+	_, err = Open(&tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, loss.Bounds{Row: -1, Label: 1})
+	require.ErrorIs(t, err, ErrData)
+}
+
+// Queries and sums do not print what they hold.
+func TestQueryAndSumsPrintNothing(t *testing.T) {
+	data, _, _ := random(7, 20, 2)
+	var seen string
+	file, err := Open(spying{fileOf(data), &seen}, data.Bounds())
+	require.NoError(t, err)
+	o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	o.Grad(make([]float64, 2), []float64{0.123456789, 0.987654321})
+	require.NoError(t, o.Err())
+	require.NotEmpty(t, seen)
+	require.NotContains(t, seen, "0.1234")
+	require.NotContains(t, seen, "0.9876")
+}
+
+type spying struct {
+	*tableSource
+	seen *string
+}
+
+func (s spying) Sum(ctx context.Context, q *Query) (*Sums, error) {
+	sums, err := q.Sum(ctx, s.tableSource, 0, len(s.rows), 1)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
+		*s.seen += fmt.Sprintf(verb, q) + fmt.Sprintf(verb, *q) + fmt.Sprintf(verb, sums) + fmt.Sprintf(verb, *sums) + fmt.Sprintf(verb, struct{ s Sums }{*sums})
+	}
+	return sums, err
+}
+
+func TestQueryRefuses(t *testing.T) {
+	var q Query
+	_, err := q.MarshalBinary()
+	require.Error(t, err)
+	require.Error(t, q.UnmarshalBinary([]byte("nothing of the kind")))
+	_, err = q.Sum(context.Background(), &tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, 0, 1, 0)
+	require.Error(t, err)
+	var s Sums
+	_, err = s.MarshalBinary()
+	require.Error(t, err)
+	require.Error(t, s.Merge(nil))
+	require.Error(t, s.UnmarshalBinary(nil))
+}

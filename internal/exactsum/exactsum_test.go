@@ -1,0 +1,205 @@
+package exactsum
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// numbers returns finite numbers of all sizes, or of similar ones.
+func numbers(rnd *rand.Rand, n int, wide bool) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		for {
+			x[i] = math.Float64frombits(rnd.Uint64())
+			if !wide {
+				x[i] = math.Ldexp(rnd.NormFloat64(), rnd.IntN(40))
+			}
+			if !math.IsNaN(x[i]) && math.Abs(x[i]) < math.MaxFloat64/1e6 {
+				break
+			}
+		}
+	}
+	return x
+}
+
+func TestPairIsTheSum(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for k := range 400 {
+		n := 1 + rnd.IntN(200)
+		x := numbers(rnd, n, k%2 == 0)
+		if k%5 == 0 { // all but the first cancel
+			for i := 1; i+1 < n; i += 2 {
+				x[i+1] = -x[i]
+			}
+		}
+		want := new(big.Float).SetPrec(2400)
+		var v Vector
+		v.Reset(2)
+		for _, y := range x {
+			v.AddSlice(1, []float64{y})
+			want.Add(want, new(big.Float).SetFloat64(y))
+		}
+		hi, lo := v.Pair(1)
+		near, _ := want.Float64()
+		require.InDelta(t, near, hi, 0x1p-52*math.Abs(near))
+		got := new(big.Float).SetPrec(2400).SetFloat64(hi)
+		got.Add(got, new(big.Float).SetFloat64(lo))
+		e, _ := got.Sub(got, want).Float64()
+		require.LessOrEqual(t, math.Abs(e), math.Max(0x1p-102*math.Abs(near), math.SmallestNonzeroFloat64))
+		hi, lo = v.Pair(0)
+		require.Zero(t, hi)
+		require.Zero(t, lo)
+	}
+}
+
+// Any order, any tree of merges and any writing and reading in between give the same bits.
+func TestMergeIsExact(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for k := range 200 {
+		const d = 3
+		n := 1 + rnd.IntN(60)
+		terms := make([][]float64, n)
+		for i := range terms {
+			terms[i] = numbers(rnd, d, k%2 == 0)
+		}
+		var whole Vector
+		whole.Reset(d)
+		for _, x := range terms {
+			whole.AddSlice(0, x)
+		}
+		rnd.Shuffle(n, func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
+		parts := make([]Vector, 1+rnd.IntN(9))
+		for i := range parts {
+			parts[i].Reset(d)
+		}
+		for _, x := range terms {
+			parts[rnd.IntN(len(parts))].AddSlice(0, x)
+		}
+		for len(parts) > 1 {
+			i := rnd.IntN(len(parts) - 1)
+			b, err := parts[i].AppendBinary(nil)
+			require.NoError(t, err)
+			var read Vector
+			require.NoError(t, read.UnmarshalBinary(b))
+			parts[i+1].Merge(&read)
+			parts = append(parts[:i], parts[i+1:]...)
+		}
+		for j := range d {
+			wantHi, wantLo := whole.Pair(j)
+			hi, lo := parts[0].Pair(j)
+			require.Equal(t, wantHi, hi)
+			require.Equal(t, wantLo, lo)
+		}
+	}
+}
+
+// Carries keep the sums of many terms: 2¹⁸ of the largest mantissa, and as many opposites.
+func TestManyTerms(t *testing.T) {
+	var v Vector
+	v.Reset(1)
+	v.adds = maxAdds - 1000 // carries move on the way
+	x := []float64{math.Nextafter(2, 1)}
+	for range 1 << 18 {
+		v.AddSlice(0, x)
+	}
+	hi, lo := v.Pair(0)
+	require.Equal(t, x[0]*0x1p18, hi)
+	require.Zero(t, lo)
+	for range 1 << 18 {
+		v.AddSlice(0, []float64{-x[0]})
+	}
+	hi, _ = v.Pair(0)
+	require.Zero(t, hi)
+}
+
+func TestInfinitiesAndNaN(t *testing.T) {
+	sum := func(x ...float64) float64 {
+		var v, w Vector
+		v.Reset(1)
+		w.Reset(1)
+		for i, y := range x {
+			if i%2 == 0 {
+				v.AddSlice(0, []float64{y})
+			} else {
+				w.AddSlice(0, []float64{y})
+			}
+		}
+		b, err := w.AppendBinary(nil)
+		require.NoError(t, err)
+		require.NoError(t, w.UnmarshalBinary(b))
+		v.Merge(&w)
+		hi, lo := v.Pair(0)
+		require.Zero(t, lo)
+		return hi
+	}
+	inf := math.Inf(1)
+	require.Equal(t, inf, sum(1, inf, 2))
+	require.Equal(t, -inf, sum(-inf, -inf))
+	require.True(t, math.IsNaN(sum(inf, -inf)))
+	require.True(t, math.IsNaN(sum(1, math.NaN())))
+	require.Equal(t, inf, sum(math.MaxFloat64, math.MaxFloat64))
+	require.Equal(t, -inf, sum(-math.MaxFloat64, -math.MaxFloat64))
+}
+
+func TestResetForgets(t *testing.T) {
+	var v Vector
+	v.Reset(3)
+	v.AddSlice(0, []float64{1, 1e300, math.Inf(1)})
+	v.Reset(2)
+	for j := range 2 {
+		hi, lo := v.Pair(j)
+		require.Zero(t, hi)
+		require.Zero(t, lo)
+	}
+}
+
+func FuzzUnmarshalBinary(f *testing.F) {
+	var v Vector
+	v.Reset(2)
+	v.AddSlice(0, []float64{1, -1e-3})
+	b, err := v.AppendBinary(nil)
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v Vector
+		if v.UnmarshalBinary(b) != nil {
+			return
+		}
+		for j := range v.Len() {
+			v.Pair(j)
+		}
+		c, err := v.AppendBinary(nil)
+		require.NoError(t, err)
+		var w Vector
+		require.NoError(t, w.UnmarshalBinary(c))
+	})
+}
+
+func BenchmarkAddSlice(b *testing.B) {
+	x := numbers(rand.New(rand.NewPCG(1, 1)), 91, false)
+	var v Vector
+	v.Reset(len(x))
+	b.ReportAllocs()
+	for b.Loop() {
+		v.AddSlice(0, x)
+	}
+}
+
+func BenchmarkPair(b *testing.B) {
+	x := numbers(rand.New(rand.NewPCG(1, 1)), 91, false)
+	var v Vector
+	v.Reset(len(x))
+	for range 100 {
+		v.AddSlice(0, x)
+	}
+	for b.Loop() {
+		for j := range x {
+			v.Pair(j)
+		}
+	}
+}
