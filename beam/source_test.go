@@ -276,27 +276,30 @@ func TestFitPanic(t *testing.T) {
 	}
 }
 
-// query returns the query of the first pass of a fit.
+// query returns the query for the loss and its gradient at a point.
 func query(t testing.TB, s *Source) *erm.Query {
 	t.Helper()
-	stop := errors.New("stop")
-	var q *erm.Query
-	_, err := fit(t, opened(t, &catcher{s, func(p *erm.Query) error { q = p; return stop }}), loss.Logistic{})
-	require.ErrorIs(t, err, stop)
-	require.NotNil(t, q)
-	return q
+	c := &catcher{Source: s}
+	p := &erm.Problem{Data: opened(t, c), Loss: loss.Logistic{}}
+	_, d := s.Dims()
+	x := make([]float64, d)
+	for j := range x {
+		x[j] = math.Sin(float64(j + 1))
+	}
+	p.Perturb(erm.Perturbation{}).FuncGrad(make([]float64, d), x)
+	require.NotNil(t, c.query)
+	return c.query
 }
 
+// catcher keeps a query and does not answer it.
 type catcher struct {
 	*Source
-	catch func(*erm.Query) error
+	query *erm.Query
 }
 
-func (c *catcher) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
-	if err := c.catch(q); err != nil {
-		return nil, err
-	}
-	return c.Source.Sum(ctx, q)
+func (c *catcher) Sum(_ context.Context, q *erm.Query) (*erm.Sums, error) {
+	c.query = q
+	return nil, errors.New("caught")
 }
 
 // Shards that are summed twice, or not at all, give no result, in the first pass already.
