@@ -2,10 +2,8 @@ package privopt_test
 
 import (
 	"context"
-	"io"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +12,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/specfun"
-	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -22,10 +19,29 @@ import (
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/splitting"
-	"github.com/privopt/privopt/table"
 )
 
 var testRoot = os.DirFS(".")
+
+// zeros is a source of records of nothing but zeros.
+type zeros struct{}
+
+func (zeros) Dims() (records, features int) { return 3, 2 }
+
+func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
+
+// asking is a Remote that keeps what it was asked, and the answer.
+type asking struct {
+	zeros
+	q   erm.Query
+	sum *erm.Sums
+}
+
+func (a *asking) Sum(ctx context.Context, q *erm.Query) (sums *erm.Sums, err error) {
+	a.q = *q
+	a.sum, err = q.Sum(ctx, a.zeros, 0, 3, 1)
+	return a.sum, err
+}
 
 // budgeted is a plan of which nothing is known but its budget.
 type budgeted struct{ dp.Budget }
@@ -74,18 +90,21 @@ func TestEveryInputNoise(t *testing.T) {
 	src := func() rand.Source { return fixed() }
 	x, k := []float64{0, 0, 0}, []int64{0, 0, 0}
 	everyInput(t, "noise", map[string]row{
-		"Secure":          call(func() uint64 { return noise.Secure().Uint64() }),
-		"Reproducible":    call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
-		"Uniform":         call(noise.Uniform, src),
-		"Exponential":     call(noise.Exponential, src),
-		"Normal":          call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
-		"Laplace":         call(noise.Laplace, 1., src),
-		"ChiSquared":      call(noise.ChiSquared, 2, src),
-		"Sphere":          call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
-		"GammaNorm":       call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
-		"Grid":            call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
-		"LaplaceGrid":     call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
-		"RadialGrid":      call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2, src).keep(0, 3),
+		"Secure":       call(func() uint64 { return noise.Secure().Uint64() }),
+		"Reproducible": call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
+		"Uniform":      call(noise.Uniform, src),
+		"Exponential":  call(noise.Exponential, src),
+		"Normal":       call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
+		"Laplace":      call(noise.Laplace, 1., src),
+		"ChiSquared":   call(noise.ChiSquared, 2, src),
+		"Sphere":       call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
+		"GammaNorm":    call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
+		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
+			src).keep(0, 3),
+		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2,
+			src).keep(0, 3),
+		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2,
+			src).keep(0, 3),
 		"Gap":             call(noise.Gap, 3., src),
 		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
 		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
@@ -151,9 +170,12 @@ func TestEveryInputLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{}, "Huber": loss.Huber{Delta: 1}, "SmoothedHinge": loss.SmoothedHinge{Gamma: 0.5}, "Clipped": clipped,
-		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2},
-		"PseudoHuber": loss.PseudoHuber{Delta: 1}, "LogCosh": loss.LogCosh{Delta: 1}, "RootHinge": loss.RootHinge{Width: 1}, "SoftClipped": loss.SoftClipped{Threshold: 1}} {
+	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{}, "Huber": loss.Huber{Delta: 1},
+		"SmoothedHinge": loss.SmoothedHinge{Gamma: 0.5}, "Clipped": clipped,
+		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3},
+		"EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2},
+		"PseudoHuber": loss.PseudoHuber{Delta: 1}, "LogCosh": loss.LogCosh{Delta: 1}, "RootHinge": loss.RootHinge{Width: 1},
+		"SoftClipped": loss.SoftClipped{Threshold: 1}} {
 		// NaN and infinite θ give NaN, which solvers see; constants never do.
 		table[name+".Func"] = call(l.Func, theta, a, 1.).mayBeNaN()
 		table[name+".Grad"] = call(l.Grad, g, theta, a, 1.).mayBeNaN()
@@ -177,7 +199,8 @@ func TestEveryInputLoss(t *testing.T) {
 	table["SmoothedHinge.Constants"] = call(loss.SmoothedHinge.Constants, loss.SmoothedHinge{Gamma: 1}, bounds, 1.)
 	for name, l := range map[string]interface {
 		ProxSlope(u, b, kappa float64) (g, dg float64)
-	}{"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3}, "EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}} {
+	}{"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3},
+		"EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}} {
 		table[name+".ProxSlope"] = call(l.ProxSlope, 0.5, 1., 1.).mayBeNaN()
 	}
 	multinomial := loss.Multinomial{Classes: 2}
@@ -193,7 +216,8 @@ func TestEveryInputLoss(t *testing.T) {
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
 	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
 	table["Moreau.Check"] = call(loss.Moreau.Check, loss.Moreau{Loss: loss.Hinge{}, Beta: 1})
-	table["Logistic.Slopes"] = call(loss.Logistic.Slopes, loss.Logistic{}, []float64{1, 2}, []float64{1, -1}, []float64{0, 0}).keep(1, 2, 3) // three slices of one length
+	// three slices of one length
+	table["Logistic.Slopes"] = call(loss.Logistic.Slopes, loss.Logistic{}, []float64{1, 2}, []float64{1, -1}, []float64{0, 0}).keep(1, 2, 3)
 	everyInput(t, "loss", table)
 }
 
@@ -204,12 +228,17 @@ func operators(t *testing.T) map[string]prox.Operator {
 		t.Fatal(err)
 	}
 	return map[string]prox.Operator{
-		"L1": prox.L1{Weight: 1}, "SquaredL2": prox.SquaredL2{Weight: 1}, "ElasticNet": prox.ElasticNet{L1: 1, L2: 1}, "L1Box": prox.L1Box{Weight: 1, Lo: -1, Hi: 1},
-		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1}, "SortedL1": prox.SortedL1{Weights: []float64{2, 1}},
-		"TotalVariation": prox.TotalVariation{Weight: 1}, "Huber": prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1}, "LogBarrier": prox.LogBarrier{Weight: 1},
-		"NonNegative": prox.NonNegative{}, "Box": prox.Box{Lo: -1, Hi: 1}, "LInfBall": prox.LInfBall{R: 1}, "L1Ball": prox.L1Ball{R: 1}, "L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
+		"L1": prox.L1{Weight: 1}, "SquaredL2": prox.SquaredL2{Weight: 1}, "ElasticNet": prox.ElasticNet{L1: 1, L2: 1},
+		"L1Box":  prox.L1Box{Weight: 1, Lo: -1, Hi: 1},
+		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1},
+		"SortedL1":       prox.SortedL1{Weights: []float64{2, 1}},
+		"TotalVariation": prox.TotalVariation{Weight: 1}, "Huber": prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1},
+		"LogBarrier":  prox.LogBarrier{Weight: 1},
+		"NonNegative": prox.NonNegative{}, "Box": prox.Box{Lo: -1, Hi: 1}, "LInfBall": prox.LInfBall{R: 1}, "L1Ball": prox.L1Ball{R: 1},
+		"L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
 		"HalfSpace": prox.HalfSpace{A: []float64{1, 2}, B: 1}, "Affine": affine, "SecondOrderCone": prox.SecondOrderCone{},
-		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, "PSDCone": prox.PSDCone{Order: 1},
+		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1},
+		"PSDCone": prox.PSDCone{Order: 1},
 	}
 }
 
@@ -234,16 +263,24 @@ func TestEveryInputProx(t *testing.T) {
 		"Affine.Rank":   call(operators(t)["Affine"].(*prox.Affine).Rank),
 		// Parameters of every operator with fields, through Check.
 		"L1.Check": call(prox.L1.Check, prox.L1{Weight: 1}, 2), "SquaredL2.Check": call(prox.SquaredL2.Check, prox.SquaredL2{Weight: 1}, 2),
-		"ElasticNet.Check": call(prox.ElasticNet.Check, prox.ElasticNet{L1: 1, L2: 1}, 2), "L1Box.Check": call(prox.L1Box.Check, prox.L1Box{Weight: 1, Lo: -1, Hi: 1}, 2),
-		"L2Norm.Check": call(prox.L2Norm.Check, prox.L2Norm{Weight: 1}, 2), "LInfNorm.Check": call(prox.LInfNorm.Check, prox.LInfNorm{Weight: 1}, 2),
-		"GroupL2.Check": call(prox.GroupL2.Check, group, 2), "SortedL1.Check": call(prox.SortedL1.Check, prox.SortedL1{Weights: []float64{2, 1}}, 2),
-		"TotalVariation.Check": call(prox.TotalVariation.Check, prox.TotalVariation{Weight: 1}, 2), "Huber.Check": call(prox.Huber.Check, prox.Huber{Weight: 1, Delta: 1}, 2),
-		"Hinge.Check": call(prox.Hinge.Check, prox.Hinge{Weight: 1}, 2), "LogBarrier.Check": call(prox.LogBarrier.Check, prox.LogBarrier{Weight: 1}, 2),
-		"Box.Check": call(prox.Box.Check, prox.Box{Lo: -1, Hi: 1}, 2), "LInfBall.Check": call(prox.LInfBall.Check, prox.LInfBall{R: 1}, 2),
+		"ElasticNet.Check":     call(prox.ElasticNet.Check, prox.ElasticNet{L1: 1, L2: 1}, 2),
+		"L1Box.Check":          call(prox.L1Box.Check, prox.L1Box{Weight: 1, Lo: -1, Hi: 1}, 2),
+		"L2Norm.Check":         call(prox.L2Norm.Check, prox.L2Norm{Weight: 1}, 2),
+		"LInfNorm.Check":       call(prox.LInfNorm.Check, prox.LInfNorm{Weight: 1}, 2),
+		"GroupL2.Check":        call(prox.GroupL2.Check, group, 2),
+		"SortedL1.Check":       call(prox.SortedL1.Check, prox.SortedL1{Weights: []float64{2, 1}}, 2),
+		"TotalVariation.Check": call(prox.TotalVariation.Check, prox.TotalVariation{Weight: 1}, 2),
+		"Huber.Check":          call(prox.Huber.Check, prox.Huber{Weight: 1, Delta: 1}, 2),
+		"Hinge.Check":          call(prox.Hinge.Check, prox.Hinge{Weight: 1}, 2),
+		"LogBarrier.Check":     call(prox.LogBarrier.Check, prox.LogBarrier{Weight: 1}, 2),
+		"Box.Check":            call(prox.Box.Check, prox.Box{Lo: -1, Hi: 1}, 2), "LInfBall.Check": call(prox.LInfBall.Check, prox.LInfBall{R: 1},
+			2),
 		"L1Ball.Check": call(prox.L1Ball.Check, prox.L1Ball{R: 1}, 2), "L2Ball.Check": call(prox.L2Ball.Check, prox.L2Ball{R: 1}, 2),
-		"Simplex.Check": call(prox.Simplex.Check, prox.Simplex{Total: 1}, 2), "HalfSpace.Check": call(prox.HalfSpace.Check, prox.HalfSpace{A: []float64{1, 2}, B: 1}, 2),
-		"NuclearNorm.Check": call(prox.NuclearNorm.Check, prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, 2), "SpectralBall.Check": call(prox.SpectralBall.Check, prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, 2),
-		"PSDCone.Check": call(prox.PSDCone.Check, prox.PSDCone{Order: 1}, 1),
+		"Simplex.Check":      call(prox.Simplex.Check, prox.Simplex{Total: 1}, 2),
+		"HalfSpace.Check":    call(prox.HalfSpace.Check, prox.HalfSpace{A: []float64{1, 2}, B: 1}, 2),
+		"NuclearNorm.Check":  call(prox.NuclearNorm.Check, prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, 2),
+		"SpectralBall.Check": call(prox.SpectralBall.Check, prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, 2),
+		"PSDCone.Check":      call(prox.PSDCone.Check, prox.PSDCone{Order: 1}, 1),
 	}
 	for name, g := range operators(t) {
 		x, v := []float64{0.3, 0.7}, []float64{1, -1}
@@ -299,13 +336,18 @@ func TestEveryInputSpecfun(t *testing.T) {
 		"GaussLegendre": call(specfun.GaussLegendre, 3),
 		// These are functions of real numbers: outside their domain they are NaN.
 		"Log":       call(specfun.Log, 2.).mayBeNaN(),
-		"LogSumExp": call(specfun.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(specfun.LogDiffExp, 2., 1.).mayBeNaN(), "Log1mExp": call(specfun.Log1mExp, -1.).mayBeNaN(),
+		"LogSumExp": call(specfun.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(specfun.LogDiffExp, 2., 1.).mayBeNaN(),
+		"Log1mExp":  call(specfun.Log1mExp, -1.).mayBeNaN(),
 		"GammaLogP": call(specfun.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(specfun.GammaLogQ, 2., 1.).mayBeNaN(),
 		"GammaInvLogP": call(specfun.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(specfun.GammaInvLogQ, 2., -1.).mayBeNaN(),
-		"Erfcx": call(specfun.Erfcx, 1.).mayBeNaN(), "Mills": call(specfun.Mills, 1.).mayBeNaN(), "MillsSlope": call(specfun.MillsSlope, 1.).mayBeNaN(),
-		"NormalCDF": call(specfun.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(specfun.LogPhi, 1.).mayBeNaN(), "LogQ": call(specfun.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(specfun.NormalQuantile, 0.5).mayBeNaN(),
-		"Chi2LogPDF": call(specfun.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(specfun.Chi2LogCDF, 1., 2.).mayBeNaN(), "Chi2LogSF": call(specfun.Chi2LogSF, 1., 2.).mayBeNaN(),
-		"Chi2CDF": call(specfun.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(specfun.Chi2SF, 1., 2.).mayBeNaN(), "Chi2Quantile": call(specfun.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(specfun.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
+		"Erfcx": call(specfun.Erfcx, 1.).mayBeNaN(), "Mills": call(specfun.Mills, 1.).mayBeNaN(),
+		"MillsSlope": call(specfun.MillsSlope, 1.).mayBeNaN(),
+		"NormalCDF":  call(specfun.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(specfun.LogPhi, 1.).mayBeNaN(),
+		"LogQ": call(specfun.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(specfun.NormalQuantile, 0.5).mayBeNaN(),
+		"Chi2LogPDF": call(specfun.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(specfun.Chi2LogCDF, 1., 2.).mayBeNaN(),
+		"Chi2LogSF": call(specfun.Chi2LogSF, 1., 2.).mayBeNaN(),
+		"Chi2CDF":   call(specfun.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(specfun.Chi2SF, 1., 2.).mayBeNaN(),
+		"Chi2Quantile": call(specfun.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(specfun.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
 	}
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
 		return specfun.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
@@ -347,11 +389,39 @@ func TestEveryInputERM(t *testing.T) {
 	public, err := p.Public(dp.Replace)
 	require.NoError(t, err)
 	per := erm.PublicPerturbation{Linear: 1, MinEig: 1, MaxEig: 1}
+	remote := new(asking)
+	there, err := erm.Open(remote, unit)
+	require.NoError(t, err)
+	far := &erm.Problem{Data: there, Loss: loss.Logistic{}}
+	require.Positive(t, far.Perturb(erm.Perturbation{Linear: []float64{1, 2}}).Residual(x))
+	query, err := remote.q.MarshalBinary()
+	require.NoError(t, err)
+	sums, err := remote.sum.MarshalBinary()
+	require.NoError(t, err)
 	everyInput(t, "erm", map[string]row{
-		"NewData":      call(erm.NewData, rows, labels, unit),
-		"NewDataDense": call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
-		"NewDataCSR":   call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
-		"NewBuilder":   call(erm.NewBuilder, 2, true, unit),
+		"Open": call(func(b loss.Bounds) (int, error) {
+			data, err := erm.Open(zeros{}, b)
+			_, d := data.Dims()
+			return d, err
+		}, unit),
+		"Data.Err": call(far.Data.Err), "Data.Assumptions": call(far.Data.Assumptions), "Data.Each": call(far.Data.Each, func([]float64, float64) {}).keep(0),
+		"Problem.PerturbContext": call(func(linear []float64) float64 {
+			return far.PerturbContext(context.Background(), erm.Perturbation{Linear: linear}).Residual(x)
+		}, x),
+		"Objective.Err": call(o.Err), "Objective.Attainable": call(o.Attainable), "Objective.HessianIsFree": call(o.HessianIsFree),
+		"Objective.Sample":      call(func() bool { _, ok := o.Sample(); return ok }),
+		"Query.UnmarshalBinary": call(func(b []byte) error { return new(erm.Query).UnmarshalBinary(b) }, query),
+		"Query.Sum": call(func(first, count, threads int) error {
+			_, err := remote.q.Sum(context.Background(), zeros{}, first, count, min(threads, 8))
+			return err
+		}, 0, 3, 1),
+		"Sums.Merge":           call(func() error { return new(erm.Sums).Merge(remote.sum) }),
+		"Sums.UnmarshalBinary": call(func(b []byte) error { return new(erm.Sums).UnmarshalBinary(b) }, sums),
+		"NewData":              call(erm.NewData, rows, labels, unit),
+		"NewDataDense":         call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
+		"NewDataCSR":           call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
+		"NewBuilder":           call(erm.NewBuilder, 2, true, unit),
+		"Canonical":            call(func(b loss.Bounds) ([]int, error) { return erm.Canonical(context.Background(), zeros{}, b) }, unit),
 		"Builder.Add": call(func(row []float64, label float64) int {
 			n, _ := built(row, label).Dims()
 			return n
@@ -369,10 +439,11 @@ func TestEveryInputERM(t *testing.T) {
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),
-		"Problem.Check":            call((*erm.Problem).Check, p),
-		"Problem.Certifiable":      call((*erm.Problem).Certifiable, p),
-		"Problem.Constants":        call((*erm.Problem).Constants, p),
-		"Problem.Perturb":          call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) }, erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
+		"Problem.Check":       call((*erm.Problem).Check, p),
+		"Problem.Certifiable": call((*erm.Problem).Certifiable, p),
+		"Problem.Constants":   call((*erm.Problem).Constants, p),
+		"Problem.Perturb": call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) },
+			erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
 		"NewUnperturbed":           call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
 		"Objective.Func":           call(o.Func, x).mayBeNaN(),
 		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
@@ -382,8 +453,9 @@ func TestEveryInputERM(t *testing.T) {
 		"Objective.Hessian":        call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
 		"Objective.Residual":       call(o.Residual, x),
 		"Objective.ResidualWithin": call(o.ResidualWithin, x, 1e-6),
-		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus), "Objective.Convexity": call(o.Convexity),
-		"Objective.Dim": call(o.Dim), "Objective.Len": call(o.Len),
+		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus),
+		"Objective.Convexity": call(o.Convexity),
+		"Objective.Dim":       call(o.Dim), "Objective.Len": call(o.Len),
 		"Objective.AccurateGrad": call(o.AccurateGrad, g, x).mayBeNaN(),
 		"Objective.ResidualPair": call(o.ResidualPair, g, []float64{0, 0}, x, []float64{0, 0}).keep(0, 1, 3),
 		"Objective.Steepness":    call(o.Steepness),
@@ -499,95 +571,13 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
 		}, background, p, src).keep(0),
-		"Plan.Params":         call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
-		"Plan.Certificate":    call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
-		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
-		"Plan.Traced":         call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
-		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1, Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
-		"Utility.Bound":       call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b),
-	})
-}
-
-func TestEveryInputLasso(t *testing.T) {
-	spec := lasso.Spec{N: 6, D: 2, Xi: 1, AnchorNoise: 0.1}
-	in, err := lasso.Generate(spec, fixed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := in.Data(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	paper := lasso.PublishedParameters()
-	e, err := paper.Experiment(in, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := func() rand.Source { return fixed() }
-	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
-	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
-	everyInput(t, "lasso", map[string]row{
-		"Generate":            call(lasso.Generate, spec, src),
-		"Read":                call(lasso.Read, problem, vector, 1.),
-		"ReadVector":          call(lasso.ReadVector, vector, 1),
-		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
-		"Instance.Data":       call(in.Data, 1.),
-		"Instance.Dims":       call(in.Dims),
-		"Instance.Risk":       call(in.Risk, []float64{1, 2}).mayBeNaN(),
-		"PublishedParameters": call(lasso.PublishedParameters),
-		"Paper.Experiment": call(func(p lasso.Paper, sigma2 float64) (bool, error) {
-			e, err := p.Experiment(in, sigma2)
-			return e != nil, err
-		}, paper, 1.),
-		"Experiment.Dof":    call(e.Dof),
-		"Experiment.L":      call(e.L),
-		"Experiment.Linear": call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
-		"Experiment.Omega":  call(e.Omega, 1.).mayBeNaN(),
-		"Experiment.Sigma2": call(e.Sigma2),
-		"Experiment.Solve":  call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
-	})
-}
-
-func TestEveryInputTable(t *testing.T) {
-	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
-	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
-	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
-	s, err := table.ReadSchema(strings.NewReader(people))
-	require.NoError(t, err)
-	e, err := s.Encoder()
-	require.NoError(t, err)
-	rows := func() *table.Rows {
-		r, err := e.Rows(text(), table.Options{})
-		require.NoError(t, err)
-		require.True(t, r.Next())
-		return r
-	}
-	everyInput(t, "table", map[string]row{
-		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
-		"ReadCSV":              call(table.ReadCSV, text, s),
-		"Options.ReadCSV":      call(table.Options.ReadCSV, table.Options{Public: true}, text, s),
-		"Schema.Check":         call((*table.Schema).Check, s),
-		"Schema.Encoder":       call((*table.Schema).Encoder, s),
-		"Schema.WriteTo":       call(s.WriteTo, io.Writer(io.Discard)).keep(0),
-		"Encoder.Rows":         call(e.Rows, text, table.Options{}),
-		"Encoder.Schema":       call(e.Schema),
-		"Encoder.Features":     call(e.Features),
-		"Encoder.Kind":         call(e.Kind),
-		"Encoder.NumClasses":   call(e.NumClasses),
-		"Encoder.Dim":          call(e.Dim),
-		"Encoder.Bounds":       call(e.Bounds),
-		"Encoder.Sparse":       call(e.Sparse),
-		"Encoder.LabelText":    call(e.LabelText, 0.5),
-		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
-		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
-		"Rows.Next":            call(func() bool { return rows().Next() }),
-		"Rows.Err":             call(func() error { return rows().Err() }),
-		"Rows.Line":            call(func() int { return rows().Line() }),
-		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
-		"Rows.Label":           call(func() float64 { return rows().Label() }),
-		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
-		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
-		"Numeric.ReadLIBSVM":   call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit}, func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
-		"Drafting.Draft":       call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
+		"Plan.Params":      call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
+		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
+		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
+		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
+			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
+		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
+			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b),
 	})
 }

@@ -45,12 +45,16 @@ var (
 
 // alternatives of the interfaces that arguments have.
 var alternatives = map[reflect.Type][]any{
-	reflect.TypeFor[prox.Operator](): {prox.L1{Weight: math.NaN()}, prox.L1{Weight: -1}, prox.Box{Lo: 1, Hi: -1}, prox.SortedL1{Weights: []float64{1}}, (*prox.Affine)(nil)},
-	reflect.TypeFor[prox.Set]():      {prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: math.Inf(-1), Hi: math.Inf(1)}, prox.Box{Lo: 1, Hi: 1}, prox.L2Ball{R: math.NaN()}, prox.L2Ball{R: -1}, prox.Simplex{}},
-	reflect.TypeFor[loss.Loss]():     {loss.Huber{Delta: math.NaN()}, loss.Huber{}, loss.SmoothedHinge{Gamma: -1}, loss.Clipped{}, loss.Logistic{}},
-	reflect.TypeFor[io.Reader]():     {strings.NewReader(""), strings.NewReader("a,b\n1,x\n"), failingReader{}},
-	reflect.TypeFor[mat.Matrix]():    {mat.NewDense(1, 2, []float64{math.NaN(), 1}), mat.NewDense(3, 1, nil)},
-	reflect.TypeFor[mat.Symmetric](): {mat.NewSymDense(2, []float64{math.NaN(), 0, 0, 1}), mat.NewSymDense(1, []float64{-1}), mat.NewSymDense(2, []float64{1e308, 1e308, 1e308, 1e308})},
+	reflect.TypeFor[prox.Operator](): {prox.L1{Weight: math.NaN()}, prox.L1{Weight: -1}, prox.Box{Lo: 1, Hi: -1},
+		prox.SortedL1{Weights: []float64{1}}, (*prox.Affine)(nil)},
+	reflect.TypeFor[prox.Set](): {prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: math.Inf(-1), Hi: math.Inf(1)}, prox.Box{Lo: 1, Hi: 1},
+		prox.L2Ball{R: math.NaN()}, prox.L2Ball{R: -1}, prox.Simplex{}},
+	reflect.TypeFor[loss.Loss](): {loss.Huber{Delta: math.NaN()}, loss.Huber{}, loss.SmoothedHinge{Gamma: -1}, loss.Clipped{},
+		loss.Logistic{}},
+	reflect.TypeFor[io.Reader]():  {strings.NewReader(""), strings.NewReader("a,b\n1,x\n"), failingReader{}},
+	reflect.TypeFor[mat.Matrix](): {mat.NewDense(1, 2, []float64{math.NaN(), 1}), mat.NewDense(3, 1, nil)},
+	reflect.TypeFor[mat.Symmetric](): {mat.NewSymDense(2, []float64{math.NaN(), 0, 0, 1}), mat.NewSymDense(1, []float64{-1}),
+		mat.NewSymDense(2, []float64{1e308, 1e308, 1e308, 1e308})},
 }
 
 type failingReader struct{}
@@ -259,7 +263,8 @@ func perform(t *testing.T, prefix, name, where string, r row, f reflect.Value, a
 
 // remedy reports whether an error that has no range tells what to do.
 func remedy(text string) bool {
-	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not", "is nil", "differ", "declare", "leave", "set ", "encountered", "permission"} {
+	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not", "is nil", "differ",
+		"declare", "leave", "set ", "encountered", "permission"} {
 		if strings.Contains(text, s) {
 			return true
 		}

@@ -79,7 +79,9 @@ func halfspaces(p *erm.Problem, space objpert.Space) (*objpert.Problem, error) {
 	return objpert.NewProblem(rows, labels, nil, space)
 }
 
-func discrete[L fitter[*objpert.Problem]](m planner[*objpert.Problem, L], space objpert.Space, p *erm.Problem, b dp.Budget) (any, release, error) {
+func discrete[L fitter[*objpert.Problem]](
+	m planner[*objpert.Problem, L], space objpert.Space, p *erm.Problem, b dp.Budget,
+) (any, release, error) {
 	q, err := halfspaces(p, space)
 	if err != nil {
 		return nil, nil, err
@@ -524,7 +526,8 @@ func TestHostileRecords(t *testing.T) {
 		}
 		want := last([]float64{0.4, 0.4}, 1)
 		require.Equal(t, "released", want, m.name)
-		for _, row := range [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0}, {0.5, 0.2}, {math.Copysign(0, -1), -1}} {
+		for _, row := range [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0}, {0.5, 0.2},
+			{math.Copysign(0, -1), -1}} {
 			for _, label := range []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324} {
 				require.Equal(t, want, last(row, label), "%s: %v, %v", m.name, row, label)
 			}

@@ -103,7 +103,8 @@ func BenchmarkExact(b *testing.B) {
 					q.Center, q.Quad, q.MinEig, q.MaxEig = in.Anchor, w, randmat.MinEig(w), randmat.MaxEig(w)
 				}
 				f := p.Perturb(q)
-				x := must(splitting.Minimize(background, splitting.Problem{F: f, G: p.Reg, H: p.Set}, make([]float64, d), &splitting.Settings{Tolerance: -1})).X
+				x := must(splitting.Minimize(background, splitting.Problem{F: f, G: p.Reg, H: p.Set}, make([]float64, d),
+					&splitting.Settings{Tolerance: -1})).X
 				value := math.Abs(f.Func(x) + p.Reg.Func(x))
 				all = append(all, problem{p, q, math.Sqrt(2 * q.MinEig * 1e-10 * value)}) // Residual²/(2μ) ≤ 1e-10·|J|
 			}
@@ -113,7 +114,8 @@ func BenchmarkExact(b *testing.B) {
 			measure(b, func() {
 				c := all[k%len(all)]
 				k++
-				res := must(splitting.Solve(background, splitting.Problem{F: c.p.Perturb(c.q), G: c.p.Reg, H: c.p.Set}, x0, &splitting.Settings{Tolerance: c.tol}, m))
+				res := must(splitting.Solve(background, splitting.Problem{F: c.p.Perturb(c.q), G: c.p.Reg, H: c.p.Set}, x0,
+					&splitting.Settings{Tolerance: c.tol}, m))
 				if res.Status != splitting.Converged {
 					b.Fatal(res.Status)
 				}

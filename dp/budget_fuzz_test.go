@@ -12,7 +12,8 @@ import (
 
 // hostile are the numbers that break naive code; every fuzz target of this
 // package starts from them.
-var hostile = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1e-6, 1e-320, 0x1p-51, 0x1p-50, 1e-300, 1e-9, 300, 1e5, 1e6, 1e308, math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)}
+var hostile = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1e-6, 1e-320, 0x1p-51, 0x1p-50, 1e-300, 1e-9, 300, 1e5, 1e6, 1e308,
+	math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)}
 
 // FuzzGaussian: whatever the budget and sensitivity, GaussianSigma reports an
 // error of a known kind or a positive finite σ that satisfies the budget.
@@ -100,7 +101,8 @@ func FuzzCertificate(f *testing.F) {
 		f.Add(v, hostile[(i+5)%len(hostile)], i%4, "lop.curve/1", "nothing")
 	}
 	f.Fuzz(func(t *testing.T, eps, delta float64, relation int, theorem, assumption string) {
-		c := dp.Certificate{Budget: dp.Budget{Epsilon: eps, Delta: delta}, Relation: dp.Relation(relation), Theorem: theorem, Assumptions: []dp.Assumption{dp.Assumption(assumption)}}
+		c := dp.Certificate{Budget: dp.Budget{Epsilon: eps, Delta: delta}, Relation: dp.Relation(relation), Theorem: theorem,
+			Assumptions: []dp.Assumption{dp.Assumption(assumption)}}
 		require.NotEmpty(t, c.String())
 		sum, err := dp.Basic(c, c)
 		if c.Check() != nil {
@@ -127,8 +129,10 @@ func FuzzCertificate(f *testing.F) {
 // FuzzRelease: no text makes the decoder of a release panic, and what it
 // accepts is a relation that Check accepts.
 func FuzzRelease(f *testing.F) {
-	for _, s := range []string{"", "{}", "null", `{"theta":[1],"certificate":{"epsilon":1,"delta":0,"relation":"replace","theorem":"x","assumptions":[]}}`,
-		`{"certificate":{"relation":"add-remove"}}`, `{"certificate":{"relation":"neither"}}`, `{"certificate":{"relation":1}}`, `{"theta":[1e400]}`, `{"certificate":{"epsilon":"NaN"}}`} {
+	for _, s := range []string{"", "{}", "null",
+		`{"theta":[1],"certificate":{"epsilon":1,"delta":0,"relation":"replace","theorem":"x","assumptions":[]}}`,
+		`{"certificate":{"relation":"add-remove"}}`, `{"certificate":{"relation":"neither"}}`, `{"certificate":{"relation":1}}`,
+		`{"theta":[1e400]}`, `{"certificate":{"epsilon":"NaN"}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -17,7 +17,8 @@ const (
 	// CallerSource: the noise came from a source the caller gave.
 	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
 	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
-	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for"
+	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no " +
+		"smaller than the theorem asks for"
 )
 
 // model is what every theorem of this module takes for granted, so that it is no
@@ -74,6 +75,12 @@ func (c Certificate) String() string {
 	return b.String()
 }
 
+// With returns a copy of c, which shares nothing with it, that also lists the assumptions a.
+func (c Certificate) With(a ...Assumption) Certificate {
+	c.Assumptions = union(slices.Clone(c.Assumptions), a...)
+	return c
+}
+
 // MarshalJSON writes the form described at Certificate. An invalid relation
 // is an error.
 func (c Certificate) MarshalJSON() ([]byte, error) {
@@ -125,7 +132,8 @@ func add(c []Certificate) (sum Certificate, theorems string, err error) {
 			return sum, "", fmt.Errorf("%w (part %d of %d)", err, i, len(c))
 		}
 		if part.Relation != sum.Relation {
-			return sum, "", fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation, sum.Relation)
+			return sum, "", fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation,
+				sum.Relation)
 		}
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)

@@ -127,7 +127,8 @@ func TestComposeOrdersApart(t *testing.T) {
 		f := Profile{Remove: stick(l[0], l[1]), Add: stick(l[1], l[0])}.Delta
 		return planOf(0.05, Symmetric(f, nil))
 	}
-	apart, err := Compose(0.05, planOf(0.05, Profile{Remove: stick(big, small), Add: stick(small, big)}), planOf(0.05, Profile{Remove: stick(small, big), Add: stick(big, small)}))
+	apart, err := Compose(0.05, planOf(0.05, Profile{Remove: stick(big, small), Add: stick(small, big)}),
+		planOf(0.05, Profile{Remove: stick(small, big), Add: stick(big, small)}))
 	require.NoError(t, err)
 	both, err := Compose(0.05, larger([2][]float64{big, small}), larger([2][]float64{big, small}))
 	require.NoError(t, err)
@@ -195,8 +196,10 @@ func TestComposeNames(t *testing.T) {
 		plans []Plan
 		want  error
 	}{
-		{1e-6, nil, ErrCondition}, {1e-6, []Plan{a, nil}, ErrCondition}, {1e-6, []Plan{empty, a}, ErrCondition}, {1e-6, []Plan{a, replace}, ErrRelation},
-		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a}, ErrBudget}, {1e-6, []Plan{over}, ErrBudget},
+		{1e-6, nil, ErrCondition}, {1e-6, []Plan{a, nil}, ErrCondition}, {1e-6, []Plan{empty, a}, ErrCondition},
+		{1e-6, []Plan{a, replace}, ErrRelation},
+		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a}, ErrBudget},
+		{1e-6, []Plan{over}, ErrBudget},
 		{1e-7, []Plan{&fixed{a.cert, Unknown()}, a}, ErrCondition},
 	} {
 		_, err := Compose(c.delta, c.plans...)

@@ -15,10 +15,12 @@ import (
 // internal/mutate changes and other tests do not notice.
 
 func TestBudgetEnds(t *testing.T) {
-	for _, b := range []dp.Budget{{Epsilon: dp.MinEpsilon}, {Epsilon: dp.MaxEpsilon}, {Epsilon: 1, Delta: dp.MinDelta}, {Epsilon: 1, Delta: math.Nextafter(1, 0)}} {
+	for _, b := range []dp.Budget{{Epsilon: dp.MinEpsilon}, {Epsilon: dp.MaxEpsilon}, {Epsilon: 1, Delta: dp.MinDelta},
+		{Epsilon: 1, Delta: math.Nextafter(1, 0)}} {
 		require.NoError(t, b.Check(), "%v", b)
 	}
-	for _, b := range []dp.Budget{{Epsilon: 0.99 * dp.MinEpsilon}, {Epsilon: 1.01 * dp.MaxEpsilon}, {Epsilon: 1, Delta: 0.99 * dp.MinDelta}, {Epsilon: 1, Delta: 1}} {
+	for _, b := range []dp.Budget{{Epsilon: 0.99 * dp.MinEpsilon}, {Epsilon: 1.01 * dp.MaxEpsilon}, {Epsilon: 1, Delta: 0.99 * dp.MinDelta},
+		{Epsilon: 1, Delta: 1}} {
 		require.ErrorIs(t, b.Check(), dp.ErrBudget, "%v", b)
 	}
 }

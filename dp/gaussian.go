@@ -100,7 +100,8 @@ func gaussianScale(b Budget) (float64, error) {
 		return 0, err
 	}
 	if b.Delta == 0 {
-		return 0, fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget, MinDelta)
+		return 0, fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget,
+			MinDelta)
 	}
 	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
 	// costs less than 1e-9 in s.

@@ -142,7 +142,8 @@ func TestGaussianMonotone(t *testing.T) {
 
 func TestGaussianBadValues(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
-	for _, b := range []Budget{{}, {1, 0}, {0, 1e-5}, {-1, 1e-5}, {nan, 1e-5}, {inf, 1e-5}, {1, 1}, {1, -1e-9}, {1, nan}, {1, 1e-320}, {0x1p-51, 1e-5}, {1e6, 1e-5}} {
+	for _, b := range []Budget{{}, {1, 0}, {0, 1e-5}, {-1, 1e-5}, {nan, 1e-5}, {inf, 1e-5}, {1, 1}, {1, -1e-9}, {1, nan}, {1, 1e-320},
+		{0x1p-51, 1e-5}, {1e6, 1e-5}} {
 		sigma, err := GaussianSigma(b, 1)
 		require.ErrorIs(t, err, ErrBudget, "%v", b)
 		require.Zero(t, sigma)

@@ -20,6 +20,9 @@ import (
 // The exact norm of the float64 values left in row is at most bound: rounding
 // does not lift a row above the declared bound. scratch has the length of row.
 func forceRow(row, scratch []float64, bound float64) {
+	if side(row, bound) < 0 {
+		return
+	}
 	infinite := false
 	for j, v := range row {
 		switch {
@@ -45,8 +48,9 @@ func forceRow(row, scratch []float64, bound float64) {
 	}
 
 	_, e := math.Frexp(maxAbs(row))
+	s1, s2 := math.Ldexp(1, (1-e)/2), math.Ldexp(1, 1-e-(1-e)/2) // their product may overflow
 	for j, v := range row {
-		scratch[j] = math.Ldexp(v, 1-e) // max |scratch| in [1, 2): no overflow below
+		scratch[j] = v * s1 * s2 // max |scratch| in [1, 2): no overflow below
 	}
 	norm := floats.Norm(scratch, 2)
 	// Rounding may leave the scaled row an ulp too long: shrink it until the
@@ -75,9 +79,46 @@ func forceLabel(b, bound float64) float64 {
 	return b
 }
 
+// side returns −1 where ‖row‖₂ < bound and 1 where ‖row‖₂ > bound by a margin that proves it, and 0 for
+// rows next to the bound, for NaN and where squares leave the range of float64.
+//
+// Products and sums of d terms round by at most γ_d = du/(1−du) of them, and by the smallest number
+// where they underflow, which is nothing beside a square of 2⁻⁹⁰⁰; that of bound is rounded once.
+func side(row []float64, bound float64) int {
+	square, sum := bound*bound, squares(row)
+	margin := square * (float64(len(row)+8) * 0x1p-52)
+	switch {
+	case !(square > 0x1p-900 && square < 0x1p900):
+		return 0
+	case sum < square-margin:
+		return -1
+	case sum > square+margin:
+		return 1
+	}
+	return 0
+}
+
+// squares returns Σ vⱼ²: +Inf or NaN where entries are infinite, not numbers, or their squares overflow.
+func squares(row []float64) float64 {
+	var s0, s1, s2, s3 float64 // sums that do not wait for each other
+	for ; len(row) >= 4; row = row[4:] {
+		s0 += row[0] * row[0]
+		s1 += row[1] * row[1]
+		s2 += row[2] * row[2]
+		s3 += row[3] * row[3]
+	}
+	for _, v := range row {
+		s0 += v * v
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
 // exceeds reports whether ‖row‖₂ > bound in exact arithmetic, for a row
 // without NaN and 0 < bound < +Inf.
 func exceeds(row []float64, bound float64) bool {
+	if s := side(row, bound); s != 0 {
+		return s > 0
+	}
 	if top := maxAbs(row); top > bound {
 		return true
 	}
@@ -148,9 +189,13 @@ func maxAbs(v []float64) float64 {
 // to 2⁻⁴⁹ relative plus rounding in d, or two subnormal steps, for a row with
 // ‖row‖₂ ≤ bound. It is 0 for a zero row.
 func normAbove(row []float64, bound float64) float64 {
-	norm := floats.Norm(row, 2)
-	if norm < 0x1p-960 && maxAbs(row) > 0 { // subnormal norms lose digits, not only the last
-		norm += 2 * math.SmallestNonzeroFloat64
+	sum := squares(row)
+	norm := math.Sqrt(sum)
+	if !(sum > 0x1p-900 && sum < 0x1p900) {
+		norm = floats.Norm(row, 2)
+		if norm < 0x1p-960 && maxAbs(row) > 0 { // subnormal norms lose digits, not only the last
+			norm += 2 * math.SmallestNonzeroFloat64
+		}
 	}
 	return min(norm*(1+float64(len(row)+8)*0x1p-52), bound)
 }

@@ -52,7 +52,9 @@ func (b *Builder) Add(row []float64, label float64) {
 		panic(badLen)
 	}
 	if !in.rec.sparse {
-		in.rec.add(row, label, in.scratch, 0)
+		s := in.rec.open(0)
+		s.x = append(s.x, row...)
+		in.seal(s, label)
 		return
 	}
 	p := in.open(len(row))
@@ -92,7 +94,16 @@ func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
 	for k, j := range col {
 		s.x[at+int(j)] = val[k]
 	}
-	in.rec.seal(s, s.x[at:], label, in.scratch)
+	in.seal(s, label)
+}
+
+// seal completes the dense record whose row was just appended to s.x.
+func (in *building) seal(s *slab, label float64) {
+	row := s.x[len(s.x)-in.rec.d:]
+	in.rec.force(row, in.scratch)
+	s.y = append(s.y, forceLabel(label, in.rec.bounds.Label))
+	s.norm = append(s.norm, normAbove(row, in.rec.bounds.Row))
+	in.rec.n++
 }
 
 // open returns a part with room for a record of the given number of entries.
@@ -129,5 +140,8 @@ func (b *Builder) Data() *Data {
 		})
 	}
 	b.in = nil
+	if !r.sparse {
+		r.sort()
+	}
 	return canonical(r)
 }

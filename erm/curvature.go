@@ -201,13 +201,13 @@ func (o *Objective) Modulus() float64 {
 //
 //	Σ ‖aᵢ‖²,   maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|
 //
-// and of records that are not in memory n·Row².
+// and n·Row² where a pass computes gradient and Hessian or records are not in memory.
 func (s *objective) topEig() float64 {
 	r := s.data
 	r.topOnce.Do(func() {
 		n, d := float64(r.n), float64(r.d)
 		flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
-		if s.glm != nil && flops <= gramFlops && d*d <= gramFloats {
+		if s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats {
 			gram, _, _ := s.gramians()
 			trace := 0.0
 			for i := range r.d {
@@ -217,7 +217,7 @@ func (s *objective) topEig() float64 {
 			r.top = randmat.MaxEig(gram) + (maxGrain+64+d)*0x1p-52*trace
 			return
 		}
-		if r.src != nil {
+		if r.src != nil || s.whole {
 			r.top = n * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
 			return
 		}

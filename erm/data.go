@@ -38,9 +38,8 @@ type Data struct {
 	r func() *records
 }
 
-// canonical sorts and hides complete records.
+// canonical hides complete records in canonical order.
 func canonical(r *records) *Data {
-	r.sort()
 	if n := len(r.slabs); n > 0 {
 		r.slabs[n-1].trim()
 	}
@@ -88,12 +87,10 @@ func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	if d == 0 {
 		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
 	}
-	r := newRecords(d, d, false, b)
-	scratch := make([]float64, d)
-	for i, row := range rows {
-		r.add(row, labels[i], scratch, n-i)
-	}
-	return canonical(r), nil
+	return canonical(newDense(n, d, 0, b, func(i int, row []float64) float64 {
+		copy(row, rows[i])
+		return labels[i]
+	})), nil
 }
 
 // NewDataDense is NewData for the rows of the n×d matrix x.
@@ -111,13 +108,17 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	if d == 0 {
 		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
 	}
-	r := newRecords(d, d, false, b)
-	row, scratch := make([]float64, d), make([]float64, d)
-	for i := range n {
-		mat.Row(row, i, x)
-		r.add(row, labels[i], scratch, n-i)
+	if raw, ok := x.(mat.RawMatrixer); ok {
+		m := raw.RawMatrix()
+		return canonical(newDense(n, d, 0, b, func(i int, row []float64) float64 {
+			copy(row, m.Data[i*m.Stride:])
+			return labels[i]
+		})), nil
 	}
-	return canonical(r), nil
+	return canonical(newDense(n, d, 1, b, func(i int, row []float64) float64 { // At may have a memory
+		mat.Row(row, i, x)
+		return labels[i]
+	})), nil
 }
 
 // Empty returns data of no records with dim features: under dp.AddRemove the neighbor of one
@@ -140,29 +141,11 @@ func checkShape(rows, labels int, b loss.Bounds) error {
 	return nil
 }
 
-// add appends a record, forced into the bounds, the first of room.
-func (r *records) add(row []float64, label float64, scratch []float64, room int) {
-	s := r.open(room)
-	at := len(s.x)
-	s.x = append(s.x, row...)
-	r.seal(s, s.x[at:], label, scratch)
-}
-
-// seal completes the record whose row was just appended to s.x.
-func (r *records) seal(s *slab, row []float64, label float64, scratch []float64) {
-	r.force(row, scratch)
-	s.y = append(s.y, forceLabel(label, r.bounds.Label))
-	s.norm = append(s.norm, normAbove(row, r.bounds.Row))
-	r.n++
-}
-
 // force replaces row in place by the row inside the bounds, without −0.
 func (r *records) force(row, scratch []float64) {
 	forceRow(row, scratch, r.bounds.Row)
 	for j, v := range row {
-		if v == 0 {
-			row[j] = 0
-		}
+		row[j] = v + 0 // −0 + 0 = 0
 	}
 }
 
@@ -238,12 +221,10 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 		}
 		return canonical(newSparse(from.n, from.d, from.floatsOnce, from.bounds, kept))
 	}
-	r := newRecords(from.d, from.d, false, from.bounds)
-	for i := range from.n {
+	return canonical(newDense(from.n, from.d, 0, from.bounds, func(i int, row []float64) float64 {
 		if clear(row); keep[i] {
 			copy(row, from.row(i, nil))
 		}
-		r.add(row, labels[i], scratch, from.n-i)
-	}
-	return canonical(r)
+		return labels[i]
+	}))
 }

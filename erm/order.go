@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/loss"
 )
 
 // key orders records: by hash, then by content.
@@ -13,28 +16,70 @@ type key struct {
 	index int
 }
 
-// sort puts dense records into their canonical order: by a fixed hash of their
-// bits, where hashes are equal by the bits themselves. Equal records are
+// The canonical order of records is that of a fixed hash of their
+// bits, where hashes are equal that of the bits themselves. Equal records are
 // indistinguishable, so the stored records are a function of the multiset of
-// records, whatever the order they came in. Sparse records are built in the
-// same order. No number is −0 (see force and forceLabel).
-//
-// It takes 32n bytes of memory for a while: the rows are moved within their
-// place.
+// records, whatever the order they came in. No number is −0 (see force and forceLabel).
+
+// newDense returns n dense records in their canonical order, made by so many threads, GOMAXPROCS for
+// 0. read copies raw record i into row, of length d, and returns its label; it is called at least twice
+// for every record, because that takes less time than to move them.
+func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) *records {
+	r := newRecords(d, d, false, b)
+	r.n, r.slabs = n, make([]slab, (n+r.slabRows()-1)/r.slabRows())
+	forced := func(i int, row, scratch []float64) (label float64) {
+		label = read(i, row)
+		r.force(row, scratch)
+		return forceLabel(label, b.Label)
+	}
+	inSlabs := func(f func(s *slab, lo, hi int)) {
+		kernel.Each(len(r.slabs), threads, parts(func(k int) {
+			f(&r.slabs[k], k<<r.shift, min((k+1)<<r.shift, n))
+		}))
+	}
+	keys, mult := make([]key, n), multipliers(d)
+	inSlabs(func(_ *slab, lo, hi int) {
+		row, scratch := make([]float64, d), make([]float64, d)
+		for i := lo; i < hi; i++ {
+			label := forced(i, row, scratch)
+			keys[i] = key{hash(row, label, mult), i}
+		}
+	})
+	radix(keys, threads)
+	x, y, scratch := make([]float64, d), make([]float64, d), make([]float64, d)
+	arrange(keys, func(i, j int) int {
+		return compare(x, y, forced(i, x, scratch), forced(j, y, scratch))
+	})
+	inSlabs(func(s *slab, lo, hi int) {
+		m, scratch := hi-lo, make([]float64, d)
+		s.x, s.y, s.norm = make([]float64, m*d), make([]float64, m), make([]float64, m)
+		for k, key := range keys[lo:hi] {
+			s.y[k] = forceLabel(read(key.index, s.x[k*d:(k+1)*d]), b.Label)
+		}
+		for k := range m { // in a loop of its own: copies from memory do not wait for it
+			row := s.x[k*d : (k+1)*d]
+			r.force(row, scratch)
+			s.norm[k] = normAbove(row, b.Row)
+		}
+	})
+	return r
+}
+
+// parts is work that can be done in any order and at one time.
+type parts func(k int)
+
+// Part implements kernel.Parts.
+func (f parts) Part(k int) { f(k) }
+
+// sort puts dense records into their canonical order. It takes 32n bytes of memory for a while: the
+// rows are moved within their place.
 func (r *records) sort() {
-	if r.sparse {
-		return
-	}
-	keys := make([]key, r.n)
-	mult := make([]uint64, r.d)
-	for j := range mult {
-		mult[j] = multiplier(j)
-	}
+	keys, mult := make([]key, r.n), multipliers(r.d)
 	for i := range keys {
 		_, x := r.entries(i)
 		keys[i] = key{hash(x, r.label(i), mult), i}
 	}
-	radix(keys)
+	radix(keys, 0)
 	arrange(keys, func(i, j int) int {
 		_, x := r.entries(i)
 		_, y := r.entries(j)
@@ -62,6 +107,15 @@ func arrange(keys []key, compare func(i, j int) int) {
 // multiplier returns the pseudorandom odd number of column j, the same in every
 // process: an output of SplitMix64.
 func multiplier(j int) uint64 { return mix(uint64(j+1)*0x9e3779b97f4a7c15) | 1 }
+
+// multipliers returns those of d columns.
+func multipliers(d int) []uint64 {
+	mult := make([]uint64, d)
+	for j := range mult {
+		mult[j] = multiplier(j)
+	}
+	return mult
+}
 
 // mix is the finalizer of SplitMix64, a bijection.
 func mix(z uint64) uint64 {
@@ -129,32 +183,34 @@ func compareSparse(col, other []int32, x, y []float64, label, second float64) in
 	return cmp.Or(cmp.Compare(label, second), cmp.Compare(v, w))
 }
 
-// radix sorts keys by their hashes.
-func radix(keys []key) {
+// radix sorts keys by their hashes on so many threads: into buckets by their first bits, and then every
+// bucket by itself.
+func radix(keys []key, threads int) {
 	const digit = 11
-	from, to := keys, make([]key, len(keys))
+	byHash := func(a, b key) int { return cmp.Compare(a.hash, b.hash) }
 	if len(keys) < 1<<digit {
-		slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.hash, b.hash) })
+		slices.SortFunc(keys, byHash)
 		return
 	}
-	for shift := 0; shift < 64; shift += digit {
-		var at [1 << digit]int
-		for _, k := range from {
-			at[k.hash>>shift&(1<<digit-1)]++
-		}
-		sum := 0
-		for c, v := range at {
-			at[c] = sum
-			sum += v
-		}
-		for _, k := range from {
-			c := k.hash >> shift & (1<<digit - 1)
-			to[at[c]] = k
-			at[c]++
-		}
-		from, to = to, from
+	var end [1<<digit + 1]int // of the bucket before
+	for _, k := range keys {
+		end[k.hash>>(64-digit)+1]++
 	}
-	// 64 bits are six digits: the last swap leaves the result in keys.
+	for c := range 1 << digit {
+		end[c+1] += end[c]
+	}
+	buckets := make([]key, len(keys))
+	at := end
+	for _, k := range keys {
+		c := k.hash >> (64 - digit)
+		buckets[at[c]] = k
+		at[c]++
+	}
+	kernel.Each(1<<digit, threads, parts(func(c int) {
+		lo, hi := end[c], end[c+1]
+		slices.SortFunc(buckets[lo:hi], byHash)
+		copy(keys[lo:hi], buckets[lo:hi])
+	}))
 }
 
 // permute moves record keys[k].index to k for all k, along the cycles of the

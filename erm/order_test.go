@@ -193,7 +193,7 @@ func TestHashAndRadix(t *testing.T) {
 			}
 			return 0
 		})
-		radix(keys)
+		radix(keys, 0)
 		for i := range keys {
 			require.Equal(t, want[i].hash, keys[i].hash)
 		}

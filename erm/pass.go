@@ -116,6 +116,9 @@ func (p *pass) Part(i int) {
 func (s *objective) sum(want ask, x, low []float64) *pass {
 	want = s.fuse(want)
 	if s.holds() {
+		if !slices.ContainsFunc(low, func(v float64) bool { return v != 0 }) {
+			low = nil
+		}
 		s.recent.Lock()
 		defer s.recent.Unlock()
 		for _, p := range s.recent.held {
@@ -164,8 +167,7 @@ func (s *objective) fuse(want ask) ask {
 	default:
 		if want |= askGrad | askBound; s.whole {
 			want |= askHess
-		}
-		if s.data.src != nil {
+		} else if s.data.src != nil {
 			want |= askValue
 		}
 	}

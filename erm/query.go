@@ -102,9 +102,10 @@ type query struct {
 
 // newQuery returns a query whose sums have the same bits for all records of about the size of r.
 func newQuery(c costs, ask ask, x, low []float64, r *records) query {
-	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: grain}
+	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: max(min(grain, r.n), 1)}
 	q.stream = 8*r.floatsOnce > streamBytes
 	if r.sparse && r.n > 0 {
+		q.grain = grain
 		for q.grain < maxGrain && q.grain*(r.floatsOnce/r.n) < 4*r.d {
 			q.grain *= 2
 		}
@@ -153,13 +154,14 @@ type partial struct {
 	grad, low  []float64 // low of askPair only
 	hess       []float64 // d rows of kernel.GramStride(d) numbers
 	u, curves  [maxBlock]float64
-	rows       []float64 // outerRows rows, scaled
+	rows       []float64 // outerRows rows
+	weights    [outerRows]float64
 	g, scratch []float64
 }
 
 var partials = sync.Pool{New: func() any { return new(partial) }}
 
-// outerRows rows are scaled and multiplied at a time.
+// outerRows rows are multiplied at a time.
 const outerRows = 64
 
 // reset makes p the sums of q over no records.
@@ -326,15 +328,14 @@ func (p *partial) outer(r *records, lo int, w []float64) {
 				}
 			}
 		default:
-			root, to := math.Sqrt(v), p.rows[m*stride:][:stride]
-			for j, x := range a {
-				to[j] = root * x
-			}
+			to := p.rows[m*stride:][:stride]
+			copy(to, a)
 			clear(to[d:])
+			p.weights[m] = v
 			m++
 		}
 		if m == outerRows || i == len(w)-1 {
-			kernel.AddGram(p.hess, 1, p.rows[:m*stride], d)
+			kernel.AddGram(p.hess, p.weights[:m], p.rows[:m*stride], d)
 			m = 0
 		}
 	}

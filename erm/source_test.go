@@ -303,20 +303,28 @@ func TestSourceStops(t *testing.T) {
 	require.ErrorIs(t, o.Err(), context.Canceled)
 }
 
-// Gradient, value, bound and Hessian of a point of a source cost one pass.
+// What a solver asks of a point of a source costs one pass.
 func TestSourceFusesPasses(t *testing.T) {
 	data, x, _ := random(7, 2000, 2)
-	src := fileOf(data)
-	file, err := Open(src, data.Bounds())
-	require.NoError(t, err)
-	o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
-	o.s().whole = true
-	g := make([]float64, 2)
-	o.Grad(g, x)
-	o.FuncGrad(g, x)
-	o.Hessian(mat.NewSymDense(2, nil), x)
-	o.ResidualWithin(x, math.Inf(1))
-	require.EqualValues(t, 2000, src.reads.Load())
+	for _, whole := range []bool{false, true} {
+		src := fileOf(data)
+		file, err := Open(src, data.Bounds())
+		require.NoError(t, err)
+		o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+		o.s().whole = whole
+		g := make([]float64, 2)
+		o.Grad(g, x)
+		o.ResidualWithin(x, math.Inf(1))
+		if whole {
+			o.Hessian(mat.NewSymDense(2, nil), x)
+		} else {
+			o.FuncGrad(g, x)
+		}
+		require.EqualValues(t, 2000, src.reads.Load())
+		o.Residual(x)
+		o.ResidualPair(g, make([]float64, 2), x, make([]float64, 2))
+		require.EqualValues(t, 4000, src.reads.Load())
+	}
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -82,7 +82,7 @@ func newSparse(n, d, entries int, b loss.Bounds, read func(i int, col []int32, x
 		c, x, label = forced(i, c, x)
 		keys[i] = key{hashSparse(c, x, label), i}
 	}
-	radix(keys)
+	radix(keys, 0)
 	arrange(keys, func(i, j int) int {
 		c, x, label = forced(i, c, x)
 		other, y, second = forced(j, other, y)

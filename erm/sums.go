@@ -35,6 +35,7 @@ type wireQuery struct {
 	Loss    loss.Loss
 	Bounds  loss.Bounds
 	Stream  bool
+	Grain   int
 	Key     [2]uint64
 }
 
@@ -72,7 +73,7 @@ func (q *Query) MarshalBinary() ([]byte, error) {
 	if in.wire == nil {
 		var b bytes.Buffer
 		err := gob.NewEncoder(&b).Encode(wireQuery{
-			wireVersion, in.dim, uint8(in.ask), in.x, in.low, in.loss, in.bounds, in.stream, in.key,
+			wireVersion, in.dim, uint8(in.ask), in.x, in.low, in.loss, in.bounds, in.stream, in.grain, in.key,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("erm: the loss %T cannot be sent to other processes: %w", in.loss, err)
@@ -109,6 +110,9 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim {
 		return fmt.Errorf("%w: a point of %d numbers in %d dimensions", errWire, len(w.X), w.Dim)
 	}
+	if w.Grain < 1 || w.Grain > grain {
+		return fmt.Errorf("%w: sums of %d records", errWire, w.Grain)
+	}
 	if w.Loss == nil {
 		return fmt.Errorf("%w: no loss", errWire)
 	}
@@ -120,7 +124,7 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	}
 	in := &query{
 		costs: newCosts(w.Loss, w.Bounds, w.Dim), ask: ask(w.Ask), x: w.X, low: w.Low, normX: floats.Norm(w.X, 2),
-		stream: w.Stream, grain: grain, key: w.Key, wire: bytes.Clone(b),
+		stream: w.Stream, grain: w.Grain, key: w.Key, wire: bytes.Clone(b),
 	}
 	if in.glm == nil && in.ask&(askHess|askBound|askGram) != 0 {
 		return fmt.Errorf("%w: a Hessian of a loss that is not a loss.Linear", errWire)

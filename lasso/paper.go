@@ -88,7 +88,8 @@ func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	}
 	n, d := in.Dims()
 	if len(in.Y) != n || len(in.Anchor) != d {
-		return nil, fmt.Errorf("%w: the instance has %d labels for %d rows and an anchor of length %d for %d features, want as many", ErrParameter, len(in.Y), n, len(in.Anchor), d)
+		return nil, fmt.Errorf("%w: the instance has %d labels for %d rows and an anchor of length %d for %d features, want as many",
+			ErrParameter, len(in.Y), n, len(in.Anchor), d)
 	}
 	e := &Experiment{
 		paper:  p,
@@ -202,7 +203,8 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 	} else {
 		c := e.Linear(m, kappa)
 		if !(math.Abs(c.Noise) <= maxNoise && c.Omega > 0) { // s < 0 where max y is: a law that is symmetric
-			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, want |s| ≤ %.2g and ω > 0: take a larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
+			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, want |s| ≤ %.2g and ω > 0: take a "+
+				"larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
 		}
 		omega = c.Omega
 		f.ridge = c.Ridge

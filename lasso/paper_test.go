@@ -67,7 +67,8 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 		require.NoError(t, err)
 		var picks []int
 		counter := &counting{terms: f, picks: &picks}
-		res, err := splitting.Solve(context.Background(), splitting.Problem{F: counter, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}},
+		res, err := splitting.Solve(context.Background(),
+			splitting.Problem{F: counter, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}},
 			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src}, &splitting.StochasticTOS{StepSize: omega})
 		require.NoError(t, err)
 		require.Equal(t, got, res.X, "equal sources, equal points")
@@ -272,7 +273,8 @@ func TestPublishedFigure(t *testing.T) {
 				mean, sd := stat.MeanStdDev(risks, nil)
 				want, wantSD := row[m.String()], row[m.String()+"-sd"]
 				se := math.Sqrt(wantSD*wantSD/10 + sd*sd/runs)
-				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want, wantSD, (mean-want)/se)
+				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want, wantSD,
+					(mean-want)/se)
 				require.LessOrEqual(t, math.Abs(mean-want), 6*se, "κ index %d", k)
 			}
 		})

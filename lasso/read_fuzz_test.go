@@ -14,7 +14,8 @@ import (
 // FuzzRead: no text makes a reader of instances panic or let a number through
 // that is not finite; errors do not repeat a value.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"", "x", "x,y\n", "x,y\n1,2\n", "\ufeffx,y\r\n1,2\r\n", "x,y\n1\n", "x,y\n1,\"2\n", "x,y\n1e400,1\n", "x,y\nNaN,1\n", "a\n1\n2\n", "x,y\n1,2\n\n3,4\n", "x,y\n\x00,1\n", "x,y\n0x1p3,1_0\n"} {
+	for _, s := range []string{"", "x", "x,y\n", "x,y\n1,2\n", "\ufeffx,y\r\n1,2\r\n", "x,y\n1\n", "x,y\n1,\"2\n", "x,y\n1e400,1\n",
+		"x,y\nNaN,1\n", "a\n1\n2\n", "x,y\n1,2\n\n3,4\n", "x,y\n\x00,1\n", "x,y\n0x1p3,1_0\n"} {
 		f.Add(s, "a\n1\n", 1.0)
 		f.Add("x,y\n1,2\n", s, 5.0)
 	}

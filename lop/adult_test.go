@@ -59,7 +59,8 @@ func TestAdult(t *testing.T) {
 		return sum / float64(n)
 	}
 	// The ridge makes the minimizer unique; it raises the minimum by less than 1e-7.
-	best, err := splitting.Minimize(t.Context(), splitting.Problem{F: erm.NewUnperturbed(p), G: prox.SquaredL2{Weight: 1e-6}}, make([]float64, d), nil)
+	best, err := splitting.Minimize(t.Context(), splitting.Problem{F: erm.NewUnperturbed(p), G: prox.SquaredL2{Weight: 1e-6}},
+		make([]float64, d), nil)
 	require.NoError(t, err)
 	least := risk(best.X)
 	const runs = 20

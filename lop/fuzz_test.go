@@ -146,7 +146,8 @@ func FuzzFit(f *testing.F) {
 		if bits>>13&1 == 1 {
 			cancel()
 		}
-		for name, fit := range map[string]func(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error){"lop": m.Fit, "output": o.Fit} {
+		for name, fit := range map[string]func(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error){"lop": m.Fit,
+			"output": o.Fit} {
 			r, err := fit(ctx, p, b, noise.Reproducible(uint64(bits)))
 			if err != nil {
 				require.Nil(t, r, name)

@@ -203,7 +203,8 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 	logistic := &erm.Problem{Data: data, Loss: loss.Logistic{}}
 	m, o := &Mechanism{Radius: 1}, &Output{Radius: 1}
 	require.NoError(t, second(plan(m, huber).Fit(t.Context(), &erm.Problem{Data: data, Loss: loss.Huber{Delta: 0.5}}, nil)))
-	require.NoError(t, second(plan(m, huber).Fit(t.Context(), &erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Reg: prox.SquaredL2{Weight: 1}}, nil)))
+	require.NoError(t, second(plan(m, huber).Fit(t.Context(),
+		&erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Reg: prox.SquaredL2{Weight: 1}}, nil)))
 	require.NoError(t, second(plan(o, huber).Fit(t.Context(), logistic, nil)), "output perturbation looks at gradients only")
 	for name, c := range map[string]struct {
 		plan *Plan
@@ -244,7 +245,8 @@ type embedded struct{ loss.Multinomial }
 // The multinomial logistic loss has a bound of its own, of which the plan is about as many classes, and
 // which is not that of a caller's loss with the same methods.
 func TestMultinomial(t *testing.T) {
-	data, err := erm.NewData([][]float64{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0.6, 0.8, 0, 0, 0, 0}}, []float64{0, 1, 2}, loss.Bounds{Row: 1, Label: 2})
+	data, err := erm.NewData([][]float64{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0.6, 0.8, 0, 0, 0, 0}}, []float64{0, 1, 2},
+		loss.Bounds{Row: 1, Label: 2})
 	require.NoError(t, err)
 	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
 		m := &Mechanism{Relation: rel, Radius: 1, Ridge: 6}
@@ -292,8 +294,10 @@ func TestRefused(t *testing.T) {
 		"share":           {&Mechanism{Radius: 1, Share: 1}, logistic, budget, ErrMechanism, "Share = 1"},
 		"calibration":     {&Mechanism{Radius: 1, Calibration: 9}, logistic, budget, ErrMechanism, "Calibration = 9"},
 		"cms11":           {&Mechanism{Radius: 1, Calibration: CMS11}, logistic, budget, dp.ErrCondition, "CMS11"},
-		"clip":            {&Mechanism{Radius: 1, Clip: 1}, &erm.Problem{Data: data, Loss: loss.Multinomial{Classes: 2}}, budget, dp.ErrCondition, "Clip"},
-		"two forms":       {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: prox.TotalVariation{Weight: 1}, Set: prox.Simplex{Total: 1}}, budget, erm.ErrProblem, "Reg"},
+		"clip": {&Mechanism{Radius: 1, Clip: 1}, &erm.Problem{Data: data, Loss: loss.Multinomial{Classes: 2}}, budget, dp.ErrCondition,
+			"Clip"},
+		"two forms": {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: prox.TotalVariation{Weight: 1},
+			Set: prox.Simplex{Total: 1}}, budget, erm.ErrProblem, "Reg"},
 	} {
 		plan, err := c.m.Plan(c.p, c.b)
 		require.Nil(t, plan, name)
@@ -381,7 +385,8 @@ func BenchmarkFit(b *testing.B) {
 		p    *erm.Problem
 	}{
 		{"n=30000/d=43", &erm.Problem{Data: records(b, 30_000, 43), Loss: loss.Logistic{}}},
-		{"n=1000/d=100", &erm.Problem{Data: records(b, 1000, 100), Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -1, Hi: 1}}},
+		{"n=1000/d=100", &erm.Problem{Data: records(b, 1000, 100), Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.1},
+			Set: prox.Box{Lo: -1, Hi: 1}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			plan, err := (&Mechanism{Radius: 20}).Plan(c.p, dp.Budget{Epsilon: 1, Delta: 1e-9})

@@ -128,6 +128,10 @@ func along(dst []float64, c float64, a []float64) {
 	}
 }
 
+// value and slope are φ and φ′ of what Scalar returns.
+func value(phi, _, _ float64) float64  { return phi }
+func slope(_, dphi, _ float64) float64 { return dphi }
+
 // outward returns an upper bound of the constant x > 0 computed in float64.
 // The excess 10⁻¹² covers the rounding of the constant and of the Euclidean
 // norms by which rows are forced into their bound, d·2⁻⁵³ for d up to 4000.
@@ -139,8 +143,20 @@ func valid(l Checker, bounds Bounds, radius float64) bool {
 	return l.Check() == nil && bounds.Check() == nil && radius >= 0
 }
 
+// glm returns the constants of a loss of ⟨a,θ⟩, the Lipschitz constant and the smoothness
+// rounded up.
+func glm(l Checker, bounds Bounds, radius, lipschitz, smoothness float64) Constants {
+	if !valid(l, bounds, radius) {
+		return Constants{}
+	}
+	return Constants{Lipschitz: outward(lipschitz), Smoothness: outward(smoothness), Rank: 1, Structure: GLM}
+}
+
 // reach returns the largest |u−b| on the bounds, Row·radius + Label.
 func reach(bounds Bounds, radius float64) float64 { return bounds.Row*radius + bounds.Label }
+
+// finite reports whether x is a number and not infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // positive returns an error unless x is a positive finite number.
 func positive(field string, x float64) error {

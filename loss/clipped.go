@@ -59,14 +59,12 @@ func (l Clipped) slope(norm float64) float64 {
 
 // Func returns φ_c(⟨a,θ⟩).
 func (l Clipped) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2)))
 }
 
 // Grad stores P_[−k,k](φ′)·a in dst.
 func (l Clipped) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))), a)
 }
 
 // Scalar returns φ_c, φ_c′, φ_c″ for a row of the given norm.

@@ -16,7 +16,8 @@ func TestHuber(t *testing.T)         { losstest.Check(t, loss.Huber{Delta: 0.8})
 func TestSmoothedHinge(t *testing.T) { losstest.Check(t, loss.SmoothedHinge{Gamma: 0.5}) }
 
 func TestClipped(t *testing.T) {
-	for _, l := range []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.8}, loss.SmoothedHinge{Gamma: 1}, opaque{loss.Logistic{}}, opaque{loss.Squared{}}} {
+	for _, l := range []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.8}, loss.SmoothedHinge{Gamma: 1},
+		opaque{loss.Logistic{}}, opaque{loss.Squared{}}} {
 		for _, threshold := range []float64{0.05, 0.7, 30} {
 			losstest.Check(t, loss.Clipped{Loss: l, Threshold: threshold})
 		}

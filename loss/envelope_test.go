@@ -64,8 +64,10 @@ func TestEnvelopeFormulas(t *testing.T) {
 	require.InEpsilon(t, 4*0.21, loss.Logistic{}.Envelope(b, 0, 0.6), 1e-11)
 	require.InEpsilon(t, 4*0.21, loss.Logistic{}.Envelope(b, 1.4, 2), 1e-11)
 	require.InEpsilon(t, 4*(1-0.09), loss.LogCosh{Delta: 3}.Envelope(b, 1.8, 6), 1e-11)
-	require.Equal(t, loss.Huber{Delta: 1}.Constants(b, 1).Smoothness, loss.Clipped{Loss: loss.Huber{Delta: 1}, Threshold: 1}.Envelope(b, 0.5, 1))
-	require.InEpsilon(t, 0.5/(1+0.5/0.3), loss.Moreau{Loss: loss.Logistic{}, Beta: 0.3}.Envelope(loss.Bounds{Row: math.Sqrt2, Label: 1}, 0, 9), 1e-11)
+	require.Equal(t, loss.Huber{Delta: 1}.Constants(b, 1).Smoothness, loss.Clipped{Loss: loss.Huber{Delta: 1}, Threshold: 1}.Envelope(b, 0.5,
+		1))
+	require.InEpsilon(t, 0.5/(1+0.5/0.3), loss.Moreau{Loss: loss.Logistic{}, Beta: 0.3}.Envelope(loss.Bounds{Row: math.Sqrt2, Label: 1}, 0, 9),
+		1e-11)
 	require.InEpsilon(t, 0.3, loss.Moreau{Loss: loss.Hinge{}, Beta: 0.3}.Envelope(b, 0, 9), 1e-11)
 }
 

@@ -146,7 +146,8 @@ func TestSlope2(t *testing.T) {
 		norm := []float64{1, 0.01, 3}[rnd.IntN(3)]
 		var u float64
 		kind := rnd.IntN(5)
-		smallest := l == loss.Exact(loss.PseudoHuber{Delta: 1e-285}) || l == loss.Exact(loss.LogCosh{Delta: 1e-285}) || l == loss.Exact(loss.RootHinge{Width: 1e-300})
+		smallest := l == loss.Exact(loss.PseudoHuber{Delta: 1e-285}) || l == loss.Exact(loss.LogCosh{Delta: 1e-285}) ||
+			l == loss.Exact(loss.RootHinge{Width: 1e-300})
 		if smallest && i%2 == 0 {
 			b, kind = 0, 5
 		}
@@ -222,7 +223,8 @@ func TestProved(t *testing.T) {
 		require.True(t, loss.Proved(l))
 	}
 	require.True(t, loss.Proved(loss.Multinomial{Classes: 3}))
-	for _, l := range []loss.Loss{nil, opaque{loss.Squared{}}, unknown{}, loss.Clipped{Loss: unknown{}}, loss.Moreau{}, struct{ loss.Hinge }{}} {
+	for _, l := range []loss.Loss{nil, opaque{loss.Squared{}}, unknown{}, loss.Clipped{Loss: unknown{}}, loss.Moreau{},
+		struct{ loss.Hinge }{}} {
 		require.False(t, loss.Proved(l), "%T", l)
 	}
 }

@@ -26,14 +26,12 @@ var (
 
 // Func returns the smoothed hinge of the margin.
 func (l SmoothedHinge) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores −y·P_[0,1]((1−m)/Gamma)·a in dst.
 func (l SmoothedHinge) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″ at the margin m = yu.
@@ -61,15 +59,7 @@ func (l SmoothedHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // 1, GLM, rounded up; zero Constants where a parameter or bound is invalid or
 // radius is negative or NaN.
 func (l SmoothedHinge) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * min(1, (1+bounds.Row*radius)/l.Gamma)),
-		Smoothness: outward(bounds.Row * bounds.Row / l.Gamma),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row*min(1, (1+bounds.Row*radius)/l.Gamma), bounds.Row*bounds.Row/l.Gamma)
 }
 
 // Interpolate returns b where its margin is at least 1. Else it flips the

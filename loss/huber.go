@@ -21,14 +21,12 @@ var (
 
 // Func returns the Huber function of ⟨a,θ⟩−b.
 func (l Huber) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores P_[−Delta,Delta](⟨a,θ⟩−b)·a in dst.
 func (l Huber) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″ of r = u−b.
@@ -54,21 +52,13 @@ func (l Huber) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // GLM, rounded up; zero Constants where a parameter or bound is invalid or
 // radius is negative or NaN.
 func (l Huber) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * min(l.Delta, reach(bounds, radius))),
-		Smoothness: outward(bounds.Row * bounds.Row),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row*min(l.Delta, reach(bounds, radius)), bounds.Row*bounds.Row)
 }
 
 // Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
 // is not finite.
 func (Huber) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+	return u, finite(u)
 }
 
 // ClipPoints returns b ∓ k for k < Delta, and ∓∞ otherwise.

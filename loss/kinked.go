@@ -62,14 +62,6 @@ var (
 	_ Monotone   = Hinge{}
 )
 
-// kinked returns the constants of a loss with |φ′| ≤ slope and a kink.
-func kinked(l Checker, bounds Bounds, radius, slope float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	return Constants{Lipschitz: outward(bounds.Row * slope), Smoothness: math.Inf(1), Rank: 1, Structure: GLM}
-}
-
 // ramp returns P_[lo,hi](x/kappa) and its derivative in x, for lo ≤ 0 ≤ hi and
 // kappa > 0.
 func ramp(x, kappa, lo, hi float64) (g, dg float64) {
@@ -84,14 +76,12 @@ func ramp(x, kappa, lo, hi float64) (g, dg float64) {
 
 // Func returns max(0, 1−y⟨a,θ⟩).
 func (l Hinge) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l Hinge) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
@@ -121,7 +111,7 @@ func (Hinge) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
 // where the bounds are invalid or radius is negative or NaN.
 func (l Hinge) Constants(bounds Bounds, radius float64) Constants {
-	return kinked(l, bounds, radius, 1)
+	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }
 
 // Monotone returns true: the sign of φ′ is −y or 0.
@@ -140,8 +130,7 @@ func (l Absolute) Func(theta, a []float64, b float64) float64 {
 
 // Grad stores sign(⟨a,θ⟩−b)·a in dst.
 func (l Absolute) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns |u−b|, sign(u−b) and 0.
@@ -171,7 +160,7 @@ func (Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
 // where the bounds are invalid or radius is negative or NaN.
 func (l Absolute) Constants(bounds Bounds, radius float64) Constants {
-	return kinked(l, bounds, radius, 1)
+	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }
 
 // Check returns nil.
@@ -179,14 +168,12 @@ func (Absolute) Check() error { return nil }
 
 // Func returns the pinball function of ⟨a,θ⟩−b.
 func (l Pinball) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l Pinball) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
@@ -214,7 +201,7 @@ func (l Pinball) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 // zero Constants where a parameter or bound is invalid or radius is negative or
 // NaN.
 func (l Pinball) Constants(bounds Bounds, radius float64) Constants {
-	return kinked(l, bounds, radius, max(l.Tau, 1-l.Tau))
+	return glm(l, bounds, radius, bounds.Row*max(l.Tau, 1-l.Tau), math.Inf(1))
 }
 
 // Check wants Tau in (0, 1).
@@ -227,14 +214,12 @@ func (l Pinball) Check() error {
 
 // Func returns max(0, |⟨a,θ⟩−b|−Epsilon).
 func (l EpsilonInsensitive) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l EpsilonInsensitive) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
@@ -266,7 +251,7 @@ func (l EpsilonInsensitive) proxSlope2(u, ul, b, kappa float64) (hi, lo, err flo
 // Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
 // where a parameter or bound is invalid or radius is negative or NaN.
 func (l EpsilonInsensitive) Constants(bounds Bounds, radius float64) Constants {
-	return kinked(l, bounds, radius, 1)
+	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }
 
 // Check wants a finite Epsilon ≥ 0.

@@ -42,7 +42,8 @@ func TestKinkedRefuse(t *testing.T) {
 	for _, l := range []loss.Loss{
 		loss.Pinball{}, loss.Pinball{Tau: 1}, loss.Pinball{Tau: math.NaN()},
 		loss.EpsilonInsensitive{Epsilon: -1}, loss.EpsilonInsensitive{Epsilon: math.Inf(1)}, loss.EpsilonInsensitive{Epsilon: math.NaN()},
-		loss.Moreau{}, loss.Moreau{Loss: loss.Hinge{}}, loss.Moreau{Loss: loss.Pinball{}, Beta: 1}, loss.Moreau{Loss: loss.Hinge{}, Beta: math.Inf(1)},
+		loss.Moreau{}, loss.Moreau{Loss: loss.Hinge{}}, loss.Moreau{Loss: loss.Pinball{}, Beta: 1},
+		loss.Moreau{Loss: loss.Hinge{}, Beta: math.Inf(1)},
 	} {
 		require.ErrorIs(t, loss.Check(l), loss.ErrParameter)
 		require.Zero(t, l.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
@@ -110,7 +111,8 @@ func TestMoreauGolden(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &g))
 	require.Len(t, g.Scalar, 9)
 	for _, v := range g.Scalar {
-		l := map[string]loss.Linear{"hinge": loss.Hinge{}, "absolute": loss.Absolute{}, "pinball": loss.Pinball{Tau: v.Param}, "epsins": loss.EpsilonInsensitive{Epsilon: v.Param}}[v.Loss]
+		l := map[string]loss.Linear{"hinge": loss.Hinge{}, "absolute": loss.Absolute{}, "pinball": loss.Pinball{Tau: v.Param},
+			"epsins": loss.EpsilonInsensitive{Epsilon: v.Param}}[v.Loss]
 		for _, l := range []loss.Linear{l, opaque{l}} {
 			phi, slope, _ := loss.Moreau{Loss: l, Beta: 1 / v.Kappa}.Scalar(v.U0, v.Y, 1) // κ = ‖a‖²/β
 			require.InDelta(t, v.G, slope, 1e-14)

@@ -29,14 +29,12 @@ var (
 
 // Func returns Delta² log cosh((⟨a,θ⟩−b)/Delta) without overflow.
 func (l LogCosh) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores Delta·tanh((⟨a,θ⟩−b)/Delta)·a in dst.
 func (l LogCosh) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″ of x = |u−b|/Delta. With e = e^{−2x} and m = 1−e, without
@@ -116,15 +114,7 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // GLM, rounded up; zero Constants where a parameter or bound is invalid or radius
 // is negative or NaN.
 func (l LogCosh) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * l.Delta * math.Tanh(reach(bounds, radius)/l.Delta)),
-		Smoothness: outward(bounds.Row * bounds.Row),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row*l.Delta*math.Tanh(reach(bounds, radius)/l.Delta), bounds.Row*bounds.Row)
 }
 
 // Envelope: with p = ‖∇ℓ‖/(Row·Delta) and t = ‖a‖/Row ≤ 1, |φ′| = Delta·p/t and
@@ -138,7 +128,7 @@ func (l LogCosh) Envelope(bounds Bounds, lo, hi float64) float64 {
 // Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
 // is not finite.
 func (LogCosh) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+	return u, finite(u)
 }
 
 // ClipPoints returns b ∓ Delta·artanh(k/Delta) for k < Delta, and ∓∞ otherwise.

@@ -39,14 +39,12 @@ func class(b float64) float64 {
 
 // Func returns log(1 + exp(−y⟨a,θ⟩)) without overflow.
 func (l Logistic) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores −y/(1+exp(y⟨a,θ⟩))·a in dst without overflow.
 func (l Logistic) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″ with the exponential of −|yu| only.
@@ -106,15 +104,7 @@ func (Logistic) Slopes(u, b, curve []float64) {
 // Constants returns L = Row, β = Row²/4, rank 1, GLM, rounded up; zero
 // Constants where the bounds are invalid or radius is negative or NaN.
 func (l Logistic) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row),
-		Smoothness: outward(bounds.Row * bounds.Row / 4),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row, bounds.Row*bounds.Row/4)
 }
 
 // ClipPoints: |φ′| = k at yu = log((1−k)/k) for k < 1 and nowhere for k ≥ 1.

@@ -36,7 +36,8 @@ func FuzzLoss(f *testing.F) {
 		}
 		k := l.Constants(bounds, math.Abs(theta))
 		require.False(t, math.IsNaN(k.Lipschitz) || math.IsNaN(k.Smoothness) || k.Lipschitz < 0 || k.Smoothness < 0, "%+v", k)
-		if math.Abs(theta) > 1e100 || math.IsNaN(theta) || math.Abs(a) > 1e100 || math.Abs(b) > 1e100 || k.Smoothness > 1e100 || math.Abs(a) < 1e-100 {
+		if math.Abs(theta) > 1e100 || math.IsNaN(theta) || math.Abs(a) > 1e100 || math.Abs(b) > 1e100 || k.Smoothness > 1e100 ||
+			math.Abs(a) < 1e-100 {
 			l.Func([]float64{theta}, []float64{a}, b) // no panic; values may overflow
 			l.Grad([]float64{0}, []float64{theta}, []float64{a}, b)
 			return

@@ -117,7 +117,8 @@ func TestCheckData(t *testing.T) {
 			require.ErrorContains(t, err, "Label: 1", "%T", l)
 		}
 	}
-	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bare{loss.Logistic{}}} {
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1},
+		bare{loss.Logistic{}}} {
 		require.NoError(t, loss.CheckData(l, 3, loss.Bounds{Row: 2, Label: 7}), "%T", l)
 	}
 	l := loss.Multinomial{Classes: 4}

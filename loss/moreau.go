@@ -42,14 +42,12 @@ var (
 
 // Func returns ℓ_β.
 func (l Moreau) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2)))
 }
 
 // Grad stores e′·a in dst.
 func (l Moreau) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))), a)
 }
 
 // Scalar returns e, e′ and e″ for a row of the given norm. The envelope of a

@@ -30,14 +30,12 @@ var (
 
 // Func returns Delta²(q−1) at ⟨a,θ⟩−b.
 func (l PseudoHuber) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores r/q·a in dst.
 func (l PseudoHuber) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″ of r = u−b.
@@ -98,19 +96,11 @@ func (l PseudoHuber) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // up; zero Constants where a parameter or bound is invalid or radius is negative
 // or NaN.
 func (l PseudoHuber) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
 	slope := l.Delta
 	if r := reach(bounds, radius); !math.IsInf(r, 1) {
 		_, slope, _ = pseudoHuber(r, l.Delta)
 	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * slope),
-		Smoothness: outward(bounds.Row * bounds.Row),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row*slope, bounds.Row*bounds.Row)
 }
 
 // Envelope: with p = ‖∇ℓ‖/(Row·Delta) and t = ‖a‖/Row ≤ 1, |φ′| = Delta·p/t and
@@ -127,7 +117,7 @@ func (l PseudoHuber) Envelope(bounds Bounds, lo, hi float64) float64 {
 // Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
 // is not finite.
 func (PseudoHuber) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+	return u, finite(u)
 }
 
 // ClipPoints returns b ∓ k/√(1−(k/Delta)²) for k < Delta, and ∓∞ otherwise.

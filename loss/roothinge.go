@@ -31,14 +31,12 @@ var (
 
 // Func returns (x + R)/2.
 func (l RootHinge) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, 0)
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, 0))
 }
 
 // Grad stores −y·q·a in dst.
 func (l RootHinge) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, 0)
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′, φ″. With t the smaller one of |x| and Width over the larger one and
@@ -108,19 +106,11 @@ func (l RootHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // rounded up; zero Constants where a parameter or bound is invalid or radius is
 // negative or NaN.
 func (l RootHinge) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
 	q := 1.0
 	if x := 1 + bounds.Row*radius; !math.IsInf(x, 1) {
 		q = (1 + x/math.Hypot(x, l.Width)) / 2
 	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * q),
-		Smoothness: outward(bounds.Row * bounds.Row / (2 * l.Width)),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, bounds.Row*q, bounds.Row*bounds.Row/(2*l.Width))
 }
 
 // Envelope: with p = ‖∇ℓ‖/Row and t = ‖a‖/Row ≤ 1, q = p/t and

@@ -32,14 +32,12 @@ var (
 
 // Func returns k²(q−1) at ⟨a,θ⟩−b.
 func (l SoftClipped) Func(theta, a []float64, b float64) float64 {
-	phi, _, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	return phi
+	return value(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2)))
 }
 
 // Grad stores r/q·a in dst.
 func (l SoftClipped) Grad(dst, theta, a []float64, b float64) {
-	_, dphi, _ := l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))
-	along(dst, dphi, a)
+	along(dst, slope(l.Scalar(prediction(theta, a), b, floats.Norm(a, 2))), a)
 }
 
 // Scalar returns φ, φ′, φ″ for a row of the given norm.
@@ -71,19 +69,11 @@ func (l SoftClipped) Slope2(u, ul, b, norm float64) (hi, lo, err float64) {
 // zero Constants where a parameter or bound is invalid or radius is negative or
 // NaN. L is at most Threshold on unbounded domains too.
 func (l SoftClipped) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
 	limit := l.Threshold
 	if v := bounds.Row * reach(bounds, radius) / l.Threshold; !math.IsInf(v, 1) {
 		limit *= v / math.Hypot(1, v)
 	}
-	return Constants{
-		Lipschitz:  outward(limit),
-		Smoothness: outward(bounds.Row * bounds.Row),
-		Rank:       1,
-		Structure:  GLM,
-	}
+	return glm(l, bounds, radius, limit, bounds.Row*bounds.Row)
 }
 
 // Envelope: with p = ‖∇ℓ‖/Threshold, φ″ = (1−p²)^{3/2} whatever ‖a‖, and
@@ -98,7 +88,7 @@ func (l SoftClipped) Envelope(bounds Bounds, lo, hi float64) float64 {
 // Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
 // is not finite.
 func (SoftClipped) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+	return u, finite(u)
 }
 
 // Check wants a positive finite Threshold.

@@ -48,21 +48,17 @@ func (Squared) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 // Constants returns L = Row(Row·radius+Label), β = Row², rank 1, LSQ, rounded
 // up; zero Constants where the bounds are invalid or radius is negative or NaN.
 func (l Squared) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
+	c := glm(l, bounds, radius, bounds.Row*reach(bounds, radius), bounds.Row*bounds.Row)
+	if c.Structure == GLM {
+		c.Structure = LSQ
 	}
-	return Constants{
-		Lipschitz:  outward(bounds.Row * reach(bounds, radius)),
-		Smoothness: outward(bounds.Row * bounds.Row),
-		Rank:       1,
-		Structure:  LSQ,
-	}
+	return c
 }
 
 // Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
 // is not finite.
 func (Squared) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, !math.IsNaN(u) && !math.IsInf(u, 0)
+	return u, finite(u)
 }
 
 // ClipPoints returns b ∓ k.

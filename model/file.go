@@ -102,7 +102,8 @@ func Load(r io.Reader) (*Model, error) {
 		return nil, fmt.Errorf("%w: no JSON of a model: %w", ErrFile, err)
 	}
 	if version.Version != formatVersion {
-		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote it, or fit again", ErrFile, version.Version, formatVersion)
+		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote it, or fit again", ErrFile,
+			version.Version, formatVersion)
 	}
 	var f file
 	dec := json.NewDecoder(bytes.NewReader(text))

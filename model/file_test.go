@@ -42,8 +42,11 @@ func TestLoadRefuses(t *testing.T) {
 		"neither one release":      change(func(m map[string]any) { delete(m, "choice") }),
 		"budget":                   change(func(m map[string]any) { m["certificate"].(map[string]any)["epsilon"] = -1 }),
 		"relation":                 change(func(m map[string]any) { m["certificate"].(map[string]any)["relation"] = "friends" }),
-		"bounds":                   change(func(m map[string]any) { m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1, "Label": 1} }),
-		"after top-level value":    strings.TrimSpace(text) + "{}",
+		"bounds": change(func(m map[string]any) {
+			m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1,
+				"Label": 1}
+		}),
+		"after top-level value": strings.TrimSpace(text) + "{}",
 	} {
 		_, err := Load(strings.NewReader(bad))
 		require.ErrorIs(t, err, ErrFile, want)

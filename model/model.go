@@ -151,11 +151,7 @@ func (m *Model) Coefficients() []table.Coefficient {
 }
 
 // Certificate returns what the model cost.
-func (m *Model) Certificate() dp.Certificate {
-	cert := m.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
-}
+func (m *Model) Certificate() dp.Certificate { return m.cert.With() }
 
 // Params returns the numbers of the plan.
 func (m *Model) Params() Params { return m.params.clone() }
@@ -359,7 +355,7 @@ func (s *tally) add(p Prediction, b float64) {
 			class = 1
 		}
 	case Multinomial:
-		class = int(b)
+		class = int(min(max(math.RoundToEven(b), 0), float64(s.m.classes()-1))) // as LabelText does
 	default:
 		if s.m.encoder != nil {
 			b = s.m.encoder.LabelValue(b)

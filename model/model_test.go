@@ -53,7 +53,8 @@ func made(t *testing.T, label string, n int, of func(u float64) string) (*table.
 // labels of the three kinds, with their losses.
 func tables(t *testing.T) map[string]*table.Data {
 	_, two := incomes(t, 3000)
-	_, three := made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 3000, func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
+	_, three := made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 3000,
+		func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
 	_, number := made(t, `{"column": "income", "min": -10, "max": 30}`, 3000, func(u float64) string { return fmt.Sprint(40*u - 10) })
 	return map[string]*table.Data{Logistic: two, SVM: two, Multinomial: three, Squares: number, PseudoHuber: number, Quantile: number}
 }
@@ -62,7 +63,8 @@ func tables(t *testing.T) map[string]*table.Data {
 func TestFitEveryLoss(t *testing.T) {
 	for name, data := range tables(t) {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7}, &Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000, Source: noise.Reproducible(1)})
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7}, &Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000,
+				Source: noise.Reproducible(1)})
 			require.NoError(t, err, name)
 			s, err := m.Score(data)
 			require.NoError(t, err)
@@ -100,7 +102,8 @@ func roundTrip(t *testing.T, m *Model, data *table.Data) {
 // Coefficients are in the units of the file: a year is a year.
 func TestSummaryUnits(t *testing.T) {
 	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000, func(u float64) string { return fmt.Sprint(40*u - 10) })
-	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7}, &Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
+	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7},
+		&Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
 	require.NoError(t, err)
 	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9) // the least one
 	s := m.Summary()
@@ -133,7 +136,8 @@ func TestSummaryUnits(t *testing.T) {
 // Doubling the labels and their range doubles the coefficients and changes no choice.
 func TestUnitsOfTheLabel(t *testing.T) {
 	fit := func(scale float64) *Model {
-		_, data := made(t, fmt.Sprintf(`{"column": "income", "min": 0, "max": %v}`, scale), 4000, func(u float64) string { return fmt.Sprint(scale * u) })
+		_, data := made(t, fmt.Sprintf(`{"column": "income", "min": 0, "max": %v}`, scale), 4000,
+			func(u float64) string { return fmt.Sprint(scale * u) })
 		m, err := Fit(t.Context(), data, some, &Options{Source: noise.Reproducible(5)})
 		require.NoError(t, err)
 		return m
@@ -158,7 +162,8 @@ func TestTwiceTheRecords(t *testing.T) {
 				rows, labels = append(rows, a), append(labels, b)
 			}
 		}
-		m, err := Fit(t.Context(), &table.Data{Records: records(t, rows, labels)}, some, &Options{Loss: Loss{Name: Squares}, Source: noise.Reproducible(2)})
+		m, err := Fit(t.Context(), &table.Data{Records: records(t, rows, labels)}, some,
+			&Options{Loss: Loss{Name: Squares}, Source: noise.Reproducible(2)})
 		require.NoError(t, err)
 		require.True(t, m.Params().Sequence.TwoStep)
 		return m.Choice().Clip
@@ -272,7 +277,8 @@ func TestAdult(t *testing.T) {
 		const seeds = 20
 		mean := 0.0
 		for seed := range seeds {
-			m, err := Fit(t.Context(), train, dp.Budget{Epsilon: c.eps, Delta: DefaultDelta(n)}, &Options{Relation: c.rel, Source: noise.Reproducible(uint64(seed), "adult")})
+			m, err := Fit(t.Context(), train, dp.Budget{Epsilon: c.eps, Delta: DefaultDelta(n)},
+				&Options{Relation: c.rel, Source: noise.Reproducible(uint64(seed), "adult")})
 			require.NoError(t, err)
 			scores, err := m.Score(test)
 			require.NoError(t, err)

@@ -138,7 +138,8 @@ func (o *Intervals) complete() error {
 	}
 	switch {
 	case !(o.HessianShare > 0 && o.ScoreShare > 0 && o.HessianShare+o.ScoreShare < 0.9):
-		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9", ErrOptions, o.HessianShare, o.ScoreShare)
+		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9", ErrOptions,
+			o.HessianShare, o.ScoreShare)
 	case !(o.Level > 0.5 && o.Level < 0.9999):
 		return fmt.Errorf("%w: Level = %v, want a number in (0.5, 0.9999)", ErrOptions, o.Level)
 	case !(o.Radius >= 0) || math.IsInf(o.Radius, 1):
@@ -152,7 +153,8 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	if l.Name == "" {
 		l.Name = map[table.Kind]string{table.Binary: Logistic, table.Classes: Multinomial, table.Range: Squares}[kind]
 	}
-	want := map[string]table.Kind{Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range, Logistic: table.Binary, SVM: table.Binary, Multinomial: table.Classes}[l.Name]
+	want := map[string]table.Kind{Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range, Logistic: table.Binary,
+		SVM: table.Binary, Multinomial: table.Classes}[l.Name]
 	switch {
 	case want == 0 && l.Name == "":
 		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of %s", ErrOptions, strings.Join(Losses(), ", "))

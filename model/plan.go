@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
@@ -252,7 +251,8 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 	}
 	p := pl.single.Params()
 	pl.cert, pl.params.Release = pl.single.Certificate(), &p
-	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s; the ridge has the least bound on the excess risk for solutions of norm at most %.4g.", words, m.Radius)
+	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s; the ridge has the least bound on the excess risk for solutions "+
+		"of norm at most %.4g.", words, m.Radius)
 	return nil
 }
 
@@ -288,15 +288,18 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	switch {
 	case b.Delta == 0:
-		return fmt.Errorf("%w: automatic least squares and intervals need Gaussian noise: state δ > 0, or the loss %q or %q without intervals", dp.ErrCondition, PseudoHuber, Quantile)
+		return fmt.Errorf("%w: automatic least squares and intervals need Gaussian noise: state δ > 0, or the loss %q or %q without intervals",
+			dp.ErrCondition, PseudoHuber, Quantile)
 	case !q.Linear:
 		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
 	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
 		return fmt.Errorf("%w: intervals with a lasso, a group or a set: their theory is for smooth problems on the whole space", ErrOptions)
 	case q.Records == 0:
-		return fmt.Errorf("%w: least squares and intervals weigh noise against the number of records: declare \"records\" in the schema, or Records of the options", ErrOptions)
+		return fmt.Errorf("%w: least squares and intervals weigh noise against the number of records: declare \"records\" in the schema, or "+
+			"Records of the options", ErrOptions)
 	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records, a quarter of which may be declared under add-remove", ErrOptions, int64(mostSummed))
+		return fmt.Errorf("%w: least squares and intervals are for at most %d records, a quarter of which may be declared under add-remove",
+			ErrOptions, int64(mostSummed))
 	case o.Intervals != nil && q.Dim > mostDim:
 		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
 	}
@@ -334,10 +337,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 			p.Decision = "Least squares in one step, the clip is stated."
 		case t2 > mostNoise*n || two.Shares.Last <= 0:
 			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step with slopes clipped at %.4g of their range: the noise of a histogram of %d records, %.3g a bin, is too large to choose a clip by.", s.Clip, q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in one step with slopes clipped at %.4g of their range: the noise of a histogram of %d "+
+				"records, %.3g a bin, is too large to choose a clip by.", s.Clip, q.Records, t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms (%.3g a bin of %d records) and a first fit choose the clip and the ridge of the last.", t2, q.Records)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms (%.3g a bin of %d records) and a first fit choose the clip and "+
+				"the ridge of the last.", t2, q.Records)
 		}
 	}
 	mu, err := pl.mu(*s)
@@ -352,7 +357,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	if o.Intervals != nil {
 		theorem = TheoremIntervals
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic},
+		q.Assumptions...)}
 	return nil
 }
 
@@ -468,9 +474,7 @@ func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
 		return dp.Certificate{}
 	}
-	cert := pl.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
+	return pl.cert.With()
 }
 
 // Profile returns the privacy profile of one fit.
@@ -575,13 +579,15 @@ func (pl *Plan) String() string {
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. %s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
-		fmt.Fprintf(&b, " All releases together have the privacy of Gaussian noise with sensitivity over deviation %.4g, and curvature costs at most %.3g of ε.", s.Mu, s.C+s.FirstC)
+		fmt.Fprintf(&b, " All releases together have the privacy of Gaussian noise with sensitivity over deviation %.4g, and curvature costs "+
+			"at most %.3g of ε.", s.Mu, s.C+s.FirstC)
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " %.0f %% of that pays for standard errors.", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
 	}
 	if p.Records > 0 {
-		fmt.Fprintf(&b, " Noise is expected to give a coefficient of encoded rows a deviation near %.2g; from about %.0f records on, sampling adds more to the error than privacy.", f.Deviation, f.Records)
+		fmt.Fprintf(&b, " Noise is expected to give a coefficient of encoded rows a deviation near %.2g; from about %.0f records on, sampling "+
+			"adds more to the error than privacy.", f.Deviation, f.Records)
 	}
 	if !math.IsInf(f.Excess, 1) {
 		fmt.Fprintf(&b, " The expected excess of the mean loss is at most %.3g.", f.Excess)

@@ -77,7 +77,8 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	settings.Clip = 0.3
 	least := linear.LeastRidge(pl.smoothness, 0, s.C)
 	for _, ridge := range []float64{least, least * (1 - 1e-6)} {
-		_, params, err := settings.Run(t.Context(), p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge}, noise.Reproducible(1))
+		_, params, err := settings.Run(t.Context(), p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge},
+			noise.Reproducible(1))
 		if ridge < least {
 			require.ErrorIs(t, err, dp.ErrCondition)
 			continue
@@ -91,7 +92,8 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 // Decisions for public quantities.
 func TestDecisions(t *testing.T) {
 	squares := func(n, d int, eps float64) Sequence {
-		pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)}, Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n})
+		pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)},
+			Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n})
 		return *pl.params.Sequence
 	}
 	small, large := squares(300, 5, 0.1), squares(20000, 5, 1)

@@ -146,7 +146,8 @@ func TestRace(t *testing.T) {
 			deviation := math.Sqrt(max(0, square-mean*mean) / float64(seeds-1))
 			t.Logf("%-18s ε = %-4g R² %.4f ± %.4f of %.4f  %s", name, g.eps, mean, deviation, s.ols, steps)
 			if out != nil {
-				require.NoError(t, out.Write([]string{name, "ar", fmt.Sprint(g.eps), "model.Fit", strconv.FormatFloat(mean, 'f', 4, 64), strconv.FormatFloat(deviation, 'f', 4, 64), fmt.Sprint(seeds)}))
+				require.NoError(t, out.Write([]string{name, "ar", fmt.Sprint(g.eps), "model.Fit", strconv.FormatFloat(mean, 'f', 4, 64),
+					strconv.FormatFloat(deviation, 'f', 4, 64), fmt.Sprint(seeds)}))
 			}
 		}
 	}

@@ -105,10 +105,12 @@ func along(d, j int, v float64) []float64 {
 func (m *Model) note() string {
 	about := "They refer to the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {
-		about = fmt.Sprintf("They refer to least squares with gradients clipped at %.3g of their range, without a ridge; that is the ordinary coefficient where errors are symmetric.", c.Clip)
+		about = fmt.Sprintf("They refer to least squares with gradients clipped at %.3g of their range, without a ridge; that is the ordinary "+
+			"coefficient where errors are symmetric.", c.Clip)
 	}
 	return "Intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" Where the schema makes columns redundant, as an intercept and levels that cover every record are, they are those of the solution of least norm." +
+		" Where the schema makes columns redundant, as an intercept and levels that cover every record are, they are those of the solution of " +
+		"least norm." +
 		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller Radius."
 }
 
@@ -151,7 +153,8 @@ func (s Summary) String() string {
 		if i.Weak {
 			mark = "weak"
 		}
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr, interval, i.Z, i.P, 100*i.PrivacyShare, mark)
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr, interval, i.Z, i.P,
+			100*i.PrivacyShare, mark)
 	}
 	_ = w.Flush() // a Builder does not fail
 	b.WriteString(s.Note + "\n")

@@ -42,7 +42,8 @@ func term(t *testing.T, row []float64, label float64, theta []float64, l loss.Li
 // What a record adds, and what replacing one changes, reaches the sensitivity and never exceeds it.
 func TestSumSensitivity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for _, l := range []loss.Linear{loss.Clipped{Loss: loss.Squared{}, Threshold: 0.5}, loss.Logistic{}, loss.Moreau{Loss: loss.Pinball{Tau: 0.3}, Beta: 10}} {
+	for _, l := range []loss.Linear{loss.Clipped{Loss: loss.Squared{}, Threshold: 0.5}, loss.Logistic{},
+		loss.Moreau{Loss: loss.Pinball{Tau: 0.3}, Beta: 10}} {
 		c := l.Constants(loss.Bounds{Row: 1, Label: 1}, math.Inf(1))
 		most := [2]float64{c.Smoothness, c.Lipschitz * c.Lipschitz}
 		for _, d := range []int{1, 2, 5} {
@@ -141,7 +142,8 @@ func TestChoices(t *testing.T) {
 	require.InEpsilon(t, 0.06551929983651146, labels.secondMoment(), 1e-12)
 	require.InEpsilon(t, 0.40987230703381355, quantile(labels.cdf(n), 0.9), 1e-12)
 	require.InEpsilon(t, 0.004762321748553467, resid.secondMoment(), 1e-12)
-	for unit, clip := range map[float64]float64{3: 0.1452954185642562, 12: 0.09971039300390085, 40: 0.05901699817528623, 900: 0.042029371350051525} {
+	for unit, clip := range map[float64]float64{3: 0.1452954185642562, 12: 0.09971039300390085, 40: 0.05901699817528623,
+		900: 0.042029371350051525} {
 		var c Choice
 		c.choose(resid, labels.secondMoment(), n, d, unit)
 		require.InEpsilon(t, clip, c.Clip, 1e-12)

@@ -21,7 +21,8 @@ func TestSampleAndAggregate(t *testing.T) {
 	p := halfspaces(t, 300, 2, ternary())
 	b := dp.Budget{Epsilon: 20}
 	calls := 0
-	m := &objpert.SampleAndAggregate{Blocks: 1000, Relation: dp.AddRemove, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+	m := &objpert.SampleAndAggregate{Blocks: 1000, Relation: dp.AddRemove, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int,
+		error) {
 		calls++
 		require.Positive(t, block.Records())
 		switch calls % 4 {

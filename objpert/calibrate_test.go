@@ -263,7 +263,8 @@ func TestGridIsSafe(t *testing.T) {
 func TestCalibrationIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := Public{Space: Lattice(rapid.IntRange(1, 30).Draw(t, "Q")), Dim: rapid.IntRange(1, 40).Draw(t, "d"), Range: 1}
-		q.Budget = dp.Budget{Epsilon: math.Exp(rapid.Float64Range(-4, 3).Draw(t, "log ε")), Delta: math.Exp(rapid.Float64Range(-40, -3).Draw(t, "log δ"))}
+		q.Budget = dp.Budget{Epsilon: math.Exp(rapid.Float64Range(-4, 3).Draw(t, "log ε")),
+			Delta: math.Exp(rapid.Float64Range(-40, -3).Draw(t, "log δ"))}
 		law := rapid.SampledFrom([]Law{Radial, Gaussian}).Draw(t, "law")
 		scale := func(q Public, rel dp.Relation) float64 {
 			p, err := (&OPDisc{Law: law, Relation: rel}).Calibrate(q)
@@ -462,7 +463,8 @@ func TestGridFormula(t *testing.T) {
 		weight     int
 		bits       int
 	}{
-		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30}, {0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0}, {3, 0x1p-20, 1, 0},
+		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30}, {0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0},
+		{3, 0x1p-20, 1, 0},
 	} {
 		q, err := onGrid(c.shift, c.weight, c.eps)
 		require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 )
@@ -38,25 +37,18 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if len(p.Values) > math.MaxInt8 {
-		return nil, fmt.Errorf("%w: CellSearch takes at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
-	}
-	m, err := p.derived().cells(p, c.memory())
+	n := p.perturbation()
+	r, err := newRun("CellSearch", p, n, c.Workers, c.Gap, c.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	n := p.perturbation()
-	gap, err := gapUnits(c.Gap, n)
+	m, err := p.derived().cells(p, c.memory())
 	if err != nil {
 		return nil, err
 	}
 	e := &cellEngine{p: p, m: m, n: n}
 	if err := e.combine(c.combos()); err != nil {
 		return nil, err
-	}
-	r := &run{workers: workers(c.Workers), gap: gap, limit: c.Nodes}
-	if c.Gap > 0 || c.Nodes > 0 {
-		r.workers = 1
 	}
 	return settle(ctx, p, n, e, r)
 }

@@ -75,14 +75,17 @@ func TestFit(t *testing.T) {
 		rest    []dp.Assumption
 	}{
 		{"radial", &objpert.OPDisc{}, objpert.Lattice(4), objpert.TheoremRadial, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), objpert.TheoremGaussian, false, []dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
+		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), objpert.TheoremGaussian, false,
+			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
 		{"cube", &objpert.OPDisc{}, cube(), objpert.TheoremRadial, true, []dp.Assumption{objpert.CompleteSearch}},
 		{"k-norm", &objpert.Product{}, ternary(), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
 		{"k-norm in a ball", &objpert.Product{}, objpert.Lattice(2), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
 		{"one-sided", &objpert.Product{Law: objpert.OneSided}, cube(), objpert.TheoremOneSided, true, []dp.Assumption{objpert.CompleteSearch}},
 		{"rspm", &objpert.RSPM{}, ternary(), objpert.TheoremRSPMLaplace, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), objpert.TheoremRSPMGaussian, false, []dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
-		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), objpert.TheoremAggregate, true, []dp.Assumption{objpert.HeuristicByBlock}},
+		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), objpert.TheoremRSPMGaussian, false,
+			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
+		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), objpert.TheoremAggregate, true,
+			[]dp.Assumption{objpert.HeuristicByBlock}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := halfspaces(t, 40, 3, c.space)
@@ -367,11 +370,12 @@ func TestRefusals(t *testing.T) {
 		"block limit":              {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, BlockLimit: -1}, tern, good, objpert.ErrMechanism},
 		"block steps":              {&objpert.SampleAndAggregate{Blocks: 2, BlockSteps: -1}, tern, good, objpert.ErrMechanism},
 		"no blocks":                {&objpert.SampleAndAggregate{Heuristic: heur}, tern, good, objpert.ErrMechanism},
-		"law of votes":             {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: objpert.Radial}, tern, good, objpert.ErrMechanism},
-		"votes, ε":                 {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
-		"votes, relation":          {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
-		"votes, nil":               {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, objpert.ErrProblem},
-		"votes, exactness":         {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+		"law of votes": {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: objpert.Radial}, tern, good,
+			objpert.ErrMechanism},
+		"votes, ε":         {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
+		"votes, relation":  {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
+		"votes, nil":       {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, objpert.ErrProblem},
+		"votes, exactness": {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rel, err := c.m.Fit(bg, c.p, c.b, nil)
@@ -452,7 +456,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 	decimals := []objpert.Feature{{Lo: -1, Hi: 1, Den: 8}, {Lo: 0, Hi: 3, Den: 3}}
 	for name, row := range map[string][]float64{
-		"NaN": {math.NaN(), math.NaN()}, "Inf": {math.Inf(1), math.Inf(-1)}, "no multiple": {0.3, math.Pi}, "ends": {-1, 3}, "tiny": {5e-324, math.Copysign(0, -1)},
+		"NaN": {math.NaN(), math.NaN()}, "Inf": {math.Inf(1), math.Inf(-1)}, "no multiple": {0.3, math.Pi}, "ends": {-1, 3},
+		"tiny": {5e-324, math.Copysign(0, -1)},
 	} {
 		rows, err := objpert.Integers([][]float64{row}, decimals, 2)
 		require.NoError(t, err, name)
@@ -508,8 +513,10 @@ func TestPlanCannotLie(t *testing.T) {
 	_, err = noSamp.Fit(bg, nil, nil)
 	require.ErrorIs(t, err, objpert.ErrMechanism)
 	for _, m := range []mechanism{
-		&objpert.OPDisc{}, &objpert.OPDisc{Law: objpert.Gaussian}, &objpert.OPDisc{Law: objpert.PaperSigma}, &objpert.OPDisc{Law: objpert.Gaussian, Failure: 1e-9},
-		&objpert.OPDisc{Failure: 1e-9}, &objpert.Product{Law: objpert.OneSided}, &objpert.RSPM{Law: objpert.Gaussian, Separator: objpert.UnitVectors}, &objpert.SampleAndAggregate{Blocks: 4},
+		&objpert.OPDisc{}, &objpert.OPDisc{Law: objpert.Gaussian}, &objpert.OPDisc{Law: objpert.PaperSigma},
+		&objpert.OPDisc{Law: objpert.Gaussian, Failure: 1e-9},
+		&objpert.OPDisc{Failure: 1e-9}, &objpert.Product{Law: objpert.OneSided},
+		&objpert.RSPM{Law: objpert.Gaussian, Separator: objpert.UnitVectors}, &objpert.SampleAndAggregate{Blocks: 4},
 	} {
 		space := objpert.Space{Values: []int{-1, 1}, NormSq: 3, Allowed: [][]bool{{true, true}, {true, true}, {true, false}}}
 		p := halfspaces(t, 30, 3, space)

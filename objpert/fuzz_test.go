@@ -45,7 +45,8 @@ func (b *tape) int() int {
 	return int(v%16) - 5
 }
 
-var hostileFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e308, -1e308, 5e-324, 1e-300, 0x1p-51, 1e6, -1, 1}
+var hostileFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e308, -1e308, 5e-324, 1e-300, 0x1p-51, 1e6, -1,
+	1}
 
 func (b *tape) float() float64 {
 	v := b.byte()
@@ -335,7 +336,8 @@ func FuzzOPDisc(f *testing.F) {
 			if err != nil || pl.params.Calls > 50 {
 				return nil, err
 			}
-			return pl.Fit(ctx, &BoxMinimizer{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}, Gap: 1, Iterations: 100}, sample.Reproducible(1))
+			return pl.Fit(ctx, &BoxMinimizer{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}, Gap: 1,
+				Iterations: 100}, sample.Reproducible(1))
 		}
 		for name, fit := range map[string]func(seed uint64) (*dp.Release, error){
 			"OPDisc": func(s uint64) (*dp.Release, error) {

@@ -3,7 +3,6 @@ package objpert
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -29,17 +28,10 @@ func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error)
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if len(p.Values) > math.MaxInt8 {
-		return nil, fmt.Errorf("%w: GenericSearch takes at most %d values, got %d", ErrLimit, math.MaxInt8, len(p.Values))
-	}
 	n := p.perturbation()
-	gap, err := gapUnits(s.Gap, n)
+	r, err := newRun("GenericSearch", p, n, s.Workers, s.Gap, s.Nodes)
 	if err != nil {
 		return nil, err
-	}
-	r := &run{workers: workers(s.Workers), gap: gap, limit: s.Nodes}
-	if s.Gap > 0 || s.Nodes > 0 {
-		r.workers = 1
 	}
 	return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n), n: n}, r)
 }

@@ -121,8 +121,9 @@ func TestDiscFormulas(t *testing.T) {
 	q.Budget.Delta = 0
 	_, err = (&OPDisc{Law: Gaussian}).Calibrate(q)
 	require.ErrorIs(t, err, dp.ErrBudget)
-	require.Equal(t, []bool{true, false, false, false}, []bool{isCube(&Space{Values: []int{-1, 1}}, 2), isCube(&Space{Values: []int{-1, 0, 1}}, 2),
-		isCube(&Space{Values: []int{1, 2}}, 2), isCube(&Space{Values: []int{-2, 1}}, 2)})
+	require.Equal(t, []bool{true, false, false, false},
+		[]bool{isCube(&Space{Values: []int{-1, 1}}, 2), isCube(&Space{Values: []int{-1, 0, 1}}, 2),
+			isCube(&Space{Values: []int{1, 2}}, 2), isCube(&Space{Values: []int{-2, 1}}, 2)})
 }
 
 // TestRoots: c(q) is the integer next to 2^b√(Q−q).
@@ -160,7 +161,8 @@ func TestIntegerShift(t *testing.T) {
 		square bool
 	}{
 		{Lattice(1), 1, 0, 1e3, false}, {Lattice(1), 3, 0, 1e3, false}, {Lattice(2), 2, 0, 1e6, false}, {Lattice(3), 2, 0, 1e9, false},
-		{Lattice(4), 3, 0, 1e4, false}, {Lattice(5), 2, 0, 1e10, false}, {Lattice(9), 2, 0, 1e4, false}, {Lattice(23), 2, 0, 1e5, false}, {Lattice(4), 2, 0.3, 1e4, false},
+		{Lattice(4), 3, 0, 1e4, false}, {Lattice(5), 2, 0, 1e10, false}, {Lattice(9), 2, 0, 1e4, false}, {Lattice(23), 2, 0, 1e5, false},
+		{Lattice(4), 2, 0.3, 1e4, false},
 		{cube(), 1, 0, 1e3, true}, {cube(), 4, 0, 1e7, true}, {cube(), 3, 0.2, 1e3, true},
 	} {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
@@ -230,9 +232,11 @@ func TestIntegerShift(t *testing.T) {
 // TestReach: what the tables may hold is refused beyond 2⁵⁹ steps, and noise of any
 // size below is on a grid that holds it.
 func TestReach(t *testing.T) {
-	for _, q := range []Public{{Space: Lattice(6), Dim: 4, Range: 1}, {Space: Lattice(23), Dim: 23, Range: 1}, {Space: cube(), Dim: 30, Range: 1}, {Space: Lattice(4), Dim: 3, Range: 1e-9, OracleLoss: true}} {
+	for _, q := range []Public{{Space: Lattice(6), Dim: 4, Range: 1}, {Space: Lattice(23), Dim: 23, Range: 1},
+		{Space: cube(), Dim: 30, Range: 1}, {Space: Lattice(4), Dim: 3, Range: 1e-9, OracleLoss: true}} {
 		for eps := dp.MaxEpsilon; eps > dp.MinEpsilon; eps /= 16 {
-			for _, m := range []interface{ Calibrate(Public) (*Plan, error) }{&OPDisc{}, &OPDisc{Law: Gaussian}, &Product{}, &Product{Law: OneSided}, &RSPM{}, &RSPM{Law: Gaussian}} {
+			for _, m := range []interface{ Calibrate(Public) (*Plan, error) }{&OPDisc{}, &OPDisc{Law: Gaussian}, &Product{}, &Product{Law: OneSided},
+				&RSPM{}, &RSPM{Law: Gaussian}} {
 				q.Budget = dp.Budget{Epsilon: eps, Delta: 1e-6}
 				pl, err := m.Calibrate(q)
 				if err != nil {

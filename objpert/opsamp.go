@@ -385,14 +385,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	f := fault.From(ctx)
 	q := fault.At(f, stepSamp, pl.params)
-	cert := pl.Certificate()
-	cert.Assumptions = append(cert.Assumptions, more...)
-	if src == nil {
-		src = noise.Secure()
-	} else {
-		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
-	}
-	watched := noise.Watch(src)
+	cert, watched := signed(pl.Certificate().With(more...), src)
 	src = watched
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g

@@ -43,7 +43,8 @@ func TestStability(t *testing.T) {
 
 	for _, g := range readConstants(t).OPSamp {
 		require.InEpsilon(t, g.S, 54*g.Rate*g.G*float64(g.D*g.D)*g.DInf, 1e-9)
-		pub := SampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true, Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
+		pub := SampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true,
+			Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
 		at, err := (&OPSamp{Rate: g.Rate}).Calibrate(pub)
 		require.NoError(t, err)
 		require.InEpsilon(t, 8./54, at.params.Stability/g.S, 0.02) // small η: 8 in the place of 54
@@ -60,7 +61,8 @@ func TestStability(t *testing.T) {
 // Vacuous says where the guarantee is empty, in the words of a printed plan.
 func TestVacuous(t *testing.T) {
 	at := func(n, d int, convex bool) *SampPlan {
-		p, err := (&OPSamp{}).Calibrate(SampPublic{Dim: d, Diameter: 1, Lipschitz: 1, Records: n, Convex: convex, Budget: dp.Budget{Epsilon: 1, Delta: 4e-9}})
+		p, err := (&OPSamp{}).Calibrate(SampPublic{Dim: d, Diameter: 1, Lipschitz: 1, Records: n, Convex: convex,
+			Budget: dp.Budget{Epsilon: 1, Delta: 4e-9}})
 		require.NoError(t, err)
 		return p
 	}
@@ -140,7 +142,8 @@ func TestOPSampFitLattice(t *testing.T) {
 	c, err := pl.Fit(bg, &LatticeMinimizer{Problem: p}, sample.Reproducible(1))
 	require.NoError(t, err)
 	require.Equal(t, a.Theta, c.Theta)
-	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource}, c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
+	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource},
+		c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
 	require.Equal(t, TheoremOPSamp, a.Certificate.Theorem)
 	require.Equal(t, b, a.Certificate.Budget)
 	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
@@ -165,7 +168,8 @@ func TestOPSampFitLattice(t *testing.T) {
 // μ has the law Laplace(λ/ε), and tilts are exponential of rate η: seen by a
 // minimizer that returns what it is told.
 func TestOPSampNoise(t *testing.T) {
-	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(SampPublic{Dim: 2, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(
+		SampPublic{Dim: 2, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
 	require.NoError(t, err)
 	var tilts, out []float64
 	spy := minimizerFunc(func(w, sigma []float64) (float64, error) {
@@ -386,15 +390,18 @@ func TestSampFormulas(t *testing.T) {
 		m  OPSamp
 		ok bool
 	}{
-		{OPSamp{Slack: 1e-6 * (1 - 1e-9)}, false}, {OPSamp{Slack: 1e6}, true}, {OPSamp{Slack: 1e6 * (1 + 1e-9)}, false}, {OPSamp{Slack: 0.01}, true},
+		{OPSamp{Slack: 1e-6 * (1 - 1e-9)}, false}, {OPSamp{Slack: 1e6}, true}, {OPSamp{Slack: 1e6 * (1 + 1e-9)}, false},
+		{OPSamp{Slack: 0.01}, true},
 		{OPSamp{Rate: 0x1p-301}, false}, {OPSamp{Rate: 0x1p301}, false}, {OPSamp{Rate: 0x1p299}, true}, {OPSamp{Rate: -1}, false},
 	} {
 		_, err := c.m.Calibrate(q)
 		require.Equal(t, c.ok, err == nil, "%+v: %v", c.m, err)
 	}
 	for i, edit := range []func(q *SampPublic){
-		func(q *SampPublic) { q.Dim = 0 }, func(q *SampPublic) { q.Dim = maxDim + 1 }, func(q *SampPublic) { q.Diameter = 0x1p-101 }, func(q *SampPublic) { q.Diameter = 0x1p101 },
-		func(q *SampPublic) { q.Lipschitz = 0x1p-101 }, func(q *SampPublic) { q.Gap = -1e-9 }, func(q *SampPublic) { q.Gap = 0x1p101 }, func(q *SampPublic) { q.Records = -1 },
+		func(q *SampPublic) { q.Dim = 0 }, func(q *SampPublic) { q.Dim = maxDim + 1 }, func(q *SampPublic) { q.Diameter = 0x1p-101 },
+		func(q *SampPublic) { q.Diameter = 0x1p101 },
+		func(q *SampPublic) { q.Lipschitz = 0x1p-101 }, func(q *SampPublic) { q.Gap = -1e-9 }, func(q *SampPublic) { q.Gap = 0x1p101 },
+		func(q *SampPublic) { q.Records = -1 },
 		func(q *SampPublic) { q.Records = 0 }, func(q *SampPublic) { q.Budget.Delta = 0 },
 	} {
 		r := q
@@ -421,7 +428,8 @@ func TestSampFormulas(t *testing.T) {
 // one data set and on its neighbor: no low bit tells them apart. The control is
 // the sum of floats that it once was.
 func TestOPSampGrid(t *testing.T) {
-	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(SampPublic{Dim: 1, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(
+		SampPublic{Dim: 1, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
 	require.NoError(t, err)
 	q := pl.Params()
 	const n = 20_000

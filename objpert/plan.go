@@ -342,13 +342,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq, Allowed and "+
 			"OracleLoss", ErrMechanism)
 	}
-	cert := pl.Certificate()
-	if src == nil {
-		src = noise.Secure()
-	} else {
-		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
-	}
-	watched := noise.Watch(src)
+	cert, watched := signed(pl.Certificate(), src)
 	src = watched
 	// Before anything reads a record: the noise, or what is released without it.
 	eta := pl.draw(f, src)
@@ -481,3 +475,11 @@ func times(k, c int64) int64 {
 
 // plus returns a + b, both within ±far, saturated there.
 func plus(a, b int64) int64 { return min(max(a+b, -far), far) }
+
+// signed returns the certificate of one release from src, and the source it draws from.
+func signed(cert dp.Certificate, src rand.Source) (dp.Certificate, *noise.Watched) {
+	if src == nil {
+		return cert, noise.Watch(noise.Secure())
+	}
+	return cert.With(dp.CallerSource), noise.Watch(src)
+}

@@ -158,7 +158,8 @@ func TestHopelessCalibrations(t *testing.T) {
 // A declared slope lowers Δ where it is the better bound.
 func TestLipschitz(t *testing.T) {
 	at := func(g float64) float64 {
-		p, err := (&OPDisc{}).Calibrate(Public{Space: Lattice(9), Dim: 4, OracleLoss: true, Range: 1, Lipschitz: g, Budget: dp.Budget{Epsilon: 1}})
+		p, err := (&OPDisc{}).Calibrate(Public{Space: Lattice(9), Dim: 4, OracleLoss: true, Range: 1, Lipschitz: g,
+			Budget: dp.Budget{Epsilon: 1}})
 		require.NoError(t, err)
 		return p.params.Shift
 	}

@@ -56,21 +56,23 @@ func TestRejections(t *testing.T) {
 		err  error
 		want string
 	}{
-		"empty":       {build(nil, nil, nil, ok), "take Empty"},
-		"labels":      {build(rows, []int{1}, nil, ok), "2 rows and 1 labels"},
-		"weights":     {build(rows, labels, []int{1}, ok), "1 weights"},
-		"many":        {build(rows, labels, []int{maxRecords, 1}, ok), "more than"},
-		"ragged":      {build([][]int64{{1, 0}, {1}}, labels, nil, ok), "want one length"},
-		"no columns":  {build([][]int64{{}, {}}, labels, nil, ok), "Dim = 0"},
-		"Q 0":         {build(rows, labels, nil, Space{Values: interval(1)}), "NormSq = 0"},
-		"Q large":     {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1 << 21}), "NormSq"},
-		"no values":   {build(rows, labels, nil, Space{NormSq: 1}), "Values is empty"},
-		"order":       {build(rows, labels, nil, Space{Values: []int{1, 0}, NormSq: 1}), "increasing"},
-		"value":       {build(rows, labels, nil, Space{Values: []int{0, 1 << 16}, NormSq: -1}), "Values[1]"},
-		"allowed":     {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true, true, true}}}), "Allowed has 1 rows"},
+		"empty":      {build(nil, nil, nil, ok), "take Empty"},
+		"labels":     {build(rows, []int{1}, nil, ok), "2 rows and 1 labels"},
+		"weights":    {build(rows, labels, []int{1}, ok), "1 weights"},
+		"many":       {build(rows, labels, []int{maxRecords, 1}, ok), "more than"},
+		"ragged":     {build([][]int64{{1, 0}, {1}}, labels, nil, ok), "want one length"},
+		"no columns": {build([][]int64{{}, {}}, labels, nil, ok), "Dim = 0"},
+		"Q 0":        {build(rows, labels, nil, Space{Values: interval(1)}), "NormSq = 0"},
+		"Q large":    {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1 << 21}), "NormSq"},
+		"no values":  {build(rows, labels, nil, Space{NormSq: 1}), "Values is empty"},
+		"order":      {build(rows, labels, nil, Space{Values: []int{1, 0}, NormSq: 1}), "increasing"},
+		"value":      {build(rows, labels, nil, Space{Values: []int{0, 1 << 16}, NormSq: -1}), "Values[1]"},
+		"allowed": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true, true, true}}}),
+			"Allowed has 1 rows"},
 		"allowed row": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true}, {true}}}), "Allowed[0] has 1"},
-		"none":        {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{make([]bool, 3), make([]bool, 3)}}), "admits no value"},
-		"infeasible":  {build(rows, labels, nil, Space{Values: []int{-1, 1}, NormSq: 1}), "every point has ‖w‖² ≥ 2"},
+		"none": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{make([]bool, 3), make([]bool, 3)}}),
+			"admits no value"},
+		"infeasible": {build(rows, labels, nil, Space{Values: []int{-1, 1}, NormSq: 1}), "every point has ‖w‖² ≥ 2"},
 	} {
 		require.ErrorIs(t, c.err, ErrProblem, name)
 		require.ErrorContains(t, c.err, c.want, name)

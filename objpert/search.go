@@ -284,6 +284,23 @@ func workers(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
+// newRun checks what the searches named name have in common. With a gap or a limit there is
+// one worker, so that the answer does not depend on scheduling.
+func newRun(name string, p *Problem, n *perturbation, goroutines int, gap float64, nodes int64) (*run, error) {
+	if len(p.Values) > math.MaxInt8 {
+		return nil, fmt.Errorf("%w: %s takes at most %d values, got %d", ErrLimit, name, math.MaxInt8, len(p.Values))
+	}
+	units, err := gapUnits(gap, n)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{workers: workers(goroutines), gap: units, limit: nodes}
+	if gap > 0 || nodes > 0 {
+		r.workers = 1
+	}
+	return r, nil
+}
+
 // gapUnits converts a tolerated gap to units, rounded down.
 func gapUnits(gap float64, n *perturbation) (fixed, error) {
 	switch {

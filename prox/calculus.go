@@ -432,41 +432,16 @@ func (s stretched) at(i int) separable {
 	return separable{s.w * math.Abs(s.a) * l1, s.w * s.a * s.a * l2, lo / s.a, hi / s.a}
 }
 
-func (s stretched) Func(x []float64) float64 {
-	sum := 0.0
-	for i := range x {
-		sum += s.at(i).Func(x[i : i+1])
-	}
-	return number(sum)
-}
-
-func (s stretched) Prox(dst, x []float64, gamma float64) {
-	sameLen(dst, x)
-	for i := range x {
-		s.at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
-	}
-}
-
-func (s stretched) dist(x, v []float64) float64 {
-	sameLen(x, v)
-	var d ssq
-	for i, xi := range x {
-		d.add(s.at(i).gap(xi, v[i]))
-	}
-	return d.norm()
-}
+func (s stretched) Func(x []float64) float64             { return number(each(s.at).Func(x)) }
+func (s stretched) Prox(dst, x []float64, gamma float64) { each(s.at).Prox(dst, x, gamma) }
+func (s stretched) dist(x, v []float64) float64          { return each(s.at).Dist(x, v) }
 
 // Check wants coefficients that stay finite.
 func (s stretched) Check(dim int) error {
 	if err := s.scaled.Check(dim); err != nil {
 		return err
 	}
-	for i := range dim {
-		if err := s.at(i).Check(1); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(s.at).Check(dim)
 }
 
 func (s stretched) shift([]float64) float64                   { return 0 }

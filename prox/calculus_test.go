@@ -84,7 +84,8 @@ func TestCalculusValues(t *testing.T) {
 			near(g.Func(y), prox.Translate(g, by).Func(x))
 			near(w*g.Func(z), prox.Scale(g, s, w).Func(x))
 			near(g.Func(u.RawVector().Data), frame.Func(x))
-			near(g.Func(x)+g.Func(y), prox.Blocks(prox.Block{Op: g, Len: 4}, prox.Block{Op: g, Len: 4}).Func(append(append([]float64(nil), x...), y...)))
+			near(g.Func(x)+g.Func(y), prox.Blocks(prox.Block{Op: g, Len: 4}, prox.Block{Op: g, Len: 4}).Func(
+				append(append([]float64(nil), x...), y...)))
 		}
 	})
 }
@@ -160,7 +161,8 @@ func TestConjugateTwice(t *testing.T) {
 	require.Greater(t, again, 12)
 	for _, g := range []prox.Operator{
 		prox.L2Ball{R: inf}, prox.SquaredL2{}, prox.L1{Weight: -1}, prox.HalfSpace{A: []float64{1, 0}}, prox.NuclearNorm{Rows: -1, Cols: -1},
-		prox.Translate(prox.L2Ball{R: 1}, []float64{1, 2}), prox.Scale(prox.PSDCone{Order: 2}, -1, 1), mustSum(t, prox.ElasticNet{L1: 1, L2: 2}, prox.NonNegative{}),
+		prox.Translate(prox.L2Ball{R: 1}, []float64{1, 2}), prox.Scale(prox.PSDCone{Order: 2}, -1, 1),
+		mustSum(t, prox.ElasticNet{L1: 1, L2: 2}, prox.NonNegative{}),
 	} {
 		conj, ok := prox.Conjugate(g)
 		require.False(t, ok, "%#v", g)
@@ -317,7 +319,8 @@ func TestTightFrame(t *testing.T) {
 
 	for name, a := range map[string]mat.Matrix{
 		"nil": nil, "empty": new(mat.Dense), "zero": mat.NewDense(1, 2, nil), "NaN": mat.NewDense(1, 1, []float64{math.NaN()}),
-		"tall": mat.NewDense(2, 1, []float64{1, 1}), "lengths": mat.NewDense(2, 2, []float64{1, 0, 0, 2}), "huge": mat.NewDense(1, 1, []float64{1e200}),
+		"tall": mat.NewDense(2, 1, []float64{1, 1}), "lengths": mat.NewDense(2, 2, []float64{1, 0, 0, 2}),
+		"huge": mat.NewDense(1, 1, []float64{1e200}),
 	} {
 		_, err := prox.TightFrame(prox.L1{Weight: 1}, a)
 		require.ErrorIs(t, err, prox.ErrParameter, name)

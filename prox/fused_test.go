@@ -16,7 +16,8 @@ import (
 func TestFusedNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 5).Draw(t, "dim")).Draw(t, "x")
-		tv, l1, gamma := rapid.Float64Range(0.01, 2).Draw(t, "tv"), rapid.Float64Range(0.01, 2).Draw(t, "l1"), rapid.Float64Range(0.2, 3).Draw(t, "gamma")
+		tv, l1, gamma := rapid.Float64Range(0.01, 2).Draw(t, "tv"), rapid.Float64Range(0.01, 2).Draw(t, "l1"),
+			rapid.Float64Range(0.2, 3).Draw(t, "gamma")
 		sum, ok := prox.Sum(prox.L1{Weight: l1}, prox.TotalVariation{Weight: tv})
 		require.True(t, ok)
 		p := apply(sum, x, gamma)

@@ -230,16 +230,21 @@ func TestCheckParameters(t *testing.T) {
 		prox.L1Box{Weight: -1}, prox.L1Box{Lo: 1},
 		prox.L2Ball{R: -1}, prox.L2Ball{R: nan}, prox.L2Ball{R: 1e-300}, prox.L1Ball{R: -1},
 		prox.Simplex{Total: -1}, prox.Simplex{Total: inf}, prox.Simplex{Total: nan},
-		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}}, prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
+		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}},
+		prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
 		prox.HalfSpace{A: []float64{1, 2}},
 		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan}, prox.LInfBall{R: -1}, prox.LInfBall{R: nan},
-		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}}, prox.SortedL1{Weights: []float64{nan, 1, 0}},
+		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}},
+		prox.SortedL1{Weights: []float64{nan, 1, 0}},
 		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},
 		prox.Huber{Weight: -1, Delta: 1}, prox.Huber{Weight: 1}, prox.Huber{Weight: 1, Delta: nan},
-		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1, Cols: -3}, prox.NuclearNorm{Rows: 3, Cols: 1 + 1<<62},
-		prox.SpectralBall{Rows: 1, Cols: 3, R: -1}, prox.SpectralBall{Rows: 1, Cols: 3, R: nan}, prox.SpectralBall{Rows: 2, Cols: 1, R: 1}, prox.PSDCone{Order: 3},
+		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1, Cols: -3},
+		prox.NuclearNorm{Rows: 3, Cols: 1 + 1<<62},
+		prox.SpectralBall{Rows: 1, Cols: 3, R: -1}, prox.SpectralBall{Rows: 1, Cols: 3, R: nan}, prox.SpectralBall{Rows: 2, Cols: 1, R: 1},
+		prox.PSDCone{Order: 3},
 		prox.Hinge{Weight: nan}, prox.LogBarrier{}, prox.LogBarrier{Weight: inf},
-		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}}, prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},
+		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}},
+		prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},
 	} {
 		err := prox.Check(op, 3)
 		require.ErrorIs(t, err, prox.ErrParameter, "%#v", op)
@@ -293,7 +298,8 @@ func TestSumForms(t *testing.T) {
 	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L2Ball{R: 1}).(prox.Set).Radius(3))
 	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L1Ball{R: 1}).(prox.Set).Radius(3))
 
-	long := sum(prox.SquaredL2{Weight: 1}, prox.NonNegative{}, prox.L1{Weight: 0.1}, prox.L1Ball{R: 1}, prox.SquaredL2{Weight: 2}, prox.L1{Weight: 0.2})
+	long := sum(prox.SquaredL2{Weight: 1}, prox.NonNegative{}, prox.L1{Weight: 0.1}, prox.L1Ball{R: 1}, prox.SquaredL2{Weight: 2},
+		prox.L1{Weight: 0.2})
 	x := []float64{0.4, 0.3, 0.1}
 	require.InEpsilon(t, 0.3*0.8+1.5*0.26, long.Func(x), 1e-15)
 	require.True(t, math.IsInf(long.Func([]float64{-0.1, 0, 0}), 1))

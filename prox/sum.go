@@ -374,35 +374,42 @@ func (c coordinates) at(i int) separable {
 	return separable{s.l1 + t.l1, s.l2 + t.l2, max(s.lo, t.lo), min(s.hi, t.hi)}
 }
 
-func (c coordinates) Func(x []float64) float64 {
+func (c coordinates) Func(x []float64) float64                  { return each(c.at).Func(x) }
+func (c coordinates) Prox(dst, x []float64, gamma float64)      { each(c.at).Prox(dst, x, gamma) }
+func (c coordinates) Dist(x, v []float64) float64               { return each(c.at).Dist(x, v) }
+func (c coordinates) Check(dim int) error                       { return each(c.at).Check(dim) }
+func (c coordinates) Coordinate(i int) (l1, l2, lo, hi float64) { return c.at(i).Coordinate(i) }
+
+// each is a sum over coordinates with coefficients of their own.
+type each func(i int) separable
+
+func (at each) Func(x []float64) float64 {
 	sum := 0.0
 	for i := range x {
-		sum += c.at(i).Func(x[i : i+1])
+		sum += at(i).Func(x[i : i+1])
 	}
 	return sum
 }
 
-func (c coordinates) Prox(dst, x []float64, gamma float64) {
+func (at each) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	for i := range x {
-		c.at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
+		at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
 	}
 }
 
-func (c coordinates) Dist(x, v []float64) float64 {
+func (at each) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	var d ssq
 	for i, xi := range x {
-		d.add(c.at(i).gap(xi, v[i]))
+		d.add(at(i).gap(xi, v[i]))
 	}
 	return d.norm()
 }
 
-func (c coordinates) Coordinate(i int) (l1, l2, lo, hi float64) { return c.at(i).Coordinate(i) }
-
-func (c coordinates) Check(dim int) error {
+func (at each) Check(dim int) error {
 	for i := range dim {
-		if err := c.at(i).Check(1); err != nil {
+		if err := at(i).Check(1); err != nil {
 			return err
 		}
 	}

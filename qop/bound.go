@@ -34,7 +34,8 @@ type Utility struct {
 func (u Utility) Bound(b dp.Budget) (float64, error) {
 	for _, v := range []float64{u.Radius, u.RegLipschitz, u.Tau, u.Eta} {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return 0, fmt.Errorf("%w: Radius = %v, RegLipschitz = %v, Tau = %v and Eta = %v, want finite numbers ≥ 0", ErrMechanism, u.Radius, u.RegLipschitz, u.Tau, u.Eta)
+			return 0, fmt.Errorf("%w: Radius = %v, RegLipschitz = %v, Tau = %v and Eta = %v, want finite numbers ≥ 0", ErrMechanism, u.Radius,
+				u.RegLipschitz, u.Tau, u.Eta)
 		}
 	}
 	if u.Eta > 0 && u.Tau == 0 {
@@ -71,7 +72,8 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 		if err := c.inexact(); err != nil {
 			return 0, err
 		}
-		return c.evaluate(split{m: c.plan.M, objective: c.plan.Objective, output: c.plan.Output, low: c.plan.Low, high: c.plan.High}, false).excessRisk, nil
+		return c.evaluate(split{m: c.plan.M, objective: c.plan.Objective, output: c.plan.Output, low: c.plan.Low, high: c.plan.High},
+			false).excessRisk, nil
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
 	dof := c.degrees(b)
@@ -109,7 +111,8 @@ func (u Utility) published(b dp.Budget, rank int) (float64, error) {
 			c.Sigma2*in.M/2*(square(u.Radius)+square(u.Eta))
 	}
 	best := math.Inf(1)
-	for _, x := range [][]float64{{specfun.Log(d + 1), 0, 0, 0, 0}, {specfun.Log(3*d + 3), -2, 1, -1, -1}, {specfun.Log(6*d + 6), -4, -1, 1, 0}} {
+	for _, x := range [][]float64{{specfun.Log(d + 1), 0, 0, 0, 0}, {specfun.Log(3*d + 3), -2, 1, -1, -1},
+		{specfun.Log(6*d + 6), -4, -1, 1, 0}} {
 		if u.Tau == 0 {
 			x = x[:2]
 		}

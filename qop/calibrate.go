@@ -28,17 +28,22 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	}
 	switch {
 	case b.Delta == 0:
-		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; the least Delta is %g", dp.ErrBudget, leastDelta)
+		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; the least Delta is %g",
+			dp.ErrBudget, leastDelta)
 	case b.Delta < leastDelta:
 		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
 	case math.IsInf(k.Smoothness, 1):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = +Inf on the declared bounds, so no curvature is enough: use a loss with a Lipschitz gradient, such as loss.Huber", dp.ErrCondition)
+		return fmt.Errorf("qop: %w: the loss has Smoothness = +Inf on the declared bounds, so no curvature is enough: use a loss with a "+
+			"Lipschitz gradient, such as loss.Huber", dp.ErrCondition)
 	case !(k.Smoothness > 0):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = %v on the declared bounds, which means unknown; want a positive finite constant", dp.ErrCondition, k.Smoothness)
+		return fmt.Errorf("qop: %w: the loss has Smoothness = %v on the declared bounds, which means unknown; want a positive finite constant",
+			dp.ErrCondition, k.Smoothness)
 	case k.Structure < loss.LSQ || k.Structure > loss.General:
-		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim = %d always holds", dp.ErrCondition, k.Structure, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim = %d always holds",
+			dp.ErrCondition, k.Structure, q.Dim)
 	case k.Structure >= loss.FixedRange && k.Rank < 1:
-		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; General with Rank = Dim = %d always holds", dp.ErrCondition, k.Rank, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; General with Rank = Dim = %d always holds",
+			dp.ErrCondition, k.Rank, q.Dim)
 	}
 	return nil
 }
@@ -79,7 +84,8 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
+		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of "+
+			"freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
@@ -125,7 +131,8 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
+	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic},
+		q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
 	}
@@ -213,7 +220,8 @@ func checkDegrees(dim int, m float64) error {
 	case m == 0:
 		return nil
 	case m < least:
-		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the "+
+			"minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m != math.Trunc(m):
 		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
 	case m > mostDegrees:
@@ -259,7 +267,8 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	}
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
-		return math.Inf(1), fmt.Errorf("qop: %w: with M = %v degrees of freedom W is so often nearly singular that float64 cannot bound its least eigenvalue; want a larger M, or 0 for automatic", dp.ErrCondition, m)
+		return math.Inf(1), fmt.Errorf("qop: %w: with M = %v degrees of freedom W is so often nearly singular that float64 cannot bound its "+
+			"least eigenvalue; want a larger M, or 0 for automatic", dp.ErrCondition, m)
 	}
 	r, err := c.public.Cover(per, c.stated, c.length)
 	if err != nil {
@@ -274,7 +283,8 @@ func (p *Params) finish() error {
 	p.Curvature = p.Sigma2 * p.M
 	for _, v := range []float64{p.M, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
 		if !(v > 1/extreme && v < extreme) { // also NaN
-			return fmt.Errorf("%w: the calibration leaves the range of float64 (T %v, Sigma2 %v, Curvature %v, Cover %v, Reach %v, OutputSigma %v): rescale the problem",
+			return fmt.Errorf("%w: the calibration leaves the range of float64 (T %v, Sigma2 %v, Curvature %v, Cover %v, Reach %v, OutputSigma "+
+				"%v): rescale the problem",
 				ErrMechanism, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
 		}
 	}

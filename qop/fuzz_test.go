@@ -29,7 +29,8 @@ func FuzzParams(f *testing.F) {
 		f.Add(0.5, 0.01, 1.0, 1.0, 0.0, v, 2, uint16(i*301+2))
 	}
 	documented := func(err error) bool {
-		return errors.Is(err, ErrMechanism) || errors.Is(err, dp.ErrBudget) || errors.Is(err, dp.ErrCondition) || errors.Is(err, dp.ErrRelation) || errors.Is(err, erm.ErrProblem)
+		return errors.Is(err, ErrMechanism) || errors.Is(err, dp.ErrBudget) || errors.Is(err, dp.ErrCondition) ||
+			errors.Is(err, dp.ErrRelation) || errors.Is(err, erm.ErrProblem)
 	}
 	f.Fuzz(func(t *testing.T, eps, delta, smoothness, radius, eta, degrees float64, dim int, bits uint16) {
 		structure := loss.Structure(bits % 6)
@@ -52,7 +53,8 @@ func FuzzParams(f *testing.F) {
 			require.Nil(t, plan)
 			require.True(t, documented(err), "%v", err)
 		} else {
-			for name, v := range map[string]float64{"M": p.M, "T": p.T, "Sigma2": p.Sigma2, "Curvature": p.Curvature, "Cover": p.Cover, "Reach": p.Reach, "OutputSigma": p.OutputSigma} {
+			for name, v := range map[string]float64{"M": p.M, "T": p.T, "Sigma2": p.Sigma2, "Curvature": p.Curvature, "Cover": p.Cover,
+				"Reach": p.Reach, "OutputSigma": p.OutputSigma} {
 				require.True(t, v > 0 && !math.IsInf(v, 1), "%s = %v in %+v", name, v, p)
 			}
 			require.GreaterOrEqual(t, p.M, float64(dim)+3)
@@ -60,7 +62,8 @@ func FuzzParams(f *testing.F) {
 			require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, eps)
 			require.LessOrEqual(t, p.Objective.Delta+p.Output.Delta+p.Low+p.High, delta*(1-0x1p-8))
 		}
-		c, err := Published{Dim: dim, M: degrees, Rank: int(bits % 4), Smoothness: smoothness, Epsilon1: eps, Epsilon2: eps, Delta1: delta, Delta2: delta, Delta3: delta, Delta4: delta, Tau: radius, Eta: eta}.Constants(bits&1 == 0)
+		c, err := Published{Dim: dim, M: degrees, Rank: int(bits % 4), Smoothness: smoothness, Epsilon1: eps, Epsilon2: eps, Delta1: delta,
+			Delta2: delta, Delta3: delta, Delta4: delta, Tau: radius, Eta: eta}.Constants(bits&1 == 0)
 		if err != nil {
 			require.True(t, documented(err), "%v", err)
 		} else {

@@ -39,7 +39,8 @@ func (c *calibrator) inexact() error {
 	}
 	best = c.evaluate(best, false)
 	if math.IsInf(best.excessRisk, 1) {
-		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and M = %v; a larger Delta or M, or a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and M = %v; a larger Delta or M, or a smaller Eta, needs less",
+			dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
 	p.M, p.T, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
@@ -70,7 +71,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	if c.plan.Eta == 0 { // a gap without an anchor's error: no high term
 		s.low, s.high = s.low+s.high, 0
 	}
-	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon), Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
+	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon),
+		Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
 	if s.m = c.m; s.m == 0 {
 		m := math.Round((start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4])))) + d - 1

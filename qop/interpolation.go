@@ -93,7 +93,8 @@ func interpolates(rule string, l loss.Loss) error {
 	_, linear := l.(loss.Linear)
 	_, ok := l.(loss.Interpolator)
 	if !linear || !ok {
-		return fmt.Errorf("qop: %w: %s needs a loss with a label that makes a given prediction optimal (loss.Linear and loss.Interpolator), %T has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, rule, l)
+		return fmt.Errorf("qop: %w: %s needs a loss with a label that makes a given prediction optimal (loss.Linear and loss.Interpolator), %T "+
+			"has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, rule, l)
 	}
 	return nil
 }

@@ -120,11 +120,13 @@ func TestHostileRecords(t *testing.T) {
 			var tr erm.Trace
 			var plan *Plan
 			for i, v := range hostile {
-				data, err := erm.NewData([][]float64{{v, hostile[(i+3)%8], 1}, {1, 0, 0}}, []float64{hostile[(i+5)%8], 0.5}, loss.Bounds{Row: 1, Label: 3})
+				data, err := erm.NewData([][]float64{{v, hostile[(i+3)%8], 1}, {1, 0, 0}}, []float64{hostile[(i+5)%8], 0.5},
+					loss.Bounds{Row: 1, Label: 3})
 				require.NoError(t, err)
 				p := &erm.Problem{Data: data, Loss: l, Set: prox.Box{Lo: -1, Hi: 1}}
 				if plan == nil {
-					plan, err = (&Mechanism{Center: center, Interpolation: rule, Relation: dp.AddRemove, Trace: func(t erm.Trace) { tr = t }}).Plan(p, budget)
+					plan, err = (&Mechanism{Center: center, Interpolation: rule, Relation: dp.AddRemove, Trace: func(t erm.Trace) { tr = t }}).Plan(p,
+						budget)
 					require.NoError(t, err)
 				}
 				_, err = plan.Fit(t.Context(), p, noise.Reproducible(1))
@@ -145,7 +147,8 @@ func TestTrust(t *testing.T) {
 		require.ErrorIs(t, Trust{}.admits(l), dp.ErrCondition, "%T", l)
 	}
 	for _, l := range []loss.Loss{
-		loss.Squared{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}, loss.LogCosh{Delta: 1}, loss.SmoothedHinge{Gamma: 1}, loss.SoftClipped{Threshold: 1},
+		loss.Squared{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}, loss.LogCosh{Delta: 1}, loss.SmoothedHinge{Gamma: 1},
+		loss.SoftClipped{Threshold: 1},
 		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bowl{[]float64{1}}, mine{loss.Squared{}},
 	} {
 		require.NoError(t, Trust{}.admits(l), "%T", l)

@@ -68,7 +68,8 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 			(2 / p.Epsilon2) * math.Sqrt(2*specfun.Log(1.25/p.Delta2))
 	}
 	if all := c.Sigma2 + c.Beta + c.OutputSigma; math.IsNaN(all) || math.IsInf(all, 1) {
-		return PublishedConstants{}, fmt.Errorf("%w: the constants leave the range of float64 for Epsilon1 = %v, Epsilon2 = %v, Smoothness = %v, Tau = %v and Eta = %v: rescale the problem", ErrMechanism, p.Epsilon1, p.Epsilon2, p.Smoothness, p.Tau, p.Eta)
+		return PublishedConstants{}, fmt.Errorf("%w: the constants leave the range of float64 for Epsilon1 = %v, Epsilon2 = %v, Smoothness = "+
+			"%v, Tau = %v and Eta = %v: rescale the problem", ErrMechanism, p.Epsilon1, p.Epsilon2, p.Smoothness, p.Tau, p.Eta)
 	}
 	return c, nil
 }
@@ -90,7 +91,8 @@ func (p Published) check() error {
 	case !(p.Tau >= 0) || math.IsInf(p.Tau, 1) || !(p.Eta >= 0) || math.IsInf(p.Eta, 1):
 		return fmt.Errorf("%w: Tau = %v and Eta = %v, want finite numbers ≥ 0", ErrMechanism, p.Tau, p.Eta)
 	case p.Tau > 0 && (!in(p.Epsilon2, 0, inf) || !in(p.Delta2, dp.MinDelta, 1)):
-		return fmt.Errorf("%w: Epsilon2 = %v and Delta2 = %v, want ε > 0 and δ in (%g, 1) where Tau > 0", ErrMechanism, p.Epsilon2, p.Delta2, dp.MinDelta)
+		return fmt.Errorf("%w: Epsilon2 = %v and Delta2 = %v, want ε > 0 and δ in (%g, 1) where Tau > 0", ErrMechanism, p.Epsilon2, p.Delta2,
+			dp.MinDelta)
 	case p.Tau > 0 && p.Eta > 0 && p.Delta4 == 0:
 		return fmt.Errorf("%w: Delta4 = 0, want a number in (0, 1) where Tau and Eta are positive", ErrMechanism)
 	}

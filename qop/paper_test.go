@@ -69,7 +69,8 @@ func TestGoldenPaper(t *testing.T) {
 }
 
 func TestPublishedRefused(t *testing.T) {
-	good := Published{Dim: 2, M: 3, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 1, Delta1: 0.1, Delta2: 0.1, Delta3: 0.1, Delta4: 0.1, Tau: 1, Eta: 1}
+	good := Published{Dim: 2, M: 3, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 1, Delta1: 0.1, Delta2: 0.1, Delta3: 0.1, Delta4: 0.1,
+		Tau: 1, Eta: 1}
 	_, err := good.Constants(false)
 	require.NoError(t, err)
 	for i, edit := range []func(p *Published){
@@ -105,7 +106,8 @@ func TestPaperPlan(t *testing.T) {
 				m = given
 			}
 			require.Equal(t, m, p.M)
-			in := Published{Dim: d, M: m, Rank: 1, Smoothness: 1, Epsilon1: p.Objective.Epsilon, Delta1: p.Objective.Delta / 2, Delta3: p.Objective.Delta / 2}
+			in := Published{Dim: d, M: m, Rank: 1, Smoothness: 1, Epsilon1: p.Objective.Epsilon, Delta1: p.Objective.Delta / 2,
+				Delta3: p.Objective.Delta / 2}
 			k, err := in.Constants(false)
 			require.NoError(t, err)
 			require.InEpsilon(t, k.Sigma2, p.Sigma2, 2e-9)

@@ -113,9 +113,7 @@ func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
 		return dp.Certificate{}
 	}
-	cert := pl.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
+	return pl.cert.With()
 }
 
 // Profile returns the privacy profile that the budget implies.
@@ -129,7 +127,8 @@ func (pl *Plan) String() string {
 	p := pl.params
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
-	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix of %v degrees of freedom, %.4g in the mean; ", p.Sigma2, p.M, p.Curvature)
+	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix of %v degrees of "+
+		"freedom, %.4g in the mean; ", p.Sigma2, p.M, p.Curvature)
 	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.", p.OutputSigma, p.Grid)
 	if !math.IsInf(p.ExcessBound, 1) {
 		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution within %.4g of the anchor.", p.ExcessBound, p.Radius)

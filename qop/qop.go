@@ -230,7 +230,8 @@ func (m *Mechanism) check() error {
 	case m.Calibration < Sharp || m.Calibration > Paper:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
 	case m.Structure < 0 || m.Structure > loss.General:
-		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General", ErrMechanism, int(m.Structure))
+		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General", ErrMechanism,
+			int(m.Structure))
 	case !(m.Share >= 0 && m.Share < 1):
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
 	}
@@ -248,7 +249,8 @@ func (m *Mechanism) check() error {
 		}
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
-		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold", dp.ErrCondition, m.Eta)
+		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold",
+			dp.ErrCondition, m.Eta)
 	}
 	return nil
 }
@@ -257,7 +259,8 @@ func (m *Mechanism) check() error {
 func (m *Mechanism) checkAnchor(dim int) error {
 	switch {
 	case m.Center == nil:
-		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the records", ErrMechanism, dim)
+		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the records",
+			ErrMechanism, dim)
 	case len(m.Center) != dim:
 		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter", ErrMechanism, len(m.Center), dim)
 	}

@@ -99,7 +99,8 @@ func TestGLMStick(t *testing.T) {
 func TestPaperSettingSharp(t *testing.T) {
 	g := golden(t)
 	s := setting{dim: 100, rank: 1, eps: 0.5, relation: dp.Replace}
-	for p, want := range map[profile]number{newLSQ(s, 200, false): g.Figure2.Sharp.LSQ, &glm{eps: 0.5, k: 101, relation: dp.Replace}: g.Figure2.Sharp.GLM} {
+	for p, want := range map[profile]number{newLSQ(s, 200, false): g.Figure2.Sharp.LSQ,
+		&glm{eps: 0.5, k: 101, relation: dp.Replace}: g.Figure2.Sharp.GLM} {
 		close(t, want, 1/largest(p.logDelta, math.Log(0.01)-safeLogDelta, 2, fineT), 2e-5)
 	}
 }

@@ -60,7 +60,8 @@ func TestTiltRefuses(t *testing.T) {
 		lambda, t float64
 		ok        bool
 	}{
-		{replacing, 4.99, 1, true}, {replacing, 5.01, 1, false}, {removing, 9.9, 1, true}, {removing, 10.1, 1, false}, {adding, 9.9, 1, true}, {adding, 10.1, 1, false},
+		{replacing, 4.99, 1, true}, {replacing, 5.01, 1, false}, {removing, 9.9, 1, true}, {removing, 10.1, 1, false}, {adding, 9.9, 1, true},
+		{adding, 10.1, 1, false},
 		{replacing, 0.01, 6.1, true}, {replacing, 0.01, 6.3, false}, // y + y′ = 1 at y = 0.618
 		{removing, 0.01, 10.1, false}, {adding, 0.01, 10.1, false},
 	} {

@@ -43,9 +43,11 @@ func (m *NoisySGD) check() error {
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
 		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
 	case orReplace(m.Relation) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
-		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted", dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
+		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted",
+			dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
 	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
-		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism, m.Calibration)
+		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism,
+			m.Calibration)
 	}
 	return checkFields(
 		field{"Radius", "the radius of Set", m.Radius},
@@ -196,7 +198,8 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 		}
 	}
 	if math.IsInf(best, 1) {
-		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m, s.l)
+		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m,
+			s.l)
 	}
 	p.Steps = int(s.steps)
 	p.Sampler = s.scheme.sampler(s.m, q)
@@ -259,13 +262,16 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Bu
 	case eps > 1:
 		return cost, fmt.Errorf("sco: %w: Epsilon = %v, Calibration %v is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps, m.Calibration)
 	case delta > 1/(q.n()*q.n()):
-		return cost, fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta, m.Calibration, 1/(q.n()*q.n()))
+		return cost, fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta,
+			m.Calibration, 1/(q.n()*q.n()))
 	case s.envelope:
 		p.Smoothing = s.l / q.m * min(math.Sqrt(q.n())/4, eps*q.n()/(8*root))
 	case !(q.OnSet.Smoothness > 0) || math.IsInf(q.OnSet.Smoothness, 1):
-		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration)
+		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness,
+			m.Calibration)
 	case q.OnSet.Smoothness > limit:
-		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use Accounted or ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration, limit)
+		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use "+
+			"Accounted or ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration, limit)
 	}
 	steps := max(1, math.Floor(paperSteps(q)))
 	p.Steps = int(steps)
@@ -291,14 +297,17 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Bu
 	case m.Calibration == PaperUnsafe:
 		cost.Epsilon = comp.Epsilon(delta)
 		if err := cost.Check(); err != nil {
-			return cost, fmt.Errorf("sco: %w: the published noise z = %v gives δ = %.3g at ε = %v and no ε at δ = %v", dp.ErrCondition, p.PaperNoise, p.PaperDelta, eps, delta)
+			return cost, fmt.Errorf("sco: %w: the published noise z = %v gives δ = %.3g at ε = %v and no ε at δ = %v", dp.ErrCondition, p.PaperNoise,
+				p.PaperDelta, eps, delta)
 		}
 	case m.Calibration == PaperStrict:
-		return cost, fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = %v; use Paper, which raises it, or Accounted", dp.ErrCondition, p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, delta)
+		return cost, fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = "+
+			"%v; use Paper, which raises it, or Accounted", dp.ErrCondition, p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, delta)
 	default:
 		z, err := noise(p.Sampler, p.Steps, q.budget)
 		if err != nil {
-			return cost, fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
+			return cost, fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be "+
+				"raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
 		}
 		p.setNoise(max(z, p.PaperNoise))
 	}
@@ -342,7 +351,8 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	batch = min(max(batch, 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
-		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps, accounting.MaxSteps)
+		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,
+			accounting.MaxSteps)
 	}
 	p := newSGDParams(set, l)
 	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)

@@ -305,7 +305,8 @@ func TestGivenSteps(t *testing.T) {
 			require.InEpsilon(t, c.m, pl.Params().Batch, 1e-15)
 			require.InEpsilon(t, fullNoise(t, b, c.rel, 30), pl.Params().Noise, 2e-6)
 			require.InEpsilon(t, pl.Params().Noise*l/pl.Params().Batch, pl.Params().Sigma, 1e-14)
-			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch, sigma: pl.Params().Sigma, scheme: c.scheme}
+			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch, sigma: pl.Params().Sigma,
+				scheme: c.scheme}
 			require.InEpsilon(t, s.step(beta), pl.Params().StepSize, 1e-14)
 			if math.IsInf(beta, 1) {
 				require.True(t, math.IsInf(pl.Params().ExcessBound, 1))
@@ -419,7 +420,8 @@ func TestSearchTies(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rnd.Float64()) }
 	for range 100 {
-		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3), between(0.01, 100), between(0.1, 10))
+		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3), between(0.01, 100),
+			between(0.1, 10))
 		requireBest(t, q, b, NoisySGD{Scheme: Scheme(rnd.IntN(3))})
 	}
 }
@@ -520,7 +522,8 @@ func TestDPSGD(t *testing.T) {
 		require.Equal(t, c.steps, pl.Params().Steps)
 		require.InEpsilon(t, c.batch, pl.Params().Batch, 1e-14)
 		require.InEpsilon(t, fullNoise(t, b, dp.Replace, float64(c.steps)), pl.Params().Noise, 2e-6)
-		s := schedule{q: declaredSetting(t, 400, 3, 1, 1e-6, 1, 0.25, 2), l: 1, steps: float64(c.steps), m: pl.Params().Batch, sigma: pl.Params().Noise / pl.Params().Batch}
+		s := schedule{q: declaredSetting(t, 400, 3, 1, 1e-6, 1, 0.25, 2), l: 1, steps: float64(c.steps), m: pl.Params().Batch,
+			sigma: pl.Params().Noise / pl.Params().Batch}
 		require.InEpsilon(t, s.step(0.25)*(1-c.m.Momentum), pl.Params().StepSize, 1e-13)
 		require.True(t, math.IsInf(pl.Params().ExcessBound, 1))
 		require.True(t, pl.Params().Last)

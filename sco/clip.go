@@ -46,7 +46,8 @@ const largestNoise = 0x1p52
 // check refuses noise that the samplers do not hold on the grid.
 func (g grid) check(sigma float64) error {
 	if !(math.Ldexp(sigma, -g.exponent) <= largestNoise) {
-		return fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs fewer steps or larger batches", ErrMechanism, sigma, g.exponent)
+		return fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs fewer "+
+			"steps or larger batches", ErrMechanism, sigma, g.exponent)
 	}
 	return nil
 }

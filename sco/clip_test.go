@@ -156,7 +156,8 @@ func TestClipEnds(t *testing.T) {
 		require.LessOrEqual(t, norm2(g).Cmp(most), 0, g)
 		require.Greater(t, floats.Norm(g, 2), limit*(1-1e-13))
 	}
-	require.Equal(t, loss.Constants{Lipschitz: 1, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM}, clippedSlope{tilted{}, 1}.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
+	require.Equal(t, loss.Constants{Lipschitz: 1, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM},
+		clippedSlope{tilted{}, 1}.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
 	for _, c := range []struct{ slope, want float64 }{{7, 1.5}, {-7, -1.5}, {1.2, 1.2}, {-1.2, -1.2}, {math.NaN(), 0}} {
 		_, got, _ := clippedSlope{constantSlope{slope: c.slope}, 3}.Scalar(0, 1, 2)
 		require.InDelta(t, c.want, got, 1e-14)

@@ -57,7 +57,8 @@ func mechanisms(bits uint16, field float64) map[string]fitter {
 }
 
 func documented(err error) bool {
-	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld, erm.ErrProblem, context.Canceled} {
+	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+		erm.ErrProblem, context.Canceled} {
 		if errors.Is(err, want) {
 			return true
 		}
@@ -101,7 +102,8 @@ func FuzzParams(f *testing.F) {
 			for i := range numbers.NumField() {
 				if x, field := numbers.Field(i), numbers.Type().Field(i); x.Kind() == reflect.Float64 && field.IsExported() {
 					require.False(t, math.IsNaN(x.Float()), "%s: %s is NaN", name, field.Name)
-					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch", "Grid", "Threshold", "Ridge"}, field.Name) {
+					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch", "Grid", "Threshold",
+						"Ridge"}, field.Name) {
 						require.True(t, x.Float() >= 0 && !math.IsInf(x.Float(), 1), "%s: %s = %v", name, field.Name, x.Float())
 					}
 				}
@@ -141,7 +143,8 @@ func FuzzFit(f *testing.F) {
 		}
 		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}, {1, 1}}, []float64{label, 1, -1, x}, loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
-		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}, {0.7, 0.8}}, []float64{1, 1, -1, 1}, loss.Bounds{Row: 1, Label: 1})
+		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}, {0.7, 0.8}}, []float64{1, 1, -1, 1},
+			loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
 		p := &erm.Problem{Data: data, Loss: losses[bits>>4&3], Set: prox.L2Ball{R: 1}, Records: int(bits>>2&1) * 3}
 		if bits>>6&1 == 1 {

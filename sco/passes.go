@@ -198,10 +198,12 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {
-		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize, m.Ridge)
+		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize,
+			m.Ridge)
 	}
 	if m.Passes < 0 || m.Batch < 0 || m.Batch > c.Records {
-		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch, c.Records)
+		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch,
+			c.Records)
 	}
 	p := newPassParams(c, TheoremPSGD)
 	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)

@@ -53,7 +53,8 @@ func TestPassFormulas(t *testing.T) {
 		if k > 1 {
 			require.True(t, math.IsInf(pl.Params().ExcessBound, 1))
 		} else {
-			require.InEpsilon(t, 4/(2*ph.StepSize*steps)+ph.StepSize*1.5*1.5/2+1.5*(ph.Sigma*2+ph.Hidden-ph.Sensitivity), pl.Params().ExcessBound, 1e-12)
+			require.InEpsilon(t, 4/(2*ph.StepSize*steps)+ph.StepSize*1.5*1.5/2+1.5*(ph.Sigma*2+ph.Hidden-ph.Sensitivity), pl.Params().ExcessBound,
+				1e-12)
 		}
 	}
 	steep := q

@@ -79,15 +79,19 @@ type PassPlan struct {
 // those of which rounding makes a quantity that matters more than a hundredth larger.
 func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*PassPlan, error) {
 	if !(p.Lipschitz > 1/largest && p.Ridge < largest) {
-		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism, p.Lipschitz, p.Ridge)
+		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism,
+			p.Lipschitz, p.Ridge)
 	}
 	for i, ph := range p.Phases {
-		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
-			return nil, fmt.Errorf("sco: %w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
+		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest && ph.Reach < largest &&
+			ph.Sigma/ph.Grid <= largestNoise) {
+			return nil, fmt.Errorf("sco: %w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the problem",
+				ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
 	}
 	if !(rounded <= 1.01*exact) {
-		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a smaller Set", dp.ErrCondition, exact, rounded)
+		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a "+
+			"smaller Set", dp.ErrCondition, exact, rounded)
 	}
 	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem,
 		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
@@ -111,7 +115,7 @@ func (pl *PassPlan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
 	}
-	return pl.claim.stated()
+	return pl.claim.certificate.With()
 }
 
 // Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase:
@@ -134,9 +138,12 @@ func (pl *PassPlan) String() string {
 	}
 	p := pl.params
 	first, last := p.Phases[0], p.Phases[len(p.Phases)-1]
-	return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %d, steps of length at most %.6g in the first and %.6g in the last, "+
-		"gradients of norm at most %.6g, ridge %.6g; the end of a phase is rounded to a grid and gets Gaussian noise of standard deviation %.6g in the first and %.6g in the last.\n%v",
-		p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Lipschitz, p.Ridge, first.Sigma, last.Sigma, pl.claim.certificate)
+	return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %d, steps of length at most %.6g "+
+		"in the first and %.6g in the last, "+
+		"gradients of norm at most %.6g, ridge %.6g; the end of a phase is rounded to a grid and gets Gaussian noise of standard deviation "+
+		"%.6g in the first and %.6g in the last.\n%v",
+		p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Lipschitz, p.Ridge, first.Sigma, last.Sigma,
+		pl.claim.certificate)
 }
 
 // Fit runs the phases of the plan on p. p must have the dimension and the number
@@ -289,7 +296,8 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz, has.OnSet.Smoothness)
+		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz,
+			has.OnSet.Smoothness)
 	}
 	return w, nil
 }

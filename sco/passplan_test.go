@@ -66,7 +66,8 @@ func TestPassNoiseLaw(t *testing.T) {
 	}
 	phased, err := (&Phased{Radius: 1}).Plan(p, b)
 	require.NoError(t, err)
-	require.Equal(t, []int{7, 2, 1}, []int{phased.Params().Phases[0].Records, phased.Params().Phases[1].Records, phased.Params().Phases[2].Records})
+	require.Equal(t, []int{7, 2, 1}, []int{phased.Params().Phases[0].Records, phased.Params().Phases[1].Records,
+		phased.Params().Phases[2].Records})
 	for i, ph := range phased.Params().Phases {
 		require.InEpsilon(t, 2*ph.StepSize, ph.Sensitivity, 1e-9)
 		require.LessOrEqual(t, dp.GaussianDelta(1, ph.Hidden/ph.Sigma), 1e-5)
@@ -85,7 +86,9 @@ func TestPassNoiseLaw(t *testing.T) {
 }
 
 // deviation returns the standard deviation of the first coordinate of releases.
-func deviation(t *testing.T, fit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error), p *erm.Problem, runs int) float64 {
+func deviation(
+	t *testing.T, fit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error), p *erm.Problem, runs int,
+) float64 {
 	t.Helper()
 	var sum, sq float64
 	for i := range runs {

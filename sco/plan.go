@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -18,7 +17,8 @@ import (
 )
 
 // LossLocality is what noisy SGD assumes of a loss that package loss does not prove.
-const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record alone"
+const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record " +
+	"alone"
 
 // locality returns what noisy SGD assumes of the parts of p.
 func locality(p *erm.Problem) []dp.Assumption {
@@ -92,7 +92,8 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	}
 	op, ok := prox.Sum(p.Reg, set)
 	if !ok {
-		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows", ErrMechanism, p.Reg, p.Set)
+		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
+			ErrMechanism, p.Reg, p.Set)
 	}
 	return op, nil
 }
@@ -121,17 +122,20 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 	}
 	switch {
 	case q.Records < 1 && s.rel == dp.AddRemove:
-		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records", dp.ErrCondition, s.rel)
+		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records",
+			dp.ErrCondition, s.rel)
 	case q.Records < 1:
 		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
 	case !(s.m > 0) || math.IsInf(s.m, 1):
-		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a bounded Set", ErrMechanism, s.m)
+		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a "+
+			"bounded Set", ErrMechanism, s.m)
 	}
 	if err := b.Check(); err != nil {
 		return s, fmt.Errorf("sco: %w", err)
 	}
 	if b.Delta == 0 {
-		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²", dp.ErrBudget, dp.MinDelta)
+		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²",
+			dp.ErrBudget, dp.MinDelta)
 	}
 	return s, nil
 }
@@ -145,13 +149,6 @@ func (s setting) logDelta() float64 { return -specfun.Log(s.budget.Delta) } // l
 type claim struct {
 	certificate  dp.Certificate
 	dim, records int // n under Replace
-}
-
-// stated returns a copy of the certificate.
-func (c claim) stated() dp.Certificate {
-	cert := c.certificate
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
 }
 
 // admit refuses a problem that the plan was not made for.
@@ -176,19 +173,11 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 
 // signed returns the source of one release and the certificate of that release.
 func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
-	cert := c.stated()
+	cert := c.certificate.With(assumptions...)
 	if src == nil {
-		src = noise.Secure()
-	} else {
-		src = noise.Watch(src)
-		assumptions = append(slices.Clone(assumptions), dp.CallerSource)
+		return noise.Secure(), cert
 	}
-	for _, a := range assumptions {
-		if !slices.Contains(cert.Assumptions, a) {
-			cert.Assumptions = append(cert.Assumptions, a)
-		}
-	}
-	return src, cert
+	return noise.Watch(src), cert.With(dp.CallerSource)
 }
 
 // failed returns the error of a caller's source that repeats itself.

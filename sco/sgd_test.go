@@ -18,6 +18,8 @@ func TestScheduleAndNames(t *testing.T) {
 		}
 		require.True(t, math.IsInf(s.bound(9, 0.25), 1))
 	}
-	require.Equal(t, "poisson fixed-size with-replacement invalid scheme 4", Poisson.String()+" "+FixedSize.String()+" "+WithReplacement.String()+" "+Scheme(4).String())
-	require.Equal(t, "accounted paper paper-strict paper-unsafe invalid calibration 9", Accounted.String()+" "+Paper.String()+" "+PaperStrict.String()+" "+PaperUnsafe.String()+" "+Calibration(9).String())
+	require.Equal(t, "poisson fixed-size with-replacement invalid scheme 4", Poisson.String()+" "+FixedSize.String()+" "+
+		WithReplacement.String()+" "+Scheme(4).String())
+	require.Equal(t, "accounted paper paper-strict paper-unsafe invalid calibration 9", Accounted.String()+" "+Paper.String()+" "+
+		PaperStrict.String()+" "+PaperUnsafe.String()+" "+Calibration(9).String())
 }

@@ -97,8 +97,10 @@ type SGDPlan struct {
 // hold, and returns their plan, certified for cost.
 func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace func(erm.Trace)) (*SGDPlan, error) {
 	scale := p.Noise * p.Clip
-	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 && p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
-		return nil, fmt.Errorf("sco: %w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): rescale the problem",
+	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 &&
+		p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
+		return nil, fmt.Errorf("sco: %w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, StepSize %v, Smoothing %v): "+
+			"rescale the problem",
 			ErrMechanism, p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
 	}
 	g := newGrid(p.Clip, p.Dim)
@@ -128,7 +130,7 @@ func (pl *SGDPlan) Certificate() dp.Certificate {
 	if pl == nil {
 		return dp.Certificate{}
 	}
-	return pl.claim.stated()
+	return pl.claim.certificate.With()
 }
 
 // Profile returns δ(ε) of all noisy sums of one release, by the accountant.
@@ -152,8 +154,10 @@ func (pl *SGDPlan) String() string {
 	if p.Last {
 		end = "the last iterate"
 	}
-	return fmt.Sprintf("Noisy SGD: %d steps of length %.6g with momentum %.3g over %v; %s is clipped to norm %.6g and rounded to multiples of %.6g; "+
-		"the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d coordinates and is divided by %.6g; the release is %s.\n%v",
+	return fmt.Sprintf("Noisy SGD: %d steps of length %.6g with momentum %.3g over %v; %s is clipped to norm %.6g and rounded to multiples "+
+		"of %.6g; "+
+		"the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d coordinates and is divided by %.6g; the release is "+
+		"%s.\n%v",
 		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.claim.certificate)
 }
 

@@ -151,7 +151,8 @@ func TestNothingIsKept(t *testing.T) {
 func TestSGDEnds(t *testing.T) {
 	const below = largest * (1 - 0x1p-53)
 	try := func(edit func(p *SGDParams)) error {
-		p := SGDParams{Theorem: TheoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1, StepSize: 0.5, Smoothing: 0.5}
+		p := SGDParams{Theorem: TheoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
+			StepSize: 0.5, Smoothing: 0.5}
 		edit(&p)
 		_, err := newSGDPlan(p, dp.Budget{}, nil, nil)
 		return err

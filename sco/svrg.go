@@ -43,7 +43,8 @@ func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (
 	kappa := b / mu
 	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
 	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/(20*b) > 0) { // true for NaN
-		return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
+		return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want "+
+			"at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
 	}
 	s := SVRGSchedule{StepSize: 1 / (10 * b), Inner: int(math.Ceil(50 * kappa * (1 - 1e-12)))}
 	m := float64(s.Inner)

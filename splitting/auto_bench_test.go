@@ -47,7 +47,8 @@ func BenchmarkAuto(b *testing.B) {
 			})
 	}
 	_, exact := experiment(300, 100, 1, true)
-	race("quadratic-100", splitting.Problem{F: exact, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -1, Hi: 1}}, make([]float64, 100), 1e-9*exact.Smoothness(),
+	race("quadratic-100", splitting.Problem{F: exact, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -1, Hi: 1}}, make([]float64, 100),
+		1e-9*exact.Smoothness(),
 		map[string]splitting.Method{"ProxNewton": &splitting.ProxNewton{}, "ForwardBackward": &splitting.ForwardBackward{}})
 	for _, p := range splittest.Planted() {
 		var others map[string]splitting.Method

@@ -98,7 +98,8 @@ func TestColumnsReachRounding(t *testing.T) {
 		p := splitting.Problem{F: f, G: prox.L1{Weight: c.l1}, H: prox.Box{Lo: -c.kappa, Hi: c.kappa}}
 		var points [2][]float64
 		for i, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
-			res, err := splitting.Solve(background, p, make([]float64, c.d), &splitting.Settings{Tolerance: -1, Iterations: 5000}, &splitting.CoordinateDescent{Route: route})
+			res, err := splitting.Solve(background, p, make([]float64, c.d), &splitting.Settings{Tolerance: -1, Iterations: 5000},
+				&splitting.CoordinateDescent{Route: route})
 			require.NoError(t, err)
 			require.Equal(t, splitting.Stalled, res.Status, "%+v route %d: residual %g after %d", c, route, res.Residual, res.Iterations)
 			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
@@ -183,7 +184,8 @@ func TestSolveToAGap(t *testing.T) {
 	best := f.Func(exact.X) + p.G.Func(exact.X)
 	for _, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
 		for _, gap := range []float64{1e2, 1e-3, 1e-8} {
-			res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1, Gap: gap}, &splitting.CoordinateDescent{Route: route})
+			res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1, Gap: gap},
+				&splitting.CoordinateDescent{Route: route})
 			require.NoError(t, err)
 			require.Equal(t, splitting.Converged, res.Status)
 			require.LessOrEqual(t, res.Gap, gap)
@@ -202,7 +204,8 @@ func TestColumnsUnboundedAndDegenerate(t *testing.T) {
 	a := mat.NewDense(3, 2, []float64{1, 0, 2, 0, 3, 0})
 	f := leastSquares(t, a, []float64{1, 2, 3})
 	for _, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
-		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0, 5}, &splitting.Settings{Tolerance: -1}, &splitting.CoordinateDescent{Route: route})
+		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0, 5}, &splitting.Settings{Tolerance: -1},
+			&splitting.CoordinateDescent{Route: route})
 		require.NoError(t, err)
 		require.InDeltaSlice(t, []float64{1, 5}, res.X, 1e-14)
 	}

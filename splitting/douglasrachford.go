@@ -152,7 +152,8 @@ type quadraticProx struct {
 func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	quad, ok := f.(Quadratizer)
 	if !ok {
-		return nil, fmt.Errorf("%w: DouglasRachford: F is neither nil nor a Quadratizer, whose proximal map is known; DavisYin takes any smooth F", ErrProblem)
+		return nil, fmt.Errorf("%w: DouglasRachford: F is neither nil nor a Quadratizer, whose proximal map is known; DavisYin takes any "+
+			"smooth F", ErrProblem)
 	}
 	q, lin, _, ok := quad.Quadratic()
 	if !ok {

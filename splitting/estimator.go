@@ -65,7 +65,8 @@ func (p Problem) sampled(method string) (f FiniteSum, lip float64, err error) {
 func sampledStep(method string, step, limit, lip float64) (float64, error) {
 	switch {
 	case !(step >= 0) || math.IsInf(step, 1) || step*lip >= limit:
-		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, %v/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a smaller L", ErrSettings, method, step, limit, lip)
+		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, %v/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a "+
+			"smaller L", ErrSettings, method, step, limit, lip)
 	case step > 0:
 		return step, nil
 	case math.IsInf(lip, 1):

@@ -98,7 +98,8 @@ func Example_correlationMatrix() {
 func Example_overlappingGroups() {
 	groups := prox.SplitGroups(prox.GroupL2{Groups: [][]int{{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}, Weight: 1})
 	p := splitting.Problem{F: unknownSmoothness{distance{3, 2, 1, 0.1, -0.1, 0.2, 0}}, G: groups[0], H: groups[1]}
-	res, err := splitting.Solve(context.Background(), p, make([]float64, 7), &splitting.Settings{Tolerance: 1e-6}, &splitting.DavisYin{Rule: splitting.LineSearch})
+	res, err := splitting.Solve(context.Background(), p, make([]float64, 7), &splitting.Settings{Tolerance: 1e-6},
+		&splitting.DavisYin{Rule: splitting.LineSearch})
 	if err != nil {
 		panic(err)
 	}

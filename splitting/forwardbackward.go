@@ -85,7 +85,8 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return err
 	}
 	if !m.search && !m.Plain && m.StepSize > 1/m.lip {
-		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain takes up to 2/L_f", ErrSettings, m.StepSize, 1/m.lip)
+		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain takes up to 2/L_f",
+			ErrSettings, m.StepSize, 1/m.lip)
 	}
 	m.mu, m.t, m.terms = convexity(p.F), 1, terms(p.F)
 	m.x, m.y, m.p = resize(m.x, n), resize(m.y, n), resize(m.p, n)

@@ -136,7 +136,8 @@ func TestOverlapBySelection(t *testing.T) {
 	f, err := splitting.NewQuadratic(q, b, 0)
 	require.NoError(t, err)
 	p := splitting.Problem{F: f, H: prox.GroupL2{Groups: apart, Weight: 0.7}, K: k}
-	res, err := splitting.Minimize(background, p, make([]float64, 6), &splitting.Settings{Tolerance: 1e-6}) // the gap is a difference of numbers of size 10
+	// the gap is a difference of numbers of size 10
+	res, err := splitting.Minimize(background, p, make([]float64, 6), &splitting.Settings{Tolerance: 1e-6})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 
@@ -225,43 +226,57 @@ func TestNewMethodsRefuse(t *testing.T) {
 		want error
 		text string
 	}{
-		"PD rule":       {splitting.Problem{F: q}, &splitting.PrimalDual{Rule: splitting.LineSearch}, splitting.ErrSettings, "PrimalDual.Rule = LineSearch"},
-		"PD L":          {splitting.Problem{F: steep}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
-		"PD mu":         {splitting.Problem{F: flat}, &splitting.PrimalDual{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
-		"PD tau":        {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings, "PrimalDual.Tau = -1"},
-		"PD sigma":      {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: inf}, splitting.ErrSettings, "PrimalDual.Sigma = +Inf"},
-		"PD condition":  {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
-		"PD long tau":   {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
-		"CP condition":  {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
-		"DR step":       {splitting.Problem{F: q}, &splitting.DouglasRachford{StepSize: -1}, splitting.ErrSettings, "DouglasRachford.StepSize = -1"},
-		"DR relaxation": {splitting.Problem{F: q}, &splitting.DouglasRachford{Relaxation: 2}, splitting.ErrSettings, "DouglasRachford.Relaxation = 2"},
-		"DR F":          {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
-		"DR not one":    {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
-		"DR sum":        {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
-		"DR K":          {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
-		"VR F":          {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
-		"VR none":       {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
-		"VR L":          {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
-		"VR NaN L":      {splitting.Problem{F: blind}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
-		"VR step":       {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings, "VarianceReducedTOS.StepSize = 1"},
-		"VR estimator":  {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
-		"VR sampled":    {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings, "StochasticTOS samples"},
-		"VR K":          {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
-		"SAGA F":        {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
-		"SAGA sum":      {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem, "VarianceReducedTOS needs none"},
-		"SVRG step":     {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
-		"SVRG K":        {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
-		"SBF sum":       {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "no closed form"},
-		"SBF F":         {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
-		"SBF K":         {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
-		"SBF step":      {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
-		"SBF p":         {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
-		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings, "invalid estimator -1"},
-		"TOS rule":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings, "StochasticTOS.Rule = LineSearch"},
-		"TOS both":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings, "with RootStep"},
-		"TOS mu":        {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
-		"TOS long":      {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings, "at most 1/(2L)"},
-		"TOS no L":      {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "TermSmoothness"},
+		"PD rule": {splitting.Problem{F: q}, &splitting.PrimalDual{Rule: splitting.LineSearch}, splitting.ErrSettings,
+			"PrimalDual.Rule = LineSearch"},
+		"PD L": {splitting.Problem{F: steep}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
+		"PD mu": {splitting.Problem{F: flat}, &splitting.PrimalDual{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"Convexity() > 0"},
+		"PD tau":       {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings, "PrimalDual.Tau = -1"},
+		"PD sigma":     {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: inf}, splitting.ErrSettings, "PrimalDual.Sigma = +Inf"},
+		"PD condition": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"PD long tau":  {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"CP condition": {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"DR step": {splitting.Problem{F: q}, &splitting.DouglasRachford{StepSize: -1}, splitting.ErrSettings,
+			"DouglasRachford.StepSize = -1"},
+		"DR relaxation": {splitting.Problem{F: q}, &splitting.DouglasRachford{Relaxation: 2}, splitting.ErrSettings,
+			"DouglasRachford.Relaxation = 2"},
+		"DR F":       {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
+		"DR not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
+		"DR sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
+		"DR K":       {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
+		"VR F":       {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
+		"VR none":    {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
+		"VR L":       {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
+		"VR NaN L":   {splitting.Problem{F: blind}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
+		"VR step": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings,
+			"VarianceReducedTOS.StepSize = 1"},
+		"VR estimator": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
+		"VR sampled": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings,
+			"StochasticTOS samples"},
+		"VR K":   {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"SAGA F": {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
+		"SAGA sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem,
+			"VarianceReducedTOS needs none"},
+		"SVRG step": {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
+		"SVRG K":    {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
+		"SBF sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem,
+			"no closed form"},
+		"SBF F":    {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
+		"SBF K":    {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
+		"SBF step": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
+		"SBF p":    {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
+		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings,
+			"invalid estimator -1"},
+		"TOS rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings,
+			"StochasticTOS.Rule = LineSearch"},
+		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings,
+			"with RootStep"},
+		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"Convexity() > 0"},
+		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings,
+			"at most 1/(2L)"},
+		"TOS no L": {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"TermSmoothness"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
 		require.ErrorIs(t, err, c.want, name)
@@ -296,7 +311,8 @@ func TestPrimalDualEasyF(t *testing.T) {
 	k, err := splitting.NewDifferences(edges, len(image))
 	require.NoError(t, err)
 	p := splitting.Problem{F: image, G: prox.NonNegative{}, H: prox.L1{Weight: 0.3}, K: k}
-	res, err := splitting.Solve(background, p, make([]float64, len(image)), &splitting.Settings{Tolerance: 1e-5, Iterations: 1000}, &splitting.PrimalDual{})
+	res, err := splitting.Solve(background, p, make([]float64, len(image)), &splitting.Settings{Tolerance: 1e-5, Iterations: 1000},
+		&splitting.PrimalDual{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status, "residual %g", res.Residual)
 }

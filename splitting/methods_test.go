@@ -298,46 +298,58 @@ func TestMethodsRefuse(t *testing.T) {
 		want error
 		text string
 	}{
-		"DY step":        {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: -1}, splitting.ErrSettings, "DavisYin.StepSize = -1"},
-		"DY long step":   {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: 2.1}, splitting.ErrSettings, "(0, 2/L_f)"},
-		"DY NaN":         {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: nan}, splitting.ErrSettings, "NaN"},
-		"DY relaxation":  {splitting.Problem{F: q}, &splitting.DavisYin{Relaxation: 1.6}, splitting.ErrSettings, "DavisYin.Relaxation = 1.6"},
-		"DY L":           {splitting.Problem{F: steep}, &splitting.DavisYin{}, splitting.ErrProblem, "Smoothness"},
-		"DY search L":    {splitting.Problem{F: steep}, &splitting.DavisYin{Rule: splitting.LineSearch}, splitting.ErrProblem, "Smoothness"},
-		"DY search step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, StepSize: nan}, splitting.ErrSettings, "begin the search"},
-		"DY search λ":    {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2}, splitting.ErrSettings, "variable steps"},
-		"DY rule":        {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.RootStep}, splitting.ErrSettings, "DavisYin.Rule = RootStep"},
-		"DY no rule":     {splitting.Problem{F: q}, &splitting.DavisYin{Rule: -1}, splitting.ErrSettings, "invalid rule -1"},
-		"DY not strong":  {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem, "Convexity() > 0"},
-		"DY eta":         {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1}, splitting.ErrSettings, "DavisYin.Eta = 1"},
-		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9}, splitting.ErrSettings, "2(1−Eta)/L_f"},
-		"DY strong L":    {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrProblem, "Smoothness"},
-		"DY K":           {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
-		"BF K":           {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
-		"FB K":           {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
-		"TOS K":          {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
-		"CD K":           {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"FB rule":        {splitting.Problem{F: q}, &splitting.ForwardBackward{Rule: splitting.AdaptiveStep}, splitting.ErrSettings, "ForwardBackward.Rule = AdaptiveStep"},
-		"FB step":        {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings, "ForwardBackward.StepSize"},
-		"FB sum":         {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
-		"BF step":        {splitting.Problem{F: q}, &splitting.BackwardForward{StepSize: 2.1}, splitting.ErrSettings, "BackwardForward.StepSize"},
-		"BF relaxation":  {splitting.Problem{F: q}, &splitting.BackwardForward{Relaxation: -1}, splitting.ErrSettings, "BackwardForward.Relaxation"},
-		"BF sum":         {splitting.Problem{F: q, G: group, H: box}, &splitting.BackwardForward{}, splitting.ErrProblem, "DavisYin"},
-		"CD F":           {splitting.Problem{F: f}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
-		"CD nil F":       {splitting.Problem{}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
-		"CD G":           {splitting.Problem{F: q, G: group}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"CD no sum":      {splitting.Problem{F: q, G: group, H: box}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"CD not one":     {splitting.Problem{F: notQuadratic{f}}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "not quadratic"},
-		"CD empty":       {splitting.Problem{F: q, G: hopeless}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinate 0"},
-		"PN F":           {splitting.Problem{F: fs}, &splitting.ProxNewton{}, splitting.ErrProblem, "Hessian"},
-		"PN G":           {splitting.Problem{F: f, G: group}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinatewise"},
-		"PN empty":       {splitting.Problem{F: f, G: hopeless}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinate 0"},
-		"TOS F":          {splitting.Problem{F: f}, &splitting.StochasticTOS{}, splitting.ErrProblem, "FiniteSum"},
-		"TOS none":       {splitting.Problem{F: none}, &splitting.StochasticTOS{}, splitting.ErrProblem, "no terms"},
-		"TOS L":          {splitting.Problem{F: wild}, &splitting.StochasticTOS{}, splitting.ErrProblem, "StepSize"},
-		"TOS step":       {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: -2}, splitting.ErrSettings, "StochasticTOS.StepSize = -2"},
-		"TOS NaN":        {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: nan}, splitting.ErrSettings, "NaN"},
-		"TOS relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Relaxation: 1.5}, splitting.ErrSettings, "StochasticTOS.Relaxation = 1.5"},
+		"DY step":       {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: -1}, splitting.ErrSettings, "DavisYin.StepSize = -1"},
+		"DY long step":  {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: 2.1}, splitting.ErrSettings, "(0, 2/L_f)"},
+		"DY NaN":        {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: nan}, splitting.ErrSettings, "NaN"},
+		"DY relaxation": {splitting.Problem{F: q}, &splitting.DavisYin{Relaxation: 1.6}, splitting.ErrSettings, "DavisYin.Relaxation = 1.6"},
+		"DY L":          {splitting.Problem{F: steep}, &splitting.DavisYin{}, splitting.ErrProblem, "Smoothness"},
+		"DY search L":   {splitting.Problem{F: steep}, &splitting.DavisYin{Rule: splitting.LineSearch}, splitting.ErrProblem, "Smoothness"},
+		"DY search step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, StepSize: nan}, splitting.ErrSettings,
+			"begin the search"},
+		"DY search λ": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2}, splitting.ErrSettings,
+			"variable steps"},
+		"DY rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.RootStep}, splitting.ErrSettings,
+			"DavisYin.Rule = RootStep"},
+		"DY no rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: -1}, splitting.ErrSettings, "invalid rule -1"},
+		"DY not strong": {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"Convexity() > 0"},
+		"DY eta": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1}, splitting.ErrSettings,
+			"DavisYin.Eta = 1"},
+		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9}, splitting.ErrSettings,
+			"2(1−Eta)/L_f"},
+		"DY strong L": {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1},
+			splitting.ErrProblem, "Smoothness"},
+		"DY K":  {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
+		"BF K":  {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
+		"FB K":  {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
+		"TOS K": {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"CD K":  {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
+		"FB rule": {splitting.Problem{F: q}, &splitting.ForwardBackward{Rule: splitting.AdaptiveStep}, splitting.ErrSettings,
+			"ForwardBackward.Rule = AdaptiveStep"},
+		"FB step": {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings,
+			"ForwardBackward.StepSize"},
+		"FB sum":  {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
+		"BF step": {splitting.Problem{F: q}, &splitting.BackwardForward{StepSize: 2.1}, splitting.ErrSettings, "BackwardForward.StepSize"},
+		"BF relaxation": {splitting.Problem{F: q}, &splitting.BackwardForward{Relaxation: -1}, splitting.ErrSettings,
+			"BackwardForward.Relaxation"},
+		"BF sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.BackwardForward{}, splitting.ErrProblem, "DavisYin"},
+		"CD F":       {splitting.Problem{F: f}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
+		"CD nil F":   {splitting.Problem{}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
+		"CD G":       {splitting.Problem{F: q, G: group}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
+		"CD no sum":  {splitting.Problem{F: q, G: group, H: box}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
+		"CD not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "not quadratic"},
+		"CD empty":   {splitting.Problem{F: q, G: hopeless}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinate 0"},
+		"PN F":       {splitting.Problem{F: fs}, &splitting.ProxNewton{}, splitting.ErrProblem, "Hessian"},
+		"PN G":       {splitting.Problem{F: f, G: group}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinatewise"},
+		"PN empty":   {splitting.Problem{F: f, G: hopeless}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinate 0"},
+		"TOS F":      {splitting.Problem{F: f}, &splitting.StochasticTOS{}, splitting.ErrProblem, "FiniteSum"},
+		"TOS none":   {splitting.Problem{F: none}, &splitting.StochasticTOS{}, splitting.ErrProblem, "no terms"},
+		"TOS L":      {splitting.Problem{F: wild}, &splitting.StochasticTOS{}, splitting.ErrProblem, "StepSize"},
+		"TOS step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: -2}, splitting.ErrSettings,
+			"StochasticTOS.StepSize = -2"},
+		"TOS NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: nan}, splitting.ErrSettings, "NaN"},
+		"TOS relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Relaxation: 1.5}, splitting.ErrSettings,
+			"StochasticTOS.Relaxation = 1.5"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
 		require.ErrorIs(t, err, c.want, name)
@@ -405,7 +417,8 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	}
 	h, err := splitting.NewQuadratic(hilbert, ones[:12], 0)
 	require.NoError(t, err)
-	res, err = splitting.Minimize(background, splitting.Problem{F: h, G: prox.L1{Weight: 0.1}, H: prox.Box{Lo: -1, Hi: 1}}, make([]float64, 12), nil)
+	res, err = splitting.Minimize(background, splitting.Problem{F: h, G: prox.L1{Weight: 0.1}, H: prox.Box{Lo: -1, Hi: 1}},
+		make([]float64, 12), nil)
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 }
@@ -415,7 +428,8 @@ func TestAffine(t *testing.T) {
 	for name, m := range deterministic {
 		f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)
 		require.NoError(t, err)
-		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 0.5}, H: prox.Box{Lo: -1, Hi: 3}}, []float64{0, 0}, nil, m())
+		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 0.5}, H: prox.Box{Lo: -1, Hi: 3}}, []float64{0, 0},
+			nil, m())
 		require.NoError(t, err, name)
 		require.Equal(t, splitting.Converged, res.Status, name)
 		require.InDeltaSlice(t, []float64{3, -1}, res.X, 1e-9, name)

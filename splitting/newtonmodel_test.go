@@ -55,7 +55,8 @@ func TestProxNewtonOnBalls(t *testing.T) {
 				if ridge > 0 {
 					p.G = prox.SquaredL2{Weight: ridge}
 				}
-				res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 200}, &splitting.ProxNewton{})
+				res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 200},
+					&splitting.ProxNewton{})
 				require.NoError(t, err)
 				x, v := res.X, make([]float64, d)
 				f.Grad(v, x)
@@ -67,7 +68,8 @@ func TestProxNewtonOnBalls(t *testing.T) {
 					require.GreaterOrEqual(t, c, -1e-12*size/radius)
 					floats.AddScaled(v, c, x)
 				}
-				require.LessOrEqual(t, floats.Norm(v, 2), 1e-10*size, "rank %d, R = %v, ridge %v: %v after %d", rank, radius, ridge, res.Status, res.Iterations)
+				require.LessOrEqual(t, floats.Norm(v, 2), 1e-10*size, "rank %d, R = %v, ridge %v: %v after %d", rank, radius, ridge, res.Status,
+					res.Iterations)
 			}
 		}
 	}
@@ -99,7 +101,8 @@ func TestAutoPicks(t *testing.T) {
 		{splitting.Problem{F: logistic, G: prox.SquaredL2{Weight: 1}, H: ball}, 8, &splitting.ProxNewton{}},
 		{splitting.Problem{F: logistic, H: ball}, 3000, &splitting.ForwardBackward{}},
 		{splitting.Problem{F: logistic, G: prox.L1{Weight: 1}, H: ball}, 8, &splitting.ForwardBackward{}},
-		{splitting.Problem{F: logistic, G: prox.GroupL2{Groups: [][]int{{0, 1}, {2, 3, 4, 5, 6, 7}}, Weight: 1}, H: box}, 8, &splitting.DavisYin{}},
+		{splitting.Problem{F: logistic, G: prox.GroupL2{Groups: [][]int{{0, 1}, {2, 3, 4, 5, 6, 7}}, Weight: 1}, H: box}, 8,
+			&splitting.DavisYin{}},
 	} {
 		require.IsType(t, c.want, splitting.Auto(c.p, c.dim), "%T %v %v", c.p.F, c.p.G, c.p.H)
 	}

@@ -85,7 +85,8 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 		require.InDeltaSlice(t, []float64{1 - 1e-4, 0.9}, res.X, 1.1e-6)
 	}
 	for _, lip := range []float64{math.NaN(), -1} {
-		_, err := splitting.Solve(background, splitting.Problem{F: newParabola(lip, 0), G: l1}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
+		_, err := splitting.Solve(background, splitting.Problem{F: newParabola(lip, 0), G: l1}, []float64{5, 5}, nil,
+			&splitting.DouglasRachford{})
 		require.ErrorIs(t, err, splitting.ErrProblem)
 		require.ErrorContains(t, err, "Smoothness")
 	}
@@ -110,7 +111,8 @@ func TestSolveRefusesInfinity(t *testing.T) {
 		require.ErrorContains(t, err, field)
 		require.Nil(t, res)
 	}
-	res, err := splitting.Solve(background, splitting.Problem{F: newParabola(1, 0)}, []float64{5, 5}, &splitting.Settings{Iterations: 3, Tolerance: -inf}, &splitting.DavisYin{})
+	res, err := splitting.Solve(background, splitting.Problem{F: newParabola(1, 0)}, []float64{5, 5},
+		&splitting.Settings{Iterations: 3, Tolerance: -inf}, &splitting.DavisYin{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.IterationLimit, res.Status)
 }
@@ -119,7 +121,8 @@ func TestSolveRefusesInfinity(t *testing.T) {
 func TestSolveToAGapByConvexity(t *testing.T) {
 	f := newParabola(1, 1e-3)
 	const gap = 1e-4
-	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, &splitting.Settings{Gap: gap, Tolerance: -1}, &splitting.BackwardForward{})
+	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, &splitting.Settings{Gap: gap, Tolerance: -1},
+		&splitting.BackwardForward{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Gap, gap)
@@ -194,7 +197,8 @@ func (b blind) Prox(dst, x []float64, gamma float64) {
 // The gap is finite, and no NaN, wherever Residual²/(2μ) is.
 func TestGapOverflowsLate(t *testing.T) {
 	f := scaledConstant{constant{1e308}}
-	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0}, &splitting.Settings{Iterations: 1}, &splitting.BackwardForward{})
+	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0}, &splitting.Settings{Iterations: 1},
+		&splitting.BackwardForward{})
 	require.NoError(t, err)
 	require.Equal(t, 1e308, res.Residual)
 	require.InEpsilon(t, 5e307, res.Gap, 1e-15) // 1e616/(2·1e308)
@@ -212,7 +216,8 @@ func TestGradientsAreCounted(t *testing.T) {
 		"BackwardForward": &splitting.BackwardForward{}, "PrimalDual": &splitting.PrimalDual{}, "DouglasRachford": &splitting.DouglasRachford{},
 	} {
 		f := &counted{parabola: newParabola(1, 0)}
-		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 1e-4}}, []float64{5, 5}, &splitting.Settings{Iterations: 7, Tolerance: -1}, m)
+		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 1e-4}}, []float64{5, 5},
+			&splitting.Settings{Iterations: 7, Tolerance: -1}, m)
 		require.NoError(t, err)
 		require.Equal(t, f.n, res.GradTerms, name)
 	}

@@ -161,17 +161,21 @@ func TestIterationsOfCopt(t *testing.T) {
 		{"lasso+box 1/L", boxLasso, func(float64) *splitting.DavisYin { return &splitting.DavisYin{} }, 65},
 		{"lasso+box 1.9/L", boxLasso, func(lip float64) *splitting.DavisYin { return &splitting.DavisYin{StepSize: 1.9 / lip} }, 41},
 		{"lasso+box search", boxLasso, func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 51},
-		{"groups 1e-2", func() (splitting.Problem, int) { return overlapping(1e-2) }, func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 358},
-		{"groups 1e-3", func() (splitting.Problem, int) { return overlapping(1e-3) }, func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 656},
+		{"groups 1e-2", func() (splitting.Problem, int) { return overlapping(1e-2) },
+			func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 358},
+		{"groups 1e-3", func() (splitting.Problem, int) { return overlapping(1e-3) },
+			func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 656},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, d := c.make()
-			best, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 8 * c.copt, Tolerance: -1}, c.m(p.F.Smoothness()))
+			best, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 8 * c.copt, Tolerance: -1},
+				c.m(p.F.Smoothness()))
 			require.NoError(t, err)
 			goal := p.Func(best.X)
 			goal += 1e-6 * math.Abs(goal)
 			count := &countdown{p: p, goal: goal}
-			_, err = splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 2 * c.copt, Tolerance: -1, Recorder: count}, c.m(p.F.Smoothness()))
+			_, err = splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 2 * c.copt, Tolerance: -1, Recorder: count},
+				c.m(p.F.Smoothness()))
 			require.NoError(t, err)
 			t.Logf("%d iterations, copt %d", count.first, c.copt)
 			require.LessOrEqual(t, float64(count.first), 1.2*float64(c.copt))

@@ -108,7 +108,8 @@ func (m *PrimalDual) keep() { m.save(m.y) }
 // steps sets τ and σ for L_f = lip.
 func (m *PrimalDual) steps(lip, mu float64) error {
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search for a step", ErrProblem, lip)
+		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search for a step",
+			ErrProblem, lip)
 	}
 	for _, s := range []struct {
 		name string
@@ -147,7 +148,8 @@ func (m *PrimalDual) steps(lip, mu float64) error {
 		m.sigma = inside * (1/m.tau - need) / k2
 	}
 	if slack := 1/m.tau - m.sigma*k2; !(m.sigma > 0) || slack < need || slack == need && m.Rule == FixedStep && lip > 0 {
-		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, or 0 for either", ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
+		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, or 0 for either",
+			ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
 	}
 	return nil
 }

@@ -145,8 +145,15 @@ func hessian(f Smooth) (Hessianer, bool) {
 	return h, ok
 }
 
-// model finds the minimizer x + s of the local model.
-func (m *ProxNewton) model() { m.u = m.c.solve(m.x, m.g, m.nu, m.residual) }
+// model finds the minimizer x + s of the local model: where the model is as good as it can be, as
+// exactly as its error deserves near the minimizer.
+func (m *ProxNewton) model() {
+	accuracy := m.residual
+	if m.fresh {
+		accuracy *= 1e-6
+	}
+	m.u = m.c.solve(m.x, m.g, m.nu, accuracy)
+}
 
 // full takes τ = 1 if it halves the residual.
 func (m *ProxNewton) full(stats *Stats) bool {

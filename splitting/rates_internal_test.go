@@ -424,7 +424,8 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 		// One seed; the mean of the last steps, so that it is the bias that shows
 		// and not the noise of one iterate.
 		tail := &tail{from: steps / 2, mean: make([]float64, d)}
-		_, err := Solve(context.Background(), p, make([]float64, d), &Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4), Recorder: tail}, m)
+		_, err := Solve(context.Background(), p, make([]float64, d), &Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
+			Recorder: tail}, m)
 		require.NoError(t, err)
 		return floats.Distance(tail.mean, x, 2)
 	}

@@ -27,7 +27,8 @@ func iterations(t *splitting.Trace) (k []int) {
 func TestRecorders(t *testing.T) {
 	down := residual(func(k int) float64 { return 1 / float64(k) })
 	solve := func(n int, r splitting.Recorder) {
-		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Iterations: n, Tolerance: -1, Recorder: r}, &scripted{step: down})
+		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Iterations: n, Tolerance: -1, Recorder: r},
+			&scripted{step: down})
 		require.NoError(t, err)
 	}
 	trace := &splitting.Trace{Func: func(x []float64) float64 { return -x[0] }}
@@ -63,7 +64,8 @@ func TestRecorders(t *testing.T) {
 	require.Equal(t, []string{"0.5", "0.25"}, fields[4:])
 
 	for _, n := range []int{0, 2} {
-		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: &splitting.Printer{Writer: &full{n}}}, &scripted{step: down})
+		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0},
+			&splitting.Settings{Recorder: &splitting.Printer{Writer: &full{n}}}, &scripted{step: down})
 		require.ErrorIs(t, err, errFull)
 	}
 }

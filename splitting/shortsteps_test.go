@@ -94,7 +94,8 @@ func TestShortSteps(t *testing.T) {
 							want[0], want[1], want[2] = 1, -1, 0.5-0.05 // a slope of 0.5·0.1, and the box
 						}
 						rec := &distances{p: p, want: want, mu: s}
-						res, err := splitting.Solve(background, p, []float64{1, 1, -1}, &splitting.Settings{Iterations: 40, Tolerance: 1e-9 * s, Recorder: rec, Src: rand.NewPCG(1, 2)}, m)
+						res, err := splitting.Solve(background, p, []float64{1, 1, -1},
+							&splitting.Settings{Iterations: 40, Tolerance: 1e-9 * s, Recorder: rec, Src: rand.NewPCG(1, 2)}, m)
 						if errors.Is(err, splitting.ErrProblem) || math.IsInf(lip, 1) && errors.Is(err, splitting.ErrSettings) {
 							continue // it wants a closed form, or an L_f
 						}

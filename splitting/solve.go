@@ -172,7 +172,8 @@ func (s *Settings) limits() (iterations int, tolerance float64, err error) {
 	case s.Iterations < 0:
 		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return 0, 0, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit", ErrSettings, s.Tolerance, defaultTolerance)
+		return 0, 0, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
+			ErrSettings, s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
 		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
 	case s.Runtime < 0:

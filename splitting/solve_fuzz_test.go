@@ -67,7 +67,8 @@ func FuzzSolve(f *testing.F) {
 		}
 		res, err := splitting.Solve(t.Context(), p, v[5:7], s, m)
 		if res == nil {
-			require.True(t, errors.Is(err, splitting.ErrProblem) || errors.Is(err, splitting.ErrSettings) || errors.Is(err, splitting.ErrNaN), "%v", err)
+			require.True(t, errors.Is(err, splitting.ErrProblem) || errors.Is(err, splitting.ErrSettings) || errors.Is(err, splitting.ErrNaN), "%v",
+				err)
 			return
 		}
 		if err != nil {

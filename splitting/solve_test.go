@@ -65,7 +65,8 @@ func TestSolveStops(t *testing.T) {
 	require.Error(t, res.Status.Err())
 	require.True(t, res.Status.Early())
 
-	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Tolerance: -1, Iterations: 3}, &scripted{step: residual(func(int) float64 { return 0 })})
+	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Tolerance: -1, Iterations: 3},
+		&scripted{step: residual(func(int) float64 { return 0 })})
 	require.NoError(t, err)
 	require.Equal(t, splitting.IterationLimit, res.Status)
 	require.Equal(t, 3, res.Iterations)
@@ -130,11 +131,13 @@ func TestSolveRecorder(t *testing.T) {
 	require.Equal(t, splitting.Failure, res.Status)
 	require.Equal(t, []float64{1, 2, 3}, r.seen)
 
-	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: &recorder{initErr: boom}}, &scripted{step: down})
+	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: &recorder{initErr: boom}},
+		&scripted{step: down})
 	require.Equal(t, boom, err)
 
 	r = &recorder{}
-	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: r, Tolerance: 0.25}, &scripted{step: down})
+	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: r, Tolerance: 0.25},
+		&scripted{step: down})
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 2, 3, 4}, r.seen, "the last point is recorded too")
 }
@@ -189,7 +192,8 @@ func TestSolveStatuser(t *testing.T) {
 		{splitting.NotTerminated, errors.New("x"), splitting.Failure},
 		{splitting.Failure, splitting.ErrProblem, splitting.Failure},
 	} {
-		res, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, nil, &scripted{step: down, status: func() (splitting.Status, error) { return c.status, c.err }})
+		res, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, nil,
+			&scripted{step: down, status: func() (splitting.Status, error) { return c.status, c.err }})
 		require.Equal(t, c.err, err)
 		require.Equal(t, c.want, res.Status)
 		require.Equal(t, 1, res.Iterations)

@@ -8,6 +8,7 @@ import (
 // Status says why a solve stopped.
 type Status int
 
+// Why a solve stopped, or that it did not.
 const (
 	NotTerminated  Status = iota
 	Converged             // the residual met the tolerance

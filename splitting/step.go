@@ -152,14 +152,17 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 
 // firstStep returns the γ to begin with and L_f, +Inf if it is unknown; search
 // tells that the rule is LineSearch, asked for or needed.
-func firstStep(field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64) (gamma, lip float64, search bool, err error) {
+func firstStep(
+	field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
+) (gamma, lip float64, search bool, err error) {
 	lip = f.Smoothness()
 	if r != LineSearch && !math.IsInf(lip, 1) {
 		gamma, lip, err = stepSize(field, step, factor, f)
 		return gamma, lip, false, err
 	}
 	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
-		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", ErrProblem, lip)
+		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", ErrProblem,
+			lip)
 	}
 	if !(step >= 0) || math.IsInf(step, 1) {
 		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess", ErrSettings, field, step)

@@ -135,10 +135,12 @@ func (m *StochasticTOS) step(lip float64) error {
 	switch m.Rule {
 	case StronglyConvexStep:
 		if math.IsInf(lip, 1) {
-			return fmt.Errorf("%w: StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them for StronglyConvexStep", ErrProblem)
+			return fmt.Errorf("%w: StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them for StronglyConvexStep",
+				ErrProblem)
 		}
 		if m.StepSize*lip > 0.5 {
-			return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v, for StronglyConvexStep", ErrSettings, m.StepSize, lip)
+			return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v, for StronglyConvexStep", ErrSettings,
+				m.StepSize, lip)
 		}
 		first = 1 / (2 * lip)
 	case AdaptiveStep:

@@ -38,7 +38,8 @@ func TestRowSumTakesTheSameSteps(t *testing.T) {
 			for i, term := range []splitting.Smooth{f, rows{f}} {
 				p := splitting.Problem{F: term, G: prox.L1{Weight: 5}, H: h}
 				m := &splitting.StochasticTOS{}
-				res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(5, 6)}, m)
+				res, err := splitting.Solve(background, p, make([]float64, d),
+					&splitting.Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(5, 6)}, m)
 				require.NoError(t, err)
 				require.Equal(t, steps, res.GradTerms)
 				x[i] = res.X

@@ -200,7 +200,8 @@ func (s *summary) label(name string) (Label, error) {
 	case len(levels) > 2 && len(levels) <= maxClasses:
 		l.Levels = levels
 	default:
-		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name), count(len(levels), "spelling"), maxClasses)
+		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name),
+			count(len(levels), "spelling"), maxClasses)
 	}
 	return l, nil
 }

@@ -11,7 +11,8 @@ import (
 func TestDraft(t *testing.T) {
 	text := "id,age,share,city,only,zip,income\n"
 	for k := range 100 {
-		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50), []string{"Oslo", "Rome", "Oslo"}[k%3], []string{"", "x"}[k%2], []string{"high", "low"}[k%2])
+		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50), []string{"Oslo", "Rome", "Oslo"}[k%3],
+			[]string{"", "x"}[k%2], []string{"high", "low"}[k%2])
 	}
 	s, err := Drafting{}.Draft(strings.NewReader(text))
 	require.NoError(t, err)
@@ -30,7 +31,8 @@ func TestDraft(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 100, n)
 
-	s, err = Drafting{Label: "age", Missing: []string{}, File: File{Delimiter: ";", Fields: []string{"age", "kind"}}}.Draft(strings.NewReader("-12345.5;a\n99999;b\n7;b\n"))
+	s, err = Drafting{Label: "age", Missing: []string{}, File: File{Delimiter: ";", Fields: []string{"age", "kind"}}}.Draft(
+		strings.NewReader("-12345.5;a\n99999;b\n7;b\n"))
 	require.NoError(t, err)
 	require.Equal(t, []float64{-20000, 100000}, []float64{*s.Label.Min, *s.Label.Max})
 	require.Equal(t, []string{"b", "a"}, s.Columns[0].Levels) // by frequency

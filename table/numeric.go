@@ -143,7 +143,8 @@ func (n Numeric) header(t *text, names []string, fields [][]byte) (label int, er
 		case twice:
 			return 0, fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, t.line, first+1, j+1)
 		case isNumber:
-			return 0, fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable, t.line, j+1)
+			return 0, fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable,
+				t.line, j+1)
 		}
 		if names[j], seen[s] = s, j; s == n.Label {
 			label = j
@@ -231,7 +232,8 @@ func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float
 		case index < 1 || index > dim:
 			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared dimension", ErrTable, line, j, dim)
 		case index <= last:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, want increasing indices", ErrTable, line, j)
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, want increasing indices",
+				ErrTable, line, j)
 		}
 		last = index
 		col, val = append(col, int32(index-1)), append(val, v)

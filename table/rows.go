@@ -138,7 +138,8 @@ func (r *Rows) header() ([]string, error) {
 		first, twice := seen[names[j]]
 		switch {
 		case declared[names[j]] && twice:
-			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1, quote(names[j]))
+			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1,
+				quote(names[j]))
 		case declared[names[j]]:
 			known++
 		case strange < 0:
@@ -147,7 +148,8 @@ func (r *Rows) header() ([]string, error) {
 		seen[names[j]] = j
 	}
 	if known == 0 {
-		return nil, fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
+		return nil, fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
 			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
 	if err := r.absent(seen); err != nil {
@@ -158,7 +160,8 @@ func (r *Rows) header() ([]string, error) {
 		if r.o.Public {
 			show = " " + quote(names[strange])
 		}
-		return nil, fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable, r.text.line, strange+1, show)
+		return nil, fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable,
+			r.text.line, strange+1, show)
 	}
 	return names, nil
 }
@@ -225,7 +228,8 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	if len(r.fields) != len(r.names) {
-		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"), len(r.names), r.text.comma)
+		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"),
+			len(r.names), r.text.comma)
 		return false
 	}
 	var wrong int

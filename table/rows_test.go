@@ -52,7 +52,8 @@ func TestReadCSVErrors(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ text, want string }{
 		{"", "the file is empty, want a header line"},
-		{"4711,4711,4711,x,4711\n", `line 1: none of its 5 fields is a column of the schema; want a header line with the names of the columns, separated by ',', or "file": {"fields": […]}`},
+		{"4711,4711,4711,x,4711\n", `line 1: none of its 5 fields is a column of the schema; ` +
+			`want a header line with the names of the columns, separated by ',', or "file": {"fields": […]}`},
 		{strings.ReplaceAll(header, ",", ";"), `but they would be with "file": {"delimiter": ";"} in the schema`},
 		{strings.ReplaceAll(header, ",", "\t"), `{"delimiter": "\t"}`},
 		{strings.Replace(header, "age", "Age", 1), `the file has no column "age", which the schema declares; names are case-sensitive`},
@@ -66,7 +67,8 @@ func TestReadCSVErrors(t *testing.T) {
 		{header + "1_4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1\x004711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1,\xff4711,HS-grad,x,>50K\n", `column 2 ("hours"): text that is not UTF-8, want a number`},
-		{header + "1,2,HS-grad,x,4711\n", `line 2, column 5 ("income", the label): a number, want one of the 3 declared spellings, or "unknown" in the label of the schema`},
+		{header + "1,2,HS-grad,x,4711\n", `line 2, column 5 ("income", the label): a number, ` +
+			`want one of the 3 declared spellings, or "unknown" in the label of the schema`},
 		{header + "1,2,HS-grad,x,?\n", `("income", the label): a missing value, want`},
 		{header + "1,2,HS-grad,x,\n", `("income", the label): an empty field, want`},
 		{header + "\"4711,2,HS-grad,x,?\n", "line 2, column 1: a quote that is not closed"},
@@ -81,7 +83,8 @@ func TestReadCSVErrors(t *testing.T) {
 	strict.Columns = slices.Clone(s.Columns)
 	strict.Columns[2].Other = false
 	_, err = ReadCSV(strings.NewReader(header+"1,2,4711,x,>50K\n"), &strict)
-	require.ErrorContains(t, err, `line 2, column 3 ("education"): a number, want one of the 2 declared levels, or "other": true in the schema`)
+	require.ErrorContains(t, err, `line 2, column 3 ("education"): a number, `+
+		`want one of the 2 declared levels, or "other": true in the schema`)
 	_, err = Options{Public: true}.ReadCSV(strings.NewReader(header+"1,2,4711,x,>50K\n"), &strict)
 	require.ErrorContains(t, err, `"4711", want one of`)
 	_, err = Options{Public: true}.ReadCSV(strings.NewReader("zip,"+header), s)
@@ -111,7 +114,8 @@ func TestReadCSVFields(t *testing.T) {
 // Rows to predict need no label.
 func TestRowsUnlabeled(t *testing.T) {
 	e := encoder(t, people)
-	for text, labeled := range map[string]bool{"age,hours,education\n30,?,HS-grad\n": false, "age,hours,education,income\n30,?,HS-grad,?\n": true} {
+	for text, labeled := range map[string]bool{"age,hours,education\n30,?,HS-grad\n": false,
+		"age,hours,education,income\n30,?,HS-grad,?\n": true} {
 		_, err := e.Rows(strings.NewReader("age,hours,education\n"), Options{})
 		require.ErrorContains(t, err, `no column "income"`)
 		rows, err := e.Rows(strings.NewReader(text), Options{Unlabeled: true})
@@ -136,7 +140,8 @@ func TestReadCSVSparse(t *testing.T) {
 	for k := range levels {
 		levels[k] = fmt.Sprint("l", k)
 	}
-	s := &Schema{Version: 1, Label: Label{Column: "y", Min: new(0.0), Max: new(1.0)}, Columns: []Column{{Name: "c", Levels: levels}, {Name: "x", Min: new(0.0), Max: new(1.0)}}}
+	s := &Schema{Version: 1, Label: Label{Column: "y", Min: new(0.0), Max: new(1.0)},
+		Columns: []Column{{Name: "c", Levels: levels}, {Name: "x", Min: new(0.0), Max: new(1.0)}}}
 	e, err := s.Encoder()
 	require.NoError(t, err)
 	require.True(t, e.Sparse())
@@ -219,7 +224,8 @@ func TestReadCSVMemory(t *testing.T) {
 // FuzzReadCSV: any text is refused with ErrTable, or every record of it lies
 // within the bounds.
 func FuzzReadCSV(f *testing.F) {
-	for _, s := range []string{"", header, header + "30,40,HS-grad,1,>50K\n", bom + header + "NaN,Inf,?,,<=50K\r\n", "area,rooms,city,price\n1e400,-1,A,x\n", header + "1,2\n", "age,age\n"} {
+	for _, s := range []string{"", header, header + "30,40,HS-grad,1,>50K\n", bom + header + "NaN,Inf,?,,<=50K\r\n",
+		"area,rooms,city,price\n1e400,-1,A,x\n", header + "1,2\n", "age,age\n"} {
 		f.Add(s)
 	}
 	schemas := []*Schema{encoder(f, people).Schema(), encoder(f, regression).Schema()}

@@ -193,7 +193,8 @@ func (s *Schema) check() error {
 	}
 	for i, f := range s.File.Fields {
 		if _, ok := seen[f]; !ok {
-			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to columns, or its range or levels", quote(f), quote(f))
+			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to columns, or its range or "+
+				"levels", quote(f), quote(f))
 		}
 	}
 	return nil

@@ -83,7 +83,8 @@ func TestReadSchemaErrors(t *testing.T) {
 		{`"intercept": true`, `"intercept": true, "file": {"delimiter": "."}`, `file.delimiter: ".", want one of`},
 		{`"intercept": true`, `"intercept": true, "file": {"comment": "\""}`, `file.comment`},
 		{`"intercept": true`, `"intercept": true, "file": {"fields": ["age", "age"]}`, `file.fields[1]: "age" stands twice`},
-		{`"intercept": true`, `"intercept": true, "file": {"fields": ["age", "size"]}`, `file.fields[1]: "size" is not declared: add {"name": "size", "ignore": true}`},
+		{`"intercept": true`, `"intercept": true, "file": {"fields": ["age", "size"]}`,
+			`file.fields[1]: "size" is not declared: add {"name": "size", "ignore": true}`},
 		{`["?", ""]`, `["?", "?"]`, `missing[1]: "?" is also in missing[0]`},
 		{`"columns"`, `"column"`, `the schema: unknown key "column"`},
 		{`} ] }`, `} ] } {}`, "text after the closing brace"},
@@ -97,7 +98,8 @@ func TestReadSchemaErrors(t *testing.T) {
 	}
 	_, err := ReadSchema(nil)
 	require.ErrorIs(t, err, ErrSchema)
-	_, err = ReadSchema(strings.NewReader(`{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "columns": [{"name": "x", "ignore": true}]}`))
+	_, err = ReadSchema(strings.NewReader(`{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, ` +
+		`"columns": [{"name": "x", "ignore": true}]}`))
 	require.ErrorContains(t, err, "columns: all are ignored")
 	require.ErrorIs(t, (*Schema)(nil).Check(), ErrSchema)
 	_, err = (*Schema)(nil).Encoder()

@@ -28,7 +28,8 @@ func table(out io.Writer, results []audit.Result) error {
 			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t%.2f\tnot measured\n", r.Full(), r.Layer, r.Seconds)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r), power(r.Power), r.Runs, r.Seconds, r.Verdict())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r), power(r.Power), r.Runs, r.Seconds,
+			r.Verdict())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -158,7 +159,8 @@ func (c *config) writeJSON(results []audit.Result, seconds float64) error {
 			continue
 		}
 		rep.Cases = append(rep.Cases, line{
-			Mechanism: r.Mechanism, Case: r.Case.Name, Pair: r.Pair, Layer: r.Layer.String(), Theorem: r.Theorem, Relation: r.Relation, Claim: r.Claim,
+			Mechanism: r.Mechanism, Case: r.Case.Name, Pair: r.Pair, Layer: r.Layer.String(), Theorem: r.Theorem, Relation: r.Relation,
+			Claim: r.Claim,
 			Exact: number(r.Finding.Exact), Lower: number(r.Lower), Power: number(r.Power), Releases: r.Runs,
 			Tests: slices.Clone(r.Tests), Profile: r.Profile, Verdict: r.Verdict(), Reason: r.Reason, Seconds: r.Seconds,
 		})
@@ -178,7 +180,8 @@ func writeFile(path string, data []byte) (err error) {
 	}
 	defer os.Remove(tmp.Name()) // a no-op after the rename
 	_, err = tmp.Write(data)
-	for _, step := range []func() error{func() error { return tmp.Chmod(0o644) }, tmp.Sync, tmp.Close, func() error { return os.Rename(tmp.Name(), path) }} {
+	for _, step := range []func() error{func() error { return tmp.Chmod(0o644) }, tmp.Sync, tmp.Close,
+		func() error { return os.Rename(tmp.Name(), path) }} {
 		if err == nil {
 			err = step()
 		}

@@ -38,7 +38,8 @@ func newRegression(n, d int, decay float64, logistic bool) *regression {
 		noise.Normal(x[:], 1, src)
 		return x[0]
 	}
-	f := &regression{a: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n), t: make([]float64, n), logistic: logistic}
+	f := &regression{a: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n), t: make([]float64, n),
+		logistic: logistic}
 	truth := make([]float64, d)
 	for j := range truth {
 		if j/10%10 == 3 || !logistic && j%4 == 0 {

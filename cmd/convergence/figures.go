@@ -46,7 +46,8 @@ const floor = 1e-12
 // trace solves by m and returns error against work, log-spaced.
 func (e experiment) trace(ctx context.Context, m method) ([]splitting.TracePoint, error) {
 	t := &splitting.Trace{Func: e.err}
-	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: noise.Reproducible(20, "convergence"), Recorder: splitting.LogSpaced(25, t)}
+	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: noise.Reproducible(20, "convergence"),
+		Recorder: splitting.LogSpaced(25, t)}
 	if _, err := splitting.Solve(ctx, e.problem, make([]float64, e.dim), s, m.m); err != nil {
 		return nil, err
 	}
@@ -141,7 +142,8 @@ func bias() experiment {
 	f.ridge = 0.01
 	f.bound()
 	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.02}, H: prox.Box{Lo: -0.3, Hi: 0.3}}
-	best, err := splitting.Solve(context.Background(), p, make([]float64, d), &splitting.Settings{Iterations: 20_000, Tolerance: -1}, &splitting.ForwardBackward{})
+	best, err := splitting.Solve(context.Background(), p, make([]float64, d), &splitting.Settings{Iterations: 20_000, Tolerance: -1},
+		&splitting.ForwardBackward{})
 	if err != nil {
 		panic(err) // the data are ours
 	}
@@ -159,6 +161,7 @@ func bias() experiment {
 			{"VarianceReducedTOS, SVRG", &splitting.VarianceReducedTOS{}, n * passes / 3},
 			{"DavisYin", &splitting.DavisYin{}, passes},
 		},
-		plot: sweep.Plot{Title: "Ridge regression with ℓ1 in a box, 2000 × 40: sampling", X: "passes over the data", Y: "relative distance to the minimizer"},
+		plot: sweep.Plot{Title: "Ridge regression with ℓ1 in a box, 2000 × 40: sampling", X: "passes over the data",
+			Y: "relative distance to the minimizer"},
 	}
 }

@@ -18,18 +18,18 @@ var kinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "
 
 // params are the flags that decide the results: they identify a run.
 type params struct {
-	N        int       `json:"n"`    // records to fit
-	Heldout  int       `json:"held"` // records that no method sees
-	Features int       `json:"features"`
-	Q        []int     `json:"q"`
-	Delta    float64   `json:"delta"`
-	Runs     int       `json:"runs"`
-	Split    float64   `json:"split,omitempty"`
-	Radius   float64   `json:"radius"`
-	Oracle   string    `json:"oracle"`
-	Timeout  float64   `json:"timeout,omitempty"` // seconds a search
-	Data     *fileInfo `json:"data,omitempty"`
-	Test     *fileInfo `json:"test,omitempty"`
+	N        int         `json:"n"`    // records to fit
+	Heldout  int         `json:"held"` // records that no method sees
+	Features int         `json:"features"`
+	Q        []int       `json:"q"`
+	Delta    float64     `json:"delta"`
+	Runs     int         `json:"runs"`
+	Split    float64     `json:"split,omitempty"`
+	Radius   float64     `json:"radius"`
+	Oracle   string      `json:"oracle"`
+	Timeout  float64     `json:"timeout,omitempty"` // seconds a search
+	Data     *sweep.File `json:"data,omitempty"`
+	Test     *sweep.File `json:"test,omitempty"`
 }
 
 // config is the command line.
@@ -65,12 +65,15 @@ func newConfig() (*config, *sweep.Flags) {
 	f.ChoiceVar(&c.size, "features", "23", sizes, "number `D` of features: 23 is the experiment, more have more categories")
 	f.StringVar(&c.q, "q", "2,4,23", "squared norms `LIST` of the lattices; noise grows with them")
 	f.StringVar(&c.eps, "eps", "0.1,0.3,0.5,0.7,1", "privacy budgets `LIST` of one release")
-	f.FloatVar(&c.Delta, "delta", 0, sweep.Range{Max: math.Nextafter(1, 0), Example: 1e-9}, "δ `D` of the methods that are not pure; 0 means 1/n^2")
+	f.FloatVar(&c.Delta, "delta", 0, sweep.Range{Max: math.Nextafter(1, 0), Example: 1e-9},
+		"δ `D` of the methods that are not pure; 0 means 1/n^2")
 	f.IntVar(&c.Runs, "runs", 15, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh noise")
-	f.ListVar(&c.kinds, "methods", []string{"opdisc", "paper", "product", "rspm", "logistic", "nonprivate"}, kinds, "methods to compare, `LIST`")
+	f.ListVar(&c.kinds, "methods", []string{"opdisc", "paper", "product", "rspm", "logistic", "nonprivate"}, kinds,
+		"methods to compare, `LIST`")
 	f.FloatVar(&c.Radius, "radius", 20, sweep.Positive(1e6), "public guess `B` at the norm of the solution that logistic is tuned for")
 	f.StringVar(&c.Oracle, "oracle", "auto", "who minimizes, `NAME`: "+oracleNames+"; the answers of a command are incumbents, NOT PRIVATE")
-	f.FloatVar(&c.Timeout, "timeout", 0, sweep.Between(0, 1e6), "end a search, that of nonprivate too, after `S` seconds, and the run with it; 0: never, and 60 for a command")
+	f.FloatVar(&c.Timeout, "timeout", 0, sweep.Between(0, 1e6), "end a search, that of nonprivate too, after `S` seconds, and the run with "+
+		"it; 0: never, and 60 for a command")
 	c.Register(f, "halfspace-out")
 	return c, f
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"time"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
@@ -13,12 +11,6 @@ import (
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
-
-// fileInfo identifies a file without a function of what is in it.
-type fileInfo struct {
-	Path     string `json:"path"`
-	Modified string `json:"modified"`
-}
 
 // part is one set of records as integers.
 type part struct {
@@ -91,8 +83,8 @@ func (c *config) load() (*data, error) {
 }
 
 // read reads one file of Adult.
-func read(name, path string) ([]adult.Record, *fileInfo, error) {
-	file, err := sweep.OpenFile(name, path)
+func read(name, path string) ([]adult.Record, *sweep.File, error) {
+	file, info, err := sweep.OpenFile(name, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,10 +92,6 @@ func read(name, path string) ([]adult.Record, *fileInfo, error) {
 	records, err := adult.Read(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("flag -%s: %w", name, err)
-	}
-	info := &fileInfo{Path: path}
-	if stat, err := os.Stat(path); err == nil {
-		info.Modified = stat.ModTime().UTC().Format(time.RFC3339)
 	}
 	return records, info, nil
 }

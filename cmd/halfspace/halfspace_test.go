@@ -49,7 +49,8 @@ func TestGeneratedRecords(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errs := call(t, small(dir, "-methods", strings.Join(kinds, ","))...)
 	require.Zero(t, code, errs)
-	for _, name := range []string{"opdisc-q2", "opdisc-q4", "gaussian-q2", "paper", "product", "cube", "rspm", "rspm-paper", "logistic", "nonprivate"} {
+	for _, name := range []string{"opdisc-q2", "opdisc-q4", "gaussian-q2", "paper", "product", "cube", "rspm", "rspm-paper", "logistic",
+		"nonprivate"} {
 		require.Contains(t, out, name)
 	}
 	for _, name := range []string{"accuracy.csv", "accuracy.png", "heldout.png", "seconds.png", "cells.jsonl"} {
@@ -158,7 +159,8 @@ func TestCommand(t *testing.T) {
 			continue
 		}
 		dir := t.TempDir()
-		code, _, errs := call(t, "-n", "60", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "1", "-out", dir, "-methods", "opdisc,logistic", "-timeout", "10", "-oracle", "cmd:"+name)
+		code, _, errs := call(t, "-n", "60", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "1", "-out", dir, "-methods", "opdisc,logistic",
+			"-timeout", "10", "-oracle", "cmd:"+name)
 		require.Zero(t, code, errs)
 		require.Contains(t, errs, "2 problems, cmd:"+name)
 		s := results(t, dir)
@@ -171,9 +173,11 @@ func TestCommand(t *testing.T) {
 func TestRaced(t *testing.T) {
 	c := &config{}
 	c.Oracle = "cmd:x"
-	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}), "3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
+	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
+		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
 	require.Contains(t, c.raced([]lap{{NoPoint: true}}), "no point beside a proven minimum")
-	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}), "claims 2 optima, of which 1 are wrong, no point for 0, excess over the proven minimum: median 2, largest 2")
+	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}),
+		"claims 2 optima, of which 1 are wrong, no point for 0, excess over the proven minimum: median 2, largest 2")
 	require.Contains(t, c.raced([]lap{{Excess: 2}, {Open: true}}), "This search proves 1: ")
 }
 
@@ -189,7 +193,8 @@ func TestSplit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "adult.data")
 	require.NoError(t, os.WriteFile(path, adultFile(400), 0o600))
 	dir := t.TempDir()
-	args := []string{"-data", path, "-split", "0.25", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "3", "-methods", "opdisc", "-out", dir, "-force"}
+	args := []string{"-data", path, "-split", "0.25", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "3", "-methods", "opdisc", "-out", dir,
+		"-force"}
 	code, _, errs := call(t, args...)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "held out, 100 records")
@@ -265,7 +270,8 @@ func TestAdultTable(t *testing.T) {
 	}
 	out := t.TempDir()
 	code, _, errs := call(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
-		"-methods", "opdisc,gaussian,paper,product,cube,rspm,rspm-paper", "-q", "2,4,9,23", "-eps", "0.1,1", "-runs", "15", "-seed", "1", "-out", out)
+		"-methods", "opdisc,gaussian,paper,product,cube,rspm,rspm-paper", "-q", "2,4,9,23", "-eps", "0.1,1", "-runs", "15", "-seed", "1", "-out",
+		out)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "every minimizer proven")
 	mean := map[string][2]float64{}

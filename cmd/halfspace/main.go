@@ -42,7 +42,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/privopt/privopt/erm"
@@ -54,27 +53,18 @@ import (
 
 func main() { sweep.Main(run) }
 
+// public are the errors that a flag or a file can repair.
+var public = []error{
+	adult.ErrFormat, erm.ErrData, erm.ErrProblem, lop.ErrMechanism, objpert.ErrMechanism, objpert.ErrProblem,
+}
+
 // run is the program: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, flags := newConfig()
-	return flags.Run(args, stdout, stderr, &c.Options, func() error {
+	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, public, func() (*sweep.Experiment, error) {
 		if err := c.check(); err != nil {
-			return err
+			return nil, err
 		}
-		e, err := c.experiment()
-		if err == nil {
-			_, err = e.Run(ctx, &c.Options, stdout, stderr)
-		}
-		return usage(err)
+		return c.experiment()
 	})
-}
-
-// usage marks the errors that a flag or a file can repair.
-func usage(err error) error {
-	for _, public := range []error{adult.ErrFormat, erm.ErrData, erm.ErrProblem, lop.ErrMechanism, objpert.ErrMechanism, objpert.ErrProblem} {
-		if errors.Is(err, public) {
-			return sweep.Usagef("%w", err)
-		}
-	}
-	return err
 }

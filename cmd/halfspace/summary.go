@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/sweep"
@@ -35,22 +31,13 @@ type times struct {
 	Fits        int
 }
 
-func detailOf(r sweep.Result) (d detail, ok bool) {
-	ok = r.Detail != nil && json.Unmarshal(r.Detail, &d) == nil
-	return d, ok
-}
-
 // held returns r with the held-out accuracy as its mean.
 func held(r sweep.Result) (sweep.Result, bool) {
-	d, ok := detailOf(r)
+	d, ok := sweep.DetailOf[detail](r)
 	if !ok || len(d.Test) == 0 {
 		return r, false
 	}
-	r.Mean, r.Std = stat.MeanStdDev(d.Test, nil)
-	if len(d.Test) == 1 {
-		r.Std = 0
-	}
-	r.StdErr = r.Std / math.Sqrt(float64(len(d.Test)))
+	r.Average(d.Test)
 	return r, true
 }
 
@@ -58,15 +45,14 @@ var columns = []sweep.Column{
 	{Name: "heldout", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Mean }) }},
 	{Name: "heldout_std", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Std }) }},
 	{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
-		d, ok := detailOf(r)
+		d, ok := sweep.DetailOf[detail](r)
 		if !ok || len(d.Seconds) == 0 {
 			return ""
 		}
-		slices.Sort(d.Seconds)
-		return strconv.FormatFloat(stat.Quantile(0.5, stat.Empirical, d.Seconds, nil), 'g', -1, 64)
+		return strconv.FormatFloat(sweep.Median(d.Seconds), 'g', -1, 64)
 	}},
 	{Name: "unproven", Text: func(r sweep.Result) string {
-		d, ok := detailOf(r)
+		d, ok := sweep.DetailOf[detail](r)
 		if !ok { // not 0: nothing is known
 			return ""
 		}
@@ -90,7 +76,7 @@ func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
 		if h, ok := held(r); ok {
 			out = append(out, h)
 		}
-		if d, ok := detailOf(r); ok && c.searches(r.Method) {
+		if d, ok := sweep.DetailOf[detail](r); ok && c.searches(r.Method) {
 			seconds = append(seconds, d.Seconds...)
 		}
 	}
@@ -125,7 +111,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 	var laps []lap
 	seen := map[string]bool{}
 	for _, r := range results {
-		d, ok := detailOf(r)
+		d, ok := sweep.DetailOf[detail](r)
 		if !ok {
 			continue
 		}
@@ -147,7 +133,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			continue
 		}
 		seen[r.Method] = true
-		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation, d.Certificate.Theorem)
+		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation,
+			d.Certificate.Theorem)
 		if d.Certificate.Epsilon > d.Claimed.Epsilon {
 			line += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
 		}
@@ -158,21 +145,18 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 	}
 	lines = append(lines, c.heldoutTable(sum.Heldout)...)
 	if len(seconds) > 0 {
-		slices.Sort(seconds)
-		sum.Seconds = &times{stat.Quantile(0.5, stat.Empirical, seconds, nil), seconds[len(seconds)-1], len(seconds)}
+		sum.Seconds = &times{sweep.Median(seconds), slices.Max(seconds), len(seconds)}
 		if len(laps) > 0 {
 			lines = append(lines, c.raced(laps))
 		} else {
-			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median, sum.Seconds.Max))
+			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median,
+				sum.Seconds.Max))
 		}
 	}
 	if c.data != "" && len(certificates) > 0 {
-		if all, err := dp.Basic(certificates...); err == nil {
-			sum.Composed = &all.Budget
-			lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
-		} else {
-			lines = append(lines, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", len(certificates)))
-		}
+		var cost string
+		sum.Composed, cost = sweep.Cost(certificates)
+		lines = append(lines, cost)
 	}
 	return sum, lines
 }
@@ -201,18 +185,16 @@ func (c *config) raced(laps []lap) string {
 	}
 	worst := "no point beside a proven minimum"
 	if len(excess) > 0 {
-		slices.Sort(excess)
-		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", stat.Quantile(0.5, stat.Empirical, excess, nil), excess[len(excess)-1])
+		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", sweep.Median(excess), slices.Max(excess))
 	}
-	slices.Sort(command)
-	slices.Sort(search)
 	proves := "all"
 	if open > 0 {
 		proves = strconv.Itoa(len(laps) - open)
 	}
-	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves %s: median %.3g s, longest %.3g s",
-		len(laps), c.Oracle, claims, wrong, none, worst, stat.Quantile(0.5, stat.Empirical, command, nil),
-		proves, stat.Quantile(0.5, stat.Empirical, search, nil), search[len(search)-1])
+	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves "+
+		"%s: median %.3g s, longest %.3g s",
+		len(laps), c.Oracle, claims, wrong, none, worst, sweep.Median(command),
+		proves, sweep.Median(search), slices.Max(search))
 }
 
 // heldoutTable words held-out accuracies, one line a method.

@@ -5,23 +5,19 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/sweep"
-	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
-	"github.com/privopt/privopt/sco"
 )
 
 // files are the flags of the experiment on records.
@@ -82,25 +78,19 @@ func (c *config) checkAdult(f *sweep.Flags) error {
 	return nil
 }
 
-// fileInfo identifies a file without a function of what is in it.
-type fileInfo struct {
-	Path     string `json:"path"`
-	Modified string `json:"modified"`
-}
-
 // adultParams identify a run.
 type adultParams struct {
-	Data    fileInfo `json:"data"`
-	Test    fileInfo `json:"test"`
-	Delta   float64  `json:"delta"`
-	Radius  float64  `json:"radius"`
-	Runs    int      `json:"runs"`
-	Records int      `json:"records"`
+	Data    *sweep.File `json:"data"`
+	Test    *sweep.File `json:"test"`
+	Delta   float64     `json:"delta"`
+	Radius  float64     `json:"radius"`
+	Runs    int         `json:"runs"`
+	Records int         `json:"records"`
 }
 
 // read reads the records of a file that have no missing value.
-func (a *files) read(name, path string) (rows [][]float64, labels []float64, info fileInfo, err error) {
-	file, err := sweep.OpenFile(name, path)
+func (a *files) read(name, path string) (rows [][]float64, labels []float64, info *sweep.File, err error) {
+	file, info, err := sweep.OpenFile(name, path)
 	if err != nil {
 		return nil, nil, info, err
 	}
@@ -118,10 +108,6 @@ func (a *files) read(name, path string) (rows [][]float64, labels []float64, inf
 		return nil, nil, info, sweep.Usagef("flag -%s: %s has no record without missing values", name, path)
 	}
 	rows, labels = features.Floats(records)
-	info.Path = path
-	if stat, err := os.Stat(path); err == nil {
-		info.Modified = stat.ModTime().UTC().Format(time.RFC3339)
-	}
 	return rows, labels, info, nil
 }
 
@@ -172,11 +158,11 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			Linear: true,
 		},
 		Columns: []sweep.Column{{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
-			d := detailOf(r)
+			d, _ := sweep.DetailOf[detail](r)
 			if len(d.Seconds) == 0 {
 				return ""
 			}
-			return strconv.FormatFloat(median(d.Seconds), 'g', -1, 64)
+			return strconv.FormatFloat(sweep.Median(d.Seconds), 'g', -1, 64)
 		}}},
 		Prepare: func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
 			name, rel := cell.Method, dp.Replace
@@ -219,44 +205,18 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 	return e, nil
 }
 
-// adultPlan calibrates one method for all runs of a cell.
-func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.Budget) (func(context.Context, rand.Source) (*dp.Release, error), error) {
-	free := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 30000}
-	ball := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: c.radius}, Records: 30000}
-	sgd := func(pl *sco.SGDPlan, err error) (func(context.Context, rand.Source) (*dp.Release, error), error) {
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, ball, src) }, nil
+// adultPlan calibrates one method for all runs of a cell: noisy SGD in a ball, the others
+// without a set.
+func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.Budget) (fitter, error) {
+	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 30000}
+	if method == "sgd" || method == "dpsgd" {
+		p.Set = prox.L2Ball{R: c.radius}
 	}
-	obj := func(p *erm.Problem, pl *sco.ObjPlan, err error) (func(context.Context, rand.Source) (*dp.Release, error), error) {
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.Fit(ctx, p, src) }, nil
+	pl, err := calibrate(method, p, b, setting{rel: rel, radius: c.radius})
+	if err != nil {
+		return nil, err
 	}
-	switch method {
-	case "objpert":
-		pl, err := (&sco.ObjPert{Relation: rel, Radius: c.radius}).Plan(free, b)
-		return obj(free, pl, err)
-	case "output":
-		pl, err := (&sco.Output{Relation: rel, Radius: c.radius}).Plan(free, b)
-		return obj(free, pl, err)
-	case "lop":
-		pl, err := (&lop.Mechanism{Relation: rel, Radius: c.radius}).Plan(free, b)
-		return obj(free, pl, err)
-	case "sgd":
-		return sgd((&sco.NoisySGD{Relation: rel}).Plan(ball, b))
-	case "dpsgd":
-		return sgd((&sco.DPSGD{Relation: rel}).Plan(ball, b))
-	}
-	return nil, fmt.Errorf("no method %q", method)
-}
-
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return stat.Quantile(0.5, stat.Empirical, x, nil)
+	return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.fit(ctx, p, src) }, nil
 }
 
 // summarizeAdult words certificates and times.
@@ -271,17 +231,19 @@ func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
 	all := []line{}
 	var certificates []dp.Certificate
 	for _, r := range results {
-		d := detailOf(r)
+		d, _ := sweep.DetailOf[detail](r)
 		if d.Certificate == nil || len(d.Seconds) == 0 {
 			continue
 		}
-		l := line{r.Method, r.Value, median(d.Seconds), d.Certificate.Theorem}
+		l := line{r.Method, r.Value, sweep.Median(d.Seconds), d.Certificate.Theorem}
 		all = append(all, l)
 		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, r.Runs)...)
-		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean, r.StdErr, l.Theorem, l.Seconds))
+		lines = append(lines, fmt.Sprintf("%s at eps = %v: accuracy %.4f (±%.2g), by %s, median %.3g s a fit", r.Method, r.Value, r.Mean,
+			r.StdErr, l.Theorem, l.Seconds))
 	}
-	if all, err := dp.Basic(certificates...); err == nil {
-		lines = append(lines, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", len(certificates), all.Epsilon, all.Delta))
+	if len(certificates) > 0 {
+		_, cost := sweep.Cost(certificates)
+		lines = append(lines, cost)
 	}
 	return map[string]any{"fits": all}, lines
 }

@@ -44,7 +44,8 @@ func newConfig() (*config, *sweep.Flags) {
 	c := &config{}
 	f := sweep.NewFlags("population", "Excess population loss of private stochastic convex optimization, where it is known exactly.")
 	f.ChoiceVar(&c.Family, "family", "linear", families, "law of the records and their loss")
-	f.ChoiceVar(&c.Regime, "regime", "privacy", regimes, "what limits the excess: privacy (n below n*) or statistical (n above); sets the defaults of -n, -d, -eps")
+	f.ChoiceVar(&c.Regime, "regime", "privacy", regimes, "what limits the excess: privacy (n below n*) or statistical (n above); sets the "+
+		"defaults of -n, -d, -eps")
 	f.ChoiceVar(&c.sweep, "sweep", "n", sweeps, "what grows")
 	f.StringVar(&c.list, "values", "", "swept values `LIST` instead of the default grid")
 	f.IntVar(&c.N, "n", 0, sweep.Between(0, 1e7), "records `N`; 0: of the regime")
@@ -53,7 +54,8 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Delta, "delta", 1e-6, sweep.Range{Max: math.Nextafter(1, 0), Open: true, Example: 1e-6}, "privacy budget `D` of one release")
 	f.FloatVar(&c.Signal, "signal", 3, sweep.Positive(1e6), "‖μ‖ of the linear family over the rate, `C`")
 	f.IntVar(&c.Runs, "runs", 30, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh records and noise")
-	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(names), "onepass", "zero", "lop"), "methods to compare, `LIST`; empty: those that fit the family; lop with -data only")
+	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(names), "onepass", "zero", "lop"),
+		"methods to compare, `LIST`; empty: those that fit the family; lop with -data only")
 	f.BoolVar(&c.bounds, "bounds", true, "a column with the proved bound beside each method that has one")
 	c.files.register(f)
 	c.Register(f, "population-out")

@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/sweep"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/sco"
 )
@@ -21,7 +22,8 @@ import (
 var names = []string{"sgd", "prox", "dpsgd", "objpert", "svrg", "output", "psgd", "phased"}
 
 // bounded are the methods with a proved bound.
-var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true, "onepass": true}
+var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true,
+	"onepass": true}
 
 // boundSuffix marks the columns that hold bounds.
 const boundSuffix = "-bound"
@@ -43,8 +45,18 @@ type planned struct {
 	fit   func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
 }
 
-// plan calibrates a private method by public quantities alone. trace is called after every fit.
-func plan(method string, p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (pl planned, err error) {
+// fitter is a calibrated method on its records.
+type fitter func(ctx context.Context, src rand.Source) (*dp.Release, error)
+
+// setting is what methods share; zero fields mean their defaults.
+type setting struct {
+	rel    dp.Relation
+	radius float64         // of methods that know it from no set
+	trace  func(erm.Trace) // called after every fit
+}
+
+// calibrate plans a private method by public quantities alone.
+func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, error) {
 	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
@@ -53,7 +65,7 @@ func plan(method string, p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (pl
 		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", par.Steps, par.Batch, par.Noise, par.StepSize)
 		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
-	obj := func(q *sco.ObjPlan, err error) (planned, error) {
+	obj := func(q *lop.Plan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
@@ -67,23 +79,27 @@ func plan(method string, p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (pl
 		}
 		return planned{q.Params().ExcessBound, "", q.Fit}, nil
 	}
+	objective := sco.ObjPert{Relation: s.rel, Radius: s.radius, Trace: s.trace}
+	noisy := sco.NoisySGD{Relation: s.rel, Trace: s.trace}
 	switch method {
+	case "lop":
+		return obj((&lop.Mechanism{Relation: s.rel, Radius: s.radius, Trace: s.trace}).Plan(p, b))
 	case "objpert":
-		return obj((&sco.ObjPert{Trace: trace}).Plan(p, b))
+		return obj(objective.Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Trace: trace}}).Plan(p, b))
+		return obj((&sco.ObjPertSVRG{ObjPert: objective}).Plan(p, b))
 	case "output":
-		return obj((&sco.Output{Trace: trace}).Plan(p, b))
+		return obj((&sco.Output{Relation: s.rel, Radius: s.radius, Trace: s.trace}).Plan(p, b))
 	case "psgd":
-		return pass((&sco.PermutationSGD{Trace: trace}).Plan(p, b))
+		return pass((&sco.PermutationSGD{Trace: s.trace}).Plan(p, b))
 	case "phased":
-		return pass((&sco.Phased{Trace: trace}).Plan(p, b))
+		return pass((&sco.Phased{Trace: s.trace}).Plan(p, b))
 	case "sgd":
-		return sgd((&sco.NoisySGD{Trace: trace}).Plan(p, b))
+		return sgd(noisy.Plan(p, b))
 	case "prox":
-		return sgd((&sco.ProxGD{NoisySGD: sco.NoisySGD{Trace: trace}}).Plan(p, b))
+		return sgd((&sco.ProxGD{NoisySGD: noisy}).Plan(p, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{Trace: trace}).Plan(p, b))
+		return sgd((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
 	}
 	return planned{}, fmt.Errorf("no method %q", method)
 }
@@ -99,9 +115,12 @@ func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error)
 	det := &detail{}
 	if slices.Contains(names, method) {
 		// A calibration reads no record: zeros stand for them.
-		shape, err := population{loss: pop.loss, bounds: pop.bounds, radius: pop.radius, draw: func(a []float64, _ *rand.Rand) float64 { return 0 }}.problem(at.N, at.D, nil)
+		zeros := pop
+		zeros.draw = func([]float64, *rand.Rand) float64 { return 0 }
+		shape, err := zeros.problem(at.N, at.D, nil)
 		if err == nil {
-			pl, err = plan(method, shape, b, func(t erm.Trace) { det.Evaluations = append(det.Evaluations, float64(t.GradTerms)) })
+			count := func(t erm.Trace) { det.Evaluations = append(det.Evaluations, float64(t.GradTerms)) }
+			pl, err = calibrate(method, shape, b, setting{trace: count})
 		}
 		if err != nil {
 			return sweep.Task{}, err

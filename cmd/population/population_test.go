@@ -55,7 +55,8 @@ func TestFamilies(t *testing.T) {
 		require.Contains(t, strings.SplitN(string(text), "\n", 2)[0], "evaluations")
 		require.FileExists(t, filepath.Join(dir, "excess.png"))
 	}
-	code, _, errs := call(t, "-family", "logistic", "-d", "4", "-values", "300", "-eps", "2", "-runs", "2", "-seed", "1", "-methods", "svrg,prox,zero", "-out", t.TempDir())
+	code, _, errs := call(t, "-family", "logistic", "-d", "4", "-values", "300", "-eps", "2", "-runs", "2", "-seed", "1", "-methods",
+		"svrg,prox,zero", "-out", t.TempDir())
 	require.Zero(t, code, errs)
 }
 
@@ -286,7 +287,8 @@ func TestAdultMethods(t *testing.T) {
 		return path
 	}
 	dir := t.TempDir()
-	code, out, errs := call(t, "-data", write(500), "-test", write(200), "-values", "2", "-delta", "1e-5", "-runs", "2", "-seed", "1", "-out", dir)
+	code, out, errs := call(t, "-data", write(500), "-test", write(200), "-values", "2", "-delta", "1e-5", "-runs", "2", "-seed", "1", "-out",
+		dir)
 	require.Zero(t, code, errs)
 	for _, m := range adultMethods {
 		require.Contains(t, out, m+"-addremove")

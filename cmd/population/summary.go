@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -29,15 +28,8 @@ type slope struct {
 	High  float64 `json:"high"`
 }
 
-func detailOf(r sweep.Result) (d detail) {
-	if r.Detail != nil && json.Unmarshal(r.Detail, &d) != nil {
-		return detail{}
-	}
-	return d
-}
-
 var columns = []sweep.Column{{Name: "evaluations", Text: func(r sweep.Result) string {
-	d := detailOf(r)
+	d, _ := sweep.DetailOf[detail](r)
 	if len(d.Evaluations) == 0 {
 		return ""
 	}
@@ -57,7 +49,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			case m + boundSuffix:
 				bounds[r.Value] = r.Mean
 			case m:
-				if d := detailOf(r); positive(d.Outcomes) {
+				if d, _ := sweep.DetailOf[detail](r); positive(d.Outcomes) {
 					values, outcomes = append(values, r.Value), append(outcomes, d.Outcomes)
 				}
 			}
@@ -76,9 +68,10 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			// A mean of few runs may exceed the expectation that is bounded: by 5
 			// standard errors in one of a million cells.
 			if b, ok := bounds[r.Value]; ok && r.Mean-5*r.StdErr > b {
-				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m, c.sweep, r.Value, r.Mean, r.StdErr, b))
+				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m,
+					c.sweep, r.Value, r.Mean, r.StdErr, b))
 			}
-			if d := detailOf(r); len(d.Evaluations) > 0 {
+			if d, _ := sweep.DetailOf[detail](r); len(d.Evaluations) > 0 {
 				evaluations = append(evaluations, strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', 3, 64))
 			}
 		}
@@ -94,7 +87,8 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 		lines = append(lines, "no mean is above its proved bound")
 	}
 	if c.Family == "linear" {
-		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by construction for any method whose accuracy keeps up with it")
+		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by "+
+			"construction for any method whose accuracy keeps up with it")
 	}
 	return sum, append(lines, sum.Notes...)
 }

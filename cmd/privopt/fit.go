@@ -108,8 +108,9 @@ explained: the mechanism, its noise, the ridge. Rows outside the declared ranges
 brought into them without a word. The model may be published; the table, the time it
 took and error messages may not.
 
-The table is CSV with a header line, plain or gzip, as the schema says. The model
-appears whole or not at all. Fits to the same data add up: --ledger keeps account in a
+The table is CSV with a header line, plain or gzip, as the schema says, which is read
+into memory once; or a .npy file that pack made with the same schema, which stays on
+disk and is read in every pass. The model appears whole or not at all. Fits to the same data add up: --ledger keeps account in a
 file that several processes may share, and refuses what exceeds its total.`
 
 // fitting are the flags of fit.
@@ -129,6 +130,7 @@ func (a *app) fit() *cobra.Command {
 		Example: `  privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
   zcat people.csv.gz | privopt fit --schema people.json --data - --epsilon 0.5 --out model.json
   privopt fit --schema people.json --data people.csv --epsilon 1 --intervals --out model.json
+  privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json
 
   privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt fit --schema people.json --data people.csv --epsilon 1 --ledger people.ledger --out a.json`,
@@ -136,7 +138,7 @@ func (a *app) fit() *cobra.Command {
 		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doFit(ctx, &t) }),
 	}
 	f := c.Flags()
-	f.StringVar(&t.data, "data", "", "private table `FILE`, CSV or gzip of it, - for standard input")
+	f.StringVar(&t.data, "data", "", "private table `FILE`, CSV or gzip of it, - for standard input, or .npy, see\nprivopt pack -h")
 	t.flags(c)
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
@@ -189,7 +191,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) error {
 	if err != nil {
 		return err
 	}
-	m, err := model.Fit(ctx, data, t.budget, o)
+	defer data.close()
+	m, err := model.Fit(ctx, data.Data, t.budget, o)
 	if err != nil {
 		return t.spent(err)
 	}
@@ -202,7 +205,7 @@ func (a *app) doFit(ctx context.Context, t *fitting) error {
 	if err != nil {
 		return t.spent(fmt.Errorf("%s: %w", out.path, err))
 	}
-	return a.report(t, m, data, text.Len())
+	return a.report(t, m, data.Data, text.Len())
 }
 
 // source sets the source of noise.
@@ -241,7 +244,20 @@ func (t *fitting) early() (int, error) {
 	return size, nil
 }
 
-func (a *app) read(ctx context.Context, t *fitting) (*table.Data, error) {
+// records are a table, in memory or in a file that is to be closed.
+type records struct {
+	*table.Data
+	close func()
+}
+
+func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
+	if isPacked(t.data) {
+		e, err := t.schema.Encoder()
+		if err != nil {
+			return nil, err
+		}
+		return openPacked(t.data, e)
+	}
 	in, err := a.open(ctx, "--data", t.data, "reading")
 	if err != nil {
 		return nil, err
@@ -251,7 +267,7 @@ func (a *app) read(ctx context.Context, t *fitting) (*table.Data, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	return data, nil
+	return &records{data, func() {}}, nil
 }
 
 // spent adds to an error of a fit what the ledger says of it.

@@ -151,7 +151,7 @@ func suffix(err error) string {
 }
 
 // packages are the names that begin messages, for readers of Go.
-var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|release): )+`)
+var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|npy|release|shard): )+`)
 
 // parsing is how package strconv words what is no number.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
@@ -226,7 +226,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
 	for _, c := range []*cobra.Command{
-		a.schema(), a.plan(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
 	} {
 		c.GroupID = "main"
 		c.Flags().SortFlags = false

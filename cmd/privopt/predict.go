@@ -49,15 +49,21 @@ func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) 
 	if u.model == "-" && u.data == "-" {
 		return nil, nil, usagef("--model and --data are both standard input: want a file for one of them")
 	}
-	m, err := a.readModel(ctx, "--model", u.model)
+	m, err := u.load(ctx, a)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.Encoder() == nil {
-		return nil, nil, usagef("--model: %s has no schema, so that it does not say how to read a table", u.model)
-	}
 	in, err := a.open(ctx, "--data", u.data, "reading")
 	return m, in, err
+}
+
+// load reads the model.
+func (u *usage) load(ctx context.Context, a *app) (*model.Model, error) {
+	m, err := a.readModel(ctx, "--model", u.model)
+	if err == nil && m.Encoder() == nil {
+		return nil, usagef("--model: %s has no schema, so that it does not say how to read a table", u.model)
+	}
+	return m, err
 }
 
 func (a *app) predict() *cobra.Command {
@@ -191,6 +197,33 @@ type scored struct {
 	model.Scores
 }
 
+// score compares the predictions of the model with the table.
+func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
+	if isPacked(u.data) {
+		m, err := u.load(ctx, a)
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		data, err := openPacked(u.data, m.Encoder())
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		defer data.close()
+		s, err := m.Score(data.Data)
+		return m, s, err
+	}
+	m, in, err := u.open(ctx, a)
+	if err != nil {
+		return nil, model.Scores{}, err
+	}
+	defer in.close()
+	s, err := m.ScoreCSV(in, table.Options{Public: u.public})
+	if err != nil {
+		return nil, s, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return m, s, nil
+}
+
 func (a *app) score() *cobra.Command {
 	var u usage
 	c := &cobra.Command{
@@ -200,25 +233,21 @@ func (a *app) score() *cobra.Command {
 
 For classes: accuracy, that of always predicting the most frequent class, and the mean
 log loss. For numbers: R², the share of the variance that is explained, and the root of
-the mean squared error.
+the mean squared error. The table may be a .npy file that pack made with the schema.
 
 The result is NOT PRIVATE: it is computed from the rows without noise. Publish it only
 if the table is public, which --public states.`,
 		Example: `  privopt score --model model.json --data adult.test --public
-  privopt score --model model.json --data holdout.csv --json`,
+  privopt score --model model.json --data holdout.csv --json
+  privopt score --model model.json --data holdout.npy`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
-			m, in, err := u.open(ctx, a)
+			m, s, err := u.score(ctx, a)
 			if err != nil {
 				return err
 			}
-			defer in.close()
-			s, err := m.ScoreCSV(in, table.Options{Public: u.public})
-			if err != nil {
-				return fmt.Errorf("%s: %w", in.name, err)
-			}
 			if s.Records == 0 {
-				return usagef("%s: the table has no records to compare with", in.name)
+				return usagef("%s: the table has no records to compare with", u.data)
 			}
 			if a.json {
 				return a.printJSON(scored{false, u.public, s})

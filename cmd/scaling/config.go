@@ -28,27 +28,27 @@ const largest = 2e8
 
 // params are the flags that decide the results: they identify a run.
 type params struct {
-	N           int       `json:"n,omitempty"`
-	D           int       `json:"d,omitempty"`
-	Xi          float64   `json:"xi,omitempty"`
-	Lambda      float64   `json:"lambda"`
-	Epsilon     float64   `json:"eps"`
-	Delta       float64   `json:"delta"`
-	Rho         int       `json:"rho"`
-	Runs        int       `json:"runs"`
-	Iterations  int       `json:"iters"`
-	AnchorNoise float64   `json:"anchor_noise"`
-	Clip        float64   `json:"clip"`
-	Eta         float64   `json:"eta"`
-	Kappa       float64   `json:"kappa"`
-	Mode        string    `json:"mode"`
-	Calibration string    `json:"calibration"`
-	Figure      string    `json:"figure"`
-	File        *fileInfo `json:"data,omitempty"`
-	Anchor      *fileInfo `json:"anchor,omitempty"`
-	BoundRow    float64   `json:"bound_row,omitempty"`
-	BoundLabel  float64   `json:"bound_label,omitempty"`
-	LabelColumn string    `json:"label,omitempty"`
+	N           int         `json:"n,omitempty"`
+	D           int         `json:"d,omitempty"`
+	Xi          float64     `json:"xi,omitempty"`
+	Lambda      float64     `json:"lambda"`
+	Epsilon     float64     `json:"eps"`
+	Delta       float64     `json:"delta"`
+	Rho         int         `json:"rho"`
+	Runs        int         `json:"runs"`
+	Iterations  int         `json:"iters"`
+	AnchorNoise float64     `json:"anchor_noise"`
+	Clip        float64     `json:"clip"`
+	Eta         float64     `json:"eta"`
+	Kappa       float64     `json:"kappa"`
+	Mode        string      `json:"mode"`
+	Calibration string      `json:"calibration"`
+	Figure      string      `json:"figure"`
+	File        *sweep.File `json:"data,omitempty"`
+	Anchor      *sweep.File `json:"anchor,omitempty"`
+	BoundRow    float64     `json:"bound_row,omitempty"`
+	BoundLabel  float64     `json:"bound_label,omitempty"`
+	LabelColumn string      `json:"label,omitempty"`
 }
 
 // config is the command line.
@@ -76,18 +76,22 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Delta, "delta", 0.01, sweep.Range{Max: math.Nextafter(1, 0), Example: 0.01}, "privacy budget `D` of one release")
 	f.IntVar(&c.Rho, "rho", 1, sweep.Between(1, 1e6), "rank `R` in the published constants; -mode certified takes the loss's own")
 	f.IntVar(&c.Runs, "runs", 10, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh noise")
-	f.IntVar(&c.Iterations, "iters", 1000, sweep.Between(1, 1e9), "steps `K` of the stochastic solver of -mode paper; -mode certified solves exactly")
+	f.IntVar(&c.Iterations, "iters", 1000, sweep.Between(1, 1e9),
+		"steps `K` of the stochastic solver of -mode paper; -mode certified solves exactly")
 	f.FloatVar(&c.kappaMin, "kappa-min", 0.01, sweep.Positive(1e9), "smallest half-width `K` of the box")
 	f.FloatVar(&c.kappaMax, "kappa-max", 1000, sweep.Positive(1e9), "largest half-width `K` of the box")
 	f.IntVar(&c.kappas, "kappas", 100, sweep.Between(1, 1e5), "number `N` of half-widths, log-spaced")
 	f.FloatVar(&c.Kappa, "kappa", 0.5, sweep.Positive(1e9), "half-width `K` of the box in the other sweeps")
 	f.FloatVar(&c.AnchorNoise, "anchor-noise", 0.1, sweep.Between(0, 1e6), "standard deviation `S` of the anchor's error in each coordinate")
-	f.FloatVar(&c.Clip, "clip", 0, sweep.Between(0, 1e12), "gradient bound `C` of lop-clip; 0: the largest gradient at zero, 5xi^2 or -bound-row times -bound-label")
+	f.FloatVar(&c.Clip, "clip", 0, sweep.Between(0, 1e12), "gradient bound `C` of lop-clip; 0: the largest gradient at zero, 5xi^2 or "+
+		"-bound-row times -bound-label")
 	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error; 0 takes the anchor as exact")
 	f.ListVar(&c.methods, "methods", methods, methods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, modes, "certified, or paper: the published procedure, NOT PRIVATE")
-	f.ChoiceVar(&c.Calibration, "calibration", sharp, calibrations, "constants of -mode certified: sharp, or paper: the published ones as far as they can be proved")
-	f.ChoiceVar(&c.Figure, "figure", "risk", figures, "risk, or bound: the utility bound of qop against eps, published and sharp; with -eta for tau = eta > 0")
+	f.ChoiceVar(&c.Calibration, "calibration", sharp, calibrations, "constants of -mode certified: sharp, or paper: the published ones as "+
+		"far as they can be proved")
+	f.ChoiceVar(&c.Figure, "figure", "risk", figures, "risk, or bound: the utility bound of qop against eps, published and sharp; with -eta "+
+		"for tau = eta > 0")
 	f.ChoiceVar(&c.sweep, "sweep", "kappa", sweeps, "what grows: kappa, n, d or eps")
 	f.StringVar(&c.list, "values", "", "swept values `LIST` instead of the default grid")
 	f.StringVar(&c.data, "data", "", "CSV `FILE` with a header instead of generated data")
@@ -112,7 +116,8 @@ func (c *config) check(f *sweep.Flags) error {
 	var err error
 	switch {
 	case c.Figure == "bound":
-		err = pointless("with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep", "methods", "calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max", "kappas", "seed")
+		err = pointless("with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep", "methods",
+			"calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max", "kappas", "seed")
 	case c.Mode == paper:
 		err = pointless("with -mode paper, which has the published constants", "calibration", "eta")
 		if err == nil && c.Clip != 0 && c.Clip != 10000 {
@@ -122,7 +127,8 @@ func (c *config) check(f *sweep.Flags) error {
 			err = sweep.Usagef("flag -delta = 0 with -mode paper: the published constants need a number in (0, 1), for example 0.01")
 		}
 	case c.Calibration == paper && c.Eta > 0:
-		err = sweep.Usagef("flag -eta = %v with -calibration paper: the published noise for an inexact anchor is not proved, use -calibration sharp", c.Eta)
+		err = sweep.Usagef("flag -eta = %v with -calibration paper: the published noise for an inexact anchor is not proved, use -calibration "+
+			"sharp", c.Eta)
 	}
 	if err == nil {
 		err = c.checkData(f, pointless)
@@ -159,7 +165,8 @@ func (c *config) checkData(f *sweep.Flags, pointless func(string, ...string) err
 	case c.LabelColumn == "":
 		return sweep.Usagef("-data needs -label, the name of the label's column in the header")
 	case c.Mode != paper && !f.Given("bound-row"):
-		return sweep.Usagef("-data needs -bound-row, a bound on the norm of a row that is known without looking at the records: noise is scaled by it")
+		return sweep.Usagef("-data needs -bound-row, a bound on the norm of a row that is known without looking at the records: noise is " +
+			"scaled by it")
 	case c.Mode != paper && !f.Given("bound-label"):
 		return sweep.Usagef("-data needs -bound-label, a bound on the labels that is known without looking at the records: noise is scaled by it")
 	case c.sweep == "n" || c.sweep == "d":
@@ -167,7 +174,8 @@ func (c *config) checkData(f *sweep.Flags, pointless func(string, ...string) err
 	}
 	for _, m := range []string{"qop", "anchor"} {
 		if c.anchor == "" && slices.Contains(c.methods, m) {
-			return sweep.Usagef("method %s needs -anchor FILE with -data, a public point that was not fitted to the records; or choose -methods lop,lop-clip,nonprivate", m)
+			return sweep.Usagef("method %s needs -anchor FILE with -data, a public point that was not fitted to the records; or choose -methods "+
+				"lop,lop-clip,nonprivate", m)
 		}
 	}
 	return nil
@@ -215,7 +223,8 @@ func (c *config) grid() error {
 func (c *config) size() error {
 	for _, v := range c.values {
 		if at := c.at(v); c.data == "" && float64(at.N)*float64(at.D) > largest {
-			return sweep.Usagef("%d records of %d parameters (flags -n, -d, -sweep, -values): want at most %g numbers in all", at.N, at.D, float64(largest))
+			return sweep.Usagef("%d records of %d parameters (flags -n, -d, -sweep, -values): want at most %g numbers in all", at.N, at.D,
+				float64(largest))
 		}
 	}
 	return nil

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"sync"
 
@@ -18,12 +16,6 @@ import (
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/table"
 )
-
-// fileInfo identifies a file without a function of what is in it.
-type fileInfo struct {
-	Path     string `json:"path"`
-	Modified string `json:"modified"`
-}
 
 // records is one data set in both forms. in is nil unless the published
 // procedure needs it; anchor is nil if there is none.
@@ -60,7 +52,7 @@ func (c *config) open() (*source, error) {
 	if c.data == "" {
 		return s, nil
 	}
-	file, info, err := identify("data", c.data)
+	file, info, err := sweep.OpenFile("data", c.data)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +78,7 @@ func (c *config) open() (*source, error) {
 	c.N, c.D = data.Dims()
 	s.file = &records{data: data}
 	if c.anchor != "" {
-		file, info, err := identify("anchor", c.anchor)
+		file, info, err := sweep.OpenFile("anchor", c.anchor)
 		if err != nil {
 			return nil, err
 		}
@@ -100,20 +92,6 @@ func (c *config) open() (*source, error) {
 		s.file.in = instance(data, s.file.anchor, c.Xi)
 	}
 	return s, nil
-}
-
-// identify opens the file of a flag.
-func identify(flag, path string) (io.ReadCloser, *fileInfo, error) {
-	file, err := sweep.OpenFile(flag, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	stat, err := os.Stat(path)
-	if err != nil {
-		file.Close()
-		return nil, nil, sweep.Usagef("flag -%s: %w", flag, err)
-	}
-	return file, &fileInfo{path, stat.ModTime().UTC().String()}, nil
 }
 
 // instance copies data into the form of the published procedure. Without an

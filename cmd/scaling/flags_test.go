@@ -43,14 +43,18 @@ func TestUserData(t *testing.T) {
 	require.Equal(t, 1.0, s.Cells[2].Clip, "the largest gradient at zero")
 	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
 
-	code, _, stderr = scaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps", "-values", "1,2", "-out", t.TempDir())...)
+	code, _, stderr = scaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",
+		"-values", "1,2", "-out", t.TempDir())...)
 	require.Equal(t, sweep.ExitUsage, code, "-kappas has no meaning there")
 	require.Contains(t, stderr, "-kappas")
-	code, _, stderr = scaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
+	code, _, stderr = scaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep",
+		"eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
 	require.Zero(t, code, stderr)
-	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out", t.TempDir())...)
+	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out",
+		t.TempDir())...)
 	require.Zero(t, code, stderr)
-	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5", "-out", t.TempDir())...)
+	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5",
+		"-out", t.TempDir())...)
 	require.Zero(t, code, stderr)
 }
 
@@ -58,7 +62,9 @@ func TestHelpAndVersion(t *testing.T) {
 	code, stdout, stderr := scaling(t, "-h")
 	require.Zero(t, code)
 	require.Empty(t, stderr)
-	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise clip eta kappa methods mode sweep values seed workers out force formats data label bound-row bound-label anchor resume quiet progress json version calibration figure") {
+	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise clip eta kappa " +
+		"methods mode sweep values seed workers out force formats data label bound-row bound-label anchor resume quiet progress json version " +
+		"calibration figure") {
 		require.Contains(t, stdout, "\n  -"+name, name)
 	}
 	code, stdout, _ = scaling(t, "-version")
@@ -125,13 +131,16 @@ func TestBadFlags(t *testing.T) {
 		"-label":                                                   {"-label"},
 		"kappa":                                                    {`"kappa"`},
 	}
-	for name, upper := range map[string]string{"n": "x", "d": "5001", "xi": "1e7", "lambda": "1e10", "eps": "1e6", "delta": "1", "rho": "1e7", "runs": "1e9", "iters": "1e10",
-		"kappa-min": "1e10", "kappa-max": "1e10", "kappas": "1e6", "anchor-noise": "1e7", "clip": "1e13", "eta": "1e7", "kappa": "1e10", "workers": "1e6", "bound-row": "1e10", "bound-label": "1e10"} {
+	for name, upper := range map[string]string{"n": "x", "d": "5001", "xi": "1e7", "lambda": "1e10", "eps": "1e6", "delta": "1", "rho": "1e7",
+		"runs": "1e9", "iters": "1e10",
+		"kappa-min": "1e10", "kappa-max": "1e10", "kappas": "1e6", "anchor-noise": "1e7", "clip": "1e13", "eta": "1e7", "kappa": "1e10",
+		"workers": "1e6", "bound-row": "1e10", "bound-label": "1e10"} {
 		for _, v := range []string{"NaN", "Inf", "-Inf", "-1", "1,5", "abc", upper} {
 			cases["-"+name+" "+v] = []string{"-" + name, v, "want a ", "for example"}
 		}
 	}
-	for _, name := range []string{"n", "d", "xi", "eps", "runs", "iters", "kappa-min", "kappa-max", "kappas", "kappa", "bound-row", "bound-label"} {
+	for _, name := range []string{"n", "d", "xi", "eps", "runs", "iters", "kappa-min", "kappa-max", "kappas", "kappa", "bound-row",
+		"bound-label"} {
 		cases["-"+name+" 0"] = []string{"-" + name, "0", "want a "}
 	}
 	for _, name := range []string{"n", "d", "runs", "iters", "kappas", "workers"} {

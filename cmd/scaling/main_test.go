@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -203,7 +204,8 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	one := lines("-sweep", "n", "-values", "9", "-methods", "qop,lop")
 	require.Contains(t, one, "below lop")
 	require.NotContains(t, one, "below anchor")
-	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"), "qop stays below lop from n = 12345 on")
+	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"),
+		"qop stays below lop from n = 12345 on")
 	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
 }
 
@@ -307,7 +309,8 @@ func TestInterruptible(t *testing.T) {
 }
 
 func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv", "-progress")
+	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv",
+		"-progress")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "15/15 cells")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -339,9 +342,17 @@ func TestInterruption(t *testing.T) {
 }
 
 func TestExitCodesOfMechanisms(t *testing.T) {
-	require.Equal(t, sweep.ExitCondition, sweep.ExitCode(usage(fmt.Errorf("cell: %w", dp.ErrCondition))))
-	require.Equal(t, sweep.ExitWithheld, sweep.ExitCode(usage(fmt.Errorf("cell: %w", dp.ErrWithheld))))
-	require.Equal(t, sweep.ExitUsage, sweep.ExitCode(usage(fmt.Errorf("cell: %w", erm.ErrData))))
-	require.Equal(t, sweep.ExitFailure, sweep.ExitCode(usage(errors.New("disk"))))
-	require.NoError(t, usage(nil))
+	for err, code := range map[error]int{
+		dp.ErrCondition:    sweep.ExitCondition,
+		dp.ErrWithheld:     sweep.ExitWithheld,
+		erm.ErrData:        sweep.ExitUsage,
+		errors.New("disk"): sweep.ExitFailure,
+	} {
+		var o sweep.Options
+		f := sweep.NewFlags("scaling", "")
+		o.Register(f, "out")
+		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, public, func() (*sweep.Experiment, error) {
+			return nil, fmt.Errorf("cell: %w", err)
+		}))
+	}
 }

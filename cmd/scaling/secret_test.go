@@ -21,7 +21,8 @@ func TestNoNoiseInOutput(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
 	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
-		code := run(fault.With(fault.With(t.Context(), release.Drawn, s.Drawn), release.OutputNoise, s.Integers), append(args, more...), &out, &out)
+		code := run(fault.With(fault.With(t.Context(), release.Drawn, s.Drawn), release.OutputNoise, s.Integers), append(args, more...), &out,
+			&out)
 		require.Zero(t, code, out.String())
 	}
 	entries, err := os.ReadDir(dir)

@@ -97,7 +97,8 @@ func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
 		c.anchorNote(s, sum)
 		c.costNote(certificates, sum)
 		if private > 0 {
-			lines = append(lines, fmt.Sprintf("private methods: %d solves in %.3g s of work, %.4g solves/s on one core", sum.Releases, private, float64(sum.Releases)/private))
+			lines = append(lines, fmt.Sprintf("private methods: %d solves in %.3g s of work, %.4g solves/s on one core", sum.Releases, private,
+				float64(sum.Releases)/private))
 		}
 		return sum, append(lines, sum.Notes...)
 	}
@@ -149,7 +150,8 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 		}
 		line := fmt.Sprintf("%s at %s = %s: %s; risk %s", method, c.sweep, number(d.Value), strings.Join(parts, ", "), number(d.Risk))
 		if d.PredictedExcess != nil && d.MeasuredExcess != nil {
-			line += fmt.Sprintf("; excess per record over %s: predicted <= %s, measured %s", d.Comparator, number(*d.PredictedExcess), number(*d.MeasuredExcess))
+			line += fmt.Sprintf("; excess per record over %s: predicted <= %s, measured %s", d.Comparator, number(*d.PredictedExcess),
+				number(*d.MeasuredExcess))
 		}
 		lines = append(lines, line)
 	}
@@ -187,7 +189,8 @@ func (c *config) anchorNote(s *source, sum *summary) {
 	if c.Eta > 0 {
 		claim = "declares the anchor to be within " + number(c.Eta)
 	}
-	sum.Notes = append(sum.Notes, fmt.Sprintf("qop %s, an assumption known to be false here: the anchor's error is up to %s (-anchor-noise 0 makes it exact, -eta declares a bound)", claim, number(worst)))
+	sum.Notes = append(sum.Notes, fmt.Sprintf("qop %s, an assumption known to be false here: the anchor's error is up to %s (-anchor-noise "+
+		"0 makes it exact, -eta declares a bound)", claim, number(worst)))
 }
 
 // costNote adds up what the releases of a sweep over records cost together.
@@ -196,13 +199,9 @@ func (c *config) costNote(certificates []dp.Certificate, sum *summary) {
 		return
 	}
 	sum.Notes = append(sum.Notes, "the risks are computed from the records and no noise hides them: keep them where the records are")
-	all, err := dp.Basic(certificates...)
-	if err != nil {
-		sum.Notes = append(sum.Notes, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", len(certificates)))
-		return
-	}
-	sum.Composed = &all.Budget
-	sum.Notes = append(sum.Notes, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %s, δ = %s) together", len(certificates), number(all.Epsilon), number(all.Delta)))
+	var cost string
+	sum.Composed, cost = sweep.Cost(certificates)
+	sum.Notes = append(sum.Notes, cost)
 }
 
 // overtakes says from which n on qop has less risk than the other method.

@@ -102,7 +102,8 @@ func Gaussian(s Sampler, z float64) (Step, error) {
 		return Step{}, err
 	}
 	if !(z >= minNoise && z <= maxNoise) {
-		return Step{}, fmt.Errorf("%w: noise z = %v, want a number in [%.3g, %.3g], the standard deviation over the clipping norm", ErrSampler, z, minNoise, maxNoise)
+		return Step{}, fmt.Errorf("%w: noise z = %v, want a number in [%.3g, %.3g], the standard deviation over the clipping norm", ErrSampler, z,
+			minNoise, maxNoise)
 	}
 	return s.step(z), nil
 }
@@ -118,7 +119,8 @@ func General(rel dp.Relation, p dp.Profile) (Step, error) {
 		return Step{}, fmt.Errorf("accounting: %w", err)
 	}
 	if p.Remove == nil || p.Add == nil || !(p.Failure >= 0) {
-		return Step{}, fmt.Errorf("%w: the Profile has no curve, or Failure = %v, want δ(ε) of both orders and a number in [0, 1]", ErrSampler, p.Failure)
+		return Step{}, fmt.Errorf("%w: the Profile has no curve, or Failure = %v, want δ(ε) of both orders and a number in [0, 1]", ErrSampler,
+			p.Failure)
 	}
 	inRange := func(c dp.Curve) func(eps float64) float64 {
 		return func(eps float64) float64 {

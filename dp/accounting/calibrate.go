@@ -23,7 +23,8 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 		return 0, fmt.Errorf("accounting: %w", err)
 	}
 	if b.Delta == 0 {
-		return 0, fmt.Errorf("accounting: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", dp.ErrBudget, dp.MinDelta)
+		return 0, fmt.Errorf("accounting: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6",
+			dp.ErrBudget, dp.MinDelta)
 	}
 	if steps < 1 || steps > MaxSteps {
 		return 0, fmt.Errorf("%w: %d steps, want a number in [1, %d]", ErrSampler, steps, MaxSteps)
@@ -44,7 +45,8 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 		z, ok = leastNoise(g(1), z*0.999, 1.003, 5e-7)
 	}
 	if !ok {
-		return 0, fmt.Errorf("accounting: %w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a Rényi bound need a larger δ", dp.ErrCondition, minNoise, maxNoise, b, steps, s, MinDelta)
+		return 0, fmt.Errorf("accounting: %w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a Rényi "+
+			"bound need a larger δ", dp.ErrCondition, minNoise, maxNoise, b, steps, s, MinDelta)
 	}
 	return z, nil
 }

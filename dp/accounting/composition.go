@@ -39,7 +39,8 @@ func Compose(steps ...Step) (*Composition, error) {
 		case s.count < 1 || c.total > MaxSteps-s.count:
 			return nil, fmt.Errorf("%w: step %d is repeated fewer than 1 or more than %d times", ErrSampler, i, MaxSteps)
 		case s.rel != c.rel:
-			return nil, fmt.Errorf("accounting: %w: step %d is about %v neighbors and step 0 about %v, want one relation", dp.ErrRelation, i, s.rel, c.rel)
+			return nil, fmt.Errorf("accounting: %w: step %d is about %v neighbors and step 0 about %v, want one relation", dp.ErrRelation, i, s.rel,
+				c.rel)
 		}
 		c.total += s.count
 		c.failure += float64(s.count) * s.failure * (1 + 0x1p-50)

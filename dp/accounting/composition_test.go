@@ -194,7 +194,8 @@ func TestFull(t *testing.T) {
 // A single step is its own profile.
 func TestSingleStep(t *testing.T) {
 	for _, s := range []Sampler{
-		Poisson{Rate: 0.05}, Poisson{Rate: 0.05, Relation: dp.AddRemove}, FixedSize{Size: 5, Records: 100}, WithReplacement{Size: 5, Records: 100},
+		Poisson{Rate: 0.05}, Poisson{Rate: 0.05, Relation: dp.AddRemove}, FixedSize{Size: 5, Records: 100},
+		WithReplacement{Size: 5, Records: 100},
 	} {
 		step, err := Gaussian(s, 1.5)
 		require.NoError(t, err)
@@ -343,7 +344,8 @@ func TestRepetitions(t *testing.T) {
 	for _, c := range []struct {
 		counts []int
 		total  int
-	}{{[]int{1}, 1}, {[]int{2, 3}, 6}, {[]int{1 << 20, 1 << 20}, 1 << 40}, {[]int{1 << 20, 1<<20 + 1}, 0}, {[]int{-1}, 0}, {[]int{0, 5}, 0}, {[]int{MaxSteps}, MaxSteps}, {[]int{MaxSteps + 1}, 0}} {
+	}{{[]int{1}, 1}, {[]int{2, 3}, 6}, {[]int{1 << 20, 1 << 20}, 1 << 40}, {[]int{1 << 20, 1<<20 + 1}, 0}, {[]int{-1}, 0}, {[]int{0, 5}, 0},
+		{[]int{MaxSteps}, MaxSteps}, {[]int{MaxSteps + 1}, 0}} {
 		s := step
 		for _, n := range c.counts {
 			s = s.Times(n)

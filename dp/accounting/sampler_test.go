@@ -275,7 +275,8 @@ func TestRDPBetween(t *testing.T) {
 
 func BenchmarkBatches(b *testing.B) {
 	const n = 1000000
-	for _, s := range []Sampler{Poisson{Rate: 0.01}, Poisson{Rate: 0.5}, FixedSize{Size: n / 100, Records: n}, WithReplacement{Size: n / 100, Records: n}} {
+	for _, s := range []Sampler{Poisson{Rate: 0.01}, Poisson{Rate: 0.5}, FixedSize{Size: n / 100, Records: n},
+		WithReplacement{Size: n / 100, Records: n}} {
 		b.Run(fmt.Sprintf("sampler=%T/q=%g/n=%d", s, s.Fraction(), n), func(b *testing.B) {
 			b.ReportAllocs()
 			batches := s.Batches(n, rand.NewPCG(1, 2))

@@ -47,7 +47,8 @@ func Audit[D any](t T, mech func(data D, src rand.Source) []float64, d0, d1 D, c
 	t.Helper()
 	bound := LowerBound(mech, d0, d1, claimed.Delta, runs, seed)
 	if bound > claimed.Epsilon {
-		t.Errorf("dptest: audit of %d runs with seed %d proves ε ≥ %.4g at δ = %g, claimed is ε = %g", runs, seed, bound, claimed.Delta, claimed.Epsilon)
+		t.Errorf("dptest: audit of %d runs with seed %d proves ε ≥ %.4g at δ = %g, claimed is ε = %g", runs, seed, bound, claimed.Delta,
+			claimed.Epsilon)
 	}
 	return bound
 }

@@ -30,7 +30,8 @@ func bites(t *testing.T, check func(T)) {
 }
 
 func TestCheckCertificate(t *testing.T) {
-	good := dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "qop.lsq/2", Assumptions: []dp.Assumption{dp.CalibrationArithmetic}}
+	good := dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "qop.lsq/2",
+		Assumptions: []dp.Assumption{dp.CalibrationArithmetic}}
 	CheckCertificate(t, good)
 	both, err := dp.Basic(good, good)
 	require.NoError(t, err)
@@ -55,7 +56,8 @@ func TestCheckCertificate(t *testing.T) {
 }
 
 func TestCheckProfile(t *testing.T) {
-	for _, p := range []dp.Curve{dp.GaussianCurve(0.3), dp.GaussianCurve(4), dp.PureCurve(1), dp.Budget{Epsilon: 1, Delta: 0.01}.Profile().Delta} {
+	for _, p := range []dp.Curve{dp.GaussianCurve(0.3), dp.GaussianCurve(4), dp.PureCurve(1),
+		dp.Budget{Epsilon: 1, Delta: 0.01}.Profile().Delta} {
 		CheckProfile(t, p, 1e-13)
 	}
 	for _, p := range []dp.Curve{
@@ -129,7 +131,8 @@ func TestClopperPearson(t *testing.T) {
 	}
 	require.InEpsilon(t, 0.01, above, 1e-10)
 	require.InEpsilon(t, 0.01, below, 1e-10)
-	for _, f := range []func(){func() { ClopperPearson(-1, 3, 0.1) }, func() { ClopperPearson(4, 3, 0.1) }, func() { ClopperPearson(0, 0, 0.1) }} {
+	for _, f := range []func(){func() { ClopperPearson(-1, 3, 0.1) }, func() { ClopperPearson(4, 3, 0.1) },
+		func() { ClopperPearson(0, 0, 0.1) }} {
 		require.Panics(t, f)
 	}
 }

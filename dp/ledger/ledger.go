@@ -289,7 +289,8 @@ func (l *Ledger) Verify(heads ...string) error {
 	}
 	for _, h := range heads {
 		if !slices.Contains(l.s.heads, h) {
-			return fmt.Errorf("%w: %s has %d entries and none of them is %.12s…, which was recorded elsewhere: entries were removed or it is another ledger; restore it from a copy",
+			return fmt.Errorf("%w: %s has %d entries and none of them is %.12s…, which was recorded elsewhere: entries were removed or it is "+
+				"another ledger; restore it from a copy",
 				ErrBehind, l.path, len(l.s.entries), h)
 		}
 	}

@@ -53,17 +53,23 @@ var Attributes = []Attribute{
 	{Name: "age", Max: 90},
 	{Name: "workclass", Levels: words("Federal-gov Local-gov Never-worked Private Self-emp-inc Self-emp-not-inc State-gov Without-pay ?")},
 	{Name: "fnlwgt", Max: 1490400},
-	{Name: "education", Levels: words("10th 11th 12th 1st-4th 5th-6th 7th-8th 9th Assoc-acdm Assoc-voc Bachelors Doctorate HS-grad Masters Preschool Prof-school Some-college")},
+	{Name: "education", Levels: words("10th 11th 12th 1st-4th 5th-6th 7th-8th 9th Assoc-acdm Assoc-voc Bachelors Doctorate HS-grad Masters " +
+		"Preschool Prof-school Some-college")},
 	{Name: "education-num", Max: 16},
-	{Name: "marital-status", Levels: words("Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent Never-married Separated Widowed")},
-	{Name: "occupation", Levels: words("Adm-clerical Armed-Forces Craft-repair Exec-managerial Farming-fishing Handlers-cleaners Machine-op-inspct Other-service Priv-house-serv Prof-specialty Protective-serv Sales Tech-support Transport-moving ?")},
+	{Name: "marital-status", Levels: words("Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent Never-married Separated " +
+		"Widowed")},
+	{Name: "occupation", Levels: words("Adm-clerical Armed-Forces Craft-repair Exec-managerial Farming-fishing Handlers-cleaners " +
+		"Machine-op-inspct Other-service Priv-house-serv Prof-specialty Protective-serv Sales Tech-support Transport-moving ?")},
 	{Name: "relationship", Levels: words("Husband Not-in-family Other-relative Own-child Unmarried Wife")},
 	{Name: "race", Levels: words("Amer-Indian-Eskimo Asian-Pac-Islander Black Other White")},
 	{Name: "sex", Levels: words("Female Male")},
 	{Name: "capital-gain", Max: 99999},
 	{Name: "capital-loss", Max: 4356},
 	{Name: "hours-per-week", Max: 99},
-	{Name: "native-country", Levels: words("Cambodia Canada China Columbia Cuba Dominican-Republic Ecuador El-Salvador England France Germany Greece Guatemala Haiti Holand-Netherlands Honduras Hong Hungary India Iran Ireland Italy Jamaica Japan Laos Mexico Nicaragua Outlying-US(Guam-USVI-etc) Peru Philippines Poland Portugal Puerto-Rico Scotland South Taiwan Thailand Trinadad&Tobago United-States Vietnam Yugoslavia ?")},
+	{Name: "native-country", Levels: words("Cambodia Canada China Columbia Cuba Dominican-Republic Ecuador El-Salvador England France " +
+		"Germany Greece Guatemala Haiti Holand-Netherlands Honduras Hong Hungary India Iran Ireland Italy Jamaica Japan Laos Mexico Nicaragua " +
+		"Outlying-US(Guam-USVI-etc) Peru Philippines Poland Portugal Puerto-Rico Scotland South Taiwan Thailand Trinadad&Tobago United-States " +
+		"Vietnam Yugoslavia ?")},
 }
 
 const missing = "?"

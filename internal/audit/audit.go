@@ -73,8 +73,10 @@ package audit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/privopt/privopt/noise"
 )
@@ -245,12 +247,7 @@ func Register(m Mechanism) {
 
 // Names returns the names of the mechanisms in order.
 func Names() []string {
-	var names []string
-	for name := range mechanisms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(mechanisms))
 }
 
 // Controls returns all controls in order of their names.
@@ -259,14 +256,6 @@ func Controls() []Control {
 	for _, name := range Names() {
 		all = append(all, mechanisms[name].Controls...)
 	}
-	slices.SortFunc(all, func(a, b Control) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b Control) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -44,7 +44,8 @@ func TestQuick(t *testing.T) {
 		}
 		name, p := r.Worst()
 		if v := r.Verdict(); v != Holds {
-			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s", r.Full(), v, name, p, r.Exact, r.Lower, r.Claim, r.Power, r.Reason)
+			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s", r.Full(), v, name, p, r.Exact, r.Lower, r.Claim,
+				r.Power, r.Reason)
 		}
 		require.NoError(t, dp.Certificate{Budget: r.Claim, Relation: r.Relation, Theorem: r.Theorem}.Check(), r.Full())
 	}
@@ -128,7 +129,8 @@ func TestReferences(t *testing.T) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
 	} {
-		r, err := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta).prepare(t.Context(), &Env{Tier: Quick, name: c.name})
+		r, err := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta).prepare(t.Context(),
+			&Env{Tier: Quick, name: c.name})
 		require.NoError(t, err)
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
@@ -335,7 +337,8 @@ func TestRun(t *testing.T) {
 	require.ErrorIs(t, err, boom)
 	_, err = Recover(t.Context(), e, dp.Certificate{}, 0, score)
 	require.ErrorContains(t, err, "no scores")
-	_, err = Distinguish(t.Context(), e, dp.Certificate{}, 200, 1, func(_ context.Context, _ int, src rand.Source) ([]float64, error) { return score(t.Context(), src) })
+	_, err = Distinguish(t.Context(), e, dp.Certificate{}, 200, 1,
+		func(_ context.Context, _ int, src rand.Source) ([]float64, error) { return score(t.Context(), src) })
 	require.ErrorIs(t, err, boom)
 	_, err = Recover(ctx, e, dp.Certificate{}, 200, score)
 	require.ErrorIs(t, err, context.Canceled)

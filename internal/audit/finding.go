@@ -124,7 +124,9 @@ func Claimed(c dp.Certificate) Finding {
 // independent standard normal under the claim, equally many each time. They
 // come from the point that was released, not from the plan. It fills in Runs,
 // Tests and Power.
-func Recover(ctx context.Context, e *Env, claim dp.Certificate, runs int, score func(ctx context.Context, src rand.Source) ([]float64, error)) (Finding, error) {
+func Recover(
+	ctx context.Context, e *Env, claim dp.Certificate, runs int, score func(ctx context.Context, src rand.Source) ([]float64, error),
+) (Finding, error) {
 	f := Claimed(claim)
 	f.Runs, f.Least = runs, 0.99
 	src := e.Source("white")
@@ -151,7 +153,10 @@ func Recover(ctx context.Context, e *Env, claim dp.Certificate, runs int, score 
 // claimed δ, NaN if unknown; scores are functions of an output that an informed
 // attacker would threshold, such as the log-likelihood ratio. It fills in Runs,
 // Lower, Exact and Power.
-func Distinguish(ctx context.Context, e *Env, claim dp.Certificate, runs int, exact float64, release func(ctx context.Context, data int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64) (Finding, error) {
+func Distinguish(
+	ctx context.Context, e *Env, claim dp.Certificate, runs int, exact float64,
+	release func(ctx context.Context, data int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64,
+) (Finding, error) {
 	f := Claimed(claim)
 	f.Runs, f.Exact = 2*runs, exact
 	var out [2][][]float64

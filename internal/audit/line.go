@@ -24,7 +24,8 @@ type law struct {
 // divergence returns the divergences of two laws, whose masses must be 1: else
 // the quadrature has missed a part of one.
 func divergence(p, q law) (*dptest.Divergence, error) {
-	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi), append(append([]float64(nil), p.breaks...), q.breaks...)...)
+	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi),
+		append(append([]float64(nil), p.breaks...), q.breaks...)...)
 	d.Atoms(p.mass, q.mass)
 	const none = -1e300 // δ(−∞) is the mass
 	for _, mass := range []float64{d.At(none), d.Reverse(none)} {

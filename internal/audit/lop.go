@@ -313,61 +313,79 @@ var linearControls = []Control{
 	{Name: "noise-0.9", What: "noise of 0.9 times its scale", Case: "lop/A1/logistic", Break: louder(0.9)},
 	{Name: "noise-0.95", What: "noise of 0.95 times its scale", Case: "lop/A1/logistic", Break: louder(0.95)},
 	{Name: "noise-0.5", What: "noise of half its scale", Case: "lop/A1/logistic, d = 5", Break: louder(0.5)},
-	{Name: "noise-0.9-held", What: "noise of 0.9 times its scale, seen through kinks and faces", Case: "lop/A7/ℓ1 in a box, d = 5", Break: louder(0.9)},
+	{Name: "noise-0.9-held", What: "noise of 0.9 times its scale, seen through kinks and faces", Case: "lop/A7/ℓ1 in a box, d = 5",
+		Break: louder(0.9)},
 	{Name: "noise-0.9-pure", What: "noise of 0.9 times its scale under a pure claim", Case: "lop/A1/pure, d = 5", Break: louder(0.9)},
-	{Name: "noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "lop/A1/logistic from outside", Break: louder(0.125)},
-	{Name: "variance", What: "the variance used as a standard deviation", Case: "lop/A1/logistic", Break: planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+	{Name: "noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "lop/A1/logistic from outside",
+		Break: louder(0.125)},
+	{Name: "variance", What: "the variance used as a standard deviation", Case: "lop/A1/logistic",
+		Break: planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
 	{Name: "delta-split", What: "δ used where the formula has δ/2", Case: "lop/A1/kifer", Break: instead(func() *linear {
 		return at(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
 	})},
-	{Name: "output-split", What: "the whole budget spent again on the output noise", Case: "lop/A1/a fifth for the output", Runs: 10_000, Break: instead(func() *linear {
-		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
-	})},
-	{Name: "data-max", What: "noise scaled by the largest gradient of the records, not by the bound", Case: "lop/A1/huber", Runs: 3000, Break: planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
-	{Name: "relation", What: "the constant of add/remove used for replace", Case: "lop/A1/logistic", Runs: 3000, Break: instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
+	{Name: "output-split", What: "the whole budget spent again on the output noise", Case: "lop/A1/a fifth for the output", Runs: 10_000,
+		Break: instead(func() *linear {
+			return logistic(lop.Mechanism{Share: 1e-3}, opposite())
+		})},
+	{Name: "data-max", What: "noise scaled by the largest gradient of the records, not by the bound", Case: "lop/A1/huber", Runs: 3000,
+		Break: planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
+	{Name: "relation", What: "the constant of add/remove used for replace", Case: "lop/A1/logistic", Runs: 3000,
+		Break: instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
 	{Name: "relation-exactly", What: "the same, seen by the density", Case: "lop/A1/huber exactly", Break: instead(func() *linear {
 		c := curved(true)
 		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
 		c.data[1], c.rel = base(), m.Relation
 		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
 	})},
-	{Name: "relation-output", What: "the same in output perturbation", Case: "lop-output/A1/logistic output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
-	{Name: "curvature-term", What: "what the curvature costs dropped from a pure calibration", Case: "lop/A3/huber exactly", Break: planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+	{Name: "relation-output", What: "the same in output perturbation", Case: "lop-output/A1/logistic output noise", Runs: 2000,
+		Break: instead(func() *linear { return outputs(present()) })},
+	{Name: "curvature-term", What: "what the curvature costs dropped from a pure calibration", Case: "lop/A3/huber exactly",
+		Break: planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
 	{Name: "no-ridge", What: "Δ = 0 in the objective", Case: "lop/A7/ℓ1 in a box", Break: ridged(1e-3)},
 	{Name: "no-clip", What: "gradients not clipped", Case: "lop-clip/A1/least squares, d = 1", Break: one(release.Data, unclipped(0))},
-	{Name: "clip-1", What: "gradients clipped at 1 instead of the bound", Case: "lop-clip/A1/least squares, d = 5", Break: one(release.Data, unclipped(1))},
-	{Name: "cached", What: "noise drawn once and used again", Case: "lop/A13/logistic", Break: cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
-		q.Linear = append([]float64(nil), q.Linear...)
-		return q
-	})},
-	{Name: "three-steps", What: "the solver stopped after 3 steps and its certificate ignored", Case: "lop/A1/logistic, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
-	{Name: "no-output", What: "output noise left out", Case: "lop/A1/logistic output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "no-output-pure", What: "output noise left out under a pure claim", Case: "lop/A1/pure output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "output-ties", What: "the sum of the point and the noise rounded to even", Case: "lop/A1/logistic coarse output noise", Break: func(ctx context.Context) context.Context {
-		src := noise.Reproducible(9, "ties")
-		return released(func(k, _ int64) int64 {
-			half := math.Round(gaussian(1, src)) / 2 // a sampler of few values
-			return k&^63 + int64(math.RoundToEven(float64(k&63)+half))
-		})(ctx)
-	}},
-	{Name: "output-discrete", What: "discrete Gaussian noise for the curve of a real one", Case: "lop/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 {
-		for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
-			k := int64(noise.Below(7, src)) - 3
-			if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
-				return k
+	{Name: "clip-1", What: "gradients clipped at 1 instead of the bound", Case: "lop-clip/A1/least squares, d = 5",
+		Break: one(release.Data, unclipped(1))},
+	{Name: "cached", What: "noise drawn once and used again", Case: "lop/A13/logistic",
+		Break: cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			q.Linear = append([]float64(nil), q.Linear...)
+			return q
+		})},
+	{Name: "three-steps", What: "the solver stopped after 3 steps and its certificate ignored", Case: "lop/A1/logistic, d = 5 cover",
+		Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{Name: "no-output", What: "output noise left out", Case: "lop/A1/logistic output noise",
+		Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "no-output-pure", What: "output noise left out under a pure claim", Case: "lop/A1/pure output noise",
+		Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "output-ties", What: "the sum of the point and the noise rounded to even", Case: "lop/A1/logistic coarse output noise",
+		Break: func(ctx context.Context) context.Context {
+			src := noise.Reproducible(9, "ties")
+			return released(func(k, _ int64) int64 {
+				half := math.Round(gaussian(1, src)) / 2 // a sampler of few values
+				return k&^63 + int64(math.RoundToEven(float64(k&63)+half))
+			})(ctx)
+		}},
+	{Name: "output-discrete", What: "discrete Gaussian noise for the curve of a real one", Case: "lop/A1/logistic coarse output noise",
+		Break: redrawn(func(src rand.Source) int64 {
+			for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
+				k := int64(noise.Below(7, src)) - 3
+				if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+					return k
+				}
 			}
-		}
-	})},
-	{Name: "output-truncated", What: "noise rounded toward 0", Case: "lop-output/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
-	{Name: "output-floor", What: "⌊x⌋ without the half", Case: "lop/A1/logistic coarse output noise", Break: redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
-	{Name: "grid-of-data", What: "the grid chosen from the size of the point", Case: "lop/A1/logistic residues", Break: released(func(k, nu int64) int64 {
-		for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
-			if k+nu > 1<<44 || k+nu < -1<<44 {
-				nu += -(k + nu) & g
+		})},
+	{Name: "output-truncated", What: "noise rounded toward 0", Case: "lop-output/A1/logistic coarse output noise",
+		Break: redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
+	{Name: "output-floor", What: "⌊x⌋ without the half", Case: "lop/A1/logistic coarse output noise",
+		Break: redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
+	{Name: "grid-of-data", What: "the grid chosen from the size of the point", Case: "lop/A1/logistic residues",
+		Break: released(func(k, nu int64) int64 {
+			for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
+				if k+nu > 1<<44 || k+nu < -1<<44 {
+					nu += -(k + nu) & g
+				}
 			}
-		}
-		return k + nu
-	})},
+			return k + nu
+		})},
 	{Name: "ziggurat", What: "the normal generator of math/rand", Case: "lop/A1/lattice", Break: func(ctx context.Context) context.Context {
 		src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
 		ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
@@ -398,10 +416,14 @@ var populationControls = []Control{
 	{Name: "population-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-objective/A1/logistic", Break: louder(0.9)},
 	{Name: "population-noise-0.5", What: "noise of half its scale", Case: "sco-objective/A1/svrg, d = 5", Runs: 1000, Break: louder(0.5)},
 	{Name: "population-ridge", What: "half of λ in the objective", Case: "sco-objective/A1/logistic, d = 5 cover", Break: ridged(0.5)},
-	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000, Break: instead(func() *linear {
-		return population(cover, present(), func(o sco.ObjPert) *sco.ObjPert { return &o })
-	})},
-	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, d = 5 output noise", Runs: 500, Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale", Case: "sco-objective/A1/output output noise", Break: planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
-	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced", Case: "sco-objective/A1/output output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
+	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000,
+		Break: instead(func() *linear {
+			return population(cover, present(), func(o sco.ObjPert) *sco.ObjPert { return &o })
+		})},
+	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, d = 5 output noise", Runs: 500,
+		Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale",
+		Case: "sco-objective/A1/output output noise", Break: planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
+	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced",
+		Case: "sco-objective/A1/output output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
 }

@@ -193,7 +193,9 @@ func (c *discrete) withheld(ctx context.Context, e *Env) (Finding, error) {
 }
 
 // apartIfReleased distinguishes releases that may be withheld, as 0.
-func apartIfReleased(ctx context.Context, e *Env, cert dp.Certificate, dim int, release func(context.Context, int, rand.Source) ([]float64, error)) (Finding, error) {
+func apartIfReleased(
+	ctx context.Context, e *Env, cert dp.Certificate, dim int, release func(context.Context, int, rand.Source) ([]float64, error),
+) (Finding, error) {
 	f, err := Distinguish(ctx, e, cert, 1000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 		x, err := release(ctx, i, src)
 		if errors.Is(err, dp.ErrWithheld) {

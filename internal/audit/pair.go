@@ -108,7 +108,9 @@ func cases[T any](kinds map[rune]kind[T], settings ...setting[T]) (list []Case) 
 // searched is an exact layer for data that nobody chose: it draws neighbors on the
 // line, integrates each and returns the finding of the pair that comes nearest to its
 // claim.
-func searched(ctx context.Context, e *Env, rel dp.Relation, row, label float64, exact func(data [2][]record) (Finding, error)) (Finding, error) {
+func searched(
+	ctx context.Context, e *Env, rel dp.Relation, row, label float64, exact func(data [2][]record) (Finding, error),
+) (Finding, error) {
 	src := e.Source("search")
 	var found Finding
 	most := math.Inf(-1)

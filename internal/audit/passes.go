@@ -130,24 +130,25 @@ func (c *passing) noisy(ctx context.Context, e *Env, releases int) (Finding, err
 	}
 	one := gaussianScale(c.budget, 1)
 	reason := ""
-	f, err := Recover(ctx, e, r.cert, e.few(len(c.phases)*len(c.data[0][0].a)*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		var row []float64
-		for range releases {
-			i := 1 - r.side
-			rel, tours, err := r.release(ctx, i, src)
-			if err != nil {
-				return nil, err
+	f, err := Recover(ctx, e, r.cert, e.few(len(c.phases)*len(c.data[0][0].a)*releases),
+		func(ctx context.Context, src rand.Source) ([]float64, error) {
+			var row []float64
+			for range releases {
+				i := 1 - r.side
+				rel, tours, err := r.release(ctx, i, src)
+				if err != nil {
+					return nil, err
+				}
+				for p, t := range tours {
+					floats.Scale(1/(one*c.reach(c.phases[p])), t.noise)
+					row = append(row, t.noise...)
+				}
+				if end := r.trail.points[len(r.trail.points)-1]; !floats.Equal(end, rel.Theta) {
+					reason = "the released point is not the one behind the noise"
+				}
 			}
-			for p, t := range tours {
-				floats.Scale(1/(one*c.reach(c.phases[p])), t.noise)
-				row = append(row, t.noise...)
-			}
-			if end := r.trail.points[len(r.trail.points)-1]; !floats.Equal(end, rel.Theta) {
-				reason = "the released point is not the one behind the noise"
-			}
-		}
-		return row, nil
-	})
+			return row, nil
+		})
 	f.Reason = reason
 	return f, err
 }

@@ -152,7 +152,8 @@ var quadraticSettings = []setting[*quadratic]{
 	}},
 	{"rows of 1e±150", "A9", "wr", func() *quadratic {
 		c := squares(qop.Mechanism{})
-		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}), with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
+		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}),
+			with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
 		return c
 	}},
 	{"ε = 4, δ = 0.1, m = 6", "A4", "wx", func() *quadratic {
@@ -193,7 +194,8 @@ var quadraticSettings = []setting[*quadratic]{
 		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
 	}},
 	{"rank 2 as general", "A6", "wx", func() *quadratic {
-		c := flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} }, [2][]record{along(1, 3), along(0, 0)})
+		c := flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} },
+			[2][]record{along(1, 3), along(0, 0)})
 		return c
 	}},
 	{"rank 1 as general", "A6", "WX", func() *quadratic {
@@ -266,32 +268,45 @@ var quadraticControls = []Control{
 	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: fewer},
 	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
 	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: flatter(0.9)},
-	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside", Break: flatter(0.125)},
-	{Name: "curvature-half-exactly", What: "half the curvature, seen by the density", Case: "qop/A3/least squares exactly", Break: flatter(0.5)},
-	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400", Break: one(release.Drawn, quad(twiceUpper))},
-	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares", Break: cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
-	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150", Runs: 3000, Break: flatter(0.25)},
-	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000, Break: drawnFor(func() *quadratic {
-		c := bent(variant(dp.AddRemove, 0, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	})},
-	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000, Break: drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
-	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled", Break: one(release.Data, func(p *erm.Problem) *erm.Problem {
-		c := squares(qop.Mechanism{})
-		raw, err := problem(with(c.data[0], axis(1, 1, -9)), c.bounds, c.loss, c.kinks)
-		if err != nil {
-			panic(err)
-		}
-		q := *p
-		q.Data = raw.Data
-		return &q
-	})},
-	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general", Break: flatter(0.9)},
-	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor", Break: flatter(0.9)},
-	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 1000, Break: drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
-	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover", Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
-	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise", Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside",
+		Break: flatter(0.125)},
+	{Name: "curvature-half-exactly", What: "half the curvature, seen by the density", Case: "qop/A3/least squares exactly",
+		Break: flatter(0.5)},
+	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400",
+		Break: one(release.Drawn, quad(twiceUpper))},
+	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares",
+		Break: cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
+	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150",
+		Runs: 3000, Break: flatter(0.25)},
+	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000,
+		Break: drawnFor(func() *quadratic {
+			c := bent(variant(dp.AddRemove, 0, 0))
+			c.data[1] = c.data[0][:2]
+			return c
+		})},
+	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000,
+		Break: drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
+	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled",
+		Break: one(release.Data, func(p *erm.Problem) *erm.Problem {
+			c := squares(qop.Mechanism{})
+			raw, err := problem(with(c.data[0], axis(1, 1, -9)), c.bounds, c.loss, c.kinks)
+			if err != nil {
+				panic(err)
+			}
+			q := *p
+			q.Data = raw.Data
+			return &q
+		})},
+	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general",
+		Break: flatter(0.9)},
+	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor",
+		Break: flatter(0.9)},
+	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 1000,
+		Break: drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
+	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover",
+		Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise",
+		Break: redrawn(func(rand.Source) int64 { return 0 })},
 }
 
 // twiceUpper doubles what lies off the diagonal.

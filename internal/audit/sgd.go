@@ -46,7 +46,9 @@ type followed struct {
 }
 
 // followPair plans for two data sets.
-func followPair[L plan[*erm.Problem]](mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget) (r *followed, first L, err error) {
+func followPair[L plan[*erm.Problem]](
+	mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget,
+) (r *followed, first L, err error) {
 	r = &followed{budget: b, rel: relationOf(data)}
 	var problems [2]*erm.Problem
 	for i, list := range data {

@@ -107,7 +107,8 @@ func ln2() *big.Float {
 }
 
 // Pi is π to 100 digits.
-var Pi, _, _ = big.ParseFloat("3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170680", 10, Prec, big.ToNearestEven)
+var Pi, _, _ = big.ParseFloat("3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170680", 10,
+	Prec, big.ToNearestEven)
 
 // Mills returns R(x): for x ≤ 8 as √(π/2)e^{x²/2} − Σ x^{2n+1}/(2n+1)!! [AS64,
 // 26.2.11], beyond by the continued fraction of Laplace [AS64, 26.2.14].

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"math"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	blasgonum "gonum.org/v1/gonum/blas/gonum"
@@ -14,8 +16,8 @@ const badLen = "kernel: length mismatch"
 //
 // They are those of the BLAS that the program registered by blas64.Use, and
 // else those of gonum, its default. On amd64 processors with AVX2 and FMA other
-// kernels take the place of gonum's: two in assembly for the products with
-// blocks in a cache, where gonum's take twice the time; and with
+// kernels take the place of gonum's: three in assembly for the products with
+// blocks, where gonum's take twice the time or more; and with
 // GOEXPERIMENT=simd all of them on the vectors of simd/archsimd, and no
 // assembly. They agree to the rounding of sums of n terms, 2n·2⁻⁵³·Σ|terms|, not
 // in their bits.
@@ -27,15 +29,8 @@ func implementation() (impl blas.Float64, gonum bool) {
 	return impl, gonum
 }
 
-// SIMD reports whether all products are computed on the vectors of
-// simd/archsimd.
-func SIMD() bool {
-	_, gonum := implementation()
-	return gonum && haveSIMD
-}
-
 // MulVec stores u = Ax. Rows that must come from memory, and not from a cache,
-// are read faster as one stream than four at a time.
+// gonum reads faster as one stream than four at a time.
 func MulVec(u, a, x []float64, stream bool) {
 	m, d := len(u), len(x)
 	if len(a) != m*d {
@@ -47,8 +42,8 @@ func MulVec(u, a, x []float64, stream bool) {
 	}
 	impl, gonum := implementation()
 	switch {
-	case gonum && (haveSIMD || haveRows && !stream):
-		mulVec(u, a, x, stream)
+	case gonum && haveRows:
+		mulVec(u, a, x)
 	case stream || m == 1:
 		for i := range u {
 			u[i] = impl.Ddot(d, a[i*d:(i+1)*d], 1, x, 1)
@@ -109,10 +104,11 @@ func AddScaled(dst []float64, w float64, a []float64) {
 // with a block walk four rows at once and so read memory at half its speed.
 func Block(d int, stream bool) int {
 	const kib = 1 << 10 / 8
+	_, gonum := implementation()
 	switch {
 	case !stream:
 		return max(32*kib/d&^3, 4)
-	case SIMD():
+	case gonum && haveRows:
 		return max(8*kib/d&^3, 4)
 	}
 	return 1
@@ -135,25 +131,30 @@ func Slope(u, y []float64, c float64) {
 // GramStride returns the stride that AddGram wants for rows of d numbers.
 func GramStride(d int) int { return (d + 7) &^ 7 }
 
-// AddGram adds alpha·A'A to the upper triangle of h. Rows of A and of h are
+// AddGram adds Σ wᵢaᵢaᵢ', w ≥ 0, to the upper triangle of h and may change a. Rows of A and of h are
 // stride = GramStride(d) apart, what lies behind their d numbers is 0 in A and
 // anything in h, and so is what lies below the diagonal of h.
-func AddGram(h []float64, alpha float64, a []float64, d int) {
-	stride := GramStride(d)
-	if d < 1 || len(h) != d*stride || len(a)%stride != 0 {
+func AddGram(h, w, a []float64, d int) {
+	stride, m := GramStride(d), len(w)
+	if d < 1 || len(h) != d*stride || len(a) != m*stride {
 		panic(badLen)
 	}
-	m := len(a) / stride
 	impl, gonum := implementation()
 	switch {
 	case m == 0:
-	case !gonum:
-		impl.Dsyrk(blas.Upper, blas.Trans, d, m, alpha, a, stride, 1, h, stride)
-	case haveSIMD:
-		addGram(h, alpha, a, d)
-	default: // gonum's Dsyrk takes one row of A at a time
-		for i := range d { // hᵢ += A'aᵢ right of the diagonal
-			impl.Dgemv(blas.Trans, m, d-i, alpha, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
-		}
+		return
+	case gonum && haveRows:
+		addGram(h, w, a, d)
+		return
+	}
+	for i, v := range w {
+		impl.Dscal(d, math.Sqrt(v), a[i*stride:], 1)
+	}
+	if !gonum {
+		impl.Dsyrk(blas.Upper, blas.Trans, d, m, 1, a, stride, 1, h, stride)
+		return
+	}
+	for i := range d { // hᵢ += A'aᵢ right of the diagonal: gonum's Dsyrk takes one row of A at a time
+		impl.Dgemv(blas.Trans, m, d-i, 1, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
 	}
 }

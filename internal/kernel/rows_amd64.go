@@ -2,10 +2,10 @@
 
 package kernel
 
-// haveRows tells whether this processor and its operating system run the two
+// haveRows tells whether this processor and its operating system run the
 // kernels in assembly, which need AVX2 and FMA; gonum's use SSE2 and take twice
-// their time. With GOEXPERIMENT=simd there is no assembly.
-var haveRows = detect()
+// their time. haveWide adds AVX-512. With GOEXPERIMENT=simd there is no assembly.
+var haveRows, haveWide = detect()
 
 // haveSIMD is false: the other own kernels are those of simd/archsimd.
 var haveSIMD = false
@@ -16,28 +16,33 @@ func mulRows(u, a, x *float64, groups, d int)
 //go:noescape
 func addRows(dst, a, w *float64, groups, d int)
 
+//go:noescape
+func addTile4(h, left, right, w *float64, m, stride, rows int)
+
+//go:noescape
+func addTile8(h, left, right, w *float64, m, stride, rows int)
+
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 
 func xgetbv() (low uint32)
 
-func detect() bool {
+func detect() (rows, wide bool) {
 	if leaves, _, _, _ := cpuid(0, 0); leaves < 7 {
-		return false
+		return false, false
 	}
 	const fma, osxsave, avx = 1 << 12, 1 << 27, 1 << 28
 	if _, _, c, _ := cpuid(1, 0); c&(fma|osxsave|avx) != fma|osxsave|avx {
-		return false
+		return false, false
 	}
-	const xmm, ymm = 1 << 1, 1 << 2 // the state that the system saves
-	if xgetbv()&(xmm|ymm) != xmm|ymm {
-		return false
-	}
-	const avx2 = 1 << 5
+	const ymm, zmm = 0x06, 0xe0 // the state that the system saves
+	state := xgetbv()
+	const avx2, avx512f = 1 << 5, 1 << 16
 	_, b, _, _ := cpuid(7, 0)
-	return b&avx2 != 0
+	rows = b&avx2 != 0 && state&ymm == ymm
+	return rows, rows && b&avx512f != 0 && state&zmm == zmm
 }
 
-func mulVec(u, a, x []float64, _ bool) {
+func mulVec(u, a, x []float64) {
 	m, d := len(u)&^3, len(x)
 	if m > 0 {
 		mulRows(&u[0], &a[0], &x[0], m/4, d)
@@ -57,8 +62,20 @@ func addMulVec(dst, a, w []float64) {
 	}
 }
 
-func dot(_, _ []float64) float64                         { panic(badBuild) }
-func addScaled(_ []float64, _ float64, _ []float64)      { panic(badBuild) }
-func addGram(_ []float64, _ float64, _ []float64, _ int) { panic(badBuild) }
+// addGram computes h in tiles of 4×8 or 8×8, the last of which reach into the padding.
+func addGram(h, w, a []float64, d int) {
+	stride, step, tile := GramStride(d), 4, addTile4
+	if haveWide {
+		step, tile = 8, addTile8
+	}
+	for i := 0; i < d; i += step {
+		for j := i &^ 7; j < stride; j += 8 {
+			tile(&h[i*stride+j], &a[i], &a[j], &w[0], len(w), stride, min(step, d-i))
+		}
+	}
+}
+
+func dot(_, _ []float64) float64                    { panic(badBuild) }
+func addScaled(_ []float64, _ float64, _ []float64) { panic(badBuild) }
 
 const badBuild = "kernel: built without GOEXPERIMENT=simd"

@@ -203,6 +203,158 @@ addNext:
 	VZEROUPPER
 	RET
 
+// func addTile4(h, left, right, w *float64, m, stride, rows int)
+//
+// Adds Σ w·l'r to a tile of h of up to 4 rows and 8 columns, l being 4 numbers and r 8 of each
+// of m rows, m > 0. All rows are stride numbers apart.
+TEXT ·addTile4(SB), NOSPLIT, $0-56
+	MOVQ h+0(FP), DI
+	MOVQ left+8(FP), SI
+	MOVQ right+16(FP), DX
+	MOVQ w+24(FP), R9
+	MOVQ m+32(FP), CX
+	MOVQ stride+40(FP), R8
+	MOVQ rows+48(FP), BX
+	SHLQ $3, R8
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+
+tile4Row:
+	VBROADCASTSD (R9), Y9
+	VMULPD       (DX), Y9, Y8
+	VMULPD       32(DX), Y9, Y9
+	VBROADCASTSD (SI), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD 8(SI), Y11
+	VFMADD231PD  Y8, Y11, Y2
+	VFMADD231PD  Y9, Y11, Y3
+	VBROADCASTSD 16(SI), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VBROADCASTSD 24(SI), Y13
+	VFMADD231PD  Y8, Y13, Y6
+	VFMADD231PD  Y9, Y13, Y7
+	ADDQ         $8, R9
+	ADDQ         R8, SI
+	ADDQ         R8, DX
+	DECQ         CX
+	JNZ          tile4Row
+	VADDPD       (DI), Y0, Y0
+	VADDPD       32(DI), Y1, Y1
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	DECQ         BX
+	JZ           tile4Done
+	ADDQ         R8, DI
+	VADDPD       (DI), Y2, Y2
+	VADDPD       32(DI), Y3, Y3
+	VMOVUPD      Y2, (DI)
+	VMOVUPD      Y3, 32(DI)
+	DECQ         BX
+	JZ           tile4Done
+	ADDQ         R8, DI
+	VADDPD       (DI), Y4, Y4
+	VADDPD       32(DI), Y5, Y5
+	VMOVUPD      Y4, (DI)
+	VMOVUPD      Y5, 32(DI)
+	DECQ         BX
+	JZ           tile4Done
+	ADDQ         R8, DI
+	VADDPD       (DI), Y6, Y6
+	VADDPD       32(DI), Y7, Y7
+	VMOVUPD      Y6, (DI)
+	VMOVUPD      Y7, 32(DI)
+
+tile4Done:
+	VZEROUPPER
+	RET
+
+// func addTile8(h, left, right, w *float64, m, stride, rows int)
+//
+// The same for a tile of up to 8 rows, with AVX-512.
+TEXT ·addTile8(SB), NOSPLIT, $0-56
+	MOVQ h+0(FP), DI
+	MOVQ left+8(FP), SI
+	MOVQ right+16(FP), DX
+	MOVQ w+24(FP), R9
+	MOVQ m+32(FP), CX
+	MOVQ stride+40(FP), R8
+	MOVQ rows+48(FP), BX
+	SHLQ $3, R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+
+tile8Row:
+	VBROADCASTSD     (R9), Z8
+	VMULPD           (DX), Z8, Z8
+	VFMADD231PD.BCST (SI), Z8, Z0
+	VFMADD231PD.BCST 8(SI), Z8, Z1
+	VFMADD231PD.BCST 16(SI), Z8, Z2
+	VFMADD231PD.BCST 24(SI), Z8, Z3
+	VFMADD231PD.BCST 32(SI), Z8, Z4
+	VFMADD231PD.BCST 40(SI), Z8, Z5
+	VFMADD231PD.BCST 48(SI), Z8, Z6
+	VFMADD231PD.BCST 56(SI), Z8, Z7
+	ADDQ             $8, R9
+	ADDQ             R8, SI
+	ADDQ             R8, DX
+	DECQ             CX
+	JNZ              tile8Row
+	VADDPD           (DI), Z0, Z0
+	VMOVUPD          Z0, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z1, Z1
+	VMOVUPD          Z1, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z2, Z2
+	VMOVUPD          Z2, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z3, Z3
+	VMOVUPD          Z3, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z4, Z4
+	VMOVUPD          Z4, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z5, Z5
+	VMOVUPD          Z5, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z6, Z6
+	VMOVUPD          Z6, (DI)
+	DECQ             BX
+	JZ               tile8Done
+	ADDQ             R8, DI
+	VADDPD           (DI), Z7, Z7
+	VMOVUPD          Z7, (DI)
+
+tile8Done:
+	VZEROUPPER
+	RET
+
 // func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 TEXT ·cpuid(SB), NOSPLIT, $0-24
 	MOVL leaf+0(FP), AX

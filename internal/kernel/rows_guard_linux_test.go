@@ -60,7 +60,7 @@ func rowsAtTheEndOfMemory(t *testing.T) {
 			AddScaled(y, -1, sum)
 			require.Equal(t, make([]float64, d), y)
 			stride := GramStride(d)
-			p, h := guarded(t, m*stride), guarded(t, d*stride)
+			p, h, ones := guarded(t, m*stride), guarded(t, d*stride), guarded(t, m)
 			want := 0.0
 			for i := range p {
 				if i%stride < d {
@@ -68,9 +68,10 @@ func rowsAtTheEndOfMemory(t *testing.T) {
 				}
 			}
 			for i := range m {
+				ones[i] = 1
 				want += p[i*stride] * p[i*stride+d-1]
 			}
-			AddGram(h, 1, p, d)
+			AddGram(h, ones, p, d)
 			require.Equal(t, want, h[d-1])
 		}
 	}

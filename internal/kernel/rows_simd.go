@@ -12,6 +12,7 @@ import (
 var (
 	haveSIMD = archsimd.X86.AVX2() && archsimd.X86.FMA()
 	haveRows = haveSIMD
+	haveWide = false
 )
 
 // The kernels walk rows by pointers: lengths are checked by their callers, who
@@ -62,49 +63,47 @@ func lanes4(s0, s1, s2, s3 vec) vec {
 }
 
 //go:nocheckptr
-func mulVec(u, a, x []float64, stream bool) {
+func mulVec(u, a, x []float64) {
 	m, d, i := len(u), len(x), 0
-	if !stream {
-		base, up, xp := ptr(&a[0]), ptr(&u[0]), ptr(&x[0])
-		row, full, k := word*d, d&^3, tail(d)
-		for ; i+4 <= m; i += 4 {
-			// Rows 0, 2, 1, 3: the order in which lanes4 returns their sums.
-			p := unsafe.Add(base, i*row)
-			r := unsafe.Add(p, row)
-			q := unsafe.Add(r, row)
-			s := unsafe.Add(q, row)
-			var s0, s1, s2, s3 vec
-			x := xp
-			for n := d; n >= 8; { // advance only while columns are left
-				v0, v1 := get4(x, 0), get4(x, 4)
-				s0 = get4(p, 4).MulAdd(v1, get4(p, 0).MulAdd(v0, s0))
-				s1 = get4(q, 4).MulAdd(v1, get4(q, 0).MulAdd(v0, s1))
-				s2 = get4(r, 4).MulAdd(v1, get4(r, 0).MulAdd(v0, s2))
-				s3 = get4(s, 4).MulAdd(v1, get4(s, 0).MulAdd(v0, s3))
-				if n -= 8; n == 0 {
-					break
-				}
-				p, q, r, s, x = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(x, 64)
+	base, up, xp := ptr(&a[0]), ptr(&u[0]), ptr(&x[0])
+	row, full, k := word*d, d&^3, tail(d)
+	for ; i+4 <= m; i += 4 {
+		// Rows 0, 2, 1, 3: the order in which lanes4 returns their sums.
+		p := unsafe.Add(base, i*row)
+		r := unsafe.Add(p, row)
+		q := unsafe.Add(r, row)
+		s := unsafe.Add(q, row)
+		var s0, s1, s2, s3 vec
+		x := xp
+		for n := d; n >= 8; { // advance only while columns are left
+			v0, v1 := get4(x, 0), get4(x, 4)
+			s0 = get4(p, 4).MulAdd(v1, get4(p, 0).MulAdd(v0, s0))
+			s1 = get4(q, 4).MulAdd(v1, get4(q, 0).MulAdd(v0, s1))
+			s2 = get4(r, 4).MulAdd(v1, get4(r, 0).MulAdd(v0, s2))
+			s3 = get4(s, 4).MulAdd(v1, get4(s, 0).MulAdd(v0, s3))
+			if n -= 8; n == 0 {
+				break
 			}
-			if d&4 != 0 {
-				v0 := get4(x, 0)
-				s0 = get4(p, 0).MulAdd(v0, s0)
-				s1 = get4(q, 0).MulAdd(v0, s1)
-				s2 = get4(r, 0).MulAdd(v0, s2)
-				s3 = get4(s, 0).MulAdd(v0, s3)
-			}
-			if full < d {
-				at := d & 4
-				v0 := getTail(x, at, k)
-				s0 = getTail(p, at, k).MulAdd(v0, s0)
-				s1 = getTail(q, at, k).MulAdd(v0, s1)
-				s2 = getTail(r, at, k).MulAdd(v0, s2)
-				s3 = getTail(s, at, k).MulAdd(v0, s3)
-			}
-			set4(lanes4(s0, s1, s2, s3), up, i)
+			p, q, r, s, x = unsafe.Add(p, 64), unsafe.Add(q, 64), unsafe.Add(r, 64), unsafe.Add(s, 64), unsafe.Add(x, 64)
 		}
-		archsimd.ClearAVXUpperBits()
+		if d&4 != 0 {
+			v0 := get4(x, 0)
+			s0 = get4(p, 0).MulAdd(v0, s0)
+			s1 = get4(q, 0).MulAdd(v0, s1)
+			s2 = get4(r, 0).MulAdd(v0, s2)
+			s3 = get4(s, 0).MulAdd(v0, s3)
+		}
+		if full < d {
+			at := d & 4
+			v0 := getTail(x, at, k)
+			s0 = getTail(p, at, k).MulAdd(v0, s0)
+			s1 = getTail(q, at, k).MulAdd(v0, s1)
+			s2 = getTail(r, at, k).MulAdd(v0, s2)
+			s3 = getTail(s, at, k).MulAdd(v0, s3)
+		}
+		set4(lanes4(s0, s1, s2, s3), up, i)
 	}
+	archsimd.ClearAVXUpperBits()
 	for ; i < m; i++ {
 		u[i] = dot(a[i*d:(i+1)*d], x)
 	}
@@ -214,18 +213,18 @@ func addScaled(dst []float64, w float64, a []float64) {
 // A go by. The last tiles reach into the padding.
 //
 //go:nocheckptr
-func addGram(h []float64, alpha float64, a []float64, d int) {
+func addGram(h, w, a []float64, d int) {
 	stride := GramStride(d)
-	m, step := len(a)/stride, word*stride
-	al := archsimd.BroadcastFloat64x4(alpha)
+	step, wp := word*stride, ptr(&w[0])
 	for i := 0; i < d; i += 4 {
 		for j := i &^ 7; j < stride; j += 8 {
 			var s00, s01, s10, s11, s20, s21, s30, s31 vec
 			left, right := ptr(&a[i]), ptr(&a[j])
-			for r := range m {
+			for r := range w {
 				p, q := unsafe.Add(left, r*step), unsafe.Add(right, r*step)
-				v0, v1 := get4(q, 0), get4(q, 4)
-				b := spread(p, 0)
+				b := spread(wp, r)
+				v0, v1 := get4(q, 0).Mul(b), get4(q, 4).Mul(b)
+				b = spread(p, 0)
 				s00, s01 = b.MulAdd(v0, s00), b.MulAdd(v1, s01)
 				b = spread(p, 1)
 				s10, s11 = b.MulAdd(v0, s10), b.MulAdd(v1, s11)
@@ -237,8 +236,8 @@ func addGram(h []float64, alpha float64, a []float64, d int) {
 			tile := [4][2]vec{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}}
 			for k := range min(4, d-i) {
 				row := ptr(&h[(i+k)*stride+j])
-				set4(tile[k][0].MulAdd(al, get4(row, 0)), row, 0)
-				set4(tile[k][1].MulAdd(al, get4(row, 4)), row, 4)
+				set4(tile[k][0].Add(get4(row, 0)), row, 0)
+				set4(tile[k][1].Add(get4(row, 4)), row, 4)
 			}
 		}
 	}

@@ -95,7 +95,8 @@ func TestSequenceEnds(t *testing.T) {
 	}
 	for _, q := range []Sequence{
 		{}, {Relation: dp.Replace, C: []float64{1}}, {Relation: dp.Replace, T: -1}, {Relation: dp.AddRemove, T: math.NaN()},
-		{Relation: dp.AddRemove, C: []float64{math.Inf(1)}, S: []float64{1}}, {Relation: dp.Replace, C: make([]float64, 17), S: make([]float64, 17)},
+		{Relation: dp.AddRemove, C: []float64{math.Inf(1)}, S: []float64{1}},
+		{Relation: dp.Replace, C: make([]float64, 17), S: make([]float64, 17)},
 	} {
 		require.Error(t, q.Check())
 		remove, add := q.Profile()

@@ -136,14 +136,16 @@ func adversary(rnd *rand.Rand, ridge, reach float64) world {
 func TestExactDensitiesStayBelow(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(6, 7))
 	for name, l := range map[string]loss.Linear{
-		"logistic": loss.Logistic{}, "logcosh": loss.LogCosh{Delta: 1}, "pseudohuber": loss.PseudoHuber{Delta: 1}, "pshinge": loss.RootHinge{Width: 1},
+		"logistic": loss.Logistic{}, "logcosh": loss.LogCosh{Delta: 1}, "pseudohuber": loss.PseudoHuber{Delta: 1},
+		"pshinge": loss.RootHinge{Width: 1},
 	} {
 		best := map[string]float64{}
 		for _, c := range []struct{ eps, ridge, sigma float64 }{{1, 2, 2}, {1, 0.9, 3.7306}, {0.5, 1.5, 3}, {2, 0.4, 1.5}} {
 			p := problem(name, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})
 			k := newTied(p.Constants.Lipschitz, c.ridge, p.Constants.Smoothness, p.Envelope, p.Monotone)
 			claims := map[string]float64{
-				"removing": k.boundRemove(c.eps, 1/c.sigma, 0), "adding": k.logAdd(c.eps, 1/c.sigma, 0), "replacing": k.boundReplace(c.eps, 1/c.sigma, 0),
+				"removing": k.boundRemove(c.eps, 1/c.sigma, 0), "adding": k.logAdd(c.eps, 1/c.sigma, 0),
+				"replacing": k.boundReplace(c.eps, 1/c.sigma, 0),
 			}
 			for range 10 {
 				w := adversary(rnd, c.ridge, 6)

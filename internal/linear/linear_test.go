@@ -55,8 +55,10 @@ func TestNewRefuses(t *testing.T) {
 		"CMS11 with δ":    {func(p *Problem) { p.Calibration = CMS11 }, dp.ErrCondition, "want Budget.Delta = 0"},
 		"CMS11 of rank 2": {func(p *Problem) { p.Calibration, p.Budget.Delta, p.Constants = CMS11, 0, ranked(2) }, dp.ErrCondition, "Rank 1"},
 		"Kifer in 3":      {func(p *Problem) { p.Calibration, p.Constants = Kifer, ranked(3) }, dp.ErrCondition, "at most 2 dimensions, here 3"},
-		"Monotone":        {func(p *Problem) { p.Monotone, p.Constants = true, ranked(2) }, dp.ErrCondition, "Monotone and Envelope need a loss of ⟨a,θ⟩"},
-		"Envelope":        {func(p *Problem) { p.Envelope, p.Constants = func(lo, hi float64) float64 { return 1 }, ranked(2) }, dp.ErrCondition, "Monotone and Envelope need a loss of ⟨a,θ⟩"},
+		"Monotone": {func(p *Problem) { p.Monotone, p.Constants = true, ranked(2) }, dp.ErrCondition,
+			"Monotone and Envelope need a loss of ⟨a,θ⟩"},
+		"Envelope": {func(p *Problem) { p.Envelope, p.Constants = func(lo, hi float64) float64 { return 1 }, ranked(2) }, dp.ErrCondition,
+			"Monotone and Envelope need a loss of ⟨a,θ⟩"},
 	} {
 		p := good
 		c.change(&p)
@@ -122,5 +124,6 @@ func TestClosedForms(t *testing.T) {
 		relative(t, 4*b.Sigma*b.Sigma, b.Square(), 1e-14)
 		require.Equal(t, TheoremKifer, b.Theorem)
 	}
-	require.Equal(t, "sharp kifer cms11 invalid calibration 7", Sharp.String()+" "+Kifer.String()+" "+CMS11.String()+" "+Calibration(7).String())
+	require.Equal(t, "sharp kifer cms11 invalid calibration 7", Sharp.String()+" "+Kifer.String()+" "+CMS11.String()+" "+
+		Calibration(7).String())
 }

@@ -3,7 +3,6 @@ package linear
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
@@ -351,9 +350,7 @@ func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
 		return dp.Certificate{}
 	}
-	cert := pl.cert
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	return cert
+	return pl.cert.With()
 }
 
 // Profile returns the privacy profile of one release, output noise included, for

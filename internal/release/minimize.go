@@ -197,7 +197,7 @@ func Certify(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []fl
 	}
 	best := Result{X: start, Residual: math.Inf(1)}
 	var unfit error
-	tol := target / 4 // leaves room for the rounding allowance of the certificate
+	tol := max(target/4, obj.Attainable()) // leaves room for the rounding allowance of the certificate
 	for _, method := range methods {
 		m := reused(method(problem, len(start)))
 		res, err := splitting.Solve(ctx, problem, best.X, &splitting.Settings{

@@ -46,7 +46,8 @@ func FuzzSpecfun(f *testing.F) {
 			}
 			return
 		}
-		for name, v := range map[string]float64{"GammaLogP": specfun.GammaLogP(a, x), "GammaLogQ": specfun.GammaLogQ(a, x), "Chi2LogCDF": specfun.Chi2LogCDF(x, 2*a), "Chi2LogSF": specfun.Chi2LogSF(x, 2*a)} {
+		for name, v := range map[string]float64{"GammaLogP": specfun.GammaLogP(a, x), "GammaLogQ": specfun.GammaLogQ(a, x),
+			"Chi2LogCDF": specfun.Chi2LogCDF(x, 2*a), "Chi2LogSF": specfun.Chi2LogSF(x, 2*a)} {
 			require.True(t, v <= 0, "%s(%v, %v) = %v", name, a, x, v)
 		}
 		if x <= 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,12 +65,7 @@ func (h header) differs(old header) string {
 		add("methods", h.Methods)
 		params := map[string]json.RawMessage{}
 		if json.Unmarshal(h.Params, &params) == nil {
-			keys := make([]string, 0, len(params))
-			for k := range params {
-				keys = append(keys, k)
-			}
-			slices.Sort(keys)
-			for _, k := range keys {
+			for _, k := range slices.Sorted(maps.Keys(params)) {
 				add(k, params[k])
 			}
 		}
@@ -275,7 +271,8 @@ func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 		return nil, 0, Usagef("-resume: %s does not begin with the header of a sweep: -force starts again", f.path(checkpointName))
 	}
 	if old.ID != h.ID {
-		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or another -out", f.path(checkpointName), h.differs(old))
+		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or another -out",
+			f.path(checkpointName), h.differs(old))
 	}
 	known := map[string]bool{}
 	for _, c := range f.e.cells() {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/privopt/privopt/dp"
 )
 
 // Options are the flags that every experiment has.
@@ -78,6 +82,24 @@ func (f *Flags) Given(name string) bool {
 	return found
 }
 
+// RunExperiment is Run of a program whose body is the experiment that describe returns.
+// Errors of the kinds in public can be repaired by a flag or a file.
+func (f *Flags) RunExperiment(
+	ctx context.Context, args []string, stdout, stderr io.Writer, o *Options, public []error, describe func() (*Experiment, error),
+) int {
+	return f.Run(args, stdout, stderr, o, func() error {
+		e, err := describe()
+		if err == nil {
+			_, err = e.Run(ctx, o, stdout, stderr)
+		}
+		repairable := slices.ContainsFunc(public, func(kind error) bool { return errors.Is(err, kind) })
+		if repairable && !errors.Is(err, dp.ErrCondition) {
+			return Usagef("%w", err)
+		}
+		return err
+	})
+}
+
 // Run parses args, then calls body, and returns the exit code. Errors become
 // one line on stderr; -h and -version answer on stdout.
 func (f *Flags) Run(args []string, stdout, stderr io.Writer, o *Options, body func() error) int {
@@ -97,7 +119,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 		f.SetOutput(stdout)
 		f.PrintDefaults()
 		f.SetOutput(io.Discard)
-		fmt.Fprintf(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, 130 interrupted.\n")
+		fmt.Fprintf(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, "+
+			"130 interrupted.\n")
 		return err
 	case err != nil:
 		return Usagef("%w; %s -h lists the flags", err, f.Name())
@@ -285,15 +308,27 @@ func (v seedValue) Set(s string) error {
 // oneLine keeps a message on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// File identifies a file without a function of what is in it.
+type File struct {
+	Path     string `json:"path"`
+	Modified string `json:"modified"`
+}
+
 // OpenFile opens the file named by a flag for reading; errors name the flag.
-func OpenFile(name, path string) (*os.File, error) {
+func OpenFile(name, path string) (*os.File, *File, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, Usagef("flag -%s: %w", name, err)
+		return nil, nil, Usagef("flag -%s: %w", name, err)
 	}
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		file.Close()
-		return nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		err = Usagef("flag -%s: %w", name, err)
+	case info.IsDir():
+		err = Usagef("flag -%s: %s is a folder, want a file", name, path)
+	default:
+		return file, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, nil
 	}
-	return file, nil
+	file.Close()
+	return nil, nil, err
 }

@@ -44,7 +44,8 @@ func TestFlags(t *testing.T) {
 	require.Empty(t, stdout+stderr)
 	require.Equal(t, parsed{Options{Out: "toy-out", Formats: Formats}, 300, 0.5, "fast"}, p)
 
-	p, code, stdout, stderr = run("-n", "5e2", "-eps=2", "-mode", "slow", "-seed", "0", "-formats", "csv,png", "-json", "-workers", "3", "-resume", "-out", "x")
+	p, code, stdout, stderr = run("-n", "5e2", "-eps=2", "-mode", "slow", "-seed", "0", "-formats", "csv,png", "-json", "-workers", "3",
+		"-resume", "-out", "x")
 	require.Zero(t, code)
 	require.Empty(t, stderr)
 	require.Equal(t, "n given", stdout)
@@ -118,13 +119,15 @@ func TestParseValues(t *testing.T) {
 
 func TestOpenFile(t *testing.T) {
 	for _, path := range []string{"/no/such/file", t.TempDir()} {
-		_, err := OpenFile("data", path)
+		_, _, err := OpenFile("data", path)
 		require.ErrorIs(t, err, ErrUsage)
 		require.Contains(t, err.Error(), "-data")
 		require.Contains(t, err.Error(), path)
 	}
-	f, err := OpenFile("data", os.Args[0])
+	f, info, err := OpenFile("data", os.Args[0])
 	require.NoError(t, err)
+	require.Equal(t, os.Args[0], info.Path)
+	require.NotEmpty(t, info.Modified)
 	f.Close()
 }
 

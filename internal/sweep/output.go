@@ -135,7 +135,8 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	for _, t := range s.Methods {
 		runs += t.Runs
 	}
-	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells, s.Seconds.Wall, f.o.Out)), nil
+	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells,
+		s.Seconds.Wall, f.o.Out)), nil
 }
 
 // render makes one result file.

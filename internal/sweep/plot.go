@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image/color"
 	"image/png"
@@ -81,15 +82,7 @@ type curve struct {
 // place for zero or less.
 func curves(methods []string, results []Result, linear bool) []curve {
 	results = slices.Clone(results)
-	slices.SortStableFunc(results, func(a, b Result) int {
-		switch {
-		case a.Value < b.Value:
-			return -1
-		case a.Value > b.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Value, b.Value) })
 	var list []curve
 	for _, m := range methods {
 		c := curve{method: m}
@@ -202,6 +195,12 @@ func tickLabel(f, k int) string {
 	}
 	x, _ := strconv.ParseFloat(strconv.Itoa(f)+"e"+strconv.Itoa(k), 64)
 	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// PNG draws the results of methods, which need not come from an experiment, as
+// a picture: mean against value, with bands of one standard deviation.
+func (p Plot) PNG(methods []string, results []Result) ([]byte, error) {
+	return p.render("png", &Experiment{Methods: methods}, "", results)
 }
 
 // render draws the results as png, svg or pdf.

@@ -53,12 +53,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -136,6 +138,40 @@ type Result struct {
 	Seconds       float64         `json:"seconds"`
 	NotPrivate    string          `json:"not_private,omitempty"`
 	Detail        json.RawMessage `json:"detail,omitempty"`
+}
+
+// Average sets mean, deviation and standard error to those of the outcomes.
+func (r *Result) Average(outcomes []float64) {
+	r.Mean, r.Std = stat.MeanStdDev(outcomes, nil)
+	if len(outcomes) == 1 {
+		r.Std = 0
+	}
+	r.StdErr = r.Std / math.Sqrt(float64(len(outcomes)))
+}
+
+// DetailOf reads the detail of a cell; false if there is none.
+func DetailOf[D any](r Result) (d D, ok bool) {
+	if r.Detail == nil || json.Unmarshal(r.Detail, &d) != nil {
+		return *new(D), false
+	}
+	return d, true
+}
+
+// Median returns the median of x.
+func Median(x []float64) float64 {
+	return stat.Quantile(0.5, stat.Empirical, slices.Sorted(slices.Values(x)), nil)
+}
+
+// Cost returns what all releases cost together, nil if that promises nothing, and a
+// line that says it.
+func Cost(certificates []dp.Certificate) (*dp.Budget, string) {
+	n := len(certificates)
+	all, err := dp.Basic(certificates...)
+	if err != nil {
+		return nil, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", n)
+	}
+	return &all.Budget, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", n,
+		all.Epsilon, all.Delta)
 }
 
 // key identifies a cell across processes.
@@ -220,11 +256,7 @@ func (e *Experiment) solve(ctx context.Context, o *Options, c Cell) (Result, err
 		outcomes[i] = x
 	}
 	r.Runs = task.Runs
-	r.Mean, r.Std = stat.MeanStdDev(outcomes, nil)
-	if task.Runs == 1 {
-		r.Std = 0
-	}
-	r.StdErr = r.Std / math.Sqrt(float64(task.Runs))
+	r.Average(outcomes)
 	for _, x := range []float64{r.Mean, r.Std} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return fail(errors.New("mean or standard deviation overflow: the parameters exceed what float64 can hold"))
@@ -276,7 +308,9 @@ func (g *grid) flush(emit func(Result) error) {
 // order. Every finished cell is passed to record before its worker goes on,
 // and to emit in order. On a failure no further cell begins, those under way
 // are finished, and the failure of the first cell is returned.
-func (e *Experiment) compute(ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error) ([]Result, error) {
+func (e *Experiment) compute(
+	ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error,
+) ([]Result, error) {
 	g := &grid{cells: e.cells(), failed: map[int]error{}}
 	g.done = make([]*Result, len(g.cells))
 	for i, c := range g.cells {

@@ -353,7 +353,8 @@ func TestJSONSchema(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Len(t, lines, 12)
-	shape := regexp.MustCompile(`^\{"schema_version":1,"sweep":"x","value":[^,]+,"method":"[a-z]+","runs":5,"mean":[^,]+,"std":[^,]+,"stderr":[^,]+,"seconds":[^,]+,"not_private":"[^"]+","detail":\{[^}]*\}\}$`)
+	shape := regexp.MustCompile(`^\{"schema_version":1,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
+		`"runs":5,"mean":[^,]+,"std":[^,]+,"stderr":[^,]+,"seconds":[^,]+,"not_private":"[^"]+","detail":\{[^}]*\}\}$`)
 	for i, line := range lines {
 		require.Regexp(t, shape, line)
 		var r Result

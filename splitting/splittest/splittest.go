@@ -225,7 +225,8 @@ func repeatable(m splitting.Method, p Problem) error {
 // nan requires ErrNaN where gradients become NaN.
 func nan(m splitting.Method, p Problem) error {
 	p.F = poison(p.F)
-	res, err := splitting.Solve(context.Background(), p.Problem, p.Start, &splitting.Settings{Iterations: 100, Tolerance: -1, Src: rand.NewPCG(7, 8)}, m)
+	res, err := splitting.Solve(context.Background(), p.Problem, p.Start,
+		&splitting.Settings{Iterations: 100, Tolerance: -1, Src: rand.NewPCG(7, 8)}, m)
 	switch {
 	case err == nil:
 		return fmt.Errorf("NaN gradients: %v, want an error", res.Status)

@@ -98,7 +98,8 @@ func build(ctx context.Context, work string, files, packages []string) (*binarie
 			return nil, err
 		}
 		for i, pkg := range packages {
-			if _, err := command(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", filepath.Join(work, fmt.Sprintf("%s%d.test", mode, i)), pkg); err != nil {
+			if _, err := command(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o",
+				filepath.Join(work, fmt.Sprintf("%s%d.test", mode, i)), pkg); err != nil {
 				return nil, err
 			}
 		}

@@ -17,7 +17,8 @@ func inToy(t *testing.T, equivalents string) (code int, stdout, stderr string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "equivalents.txt"), []byte(equivalents), 0o600))
 	t.Chdir(dir)
 	var out, errs bytes.Buffer
-	code = run(t.Context(), []string{"-files", "toy.go", "-tests", ".", "-equivalents", "equivalents.txt", "-least", "0.97", "-v"}, &out, &errs)
+	code = run(t.Context(), []string{"-files", "toy.go", "-tests", ".", "-equivalents", "equivalents.txt", "-least", "0.97", "-v"}, &out,
+		&errs)
 	return code, out.String(), errs.String()
 }
 

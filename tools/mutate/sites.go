@@ -240,7 +240,8 @@ type parsed struct {
 
 // parse type-checks the Go files of one package.
 func parse(paths []string, imp types.Importer) (*parsed, error) {
-	p := &parsed{fset: token.NewFileSet(), files: map[string]*ast.File{}, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}}
+	p := &parsed{fset: token.NewFileSet(), files: map[string]*ast.File{},
+		info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}}
 	var all []*ast.File
 	for _, path := range paths {
 		f, err := parser.ParseFile(p.fset, path, nil, parser.ParseComments)

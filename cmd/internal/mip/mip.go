@@ -40,7 +40,7 @@
 //
 // # References
 //
-// The formats are LP as CPLEX reads it and free MPS.
+// The format is LP as CPLEX reads it.
 package mip
 
 import (
@@ -68,7 +68,7 @@ type term struct {
 
 // row is Σ terms (=, ≤ or ≥) rhs.
 type row struct {
-	sense byte // 'E', 'L' or 'G' as in MPS
+	sense byte // 'E' for =, 'L' for ≤, 'G' for ≥
 	terms []term
 	rhs   float64
 }
@@ -181,16 +181,6 @@ func WriteLP(w io.Writer, p *objpert.Problem) error {
 	return m.writeLP(w)
 }
 
-// WriteMPS writes p in free MPS format. The file holds the records and the noise
-// of p.
-func WriteMPS(w io.Writer, p *objpert.Problem) error {
-	m, err := newModel(p)
-	if err != nil {
-		return err
-	}
-	return m.writeMPS(w)
-}
-
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
 func (m *model) writeLP(dst io.Writer) error {
@@ -233,55 +223,6 @@ func (m *model) writeLP(dst io.Writer) error {
 		}
 	}
 	fmt.Fprint(w, "End\n")
-	return w.Flush()
-}
-
-func (m *model) writeMPS(dst io.Writer) error {
-	w := bufio.NewWriter(dst)
-	fmt.Fprint(w, "NAME halfspace FREE\nROWS\n N obj\n")
-	byColumn := make([][]term, len(m.cols)) // coef of row col
-	for i, r := range m.rows {
-		fmt.Fprintf(w, " %c c%d\n", r.sense, i)
-		for _, t := range r.terms {
-			byColumn[t.col] = append(byColumn[t.col], term{i, t.coef})
-		}
-	}
-	fmt.Fprint(w, "COLUMNS\n")
-	marked, markers := false, 0
-	marker := func(on bool) {
-		if marked != on {
-			kind := "INTORG"
-			if !on {
-				kind = "INTEND"
-			}
-			fmt.Fprintf(w, " M%d 'MARKER' '%s'\n", markers, kind)
-			marked = on
-			markers++
-		}
-	}
-	for i, c := range m.cols {
-		marker(c.binary)
-		fmt.Fprintf(w, " %s obj %s\n", c.name, number(c.cost))
-		for _, t := range byColumn[i] {
-			fmt.Fprintf(w, " %s c%d %s\n", c.name, t.col, number(t.coef))
-		}
-	}
-	marker(false)
-	fmt.Fprint(w, "RHS\n")
-	for i, r := range m.rows {
-		if r.rhs != 0 {
-			fmt.Fprintf(w, " RHS c%d %s\n", i, number(r.rhs))
-		}
-	}
-	fmt.Fprint(w, "BOUNDS\n")
-	for _, c := range m.cols {
-		if c.binary {
-			fmt.Fprintf(w, " UP BND %s 1\n", c.name)
-			continue
-		}
-		fmt.Fprintf(w, " LO BND %s %s\n UP BND %s %s\n", c.name, number(c.lo), c.name, number(c.hi))
-	}
-	fmt.Fprint(w, "ENDATA\n")
 	return w.Flush()
 }
 

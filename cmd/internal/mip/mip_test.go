@@ -73,7 +73,8 @@ func spaces() []objpert.Space {
 		objpert.Lattice(3),
 		{Values: []int{-1, 0, 1}, NormSq: -1},
 		{Values: []int{-1, 1}, NormSq: -1},
-		{Values: []int{-2, 0, 1, 3}, NormSq: 14, Allowed: [][]bool{{true, true, true, true}, {false, true, true, false}, {true, false, false, true}}},
+		{Values: []int{-2, 0, 1, 3}, NormSq: 14, Allowed: [][]bool{{true, true, true, true}, {false, true, true, false},
+			{true, false, false, true}}},
 	}
 }
 
@@ -85,37 +86,34 @@ func empty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The real programs find the minimizer of small problems, in both formats, and
-// are believed in nothing but the point.
+// The real programs find the minimizer of small problems and are believed in nothing but the point.
 func TestRealSolvers(t *testing.T) {
 	for _, command := range []string{"cbc", "glpsol"} {
-		for _, format := range []string{"mps", "lp"} {
-			t.Run(command+"/"+format, func(t *testing.T) {
-				installed(t, command)
-				dir := t.TempDir()
-				for seed := range uint64(4) {
-					p := problem(t, seed, 25, 3, spaces()[seed%4])
-					want, err := objpert.Enumerate{}.Solve(bg, p)
-					require.NoError(t, err)
-					var claim mip.Claim
-					o := &mip.Oracle{Command: command, Format: format, Dir: dir, Limit: 30 * time.Second, Trace: func(c mip.Claim) { claim = c }}
-					got, err := o.Solve(bg, p)
-					require.NoError(t, err)
-					require.False(t, got.Proven)
-					require.Equal(t, p.Loss(got.W), got.Loss)
-					require.Equal(t, p.Objective(got.W), got.Objective)
-					require.LessOrEqual(t, got.Lower, want.Objective)
-					require.Equal(t, want.W, got.W, "seed %d", seed)
-					require.Contains(t, strings.ToLower(claim.Status), "optimal")
-					mass := 0.0
-					for g := range p.X {
-						mass += float64(min(p.Pos[g], p.Neg[g]))
-					}
-					require.InDelta(t, got.Objective-mass, claim.Objective, 1e-5) // printed digits
-					empty(t, dir)
+		t.Run(command, func(t *testing.T) {
+			installed(t, command)
+			dir := t.TempDir()
+			for seed := range uint64(4) {
+				p := problem(t, seed, 25, 3, spaces()[seed%4])
+				want, err := objpert.Enumerate{}.Solve(bg, p)
+				require.NoError(t, err)
+				var claim mip.Claim
+				o := &mip.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c mip.Claim) { claim = c }}
+				got, err := o.Solve(bg, p)
+				require.NoError(t, err)
+				require.False(t, got.Proven)
+				require.Equal(t, p.Loss(got.W), got.Loss)
+				require.Equal(t, p.Objective(got.W), got.Objective)
+				require.LessOrEqual(t, got.Lower, want.Objective)
+				require.Equal(t, want.W, got.W, "seed %d", seed)
+				require.Contains(t, strings.ToLower(claim.Status), "optimal")
+				mass := 0.0
+				for g := range p.X {
+					mass += float64(min(p.Pos[g], p.Neg[g]))
 				}
-			})
-		}
+				require.InDelta(t, got.Objective-mass, claim.Objective, 1e-5) // printed digits
+				empty(t, dir)
+			}
+		})
 	}
 }
 
@@ -190,14 +188,16 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
+	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+		"solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
 	empty(t, never.Dir)
 
 	// a point outside the ball
 	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
+	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > "+
+		"solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, mip.ErrNoPoint)
 
 	// cancelled and expired contexts
@@ -222,7 +222,8 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 60"), Dir: dir, Limit: time.Second}
+	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 60"),
+		Dir: dir, Limit: time.Second}
 	start := time.Now()
 	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
@@ -267,8 +268,11 @@ func TestSignal(t *testing.T) {
 func TestFormatsOfOthers(t *testing.T) {
 	p := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
 	for name, body := range map[string]string{
-		"highs":     "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\nr0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n",
-		"scip":      "solution status: optimal solution found\nobjective value:                                  2.5\nr0_2                                                1 \t(obj:-1.5)\nr1_1                                                1 \t(obj:0)\n",
+		"highs": "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
+			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
+			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n",
+		"scip": "solution status: optimal solution found\nobjective value:                                  2.5\nr0_2                     " +
+			"                           1 \t(obj:-1.5)\nr1_1                                                1 \t(obj:0)\n",
 		"gurobi_cl": "# Solution for model obj\n# Objective value = 2.5\nr0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n",
 	} {
 		var claim mip.Claim
@@ -293,7 +297,7 @@ func TestRefusals(t *testing.T) {
 	}
 	cbc := script(t, "cbc", "exit 1")
 	for _, o := range []*mip.Oracle{
-		{Command: cbc, Format: "nl"}, {Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
+		{Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
 	} {
 		_, err := o.Solve(bg, p)
 		require.Error(t, err)
@@ -302,9 +306,7 @@ func TestRefusals(t *testing.T) {
 	_, err := (&mip.Oracle{Command: cbc}).Solve(bg, nil)
 	require.ErrorIs(t, err, objpert.ErrProblem)
 	require.ErrorIs(t, mip.WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
-	require.ErrorIs(t, mip.WriteMPS(&bytes.Buffer{}, nil), objpert.ErrProblem)
 	require.Error(t, mip.WriteLP(broken{}, p))
-	require.Error(t, mip.WriteMPS(broken{}, p))
 	junk := filepath.Join(t.TempDir(), "not-a-program")
 	require.NoError(t, os.Mkdir(junk, 0o700))
 	// An executable that the system cannot run.

@@ -36,8 +36,6 @@ type Oracle struct {
 	Command string
 	// Limit is the time a solver gets; 0 means 60 s. It is killed 2 s later.
 	Limit time.Duration
-	// Format of the model, "lp" or "mps"; "" means "lp".
-	Format string
 	// Dir is where the folder of the model is made; "" means os.TempDir.
 	Dir string
 	// Trace, if not nil, receives what the solver claimed. Not private.
@@ -56,9 +54,9 @@ type Claim struct {
 
 // solver is what is known of a program.
 type solver struct {
-	args  func(model, solution, options string, seconds int) []string
-	parse func(r io.Reader, m *model) (answer, error)
-	opts  func(seconds int) string // content of the options file
+	args    func(model, solution, options string, seconds int) []string
+	parse   func(r io.Reader, m *model) (answer, error)
+	options string // content of the options file, "" for none
 }
 
 var solvers = map[string]solver{
@@ -70,11 +68,7 @@ var solvers = map[string]solver{
 	},
 	"glpsol": {
 		args: func(model, solution, _ string, seconds int) []string {
-			format := "--freemps"
-			if strings.HasSuffix(model, ".lp") {
-				format = "--lp"
-			}
-			return []string{format, model, "--tmlim", strconv.Itoa(seconds), "--cuts", "-w", solution}
+			return []string{"--lp", model, "--tmlim", strconv.Itoa(seconds), "--cuts", "-w", solution}
 		},
 		parse: parseGLPK,
 	},
@@ -82,8 +76,8 @@ var solvers = map[string]solver{
 		args: func(model, solution, options string, seconds int) []string {
 			return []string{model, "--options_file", options, "--time_limit", strconv.Itoa(seconds), "--solution_file", solution}
 		},
-		parse: parseNamed,
-		opts:  func(int) string { return "mip_rel_gap = 0\nmip_abs_gap = 1e-9\n" },
+		parse:   parseNamed,
+		options: "mip_rel_gap = 0\nmip_abs_gap = 1e-9\n",
 	},
 	"scip": {
 		args: func(model, solution, _ string, seconds int) []string {
@@ -143,13 +137,6 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	if err != nil {
 		return nil, err
 	}
-	format := o.Format
-	if format == "" {
-		format = "lp"
-	}
-	if format != "lp" && format != "mps" {
-		return nil, fmt.Errorf("mip: Format = %q, want \"lp\" or \"mps\"", o.Format)
-	}
 	limit := o.Limit
 	if limit == 0 {
 		limit = time.Minute
@@ -175,7 +162,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	defer os.RemoveAll(dir)
 
 	start := time.Now()
-	ans, err := run(ctx, path, sv, m, dir, format, limit)
+	ans, err := run(ctx, path, sv, m, dir, limit)
 	claim := Claim{Status: ans.status, Objective: ans.objective, Runtime: time.Since(start)}
 	if o.Trace != nil {
 		o.Trace(claim)
@@ -197,19 +184,15 @@ type answer struct {
 	value     []float64 // of the columns; nil if there is no solution
 }
 
-func run(ctx context.Context, path string, sv solver, m *model, dir, format string, limit time.Duration) (answer, error) {
+func run(ctx context.Context, path string, sv solver, m *model, dir string, limit time.Duration) (answer, error) {
 	none := answer{objective: math.NaN()}
-	file, solution, options := "model."+format, "solution.sol", "options.txt"
-	write := m.writeMPS
-	if format == "lp" {
-		write = m.writeLP
-	}
-	if err := create(filepath.Join(dir, file), write); err != nil {
+	const file, solution, options = "model.lp", "solution.sol", "options.txt"
+	if err := create(filepath.Join(dir, file), m.writeLP); err != nil {
 		return none, err
 	}
 	seconds := max(1, int(math.Ceil(limit.Seconds())))
-	if sv.opts != nil {
-		text := func(w io.Writer) error { _, err := io.WriteString(w, sv.opts(seconds)); return err }
+	if sv.options != "" {
+		text := func(w io.Writer) error { _, err := io.WriteString(w, sv.options); return err }
 		if err := create(filepath.Join(dir, options), text); err != nil {
 			return none, err
 		}

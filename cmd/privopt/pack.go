@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table"
+)
+
+const packHelp = `Write a private table as numbers, for records that memory does not hold.
+
+fit reads a CSV into memory once. A .npy file, as numpy.save writes, stays on disk: fit
+reads it in every pass, with little memory. With --schema the numbers are the encoded
+rows of the schema, which fit then has to be given too; a schema that encodes otherwise
+is refused. Without it all columns must be numbers, and stay as they are: for programs
+in Go or NumPy, and for schemas of which the columns are the encoded ones.
+
+Beside out.npy stands out.npy.json with the names of the columns and checksums: keep
+them together. Both appear whole or not at all, and are as private as the table. A pack
+that is killed may leave a hidden file .out.npy.*: it holds records, delete it.
+
+--canonical writes the records in the order in which fit keeps them in memory, so that
+sums, and with --seed the model, have the same bits as from the CSV. It writes the file twice and
+takes 32 bytes of memory for each record. Else memory is some megabytes, whatever the size.`
+
+// packing are the flags of pack.
+type packing struct {
+	schema, data, out, label          string
+	float32, canonical, force, public bool
+}
+
+func (a *app) pack() *cobra.Command {
+	var p packing
+	c := &cobra.Command{
+		Use:   "pack --schema FILE --data FILE --out FILE.npy",
+		Short: "Write a private table as a file for records larger than memory",
+		Long:  packHelp,
+		Example: `  privopt pack --schema people.json --data people.csv.gz --out people.npy
+  privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json
+  privopt pack --data numbers.csv --label income --float32 --out numbers.npy`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doPack(ctx, &p) }),
+	}
+	f := c.Flags()
+	f.StringVar(&p.data, "data", "", "private table `FILE`, CSV or gzip of it, - for standard input")
+	f.StringVar(&p.schema, "schema", "", "schema `FILE` that encodes the rows, see privopt schema -h")
+	f.StringVar(&p.label, "label", "", "`COLUMN` to predict, without --schema (default: the last one)")
+	outFlags(c, &p.out, &p.force, "`FILE` to write, and FILE.json")
+	f.BoolVar(&p.float32, "float32", false, "half the bytes: numbers of 7 digits")
+	f.BoolVar(&p.canonical, "canonical", false, "the order that records have in memory; wants --schema")
+	f.BoolVar(&p.public, "public", false, "the table is public: error messages may show its values")
+	required(c, "data", "out")
+	complete(c, "label", nil)
+	return c
+}
+
+// packed is what pack --json prints.
+type packed struct {
+	File    string   `json:"file"`
+	Columns []string `json:"columns"`
+	Label   string   `json:"label"`
+	Schema  string   `json:"schema,omitempty"`
+	Bytes   int64    `json:"bytes"`
+	Private bool     `json:"private"` // false: the file is not private
+}
+
+func (a *app) doPack(ctx context.Context, p *packing) error {
+	switch {
+	case p.schema == "-" && p.data == "-":
+		return usagef("--schema and --data are both standard input: want a file for one of them")
+	case p.schema != "" && p.label != "":
+		return usagef("--label with --schema: the schema names the label")
+	case p.canonical && (p.schema == "" || p.float32):
+		return usagef("--canonical is for the numbers that a schema makes, in full: want --schema, and not --float32")
+	}
+	var e *table.Encoder
+	if p.schema != "" {
+		s, err := a.readSchema(ctx, p.schema)
+		if err != nil {
+			return err
+		}
+		if e, err = s.Encoder(); err != nil {
+			return err
+		}
+	}
+	place, err := a.create(p.out, p.force, 0) // checks and locks the name
+	if err != nil {
+		return err
+	}
+	defer place.abandon()
+	if place.temp == "" {
+		return usagef("--out: %s is no file, want the name of one", place.path)
+	}
+	in, err := a.open(ctx, "--data", p.data, "packing")
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	var w *npy.Writer
+	if e != nil {
+		w, err = p.encode(in, e)
+	} else {
+		w, err = p.numbers(in)
+	}
+	if w != nil {
+		defer w.Close()
+	}
+	if err == nil && p.canonical {
+		err = p.sort(ctx, w, e)
+	} else if err == nil {
+		err = w.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", in.name, err)
+	}
+	return a.packed(p.out)
+}
+
+func (a *app) packed(path string) error {
+	f, err := npy.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	r := packed{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema(), Bytes: info.Size()}
+	if a.json {
+		return a.printJSON(r)
+	}
+	n, d := f.Dims()
+	a.note("The file and its .json are as private as the table.")
+	return a.print(fmt.Sprintf("%s: %s of %s, %s\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
+}
+
+// create begins the file; for --canonical another one beside it, to be sorted.
+func (p *packing) create(columns []string, label, schema string) (*npy.Writer, error) {
+	path := p.out
+	if p.canonical {
+		path = unsorted(path)
+	}
+	w, err := npy.Create(path, columns, npy.Options{Float32: p.float32, Label: label, Schema: schema})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return w, nil
+}
+
+func unsorted(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".unsorted")
+}
+
+// encode writes the rows that a schema makes of the table.
+func (p *packing) encode(in io.Reader, e *table.Encoder) (*npy.Writer, error) {
+	rows, err := e.Rows(in, table.Options{Public: p.public})
+	if err != nil {
+		return nil, err
+	}
+	w, err := p.create(encodedColumns(e), "", encoding(e))
+	if err != nil {
+		return nil, err
+	}
+	row := make([]float64, len(e.Features()))
+	for rows.Next() {
+		col, val := rows.Row()
+		for k, j := range col {
+			row[j] = val[k]
+		}
+		if err := w.Append(row, rows.Label()); err != nil {
+			return w, err
+		}
+		for _, j := range col {
+			row[j] = 0
+		}
+	}
+	return w, rows.Err()
+}
+
+// encodedColumns names the columns of encoded rows. The label is the last one.
+func encodedColumns(e *table.Encoder) []string {
+	var out []string
+	for _, f := range e.Features() {
+		out = append(out, f.Name)
+	}
+	return append(out, e.Schema().Label.Column)
+}
+
+// encoding is a hash of what a schema makes of a row: how many records it declares, what it hides
+// and how its file looks does not matter.
+func encoding(e *table.Encoder) string {
+	s := e.Schema()
+	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
+	h := sha256.New()
+	s.WriteTo(h) // a hash has no errors
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// numbers writes a table of numbers as it is.
+func (p *packing) numbers(in io.Reader) (*npy.Writer, error) {
+	text := bufio.NewReaderSize(in, 1<<16)
+	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: gzip: %w", table.ErrTable, err)
+		}
+		text = bufio.NewReaderSize(z, 1<<16)
+	}
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
+		text.Discard(3)
+	}
+	lines := csv.NewReader(text)
+	lines.ReuseRecord, lines.TrimLeadingSpace = true, true
+	line, err := lines.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: the file is empty, want a header line", table.ErrTable)
+	} else if err != nil {
+		return nil, csvError(err)
+	}
+	names := slices.Clone(line)
+	label, seen := len(names)-1, map[string]bool{}
+	for j, name := range names { // which are not shown: the line may be a record
+		names[j] = strings.TrimSpace(name)
+		if _, err := strconv.ParseFloat(names[j], 64); err == nil || names[j] == "" || seen[names[j]] {
+			return nil, fmt.Errorf("%w: column %d of the header line is a number, empty or a repetition, want different names", table.ErrTable, j+1)
+		}
+		if seen[names[j]] = true; names[j] == p.label {
+			label = j
+		}
+	}
+	if p.label != "" && !seen[p.label] {
+		return nil, usagef("--label: the file has no column %q", p.label)
+	}
+	w, err := p.create(names, names[label], "")
+	if err != nil {
+		return nil, err
+	}
+	row := make([]float64, len(names))
+	for {
+		if line, err = lines.Read(); errors.Is(err, io.EOF) {
+			return w, nil
+		} else if err != nil {
+			return w, csvError(err)
+		}
+		for j, field := range line {
+			if row[j], err = strconv.ParseFloat(strings.TrimSpace(field), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+				return w, p.noNumber(lines, j, field)
+			}
+		}
+		y := row[label]
+		copy(row[label:], row[label+1:])
+		if err := w.Append(row[:len(row)-1], y); err != nil {
+			return w, err
+		}
+	}
+}
+
+func (p *packing) noNumber(lines *csv.Reader, j int, field string) error {
+	at, _ := lines.FieldPos(j)
+	found := "text"
+	switch {
+	case p.public:
+		found = strconv.Quote(field)
+	case field == "":
+		found = "an empty field"
+	}
+	return fmt.Errorf("%w: line %d, column %d: %s, want a number; a schema gives other columns a meaning", table.ErrTable, at, j+1, found)
+}
+
+// csvError marks what is wrong with the text of a table. It shows no field.
+func csvError(err error) error {
+	if _, ok := errors.AsType[*csv.ParseError](err); ok {
+		return fmt.Errorf("%w: %w", table.ErrTable, err)
+	}
+	return err
+}
+
+// sort writes the records of w again, in canonical order, and removes them.
+func (p *packing) sort(ctx context.Context, w *npy.Writer, e *table.Encoder) (err error) {
+	path := unsorted(p.out)
+	defer func() {
+		for _, name := range []string{path, path + ".json"} {
+			if failed := os.Remove(name); failed != nil && !errors.Is(failed, os.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
+		}
+	}()
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	f, err := npy.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	order, err := erm.Canonical(ctx, f, e.Bounds())
+	if err != nil {
+		return err
+	}
+	sorted, err := npy.Create(p.out, encodedColumns(e), npy.Options{Schema: encoding(e)})
+	if err != nil {
+		return err
+	}
+	defer sorted.Close()
+	row, label := make([]float64, len(e.Features())), make([]float64, 1)
+	for _, i := range order {
+		if err := f.Read(ctx, row, label, i); err != nil {
+			return err
+		}
+		if err := sorted.Append(row, label[0]); err != nil {
+			return err
+		}
+	}
+	return sorted.Commit()
+}

@@ -1,0 +1,140 @@
+package privopt_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	inline  = regexp.MustCompile("(?s)`([^`]+)`")
+	block   = regexp.MustCompile("(?ms)^```(?:sh|console|bash)\n(.*?)^```$")
+	program = regexp.MustCompile(`^((?:[A-Z_]+=\S+ )*)(go (?:run|test|build|install|get)|bash|privopt) `)
+)
+
+// documented returns the commands that the documentation shows in code spans, in indented
+// lines and in blocks of a shell, by file.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	commands := map[string][]string{}
+	files, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir("docs", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".md") {
+			files = append(files, name)
+		}
+		return err
+	}))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		add := func(line string) {
+			line, _, _ = strings.Cut(line, " #")
+			line = strings.Join(strings.Fields(strings.TrimPrefix(line, "$ ")), " ")
+			if program.MatchString(line) && !strings.Contains(line, "…") {
+				commands[file] = append(commands[file], line)
+			}
+		}
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			for _, line := range strings.Split(m[1], "\n") {
+				add(line)
+			}
+		}
+		rest := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
+		for _, line := range strings.Split(rest, "\n") {
+			if strings.HasPrefix(line, "    ") {
+				add(strings.TrimSpace(line))
+			}
+		}
+		for _, m := range inline.FindAllStringSubmatch(rest, -1) {
+			add(m[1])
+		}
+	}
+	return commands
+}
+
+// TestCommands: the programs know the flags and values of every command in the documentation,
+// and its tests, packages and scripts exist. With PRIVOPT_DEEP the programs run as they stand.
+func TestCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds every command")
+	}
+	bin := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./cmd/...").CombinedOutput()
+	require.NoError(t, err, string(out))
+	var tests strings.Builder
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") {
+			tests.WriteString(text)
+		}
+	})
+	all := documented(t)
+	require.NotEmpty(t, all["README.md"])
+	for file, commands := range all {
+		for _, command := range commands {
+			t.Run(file+"/"+command, func(t *testing.T) {
+				m := program.FindStringSubmatch(command)
+				words := strings.Fields(command[len(m[0]):])
+				for _, w := range words {
+					if strings.HasPrefix(w, "./") && !strings.HasSuffix(w, "...") {
+						_, err := os.Stat(w)
+						require.NoError(t, err)
+					}
+				}
+				switch m[2] {
+				case "go run":
+					require.Regexp(t, `^\./cmd/`, words[0], "want a command of this module")
+					runs(t, filepath.Join(bin, filepath.Base(words[0])), words[1:])
+				case "privopt":
+					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt run
+						helps(t, filepath.Join(bin, "privopt"), words)
+					}
+				case "go test":
+					if i := strings.Index(command, "-run "); i >= 0 {
+						name := strings.Trim(strings.Fields(command[i:])[1], `'"^$`)
+						require.Contains(t, tests.String(), "func "+name, "no such test")
+					}
+				case "bash":
+					_, err := os.Stat(words[0])
+					require.NoError(t, err)
+				}
+			})
+		}
+	}
+}
+
+// helps asks a program for help behind the arguments, which it has to understand first.
+func helps(t *testing.T, path string, args []string) {
+	t.Helper()
+	out, err := exec.Command(path, append(args[:len(args):len(args)], "--help")...).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// runs runs a program as documented, or asks it for help.
+func runs(t *testing.T, path string, args []string) {
+	t.Helper()
+	helps(t, path, args)
+	if os.Getenv("PRIVOPT_DEEP") == "" || strings.Contains(strings.Join(args, " "), "FILE") {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Dir = t.TempDir()
+	for _, name := range []string{"adult.data", "adult.test"} {
+		if !strings.Contains(strings.Join(args, " "), name) {
+			continue
+		}
+		data := filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", name)
+		if _, err := os.Stat(data); err != nil {
+			t.Skip("needs adult.data and adult.test in the folder adult of PRIVOPT_DATA")
+		}
+		require.NoError(t, os.Symlink(data, filepath.Join(cmd.Dir, name)))
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}

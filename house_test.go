@@ -1,0 +1,183 @@
+package privopt_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Limits of a source file. A line may be wider if it is a row of numbers, or what an
+// example prints.
+const (
+	fileLines   = 600 // a file has fewer
+	lineColumns = 140 // a tab counts as one
+)
+
+// unfinished are the folders with lines that are still too wide, and how many of them, and
+// the files that are still too long. Numbers may fall, never rise.
+var unfinished = map[string]int{
+	"cmd/privopt":      26,
+	"erm":              9,
+	"internal/kernel":  2,
+	"internal/release": 1,
+
+	"erm/residual_test.go": 858,
+}
+
+var numbers = regexp.MustCompile(`^[-+0-9a-fA-FxXpP_.,{}\[\]()&/ \t"]*$`)
+
+// sources calls visit with every Go file of the module, but for testdata.
+func sources(t *testing.T, visit func(name, text string)) {
+	t.Helper()
+	require.NoError(t, fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		visit(name, string(text))
+		return err
+	}))
+}
+
+// TestSize: no file is long and no line is wide.
+func TestSize(t *testing.T) {
+	wide := map[string]int{}
+	sources(t, func(name, text string) {
+		lines := strings.Split(text, "\n")
+		if n := len(lines) - 1; n >= fileLines && n > unfinished[name] {
+			t.Errorf("%s has %d lines, want fewer than %d: split it by subject", name, n, fileLines)
+		}
+		printed := false // by an example
+		for i, line := range lines {
+			trimmed := strings.TrimSpace(line)
+			comment := strings.HasPrefix(trimmed, "//")
+			printed = comment && (printed || strings.HasSuffix(strings.ToLower(trimmed), "output:"))
+			if utf8.RuneCountInString(line) <= lineColumns || printed || numbers.MatchString(line) {
+				continue
+			}
+			dir := path.Dir(name)
+			if wide[dir]++; wide[dir] > unfinished[dir] {
+				t.Errorf("%s:%d has more than %d columns: break it", name, i+1, lineColumns)
+			}
+		}
+	})
+}
+
+// public parses the packages that a user of the module may import, by folder: neither
+// commands nor what is internal.
+func public(t *testing.T, tests bool) (map[string][]*ast.File, *token.FileSet) {
+	t.Helper()
+	fset, packages := token.NewFileSet(), map[string][]*ast.File{}
+	sources(t, func(name, text string) {
+		dir := path.Dir(name)
+		first, _, _ := strings.Cut(dir, "/")
+		internal := strings.Contains("/"+dir+"/", "/internal/")
+		if internal || first == "cmd" || first == "tools" || first == "bench" || strings.HasSuffix(name, "_test.go") != tests {
+			return
+		}
+		f, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		packages[dir] = append(packages[dir], f)
+	})
+	return packages, fset
+}
+
+// TestDocumented: every exported name has a comment, that of a function or type begins with
+// its name, and every package shows its use in an example.
+func TestDocumented(t *testing.T) {
+	packages, fset := public(t, false)
+	missing := func(at ast.Node, name *ast.Ident, docs ...*ast.CommentGroup) {
+		if !name.IsExported() {
+			return
+		}
+		for _, doc := range docs {
+			if doc.Text() != "" {
+				return
+			}
+		}
+		t.Errorf("%v: %s is exported and has no comment", fset.Position(at.Pos()), name)
+	}
+	named := func(at ast.Node, name *ast.Ident, doc *ast.CommentGroup) {
+		missing(at, name, doc)
+		text := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(doc.Text(), "A "), "An "), "The ")
+		if name.IsExported() && text != "" && !strings.HasPrefix(text, name.Name) {
+			t.Errorf("%v: the comment of %s does not begin with its name", fset.Position(at.Pos()), name)
+		}
+	}
+	for _, files := range packages {
+		for _, f := range files {
+			for _, decl := range f.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					if exportedReceiver(d) {
+						named(d, d.Name, d.Doc)
+					}
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						switch s := spec.(type) {
+						case *ast.TypeSpec:
+							doc := s.Doc
+							if doc == nil {
+								doc = d.Doc
+							}
+							named(s, s.Name, doc)
+						case *ast.ValueSpec:
+							for _, name := range s.Names {
+								missing(s, name, s.Doc, s.Comment, d.Doc)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	tests, _ := public(t, true)
+	for dir := range packages {
+		shown := false
+		for _, f := range tests[dir] {
+			for _, decl := range f.Decls {
+				d, ok := decl.(*ast.FuncDecl)
+				shown = shown || ok && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Example")
+			}
+		}
+		if !shown {
+			t.Errorf("package %s has no Example", dir)
+		}
+	}
+}
+
+// exportedReceiver reports whether f is a function, or a method of an exported type.
+func exportedReceiver(f *ast.FuncDecl) bool { return f.Recv == nil || receiver(f).IsExported() }
+
+// receiver returns the name of the type of a method.
+func receiver(f *ast.FuncDecl) *ast.Ident {
+	typ := f.Recv.List[0].Type
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.IndexExpr:
+			typ = t.X
+		case *ast.IndexListExpr:
+			typ = t.X
+		case *ast.Ident:
+			return t
+		default:
+			return ast.NewIdent("_")
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package privopt_test
+
+import (
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/lasso"
+	"github.com/privopt/privopt/table"
+)
+
+func TestEveryInputLasso(t *testing.T) {
+	spec := lasso.Spec{N: 6, D: 2, Xi: 1, AnchorNoise: 0.1}
+	in, err := lasso.Generate(spec, fixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := in.Data(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paper := lasso.PublishedParameters()
+	e, err := paper.Experiment(in, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := func() rand.Source { return fixed() }
+	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
+	everyInput(t, "lasso", map[string]row{
+		"Generate":            call(lasso.Generate, spec, src),
+		"Read":                call(lasso.Read, problem, vector, 1.),
+		"ReadVector":          call(lasso.ReadVector, vector, 1),
+		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Instance.Data":       call(in.Data, 1.),
+		"Instance.Dims":       call(in.Dims),
+		"Instance.Risk":       call(in.Risk, []float64{1, 2}).mayBeNaN(),
+		"PublishedParameters": call(lasso.PublishedParameters),
+		"Paper.Experiment": call(func(p lasso.Paper, sigma2 float64) (bool, error) {
+			e, err := p.Experiment(in, sigma2)
+			return e != nil, err
+		}, paper, 1.),
+		"Experiment.Dof":    call(e.Dof),
+		"Experiment.L":      call(e.L),
+		"Experiment.Linear": call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
+		"Experiment.Omega":  call(e.Omega, 1.).mayBeNaN(),
+		"Experiment.Sigma2": call(e.Sigma2),
+		"Experiment.Solve":  call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
+	})
+}
+
+func TestEveryInputTable(t *testing.T) {
+	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, ` +
+		`"columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
+	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
+	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
+	s, err := table.ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	rows := func() *table.Rows {
+		r, err := e.Rows(text(), table.Options{})
+		require.NoError(t, err)
+		require.True(t, r.Next())
+		return r
+	}
+	everyInput(t, "table", map[string]row{
+		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
+		"ReadCSV":              call(table.ReadCSV, text, s),
+		"Options.ReadCSV":      call(table.Options.ReadCSV, table.Options{Public: true}, text, s),
+		"Schema.Check":         call((*table.Schema).Check, s),
+		"Schema.Encoder":       call((*table.Schema).Encoder, s),
+		"Schema.WriteTo":       call(s.WriteTo, io.Writer(io.Discard)).keep(0),
+		"Encoder.Rows":         call(e.Rows, text, table.Options{}),
+		"Encoder.Schema":       call(e.Schema),
+		"Encoder.Features":     call(e.Features),
+		"Encoder.Kind":         call(e.Kind),
+		"Encoder.NumClasses":   call(e.NumClasses),
+		"Encoder.Dim":          call(e.Dim),
+		"Encoder.Bounds":       call(e.Bounds),
+		"Encoder.Sparse":       call(e.Sparse),
+		"Encoder.LabelText":    call(e.LabelText, 0.5),
+		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
+		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
+		"Rows.Next":            call(func() bool { return rows().Next() }),
+		"Rows.Err":             call(func() error { return rows().Err() }),
+		"Rows.Line":            call(func() int { return rows().Line() }),
+		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
+		"Rows.Label":           call(func() float64 { return rows().Label() }),
+		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
+		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
+		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
+			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		"Drafting.Draft": call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
+	})
+}

@@ -1,0 +1,322 @@
+package objpert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// referee is the definition of the problem in rational numbers, on the records
+// as they were given: it shares no code with the package.
+type referee struct {
+	rows            [][]int64
+	labels, weights []int
+	space           Space
+	noise           *perturbation
+}
+
+// value is Σ weight 1[sign of ⟨x, w⟩ is not the label] - Σ_j Table[j][w_j] - Norm[‖w‖²].
+func (r *referee) value(w []int) *big.Rat {
+	v := new(big.Rat)
+	for i, row := range r.rows {
+		score := new(big.Int)
+		for j, x := range row {
+			score.Add(score, new(big.Int).Mul(big.NewInt(x), big.NewInt(int64(w[j]))))
+		}
+		label := -1
+		if score.Sign() > 0 {
+			label = 1
+		}
+		if label != r.labels[i] {
+			v.Add(v, new(big.Rat).SetInt64(int64(r.weights[i])))
+		}
+	}
+	sq, gain := 0, new(big.Int)
+	for j, x := range w {
+		sq += x * x
+		gain.Add(gain, big.NewInt(r.noise.table[j][slices.Index(r.space.Values, x)]))
+	}
+	if r.noise.norm != nil {
+		gain.Add(gain, big.NewInt(r.noise.norm[sq]))
+	}
+	return v.Sub(v, new(big.Rat).SetFrac(gain, new(big.Int).Lsh(big.NewInt(1), uint(r.noise.shift))))
+}
+
+// minimum looks at every point; the first in lexicographic order wins a tie.
+func (r *referee) minimum() (best []int, value *big.Rat) {
+	d := len(r.rows[0])
+	w := make([]int, d)
+	var walk func(j, sq int)
+	walk = func(j, sq int) {
+		if r.space.NormSq > 0 && sq > r.space.NormSq {
+			return
+		}
+		if j == d {
+			if v := r.value(w); value == nil || v.Cmp(value) < 0 {
+				best, value = slices.Clone(w), v
+			}
+			return
+		}
+		for k, x := range r.space.Values {
+			if r.space.Allowed == nil || r.space.Allowed[j][k] {
+				w[j] = x
+				walk(j+1, sq+x*x)
+			}
+		}
+	}
+	walk(0, 0)
+	return best, value
+}
+
+// extreme stretches a random problem to the ends of its ranges: scores close to
+// 2⁶², counts close to 2²⁹, noise close to 2⁵⁸.
+func extreme(r *rand.Rand, rows [][]int64, weights []int, space Space, table [][]float64, norm []float64) {
+	b := int64(space.bound())
+	if r.IntN(2) == 0 {
+		most := int64(1)
+		for _, row := range rows {
+			sum := int64(0)
+			for _, x := range row {
+				sum += max(x, -x)
+			}
+			most = max(most, sum)
+		}
+		factor := (maxScore/b - 1) / most
+		for _, row := range rows {
+			for j := range row {
+				row[j] *= factor
+			}
+			if j := r.IntN(len(row)); row[j] != 0 { // no common divisor to take out
+				row[j] -= row[j] / max(row[j], -row[j])
+			}
+		}
+	}
+	if r.IntN(2) == 0 {
+		for i := range weights {
+			weights[i] *= maxRecords / (4 * len(weights))
+		}
+	}
+	if r.IntN(2) == 0 {
+		sum := maxAbs(norm)
+		for _, row := range table {
+			sum += maxAbs(row)
+		}
+		if sum > 0 {
+			for _, row := range table {
+				for k := range row {
+					row[k] *= 0x1p58 / sum / 1.0001
+				}
+			}
+			for k := range norm {
+				norm[k] *= 0x1p58 / sum / 1.0001
+			}
+		}
+	}
+}
+
+// TestReferee compares every oracle with the definition in rational numbers.
+func TestReferee(t *testing.T) {
+	cases := 1500
+	if testing.Short() {
+		cases = 300
+	}
+	r := rand.New(rand.NewPCG(61, 7))
+	ties := 0
+	for i := range cases {
+		rows, labels, weights, space, table, norm := randomProblem(r)
+		for p, err := NewProblem(rows, labels, weights, space); err == nil && p.Points() > 700; { // rational numbers are slow
+			rows, labels, weights, space, table, norm = randomProblem(r)
+			p, err = NewProblem(rows, labels, weights, space)
+		}
+		for g := range rows { // some rows share their memory
+			rows[g] = slices.Clone(rows[g])
+		}
+		if i%3 == 0 {
+			extreme(r, rows, weights, space, table, norm)
+		}
+		p, err := NewProblem(rows, labels, weights, space)
+		require.NoError(t, err, i)
+		p, err = p.perturbReal(table, norm)
+		require.NoError(t, err, i)
+		rounded, _ := p.real()
+		for j := range table {
+			for k := range table[j] {
+				require.LessOrEqual(t, math.Abs(rounded[j][k]-table[j][k]), math.Ldexp(0.5, -p.perturbation().shift)+0x1p-50*math.Abs(table[j][k]))
+			}
+		}
+		judge := &referee{rows, labels, weights, space, p.perturbation()}
+		w, v := judge.minimum()
+		want, _ := v.Float64()
+		for _, o := range []Oracle{Enumerate{}, CellSearch{Workers: 1}, CellSearch{Workers: 3}, GenericSearch{Workers: 1},
+			GenericSearch{Workers: 3}, Auto{}} {
+			name := fmt.Sprintf("case %d, %T", i, o)
+			s, err := o.Solve(context.Background(), p)
+			require.NoError(t, err, name)
+			require.True(t, s.Proven, name)
+			require.Equal(t, w, s.W, name)
+			require.Equal(t, want, s.Objective, name)
+			require.Equal(t, want, s.Lower, name)
+		}
+		if table == nil && norm == nil {
+			ties++
+		}
+	}
+	require.Greater(t, ties, cases/10)
+}
+
+// randomProblem draws a small problem of any kind that an oracle may meet:
+// one-hot, dense, mixed, duplicated and scaled rows, one label only, zero,
+// tiny, integer and huge noise, balls, products, forbidden values.
+func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space Space, table [][]float64, norm []float64) {
+	d := 1 + r.IntN(5)
+	n := 1 + r.IntN(30)
+	kind := r.IntN(5)
+	for range n {
+		row := make([]int64, d)
+		scale := int64(1 + r.IntN(3)*r.IntN(1000))
+		for j := range row {
+			switch kind {
+			case 0: // dense
+				row[j] = int64(r.IntN(41) - 20)
+			case 1: // 0/1
+				row[j] = int64(r.IntN(2)) * scale
+			case 2: // 0/1 and a dense column
+				row[j] = int64(r.IntN(2)) * scale
+				if j == d-1 {
+					row[j] = int64(r.IntN(2001) - 1000)
+				}
+			case 3: // ternary
+				row[j] = int64(r.IntN(3) - 1)
+			}
+		}
+		if kind == 4 { // two blocks of one-hot columns
+			row[r.IntN((d+1)/2)] = scale
+			row[(d+1)/2-1+r.IntN(d-(d+1)/2+1)] = scale
+		}
+		rows = append(rows, row)
+		labels = append(labels, 2*r.IntN(2)-1)
+		weights = append(weights, r.IntN(4))
+		if r.IntN(4) == 0 {
+			rows, labels, weights = append(rows, row), append(labels, -labels[len(labels)-1]), append(weights, 1)
+		}
+	}
+	if r.IntN(8) == 0 {
+		for i := range labels {
+			labels[i] = labels[0]
+		}
+	}
+	weights[0] = 1
+
+	b := 1 + r.IntN(3)
+	space = Space{Values: interval(b), NormSq: -1}
+	switch r.IntN(6) {
+	case 0:
+		space.Values = []int{-1, 1}
+	case 1:
+		space.Values = []int{-2, 0, 1, 3}
+	case 2:
+		space.Values = []int{0, 1}
+	}
+	if r.IntN(3) > 0 {
+		least := 0
+		if space.Values[0] == -1 && len(space.Values) == 2 {
+			least = d
+		}
+		space.NormSq = max(1, least) + r.IntN(d*b*b+1)
+	}
+	if r.IntN(4) == 0 {
+		for range d {
+			ok := make([]bool, len(space.Values))
+			for k, v := range space.Values {
+				ok[k] = r.IntN(3) > 0 || v*v <= 1
+			}
+			space.Allowed = append(space.Allowed, ok)
+		}
+	}
+
+	draw := func() float64 { return 0 }
+	switch scale := []float64{1e-6, 0.3, 3, 30, 1e6, 1e12}[r.IntN(6)]; r.IntN(4) {
+	case 0, 1:
+		draw = func() float64 { return scale * r.NormFloat64() }
+	case 2:
+		draw = func() float64 { return float64(r.IntN(5) - 2) }
+	}
+	switch r.IntN(4) {
+	case 0: // no noise at all
+	case 1: // a table
+		for range d {
+			row := make([]float64, len(space.Values))
+			for k := range row {
+				row[k] = draw()
+			}
+			table = append(table, row)
+		}
+	default:
+		eta := make([]float64, d+1)
+		for j := range eta {
+			eta[j] = draw()
+		}
+		q := space.NormSq
+		if q < 0 {
+			q = 1
+		}
+		table, norm = sphere(space.Values, q, eta)
+		if space.NormSq < 0 {
+			norm = nil
+		}
+	}
+	return rows, labels, weights, space, table, norm
+}
+
+// TestFuzz compares every search with complete enumeration, and again after the
+// records were shuffled.
+func TestFuzz(t *testing.T) {
+	cases := 2000
+	if testing.Short() {
+		cases = 700
+	}
+	r := rand.New(rand.NewPCG(6, 1))
+	ctx := context.Background()
+	cells := 0
+	for i := range cases {
+		rows, labels, weights, space, table, norm := randomProblem(r)
+		p, err := NewProblem(rows, labels, weights, space)
+		require.NoError(t, err)
+		p, err = p.perturbReal(table, norm)
+		require.NoError(t, err)
+		want, err := Enumerate{}.Solve(ctx, p)
+		require.NoError(t, err)
+		r.Shuffle(len(rows), func(i, j int) {
+			rows[i], rows[j] = rows[j], rows[i]
+			labels[i], labels[j] = labels[j], labels[i]
+			weights[i], weights[j] = weights[j], weights[i]
+		})
+		shuffled, err := NewProblem(rows, labels, weights, space)
+		require.NoError(t, err)
+		shuffled, err = shuffled.perturbReal(table, norm)
+		require.NoError(t, err)
+		oracles := []Oracle{CellSearch{Workers: 1}, CellSearch{Workers: 2}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}, Auto{}}
+		for _, q := range []*Problem{p, shuffled} {
+			for _, o := range oracles {
+				name := fmt.Sprintf("case %d, %T", i, o)
+				got, err := o.Solve(ctx, q)
+				require.NoError(t, err, name)
+				require.True(t, got.Proven, name)
+				require.Equal(t, want.Objective, got.Objective, name)
+				require.Equal(t, want.W, got.W, name)
+				require.Equal(t, want.Loss, got.Loss, name)
+				require.Equal(t, want.Lower, got.Lower, name)
+			}
+		}
+		if m, err := newCellModel(p, 1<<28); err == nil && len(m.cat) > 1 {
+			cells++
+		}
+	}
+	require.Greater(t, cells, cases/3) // the cell search had something to branch on
+}

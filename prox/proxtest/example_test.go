@@ -1,0 +1,28 @@
+package proxtest_test
+
+import (
+	"fmt"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/prox/proxtest"
+)
+
+// counter is a T that counts; in a test it is t.
+type counter struct{ failures int }
+
+func (c *counter) Helper()                   {}
+func (c *counter) Errorf(_ string, _ ...any) { c.failures++ }
+
+// late is the ℓ1 norm with half of its threshold.
+type late struct{ prox.L1 }
+
+func (g late) Prox(dst, x []float64, gamma float64) { g.L1.Prox(dst, x, gamma/2) }
+
+// One line in the test of an operator.
+func ExampleCheck() {
+	var good, bad counter
+	proxtest.Check(&good, prox.L1{Weight: 0.5}, 4)
+	proxtest.Check(&bad, late{prox.L1{Weight: 0.5}}, 4)
+	fmt.Println(good.failures == 0, bad.failures > 0)
+	// Output: true true
+}

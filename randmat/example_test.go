@@ -1,0 +1,26 @@
+package randmat_test
+
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/randmat"
+)
+
+// A Wishart matrix and a bound from below on its least eigenvalue that is proved, rounding
+// included.
+func ExampleWishart() {
+	w := mat.NewSymDense(3, nil)
+	if err := randmat.Wishart(w, 12, noise.Reproducible(1, "example")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	least := randmat.MinEig(w)
+	fmt.Println(least > 0, least <= randmat.MaxEig(w))
+	fmt.Println(randmat.Wishart(w, 2, noise.Secure()))
+	// Output:
+	// true true
+	// randmat: degrees of freedom out of range: m = 2 in dimension 3, want m > 2
+}

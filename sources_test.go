@@ -1,0 +1,73 @@
+package privopt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/noise"
+)
+
+// elsewhere is a Source of records, in the canonical order, whose Read fails after some reads.
+type elsewhere struct {
+	*erm.Data
+	fails int64 // the read that fails, −1 for none
+	reads *atomic.Int64
+}
+
+var errDisk = errors.New("the disk is gone")
+
+func (s elsewhere) Read(_ context.Context, rows, labels []float64, first int) error {
+	if s.reads.Add(1)-1 == s.fails {
+		return errDisk
+	}
+	d := len(rows) / max(len(labels), 1)
+	for k := range labels {
+		copy(rows[k*d:], s.Row(first+k))
+		labels[k] = s.Label(first + k)
+	}
+	return nil
+}
+
+// TestSources: every mechanism that takes an erm.Problem releases the same numbers from records
+// that are read in every pass as from records in memory; and where a read fails, whichever it is,
+// there is an error and no release.
+func TestSources(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, m := range mechanisms(0) {
+		p := records(t, 700, 3, 1, m.smooth(), unit)
+		run := func(fails int64) (*dp.Release, error, int64) {
+			reads := new(atomic.Int64)
+			data, err := erm.Open(elsewhere{p.Data, fails, reads}, unit)
+			require.NoError(t, err)
+			q := *p
+			q.Data = data
+			_, fit, err := m.open(&q, b, nil)
+			require.NoError(t, err, m.name)
+			if data.Err() != nil {
+				return nil, data.Err(), 0 // a test that reads records to make a problem of integers
+			}
+			rel, err := fit(t.Context(), noise.Reproducible(5))
+			return rel, err, reads.Load()
+		}
+		_, fit, err := m.open(p, b, nil)
+		require.NoError(t, err)
+		want, err := fit(t.Context(), noise.Reproducible(5))
+		require.NoError(t, err, m.name)
+		got, err, reads := run(-1)
+		require.NoError(t, err, m.name)
+		require.Equal(t, want, got, m.name)
+		require.Positive(t, reads, m.name)
+		for k := range min(reads, 6) {
+			rel, err, _ := run(k)
+			require.ErrorIs(t, err, erm.ErrSource, "%s: read %d of %d", m.name, k, reads)
+			require.Nil(t, rel, fmt.Sprint(m.name, k))
+		}
+	}
+}
