@@ -122,7 +122,8 @@ func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f
 func (f *files) Read(ctx context.Context, rows, labels []float64, first int) error {
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first || len(rows) != len(labels)*d {
-		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers for each", len(labels), len(rows), d)
+		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers for each",
+			len(labels), len(rows), d)
 	}
 	for len(labels) > 0 {
 		i := sort.SearchInts(f.First, first+1) - 1

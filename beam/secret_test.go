@@ -54,7 +54,8 @@ func (s secrets) number(v float64) {
 
 // word adds eight bytes.
 func (s secrets) word(v uint64) {
-	for _, b := range [][]byte{binary.BigEndian.AppendUint64(nil, v), binary.LittleEndian.AppendUint64(nil, v)} {
+	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
+		b := order.AppendUint64(nil, v)
 		s[string(b)] = true
 		s[hex.EncodeToString(b)] = true
 		s[strings.ToUpper(hex.EncodeToString(b))] = true

@@ -36,9 +36,7 @@ import (
 	"strings"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
-	// Runners that need nothing but this process.
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism" // needs nothing but this process
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -53,8 +51,8 @@ const TrustedCluster dp.Assumption = "the machines and the storage of the cluste
 
 // Options say where and how a Source runs its jobs. The zero value but for Scratch is valid.
 type Options struct {
-	// Runner is the name of a Beam runner, such as prism, the default, direct or flink. Beam ends the
-	// program if no runner of that name is linked in; this package links prism and direct.
+	// Runner is the name of a Beam runner, such as prism, the default, or flink. Beam ends the program
+	// if no runner of that name is linked in; this package links prism.
 	Runner string
 	// Shards is the number of parts that the records are cut into; 0 means 16. Two to four for each
 	// slot of the cluster are about right. It is public: do not make it a function of the records.

@@ -11,10 +11,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	//lint:ignore SA1019 deprecated for programs, but it runs everything in one bundle, unlike prism
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
@@ -354,7 +357,7 @@ func TestFitChanged(t *testing.T) {
 			pack(t, path, rows, changed)
 		}, "lost, counted twice or changed"},
 		{"twice the same", func(t *testing.T, path string) {
-			pack(t, path, append(append([][]float64(nil), rows[:n-1]...), rows[0]), append(append([]float64(nil), labels[:n-1]...), labels[0]))
+			pack(t, path, slices.Concat(rows[:n-1], rows[:1]), slices.Concat(labels[:n-1], labels[:1]))
 		}, "lost, counted twice or changed"},
 		{"one less", func(t *testing.T, path string) { pack(t, path, rows[1:], labels[1:]) }, "another number of records"},
 		{"truncated", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5000)) }, "cut off"},
