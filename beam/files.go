@@ -1,0 +1,163 @@
+package beam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/parquetdata"
+)
+
+// dataset names files of records and what the driver found in them, so that workers open only the
+// files that they need and refuse others.
+type dataset struct {
+	Paths    []string
+	Label    string   // of Parquet files
+	Features []string // of Parquet files, and of others whose columns have names
+	Dim      int
+	First    []int // number of the first record of every file, and of all records at the end
+}
+
+// files are the records of a dataset, one file after the other. A file is opened when it is first read.
+type files struct {
+	dataset
+	mu   sync.Mutex
+	open []source
+}
+
+// source is a file.
+type source interface {
+	erm.Source
+	io.Closer
+}
+
+// count opens all files to learn their sizes.
+func count(ctx context.Context, d dataset) (*files, error) {
+	f := &files{dataset: d}
+	f.First = []int{0}
+	for i := range d.Paths {
+		if err := ctx.Err(); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("beam: %w", err)
+		}
+		src, err := f.file(i)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		n, _ := src.Dims()
+		f.First = append(f.First, f.First[i]+n)
+	}
+	return f, nil
+}
+
+// file returns file i, which it opens if it is not.
+func (f *files) file(i int) (source, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = make([]source, len(f.Paths))
+	}
+	if f.open[i] == nil {
+		src, names, err := open(f.Paths[i], f.Label, f.Features)
+		if err != nil {
+			return nil, fmt.Errorf("beam: %w", err)
+		}
+		if err := f.fits(i, src, names); err != nil {
+			src.Close()
+			return nil, err
+		}
+		f.open[i] = src
+	}
+	return f.open[i], nil
+}
+
+// open opens one file and returns the names of its features, nil if it does not tell.
+func open(path, label string, features []string) (source, []string, error) {
+	if strings.EqualFold(filepath.Ext(path), ".npy") {
+		src, err := npy.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		names := src.Columns()
+		return src, slices.DeleteFunc(names, func(n string) bool { return n == src.Label() }), nil
+	}
+	src, err := parquetdata.Open(parquetdata.Options{Label: label, Features: features}, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return src, src.Features(), nil
+}
+
+// fits compares file i with the first one, and with what the driver found.
+func (f *files) fits(i int, src source, names []string) error {
+	n, d := src.Dims()
+	if f.Dim == 0 { // the driver, the first file
+		f.Dim, f.Features = d, names
+	}
+	switch {
+	case d != f.Dim:
+		return fmt.Errorf("beam: %s has %d features and %s has %d; want files of the same columns", f.Paths[i], d, f.Paths[0], f.Dim)
+	case names != nil && f.Features != nil && !slices.Equal(names, f.Features):
+		return fmt.Errorf("beam: %s has the features %q and %s has %q; want files of the same columns in the same order",
+			f.Paths[i], names, f.Paths[0], f.Features)
+	case i+1 < len(f.First) && n != f.First[i+1]-f.First[i]:
+		return fmt.Errorf("beam: %s has another number of records than when the driver opened it", f.Paths[i])
+	}
+	return nil
+}
+
+// Dims implements erm.Source.
+func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f.Dim }
+
+// Read implements erm.Source.
+func (f *files) Read(ctx context.Context, rows, labels []float64, first int) error {
+	n, d := f.Dims()
+	if first < 0 || first > n || len(labels) > n-first || len(rows) != len(labels)*d {
+		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers for each",
+			len(labels), len(rows), d)
+	}
+	for len(labels) > 0 {
+		i := sort.SearchInts(f.First, first+1) - 1
+		src, err := f.file(i)
+		if err != nil {
+			return err
+		}
+		m := min(len(labels), f.First[i+1]-first)
+		if err := src.Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
+			return err
+		}
+		rows, labels, first = rows[m*d:], labels[m:], first+m
+	}
+	return nil
+}
+
+// Close closes the files that are open.
+func (f *files) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for i, src := range f.open {
+		if src != nil {
+			errs = append(errs, src.Close())
+			f.open[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shard returns the records of part i of k, which begin at a multiple of erm.Chunk. There may be none.
+func (f *files) shard(i, k int) (first, count int) {
+	n, _ := f.Dims()
+	chunks := (n + erm.Chunk - 1) / erm.Chunk
+	first = i * chunks / k * erm.Chunk
+	return first, min(n, (i+1)*chunks/k*erm.Chunk) - first
+}

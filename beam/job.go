@@ -1,0 +1,144 @@
+package beam
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/privopt/privopt/erm"
+)
+
+func init() {
+	register.DoFn2x2[context.Context, int, []byte, error](&sumShard{})
+	register.Combiner1[[]byte](&mergeSums{})
+	register.DoFn1x1[[]byte, error](&writeSums{})
+}
+
+// pipeline is the job of one pass:
+//
+//	numbers of shards → shuffle → sums of a shard → sums of all shards → file
+//
+// It is a function of the ticket and the numbers of the shards, which are public.
+func pipeline(t ticket, shards []int) *sdk.Pipeline {
+	p, s := sdk.NewPipelineWithRoot()
+	// Without a shuffle an engine would fuse both steps, and one worker would sum all shards.
+	spread := sdk.Reshuffle(s, sdk.CreateList(s, shards))
+	sums := sdk.ParDo(s, &sumShard{Ticket: t}, spread)
+	sdk.ParDo0(s, &writeSums{Ticket: t}, sdk.Combine(s, &mergeSums{Ticket: t}, sums))
+	return p
+}
+
+// protect runs one step of a worker. Engines log what panics say, and the element with it: all that
+// they get to know here is where it was.
+func protect(step string, f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("beam: %s panicked", step)
+		}
+	}()
+	if err := f(); err != nil {
+		return fmt.Errorf("beam: %s: %w", step, err)
+	}
+	return nil
+}
+
+// sumShard adds up shards. Its exported field travels with the pipeline, the others do not.
+type sumShard struct {
+	Ticket ticket
+	task   *task
+	files  *files
+	query  *erm.Query
+}
+
+// ProcessElement returns the sealed sums of a shard.
+func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte, err error) {
+	err = protect(fmt.Sprintf("shard %d", shard), func() error {
+		if err := s.load(); err != nil {
+			return err
+		}
+		if shard < 0 || shard >= s.task.Shards {
+			return fmt.Errorf("there are %d shards", s.task.Shards)
+		}
+		m := &part{Shards: make([]uint64, (s.task.Shards+63)/64)}
+		m.Shards[shard/64] |= 1 << (shard % 64)
+		first, count := s.files.shard(shard, s.task.Shards)
+		sums, err := s.query.Sum(ctx, s.files, first, count, s.task.Threads)
+		if err != nil {
+			return err
+		}
+		if m.Sums, err = sums.MarshalBinary(); err != nil {
+			return err
+		}
+		sealed, err = s.task.seal(m)
+		return err
+	})
+	return sealed, err
+}
+
+func (s *sumShard) load() error {
+	if s.query != nil {
+		return nil
+	}
+	t, err := s.Ticket.load()
+	if err != nil {
+		return err
+	}
+	q := new(erm.Query)
+	if err := q.UnmarshalBinary(t.Query); err != nil {
+		return err
+	}
+	s.task, s.files, s.query = t, &files{dataset: t.Data}, q
+	return nil
+}
+
+// Teardown closes the files.
+func (s *sumShard) Teardown() error {
+	if s.files != nil {
+		return s.files.Close()
+	}
+	return nil
+}
+
+// mergeSums merges sealed sums in any order and any tree.
+type mergeSums struct {
+	Ticket ticket
+	task   *task
+}
+
+// MergeAccumulators returns the sealed sums of both.
+func (m *mergeSums) MergeAccumulators(a, b []byte) (sealed []byte, err error) {
+	err = protect("a merge", func() error {
+		if m.task == nil {
+			if m.task, err = m.Ticket.load(); err != nil {
+				return err
+			}
+		}
+		x, err := m.task.unseal(a)
+		if err != nil {
+			return err
+		}
+		y, err := m.task.unseal(b)
+		if err != nil {
+			return err
+		}
+		if err := merge(x, y); err != nil {
+			return err
+		}
+		sealed, err = m.task.seal(x)
+		return err
+	})
+	return sealed, err
+}
+
+// writeSums writes the sealed sums of all shards to where the driver looks for them.
+type writeSums struct{ Ticket ticket }
+
+// ProcessElement writes the file.
+func (w *writeSums) ProcessElement(sealed []byte) error {
+	return protect("the result", func() error {
+		return write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), sealed)
+	})
+}

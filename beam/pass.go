@@ -1,0 +1,188 @@
+package beam
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/gob"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/privopt/privopt/erm"
+)
+
+// ticket is all that a pipeline holds.
+type ticket struct {
+	File string // a file with a task
+	Pass string // its random name, to tell it from the files of other passes
+}
+
+// task is what workers are told. It is secret.
+type task struct {
+	Pass    string
+	Key     []byte // of the messages of this pass
+	Query   []byte
+	Data    dataset
+	Shards  int
+	Threads int
+}
+
+// part is a message: the sums of some shards. It is secret.
+type part struct {
+	Shards []uint64 // a set of bits
+	Sums   []byte   // of erm.Sums
+}
+
+// pass is what the driver knows of an attempt.
+type pass struct {
+	ticket
+	*task
+	folder string
+}
+
+const taskFile, resultFile = "task", "result"
+
+// newPass makes the folder of an attempt and writes its task.
+func newPass(s *Source, q *erm.Query) (*pass, error) {
+	query, err := q.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 48)
+	rand.Read(random) // never fails
+	name := hex.EncodeToString(random[:16])
+	p := &pass{
+		task:   &task{Pass: name, Key: random[16:], Query: query, Data: s.files.dataset, Shards: s.options.Shards, Threads: s.options.Threads},
+		folder: filepath.Join(s.scratch, "privopt-"+name),
+	}
+	p.ticket = ticket{File: filepath.Join(p.folder, taskFile), Pass: name}
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(p.task); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(p.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("Options.Scratch: %w", err)
+	}
+	if err := write(p.File, b.Bytes()); err != nil {
+		return nil, errors.Join(err, p.remove())
+	}
+	return p, nil
+}
+
+func (p *pass) remove() error { return os.RemoveAll(p.folder) }
+
+// result reads the sums that the job wrote.
+func (p *pass) result() (*erm.Sums, error) {
+	sealed, err := os.ReadFile(filepath.Join(p.folder, resultFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("the job ended without a result; want a job that is waited for, not --async, and a Scratch that all workers share")
+	} else if err != nil {
+		return nil, err
+	}
+	m, err := p.unseal(sealed)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.task.Shards {
+		if m.Shards[i/64]>>(i%64)&1 == 0 {
+			return nil, fmt.Errorf("shard %d is missing from the result", i)
+		}
+	}
+	sums := new(erm.Sums)
+	return sums, sums.UnmarshalBinary(m.Sums)
+}
+
+// load reads the task.
+func (t ticket) load() (*task, error) {
+	b, err := os.ReadFile(t.File)
+	if err != nil {
+		return nil, err
+	}
+	made := new(task)
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(made); err != nil || made.Pass != t.Pass {
+		return nil, fmt.Errorf("%s is not the task of this pass", t.File)
+	}
+	return made, nil
+}
+
+// write writes a file that only this user can read, whole or not at all.
+func write(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func (t *task) cipher() cipher.AEAD {
+	block, err := aes.NewCipher(t.Key)
+	if err != nil {
+		panic(err) // the key has 32 bytes
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return aead
+}
+
+// seal encrypts a message, so that neither the storage of an engine nor its logs show sums.
+func (t *task) seal(m *part) ([]byte, error) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(m); err != nil {
+		return nil, err
+	}
+	return t.cipher().Seal(nil, nil, b.Bytes(), []byte(t.Pass)), nil
+}
+
+// unseal decrypts a message. Those of other passes are refused.
+func (t *task) unseal(b []byte) (*part, error) {
+	plain, err := t.cipher().Open(nil, nil, b, []byte(t.Pass))
+	if err != nil {
+		return nil, errors.New("a message was damaged, or is not of this pass")
+	}
+	m := new(part)
+	if err := gob.NewDecoder(bytes.NewReader(plain)).Decode(m); err != nil || len(m.Shards) != (t.Shards+63)/64 {
+		return nil, errors.New("a message of another version of this program")
+	}
+	return m, nil
+}
+
+// merge adds the sums of b to those of a. A shard in both is an error.
+func merge(a, b *part) error {
+	for i, set := range b.Shards {
+		if a.Shards[i]&set != 0 {
+			return errors.New("a shard was added twice")
+		}
+		a.Shards[i] |= set
+	}
+	var s, t erm.Sums
+	if err := s.UnmarshalBinary(a.Sums); err != nil {
+		return err
+	}
+	if err := t.UnmarshalBinary(b.Sums); err != nil {
+		return err
+	}
+	err := s.Merge(&t)
+	if err == nil {
+		a.Sums, err = s.MarshalBinary()
+	}
+	return err
+}

@@ -1,0 +1,266 @@
+package beam
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/gob"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/graphx"
+	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/noise"
+)
+
+// secrets are numbers in all forms that a log or a pipeline could hold them in.
+type secrets map[string]bool
+
+// number adds v, unless it is so short that it may be there by chance.
+func (s secrets) number(v float64) {
+	bits := math.Float64bits(v)
+	if a := math.Abs(v); !(a > 1e-30 && a < 1e30) || bits<<32 == 0 {
+		return
+	}
+	if digits := strconv.FormatFloat(math.Abs(v), 'e', 10, 64); digits != "" {
+		digits, _, _ = strings.Cut(digits, "e")
+		s[digits[2:]] = true // after the first digit, rounded
+	}
+	if digits := strconv.FormatFloat(math.Abs(v), 'e', -1, 64); len(digits) > 15 {
+		s[digits[2:12]] = true // cut
+	}
+	s.word(bits)
+	s[fmt.Sprintf("%013x", bits&(1<<52-1))] = true // as %x and %b would have it
+	s[strconv.FormatUint(bits&(1<<52-1)|1<<52, 10)] = true
+}
+
+// word adds eight bytes.
+func (s secrets) word(v uint64) {
+	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
+		b := order.AppendUint64(nil, v)
+		s[string(b)] = true
+		s[hex.EncodeToString(b)] = true
+		s[strings.ToUpper(hex.EncodeToString(b))] = true
+	}
+	s[strconv.FormatUint(v, 10)] = true
+}
+
+// point adds the point of a query.
+func (s secrets) point(t testing.TB, query []byte) {
+	var q struct{ X, Low []float64 } // fields of what MarshalBinary encodes
+	require.NoError(t, gob.NewDecoder(bytes.NewReader(query)).Decode(&q))
+	require.NotEmpty(t, q.X)
+	for _, v := range append(q.X, q.Low...) {
+		s.number(v)
+	}
+}
+
+// in returns the secrets that text shows.
+func (s secrets) in(text string) (found []string) {
+	for secret := range s {
+		if strings.Contains(text, secret) {
+			found = append(found, secret)
+		}
+	}
+	return found
+}
+
+func TestSecretsFind(t *testing.T) {
+	v := -0.12345678901234567
+	for _, text := range []string{
+		fmt.Sprint(v), fmt.Sprintf("%.12f", v), fmt.Sprintf("%.10e", v), fmt.Sprintf("%x", v), fmt.Sprintf("%b", v), fmt.Sprint(math.Float64bits(v)),
+		fmt.Sprintf("%X", math.Float64bits(v)), string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))),
+	} {
+		s := secrets{}
+		s.number(v)
+		require.NotEmpty(t, s.in("a text with "+text+" in it"), text)
+	}
+	s := secrets{}
+	s.number(v)
+	require.Empty(t, s.in("2026-11-22T07:18:12.042Z level=INFO 1795331891999510476"))
+}
+
+var base = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}`)
+
+// decoded returns text and what is encoded with base64 in it, as parts of pipelines are.
+func decoded(text string) string {
+	all := text
+	for part := text; part != ""; {
+		var inner strings.Builder
+		for _, code := range base.FindAllString(part, -1) {
+			for from := range 4 { // what stands before the code may look like a part of it
+				for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+					b, _ := e.DecodeString(code[from:]) // as far as it goes
+					inner.Write(b)
+					inner.WriteByte('\n')
+				}
+			}
+		}
+		part = inner.String()
+		all += part
+	}
+	return all
+}
+
+// tap is a random source that remembers what it gave.
+type tap struct {
+	rand.Source
+	seen []uint64
+}
+
+func (p *tap) Uint64() uint64 {
+	v := p.Source.Uint64()
+	p.seen = append(p.seen, v)
+	return v
+}
+
+// log collects what is logged, the pipelines at the level of debugging among it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+// Neither logs nor errors show a point of the solver, a sum, the noise or a record, whether a fit
+// succeeds or not.
+func TestSecrets(t *testing.T) {
+	var logged log
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug - 100})))
+	stdout, stderr := os.Stdout, os.Stderr
+	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
+	require.NoError(t, err)
+	os.Stdout, os.Stderr = printed, printed
+	defer func() {
+		slog.SetDefault(was)
+		os.Stdout, os.Stderr = stdout, stderr
+		armed.Store(false)
+	}()
+
+	rows, labels := table(20000, 3)
+	for i := range labels {
+		labels[i] *= 0.1 + 0.001*math.Sqrt(float64(i+1)) // to be recognized
+	}
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	found := secrets{}
+	for i, row := range rows[:50] {
+		for _, v := range append(row, labels[i]) {
+			found.number(v)
+		}
+	}
+	for _, runner := range runners {
+		for _, fails := range []bool{false, true} {
+			s := cluster(t, Options{Runner: runner, Shards: 3, Threads: 1}, path)
+			spy := &spy{Source: s, t: t, found: found}
+			src := &tap{Source: noise.Reproducible(5)}
+			armed.Store(fails)
+			panics.Store(1 << 40)
+			p := &erm.Problem{Data: opened(t, spy), Loss: faulty{}}
+			rel, err := (&lop.Mechanism{Radius: 1}).Fit(t.Context(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, src)
+			require.Equal(t, fails, err != nil)
+			if fails {
+				fmt.Fprintln(&logged, err)
+			} else {
+				for _, v := range rel.Theta {
+					found.number(v)
+				}
+				require.Greater(t, spy.jobs, 2)
+			}
+			require.NotEmpty(t, src.seen)
+			for _, v := range src.seen[:min(len(src.seen), 200)] {
+				found.word(v)
+			}
+		}
+	}
+	require.Greater(t, len(found), 2000)
+	all, err := os.ReadFile(printed.Name())
+	require.NoError(t, err)
+	text := decoded(logged.b.String() + string(all))
+	require.Contains(t, text, "Pipeline proto")
+	require.Contains(t, text, taskFile+`","Pass":"`, "the fields of the steps are found")
+	require.Contains(t, text, "shard 0 panicked")
+	require.Empty(t, found.in(text))
+	require.NotContains(t, text, "prediction")
+}
+
+// spy learns the secrets of the jobs of a Source.
+type spy struct {
+	*Source
+	t     testing.TB
+	found secrets
+	jobs  int
+}
+
+func (s *spy) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	s.jobs++
+	b, err := q.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	s.found.point(s.t, b)
+	sums, err := s.Source.Sum(ctx, q)
+	if err == nil {
+		if b, err = sums.MarshalBinary(); err == nil {
+			for i := 16; i+8 <= min(len(b), 2000); i += 4 {
+				if v := binary.LittleEndian.Uint64(b[i:]); v>>32 != 0 && v<<32 != 0 {
+					s.found.word(v)
+				}
+			}
+		}
+	}
+	return sums, err
+}
+
+// The pipeline holds the name of the pass and of a file, and nothing of the query, of the records or of
+// where they are.
+func TestPipeline(t *testing.T) {
+	rows, labels := table(20000, 3)
+	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))
+	q := query(t, s)
+	p, err := newPass(s, q)
+	require.NoError(t, err)
+	defer p.remove()
+	edges, _, err := pipeline(p.ticket, []int{0, 1, 2}).Build()
+	require.NoError(t, err)
+	pipe, err := graphx.Marshal(edges, &graphx.Options{Environment: &pipepb.Environment{}})
+	require.NoError(t, err)
+	whole, err := proto.Marshal(pipe)
+	require.NoError(t, err)
+	text := decoded(string(whole) + prototext.Format(pipe))
+	require.Contains(t, text, p.ticket.Pass, "what is in a pipeline is found")
+	require.Contains(t, text, p.File)
+
+	found := secrets{"all.npy": true, string(p.Key): true, hex.EncodeToString(p.Key): true}
+	b, err := q.MarshalBinary()
+	require.NoError(t, err)
+	found.point(t, b)
+	for i, row := range rows[:100] {
+		for _, v := range append(row, labels[i]) {
+			found.number(v)
+		}
+	}
+	require.Empty(t, found.in(text))
+}

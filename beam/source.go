@@ -1,0 +1,178 @@
+// Package beam adds up records on a cluster: its Source is an erm.Remote, every pass of which is one
+// Apache Beam job.
+//
+//	func main() {
+//		sdk.Init() // github.com/apache/beam/sdks/v2/go/pkg/beam
+//		src, err := beam.NewSource(ctx, paths, beam.Options{Runner: "prism", Shards: 8, Scratch: "/mnt/scratch"})
+//		data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
+//		rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, &erm.Problem{Data: data, Loss: loss.Logistic{}}, budget, nil)
+//	}
+//
+// The records lie in .npy or Parquet files that the driver, which is the program that calls Fit, and
+// all workers can open under the same names. The driver keeps the noise, the solver and the
+// certificate; workers are told a point and return sums.
+//
+// # What is secret and where it is
+//
+// A point of the solver and the sums at it together tell the noise. Neither is a part of the
+// pipeline, which engines store and show. It holds the name of a file, a random name of the pass and
+// the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
+// Options.Scratch that the driver removes when the pass ends, well or not; a driver that is killed
+// leaves it. It holds the point, the names of the files of records, and a key that was drawn for the
+// pass: what workers send one another and to the driver is encrypted with it.
+//
+// Those who read Scratch or the memory of a worker learn the point and sums of records without any
+// noise, and a worker that computes something else voids the guarantee. A certificate of a fit over a
+// Source therefore says TrustedCluster. An engine sees when passes run and how long they take,
+// which depends on the records.
+package beam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism" // needs nothing but this process
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+)
+
+// ErrOptions reports Options, or paths, that cannot be used. Test with errors.Is.
+var ErrOptions = errors.New("beam: invalid options")
+
+// TrustedCluster is the assumption of every certificate over a Source.
+const TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the program " +
+	"says and keep it secret: points of the solver, sums of records and logs"
+
+// Options say where and how a Source runs its jobs. The zero value but for Scratch is valid.
+type Options struct {
+	// Runner is the name of a Beam runner, such as prism, the default, or flink. Beam ends the program
+	// if no runner of that name is linked in; this package links prism.
+	Runner string
+	// Shards is the number of parts that the records are cut into; 0 means 16. Two to four for each
+	// slot of the cluster are about right. It is public: do not make it a function of the records.
+	Shards int
+	// Scratch is a folder that the driver and all workers can read and write under the same name,
+	// and nobody else. Required. The records may lie elsewhere.
+	Scratch string
+	// Threads is the most goroutines that add up one shard; 0 means GOMAXPROCS of the worker.
+	Threads int
+	// Label and Features are the columns of Parquet files, see parquetdata.Options. Files of package
+	// npy tell the label themselves.
+	Label    string
+	Features []string
+}
+
+const (
+	defaultShards = 16
+	maxShards     = 1 << 20
+)
+
+// Source holds records in files that a cluster reads. It is an erm.Remote.
+type Source struct {
+	files   *files
+	options Options
+	scratch string
+}
+
+var _ erm.Remote = (*Source)(nil)
+
+// NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the order
+// of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK first
+// thing in main. Close the source after its last use.
+//
+// The error wraps ErrOptions, or tells which file cannot be read.
+func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
+	if !sdk.Initialized() {
+		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain", ErrOptions)
+	}
+	switch {
+	case o.Scratch == "":
+		return nil, fmt.Errorf("%w: Options.Scratch is empty, want a folder that the driver and all workers share", ErrOptions)
+	case o.Shards < 0 || o.Shards > maxShards:
+		return nil, fmt.Errorf("%w: Options.Shards = %d, want 1 to 2²⁰, or 0 for %d", ErrOptions, o.Shards, defaultShards)
+	case o.Threads < 0:
+		return nil, fmt.Errorf("%w: Options.Threads = %d, want at least 1, or 0 for GOMAXPROCS", ErrOptions, o.Threads)
+	case len(paths) == 0:
+		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
+	}
+	if o.Runner == "" {
+		o.Runner = "prism"
+	}
+	if o.Shards == 0 {
+		o.Shards = defaultShards
+	}
+	scratch, err := filepath.Abs(o.Scratch)
+	if err != nil {
+		return nil, fmt.Errorf("beam: Options.Scratch: %w", err)
+	}
+	set := dataset{Label: o.Label, Features: slices.Clone(o.Features)}
+	for _, path := range paths {
+		if ext := filepath.Ext(path); !strings.EqualFold(ext, ".npy") && !strings.EqualFold(ext, ".parquet") || ext != filepath.Ext(paths[0]) {
+			return nil, fmt.Errorf("%w: the file %s, want all files .npy, or all .parquet", ErrOptions, path)
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, fmt.Errorf("beam: %w", err)
+		}
+		set.Paths = append(set.Paths, path)
+	}
+	f, err := count(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{files: f, options: o, scratch: scratch}, nil
+}
+
+// Dims implements erm.Source.
+func (s *Source) Dims() (records, features int) { return s.files.Dims() }
+
+// Read implements erm.Source: the driver reads the records itself.
+func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) error {
+	return s.files.Read(ctx, rows, labels, first)
+}
+
+// Assumptions returns what certificates over the records of s assume: TrustedCluster.
+func (s *Source) Assumptions() []dp.Assumption { return []dp.Assumption{TrustedCluster} }
+
+// Close closes the files.
+func (s *Source) Close() error { return s.files.Close() }
+
+const attempts = 3
+
+// Sum implements erm.Remote: it runs one job, and twice again if it fails, with the same query. A
+// repeated job sees nothing that the first did not. The error wraps erm.ErrSource.
+func (s *Source) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	var err error
+	for range attempts {
+		var sums *erm.Sums
+		if sums, err = s.attempt(ctx, q); err == nil {
+			return sums, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: beam: %w", erm.ErrSource, ctx.Err())
+		}
+	}
+	return nil, fmt.Errorf("%w: beam: the job failed %d times, at last with: %w", erm.ErrSource, attempts, err)
+}
+
+// attempt runs one job in a folder of its own.
+func (s *Source) attempt(ctx context.Context, q *erm.Query) (sums *erm.Sums, err error) {
+	p, err := newPass(s, q)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.remove()) }()
+	shards := make([]int, s.options.Shards)
+	for i := range shards {
+		shards[i] = i
+	}
+	if _, err := sdk.Run(ctx, s.options.Runner, pipeline(p.ticket, shards)); err != nil {
+		return nil, err
+	}
+	return p.result()
+}

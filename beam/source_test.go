@@ -1,0 +1,489 @@
+package beam
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	//lint:ignore SA1019 deprecated for programs, but it runs everything in one bundle, unlike prism
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/erm/ermtest"
+	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/prox"
+)
+
+func TestMain(m *testing.M) {
+	// The runner leaves an empty file in the temporary folder for every job.
+	temp, err := os.MkdirTemp("", "beam")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("TMPDIR", temp)
+	gob.Register(faulty{})
+	sdk.Init()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	code := m.Run()
+	os.RemoveAll(temp)
+	os.Exit(code)
+}
+
+var (
+	bounds  = loss.Bounds{Row: 1, Label: 1}
+	budget  = dp.Budget{Epsilon: 1, Delta: 1e-6}
+	runners = []string{"direct", "prism"}
+)
+
+// table draws n records of d features.
+func table(n, d int) (rows [][]float64, labels []float64) {
+	rnd := rand.New(rand.NewPCG(7, uint64(n)))
+	for range n {
+		row := make([]float64, d)
+		for j := range row {
+			row[j] = rnd.NormFloat64() / math.Sqrt(float64(d))
+		}
+		rows = append(rows, row)
+		labels = append(labels, float64(2*rnd.IntN(2)-1))
+	}
+	return rows, labels
+}
+
+// memory returns data of n records in memory, and the same records as a table in the order of the data.
+func memory(t testing.TB, n, d int) (data *erm.Data, rows [][]float64, labels []float64) {
+	t.Helper()
+	rows, labels = table(n, d)
+	data, err := erm.NewData(rows, labels, bounds)
+	require.NoError(t, err)
+	for i := range rows {
+		rows[i], labels[i] = data.Row(i), data.Label(i)
+	}
+	return data, rows, labels
+}
+
+// pack writes records to a file.
+func pack(t testing.TB, path string, rows [][]float64, labels []float64) string {
+	t.Helper()
+	var columns []string
+	for j := range len(rows[0]) {
+		columns = append(columns, fmt.Sprintf("x%d", j))
+	}
+	w, err := npy.Create(path, append(columns, "y"), npy.Options{})
+	require.NoError(t, err)
+	for i, row := range rows {
+		require.NoError(t, w.Append(row, labels[i]))
+	}
+	require.NoError(t, w.Commit())
+	return path
+}
+
+// cluster opens a Source whose scratch folder has to be empty at the end.
+func cluster(t testing.TB, o Options, paths ...string) *Source {
+	t.Helper()
+	if o.Scratch == "" {
+		o.Scratch = t.TempDir()
+	}
+	s, err := NewSource(t.Context(), paths, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		left, err := os.ReadDir(o.Scratch)
+		require.NoError(t, err)
+		require.Empty(t, left, "secret files were left")
+	})
+	return s
+}
+
+// fit releases a logistic model, always with the same noise.
+func fit(t testing.TB, data *erm.Data, l loss.Loss) (*dp.Release, error) {
+	t.Helper()
+	p := &erm.Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}, Set: prox.Box{Lo: -3, Hi: 3}}
+	return (&lop.Mechanism{}).Fit(t.Context(), p, budget, noise.Reproducible(3))
+}
+
+func opened(t testing.TB, src erm.Source) *erm.Data {
+	t.Helper()
+	data, err := erm.Open(src, bounds)
+	require.NoError(t, err)
+	return data
+}
+
+// Memory, a file and the cluster give the same bits, for any number of shards and any files.
+func TestFitSameBits(t *testing.T) {
+	const n, d = 64*erm.Chunk + 1000, 4
+	data, rows, labels := memory(t, n, d)
+	want, err := fit(t, data, loss.Logistic{})
+	require.NoError(t, err)
+	require.NotContains(t, want.Certificate.Assumptions, TrustedCluster)
+
+	dir := t.TempDir()
+	path := pack(t, filepath.Join(dir, "all.npy"), rows, labels)
+	file, err := npy.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	local, err := fit(t, opened(t, file), loss.Logistic{})
+	require.NoError(t, err)
+	require.Equal(t, want.Theta, local.Theta)
+
+	cut := n/3 + 1
+	parts := []string{
+		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
+	}
+	check := func(t *testing.T, s *Source) {
+		got, err := fit(t, opened(t, s), loss.Logistic{})
+		require.NoError(t, err)
+		require.Equal(t, want.Theta, got.Theta)
+		require.Contains(t, got.Certificate.Assumptions, TrustedCluster)
+		got.Certificate.Assumptions, local.Certificate.Assumptions = nil, nil
+		require.Equal(t, local.Certificate, got.Certificate)
+	}
+	for _, runner := range runners {
+		for _, shards := range []int{1, 7, 64} {
+			t.Run(fmt.Sprintf("runner=%s/shards=%d", runner, shards), func(t *testing.T) {
+				check(t, cluster(t, Options{Runner: runner, Shards: shards}, path))
+			})
+		}
+		t.Run(fmt.Sprintf("runner=%s/two files", runner), func(t *testing.T) {
+			check(t, cluster(t, Options{Runner: runner, Shards: 5}, parts...))
+		})
+	}
+	t.Run("parquet", func(t *testing.T) {
+		type record struct {
+			Label      float64
+			A, B, C, D float64
+		}
+		all := make([]record, n)
+		for i, r := range rows {
+			all[i] = record{labels[i], r[0], r[1], r[2], r[3]}
+		}
+		parts := []string{filepath.Join(dir, "0.parquet"), filepath.Join(dir, "1.parquet")}
+		require.NoError(t, parquet.WriteFile(parts[0], all[:cut], parquet.MaxRowsPerRowGroup(50000)))
+		require.NoError(t, parquet.WriteFile(parts[1], all[cut:]))
+		check(t, cluster(t, Options{Shards: 5, Label: "Label"}, parts...))
+	})
+}
+
+func TestCheckSource(t *testing.T) {
+	rows, labels := table(3*erm.Chunk+5, 2)
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	for _, runner := range runners {
+		for _, shards := range []int{0, 3} {
+			ermtest.CheckSource(t, cluster(t, Options{Runner: runner, Shards: shards, Threads: 1}, path))
+		}
+	}
+}
+
+// NaN in a file counts as 0, as package erm says.
+func TestFitNaN(t *testing.T) {
+	rows, labels := table(20000, 3)
+	rows[5][1], rows[19999][0], labels[100] = math.NaN(), math.NaN(), math.NaN()
+	nans := opened(t, cluster(t, Options{Shards: 2}, pack(t, filepath.Join(t.TempDir(), "nan.npy"), rows, labels)))
+	rows[5][1], rows[19999][0], labels[100] = 0, 0, 0
+	file, err := npy.Open(pack(t, filepath.Join(t.TempDir(), "zero.npy"), rows, labels))
+	require.NoError(t, err)
+	defer file.Close()
+
+	want, err := fit(t, opened(t, file), loss.Logistic{})
+	require.NoError(t, err)
+	got, err := fit(t, nans, loss.Logistic{})
+	require.NoError(t, err)
+	require.Equal(t, want.Theta, got.Theta)
+}
+
+// faulty is a loss that panics, with values of a record in the text, as often as panics says, but
+// only on the workers.
+type faulty struct{ loss.Logistic }
+
+var (
+	armed  atomic.Bool
+	panics atomic.Int64
+)
+
+func (f faulty) fail(u, b float64) {
+	if armed.Load() && panics.Add(-1) >= 0 {
+		panic(fmt.Sprint("label ", b, " prediction ", u))
+	}
+}
+
+func (f faulty) Scalar(u, b, norm float64) (phi, slope, curve float64) {
+	f.fail(u, b)
+	return f.Logistic.Scalar(u, b, norm)
+}
+
+func (f faulty) Slopes(u, b, curve []float64) {
+	f.fail(u[0], b[0])
+	f.Logistic.Slopes(u, b, curve)
+}
+
+// meddler is a Source around whose jobs something happens.
+type meddler struct {
+	*Source
+	before func(job int) error
+	jobs   int
+}
+
+func (m *meddler) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	if m.jobs++; m.before != nil {
+		if err := m.before(m.jobs); err != nil {
+			return nil, err
+		}
+	}
+	return m.Source.Sum(ctx, q)
+}
+
+func TestFitPanic(t *testing.T) {
+	defer armed.Store(false)
+	rows, labels := table(30000, 3)
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	for _, runner := range runners {
+		t.Run(runner, func(t *testing.T) {
+			armed.Store(false)
+			want, err := fit(t, opened(t, cluster(t, Options{Runner: runner, Shards: 3}, path)), faulty{})
+			require.NoError(t, err)
+
+			m := &meddler{Source: cluster(t, Options{Runner: runner, Shards: 3, Threads: 1}, path), before: func(int) error {
+				armed.Store(true)
+				return nil
+			}}
+			panics.Store(2)
+			got, err := fit(t, opened(t, m), faulty{})
+			require.NoError(t, err, "two jobs fail, the third one is right")
+			require.Equal(t, want.Theta, got.Theta)
+			require.Negative(t, panics.Load())
+
+			panics.Store(1 << 40)
+			got, err = fit(t, opened(t, m), faulty{})
+			require.Nil(t, got)
+			require.ErrorIs(t, err, erm.ErrSource)
+			require.ErrorContains(t, err, "the job failed 3 times")
+			require.ErrorContains(t, err, "panicked")
+			require.NotContains(t, err.Error(), "prediction")
+		})
+	}
+}
+
+// query returns the query for the loss and its gradient at a point.
+func query(t testing.TB, s *Source) *erm.Query {
+	t.Helper()
+	c := &catcher{Source: s}
+	p := &erm.Problem{Data: opened(t, c), Loss: loss.Logistic{}}
+	_, d := s.Dims()
+	x := make([]float64, d)
+	for j := range x {
+		x[j] = math.Sin(float64(j + 1))
+	}
+	p.Perturb(erm.Perturbation{}).FuncGrad(make([]float64, d), x)
+	require.NotNil(t, c.query)
+	return c.query
+}
+
+// catcher keeps a query and does not answer it.
+type catcher struct {
+	*Source
+	query *erm.Query
+}
+
+func (c *catcher) Sum(_ context.Context, q *erm.Query) (*erm.Sums, error) {
+	c.query = q
+	return nil, errors.New("caught")
+}
+
+// Shards that are summed twice, or not at all, give no result, in the first pass already.
+func TestShards(t *testing.T) {
+	rows, labels := table(30000, 3)
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	for _, runner := range runners {
+		s := cluster(t, Options{Runner: runner, Shards: 3}, path)
+		q := query(t, s)
+		for _, c := range []struct {
+			shards []int
+			want   string
+		}{
+			{[]int{0, 1, 2, 1}, "a shard was added twice"},
+			{[]int{0, 2}, "shard 1 is missing"},
+			{[]int{2, 0, 1}, ""},
+			{[]int{0, 1, 2, 3}, "there are 3 shards"},
+		} {
+			t.Run(fmt.Sprint(runner, c.shards), func(t *testing.T) {
+				p, err := newPass(s, q)
+				require.NoError(t, err)
+				defer p.remove()
+				_, err = sdk.Run(t.Context(), runner, pipeline(p.ticket, c.shards))
+				if err == nil {
+					_, err = p.result()
+				}
+				if c.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, c.want)
+				}
+			})
+		}
+	}
+}
+
+// Whatever happens to a file between the passes, there is no release.
+func TestFitChanged(t *testing.T) {
+	const n = 40000
+	rows, labels := table(n, 3)
+	other := append([][]float64(nil), rows...)
+	other[77] = []float64{0.1, 0.2, 0.3}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, path string)
+		want   string
+	}{
+		{"a record", func(t *testing.T, path string) { pack(t, path, other, labels) }, "lost, counted twice or changed"},
+		{"a label", func(t *testing.T, path string) {
+			changed := append([]float64(nil), labels...)
+			changed[5] = -changed[5]
+			pack(t, path, rows, changed)
+		}, "lost, counted twice or changed"},
+		{"twice the same", func(t *testing.T, path string) {
+			pack(t, path, slices.Concat(rows[:n-1], rows[:1]), slices.Concat(labels[:n-1], labels[:1]))
+		}, "lost, counted twice or changed"},
+		{"one less", func(t *testing.T, path string) { pack(t, path, rows[1:], labels[1:]) }, "another number of records"},
+		{"truncated", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5000)) }, "cut off"},
+		{"a bit", func(t *testing.T, path string) {
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			b[len(b)/2] ^= 1
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+		}, "checksum"},
+		{"gone", func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+			m := &meddler{Source: cluster(t, Options{Runner: "direct", Shards: 4}, path), before: func(job int) error {
+				if job == 2 {
+					c.change(t, path)
+				}
+				return nil
+			}}
+			got, err := fit(t, opened(t, m), loss.Logistic{})
+			require.GreaterOrEqual(t, m.jobs, 2)
+			require.Nil(t, got)
+			require.ErrorIs(t, err, erm.ErrSource)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestFitCancelled(t *testing.T) {
+	rows, labels := table(20000, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &meddler{Source: cluster(t, Options{Shards: 4}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)), before: func(job int) error {
+		if job == 2 {
+			cancel()
+		}
+		return nil
+	}}
+	p := &erm.Problem{Data: opened(t, m), Loss: loss.Logistic{}}
+	got, err := (&lop.Mechanism{Radius: 1}).Fit(ctx, p, budget, noise.Reproducible(3))
+	require.Nil(t, got)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestNewSourceErrors(t *testing.T) {
+	rows, labels := table(10, 2)
+	dir := t.TempDir()
+	a := pack(t, filepath.Join(dir, "a.npy"), rows, labels)
+	wide, _ := table(10, 3)
+	b := pack(t, filepath.Join(dir, "b.npy"), wide, labels)
+	w, err := npy.Create(filepath.Join(dir, "c.npy"), []string{"x1", "x0", "y"}, npy.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Commit())
+	type record struct{ A, B float64 }
+	p := filepath.Join(dir, "p.parquet")
+	require.NoError(t, parquet.WriteFile(p, []record{{1, 2}}))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name  string
+		ctx   context.Context
+		o     Options
+		paths []string
+		want  string
+	}{
+		{"no scratch", t.Context(), Options{}, []string{a}, "Options.Scratch is empty"},
+		{"no paths", t.Context(), Options{Scratch: dir}, nil, "at least one .npy or .parquet file"},
+		{"shards", t.Context(), Options{Scratch: dir, Shards: -1}, []string{a}, "Options.Shards = -1"},
+		{"many shards", t.Context(), Options{Scratch: dir, Shards: maxShards + 1}, []string{a}, "want 1 to 2²⁰"},
+		{"threads", t.Context(), Options{Scratch: dir, Threads: -2}, []string{a}, "Options.Threads = -2"},
+		{"kind", t.Context(), Options{Scratch: dir}, []string{"a.csv"}, "want all files .npy, or all .parquet"},
+		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
+		{"absent", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "x.npy")}, "no such file"},
+		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, "b.npy has 3 features and"},
+		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")}, `has the features ["x1" "x0"]`},
+		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
+		{"stopped", ended, Options{Scratch: dir}, []string{a}, "canceled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := NewSource(c.ctx, c.paths, c.o)
+			require.Nil(t, s)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	s, err := NewSource(t.Context(), []string{a}, Options{Scratch: filepath.Join(dir, "absent")})
+	require.NoError(t, err)
+	_, err = s.Sum(t.Context(), query(t, s))
+	require.ErrorIs(t, err, erm.ErrSource)
+	require.ErrorContains(t, err, "Options.Scratch")
+}
+
+func TestMessages(t *testing.T) {
+	rows, labels := table(100, 2)
+	s := cluster(t, Options{Shards: 70}, pack(t, filepath.Join(t.TempDir(), "a.npy"), rows, labels))
+	q := query(t, s)
+	p, err := newPass(s, q)
+	require.NoError(t, err)
+	defer p.remove()
+	for path, mode := range map[string]os.FileMode{p.folder: os.ModeDir | 0o700, p.File: 0o600} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode())
+	}
+
+	loaded, err := p.load()
+	require.NoError(t, err)
+	require.Equal(t, p.task, loaded)
+	_, err = ticket{File: p.File, Pass: "another"}.load()
+	require.ErrorContains(t, err, "not the task of this pass")
+
+	sealed, err := p.seal(&part{Shards: []uint64{1, 2}, Sums: []byte("sums")})
+	require.NoError(t, err)
+	require.False(t, bytes.Contains(sealed, []byte("sums")))
+	opened, err := p.unseal(sealed)
+	require.NoError(t, err)
+	require.Equal(t, &part{Shards: []uint64{1, 2}, Sums: []byte("sums")}, opened)
+	for i := range sealed {
+		sealed[i] ^= 1
+		_, err := p.unseal(sealed)
+		require.ErrorContains(t, err, "damaged")
+		sealed[i] ^= 1
+	}
+	other, err := newPass(s, q)
+	require.NoError(t, err)
+	defer other.remove()
+	_, err = other.unseal(sealed)
+	require.ErrorContains(t, err, "not of this pass")
+	_, err = p.result()
+	require.ErrorContains(t, err, "without a result")
+}
