@@ -15,6 +15,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/audit"
+	"github.com/privopt/privopt/internal/sweep"
 )
 
 // Colors that color-blind readers tell apart [Okabe, Ito].
@@ -63,7 +64,7 @@ func writePNG(path string, results []audit.Result) error {
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
 		return err
 	}
-	return writeFile(path, b.Bytes())
+	return sweep.WriteFile(path, b.Bytes())
 }
 
 func sans(size float64) font.Font {

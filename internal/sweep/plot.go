@@ -144,11 +144,12 @@ func wholeDecades(lo, hi float64) (float64, float64) {
 func handsome(lo, hi float64) (float64, float64) {
 	bottom, top := wholeDecades(lo, hi)
 	a, b := bottom, top
-	for _, f := range []float64{2, 5} {
-		if l := math.Log10(f); bottom+l <= lo+slack {
+	for _, f := range []float64{2, 5} { // each tighter than the one before
+		l := math.Log10(f)
+		if bottom+l <= lo+slack {
 			a = bottom + l
 		}
-		if l := math.Log10(10 / f); top-l >= hi-slack {
+		if top-l >= hi-slack { // 5, then 2
 			b = top - l
 		}
 	}
