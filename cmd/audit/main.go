@@ -245,7 +245,7 @@ func (c *config) controls() ([]audit.Control, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, sweep.Usagef("flag -sabotage = %s: want all, or one of %s", c.sabotage, strings.Join(names, ", "))
+	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
 }
 
 // control runs the selected sabotages and reports them like cases, each under its own

@@ -25,7 +25,7 @@ const (
 // Coverage fits three coefficients to n records with intervals of 95 %, and counts
 // how often these hold the truth. The column weak is the share of intervals that the
 // model calls weak.
-func Coverage(runs, n int, epsilons ...float64) (*sweep.Experiment, error) {
+func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 	theta := []float64{0.3, -0.35, 0.4}
 	return &sweep.Experiment{
 		Name: "coverage", Sweep: "eps", Values: epsilons, Methods: []string{Whole, NoNoise, NoDebiased},
@@ -70,7 +70,7 @@ func Coverage(runs, n int, epsilons ...float64) (*sweep.Experiment, error) {
 				Detail: func() any { return details{"weak": weak / float64(runs*len(theta))} },
 			}, nil
 		},
-	}, nil
+	}
 }
 
 // linearData are n records with rows [1, x]/√d, x uniform in [−1, 1], and labels ⟨a,θ₀⟩ + 0.1N.

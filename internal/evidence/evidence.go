@@ -3,8 +3,7 @@
 // tests of the packages that they measure assert what they show. Each is a
 // sweep.Experiment.
 //
-//	e, err := evidence.Coverage(200, 2000, 0.5, 1)
-//	results, err := e.Run(ctx, &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}, stdout, stderr)
+//	results, err := evidence.Coverage(200, 2000, 0.5, 1).Run(ctx, &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}, stdout, stderr)
 //
 // # Experiments
 //

@@ -32,7 +32,8 @@ type Plot struct {
 	Linear bool
 	// Legend names the methods; a method without an entry shows its own name.
 	Legend map[string]string
-	// Dashed lists the methods drawn as dashed lines: baselines.
+	// Dashed lists the methods drawn as dashed lines, each with a pattern of its own:
+	// baselines, and curves that would hide others.
 	Dashed []string
 	// Style overrides color and dashes, for families of curves; the legend then
 	// names Colors and Dashes in place of the methods.
@@ -224,7 +225,7 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	if p.Linear {
 		pl.Y.Min, pl.Y.Max = roomy(extent(ys))
 	} else {
-		pl.Y.Min, pl.Y.Max = wholeDecades(extent(ys))
+		pl.Y.Min, pl.Y.Max = handsome(extent(ys))
 		pl.Y.Tick.Marker = decades{}
 	}
 	grid := plotter.NewGrid()
@@ -346,8 +347,8 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	look, ok := p.Style[c.method]
 	if !ok {
 		look.Color = i
-		if slices.Contains(p.Dashed, c.method) {
-			look.Dash = 1
+		if k := slices.Index(p.Dashed, c.method); k >= 0 {
+			look.Dash = 1 + k%(len(dashes)-1)
 		}
 	}
 	ink := palette[look.Color%len(palette)]
@@ -470,10 +471,11 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	if best > 0 { // every corner is taken: make room on top
 		l.Top, l.Left = true, true
 		more := (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
-		if !p.Linear {
-			more = math.Ceil(more)
+		if p.Linear {
+			pl.Y.Max += more
+		} else {
+			_, pl.Y.Max = handsome(pl.Y.Min, pl.Y.Max+more)
 		}
-		pl.Y.Max += more
 	}
 	return l
 }

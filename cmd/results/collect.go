@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// readCSV reads a table with its header.
+func readCSV(path string) ([][]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("no header")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}
+
+// only returns the one file of a folder with the extension.
+func only(dir, ext string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%s holds %d files %s, want one", dir, len(found), ext)
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// collectSweeps puts the tables of all parts under one another into JOB.csv, without their
+// times, the slopes of their summaries into JOB-slopes.csv, and takes the picture of a
+// single part if the job asks for it.
+func collectSweeps(_ *bench, j job, folders []string, made map[string][]byte) error {
+	var table, slopes [][]string
+	for i, dir := range folders {
+		path, err := only(dir, ".csv")
+		if err != nil {
+			return err
+		}
+		rows, err := readCSV(path)
+		if err != nil {
+			return err
+		}
+		for k, row := range rows {
+			var kept []string
+			if len(folders) > 1 {
+				kept = append(kept, map[bool]string{true: "part", false: j.parts[i].name}[k == 0])
+			}
+			for c, field := range row {
+				if !strings.Contains(rows[0][c], "seconds") {
+					kept = append(kept, field)
+				}
+			}
+			if k > 0 || i == 0 {
+				table = append(table, kept)
+			} else if !slices.Equal(kept, table[0]) {
+				return fmt.Errorf("part %s has the columns %v, want %v", j.parts[i].name, kept, table[0])
+			}
+		}
+		more, err := slopesOf(j.parts[i].name, dir)
+		if err != nil {
+			return err
+		}
+		slopes = append(slopes, more...)
+	}
+	var err error
+	if made[j.file()+".csv"], err = text(table); err != nil {
+		return err
+	}
+	if len(slopes) > 0 {
+		slopes = append([][]string{{"part", "method", "slope", "low", "high"}}, slopes...)
+		if made[j.file()+"-slopes.csv"], err = text(slopes); err != nil {
+			return err
+		}
+	}
+	if j.picture != "" {
+		made[j.file()+".png"], err = os.ReadFile(filepath.Join(folders[0], j.picture))
+	}
+	return err
+}
+
+// slopesOf reads the slopes of a summary.
+func slopesOf(part, dir string) ([][]string, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err != nil {
+		return nil, err
+	}
+	var s struct {
+		Results struct {
+			Slopes map[string]json.RawMessage `json:"slopes"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, m := range slices.Sorted(maps.Keys(s.Results.Slopes)) {
+		var x float64
+		var with struct{ Slope, Low, High float64 }
+		row := []string{part, m}
+		switch v := s.Results.Slopes[m]; {
+		case json.Unmarshal(v, &x) == nil:
+			row = append(row, number(x), "", "")
+		case json.Unmarshal(v, &with) == nil:
+			row = append(row, number(with.Slope), number(with.Low), number(with.High))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// number writes four digits: slopes rest on no more.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// collectFiles takes the CSV files and pictures of the parts as they are.
+func collectFiles(_ *bench, _ job, folders []string, made map[string][]byte) error {
+	for _, dir := range folders {
+		for _, ext := range []string{".csv", ".png"} {
+			found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
+			if err != nil {
+				return err
+			}
+			for _, path := range found {
+				if made[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if len(made) == 0 {
+		return fmt.Errorf("no files in %v", folders)
+	}
+	return nil
+}
+
+// collectStdout takes what a program wrote to standard output as the table.
+func collectStdout(_ *bench, j job, folders []string, made map[string][]byte) error {
+	path := filepath.Join(folders[len(folders)-1], "stdout.txt")
+	rows, err := readCSV(path)
+	if err == nil {
+		made[j.file()+".csv"], err = text(rows)
+	}
+	return err
+}
+
+// finding is a case of the JSON file of cmd/audit.
+type finding struct {
+	Mechanism, Case, Sabotage, Layer, Theorem, Relation, Verdict string
+	Claim                                                        struct{ Epsilon, Delta float64 }
+	Exact                                                        *float64 `json:"exact_epsilon"`
+	Lower                                                        *float64 `json:"lower_epsilon"`
+	Power                                                        *float64
+	Releases                                                     int
+	Tests                                                        []struct {
+		Name string
+		P    float64
+	}
+}
+
+// collectAudit turns the findings of cmd/audit into a table and takes its picture.
+func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) error {
+	raw, err := os.ReadFile(filepath.Join(folders[0], "audit.json"))
+	if err != nil {
+		return err
+	}
+	var report struct{ Cases []finding }
+	if err := json.Unmarshal(raw, &report); err != nil {
+		return err
+	}
+	optional := func(x *float64) string {
+		if x == nil {
+			return ""
+		}
+		return number(*x)
+	}
+	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p", "test", "power", "releases", "verdict"}}
+	for _, c := range report.Cases {
+		p, test := "", ""
+		least := math.Inf(1)
+		for _, t := range c.Tests {
+			if t.P < least {
+				least, test = t.P, t.Name
+				p = number(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
+			}
+		}
+		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, c.Layer, c.Theorem, c.Relation, number(c.Claim.Epsilon), number(c.Claim.Delta),
+			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), c.Verdict})
+	}
+	if made[j.file()+".csv"], err = text(rows); err != nil {
+		return err
+	}
+	made[j.file()+".png"], err = os.ReadFile(filepath.Join(folders[0], "audit.png"))
+	return err
+}
+
+// collectLaps takes from the cells of cmd/halfspace what both searches did.
+func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) error {
+	raw, err := os.ReadFile(filepath.Join(folders[0], "cells.jsonl"))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"eps", "method", "problem", "solver", "status", "claims optimum", "excess over the minimum", "solver seconds", "search seconds", "search proved"}}
+	for _, l := range strings.Split(strings.TrimSpace(string(raw)), "\n")[1:] {
+		var cell struct {
+			Value  float64
+			Method string
+			Detail struct {
+				Laps []struct {
+					Status          string
+					Seconds, Search float64
+					Excess          float64
+					Open            bool
+					NoPoint         bool `json:"no_point"`
+					ClaimsOptimum   bool `json:"claims_optimum"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(l), &cell); err != nil {
+			return err
+		}
+		for i, lap := range cell.Detail.Laps {
+			excess := number(lap.Excess)
+			if lap.NoPoint || lap.Open {
+				excess = ""
+			}
+			status, _, _ := strings.Cut(lap.Status, " -")
+			rows = append(rows, []string{number(cell.Value), cell.Method, strconv.Itoa(i), "cbc", status, strconv.FormatBool(lap.ClaimsOptimum), excess,
+				number(lap.Seconds), number(lap.Search), strconv.FormatBool(!lap.Open)})
+		}
+	}
+	made[j.file()+".csv"], err = text(rows)
+	return err
+}
+
+// collectGoals reads the lines of bench/peers.sh: number, what, ratio, goal, verdict.
+func collectGoals(_ *bench, j job, folders []string, made map[string][]byte) error {
+	raw, err := os.ReadFile(filepath.Join(folders[0], "stdout.txt"))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"goal", "what", "ratio", "wanted", "verdict"}}
+	for _, l := range strings.Split(string(raw), "\n") {
+		left, right, ok := strings.Cut(l, " goal ")
+		fields := strings.Fields(left)
+		if !ok || len(fields) < 3 || strings.Contains(right, "not judged") {
+			continue
+		}
+		wanted := strings.Fields(right)
+		last := len(fields) - 1
+		if _, err := strconv.ParseFloat(fields[last], 64); err != nil || len(wanted) < 3 {
+			return fmt.Errorf("bench/peers.sh wrote %q, want a goal with its ratio", l)
+		}
+		rows = append(rows, []string{fields[0], strings.Join(fields[1:last], " "), fields[last], wanted[0] + " " + wanted[1], strings.Join(wanted[2:], " ")})
+	}
+	if len(rows) == 1 {
+		return fmt.Errorf("bench/peers.sh judged no goal")
+	}
+	made[j.file()+".csv"], err = text(rows)
+	return err
+}
