@@ -95,7 +95,7 @@ func tile(r *audit.Result) (*plot.Plot, error) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Mechanism+"\n"+r.Case.Name, "ε", "δ"
 	p.Title.TextStyle.Font, p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sans(10), sans(11), sans(11)
 	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(9), sans(9)
-	p.X.Tick.Marker, p.Y.Tick.Marker = halves{}, powers{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = sweep.RoundTicks{}, powers{}
 	p.Y.Min, p.Y.Max = math.Log10(floor), 0
 	add := func(delta func(audit.Point) float64, ink color.Color, dashes []vg.Length) error {
 		var xy plotter.XYs
@@ -142,25 +142,6 @@ func mark(p *plot.Plot, b dp.Budget) error {
 	dot.GlyphStyle = draw.GlyphStyle{Color: claimedInk, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 	p.Add(dot)
 	return nil
-}
-
-// halves marks an axis at a handful of round numbers.
-type halves struct{}
-
-// Ticks implements plot.Ticker.
-func (halves) Ticks(lo, hi float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10(hi-lo))) // 2 to 9 of these
-	for (hi-lo)/step > 5 {
-		step *= 2
-	}
-	for (hi-lo)/step < 3 {
-		step /= 2
-	}
-	var ticks []plot.Tick
-	for k := math.Ceil(lo / step); k*step <= hi*(1+1e-9); k++ {
-		ticks = append(ticks, plot.Tick{Value: k * step, Label: strconv.FormatFloat(k*step, 'g', 3, 64)})
-	}
-	return ticks
 }
 
 // powers marks an axis of base-10 logarithms.

@@ -100,7 +100,19 @@ func (b *bench) key(ctx context.Context, j job) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, b.self, b.seed, b.small, j.name)
 	for _, p := range j.parts {
-		if len(p.command) > 0 {
+		switch {
+		case p.outside:
+			fmt.Fprintln(h, p.command[0], b.args(p))
+			for _, a := range p.command {
+				if script, ok := strings.CutPrefix(a, "ROOT"); ok {
+					text, err := sum(b.root + script)
+					if err != nil {
+						return "", err
+					}
+					fmt.Fprintln(h, text)
+				}
+			}
+		case len(p.command) > 0:
 			if _, err := b.build(ctx, p.command[0]); err != nil {
 				return "", err
 			}

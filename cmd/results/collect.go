@@ -94,6 +94,63 @@ func collectSweeps(_ *bench, j job, folders []string, made map[string][]byte) er
 	return err
 }
 
+// collectPublished adds the published means to the table: those of fig2/reference.csv at the
+// same half-width, and how many standard errors lie between.
+func collectPublished(b *bench, j job, folders []string, made map[string][]byte) error {
+	if err := collectSweeps(b, j, folders, made); err != nil {
+		return err
+	}
+	reference, err := readCSV(filepath.Join(os.Getenv("PRIVOPT_DATA"), "fig2", "reference.csv"))
+	if err != nil {
+		return err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(made[j.file()+".csv"])).ReadAll()
+	if err != nil {
+		return err
+	}
+	at := map[string]float64{} // "KAPPA COLUMN", KAPPA to six digits
+	key := func(kappa float64, column string) string {
+		return strconv.FormatFloat(kappa, 'e', 5, 64) + " " + column
+	}
+	for _, r := range reference[1:] {
+		x, err := floats(r)
+		if err != nil {
+			return err
+		}
+		for c, name := range reference[0] {
+			at[key(x[0], strings.ReplaceAll(name, "_", "-"))] = x[c]
+		}
+	}
+	rows[0] = append(rows[0], "reference", "z")
+	for i, r := range rows[1:] {
+		x, err := floats([]string{r[1], r[4], r[6]}) // value, mean, stderr
+		if err != nil {
+			return err
+		}
+		want, ok := at[key(x[0], r[2])]
+		if !ok {
+			rows[i+1] = append(r, "", "")
+			continue
+		}
+		se := math.Hypot(x[2], at[key(x[0], r[2]+"-sd")]/math.Sqrt(10)) // each a mean of 10 runs
+		rows[i+1] = append(r, number(want), number((x[1]-want)/se))
+	}
+	made[j.file()+".csv"], err = text(rows)
+	return err
+}
+
+// floats reads numbers.
+func floats(fields []string) ([]float64, error) {
+	x := make([]float64, len(fields))
+	for i, f := range fields {
+		var err error
+		if x[i], err = strconv.ParseFloat(f, 64); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
 // slopesOf reads the slopes of a summary.
 func slopesOf(part, dir string) ([][]string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))

@@ -219,6 +219,16 @@ func lost(rows []row) []row {
 	return out
 }
 
+// beside shows the column reference as a method of its own: METHOD, reference.
+func beside(rows []row) []row {
+	for _, r := range rows {
+		if x, err := strconv.ParseFloat(r.field["reference"], 64); err == nil {
+			rows = append(rows, row{Result: sweep.Result{Method: r.Method + ", reference", Value: r.Value, Mean: x}})
+		}
+	}
+	return rows
+}
+
 // named shows shares of one column as a method of its own: METHOD, COLUMN.
 func named(columns ...string) func(rows []row) []row {
 	return func(rows []row) (out []row) {

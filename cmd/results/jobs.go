@@ -118,7 +118,7 @@ var jobs = []job{
 		swept("repaired", "scaling -calibration paper", "-kappas", "5", "-runs", "2"),
 		swept("published", "scaling -mode paper", "-kappas", "5", "-runs", "2"),
 	}},
-	{name: "published", what: "the published curves, run again on their records", needs: []func() error{variable("PRIVOPT_DATA", "fig2/problem.csv")}, parts: []part{
+	{name: "published", what: "the published curves, run again on their records", collect: collectPublished, needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")}, parts: []part{
 		swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -data $PRIVOPT_DATA/fig2/problem.csv -label y -anchor $PRIVOPT_DATA/fig2/anchor.csv", "-kappas", "5", "-runs", "2"),
 	}},
 	{name: "sweep-n", what: "the same against the number of records", parts: []part{

@@ -170,6 +170,27 @@ func roomy(lo, hi float64) (float64, float64) {
 	return lo - room, hi + room
 }
 
+// RoundTicks marks a linear axis at four to ten multiples of 1, 2 or 5 times a power of
+// ten, each with a label.
+type RoundTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
+	unit := math.Pow(10, math.Floor(math.Log10(hi-lo)))
+	step := unit
+	for _, f := range []float64{0.5, 0.2} {
+		if (hi-lo)/step < 4 {
+			step = f * unit
+		}
+	}
+	digits := max(0, -int(math.Floor(math.Log10(step)+slack)))
+	var ticks []plot.Tick
+	for k := math.Ceil(lo/step - slack); k*step <= hi+slack*step; k++ {
+		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step, 'f', digits, 64)})
+	}
+	return ticks
+}
+
 // decades marks an axis of base-10 logarithms: every power of ten has a label,
 // or every k-th where there are many; 1, 2 and 5 where there are few.
 type decades struct{}
@@ -224,6 +245,7 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	pl.X.Tick.Marker = decades{}
 	if p.Linear {
 		pl.Y.Min, pl.Y.Max = roomy(extent(ys))
+		pl.Y.Tick.Marker = RoundTicks{}
 	} else {
 		pl.Y.Min, pl.Y.Max = handsome(extent(ys))
 		pl.Y.Tick.Marker = decades{}
@@ -471,11 +493,7 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	if best > 0 { // every corner is taken: make room on top
 		l.Top, l.Left = true, true
 		more := (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
-		if p.Linear {
-			pl.Y.Max += more
-		} else {
-			_, pl.Y.Max = handsome(pl.Y.Min, pl.Y.Max+more)
-		}
+		pl.Y.Max += more
 	}
 	return l
 }
