@@ -76,12 +76,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
-		for _, j := range jobs {
-			if err := b.run(ctx, j, stdout); err != nil {
-				return err
+		var failed error
+		for _, j := range jobs { // one that fails does not keep the others from running
+			if ctx.Err() == nil {
+				failed = errors.Join(failed, b.run(ctx, j, stdout))
 			}
 		}
-		return b.draw(stdout)
+		return errors.Join(failed, b.draw(stdout))
 	})
 }
 

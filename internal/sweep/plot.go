@@ -186,7 +186,7 @@ func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
 	digits := max(0, -int(math.Floor(math.Log10(step)+slack)))
 	var ticks []plot.Tick
 	for k := math.Ceil(lo/step - slack); k*step <= hi+slack*step; k++ {
-		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step, 'f', digits, 64)})
+		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)})
 	}
 	return ticks
 }
