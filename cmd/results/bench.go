@@ -166,6 +166,7 @@ func (b *bench) folder(j job, key string) string { return filepath.Join(b.work, 
 // make runs the parts of a job and writes its files. The lines are shown.
 func (b *bench) make(ctx context.Context, j job, key string) (lines, files []string, err error) {
 	var folders []string
+	var kept []part
 	for i, p := range j.parts {
 		dir := filepath.Join(b.folder(j, key), strconv.Itoa(i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -174,8 +175,11 @@ func (b *bench) make(ctx context.Context, j job, key string) (lines, files []str
 		if err := b.part(ctx, p, dir); err != nil {
 			return nil, nil, err
 		}
-		folders = append(folders, dir)
+		if !p.prepares {
+			kept, folders = append(kept, p), append(folders, dir)
+		}
 	}
+	j.parts = kept
 	made := map[string][]byte{}
 	if j.collect == nil {
 		j.collect = collectSweeps

@@ -265,41 +265,48 @@ func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) err
 	return err
 }
 
-// collectLaps takes from the cells of cmd/halfspace what both searches did.
+// lap is what cmd/halfspace keeps of one problem that both searches had.
+type lap struct {
+	Status        string
+	Seconds       float64 // of the solver
+	Search        float64 // seconds of the search
+	Excess        float64
+	Open          bool
+	NoPoint       bool `json:"no_point"`
+	ClaimsOptimum bool `json:"claims_optimum"`
+}
+
+// collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
+// part is the number of records.
 func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) error {
-	raw, err := os.ReadFile(filepath.Join(folders[0], "cells.jsonl"))
-	if err != nil {
-		return err
-	}
-	rows := [][]string{{"eps", "method", "problem", "solver", "status", "claims optimum", "excess over the minimum", "solver seconds", "search seconds", "search proved"}}
-	for _, l := range strings.Split(strings.TrimSpace(string(raw)), "\n")[1:] {
-		var cell struct {
-			Value  float64
-			Method string
-			Detail struct {
-				Laps []struct {
-					Status          string
-					Seconds, Search float64
-					Excess          float64
-					Open            bool
-					NoPoint         bool `json:"no_point"`
-					ClaimsOptimum   bool `json:"claims_optimum"`
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(l), &cell); err != nil {
+	rows := [][]string{{"records", "eps", "method", "problem", "status of the solver", "claims optimum", "excess over the minimum",
+		"solver seconds", "search seconds", "search proved"}}
+	for i, dir := range folders {
+		raw, err := os.ReadFile(filepath.Join(dir, "cells.jsonl"))
+		if err != nil {
 			return err
 		}
-		for i, lap := range cell.Detail.Laps {
-			excess := number(lap.Excess)
-			if lap.NoPoint || lap.Open {
-				excess = ""
+		for _, l := range strings.Split(strings.TrimSpace(string(raw)), "\n")[1:] {
+			var cell struct {
+				Value  float64
+				Method string
+				Detail struct{ Laps []lap }
 			}
-			status, _, _ := strings.Cut(lap.Status, " -")
-			rows = append(rows, []string{number(cell.Value), cell.Method, strconv.Itoa(i), "cbc", status, strconv.FormatBool(lap.ClaimsOptimum), excess,
-				number(lap.Seconds), number(lap.Search), strconv.FormatBool(!lap.Open)})
+			if err := json.Unmarshal([]byte(l), &cell); err != nil {
+				return err
+			}
+			for k, lap := range cell.Detail.Laps {
+				excess := number(lap.Excess)
+				if lap.NoPoint || lap.Open {
+					excess = ""
+				}
+				status, _, _ := strings.Cut(lap.Status, " -")
+				rows = append(rows, []string{j.parts[i].name, number(cell.Value), cell.Method, strconv.Itoa(k), status, strconv.FormatBool(lap.ClaimsOptimum),
+					excess, number(lap.Seconds), number(lap.Search), strconv.FormatBool(!lap.Open)})
+			}
 		}
 	}
+	var err error
 	made[j.file()+".csv"], err = text(rows)
 	return err
 }

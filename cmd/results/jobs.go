@@ -38,6 +38,7 @@ type part struct {
 	small      []string // arguments added by -small
 	outside    bool
 	sweep      bool // takes the flags of package sweep
+	prepares   bool // makes something in WORK, and no table
 	code       int  // of success
 	experiment func(b *bench) (*sweep.Experiment, error)
 	workers    int
@@ -106,7 +107,8 @@ var (
 
 // driver is bench/race.py with its arguments.
 func driver(small []string, args ...string) part {
-	return part{command: append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...), small: small, outside: true}
+	return part{command: append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...), small: small, outside: true,
+		prepares: args[0] == "data"}
 }
 
 const onAdult = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
@@ -149,6 +151,7 @@ var jobs = []job{
 		driver(nil, "data"), driver([]string{"2", "1"}, "squares", "SEED"),
 	}},
 	{name: "race", what: "automatic least squares on 13 data sets", needs: []func() error{adultData, racePeers, science}, parts: []part{
+		driver(nil, "data"),
 		{name: "model.Fit", experiment: func(b *bench) (*sweep.Experiment, error) {
 			return evidence.Race(filepath.Join(b.work, "race", "data"), uint64(10*(b.seed-1)), pick(b, 10, 2),
 				pick(b, evidence.RaceSets, []string{"syn-1e3-5", "diabetes"}), pick(b, []float64{0.1, 0.3, 1, 3}, []float64{1})...)
@@ -163,7 +166,8 @@ var jobs = []job{
 		swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs", "1", "-eps", "1", "-q", "2"),
 	}},
 	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, needs: []func() error{command("cbc")}, collect: collectLaps, parts: []part{
-		swept("", "halfspace -n 2000 -methods opdisc,rspm -q 2,23 -eps 0.3,1 -runs 4 -oracle cmd:cbc -timeout 20 -workers 1", "-runs", "1", "-eps", "1", "-q", "2", "-methods", "opdisc", "-n", "100", "-timeout", "2"),
+		swept("300", "halfspace -n 300 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "100", "-runs", "1", "-timeout", "1"),
+		swept("2000", "halfspace -n 2000 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "200", "-runs", "1", "-timeout", "1"),
 	}},
 	{name: "population", what: "excess population loss where privacy limits it", picture: "excess.png", parts: []part{
 		swept("", "population -methods sgd,objpert,phased,psgd", "-runs", "2", "-values", "1000,2000"),
