@@ -56,6 +56,8 @@ var layer = map[string]int{
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
+	"internal/evidence":   5, // experiments over every layer
+	"cmd/results":         6,
 	"cmd/audit":           7,
 	"internal/audit":      6, // measures mechanisms with dp/dptest
 }

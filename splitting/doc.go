@@ -57,7 +57,7 @@
 //
 //	go run ./cmd/convergence
 //
-// in docs/convergence-deterministic.png (a lasso in a box), -adaptive.png
+// in docs/results/convergence-deterministic.png (a lasso in a box), -adaptive.png
 // (overlapping groups: the search needs 500 iterations where fixed steps need
 // more than 3000) and -bias.png (stochastic three-operator splitting stays
 // away from the minimizer, variance reduction reaches it, in fewer passes over
