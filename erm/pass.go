@@ -157,11 +157,7 @@ func (s *objective) holds() bool { return s.data.src != nil || s.whole }
 // fuse adds to what is wanted what hardly costs more in the same pass, and is wanted next.
 func (s *objective) fuse(want ask) ask {
 	switch {
-	case want&askGram != 0 || !s.holds():
-	case want&askPair != 0:
-		if s.whole {
-			want |= askHess
-		}
+	case want&(askGram|askPair) != 0 || !s.holds():
 	case s.glm == nil:
 		want |= askValue | askGrad
 	default:

@@ -113,19 +113,9 @@ func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 	if r.src != nil {
 		q.ask |= askPrint
 		q.key = r.src.key
+		q.mult = multipliersOf(q.key, q.dim)
 	}
-	q.multipliers()
 	return q
-}
-
-func (q *query) multipliers() {
-	if q.ask&askPrint == 0 {
-		return
-	}
-	q.mult = make([]uint64, q.dim+1)
-	for j := range q.mult {
-		q.mult[j] = multiplier(j) ^ mix(q.key[0]+uint64(j))&^1
-	}
 }
 
 // Where the sums stand in one vector: Σℓ, a bound or allowance, the gradient, and the rows of

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/loss"
 )
@@ -128,15 +130,19 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 	}
 	w := windows.Get().(*window)
 	defer windows.Put(w)
+	var print [2]uint64
+	mult := multipliersOf(r.src.key, r.d)
 	for at := 0; at < r.n; at += w.rec.n {
 		if err := r.src.read(context.Background(), w, r, at, min(readRows(r.d), r.n-at)); err != nil {
 			return err
 		}
+		sum := w.print(mult)
+		print[0], print[1] = print[0]+sum[0], print[1]+sum[1]
 		for i := range w.rec.n {
 			f(w.rec.row(i, nil), w.rec.label(i))
 		}
 	}
-	return nil
+	return r.src.same(print)
 }
 
 // source is what records outside of memory have.
@@ -199,6 +205,16 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	return nil
 }
 
+// multipliersOf returns the multipliers of the fingerprint: one for a column, one for the label.
+func multipliersOf(key [2]uint64, d int) []uint64 {
+	mult := make([]uint64, d+1)
+	for j := range mult {
+		mult[j] = multiplier(j) ^ mix(key[0]+uint64(j))&^1
+	}
+	mult[d] ^= key[1]
+	return mult
+}
+
 // print returns the fingerprint of the records: the sum of two keyed hashes of each.
 func (w *window) print(mult []uint64) (sum [2]uint64) {
 	d := w.rec.d
@@ -231,7 +247,7 @@ func (s *source) at(r *records, i int) (*slab, int) {
 
 // sum answers p, here or elsewhere, and compares the records with those of the passes before.
 func (s *source) sum(p *pass, threads int) error {
-	n, print := p.data.n, p.print
+	n, print := p.data.n, [2]uint64{}
 	if remote, ok := s.Source.(Remote); ok {
 		q := &Query{func() *query { return &p.query }}
 		sums, err := remote.Sum(p.ctx, q)
@@ -242,17 +258,29 @@ func (s *source) sum(p *pass, threads int) error {
 			return sourceError(err)
 		}
 		n, print = int(sums.in.n), sums.in.print
-		p.round(&p.query, &sums.in.total)
+		if p.round(&p.query, &sums.in.total); floats.HasNaN(p.grad) {
+			return fmt.Errorf("%w: the sums are not numbers", ErrSource)
+		}
 	} else {
 		if err := p.rounded(threads); err != nil {
 			return err
 		}
 		print = p.print
 	}
+	if n != p.data.n {
+		return errOther
+	}
+	return s.same(print)
+}
+
+var errOther = fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed", ErrSource)
+
+// same compares the fingerprint of all records with that of the passes before.
+func (s *source) same(print [2]uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n != p.data.n || s.known && print != s.print {
-		return fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed", ErrSource)
+	if s.known && print != s.print {
+		return errOther
 	}
 	s.known, s.print = true, print
 	return nil

@@ -129,7 +129,9 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if in.glm == nil && in.ask&(askHess|askBound|askGram) != 0 {
 		return fmt.Errorf("%w: a Hessian of a loss that is not a loss.Linear", errWire)
 	}
-	in.multipliers()
+	if in.ask&askPrint != 0 {
+		in.mult = multipliersOf(in.key, in.dim)
+	}
 	q.q = func() *query { return in }
 	return nil
 }
@@ -158,7 +160,8 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	}
 	r := data.r()
 	if first < 0 || first%Chunk != 0 || count < 0 || first+count > r.n {
-		return nil, fmt.Errorf("%w: records %d to %d of %d, want a range that begins at a multiple of %d", ErrSource, first, first+count, r.n, Chunk)
+		return nil, fmt.Errorf("%w: %d records from %d, want a range inside of the source that begins at a multiple of %d",
+			ErrSource, count, first, Chunk)
 	}
 	if r.d != q.q().dim {
 		return nil, fmt.Errorf("%w: the source has %d features, the query is about %d", ErrSource, r.d, q.q().dim)
