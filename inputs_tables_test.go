@@ -405,7 +405,8 @@ func TestEveryInputERM(t *testing.T) {
 			_, d := data.Dims()
 			return d, err
 		}, unit),
-		"Data.Err": call(far.Data.Err), "Data.Assumptions": call(far.Data.Assumptions), "Data.Each": call(far.Data.Each, func([]float64, float64) {}).keep(0),
+		"Data.Err": call(far.Data.Err), "Data.Assumptions": call(far.Data.Assumptions),
+		"Data.Each": call(far.Data.Each, func([]float64, float64) {}).keep(0),
 		"Problem.PerturbContext": call(func(linear []float64) float64 {
 			return far.PerturbContext(context.Background(), erm.Perturbation{Linear: linear}).Residual(x)
 		}, x),

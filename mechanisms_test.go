@@ -265,7 +265,8 @@ func TestReachable(t *testing.T) {
 					}
 					for i, r := range rel {
 						require.True(t, evidence.Reaches(theta[0], r.Theta, onGrid) && evidence.Reaches(theta[1], r.Theta, onGrid))
-						if own, other := evidence.Reaches(theta[i], r.Theta, evidence.Sums), evidence.Reaches(theta[1-i], r.Theta, evidence.Sums); m.around && own != other {
+						own, other := evidence.Reaches(theta[i], r.Theta, evidence.Sums), evidence.Reaches(theta[1-i], r.Theta, evidence.Sums)
+						if m.around && own != other {
 							if own {
 								right++
 							} else {

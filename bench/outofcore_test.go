@@ -71,7 +71,8 @@ func TestOutOfCore(t *testing.T) {
 	var r outOfCore
 	require.NoError(t, json.Unmarshal(out[:slices.Index(out, '\n')], &r))
 	rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
-	t.Logf("%.3g records, %.2f GB: fit %.1f s, %d passes, peak memory %.0f MB", float64(r.Records), float64(r.Bytes)/1e9, r.Seconds, len(r.Passes), float64(rss)/1e6)
+	t.Logf("%.3g records, %.2f GB: fit %.1f s, %d passes, peak memory %.0f MB",
+		float64(r.Records), float64(r.Bytes)/1e9, r.Seconds, len(r.Passes), float64(rss)/1e6)
 	var ratios []float64
 	for k, s := range r.Passes {
 		rate := float64(r.Bytes) / s

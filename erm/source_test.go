@@ -358,7 +358,8 @@ type spying struct {
 func (s spying) Sum(ctx context.Context, q *Query) (*Sums, error) {
 	sums, err := q.Sum(ctx, s.tableSource, 0, len(s.rows), 1)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
-		*s.seen += fmt.Sprintf(verb, q) + fmt.Sprintf(verb, *q) + fmt.Sprintf(verb, sums) + fmt.Sprintf(verb, *sums) + fmt.Sprintf(verb, struct{ s Sums }{*sums})
+		*s.seen += fmt.Sprintf(verb, q) + fmt.Sprintf(verb, *q) + fmt.Sprintf(verb, sums) +
+			fmt.Sprintf(verb, *sums) + fmt.Sprintf(verb, struct{ s Sums }{*sums})
 	}
 	return sums, err
 }

@@ -253,7 +253,8 @@ func FuzzDataCSR(f *testing.F) {
 
 // Columns cost nothing where rows have no entries.
 func TestSparseManyColumns(t *testing.T) {
-	data, err := NewDataCSR(math.MaxInt32, []int{0, 1, 2}, []int{math.MaxInt32 - 1, 0}, []float64{7, 1}, []float64{1, 1}, loss.Bounds{Row: 5, Label: 1})
+	data, err := NewDataCSR(math.MaxInt32, []int{0, 1, 2}, []int{math.MaxInt32 - 1, 0}, []float64{7, 1}, []float64{1, 1},
+		loss.Bounds{Row: 5, Label: 1})
 	require.NoError(t, err)
 	require.Equal(t, "erm.Data(2×2147483647)", fmt.Sprint(data))
 	sizes := []float64{data.r().norm(0), data.r().norm(1)}

@@ -184,7 +184,9 @@ func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
 }
 
 // moments releases the sums of curvatures and squared gradients at θ.
-func (pl *Plan) moments(f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source) (*moments, error) {
+func (pl *Plan) moments(
+	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source,
+) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {
 		l = loss.Clipped{Loss: l, Threshold: clip * pl.params.Bounds.Row * pl.params.Bounds.Label}

@@ -93,6 +93,8 @@ func (m *BoxMinimizer) Check() error {
 		return fmt.Errorf("%w: Set is %T, want a bounded prox.Box", ErrMechanism, m.Problem.Set)
 	case m.Problem.Reg != nil:
 		return fmt.Errorf("%w: Reg = %T, want none", ErrMechanism, m.Problem.Reg)
+	case len(m.Problem.Data.Assumptions()) > 0:
+		return fmt.Errorf("%w: Data rest on what the certificate of OPSamp cannot list, want records in memory or in a file", ErrMechanism)
 	case !(m.Gap > 0):
 		return fmt.Errorf("%w: Gap = %v, want a positive number", ErrMechanism, m.Gap)
 	}

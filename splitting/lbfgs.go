@@ -74,7 +74,7 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var ok bool
 	if m.weight, ok = p.bends(); !ok {
-		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs no more than a proximal map", ErrProblem)
+		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a proximal map only", ErrProblem)
 	}
 	if m.Memory < 0 {
 		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)

@@ -74,7 +74,8 @@ func TestLBFGSStalls(t *testing.T) {
 	}
 	f, err := splitting.NewQuadratic(q, lin, 3)
 	require.NoError(t, err)
-	res, err := splitting.Solve(background, splitting.Problem{F: f}, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 100000}, &splitting.LBFGS{})
+	res, err := splitting.Solve(background, splitting.Problem{F: f}, make([]float64, d),
+		&splitting.Settings{Tolerance: -1, Iterations: 100000}, &splitting.LBFGS{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Stalled, res.Status)
 	for i, v := range res.X {
