@@ -29,6 +29,8 @@ import (
 // from Data has the same bits for any of them. Row and Label count in the
 // canonical order.
 //
+// The records of Open stay where they are, in their order there, and are forced at every read.
+//
 // Data is immutable, safe for concurrent use, and prints as its dimensions.
 // The zero value has no records.
 type Data struct {
