@@ -389,7 +389,8 @@ func TestFitChanged(t *testing.T) {
 func TestFitCancelled(t *testing.T) {
 	rows, labels := table(20000, 3)
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &meddler{Source: cluster(t, Options{Shards: 4}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)), before: func(job int) error {
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	m := &meddler{Source: cluster(t, Options{Shards: 4}, path), before: func(job int) error {
 		if job == 2 {
 			cancel()
 		}
