@@ -60,6 +60,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
+		"Certificate.With":  call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c, dp.CallerSource),
 		"Basic":             call(dp.Basic, c, c),
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})

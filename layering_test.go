@@ -32,6 +32,7 @@ var layer = map[string]int{
 	"splitting":           1,
 	"erm":                 1,
 	"npy":                 1,
+	"erm/shard":           2,
 	"internal/release":    1,
 	"qop":                 2,
 	"lop":                 2,
@@ -55,6 +56,8 @@ var layer = map[string]int{
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
+	"internal/evidence":   5, // experiments over every layer
+	"cmd/results":         6,
 	"cmd/audit":           7,
 	"internal/audit":      6, // measures mechanisms with dp/dptest
 }
@@ -98,6 +101,9 @@ func TestLayering(t *testing.T) {
 		}
 		seen++
 		for _, imp := range p.Imports {
+			if imp == "C" {
+				t.Errorf("%s uses cgo", name)
+			}
 			if imp == module || strings.HasPrefix(imp, module+"/") {
 				to, ok := layer[strings.TrimPrefix(imp, module+"/")]
 				_, sideways := sameLayer[[2]string{name, strings.TrimPrefix(imp, module+"/")}]

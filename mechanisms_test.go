@@ -16,6 +16,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/evidence"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -224,27 +225,6 @@ func number(plan any, field string) float64 {
 	return v.Float()
 }
 
-// sums reports whether fl(c + ν) = r for some float64 ν.
-func sums(c, r float64) bool {
-	nu := r - c
-	for _, v := range []float64{nu, math.Nextafter(nu, math.Inf(1)), math.Nextafter(nu, math.Inf(-1))} {
-		if c+v == r {
-			return true
-		}
-	}
-	return false
-}
-
-// reaches is the attack on all coordinates of a release: could it come from c?
-func reaches(c, r []float64, from func(c, r float64) bool) bool {
-	for j := range c {
-		if !from(c[j], r[j]) {
-			return false
-		}
-	}
-	return true
-}
-
 // TestReachable: whoever knows the points c and c′ that the noise is added to on two
 // neighbors asks of a release whether it lies at a distance from them that the noise can
 // have. For steps of the grid the answers agree on every release. For sums of floats they
@@ -284,8 +264,8 @@ func TestReachable(t *testing.T) {
 						require.NoError(t, err)
 					}
 					for i, r := range rel {
-						require.True(t, reaches(theta[0], r.Theta, onGrid) && reaches(theta[1], r.Theta, onGrid))
-						if own, other := reaches(theta[i], r.Theta, sums), reaches(theta[1-i], r.Theta, sums); m.around && own != other {
+						require.True(t, evidence.Reaches(theta[0], r.Theta, onGrid) && evidence.Reaches(theta[1], r.Theta, onGrid))
+						if own, other := evidence.Reaches(theta[i], r.Theta, evidence.Sums), evidence.Reaches(theta[1-i], r.Theta, evidence.Sums); m.around && own != other {
 							if own {
 								right++
 							} else {
@@ -304,8 +284,8 @@ func TestReachable(t *testing.T) {
 					for j, v := range nu {
 						old[j] = theta[0][j] + v
 					}
-					require.True(t, reaches(theta[0], old, sums))
-					if !reaches(theta[1], old, sums) {
+					require.True(t, evidence.Reaches(theta[0], old, evidence.Sums))
+					if !evidence.Reaches(theta[1], old, evidence.Sums) {
 						separated++
 					}
 				}

@@ -118,3 +118,14 @@ func TestRelation(t *testing.T) {
 	require.Equal(t, "add-remove", AddRemove.String())
 	require.Equal(t, "invalid relation 7", Relation(7).String())
 }
+
+// TestWith: a copy shares nothing with the certificate, and lists no assumption twice.
+func TestWith(t *testing.T) {
+	c := Certificate{Assumptions: make([]Assumption, 1, 8)}
+	c.Assumptions[0] = "a"
+	more := c.With("b", "a", "b")
+	require.Equal(t, []Assumption{"a", "b"}, more.Assumptions)
+	more.Assumptions[0] = "changed"
+	require.Equal(t, []Assumption{"a"}, c.Assumptions)
+	require.Equal(t, c, c.With())
+}

@@ -19,15 +19,17 @@ import (
 //
 // The exact norm of the float64 values left in row is at most bound: rounding
 // does not lift a row above the declared bound. scratch has the length of row.
-func forceRow(row, scratch []float64, bound float64) {
+//
+// It returns whether row was inside.
+func forceRow(row, scratch []float64, bound float64) (inside bool) {
 	if side(row, bound) < 0 {
-		return
+		return true
 	}
-	infinite := false
+	inside, infinite := true, false
 	for j, v := range row {
 		switch {
 		case math.IsNaN(v):
-			row[j] = 0
+			row[j], inside = 0, false
 		case math.IsInf(v, 0):
 			infinite = true
 		}
@@ -44,11 +46,11 @@ func forceRow(row, scratch []float64, bound float64) {
 			}
 		}
 	} else if !exceeds(row, bound) {
-		return
+		return inside
 	}
 
 	_, e := math.Frexp(maxAbs(row))
-	s1, s2 := math.Ldexp(1, (1-e)/2), math.Ldexp(1, 1-e-(1-e)/2) // their product may overflow
+	s1, s2 := math.Ldexp(1, min(1-e, 1000)), math.Ldexp(1, max(1-e-1000, 0)) // their product may overflow
 	for j, v := range row {
 		scratch[j] = v * s1 * s2 // max |scratch| in [1, 2): no overflow below
 	}
@@ -61,7 +63,7 @@ func forceRow(row, scratch []float64, bound float64) {
 			row[j] = v * f
 		}
 		if !exceeds(row, bound) {
-			return
+			return false
 		}
 	}
 }
@@ -88,7 +90,7 @@ func side(row []float64, bound float64) int {
 	square, sum := bound*bound, squares(row)
 	margin := square * (float64(len(row)+8) * 0x1p-52)
 	switch {
-	case !(square > 0x1p-900 && square < 0x1p900):
+	case !squarable(bound):
 		return 0
 	case sum < square-margin:
 		return -1
@@ -97,6 +99,9 @@ func side(row []float64, bound float64) int {
 	}
 	return 0
 }
+
+// squarable reports that squares of numbers around bound neither overflow nor lose digits.
+func squarable(bound float64) bool { return bound > 0x1p-450 && bound < 0x1p450 }
 
 // squares returns Σ vⱼ²: +Inf or NaN where entries are infinite, not numbers, or their squares overflow.
 func squares(row []float64) float64 {
@@ -119,7 +124,7 @@ func exceeds(row []float64, bound float64) bool {
 	if s := side(row, bound); s != 0 {
 		return s > 0
 	}
-	if top := maxAbs(row); top > bound {
+	if !squarable(bound) && maxAbs(row) > bound {
 		return true
 	}
 	// Scale by 2⁻ᵉ in two factors, so that bound is in [½, 1) and neither

@@ -9,7 +9,7 @@ import (
 
 // Canonical returns the order in which Data would keep the records of src: element k is the index
 // in src of record k. A file that is written in this order gives sums of the same bits as its
-// records in memory. It reads every record once, and takes 32 bytes of memory a record. Not
+// records in memory. It reads every record once, and takes about 70 bytes of memory a record. Not
 // private: the order is a function of the records.
 //
 // The error wraps ErrData for a shape or bounds that make no sense, and ErrSource for a failure of src.

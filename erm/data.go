@@ -141,11 +141,17 @@ func checkShape(rows, labels int, b loss.Bounds) error {
 	return nil
 }
 
-// force replaces row in place by the row inside the bounds, without −0.
-func (r *records) force(row, scratch []float64) {
-	forceRow(row, scratch, r.bounds.Row)
+// force replaces row in place by the row inside the bounds, without −0, and returns whether it was inside.
+func (r *records) force(row, scratch []float64) (inside bool) {
+	inside = forceRow(row, scratch, r.bounds.Row)
+	positive(row)
+	return inside
+}
+
+// positive replaces −0 by 0.
+func positive(row []float64) {
 	for j, v := range row {
-		row[j] = v + 0 // −0 + 0 = 0
+		row[j] = v + 0
 	}
 }
 

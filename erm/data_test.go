@@ -8,12 +8,14 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
@@ -73,6 +75,35 @@ func TestForceRowStaysInsideExactly(t *testing.T) {
 			require.Equal(t, in, row)
 		}
 	})
+}
+
+// The bound of side is kept where rounding is what decides, and it decides beyond a few roundings.
+func TestSide(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	for _, d := range []int{1, 2, 3, 50, 1000} {
+		row := make([]float64, d)
+		for _, bound := range []float64{1, 0.3, 0x1p-440, 0x1p440, 0x1p-460, math.MaxFloat64, 5e-324} {
+			for range 40 {
+				for j := range row {
+					row[j] = rnd.NormFloat64()
+				}
+				room := float64(d+16) * 0x1p-52
+				by := 2 * room * (2*rnd.Float64() - 1) // ‖row‖ is about bound·(1 + by)
+				scale := bound / floats.Norm(row, 2) * (1 + by)
+				if scale > 1e300 || scale < 1e-300 {
+					scale, by = bound/8, math.Inf(1)
+				}
+				floats.Scale(scale, row)
+				exact := above(row, bound)
+				require.Equal(t, exact, exceeds(row, bound), "d = %d, bound %v", d, bound)
+				got := side(row, bound)
+				require.False(t, got < 0 && exact || got > 0 && !exact, "d = %d, bound %v", d, bound)
+				if math.Abs(by) > room && bound*bound > 0x1p-900 && bound*bound < 0x1p900 {
+					require.NotZero(t, got, "d = %d, bound %v, %v off", d, bound, by)
+				}
+			}
+		}
+	}
 }
 
 // Rows of a given norm come out with that norm to a few units in the last

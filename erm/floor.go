@@ -57,7 +57,7 @@ func (q Public) Allowance(per PublicPerturbation, rho float64) float64 {
 	far := rho + per.Center                         // ‖x−θ̃‖
 	k := d + 4
 	a := 96*unit*unit*(per.Linear+per.MaxEig*far) + 4*k*k*unit*unit*math.Sqrt(d)*per.MaxEig*far + 4*k*k*tiny
-	switch sum := 6 * (maxGrain + 16) * unit * unit; { // the rounding of the sums of a grain
+	switch sum := 6 * (maxGrain + 32) * unit * unit; { // the rounding of the sums of a grain, and of their exact sum
 	case q.Exact:
 		a += n*(exactSlope+sum)*slope + n*(exactSlope+k*k*unit*unit)*beta*(rho+q.Bounds.Label/q.Bounds.Row)
 	case q.Linear:

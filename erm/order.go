@@ -27,10 +27,9 @@ type key struct {
 func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) *records {
 	r := newRecords(d, d, false, b)
 	r.n, r.slabs = n, make([]slab, (n+r.slabRows()-1)/r.slabRows())
-	forced := func(i int, row, scratch []float64) (label float64) {
-		label = read(i, row)
-		r.force(row, scratch)
-		return forceLabel(label, b.Label)
+	forced := func(i int, row, scratch []float64) (label float64, inside bool) {
+		label = forceLabel(read(i, row), b.Label)
+		return label, r.force(row, scratch)
 	}
 	inSlabs := func(f func(s *slab, lo, hi int)) {
 		kernel.Each(len(r.slabs), threads, parts(func(k int) {
@@ -38,28 +37,39 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 		}))
 	}
 	keys, mult := make([]key, n), multipliers(d)
+	norms, insides := make([]float64, n), make([]bool, n)
 	inSlabs(func(_ *slab, lo, hi int) {
 		row, scratch := make([]float64, d), make([]float64, d)
 		for i := lo; i < hi; i++ {
-			label := forced(i, row, scratch)
+			var label float64
+			label, insides[i] = forced(i, row, scratch)
 			keys[i] = key{hash(row, label, mult), i}
+			norms[i] = normAbove(row, b.Row)
 		}
 	})
 	radix(keys, threads)
 	x, y, scratch := make([]float64, d), make([]float64, d), make([]float64, d)
 	arrange(keys, func(i, j int) int {
-		return compare(x, y, forced(i, x, scratch), forced(j, y, scratch))
+		label, _ := forced(i, x, scratch)
+		second, _ := forced(j, y, scratch)
+		return compare(x, y, label, second)
 	})
 	inSlabs(func(s *slab, lo, hi int) {
 		m, scratch := hi-lo, make([]float64, d)
 		s.x, s.y, s.norm = make([]float64, m*d), make([]float64, m), make([]float64, m)
-		for k, key := range keys[lo:hi] {
-			s.y[k] = forceLabel(read(key.index, s.x[k*d:(k+1)*d]), b.Label)
-		}
-		for k := range m { // in a loop of its own: copies from memory do not wait for it
-			row := s.x[k*d : (k+1)*d]
-			r.force(row, scratch)
-			s.norm[k] = normAbove(row, b.Row)
+		const batch = 64 // rows to copy before they are looked at, so that copies from memory do not wait for that
+		for first := 0; first < m; first += batch {
+			last := min(first+batch, m)
+			for k, key := range keys[lo+first : lo+last] {
+				k += first
+				s.y[k], s.norm[k] = forceLabel(read(key.index, s.x[k*d:(k+1)*d]), b.Label), norms[key.index]
+			}
+			positive(s.x[first*d : last*d])
+			for k, key := range keys[lo+first : lo+last] {
+				if k += first; !insides[key.index] {
+					r.force(s.x[k*d:(k+1)*d], scratch)
+				}
+			}
 		}
 	})
 	return r

@@ -43,8 +43,7 @@ func TestLoadRefuses(t *testing.T) {
 		"budget":                   change(func(m map[string]any) { m["certificate"].(map[string]any)["epsilon"] = -1 }),
 		"relation":                 change(func(m map[string]any) { m["certificate"].(map[string]any)["relation"] = "friends" }),
 		"bounds": change(func(m map[string]any) {
-			m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1,
-				"Label": 1}
+			m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1, "Label": 1}
 		}),
 		"after top-level value": strings.TrimSpace(text) + "{}",
 	} {

@@ -9,74 +9,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/table"
 )
-
-// linearData are n records with rows [1, x]/√d, x uniform in [−1, 1], and labels ⟨a,θ₀⟩ + 0.1N.
-func linearData(t *testing.T, rnd *rand.Rand, n int, theta []float64) *table.Data {
-	t.Helper()
-	d := len(theta)
-	rows, labels := make([][]float64, n), make([]float64, n)
-	for i := range rows {
-		rows[i] = make([]float64, d)
-		for j := range rows[i] {
-			x := 1.0
-			if j > 0 {
-				x = 2*rnd.Float64() - 1
-			}
-			rows[i][j] = x / math.Sqrt(float64(d))
-			labels[i] += rows[i][j] * theta[j]
-		}
-		labels[i] += 0.1 * rnd.NormFloat64()
-	}
-	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
-	require.NoError(t, err)
-	return &table.Data{Records: data}
-}
-
-// Intervals of 95 % cover, and do not without the variance of the noise or without debiasing.
-func TestCoverage(t *testing.T) {
-	const runs, n = 400, 2000
-	theta := []float64{0.3, -0.35, 0.4}
-	covered, noSigma, noDebias, weak := 0, 0, 0, 0
-	for r := range runs {
-		rnd := rand.New(rand.NewPCG(77, uint64(r)))
-		m, err := Fit(t.Context(), linearData(t, rnd, n, theta), dp.Budget{Epsilon: 0.5, Delta: DefaultDelta(n)}, &Options{
-			Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n, Clip: 0.5, Intervals: &Intervals{Radius: math.Sqrt(3)},
-			Source: noise.Reproducible(uint64(r), "coverage"),
-		})
-		require.NoError(t, err)
-		hit := func(i *Interval, middle, v float64) int {
-			if math.Abs(v-middle) <= (i.Upper-i.Lower)/2 {
-				return 1
-			}
-			return 0
-		}
-		q := m.inference()
-		blind := *q
-		blind.sigma = 0
-		without := newInference(blind)
-		for j, v := range theta {
-			i := q.interval(along(3, j, 1), 0)
-			if i.Weak {
-				weak++
-			}
-			covered += hit(i, i.Debiased, v)
-			noDebias += hit(i, m.theta[j], v)
-			noSigma += hit(without.interval(along(3, j, 1), 0), i.Debiased, v)
-		}
-	}
-	share := func(hits int) float64 { return float64(hits) / (3 * runs) }
-	t.Logf("covered %.3f, without σ² %.3f, without debiasing %.3f", share(covered), share(noSigma), share(noDebias))
-	require.InDelta(t, 0.95, share(covered), 0.03)
-	t.Logf("weak %.3f", float64(weak)/(3*runs))
-	require.Less(t, share(noSigma), 0.92)
-	require.Less(t, share(noDebias), 0.92)
-}
 
 // fixed returns an inference of a random release in d dimensions with Ĥ = H + E.
 func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left []float64, e *mat.SymDense) {

@@ -20,7 +20,7 @@ import (
 )
 
 // incomes is a table of n made-up records with two classes.
-func incomes(t *testing.T, n int) (*table.Schema, *table.Data) {
+func incomes(t testing.TB, n int) (*table.Schema, *table.Data) {
 	t.Helper()
 	return made(t, `{"column": "income", "positive": ["high"], "negative": ["low"]}`, n, func(u float64) string {
 		return []string{"low", "high"}[min(int(u*2), 1)]
@@ -28,7 +28,7 @@ func incomes(t *testing.T, n int) (*table.Schema, *table.Data) {
 }
 
 // made is a table whose label is a function of a number in [0, 1] that grows with age.
-func made(t *testing.T, label string, n int, of func(u float64) string) (*table.Schema, *table.Data) {
+func made(t testing.TB, label string, n int, of func(u float64) string) (*table.Schema, *table.Data) {
 	t.Helper()
 	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "label": ` + label + `, "columns": [
 	  {"name": "age", "min": 20, "max": 80}, {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`))

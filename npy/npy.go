@@ -245,7 +245,8 @@ func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte
 		return err
 	}
 	if sum != f.side.CRC[k] {
-		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; write or copy it again", ErrFile, f.path, k)
+		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; write or copy it again",
+			ErrFile, f.path, k)
 	}
 	b.ok.Store(true)
 	return nil

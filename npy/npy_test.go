@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/erm/ermtest"
 )
 
 var _ erm.Source = (*File)(nil)
@@ -97,6 +98,17 @@ func TestRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, equal(rows, gotRows) && equal(labels, gotLabels))
 	})
+}
+
+// A File is an erm.Source, before and after its blocks were verified.
+func TestSource(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.npy")
+	write(t, path, 70_001, 3, Options{Label: "c1"})
+	f, err := Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	ermtest.CheckSource(t, f)
+	ermtest.CheckSource(t, f)
 }
 
 // equal compares bits.

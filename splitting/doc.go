@@ -20,6 +20,7 @@
 //	ProxNewton                 F with a Hessian; G+H      Hessian, and sweeps or    superlinear
 //	                           coordinatewise or a        Cholesky factors
 //	                           ball, d ≤ 2000
+//	LBFGS                      G+H nothing, or ‖x‖²        value and gradient        linear if strongly convex
 //	ForwardBackward            G+H in closed form         one gradient, one prox    1/k², linear if strongly
 //	                                                                                convex; searches for L_f
 //	BackwardForward            G+H in closed form         one gradient, one prox    the same without momentum
@@ -56,7 +57,7 @@
 //
 //	go run ./cmd/convergence
 //
-// in docs/convergence-deterministic.png (a lasso in a box), -adaptive.png
+// in docs/results/convergence-deterministic.png (a lasso in a box), -adaptive.png
 // (overlapping groups: the search needs 500 iterations where fixed steps need
 // more than 3000) and -bias.png (stochastic three-operator splitting stays
 // away from the minimizer, variance reduction reaches it, in fewer passes over

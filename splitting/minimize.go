@@ -9,6 +9,7 @@ import "context"
 //	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals
 //	F quadratic, G+H coordinatewise                           CoordinateDescent, on Q
 //	F with a Hessian, G+H coordinatewise or a ball, d ≤ 2000  ProxNewton
+//	G+H nothing or a squared norm, d > 2000                   LBFGS
 //	prox of G+H known in closed form                          ForwardBackward
 //	otherwise                                                 DavisYin
 //
@@ -42,6 +43,9 @@ func Auto(p Problem, dim int) Method {
 	_, ball := p.ball()
 	if _, ok := hessian(p.F); ok && (separable || ball) && dim <= newtonDim {
 		return &ProxNewton{}
+	}
+	if _, ok := p.bends(); ok && dim > newtonDim {
+		return &LBFGS{}
 	}
 	if _, ok := p.sum(); ok {
 		return &ForwardBackward{}

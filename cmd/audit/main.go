@@ -6,6 +6,7 @@
 //	go run ./cmd/audit -json a.json -png a.png  the findings and the privacy profiles as files
 //	go run ./cmd/audit -list                    the cases and the sabotages
 //	go run ./cmd/audit -sabotage noise-0.9      one step of the production path broken: has to be caught
+//	go run ./cmd/audit -sabotage all            every sabotage, a minute
 //
 // The table goes to standard output, notes and progress to standard error. A
 // line is one case: mechanism × pair of neighboring data sets × layer.
@@ -48,9 +49,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -70,6 +73,7 @@ type config struct {
 	sabotage        string
 	list            bool
 	quiet, progress bool
+	what            map[string]string // of each sabotage that was run
 }
 
 // all selects every mechanism.
@@ -89,7 +93,7 @@ func newConfig() (*config, *sweep.Flags) {
 	})
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
 	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
-	f.StringVar(&c.sabotage, "sabotage", "", "break the step that `NAME` stands for and run the case that has to catch it")
+	f.StringVar(&c.sabotage, "sabotage", "", "break the step that `NAME` stands for, or all one after the other, and run the case that has to catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
 	f.BoolVar(&c.progress, "progress", false, "progress on standard error also without a terminal")
@@ -107,7 +111,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case c.list:
 			return list(stdout, c.names())
 		case c.sabotage != "":
-			return c.control(ctx, stdout)
+			return c.control(ctx, stdout, stderr)
 		}
 		return c.measure(ctx, stdout, stderr)
 	})
@@ -116,9 +120,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // check reports flags that contradict one another.
 func (c *config) check(f *sweep.Flags) error {
 	if c.sabotage != "" {
-		for _, name := range []string{"mechanism", "tier", "json", "png", "list"} {
+		for _, name := range []string{"mechanism", "tier", "list"} {
 			if f.Given(name) {
-				return sweep.Usagef("flag -%s has no meaning with -sabotage, which runs one case in the quick tier: leave it out", name)
+				return sweep.Usagef("flag -%s has no meaning with -sabotage, which runs its cases in the quick tier: leave it out", name)
 			}
 		}
 	}
@@ -160,24 +164,30 @@ func (c *config) measure(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	wall := time.Since(start).Seconds()
+	if err := c.report(stdout, results, wall); err != nil {
+		return err
+	}
+	if !c.quiet {
+		fmt.Fprintf(stderr, "%d cases of the %s tier with seed %d in %.3g s\n", len(results), c.tier, c.seed, wall)
+	}
+	return judge(results)
+}
+
+// report writes the table and the files.
+func (c *config) report(stdout io.Writer, results []audit.Result, wall float64) error {
 	if err := table(stdout, results); err != nil {
 		return err
 	}
-	wall := time.Since(start).Seconds()
 	if c.json != "" {
 		if err := c.writeJSON(results, wall); err != nil {
 			return err
 		}
 	}
 	if c.png != "" {
-		if err := writePNG(c.png, results); err != nil {
-			return err
-		}
+		return writePNG(c.png, results)
 	}
-	if !c.quiet {
-		fmt.Fprintf(stderr, "%d cases of the %s tier with seed %d in %.3g s\n", len(results), c.tier, c.seed, wall)
-	}
-	return judge(results)
+	return nil
 }
 
 // files refuses files that could not be written, before minutes of work.
@@ -223,31 +233,75 @@ func judge(results []audit.Result) error {
 	return nil
 }
 
-// control runs one sabotage.
-func (c *config) control(ctx context.Context, stdout io.Writer) error {
-	var names []string
-	for _, s := range audit.Controls() {
-		if s.Name != c.sabotage {
-			names = append(names, s.Name)
-			continue
-		}
-		r, err := s.Sabotage(ctx, c.seed)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return err
-		}
-		if _, err := fmt.Fprintf(stdout, "sabotage: %s\n", s.What); err != nil {
-			return err
-		}
-		if err := table(stdout, []audit.Result{r}); err != nil {
-			return err
-		}
-		if r.Verdict() != audit.Violated {
-			return fmt.Errorf("the sabotage %s survived %s", s.Name, s.Case)
-		}
-		return fmt.Errorf("%w: the sabotage %s was caught by %s", dp.ErrCondition, s.Name, s.Case)
+// controls returns the sabotages that -sabotage selects.
+func (c *config) controls() ([]audit.Control, error) {
+	list := audit.Controls()
+	if c.sabotage == all {
+		return list, nil
 	}
-	return sweep.Usagef("flag -sabotage = %s: want one of %s", c.sabotage, strings.Join(names, ", "))
+	var names []string
+	for _, s := range list {
+		if s.Name == c.sabotage {
+			return []audit.Control{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
+}
+
+// control runs the selected sabotages and reports them like cases, each under its own
+// name.
+func (c *config) control(ctx context.Context, stdout, stderr io.Writer) error {
+	start := time.Now()
+	list, err := c.controls()
+	if err != nil {
+		return err
+	}
+	results, failed := make([]audit.Result, len(list)), make([]error, len(list))
+	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(list))
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(runtime.GOMAXPROCS(0), len(list)) {
+		wg.Go(func() {
+			for i := range next {
+				if results[i], failed[i] = list[i].Sabotage(ctx, c.seed); failed[i] == nil {
+					results[i].Mechanism, results[i].Case.Name = list[i].Name, list[i].Case
+				}
+				add()
+			}
+		})
+	}
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	end()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		if _, err := fmt.Fprintf(stdout, "sabotage: %s\n", list[0].What); err != nil {
+			return err
+		}
+	}
+	c.what = map[string]string{}
+	for _, s := range list {
+		c.what[s.Name] = s.What
+	}
+	if err := c.report(stdout, results, time.Since(start).Seconds()); err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r.Verdict() != audit.Violated {
+			return fmt.Errorf("the sabotage %s survived %s", list[i].Name, list[i].Case)
+		}
+	}
+	if len(list) > 1 {
+		return fmt.Errorf("%w: all %d sabotages were caught", dp.ErrCondition, len(list))
+	}
+	return fmt.Errorf("%w: the sabotage %s was caught by %s", dp.ErrCondition, list[0].Name, list[0].Case)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/audit"
+	"github.com/privopt/privopt/internal/sweep"
 )
 
 // table writes one line a case.
@@ -124,6 +123,7 @@ type report struct {
 type line struct {
 	Mechanism string        `json:"mechanism"`
 	Case      string        `json:"case"`
+	Sabotage  string        `json:"sabotage,omitempty"` // what was broken; Mechanism is its name
 	Pair      string        `json:"pair,omitempty"`
 	Layer     string        `json:"layer"`
 	Theorem   string        `json:"theorem"`
@@ -159,8 +159,8 @@ func (c *config) writeJSON(results []audit.Result, seconds float64) error {
 			continue
 		}
 		rep.Cases = append(rep.Cases, line{
-			Mechanism: r.Mechanism, Case: r.Case.Name, Pair: r.Pair, Layer: r.Layer.String(), Theorem: r.Theorem, Relation: r.Relation,
-			Claim: r.Claim,
+			Mechanism: r.Mechanism, Case: r.Case.Name, Sabotage: c.what[r.Mechanism], Pair: r.Pair, Layer: r.Layer.String(),
+			Theorem: r.Theorem, Relation: r.Relation, Claim: r.Claim,
 			Exact: number(r.Finding.Exact), Lower: number(r.Lower), Power: number(r.Power), Releases: r.Runs,
 			Tests: slices.Clone(r.Tests), Profile: r.Profile, Verdict: r.Verdict(), Reason: r.Reason, Seconds: r.Seconds,
 		})
@@ -169,26 +169,5 @@ func (c *config) writeJSON(results []audit.Result, seconds float64) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	return writeFile(c.json, append(text, '\n'))
-}
-
-// writeFile writes beside the target and renames, so that no half file is left.
-func writeFile(path string, data []byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("cannot write the file: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // a no-op after the rename
-	_, err = tmp.Write(data)
-	for _, step := range []func() error{func() error { return tmp.Chmod(0o644) }, tmp.Sync, tmp.Close,
-		func() error { return os.Rename(tmp.Name(), path) }} {
-		if err == nil {
-			err = step()
-		}
-	}
-	if err != nil {
-		tmp.Close()
-		return fmt.Errorf("cannot write the file: %w", err)
-	}
-	return nil
+	return sweep.WriteFile(c.json, append(text, '\n'))
 }

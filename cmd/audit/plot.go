@@ -15,6 +15,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/audit"
+	"github.com/privopt/privopt/internal/sweep"
 )
 
 // Colors that color-blind readers tell apart [Okabe, Ito].
@@ -24,26 +25,44 @@ var (
 )
 
 const (
-	columns = 4
-	tileW   = 260 * vg.Length(1) // points
-	tileH   = 190 * vg.Length(1)
+	columns = 3
+	tileW   = 265 * vg.Length(1) // points
+	tileH   = 200 * vg.Length(1)
 	head    = 40 * vg.Length(1) // above the tiles
 	// floor is the least δ that is drawn.
 	floor = 1e-8
 )
 
-// writePNG draws one tile for each case with a privacy profile: log₁₀ δ against
+// closest returns the cases that are drawn: of each mechanism the one whose measured ε is
+// the largest share of its claim.
+func closest(results []audit.Result) []audit.Result {
+	best := map[string]int{}
+	var list []audit.Result
+	for _, r := range results {
+		if r.Err != nil || len(r.Profile) < 2 {
+			continue
+		}
+		i, ok := best[r.Mechanism]
+		if !ok {
+			best[r.Mechanism] = len(list)
+			list = append(list, r)
+		} else if old := list[i]; r.Exact/r.Claim.Epsilon > old.Exact/old.Claim.Epsilon {
+			list[i] = r
+		}
+	}
+	return list
+}
+
+// writePNG draws one tile for each mechanism with a privacy profile: log₁₀ δ against
 // ε, claimed dashed and measured solid.
 func writePNG(path string, results []audit.Result) error {
 	var tiles []*plot.Plot
-	for _, r := range results {
-		if r.Err == nil && len(r.Profile) > 1 {
-			p, err := tile(&r)
-			if err != nil {
-				return err
-			}
-			tiles = append(tiles, p)
+	for _, r := range closest(results) {
+		p, err := tile(&r)
+		if err != nil {
+			return err
 		}
+		tiles = append(tiles, p)
 	}
 	rows := (len(tiles) + columns - 1) / columns
 	c := vgimg.NewWith(vgimg.UseWH(columns*tileW, vg.Length(rows)*tileH+head), vgimg.UseDPI(96))
@@ -57,13 +76,13 @@ func writePNG(path string, results []audit.Result) error {
 		}})
 	}
 	title := plot.New().Title.TextStyle
-	title.Font = sans(12)
+	title.Font = sans(14)
 	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22}, "Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
 	var b bytes.Buffer
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
 		return err
 	}
-	return writeFile(path, b.Bytes())
+	return sweep.WriteFile(path, b.Bytes())
 }
 
 func sans(size float64) font.Font {
@@ -73,10 +92,10 @@ func sans(size float64) font.Font {
 // tile draws one case.
 func tile(r *audit.Result) (*plot.Plot, error) {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Full(), "ε", "δ"
-	p.Title.TextStyle.Font, p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sans(8), sans(9), sans(9)
-	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(7), sans(7)
-	p.Y.Tick.Marker = powers{}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Mechanism+"\n"+r.Case.Name, "ε", "δ"
+	p.Title.TextStyle.Font, p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sans(10), sans(11), sans(11)
+	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(9), sans(9)
+	p.X.Tick.Marker, p.Y.Tick.Marker = sweep.RoundTicks{}, powers{}
 	p.Y.Min, p.Y.Max = math.Log10(floor), 0
 	add := func(delta func(audit.Point) float64, ink color.Color, dashes []vg.Length) error {
 		var xy plotter.XYs

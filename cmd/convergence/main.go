@@ -1,11 +1,11 @@
 // Command convergence draws how the methods of package splitting converge, one
 // picture a question:
 //
-//	go run ./cmd/convergence              all of them, into docs
+//	go run ./cmd/convergence              all of them, into convergence-out
 //	go run ./cmd/convergence -out DIR -figure bias
 //
 // The table goes to standard output: iterations and passes over the data to
-// three accuracies. The pictures are convergence-NAME.png:
+// three accuracies. The curves are convergence-NAME.csv, the pictures convergence-NAME.png:
 //
 //	deterministic   gap against iterations: lasso in a box, ill-conditioned
 //	adaptive        gap against iterations: logistic regression with overlapping
@@ -17,13 +17,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/privopt/privopt/internal/sweep"
@@ -35,7 +38,7 @@ func main() { sweep.Main(run) }
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("convergence", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	out := fs.String("out", "docs", "folder of the pictures")
+	out := fs.String("out", "convergence-out", "folder of the curves and pictures")
 	only := fs.String("figure", "", "draw this one: deterministic, adaptive or bias")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -109,10 +112,17 @@ func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
 	}
-	path := filepath.Join(out, "convergence-"+f.name+".png")
-	if err := os.WriteFile(path, png, 0o666); err != nil {
+	var curves bytes.Buffer
+	w := csv.NewWriter(&curves)
+	w.Write([]string{"method", e.plot.X, e.plot.Y})
+	for _, r := range results {
+		w.Write([]string{r.Method, strconv.FormatFloat(r.Value, 'g', -1, 64), strconv.FormatFloat(r.Mean, 'g', -1, 64)})
+	}
+	w.Flush()
+	base := filepath.Join(out, "convergence-"+f.name)
+	if err := errors.Join(w.Error(), sweep.WriteFile(base+".csv", curves.Bytes()), sweep.WriteFile(base+".png", png)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s\n\n", path)
+	_, err = fmt.Fprintf(stdout, "%s.csv, .png\n\n", base)
 	return err
 }

@@ -166,13 +166,17 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 			Title: fmt.Sprintf("Excess population loss, %s, %d runs", c.title(), c.Runs),
 			X:     c.sweep,
 			Y:     "excess loss of one record",
+			Style: map[string]sweep.Style{},
 		},
 	}
-	for _, m := range c.methods {
+	for i, m := range c.methods {
 		e.Methods = append(e.Methods, m)
+		e.Plot.Style[m] = sweep.Style{Color: i}
+		e.Plot.Colors = append(e.Plot.Colors, m)
 		if c.bounds && bounded[m] {
 			e.Methods = append(e.Methods, m+boundSuffix)
-			e.Plot.Dashed = append(e.Plot.Dashed, m+boundSuffix)
+			e.Plot.Style[m+boundSuffix] = sweep.Style{Color: i, Dash: 1}
+			e.Plot.Dashes = []string{"measured", "proved bound"}
 		}
 	}
 	return e, nil

@@ -66,7 +66,7 @@ func madeUp(n int) string {
 // The commands of the walkthroughs run as they stand there, and what they print fits the
 // width of a terminal.
 func TestWalkthroughs(t *testing.T) {
-	for _, file := range []string{"walkthrough-adult.md", "walkthrough-regression.md"} {
+	for _, file := range []string{"walkthrough-adult.md", "walkthrough-regression.md", "scale.md"} {
 		dir := t.TempDir()
 		for name, n := range map[string]int{"adult.data": 32561, "adult.test": 16281} {
 			text, err := os.ReadFile(filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", name))

@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/erm/shard"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/table"
 )
 
@@ -110,13 +114,17 @@ took and error messages may not.
 
 The table is CSV with a header line, plain or gzip, as the schema says, which is read
 into memory once; or a .npy file that pack made with the same schema, which stays on
-disk and is read in every pass. The model appears whole or not at all. Fits to the same data add up: --ledger keeps account in a
-file that several processes may share, and refuses what exceeds its total.`
+disk and is read in every pass. The model appears whole or not at all. Fits to the same
+data add up: --ledger keeps account in a file that several processes may share, and
+refuses what exceeds its total.`
 
 // fitting are the flags of fit.
 type fitting struct {
 	task
 	data, out, ledger, seed string
+	cluster                 string
+	shards                  int
+	wait                    time.Duration
 	public, force           bool
 	entries                 int // of the ledger, before the fit
 }
@@ -144,6 +152,9 @@ func (a *app) fit() *cobra.Command {
 	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "reproducible noise from the whole number `N`; the model is NOT PRIVATE")
 	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
+	f.StringVar(&t.cluster, "cluster", "", "let workers add up the records of a .npy file, see privopt sum -h;\n`FOLDER` that all share")
+	f.IntVar(&t.shards, "shards", 1, "number `K` of workers of --cluster")
+	f.DurationVar(&t.wait, "wait", time.Hour, "how long, `T` as in 90s or 2h, a pass waits for the workers of --cluster")
 	required(c, "data", "out")
 	return c
 }
@@ -160,7 +171,7 @@ type fitted struct {
 	Entry       string         `json:"entry,omitempty"`
 }
 
-func (a *app) doFit(ctx context.Context, t *fitting) error {
+func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if t.schemaPath == "-" && t.data == "-" {
 		return usagef("--schema and --data are both standard input: want a file for one of them")
 	}
@@ -178,6 +189,12 @@ func (a *app) doFit(ctx context.Context, t *fitting) error {
 		}
 		o.Ledger, t.entries = l, len(l.Entries())
 	}
+	if t.cluster == "" && t.shards != 1 {
+		return usagef("--shards is for --cluster: add it, or leave it out")
+	}
+	if t.shards < 1 || t.wait <= 0 {
+		return usagef("--shards %d --wait %v: want at least one worker, and a time above 0", t.shards, t.wait)
+	}
 	early, err := t.early()
 	if err != nil {
 		return err
@@ -191,7 +208,7 @@ func (a *app) doFit(ctx context.Context, t *fitting) error {
 	if err != nil {
 		return err
 	}
-	defer data.close()
+	defer func() { err = errors.Join(err, data.close()) }()
 	m, err := model.Fit(ctx, data.Data, t.budget, o)
 	if err != nil {
 		return t.spent(err)
@@ -247,7 +264,7 @@ func (t *fitting) early() (int, error) {
 // records are a table, in memory or in a file that is to be closed.
 type records struct {
 	*table.Data
-	close func()
+	close func() error
 }
 
 func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
@@ -256,7 +273,21 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openPacked(t.data, e)
+		return openPacked(t.data, e, func(f *npy.File, src erm.Source) (erm.Source, func() error, error) {
+			if t.cluster == "" {
+				return alone(f, src)
+			}
+			a.note("Waiting for %s: privopt sum --cluster %s --shard I/%d --data FILE, for I from 1.",
+				amount(t.shards, "worker"), t.cluster, t.shards)
+			d, err := shard.NewDriver(ctx, t.cluster, src, shard.Options{Shards: t.shards, Data: f.Checksum(), Wait: t.wait})
+			if err != nil {
+				return nil, nil, err
+			}
+			return d, func() error { return errors.Join(d.Close(), f.Close()) }, nil
+		})
+	}
+	if t.cluster != "" {
+		return nil, usagef("--cluster: --data is read into memory, want a .npy file, which privopt pack makes")
 	}
 	in, err := a.open(ctx, "--data", t.data, "reading")
 	if err != nil {
@@ -267,7 +298,7 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	return &records{data, func() {}}, nil
+	return &records{data, func() error { return nil }}, nil
 }
 
 // spent adds to an error of a fit what the ledger says of it.

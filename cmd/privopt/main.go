@@ -4,9 +4,9 @@
 //	privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
 //	privopt predict --model model.json --data adult.test > predictions.csv
 //
-// Commands: schema, plan, fit, predict, score, summary, explain, ledger, version and
-// completion; each explains itself with examples after -h. Flags may be written with
-// one dash or two. Results go to standard output, all else to standard error.
+// Commands: schema, plan, pack, fit, predict, score, summary, explain, ledger, sum, merge,
+// version and completion; each explains itself with examples after -h. Flags may be written
+// with one dash or two. Results go to standard output, all else to standard error.
 //
 // # Exit codes
 //
@@ -199,7 +199,8 @@ delta, a tiny probability.
   3. predict, score, summary and explain use the model.
 
 plan shows what a fit would do and cost before any data is touched. A ledger keeps
-account of several fits to the same data.
+account of several fits to the same data. pack writes a table that memory does not hold
+as a file that fit reads; sum and merge are for fits on several machines.
 
 Exit codes: 0 done; 1 failure (file, pipe, disk); 2 usage (flag, schema, table, budget);
 3 refused (privacy condition, ledger); 4 withheld; 130 cancelled.`
@@ -226,7 +227,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
 	for _, c := range []*cobra.Command{
-		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.sum(), a.merge(), a.version(),
 	} {
 		c.GroupID = "main"
 		c.Flags().SortFlags = false

@@ -209,7 +209,7 @@ func TestJSON(t *testing.T) {
 
 // Every command has help with examples on standard output, within the width.
 func TestHelp(t *testing.T) {
-	for _, c := range []string{"", "schema", "plan", "pack", "fit", "predict", "score", "summary", "explain", "ledger", "ledger create", "ledger show", "ledger verify", "version"} {
+	for _, c := range []string{"", "schema", "plan", "pack", "fit", "predict", "score", "summary", "explain", "ledger", "ledger create", "ledger show", "ledger verify", "sum", "merge", "version"} {
 		code, out, errs := call(t, "", append(strings.Fields(c), "-h")...)
 		require.Equal(t, 0, code, errs)
 		require.Empty(t, errs)

@@ -38,7 +38,7 @@ that is killed may leave a hidden file .out.npy.*: it holds records, delete it.
 
 --canonical writes the records in the order in which fit keeps them in memory, so that
 sums, and with --seed the model, have the same bits as from the CSV. It writes the file twice and
-takes 32 bytes of memory for each record. Else memory is some megabytes, whatever the size.`
+takes about 70 bytes of memory for each record. Else memory is 15 MB, whatever the size.`
 
 // packing are the flags of pack.
 type packing struct {

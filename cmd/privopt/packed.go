@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,29 +32,33 @@ func isPacked(path string) bool {
 	return err == nil && string(start[:]) == "\x93NUMPY"
 }
 
-// openPacked opens a .npy file of the rows that e makes.
-func openPacked(path string, e *table.Encoder) (*records, error) {
-	f, err := openSource(path)
-	if err != nil {
-		return nil, err
-	}
-	if err = matches(f, e); err == nil {
-		var data *erm.Data
-		if data, err = erm.Open(padded(f, e.Dim()), e.Bounds()); err == nil {
-			return &records{&table.Data{Records: data, Encoder: e}, func() { f.Close() }}, nil
-		}
-	}
-	f.Close()
-	return nil, usagef("--data: %s: %w", path, err)
-}
+// opener returns what the records of a file are read from, and what closes it.
+type opener func(f *npy.File, src erm.Source) (erm.Source, func() error, error)
 
-func openSource(path string) (*npy.File, error) {
+// openPacked opens a .npy file of the rows that e makes.
+func openPacked(path string, e *table.Encoder, source opener) (*records, error) {
 	f, err := npy.Open(path)
 	if err != nil {
 		return nil, usagef("--data: %w", err)
 	}
-	return f, nil
+	if err := matches(f, e); err != nil {
+		f.Close()
+		return nil, usagef("--data: %s: %w", path, err)
+	}
+	src, end, err := source(f, padded(f, e.Dim()))
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	data, err := erm.Open(src, e.Bounds())
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &records{&table.Data{Records: data, Encoder: e}, end}, nil
 }
+
+// alone is the source of those who read the file themselves.
+func alone(f *npy.File, src erm.Source) (erm.Source, func() error, error) { return src, f.Close, nil }
 
 // matches refuses files of other columns than those of e.
 func matches(f *npy.File, e *table.Encoder) error {

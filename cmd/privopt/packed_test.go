@@ -13,8 +13,8 @@ import (
 // labels of people in three kinds, with the losses that fit them.
 var kinds = map[string]string{
 	"classes": strings.Replace(people, `"positive": ["yes"], "negative": ["no"]`, `"levels": ["no", "yes", "maybe"]`, 1),
-	"numbers": strings.Replace(strings.Replace(people, `"column": "pays", "positive": ["yes"], "negative": ["no"]`, `"column": "age", "min": 20, "max": 80`, 1),
-		`{"name": "age", "min": 20, "max": 80}`, `{"name": "pays", "levels": ["yes", "no"]}`, 1),
+	"numbers": strings.NewReplacer(`"column": "pays", "positive": ["yes"], "negative": ["no"]`, `"column": "age", "min": 20, "max": 80`,
+		`{"name": "age", "min": 20, "max": 80}`, `{"name": "pays", "levels": ["yes", "no"]}`).Replace(people),
 	"two": people,
 }
 
@@ -70,7 +70,8 @@ func TestPackedErrors(t *testing.T) {
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "9", "--delta", "1e-4")
 	require.Equal(t, 0, code, errs)
 	fit := func(data, want string, exit int) {
-		code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at(data), "--epsilon", "1", "--ledger", at("l"), "--out", at("m.json"), "--force")
+		code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at(data), "--epsilon", "1", "--ledger", at("l"),
+			"--out", at("m.json"), "--force")
 		require.Equal(t, exit, code, errs)
 		require.Contains(t, errs, want)
 	}

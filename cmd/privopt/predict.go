@@ -204,7 +204,7 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 		if err != nil {
 			return nil, model.Scores{}, err
 		}
-		data, err := openPacked(u.data, m.Encoder())
+		data, err := openPacked(u.data, m.Encoder(), alone)
 		if err != nil {
 			return nil, model.Scores{}, err
 		}

@@ -38,7 +38,7 @@ func newHeader(e *Experiment, o *Options) (header, error) {
 	if err != nil {
 		return header{}, fmt.Errorf("sweep: parameters: %w", err)
 	}
-	h := header{SchemaVersion: SchemaVersion, Experiment: e.Name, NotPrivate: e.notPrivate(o), Version: moduleVersion(),
+	h := header{SchemaVersion: SchemaVersion, Experiment: e.Name, NotPrivate: e.notPrivate(o), Version: Version(),
 		Sweep: e.Sweep, Values: e.Values, Methods: e.Methods, Seed: o.Seed, Params: params}
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -153,7 +153,7 @@ func (j *journal) finish(results []Result) error {
 	if err := j.Close(); err != nil {
 		return fmt.Errorf("sweep: checkpoint: %w", err)
 	}
-	return writeFile(j.f.path(checkpointName), b.Bytes())
+	return WriteFile(j.f.path(checkpointName), b.Bytes())
 }
 
 // Close closes the file; closing twice is fine.
@@ -226,7 +226,7 @@ func (f *files) open() (*journal, map[string]Result, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("sweep: checkpoint: %w", err)
 		}
-		if err := writeFile(path, append(line, '\n')); err != nil {
+		if err := WriteFile(path, append(line, '\n')); err != nil {
 			return nil, nil, err
 		}
 		// Figures of an older run must not stand beside the cells of this one.
@@ -298,9 +298,9 @@ func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 	return done, size, nil
 }
 
-// writeFile puts data at path by way of a synced temporary file, so that path
+// WriteFile puts data at path by way of a synced temporary file, so that path
 // never holds a part of it.
-func writeFile(path string, data []byte) (err error) {
+func WriteFile(path string, data []byte) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot write the file: %w", err)

@@ -125,7 +125,7 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 	case err != nil:
 		return Usagef("%w; %s -h lists the flags", err, f.Name())
 	case f.version:
-		v := fmt.Sprintf("%s %s %s %s/%s", f.Name(), moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		v := fmt.Sprintf("%s %s %s %s/%s", f.Name(), Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		if info, ok := debug.ReadBuildInfo(); ok {
 			for _, s := range info.Settings {
 				if s.Key == "vcs.revision" {

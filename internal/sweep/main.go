@@ -72,9 +72,9 @@ func report(stderr io.Writer, name string, err error) {
 	}
 }
 
-// moduleVersion is the version of the module that holds the program, as the go
+// Version is the version of the module that holds the program, as the go
 // command recorded it.
-func moduleVersion() string {
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -57,7 +57,7 @@ func (e *Experiment) summarize(h header, results []Result) Summary {
 		Experiment:    e.Name,
 		NotPrivate:    h.NotPrivate,
 		Params:        h.Params,
-		Environment:   Environment{moduleVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
+		Environment:   Environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
 		Seconds:       Seconds{Methods: map[string]float64{}},
 	}
 	for _, m := range e.Methods {
@@ -86,7 +86,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		wg.Go(func() { // rendering one plot is as long as hundreds of cells
 			data, err := render()
 			if err == nil {
-				err = writeFile(f.path(name), data)
+				err = WriteFile(f.path(name), data)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -127,7 +127,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		if err != nil {
 			return nil, fmt.Errorf("sweep: summary: %w", err)
 		}
-		if err := writeFile(f.path("summary.json"), append(text, '\n')); err != nil {
+		if err := WriteFile(f.path("summary.json"), append(text, '\n')); err != nil {
 			return nil, err
 		}
 	}

@@ -33,7 +33,8 @@ type Plot struct {
 	Linear bool
 	// Legend names the methods; a method without an entry shows its own name.
 	Legend map[string]string
-	// Dashed lists the methods drawn as dashed lines: baselines.
+	// Dashed lists the methods drawn as dashed lines, each with a pattern of its own:
+	// baselines, and curves that would hide others.
 	Dashed []string
 	// Style overrides color and dashes, for families of curves; the legend then
 	// names Colors and Dashes in place of the methods.
@@ -137,11 +138,12 @@ func wholeDecades(lo, hi float64) (float64, float64) {
 func handsome(lo, hi float64) (float64, float64) {
 	bottom, top := wholeDecades(lo, hi)
 	a, b := bottom, top
-	for _, f := range []float64{2, 5} {
-		if l := math.Log10(f); bottom+l <= lo+slack {
+	for _, f := range []float64{2, 5} { // each tighter than the one before
+		l := math.Log10(f)
+		if bottom+l <= lo+slack {
 			a = bottom + l
 		}
-		if l := math.Log10(10 / f); top-l >= hi-slack {
+		if top-l >= hi-slack { // 5, then 2
 			b = top - l
 		}
 	}
@@ -159,6 +161,27 @@ func roomy(lo, hi float64) (float64, float64) {
 	}
 	room := max((hi-lo)/20, 1e-6*max(1, math.Abs(lo), math.Abs(hi)))
 	return lo - room, hi + room
+}
+
+// RoundTicks marks a linear axis at four to ten multiples of 1, 2 or 5 times a power of
+// ten, each with a label.
+type RoundTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
+	unit := math.Pow(10, math.Floor(math.Log10(hi-lo)))
+	step := unit
+	for _, f := range []float64{0.5, 0.2} {
+		if (hi-lo)/step < 4 {
+			step = f * unit
+		}
+	}
+	digits := max(0, -int(math.Floor(math.Log10(step)+slack)))
+	var ticks []plot.Tick
+	for k := math.Ceil(lo/step - slack); k*step <= hi+slack*step; k++ {
+		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)})
+	}
+	return ticks
 }
 
 // decades marks an axis of base-10 logarithms: every power of ten has a label,
@@ -221,8 +244,9 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	pl.X.Tick.Marker = decades{}
 	if p.Linear {
 		pl.Y.Min, pl.Y.Max = roomy(extent(ys))
+		pl.Y.Tick.Marker = RoundTicks{}
 	} else {
-		pl.Y.Min, pl.Y.Max = wholeDecades(extent(ys))
+		pl.Y.Min, pl.Y.Max = handsome(extent(ys))
 		pl.Y.Tick.Marker = decades{}
 	}
 	grid := plotter.NewGrid()
@@ -344,8 +368,8 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	look, ok := p.Style[c.method]
 	if !ok {
 		look.Color = i
-		if slices.Contains(p.Dashed, c.method) {
-			look.Dash = 1
+		if k := slices.Index(p.Dashed, c.method); k >= 0 {
+			look.Dash = 1 + k%(len(dashes)-1)
 		}
 	}
 	ink := palette[look.Color%len(palette)]
@@ -468,9 +492,6 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	if best > 0 { // every corner is taken: make room on top
 		l.Top, l.Left = true, true
 		more := (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
-		if !p.Linear {
-			more = math.Ceil(more)
-		}
 		pl.Y.Max += more
 	}
 	return l

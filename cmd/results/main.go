@@ -1,0 +1,156 @@
+// Command results makes every figure and table of docs/results: the evidence for
+// what docs/results.md says.
+//
+//	go run ./cmd/results                     all of them, into docs/results
+//	go run ./cmd/results -out mine           into another folder, to compare
+//	go run ./cmd/results -jobs diameter,audit
+//	go run ./cmd/results -small -out small   every job in small, in half a minute
+//	go run ./cmd/results -list               the jobs, what they need and whether it is there
+//
+// A job runs commands of this module or experiments of internal/evidence and writes CSV
+// files; pictures are drawn from these. Jobs that were finished by the same program
+// with the same seed are not repeated, and sweeps go on where they were interrupted:
+// what is needed for that is kept in the folder .work of -out.
+//
+// What a job needs and does not find leaves its files as they are: in docs/results
+// those that came with the repository. The file made-seconds.csv tells for every job
+// when it was made last, by which version, and how long it took.
+//
+//	PRIVOPT_DATA    folder with adult/adult.data and adult/adult.test
+//	PRIVOPT_PEERS   folder with the peer programs of bench/peers.sh and bench/race.py
+//	PYTHON          a Python with numpy, scipy and scikit-learn; /usr/bin/python3
+//
+// With one seed the CSV files are the same on every run, but for those with "seconds" in
+// their names: these hold times and ratios of times.
+//
+// # Notation
+//
+// That of the commands and experiments; docs/results.md explains every figure.
+//
+// # References
+//
+// Those of the packages that are measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/privopt/privopt/internal/sweep"
+)
+
+func main() { sweep.Main(run) }
+
+// config is the command line.
+type config struct {
+	jobs        []string
+	out         string
+	seed        int
+	small, list bool
+	force       bool
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c := &config{}
+	f := sweep.NewFlags("results", "Every figure and table of docs/results, from scratch.")
+	f.ListVar(&c.jobs, "jobs", names(), names(), "jobs `LIST` to run")
+	f.StringVar(&c.out, "out", "docs/results", "folder `DIR` of the figures and tables")
+	f.IntVar(&c.seed, "seed", 1, sweep.Between(1, 1e6), "seed `N` of all noise and data")
+	f.BoolVar(&c.small, "small", false, "small sizes, to see that every job works; not into docs/results")
+	f.BoolVar(&c.force, "force", false, "repeat jobs that are finished")
+	f.BoolVar(&c.list, "list", false, "list the jobs and leave")
+	return f.Run(args, stdout, stderr, &sweep.Options{Out: c.out + "."}, func() error {
+		switch {
+		case c.list:
+			return list(stdout)
+		case c.small && !f.Given("out"):
+			return sweep.Usagef("flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
+		}
+		b, err := newBench(ctx, c)
+		if err != nil {
+			return err
+		}
+		var failed error
+		for _, j := range jobs { // one that fails does not keep the others from running
+			if ctx.Err() == nil {
+				failed = errors.Join(failed, b.run(ctx, j, stdout))
+			}
+		}
+		return errors.Join(failed, b.draw(stdout))
+	})
+}
+
+// names lists the jobs.
+func names() (all []string) {
+	for _, j := range jobs {
+		all = append(all, j.name)
+	}
+	return all
+}
+
+// list writes the jobs and what is missing for them.
+func list(stdout io.Writer) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "job\twhat\tmissing here\n")
+	for _, j := range jobs {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", j.name, j.what, strings.Join(j.missing(), "; "))
+	}
+	return w.Flush()
+}
+
+// missing says what the job needs and does not find.
+func (j job) missing() (lacks []string) {
+	for _, need := range j.needs {
+		if err := need(); err != nil {
+			lacks = append(lacks, err.Error())
+		}
+	}
+	return lacks
+}
+
+// interrupted returns the error of the context where that ended the work.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// run makes the files of a job, unless they are there or something is missing.
+func (b *bench) run(ctx context.Context, j job, stdout io.Writer) error {
+	if !b.selected[j.name] {
+		return nil
+	}
+	say := func(format string, args ...any) {
+		fmt.Fprintf(stdout, "%-18s "+format+"\n", append([]any{j.name}, args...)...)
+	}
+	if lacks := j.missing(); len(lacks) > 0 {
+		say("kept as shipped: %s", strings.Join(lacks, "; "))
+		return nil
+	}
+	key, err := b.key(ctx, j)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	if !b.force && b.finished(j, key) {
+		say("finished before, by this program with seed %d", b.seed)
+		return nil
+	}
+	start := time.Now()
+	lines, files, err := b.make(ctx, j, key)
+	if err != nil {
+		return interrupted(ctx, fmt.Errorf("%s: %w", j.name, err))
+	}
+	seconds := time.Since(start).Seconds()
+	say("made in %.3g s", seconds)
+	for _, l := range lines {
+		say("  %s", l)
+	}
+	return errors.Join(b.finish(j, key, files), b.record(j, seconds))
+}

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// FuzzOpen: a file is refused as broken, or is a ledger whose entries fit its terms and whose
+// text is what its own lines say.
+func FuzzOpen(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "seed.ledger")
+	l, err := Create(path, Terms{Total: dp.Budget{Epsilon: 2, Delta: 1e-6}})
+	require.NoError(f, err)
+	_, err = l.Spend(f.Context(), plan{c: dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-7}, Relation: dp.Replace, Theorem: "x"}}, nil)
+	require.NoError(f, err)
+	text, err := os.ReadFile(path)
+	require.NoError(f, err)
+	f.Add(text)
+	f.Add(text[:len(text)-1])
+	f.Add(text[:len(text)/2])
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := parse(text)
+		if err != nil {
+			require.ErrorIs(t, err, ErrBroken)
+			return
+		}
+		require.NoError(t, s.terms.Check())
+		require.Len(t, s.heads, len(s.entries)+1)
+		for i, e := range s.entries {
+			require.Equal(t, i+1, e.Number)
+			require.NoError(t, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check())
+		}
+		again, err := parse(text[:s.whole])
+		require.NoError(t, err)
+		require.Equal(t, s.heads, again.heads)
+	})
+}

@@ -1,0 +1,222 @@
+package splitting
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// LBFGS minimizes a smooth J = f + (w/2)‖x‖², G nil or a prox.SquaredL2 and H nil, by the
+// limited-memory method of Broyden, Fletcher, Goldfarb and Shanno [NW06, Alg. 7.4, 7.5]: x⁺ = x + αp,
+//
+//	p = −B∇J(x),  B from the last Memory pairs s = x⁺ − x, y = ∇J(x⁺) − ∇J(x)
+//
+// and α by a search that starts at 1 and ends where J descends enough and its slope φ′(α) = ⟨∇J(x+αp), p⟩ falls
+// enough, or where rounding hides the descent and only the slope tells [HZ05, (T2)]:
+//
+//	J(x+αp) ≤ J(x) + α/10⁴·φ′(0)  and  φ′(α) ≥ 0.9·φ′(0),  or  |J(x+αp) − J(x)| ≤ 2⁻⁴⁰|J(x)|  and  |φ′(α)| ≤ 0.9·|φ′(0)|.
+//
+// A step costs one value with its gradient, seldom more, and memory for 2·Memory vectors: it is
+// for dimensions in which a Hessian is too large. For a strongly convex J it converges
+// linearly [LN89, Thm. 6.1]. The residual is ‖∇J(X)‖.
+//
+// [HZ05] Hager, Zhang. A new conjugate gradient method with guaranteed descent and an efficient line search. SIOPT 2005.
+// [LN89] Liu, Nocedal. On the limited memory BFGS method for large scale optimization. Mathematical Programming 1989.
+// [NW06] Nocedal, Wright. Numerical Optimization. 2006.
+type LBFGS struct {
+	// Memory is the number of pairs; 0 means 10.
+	Memory int
+
+	f       Smooth
+	both    FuncGrader // f, or nil
+	weight  float64
+	terms   int
+	x, g    []float64
+	value   float64
+	p       []float64
+	next, h []float64 // x + αp and ∇J there
+	s, y    [][]float64
+	rho     []float64 // 1/⟨s,y⟩
+	alpha   []float64
+	pairs   int     // made so far
+	best    float64 // residual
+	idle    int     // steps since it was found
+	stalled bool
+}
+
+var (
+	_ Method   = (*LBFGS)(nil)
+	_ Statuser = (*LBFGS)(nil)
+)
+
+// bends returns w of a penalty G + H = (w/2)‖x‖².
+func (p Problem) bends() (w float64, ok bool) {
+	if p.H != nil {
+		return 0, false
+	}
+	switch g := p.G.(type) {
+	case nil:
+		return 0, true
+	case prox.SquaredL2:
+		return g.Weight, g.Weight >= 0
+	}
+	return 0, false
+}
+
+// Init implements Method. The error wraps ErrProblem if J is not smooth, and ErrSettings for a negative Memory.
+func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
+	if err := p.plain("LBFGS"); err != nil {
+		return err
+	}
+	var ok bool
+	if m.weight, ok = p.bends(); !ok {
+		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs no more than a proximal map", ErrProblem)
+	}
+	if m.Memory < 0 {
+		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)
+	}
+	k := m.Memory
+	if k == 0 {
+		k = 10
+	}
+	n := len(x0)
+	m.f = smooth(p.F)
+	m.both, _ = m.f.(FuncGrader)
+	m.terms, m.pairs, m.stalled = terms(p.F), 0, false
+	m.best, m.idle = math.Inf(1), 0
+	for _, v := range []*[]float64{&m.x, &m.g, &m.p, &m.next, &m.h} {
+		*v = resize(*v, n)
+	}
+	m.rho, m.alpha = make([]float64, k), make([]float64, k)
+	m.s, m.y = make([][]float64, k), make([][]float64, k)
+	for i := range k {
+		m.s[i], m.y[i] = make([]float64, n), make([]float64, n)
+	}
+	copy(m.x, x0)
+	m.value = m.funcGrad(m.g, m.x)
+	return nil
+}
+
+// funcGrad stores ∇J(x) in dst and returns J(x).
+func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
+	if m.both != nil {
+		value = m.both.FuncGrad(dst, x)
+	} else {
+		m.f.Grad(dst, x)
+		value = m.f.Func(x)
+	}
+	if m.weight > 0 {
+		floats.AddScaled(dst, m.weight, x)
+		value += m.weight / 2 * floats.Dot(x, x)
+	}
+	return value
+}
+
+// Step implements Method.
+func (m *LBFGS) Step(loc *Location, stats *Stats) {
+	m.direction()
+	found := m.search(stats)
+	if !found && m.pairs > 0 { // what the pairs say of J is wrong here
+		m.pairs = 0
+		m.direction()
+		found = m.search(stats)
+	}
+	copy(loc.X, m.x)
+	loc.Residual = floats.Norm(m.g, 2)
+	if m.idle++; loc.Residual < m.best {
+		m.best, m.idle = loc.Residual, 0
+	}
+	m.stalled = !found || loc.Residual == 0 || m.idle >= idleSteps
+}
+
+// direction stores p = −B∇J(x) in m.p, the two loops of [NW06, Alg. 7.4].
+func (m *LBFGS) direction() {
+	p, k := m.p, len(m.s)
+	floats.ScaleTo(p, -1, m.g)
+	held := min(m.pairs, k)
+	for i := 1; i <= held; i++ {
+		j := (m.pairs - i) % k
+		m.alpha[j] = m.rho[j] * floats.Dot(m.s[j], p)
+		floats.AddScaled(p, -m.alpha[j], m.y[j])
+	}
+	if held > 0 {
+		j := (m.pairs - 1) % k
+		floats.Scale(1/(m.rho[j]*floats.Dot(m.y[j], m.y[j])), p) // ⟨s,y⟩/⟨y,y⟩
+	}
+	for i := held; i >= 1; i-- {
+		j := (m.pairs - i) % k
+		floats.AddScaled(p, m.alpha[j]-m.rho[j]*floats.Dot(m.y[j], p), m.s[j])
+	}
+}
+
+// Constants of the search.
+const (
+	enoughDescent = 1e-4
+	enoughSlope   = 0.9
+	hiddenDescent = 0x1p-40 // of |J|, what rounding may hide
+	idleSteps     = 200     // without a smaller residual: rounding decides
+)
+
+// search looks for α and goes there; false if there is none.
+func (m *LBFGS) search(stats *Stats) bool {
+	slope := floats.Dot(m.g, m.p)
+	if !(slope < 0) {
+		return false
+	}
+	alpha := 1.0
+	if m.pairs == 0 { // nothing is known of the curvature but, perhaps, a bound
+		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
+			alpha = 1 / l
+		} else {
+			alpha = 1 / math.Max(floats.Norm(m.p, 2), 1)
+		}
+	}
+	lo, hi := 0.0, math.Inf(1)
+	for range 60 {
+		floats.AddScaledTo(m.next, m.x, alpha, m.p)
+		value := m.funcGrad(m.h, m.next)
+		stats.GradTerms += m.terms
+		at := floats.Dot(m.h, m.p)
+		down := value <= m.value+enoughDescent*alpha*slope
+		near := math.Abs(value-m.value) <= hiddenDescent*math.Abs(m.value)
+		switch {
+		case down && at >= enoughSlope*slope, near && math.Abs(at) <= -enoughSlope*slope:
+			return m.move(value)
+		case down && at < 0, near && at < 0:
+			lo = alpha
+		default: // too far, or NaN
+			hi = alpha
+		}
+		if alpha = (lo + hi) / 2; math.IsInf(hi, 1) {
+			alpha = 2 * math.Max(lo, math.SmallestNonzeroFloat64)
+		}
+	}
+	return false
+}
+
+// move makes next the iterate and keeps the pair of the step, if J is convex along it.
+func (m *LBFGS) move(value float64) bool {
+	j := m.pairs % len(m.s)
+	floats.SubTo(m.s[j], m.next, m.x)
+	floats.SubTo(m.y[j], m.h, m.g)
+	if sy := floats.Dot(m.s[j], m.y[j]); sy > 0 {
+		m.rho[j] = 1 / sy
+		m.pairs++
+	}
+	copy(m.x, m.next)
+	copy(m.g, m.h)
+	m.value = value
+	return true
+}
+
+// Status implements Statuser.
+func (m *LBFGS) Status() (Status, error) {
+	if m.stalled {
+		return Stalled, nil
+	}
+	return NotTerminated, nil
+}
