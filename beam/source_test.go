@@ -147,8 +147,10 @@ func TestFitSameBits(t *testing.T) {
 		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
 	}
 	check := func(t *testing.T, s *Source) {
-		got, err := fit(t, opened(t, s), loss.Logistic{})
+		m := &meddler{Source: s}
+		got, err := fit(t, opened(t, m), loss.Logistic{})
 		require.NoError(t, err)
+		require.LessOrEqual(t, m.jobs, 6)
 		require.Equal(t, want.Theta, got.Theta)
 		require.Contains(t, got.Certificate.Assumptions, TrustedCluster)
 		got.Certificate.Assumptions, local.Certificate.Assumptions = nil, nil
