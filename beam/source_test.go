@@ -131,7 +131,7 @@ func TestFitSameBits(t *testing.T) {
 	data, rows, labels := memory(t, n, d)
 	want, err := fit(t, data, loss.Logistic{})
 	require.NoError(t, err)
-	require.NotContains(t, want.Certificate.Assumptions, TrustedCluster)
+	require.NotContains(t, want.Certificate.Assumptions, erm.TrustedCluster)
 
 	dir := t.TempDir()
 	path := pack(t, filepath.Join(dir, "all.npy"), rows, labels)
@@ -152,7 +152,7 @@ func TestFitSameBits(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, m.jobs, 6)
 		require.Equal(t, want.Theta, got.Theta)
-		require.Contains(t, got.Certificate.Assumptions, TrustedCluster)
+		require.Contains(t, got.Certificate.Assumptions, erm.TrustedCluster)
 		got.Certificate.Assumptions, local.Certificate.Assumptions = nil, nil
 		require.Equal(t, local.Certificate, got.Certificate)
 	}
