@@ -153,11 +153,3 @@ func (f *files) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// shard returns the records of part i of k, which begin at a multiple of erm.Chunk. There may be none.
-func (f *files) shard(i, k int) (first, count int) {
-	n, _ := f.Dims()
-	chunks := (n + erm.Chunk - 1) / erm.Chunk
-	first = i * chunks / k * erm.Chunk
-	return first, min(n, (i+1)*chunks/k*erm.Chunk) - first
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/privopt/privopt/erm"
+	shards "github.com/privopt/privopt/erm/shard"
 )
 
 func init() {
@@ -22,10 +23,10 @@ func init() {
 //	numbers of shards → shuffle → sums of a shard → sums of all shards → file
 //
 // It is a function of the ticket and the numbers of the shards, which are public.
-func pipeline(t ticket, shards []int) *sdk.Pipeline {
+func pipeline(t ticket, numbers []int) *sdk.Pipeline {
 	p, s := sdk.NewPipelineWithRoot()
 	// Without a shuffle an engine would fuse both steps, and one worker would sum all shards.
-	spread := sdk.Reshuffle(s, sdk.CreateList(s, shards))
+	spread := sdk.Reshuffle(s, sdk.CreateList(s, numbers))
 	sums := sdk.ParDo(s, &sumShard{Ticket: t}, spread)
 	sdk.ParDo0(s, &writeSums{Ticket: t}, sdk.Combine(s, &mergeSums{Ticket: t}, sums))
 	return p
@@ -64,7 +65,8 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 		}
 		m := &part{Shards: make([]uint64, (s.task.Shards+63)/64)}
 		m.Shards[shard/64] |= 1 << (shard % 64)
-		first, count := s.files.shard(shard, s.task.Shards)
+		records, _ := s.files.Dims()
+		first, count := shards.Range(records, shard+1, s.task.Shards)
 		sums, err := s.query.Sum(ctx, s.files, first, count, s.task.Threads)
 		if err != nil {
 			return err

@@ -86,7 +86,8 @@ func (s secrets) in(text string) (found []string) {
 func TestSecretsFind(t *testing.T) {
 	v := -0.12345678901234567
 	for _, text := range []string{
-		fmt.Sprint(v), fmt.Sprintf("%.12f", v), fmt.Sprintf("%.10e", v), fmt.Sprintf("%x", v), fmt.Sprintf("%b", v), fmt.Sprint(math.Float64bits(v)),
+		fmt.Sprint(v), fmt.Sprintf("%.12f", v), fmt.Sprintf("%.10e", v),
+		fmt.Sprintf("%x", v), fmt.Sprintf("%b", v), fmt.Sprint(math.Float64bits(v)),
 		fmt.Sprintf("%X", math.Float64bits(v)), string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))),
 	} {
 		s := secrets{}

@@ -23,7 +23,7 @@
 //
 // Those who read Scratch or the memory of a worker learn the point and sums of records without any
 // noise, and a worker that computes something else voids the guarantee. A certificate of a fit over a
-// Source therefore says TrustedCluster. An engine sees when passes run and how long they take,
+// Source therefore says erm.TrustedCluster. An engine sees when passes run and how long they take,
 // which depends on the records.
 package beam
 
@@ -44,10 +44,6 @@ import (
 
 // ErrOptions reports Options, or paths, that cannot be used. Test with errors.Is.
 var ErrOptions = errors.New("beam: invalid options")
-
-// TrustedCluster is the assumption of every certificate over a Source.
-const TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the program " +
-	"says and keep it secret: points of the solver, sums of records and logs"
 
 // Options say where and how a Source runs its jobs. The zero value but for Scratch is valid.
 type Options struct {
@@ -80,7 +76,10 @@ type Source struct {
 	scratch string
 }
 
-var _ erm.Remote = (*Source)(nil)
+var (
+	_ erm.Remote   = (*Source)(nil)
+	_ erm.Trusting = (*Source)(nil)
+)
 
 // NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the order
 // of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK first
@@ -136,8 +135,8 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	return s.files.Read(ctx, rows, labels, first)
 }
 
-// Assumptions returns what certificates over the records of s assume: TrustedCluster.
-func (s *Source) Assumptions() []dp.Assumption { return []dp.Assumption{TrustedCluster} }
+// Assumptions implements erm.Trusting: certificates say erm.TrustedCluster.
+func (s *Source) Assumptions() []dp.Assumption { return []dp.Assumption{erm.TrustedCluster} }
 
 // Close closes the files.
 func (s *Source) Close() error { return s.files.Close() }

@@ -131,7 +131,7 @@ func TestFitSameBits(t *testing.T) {
 	data, rows, labels := memory(t, n, d)
 	want, err := fit(t, data, loss.Logistic{})
 	require.NoError(t, err)
-	require.NotContains(t, want.Certificate.Assumptions, TrustedCluster)
+	require.NotContains(t, want.Certificate.Assumptions, erm.TrustedCluster)
 
 	dir := t.TempDir()
 	path := pack(t, filepath.Join(dir, "all.npy"), rows, labels)
@@ -147,10 +147,12 @@ func TestFitSameBits(t *testing.T) {
 		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
 	}
 	check := func(t *testing.T, s *Source) {
-		got, err := fit(t, opened(t, s), loss.Logistic{})
+		m := &meddler{Source: s}
+		got, err := fit(t, opened(t, m), loss.Logistic{})
 		require.NoError(t, err)
+		require.LessOrEqual(t, m.jobs, 6)
 		require.Equal(t, want.Theta, got.Theta)
-		require.Contains(t, got.Certificate.Assumptions, TrustedCluster)
+		require.Contains(t, got.Certificate.Assumptions, erm.TrustedCluster)
 		got.Certificate.Assumptions, local.Certificate.Assumptions = nil, nil
 		require.Equal(t, local.Certificate, got.Certificate)
 	}
@@ -389,7 +391,8 @@ func TestFitChanged(t *testing.T) {
 func TestFitCancelled(t *testing.T) {
 	rows, labels := table(20000, 3)
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &meddler{Source: cluster(t, Options{Shards: 4}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)), before: func(job int) error {
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	m := &meddler{Source: cluster(t, Options{Shards: 4}, path), before: func(job int) error {
 		if job == 2 {
 			cancel()
 		}

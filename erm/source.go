@@ -96,6 +96,10 @@ func (r *records) err() error {
 	return nil
 }
 
+// TrustedCluster is the assumption of certificates over records that other machines add up.
+const TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the program " +
+	"says and keep it secret: points of the solver, sums of records and logs"
+
 // Trusting is a Source that rests on what a program cannot check, such as the machines that it runs
 // on: certificates list it.
 type Trusting interface {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
 )
 
 // result is what a command gave.
@@ -36,7 +37,8 @@ func workers(ctx context.Context, cluster, data string, k int) (wait func() []re
 	return func() []result { group.Wait(); return results }
 }
 
-// A model whose sums were made by workers is the model of one process, to the byte.
+// A model whose sums were made by workers is the model of one process, to the byte, but for the assumption that they
+// can be trusted.
 func TestCluster(t *testing.T) {
 	for kind, schema := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -59,7 +61,10 @@ func TestCluster(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			wait := workers(ctx, at("cluster"), at("p.npy"), k)
-			require.Equal(t, want, fit("b.json", "--cluster", at("cluster"), "--shards", fmt.Sprint(k)))
+			got := fit("b.json", "--cluster", at("cluster"), "--shards", fmt.Sprint(k))
+			assumption := fmt.Sprintf("      %q,\n", erm.TrustedCluster)
+			require.Contains(t, got, assumption)
+			require.Equal(t, want, strings.Replace(got, assumption, "", 1))
 			for _, r := range wait() {
 				require.Equal(t, result{}, r)
 			}
