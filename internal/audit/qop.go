@@ -211,15 +211,15 @@ var quadraticSettings = []setting[*quadratic]{
 }
 
 var quadraticKinds = map[rune]kind[*quadratic]{
-	'w': {"", WhiteBox, (*quadratic).white, Quick},
-	'W': {"", WhiteBox, (*quadratic).white, CI},
-	'x': {" exactly", Exact, (*quadratic).exact, Quick},
-	'X': {" exactly", Exact, (*quadratic).exact, CI},
+	'w': {"", WhiteBox, ready[*quadratic]((*quadRun).white), Quick},
+	'W': {"", WhiteBox, ready[*quadratic]((*quadRun).white), CI},
+	'x': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), Quick},
+	'X': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), CI},
 	's': {" searched", Exact, (*quadratic).searched, CI},
-	'b': {" from outside", BlackBox, (*quadratic).black, Quick},
-	'B': {" from outside", BlackBox, (*quadratic).black, CI},
-	'o': {" output noise", WhiteBox, (*quadratic).output, Quick},
-	'O': {" output noise", WhiteBox, (*quadratic).output, CI},
+	'b': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), Quick},
+	'B': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), CI},
+	'o': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), Quick},
+	'O': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), CI},
 	'r': {" cover", WhiteBox, (*quadratic).covered, Quick},
 }
 

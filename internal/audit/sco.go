@@ -102,17 +102,17 @@ func practised(rel dp.Relation, average bool) *stochastic {
 
 var stochasticKinds = map[rune]kind[*stochastic]{
 	'w': {"", WhiteBox, (*stochastic).white, Quick},
-	'i': {" batches", WhiteBox, (*stochastic).sampled, Quick},
-	'x': {" exactly", Exact, (*stochastic).exact, Quick},
-	'X': {" exactly", Exact, (*stochastic).exact, CI},
-	'b': {" from outside", BlackBox, (*stochastic).black, Quick},
+	'i': {" batches", WhiteBox, ready[*stochastic]((*walk).sampled), Quick},
+	'x': {" exactly", Exact, ready[*stochastic]((*walk).exact), Quick},
+	'X': {" exactly", Exact, ready[*stochastic]((*walk).exact), CI},
+	'b': {" from outside", BlackBox, ready[*stochastic]((*walk).black), Quick},
 	't': {"", WhiteBox, (*stochastic).twice, Quick},
 }
 
 var passingKinds = map[rune]kind[*passing]{
 	'w': {"", WhiteBox, (*passing).white, Quick},
-	'i': {" order", WhiteBox, (*passing).sampled, Quick},
-	'c': {" sensitivity", WhiteBox, (*passing).coupled, Quick},
+	'i': {" order", WhiteBox, ready[*passing]((*passed).sampled), Quick},
+	'c': {" sensitivity", WhiteBox, ready[*passing]((*passed).coupled), Quick},
 	't': {"", WhiteBox, (*passing).twice, Quick},
 }
 
