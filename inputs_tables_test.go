@@ -99,7 +99,6 @@ func TestEveryInputNoise(t *testing.T) {
 		"Laplace":      call(noise.Laplace, 1., src),
 		"ChiSquared":   call(noise.ChiSquared, 2, src),
 		"Sphere":       call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
-		"GammaNorm":    call(func(x []float64, a float64, r rand.Source) []float64 { noise.GammaNorm(x, a, r); return x }, x, 1., src),
 		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2,

@@ -141,27 +141,6 @@ func (r RDP) search(orders []float64, f func(alpha float64) float64) {
 		}
 		return
 	}
-	const lo, step, n = -6.9, 0.125, 222 // log(α-1) from log 1e-3 to log 1e9
-	at := func(u float64) float64 { return f(1 + math.Exp(u)) }
-	best, u := math.Inf(1), lo
-	for i := range n {
-		if v := at(lo + step*float64(i)); v < best {
-			best, u = v, lo+step*float64(i)
-		}
-	}
-	const golden = 0.6180339887498949
-	a, b := u-step, u+step
-	x, y := b-golden*(b-a), a+golden*(b-a)
-	fx, fy := at(x), at(y)
-	for range 40 {
-		if fx <= fy {
-			b, y, fy = y, x, fx
-			x = b - golden*(b-a)
-			fx = at(x)
-		} else {
-			a, x, fx = x, y, fy
-			y = a + golden*(b-a)
-			fy = at(y)
-		}
-	}
+	const lo, step, n = -6.9, 0.125, 221 // log(α-1) from log 1e-3 to log 1e9
+	specfun.Minimize(func(u float64) float64 { return f(1 + math.Exp(u)) }, lo, lo+n*step, n, 1e-9)
 }

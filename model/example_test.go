@@ -61,6 +61,19 @@ func Example() {
 	// low true
 }
 
+// read is how the first example has its data.
+func read() *table.Data {
+	s, err := table.ReadSchema(strings.NewReader(schema))
+	if err != nil {
+		log.Fatal(err)
+	}
+	data, err := table.ReadCSV(strings.NewReader(people()), s)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return data
+}
+
 // A plan says what will happen before there are data.
 func ExampleNewPlan() {
 	s, err := table.ReadSchema(strings.NewReader(schema))
@@ -80,14 +93,7 @@ func ExampleNewPlan() {
 
 // Standard errors cost a share of the budget.
 func ExampleModel_Summary() {
-	s, err := table.ReadSchema(strings.NewReader(schema))
-	if err != nil {
-		log.Fatal(err)
-	}
-	data, err := table.ReadCSV(strings.NewReader(people()), s)
-	if err != nil {
-		log.Fatal(err)
-	}
+	data := read()
 	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &model.Options{Intervals: &model.Intervals{}})
 	if err != nil {
 		log.Fatal(err)
@@ -100,14 +106,7 @@ func ExampleModel_Summary() {
 
 // A model outlives the program that made it.
 func ExampleLoad() {
-	s, err := table.ReadSchema(strings.NewReader(schema))
-	if err != nil {
-		log.Fatal(err)
-	}
-	data, err := table.ReadCSV(strings.NewReader(people()), s)
-	if err != nil {
-		log.Fatal(err)
-	}
+	data := read()
 	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 2, Delta: 1e-8}, nil)
 	if err != nil {
 		log.Fatal(err)

@@ -280,7 +280,7 @@ const (
 // curvatureShares are the shares of ε that curvature may cost.
 var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
 
-// spare is left of δ for events of the noise.
+// spare is the part of δ that remains once rare events of the noise are paid for.
 const spare = 1 - 0x1p-50
 
 // sequence plans several releases, or one minimizer with a clip that is chosen.

@@ -31,13 +31,3 @@ func Sphere(dst []float64, src rand.Source) {
 		dst[i] /= math.Sqrt(s)
 	}
 }
-
-// GammaNorm fills dst with a draw from the law of RadialGrid in floating point.
-func GammaNorm(dst []float64, rate float64, src rand.Source) {
-	if !(rate >= 0x1p-900 && rate <= 0x1p900) {
-		panic(errRate)
-	}
-	if len(dst) > 0 {
-		Normal(dst, math.Sqrt(ChiSquared(len(dst)+1, src))/rate, src)
-	}
-}

@@ -52,7 +52,7 @@ func (w *Watched) Uint64() uint64 {
 	return u
 }
 
-// fail replaces the source.
+// fail draws from a secure source from here on and keeps the error.
 func (w *Watched) fail() { w.src, w.err = Secure(), ErrSource }
 
 // giveUp ends a draw that has taken too many futile words from a source, which a

@@ -205,7 +205,7 @@ func (pl *Plan) setGrid(weight int, eps float64) error {
 	return nil
 }
 
-// maxTime bounds the scale of exact draws.
+// maxTime is the largest scale of an exact draw.
 const maxTime = 1 << 40
 
 func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }

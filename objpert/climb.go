@@ -205,7 +205,7 @@ func (l *cellLandscape) move(t, was, k int) {
 	}
 }
 
-// cost is not known where a table does not reach that far.
+// cost returns what moving column t from value was to k costs; false where a table of a cell does not hold the sum.
 func (l *cellLandscape) cost(t, was, k int) (v fixed, ok bool) {
 	s, m := l.s, l.s.m
 	step := m.values[k] - m.values[was]
@@ -223,7 +223,7 @@ func (l *cellLandscape) cost(t, was, k int) (v fixed, ok bool) {
 	return loss<<s.shift + s.noise[t][was] - s.noise[t][k], true
 }
 
-// polisher climbs from the points that relaxations suggest.
+// polisher improves the points that relaxations suggest by changing one or two coordinates at a time.
 type polisher struct {
 	climber
 	at cellLandscape

@@ -313,7 +313,7 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 	}
 }
 
-// room is a loss beyond which a region of the given noise is cut off.
+// room returns a loss from which on a region, whose noise gains at most gain, cannot beat the incumbent.
 func (w *genericWorker) room(gain fixed) int64 {
 	best := w.inc.value.Load()
 	if best > feasible {
@@ -322,10 +322,10 @@ func (w *genericWorker) room(gain fixed) int64 {
 	return (best+gain)>>w.n.shift + 1
 }
 
-// block is the number of rows that bounds holds at hand.
+// block is the number of rows that bounds copies into one rowBlock at a time.
 const block = 256
 
-// rowBlock is what bounds needs of a block of rows, in one place.
+// rowBlock holds what bounds needs of a block of rows.
 type rowBlock struct {
 	x                [block]int64
 	taxi, euclid     [block]float64

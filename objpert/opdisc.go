@@ -180,7 +180,7 @@ func (pl *Plan) norm() float64 {
 	return math.Sqrt(float64(pl.params.NormSq))
 }
 
-// maxLoss bounds what integer features may add to the shift, in proportion.
+// maxLoss is the largest share of the shift that rounding the features to integers may add.
 const maxLoss = 1.0 / 32
 
 // discretize makes the features and shifts of the plan integers. Let
@@ -240,7 +240,7 @@ func (pl *Plan) discretize(delta, reach float64) error {
 	return nil
 }
 
-// loss is κ for size = Δ/Q.
+// loss returns κ for size = Δ/Q.
 func (pl *Plan) loss(size float64) float64 {
 	if pl.cube {
 		return 0

@@ -273,7 +273,7 @@ func (w *searcher) holds(choices []int8) bool {
 	return true
 }
 
-// maxWorkers bounds the tables that a careless number of workers asks for.
+// maxWorkers is the largest number of workers: each has tables of its own.
 const maxWorkers = 1024
 
 // workers is the number of goroutines for n > 0, or one per processor.
@@ -312,7 +312,7 @@ func gapUnits(gap float64, n *perturbation) (fixed, error) {
 	return fixed(min(math.Ldexp(gap, n.shift), float64(feasible))), nil
 }
 
-// unreached is the value of no point; every real value is below 2^62.
+// unreached stands for the value where no point was found; values of points are below 2^62.
 const unreached fixed = math.MaxInt64
 
 // incumbent is the best point found so far, shared by the workers of a search.

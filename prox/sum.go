@@ -270,7 +270,7 @@ type ridge struct {
 	l2 float64
 }
 
-// ridgeDist is a ridge over a Subdifferential.
+// ridgeDist is a ridge whose g is a Subdifferential, so that it is one too.
 type ridgeDist struct{ ridge }
 
 var (

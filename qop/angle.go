@@ -159,7 +159,7 @@ func newAngles(eps, k, logTarget float64) *angles {
 	return j
 }
 
-// at prepares for t.
+// at fills the tables that depend on t.
 func (j *angles) at(t float64) {
 	j.t = t
 	j.l1, j.l2 = make([]float64, 2*cells), make([]float64, cells+1)
@@ -243,7 +243,7 @@ func (j *angles) angle(zeta, tol float64) estimate {
 	}
 }
 
-// view is one angle.
+// view is the bound at one angle.
 type view struct {
 	*angles
 	cos, sin, scale float64

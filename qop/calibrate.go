@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// mostEpsilon is the largest ε₁ that is made use of: e^ε is to stay finite.
+// mostEpsilon is the largest ε₁ that is used, so that e^ε stays finite.
 const mostEpsilon = 300
 
 // leastDelta is the least δ of a Budget: the tails of smaller ones are not
@@ -466,7 +466,7 @@ func (s setting) closed(k, a float64) float64 {
 	})
 }
 
-// proved is a curvature that a theorem allows.
+// proved is t = L/σ², the largest that a theorem allows.
 type proved struct {
 	t         float64
 	threshold float64 // a of the closed form, else 0

@@ -240,7 +240,7 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 	return lower, upper
 }
 
-// minTail is far below every δ that is accepted.
+// minTail is a probability far below every δ that Budget.Check accepts.
 const minTail = 1e-120
 
 // at returns B(ε) for the shift t.

@@ -258,7 +258,7 @@ func take(d int) *mat.SymDense {
 	return mat.NewSymDense(d, nil)
 }
 
-// give wipes s and keeps its memory.
+// give overwrites s with zeros and keeps its memory for the next fit.
 func give(s *mat.SymDense) {
 	clear(s.RawSymmetric().Data)
 	squares.Put(s)

@@ -40,7 +40,7 @@ type tilt struct {
 // tail is a point with a bound of F there.
 type tail struct{ x, f float64 }
 
-// side is a row of the table above.
+// side says which record is replaced, removed or added: a row of the table above.
 type side int
 
 const (

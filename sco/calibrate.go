@@ -58,7 +58,7 @@ func (m *NoisySGD) check() error {
 	)
 }
 
-// calibrate does both mechanisms; smoothing is nil without an envelope.
+// calibrate plans NoisySGD, or ProxGD where smoothing is not nil.
 func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, noise accountant) (*SGDPlan, error) {
 	if err := m.check(); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type envelope struct {
 	accuracy float64
 }
 
-// innerSteps ends the search for one proximal point.
+// innerSteps is the largest number of steps of the search for one proximal point.
 const innerSteps = 2000
 
 var scratch = sync.Pool{New: func() any { return new([3][]float64) }}

@@ -143,7 +143,7 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 	return c, nil
 }
 
-// check refuses steps that expand.
+// check refuses steps that are too long to be nonexpansive.
 func (c course) check(eta float64) error {
 	if eta > c.longest {
 		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, c.longest)

@@ -174,7 +174,7 @@ func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
 	return 0x1p-50 * (norm(x) + norm(y)) / gamma
 }
 
-// norm notes the size of the gradient.
+// norm keeps ‖∇f‖ for watch.
 func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
 
 // overflowed reports a gradient that is not finite. It proves nothing: the residual
@@ -187,7 +187,7 @@ func (s *stagnation) overflowed(loc *Location) bool {
 	return true
 }
 
-// watch looks at the location of a step.
+// watch keeps the location of the least residual, and returns to it where rounding allows no progress.
 func (s *stagnation) watch(loc *Location) {
 	s.age++
 	if s.overflowed(loc) {

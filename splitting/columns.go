@@ -96,7 +96,7 @@ func (c *columns) start() {
 	}
 }
 
-// advance does one round.
+// advance sweeps over the columns, takes a Newton step where one pays, and certifies.
 func (c *columns) advance() {
 	if same := c.sweeps(); same && c.pays() {
 		c.newton()
@@ -275,7 +275,7 @@ func (c *columns) same() bool {
 	return k == len(c.free)
 }
 
-// judge keeps the best point, and decides that rounding allows no progress.
+// judge keeps the point of the least residual, and ends the method where rounding allows no progress.
 func (c *columns) judge() {
 	c.age++
 	if c.residual < c.bestRes {

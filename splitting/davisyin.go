@@ -132,7 +132,7 @@ func (m *DavisYin) keep() {
 	}
 }
 
-// strong checks what StronglyConvexStep needs.
+// strong returns an error unless the problem has what StronglyConvexStep needs.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
 		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not", ErrProblem)

@@ -100,7 +100,7 @@ func (c *descent) gap() float64 {
 	return c.fenchel(c.x, c.step[:c.n])
 }
 
-// start clips x into the box and forgets what was known of other points.
+// start clips x into the box and discards the residual and the gradient of earlier points.
 func (c *descent) start() {
 	c.clip(c.x)
 	clear(c.pieces)

@@ -193,7 +193,7 @@ func (m *PrimalDual) Step(loc *Location, stats *Stats) {
 	copy(x, next)
 }
 
-// show sets the location.
+// show sets the location to the next point and a bound on its residual.
 func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy float64) {
 	e := separation(m.x, next)/tau + m.hidden(m.x, next, tau)
 	m.norm(m.grad)

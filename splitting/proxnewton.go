@@ -155,7 +155,7 @@ func (m *ProxNewton) model() {
 	m.u = m.c.solve(m.x, m.g, m.nu, accuracy)
 }
 
-// full takes τ = 1 if it halves the residual.
+// full tries the step τ = 1 and takes it if that halves the residual.
 func (m *ProxNewton) full(stats *Stats) bool {
 	if m.u == nil {
 		return false
@@ -243,7 +243,7 @@ func (m *ProxNewton) gradient(stats *Stats) bool {
 
 func (m *ProxNewton) objective(x []float64) float64 { return m.f.Func(x) + m.c.value(x) }
 
-// move goes to try.
+// move accepts the point m.try.
 func (m *ProxNewton) move(stats *Stats) {
 	m.f.Grad(m.w, m.try)
 	stats.GradTerms += m.terms

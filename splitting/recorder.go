@@ -116,7 +116,7 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 	}}
 }
 
-// sieve shows r some iterations.
+// sieve passes some iterations on to the recorder r.
 type sieve struct {
 	r     Recorder
 	first int // 0 for next(0)

@@ -54,17 +54,11 @@ var (
 // no closed form of prox_{G+H} is known.
 func (m *StochasticBackwardForward) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	const name = "StochasticBackwardForward"
-	if err := p.plain(name); err != nil {
-		return err
-	}
-	var ok bool
-	if m.psi, ok = p.sum(); !ok {
-		return fmt.Errorf("%w: %s: no closed form of prox of G + H is known; VarianceReducedTOS needs none", ErrProblem, name)
-	}
-	f, lip, err := p.sampled(name)
+	psi, f, lip, err := p.composite(name)
 	if err != nil {
 		return err
 	}
+	m.psi = psi
 	limit := 0.5
 	if m.Estimator == Sampled {
 		limit = math.Nextafter(1, 2)

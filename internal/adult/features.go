@@ -95,19 +95,8 @@ func gcd(a, b int64) int64 {
 // Integers encodes records as features times Denominator, and labels as ±1.
 func (f Features) Integers(records []Record) (rows [][]int64, labels []int) {
 	l := f.Denominator()
-	flat := make([]int64, len(records)*len(f))
-	for i, r := range records {
-		row := flat[i*len(f) : (i+1)*len(f) : (i+1)*len(f)]
-		for j, c := range f {
-			v := r.Value[c.Attribute]
-			switch {
-			case c.Level < 0:
-				row[j] = v * (l / Attributes[c.Attribute].Max)
-			case v == int64(c.Level):
-				row[j] = l
-			}
-		}
-		rows = append(rows, row)
+	rows = encode(f, records, l, func(v, most int64) int64 { return v * (l / most) })
+	for _, r := range records {
 		labels = append(labels, r.label())
 	}
 	return rows, labels
@@ -115,22 +104,29 @@ func (f Features) Integers(records []Record) (rows [][]int64, labels []int) {
 
 // Floats encodes records as features in [0, 1], and labels as ±1.
 func (f Features) Floats(records []Record) (rows [][]float64, labels []float64) {
-	flat := make([]float64, len(records)*len(f))
-	for i, r := range records {
-		row := flat[i*len(f) : (i+1)*len(f) : (i+1)*len(f)]
-		for j, c := range f {
-			v := r.Value[c.Attribute]
-			switch {
-			case c.Level < 0:
-				row[j] = float64(v) / float64(Attributes[c.Attribute].Max)
-			case v == int64(c.Level):
-				row[j] = 1
-			}
-		}
-		rows = append(rows, row)
+	rows = encode(f, records, 1, func(v, most int64) float64 { return float64(v) / float64(most) })
+	for _, r := range records {
 		labels = append(labels, float64(r.label()))
 	}
 	return rows, labels
+}
+
+// encode returns the rows of records: one where a category has the level of the column, and
+// share(v, most) for a number v of at most most.
+func encode[T int64 | float64](f Features, records []Record, one T, share func(v, most int64) T) [][]T {
+	flat, rows := make([]T, len(records)*len(f)), make([][]T, len(records))
+	for i, r := range records {
+		rows[i] = flat[i*len(f) : (i+1)*len(f) : (i+1)*len(f)]
+		for j, c := range f {
+			switch v := r.Value[c.Attribute]; {
+			case c.Level < 0:
+				rows[i][j] = share(v, Attributes[c.Attribute].Max)
+			case v == int64(c.Level):
+				rows[i][j] = one
+			}
+		}
+	}
+	return rows
 }
 
 func (r *Record) label() int {

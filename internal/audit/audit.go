@@ -24,7 +24,7 @@
 //		Name:  "lop",
 //		Cases: cases(linearKinds, setting[*linear]{"logistic", "A1", "wx", logistic}),
 //		Controls: []Control{{
-//			Name: "noise-0.9", What: "noise of 0.9 times its scale", Case: "lop/A1/logistic", Break: louder(0.9),
+//			"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9),
 //		}},
 //	})
 //
@@ -164,7 +164,7 @@ type Case struct {
 	Run func(ctx context.Context, e *Env) (Finding, error)
 }
 
-// Control is a sabotage and the case that has to see it.
+// Control is a sabotage and the case that has to see it. Tables list the fields in this order.
 type Control struct {
 	Name string // unique in the module
 	What string // the mistake, one line

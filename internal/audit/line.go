@@ -140,7 +140,7 @@ func (n scalar) below(x float64) float64 {
 	return 1 - math.Exp(-n.rate*x)/2
 }
 
-// width is far enough.
+// width returns a distance from 0 that the noise exceeds with negligible probability.
 func (n scalar) width() float64 {
 	if n.rate > 0 {
 		return 40 / n.rate

@@ -160,23 +160,19 @@ func added(released, point []float64, grid float64, src rand.Source) []float64 {
 }
 
 // output recovers the output noise.
-func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *run) output(ctx context.Context, e *Env) (Finding, error) {
 	aux := e.Source("cells")
-	f, err := Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, r.cert, e.Rows(r.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
 		return standard(added(rel.Theta, r.trace.Theta, r.Grid, aux), r.OutputSigma, r.OutputRate), nil
 	})
-	hidden := 2*r.Cover + r.Grid*math.Sqrt(float64(c.dim()))
+	hidden := 2*r.Cover + r.Grid*math.Sqrt(float64(r.dim()))
 	if r.Sigma+r.Rate == 0 {
 		hidden += r.shift() / (r.Ridge + r.Modulus)
-		f.Reason = tooSmall(c.budget, hidden, r.OutputSigma, r.OutputRate)
+		f.Reason = tooSmall(r.budget, hidden, r.OutputSigma, r.OutputRate)
 	}
 	if !(r.Sensitivity >= hidden) {
 		f.Reason = fmt.Sprintf("the output noise is calibrated to hide %.9g, the points are %.9g apart", r.Sensitivity, hidden)
@@ -209,18 +205,14 @@ func (c *linear) coarse(ctx context.Context, e *Env) (Finding, error) {
 }
 
 // residues tests that the integers that are released have uniform residues modulo 8.
-func (c *linear) residues(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *run) residues(ctx context.Context, e *Env) (Finding, error) {
 	aux := e.Source("cells")
-	return Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, r.cert, e.Rows(r.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
-		z := make([]float64, c.dim())
+		z := make([]float64, r.dim())
 		for j, x := range rel.Theta {
 			u := (float64(int64(x/r.Grid)&7) + noise.Uniform(aux)) / 8
 			z[j] = Normal(u, 1-u)
@@ -304,11 +296,7 @@ func (c *linear) permuted(ctx context.Context, e *Env) (Finding, error) {
 
 // exact integrates the density of the release under the noise of a fit against the
 // profile that the plan claims.
-func (c *linear) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *run) exact(ctx context.Context, e *Env) (Finding, error) {
 	d, err := divergence(r.law1(0), r.law1(1))
 	if err != nil {
 		return Finding{}, err
@@ -321,20 +309,16 @@ func (c *linear) searched(ctx context.Context, e *Env) (Finding, error) {
 	return searched(ctx, e, c.rel, c.bounds.Row, c.bounds.Label, func(data [2][]record) (Finding, error) {
 		random := *c
 		random.data = data
-		return random.exact(ctx, e)
+		return ready[*linear]((*run).exact)(&random, ctx, e)
 	})
 }
 
 // black tells releases on the two data sets apart, with the likelihood ratio of
 // the exact law as a score where d = 1.
-func (c *linear) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *run) black(ctx context.Context, e *Env) (Finding, error) {
 	exact := math.NaN()
 	var scores []func([]float64) float64
-	if c.dim() == 1 {
+	if r.dim() == 1 {
 		r.used = r.Params // what an attacker knows
 		p, q := r.law1(0), r.law1(1)
 		d, err := divergence(p, q)

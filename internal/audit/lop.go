@@ -169,14 +169,14 @@ var linearKinds = map[rune]kind[*linear]{
 	'w': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, Quick},
 	'W': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, CI},
 	't': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 2) }, Quick},
-	'x': {" exactly", Exact, (*linear).exact, Quick},
+	'x': {" exactly", Exact, ready[*linear]((*run).exact), Quick},
 	's': {" searched", Exact, (*linear).searched, CI},
-	'b': {" from outside", BlackBox, (*linear).black, Quick},
-	'B': {" from outside", BlackBox, (*linear).black, CI},
-	'o': {" output noise", WhiteBox, (*linear).output, Quick},
-	'O': {" output noise", WhiteBox, (*linear).output, CI},
+	'b': {" from outside", BlackBox, ready[*linear]((*run).black), Quick},
+	'B': {" from outside", BlackBox, ready[*linear]((*run).black), CI},
+	'o': {" output noise", WhiteBox, ready[*linear]((*run).output), Quick},
+	'O': {" output noise", WhiteBox, ready[*linear]((*run).output), CI},
 	'c': {" coarse output noise", WhiteBox, (*linear).coarse, Quick},
-	'm': {" residues", WhiteBox, (*linear).residues, Quick},
+	'm': {" residues", WhiteBox, ready[*linear]((*run).residues), Quick},
 	'r': {" cover", WhiteBox, (*linear).covered, Quick},
 	'p': {" order", WhiteBox, (*linear).permuted, Quick},
 	'n': {"", BlackBox, (*linear).named, Quick},
@@ -310,62 +310,55 @@ func gaussian(sigma float64, src rand.Source) float64 {
 
 // linearControls are the sabotages of linear perturbation.
 var linearControls = []Control{
-	{Name: "noise-0.9", What: "noise of 0.9 times its scale", Case: "lop/A1/logistic", Break: louder(0.9)},
-	{Name: "noise-0.95", What: "noise of 0.95 times its scale", Case: "lop/A1/logistic", Break: louder(0.95)},
-	{Name: "noise-0.5", What: "noise of half its scale", Case: "lop/A1/logistic, d = 5", Break: louder(0.5)},
-	{Name: "noise-0.9-held", What: "noise of 0.9 times its scale, seen through kinks and faces", Case: "lop/A7/ℓ1 in a box, d = 5",
-		Break: louder(0.9)},
-	{Name: "noise-0.9-pure", What: "noise of 0.9 times its scale under a pure claim", Case: "lop/A1/pure, d = 5", Break: louder(0.9)},
-	{Name: "noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "lop/A1/logistic from outside",
-		Break: louder(0.125)},
-	{Name: "variance", What: "the variance used as a standard deviation", Case: "lop/A1/logistic",
-		Break: planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
-	{Name: "delta-split", What: "δ used where the formula has δ/2", Case: "lop/A1/kifer", Break: instead(func() *linear {
+	{"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9)},
+	{"noise-0.95", "noise of 0.95 times its scale", "lop/A1/logistic", 0, louder(0.95)},
+	{"noise-0.5", "noise of half its scale", "lop/A1/logistic, d = 5", 0, louder(0.5)},
+	{"noise-0.9-held", "noise of 0.9 times its scale, seen through kinks and faces", "lop/A7/ℓ1 in a box, d = 5", 0, louder(0.9)},
+	{"noise-0.9-pure", "noise of 0.9 times its scale under a pure claim", "lop/A1/pure, d = 5", 0, louder(0.9)},
+	{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0, louder(0.125)},
+	{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+	{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0, instead(func() *linear {
 		return at(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
 	})},
-	{Name: "output-split", What: "the whole budget spent again on the output noise", Case: "lop/A1/a fifth for the output", Runs: 10_000,
-		Break: instead(func() *linear {
-			return logistic(lop.Mechanism{Share: 1e-3}, opposite())
-		})},
-	{Name: "data-max", What: "noise scaled by the largest gradient of the records, not by the bound", Case: "lop/A1/huber", Runs: 3000,
-		Break: planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
-	{Name: "relation", What: "the constant of add/remove used for replace", Case: "lop/A1/logistic", Runs: 3000,
-		Break: instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
-	{Name: "relation-exactly", What: "the same, seen by the density", Case: "lop/A1/huber exactly", Break: instead(func() *linear {
+	{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000, instead(func() *linear {
+		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
+	})},
+	{"data-max", "noise scaled by the largest gradient of the records, not by the bound", "lop/A1/huber", 3000,
+		planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
+	{"relation", "the constant of add/remove used for replace", "lop/A1/logistic", 3000,
+		instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
+	{"relation-exactly", "the same, seen by the density", "lop/A1/huber exactly", 0, instead(func() *linear {
 		c := curved(true)
 		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
 		c.data[1], c.rel = base(), m.Relation
 		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
 	})},
-	{Name: "relation-output", What: "the same in output perturbation", Case: "lop-output/A1/logistic output noise", Runs: 2000,
-		Break: instead(func() *linear { return outputs(present()) })},
-	{Name: "curvature-term", What: "what the curvature costs dropped from a pure calibration", Case: "lop/A3/huber exactly",
-		Break: planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
-	{Name: "no-ridge", What: "Δ = 0 in the objective", Case: "lop/A7/ℓ1 in a box", Break: ridged(1e-3)},
-	{Name: "no-clip", What: "gradients not clipped", Case: "lop-clip/A1/least squares, d = 1", Break: one(release.Data, unclipped(0))},
-	{Name: "clip-1", What: "gradients clipped at 1 instead of the bound", Case: "lop-clip/A1/least squares, d = 5",
-		Break: one(release.Data, unclipped(1))},
-	{Name: "cached", What: "noise drawn once and used again", Case: "lop/A13/logistic",
-		Break: cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
-			q.Linear = append([]float64(nil), q.Linear...)
-			return q
-		})},
-	{Name: "three-steps", What: "the solver stopped after 3 steps and its certificate ignored", Case: "lop/A1/logistic, d = 5 cover",
-		Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
-	{Name: "no-output", What: "output noise left out", Case: "lop/A1/logistic output noise",
-		Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "no-output-pure", What: "output noise left out under a pure claim", Case: "lop/A1/pure output noise",
-		Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "output-ties", What: "the sum of the point and the noise rounded to even", Case: "lop/A1/logistic coarse output noise",
-		Break: func(ctx context.Context) context.Context {
+	{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,
+		instead(func() *linear { return outputs(present()) })},
+	{"curvature-term", "what the curvature costs dropped from a pure calibration", "lop/A3/huber exactly", 0,
+		planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+	{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
+	{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
+	{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0, one(release.Data, unclipped(1))},
+	{"cached", "noise drawn once and used again", "lop/A13/logistic", 0, cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+		q.Linear = append([]float64(nil), q.Linear...)
+		return q
+	})},
+	{"three-steps", "the solver stopped after 3 steps and its certificate ignored", "lop/A1/logistic, d = 5 cover", 0,
+		both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{"no-output", "output noise left out", "lop/A1/logistic output noise", 0, redrawn(func(rand.Source) int64 { return 0 })},
+	{"no-output-pure", "output noise left out under a pure claim", "lop/A1/pure output noise", 0,
+		redrawn(func(rand.Source) int64 { return 0 })},
+	{"output-ties", "the sum of the point and the noise rounded to even", "lop/A1/logistic coarse output noise", 0,
+		func(ctx context.Context) context.Context {
 			src := noise.Reproducible(9, "ties")
 			return released(func(k, _ int64) int64 {
 				half := math.Round(gaussian(1, src)) / 2 // a sampler of few values
 				return k&^63 + int64(math.RoundToEven(float64(k&63)+half))
 			})(ctx)
 		}},
-	{Name: "output-discrete", What: "discrete Gaussian noise for the curve of a real one", Case: "lop/A1/logistic coarse output noise",
-		Break: redrawn(func(src rand.Source) int64 {
+	{"output-discrete", "discrete Gaussian noise for the curve of a real one", "lop/A1/logistic coarse output noise", 0,
+		redrawn(func(src rand.Source) int64 {
 			for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
 				k := int64(noise.Below(7, src)) - 3
 				if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
@@ -373,20 +366,19 @@ var linearControls = []Control{
 				}
 			}
 		})},
-	{Name: "output-truncated", What: "noise rounded toward 0", Case: "lop-output/A1/logistic coarse output noise",
-		Break: redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
-	{Name: "output-floor", What: "⌊x⌋ without the half", Case: "lop/A1/logistic coarse output noise",
-		Break: redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
-	{Name: "grid-of-data", What: "the grid chosen from the size of the point", Case: "lop/A1/logistic residues",
-		Break: released(func(k, nu int64) int64 {
-			for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
-				if k+nu > 1<<44 || k+nu < -1<<44 {
-					nu += -(k + nu) & g
-				}
+	{"output-truncated", "noise rounded toward 0", "lop-output/A1/logistic coarse output noise", 0,
+		redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
+	{"output-floor", "⌊x⌋ without the half", "lop/A1/logistic coarse output noise", 0,
+		redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
+	{"grid-of-data", "the grid chosen from the size of the point", "lop/A1/logistic residues", 0, released(func(k, nu int64) int64 {
+		for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
+			if k+nu > 1<<44 || k+nu < -1<<44 {
+				nu += -(k + nu) & g
 			}
-			return k + nu
-		})},
-	{Name: "ziggurat", What: "the normal generator of math/rand", Case: "lop/A1/lattice", Break: func(ctx context.Context) context.Context {
+		}
+		return k + nu
+	})},
+	{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
 		src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
 		ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
 		return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
@@ -413,17 +405,16 @@ func unclipped(threshold float64) func(*erm.Problem) *erm.Problem {
 
 // populationControls are the sabotages of perturbation for the population.
 var populationControls = []Control{
-	{Name: "population-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-objective/A1/logistic", Break: louder(0.9)},
-	{Name: "population-noise-0.5", What: "noise of half its scale", Case: "sco-objective/A1/svrg, d = 5", Runs: 1000, Break: louder(0.5)},
-	{Name: "population-ridge", What: "half of λ in the objective", Case: "sco-objective/A1/logistic, d = 5 cover", Break: ridged(0.5)},
-	{Name: "population-relation", What: "the constant of add/remove used for replace", Case: "sco-objective/A1/logistic", Runs: 3000,
-		Break: instead(func() *linear {
-			return population(cover, present(), func(o sco.ObjPert) *sco.ObjPert { return &o })
-		})},
-	{Name: "population-no-output", What: "output noise left out", Case: "sco-objective/A1/logistic, d = 5 output noise", Runs: 500,
-		Break: redrawn(func(rand.Source) int64 { return 0 })},
-	{Name: "population-output-0.9", What: "output perturbation with noise of 0.9 times its scale",
-		Case: "sco-objective/A1/output output noise", Break: planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
-	{Name: "population-output-relation", What: "output perturbation for an added record where it is replaced",
-		Case: "sco-objective/A1/output output noise", Runs: 2000, Break: instead(func() *linear { return outputs(present()) })},
+	{"population-noise-0.9", "noise of 0.9 times its scale", "sco-objective/A1/logistic", 0, louder(0.9)},
+	{"population-noise-0.5", "noise of half its scale", "sco-objective/A1/svrg, d = 5", 1000, louder(0.5)},
+	{"population-ridge", "half of λ in the objective", "sco-objective/A1/logistic, d = 5 cover", 0, ridged(0.5)},
+	{"population-relation", "the constant of add/remove used for replace", "sco-objective/A1/logistic", 3000, instead(func() *linear {
+		return population(cover, present(), func(o sco.ObjPert) *sco.ObjPert { return &o })
+	})},
+	{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500,
+		redrawn(func(rand.Source) int64 { return 0 })},
+	{"population-output-0.9", "output perturbation with noise of 0.9 times its scale", "sco-objective/A1/output output noise", 0,
+		planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
+	{"population-output-relation", "output perturbation for an added record where it is replaced", "sco-objective/A1/output output noise",
+		2000, instead(func() *linear { return outputs(present()) })},
 }

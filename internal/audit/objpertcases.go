@@ -238,18 +238,16 @@ func init() {
 			{Name: "A13/radial", Pair: "A13", Layer: WhiteBox, Run: at(ball(objpert.Radial), twice)},
 		},
 		Controls: []Control{
-			{Name: "opdisc-noise-0.9", What: "radial noise of 0.9 times its scale", Case: "opdisc/A1/radial", Break: scaled(0.9)},
-			{Name: "opdisc-noise-0.5", What: "Gaussian noise of half its scale", Case: "opdisc/A1/gaussian", Break: scaled(0.5)},
-			{Name: "opdisc-noise-0.125", What: "radial noise of an eighth of its scale, seen from outside",
-				Case: "opdisc/A1/radial, d = 1, from outside", Break: scaled(0.125)},
-			{Name: "opdisc-dimension", What: "d noise variables in the place of d+1", Case: "opdisc/A1/radial",
-				Break: edit(func(q *objpert.Params) { q.Noises-- })},
-			{Name: "opdisc-relation", What: "the shift of an added record for a replaced one", Case: "opdisc/A1/radial", Break: scaled(0.5)},
-			{Name: "opdisc-paper-sigma", What: "the published σ sold at the ε it claims", Case: "opdisc/A1/parity under the published σ",
-				Break: edit(func(q *objpert.Params) { q.Proved.Epsilon = 1 })},
-			{Name: "opdisc-uncertified", What: "a point within a gap of the minimum released", Case: "opdisc/A12/gap",
-				Break: one(fault.Certified, always(true))},
-			{Name: "opdisc-cached", What: "one draw of η for all releases", Case: "opdisc/A13/radial", Break: cached(drawn, slices.Clone[[]int64])},
+			{"opdisc-noise-0.9", "radial noise of 0.9 times its scale", "opdisc/A1/radial", 0, scaled(0.9)},
+			{"opdisc-noise-0.5", "Gaussian noise of half its scale", "opdisc/A1/gaussian", 0, scaled(0.5)},
+			{"opdisc-noise-0.125", "radial noise of an eighth of its scale, seen from outside", "opdisc/A1/radial, d = 1, from outside", 0,
+				scaled(0.125)},
+			{"opdisc-dimension", "d noise variables in the place of d+1", "opdisc/A1/radial", 0, edit(func(q *objpert.Params) { q.Noises-- })},
+			{"opdisc-relation", "the shift of an added record for a replaced one", "opdisc/A1/radial", 0, scaled(0.5)},
+			{"opdisc-paper-sigma", "the published σ sold at the ε it claims", "opdisc/A1/parity under the published σ", 0,
+				edit(func(q *objpert.Params) { q.Proved.Epsilon = 1 })},
+			{"opdisc-uncertified", "a point within a gap of the minimum released", "opdisc/A12/gap", 0, one(fault.Certified, always(true))},
+			{"opdisc-cached", "one draw of η for all releases", "opdisc/A13/radial", 0, cached(drawn, slices.Clone[[]int64])},
 		},
 	})
 	Register(Mechanism{
@@ -266,14 +264,12 @@ func init() {
 			{Name: "A13/k-norm, signs", Pair: "A13", Layer: WhiteBox, Run: at(kNormSigns, twice)},
 		},
 		Controls: []Control{
-			{Name: "product-noise-0.9", What: "K-norm noise of 0.9 times its scale", Case: "product/A1/k-norm, signs", Break: scaled(0.9)},
-			{Name: "product-onesided-0.5", What: "one-sided noise of half its scale", Case: "product/A1/one-sided", Break: scaled(0.5)},
-			{Name: "product-tie-0.5", What: "K-norm noise of half its scale, seen from outside on two tied points",
-				Case: "product/A12/tie, from outside", Break: scaled(0.5)},
-			{Name: "product-relation", What: "the shift of an added record for a replaced one", Case: "product/A1/k-norm, ternary",
-				Break: scaled(0.5)},
-			{Name: "product-uncertified", What: "a point within a gap of the minimum released", Case: "product/A12/gap",
-				Break: one(fault.Certified, always(true))},
+			{"product-noise-0.9", "K-norm noise of 0.9 times its scale", "product/A1/k-norm, signs", 0, scaled(0.9)},
+			{"product-onesided-0.5", "one-sided noise of half its scale", "product/A1/one-sided", 0, scaled(0.5)},
+			{"product-tie-0.5", "K-norm noise of half its scale, seen from outside on two tied points", "product/A12/tie, from outside", 0,
+				scaled(0.5)},
+			{"product-relation", "the shift of an added record for a replaced one", "product/A1/k-norm, ternary", 0, scaled(0.5)},
+			{"product-uncertified", "a point within a gap of the minimum released", "product/A12/gap", 0, one(fault.Certified, always(true))},
 		},
 	})
 	Register(Mechanism{
@@ -285,13 +281,11 @@ func init() {
 			{Name: "A13/laplace, ternary", Pair: "A13", Layer: WhiteBox, Run: at(rspmTernary, twice)},
 		},
 		Controls: []Control{
-			{Name: "rspm-dimension", What: "d noise variables in the place of 2d separators", Case: "rspm/A1/laplace, ternary",
-				Break: edit(func(q *objpert.Params) { q.Noises /= 2 })},
-			{Name: "rspm-noise-0.9", What: "Laplace noise of 0.9 times its scale", Case: "rspm/A1/laplace, ternary", Break: scaled(0.9)},
-			{Name: "rspm-noise-0.5", What: "Laplace noise of half its scale, seen from outside", Case: "rspm/A1/laplace, d = 1, from outside",
-				Break: scaled(0.5)},
-			{Name: "rspm-cached", What: "one draw of η for all releases", Case: "rspm/A13/laplace, ternary",
-				Break: cached(drawn, slices.Clone[[]int64])},
+			{"rspm-dimension", "d noise variables in the place of 2d separators", "rspm/A1/laplace, ternary", 0,
+				edit(func(q *objpert.Params) { q.Noises /= 2 })},
+			{"rspm-noise-0.9", "Laplace noise of 0.9 times its scale", "rspm/A1/laplace, ternary", 0, scaled(0.9)},
+			{"rspm-noise-0.5", "Laplace noise of half its scale, seen from outside", "rspm/A1/laplace, d = 1, from outside", 0, scaled(0.5)},
+			{"rspm-cached", "one draw of η for all releases", "rspm/A13/laplace, ternary", 0, cached(drawn, slices.Clone[[]int64])},
 		},
 	})
 	Register(Mechanism{
@@ -301,8 +295,7 @@ func init() {
 			{Name: "A1/votes, from outside", Pair: "A1", Layer: BlackBox, Run: at(votes, black)},
 		},
 		Controls: []Control{
-			{Name: "aggregate-noise-0.5", What: "noise for one vote in the place of two, seen from outside",
-				Case: "aggregate/A1/votes, from outside", Break: scaled(0.5)},
+			{"aggregate-noise-0.5", "noise for one vote in the place of two, seen from outside", "aggregate/A1/votes, from outside", 0, scaled(0.5)},
 		},
 	})
 	Register(Mechanism{
@@ -312,12 +305,11 @@ func init() {
 			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: sampledGap},
 		},
 		Controls: []Control{
-			{Name: "opsamp-output-0.8", What: "output noise of 0.8 times its scale", Case: "opsamp/noise",
-				Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Scale *= 0.8; return q })},
-			{Name: "opsamp-rate", What: "tilts of twice their rate", Case: "opsamp/noise",
-				Break: one(samp, func(q objpert.SampParams) objpert.SampParams { q.Rate *= 2; return q })},
-			{Name: "opsamp-uncertified", What: "minimizers beyond the gap averaged", Case: "opsamp/A12/gap",
-				Break: one(fault.Certified, always(true))},
+			{"opsamp-output-0.8", "output noise of 0.8 times its scale", "opsamp/noise", 0,
+				one(samp, func(q objpert.SampParams) objpert.SampParams { q.Scale *= 0.8; return q })},
+			{"opsamp-rate", "tilts of twice their rate", "opsamp/noise", 0,
+				one(samp, func(q objpert.SampParams) objpert.SampParams { q.Rate *= 2; return q })},
+			{"opsamp-uncertified", "minimizers beyond the gap averaged", "opsamp/A12/gap", 0, one(fault.Certified, always(true))},
 		},
 	})
 }

@@ -78,6 +78,19 @@ type kind[T any] struct {
 	least Tier
 }
 
+// ready measures a setting by its plans for both data sets, which prepare makes.
+func ready[C interface {
+	prepare(ctx context.Context, e *Env) (R, error)
+}, R any](measure func(r R, ctx context.Context, e *Env) (Finding, error)) func(C, context.Context, *Env) (Finding, error) {
+	return func(c C, ctx context.Context, e *Env) (Finding, error) {
+		r, err := c.prepare(ctx, e)
+		if err != nil {
+			return Finding{}, err
+		}
+		return measure(r, ctx, e)
+	}
+}
+
 // setting is what is measured, in the layers that letters of a table of kinds name.
 type setting[T any] struct {
 	name, pair, layers string

@@ -158,12 +158,8 @@ func (c *passing) twice(ctx context.Context, e *Env) (Finding, error) { return c
 
 // sampled tests the permutation: the last record is anywhere in it with equal
 // probability, each record at most once a pass and in one phase.
-func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	aux, n := e.Source("placed"), len(c.data[0])
+func (r *passed) sampled(ctx context.Context, e *Env) (Finding, error) {
+	aux, n := e.Source("placed"), len(r.data[0])
 	reason := ""
 	f, err := Recover(ctx, e, r.cert, e.Rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, tours, err := r.release(ctx, 0, src)
@@ -201,12 +197,8 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 // may not be further apart than its start, or, where the record that differs is
 // passed over, than that and what the noise hides. Its power is the largest share
 // of this that was seen.
-func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	f, n, share := Finding{}, len(c.data[0]), 0.0
+func (r *passed) coupled(ctx context.Context, e *Env) (Finding, error) {
+	f, n, share := Finding{}, len(r.data[0]), 0.0
 	for run := range 500 * int(e.Tier) {
 		if err := ctx.Err(); err != nil {
 			return f, err
@@ -223,13 +215,13 @@ func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
 			f.Runs++
 			tours[i] = list
 		}
-		for p := range c.phases {
+		for p := range r.phases {
 			a, b := tours[0][p], tours[1][p]
 			apart, moved := floats.Distance(a.start, b.start, 2), floats.Distance(a.mean, b.mean, 2)
 			allowed := apart
 			if a.used[n-1] || b.used[n-1] {
-				allowed += c.reach(c.phases[p])
-				share = math.Max(share, (moved-apart)/c.reach(c.phases[p]))
+				allowed += r.reach(r.phases[p])
+				share = math.Max(share, (moved-apart)/r.reach(r.phases[p]))
 			}
 			if moved > allowed*(1+1e-9)+1e-12 {
 				f.Reason = fmt.Sprintf("a record moves the average of phase %d by %.3g, the claim is %.3g", p+1, moved, allowed)

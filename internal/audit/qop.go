@@ -211,15 +211,15 @@ var quadraticSettings = []setting[*quadratic]{
 }
 
 var quadraticKinds = map[rune]kind[*quadratic]{
-	'w': {"", WhiteBox, (*quadratic).white, Quick},
-	'W': {"", WhiteBox, (*quadratic).white, CI},
-	'x': {" exactly", Exact, (*quadratic).exact, Quick},
-	'X': {" exactly", Exact, (*quadratic).exact, CI},
+	'w': {"", WhiteBox, ready[*quadratic]((*quadRun).white), Quick},
+	'W': {"", WhiteBox, ready[*quadratic]((*quadRun).white), CI},
+	'x': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), Quick},
+	'X': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), CI},
 	's': {" searched", Exact, (*quadratic).searched, CI},
-	'b': {" from outside", BlackBox, (*quadratic).black, Quick},
-	'B': {" from outside", BlackBox, (*quadratic).black, CI},
-	'o': {" output noise", WhiteBox, (*quadratic).output, Quick},
-	'O': {" output noise", WhiteBox, (*quadratic).output, CI},
+	'b': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), Quick},
+	'B': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), CI},
+	'o': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), Quick},
+	'O': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), CI},
 	'r': {" cover", WhiteBox, (*quadratic).covered, Quick},
 }
 
@@ -264,30 +264,25 @@ func quad(replace func(*mat.SymDense) *mat.SymDense) func(erm.Perturbation) erm.
 
 // quadraticControls are the sabotages of quadratic perturbation.
 var quadraticControls = []Control{
-	{Name: "degrees", What: "W with m−1 degrees of freedom", Case: "qop/A3/least squares", Break: fewer},
-	{Name: "degrees-5", What: "the same in five dimensions", Case: "qop/A2/least squares, d = 5", Runs: 8000, Break: fewer},
-	{Name: "no-sigma2", What: "W not multiplied by σ²", Case: "qop/A3/huber, d = 5", Break: drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
-	{Name: "curvature-0.9", What: "curvature of 0.9 times its scale", Case: "qop/A3/least squares", Break: flatter(0.9)},
-	{Name: "curvature-0.125", What: "curvature of an eighth of its scale, seen from outside", Case: "qop/A3/least squares from outside",
-		Break: flatter(0.125)},
-	{Name: "curvature-half-exactly", What: "half the curvature, seen by the density", Case: "qop/A3/least squares exactly",
-		Break: flatter(0.5)},
-	{Name: "triangle", What: "the upper triangle of W counted twice", Case: "qop/A2/least squares, d = 5, m = 400",
-		Break: one(release.Drawn, quad(twiceUpper))},
-	{Name: "cached-w", What: "W drawn once and used again", Case: "qop/A3/least squares",
-		Break: cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
-	{Name: "data-max-qop", What: "curvature scaled by the largest one of the records, not by the bound", Case: "qop/A9/rows of 1e±150",
-		Runs: 3000, Break: flatter(0.25)},
-	{Name: "relation-qop", What: "the constants of add/remove used for replace", Case: "qop/A3/huber", Runs: 3000,
-		Break: drawnFor(func() *quadratic {
-			c := bent(variant(dp.AddRemove, 0, 0))
-			c.data[1] = c.data[0][:2]
-			return c
-		})},
-	{Name: "output-split-qop", What: "the whole budget spent again on the output noise", Case: "qop/A3/half for the output", Runs: 3000,
-		Break: drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
-	{Name: "no-interpolation", What: "records that do not interpolate used as they are", Case: "qop/A5/relabelled",
-		Break: one(release.Data, func(p *erm.Problem) *erm.Problem {
+	{"degrees", "W with m−1 degrees of freedom", "qop/A3/least squares", 0, fewer},
+	{"degrees-5", "the same in five dimensions", "qop/A2/least squares, d = 5", 8000, fewer},
+	{"no-sigma2", "W not multiplied by σ²", "qop/A3/huber, d = 5", 0, drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
+	{"curvature-0.9", "curvature of 0.9 times its scale", "qop/A3/least squares", 0, flatter(0.9)},
+	{"curvature-0.125", "curvature of an eighth of its scale, seen from outside", "qop/A3/least squares from outside", 0, flatter(0.125)},
+	{"curvature-half-exactly", "half the curvature, seen by the density", "qop/A3/least squares exactly", 0, flatter(0.5)},
+	{"triangle", "the upper triangle of W counted twice", "qop/A2/least squares, d = 5, m = 400", 0, one(release.Drawn, quad(twiceUpper))},
+	{"cached-w", "W drawn once and used again", "qop/A3/least squares", 0,
+		cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
+	{"data-max-qop", "curvature scaled by the largest one of the records, not by the bound", "qop/A9/rows of 1e±150", 3000, flatter(0.25)},
+	{"relation-qop", "the constants of add/remove used for replace", "qop/A3/huber", 3000, drawnFor(func() *quadratic {
+		c := bent(variant(dp.AddRemove, 0, 0))
+		c.data[1] = c.data[0][:2]
+		return c
+	})},
+	{"output-split-qop", "the whole budget spent again on the output noise", "qop/A3/half for the output", 3000,
+		drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
+	{"no-interpolation", "records that do not interpolate used as they are", "qop/A5/relabelled", 0,
+		one(release.Data, func(p *erm.Problem) *erm.Problem {
 			c := squares(qop.Mechanism{})
 			raw, err := problem(with(c.data[0], axis(1, 1, -9)), c.bounds, c.loss, c.kinks)
 			if err != nil {
@@ -297,16 +292,13 @@ var quadraticControls = []Control{
 			q.Data = raw.Data
 			return &q
 		})},
-	{Name: "curvature-0.9-general", What: "curvature of 0.9 times its scale, for Hessians of any rank", Case: "qop/A6/rank 2 as general",
-		Break: flatter(0.9)},
-	{Name: "curvature-0.9-inexact", What: "curvature of 0.9 times its scale around an anchor with an error", Case: "qop/A5/inexact anchor",
-		Break: flatter(0.9)},
-	{Name: "anchor-half", What: "half the error of the anchor hidden", Case: "qop/A5/inexact anchor output noise", Runs: 1000,
-		Break: drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
-	{Name: "three-steps-qop", What: "the solver stopped after 3 steps and its certificate ignored", Case: "qop/A3/huber, d = 5 cover",
-		Break: both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
-	{Name: "no-output-qop", What: "output noise left out", Case: "qop/A3/least squares output noise",
-		Break: redrawn(func(rand.Source) int64 { return 0 })},
+	{"curvature-0.9-general", "curvature of 0.9 times its scale, for Hessians of any rank", "qop/A6/rank 2 as general", 0, flatter(0.9)},
+	{"curvature-0.9-inexact", "curvature of 0.9 times its scale around an anchor with an error", "qop/A5/inexact anchor", 0, flatter(0.9)},
+	{"anchor-half", "half the error of the anchor hidden", "qop/A5/inexact anchor output noise", 1000,
+		drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
+	{"three-steps-qop", "the solver stopped after 3 steps and its certificate ignored", "qop/A3/huber, d = 5 cover", 0,
+		both(one(fault.Iterations, always(3)), one(fault.Certified, always(true)))},
+	{"no-output-qop", "output noise left out", "qop/A3/least squares output noise", 0, redrawn(func(rand.Source) int64 { return 0 })},
 }
 
 // twiceUpper doubles what lies off the diagonal.

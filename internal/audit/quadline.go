@@ -96,14 +96,10 @@ func (r *quadRun) most(i int) float64 {
 // minimizer is held against the part of it that the objective may spend. With
 // η > 0 that part is not for the minimizer alone: the release with its output
 // noise is held against the whole.
-func (c *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *quadRun) exact(ctx context.Context, e *Env) (Finding, error) {
 	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
 	cert := r.cert
-	if c.mech.Eta == 0 {
+	if r.mech.Eta == 0 {
 		cert.Budget = r.Objective
 	}
 	stick, tol, err := r.divergence()
@@ -148,14 +144,10 @@ func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
 
 // black tells releases on the two data sets apart, with the likelihood ratio of
 // the exact law as a score where d = 1.
-func (c *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *quadRun) black(ctx context.Context, e *Env) (Finding, error) {
 	exact := math.NaN()
 	var scores []func([]float64) float64
-	if c.dim() == 1 {
+	if r.dim() == 1 {
 		p, q, d, err := r.laws()
 		if err != nil {
 			return Finding{}, err
@@ -163,7 +155,7 @@ func (c *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
 		exact = EpsilonAt(d.Max, r.cert.Delta)
 		log := ratio(p, q)
 		scores = append(scores, func(x []float64) float64 {
-			return log([]float64{math.Log(math.Abs(x[0] - c.mech.Center[0]))})
+			return log([]float64{math.Log(math.Abs(x[0] - r.mech.Center[0]))})
 		})
 	}
 	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), exact, r.theta, scores...)

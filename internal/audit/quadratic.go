@@ -168,11 +168,7 @@ func (r *quadRun) turn(ctx context.Context, src rand.Source) (int, *dp.Release, 
 }
 
 // white recovers the matrix from releases on both data sets in turn.
-func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *quadRun) white(ctx context.Context, e *Env) (Finding, error) {
 	// A curvature that is wrong by 5 % moves the mean of the score of W along a
 	// release by 0.05·√(m/2). The frame is fixed, so that only the part cos² of it
 	// is seen, on the average about (m−d+2)/(m+1): off the frame a release
@@ -180,8 +176,8 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	// probability 0.99 at a false alarm of 1e-8; beyond what that needs, a tier
 	// takes a twentieth of its releases where V has to be drawn: each gives
 	// d(d+1)/2 scores and is as slow as d solutions on the line.
-	d := c.dim()
-	shift := 0.05 * math.Sqrt(c.mech.M/2) * (c.k() + 1) / (c.mech.M + 1)
+	d := r.dim()
+	shift := 0.05 * math.Sqrt(r.mech.M/2) * (r.k() + 1) / (r.mech.M + 1)
 	runs := e.Runs(WhiteBox)
 	if e.Tier == Quick {
 		runs = 0
@@ -198,7 +194,7 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 			return nil, err
 		}
 		theta := rel.Theta
-		if c.kinks.lo > math.Inf(-1) || d > 1 || c.mech.Eta > 0 {
+		if r.kinks.lo > math.Inf(-1) || d > 1 || r.mech.Eta > 0 {
 			theta = r.trace.Theta
 		} else if r.trace.Theta[0] == 0 {
 			theta = r.trace.Theta // at the kink: the output noise hides it
@@ -210,7 +206,7 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 		if err != nil {
 			return impossible(d*(d+1)/2, err)
 		}
-		z, err := bartlett(w, frame, c.mech.M)
+		z, err := bartlett(w, frame, r.mech.M)
 		if err != nil {
 			return impossible(d*(d+1)/2, err)
 		}
@@ -284,20 +280,16 @@ func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 }
 
 // output recovers the output noise.
-func (c *quadratic) output(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+func (r *quadRun) output(ctx context.Context, e *Env) (Finding, error) {
 	aux := e.Source("cells")
-	f, err := Recover(ctx, e, r.cert, e.Rows(c.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := Recover(ctx, e, r.cert, e.Rows(r.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		_, rel, err := r.turn(ctx, src)
 		if err != nil {
 			return nil, err
 		}
 		return standard(added(rel.Theta, r.trace.Theta, r.Grid, aux), r.OutputSigma, 0), nil
 	})
-	if hidden := 2*r.Reach + r.Grid*math.Sqrt(float64(c.dim())); err == nil && f.Reason == "" {
+	if hidden := 2*r.Reach + r.Grid*math.Sqrt(float64(r.dim())); err == nil && f.Reason == "" {
 		f.Reason = tooSmall(r.Output, hidden, r.OutputSigma, 0)
 	}
 	return f, err
@@ -350,6 +342,6 @@ func (c *quadratic) searched(ctx context.Context, e *Env) (Finding, error) {
 	return searched(ctx, e, c.relation(), c.bounds.Row, c.bounds.Label, func(data [2][]record) (Finding, error) {
 		random := *c
 		random.data = data
-		return random.exact(ctx, e)
+		return ready[*quadratic]((*quadRun).exact)(&random, ctx, e)
 	})
 }

@@ -102,17 +102,17 @@ func practised(rel dp.Relation, average bool) *stochastic {
 
 var stochasticKinds = map[rune]kind[*stochastic]{
 	'w': {"", WhiteBox, (*stochastic).white, Quick},
-	'i': {" batches", WhiteBox, (*stochastic).sampled, Quick},
-	'x': {" exactly", Exact, (*stochastic).exact, Quick},
-	'X': {" exactly", Exact, (*stochastic).exact, CI},
-	'b': {" from outside", BlackBox, (*stochastic).black, Quick},
+	'i': {" batches", WhiteBox, ready[*stochastic]((*walk).sampled), Quick},
+	'x': {" exactly", Exact, ready[*stochastic]((*walk).exact), Quick},
+	'X': {" exactly", Exact, ready[*stochastic]((*walk).exact), CI},
+	'b': {" from outside", BlackBox, ready[*stochastic]((*walk).black), Quick},
 	't': {"", WhiteBox, (*stochastic).twice, Quick},
 }
 
 var passingKinds = map[rune]kind[*passing]{
 	'w': {"", WhiteBox, (*passing).white, Quick},
-	'i': {" order", WhiteBox, (*passing).sampled, Quick},
-	'c': {" sensitivity", WhiteBox, (*passing).coupled, Quick},
+	'i': {" order", WhiteBox, ready[*passing]((*passed).sampled), Quick},
+	'c': {" sensitivity", WhiteBox, ready[*passing]((*passed).coupled), Quick},
 	't': {"", WhiteBox, (*passing).twice, Quick},
 }
 
@@ -239,48 +239,43 @@ func scaled(v []int64, c float64) []int64 {
 
 // sgdControls are the sabotages of noisy SGD.
 var sgdControls = []Control{
-	{Name: "sgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-sgd/A11/poisson", Break: quiet(0.9)},
-	{Name: "sgd-noise-0.95", What: "noise of 0.95 times its scale", Case: "sco-sgd/A11/poisson, d = 5", Break: quiet(0.95)},
-	{Name: "sgd-noise-0.5", What: "noise of half its scale", Case: "sco-sgd/A11/with replacement", Break: quiet(0.5)},
-	{Name: "sgd-noise-0.125", What: "noise of an eighth of its scale, seen from outside", Case: "sco-sgd/A11/poisson, one step from outside",
-		Break: quiet(0.125)},
-	{Name: "sgd-divisor", What: "the sum divided by the size of the batch", Case: "sco-sgd/A11/poisson",
-		Break: func(ctx context.Context) context.Context {
-			c := 1.0 // the expected size of a batch over its size
-			ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
-			ctx = one(gridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-			return one(gridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-		}},
-	{Name: "sgd-empty", What: "empty batches without noise", Case: "sco-sgd/A11/one record a batch",
-		Break: counted(gridNoise, func(nu []int64, batch int) []int64 {
-			if batch == 0 {
-				return make([]int64, len(nu))
-			}
-			return nu
-		})},
-	{Name: "sgd-fixed-for-poisson", What: "batches of a fixed size, accounted as Poisson", Case: "sco-sgd/A11/poisson batches",
-		Break: drawn(accounting.FixedSize{Size: 2, Records: size})},
-	{Name: "sgd-poisson-for-fixed", What: "Poisson batches, accounted as of a fixed size", Case: "sco-sgd/A11/fixed size batches",
-		Break: drawn(accounting.Poisson{Rate: 3.0 / size})},
-	{Name: "sgd-repeats-for-fixed", What: "batches with replacement, accounted as without", Case: "sco-sgd/A11/fixed size batches",
-		Break: drawn(accounting.WithReplacement{Size: 3, Records: size})},
-	{Name: "sgd-accounted-poisson", What: "noise accounted for Poisson batches where they have a fixed size",
-		Case: "sco-sgd/A11/fixed size, one step", Runs: 3000, Break: accountedFor(accounting.Poisson{Rate: 3.0 / size})},
-	{Name: "sgd-half-rate", What: "noise accounted for half the rate", Case: "sco-sgd/A11/poisson, one step", Runs: 3000,
-		Break: accountedFor(accounting.Poisson{Rate: 2.0 / size})},
-	{Name: "sgd-relation", What: "noise accounted for added records where they are replaced", Case: "sco-sgd/A11/poisson, one step",
-		Runs: 3000, Break: accountedFor(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove})},
-	{Name: "sgd-canary", What: "the last record in every batch", Case: "sco-sgd/A11/poisson batches",
-		Break: one(fault.Batch, func(b []int) []int {
-			if len(b) == 0 || b[len(b)-1] != size-1 {
-				b = append(b, size-1)
-			}
-			return b
-		})},
-	{Name: "sgd-no-clip", What: "gradients not clipped", Case: "sco-sgd/A11/epochs, clipped",
-		Break: sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
-	{Name: "sgd-clip-batch", What: "the sum of a batch clipped in the place of each gradient", Case: "sco-sgd/A11/epochs, clipped",
-		Break: func(ctx context.Context) context.Context {
+	{"sgd-noise-0.9", "noise of 0.9 times its scale", "sco-sgd/A11/poisson", 0, quiet(0.9)},
+	{"sgd-noise-0.95", "noise of 0.95 times its scale", "sco-sgd/A11/poisson, d = 5", 0, quiet(0.95)},
+	{"sgd-noise-0.5", "noise of half its scale", "sco-sgd/A11/with replacement", 0, quiet(0.5)},
+	{"sgd-noise-0.125", "noise of an eighth of its scale, seen from outside", "sco-sgd/A11/poisson, one step from outside", 0, quiet(0.125)},
+	{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0, func(ctx context.Context) context.Context {
+		c := 1.0 // the expected size of a batch over its size
+		ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
+		ctx = one(gridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+		return one(gridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+	}},
+	{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, counted(gridNoise, func(nu []int64, batch int) []int64 {
+		if batch == 0 {
+			return make([]int64, len(nu))
+		}
+		return nu
+	})},
+	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
+		drawn(accounting.FixedSize{Size: 2, Records: size})},
+	{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
+		drawn(accounting.Poisson{Rate: 3.0 / size})},
+	{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
+		drawn(accounting.WithReplacement{Size: 3, Records: size})},
+	{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size", "sco-sgd/A11/fixed size, one step", 3000,
+		accountedFor(accounting.Poisson{Rate: 3.0 / size})},
+	{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
+		accountedFor(accounting.Poisson{Rate: 2.0 / size})},
+	{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
+		accountedFor(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove})},
+	{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0, one(fault.Batch, func(b []int) []int {
+		if len(b) == 0 || b[len(b)-1] != size-1 {
+			b = append(b, size-1)
+		}
+		return b
+	})},
+	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+	{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
+		func(ctx context.Context) context.Context {
 			g := 0.0
 			ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
 			return one(gridVector, func(k []int64) []int64 {
@@ -291,45 +286,37 @@ var sgdControls = []Control{
 				return scaled(k, math.Min(1, 0.25/norm))
 			})(ctx)
 		}},
-	{Name: "sgd-cached", What: "noise drawn once and used in every step", Case: "sco-sgd/A13/poisson",
-		Break: cached(gridNoise, slices.Clone[[]int64])},
-	{Name: "sgd-one-batch", What: "one batch for all steps", Case: "sco-sgd/A11/poisson batches",
-		Break: cached(fault.Batch, slices.Clone[[]int])},
+	{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0, cached(gridNoise, slices.Clone[[]int64])},
+	{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0, cached(fault.Batch, slices.Clone[[]int])},
 }
 
 // passControls are the sabotages of passes over a permutation.
 var passControls = []Control{
-	{Name: "psgd-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/one pass", Break: passes(0.9)},
-	{Name: "psgd-passes", What: "noise for one pass after three", Case: "sco-passes/A11/three passes", Runs: 3000, Break: passes(1.0 / 3)},
-	{Name: "psgd-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/one pass", Runs: 3000,
-		Break: passes(0.5)},
-	{Name: "psgd-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/a loss that lies sensitivity",
-		Break: noClip},
-	{Name: "psgd-order", What: "records in their order, not permuted", Case: "sco-passes/A11/one pass order",
-		Break: one(fault.Batch, func(b []int) []int {
-			for i := range b {
-				b[i] = i
+	{"psgd-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/one pass", 0, passes(0.9)},
+	{"psgd-passes", "noise for one pass after three", "sco-passes/A11/three passes", 3000, passes(1.0 / 3)},
+	{"psgd-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/one pass", 3000, passes(0.5)},
+	{"psgd-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/a loss that lies sensitivity", 0, noClip},
+	{"psgd-order", "records in their order, not permuted", "sco-passes/A11/one pass order", 0, one(fault.Batch, func(b []int) []int {
+		for i := range b {
+			b[i] = i
+		}
+		return b
+	})},
+	{"psgd-strong-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/strongly convex passes", 0, passes(0.9)},
+	{"psgd-strong-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/strongly convex passes", 3000,
+		passes(0.5)},
+	{"psgd-strong-no-clip", "gradients of a loss that lies not clipped",
+		"sco-passes/A11/strongly convex passes of a loss that lies sensitivity", 0, noClip},
+	{"phased-noise-0.5", "noise of half its scale", "sco-passes/A11/phases", 0, passes(0.5)},
+	{"phased-overlap", "every phase on the first records again", "sco-passes/A11/phases order", 0, func(ctx context.Context) context.Context {
+		var first []int
+		return one(fault.Batch, func(b []int) []int {
+			if len(first) == 0 || len(b) >= len(first) {
+				first = b
 			}
-			return b
-		})},
-	{Name: "psgd-strong-noise-0.9", What: "noise of 0.9 times its scale", Case: "sco-passes/A11/strongly convex passes", Break: passes(0.9)},
-	{Name: "psgd-strong-relation", What: "the sensitivity of an added record for a replaced one",
-		Case: "sco-passes/A11/strongly convex passes", Runs: 3000, Break: passes(0.5)},
-	{Name: "psgd-strong-no-clip", What: "gradients of a loss that lies not clipped",
-		Case: "sco-passes/A11/strongly convex passes of a loss that lies sensitivity", Break: noClip},
-	{Name: "phased-noise-0.5", What: "noise of half its scale", Case: "sco-passes/A11/phases", Break: passes(0.5)},
-	{Name: "phased-overlap", What: "every phase on the first records again", Case: "sco-passes/A11/phases order",
-		Break: func(ctx context.Context) context.Context {
-			var first []int
-			return one(fault.Batch, func(b []int) []int {
-				if len(first) == 0 || len(b) >= len(first) {
-					first = b
-				}
-				return first[:len(b)]
-			})(ctx)
-		}},
-	{Name: "phased-relation", What: "the sensitivity of an added record for a replaced one", Case: "sco-passes/A11/phases", Runs: 3000,
-		Break: passes(0.5)},
-	{Name: "phased-no-clip", What: "gradients of a loss that lies not clipped", Case: "sco-passes/A11/phases of a loss that lies sensitivity",
-		Break: noClip},
+			return first[:len(b)]
+		})(ctx)
+	}},
+	{"phased-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/phases", 3000, passes(0.5)},
+	{"phased-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/phases of a loss that lies sensitivity", 0, noClip},
 }

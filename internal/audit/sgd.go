@@ -218,19 +218,15 @@ func (c *stochastic) twice(ctx context.Context, e *Env) (Finding, error) { retur
 
 // sampled tests the law of the batches: their sizes and how often each record is
 // in them, on the larger data set.
-func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	aux, n := e.Source("placed"), len(c.data[0])
-	return Recover(ctx, e, r.cert, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
+func (r *walk) sampled(ctx context.Context, e *Env) (Finding, error) {
+	aux, n := e.Source("placed"), len(r.data[0])
+	return Recover(ctx, e, r.cert, e.few(r.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		if _, err := r.release(ctx, 0, src); err != nil {
 			return nil, err
 		}
 		var row []float64
 		for _, batch := range r.trail.batches[1:] {
-			row = append(row, c.batches.scores(batch, n, aux)...)
+			row = append(row, r.batches.scores(batch, n, aux)...)
 		}
 		return row, nil
 	})
@@ -238,13 +234,9 @@ func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
 
 // exact is the profile that the accountant claims for the noise of the plan
 // against that of the worst pair, T independent sums.
-func (c *stochastic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Integrate(r.cert, r.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), sgdParams, r.plan.Params()).Noise))
-	if c.steps > 1 {
+func (r *walk) exact(ctx context.Context, e *Env) (Finding, error) {
+	f := Integrate(r.cert, r.plan.Profile().Delta, r.stick(fault.At(fault.From(ctx), sgdParams, r.plan.Params()).Noise))
+	if r.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}
 	return f, nil
@@ -260,15 +252,11 @@ func (c *stochastic) stick(z float64) func(eps float64) float64 {
 
 // black distinguishes the pair by the released point, for one step: the released
 // point is half of −η(sum + noise)/m.
-func (c *stochastic) black(ctx context.Context, e *Env) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	p, q := c.pair(r.z)
+func (r *walk) black(ctx context.Context, e *Env) (Finding, error) {
+	p, q := r.stochastic.pair(r.z)
 	score := func(x []float64) float64 {
-		y := 2 * x[0] * float64(c.batches.m) / (c.step * c.clip) // of the largest canary
+		y := 2 * x[0] * float64(r.batches.m) / (r.step * r.clip) // of the largest canary
 		return p.logDensity(y) - q.logDensity(y)
 	}
-	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), EpsilonAt(c.stick(r.z), c.budget.Delta), r.theta, score)
+	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), EpsilonAt(r.stick(r.z), r.stochastic.budget.Delta), r.theta, score)
 }

@@ -16,7 +16,7 @@ type trail struct {
 	open    []int
 }
 
-// reset forgets.
+// reset drops what was recorded.
 func (t *trail) reset() { *t = trail{} }
 
 // Func returns 0.

@@ -47,7 +47,7 @@ const (
 	defaultJointShare = 0.001
 )
 
-// spare is left of δ for events of the noise.
+// spare is the part of δ that remains once rare events of the noise are paid for.
 const spare = 1 - 0x1p-50
 
 // Plan calibrates for p.

@@ -185,7 +185,7 @@ func (b *binaries) baseline(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// together is how long tests may take before the next ones run apart.
+// together is how long the tests of one process may take; more tests run in another one.
 const together = 500 * time.Millisecond
 
 // try returns what killed m, "" if it survived. Quick tests run first and
