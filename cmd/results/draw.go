@@ -245,10 +245,10 @@ func named(columns ...string) func(rows []row) []row {
 	}
 }
 
-// least shows the least of some runs in place of their mean.
-func least(rows []row) []row {
+// processor shows the processor time in place of the mean time.
+func processor(rows []row) []row {
 	for i := range rows {
-		rows[i].Mean, _ = strconv.ParseFloat(rows[i].field["least"], 64)
+		rows[i].Mean, _ = strconv.ParseFloat(rows[i].field["cpu"], 64)
 		rows[i].Std = 0
 	}
 	return rows

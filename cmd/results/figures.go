@@ -114,8 +114,8 @@ var figures = []figure{
 		curves: []curve{
 			{"search", "this search: minimum proved", style(0, 0)}, {"solver", "CBC: claims an optimum", style(1, 0)},
 		}},
-	{name: "passes", from: []string{"passes-seconds"}, edit: least,
-		plot: sweep.Plot{Title: "Time of one gradient of the logistic loss (d = 10, float64 rows, least of 5)", X: "n, number of records", Y: "seconds"},
+	{name: "passes", from: []string{"passes-seconds"}, edit: processor,
+		plot: sweep.Plot{Title: "Time of one gradient of the logistic loss (d = 10, float64 rows, least of 5)", X: "n, number of records", Y: "processor seconds"},
 		curves: []curve{
 			{"in memory, 1 thread", "in memory, 1 thread", style(0, 0)}, {"in memory, 2 threads", "in memory, 2 threads", style(1, 0)},
 		}},
