@@ -212,7 +212,9 @@ func lost(rows []row) []row {
 	var out []row
 	for k, r := range sum {
 		r.Mean /= sets[k]
-		r.Std = math.Sqrt(r.Std) / sets[k]
+		if r.Std = math.Sqrt(r.Std) / sets[k]; k.peer != "model.Fit" {
+			r.Std = 0 // R² far below 0 has a deviation that says nothing of a loss cut at 1
+		}
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.Method, b.Method) })
