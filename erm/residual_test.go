@@ -362,7 +362,8 @@ func TestResidualSpecialPoints(t *testing.T) {
 	// Overflow is not NaN.
 	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64, -math.MaxFloat64, 0}})
 	require.False(t, math.IsNaN(free.Residual([]float64{1e308, -1e308, 1e308})))
-	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.NaN(), 0, 0}}).Residual(x))
+	undefined := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.NaN(), 0, 0}})
+	require.Equal(t, math.Inf(1), undefined.Residual(x))
 	require.Panics(t, func() { o.Residual(x[:2]) })
 	for _, q := range []Perturbation{{LinearError: -1}, {LinearError: math.NaN()}, {QuadError: -1}, {QuadError: math.NaN()}} {
 		require.PanicsWithValue(t, badError, func() { box.Perturb(q) })

@@ -113,7 +113,8 @@ func TestPlainGradCoversItsError(t *testing.T) {
 		}
 		classes, sparseClasses := twins(t, rows, labels, loss.Bounds{Row: 1e5, Label: 1})
 		for name, l := range map[string]loss.Loss{
-			"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.7}, "logistic": loss.Logistic{}, "envelope": loss.Moreau{Loss: loss.Hinge{}, Beta: 3},
+			"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.7}, "logistic": loss.Logistic{},
+			"envelope": loss.Moreau{Loss: loss.Hinge{}, Beta: 3},
 		} {
 			pair := []*Data{dense, sparse}
 			if loss.CheckData(l, d, dense.Bounds()) != nil {
@@ -141,7 +142,8 @@ func TestPlainGradCoversItsError(t *testing.T) {
 // Underflow, overflow and losses without a bound on their curvature.
 func TestResidualWithinAtTheEnds(t *testing.T) {
 	for _, scale := range []float64{1e-300, 1e-160, 1e-155, 1e155, 1e300} {
-		data, err := NewData([][]float64{{scale, 2 * scale}, {-scale, scale}}, []float64{scale, 1}, loss.Bounds{Row: 3 * scale, Label: max(scale, 1)})
+		bounds := loss.Bounds{Row: 3 * scale, Label: max(scale, 1)}
+		data, err := NewData([][]float64{{scale, 2 * scale}, {-scale, scale}}, []float64{scale, 1}, bounds)
 		require.NoError(t, err)
 		p := &Problem{Data: data, Loss: loss.Squared{}}
 		s := mat.NewSymDense(2, []float64{scale, scale / 2, scale / 2, scale})
