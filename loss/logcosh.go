@@ -109,9 +109,9 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 			d, dl = twofold.Mul(d, dl, z, zl)
 			d, dl = twofold.Add(1, 0, -d, -dl)
 			hi, lo = twofold.Mul(x, xl, d, dl)
-			err += 0x1p-93 * l.Delta * hi
+			err += float64(0x1p-93 * l.Delta * hi)
 		} else {
-			err += 0x1p-101 * l.Delta
+			err += float64(0x1p-101 * l.Delta)
 			e, el := expNeg2(2*x, 2*xl)
 			m, ml := twofold.Add(1, 0, -e, -el)
 			d, dl := twofold.Add(1, 0, e, el)
@@ -119,7 +119,7 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 		}
 		hi, lo = twofold.Mul(hi, lo, l.Delta, 0)
 	}
-	return sign * hi, sign * lo, err + 0x1p-100*hi
+	return sign * hi, sign * lo, err + float64(0x1p-100*hi)
 }
 
 // Constants returns L = Row·Delta·tanh((Row·radius+Label)/Delta), β = Row², rank 1,
