@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -214,15 +215,27 @@ func multipliersOf(key [2]uint64, d int) []uint64 {
 
 // print returns the fingerprint of the records: the sum of two keyed hashes of each.
 func (w *window) print(mult []uint64) (sum [2]uint64) {
-	d := w.rec.d
-	for k := range w.rec.n {
-		h := math.Float64bits(w.rec.slabs[0].y[k]) * (mult[d] | 1)
-		for j, v := range w.rec.slabs[0].x[k*d : (k+1)*d] {
-			h += fold(v, mult[j])
-		}
-		h = mix(h + mult[d])
+	d, x := w.rec.d, w.rec.slabs[0].x
+	for i, label := range w.rec.slabs[0].y {
+		h := math.Float64bits(label) * (mult[d] | 1)
+		h = mix(h + mult[d] + hashRow(x[i*d:(i+1)*d], mult))
 		sum[0] += h
 		sum[1] += mix(h ^ mult[0])
+	}
+	return sum
+}
+
+// hashRow returns the sum of fold of a row: of two numbers at once, each with its secret number added,
+// and of the last of an odd row alone. Half the products of hash.
+func hashRow(row []float64, mult []uint64) (sum uint64) {
+	mult = mult[:len(row)]
+	j := 0
+	for ; j+1 < len(row); j += 2 {
+		hi, lo := bits.Mul64(math.Float64bits(row[j])+mult[j], math.Float64bits(row[j+1])+mult[j+1])
+		sum += hi ^ lo
+	}
+	if j < len(row) {
+		sum += fold(row[j], mult[j])
 	}
 	return sum
 }

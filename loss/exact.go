@@ -2,6 +2,7 @@ package loss
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/privopt/privopt/internal/twofold"
 )
@@ -111,23 +112,16 @@ type sloper2 interface {
 	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
 }
 
-// Parts of ln 2 = ln2a + ln2b + ln2c: the first two have 42 and 41 bits, so that their
-// products with integers below 2¹¹ are exact.
-const (
-	ln2a = 0x1.62e42fefa38p-1
-	ln2b = 0x1.ef35793c76p-45
-	ln2c = math.Ln2 - ln2a - ln2b
-)
-
 // expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is
 // subnormal; NaN for NaN.
 //
-// With k = ⌊x/ln 2 + ½⌋ and s = k·ln 2 − x, |s| < 0.3467, e^−x = 2^−k·e^s. k·ln2a is exact and
-// so is its difference to x but for a rounding of u·0.35 next to x = ln(2)/2; adding
+// With k = ⌊x/ln 2 + ½⌋ and s = k·ln 2 − x, |s| < 0.3467, e^−x = 2^−k·e^s. ln2a has 42 bits: k·ln2a is
+// exact and so is its difference to x but for a rounding of u·0.35 next to x = ln(2)/2; adding
 // k(ln 2 − ln2a) costs another: 0.7u in s at most. By the bound of expm1, 1 + (e^s−1) has
 // 0.3u + 0.42u from it and u of its own of the result, which is at least 0.7: 2u of it.
 // Contracted products only lower this.
 func expNeg(x float64) float64 {
+	const ln2a = 0x1.62e42fefa38p-1
 	if x > 746 {
 		return 0
 	}
@@ -150,64 +144,81 @@ func expm1(s float64) float64 {
 	return s + z*(even+s*odd)
 }
 
-// Coefficients 1/k! of Taylor's series as hi + lo: constants are exact until they are
-// rounded to float64.
+// step = ln(2)/2¹⁶ = stepA + stepB + stepC is that of the tables of expNeg2. stepA has 21 bits, so that
+// its products with integers below 2³² are exact; stepB is the rest, rounded.
 const (
-	t3, t3l = 0x1.5555555555555p-3, 1./6 - t3
-	t4, t4l = 0x1.5555555555555p-5, 1./24 - t4
-	t5, t5l = 0x1.1111111111111p-7, 1./120 - t5
-	t6, t6l = 0x1.6c16c16c16c17p-10, 1./720 - t6
-	t7, t7l = 0x1.a01a01a01a01ap-13, 1./5040 - t7
-	t8, t8l = 0x1.a01a01a01a01ap-16, 1./40320 - t8
+	tableBits = 8
+	steps     = 1 << (2 * tableBits)
+	stepA     = 0x1.62e43p-1 / steps
+	stepB     = -0x1.05c610ca86c39p-29 / steps
+	stepC     = math.Ln2/steps - stepA - stepB
 )
 
-// taylor holds the coefficients from degree 8 down to 1.
-var taylor = [...][2]float64{{t8, t8l}, {t7, t7l}, {t6, t6l}, {t5, t5l}, {t4, t4l}, {t3, t3l}, {1. / 2, 0}, {1, 0}}
+// powers holds 2^(−i/2⁸) and 2^(−i/2¹⁶), i < 2⁸, as normalized hi + lo with an error of at most u² of it.
+var powers = [2][1 << tableBits][2]float64{powersOf(tableBits), powersOf(2 * tableBits)}
 
-// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as hi + lo with an error of at most
-// 64u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN.
+// powersOf returns the powers 0, 1, … of 2^(−1/2ᵇ), from products of 128 bits.
+func powersOf(b int) (table [1 << tableBits][2]float64) {
+	var rest big.Float
+	ratio, x := big.NewFloat(0.5).SetPrec(128), big.NewFloat(1).SetPrec(128)
+	for range b {
+		ratio.Sqrt(ratio)
+	}
+	for i := range table {
+		hi, _ := x.Float64()
+		lo, _ := rest.Sub(x, big.NewFloat(hi)).Float64()
+		table[i] = [2]float64{hi, lo}
+		x.Mul(x, ratio)
+	}
+	return table
+}
+
+// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at most
+// 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN.
 //
-// All in units of u² = 2⁻¹⁰⁶. k is as in expNeg. The three sums of r = x + xl − k·ln 2 are exact
-// but for their errors, of at most 0.36u each, and k·ln2c < 2⁻⁷⁵, which are added up in
-// float64: 6. e^−r − 1 is off by 64 of itself, 27 for r < 0 and 19 for r > 0. 1 + it adds 8.5: 36
-// of a result of at least 1, or 28 of one of at least 0.7, and with the 6 of r less than 64.
+// With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl = k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl),
+// |r| < 5.3·10⁻⁶. What follows is in units of u² = 2⁻¹⁰⁶, relative to the product of the two powers.
+//
+// Product and difference of k·stepA − x are exact, it is a multiple of the last place of x: for k = 1 less than 2⁵³ of them,
+// else less than x. So are the sums of r with their errors; rl adds those up, |rl| < 1.2·10⁻⁵u, and loses 2⁻¹³.
+//
+// h + l is e^(r+rl) − 1 = r + r²/2 + c + rl + r·rl + …, |l| < 0.23u, where h and what Fast returns with it are exact.
+// c, of at most 0.223u, is off by 4.3u of it: 3u for z and two products, 1.3u for 1/6 and its sum. That is
+// 1.0, the sums to l are 0.3 and what is left out 1.5, nearly all of it rl·r²/2: 2.8.
+//
+// t + tl, the product of the powers, is off by 2 for theirs, 2 for the cross products, 2 for their sum,
+// 3 for the sum with te and 1 for the product left out: 10, |tl| < 3.1u·t. The products with l and the two
+// sums with them are 0.8, tl·l, left out, 0.8; the sums with tl, of 3.4u·t, and with the error of hi, of
+// 4.5u·t, are 7.9. Together 22.3.
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0
 	}
-	n := int(x*(1/math.Ln2) + 0.5)
-	k := float64(n)
-	r, e1 := twofold.Sum(x, -float64(k*ln2a))
-	r, e2 := twofold.Sum(r, -float64(k*ln2b))
-	r, e3 := twofold.Sum(r, xl)
-	r, rl := twofold.Sum(r, (e1+e2+e3)-k*ln2c)
-	p, pl := expm12(-r, -rl)
-	hi, lo = twofold.Add(1, 0, p, pl)
-	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
-}
+	k := int(float64(x*(steps/math.Ln2)) + 0.5) // anything for NaN
+	f := float64(k)
+	p, pl := twofold.Prod(f, stepB)
+	r, e1 := twofold.Sum(f*stepA-x, p)
+	r, e2 := twofold.Sum(r, -xl)
+	rl := (e1 + e2) + (pl + float64(f*stepC))
 
-// expm12 returns e^r − 1 for a normalized r + rl, |r| < 0.3467, as a pair with an error of at most
-// 64u² of it, unless products underflow.
-//
-// All in units of u². With s = r/8, |s| < 0.0434, p = e^s − 1 = sT₁, Tⱼ = 1/j! + sTⱼ₊₁, where
-// T₉, in float64, contributes 2⁻⁴ and what is left out, s¹⁶/16!, less. By the bounds of twofold, Tⱼ
-// has a relative error of 6.3 + s/(j+1)·(8 + that of Tⱼ₊₁) < 7, p one of 15. Three times
-// e^2s − 1 = p(2+p) with 8 + 6.2 of its own and |p|/(2+p) of that of p, which is at most 0.022, 0.044
-// and 0.087: 29.6, 45 and 63.1.
-func expm12(r, rl float64) (p, pl float64) {
-	s, sl := r/8, rl/8
-	t := 1./362880 + s*(1./3628800+s*(1./39916800+s*(1./479001600+s*(1./6227020800+s*(1./87178291200+s*(1./1307674368000))))))
-	tl := 0.0
-	for _, c := range taylor {
-		t, tl = twofold.Mul(t, tl, s, sl)
-		t, tl = twofold.Add(c[0], c[1], t, tl)
+	z, zl := twofold.Prod(r, r)
+	c := float64(float64(r*z) * (1./6 + (float64(r*(1./24)) + float64(z*(1./120))))) // r³/6 + r⁴/24 + r⁵/120
+	h, l := twofold.Fast(r, z/2)
+	l += (rl + (zl/2 + float64(r*rl))) + c
+
+	const mask = 1<<tableBits - 1
+	a, b := &powers[0][k>>tableBits&mask], &powers[1][k&mask]
+	t, te := twofold.Prod(a[0], b[0])
+	tl := te + (float64(a[0]*b[1]) + float64(a[1]*b[0]))
+	q, ql := twofold.Prod(t, h)
+	hi, lo = twofold.Fast(t, q)
+	hi, lo = twofold.Fast(hi, lo+(tl+(ql+(float64(t*l)+float64(tl*h)))))
+	n := k >> (2 * tableBits)
+	if n < 1022 {
+		scale := math.Float64frombits(uint64(1023-n) << 52)
+		return hi * scale, lo * scale
 	}
-	p, pl = twofold.Mul(t, tl, s, sl)
-	for range 3 {
-		q, ql := twofold.Add(2, 0, p, pl)
-		p, pl = twofold.Mul(p, pl, q, ql)
-	}
-	return p, pl
+	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
 }
 
 // quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0 with

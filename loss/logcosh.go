@@ -72,13 +72,21 @@ func (l LogCosh) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // smallTanh is where tanh x begins to be computed from e^{−2x} itself.
 const smallTanh = 0.34
 
+// Below seriesTanh, Slope2 takes tanh x from its series. 1/3 = third + thirdLow.
+const (
+	seriesTanh = 0x1p-10
+	third      = 0x1.5555555555555p-2
+	thirdLow   = 1./3 - third
+)
+
 // Exact returns true.
 func (LogCosh) Exact() bool { return true }
 
-// Slope2 returns Delta·tanh(r/Delta) as Scalar does, within 2⁻⁹⁸ = 256u² of itself and 2⁻¹⁰⁷¹. In units
-// of u², x is known to 20 of it. Below x = 0.34, p is off by 64 of it, m = −p(2+p) by 64·1.21 + 8 + 6 < 92
-// and 2 − m by 92·m/(2−m) + 6 < 37: 20 + 92 + 37 + 16 + 8. From there on e is off by 64 + 40x of it, which
-// changes tanh x by 106 of it, m = 1 − e adds 13, 1 + e adds 5, the quotient 16 and the product 8.
+// Slope2 returns Delta·tanh(r/Delta) as Scalar does, within 2⁻⁹⁰ of itself and 2⁻¹⁰⁷¹. In units of u² =
+// 2⁻¹⁰⁶, x is known to 20 of it. Below x = 2⁻¹⁰, tanh x = x(1 − x²(1/3 − w)) with w = x²(2/15 − …), less than
+// 1.3·10⁻⁷ and off by 5u of it: 5500, with 20 + 8 + 6 + 8 for x and the operations less than 2⁻⁹³. From there
+// on e is off by 24 + 40x of it, which changes tanh x by 12 and 20 of it; m = 1 − e adds 4.5, 1 + e 4.5
+// of it, the quotient 16 of it and the product 8 of it: 16.5 and 48.5 of it, less than 2⁻¹⁰¹ and 2⁻¹⁰⁰ of it.
 // Where x is negligible or e is 0, what is left out is less than 2⁻¹²⁰.
 func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	r, rl := difference(u, ul, b)
@@ -87,27 +95,31 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 		r, rl, sign = -r, -rl, -1
 	}
 	hi, lo = r, rl
+	err = 8 * tiny
 	switch {
 	case r < negligible*l.Delta:
 	case r/l.Delta > 400:
 		hi, lo = l.Delta, 0
 	default:
 		x, xl := quotient2(r, rl, l.Delta, 0)
-		var m, ml, d, dl float64 // m, 1+e
-		if x < smallTanh {
-			p, pl := expm12(-x, -xl)
-			d, dl = twofold.Add(2, 0, p, pl)
-			m, ml = twofold.Mul(-p, -pl, d, dl)
-			d, dl = twofold.Add(2, 0, -m, -ml)
+		if x < seriesTanh {
+			z, zl := twofold.Mul(x, xl, x, xl)
+			w := float64(z * (2./15 - float64(z*(17./315-float64(z*(62./2835))))))
+			d, dl := twofold.Add(third, thirdLow, -w, 0)
+			d, dl = twofold.Mul(d, dl, z, zl)
+			d, dl = twofold.Add(1, 0, -d, -dl)
+			hi, lo = twofold.Mul(x, xl, d, dl)
+			err += float64(0x1p-93 * l.Delta * hi)
 		} else {
+			err += float64(0x1p-101 * l.Delta)
 			e, el := expNeg2(2*x, 2*xl)
-			m, ml = twofold.Add(1, 0, -e, -el)
-			d, dl = twofold.Add(1, 0, e, el)
+			m, ml := twofold.Add(1, 0, -e, -el)
+			d, dl := twofold.Add(1, 0, e, el)
+			hi, lo = twofold.Div(m, ml, d, dl)
 		}
-		hi, lo = twofold.Div(m, ml, d, dl)
 		hi, lo = twofold.Mul(hi, lo, l.Delta, 0)
 	}
-	return sign * hi, sign * lo, 0x1p-98*hi + 8*tiny
+	return sign * hi, sign * lo, err + float64(0x1p-100*hi)
 }
 
 // Constants returns L = Row·Delta·tanh((Row·radius+Label)/Delta), β = Row², rank 1,

@@ -64,21 +64,20 @@ func (Logistic) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // Exact returns true. In float64, e^−|m| is correct to 4u, so φ′ is to 7u.
 func (Logistic) Exact() bool { return true }
 
-// Slope2 returns −y/(1+e^m), m = y(u+ul), within 2⁻⁹⁹ of itself and 2⁻¹⁰⁷¹: 64u² come from the
-// exponential, 6u² from 1 + e^−|m| and 16u² from the quotient.
+// Slope2 returns −y/(1+e^m), m = y(u+ul), within 2⁻¹⁰⁰ = 64u² of itself and 2⁻¹⁰⁷¹: 24u² come from the
+// exponential, 4.5u² from 1 + e^−|m| and 16u² from the quotient.
 func (Logistic) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	y := class(b)
-	m, s := y*u, 1.0
-	if m < 0 {
-		s = -1
-	}
-	e, el := expNeg2(s*m, s*y*ul)
+	sign := math.Float64bits(u) & (1 << 63)
+	e, el := expNeg2(math.Abs(u), math.Float64frombits(math.Float64bits(ul)^sign)) // e^−|u+ul|
 	d, dl := twofold.Add(1, 0, e, el)
-	if m < 0 {
-		e, el = 1, 0
+	// e where m ≥ 0, else 1, by a conditional move, as in Slopes.
+	top, low := math.Float64bits(e), math.Float64bits(el)
+	if y*u < 0 {
+		top, low = math.Float64bits(1), 0
 	}
-	hi, lo = twofold.Div(e, el, d, dl) // e^−|m|/(1+e^−|m|) or 1/(1+e^−|m|)
-	return -y * hi, -y * lo, 0x1p-99*hi + 8*tiny
+	hi, lo = twofold.Div(math.Float64frombits(top), math.Float64frombits(low), d, dl) // e^−|m|/(1+e^−|m|) or 1/(1+e^−|m|)
+	return -y * hi, -y * lo, 0x1p-100*hi + 8*tiny
 }
 
 // Slopes replaces u by φ′ and stores φ″ in curve.

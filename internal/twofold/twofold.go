@@ -31,6 +31,13 @@ func Sum(a, b float64) (s, e float64) {
 	return s, (a - (s - t)) + (b - t)
 }
 
+// Fast is Sum for |a| ≥ |b|, or a = 0. [JMP17, Alg. 1]
+func Fast(a, b float64) (s, e float64) {
+	a, b = float64(a), float64(b)
+	s = a + b
+	return s, b - (s - a)
+}
+
 // Prod returns p = fl(ab) and e = ab−p, exactly unless e is subnormal.
 func Prod(a, b float64) (p, e float64) {
 	p = float64(a * b)
@@ -52,7 +59,7 @@ func Add(ah, al, bh, bl float64) (hi, lo float64) {
 // ah·bh, 3u²|ab|(1+u)³. [JMP17, §5]
 func Mul(ah, al, bh, bl float64) (hi, lo float64) {
 	p, e := Prod(ah, bh)
-	return Sum(p, e+(float64(ah*bl)+float64(al*bh)))
+	return Fast(p, e+(float64(ah*bl)+float64(al*bh)))
 }
 
 // Div returns a/b for two normalized pairs, normalized, with an error of at most
@@ -64,7 +71,7 @@ func Mul(ah, al, bh, bl float64) (hi, lo float64) {
 func Div(ah, al, bh, bl float64) (hi, lo float64) {
 	q := ah / bh
 	r := math.FMA(-q, bh, ah)
-	return Sum(q, (r+(al-float64(q*bl)))/bh)
+	return Fast(q, (r+(al-float64(q*bl)))/bh)
 }
 
 // Sqrt returns √a for a normalized pair with ah > 2⁻⁹⁰⁰, or 0 for 0, normalized, with an error of at
@@ -78,5 +85,5 @@ func Sqrt(ah, al float64) (hi, lo float64) {
 		return 0, 0
 	}
 	s := math.Sqrt(ah)
-	return Sum(s, (math.FMA(-s, s, ah)+al)/(2*s))
+	return Fast(s, (math.FMA(-s, s, ah)+al)/(2*s))
 }

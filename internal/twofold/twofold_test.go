@@ -31,6 +31,10 @@ func TestBounds(t *testing.T) {
 			bh, bl = twofold.Sum(-ah*(1+float64(rnd.IntN(9)-4)*twofold.Unit), bl)
 		}
 		a, b := pair(ah, al), pair(bh, bl)
+		s, e := twofold.Sum(ah, bl)
+		if fast, low := twofold.Fast(ah, bl); math.Abs(ah) >= math.Abs(bl) {
+			require.Equal(t, [2]float64{s, e}, [2]float64{fast, low})
+		}
 		check := func(at int, hi, lo float64, exact *big.Float, scale, bound float64) {
 			require.Equal(t, hi, hi+lo, "normalized")
 			e, _ := exact.Sub(exact, pair(hi, lo)).Float64()
