@@ -400,6 +400,40 @@ func TestQueryIsKept(t *testing.T) {
 	}
 }
 
+// replaying is a Remote that answers with the sums of an earlier query.
+type replaying struct {
+	*tableSource
+	first *Sums
+}
+
+func (r *replaying) Sum(ctx context.Context, q *Query) (*Sums, error) {
+	if r.first != nil {
+		return r.first, nil
+	}
+	var err error
+	r.first, err = q.Sum(ctx, r.tableSource, 0, len(r.rows), 1)
+	return r.first, err
+}
+
+// Sums at another point are no answer, and do not merge: nothing but the query tells them apart.
+func TestSumsOfAnotherQuery(t *testing.T) {
+	data, x, _ := random(7, 20, 2)
+	r := &replaying{tableSource: fileOf(data)}
+	file, err := Open(r, data.Bounds())
+	require.NoError(t, err)
+	o, g := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}), make([]float64, 2)
+	o.Grad(g, x)
+	require.NoError(t, o.Err())
+	first := r.first
+	x[0]++
+	o.Grad(g, x)
+	require.ErrorIs(t, o.Err(), ErrSource)
+
+	r.first = nil
+	(&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}).Grad(g, x)
+	require.ErrorContains(t, first.Merge(r.first), "different queries")
+}
+
 // A context that ends stops a pass.
 func TestSourceStops(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
