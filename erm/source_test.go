@@ -434,6 +434,56 @@ func TestSumsOfAnotherQuery(t *testing.T) {
 	require.ErrorContains(t, first.Merge(r.first), "different queries")
 }
 
+// A pass that is kept for a point does not answer for another point of twice the precision next to it.
+func TestSourceTellsPairsApart(t *testing.T) {
+	data, x, _ := random(7, 600, 2)
+	file, err := Open(fileOf(data), data.Bounds())
+	require.NoError(t, err)
+	kept := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	gradient := func(o *Objective, low []float64) []float64 {
+		hi, lo := make([]float64, 2), make([]float64, 2)
+		o.ResidualPair(hi, lo, x, low)
+		return append(hi, lo...)
+	}
+	for _, low := range [][]float64{{0, 0}, {x[0] * 0x1p-55, 0}, {0, 0}, {0, -x[1] * 0x1p-55}} {
+		want := gradient((&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}), low)
+		require.Equal(t, want, gradient(kept, low))
+	}
+	require.NoError(t, kept.Err())
+}
+
+// A sample is about the whole, in memory as in a file.
+func TestSample(t *testing.T) {
+	rows, labels := make([][]float64, manyRecords+5), make([]float64, manyRecords+5)
+	rnd := rand.New(rand.NewPCG(2, 3))
+	for i := range rows {
+		rows[i], labels[i] = []float64{1 - rnd.Float64()/4}, 1
+		if rnd.IntN(3) == 0 {
+			labels[i] = -1
+		}
+	}
+	b := loss.Bounds{Row: 1, Label: 1}
+	memory, err := NewData(rows, labels, b)
+	require.NoError(t, err)
+	file, err := Open(&tableSource{rows: rows, labels: labels}, b)
+	require.NoError(t, err)
+	for _, data := range []*Data{memory, file} {
+		o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(Perturbation{Linear: []float64{1000}})
+		sample, ok := o.Sample()
+		require.True(t, ok)
+		require.Less(t, sample.Len(), len(rows)/8+1)
+		whole, part := make([]float64, 1), make([]float64, 1)
+		o.Grad(whole, []float64{0})
+		sample.Grad(part, []float64{0})
+		require.InEpsilon(t, whole[0], part[0], 0.1) // the mean of 65536 slopes of ±½: nine standard deviations
+		require.NoError(t, o.Err())
+		_, ok = sample.Sample()
+		require.False(t, ok)
+	}
+	_, ok := (&Problem{Data: memory, Loss: loss.Squared{}}).Perturb(Perturbation{}).Sample()
+	require.False(t, ok, "one pass is enough")
+}
+
 // A context that ends stops a pass.
 func TestSourceStops(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
