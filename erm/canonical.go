@@ -1,6 +1,7 @@
 package erm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,39 +25,25 @@ func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 	if n < 0 || d < 1 {
 		return nil, fmt.Errorf("%w: the source has %d features, want at least 1", ErrData, d)
 	}
-	r, scratch := newRecords(d, d, false, b), make([]float64, d)
-	rows, labels := make([]float64, d*min(n, Chunk)), make([]float64, min(n, Chunk))
-	read := func(rows, labels []float64, first int) error {
-		if err := src.Read(ctx, rows, labels, first); err != nil {
-			return fmt.Errorf("%w: %w", ErrSource, err)
-		}
-		for i := range labels {
-			r.force(rows[i*d:(i+1)*d], scratch)
-			labels[i] = forceLabel(labels[i], b.Label)
-		}
-		return nil
-	}
-	mult := multipliers(d)
-	keys := make([]key, n)
-	for at := 0; at < n; at += Chunk {
-		m := min(Chunk, n-at)
-		if err := read(rows[:m*d], labels[:m], at); err != nil {
+	s, r := &source{Source: src}, newRecords(d, d, false, b)
+	mult, keys := multipliers(d), make([]key, n)
+	var w, other window
+	for at := 0; at < n; at += w.rec.n {
+		if err := s.read(ctx, &w, r, at, min(Chunk, n-at)); err != nil {
 			return nil, err
 		}
-		for i := range m {
-			keys[at+i] = key{hash(rows[i*d:(i+1)*d], labels[i], mult), at + i}
+		for i := range w.rec.n {
+			keys[at+i] = key{hash(w.rec.row(i, nil), w.rec.label(i), mult), at + i}
 		}
 	}
 	radix(keys, 0)
 	var failed error
-	x, y := make([]float64, 2*d), make([]float64, 2)
 	arrange(keys, func(i, j int) int { // records of equal hashes, nearly always none
-		for k, at := range []int{i, j} {
-			if err := read(x[k*d:(k+1)*d], y[k:k+1], at); err != nil {
-				failed = err
-			}
+		if err := cmp.Or(s.read(ctx, &w, r, i, 1), s.read(ctx, &other, r, j, 1)); err != nil {
+			failed = err
+			return 0
 		}
-		return compare(x[:d], x[d:], y[0], y[1])
+		return compare(w.rec.row(0, nil), other.rec.row(0, nil), w.rec.label(0), other.rec.label(0))
 	})
 	if failed != nil {
 		return nil, failed

@@ -13,8 +13,8 @@ import (
 // gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once: O(nd²).
 func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
 	r := s.data
-	r.gramOnce.Lock()
-	defer r.gramOnce.Unlock()
+	r.gramLock.Lock()
+	defer r.gramLock.Unlock()
 	if r.gram != nil {
 		return r.gram, r.xty, r.yty
 	}
@@ -201,46 +201,56 @@ func (o *Objective) Modulus() float64 {
 //
 //	Σ ‖aᵢ‖²,   maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|
 //
-// and n·Row² where a pass computes gradient and Hessian or records are not in memory.
+// and n·Row² where a pass computes gradient and Hessian or records are not in memory, or could not be read.
 func (s *objective) topEig() float64 {
 	r := s.data
-	r.topOnce.Do(func() {
-		n, d := float64(r.n), float64(r.d)
-		flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
-		if s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats {
-			gram, _, _ := s.gramians()
-			trace := 0.0
-			for i := range r.d {
-				trace += gram.At(i, i)
+	r.topLock.Lock()
+	defer r.topLock.Unlock()
+	if r.topKnown {
+		return r.top
+	}
+	n, d := float64(r.n), float64(r.d)
+	top := n * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
+	flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
+	switch {
+	case s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats:
+		gram, _, _ := s.gramians()
+		if s.failure.Load() != nil {
+			return top // another objective may be able to read
+		}
+		trace := 0.0
+		for i := range r.d {
+			trace += gram.At(i, i)
+		}
+		// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (grain+64)u Σ‖aᵢ‖².
+		top = randmat.MaxEig(gram) + (maxGrain+64+d)*0x1p-52*trace
+	case r.src == nil && !s.whole:
+		top = r.sizes()
+	}
+	r.top, r.topKnown = top, true
+	return top
+}
+
+// sizes returns the lesser of Σ ‖aᵢ‖² and maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|, rounded up.
+func (r *records) sizes() float64 {
+	squares := 0.0
+	for i := range r.slabs {
+		squares += floats.Dot(r.slabs[i].norm, r.slabs[i].norm)
+	}
+	columns, row := make([]float64, r.d), 0.0
+	for i := range r.n {
+		col, a := r.entries(i)
+		for k, v := range a {
+			j := k
+			if col != nil {
+				j = int(col[k])
 			}
-			// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (grain+64)u Σ‖aᵢ‖².
-			r.top = randmat.MaxEig(gram) + (maxGrain+64+d)*0x1p-52*trace
-			return
+			columns[j] += math.Abs(v)
 		}
-		if r.src != nil || s.whole {
-			r.top = n * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
-			return
-		}
-		for i := range r.slabs {
-			norm := r.slabs[i].norm
-			r.top += floats.Dot(norm, norm)
-		}
-		columns, row := make([]float64, r.d), 0.0
-		for i := range r.n {
-			col, a := r.entries(i)
-			for k, v := range a {
-				j := k
-				if col != nil {
-					j = int(col[k])
-				}
-				columns[j] += math.Abs(v)
-			}
-			row = max(row, floats.Norm(a, 1))
-		}
-		// Sums of at most n or d terms are low by as many roundings.
-		r.top = min(r.top, row*floats.Max(columns)) * (1 + (n+d)*0x1p-52)
-	})
-	return r.top
+		row = max(row, floats.Norm(a, 1))
+	}
+	// Sums of at most n or d terms are low by as many roundings.
+	return min(squares, row*floats.Max(columns)) * (1 + float64(r.n+r.d)*0x1p-52)
 }
 
 // gramFlops is the work that Smoothness may spend on a Gram matrix to get a

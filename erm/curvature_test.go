@@ -379,3 +379,19 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever Row is.
+func TestHessianOfShortRows(t *testing.T) {
+	rows, labels := make([][]float64, 2*grain), make([]float64, 2*grain)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1, 0.5}, 1
+	}
+	var want, got mat.SymDense
+	for row, h := range map[float64]*mat.SymDense{2: &want, 1e60: &got} {
+		data, err := NewData(rows, labels, loss.Bounds{Row: row, Label: 1})
+		require.NoError(t, err)
+		NewUnperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Hessian(h, []float64{0.8, 0.1})
+	}
+	require.Positive(t, want.At(0, 1))
+	require.Equal(t, want, got)
+}

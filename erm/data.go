@@ -60,13 +60,14 @@ type records struct {
 
 	floatsOnce int // floats()
 
-	gramOnce sync.Mutex
+	gramLock sync.Mutex
 	gram     *mat.SymDense // Σ aᵢaᵢ', nil if not known
 	xty      []float64     // Σ bᵢaᵢ
 	yty      float64       // Σ bᵢ²
 
-	topOnce sync.Once
-	top     float64 // upper bound on λ_max(Σ aᵢaᵢ')
+	topLock  sync.Mutex
+	topKnown bool
+	top      float64 // upper bound on λ_max(Σ aᵢaᵢ')
 }
 
 // NewData copies rows and labels and forces each record into the bounds, as
@@ -200,7 +201,8 @@ func (d *Data) check(i int) {
 // as in NewData. If keep is false, the record is replaced by the zero record
 // (row 0, label 0), whose gradient of a loss φ(⟨a,θ⟩;b) is 0: n stays what it
 // was, because under dp.Replace it is public. f must not look at other
-// records. Map of nil or the zero value is empty.
+// records. For a Source f is called at every read, from several goroutines at once,
+// and must make the same of a record each time. Map of nil or the zero value is empty.
 func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
 	if d == nil || d.r == nil {
 		return &Data{}

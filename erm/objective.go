@@ -255,7 +255,9 @@ func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	s.setPerturbation(dst, x, float64(len(idx))/float64(max(r.n, 1)))
 	if s.glm != nil {
 		for _, i := range idx {
-			r.addScaled(dst, s.slope(i, r.dot(i, x)), i)
+			slab, k := r.at(i)
+			col, a := r.in(slab, k)
+			r.addScaled(dst, s.slope(slab, k, r.dot(col, a, x)), col, a)
 		}
 		return
 	}
@@ -267,9 +269,8 @@ func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	s.put(g, row)
 }
 
-// slope returns φ′(u;bᵢ).
-func (s *objective) slope(i int, u float64) float64 {
-	slab, k := s.data.at(i)
+// slope returns φ′(u;b) of record k of a slab.
+func (s *objective) slope(slab *slab, k int, u float64) float64 {
 	if s.lsq != 0 {
 		return s.lsq * (u - slab.y[k])
 	}

@@ -30,17 +30,18 @@ type pass struct {
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
-// run adds up the records, on at most so many goroutines, GOMAXPROCS for 0. The bits of total
-// and answer depend on the query and the records alone.
+// run adds up the records, on at most so many goroutines, for 0 GOMAXPROCS, or twice that where
+// records are read: half of them wait for the disk. The bits of total and answer depend on the query
+// and the records alone.
 func (p *pass) run(threads int) error {
 	p.err, p.print = nil, [2]uint64{}
-	procs := runtime.GOMAXPROCS(0)
-	if threads <= 0 || threads > procs {
-		threads = procs
-	}
+	most := runtime.GOMAXPROCS(0)
 	if p.unit = p.grain; p.data.src != nil {
 		p.unit = readRows(p.dim)
-		threads *= 2 // half of them wait for the disk
+		most *= 2
+	}
+	if threads <= 0 || threads > most {
+		threads = most
 	}
 	p.total.Reset(p.size())
 	kernel.Each((p.count+p.unit-1)/p.unit, threads, p)
@@ -140,7 +141,7 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 	if !s.holds() {
 		return p
 	}
-	p.x, p.low = slices.Clone(x), slices.Clone(low)
+	p.x, p.low, p.total = slices.Clone(x), slices.Clone(low), exactsum.Vector{}
 	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the collector takes the older
 	return p
 }
@@ -170,8 +171,11 @@ func (s *objective) fuse(want ask) ask {
 	return want
 }
 
-// answer runs p where the records are.
+// answer runs p where the records are, unless a pass before it failed.
 func (s *objective) answer(p *pass) error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
 	if s.data.src == nil {
 		return p.rounded(s.threads)
 	}

@@ -97,7 +97,7 @@ type query struct {
 	grain  int  // records added before rounding ends
 	key    [2]uint64
 	mult   []uint64 // multipliers of the fingerprint: one for a column, one for the label
-	wire   []byte   // as it is written, once it was
+	wire   []byte   // as it is written, of a Query only
 }
 
 // newQuery returns a query whose sums have the same bits for all records of about the size of r.
@@ -363,10 +363,13 @@ func (q *query) collect(sum *exactsum.Vector, p *partial) {
 // flush returns the size below which entries of a Hessian count as 0, so that exact sums of
 // d² of them take little memory: a solver needs no more of them.
 func (q *query) flush() float64 {
-	if size := q.curve * q.bounds.Row * q.bounds.Row; !math.IsInf(size, 1) && q.ask&askGram == 0 {
-		return size * 0x1p-300
+	size := q.bounds.Row * q.bounds.Row
+	if q.ask&askGram == 0 && !math.IsInf(q.curve, 1) {
+		if size *= q.curve; q.short {
+			size = q.curve
+		}
 	}
-	return q.bounds.Row * q.bounds.Row * 0x1p-300
+	return min(size, math.MaxFloat64) * 0x1p-300
 }
 
 // answer holds sums, rounded.

@@ -236,3 +236,15 @@ func TestAllowanceOfManyRecords(t *testing.T) {
 	require.Less(t, exact, 0x1p-85*n)
 	require.Greater(t, other, 1e-16*n)
 }
+
+// The allowance has what a sum of a grain may lose in the worst case, which no example comes near.
+func TestAllowanceCountsTheSumsOfAGrain(t *testing.T) {
+	rows, labels := make([][]float64, grain), make([]float64, grain)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1}, 1
+	}
+	data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	_, _, allowance := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}}).s().accurateGrad([]float64{0})
+	require.GreaterOrEqual(t, allowance, grain*6*(grain+16)*unit*unit) // Σ‖aᵢ‖|φ′ᵢ| = grain
+}

@@ -39,8 +39,9 @@ func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int
 		part := idx[:min(len(idx), int(exactIntegers/norm))] // whose sum float64 holds exactly
 		for _, i := range part {
 			if s.glm != nil {
-				col, a := r.entries(i)
-				addRounded(*sum, s.slope(i, dotLocal(col, a, x)), col, a, shift)
+				slab, k := r.at(i) // once: the slope is clipped for the row of the same read
+				col, a := r.in(slab, k)
+				addRounded(*sum, s.slope(slab, k, dotLocal(col, a, x)), col, a, shift)
 				continue
 			}
 			s.loss.Grad(*g, x, r.row(i, *row), r.label(i))

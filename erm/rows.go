@@ -106,6 +106,11 @@ func (r *records) norm(i int) float64 { s, k := r.at(i); return s.norm[k] }
 // columns, to be read only.
 func (r *records) entries(i int) (col []int32, x []float64) {
 	s, k := r.at(i)
+	return r.in(s, k)
+}
+
+// in returns the entries of row k of slab s.
+func (r *records) in(s *slab, k int) (col []int32, x []float64) {
 	if r.sparse {
 		lo, hi := s.ptr[k], s.ptr[k+1]
 		return s.col[lo:hi:hi], s.x[lo:hi:hi]
@@ -128,18 +133,16 @@ func (r *records) row(i int, scratch []float64) []float64 {
 	return scratch
 }
 
-// dot returns ⟨aᵢ,x⟩.
-func (r *records) dot(i int, x []float64) float64 {
-	col, a := r.entries(i)
+// dot returns ⟨a,x⟩ for the entries of a row.
+func (r *records) dot(col []int32, a, x []float64) float64 {
 	if r.sparse {
 		return dotSparse(col, a, x)
 	}
 	return kernel.Dot(a, x)
 }
 
-// addScaled adds w·aᵢ to dst.
-func (r *records) addScaled(dst []float64, w float64, i int) {
-	col, a := r.entries(i)
+// addScaled adds w·a to dst for the entries of a row.
+func (r *records) addScaled(dst []float64, w float64, col []int32, a []float64) {
 	if r.sparse {
 		addScaledSparse(dst, w, col, a)
 		return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -146,8 +147,7 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 // source is what records outside of memory have.
 type source struct {
 	Source
-	// each is what Data.Map makes of a record, nil for the record itself.
-	each func(a []float64, b float64) (label float64, keep bool)
+	each []func(a []float64, b float64) (label float64, keep bool) // what Data.Map is given, in turn
 	key  [2]uint64
 
 	failure atomic.Pointer[error]
@@ -189,9 +189,9 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		row := x.x[k*r.d : (k+1)*r.d]
 		r.force(row, w.scratch)
 		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
-		if s.each != nil {
+		for _, f := range s.each {
 			copy(w.scratch, row)
-			label, keep := s.each(w.scratch, x.y[k])
+			label, keep := f(w.scratch, x.y[k])
 			if !keep {
 				clear(row)
 				label = 0
@@ -260,10 +260,13 @@ func (s *source) sum(p *pass, threads int) error {
 	n := p.data.n
 	var print [2]uint64
 	if remote, ok := s.Source.(Remote); ok {
-		q := &Query{func() *query { return &p.query }}
+		q, err := p.query.sealed()
+		if err != nil {
+			return sourceError(err)
+		}
 		sums, err := remote.Sum(p.ctx, q)
 		if err == nil {
-			err = sums.answers(q)
+			err = sums.answers(q.q())
 		}
 		if err != nil {
 			return sourceError(err)
@@ -302,21 +305,9 @@ type local struct{ Source }
 
 // mapped returns the data that f makes of each record at every read.
 func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	if first := r.src.each; first != nil {
-		second := f
-		f = func(a []float64, b float64) (float64, bool) {
-			label, keep := first(a, b)
-			if !keep {
-				clear(a)
-				label = 0
-			}
-			label, also := second(a, forceLabel(label, r.bounds.Label))
-			return label, keep && also
-		}
-	}
 	m := newRecords(r.d, r.d, false, r.bounds)
 	m.n, m.floatsOnce = r.n, r.floatsOnce
-	m.src = &source{Source: local{r.src.Source}, each: f, key: r.src.key}
+	m.src = &source{Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key}
 	return &Data{func() *records { return m }}
 }
 

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -41,7 +42,10 @@ type wireQuery struct {
 
 const wireVersion = 1
 
-var errWire = errors.New("erm: not the bytes of a Query or of Sums of this version")
+var (
+	errWire  = errors.New("erm: not the bytes of a Query or of Sums of this version")
+	errEmpty = fmt.Errorf("%w: the Query is empty", errWire)
+)
 
 func init() {
 	for _, l := range []loss.Loss{
@@ -64,23 +68,27 @@ func (q *Query) String() string {
 // Format prints String for every verb.
 func (q Query) Format(f fmt.State, _ rune) { io.WriteString(f, q.String()) }
 
-// MarshalBinary writes q, its point included. The error is about a loss that is not registered.
+// sealed returns a copy of q that a Remote may share and keep. The error is about a loss that is not registered.
+func (q *query) sealed() (*Query, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(wireQuery{
+		wireVersion, q.dim, uint8(q.ask), q.x, q.low, q.loss, q.bounds, q.stream, q.grain, q.key,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("erm: the loss %T cannot be sent to other processes: %w", q.loss, err)
+	}
+	in := *q
+	in.x, in.low = slices.Clone(q.x), slices.Clone(q.low)
+	in.wire = binary.LittleEndian.AppendUint32(b.Bytes(), crc32.Checksum(b.Bytes(), castagnoli))
+	return &Query{func() *query { return &in }}, nil
+}
+
+// MarshalBinary writes q, its point included. The error is about an empty Query.
 func (q *Query) MarshalBinary() ([]byte, error) {
 	if q == nil || q.q == nil {
-		return nil, fmt.Errorf("%w: the Query is empty", errWire)
+		return nil, errEmpty
 	}
-	in := q.q()
-	if in.wire == nil {
-		var b bytes.Buffer
-		err := gob.NewEncoder(&b).Encode(wireQuery{
-			wireVersion, in.dim, uint8(in.ask), in.x, in.low, in.loss, in.bounds, in.stream, in.grain, in.key,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("erm: the loss %T cannot be sent to other processes: %w", in.loss, err)
-		}
-		in.wire = binary.LittleEndian.AppendUint32(b.Bytes(), crc32.Checksum(b.Bytes(), castagnoli))
-	}
-	return bytes.Clone(in.wire), nil
+	return bytes.Clone(q.q().wire), nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -137,10 +145,9 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 }
 
 // id tells queries apart.
-func (q *Query) id() ([16]byte, error) {
-	b, err := q.MarshalBinary()
-	sum := sha256.Sum256(b)
-	return [16]byte(sum[:16]), err
+func (q *query) id() [16]byte {
+	sum := sha256.Sum256(q.wire)
+	return [16]byte(sum[:16])
 }
 
 // Sum adds up records first, …, first+count−1 of src, each forced into the bounds, on at most so
@@ -148,11 +155,7 @@ func (q *Query) id() ([16]byte, error) {
 // the records are cut into, the merged Sums have the same bits.
 func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) (*Sums, error) {
 	if q == nil || q.q == nil {
-		return nil, fmt.Errorf("%w: the Query is empty", errWire)
-	}
-	id, err := q.id()
-	if err != nil {
-		return nil, err
+		return nil, errEmpty
 	}
 	data, err := Open(src, q.q().bounds)
 	if err != nil {
@@ -160,8 +163,8 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	}
 	r := data.r()
 	if first < 0 || first%Chunk != 0 || count < 0 || first+count > r.n {
-		return nil, fmt.Errorf("%w: %d records from %d, want a range inside of the source that begins at a multiple of %d",
-			ErrSource, count, first, Chunk)
+		return nil, fmt.Errorf("%w: the records to add up are not a range of the source that begins at a multiple of %d",
+			ErrSource, Chunk)
 	}
 	if r.d != q.q().dim {
 		return nil, fmt.Errorf("%w: the source has %d features, the query is about %d", ErrSource, r.d, q.q().dim)
@@ -170,7 +173,7 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if err := p.run(threads); err != nil {
 		return nil, err
 	}
-	return &Sums{&sums{id: id, n: int64(count), print: p.print, total: p.total}}, nil
+	return &Sums{&sums{id: p.id(), n: int64(count), print: p.print, total: p.total}}, nil
 }
 
 // Sums are exact sums over some records, or all. They are functions of the records: not private.
@@ -192,14 +195,11 @@ func (Sums) String() string { return "erm.Sums(not private)" }
 func (s Sums) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
 
 // answers returns an error unless s is a whole answer to q.
-func (s *Sums) answers(q *Query) error {
-	id, err := q.id()
+func (s *Sums) answers(q *query) error {
 	switch {
-	case err != nil:
-		return err
 	case s == nil || s.in == nil:
 		return fmt.Errorf("%w: no Sums", errWire)
-	case s.in.id != id || s.in.total.Len() != q.q().size():
+	case s.in.id != q.id() || s.in.total.Len() != q.size():
 		return errors.New("erm: these Sums answer another query")
 	}
 	return nil

@@ -49,6 +49,9 @@ func CheckSource(t testing.TB, src erm.Source) {
 			}
 		}
 	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_ = src.Read(ended, make([]float64, d), make([]float64, 1), 0) // may fail, and later reads may not
 	rnd := rand.New(rand.NewPCG(1, uint64(n)))
 	var wg sync.WaitGroup
 	for range 8 {

@@ -1,6 +1,7 @@
 package ermtest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -36,6 +37,19 @@ func (s table) Read(_ context.Context, rows, labels []float64, first int) error 
 	return nil
 }
 
+// stopped is a Source that a context once ended for good.
+type stopped struct {
+	table
+	err *error
+}
+
+func (s stopped) Read(ctx context.Context, rows, labels []float64, first int) error {
+	if *s.err == nil {
+		*s.err = ctx.Err()
+	}
+	return cmp.Or(*s.err, s.table.Read(ctx, rows, labels, first))
+}
+
 // remote sums all of its records but the last ones.
 type remote struct {
 	table
@@ -50,7 +64,7 @@ func TestCheckSource(t *testing.T) {
 	ermtest.CheckSource(t, table{n: 20000})
 	ermtest.CheckSource(t, remote{table: table{n: 20000}})
 	for _, wrong := range []erm.Source{
-		table{20000, "no range"}, table{20000, "shifted"}, table{20000, "forgets the last"}, remote{table{n: 20000}, 1},
+		table{20000, "no range"}, table{20000, "shifted"}, table{20000, "forgets the last"}, stopped{table{n: 20000}, new(error)}, remote{table{n: 20000}, 1},
 	} {
 		fake := &recorder{TB: t}
 		ermtest.CheckSource(fake, wrong)

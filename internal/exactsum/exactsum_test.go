@@ -116,6 +116,51 @@ func TestManyTerms(t *testing.T) {
 	require.Zero(t, hi)
 }
 
+// Digits that are nearly full, as after 2³⁰ terms, take more terms, more room and more sums.
+func TestFullDigits(t *testing.T) {
+	full := func(sign int64) (v Vector, value *big.Int) {
+		v.Reset(1)
+		v.AddSlice(0, []float64{0x1p200})
+		value = new(big.Int)
+		for k := range v.digits[:v.width-1] {
+			v.digits[k] = sign * (math.MaxInt64 - 1<<34)
+			value.Add(value, new(big.Int).Lsh(big.NewInt(v.digits[k]), uint(radix*k)))
+		}
+		v.adds = maxAdds - 2
+		return v, value
+	}
+	for _, sign := range []int64{1, -1} {
+		term := new(big.Int).Lsh(big.NewInt(sign*(1<<53-1)), 31)
+		for name, more := range map[string]func(v *Vector, want *big.Int){
+			"terms": func(*Vector, *big.Int) {},
+			"room": func(v *Vector, _ *big.Int) {
+				x := math.Ldexp(1, radix*(v.first+9)+offset)
+				v.AddSlice(0, []float64{x})
+				v.AddSlice(0, []float64{-x})
+			},
+			"sums": func(v *Vector, want *big.Int) {
+				for range 4 {
+					w, value := full(sign)
+					v.Merge(&w)
+					want.Add(want, value)
+				}
+			},
+		} {
+			v, want := full(sign)
+			first := v.first
+			more(&v, want)
+			for range 5 {
+				x, _ := new(big.Float).SetInt(term).Float64()
+				v.AddSlice(0, []float64{math.Ldexp(x, radix*first+offset)})
+				want.Add(want, term)
+			}
+			got, _ := v.Pair(0)
+			near, _ := new(big.Float).SetInt(want).Float64()
+			require.Equal(t, math.Ldexp(near, radix*first+offset), got, name)
+		}
+	}
+}
+
 func TestInfinitiesAndNaN(t *testing.T) {
 	sum := func(x ...float64) float64 {
 		var v, w Vector
@@ -148,12 +193,31 @@ func TestInfinitiesAndNaN(t *testing.T) {
 func TestResetForgets(t *testing.T) {
 	var v Vector
 	v.Reset(3)
-	v.AddSlice(0, []float64{1, 1e300, math.Inf(1)})
+	v.AddSlice(0, []float64{math.Inf(1), 1e300, 1})
 	v.Reset(2)
 	for j := range 2 {
 		hi, lo := v.Pair(j)
 		require.Zero(t, hi)
 		require.Zero(t, lo)
+	}
+}
+
+// Bytes of digits that no sum has are refused.
+func TestUnmarshalBinaryRefuses(t *testing.T) {
+	var v Vector
+	v.Reset(1)
+	v.AddSlice(0, []float64{1})
+	good, err := v.AppendBinary(nil)
+	require.NoError(t, err)
+	require.NoError(t, v.UnmarshalBinary(good))
+	for name, bad := range map[string][]byte{
+		"a digit of 33 bits": append(append(append([]byte{}, good[:7]...), 0, 0, 0, 0, 1, 0, 0, 0), good[15:]...),
+		"a large last digit": append(append([]byte{}, good[:len(good)-1]...), 0x70),
+		"too many digits":    append([]byte{1, 0, 0, 0, 0, mostDigits + 1, 0}, make([]byte, 8*(mostDigits+1))...),
+		"digits too high":    append([]byte{1, 0, 0, 0, mostDigits, 1, 0}, make([]byte, 8)...),
+		"cut":                good[:len(good)-8],
+	} {
+		require.ErrorIs(t, v.UnmarshalBinary(bad), errFormat, name)
 	}
 }
 
