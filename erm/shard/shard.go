@@ -17,6 +17,8 @@
 // The folder is as secret as the records: the query is a function of the records and of the noise, which
 // together with the released model gives the noise away. It has mode 0700, its files 0600, and the driver
 // deletes them, the query after its pass and the rest when it is closed. A driver that is killed leaves them: delete the folder.
+// The driver and the workers run as the same user. There is no password: whoever can write to the folder is
+// believed, which certificates list as erm.TrustedCluster.
 package shard
 
 import (
@@ -80,7 +82,6 @@ type task struct {
 type answer struct {
 	Version int    `json:"sums"`
 	Task    string `json:"task"` // its id
-	Pass    int    `json:"pass"`
 	Shards  int    `json:"shards"`
 	Have    []int  `json:"have"` // shards, increasing
 	Sums    []byte `json:"data,omitempty"`
