@@ -38,7 +38,6 @@ import (
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism" // needs nothing but this process
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 )
 
@@ -76,10 +75,7 @@ type Source struct {
 	scratch string
 }
 
-var (
-	_ erm.Remote   = (*Source)(nil)
-	_ erm.Trusting = (*Source)(nil)
-)
+var _ erm.Remote = (*Source)(nil)
 
 // NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the order
 // of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK first
@@ -134,9 +130,6 @@ func (s *Source) Dims() (records, features int) { return s.files.Dims() }
 func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) error {
 	return s.files.Read(ctx, rows, labels, first)
 }
-
-// Assumptions implements erm.Trusting: certificates say erm.TrustedCluster.
-func (s *Source) Assumptions() []dp.Assumption { return []dp.Assumption{erm.TrustedCluster} }
 
 // Close closes the files.
 func (s *Source) Close() error { return s.files.Close() }

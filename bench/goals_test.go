@@ -17,6 +17,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/internal/evidence"
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -32,11 +33,11 @@ func measure(b *testing.B, f func()) {
 	f() // what is computed once is not timed
 	b.ReportAllocs()
 	b.ResetTimer()
-	start := cpu(b)
+	start := evidence.CPU()
 	for range b.N {
 		f()
 	}
-	b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(evidence.CPU()-start)/float64(b.N), "cpu-ns/op")
 }
 
 func must[T any](v T, err error) T {

@@ -100,20 +100,13 @@ func (r *records) err() error {
 const TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the program " +
 	"says and keep it secret: points of the solver, sums of records and logs"
 
-// Trusting is a Source that rests on what a program cannot check, such as the machines that it runs
-// on: certificates list it.
-type Trusting interface {
-	Source
-	Assumptions() []dp.Assumption
-}
-
-// Assumptions returns what a certificate over these data lists: that of a Trusting source.
+// Assumptions returns what a certificate over these data lists: TrustedCluster for those of a Remote.
 func (d *Data) Assumptions() []dp.Assumption {
 	if d == nil || d.r == nil || d.r().src == nil {
 		return nil
 	}
-	if t, ok := d.r().src.Source.(Trusting); ok {
-		return t.Assumptions()
+	if _, ok := d.r().src.Source.(Remote); ok {
+		return []dp.Assumption{TrustedCluster}
 	}
 	return nil
 }
@@ -251,7 +244,8 @@ func (s *source) at(r *records, i int) (*slab, int) {
 
 // sum answers p, here or elsewhere, and compares the records with those of the passes before.
 func (s *source) sum(p *pass, threads int) error {
-	n, print := p.data.n, [2]uint64{}
+	n := p.data.n
+	var print [2]uint64
 	if remote, ok := s.Source.(Remote); ok {
 		q := &Query{func() *query { return &p.query }}
 		sums, err := remote.Sum(p.ctx, q)
@@ -292,14 +286,6 @@ func (s *source) same(print [2]uint64) error {
 
 // local is a Source that is no Remote, which could not call what Map is given.
 type local struct{ Source }
-
-// Assumptions implements Trusting.
-func (l local) Assumptions() []dp.Assumption {
-	if t, ok := l.Source.(Trusting); ok {
-		return t.Assumptions()
-	}
-	return nil
-}
 
 // mapped returns the data that f makes of each record at every read.
 func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {

@@ -25,10 +25,9 @@ var (
 )
 
 const (
-	columns = 3
-	tileW   = 265 * vg.Length(1) // points
-	tileH   = 200 * vg.Length(1)
-	head    = 40 * vg.Length(1) // above the tiles
+	tileW = 265 * vg.Length(1) // points
+	tileH = 200 * vg.Length(1)
+	head  = 40 * vg.Length(1) // above the tiles
 	// floor is the least δ that is drawn.
 	floor = 1e-8
 )
@@ -64,8 +63,12 @@ func writePNG(path string, results []audit.Result) error {
 		}
 		tiles = append(tiles, p)
 	}
+	columns := 3
+	if len(tiles) < 5 { // no row with one tile
+		columns = 2
+	}
 	rows := (len(tiles) + columns - 1) / columns
-	c := vgimg.NewWith(vgimg.UseWH(columns*tileW, vg.Length(rows)*tileH+head), vgimg.UseDPI(96))
+	c := vgimg.NewWith(vgimg.UseWH(vg.Length(columns)*tileW, vg.Length(rows)*tileH+head), vgimg.UseDPI(96))
 	page := draw.New(c)
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
@@ -119,10 +122,10 @@ func tile(r *audit.Result) (*plot.Plot, error) {
 		p.Add(line)
 		return nil
 	}
-	if err := add(func(at audit.Point) float64 { return at.Claimed }, claimedInk, []vg.Length{5, 3}); err != nil {
+	if err := add(func(at audit.Point) float64 { return at.Measured }, measuredInk, nil); err != nil {
 		return nil, err
 	}
-	if err := add(func(at audit.Point) float64 { return at.Measured }, measuredInk, nil); err != nil {
+	if err := add(func(at audit.Point) float64 { return at.Claimed }, claimedInk, []vg.Length{5, 3}); err != nil {
 		return nil, err
 	}
 	if b := r.Claim; b.Delta > 0 { // the budget of the release

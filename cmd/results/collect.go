@@ -245,7 +245,8 @@ func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) err
 		}
 		return number(*x)
 	}
-	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p", "test", "power", "releases", "verdict"}}
+	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p",
+		"test", "power", "releases", "verdict"}}
 	for _, c := range report.Cases {
 		p, test := "", ""
 		least := math.Inf(1)
@@ -255,7 +256,8 @@ func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) err
 				p = number(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
 			}
 		}
-		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, c.Layer, c.Theorem, c.Relation, number(c.Claim.Epsilon), number(c.Claim.Delta),
+		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, c.Layer, c.Theorem, c.Relation, number(c.Claim.Epsilon),
+			number(c.Claim.Delta),
 			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), c.Verdict})
 	}
 	if made[j.file()+".csv"], err = text(rows); err != nil {
@@ -301,7 +303,8 @@ func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) erro
 					excess = ""
 				}
 				status, _, _ := strings.Cut(lap.Status, " -")
-				rows = append(rows, []string{j.parts[i].name, number(cell.Value), cell.Method, strconv.Itoa(k), status, strconv.FormatBool(lap.ClaimsOptimum),
+				rows = append(rows, []string{j.parts[i].name, number(cell.Value), cell.Method, strconv.Itoa(k), status,
+					strconv.FormatBool(lap.ClaimsOptimum),
 					excess, number(lap.Seconds), number(lap.Search), strconv.FormatBool(!lap.Open)})
 			}
 		}
@@ -329,7 +332,8 @@ func collectGoals(_ *bench, j job, folders []string, made map[string][]byte) err
 		if _, err := strconv.ParseFloat(fields[last], 64); err != nil || len(wanted) < 3 {
 			return fmt.Errorf("bench/peers.sh wrote %q, want a goal with its ratio", l)
 		}
-		rows = append(rows, []string{fields[0], strings.Join(fields[1:last], " "), fields[last], wanted[0] + " " + wanted[1], strings.Join(wanted[2:], " ")})
+		rows = append(rows, []string{fields[0], strings.Join(fields[1:last],
+			" "), fields[last], wanted[0] + " " + wanted[1], strings.Join(wanted[2:], " ")})
 	}
 	if len(rows) == 1 {
 		return fmt.Errorf("bench/peers.sh judged no goal")

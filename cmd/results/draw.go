@@ -212,7 +212,9 @@ func lost(rows []row) []row {
 	var out []row
 	for k, r := range sum {
 		r.Mean /= sets[k]
-		r.Std = math.Sqrt(r.Std) / sets[k]
+		if r.Std = math.Sqrt(r.Std) / sets[k]; k.peer != "model.Fit" {
+			r.Std = 0 // R² far below 0 has a deviation that says nothing of a loss cut at 1
+		}
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.Method, b.Method) })
@@ -245,10 +247,10 @@ func named(columns ...string) func(rows []row) []row {
 	}
 }
 
-// least shows the least of some runs in place of their mean.
-func least(rows []row) []row {
+// processor shows the processor time in place of the mean time.
+func processor(rows []row) []row {
 	for i := range rows {
-		rows[i].Mean, _ = strconv.ParseFloat(rows[i].field["least"], 64)
+		rows[i].Mean, _ = strconv.ParseFloat(rows[i].field["cpu"], 64)
 		rows[i].Std = 0
 	}
 	return rows

@@ -107,7 +107,8 @@ var (
 
 // driver is bench/race.py with its arguments.
 func driver(small []string, args ...string) part {
-	return part{command: append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...), small: small, outside: true,
+	return part{command: append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...),
+		small: small, outside: true,
 		prepares: args[0] == "data"}
 }
 
@@ -120,16 +121,21 @@ var jobs = []job{
 		swept("repaired", "scaling -calibration paper", "-kappas", "5", "-runs", "2"),
 		swept("published", "scaling -mode paper", "-kappas", "5", "-runs", "2"),
 	}},
-	{name: "published", what: "the published curves, run again on their records", collect: collectPublished, needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")}, parts: []part{
-		swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -data $PRIVOPT_DATA/fig2/problem.csv -label y -anchor $PRIVOPT_DATA/fig2/anchor.csv", "-kappas", "5", "-runs", "2"),
-	}},
+	{name: "published", what: "the published curves, run again on their records", collect: collectPublished,
+		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")}, parts: []part{
+			swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -data $PRIVOPT_DATA/fig2/problem.csv"+
+				" -label y -anchor $PRIVOPT_DATA/fig2/anchor.csv", "-kappas", "5", "-runs", "2"),
+		}},
 	{name: "sweep-n", what: "the same against the number of records", parts: []part{
 		swept("", "scaling -sweep n -runs 20", "-values", "300,3000", "-runs", "2"),
 	}},
-	{name: "sweep-d", what: "the same against the dimension", parts: []part{swept("", "scaling -sweep d", "-values", "10,20", "-runs", "2")}},
-	{name: "sweep-eps", what: "the same against the budget", parts: []part{swept("", "scaling -sweep eps", "-values", "0.5,2", "-runs", "2", "-d", "20")}},
+	{name: "sweep-d", what: "the same against the dimension",
+		parts: []part{swept("", "scaling -sweep d", "-values", "10,20", "-runs", "2")}},
+	{name: "sweep-eps", what: "the same against the budget",
+		parts: []part{swept("", "scaling -sweep eps", "-values", "0.5,2", "-runs", "2", "-d", "20")}},
 	{name: "bound", what: "utility bound of quadratic perturbation", picture: "bound.png", parts: []part{
-		{command: []string{"scaling", "-figure", "bound", "-out", "DIR", "-formats", "csv,json,png", "-quiet", "-resume"}, small: []string{"-values", "4"}},
+		{command: []string{"scaling", "-figure", "bound", "-out", "DIR", "-formats", "csv,json,png", "-quiet",
+			"-resume"}, small: []string{"-values", "4"}},
 	}},
 	{name: "calibrations", what: "published, repaired and own noise of four families", parts: []part{
 		{experiment: func(b *bench) (*sweep.Experiment, error) {
@@ -137,19 +143,22 @@ var jobs = []job{
 		}},
 	}},
 	{name: "adult", what: "test accuracy on Adult", needs: []func() error{adultData}, parts: []part{
-		swept("", "population"+onAdult+" -runs 20 -values 0.05,0.1,0.2,0.5,1,2 -methods lop,sgd,dpsgd -relation addremove", "-runs", "2", "-values", "1,2", "-methods", "lop"),
+		swept("", "population"+onAdult+" -runs 20 -values 0.05,0.1,0.2,0.5,1,2 -methods lop,sgd,dpsgd -relation addremove",
+			"-runs", "2", "-values", "1,2", "-methods", "lop"),
 	}},
-	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science}, collect: collectStdout, parts: []part{
-		driver(nil, "data"), driver([]string{"2", "1,2"}, "accuracy", "SEED"),
-	}},
+	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science}, collect: collectStdout,
+		parts: []part{
+			driver(nil, "data"), driver([]string{"2", "1,2"}, "accuracy", "SEED"),
+		}},
 	{name: "adult-risk", what: "excess risk on Adult with all defaults", needs: []func() error{adultData}, parts: []part{
 		{experiment: func(b *bench) (*sweep.Experiment, error) {
 			return evidence.Adult(pick(b, 20, 2), pick(b, []float64{0.1, 0.3, 1}, []float64{1})...)
 		}},
 	}},
-	{name: "race-peers", what: "least squares of peers on 13 data sets", needs: []func() error{adultData, racePeers, science}, collect: collectStdout, parts: []part{
-		driver(nil, "data"), driver([]string{"2", "1"}, "squares", "SEED"),
-	}},
+	{name: "race-peers", what: "least squares of peers on 13 data sets",
+		needs: []func() error{adultData, racePeers, science}, collect: collectStdout, parts: []part{
+			driver(nil, "data"), driver([]string{"2", "1"}, "squares", "SEED"),
+		}},
 	{name: "race", what: "automatic least squares on 13 data sets", needs: []func() error{adultData, racePeers, science}, parts: []part{
 		driver(nil, "data"),
 		{name: "model.Fit", experiment: func(b *bench) (*sweep.Experiment, error) {
@@ -162,13 +171,17 @@ var jobs = []job{
 			return evidence.Coverage(pick(b, 400, 5), 2000, pick(b, []float64{0.1, 0.2, 0.5, 1, 2, 5}, []float64{0.5, 2})...), nil
 		}},
 	}},
-	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData}, picture: "accuracy.png", parts: []part{
-		swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs", "1", "-eps", "1", "-q", "2"),
-	}},
-	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, needs: []func() error{command("cbc")}, collect: collectLaps, parts: []part{
-		swept("300", "halfspace -n 300 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "100", "-runs", "1", "-timeout", "1"),
-		swept("2000", "halfspace -n 2000 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "200", "-runs", "1", "-timeout", "1"),
-	}},
+	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
+		picture: "accuracy.png", parts: []part{
+			swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs", "1", "-eps", "1", "-q", "2"),
+		}},
+	{name: "oracle", what: "time of the exact search beside CBC", seconds: true,
+		needs: []func() error{command("cbc")}, collect: collectLaps, parts: []part{
+			swept("300", "halfspace -n 300 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "100",
+				"-runs", "1", "-timeout", "1"),
+			swept("2000", "halfspace -n 2000 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "200",
+				"-runs", "1", "-timeout", "1"),
+		}},
 	{name: "population", what: "excess population loss where privacy limits it", picture: "excess.png", parts: []part{
 		swept("", "population -methods sgd,objpert,phased,psgd", "-runs", "2", "-values", "1000,2000"),
 	}},
@@ -176,13 +189,16 @@ var jobs = []job{
 		swept("", "population -regime statistical -methods sgd,objpert,phased,onepass", "-runs", "2", "-values", "1000,2000"),
 	}},
 	{name: "population-d", what: "the same against the dimension", picture: "excess.png", parts: []part{
-		swept("", "population -sweep d -methods sgd,objpert,phased -values 16,32,64,128,256 -runs 15", "-runs", "2", "-values", "16,32"),
+		swept("", "population -sweep d -methods sgd,objpert,phased -values 16,32,64,128,256 -runs 15", "-runs", "2",
+			"-values", "16,32"),
 	}},
 	{name: "audit", what: "measured privacy of every mechanism", collect: collectAudit, parts: []part{
-		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json", "-png", "DIR/audit.png"}, small: []string{"-mechanism", "lop-clip"}},
+		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json",
+			"-png", "DIR/audit.png"}, small: []string{"-mechanism", "lop-clip"}},
 	}},
 	{name: "sabotage", what: "what every sabotage looks like", collect: collectAudit, parts: []part{
-		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json", "-png", "DIR/audit.png", "-sabotage", "all"}, small: []string{"-sabotage", "relation-exactly"}, code: 3},
+		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json", "-png", "DIR/audit.png",
+			"-sabotage", "all"}, small: []string{"-sabotage", "relation-exactly"}, code: 3},
 	}},
 	{name: "lowbits", what: "the attack on the last bits of a release", parts: []part{
 		{experiment: func(b *bench) (*sweep.Experiment, error) {

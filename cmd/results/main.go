@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.BoolVar(&c.small, "small", false, "small sizes, to see that every job works; not into docs/results")
 	f.BoolVar(&c.force, "force", false, "repeat jobs that are finished")
 	f.BoolVar(&c.list, "list", false, "list the jobs and leave")
-	return f.Run(args, stdout, stderr, &sweep.Options{Out: c.out + "."}, func() error {
+	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
 		switch {
 		case c.list:
 			return list(stdout)

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 )
 
@@ -44,10 +43,7 @@ type Driver struct {
 	err  error // of a pass: no other one is made
 }
 
-var (
-	_ erm.Remote   = (*Driver)(nil)
-	_ erm.Trusting = (*Driver)(nil)
-)
+var _ erm.Remote = (*Driver)(nil)
 
 // NewDriver begins a fit to the records of src in a folder, which it makes if it does not exist, and waits for
 // all workers. The folder must not be in use, and be for this user only.
@@ -157,9 +153,6 @@ func (v *Driver) Dims() (records, features int) { return v.src.Dims() }
 func (v *Driver) Read(ctx context.Context, rows, labels []float64, first int) error {
 	return v.src.Read(ctx, rows, labels, first)
 }
-
-// Assumptions implements erm.Trusting: certificates say erm.TrustedCluster.
-func (v *Driver) Assumptions() []dp.Assumption { return []dp.Assumption{erm.TrustedCluster} }
 
 // Sum asks the workers. After an error there are no other passes.
 func (v *Driver) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {

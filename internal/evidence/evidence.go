@@ -3,7 +3,8 @@
 // tests of the packages that they measure assert what they show. Each is a
 // sweep.Experiment.
 //
-//	results, err := evidence.Coverage(200, 2000, 0.5, 1).Run(ctx, &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}, stdout, stderr)
+//	o := &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}
+//	results, err := evidence.Coverage(200, 2000, 0.5, 1).Run(ctx, o, stdout, stderr)
 //
 // # Experiments
 //

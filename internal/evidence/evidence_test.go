@@ -173,11 +173,14 @@ func TestPasses(t *testing.T) {
 		require.True(t, ok)
 		require.Positive(t, s)
 		require.LessOrEqual(t, s, r.Mean)
+		s, ok = Detail(r, "cpu")
+		require.True(t, ok)
+		require.GreaterOrEqual(t, s, 0.0)
 	}
 	var exact []sweep.Result
 	x, y := []float64{1, 2, 4}, []float64{3, 12, 48}
 	for i := range x {
-		exact = append(exact, sweep.Result{Value: x[i], Method: "m", Detail: []byte(fmt.Sprintf(`{"least": %v}`, y[i]))})
+		exact = append(exact, sweep.Result{Value: x[i], Method: "m", Detail: []byte(fmt.Sprintf(`{"cpu": %v}`, y[i]))})
 	}
 	require.InDelta(t, 2, Slope(exact, "m"), 1e-12)
 }

@@ -55,8 +55,10 @@ func Race(dir string, first uint64, runs int, sets []string, epsilons ...float64
 			return sweep.Task{
 				Runs: runs,
 				Run: func(ctx context.Context, _ rand.Source) (float64, error) {
-					m, err := model.Fit(ctx, &table.Data{Records: s.train}, dp.Budget{Epsilon: c.Value, Delta: model.DefaultDelta(n)}, &model.Options{
-						Loss: model.Loss{Name: model.Squares}, Relation: dp.AddRemove, Records: n, Source: noise.Reproducible(seed, "race", c.Method),
+					b := dp.Budget{Epsilon: c.Value, Delta: model.DefaultDelta(n)}
+					m, err := model.Fit(ctx, &table.Data{Records: s.train}, b, &model.Options{
+						Loss: model.Loss{Name: model.Squares}, Relation: dp.AddRemove, Records: n,
+						Source: noise.Reproducible(seed, "race", c.Method),
 					})
 					seed++
 					if err != nil {

@@ -163,7 +163,7 @@ func roomy(lo, hi float64) (float64, float64) {
 	return lo - room, hi + room
 }
 
-// RoundTicks marks a linear axis at four to ten multiples of 1, 2 or 5 times a power of
+// RoundTicks marks a linear axis at three to ten multiples of 1, 2 or 5 times a power of
 // ten, each with a label.
 type RoundTicks struct{}
 
@@ -172,7 +172,7 @@ func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
 	unit := math.Pow(10, math.Floor(math.Log10(hi-lo)))
 	step := unit
 	for _, f := range []float64{0.5, 0.2} {
-		if (hi-lo)/step < 4 {
+		if (hi-lo)/step < 3.5 {
 			step = f * unit
 		}
 	}
