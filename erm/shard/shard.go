@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // ErrShard reports files that are not those of the pass that is under way.
@@ -170,16 +171,7 @@ func write(path string, v any) (id string, err error) {
 		return "", fmt.Errorf("shard: %w", err)
 	}
 	text = fmt.Appendf(text, "\n%08x\n", crc32.Checksum(text, castagnoli))
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return "", fmt.Errorf("shard: %w", err)
-	}
-	defer os.Remove(f.Name()) // unless it was renamed
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := wholefile.Write(path, text, 0o600); err != nil {
 		return "", fmt.Errorf("shard: %w", err)
 	}
 	return identify(text), nil
