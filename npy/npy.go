@@ -215,6 +215,19 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 	return nil
 }
 
+// Verify reads the blocks that were not read yet, to find a damaged one before anything depends on the file; Read would
+// find it later. Without a sidecar there is nothing to compare.
+func (f *File) Verify(ctx context.Context) error {
+	buffer := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(buffer)
+	for k := range f.blocks {
+		if err := f.readBlock(ctx, &window{f: f}, buffer, k, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // unchanged compares size and time of change with those at Open.
 func (f *File) unchanged() error {
 	info, err := f.file.Stat()

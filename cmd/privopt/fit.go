@@ -274,6 +274,11 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 			return nil, err
 		}
 		return openPacked(t.data, e, func(f *npy.File, src erm.Source) (erm.Source, func() error, error) {
+			if t.ledger != "" { // a damaged file is not to cost budget
+				if err := f.Verify(ctx); err != nil {
+					return nil, nil, err
+				}
+			}
 			if t.cluster == "" {
 				return alone(f, src)
 			}

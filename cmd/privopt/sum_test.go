@@ -114,7 +114,7 @@ func TestClusterFailures(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("copy.npy"), text, 0o600))
 	require.NoError(t, os.WriteFile(at("copy.npy.json"), []byte(must(os.ReadFile(at("large.npy.json")))), 0o600))
 	wait = workers(ctx, at("cluster"), at("copy.npy"), 1)
-	fit("1", "does not have its checksum")
+	fit("1", "its budget counts as spent")
 	require.Contains(t, wait()[0].errs, "does not have its checksum")
 	require.Equal(t, 1, entries())
 
