@@ -126,9 +126,12 @@ var figures = []figure{
 			{"search", "this search: minimum proved", style(0, 0)}, {"solver", "CBC: claims an optimum", style(1, 0)},
 		}},
 	{name: "passes", from: []string{"passes-seconds"}, edit: processor,
-		plot: sweep.Plot{Title: "Time of one gradient of the logistic loss (d = 10, float64 rows, least of 5)",
+		plot: sweep.Plot{Title: "Time of one pass of the logistic loss (d = 12, float64 rows, least of 5)",
 			X: "n, number of records", Y: "processor seconds"},
 		curves: []curve{
-			{"in memory, 1 thread", "in memory, 1 thread", style(0, 0)}, {"in memory, 2 threads", "in memory, 2 threads", style(1, 0)},
+			{"gradient and Hessian, in memory", "gradient and Hessian, in memory", style(0, 0)},
+			{"gradient and Hessian, in a file", "gradient and Hessian, in a file", style(1, 0)},
+			{"certificate, in memory", "certificate, in memory", style(2, 0)},
+			{"certificate, in a file", "certificate, in a file", style(3, 0)},
 		}},
 }

@@ -208,12 +208,28 @@ var jobs = []job{
 	{name: "speed", what: "ratios of times against numpy, C and scikit-learn", seconds: true, collect: collectGoals, parts: []part{
 		{command: []string{"bash", "ROOT/bench/peers.sh", "3"}, outside: true},
 	}, needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), command("bash"), command("gcc"), science}},
-	{name: "passes", what: "scaling with n: time of a gradient", seconds: true, parts: []part{
-		{workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
-			return evidence.Passes(5, 10, []int{1, 2}, pick(b, []float64{1e5, 3e5, 1e6, 3e6, 1e7}, []float64{1e4, 3e4})...), nil
+	{name: "passes", what: "scaling with n: time of a pass", seconds: true, parts: []part{
+		{name: "memory", workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
+			return evidence.Passes(5, 12, false, sizes(b)...), nil
+		}},
+		{name: "file", workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
+			return evidence.Passes(5, 12, true, append(sizes(b), largest()...)...), nil
 		}},
 	}},
 	{name: "convergence", what: "how the solvers converge", collect: collectFiles, parts: []part{
 		{command: []string{"convergence", "-out", "DIR"}, small: []string{"-figure", "bias"}},
 	}},
+}
+
+// sizes are the numbers of records of the job passes.
+func sizes(b *bench) []float64 {
+	return pick(b, []float64{1e5, 3e5, 1e6, 3e6, 1e7}, []float64{1e4, 3e4})
+}
+
+// largest is 10⁸ records, 10 GB, if PRIVOPT_ROWS says so.
+func largest() []float64 {
+	if os.Getenv("PRIVOPT_ROWS") == "1e8" {
+		return []float64{3e7, 1e8}
+	}
+	return nil
 }

@@ -168,7 +168,7 @@ func TestCalibrations(t *testing.T) {
 
 // TestPasses: cells of two sizes and the slope through exact points.
 func TestPasses(t *testing.T) {
-	for _, r := range measured(t, Passes(2, 3, []int{1, 2}, 100, 1000)) {
+	for _, r := range append(measured(t, Passes(2, 3, false, 100, 1000)), measured(t, Passes(2, 3, true, 100, 9000))...) {
 		s, ok := Detail(r, "least")
 		require.True(t, ok)
 		require.Positive(t, s)
