@@ -42,30 +42,30 @@ func TestSources(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range mechanisms(0) {
 		p := records(t, 700, 3, 1, m.smooth(), unit)
-		run := func(fails int64) (*dp.Release, error, int64) {
-			reads := new(atomic.Int64)
-			data, err := erm.Open(elsewhere{p.Data, fails, reads}, unit)
+		run := func(fails int64) (rel *dp.Release, reads int64, err error) {
+			count := new(atomic.Int64)
+			data, err := erm.Open(elsewhere{p.Data, fails, count}, unit)
 			require.NoError(t, err)
 			q := *p
 			q.Data = data
 			_, fit, err := m.open(&q, b, nil)
 			require.NoError(t, err, m.name)
 			if data.Err() != nil {
-				return nil, data.Err(), 0 // a test that reads records to make a problem of integers
+				return nil, 0, data.Err() // a test that reads records to make a problem of integers
 			}
-			rel, err := fit(t.Context(), noise.Reproducible(5))
-			return rel, err, reads.Load()
+			rel, err = fit(t.Context(), noise.Reproducible(5))
+			return rel, count.Load(), err
 		}
 		_, fit, err := m.open(p, b, nil)
 		require.NoError(t, err)
 		want, err := fit(t.Context(), noise.Reproducible(5))
 		require.NoError(t, err, m.name)
-		got, err, reads := run(-1)
+		got, reads, err := run(-1)
 		require.NoError(t, err, m.name)
 		require.Equal(t, want, got, m.name)
 		require.Positive(t, reads, m.name)
 		for k := range min(reads, 6) {
-			rel, err, _ := run(k)
+			rel, _, err := run(k)
 			require.ErrorIs(t, err, erm.ErrSource, "%s: read %d of %d", m.name, k, reads)
 			require.Nil(t, rel, fmt.Sprint(m.name, k))
 		}

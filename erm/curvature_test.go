@@ -132,7 +132,10 @@ func TestTermSmoothness(t *testing.T) {
 	_, y, _ := random(22, n, d)
 	qs = append(qs, Perturbation{Quad: mat.NewDiagDense(d, []float64{3, 3, 3, 3, 3})})
 	gx, gy := make([]float64, d), make([]float64, d)
-	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.3}, square{}, smoothAbs{}, general{smoothAbs{}}, loss.Clipped{Loss: loss.Squared{}, Threshold: 0.1}} {
+	for _, l := range []loss.Loss{
+		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.3}, square{}, smoothAbs{}, general{smoothAbs{}},
+		loss.Clipped{Loss: loss.Squared{}, Threshold: 0.1},
+	} {
 		for k, q := range qs {
 			o := (&Problem{Data: data, Loss: l}).Perturb(q)
 			one, most := o.TermSmoothness(), 0.0

@@ -315,7 +315,10 @@ func TestPrintingIsPrivate(t *testing.T) {
 		O    Objective
 	}
 	type noisy struct{ N Perturbation }
-	values := []any{noisy{noise}, &noisy{noise}, data, *data, p, *p, o, *o, noise, &noise, inside{data, *data, p, *p, o, *o}, &inside{data, *data, p, *p, o, *o}}
+	values := []any{
+		noisy{noise}, &noisy{noise}, data, *data, p, *p, o, *o, noise, &noise,
+		inside{data, *data, p, *p, o, *o}, &inside{data, *data, p, *p, o, *o},
+	}
 	for _, v := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%g", "%e", "%x", "%b", "%p", "%T", "%08.3f"} {
 			switch v.(type) {

@@ -17,6 +17,15 @@ func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision)
 func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Quo(a, b) }
 func bnum(x *big.Float) float64       { v, _ := x.Float64(); return v }
 
+// bigs returns x in 400 bits.
+func bigs(x []float64) []*big.Float {
+	b := make([]*big.Float, len(x))
+	for j, v := range x {
+		b[j] = bf(v)
+	}
+	return b
+}
+
 func bnorm(v []*big.Float) *big.Float {
 	s := bf(0)
 	for _, x := range v {

@@ -19,10 +19,11 @@ import (
 func TestFloorGoal(t *testing.T) {
 	const sigma, delta, bmax = 12, 4.4, 176 // what lop calibrates at d = 12, B = 10
 	per := PublicPerturbation{Linear: bmax, MinEig: delta, MaxEig: delta}
+	b := loss.Bounds{Row: 1, Label: 1}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		for _, n := range []int{1e4, 1e5, 1e6, 1e7, 1e8} {
 			q, err := Public{
-				Dim: 12, Records: n, Bounds: loss.Bounds{Row: 1, Label: 1}, Constants: loss.Logistic{}.Constants(loss.Bounds{Row: 1, Label: 1}, math.Inf(1)),
+				Dim: 12, Records: n, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
 				Linear: true, Exact: true, Split: true, LossRange: math.Ln2, Gradient: 1,
 			}.Complete(rel)
 			require.NoError(t, err)
@@ -35,7 +36,10 @@ func TestFloorGoal(t *testing.T) {
 
 func TestCover(t *testing.T) {
 	b := loss.Bounds{Row: 1, Label: 1}
-	q, err := Public{Dim: 2, Records: 1e6, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)), Linear: true, Split: true, LossRange: 1, ProxFactor: 4}.Complete(dp.Replace)
+	q, err := Public{
+		Dim: 2, Records: 1e6, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
+		Linear: true, Split: true, LossRange: 1, ProxFactor: 4,
+	}.Complete(dp.Replace)
 	require.NoError(t, err)
 	per := PublicPerturbation{Linear: 10, MinEig: 1, MaxEig: 1}
 	floor := q.Floor(per)

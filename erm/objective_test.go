@@ -199,7 +199,10 @@ func TestEmpty(t *testing.T) {
 	zero, err := NewData([][]float64{make([]float64, d)}, []float64{0}, bounds)
 	require.NoError(t, err)
 	_, x, qs := random(8, 3, d)
-	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Multinomial{Classes: 2}, general{smoothAbs{}}, foreign{loss.Logistic{}}} {
+	for _, l := range []loss.Loss{
+		loss.Squared{}, loss.Logistic{}, loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Multinomial{Classes: 2},
+		general{smoothAbs{}}, foreign{loss.Logistic{}},
+	} {
 		for _, q := range qs {
 			p := &Problem{Data: none, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -9, Hi: 9}}
 			require.NoError(t, p.Check())

@@ -135,7 +135,9 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {400, 3}, {9000, 5}, {40000, 2}, {17000, 90}} {
 		n, d := size[0], size[1]
 		data, x, qs := random(uint64(n), n, d)
-		for _, l := range []loss.Loss{loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}}} {
+		for _, l := range []loss.Loss{
+			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}},
+		} {
 			p := &Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}}
 			want := values(p.Perturb(qs[len(qs)-1]), x)
 			check := func(src Source, name string) {

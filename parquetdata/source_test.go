@@ -238,7 +238,8 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"no label", Options{}, []string{path}, ErrOptions, "Options.Label is empty"},
 		{"no path", Options{Label: "label"}, nil, ErrOptions, "at least one Parquet file"},
-		{"label missing", Options{Label: "y", Features: features}, []string{path}, ErrOptions, `no column "y"; the columns are ["label" "double"`},
+		{"label missing", Options{Label: "y", Features: features}, []string{path}, ErrOptions,
+			`no column "y"; the columns are ["label" "double"`},
 		{"feature missing", Options{Label: "label", Features: []string{"z"}}, []string{path}, ErrOptions, `no column "z"`},
 		{"twice", Options{Label: "label", Features: []string{"double", "label"}}, []string{path}, ErrOptions, `"label" is named twice`},
 		{"none left", Options{Label: "label"}, []string{other}, ErrOptions, "no column is left for a feature"},

@@ -93,7 +93,8 @@ func newConfig() (*config, *sweep.Flags) {
 	})
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
 	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
-	f.StringVar(&c.sabotage, "sabotage", "", "break the step that `NAME` stands for, or all one after the other,\nand run the case that has to catch it")
+	f.StringVar(&c.sabotage, "sabotage", "",
+		"break the step that `NAME` stands for, or all one after the other,\nand run the case that has to catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
 	f.BoolVar(&c.progress, "progress", false, "progress on standard error also without a terminal")

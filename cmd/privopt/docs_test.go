@@ -95,7 +95,8 @@ func TestModelJSON(t *testing.T) {
 	binned := strings.Replace(people, `"max": 80`, `"max": 80, "bins": [30, 47.5, 60]`, 1)
 	require.NoError(t, os.WriteFile(at("binned.json"), []byte(binned), 0o600))
 	for _, schema := range []string{"people.json", "binned.json"} {
-		code, _, errs := call(t, "", "fit", "--schema", at(schema), "--data", at("people.csv"), "--epsilon", "5", "--out", at("model.json"), "--force")
+		code, _, errs := call(t, "", "fit", "--schema", at(schema), "--data", at("people.csv"), "--epsilon", "5",
+			"--out", at("model.json"), "--force")
 		require.Equal(t, 0, code, errs)
 		_, out, _ := call(t, "", "predict", "--model", at("model.json"), "--data", at("new.csv"))
 		want, err := csv.NewReader(strings.NewReader(out)).ReadAll()

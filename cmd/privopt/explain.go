@@ -165,7 +165,8 @@ func (e *explained) text(m *model.Model) string {
 	line := func(format string, args ...any) { b.WriteString(paragraph("  ", fmt.Sprintf(format, args...))) }
 	item := func(text string) { b.WriteString(paragraph("  - ", text)) }
 	if !e.Private {
-		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever guesses it learns the records. What follows holds only if nobody can."))
+		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. "+
+			"Whoever guesses it learns the records. What follows holds only if nobody can."))
 		b.WriteByte('\n')
 	}
 	p := m.Params()
@@ -178,11 +179,13 @@ func (e *explained) text(m *model.Model) string {
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
 	line("Take the table and another that differs in one record. For every set S of models,")
-	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | the other) + δ,   e^ε = %s,  δ = %s\n", number(math.Exp(c.Epsilon)), number(c.Delta))
+	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | the other) + δ,   e^ε = %s,  δ = %s\n",
+		number(math.Exp(c.Epsilon)), number(c.Delta))
 	line("whatever else somebody knows, now or later, and whatever they compute from the model.")
 	b.WriteString("\n  A test that guesses from the model which of the two tables it was\n\n")
 	for _, d := range e.Detects {
-		fmt.Fprintf(&b, "    with %4s false alarms is right about the record in at most %6s of the cases\n", percent0(d.FalseAlarms), percent(d.Power))
+		fmt.Fprintf(&b, "    with %4s false alarms is right about the record in at most %6s of the cases\n",
+			percent0(d.FalseAlarms), percent(d.Power))
 	}
 	section("To whom")
 	line("Each record, that is each line of the table. Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
@@ -194,7 +197,8 @@ func (e *explained) text(m *model.Model) string {
 	item("Error messages, running time, predictions for private rows, and privopt score.")
 	section("What it rests on")
 	family, _, _ := strings.Cut(c.Theorem, ".")
-	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), and these assumptions, which the program cannot check:", c.Theorem, family, family)
+	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), "+
+		"and these assumptions, which the program cannot check:", c.Theorem, family, family)
 	for _, assumption := range c.Assumptions {
 		item(string(assumption))
 	}
@@ -202,7 +206,8 @@ func (e *explained) text(m *model.Model) string {
 	section("How the model was made")
 	line("%s", e.Plan)
 	if ch := e.Choice; ch != nil && ch.Clip > 0 {
-		line("Slopes were clipped at %s of their range; the ridge is %s and the noise on the sum of gradients %s.", number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
+		line("Slopes were clipped at %s of their range; the ridge is %s and the noise on the sum of gradients %s.",
+			number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
 	}
 	if e.Ledger != "" {
 		line("A ledger paid for it, entry %s. privopt ledger verify LEDGER MODEL checks that it is still there.", e.Ledger[:12])

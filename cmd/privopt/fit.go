@@ -38,10 +38,14 @@ func (t *task) flags(c *cobra.Command) {
 	f, o := c.Flags(), &t.options
 	f.StringVar(&t.schemaPath, "schema", "", "schema `FILE`, see privopt schema -h")
 	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E`; 1 is common, smaller is more private")
-	f.Float64Var(&t.budget.Delta, "delta", -1, "probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the schema declares)")
+	f.Float64Var(&t.budget.Delta, "delta", -1,
+		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the schema declares)")
 	required(c, "schema", "epsilon")
-	f.StringVar(&t.neighbors, "neighbors", "", "what is hidden: `KIND` replace (a record's values, not the number of records) or\nadd-remove (also its presence) (default that of the schema, else replace)")
-	f.StringVar(&o.Loss.Name, "loss", "", "`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, squares for numbers)")
+	f.StringVar(&t.neighbors, "neighbors", "",
+		"what is hidden: `KIND` replace (a record's values, not the number of records) or\n"+
+			"add-remove (also its presence) (default that of the schema, else replace)")
+	f.StringVar(&o.Loss.Name, "loss", "",
+		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, squares for numbers)")
 	f.Float64Var(&o.Loss.Order, "order", 0, "order `Q` in (0, 1) of --loss quantile (default 0.5, the median)")
 	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, beside what privacy needs")
 	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss: few coefficients that are not 0")
@@ -49,7 +53,8 @@ func (t *task) flags(c *cobra.Command) {
 	f.StringVar(&t.set, "set", "", "constrain θ to a `SET` box, ball, simplex, nonnegative, with its size as in ball:2")
 	f.BoolVar(&t.intervals, "intervals", false, "release standard errors and confidence intervals too; costs a quarter of the budget")
 	f.Float64Var(&t.level, "level", 0.95, "confidence `L` of the intervals")
-	f.Float64Var(&t.bound, "bound", 0, "public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify (default none)")
+	f.Float64Var(&t.bound, "bound", 0,
+		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify (default none)")
 	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares (default 20)")
 	f.Float64Var(&o.Clip, "clip", 0, "clip slopes of squares at `C` of their range, in (0, 1] (default chosen privately)")
 	complete(c, "loss", model.Losses())
@@ -89,7 +94,8 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 	t.origin = stated
 	if t.budget.Delta < 0 {
 		if t.schema.Records == 0 {
-			return usagef(`the schema declares no number of records, which δ = 1/n₀² follows from: add "records": N to %s, or state --delta, such as 1e-9`, t.schemaPath)
+			return usagef(`the schema declares no number of records, which δ = 1/n₀² follows from: `+
+				`add "records": N to %s, or state --delta, such as 1e-9`, t.schemaPath)
 		}
 		t.budget.Delta = model.DefaultDelta(t.schema.Records)
 		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
@@ -100,7 +106,8 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 // privacy describes what a certificate promises, and where its δ comes from.
 func (t *task) privacy(c dp.Certificate) string {
 	if c.Delta == 0 && t.budget.Delta > 0 {
-		return fmt.Sprintf("ε = %s, δ = 0 (allowed were %s, %s, but pure noise needs none), %v neighbors", number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation)
+		return fmt.Sprintf("ε = %s, δ = 0 (allowed were %s, %s, but pure noise needs none), %v neighbors",
+			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation)
 	}
 	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(c.Epsilon), number(c.Delta), t.origin, c.Relation)
 }
@@ -333,7 +340,8 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	}
 	n, _ := data.Records.Dims()
 	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
-		a.note("The schema declares %s, the table has %s. Under replace neighbors the number is public, and noise follows from that of the table.",
+		a.note("The schema declares %s, the table has %s. "+
+			"Under replace neighbors the number is public, and noise follows from that of the table.",
 			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
 	}
 	if !private {

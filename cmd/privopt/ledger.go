@@ -19,7 +19,8 @@ import (
 func openLedger(flag, path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there is no file %s: make it once for the data with privopt ledger create %s --epsilon E --delta D, its total budget", flag, path, path)
+		return nil, usagef("%s: there is no file %s: make it once for the data with "+
+			"privopt ledger create %s --epsilon E --delta D, its total budget", flag, path, path)
 	}
 	return l, err
 }
@@ -76,7 +77,9 @@ func (a *app) ledgerCreate() *cobra.Command {
 	c.Flags().Float64Var(&t.Total.Epsilon, "epsilon", 0, "total `E` of all fits")
 	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
 	c.Flags().StringVar(&neighbors, "neighbors", dp.Replace.String(), "`KIND` replace or add-remove, as in the schema")
-	c.Flags().Float64SliceVar(&t.Orders, "orders", nil, "orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less, and\na large one may use δ/(1 + number of orders) only (default none: ε and δ add up)")
+	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
+		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less, and\n"+
+			"a large one may use δ/(1 + number of orders) only (default none: ε and δ add up)")
 	complete(c, "neighbors", relations)
 	required(c, "epsilon")
 	return c
@@ -126,7 +129,10 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	if len(s.Entries) > 0 {
 		rows := make([][]string, len(s.Entries))
 		for i, e := range s.Entries {
-			rows[i] = []string{printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"), number(e.Epsilon), number(e.Delta), e.Hash[:12]}
+			rows[i] = []string{
+				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
+				number(e.Epsilon), number(e.Delta), e.Hash[:12],
+			}
 		}
 		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash"}, rows))
 	}

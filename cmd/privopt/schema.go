@@ -72,7 +72,8 @@ from it.`,
 			if err := a.write(out, force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
 			}
-			a.note("This is a draft from rows that must be public. Read it over: the ranges and levels of each column,%s which label is positive.", undeclared(records))
+			a.note("This is a draft from rows that must be public. "+
+				"Read it over: the ranges and levels of each column,%s which label is positive.", undeclared(records))
 			return nil
 		}),
 	}
@@ -81,7 +82,8 @@ from it.`,
 	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
 	f.StringVar(&o.Label, "label", "", "`COLUMN` to predict (default: the last one)")
 	f.IntVar(&records, "records", 0, "declared public number `N` of records of the private table")
-	f.StringVar(&neighbors, "neighbors", "", "what the model hides: `KIND` replace (one record's values) or add-remove (its\npresence) (default replace)")
+	f.StringVar(&neighbors, "neighbors", "",
+		"what the model hides: `KIND` replace (one record's values) or add-remove (its\npresence) (default replace)")
 	f.StringVar(&o.File.Delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
 	f.StringVar(&fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
 	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")

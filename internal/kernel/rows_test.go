@@ -181,12 +181,16 @@ func (c counting) Daxpy(n int, alpha float64, x []float64, incX int, y []float64
 	c.Implementation.Daxpy(n, alpha, x, incX, y, incY)
 }
 
-func (c counting) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+func (c counting) Dgemv(
+	tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int,
+) {
 	*c.calls++
 	c.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
 }
 
-func (c counting) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, h []float64, ldc int) {
+func (c counting) Dsyrk(
+	ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, h []float64, ldc int,
+) {
 	*c.calls++
 	c.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, h, ldc)
 }

@@ -190,7 +190,9 @@ func TestRefineStiff(t *testing.T) {
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.5}} {
 		for _, reg := range []prox.Operator{nil, prox.L1{Weight: 0.01}, prox.Box{Lo: -30, Hi: 20}} {
 			p := &erm.Problem{Data: data, Loss: l, Reg: reg}
-			obj := p.Perturb(erm.Perturbation{Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}), MinEig: ridge, MaxEig: ridge})
+			obj := p.Perturb(erm.Perturbation{
+				Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}), MinEig: ridge, MaxEig: ridge,
+			})
 			q, err := p.Public(dp.Replace)
 			require.NoError(t, err)
 			per := erm.PublicPerturbation{Linear: 1, MinEig: ridge, MaxEig: ridge}
