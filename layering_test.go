@@ -18,6 +18,7 @@ var layer = map[string]int{
 	"internal/twofold":    -2,
 	"internal/exactsum":   -1,
 	"internal/adult":      -1,
+	"internal/wholefile":  -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
 	"internal/pld":        0,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	shards "github.com/privopt/privopt/erm/shard"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 func init() {
@@ -141,6 +142,6 @@ type writeSums struct{ Ticket ticket }
 // ProcessElement writes the file.
 func (w *writeSums) ProcessElement(sealed []byte) error {
 	return protect("the result", func() error {
-		return write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), sealed)
+		return wholefile.Write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), sealed, 0o600)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // ticket is all that a pipeline holds.
@@ -67,7 +68,7 @@ func newPass(s *Source, q *erm.Query) (*pass, error) {
 	if err := os.Mkdir(p.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("Options.Scratch: %w", err)
 	}
-	if err := write(p.File, b.Bytes()); err != nil {
+	if err := wholefile.Write(p.File, b.Bytes(), 0o600); err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
@@ -107,28 +108,6 @@ func (t ticket) load() (*task, error) {
 		return nil, fmt.Errorf("%s is not the task of this pass", t.File)
 	}
 	return made, nil
-}
-
-// write writes a file that only this user can read, whole or not at all.
-func write(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 func (t *task) cipher() cipher.AEAD {

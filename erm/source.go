@@ -68,8 +68,8 @@ func Open(src Source, b loss.Bounds) (*Data, error) {
 		return nil, fmt.Errorf("%w: %w", ErrData, err)
 	}
 	n, d := src.Dims()
-	if n < 0 || d < 1 || d > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of at least 0 records", ErrData, d)
+	if n < 0 || n > largestRecords || d < 1 || d > math.MaxInt32 || n > math.MaxInt/8/d {
+		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of 0 to 2⁴⁰ records, and fewer than 2⁶⁰ numbers", ErrData, d)
 	}
 	r := newRecords(d, d, false, b)
 	r.n, r.floatsOnce = n, n*d

@@ -527,11 +527,24 @@ func TestSourceFusesPasses(t *testing.T) {
 	}
 }
 
+// absurd is a source of a shape that no file has.
+type absurd struct{ n, d int }
+
+func (a absurd) Dims() (records, features int) { return a.n, a.d }
+
+func (absurd) Read(context.Context, []float64, []float64, int) error {
+	return errors.New("no such records")
+}
+
 func TestOpenRefuses(t *testing.T) {
 	_, err := Open(nil, loss.Bounds{Row: 1, Label: 1})
 	require.ErrorIs(t, err, ErrData)
 	_, err = Open(&tableSource{rows: [][]float64{{}}, labels: []float64{1}}, loss.Bounds{Row: 1, Label: 1})
 	require.ErrorIs(t, err, ErrData)
+	for _, shape := range []absurd{{-1, 1}, {1<<40 + 1, 1}, {1 << 40, 1 << 21}, {1, 1 << 31}} {
+		_, err = Open(shape, loss.Bounds{Row: 1, Label: 1})
+		require.ErrorIs(t, err, ErrData)
+	}
 	_, err = Open(&tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, loss.Bounds{Row: -1, Label: 1})
 	require.ErrorIs(t, err, ErrData)
 }

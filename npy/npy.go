@@ -190,7 +190,7 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 func (f *File) Read(ctx context.Context, rows, labels []float64, first int) error {
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first {
-		return fmt.Errorf("%w: %s does not have all of the %d records that were asked for", ErrFile, f.path, len(labels))
+		return fmt.Errorf("%w: %s does not have all of the records that were asked for", ErrFile, f.path)
 	}
 	if len(rows)/d != len(labels) || len(rows)%d != 0 {
 		return fmt.Errorf("npy: Read into %d numbers of %d rows, want %d numbers a row", len(rows), len(labels), d)
@@ -211,6 +211,19 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 			return err
 		}
 		at = end
+	}
+	return nil
+}
+
+// Verify reads the blocks that were not read yet, to find a damaged one before anything depends on the file; Read would
+// find it later. Without a sidecar there is nothing to compare.
+func (f *File) Verify(ctx context.Context) error {
+	buffer := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(buffer)
+	for k := range f.blocks {
+		if err := f.readBlock(ctx, &window{f: f}, buffer, k, 0, 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package npy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // Options say how Create writes a file. The zero value is valid.
@@ -158,31 +161,19 @@ func (w *Writer) Commit() error {
 		return fmt.Errorf("npy: %w", w.err)
 	}
 	w.err = errDone
-	syncFolder(w.path)
+	wholefile.SyncFolder(w.path)
 	return nil
 }
 
 // writeSidecar writes the sidecar whole or not at all.
 func (w *Writer) writeSidecar() error {
-	f, err := os.CreateTemp(filepath.Dir(w.path), "."+filepath.Base(w.path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // after an error
-	enc := json.NewEncoder(f)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	if err := errors.Join(enc.Encode(&w.side), f.Sync(), f.Close()); err != nil {
+	if err := enc.Encode(&w.side); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), w.path+".json")
-}
-
-// syncFolder makes new names last. Some systems cannot sync a folder.
-func syncFolder(path string) {
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		dir.Sync()
-		dir.Close()
-	}
+	return wholefile.Write(w.path+".json", text.Bytes(), 0o600)
 }
 
 // Close removes what was written unless it was committed.

@@ -202,14 +202,14 @@ func (s *Source) decode(k *chunk, row int) (p *page, err error) {
 	for {
 		raw, err := r.ReadPage()
 		if err == io.EOF {
-			return nil, fmt.Errorf("the pages hold %d of %d rows", at, k.rows)
+			return nil, errors.New("the pages hold fewer rows than the footer says")
 		}
 		if err != nil {
 			return nil, public(err)
 		}
 		rows := int(raw.NumRows())
 		if rows > k.rows-at {
-			return nil, fmt.Errorf("the pages hold more than %d rows", k.rows)
+			return nil, errors.New("the pages hold more rows than the footer says")
 		}
 		if row < at+rows {
 			p := &page{chunk: k, first: at, end: at + rows, reader: r}

@@ -238,7 +238,7 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 		return fmt.Errorf("parquetdata: len(rows) = %d for %d labels and %d features, want %d", len(rows), count, d, count*d)
 	}
 	if first < 0 || first > n || count > n-first {
-		return fmt.Errorf("parquetdata: records %d to %d of %d, want records of the source", first, first+count-1, n)
+		return fmt.Errorf("parquetdata: Read of %d records from number %d on, want records of the source", count, first)
 	}
 	columns := make([]column, d+1)
 	for i := range columns {

@@ -13,6 +13,8 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // input is an open file, or standard input, that ends with the error of its context.
@@ -189,10 +191,7 @@ func (o *output) commit() error {
 		return err
 	}
 	o.temp, o.file = "", nil
-	if dir, err := os.Open(filepath.Dir(o.path)); err == nil { // some systems cannot sync a folder
-		dir.Sync()
-		dir.Close()
-	}
+	wholefile.SyncFolder(o.path)
 	return nil
 }
 

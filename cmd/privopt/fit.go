@@ -196,8 +196,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		}
 		o.Ledger, t.entries = l, len(l.Entries())
 	}
-	if t.cluster == "" && t.shards != 1 {
-		return usagef("--shards is for --cluster: add it, or leave it out")
+	if t.cluster == "" && (t.shards != 1 || t.wait != time.Hour) {
+		return usagef("--shards and --wait are for --cluster: add it, or leave them out")
 	}
 	if t.shards < 1 || t.wait <= 0 {
 		return usagef("--shards %d --wait %v: want at least one worker, and a time above 0", t.shards, t.wait)
@@ -281,8 +281,16 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 			return nil, err
 		}
 		return openPacked(t.data, e, func(f *npy.File, src erm.Source) (erm.Source, func() error, error) {
+			if t.ledger != "" { // a damaged file is not to cost budget
+				if err := f.Verify(ctx); err != nil {
+					return nil, nil, err
+				}
+			}
 			if t.cluster == "" {
 				return alone(f, src)
+			}
+			if err := sameRecords(f); err != nil {
+				return nil, nil, err
 			}
 			a.note("Waiting for %s: privopt sum --cluster %s --shard I/%d --data FILE, for I from 1.",
 				amount(t.shards, "worker"), t.cluster, t.shards)

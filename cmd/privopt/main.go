@@ -15,7 +15,7 @@
 //	2    usage: a bad flag, schema, table, model file or budget
 //	3    refused: a privacy condition is not met, or the ledger does not allow it
 //	4    withheld: nothing may be released
-//	130  cancelled by Ctrl-C or SIGTERM
+//	130  cancelled by Ctrl-C, SIGTERM or a terminal that was closed
 package main
 
 import (
@@ -39,11 +39,15 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// main ends in order on the first SIGINT or SIGTERM and at once on the second. Writes to
+// main ends in order on the first SIGINT, SIGTERM or SIGHUP and at once on the second. Writes to
 // a closed pipe return syscall.EPIPE instead of killing the process.
 func main() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -34,7 +34,8 @@ in Go or NumPy, and for schemas of which the columns are the encoded ones.
 
 Beside out.npy stands out.npy.json with the names of the columns and checksums: keep
 them together. Both appear whole or not at all, and are as private as the table. A pack
-that is killed may leave a hidden file .out.npy.*: it holds records, delete it.
+that is killed may leave hidden files with out.npy in their names: they hold records,
+delete them.
 
 --canonical writes the records in the order in which fit keeps them in memory, so that
 sums, and with --seed the model, have the same bits as from the CSV. It writes the file twice and
@@ -85,6 +86,8 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 	switch {
 	case p.schema == "-" && p.data == "-":
 		return usagef("--schema and --data are both standard input: want a file for one of them")
+	case p.out != "-" && filepath.Ext(p.out) != ".npy":
+		return usagef("--out %s: want a name that ends with .npy; its description gets the same name and .json", p.out)
 	case p.schema != "" && p.label != "":
 		return usagef("--label with --schema: the schema names the label")
 	case p.canonical && (p.schema == "" || p.float32):
@@ -100,13 +103,15 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 			return err
 		}
 	}
-	place, err := a.create(p.out, p.force, 0) // checks and locks the name
-	if err != nil {
-		return err
-	}
-	defer place.abandon()
-	if place.temp == "" {
-		return usagef("--out: %s is no file, want the name of one", place.path)
+	for _, name := range []string{p.out, p.out + ".json"} {
+		place, err := a.create(name, p.force, 0) // checks and locks the name
+		if err != nil {
+			return err
+		}
+		defer place.abandon()
+		if place.temp == "" {
+			return usagef("--out: %s is no file, want the name of one", place.path)
+		}
 	}
 	in, err := a.open(ctx, "--data", p.data, "packing")
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,6 +154,22 @@ func TestPackErrors(t *testing.T) {
 	require.Contains(t, errs, "standard output is no file")
 }
 
+// The description of a file stands beside it, and replaces nothing else.
+func TestPackKeepsOthers(t *testing.T) {
+	at := folder(t)
+	schema := must(os.ReadFile(at("people.json")))
+	for name, want := range map[string]string{"people": "ends with .npy", "people.npy": "people.npy.json exists"} {
+		require.NoError(t, os.WriteFile(at("people.npy.json"), []byte("mine"), 0o600))
+		before := names(t, at(""))
+		code, _, errs := call(t, "", "pack", "--schema", at("people.json"), "--data", at("people.csv"), "--out", at(name))
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, want)
+		require.Equal(t, before, names(t, at("")))
+	}
+	require.Equal(t, schema, must(os.ReadFile(at("people.json"))))
+	require.Equal(t, "mine", must(os.ReadFile(at("people.npy.json"))))
+}
+
 // Ctrl-C leaves nothing, whether records are read or sorted.
 func TestPackCancel(t *testing.T) {
 	at := folder(t)
@@ -164,6 +182,19 @@ func TestPackCancel(t *testing.T) {
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt pack: cancelled\n", errs.String())
 	require.Equal(t, before, names(t, at("")))
+
+	if !signal.Ignored(syscall.SIGHUP) { // a terminal that is closed
+		cmd := program("", "pack", "--data", "-", "--out", at("x.npy"))
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool { _, err := os.Stat(at("x.npy.lock")); return err == nil }, time.Minute, time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+		require.Error(t, cmd.Wait())
+		require.Equal(t, exitCancelled, cmd.ProcessState.ExitCode())
+		in.Close()
+		require.Equal(t, before, names(t, at("")))
+	}
 
 	require.NoError(t, os.WriteFile(at("large.csv"), []byte(rows(100_000, true)), 0o600))
 	before = names(t, at(""))

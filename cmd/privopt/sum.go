@@ -30,7 +30,9 @@ it, and again. Sums that are missing, doubled, damaged or of another pass end th
 without a model, and what the ledger has for it is spent.
 
 The folder is as secret as the table: what is asked and answered, together with the model,
-gives the noise away. Nobody else may read it. fit deletes what it held.`,
+gives the noise away. fit makes it for its user only, as whom all workers have to run, and
+deletes what it held. There is no password: who can write to the folder is believed, and
+the certificate of the model says so.`,
 		Example: `  privopt sum --cluster /shared/fit --shard 1/2 --data people.npy
   privopt sum --cluster /shared/fit --shard 2/2 --data people.npy
   privopt fit --cluster /shared/fit --shards 2 --schema people.json --data people.npy \
@@ -52,6 +54,9 @@ gives the noise away. Nobody else may read it. fit deletes what it held.`,
 				return usagef("--data: %w", failed)
 			}
 			defer f.Close()
+			if err := sameRecords(f); err != nil {
+				return err
+			}
 			w.Data = f.Checksum()
 			w.Open = func(features int) (erm.Source, error) {
 				if _, d := f.Dims(); features%d != 0 { // a label with classes has a block of features for each
@@ -70,6 +75,15 @@ gives the noise away. Nobody else may read it. fit deletes what it held.`,
 	required(c, "cluster", "shard", "data")
 	complete(c, "shard", nil)
 	return c
+}
+
+// sameRecords refuses a file without checksums: copies of it could hold the records in different orders, and a
+// record that is in the parts of two workers would count twice.
+func sameRecords(f *npy.File) error {
+	if f.Checksum() == "" {
+		return usagef("--cluster: --data has no .json with checksums, by which machines know that they have the same records; make one with privopt pack")
+	}
+	return nil
 }
 
 func (a *app) merge() *cobra.Command {

@@ -114,7 +114,7 @@ func TestClusterFailures(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("copy.npy"), text, 0o600))
 	require.NoError(t, os.WriteFile(at("copy.npy.json"), []byte(must(os.ReadFile(at("large.npy.json")))), 0o600))
 	wait = workers(ctx, at("cluster"), at("copy.npy"), 1)
-	fit("1", "does not have its checksum")
+	fit("1", "its budget counts as spent")
 	require.Contains(t, wait()[0].errs, "does not have its checksum")
 	require.Equal(t, 1, entries())
 
@@ -130,6 +130,7 @@ func TestSumErrors(t *testing.T) {
 	require.Equal(t, 0, code, errs)
 	require.NoError(t, os.Mkdir(at("open"), 0o700))
 	require.NoError(t, os.Chmod(at("open"), 0o755))
+	require.NoError(t, os.WriteFile(at("bare.npy"), []byte(must(os.ReadFile(at("p.npy")))), 0o600))
 	require.NoError(t, os.WriteFile(at("bad.sums"), []byte("{}\n00000000\n"), 0o600))
 	fit := func(data string, more ...string) []string {
 		return append([]string{"fit", "--schema", at("people.json"), "--data", data, "--epsilon", "1", "--out", at("m.json")}, more...)
@@ -141,7 +142,10 @@ func TestSumErrors(t *testing.T) {
 		args []string
 	}{
 		{2, "want a .npy file", fit(at("people.csv"), "--cluster", at("c"))},
-		{2, "--shards is for --cluster", fit(at("p.npy"), "--shards", "2")},
+		{2, "are for --cluster", fit(at("p.npy"), "--shards", "2")},
+		{2, "are for --cluster", fit(at("p.npy"), "--wait", "2s")},
+		{2, "--data has no .json with checksums", fit(at("bare.npy"), "--cluster", at("c"))},
+		{2, "--data has no .json with checksums", []string{"sum", "--cluster", at("c"), "--shard", "1/1", "--data", at("bare.npy")}},
 		{2, "--shards 0", fit(at("p.npy"), "--shards", "0", "--cluster", at("c"))},
 		{2, "a time above 0", fit(at("p.npy"), "--wait", "0s", "--cluster", at("c"))},
 		{1, "open to other users", fit(at("p.npy"), "--cluster", at("open"))},

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // The file has a line of JSON for the terms and one for each entry. The last
@@ -180,21 +180,8 @@ func (s *state) append(path string, line []byte) (err error) {
 
 // writeNew writes a file that appears whole or not at all.
 func writeNew(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
+	if err := wholefile.Write(path, text, 0o600); err != nil {
 		return fmt.Errorf("ledger: %w", err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("ledger: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil { // some systems cannot sync a folder
-		dir.Sync()
-		dir.Close()
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,8 +22,10 @@ import (
 type Options struct {
 	// Shards is the number of workers, at least 1.
 	Shards int
-	// Data tells records apart, such as npy.File.Checksum: workers with other Data are refused.
-	// Package erm notices records that change between passes, but not those that were others from the start.
+	// Data tells records and their orders apart, such as npy.File.Checksum: workers with other Data are refused. Leave
+	// it empty only if all workers surely have the same records in the same order, for package erm notices
+	// records that change between passes, not those that were others from the start: one that is in the
+	// parts of two workers counts twice, and the guarantee does not hold.
 	Data string
 	// Wait is how long the sums of a pass may take, 0 for one hour.
 	Wait time.Duration
@@ -100,19 +103,22 @@ func (v *Driver) claim() error {
 	return nil
 }
 
-// files returns the names of the task and of answers.
+// files returns the names of the task and of answers, and of those that a killed process did not finish.
 func (v *Driver) files() (names []string, err error) {
 	entries, err := os.ReadDir(v.folder)
 	if err != nil {
 		return nil, fmt.Errorf("shard: %w", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name == taskName || strings.HasSuffix(name, sumsSuffix) && name[0] != '.' {
+		if name := e.Name(); name == taskName || strings.HasSuffix(name, sumsSuffix) || unfinished.MatchString(name) {
 			names = append(names, name)
 		}
 	}
 	return names, nil
 }
+
+// unfinished are the names that write gives to files that are not whole.
+var unfinished = regexp.MustCompile(`^\.(task|.*\.sums)\.[0-9]+$`)
 
 // Close deletes what the driver and the workers wrote. Workers then end.
 func (v *Driver) Close() error {
@@ -188,7 +194,7 @@ func (v *Driver) ask(ctx context.Context) (*answer, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if name == taskName || seen[name] {
+			if name == taskName || name[0] == '.' || seen[name] {
 				continue
 			}
 			seen[name] = true
@@ -211,7 +217,7 @@ func (v *Driver) ask(ctx context.Context) (*answer, error) {
 	}
 	seen[taskName] = true // a worker that starts again does not answer it twice
 	for name := range seen {
-		if err := os.Remove(filepath.Join(v.folder, name)); err != nil {
+		if err := os.Remove(filepath.Join(v.folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) { // a worker may be faster
 			return nil, fmt.Errorf("shard: %w", err)
 		}
 	}

@@ -17,6 +17,8 @@
 // The folder is as secret as the records: the query is a function of the records and of the noise, which
 // together with the released model gives the noise away. It has mode 0700, its files 0600, and the driver
 // deletes them, the query after its pass and the rest when it is closed. A driver that is killed leaves them: delete the folder.
+// The driver and the workers run as the same user. There is no password: whoever can write to the folder is
+// believed, which certificates list as erm.TrustedCluster.
 package shard
 
 import (
@@ -35,6 +37,7 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // ErrShard reports files that are not those of the pass that is under way.
@@ -80,7 +83,6 @@ type task struct {
 type answer struct {
 	Version int    `json:"sums"`
 	Task    string `json:"task"` // its id
-	Pass    int    `json:"pass"`
 	Shards  int    `json:"shards"`
 	Have    []int  `json:"have"` // shards, increasing
 	Sums    []byte `json:"data,omitempty"`
@@ -169,16 +171,7 @@ func write(path string, v any) (id string, err error) {
 		return "", fmt.Errorf("shard: %w", err)
 	}
 	text = fmt.Appendf(text, "\n%08x\n", crc32.Checksum(text, castagnoli))
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return "", fmt.Errorf("shard: %w", err)
-	}
-	defer os.Remove(f.Name()) // unless it was renamed
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := wholefile.Write(path, text, 0o600); err != nil {
 		return "", fmt.Errorf("shard: %w", err)
 	}
 	return identify(text), nil

@@ -23,8 +23,6 @@ type Worker struct {
 	Data string
 	// Threads add up, GOMAXPROCS for 0.
 	Threads int
-	// Passes, if not nil, is called after each pass with its number, 0 for the greeting.
-	Passes func(pass int)
 }
 
 // Serve waits for a driver in the folder and answers it, until the driver is closed, which ends Serve
@@ -52,9 +50,6 @@ func (w *Worker) Serve(ctx context.Context) error {
 				return err
 			}
 			fit, last, waited = t.Fit, t.id, time.Now()
-			if w.Passes != nil {
-				w.Passes(t.Pass)
-			}
 		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return err
 		}
@@ -104,15 +99,24 @@ func (w *Worker) sums(ctx context.Context, t *task, src erm.Source) ([]byte, err
 	return s.MarshalBinary()
 }
 
-// answer writes the answer to a task, unless the driver has another one by now.
+// answer writes the answer to a task. If the driver is done with the task by now, no answer is left behind.
 func (w *Worker) answer(t *task, sums []byte, failure error) error {
-	a := answer{Version: version, Task: t.id, Pass: t.Pass, Shards: w.Shards, Have: []int{w.Shard}, Sums: sums}
+	a := answer{Version: version, Task: t.id, Shards: w.Shards, Have: []int{w.Shard}, Sums: sums}
 	if failure != nil {
 		a.Error = failure.Error()
 	}
-	if now, err := readTask(w.Folder); err != nil || now.id != t.id {
-		return nil // Serve sees the same
+	done := func() bool { // Serve sees the same
+		now, err := readTask(w.Folder)
+		return err == nil && now.id != t.id || errors.Is(err, os.ErrNotExist)
 	}
-	_, err := write(filepath.Join(w.Folder, sumsName(w.Shard, w.Shards)), &a)
+	if done() {
+		return nil
+	}
+	path := filepath.Join(w.Folder, sumsName(w.Shard, w.Shards))
+	_, err := write(path, &a)
+	if done() {
+		os.Remove(path) // what the driver took is gone already
+		return nil
+	}
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // checkpointName is the file of Options.Out that holds the finished cells.
@@ -300,36 +302,9 @@ func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 
 // WriteFile puts data at path by way of a synced temporary file, so that path
 // never holds a part of it.
-func WriteFile(path string, data []byte) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write the file: %w", err)
-		}
-	}()
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // a no-op after the rename
-	defer tmp.Close()
-	if _, err := tmp.Write(data); err != nil {
-		return err
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		dir.Sync() // not every system can sync a folder; the rename stands anyway
-		dir.Close()
+func WriteFile(path string, data []byte) error {
+	if err := wholefile.Write(path, data, 0o644); err != nil {
+		return fmt.Errorf("cannot write the file: %w", err)
 	}
 	return nil
 }
