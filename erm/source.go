@@ -52,7 +52,8 @@ type Remote interface {
 
 // Open returns data that stay in src: every pass over the records reads them again. It is for
 // records that memory does not hold; lop, qop, sco.ObjPert and package model make few passes.
-// Methods that take records one by one, those of sco.NoisySGD among them, read Chunk records for each.
+// Methods that take records one by one, those of sco.NoisySGD among them, read Chunk records for each, and what
+// they read is compared with nothing.
 //
 // The records keep the order they have in src: the bits of sums are those of records in memory
 // where that order is canonical. Bounds are enforced at every read. The number of records and a

@@ -118,6 +118,9 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim {
 		return fmt.Errorf("%w: a point of %d numbers in %d dimensions", errWire, len(w.X), w.Dim)
 	}
+	if w.Ask >= uint8(2*askPrint) {
+		return fmt.Errorf("%w: unknown sums", errWire)
+	}
 	if w.Grain < 1 || w.Grain > grain {
 		return fmt.Errorf("%w: sums of %d records", errWire, w.Grain)
 	}
