@@ -64,7 +64,8 @@ func TestCheckSource(t *testing.T) {
 	ermtest.CheckSource(t, table{n: 20000})
 	ermtest.CheckSource(t, remote{table: table{n: 20000}})
 	for _, wrong := range []erm.Source{
-		table{20000, "no range"}, table{20000, "shifted"}, table{20000, "forgets the last"}, stopped{table{n: 20000}, new(error)}, remote{table{n: 20000}, 1},
+		table{20000, "no range"}, table{20000, "shifted"}, table{20000, "forgets the last"},
+		stopped{table{n: 20000}, new(error)}, remote{table{n: 20000}, 1},
 	} {
 		fake := &recorder{TB: t}
 		ermtest.CheckSource(fake, wrong)
