@@ -81,7 +81,7 @@ the certificate of the model says so.`,
 // record that is in the parts of two workers would count twice.
 func sameRecords(f *npy.File) error {
 	if f.Checksum() == "" {
-		return usagef("--cluster: --data has no .json with checksums, by which machines know that they have "+
+		return usagef("--cluster: --data has no .json with checksums, by which machines know that they have " +
 			"the same records; make one with privopt pack")
 	}
 	return nil
