@@ -36,9 +36,9 @@ var allowedV2 = map[string]bool{"Source": true, "Rand": true, "New": true}
 // solver, never the noise, and which may therefore key a source of their own.
 var solverSources = map[string]bool{"splitting": true}
 
-// suites are the conformance suites: they make random test points and no release.
+// suites are the conformance suites and the experiments: they make random test points and records, and no noise.
 var suites = map[string]bool{
-	"dp/dptest": true, "loss/losstest": true, "prox/proxtest": true, "splitting/splittest": true,
+	"dp/dptest": true, "erm/ermtest": true, "internal/evidence": true, "loss/losstest": true, "prox/proxtest": true, "splitting/splittest": true,
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.
