@@ -12,6 +12,11 @@
 //
 // Memory holds one page of every column for each of the goroutines that read: 2·GOMAXPROCS·(d+1)
 // pages and some, of 1 MiB with most writers.
+//
+// The package is a module of its own that is used from a clone of the repository: its go.mod refers to the
+// folder above it, so go get of it does not work. In the folder of your program, call
+//
+//	go work init . CLONE CLONE/parquetdata
 package parquetdata
 
 import (
