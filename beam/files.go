@@ -80,6 +80,18 @@ func (f *files) file(i int) (source, error) {
 	return f.open[i], nil
 }
 
+// openAll opens the files that hold the records first, …, first+count−1.
+func (f *files) openAll(first, count int) error {
+	for i := range f.Paths {
+		if max(first, f.First[i]) < min(first+count, f.First[i+1]) {
+			if _, err := f.file(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // open opens one file and returns the names of its features, nil if it does not tell.
 func open(path, label string, features []string) (source, []string, error) {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {

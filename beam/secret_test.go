@@ -241,7 +241,7 @@ func TestPipeline(t *testing.T) {
 	rows, labels := table(20000, 3)
 	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))
 	q := query(t, s)
-	p, err := newPass(s, q)
+	p, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer p.remove()
 	edges, _, err := pipeline(p.ticket, []int{0, 1, 2}).Build()

@@ -296,6 +296,13 @@ func query(t testing.TB, s *Source) *erm.Query {
 	return c.query
 }
 
+func marshalled(t testing.TB, q *erm.Query) []byte {
+	t.Helper()
+	b, err := q.MarshalBinary()
+	require.NoError(t, err)
+	return b
+}
+
 // catcher keeps a query and does not answer it.
 type catcher struct {
 	*Source
@@ -324,7 +331,7 @@ func TestShards(t *testing.T) {
 			{[]int{0, 1, 2, 3}, "there are 3 shards"},
 		} {
 			t.Run(fmt.Sprint(runner, c.shards), func(t *testing.T) {
-				p, err := newPass(s, q)
+				p, err := newPass(s, marshalled(t, q))
 				require.NoError(t, err)
 				defer p.remove()
 				_, err = sdk.Run(t.Context(), runner, pipeline(p.ticket, c.shards))
@@ -436,26 +443,52 @@ func TestNewSourceErrors(t *testing.T) {
 		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, "b.npy has 3 features and"},
 		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")}, `has the features ["x1" "x0"]`},
 		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
+		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a}, "Options.Scratch: mkdir"},
+		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
+		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
 		{"stopped", ended, Options{Scratch: dir}, []string{a}, "canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := NewSource(c.ctx, c.paths, c.o)
 			require.Nil(t, s)
 			require.ErrorContains(t, err, c.want)
+			left, err := filepath.Glob(filepath.Join(dir, "privopt-*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
 		})
 	}
-	s, err := NewSource(t.Context(), []string{a}, Options{Scratch: filepath.Join(dir, "absent")})
+}
+
+// One job that holds no query runs before there is a Source.
+func TestGreeting(t *testing.T) {
+	rows, labels := table(30000, 2)
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	var tasks []*task
+	sdk.RegisterRunner("greeted", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
+		files, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "greeting", "privopt-*", taskFile))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		made, err := ticket{File: files[0], Pass: filepath.Base(filepath.Dir(files[0]))[len("privopt-"):]}.load()
+		require.NoError(t, err)
+		tasks = append(tasks, made)
+		return sdk.Run(ctx, "direct", p)
+	})
+	scratch := filepath.Join(os.Getenv("TMPDIR"), "greeting")
+	require.NoError(t, os.Mkdir(scratch, 0o700))
+	s := cluster(t, Options{Runner: "greeted", Scratch: scratch}, path)
+	require.Len(t, tasks, 1)
+	require.Empty(t, tasks[0].Query)
+	_, err := s.Sum(t.Context(), query(t, s))
 	require.NoError(t, err)
-	_, err = s.Sum(t.Context(), query(t, s))
-	require.ErrorIs(t, err, erm.ErrSource)
-	require.ErrorContains(t, err, "Options.Scratch")
+	require.Len(t, tasks, 2)
+	require.NotEqual(t, tasks[0].Key, tasks[1].Key)
 }
 
 func TestMessages(t *testing.T) {
 	rows, labels := table(100, 2)
 	s := cluster(t, Options{Shards: 70}, pack(t, filepath.Join(t.TempDir(), "a.npy"), rows, labels))
 	q := query(t, s)
-	p, err := newPass(s, q)
+	p, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer p.remove()
 	for path, mode := range map[string]os.FileMode{p.folder: os.ModeDir | 0o700, p.File: 0o600} {
@@ -482,7 +515,7 @@ func TestMessages(t *testing.T) {
 		require.ErrorContains(t, err, "damaged")
 		sealed[i] ^= 1
 	}
-	other, err := newPass(s, q)
+	other, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer other.remove()
 	_, err = other.unseal(sealed)
