@@ -254,7 +254,7 @@ func TestPipeline(t *testing.T) {
 	require.Contains(t, text, p.ticket.Pass, "what is in a pipeline is found")
 	require.Contains(t, text, p.File)
 
-	found := secrets{"all.npy": true, string(p.Key): true, hex.EncodeToString(p.Key): true}
+	found := secrets{"all.npy": true, s.files.Sums[0]: true, string(p.Key): true, hex.EncodeToString(p.Key): true}
 	b, err := q.MarshalBinary()
 	require.NoError(t, err)
 	found.point(t, b)

@@ -18,8 +18,8 @@
 // pipeline, which engines store and show. It holds the name of a file, a random name of the pass and
 // the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
 // Options.Scratch that the driver removes when the pass ends, well or not; a driver that is killed
-// leaves it. It holds the point, the names of the files of records, and a key that was drawn for the
-// pass: what workers send one another and to the driver is encrypted with it.
+// leaves it. It holds the point, the names and checksums of the files of records, and a key that was
+// drawn for the pass: what workers send one another and to the driver is encrypted with it.
 //
 // Those who read Scratch or the memory of a worker learn the point and sums of records without any
 // noise, and a worker that computes something else voids the guarantee. A certificate of a fit over a
