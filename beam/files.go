@@ -20,8 +20,9 @@ import (
 // files that they need and refuse others.
 type dataset struct {
 	Paths    []string
+	Sums     []string // checksums of the files
 	Label    string   // of Parquet files
-	Features []string // of Parquet files, and of others whose columns have names
+	Features []string
 	Dim      int
 	First    []int // number of the first record of every file, and of all records at the end
 }
@@ -37,6 +38,7 @@ type files struct {
 type source interface {
 	erm.Source
 	io.Closer
+	Checksum() string
 }
 
 // count opens all files to learn their sizes.
@@ -54,7 +56,7 @@ func count(ctx context.Context, d dataset) (*files, error) {
 			return nil, err
 		}
 		n, _ := src.Dims()
-		f.First = append(f.First, f.First[i]+n)
+		f.First, f.Sums = append(f.First, f.First[i]+n), append(f.Sums, src.Checksum())
 	}
 	return f, nil
 }
@@ -80,12 +82,29 @@ func (f *files) file(i int) (source, error) {
 	return f.open[i], nil
 }
 
-// open opens one file and returns the names of its features, nil if it does not tell.
+// openAll opens the files that hold the records first, …, first+count−1.
+func (f *files) openAll(first, count int) error {
+	for i := range f.Paths {
+		if max(first, f.First[i]) < min(first+count, f.First[i+1]) {
+			if _, err := f.file(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open opens one file and returns the names of its features.
 func open(path, label string, features []string) (source, []string, error) {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		src, err := npy.Open(path)
 		if err != nil {
 			return nil, nil, err
+		}
+		if src.Checksum() == "" {
+			src.Close()
+			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is that of the driver; "+
+				"want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
 		return src, slices.DeleteFunc(names, func(n string) bool { return n == src.Label() }), nil
@@ -99,18 +118,16 @@ func open(path, label string, features []string) (source, []string, error) {
 
 // fits compares file i with the first one, and with what the driver found.
 func (f *files) fits(i int, src source, names []string) error {
-	n, d := src.Dims()
 	if f.Dim == 0 { // the driver, the first file
-		f.Dim, f.Features = d, names
+		_, f.Dim = src.Dims()
+		f.Features = names
 	}
 	switch {
-	case d != f.Dim:
-		return fmt.Errorf("beam: %s has %d features and %s has %d; want files of the same columns", f.Paths[i], d, f.Paths[0], f.Dim)
-	case names != nil && f.Features != nil && !slices.Equal(names, f.Features):
+	case !slices.Equal(names, f.Features):
 		return fmt.Errorf("beam: %s has the features %q and %s has %q; want files of the same columns in the same order",
 			f.Paths[i], names, f.Paths[0], f.Features)
-	case i+1 < len(f.First) && n != f.First[i+1]-f.First[i]:
-		return fmt.Errorf("beam: %s has another number of records than when the driver opened it", f.Paths[i])
+	case i < len(f.Sums) && src.Checksum() != f.Sums[i]:
+		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy of it", f.Paths[i])
 	}
 	return nil
 }

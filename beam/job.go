@@ -68,11 +68,14 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 		m.Shards[shard/64] |= 1 << (shard % 64)
 		records, _ := s.files.Dims()
 		first, count := shards.Range(records, shard+1, s.task.Shards)
-		sums, err := s.query.Sum(ctx, s.files, first, count, s.task.Threads)
-		if err != nil {
-			return err
+		if s.query == nil {
+			err = s.files.openAll(first, count)
+		} else if sums, e := s.query.Sum(ctx, s.files, first, count, s.task.Threads); e != nil {
+			err = e
+		} else {
+			m.Sums, err = sums.MarshalBinary()
 		}
-		if m.Sums, err = sums.MarshalBinary(); err != nil {
+		if err != nil {
 			return err
 		}
 		sealed, err = s.task.seal(m)
@@ -82,18 +85,20 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 }
 
 func (s *sumShard) load() error {
-	if s.query != nil {
+	if s.task != nil {
 		return nil
 	}
 	t, err := s.Ticket.load()
 	if err != nil {
 		return err
 	}
-	q := new(erm.Query)
-	if err := q.UnmarshalBinary(t.Query); err != nil {
-		return err
+	if len(t.Query) > 0 {
+		s.query = new(erm.Query)
+		if err := s.query.UnmarshalBinary(t.Query); err != nil {
+			return err
+		}
 	}
-	s.task, s.files, s.query = t, &files{dataset: t.Data}, q
+	s.task, s.files = t, &files{dataset: t.Data}
 	return nil
 }
 

@@ -26,7 +26,7 @@ type ticket struct {
 type task struct {
 	Pass    string
 	Key     []byte // of the messages of this pass
-	Query   []byte
+	Query   []byte // empty if the workers are only to open their files
 	Data    dataset
 	Shards  int
 	Threads int
@@ -35,7 +35,7 @@ type task struct {
 // part is a message: the sums of some shards. It is secret.
 type part struct {
 	Shards []uint64 // a set of bits
-	Sums   []byte   // of erm.Sums
+	Sums   []byte   // of erm.Sums, empty without a query
 }
 
 // pass is what the driver knows of an attempt.
@@ -48,11 +48,7 @@ type pass struct {
 const taskFile, resultFile = "task", "result"
 
 // newPass makes the folder of an attempt and writes its task.
-func newPass(s *Source, q *erm.Query) (*pass, error) {
-	query, err := q.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
+func newPass(s *Source, query []byte) (*pass, error) {
 	random := make([]byte, 48)
 	rand.Read(random) // never fails
 	name := hex.EncodeToString(random[:16])
@@ -76,7 +72,7 @@ func newPass(s *Source, q *erm.Query) (*pass, error) {
 
 func (p *pass) remove() error { return os.RemoveAll(p.folder) }
 
-// result reads the sums that the job wrote.
+// result reads the sums that the job wrote, nil without a query.
 func (p *pass) result() (*erm.Sums, error) {
 	sealed, err := os.ReadFile(filepath.Join(p.folder, resultFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -92,6 +88,9 @@ func (p *pass) result() (*erm.Sums, error) {
 		if m.Shards[i/64]>>(i%64)&1 == 0 {
 			return nil, fmt.Errorf("shard %d is missing from the result", i)
 		}
+	}
+	if len(p.Query) == 0 {
+		return nil, nil
 	}
 	sums := new(erm.Sums)
 	return sums, sums.UnmarshalBinary(m.Sums)
@@ -151,6 +150,9 @@ func merge(a, b *part) error {
 			return errors.New("a shard was added twice")
 		}
 		a.Shards[i] |= set
+	}
+	if len(a.Sums)+len(b.Sums) == 0 {
+		return nil
 	}
 	var s, t erm.Sums
 	if err := s.UnmarshalBinary(a.Sums); err != nil {

@@ -241,7 +241,7 @@ func TestPipeline(t *testing.T) {
 	rows, labels := table(20000, 3)
 	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))
 	q := query(t, s)
-	p, err := newPass(s, q)
+	p, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer p.remove()
 	edges, _, err := pipeline(p.ticket, []int{0, 1, 2}).Build()
@@ -254,7 +254,7 @@ func TestPipeline(t *testing.T) {
 	require.Contains(t, text, p.ticket.Pass, "what is in a pipeline is found")
 	require.Contains(t, text, p.File)
 
-	found := secrets{"all.npy": true, string(p.Key): true, hex.EncodeToString(p.Key): true}
+	found := secrets{"all.npy": true, s.files.Sums[0]: true, string(p.Key): true, hex.EncodeToString(p.Key): true}
 	b, err := q.MarshalBinary()
 	require.NoError(t, err)
 	found.point(t, b)

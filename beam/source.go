@@ -18,8 +18,8 @@
 // pipeline, which engines store and show. It holds the name of a file, a random name of the pass and
 // the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
 // Options.Scratch that the driver removes when the pass ends, well or not; a driver that is killed
-// leaves it. It holds the point, the names of the files of records, and a key that was drawn for the
-// pass: what workers send one another and to the driver is encrypted with it.
+// leaves it. It holds the point, the names and checksums of the files of records, and a key that was
+// drawn for the pass: what workers send one another and to the driver is encrypted with it.
 //
 // Those who read Scratch or the memory of a worker learn the point and sums of records without any
 // noise, and a worker that computes something else voids the guarantee. A certificate of a fit over a
@@ -46,8 +46,8 @@ var ErrOptions = errors.New("beam: invalid options")
 
 // Options say where and how a Source runs its jobs. The zero value but for Scratch is valid.
 type Options struct {
-	// Runner is the name of a Beam runner, such as prism, the default, or flink. Beam ends the program
-	// if no runner of that name is linked in; this package links prism.
+	// Runner is the name of a Beam runner that is linked in, such as prism, the default, which this
+	// package links, or flink.
 	Runner string
 	// Shards is the number of parts that the records are cut into; 0 means 16. Two to four for each
 	// slot of the cluster are about right. It is public: do not make it a function of the records.
@@ -81,7 +81,10 @@ var _ erm.Remote = (*Source)(nil)
 // of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK first
 // thing in main. Close the source after its last use.
 //
-// The error wraps ErrOptions, or tells which file cannot be read.
+// NewSource runs one job, in which the workers open the files of their shards and compare them with
+// those of the driver, so that what is missing is found before a fit spends its budget.
+//
+// The error wraps ErrOptions, or erm.ErrSource for a job that failed, or tells which file cannot be read.
 func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
 	if !sdk.Initialized() {
 		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain", ErrOptions)
@@ -120,7 +123,20 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Source{files: f, options: o, scratch: scratch}, nil
+	s := &Source{files: f, options: o, scratch: scratch}
+	claim(o.Runner)
+	if _, err := s.run(ctx, nil); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// claim makes a job of a runner that Beam does not know an error. Beam would end the program.
+func claim(name string) {
+	defer func() { recover() }() // Beam knows it, and panics
+	sdk.RegisterRunner(name, func(context.Context, *sdk.Pipeline) (sdk.PipelineResult, error) {
+		return nil, fmt.Errorf("%w: Options.Runner = %q is not linked in, want prism, or the import of its package", ErrOptions, name)
+	})
 }
 
 // Dims implements erm.Source.
@@ -139,10 +155,19 @@ const attempts = 3
 // Sum implements erm.Remote: it runs one job, and twice again if it fails, with the same query. A
 // repeated job sees nothing that the first did not. The error wraps erm.ErrSource.
 func (s *Source) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	query, err := q.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("%w: beam: %w", erm.ErrSource, err)
+	}
+	return s.run(ctx, query)
+}
+
+// run runs a job until it succeeds. Without a query, the workers open files and add up nothing.
+func (s *Source) run(ctx context.Context, query []byte) (*erm.Sums, error) {
 	var err error
 	for range attempts {
 		var sums *erm.Sums
-		if sums, err = s.attempt(ctx, q); err == nil {
+		if sums, err = s.attempt(ctx, query); err == nil {
 			return sums, nil
 		}
 		if ctx.Err() != nil {
@@ -153,8 +178,8 @@ func (s *Source) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 }
 
 // attempt runs one job in a folder of its own.
-func (s *Source) attempt(ctx context.Context, q *erm.Query) (sums *erm.Sums, err error) {
-	p, err := newPass(s, q)
+func (s *Source) attempt(ctx context.Context, query []byte) (sums *erm.Sums, err error) {
+	p, err := newPass(s, query)
 	if err != nil {
 		return nil, err
 	}

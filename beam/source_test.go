@@ -296,6 +296,13 @@ func query(t testing.TB, s *Source) *erm.Query {
 	return c.query
 }
 
+func marshalled(t testing.TB, q *erm.Query) []byte {
+	t.Helper()
+	b, err := q.MarshalBinary()
+	require.NoError(t, err)
+	return b
+}
+
 // catcher keeps a query and does not answer it.
 type catcher struct {
 	*Source
@@ -324,7 +331,7 @@ func TestShards(t *testing.T) {
 			{[]int{0, 1, 2, 3}, "there are 3 shards"},
 		} {
 			t.Run(fmt.Sprint(runner, c.shards), func(t *testing.T) {
-				p, err := newPass(s, q)
+				p, err := newPass(s, marshalled(t, q))
 				require.NoError(t, err)
 				defer p.remove()
 				_, err = sdk.Run(t.Context(), runner, pipeline(p.ticket, c.shards))
@@ -352,16 +359,16 @@ func TestFitChanged(t *testing.T) {
 		change func(t *testing.T, path string)
 		want   string
 	}{
-		{"a record", func(t *testing.T, path string) { pack(t, path, other, labels) }, "lost, counted twice or changed"},
+		{"a record", func(t *testing.T, path string) { pack(t, path, other, labels) }, "the checksum of"},
 		{"a label", func(t *testing.T, path string) {
 			changed := append([]float64(nil), labels...)
 			changed[5] = -changed[5]
 			pack(t, path, rows, changed)
-		}, "lost, counted twice or changed"},
+		}, "the checksum of"},
 		{"twice the same", func(t *testing.T, path string) {
 			pack(t, path, slices.Concat(rows[:n-1], rows[:1]), slices.Concat(labels[:n-1], labels[:1]))
-		}, "lost, counted twice or changed"},
-		{"one less", func(t *testing.T, path string) { pack(t, path, rows[1:], labels[1:]) }, "another number of records"},
+		}, "the checksum of"},
+		{"one less", func(t *testing.T, path string) { pack(t, path, rows[1:], labels[1:]) }, "the checksum of"},
 		{"truncated", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5000)) }, "cut off"},
 		{"a bit", func(t *testing.T, path string) {
 			b, err := os.ReadFile(path)
@@ -382,6 +389,60 @@ func TestFitChanged(t *testing.T) {
 			got, err := fit(t, opened(t, m), loss.Logistic{})
 			require.GreaterOrEqual(t, m.jobs, 2)
 			require.Nil(t, got)
+			require.ErrorIs(t, err, erm.ErrSource)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A value inside of a page of a Parquet file changes no checksum, but package erm notices.
+func TestFitChangedPage(t *testing.T) {
+	type record struct{ X, Label float64 }
+	all := make([]record, 20000)
+	for i := range all {
+		all[i] = record{math.Sin(float64(i)), float64(i % 2)}
+	}
+	all[3].X, all[4].X = 1, -1
+	path := filepath.Join(t.TempDir(), "all.parquet")
+	write := func() { require.NoError(t, parquet.WriteFile(path, all, parquet.PageBufferSize(1<<20))) }
+	write()
+	m := &meddler{Source: cluster(t, Options{Runner: "direct", Label: "Label"}, path), before: func(job int) error {
+		if job == 2 {
+			all[10000].X /= 2
+			write()
+		}
+		return nil
+	}}
+	got, err := fit(t, opened(t, m), loss.Logistic{})
+	require.Nil(t, got)
+	require.ErrorIs(t, err, erm.ErrSource)
+	require.ErrorContains(t, err, "lost, counted twice or changed")
+}
+
+// A worker whose files are not those of the driver is noticed before there is a Source.
+func TestWorkersFiles(t *testing.T) {
+	rows, labels := table(30000, 3)
+	path := filepath.Join(t.TempDir(), "all.npy")
+	var change func()
+	sdk.RegisterRunner("changed", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
+		change()
+		return sdk.Run(ctx, "direct", p)
+	})
+	for _, c := range []struct {
+		want   string
+		change func()
+	}{
+		{"the checksum of", func() { // another order
+			pack(t, path, slices.Concat(rows[1:], rows[:1]), slices.Concat(labels[1:], labels[:1]))
+		}},
+		{"no sidecar", func() { require.NoError(t, os.RemoveAll(path+".json")) }},
+		{"no such file", func() { require.NoError(t, os.RemoveAll(path)) }},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			pack(t, path, rows, labels)
+			change = c.change
+			s, err := NewSource(t.Context(), []string{path}, Options{Runner: "changed", Scratch: t.TempDir()})
+			require.Nil(t, s)
 			require.ErrorIs(t, err, erm.ErrSource)
 			require.ErrorContains(t, err, c.want)
 		})
@@ -433,29 +494,55 @@ func TestNewSourceErrors(t *testing.T) {
 		{"kind", t.Context(), Options{Scratch: dir}, []string{"a.csv"}, "want all files .npy, or all .parquet"},
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
 		{"absent", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "x.npy")}, "no such file"},
-		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, "b.npy has 3 features and"},
+		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, `b.npy has the features ["x0" "x1" "x2"] and`},
 		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")}, `has the features ["x1" "x0"]`},
 		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
+		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a}, "Options.Scratch: mkdir"},
+		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
+		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
 		{"stopped", ended, Options{Scratch: dir}, []string{a}, "canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := NewSource(c.ctx, c.paths, c.o)
 			require.Nil(t, s)
 			require.ErrorContains(t, err, c.want)
+			left, err := filepath.Glob(filepath.Join(dir, "privopt-*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
 		})
 	}
-	s, err := NewSource(t.Context(), []string{a}, Options{Scratch: filepath.Join(dir, "absent")})
+}
+
+// One job that holds no query runs before there is a Source.
+func TestGreeting(t *testing.T) {
+	rows, labels := table(30000, 2)
+	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
+	var tasks []*task
+	sdk.RegisterRunner("greeted", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
+		files, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "greeting", "privopt-*", taskFile))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		made, err := ticket{File: files[0], Pass: filepath.Base(filepath.Dir(files[0]))[len("privopt-"):]}.load()
+		require.NoError(t, err)
+		tasks = append(tasks, made)
+		return sdk.Run(ctx, "direct", p)
+	})
+	scratch := filepath.Join(os.Getenv("TMPDIR"), "greeting")
+	require.NoError(t, os.Mkdir(scratch, 0o700))
+	s := cluster(t, Options{Runner: "greeted", Scratch: scratch}, path)
+	require.Len(t, tasks, 1)
+	require.Empty(t, tasks[0].Query)
+	_, err := s.Sum(t.Context(), query(t, s))
 	require.NoError(t, err)
-	_, err = s.Sum(t.Context(), query(t, s))
-	require.ErrorIs(t, err, erm.ErrSource)
-	require.ErrorContains(t, err, "Options.Scratch")
+	require.Len(t, tasks, 2)
+	require.NotEqual(t, tasks[0].Key, tasks[1].Key)
 }
 
 func TestMessages(t *testing.T) {
 	rows, labels := table(100, 2)
 	s := cluster(t, Options{Shards: 70}, pack(t, filepath.Join(t.TempDir(), "a.npy"), rows, labels))
 	q := query(t, s)
-	p, err := newPass(s, q)
+	p, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer p.remove()
 	for path, mode := range map[string]os.FileMode{p.folder: os.ModeDir | 0o700, p.File: 0o600} {
@@ -482,7 +569,7 @@ func TestMessages(t *testing.T) {
 		require.ErrorContains(t, err, "damaged")
 		sealed[i] ^= 1
 	}
-	other, err := newPass(s, q)
+	other, err := newPass(s, marshalled(t, q))
 	require.NoError(t, err)
 	defer other.remove()
 	_, err = other.unseal(sealed)

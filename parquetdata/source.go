@@ -12,12 +12,22 @@
 //
 // Memory holds one page of every column for each of the goroutines that read: 2·GOMAXPROCS·(d+1)
 // pages and some, of 1 MiB with most writers.
+//
+// The package is a module of its own that is used from a clone of the repository: its go.mod refers to the
+// folder above it, so go get of it does not work. In the folder of your program, call
+//
+//	go work init . CLONE CLONE/parquetdata
 package parquetdata
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -60,6 +70,7 @@ type Source struct {
 	groups   []group
 	first    []int // number of the first record of each group, and of all records at the end
 	files    []*os.File
+	tails    hash.Hash // of all files: page indexes and footers
 
 	mu   sync.Mutex // guards what follows, and chunk.pages
 	kept []*page    // decoded pages, at most most
@@ -85,7 +96,7 @@ func Open(o Options, paths ...string) (*Source, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no paths, want at least one Parquet file", ErrOptions)
 	}
-	s := &Source{features: o.Features, first: []int{0}}
+	s := &Source{features: o.Features, first: []int{0}, tails: sha256.New()}
 	for _, path := range paths {
 		if err := s.open(path, o.Label); err != nil {
 			s.Close()
@@ -110,6 +121,9 @@ func (s *Source) open(path, label string) error {
 	p, err := parse(f)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrFile, path, err)
+	}
+	if err := s.addTail(f, p); err != nil {
+		return fmt.Errorf("parquetdata: %w", err)
 	}
 	leaves := leaves(p.Root())
 	if s.features == nil {
@@ -141,6 +155,25 @@ func (s *Source) open(path, label string) error {
 		s.first = append(s.first, s.first[len(s.first)-1]+rows)
 	}
 	return nil
+}
+
+// addTail adds the size of a file, and its bytes from the page index on, to the hash.
+func (s *Source) addTail(f *os.File, p *parquet.File) error {
+	var end [8]byte
+	if _, err := f.ReadAt(end[:], p.Size()-8); err != nil {
+		return err
+	}
+	from := p.Size() - 8 - int64(binary.LittleEndian.Uint32(end[:]))
+	for _, g := range p.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			if at := c.ColumnIndexOffset; at > 0 {
+				from = min(from, at)
+			}
+		}
+	}
+	fmt.Fprintln(s.tails, p.Size(), from)
+	_, err := io.Copy(s.tails, io.NewSectionReader(f, from, p.Size()-from))
+	return err
 }
 
 var errFooter = errors.New("it is no Parquet file, or is truncated or encrypted, or its footer is damaged")
@@ -210,6 +243,11 @@ func choose(leaves []*parquet.Column, names []string) ([]*parquet.Column, error)
 
 // Dims implements erm.Source.
 func (s *Source) Dims() (records, features int) { return s.first[len(s.groups)], len(s.features) }
+
+// Checksum returns a hash of the sizes, page indexes and footers of all files, which hold the least and
+// largest value of most pages, and where the pages are. It does not read the records: files whose records differ inside of a
+// page may have the same one. Not private: it is a function of the records.
+func (s *Source) Checksum() string { return "sha256:" + hex.EncodeToString(s.tails.Sum(nil)) }
 
 // Features returns the names of the features.
 func (s *Source) Features() []string { return append([]string(nil), s.features...) }

@@ -18,18 +18,24 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/parquetdata"
 )
 
+// main ends in order on the first SIGINT, SIGTERM or SIGHUP and at once on the second.
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stderr)
-	stop()
-	os.Exit(code)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
 // run is the program: it returns the exit code.
@@ -51,6 +57,10 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	}
 	if *label == "" || *out == "" || fs.NArg() == 0 {
 		fs.Usage()
+		return 2
+	}
+	if filepath.Ext(*out) != ".npy" {
+		fmt.Fprintf(stderr, "parquet2npy: -o %s: want a name that ends with .npy; its description gets the same name and .json\n", *out)
 		return 2
 	}
 	o := parquetdata.Options{Label: *label}

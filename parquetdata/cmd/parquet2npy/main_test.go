@@ -5,14 +5,26 @@ import (
 	"context"
 	"math"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/npy"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PARQUET2NPY") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
 
 type record struct {
 	Age    int32    `parquet:"age"`
@@ -77,6 +89,7 @@ func TestRunErrors(t *testing.T) {
 		{"nothing", t.Context(), nil, 2, "usage: parquet2npy -label NAME"},
 		{"no input", t.Context(), []string{"-label", "income", "-o", out}, 2, "usage"},
 		{"flag", t.Context(), []string{"-labels", "income"}, 2, "not defined"},
+		{"output", t.Context(), []string{"-label", "income", "-o", in, in}, 2, "want a name that ends with .npy"},
 		{"label", t.Context(), []string{"-label", "y", "-o", out, in}, 2, `no column "y"`},
 		{"file", t.Context(), []string{"-label", "y", "-o", out, in + "x"}, 1, "no such file"},
 		{"folder", t.Context(), []string{"-label", "income", "-o", filepath.Join(dir, "x", "out.npy"), in}, 1, "no such file"},
@@ -90,5 +103,34 @@ func TestRunErrors(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, left, 1, "nothing but the input may be left")
 		})
+	}
+}
+
+// A signal ends the program, and nothing but the input is left.
+func TestSignals(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in.parquet")
+	require.NoError(t, parquet.WriteFile(in, make([]record, 100_000)))
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			continue
+		}
+		args := append([]string{"-label", "income", "-o", filepath.Join(dir, "out.npy")}, slices.Repeat([]string{in}, 300)...)
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), "PARQUET2NPY=1")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Start())
+		files := func() int {
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			return len(entries)
+		}
+		require.Eventually(t, func() bool { return files() > 1 }, time.Minute, time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(sig))
+		require.Error(t, cmd.Wait())
+		require.Equal(t, 1, cmd.ProcessState.ExitCode())
+		require.Contains(t, stderr.String(), "canceled")
+		require.Equal(t, 1, files())
 	}
 }
