@@ -30,15 +30,15 @@ type pass struct {
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
-// run adds up the records, on at most so many goroutines, for 0 GOMAXPROCS, or twice that where
-// records are read: half of them wait for the disk. The bits of total and answer depend on the query
+// run adds up the records, on at most so many goroutines, for 0 GOMAXPROCS, or four times that where
+// records are read: most of them wait for the disk. The bits of total and answer depend on the query
 // and the records alone.
 func (p *pass) run(threads int) error {
 	p.err, p.print = nil, [2]uint64{}
 	most := runtime.GOMAXPROCS(0)
 	if p.unit = p.grain; p.data.src != nil {
 		p.unit = readRows(p.dim)
-		most *= 2
+		most *= 4
 	}
 	if threads <= 0 || threads > most {
 		threads = most
