@@ -38,7 +38,8 @@ var solverSources = map[string]bool{"splitting": true}
 
 // suites are the conformance suites and the experiments: they make random test points and records, and no noise.
 var suites = map[string]bool{
-	"dp/dptest": true, "erm/ermtest": true, "internal/evidence": true, "loss/losstest": true, "prox/proxtest": true, "splitting/splittest": true,
+	"dp/dptest": true, "erm/ermtest": true, "internal/evidence": true, "loss/losstest": true,
+	"prox/proxtest": true, "splitting/splittest": true,
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.

@@ -118,6 +118,9 @@ func (f figure) png(dir string) ([]byte, error) {
 			p.Dashed = append(p.Dashed, c.method)
 		}
 	}
+	if len(drawn) == 0 {
+		return nil, fmt.Errorf("the picture %s would be empty: its tables have none of its curves", f.name)
+	}
 	return p.PNG(methods, drawn)
 }
 

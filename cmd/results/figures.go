@@ -129,9 +129,9 @@ var figures = []figure{
 		plot: sweep.Plot{Title: "Time of one pass of the logistic loss (d = 12, float64 rows, least of 5)",
 			X: "n, number of records", Y: "processor seconds"},
 		curves: []curve{
-			{"gradient and Hessian, in memory", "gradient and Hessian, in memory", style(0, 0)},
-			{"gradient and Hessian, in a file", "gradient and Hessian, in a file", style(1, 0)},
-			{"certificate, in memory", "certificate, in memory", style(2, 0)},
-			{"certificate, in a file", "certificate, in a file", style(3, 0)},
+			{"memory/gradient and Hessian, in memory", "gradient and Hessian, in memory", style(0, 0)},
+			{"file/gradient and Hessian, in a file", "gradient and Hessian, in a file", style(1, 0)},
+			{"memory/certificate, in memory", "certificate, in memory", style(2, 0)},
+			{"file/certificate, in a file", "certificate, in a file", style(3, 0)},
 		}},
 }
