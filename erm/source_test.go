@@ -341,7 +341,12 @@ func TestSourceKeepsThreads(t *testing.T) {
 		require.NoError(t, err)
 		c := counting{now: new(atomic.Int64), most: new(atomic.Int64)}
 		o := (&Problem{Data: file, Loss: c, Threads: threads}).Perturb(Perturbation{})
-		o.Func(x)
+		for range 200 {
+			x[0] += 1e-3
+			if o.Func(x); threads == 0 && c.most.Load() > 1 {
+				break // the scheduler may be in no hurry
+			}
+		}
 		require.NoError(t, o.Err())
 		require.Equal(t, threads == 1, c.most.Load() == 1)
 	}
