@@ -3,7 +3,6 @@ package erm
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/privopt/privopt/loss"
 )
@@ -15,18 +14,13 @@ import (
 //
 // The error wraps ErrData for a shape or bounds that make no sense, and ErrSource for a failure of src.
 func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
-	if src == nil {
-		return nil, fmt.Errorf("%w: the source is nil", ErrData)
+	data, err := Open(src, b)
+	if err != nil {
+		return nil, err
 	}
-	n, d := src.Dims()
-	if err := b.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrData, err)
-	}
-	if n < 0 || d < 1 {
-		return nil, fmt.Errorf("%w: the source has %d features, want at least 1", ErrData, d)
-	}
-	s, r := &source{Source: src}, newRecords(d, d, false, b)
-	mult, keys := multipliers(d), make([]key, n)
+	r := data.r()
+	s, n := r.src, r.n
+	mult, keys := multipliers(r.d), make([]key, n)
 	var w, other window
 	for at := 0; at < n; at += w.rec.n {
 		if err := s.read(ctx, &w, r, at, min(Chunk, n-at)); err != nil {

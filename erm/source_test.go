@@ -587,6 +587,12 @@ func TestQueryRefuses(t *testing.T) {
 	_, err := q.MarshalBinary()
 	require.Error(t, err)
 	require.Error(t, q.UnmarshalBinary([]byte("nothing of the kind")))
+	whole, err := newCosts(loss.Logistic{}, loss.Bounds{Row: 1, Label: 1}, 1).asking()
+	require.NoError(t, err)
+	for _, r := range [][2]int{{Chunk, math.MaxInt}, {math.MaxInt - Chunk + 1, math.MaxInt}, {-Chunk, 1}, {0, 2}, {0, -1}, {1, 0}} {
+		_, err = whole.Sum(context.Background(), &tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, r[0], r[1], 0)
+		require.ErrorIs(t, err, ErrSource, r)
+	}
 	_, err = q.Sum(context.Background(), &tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, 0, 1, 0)
 	require.Error(t, err)
 	var s Sums
@@ -594,4 +600,9 @@ func TestQueryRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.Error(t, s.Merge(nil))
 	require.Error(t, s.UnmarshalBinary(nil))
+}
+
+// asking returns a Query for the value at 0.
+func (c costs) asking() (*Query, error) {
+	return (&query{costs: c, ask: askValue, x: make([]float64, c.dim), grain: grain}).sealed()
 }

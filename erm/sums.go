@@ -165,7 +165,7 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 		return nil, err
 	}
 	r := data.r()
-	if first < 0 || first%Chunk != 0 || count < 0 || first+count > r.n {
+	if first < 0 || first%Chunk != 0 || count < 0 || count > r.n-first {
 		return nil, fmt.Errorf("%w: the records to add up are not a range of the source that begins at a multiple of %d",
 			ErrSource, Chunk)
 	}
