@@ -181,7 +181,7 @@ func (q *query) add(p *partial, r *records, lo, hi int) {
 	}
 	if q.ask&askPair != 0 {
 		if q.glm != nil {
-			p.allow += q.pairLinear(p.grad, p.low, r, lo, hi)
+			p.allow += q.pairLinear(p, r, lo, hi)
 		} else {
 			p.allow += q.pairGeneral(p, r, lo, hi)
 		}

@@ -241,43 +241,59 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 	return hi, lo, allowance
 }
 
-// rounding is what a sum over a grain loses, relative to the sum of the sizes of its terms.
-func (q *query) rounding() float64 { return 6 * float64(q.grain+16) * unit * unit }
+// pairBlock is the number of records whose terms kernel.AddMulVec2 adds before it adds their sum to
+// that of the grain.
+const pairBlock = 32
 
-// pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [from, to) to hi + lo and
-// returns its allowance.
-func (q *query) pairLinear(hi, lo []float64, r *records, from, to int) (allowance float64) {
-	least := 0.0 // of the allowance, in units of the smallest number
-	for i := from; i < to; i++ {
-		slab, at := r.at(i)
-		b, norm := slab.y[at], slab.norm[at]
-		if norm == 0 {
-			continue
-		}
-		if q.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
-			if c := q.loss.Constants(loss.Bounds{Row: norm, Label: q.bounds.Label}, q.normX); c.Lipschitz > 0 {
-				allowance += c.Lipschitz
-				continue
+// rounding is what a sum over g = q.grain ≥ 512 records loses, relative to the sum of the sizes of its
+// terms: (m+2)²u² within blocks of m ≤ pairBlock records and 6u² of the grain for each of the at most
+// g/m + 1 blocks, sparse records being blocks of one; the largest is for m = 1. With fewer records
+// there is one block or m = 1.
+func (q *query) rounding() float64 { return 6 * float64(max(q.grain, grain)+16) * unit * unit }
+
+// pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns
+// its allowance.
+func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float64) {
+	least, rounding := 0.0, q.rounding() // least in units of the smallest number
+	for lo < hi {
+		m := min(q.block(r, lo, hi), pairBlock)
+		s, at := r.at(lo)
+		w, wl, low, y, norms := p.u[:m], p.curves[:m], p.weights[:m], s.y[at:at+m], s.norm[at:at+m]
+		r.mul2(w, wl, s, at, q.x)
+		if q.low != nil {
+			r.mul(low, s, at, q.low, q.stream)
+			for i, v := range low {
+				w[i], wl[i] = twofold.Sum(w[i], wl[i]+v)
 			}
 		}
-		col, a := r.entries(i)
-		u, ul := dot2(col, a, q.x)
-		if q.low != nil {
-			ul += dotLow(col, a, q.low)
-			u, ul = twofold.Sum(u, ul)
+		for i, u := range w {
+			norm, ul := norms[i], wl[i]
+			w[i], wl[i] = 0, 0
+			if norm == 0 {
+				continue
+			}
+			if q.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
+				if c := q.loss.Constants(loss.Bounds{Row: norm, Label: q.bounds.Label}, q.normX); c.Lipschitz > 0 {
+					allowance += c.Lipschitz
+					continue
+				}
+			}
+			if !(math.Abs(u) <= math.MaxFloat64) || math.IsNaN(ul) {
+				return math.Inf(1)
+			}
+			var e, curve float64
+			w[i], wl[i], e, curve = q.slope2(u, ul, y[i], norm)
+			bend := q.bend(norm)
+			if math.IsInf(bend, 1) {
+				bend = norm * curve
+			}
+			_, a := r.in(s, at+i)
+			k := float64(len(a) + 4)
+			allowance += norm*(e+rounding*math.Abs(w[i])) + bend*(k*k*unit*unit*norm*q.normX)
+			least += (bend + 4) * k
 		}
-		if !(math.Abs(u) <= math.MaxFloat64) || math.IsNaN(ul) {
-			return math.Inf(1)
-		}
-		bend := q.bend(norm)
-		w, wl, e, curve := q.slope2(u, ul, b, norm)
-		if math.IsInf(bend, 1) {
-			bend = norm * curve
-		}
-		axpy2(hi, lo, w, wl, col, a)
-		k := float64(len(a) + 4)
-		allowance += norm*(e+q.rounding()*math.Abs(w)) + bend*(k*k*unit*unit*norm*q.normX)
-		least += (bend + 4) * k
+		r.addMul2(p.grad, p.low, s, at, w, wl)
+		lo += m
 	}
 	return allowance + least*tiny
 }
@@ -306,14 +322,14 @@ func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 func (q *query) pairGeneral(p *partial, r *records, from, to int) (allowance float64) {
 	for i := from; i < to; i++ {
 		q.loss.Grad(p.g, q.x, r.row(i, p.scratch), r.label(i))
-		axpy2(p.grad, p.low, 1, 0, nil, p.g)
+		kernel.AddMulVec2(p.grad, p.low, p.g, []float64{1}, []float64{0})
 		allowance += (allowGrad + q.rounding()) * floats.Norm(p.g, 2)
 	}
 	return allowance
 }
 
 // addQuad2 adds Q(x−θ̃) to hi + lo, and returns its allowance. Its second part matters
-// where Q(x−θ̃) is much smaller than ‖Q‖‖x−θ̃‖: the error of dot2, for every row the same
+// where Q(x−θ̃) is much smaller than ‖Q‖‖x−θ̃‖: the error of Dot2, for every row the same
 // multiple of ‖qᵢ‖‖x−θ̃‖, and the rounding of d products with the errors of x−θ̃.
 func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	d := len(x)
@@ -333,7 +349,7 @@ func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 			l += s.diag[i] * e[i]
 		} else {
 			row := s.quad[i*d : (i+1)*d]
-			h, l = dot2(nil, row, y)
+			h, l = kernel.Dot2(row, y)
 			l += floats.Dot(row, e)
 		}
 		qy[i] = h + l
@@ -342,18 +358,6 @@ func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	size := floats.Norm(s.diag, 2) + floats.Norm(s.quad, 2) // ‖Q‖_F: one is empty
 	k := float64(d + 4)
 	return 96*unit*unit*floats.Norm(qy, 2) + 4*k*k*unit*size*(unit*floats.Norm(y, 2)+floats.Norm(low, 2)) + 4*k*k*tiny
-}
-
-// dotLow returns ⟨a,low⟩.
-func dotLow(col []int32, a, low []float64) float64 {
-	if col == nil {
-		return floats.Dot(a, low)
-	}
-	sum := 0.0
-	for k, j := range col {
-		sum += a[k] * low[j]
-	}
-	return sum
 }
 
 // plainGrad returns ∇f(x) in float64, lo = 0, and a bound on its error in norm. The loss is

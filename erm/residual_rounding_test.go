@@ -211,10 +211,11 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 			require.Greater(t, n, 3*grain)
 			hi, _, got := s.accurateGrad(x)
 			want := 0x1p-100 * floats.Norm(hi, 2)
-			g, h, one := make([]float64, d), make([]float64, d), newQuery(s.costs, askPair, x, nil, data.r())
+			g, part, one := make([]float64, d), new(partial), newQuery(s.costs, askPair, x, nil, data.r())
+			part.reset(&one)
 			for i := range n {
 				if s.glm != nil {
-					want += one.pairLinear(g, h, data.r(), i, i+1)
+					want += one.pairLinear(part, data.r(), i, i+1)
 				} else {
 					l.Grad(g, x, data.Row(i), data.Label(i))
 					want += (allowGrad + one.rounding()) * floats.Norm(g, 2)

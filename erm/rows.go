@@ -174,6 +174,30 @@ func (r *records) addMul(dst []float64, s *slab, k int, w []float64) {
 	}
 }
 
+// mul2 is mul in twice the precision, u + ul.
+func (r *records) mul2(u, ul []float64, s *slab, k int, x []float64) {
+	if !r.sparse {
+		kernel.MulVec2(u, ul, s.x[k*r.d:(k+len(u))*r.d], x)
+		return
+	}
+	for i := range u {
+		lo, hi := s.ptr[k+i], s.ptr[k+i+1]
+		u[i], ul[i] = dot2(s.col[lo:hi], s.x[lo:hi], x)
+	}
+}
+
+// addMul2 adds Σ (wᵢ+wlᵢ)aᵢ to hi + lo.
+func (r *records) addMul2(hi, lo []float64, s *slab, k int, w, wl []float64) {
+	if !r.sparse {
+		kernel.AddMulVec2(hi, lo, s.x[k*r.d:(k+len(w))*r.d], w, wl)
+		return
+	}
+	for i, v := range w {
+		from, to := s.ptr[k+i], s.ptr[k+i+1]
+		axpy2(hi, lo, v, wl[i], s.col[from:to], s.x[from:to])
+	}
+}
+
 func dotSparse(col []int32, a, x []float64) float64 {
 	a = a[:len(col)]
 	sum := 0.0

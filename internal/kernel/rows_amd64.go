@@ -10,6 +10,9 @@ var haveRows, haveWide = detect()
 // haveSIMD is false: the other own kernels are those of simd/archsimd.
 var haveSIMD = false
 
+// tails holds four lanes on, four off: the mask of the first k lanes starts k words before the middle.
+var tails = [8]int64{-1, -1, -1, -1}
+
 //go:noescape
 func mulRows(u, a, x *float64, groups, d int)
 
@@ -21,6 +24,12 @@ func addTile4(h, left, right, w *float64, m, stride, rows int)
 
 //go:noescape
 func addTile8(h, left, right, w *float64, m, stride, rows int)
+
+//go:noescape
+func mulRows2(u, ul, a, x *float64, groups, d int)
+
+//go:noescape
+func addRows2(hi, lo, a, w, wl *float64, m, d int)
 
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 

@@ -2,18 +2,6 @@
 
 #include "textflag.h"
 
-// Four lanes on, four off: the mask of the first k lanes starts k words before
-// the middle.
-DATA tails<>+0(SB)/8, $-1
-DATA tails<>+8(SB)/8, $-1
-DATA tails<>+16(SB)/8, $-1
-DATA tails<>+24(SB)/8, $-1
-DATA tails<>+32(SB)/8, $0
-DATA tails<>+40(SB)/8, $0
-DATA tails<>+48(SB)/8, $0
-DATA tails<>+56(SB)/8, $0
-GLOBL tails<>(SB), RODATA|NOPTR, $64
-
 // func mulRows(u, a, x *float64, groups, d int)
 //
 // u gets the products with x of groups·4 rows of d numbers, groups > 0, d > 0.
@@ -27,7 +15,7 @@ TEXT ·mulRows(SB), NOSPLIT, $0-40
 	MOVQ BX, AX
 	ANDQ $3, AX
 	SHLQ $3, AX
-	LEAQ tails<>+32(SB), R9
+	LEAQ ·tails+32(SB), R9
 	SUBQ AX, R9
 	VMOVUPD (R9), Y15           // lanes of the last d mod 4 columns
 
@@ -126,7 +114,7 @@ TEXT ·addRows(SB), NOSPLIT, $0-40
 	MOVQ BX, AX
 	ANDQ $3, AX
 	SHLQ $3, AX
-	LEAQ tails<>+32(SB), R9
+	LEAQ ·tails+32(SB), R9
 	SUBQ AX, R9
 	VMOVUPD (R9), Y15           // lanes of the last d mod 4 columns
 	LEAQ (DI)(R8*1), R14

@@ -248,3 +248,9 @@ func addGram(h, w, a []float64, d int) {
 func spread(p ptr, j int) vec {
 	return archsimd.BroadcastFloat64x4(*(*float64)(unsafe.Add(p, word*j)))
 }
+
+// Products in twice the precision are not on vectors in this build.
+func mulRows2(_, _, _, _ *float64, _, _ int)    { panic(badBuild) }
+func addRows2(_, _, _, _, _ *float64, _, _ int) { panic(badBuild) }
+
+const badBuild = "kernel: built without assembly"
