@@ -22,7 +22,7 @@ import (
 //
 // It returns whether row was inside.
 func forceRow(row, scratch []float64, bound float64) (inside bool) {
-	if side(row, bound) < 0 {
+	if side(squares(row), len(row), bound) < 0 {
 		return true
 	}
 	inside, infinite := true, false
@@ -82,13 +82,13 @@ func forceLabel(b, bound float64) float64 {
 }
 
 // side returns −1 where ‖row‖₂ < bound and 1 where ‖row‖₂ > bound by a margin that proves it, and 0 for
-// rows next to the bound, for NaN and where squares leave the range of float64.
+// rows next to the bound, for NaN and where squares leave the range of float64; sum is squares(row).
 //
 // Products and sums of d terms round by at most γ_d = du/(1−du) of them, and by the smallest number
 // where they underflow, which is nothing beside a square of 2⁻⁹⁰⁰; that of bound is rounded once.
-func side(row []float64, bound float64) int {
-	square, sum := bound*bound, squares(row)
-	margin := square * (float64(len(row)+8) * 0x1p-52)
+func side(sum float64, d int, bound float64) int {
+	square := bound * bound
+	margin := square * (float64(d+8) * 0x1p-52)
 	switch {
 	case !squarable(bound):
 		return 0
@@ -103,16 +103,21 @@ func side(row []float64, bound float64) int {
 // squarable reports that squares of numbers around bound neither overflow nor lose digits.
 func squarable(bound float64) bool { return bound > 0x1p-450 && bound < 0x1p450 }
 
-// squares returns Σ vⱼ²: +Inf or NaN where entries are infinite, not numbers, or their squares overflow.
+// squares replaces −0 by 0 and returns Σ vⱼ²: +Inf or NaN where entries are infinite, not numbers, or
+// their squares overflow.
 func squares(row []float64) float64 {
 	var s0, s1, s2, s3 float64 // sums that do not wait for each other
 	for ; len(row) >= 4; row = row[4:] {
-		s0 += row[0] * row[0]
-		s1 += row[1] * row[1]
-		s2 += row[2] * row[2]
-		s3 += row[3] * row[3]
+		v0, v1, v2, v3 := row[0]+0, row[1]+0, row[2]+0, row[3]+0
+		row[0], row[1], row[2], row[3] = v0, v1, v2, v3
+		s0 += v0 * v0
+		s1 += v1 * v1
+		s2 += v2 * v2
+		s3 += v3 * v3
 	}
-	for _, v := range row {
+	for j, v := range row {
+		v += 0
+		row[j] = v
 		s0 += v * v
 	}
 	return (s0 + s1) + (s2 + s3)
@@ -121,7 +126,7 @@ func squares(row []float64) float64 {
 // exceeds reports whether ‖row‖₂ > bound in exact arithmetic, for a row
 // without NaN and 0 < bound < +Inf.
 func exceeds(row []float64, bound float64) bool {
-	if s := side(row, bound); s != 0 {
+	if s := side(squares(row), len(row), bound); s != 0 {
 		return s > 0
 	}
 	if !squarable(bound) && maxAbs(row) > bound {
@@ -193,8 +198,9 @@ func maxAbs(v []float64) float64 {
 // normAbove returns an upper bound on ‖row‖₂ that is at most bound and tight
 // to 2⁻⁴⁹ relative plus rounding in d, or two subnormal steps, for a row with
 // ‖row‖₂ ≤ bound. It is 0 for a zero row.
-func normAbove(row []float64, bound float64) float64 {
-	sum := squares(row)
+func normAbove(row []float64, bound float64) float64 { return normOf(squares(row), row, bound) }
+
+func normOf(sum float64, row []float64, bound float64) float64 {
 	norm := math.Sqrt(sum)
 	if !(sum > 0x1p-900 && sum < 0x1p900) {
 		norm = floats.Norm(row, 2)

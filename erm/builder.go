@@ -100,9 +100,9 @@ func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
 // seal completes the dense record whose row was just appended to s.x.
 func (in *building) seal(s *slab, label float64) {
 	row := s.x[len(s.x)-in.rec.d:]
-	in.rec.force(row, in.scratch)
+	norm, _ := in.rec.force(row, in.scratch)
 	s.y = append(s.y, forceLabel(label, in.rec.bounds.Label))
-	s.norm = append(s.norm, normAbove(row, in.rec.bounds.Row))
+	s.norm = append(s.norm, norm)
 	in.rec.n++
 }
 

@@ -144,18 +144,15 @@ func checkShape(rows, labels int, b loss.Bounds) error {
 	return nil
 }
 
-// force replaces row in place by the row inside the bounds, without −0, and returns whether it was inside.
-func (r *records) force(row, scratch []float64) (inside bool) {
-	inside = forceRow(row, scratch, r.bounds.Row)
-	positive(row)
-	return inside
-}
-
-// positive replaces −0 by 0.
-func positive(row []float64) {
-	for j, v := range row {
-		row[j] = v + 0
+// force replaces row in place by the row inside the bounds, without −0. It returns an upper bound on
+// its norm, that of normAbove, and whether it was inside.
+func (r *records) force(row, scratch []float64) (norm float64, inside bool) {
+	sum := squares(row)
+	if side(sum, len(row), r.bounds.Row) < 0 {
+		return normOf(sum, row, r.bounds.Row), true
 	}
+	inside = forceRow(row, scratch, r.bounds.Row)
+	return normAbove(row, r.bounds.Row), inside
 }
 
 // Dims returns the number of records n and of features d, 0 and 0 for nil and

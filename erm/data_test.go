@@ -96,7 +96,7 @@ func TestSide(t *testing.T) {
 				floats.Scale(scale, row)
 				exact := above(row, bound)
 				require.Equal(t, exact, exceeds(row, bound), "d = %d, bound %v", d, bound)
-				got := side(row, bound)
+				got := side(squares(row), len(row), bound)
 				require.False(t, got < 0 && exact || got > 0 && !exact, "d = %d, bound %v", d, bound)
 				if math.Abs(by) > room && bound*bound > 0x1p-900 && bound*bound < 0x1p900 {
 					require.NotZero(t, got, "d = %d, bound %v, %v off", d, bound, by)

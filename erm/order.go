@@ -27,9 +27,10 @@ type key struct {
 func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) *records {
 	r := newRecords(d, d, false, b)
 	r.n, r.slabs = n, make([]slab, (n+r.slabRows()-1)/r.slabRows())
-	forced := func(i int, row, scratch []float64) (label float64, inside bool) {
+	forced := func(i int, row, scratch []float64) (label, norm float64, inside bool) {
 		label = forceLabel(read(i, row), b.Label)
-		return label, r.force(row, scratch)
+		norm, inside = r.force(row, scratch)
+		return label, norm, inside
 	}
 	inSlabs := func(f func(s *slab, lo, hi int)) {
 		kernel.Each(len(r.slabs), threads, parts(func(k int) {
@@ -42,16 +43,15 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 		row, scratch := make([]float64, d), make([]float64, d)
 		for i := lo; i < hi; i++ {
 			var label float64
-			label, insides[i] = forced(i, row, scratch)
+			label, norms[i], insides[i] = forced(i, row, scratch)
 			keys[i] = key{hash(row, label, mult), i}
-			norms[i] = normAbove(row, b.Row)
 		}
 	})
 	radix(keys, threads)
 	x, y, scratch := make([]float64, d), make([]float64, d), make([]float64, d)
 	arrange(keys, func(i, j int) int {
-		label, _ := forced(i, x, scratch)
-		second, _ := forced(j, y, scratch)
+		label, _, _ := forced(i, x, scratch)
+		second, _, _ := forced(j, y, scratch)
 		return compare(x, y, label, second)
 	})
 	inSlabs(func(s *slab, lo, hi int) {
@@ -64,7 +64,7 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 				k += first
 				s.y[k], s.norm[k] = forceLabel(read(key.index, s.x[k*d:(k+1)*d]), b.Label), norms[key.index]
 			}
-			positive(s.x[first*d : last*d])
+			squares(s.x[first*d : last*d]) // replaces −0
 			for k, key := range keys[lo+first : lo+last] {
 				if k += first; !insides[key.index] {
 					r.force(s.x[k*d:(k+1)*d], scratch)

@@ -188,18 +188,17 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	}
 	for k := range count {
 		row := x.x[k*r.d : (k+1)*r.d]
-		r.force(row, w.scratch)
+		x.norm[k], _ = r.force(row, w.scratch)
 		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
 		for _, f := range s.each {
 			copy(w.scratch, row)
 			label, keep := f(w.scratch, x.y[k])
 			if !keep {
 				clear(row)
-				label = 0
+				label, x.norm[k] = 0, 0
 			}
 			x.y[k] = forceLabel(label, r.bounds.Label)
 		}
-		x.norm[k] = normAbove(row, r.bounds.Row)
 	}
 	return nil
 }
