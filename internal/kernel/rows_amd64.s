@@ -2,6 +2,59 @@
 
 #include "textflag.h"
 
+// STEP moves AX and the four rows by n bytes.
+#define STEP(n) \
+	ADDQ $n, AX; \
+	ADDQ $n, R10; \
+	ADDQ $n, R11; \
+	ADDQ $n, R12; \
+	ADDQ $n, R13
+
+// DOT adds x times the four columns at offset n of the four rows to s0, …, s3.
+#define DOT(n, x, s0, s1, s2, s3) \
+	VFMADD231PD n(R10), x, s0; \
+	VFMADD231PD n(R11), x, s1; \
+	VFMADD231PD n(R12), x, s2; \
+	VFMADD231PD n(R13), x, s3
+
+// ROWS sets Y5, Y6, Y7 and Y12 to the last d mod 4 columns of the four rows.
+#define ROWS \
+	VMASKMOVPD (R10), Y15, Y5; \
+	VMASKMOVPD (R11), Y15, Y6; \
+	VMASKMOVPD (R12), Y15, Y7; \
+	VMASKMOVPD (R13), Y15, Y12
+
+// SCALED adds the four columns at offset n of the four rows, times Y0, …, Y3, to y.
+#define SCALED(n, y) \
+	VFMADD231PD n(R10), Y0, y; \
+	VFMADD231PD n(R11), Y1, y; \
+	VFMADD231PD n(R12), Y2, y; \
+	VFMADD231PD n(R13), Y3, y
+
+// OUTER4 adds left number n of a row, times its right ones in Y8 and Y9, to a and b.
+#define OUTER4(n, a, b) \
+	VBROADCASTSD n(SI), Y10; \
+	VFMADD231PD  Y8, Y10, a; \
+	VFMADD231PD  Y9, Y10, b
+
+// TILE4 adds a and b to a row of the tile and goes to done after the last.
+#define TILE4(a, b, done) \
+	VADDPD  (DI), a, a; \
+	VADDPD  32(DI), b, b; \
+	VMOVUPD a, (DI); \
+	VMOVUPD b, 32(DI); \
+	DECQ    BX; \
+	JZ      done; \
+	ADDQ    R8, DI
+
+// TILE8 is TILE4 for one register of eight numbers.
+#define TILE8(a, done) \
+	VADDPD  (DI), a, a; \
+	VMOVUPD a, (DI); \
+	DECQ    BX; \
+	JZ      done; \
+	ADDQ    R8, DI
+
 // func mulRows(u, a, x *float64, groups, d int)
 //
 // u gets the products with x of groups·4 rows of d numbers, groups > 0, d > 0.
@@ -40,19 +93,9 @@ mulGroup:
 mulEight:
 	VMOVUPD     (AX), Y4
 	VMOVUPD     32(AX), Y5
-	VFMADD231PD (R10), Y4, Y0
-	VFMADD231PD (R11), Y4, Y1
-	VFMADD231PD (R12), Y4, Y2
-	VFMADD231PD (R13), Y4, Y3
-	VFMADD231PD 32(R10), Y5, Y8
-	VFMADD231PD 32(R11), Y5, Y9
-	VFMADD231PD 32(R12), Y5, Y10
-	VFMADD231PD 32(R13), Y5, Y11
-	ADDQ        $64, AX
-	ADDQ        $64, R10
-	ADDQ        $64, R11
-	ADDQ        $64, R12
-	ADDQ        $64, R13
+	DOT(0, Y4, Y0, Y1, Y2, Y3)
+	DOT(32, Y5, Y8, Y9, Y10, Y11)
+	STEP(64)
 	SUBQ        $8, R9
 	JGE         mulEight
 
@@ -60,24 +103,14 @@ mulFour:
 	TESTQ       $4, R9          // R9 is 8 too small, which bits 0 to 2 do not show
 	JZ          mulTail
 	VMOVUPD     (AX), Y4
-	VFMADD231PD (R10), Y4, Y0
-	VFMADD231PD (R11), Y4, Y1
-	VFMADD231PD (R12), Y4, Y2
-	VFMADD231PD (R13), Y4, Y3
-	ADDQ        $32, AX
-	ADDQ        $32, R10
-	ADDQ        $32, R11
-	ADDQ        $32, R12
-	ADDQ        $32, R13
+	DOT(0, Y4, Y0, Y1, Y2, Y3)
+	STEP(32)
 
 mulTail:
 	TESTQ       $3, R9
 	JZ          mulSum
 	VMASKMOVPD  (AX), Y15, Y4
-	VMASKMOVPD  (R10), Y15, Y5
-	VMASKMOVPD  (R11), Y15, Y6
-	VMASKMOVPD  (R12), Y15, Y7
-	VMASKMOVPD  (R13), Y15, Y12
+	ROWS
 	VFMADD231PD Y5, Y4, Y8
 	VFMADD231PD Y6, Y4, Y9
 	VFMADD231PD Y7, Y4, Y10
@@ -138,21 +171,11 @@ addGroup:
 addEight:
 	VMOVUPD     (AX), Y4
 	VMOVUPD     32(AX), Y5
-	VFMADD231PD (R10), Y0, Y4
-	VFMADD231PD 32(R10), Y0, Y5
-	VFMADD231PD (R11), Y1, Y4
-	VFMADD231PD 32(R11), Y1, Y5
-	VFMADD231PD (R12), Y2, Y4
-	VFMADD231PD 32(R12), Y2, Y5
-	VFMADD231PD (R13), Y3, Y4
-	VFMADD231PD 32(R13), Y3, Y5
+	SCALED(0, Y4)
+	SCALED(32, Y5)
 	VMOVUPD     Y4, (AX)
 	VMOVUPD     Y5, 32(AX)
-	ADDQ        $64, AX
-	ADDQ        $64, R10
-	ADDQ        $64, R11
-	ADDQ        $64, R12
-	ADDQ        $64, R13
+	STEP(64)
 	SUBQ        $8, R9
 	JGE         addEight
 
@@ -160,10 +183,7 @@ addFour:
 	TESTQ       $4, R9
 	JZ          addTail
 	VMOVUPD     (AX), Y4
-	VFMADD231PD (R10), Y0, Y4
-	VFMADD231PD (R11), Y1, Y4
-	VFMADD231PD (R12), Y2, Y4
-	VFMADD231PD (R13), Y3, Y4
+	SCALED(0, Y4)
 	VMOVUPD     Y4, (AX)
 	ADDQ        $32, R10
 	ADDQ        $32, R11
@@ -173,14 +193,11 @@ addFour:
 addTail:
 	TESTQ       $3, R9
 	JZ          addNext
-	VMASKMOVPD  (R10), Y15, Y5
-	VMASKMOVPD  (R11), Y15, Y6
-	VMASKMOVPD  (R12), Y15, Y7
-	VMASKMOVPD  (R13), Y15, Y8
+	ROWS
 	VFMADD231PD Y5, Y0, Y14
 	VFMADD231PD Y6, Y1, Y14
 	VFMADD231PD Y7, Y2, Y14
-	VFMADD231PD Y8, Y3, Y14
+	VFMADD231PD Y12, Y3, Y14
 
 addNext:
 	ADDQ $32, DX
@@ -217,48 +234,19 @@ tile4Row:
 	VBROADCASTSD (R9), Y9
 	VMULPD       (DX), Y9, Y8
 	VMULPD       32(DX), Y9, Y9
-	VBROADCASTSD (SI), Y10
-	VFMADD231PD  Y8, Y10, Y0
-	VFMADD231PD  Y9, Y10, Y1
-	VBROADCASTSD 8(SI), Y11
-	VFMADD231PD  Y8, Y11, Y2
-	VFMADD231PD  Y9, Y11, Y3
-	VBROADCASTSD 16(SI), Y12
-	VFMADD231PD  Y8, Y12, Y4
-	VFMADD231PD  Y9, Y12, Y5
-	VBROADCASTSD 24(SI), Y13
-	VFMADD231PD  Y8, Y13, Y6
-	VFMADD231PD  Y9, Y13, Y7
+	OUTER4(0, Y0, Y1)
+	OUTER4(8, Y2, Y3)
+	OUTER4(16, Y4, Y5)
+	OUTER4(24, Y6, Y7)
 	ADDQ         $8, R9
 	ADDQ         R8, SI
 	ADDQ         R8, DX
 	DECQ         CX
 	JNZ          tile4Row
-	VADDPD       (DI), Y0, Y0
-	VADDPD       32(DI), Y1, Y1
-	VMOVUPD      Y0, (DI)
-	VMOVUPD      Y1, 32(DI)
-	DECQ         BX
-	JZ           tile4Done
-	ADDQ         R8, DI
-	VADDPD       (DI), Y2, Y2
-	VADDPD       32(DI), Y3, Y3
-	VMOVUPD      Y2, (DI)
-	VMOVUPD      Y3, 32(DI)
-	DECQ         BX
-	JZ           tile4Done
-	ADDQ         R8, DI
-	VADDPD       (DI), Y4, Y4
-	VADDPD       32(DI), Y5, Y5
-	VMOVUPD      Y4, (DI)
-	VMOVUPD      Y5, 32(DI)
-	DECQ         BX
-	JZ           tile4Done
-	ADDQ         R8, DI
-	VADDPD       (DI), Y6, Y6
-	VADDPD       32(DI), Y7, Y7
-	VMOVUPD      Y6, (DI)
-	VMOVUPD      Y7, 32(DI)
+	TILE4(Y0, Y1, tile4Done)
+	TILE4(Y2, Y3, tile4Done)
+	TILE4(Y4, Y5, tile4Done)
+	TILE4(Y6, Y7, tile4Done)
 
 tile4Done:
 	VZEROUPPER
@@ -301,43 +289,14 @@ tile8Row:
 	ADDQ             R8, DX
 	DECQ             CX
 	JNZ              tile8Row
-	VADDPD           (DI), Z0, Z0
-	VMOVUPD          Z0, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z1, Z1
-	VMOVUPD          Z1, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z2, Z2
-	VMOVUPD          Z2, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z3, Z3
-	VMOVUPD          Z3, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z4, Z4
-	VMOVUPD          Z4, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z5, Z5
-	VMOVUPD          Z5, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z6, Z6
-	VMOVUPD          Z6, (DI)
-	DECQ             BX
-	JZ               tile8Done
-	ADDQ             R8, DI
-	VADDPD           (DI), Z7, Z7
-	VMOVUPD          Z7, (DI)
+	TILE8(Z0, tile8Done)
+	TILE8(Z1, tile8Done)
+	TILE8(Z2, tile8Done)
+	TILE8(Z3, tile8Done)
+	TILE8(Z4, tile8Done)
+	TILE8(Z5, tile8Done)
+	TILE8(Z6, tile8Done)
+	TILE8(Z7, tile8Done)
 
 tile8Done:
 	VZEROUPPER
