@@ -346,30 +346,31 @@ func (q *query) collect(sum *exactsum.Vector, p *partial) {
 	}
 	if q.ask&(askHess|askGram) != 0 {
 		at, stride := q.atHess(), kernel.GramStride(q.dim)
-		least := q.flush()
+		q.flush(p.hess)
 		for i := range q.dim {
 			row := p.hess[i*stride+i : i*stride+q.dim]
-			for j, v := range row {
-				if math.Abs(v) < least {
-					row[j] = 0
-				}
-			}
 			sum.AddSlice(at, row)
 			at += len(row)
 		}
 	}
 }
 
-// flush returns the size below which entries of a Hessian count as 0, so that exact sums of
-// d² of them take little memory: a solver needs no more of them.
-func (q *query) flush() float64 {
+// flush replaces entries of a Hessian by 0 that are below 2⁻³⁰⁰ of the largest that one can have. An
+// exact sum then spans 300 + 53 + log₂n bits at most, 13 digits and not 67, which counts for d² of them;
+// a solver needs no more.
+func (q *query) flush(hess []float64) {
 	size := q.bounds.Row * q.bounds.Row
 	if q.ask&askGram == 0 && !math.IsInf(q.curve, 1) {
 		if size *= q.curve; q.short {
 			size = q.curve
 		}
 	}
-	return min(size, math.MaxFloat64) * 0x1p-300
+	least := min(size, math.MaxFloat64) * 0x1p-300
+	for j, v := range hess {
+		if math.Abs(v) < least {
+			hess[j] = 0
+		}
+	}
 }
 
 // answer holds sums, rounded.
@@ -414,6 +415,7 @@ func (a *answer) only(q *query, p *partial) {
 	if q.ask&askHess != 0 {
 		a.hess = resize(a.hess, q.dim*q.dim)
 		stride := kernel.GramStride(q.dim)
+		q.flush(p.hess)
 		for i := range q.dim {
 			copy(a.hess[i*q.dim+i:(i+1)*q.dim], p.hess[i*stride+i:])
 		}

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/loss"
 )
@@ -272,9 +270,7 @@ func (s *source) sum(p *pass, threads int) error {
 			return sourceError(err)
 		}
 		n, print = int(sums.in.n), sums.in.print
-		if p.round(&p.query, &sums.in.total); floats.HasNaN(p.grad) {
-			return fmt.Errorf("%w: the sums are not numbers", ErrSource)
-		}
+		p.round(&p.query, &sums.in.total)
 	} else {
 		if err := p.rounded(threads); err != nil {
 			return err

@@ -312,6 +312,21 @@ func TestSourceTellsPairsApart(t *testing.T) {
 	require.NoError(t, kept.Err())
 }
 
+// Both sums of the fingerprint depend on every bit of every record and on the key.
+func TestFingerprint(t *testing.T) {
+	print := func(key uint64, x, y float64) [2]uint64 {
+		w := &window{rec: records{n: 2, d: 2, slabs: []slab{{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}}}}}
+		return w.print(multipliersOf([2]uint64{key, 1}, 2))
+	}
+	seen := map[uint64]bool{}
+	for _, p := range [][2]uint64{
+		print(7, 0.25, 1), print(8, 0.25, 1), print(7, math.Nextafter(0.25, 1), 1), print(7, 0.25, -1), print(7, 0.25, math.Nextafter(1, 0)),
+	} {
+		require.False(t, seen[p[0]] || seen[p[1]])
+		seen[p[0]], seen[p[1]] = true, true
+	}
+}
+
 // A sample is about the whole, in memory as in a file.
 func TestSample(t *testing.T) {
 	rows, labels := make([][]float64, manyRecords+5), make([]float64, manyRecords+5)
