@@ -10,9 +10,6 @@ var haveRows, haveWide = detect()
 // haveSIMD is false: the other own kernels are those of simd/archsimd.
 var haveSIMD = false
 
-// tails holds four lanes on, four off: the mask of the first k lanes starts k words before the middle.
-var tails = [8]int64{-1, -1, -1, -1}
-
 //go:noescape
 func mulRows(u, a, x *float64, groups, d int)
 

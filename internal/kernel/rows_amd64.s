@@ -2,6 +2,13 @@
 
 #include "textflag.h"
 
+// Four lanes on, four off: the mask of the first k lanes starts k words before the middle.
+DATA ·tails+0(SB)/8, $-1
+DATA ·tails+8(SB)/8, $-1
+DATA ·tails+16(SB)/8, $-1
+DATA ·tails+24(SB)/8, $-1
+GLOBL ·tails(SB), RODATA|NOPTR, $64
+
 // STEP moves AX and the four rows by n bytes.
 #define STEP(n) \
 	ADDQ $n, AX; \
