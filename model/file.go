@@ -15,15 +15,15 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Build says which program made a model.
-type Build struct {
+// build says which program made a model.
+type build struct {
 	Module   string `json:"module,omitzero"`   // path and version of the main module
 	Revision string `json:"revision,omitzero"` // of the version control system
 	Go       string `json:"go,omitzero"`
 }
 
-func readBuild() Build {
-	b := Build{Go: runtime.Version()}
+func readBuild() build {
+	b := build{Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Module = info.Main.Path + "@" + info.Main.Version
 		for _, s := range info.Settings {
@@ -50,7 +50,7 @@ type file struct {
 	Moments      *fileMoments        `json:"moments,omitempty"`
 	Schema       *table.Schema       `json:"schema,omitempty"`
 	Ledger       string              `json:"ledger,omitempty"` // hash of the entry that paid
-	Build        Build               `json:"build"`
+	Build        build               `json:"build"`
 }
 
 // fileMoments are the sums for standard errors: upper triangles, row by row, and the

@@ -54,6 +54,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -73,7 +74,7 @@ type Model struct {
 	prose   string
 	head    string // of the ledger, "" without one
 	encoder *table.Encoder
-	build   Build
+	build   build
 }
 
 // Fit plans, charges the ledger if there is one, and fits. nil options mean that
@@ -87,7 +88,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	if err != nil {
 		return nil, err
 	}
-	if n, _ := data.Records.Dims(); n == 0 && t.relation == dp.Replace {
+	if n, _ := data.Records.Dims(); n == 0 && t.options.Relation == dp.Replace {
 		return nil, fmt.Errorf("%w: the table has no records", ErrOptions)
 	}
 	pl, err := t.plan(b)
@@ -123,14 +124,15 @@ func (m *Model) threshold() {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
 	}
-	size := 0.0
+	d := float64(len(m.theta))
+	gauss, size := math.Sqrt(2*math.Log(1000*d)), 0.0
 	switch r := m.params.Release; {
 	case r == nil:
-		size = m.choice.OutputSigma * math.Sqrt(2*math.Log(1000*float64(len(m.theta))))
+		size = m.choice.OutputSigma * gauss
 	case r.OutputSigma > 0:
-		size = r.OutputSigma * math.Sqrt(2*math.Log(1000*float64(len(m.theta))))
+		size = r.OutputSigma * gauss
 	default:
-		size = (float64(len(m.theta)) + 10*math.Sqrt(float64(len(m.theta)))) / r.OutputRate
+		size = (d + 10*math.Sqrt(d)) / r.OutputRate
 	}
 	for j, v := range m.theta {
 		if math.Abs(v) <= size {
@@ -157,13 +159,7 @@ func (m *Model) Certificate() dp.Certificate { return m.cert.With() }
 func (m *Model) Params() Params { return m.params.clone() }
 
 // Choice returns what was chosen from noisy outputs, nil if there was nothing to choose.
-func (m *Model) Choice() *Choice {
-	if m.choice == nil {
-		return nil
-	}
-	c := *m.choice
-	return &c
-}
+func (m *Model) Choice() *Choice { return copied(m.choice) }
 
 // Describe returns the plan in prose.
 func (m *Model) Describe() string { return m.prose }
@@ -222,69 +218,68 @@ func (m *Model) classes() int {
 }
 
 func (m *Model) predict(dot func(block []float64) float64) Prediction {
-	p, k := m.features(), m.classes()
-	if k == 1 {
-		u := dot(m.theta)
-		return m.finish(Prediction{Score: u})
-	}
-	scores := make([]float64, k)
-	for c := range scores {
-		scores[c] = dot(m.theta[c*p : (c+1)*p])
-	}
-	best := floats.MaxIdx(scores)
-	out := Prediction{Score: scores[best], Class: best, Probabilities: scores}
-	top, sum := scores[best], 0.0
-	for c, s := range scores {
-		scores[c] = math.Exp(s - top)
-		sum += scores[c]
-	}
-	floats.Scale(1/sum, scores)
-	return m.finish(out)
-}
-
-// finish fills in what follows from the score.
-func (m *Model) finish(p Prediction) Prediction {
-	encoded := p.Score
-	switch m.params.Loss.Name {
-	case Logistic, SVM:
+	var p Prediction
+	encoded := 0.0 // the label
+	kind := kinds[m.params.Loss.Name]
+	switch kind {
+	case table.Binary:
+		p.Score = dot(m.theta)
+		encoded = p.Score
 		if p.Score >= 0 {
 			p.Class = 1
 		}
 		if m.params.Loss.Name == Logistic {
 			e := math.Exp(-math.Abs(p.Score))
-			low, high := e/(1+e), 1/(1+e)
+			p.Probabilities = []float64{e / (1 + e), 1 / (1 + e)}
 			if p.Score < 0 {
-				low, high = high, low
+				slices.Reverse(p.Probabilities)
 			}
-			p.Probabilities = []float64{low, high}
 		}
-	case Multinomial:
-		encoded = float64(p.Class)
+	case table.Classes:
+		d, scores, sum := m.features(), make([]float64, m.classes()), 0.0
+		for c := range scores {
+			scores[c] = dot(m.theta[c*d : (c+1)*d])
+		}
+		p.Class = floats.MaxIdx(scores)
+		p.Score, encoded = scores[p.Class], float64(p.Class)
+		for c, s := range scores {
+			scores[c] = math.Exp(s - p.Score)
+			sum += scores[c]
+		}
+		floats.Scale(1/sum, scores)
+		p.Probabilities = scores
 	default:
+		encoded = dot(m.theta)
+		p.Score = encoded
 		if m.encoder != nil {
-			p.Score = m.encoder.LabelValue(p.Score)
+			p.Score = m.encoder.LabelValue(encoded)
 		}
 	}
-	if m.encoder != nil {
+	switch {
+	case m.encoder != nil:
 		p.Label = m.encoder.LabelText(encoded)
-	} else {
+	case kind == table.Range:
 		p.Label = fmt.Sprint(p.Score)
-		if m.params.Loss.Name == Multinomial || p.Class > 0 || m.params.Loss.Name == Logistic || m.params.Loss.Name == SVM {
-			p.Label = fmt.Sprint(p.Class)
-		}
+	default:
+		p.Label = fmt.Sprint(p.Class)
 	}
 	return p
+}
+
+// rows opens a table in the form of the schema.
+func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
+	if m.encoder == nil {
+		return nil, fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
+	}
+	return m.encoder.Rows(r, o)
 }
 
 // PredictCSV predicts for every row of a table in the form of the schema, whose
 // label may be absent, one row at a time. It stops at the first error of yield. The
 // error wraps table.ErrTable, or ErrOptions for a model without a schema.
 func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
-	if m.encoder == nil {
-		return fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
-	}
 	o.Unlabeled = true
-	rows, err := m.encoder.Rows(r, o)
+	rows, err := m.rows(r, o)
 	if err != nil {
 		return err
 	}
@@ -314,23 +309,19 @@ func (m *Model) Score(data *table.Data) (Scores, error) {
 	if d != len(m.theta) {
 		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
 	}
-	var s tally
-	s.m = m
+	s := tally{m: m, counts: map[int]int{}}
 	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
 	return s.scores(), err
 }
 
 // ScoreCSV is Score for a table that is read one row at a time. Not private.
 func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
-	if m.encoder == nil {
-		return Scores{}, fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
-	}
 	o.Unlabeled = false
-	rows, err := m.encoder.Rows(r, o)
+	rows, err := m.rows(r, o)
 	if err != nil {
 		return Scores{}, err
 	}
-	s := tally{m: m}
+	s := tally{m: m, counts: map[int]int{}}
 	for rows.Next() {
 		s.add(m.PredictEntries(rows.Row()), rows.Label())
 	}
@@ -347,14 +338,13 @@ type tally struct {
 
 func (s *tally) add(p Prediction, b float64) {
 	s.n++
-	class := -1
-	switch s.m.params.Loss.Name {
-	case Logistic, SVM:
-		class = 0
+	class := 0
+	switch kinds[s.m.params.Loss.Name] {
+	case table.Binary:
 		if b > 0 {
 			class = 1
 		}
-	case Multinomial:
+	case table.Classes:
 		class = int(min(max(math.RoundToEven(b), 0), float64(s.m.classes()-1))) // as LabelText does
 	default:
 		if s.m.encoder != nil {
@@ -364,9 +354,6 @@ func (s *tally) add(p Prediction, b float64) {
 		s.square += b * b
 		s.se += (b - p.Score) * (b - p.Score)
 		return
-	}
-	if s.counts == nil {
-		s.counts = map[int]int{}
 	}
 	s.counts[class]++
 	if class == p.Class {
@@ -383,17 +370,14 @@ func (s *tally) scores() Scores {
 		return out
 	}
 	n := float64(s.n)
-	if s.counts == nil {
+	if len(s.counts) == 0 {
 		out.RMSE = math.Sqrt(s.se / n)
 		if total := s.square - s.sum*s.sum/n; total > 0 {
 			out.R2 = 1 - s.se/total
 		}
 		return out
 	}
-	most := 0
-	for _, c := range s.counts {
-		most = max(most, c)
-	}
+	most := slices.Max(slices.Collect(maps.Values(s.counts)))
 	out.Accuracy, out.Baseline, out.LogLoss = float64(s.right)/n, float64(most)/n, s.log/n
 	return out
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -75,6 +76,11 @@ const (
 	Multinomial = "multinomial"  // loss.Multinomial
 )
 
+// kinds are the labels that losses are for.
+var kinds = map[string]table.Kind{
+	Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range, Logistic: table.Binary, SVM: table.Binary, Multinomial: table.Classes,
+}
+
 // Losses lists the names of all losses.
 func Losses() []string {
 	return []string{Squares, PseudoHuber, Quantile, Logistic, SVM, Multinomial}
@@ -127,15 +133,7 @@ type Intervals struct {
 }
 
 func (o *Intervals) complete() error {
-	if o.HessianShare == 0 {
-		o.HessianShare = 0.2
-	}
-	if o.ScoreShare == 0 {
-		o.ScoreShare = 0.05
-	}
-	if o.Level == 0 {
-		o.Level = 0.95
-	}
+	o.HessianShare, o.ScoreShare, o.Level = cmp.Or(o.HessianShare, 0.2), cmp.Or(o.ScoreShare, 0.05), cmp.Or(o.Level, 0.95)
 	switch {
 	case !(o.HessianShare > 0 && o.ScoreShare > 0 && o.HessianShare+o.ScoreShare < 0.9):
 		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9", ErrOptions,
@@ -153,9 +151,7 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	if l.Name == "" {
 		l.Name = map[table.Kind]string{table.Binary: Logistic, table.Classes: Multinomial, table.Range: Squares}[kind]
 	}
-	want := map[string]table.Kind{Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range, Logistic: table.Binary,
-		SVM: table.Binary, Multinomial: table.Classes}[l.Name]
-	switch {
+	switch want := kinds[l.Name]; {
 	case want == 0 && l.Name == "":
 		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of %s", ErrOptions, strings.Join(Losses(), ", "))
 	case want == 0:
@@ -169,11 +165,11 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	}
 	switch l.Name {
 	case PseudoHuber:
-		l.Parameter = or(l.Parameter, 0.25)
+		l.Parameter = cmp.Or(l.Parameter, 0.25)
 	case SVM:
-		l.Parameter = or(l.Parameter, 0.5)
+		l.Parameter = cmp.Or(l.Parameter, 0.5)
 	case Quantile:
-		l.Parameter, l.Order = or(l.Parameter, 0.1), or(l.Order, 0.5)
+		l.Parameter, l.Order = cmp.Or(l.Parameter, 0.1), cmp.Or(l.Order, 0.5)
 		if !(l.Order > 0 && l.Order < 1) {
 			return l, fmt.Errorf("%w: Order = %v, want a number in (0, 1)", ErrOptions, l.Order)
 		}
@@ -211,13 +207,6 @@ func (l Loss) of(b loss.Bounds, classes int) loss.Loss {
 	return loss.Multinomial{Classes: classes}
 }
 
-func or(v, zero float64) float64 {
-	if v == 0 {
-		return zero
-	}
-	return v
-}
-
 // operator returns the regularizer of the sum over n records.
 func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 	for _, v := range []float64{p.Ridge, p.Lasso, p.Group} {
@@ -246,7 +235,7 @@ func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 
 // set returns the set, nil for ℝᵈ.
 func (s Set) set() (prox.Set, error) {
-	size := or(s.Size, 1)
+	size := cmp.Or(s.Size, 1)
 	if !(size > 0) || math.IsInf(size, 1) {
 		return nil, fmt.Errorf("%w: Set.Size = %v, want a positive finite number", ErrOptions, s.Size)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -99,11 +100,8 @@ func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if task.relation == dp.Replace {
-		if s.Records == 0 {
-			return nil, fmt.Errorf("%w: a plan needs the public number of records: declare \"records\" in the schema", ErrOptions)
-		}
-		task.records = s.Records
+	if task.options.Relation == dp.Replace && s.Records == 0 {
+		return nil, fmt.Errorf("%w: a plan needs the public number of records: declare \"records\" in the schema", ErrOptions)
 	}
 	return task.plan(b)
 }
@@ -118,11 +116,9 @@ func DefaultDelta(records int) float64 {
 
 // task is a problem with the options of a fit, complete.
 type task struct {
-	problem  *erm.Problem
-	encoder  *table.Encoder
-	options  Options
-	relation dp.Relation
-	records  int // n under Replace, n₀ under AddRemove, 0 for not declared
+	problem *erm.Problem // Records is n under Replace, n₀ under AddRemove, 0 for not declared
+	encoder *table.Encoder
+	options Options
 }
 
 // newTask puts data and options together. It reads no record.
@@ -130,24 +126,20 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	if data == nil || data.Records == nil {
 		return nil, fmt.Errorf("%w: the data are nil", ErrOptions)
 	}
-	t := &task{encoder: data.Encoder, relation: dp.Replace}
+	t := &task{encoder: data.Encoder}
 	if opt != nil {
 		t.options = *opt
 	}
 	o := &t.options
-	kind, classes := table.Kind(0), 0
-	t.records = o.Records
+	kind, classes, schema := table.Kind(0), 0, &table.Schema{}
 	if e := data.Encoder; e != nil {
-		kind, classes = e.Kind(), e.NumClasses()
-		s := e.Schema()
-		t.relation = dp.Relation(or2(int(s.Neighbors), int(t.relation)))
-		t.records = or2(o.Records, s.Records)
+		kind, classes, schema = e.Kind(), e.NumClasses(), e.Schema()
 	}
-	t.relation = dp.Relation(or2(int(o.Relation), int(t.relation)))
-	if err := t.relation.Check(); err != nil {
+	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
+	err := o.Relation.Check()
+	if err != nil {
 		return nil, fmt.Errorf("model: Relation: %w", err)
 	}
-	var err error
 	if o.Loss, err = o.Loss.complete(kind); err != nil {
 		return nil, err
 	}
@@ -156,11 +148,10 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 		classes = int(bounds.Label) + 1
 	}
 	if o.Intervals != nil {
-		i := *o.Intervals
-		if err := i.complete(); err != nil {
+		o.Intervals = copied(o.Intervals)
+		if err := o.Intervals.complete(); err != nil {
 			return nil, err
 		}
-		o.Intervals = &i
 	}
 	if o.Records < 0 || !(o.Radius >= 0) || math.IsInf(o.Radius, 1) || !(o.Clip >= 0) || math.IsInf(o.Clip, 1) {
 		return nil, fmt.Errorf("%w: Records = %d, Radius = %v, Clip = %v, want finite numbers ≥ 0", ErrOptions, o.Records, o.Radius, o.Clip)
@@ -168,11 +159,13 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	if o.Clip > 0 && o.Loss.Name != Squares {
 		return nil, fmt.Errorf("%w: Clip = %v is for the loss %q, the slopes of %q are bounded", ErrOptions, o.Clip, Squares, o.Loss.Name)
 	}
-	if n, _ := data.Records.Dims(); t.relation == dp.Replace && n > 0 {
-		t.records = n
+	records := cmp.Or(o.Records, schema.Records)
+	if o.Relation == dp.Replace {
+		n, _ := data.Records.Dims()
+		records = cmp.Or(n, schema.Records)
 	}
-	p := &erm.Problem{Data: data.Records, Loss: o.Loss.of(bounds, classes), Records: t.records}
-	if p.Reg, err = o.Penalty.operator(float64(t.records), columnGroups(data.Encoder)); err != nil {
+	p := &erm.Problem{Data: data.Records, Loss: o.Loss.of(bounds, classes), Records: records}
+	if p.Reg, err = o.Penalty.operator(float64(records), columnGroups(data.Encoder)); err != nil {
 		return nil, err
 	}
 	if p.Set, err = o.Set.set(); err != nil {
@@ -180,13 +173,6 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	}
 	t.problem = p
 	return t, nil
-}
-
-func or2(v, zero int) int {
-	if v == 0 {
-		return zero
-	}
-	return v
 }
 
 // plan calibrates. Of the problem it sees what is public.
@@ -200,7 +186,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: Params{
-		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: t.relation, Budget: b, Dim: q.Dim,
+		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
 		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
 	}}
 	if o.Loss.Name == Squares || o.Intervals != nil {
@@ -217,22 +203,23 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 // public returns what is public of the problem. Before there are data, the declared
 // number of records stands for theirs.
 func (t *task) public() (erm.Public, error) {
-	if n, _ := t.problem.Data.Dims(); n > 0 || t.relation == dp.AddRemove {
-		return t.problem.Public(t.relation)
+	relation := t.options.Relation
+	if n, _ := t.problem.Data.Dims(); n > 0 || relation == dp.AddRemove {
+		return t.problem.Public(relation)
 	}
 	q, err := t.problem.Public(dp.AddRemove)
 	if err != nil {
 		return q, err
 	}
 	q.MaxRecords = int64(q.Records)
-	return q.Complete(t.relation)
+	return q.Complete(relation)
 }
 
 // release plans one release of package lop, with Gaussian or with pure noise,
 // whichever has the smaller E‖b‖.
 func (pl *Plan) release(q erm.Public, o Options) error {
 	b, d := pl.params.Budget, float64(q.Dim)
-	m := lop.Mechanism{Relation: pl.params.Relation, Radius: or(o.Radius, radius(q))}
+	m := lop.Mechanism{Relation: pl.params.Relation, Radius: cmp.Or(o.Radius, radius(q))}
 	pure, err := m.Calibrate(q, dp.Budget{Epsilon: b.Epsilon})
 	if err != nil && b.Delta == 0 {
 		return err
@@ -345,14 +332,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 				"the ridge of the last.", t2, q.Records)
 		}
 	}
-	mu, err := pl.mu(*s)
-	if err != nil {
+	var err error
+	if s.Mu, err = pl.mu(*s); err != nil {
 		return err
 	}
-	s.Mu = mu
-	pl.seq = pl.composed(*s, mu)
-	minimizers := float64(len(pl.seq.S))
-	pl.failure = minimizers * linear.StepFailure(q.Dim, b)
+	pl.seq = pl.composed(*s, s.Mu)
+	pl.failure = float64(len(pl.seq.S)) * linear.StepFailure(q.Dim, b)
 	theorem := TheoremAuto
 	if o.Intervals != nil {
 		theorem = TheoremIntervals
@@ -452,19 +437,16 @@ func (pl *Plan) Params() Params {
 
 // clone returns a copy that shares nothing.
 func (p Params) clone() Params {
-	if p.Intervals != nil {
-		i := *p.Intervals
-		p.Intervals = &i
-	}
-	if p.Release != nil {
-		r := *p.Release
-		p.Release = &r
-	}
-	if p.Sequence != nil {
-		s := *p.Sequence
-		p.Sequence = &s
-	}
+	p.Intervals, p.Release, p.Sequence = copied(p.Intervals), copied(p.Release), copied(p.Sequence)
 	return p
+}
+
+// copied returns a pointer to a copy, nil for nil.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }
 
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
@@ -513,8 +495,7 @@ func (pl *Plan) Forecast() Forecast {
 	}
 	p := pl.params
 	n, d, bend, slope := float64(p.Records), float64(p.Dim), 1.0, 1.0
-	switch p.Loss.Name {
-	case Logistic, SVM, Multinomial:
+	if kinds[p.Loss.Name] != table.Range {
 		bend = 0.15
 	}
 	if r := p.Release; r != nil {
@@ -527,7 +508,7 @@ func (pl *Plan) Forecast() Forecast {
 			f.Excess = r.ExcessBound / n
 		}
 	} else {
-		slope = or(p.Sequence.Clip, 0.25)
+		slope = cmp.Or(p.Sequence.Clip, 0.25)
 		if p.Loss.Name != Squares {
 			slope = 1
 		}
@@ -548,21 +529,17 @@ func (pl *Plan) Coefficients() []table.Coefficient {
 	out := pl.encoder.Coefficients(make([]float64, pl.params.Dim))
 	features := pl.encoder.Features()
 	dev := pl.Forecast().Deviation
-	if pl.params.Loss.Name == Squares || pl.params.Loss.Name == PseudoHuber || pl.params.Loss.Name == Quantile {
+	if kinds[pl.params.Loss.Name] == table.Range {
 		dev *= pl.params.Bounds.Label
 	}
-	sum := 0.0
+	sum, scale := 0.0, map[string]float64{}
 	for _, f := range features {
 		sum += f.Offset * f.Offset
-	}
-	scale := map[string]float64{}
-	for _, f := range features {
 		scale[f.Name] = math.Abs(f.Scale)
 	}
 	for i := range out {
 		if out[i].Column == "" {
-			out[i].Value = dev * math.Sqrt(sum)
-			continue
+			scale[out[i].Name] = math.Sqrt(sum)
 		}
 		out[i].Value = dev * scale[out[i].Name]
 	}

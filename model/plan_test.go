@@ -136,6 +136,9 @@ func TestNewPlan(t *testing.T) {
 		require.Len(t, before.Coefficients(), len(m.Coefficients()))
 		require.Greater(t, before.Forecast().Records, 1.)
 	}
+	stated, err := NewPlan(s, some, &Options{Records: 3}) // which is for add-remove
+	require.NoError(t, err)
+	require.Equal(t, 400, stated.Params().Records)
 }
 
 func TestEmptyPlan(t *testing.T) {
