@@ -118,14 +118,19 @@ func (q *inference) project(x []float64) []float64 {
 
 // congruent returns V'AV.
 func (q *inference) congruent(a *mat.SymDense) *mat.SymDense {
-	_, p := q.basis.Dims()
 	var av, full mat.Dense
 	av.Mul(a, q.basis)
 	full.Mul(q.basis.T(), &av)
-	out := mat.NewSymDense(p, nil)
-	for j := range p {
-		for k := j; k < p; k++ {
-			out.SetSym(j, k, (full.At(j, k)+full.At(k, j))/2)
+	return symmetrized(&full)
+}
+
+// symmetrized returns (A + A')/2.
+func symmetrized(a *mat.Dense) *mat.SymDense {
+	d, _ := a.Dims()
+	out := mat.NewSymDense(d, nil)
+	for j := range d {
+		for k := j; k < d; k++ {
+			out.SetSym(j, k, (a.At(j, k)+a.At(k, j))/2)
 		}
 	}
 	return out
@@ -201,22 +206,10 @@ func (q *inference) function(f func(l float64) float64) *mat.SymDense {
 
 // spectral returns V diag(f(λ)) V'.
 func spectral(v *mat.Dense, values []float64, f func(l float64) float64) *mat.SymDense {
-	d := len(values)
 	var scaled, full mat.Dense
-	scaled.CloneFrom(v)
-	for j, l := range values {
-		for i := range d {
-			scaled.Set(i, j, v.At(i, j)*f(l))
-		}
-	}
+	scaled.Apply(func(_, j int, x float64) float64 { return x * f(values[j]) }, v)
 	full.Mul(&scaled, v.T())
-	out := mat.NewSymDense(d, nil)
-	for j := range d {
-		for k := j; k < d; k++ {
-			out.SetSym(j, k, (full.At(j, k)+full.At(k, j))/2)
-		}
-	}
-	return out
+	return symmetrized(&full)
 }
 
 // apply returns f(Ĥ)x.
@@ -245,7 +238,7 @@ func (q *inference) interval(k []float64, constant float64) *Interval {
 	}
 	k = q.project(k)
 	edge, least := q.edge(), q.eig[0]
-	lambdas := []float64{}
+	var lambdas []float64
 	if least > edge/2 {
 		lambdas = append(lambdas, 0)
 	}

@@ -61,14 +61,6 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 	return out, err
 }
 
-// secure returns src, or a secure source for nil.
-func secure(src rand.Source) rand.Source {
-	if src == nil {
-		return noise.Secure()
-	}
-	return src
-}
-
 // shift returns √w·μ, the sensitivity over the noise of a share.
 func (pl *Plan) shift(share float64) float64 {
 	return math.Sqrt(share) * pl.params.Sequence.Mu
@@ -126,16 +118,19 @@ const (
 	leastSignal = 0.02
 )
 
-// steps runs a sequence.
+// steps runs a sequence. Minimizers take a nil source for a secure one.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	shift := pl.shift
+	direct := src // of what is no minimizer
+	if direct == nil {
+		direct = noise.Secure()
+	}
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
-		tau := func(share float64) float64 { return pl.pair() / shift(share) * safeScale }
-		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), secure(src))
+		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
+		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), direct)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
@@ -146,11 +141,11 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		if err != nil {
 			return nil, err
 		}
-		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), secure(src))
+		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), direct)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
-		choice.choose(resid, square, n, d, pl.gradients()/shift(w.Last))
+		choice.choose(resid, square, n, d, pl.gradients()/pl.shift(w.Last))
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
 	}
@@ -162,7 +157,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
-		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, secure(src)); err != nil {
+		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, direct); err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 	}

@@ -137,13 +137,14 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 	root := math.Sqrt(float64(d*(d+1)) / 2)
 	_, e := math.Frexp(bound / root)
 	exponent = e - 1 - 20
-	if d == 1 && pair > 1 {
-		return bound*(1+0x1p-40) + math.Ldexp(root, exponent), exponent
-	}
+	rounding := math.Ldexp(root, exponent-1)
 	if pair > 1 {
-		return pair*bound*(1+0x1p-40) + math.Ldexp(root, exponent), exponent
+		rounding *= 2
 	}
-	return bound*(1+0x1p-40) + math.Ldexp(root, exponent-1), exponent
+	if d == 1 {
+		pair = 1
+	}
+	return pair*bound*(1+0x1p-40) + rounding, exponent
 }
 
 // sums adds the rounded terms of all records: of each, weights returns w for the two
