@@ -37,22 +37,14 @@ const (
 // positive. The error wraps ErrTable or ErrSchema and may show values, for the
 // rows are public.
 func (o Drafting) Draft(public io.Reader) (*Schema, error) {
-	comma, err := o.File.comma()
-	if err == nil {
-		err = o.File.check()
-	}
-	if err != nil {
+	if err := o.File.check(); err != nil {
 		return nil, err
-	}
-	comment := byte(0)
-	if o.File.Comment != "" {
-		comment = o.File.Comment[0]
 	}
 	missing := o.Missing
 	if missing == nil {
 		missing = []string{"", "?", "NA", "NaN"}
 	}
-	t, err := newText(public, comma, comment)
+	t, err := o.File.text(public)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +62,7 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		}
 	}
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, comma)
+		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, t.comma)
 	}
 	seen := make([]summary, len(names))
 	rows := 0
@@ -93,10 +85,7 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		return nil, fmt.Errorf("%w: no rows, want some to draft a schema from", ErrTable)
 	}
 	s := &Schema{Version: 1, File: o.File, Intercept: true, Missing: missing}
-	label := o.Label
-	if label == "" {
-		label = names[len(names)-1]
-	}
+	label := cmp.Or(o.Label, names[len(names)-1])
 	at := slices.Index(names, label)
 	if at < 0 {
 		return nil, fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(label), list(names))

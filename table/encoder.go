@@ -2,6 +2,8 @@ package table
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -58,23 +60,10 @@ func (s *Schema) Encoder() (*Encoder, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%w: the schema is nil", ErrSchema)
 	}
-	e := &Encoder{}
-	if err := s.compile(e); err != nil {
+	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return e, nil
-}
-
-// compile checks s and fills e, if it is not nil.
-func (s *Schema) compile(e *Encoder) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	if e == nil {
-		e = &Encoder{}
-	}
-	e.schema = s.clone()
-	e.label = s.Label.values()
+	e := &Encoder{schema: s.clone(), label: s.Label.values()}
 	toLabel := 1.0
 	if s.Label.kind() == Range {
 		_, toLabel = middle(*s.Label.Min, *s.Label.Max)
@@ -86,18 +75,16 @@ func (s *Schema) compile(e *Encoder) error {
 	var groups []Column
 	for i, c := range s.Columns {
 		if err := c.check(fmt.Sprintf("columns[%d]", i), s.Missing); err != nil {
-			return err
+			return nil, err
 		}
 		if c.Ignore {
 			continue
 		}
-		if c.Weight == 0 {
-			c.Weight = 1
-		}
+		c.Weight = cmp.Or(c.Weight, 1)
 		groups, weights = append(groups, c), append(weights, c.Weight)
 	}
 	if len(groups) == 0 {
-		return bad("columns", "all are ignored, want at least one that is not")
+		return nil, bad("columns", "all are ignored, want at least one that is not")
 	}
 	norms := groupNorms(weights)
 	e.width = len(norms)
@@ -110,9 +97,9 @@ func (s *Schema) compile(e *Encoder) error {
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
-		return bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
+		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
 	}
-	return nil
+	return e, nil
 }
 
 func (e *Encoder) add(f Feature, toLabel float64) {
@@ -435,5 +422,5 @@ func number(field []byte) (v float64, ok bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(string(field), 64)
-	return v, err == nil || isRange(err)
+	return v, err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -90,12 +90,7 @@ type Rows struct {
 // Rows reads the header line, or trusts Schema.File.Fields, and returns the
 // records that follow. The error wraps ErrTable.
 func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
-	comma, _ := e.schema.File.comma()
-	comment := byte(0)
-	if c := e.schema.File.Comment; c != "" {
-		comment = c[0]
-	}
-	t, err := newText(r, comma, comment)
+	t, err := e.schema.File.text(r)
 	if err != nil {
 		return nil, err
 	}

@@ -146,10 +146,8 @@ func (s *Schema) WriteTo(w io.Writer) (int64, error) {
 // Check returns an error wrapping ErrSchema that names the first field that is
 // wrong, its value and the fix, or nil.
 func (s *Schema) Check() error {
-	if s == nil {
-		return fmt.Errorf("%w: the schema is nil", ErrSchema)
-	}
-	return s.compile(nil)
+	_, err := s.Encoder()
+	return err
 }
 
 // bad returns an error about the value at path.
@@ -219,6 +217,16 @@ func (f File) check() error {
 		seen[s] = true
 	}
 	return nil
+}
+
+// text returns the text of a table in r.
+func (f File) text(r io.Reader) (*text, error) {
+	comma, _ := f.comma()
+	comment := byte(0)
+	if f.Comment != "" {
+		comment = f.Comment[0]
+	}
+	return newText(r, comma, comment)
 }
 
 // comma returns the delimiter.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"unicode"
 )
 
@@ -16,9 +15,6 @@ const bom = "\ufeff"
 // maxLine bytes are the most that one record may take: a quote that is never
 // closed must not read a whole file into memory.
 const maxLine = 64 << 20
-
-// isRange reports whether err is that of a number too large for float64.
-func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
 // text reads the fields of [RFC4180], also of gzip, behind a byte order mark, with CRLF,
 // empty lines and blanks around fields. It allocates nothing per record.
