@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -35,81 +36,108 @@ type Numeric struct {
 // ReadCSV reads all records of a table of comma-separated numbers [RFC4180], plain or
 // compressed by gzip. A header line alone gives data without records.
 //
-// The error wraps ErrTable for bounds that are not valid and a file that is not
-// a table of numbers: no header where one is declared, an empty or repeated
-// name, no column named Label, another number of fields than columns, broken
-// quotes, or a field that is no number (also the empty one: "NaN" is the way to
-// write a missing value).
+// The error wraps ErrTable for bounds that are not valid, no column named Label, and what Scan
+// refuses. The names of columns are shown, for none of them is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
 	}
-	comma := cmp.Or(n.Delimiter, ',')
-	switch {
-	case !validComma(comma):
-		return nil, fmt.Errorf("%w: Delimiter = %q, want a sign such as ',', ';' or '\\t'", ErrTable, comma)
-	case n.Label != "" && !n.Header:
+	if n.Label != "" && !n.Header {
 		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last column", ErrTable, quote(n.Label))
 	}
-	t, err := newText(r, comma, 0)
+	var b *erm.Builder
+	var label int
+	err := n.scan(r, true, func(names []string) (err error) {
+		if label = len(names) - 1; n.Label != "" {
+			label = slices.Index(names, n.Label)
+		}
+		if label < 0 {
+			return fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(n.Label), list(names))
+		}
+		if b, err = erm.NewBuilder(len(names)-1, false, n.Bounds); err != nil {
+			return fmt.Errorf("%w: %w", ErrTable, err)
+		}
+		return nil
+	}, func(row []float64) error {
+		y := row[label]
+		copy(row[label:], row[label+1:])
+		b.Add(row[:len(row)-1], y)
+		return nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	fields, err := t.next()
-	switch {
-	case errors.Is(err, io.EOF) && n.Header:
-		return nil, fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%w: the file is empty: without a header line or a record its columns are not known", ErrTable)
-	case err != nil:
-		return nil, err
-	case len(fields) < 2:
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
-	}
-	names, label := make([]string, len(fields)), len(fields)-1
-	if n.Header {
-		if label, err = n.header(t, names, fields); err != nil {
-			return nil, err
-		}
-		fields, err = t.next()
-	}
-	b, bad := erm.NewBuilder(len(names)-1, false, n.Bounds)
-	if bad != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTable, bad)
-	}
-	row := make([]float64, len(names)-1)
-	for ; err == nil; fields, err = t.next() {
-		y, err := n.record(t, row, fields, names, label)
-		if err != nil {
-			return nil, err
-		}
-		b.Add(row, y)
-	}
-	if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return b.Data(), nil
 }
 
-// record parses the fields of a record.
-func (n Numeric) record(t *text, row []float64, fields [][]byte, names []string, label int) (y float64, err error) {
-	if len(fields) != len(names) {
-		return 0, fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory of a
+// line. Bounds and Label have no meaning here. It calls begin with the names of the columns, which are
+// empty without Header, and record with the numbers of every record, which it may change until it returns.
+//
+// The error is that of begin or record, or wraps ErrTable for a file that is not
+// a table of numbers: no header where one is declared, an empty or repeated
+// name, fewer than two columns, another number of fields than columns, broken
+// quotes, or a field that is no number (also the empty one: "NaN" is the way to
+// write a missing value). It shows no name: the header line may be a record.
+func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func(row []float64) error) error {
+	return n.scan(r, false, begin, record)
+}
+
+// scan is Scan whose errors may show the name of a column.
+func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, record func(row []float64) error) error {
+	comma := cmp.Or(n.Delimiter, ',')
+	if !validComma(comma) {
+		return fmt.Errorf("%w: Delimiter = %q, want a sign such as ',', ';' or '\\t'", ErrTable, comma)
 	}
-	k := 0
-	for j, f := range fields {
-		v, ok := number(f)
-		switch {
-		case !ok:
-			return 0, n.notANumber(t.line, j, names[j], f)
-		case j == label:
-			y = v
-		default:
-			row[k] = v
-			k++
+	t, err := newText(r, comma, 0)
+	if err != nil {
+		return err
+	}
+	fields, err := t.next()
+	switch {
+	case errors.Is(err, io.EOF) && n.Header:
+		return fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: the file is empty: without a header line or a record its columns are not known", ErrTable)
+	case err != nil:
+		return err
+	case len(fields) < 2:
+		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
+	}
+	names := make([]string, len(fields))
+	if n.Header {
+		if err := headerNames(names, fields, t.line); err != nil {
+			return err
+		}
+		fields, err = t.next()
+	}
+	if err := begin(names); err != nil {
+		return err
+	}
+	row := make([]float64, len(names))
+	for ; err == nil; fields, err = t.next() {
+		if len(fields) != len(names) {
+			return fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+		}
+		for j, f := range fields {
+			v, ok := number(f)
+			if !ok {
+				name := ""
+				if show {
+					name = names[j]
+				}
+				return n.notANumber(t.line, j, name, f)
+			}
+			row[j] = v
+		}
+		if err := record(row); err != nil {
+			return err
 		}
 	}
-	return y, nil
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 func (n Numeric) notANumber(line, j int, name string, field []byte) error {
@@ -126,37 +154,27 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing one", ErrTable, line, j+1, name, found)
 }
 
-// header stores the names and returns the position of the label. Names are
-// shown only if none of them is a number: otherwise the line may be a record.
-func (n Numeric) header(t *text, names []string, fields [][]byte) (label int, err error) {
+// headerNames stores the names of the columns. Errors do not show them: the line may be a record.
+func headerNames(names []string, fields [][]byte, line int) error {
 	seen := make(map[string]int, len(fields))
-	label = -1
 	for j, f := range fields {
 		s := string(f)
 		first, twice := seen[s]
 		_, isNumber := number(f)
 		switch {
 		case s == "":
-			return 0, fmt.Errorf("%w: line %d: column %d has no name, want one", ErrTable, t.line, j+1)
+			return fmt.Errorf("%w: line %d: column %d has no name, want one", ErrTable, line, j+1)
 		case !utf8.ValidString(s):
-			return 0, fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, t.line, j+1)
+			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
 		case twice:
-			return 0, fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, t.line, first+1, j+1)
+			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, line, first+1, j+1)
 		case isNumber:
-			return 0, fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable,
-				t.line, j+1)
+			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable, line,
+				j+1)
 		}
-		if names[j], seen[s] = s, j; s == n.Label {
-			label = j
-		}
+		names[j], seen[s] = s, j
 	}
-	switch {
-	case n.Label == "":
-		return len(names) - 1, nil
-	case label < 0:
-		return 0, fmt.Errorf("%w: line %d: no column is named %s; the columns are %s", ErrTable, t.line, quote(n.Label), list(names))
-	}
-	return label, nil
+	return nil
 }
 
 // ReadLIBSVM reads records of dim features in the format of [CL11], a line

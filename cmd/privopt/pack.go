@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -220,82 +215,23 @@ func encoding(e *table.Encoder) string {
 }
 
 // numbers writes a table of numbers as it is.
-func (p *packing) numbers(in io.Reader) (*npy.Writer, error) {
-	text := bufio.NewReaderSize(in, 1<<16)
-	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(text)
-		if err != nil {
-			return nil, fmt.Errorf("%w: gzip: %w", table.ErrTable, err)
+func (p *packing) numbers(in io.Reader) (w *npy.Writer, err error) {
+	var label int
+	err = table.Numeric{Header: true, Public: p.public}.Scan(in, func(names []string) (err error) {
+		if label = len(names) - 1; p.label != "" {
+			label = slices.Index(names, p.label)
 		}
-		text = bufio.NewReaderSize(z, 1<<16)
-	}
-	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
-		text.Discard(3)
-	}
-	lines := csv.NewReader(text)
-	lines.ReuseRecord, lines.TrimLeadingSpace = true, true
-	line, err := lines.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: the file is empty, want a header line", table.ErrTable)
-	} else if err != nil {
-		return nil, csvError(err)
-	}
-	names := slices.Clone(line)
-	label, seen := len(names)-1, map[string]bool{}
-	for j, name := range names { // which are not shown: the line may be a record
-		names[j] = strings.TrimSpace(name)
-		if _, err := strconv.ParseFloat(names[j], 64); err == nil || names[j] == "" || seen[names[j]] {
-			return nil, fmt.Errorf("%w: column %d of the header line is a number, empty or a repetition, want different names", table.ErrTable, j+1)
+		if label < 0 { // names are not shown: the line may be a record
+			return usagef("--label: the file has no column %q", p.label)
 		}
-		if seen[names[j]] = true; names[j] == p.label {
-			label = j
-		}
-	}
-	if p.label != "" && !seen[p.label] {
-		return nil, usagef("--label: the file has no column %q", p.label)
-	}
-	w, err := p.create(names, names[label], "")
-	if err != nil {
-		return nil, err
-	}
-	row := make([]float64, len(names))
-	for {
-		if line, err = lines.Read(); errors.Is(err, io.EOF) {
-			return w, nil
-		} else if err != nil {
-			return w, csvError(err)
-		}
-		for j, field := range line {
-			if row[j], err = strconv.ParseFloat(strings.TrimSpace(field), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-				return w, p.noNumber(lines, j, field)
-			}
-		}
+		w, err = p.create(names, names[label], "")
+		return err
+	}, func(row []float64) error {
 		y := row[label]
 		copy(row[label:], row[label+1:])
-		if err := w.Append(row[:len(row)-1], y); err != nil {
-			return w, err
-		}
-	}
-}
-
-func (p *packing) noNumber(lines *csv.Reader, j int, field string) error {
-	at, _ := lines.FieldPos(j)
-	found := "text"
-	switch {
-	case p.public:
-		found = strconv.Quote(field)
-	case field == "":
-		found = "an empty field"
-	}
-	return fmt.Errorf("%w: line %d, column %d: %s, want a number; a schema gives other columns a meaning", table.ErrTable, at, j+1, found)
-}
-
-// csvError marks what is wrong with the text of a table. It shows no field.
-func csvError(err error) error {
-	if _, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fmt.Errorf("%w: %w", table.ErrTable, err)
-	}
-	return err
+		return w.Append(row[:len(row)-1], y)
+	})
+	return w, err
 }
 
 // sort writes the records of w again, in canonical order, and removes them.
