@@ -51,23 +51,18 @@ func readHeader(r io.Reader) (shape, int64, error) {
 	if _, err := io.ReadFull(r, start[:8]); err != nil || string(start[:6]) != magic {
 		return shape{}, 0, errors.New(`it does not begin as the files of numpy.save do, want "\x93NUMPY"`)
 	}
-	version, size, from := start[6], 0, int64(10)
-	switch version {
+	from := 12
+	switch version := start[6]; version {
 	case 1:
-		_, err := io.ReadFull(r, start[8:10])
-		if err != nil {
-			return shape{}, 0, errShort
-		}
-		size = int(binary.LittleEndian.Uint16(start[8:]))
+		from = 10
 	case 2, 3:
-		from = 12
-		if _, err := io.ReadFull(r, start[8:12]); err != nil {
-			return shape{}, 0, errShort
-		}
-		size = int(min(binary.LittleEndian.Uint32(start[8:]), maxHeader+1))
 	default:
 		return shape{}, 0, fmt.Errorf("it has version %d of the format, want 1, 2 or 3", version)
 	}
+	if _, err := io.ReadFull(r, start[8:from]); err != nil {
+		return shape{}, 0, errShort
+	}
+	size := binary.LittleEndian.Uint32(start[8:]) // the bytes from 10 on are 0 in version 1
 	if size > maxHeader {
 		return shape{}, 0, fmt.Errorf("its header is longer than %d bytes", maxHeader)
 	}
@@ -76,7 +71,7 @@ func readHeader(r io.Reader) (shape, int64, error) {
 		return shape{}, 0, errShort
 	}
 	s, err := parseHeader(string(text))
-	return s, from + int64(size), err
+	return s, int64(from) + int64(size), err
 }
 
 var errShort = errors.New("it ends inside of its header")

@@ -73,9 +73,9 @@ type File struct {
 	path     string
 	file     *os.File
 	shape    shape
-	data     int64 // offset of the first number
-	label    int   // column
-	side     *sidecar
+	data     int64   // offset of the first number
+	label    int     // column
+	side     sidecar // zero if there is none
 	blocks   []block // nil without a sidecar
 	size     int64
 	modified time.Time
@@ -124,11 +124,11 @@ func (f *File) open() error {
 		return errors.New("it is longer than its header says; write or copy it again")
 	}
 	f.label = f.shape.columns - 1
-	if f.side, err = readSidecar(f.path+".json", f.shape); err != nil || f.side == nil {
+	side, err := readSidecar(f.path+".json", f.shape)
+	if err != nil || side == nil {
 		return err
 	}
-	f.label = slices.Index(f.side.Columns, f.side.Label)
-	f.blocks = make([]block, len(f.side.CRC))
+	f.side, f.label, f.blocks = *side, slices.Index(side.Columns, side.Label), make([]block, len(side.CRC))
 	return nil
 }
 
@@ -143,33 +143,18 @@ func (f *File) Close() error { return f.file.Close() }
 func (f *File) Dims() (records, features int) { return f.shape.records, f.shape.columns - 1 }
 
 // Columns returns the names of the columns in the order of the file, nil without a sidecar.
-func (f *File) Columns() []string {
-	if f.side == nil {
-		return nil
-	}
-	return slices.Clone(f.side.Columns)
-}
+func (f *File) Columns() []string { return slices.Clone(f.side.Columns) }
 
 // Label returns the name of the column that is the label, "" without a sidecar.
-func (f *File) Label() string {
-	if f.side == nil {
-		return ""
-	}
-	return f.side.Label
-}
+func (f *File) Label() string { return f.side.Label }
 
 // Schema returns Options.Schema of Create, "" without a sidecar.
-func (f *File) Schema() string {
-	if f.side == nil {
-		return ""
-	}
-	return f.side.Schema
-}
+func (f *File) Schema() string { return f.side.Schema }
 
 // Checksum returns a hash of all records and their order, "" without a sidecar. Not private:
 // it is a function of the records.
 func (f *File) Checksum() string {
-	if f.side == nil {
+	if f.blocks == nil {
 		return ""
 	}
 	h := sha256.New()

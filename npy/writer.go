@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/privopt/privopt/internal/wholefile"
@@ -28,15 +26,15 @@ type Options struct {
 // Writer writes records to a new file. The file and its sidecar appear whole with Commit, or
 // not at all. It is not safe for concurrent use.
 type Writer struct {
-	path, temp string
-	file       *os.File
-	shape      shape
-	label      int
-	side       sidecar
-	buffer     []byte
-	sum        uint32
-	inBlock    int // bytes of sum
-	err        error
+	path    string
+	file    *wholefile.File
+	shape   shape
+	label   int
+	side    sidecar
+	buffer  []byte
+	sum     uint32
+	inBlock int // bytes of sum
+	err     error
 }
 
 // errDone is the error of a Writer after Commit or Close.
@@ -62,10 +60,9 @@ func Create(path string, columns []string, o Options) (*Writer, error) {
 		Version: 1, DType: w.shape.dtype(), Columns: slices.Clone(columns), Label: o.Label, Schema: o.Schema, Block: blockSize, CRC: []uint32{},
 	}
 	var err error
-	if w.file, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"); err != nil {
+	if w.file, err = wholefile.Create(path); err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
-	w.temp = w.file.Name()
 	if _, err := w.file.Write(w.shape.header()); err != nil {
 		w.Close()
 		return nil, fmt.Errorf("npy: %w", err)
@@ -147,21 +144,17 @@ func (w *Writer) Commit() error {
 	if w.err == nil {
 		w.err = w.file.Sync()
 	}
-	if err := w.file.Close(); w.err == nil {
-		w.err = err
-	}
 	if w.err == nil {
 		w.err = w.writeSidecar()
 	}
 	if w.err == nil {
-		w.err = os.Rename(w.temp, w.path)
+		w.err = w.file.Commit()
 	}
 	if w.err != nil {
-		os.Remove(w.temp)
+		w.file.Abandon()
 		return fmt.Errorf("npy: %w", w.err)
 	}
 	w.err = errDone
-	wholefile.SyncFolder(w.path)
 	return nil
 }
 
@@ -178,12 +171,8 @@ func (w *Writer) writeSidecar() error {
 
 // Close removes what was written unless it was committed.
 func (w *Writer) Close() error {
-	if w.err == errDone {
-		return nil
-	}
 	w.err = errDone
-	w.file.Close() // may be closed by a Commit that failed
-	if err := os.Remove(w.temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := w.file.Abandon(); err != nil {
 		return fmt.Errorf("npy: %w", err)
 	}
 	return nil

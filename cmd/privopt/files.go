@@ -94,13 +94,13 @@ func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
 		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(size > 0))
 }
 
-// output is a file that appears whole or not at all: it is written under another name in
-// the same folder, synced and renamed, with a lock against other processes.
+// output is a file that appears whole or not at all, with a lock against other processes.
 type output struct {
 	io.Writer
-	path, temp string // temp is "" for standard output and devices
-	file       *os.File
-	lock       *flock.Flock
+	path   string
+	file   *wholefile.File // nil for standard output and devices
+	device *os.File
+	lock   *flock.Flock
 }
 
 // errBusy reports that another process writes the file.
@@ -119,7 +119,7 @@ func (a *app) create(path string, force bool, reserve int) (*output, error) {
 		return nil, usagef("--out: %s is a folder, want the name of a file", path)
 	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		return &output{Writer: f, path: path, file: f}, err
+		return &output{Writer: f, path: path, device: f}, err
 	case err == nil && !force:
 		return nil, usagef("--out: %s exists: choose another name, or --force to replace it", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -132,11 +132,11 @@ func (a *app) create(path string, force bool, reserve int) (*output, error) {
 	if o.lock, err = lock(path + ".lock"); err != nil {
 		return nil, err
 	}
-	if o.file, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"); err != nil {
+	if o.file, err = wholefile.Create(path); err != nil {
 		o.abandon()
 		return nil, usagef("--out: %w", err)
 	}
-	o.Writer, o.temp = o.file, o.file.Name() // mode 0600
+	o.Writer = o.file
 	if reserve > 0 {
 		_, err = o.file.Write(make([]byte, reserve))
 		if err = errors.Join(err, o.file.Sync()); err == nil {
@@ -173,40 +173,44 @@ func lock(path string) (*flock.Flock, error) {
 
 // commit makes the file appear.
 func (o *output) commit() error {
-	if o.temp == "" {
-		if o.file == nil {
-			return nil
-		}
-		return o.file.Close()
+	if o.device != nil {
+		return o.device.Close()
+	}
+	if o.file == nil {
+		return nil
 	}
 	end, err := o.file.Seek(0, io.SeekCurrent)
 	if err == nil {
 		err = o.file.Truncate(end)
 	}
-	err = errors.Join(err, o.file.Sync(), o.file.Close())
-	if err == nil {
-		err = os.Rename(o.temp, o.path)
-	}
 	if err != nil {
 		return err
 	}
-	o.temp, o.file = "", nil
-	wholefile.SyncFolder(o.path)
-	return nil
+	return o.file.Commit()
 }
 
 // abandon removes what was begun, and the lock. After commit it removes the lock only.
 func (o *output) abandon() {
-	if o.file != nil {
-		o.file.Close()
+	if o.device != nil {
+		o.device.Close()
 	}
-	if o.temp != "" {
-		os.Remove(o.temp)
+	if o.file != nil {
+		o.file.Abandon()
 	}
 	if o.lock != nil {
 		os.Remove(o.lock.Path())
 		o.lock.Close()
 	}
+}
+
+// claim checks and locks the name of a file that something else writes.
+func (a *app) claim(path string, force bool) (*output, error) {
+	o, err := a.create(path, force, 0)
+	if err == nil && o.file == nil {
+		o.abandon()
+		return nil, usagef("--out: %s is no file, want the name of one", o.path)
+	}
+	return o, err
 }
 
 // write writes text as the whole file path: to a new file, or to standard output.

@@ -99,14 +99,11 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 		}
 	}
 	for _, name := range []string{p.out, p.out + ".json"} {
-		place, err := a.create(name, p.force, 0) // checks and locks the name
+		place, err := a.claim(name, p.force)
 		if err != nil {
 			return err
 		}
 		defer place.abandon()
-		if place.temp == "" {
-			return usagef("--out: %s is no file, want the name of one", place.path)
-		}
 	}
 	in, err := a.open(ctx, "--data", p.data, "packing")
 	if err != nil {

@@ -103,14 +103,11 @@ the folder of fit. Sums of one shard are never added twice. They are as secret a
 		Example: "  privopt merge --out all.sums 1-of-2.sums 2-of-2.sums",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: a.do(func(_ context.Context, files []string) error {
-			place, err := a.create(out, force, 0) // checks and locks the name
+			place, err := a.claim(out, force)
 			if err != nil {
 				return err
 			}
 			defer place.abandon()
-			if place.temp == "" {
-				return usagef("--out: %s is no file, want the name of one", place.path)
-			}
 			return shard.Merge(out, files...)
 		}),
 	}

@@ -7,29 +7,60 @@ import (
 	"path/filepath"
 )
 
-// Write writes data to a hidden temporary file beside path of mode 0600, gives it the mode, syncs it to the disk, and
-// renames it to path, instead of what had that name. A process that is killed may leave the temporary file.
-func Write(path string, data []byte, mode os.FileMode) error {
+// File is a new file. Until Commit it is a hidden temporary file of mode 0600 beside the place where it is to
+// appear; a process that is killed may leave that one.
+type File struct {
+	*os.File
+	path string
+	done bool
+}
+
+// Create begins the file path.
+func Create(path string) (*File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, path: path}, nil
+}
+
+// Commit syncs the file to the disk, closes it and makes it appear, instead of what had its name. If that
+// fails, the file is removed.
+func (f *File) Commit() error {
+	err := errors.Join(f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Abandon())
+	}
+	f.done = true
+	if dir, err := os.Open(filepath.Dir(f.path)); err == nil { // make the name last; some systems cannot sync a folder
+		dir.Sync()
+		dir.Close()
+	}
+	return nil
+}
+
+// Abandon removes the file unless it was committed or removed before.
+func (f *File) Abandon() error {
+	if f.done {
+		return nil
+	}
+	f.done = true
+	f.Close() // Commit may have closed it
+	return os.Remove(f.Name())
+}
+
+// Write writes data to the file path, which gets the mode, as one commit.
+func Write(path string, data []byte, mode os.FileMode) error {
+	f, err := Create(path)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err = errors.Join(err, f.Chmod(mode)); err != nil {
+		return errors.Join(err, f.Abandon())
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	SyncFolder(path)
-	return nil
-}
-
-// SyncFolder makes the names in the folder of path last. Some systems cannot sync a folder.
-func SyncFolder(path string) {
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		dir.Sync()
-		dir.Close()
-	}
+	return f.Commit()
 }
