@@ -35,18 +35,15 @@ identified at this budget. Everything here may be published with the model.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(m.Summary())
-			}
-			return a.print(summaryText(m, all))
+			s := m.Summary()
+			return a.show(s, summaryText(m, s, all))
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
 	return c
 }
 
-func summaryText(m *model.Model, all bool) string {
-	s := m.Summary()
+func summaryText(m *model.Model, s model.Summary, all bool) string {
 	head := []string{"coefficient", "estimate (" + scoreUnit(m) + ")"}
 	if s.Level > 0 {
 		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower " + percent0(s.Level), "upper", "z", "p", "privacy", ""}
@@ -135,10 +132,7 @@ The text may be published with the model.`,
 				Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
 				Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
 			}
-			if a.json {
-				return a.printJSON(e)
-			}
-			return a.print(e.text(m))
+			return a.show(e, e.text(m))
 		}),
 	}
 }

@@ -24,11 +24,11 @@ import (
 
 // task is what plan and fit have in common: a schema, a budget and choices.
 type task struct {
-	schemaPath, neighbors, set string
-	budget                     dp.Budget
-	intervals                  bool
-	level, bound               float64
-	options                    model.Options
+	schemaPath, set string
+	budget          dp.Budget
+	intervals       bool
+	level, bound    float64
+	options         model.Options
 
 	schema *table.Schema
 	origin string // where δ comes from
@@ -41,7 +41,7 @@ func (t *task) flags(c *cobra.Command) {
 	f.Float64Var(&t.budget.Delta, "delta", -1,
 		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the schema declares)")
 	required(c, "schema", "epsilon")
-	f.StringVar(&t.neighbors, "neighbors", "",
+	neighborsFlag(c, &o.Relation, 0,
 		"what is hidden: `KIND` replace (a record's values, not the number of records) or\n"+
 			"add-remove (also its presence) (default that of the schema, else replace)")
 	f.StringVar(&o.Loss.Name, "loss", "",
@@ -58,7 +58,6 @@ func (t *task) flags(c *cobra.Command) {
 	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares (default 20)")
 	f.Float64Var(&o.Clip, "clip", 0, "clip slopes of squares at `C` of their range, in (0, 1] (default chosen privately)")
 	complete(c, "loss", model.Losses())
-	complete(c, "neighbors", relations)
 	complete(c, "set", model.Sets())
 }
 
@@ -71,11 +70,6 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	o := &t.options
-	if t.neighbors != "" {
-		if err := o.Relation.UnmarshalText([]byte(t.neighbors)); err != nil {
-			return usagef("--neighbors: want replace or add-remove, got %q", t.neighbors)
-		}
-	}
 	if t.set != "" {
 		name, size, sized := strings.Cut(t.set, ":")
 		o.Set.Name = name
@@ -347,11 +341,8 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	if !private {
 		a.note("NOT PRIVATE: --seed lets anyone who guesses it draw the noise again. Use such a model for tests only.")
 	}
-	switch {
-	case t.out == "-":
+	if t.out == "-" {
 		return nil
-	case a.json:
-		return a.printJSON(r)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s model with %s, %s\n", t.out, m.Params().Loss.Name, amount(r.Parameters, "parameter"), humanize.Bytes(uint64(size)))
@@ -363,5 +354,5 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 			number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
 	}
 	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE", t.out)))
-	return a.print(b.String())
+	return a.show(r, b.String())
 }

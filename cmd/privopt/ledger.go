@@ -49,10 +49,7 @@ was made anew cannot be told from an honest one without a model or a copy.`,
 }
 
 func (a *app) ledgerCreate() *cobra.Command {
-	var (
-		t         ledger.Terms
-		neighbors string
-	)
+	var t ledger.Terms
 	c := &cobra.Command{
 		Use:     "create FILE --epsilon E",
 		Short:   "Make a ledger with a total budget",
@@ -60,9 +57,6 @@ func (a *app) ledgerCreate() *cobra.Command {
 		Example: "  privopt ledger create people.ledger --epsilon 3 --delta 1e-8",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
-			if err := t.Relation.UnmarshalText([]byte(neighbors)); err != nil {
-				return usagef("--neighbors: want replace or add-remove, got %q", neighbors)
-			}
 			l, err := ledger.Create(args[0], t)
 			if errors.Is(err, fs.ErrExist) {
 				return usagef("%s exists: use it, or choose another name", args[0])
@@ -76,11 +70,10 @@ func (a *app) ledgerCreate() *cobra.Command {
 	c.Flags().SortFlags = false
 	c.Flags().Float64Var(&t.Total.Epsilon, "epsilon", 0, "total `E` of all fits")
 	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
-	c.Flags().StringVar(&neighbors, "neighbors", dp.Replace.String(), "`KIND` replace or add-remove, as in the schema")
+	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
 		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less, and\n"+
 			"a large one may use δ/(1 + number of orders) only (default none: ε and δ add up)")
-	complete(c, "neighbors", relations)
 	required(c, "epsilon")
 	return c
 }
@@ -115,9 +108,6 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	if s.Entries == nil {
 		s.Entries = []ledger.Entry{}
 	}
-	if a.json {
-		return a.printJSON(s)
-	}
 	var b strings.Builder
 	filters := "ε and δ of the entries add up"
 	if len(s.Terms.Orders) > 0 {
@@ -136,7 +126,7 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 		}
 		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash"}, rows))
 	}
-	return a.print(b.String())
+	return a.show(s, b.String())
 }
 
 func (a *app) ledgerVerify() *cobra.Command {
@@ -163,14 +153,11 @@ func (a *app) ledgerVerify() *cobra.Command {
 					return fmt.Errorf("%s: %w", path, err)
 				}
 			}
-			if a.json {
-				return a.printJSON(struct {
-					Intact bool   `json:"intact"`
-					Models int    `json:"models"`
-					Head   string `json:"head"`
-				}{true, len(args) - 1, l.Head()})
-			}
-			return a.print(fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(), entries(len(l.Entries())), l.Head()[:12], models(len(args)-1)))
+			return a.show(struct {
+				Intact bool   `json:"intact"`
+				Models int    `json:"models"`
+				Head   string `json:"head"`
+			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(), entries(len(l.Entries())), l.Head()[:12], models(len(args)-1)))
 		}),
 	}
 }

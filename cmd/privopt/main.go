@@ -245,11 +245,10 @@ func (a *app) root() *cobra.Command {
 func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.command = c.CommandPath()
-		err := c.Context().Err()
-		if err == nil {
-			err = body(c.Context(), args)
+		if err := c.Context().Err(); err != nil {
+			return err
 		}
-		return err
+		return body(c.Context(), args)
 	}
 }
 
@@ -287,10 +286,7 @@ func (a *app) version() *cobra.Command {
 		Example: "  privopt version --json",
 		Args:    noArgs,
 		RunE: a.do(func(context.Context, []string) error {
-			if a.json {
-				return a.printJSON(version())
-			}
-			return a.print(version().String() + "\n")
+			return a.show(version(), version().String()+"\n")
 		}),
 	}
 }

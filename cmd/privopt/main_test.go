@@ -276,7 +276,7 @@ func TestErrors(t *testing.T) {
 		{2, "--loss", fit(ok, csv, "--loss")},
 		{2, `the label of the schema is two classes`, fit(ok, csv, "--loss", "squares")},
 		{2, `--set "ball:x"`, fit(ok, csv, "--set", "ball:x")},
-		{2, "--neighbors: want replace or add-remove", fit(ok, csv, "--neighbors", "x")},
+		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`, fit(ok, csv, "--neighbors", "x")},
 		{2, "--seed \"x\": want a whole number", fit(ok, csv, "--seed", "x")},
 		{2, "add it, or leave them out", fit(ok, csv, "--bound", "3")},
 		{2, "privopt ledger create", fit(ok, csv, "--ledger", at("none.ledger"))},

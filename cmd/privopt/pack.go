@@ -141,12 +141,11 @@ func (a *app) packed(path string) error {
 		return err
 	}
 	r := packed{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema(), Bytes: info.Size()}
-	if a.json {
-		return a.printJSON(r)
+	if !a.json {
+		a.note("The file and its .json are as private as the table.")
 	}
 	n, d := f.Dims()
-	a.note("The file and its .json are as private as the table.")
-	return a.print(fmt.Sprintf("%s: %s of %s, %s\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
+	return a.show(r, fmt.Sprintf("%s: %s of %s, %s\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
 }
 
 // create begins the file; for --canonical another one beside it, to be sorted.

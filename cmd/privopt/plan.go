@@ -76,10 +76,7 @@ the guarantee and the bound on the excess loss.`,
 			for _, c := range pl.Coefficients() {
 				r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value})
 			}
-			if a.json {
-				return a.printJSON(r)
-			}
-			return a.print(r.text(&t, all))
+			return a.show(r, r.text(&t, all))
 		}),
 	}
 	t.flags(c)

@@ -249,9 +249,6 @@ if the table is public, which --public states.`,
 			if s.Records == 0 {
 				return usagef("%s: the table has no records to compare with", u.data)
 			}
-			if a.json {
-				return a.printJSON(scored{false, u.public, s})
-			}
 			var b strings.Builder
 			if !u.public {
 				b.WriteString("NOT PRIVATE: computed from the rows without noise; publish it only if they are public (--public).\n")
@@ -268,7 +265,7 @@ if the table is public, which --public states.`,
 				line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
 				line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
 			}
-			return a.print(b.String())
+			return a.show(scored{false, u.public, s}, b.String())
 		}),
 	}
 	u.flags(c, "labelled table")

@@ -15,11 +15,12 @@ import (
 
 func (a *app) schema() *cobra.Command {
 	var (
-		o                                  table.Drafting
-		public, example, fields, neighbors string
-		out                                = "-"
-		records                            int
-		force                              bool
+		o                       table.Drafting
+		public, example, fields string
+		out                     = "-"
+		records                 int
+		neighbors               dp.Relation
+		force                   bool
 	)
 	c := &cobra.Command{
 		Use:   "schema --public FILE [flags]",
@@ -60,12 +61,7 @@ from it.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
 			}
-			s.Records = records
-			if neighbors != "" {
-				if err := s.Neighbors.UnmarshalText([]byte(neighbors)); err != nil {
-					return usagef("--neighbors: %w", err)
-				}
-			}
+			s.Records, s.Neighbors = records, neighbors
 			if err := s.Check(); err != nil {
 				return err
 			}
@@ -82,20 +78,22 @@ from it.`,
 	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
 	f.StringVar(&o.Label, "label", "", "`COLUMN` to predict (default: the last one)")
 	f.IntVar(&records, "records", 0, "declared public number `N` of records of the private table")
-	f.StringVar(&neighbors, "neighbors", "",
+	neighborsFlag(c, &neighbors, 0,
 		"what the model hides: `KIND` replace (one record's values) or add-remove (its\npresence) (default replace)")
 	f.StringVar(&o.File.Delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
 	f.StringVar(&fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
 	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")
 	complete(c, "label", nil)
 	complete(c, "example", []string{"adult"})
-	complete(c, "neighbors", relations)
 	complete(c, "delimiter", []string{",", ";", "|", `\t`})
 	return c
 }
 
-// relations are the values of --neighbors.
-var relations = []string{dp.Replace.String(), dp.AddRemove.String()}
+// neighborsFlag adds --neighbors, which is unset if the command line does not have it.
+func neighborsFlag(c *cobra.Command, r *dp.Relation, unset dp.Relation, usage string) {
+	c.Flags().TextVar(r, "neighbors", unset, usage)
+	complete(c, "neighbors", []string{dp.Replace.String(), dp.AddRemove.String()})
+}
 
 func undeclared(records int) string {
 	if records > 0 {

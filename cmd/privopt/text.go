@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
@@ -16,18 +17,17 @@ import (
 // columns is the width of all text.
 const columns = 100
 
-func (a *app) print(text string) error {
+// show prints text, or with --json v as one indented object.
+func (a *app) show(v any, text string) error {
+	if a.json {
+		object, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		text = string(object) + "\n"
+	}
 	_, err := io.WriteString(a.stdout, text)
 	return err
-}
-
-// printJSON prints one indented object.
-func (a *app) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return a.print(string(text) + "\n")
 }
 
 // note writes a line to standard error.
@@ -38,11 +38,11 @@ func (a *app) note(format string, args ...any) {
 // paragraph wraps text after a label, which stands in the margin of the first line.
 func paragraph(label, text string) string {
 	var b strings.Builder
-	margin := len([]rune(label))
+	margin := utf8.RuneCountInString(label)
 	b.WriteString(label)
 	at := margin
 	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
+		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
 		case at+1+n > columns:
@@ -62,22 +62,21 @@ func paragraph(label, text string) string {
 // grid prints a table: names to the left, numbers to the right, and of what does not fit
 // into the width, the beginnings of names.
 func grid(head []string, rows [][]string) string {
-	var b strings.Builder
-	name := 0
-	for _, r := range append([][]string{head}, rows...) {
-		name = max(name, len([]rune(r[0])))
-	}
-	wide := 0
-	for j := 1; j < len(head); j++ {
-		w := 0
-		for _, r := range append([][]string{head}, rows...) {
-			w = max(w, len([]rune(r[j])))
+	rows = append([][]string{head}, rows...)
+	widths := make([]int, len(head))
+	for _, r := range rows {
+		for j, cell := range r {
+			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
 		}
-		wide += w + 2
 	}
-	name = min(name, columns-wide)
+	name := columns
+	for _, w := range widths[1:] {
+		name -= w + 2
+	}
+	name = min(name, widths[0])
+	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, r := range append([][]string{head}, rows...) {
+	for _, r := range rows {
 		first := []rune(r[0])
 		if len(first) > name {
 			first = append(first[:max(name-1, 1)], '…')
