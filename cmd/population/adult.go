@@ -39,28 +39,16 @@ func (a *files) register(f *sweep.Flags) {
 	f.ListVar(&a.relations, "relation", relations, relations, "with -data: neighboring relations, `LIST`")
 }
 
-// refuse reports flags of this experiment without -data.
-func (a *files) refuse(f *sweep.Flags) error {
-	for _, name := range []string{"test", "radius", "relation"} {
-		if f.Given(name) {
-			return sweep.Usagef("flag -%s has no meaning without -data: leave it out", name)
-		}
-	}
-	return nil
-}
-
 // checkAdult completes the flags of the experiment on records.
 func (c *config) checkAdult(f *sweep.Flags) error {
-	for _, name := range []string{"family", "regime", "sweep", "n", "d", "eps", "signal", "bounds"} {
-		if f.Given(name) {
-			return sweep.Usagef("flag -%s has no meaning with -data: leave it out (-values lists the ε)", name)
-		}
+	err := f.Pointless("with -data, where -values lists the ε", "family", "regime", "sweep", "n", "d", "eps", "signal", "bounds")
+	if err != nil {
+		return err
 	}
 	if c.Test == "" {
 		return sweep.Usagef("flag -data needs -test, the file with the records that accuracy is measured on")
 	}
 	c.sweep, c.list = "eps", cmp.Or(c.list, "0.1,0.3,1,3")
-	var err error
 	if c.values, err = sweep.ParseValues("values", c.list, sweep.Positive(1e5), false); err != nil {
 		return err
 	}
@@ -95,20 +83,10 @@ func (a *files) read(name, path string) (rows [][]float64, labels []float64, inf
 		return nil, nil, info, err
 	}
 	defer file.Close()
-	records, err := adult.Read(file)
-	if err != nil {
-		return nil, nil, info, fmt.Errorf("flag -%s: %w", name, err)
+	if rows, labels, err = adult.OneHot(file); err != nil {
+		err = fmt.Errorf("flag -%s: %w", name, err)
 	}
-	features, err := adult.Experiment(104)
-	if err != nil {
-		return nil, nil, info, err
-	}
-	records = adult.Complete(records)
-	if len(records) == 0 {
-		return nil, nil, info, sweep.Usagef("flag -%s: %s has no record without missing values", name, path)
-	}
-	rows, labels = features.Floats(records)
-	return rows, labels, info, nil
+	return rows, labels, info, err
 }
 
 // adultExperiment is logistic regression on Adult: rows within norm 1 (each
@@ -169,7 +147,11 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			if short, ok := strings.CutSuffix(name, "-addremove"); ok {
 				name, rel = short, dp.AddRemove
 			}
-			fit, err := c.adultPlan(name, data, rel, dp.Budget{Epsilon: cell.Value, Delta: c.Delta})
+			p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 30000}
+			if name == "sgd" || name == "dpsgd" { // in a ball, the others without a set
+				p.Set = prox.L2Ball{R: c.radius}
+			}
+			pl, err := calibrate(name, p, dp.Budget{Epsilon: cell.Value, Delta: c.Delta}, setting{rel: rel, radius: c.radius})
 			if err != nil {
 				return sweep.Task{}, err
 			}
@@ -181,7 +163,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 						src = nil
 					}
 					start := time.Now()
-					release, err := fit(ctx, src)
+					release, err := pl.fit(ctx, p, src)
 					if err != nil {
 						return 0, err
 					}
@@ -203,20 +185,6 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 		}
 	}
 	return e, nil
-}
-
-// adultPlan calibrates one method for all runs of a cell: noisy SGD in a ball, the others
-// without a set.
-func (c *config) adultPlan(method string, data *erm.Data, rel dp.Relation, b dp.Budget) (fitter, error) {
-	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 30000}
-	if method == "sgd" || method == "dpsgd" {
-		p.Set = prox.L2Ball{R: c.radius}
-	}
-	pl, err := calibrate(method, p, b, setting{rel: rel, radius: c.radius})
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, src rand.Source) (*dp.Release, error) { return pl.fit(ctx, p, src) }, nil
 }
 
 // summarizeAdult words certificates and times.

@@ -67,14 +67,15 @@ func (c *config) check(f *sweep.Flags) error {
 	if c.Data != "" {
 		return c.checkAdult(f)
 	}
-	if err := c.files.refuse(f); err != nil {
+	err := f.Pointless("without -data", "test", "radius", "relation")
+	if err == nil {
+		err = f.Pointless("with -sweep "+c.sweep+", of which -values lists the values", c.sweep)
+	}
+	if err == nil && c.Family != "linear" {
+		err = f.Pointless("with -family "+c.Family+", whose law is fixed", "signal")
+	}
+	if err != nil {
 		return err
-	}
-	if f.Given(c.sweep) {
-		return sweep.Usagef("flag -%s has no meaning with -sweep %s: -values lists what is swept", c.sweep, c.sweep)
-	}
-	if c.Family != "linear" && f.Given("signal") {
-		return sweep.Usagef("flag -signal has no meaning with -family %s, whose law is fixed: leave it out", c.Family)
 	}
 	type grid struct {
 		n, d   int
@@ -101,7 +102,6 @@ func (c *config) check(f *sweep.Flags) error {
 	}
 	c.values = g.values[c.sweep]
 	if c.list != "" {
-		var err error
 		r := map[string]sweep.Range{"n": sweep.Between(2, 1e7), "d": sweep.Between(1, 5000), "eps": sweep.Positive(1e5)}[c.sweep]
 		if c.values, err = sweep.ParseValues("values", c.list, r, c.sweep != "eps"); err != nil {
 			return err

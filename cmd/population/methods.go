@@ -45,9 +45,6 @@ type planned struct {
 	fit   func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
 }
 
-// fitter is a calibrated method on its records.
-type fitter func(ctx context.Context, src rand.Source) (*dp.Release, error)
-
 // setting is what methods share; zero fields mean their defaults.
 type setting struct {
 	rel    dp.Relation

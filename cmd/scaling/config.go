@@ -105,21 +105,13 @@ func newConfig() (*config, *sweep.Flags) {
 
 // check reports flags that contradict one another, and makes the grid.
 func (c *config) check(f *sweep.Flags) error {
-	pointless := func(why string, names ...string) error {
-		for _, name := range names {
-			if f.Given(name) {
-				return sweep.Usagef("flag -%s has no meaning %s: leave it out", name, why)
-			}
-		}
-		return nil
-	}
 	var err error
 	switch {
 	case c.Figure == "bound":
-		err = pointless("with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep", "methods",
+		err = f.Pointless("with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep", "methods",
 			"calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max", "kappas", "seed")
 	case c.Mode == paper:
-		err = pointless("with -mode paper, which has the published constants", "calibration", "eta")
+		err = f.Pointless("with -mode paper, which has the published constants", "calibration", "eta")
 		if err == nil && c.Clip != 0 && c.Clip != 10000 {
 			err = sweep.Usagef("flag -clip = %v with -mode paper: the published procedure has 10000, use that, 0 or -mode certified", c.Clip)
 		}
@@ -131,13 +123,13 @@ func (c *config) check(f *sweep.Flags) error {
 			"sharp", c.Eta)
 	}
 	if err == nil {
-		err = c.checkData(f, pointless)
+		err = c.checkData(f)
 	}
 	if err == nil && f.Given("values") {
-		err = pointless("with -values", "kappa-min", "kappa-max", "kappas")
+		err = f.Pointless("with -values", "kappa-min", "kappa-max", "kappas")
 	}
 	if err == nil && c.sweep != "kappa" {
-		err = pointless("with -sweep "+c.sweep, "kappa-min", "kappa-max", "kappas")
+		err = f.Pointless("with -sweep "+c.sweep, "kappa-min", "kappa-max", "kappas")
 	}
 	if err == nil {
 		err = c.grid()
@@ -149,15 +141,15 @@ func (c *config) check(f *sweep.Flags) error {
 }
 
 // checkData reports what is wrong with the flags about files.
-func (c *config) checkData(f *sweep.Flags, pointless func(string, ...string) error) error {
+func (c *config) checkData(f *sweep.Flags) error {
 	if c.data == "" {
-		return pointless("without -data", "label", "bound-row", "bound-label", "anchor")
+		return f.Pointless("without -data", "label", "bound-row", "bound-label", "anchor")
 	}
-	if err := pointless("with -data", "n", "d", "anchor-noise"); err != nil {
+	if err := f.Pointless("with -data", "n", "d", "anchor-noise"); err != nil {
 		return err
 	}
 	if c.Mode != paper {
-		if err := pointless("with -data, whose rows -bound-row bounds", "xi"); err != nil {
+		if err := f.Pointless("with -data, whose rows -bound-row bounds", "xi"); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package adult
 
 import (
 	"fmt"
+	"io"
 	"slices"
 )
 
@@ -109,6 +110,24 @@ func (f Features) Floats(records []Record) (rows [][]float64, labels []float64) 
 		labels = append(labels, float64(r.label()))
 	}
 	return rows, labels
+}
+
+// OneHot reads the records without a missing value of adult.data or adult.test, as the
+// 104 features of Experiment and labels ±1.
+func OneHot(r io.Reader) (rows [][]float64, labels []float64, err error) {
+	records, err := Read(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if records = Complete(records); len(records) == 0 {
+		return nil, nil, fmt.Errorf("%w: no record without missing values", ErrFormat)
+	}
+	features, err := Experiment(104)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, labels = features.Floats(records)
+	return rows, labels, nil
 }
 
 // encode returns the rows of records: one where a category has the level of the column, and

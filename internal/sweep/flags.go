@@ -36,7 +36,14 @@ var Formats = []string{"csv", "json", "png", "svg", "pdf"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
-	f.Var(seedValue{&o.Seed}, "seed", "`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)")
+	f.Func("seed", "`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)", func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		o.Seed = &n
+		return nil
+	})
 	f.IntVar(&o.Workers, "workers", 0, Between(0, 1024), "parallel workers `N`, 0 for one each processor")
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
@@ -80,6 +87,17 @@ func (f *Flags) Given(name string) bool {
 	found := false
 	f.Visit(func(g *flag.Flag) { found = found || g.Name == name })
 	return found
+}
+
+// Pointless returns an error about the first of the named flags that the command line
+// sets; why, such as "with -data", says why it has no meaning.
+func (f *Flags) Pointless(why string, names ...string) error {
+	for _, name := range names {
+		if f.Given(name) {
+			return Usagef("flag -%s has no meaning %s: leave it out", name, why)
+		}
+	}
+	return nil
 }
 
 // RunExperiment is Run of a program whose body is the experiment that describe returns.
@@ -156,157 +174,105 @@ func Between(lo, hi float64) Range { return Range{Min: lo, Max: hi, Example: max
 // Positive is the interval (0, hi].
 func Positive(hi float64) Range { return Range{Max: hi, Open: true, Example: min(hi, 1)} }
 
-// Check returns an error that names the range unless x lies in it.
-func (r Range) Check(x float64) error {
-	if x >= r.Min && x <= r.Max && !(r.Open && x == r.Min) { // false for NaN
-		return nil
+// parse returns the number in text, a whole one if integer is set, or an error that names the range.
+func (r Range) parse(text string, integer bool) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	inside := x >= r.Min && x <= r.Max && !(r.Open && x == r.Min) // false for NaN
+	if err == nil && inside && !(integer && x != math.Trunc(x)) {
+		return x, nil
 	}
-	return r.err("number")
-}
-
-func (r Range) err(kind string) error {
-	left := "["
+	kind, left := "number", "["
+	if integer {
+		kind = "whole number"
+	}
 	if r.Open {
 		left = "("
 	}
-	return fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max), format(r.Example))
+	return 0, fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max), format(r.Example))
 }
 
-// FloatVar defines a flag that takes a number of the range.
-func (f *Flags) FloatVar(p *float64, name string, value float64, r Range, usage string) {
-	*p = value
-	f.Var(numberValue{func(x float64) { *p = x }, func() string { return format(*p) }, r, false}, name, usage)
+// value is a flag.Value of two functions.
+type value struct {
+	get func() string
+	set func(text string) error
 }
 
-// IntVar defines a flag that takes an integer of the range.
-func (f *Flags) IntVar(p *int, name string, value int, r Range, usage string) {
-	*p = value
-	f.Var(numberValue{func(x float64) { *p = int(x) }, func() string { return strconv.Itoa(*p) }, r, true}, name, usage)
-}
-
-// ChoiceVar defines a flag that takes one of the choices.
-func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
-	*p = value
-	f.Var(choiceValue{p, choices}, name, usage)
-}
-
-// ListVar defines a flag that takes a comma-separated list of choices, none
-// twice.
-func (f *Flags) ListVar(p *[]string, name string, value, choices []string, usage string) {
-	*p = slices.Clone(value)
-	f.Var(listValue{p, choices}, name, usage)
-}
-
-// ParseValues reads a comma-separated list of distinct numbers of the range,
-// integers if integer is set. name is the flag that errors name.
-func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
-	var values []float64
-	for _, field := range strings.Split(text, ",") {
-		var x float64
-		n := numberValue{func(v float64) { x = v }, nil, r, integer}
-		if err := n.Set(strings.TrimSpace(field)); err != nil {
-			return nil, Usagef("invalid value %q in the list of flag -%s: %w", field, name, err)
-		}
-		if slices.Contains(values, x) {
-			return nil, Usagef("invalid value %q in the list of flag -%s: it is there twice, want distinct numbers", field, name)
-		}
-		values = append(values, x)
-	}
-	return values, nil
-}
-
-type numberValue struct {
-	set     func(float64)
-	get     func() string
-	r       Range
-	integer bool
-}
-
-func (v numberValue) String() string {
+// String implements flag.Value. Package flag also asks the zero value.
+func (v value) String() string {
 	if v.get == nil {
 		return ""
 	}
 	return v.get()
 }
 
-func (v numberValue) Set(s string) error {
-	kind := "number"
-	if v.integer {
-		kind = "whole number"
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || v.r.Check(x) != nil || v.integer && x != math.Trunc(x) {
-		return v.r.err(kind)
-	}
-	v.set(x)
-	return nil
+// Set implements flag.Value.
+func (v value) Set(text string) error { return v.set(text) }
+
+// FloatVar defines a flag that takes a number of the range.
+func (f *Flags) FloatVar(p *float64, name string, initial float64, r Range, usage string) {
+	*p = initial
+	f.Var(value{func() string { return format(*p) }, func(text string) (err error) {
+		*p, err = r.parse(text, false)
+		return err
+	}}, name, usage)
 }
 
-type choiceValue struct {
-	p       *string
-	choices []string
+// IntVar defines a flag that takes an integer of the range.
+func (f *Flags) IntVar(p *int, name string, initial int, r Range, usage string) {
+	*p = initial
+	f.Var(value{func() string { return strconv.Itoa(*p) }, func(text string) error {
+		x, err := r.parse(text, true)
+		*p = int(x)
+		return err
+	}}, name, usage)
 }
 
-func (v choiceValue) String() string {
-	if v.p == nil {
-		return ""
-	}
-	return *v.p
-}
-
-func (v choiceValue) Set(s string) error {
-	if !slices.Contains(v.choices, s) {
-		return fmt.Errorf("want one of %s", strings.Join(v.choices, ", "))
-	}
-	*v.p = s
-	return nil
-}
-
-type listValue struct {
-	p       *[]string
-	choices []string
-}
-
-func (v listValue) String() string {
-	if v.p == nil {
-		return ""
-	}
-	return strings.Join(*v.p, ",")
-}
-
-func (v listValue) Set(s string) error {
-	var list []string
-	for _, item := range strings.Split(s, ",") {
-		item = strings.TrimSpace(item)
-		if !slices.Contains(v.choices, item) || slices.Contains(list, item) {
-			return fmt.Errorf("want a list, without repetition, of %s", strings.Join(v.choices, ","))
+// ChoiceVar defines a flag that takes one of the choices.
+func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usage string) {
+	*p = initial
+	f.Var(value{func() string { return *p }, func(text string) error {
+		if !slices.Contains(choices, text) {
+			return fmt.Errorf("want one of %s", strings.Join(choices, ", "))
 		}
-		list = append(list, item)
-	}
-	*v.p = list
-	return nil
+		*p = text
+		return nil
+	}}, name, usage)
 }
 
-type seedValue struct{ p **uint64 }
-
-func (v seedValue) String() string {
-	if v.p == nil || *v.p == nil {
-		return ""
-	}
-	return strconv.FormatUint(**v.p, 10)
+// ListVar defines a flag that takes a comma-separated list of choices, none
+// twice.
+func (f *Flags) ListVar(p *[]string, name string, initial, choices []string, usage string) {
+	*p = slices.Clone(initial)
+	f.Var(value{func() string { return strings.Join(*p, ",") }, func(text string) error {
+		var list []string
+		for item := range strings.SplitSeq(text, ",") {
+			item = strings.TrimSpace(item)
+			if !slices.Contains(choices, item) || slices.Contains(list, item) {
+				return fmt.Errorf("want a list, without repetition, of %s", strings.Join(choices, ","))
+			}
+			list = append(list, item)
+		}
+		*p = list
+		return nil
+	}}, name, usage)
 }
 
-func (v seedValue) Set(s string) error {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+// ParseValues reads a comma-separated list of distinct numbers of the range,
+// integers if integer is set. name is the flag that errors name.
+func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
+	var values []float64
+	for field := range strings.SplitSeq(text, ",") {
+		x, err := r.parse(strings.TrimSpace(field), integer)
+		if err == nil && slices.Contains(values, x) {
+			err = errors.New("it is there twice, want distinct numbers")
+		}
+		if err != nil {
+			return nil, Usagef("invalid value %q in the list of flag -%s: %w", field, name, err)
+		}
+		values = append(values, x)
 	}
-	*v.p = &n
-	return nil
+	return values, nil
 }
-
-// oneLine keeps a message on one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // File identifies a file without a function of what is in it.
 type File struct {

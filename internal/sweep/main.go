@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/privopt/privopt/dp"
@@ -68,7 +69,7 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 // closed the pipe wants to hear nothing.
 func report(stderr io.Writer, name string, err error) {
 	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
-		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err.Error()))
+		fmt.Fprintf(stderr, "%s: %s\n", name, strings.Join(strings.Fields(err.Error()), " "))
 	}
 }
 

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -77,11 +78,9 @@ func (e *Experiment) summarize(h header, results []Result) Summary {
 
 // write puts the result files into the folder and returns the closing lines.
 func (f *files) write(h header, results []Result, start time.Time) ([]string, error) {
-	var (
-		mu    sync.Mutex
-		wg    sync.WaitGroup
-		first error
-	)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
 	save := func(name string, render func() ([]byte, error)) {
 		wg.Go(func() { // rendering one plot is as long as hundreds of cells
 			data, err := render()
@@ -89,10 +88,8 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 				err = WriteFile(f.path(name), data)
 			}
 			mu.Lock()
-			defer mu.Unlock()
-			if first == nil {
-				first = err
-			}
+			failed = cmp.Or(failed, err)
+			mu.Unlock()
 		})
 	}
 	var figures []Figure
@@ -112,8 +109,8 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		}
 	}
 	wg.Wait()
-	if first != nil {
-		return nil, first
+	if failed != nil {
+		return nil, failed
 	}
 
 	var lines []string
