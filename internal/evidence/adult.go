@@ -100,14 +100,5 @@ func people(path string) ([][]float64, []float64, error) {
 		return nil, nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer file.Close()
-	records, err := adult.Read(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	features, err := adult.Experiment(104)
-	if err != nil {
-		return nil, nil, err
-	}
-	rows, labels := features.Floats(adult.Complete(records))
-	return rows, labels, nil
+	return adult.OneHot(file)
 }

@@ -21,7 +21,6 @@
 package evidence
 
 import (
-	"encoding/json"
 	"os"
 	"strconv"
 
@@ -53,10 +52,7 @@ func column(name string) sweep.Column {
 
 // Detail returns a number that a cell keeps beside its mean: a column of the CSV file.
 func Detail(r sweep.Result, name string) (float64, bool) {
-	var d details
-	if r.Detail == nil || json.Unmarshal(r.Detail, &d) != nil {
-		return 0, false
-	}
+	d, _ := sweep.DetailOf[details](r)
 	x, ok := d[name]
 	return x, ok
 }

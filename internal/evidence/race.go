@@ -81,21 +81,6 @@ func estimates(m *model.Model) []float64 {
 	return theta
 }
 
-// Lost is what privacy costs: min(1, R² of least squares − mean R²), averaged over
-// the sets, for each ε.
-func Lost(results []sweep.Result) map[float64]float64 {
-	lost, sets := map[float64]float64{}, map[float64]float64{}
-	for _, r := range results {
-		ols, _ := Detail(r, "ols")
-		lost[r.Value] += min(1, ols-r.Mean)
-		sets[r.Value]++
-	}
-	for eps := range lost {
-		lost[eps] /= sets[eps]
-	}
-	return lost
-}
-
 // raceSet is a regression set with its test split.
 type raceSet struct {
 	train      *erm.Data
