@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -117,7 +116,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 			if err != nil {
 				return 0, err
 			}
-			d.certificate(release.Certificate)
+			d.Certificate = &release.Certificate // a seed's assumption is in each of them
 			value := risk.Func(release.Theta)
 			own := value // of the loss that the bound is about
 			if excess != risk {
@@ -156,18 +155,10 @@ func (s *source) quadratic(p *erm.Problem, anchor []float64, at params) (*qop.Pl
 		m.Calibration = qop.Paper
 	}
 	n, d := p.Data.Dims()
-	k := planKey{n, d, at.Epsilon}
-	s.mu.Lock()
-	plan, ok := s.plans[k]
-	if !ok {
-		plan = sync.OnceValues(func() (*qop.Plan, error) {
-			unit := lasso.Problem(p.Data, at.Lambda, 1) // not the box of whichever cell comes first
-			return m.Plan(unit, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
-		})
-		s.plans[k] = plan
-	}
-	s.mu.Unlock()
-	return plan()
+	return s.plans.get(planKey{n, d, at.Epsilon}, func() (*qop.Plan, error) {
+		unit := lasso.Problem(p.Data, at.Lambda, 1) // not the box of whichever cell comes first
+		return m.Plan(unit, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
+	})
 }
 
 // once is the task of a method without noise.
@@ -185,19 +176,11 @@ type minimumKey struct {
 // private.
 func (s *source) nonprivate(ctx context.Context, p *erm.Problem, at params) ([]float64, error) {
 	n, d := p.Data.Dims()
-	k := minimumKey{n, d, at.Kappa}
-	s.mu.Lock()
-	minimum, ok := s.minima[k]
-	if !ok {
-		minimum = sync.OnceValues(func() ([]float64, error) {
-			res, err := splitting.Minimize(ctx, splitting.Problem{F: erm.NewUnperturbed(p), G: p.Reg, H: p.Set}, make([]float64, d), nil)
-			if err != nil {
-				return nil, err
-			}
-			return res.X, nil
-		})
-		s.minima[k] = minimum
-	}
-	s.mu.Unlock()
-	return minimum()
+	return s.minima.get(minimumKey{n, d, at.Kappa}, func() ([]float64, error) {
+		res, err := splitting.Minimize(ctx, splitting.Problem{F: erm.NewUnperturbed(p), G: p.Reg, H: p.Set}, make([]float64, d), nil)
+		if err != nil {
+			return nil, err
+		}
+		return res.X, nil
+	})
 }

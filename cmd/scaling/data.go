@@ -28,13 +28,19 @@ type records struct {
 
 // source gives the data of a cell: one file, or generated data by size.
 type source struct {
-	c    *config
-	file *records
+	c      *config
+	file   *records
+	made   memo[[2]int, *records]
+	plans  memo[planKey, *qop.Plan]
+	minima memo[minimumKey, []float64]
+}
 
-	mu     sync.Mutex
-	made   map[[2]int]*records
-	plans  map[planKey]func() (*qop.Plan, error)
-	minima map[minimumKey]func() ([]float64, error)
+// memo computes once for every key what cells share.
+type memo[K comparable, V any] struct{ made sync.Map }
+
+func (m *memo[K, V]) get(k K, compute func() (V, error)) (V, error) {
+	f, _ := m.made.LoadOrStore(k, sync.OnceValues(compute))
+	return f.(func() (V, error))()
 }
 
 // unbounded stands for "no bound" where the published procedure reads a file:
@@ -43,12 +49,7 @@ const unbounded = 1e150
 
 // open prepares the data and completes the parameters that identify it.
 func (c *config) open() (*source, error) {
-	s := &source{
-		c:      c,
-		made:   map[[2]int]*records{},
-		plans:  map[planKey]func() (*qop.Plan, error){},
-		minima: map[minimumKey]func() ([]float64, error){},
-	}
+	s := &source{c: c}
 	if c.data == "" {
 		return s, nil
 	}
@@ -114,17 +115,7 @@ func (s *source) at(p params) (*records, error) {
 	if s.file != nil {
 		return s.file, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := [2]int{p.N, p.D}
-	if r, ok := s.made[k]; ok {
-		return r, nil
-	}
-	r, err := generate(p, s.c.Seed)
-	if err == nil {
-		s.made[k] = r
-	}
-	return r, err
+	return s.made.get([2]int{p.N, p.D}, func() (*records, error) { return generate(p, s.c.Seed) })
 }
 
 // generate draws data of the published form. It is synthetic and needs no

@@ -96,10 +96,6 @@ func (d *detail) certify(gap, objective float64) {
 	}
 }
 
-// certificate keeps the certificate of the releases; a seed's assumption is in
-// each of them.
-func (d *detail) certificate(c dp.Certificate) { d.Certificate = &c }
-
 func (d *detail) linear(p lop.Params) {
 	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Ridge)
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)

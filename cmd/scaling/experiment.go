@@ -1,9 +1,6 @@
 package main
 
-import (
-	"github.com/privopt/privopt/internal/sweep"
-	"github.com/privopt/privopt/lasso"
-)
+import "github.com/privopt/privopt/internal/sweep"
 
 // experiment describes the sweep that the flags ask for.
 func (c *config) experiment() (*sweep.Experiment, error) {
@@ -33,7 +30,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 		},
 	}
 	if c.Mode == paper {
-		e.Prepare = (&published{source: s, made: map[publishedKey]*lasso.Experiment{}}).prepare
+		e.Prepare = (&published{source: s}).prepare
 		e.NotPrivate = "published procedure, no guarantee holds as run"
 	}
 	if c.data != "" {

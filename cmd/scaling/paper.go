@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -16,9 +15,7 @@ import (
 // and all. Not private.
 type published struct {
 	*source
-
-	mu   sync.Mutex
-	made map[publishedKey]*lasso.Experiment
+	experiments memo[publishedKey, *lasso.Experiment]
 }
 
 // publishedKey names what the constants of QOP depend on.
@@ -29,21 +26,13 @@ type publishedKey struct {
 
 // experiment returns the procedure at the parameters p, calibrated once.
 func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := publishedKey{in, p.Epsilon}
-	if e, ok := s.made[k]; ok {
-		return e, nil
-	}
-	c, err := quadratic(in, p)
-	if err != nil {
-		return nil, err
-	}
-	e, err := lasso.Paper{Epsilon: p.Epsilon, Delta: p.Delta, Lambda: p.Lambda, Iterations: p.Iterations}.Experiment(in, c.Sigma2)
-	if err == nil {
-		s.made[k] = e
-	}
-	return e, err
+	return s.experiments.get(publishedKey{in, p.Epsilon}, func() (*lasso.Experiment, error) {
+		c, err := quadratic(in, p)
+		if err != nil {
+			return nil, err
+		}
+		return lasso.Paper{Epsilon: p.Epsilon, Delta: p.Delta, Lambda: p.Lambda, Iterations: p.Iterations}.Experiment(in, c.Sigma2)
+	})
 }
 
 // quadratic returns the published constants of QOP: m = 2d, L = dξ², δ₁ = δ₃ = δ/2.

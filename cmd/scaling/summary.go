@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -55,8 +54,8 @@ func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
 				if r.Method != m {
 					continue
 				}
-				d := cellDetail{Value: r.Value, Method: m, Risk: r.Mean}
-				if r.Detail != nil && json.Unmarshal(r.Detail, &d.detail) == nil {
+				if kept, ok := sweep.DetailOf[detail](r); ok {
+					d := cellDetail{r.Value, m, r.Mean, kept}
 					sum.Releases += r.Runs
 					private += r.Seconds
 					if d.Certificate != nil {
@@ -109,7 +108,7 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 	if len(cells) == 0 {
 		return nil
 	}
-	ends := cells[:1]
+	ends := cells
 	if len(cells) > 1 {
 		ends = []cellDetail{cells[0], cells[len(cells)-1]}
 	}
@@ -155,17 +154,14 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	if outside := total(cells, func(d cellDetail) int { return d.Outside }); outside > 0 {
+	outside := 0
+	for _, d := range cells {
+		outside += d.Outside
+	}
+	if outside > 0 {
 		lines = append(lines, fmt.Sprintf("%s: %d runs report a point outside the box", method, outside))
 	}
 	return lines
-}
-
-func total(cells []cellDetail, f func(cellDetail) int) (sum int) {
-	for _, d := range cells {
-		sum += f(d)
-	}
-	return sum
 }
 
 // anchorNote tells what is known about the claim that qop rests on.
