@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -180,27 +181,29 @@ func (b *bench) make(ctx context.Context, j job, key string) (lines, files []str
 		}
 	}
 	j.parts = kept
-	made := map[string][]byte{}
 	if j.collect == nil {
 		j.collect = collectSweeps
 	}
-	if err := j.collect(b, j, folders, made); err != nil {
+	out, err := j.collect(j, folders)
+	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(made)) {
+	made := map[string][]byte{}
+	maps.Copy(made, out.files)
+	if out.table != nil {
+		made[j.file()+".csv"] = text(out.table)
+	}
+	if out.slopes != nil {
+		made[j.file()+"-slopes.csv"] = text(append([][]string{{"part", "method", "slope", "low", "high"}}, out.slopes...))
+	}
+	for _, r := range out.slopes {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("log-log slope of %s %s: %s", r[0], r[1], r[2])))
+	}
+	files = slices.Sorted(maps.Keys(made))
+	for _, name := range files {
 		if err := sweep.WriteFile(filepath.Join(b.out, name), made[name]); err != nil {
 			return nil, nil, err
 		}
-		if strings.Contains(name, "-slopes") {
-			rows, err := csv.NewReader(bytes.NewReader(made[name])).ReadAll()
-			if err != nil {
-				return nil, nil, err
-			}
-			for _, r := range rows[1:] {
-				lines = append(lines, strings.TrimSpace(fmt.Sprintf("log-log slope of %s %s: %s", r[0], r[1], r[2])))
-			}
-		}
-		files = append(files, name)
 	}
 	return lines, files, nil
 }
@@ -269,35 +272,27 @@ var madeHeader = []string{"job", "size", "seed", "version", "go", "platform", "p
 func (b *bench) record(j job, seconds float64) error {
 	path := filepath.Join(b.out, "made-seconds.csv")
 	rows := map[string][]string{}
-	if text, err := os.ReadFile(path); err == nil {
-		old, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for _, r := range old[1:] {
-			rows[r[0]] = r
-		}
+	old, err := readCSV(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	size := "full"
-	if b.small {
-		size = "small"
+	for _, r := range old {
+		rows[r[0]] = r
 	}
-	rows[j.name] = []string{j.name, size, strconv.Itoa(b.seed), b.version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+	rows[j.name] = []string{j.name, pick(b, "full", "small"), strconv.Itoa(b.seed), b.version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
 		strconv.Itoa(runtime.NumCPU()), strconv.FormatFloat(seconds, 'f', 1, 64), time.Now().UTC().Format(time.DateOnly)}
 	table := [][]string{madeHeader}
-	for _, name := range names() {
+	for _, name := range names() { // the old header and jobs that are gone are left out
 		if r, ok := rows[name]; ok {
 			table = append(table, r)
 		}
 	}
-	text, err := text(table)
-	return errors.Join(err, sweep.WriteFile(path, text))
+	return sweep.WriteFile(path, text(table))
 }
 
 // text writes rows as CSV.
-func text(rows [][]string) ([]byte, error) {
+func text(rows [][]string) []byte {
 	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	err := w.WriteAll(rows)
-	return b.Bytes(), err
+	_ = csv.NewWriter(&b).WriteAll(rows) // a Buffer does not fail
+	return b.Bytes()
 }

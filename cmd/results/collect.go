@@ -30,6 +30,22 @@ func readCSV(path string) ([][]string, error) {
 	return rows, nil
 }
 
+// output is what a job makes: the table JOB.csv, the table JOB-slopes.csv, and other files by name.
+type output struct {
+	table, slopes [][]string
+	files         map[string][]byte
+}
+
+// take adds a file under a name.
+func (o *output) take(name, path string) error {
+	data, err := os.ReadFile(path)
+	if o.files == nil {
+		o.files = map[string][]byte{}
+	}
+	o.files[name] = data
+	return err
+}
+
 // only returns the one file of a folder with the extension.
 func only(dir, ext string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
@@ -42,19 +58,19 @@ func only(dir, ext string) (string, error) {
 	return found[0], nil
 }
 
-// collectSweeps puts the tables of all parts under one another into JOB.csv, without their
-// times, the slopes of their summaries into JOB-slopes.csv, and takes the picture of a
+// collectSweeps puts the tables of all parts under one another, without their
+// times, and the slopes of their summaries, and takes the picture of a
 // single part if the job asks for it.
-func collectSweeps(_ *bench, j job, folders []string, made map[string][]byte) error {
-	var table, slopes [][]string
+func collectSweeps(j job, folders []string) (*output, error) {
+	out := &output{}
 	for i, dir := range folders {
 		path, err := only(dir, ".csv")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows, err := readCSV(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for k, row := range rows {
 			var kept []string
@@ -67,46 +83,33 @@ func collectSweeps(_ *bench, j job, folders []string, made map[string][]byte) er
 				}
 			}
 			if k > 0 || i == 0 {
-				table = append(table, kept)
-			} else if !slices.Equal(kept, table[0]) {
-				return fmt.Errorf("part %s has the columns %v, want %v", j.parts[i].name, kept, table[0])
+				out.table = append(out.table, kept)
+			} else if !slices.Equal(kept, out.table[0]) {
+				return nil, fmt.Errorf("part %s has the columns %v, want %v", j.parts[i].name, kept, out.table[0])
 			}
 		}
-		more, err := slopesOf(j.parts[i].name, dir)
+		slopes, err := slopesOf(j.parts[i].name, dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		slopes = append(slopes, more...)
+		out.slopes = append(out.slopes, slopes...)
 	}
-	var err error
-	if made[j.file()+".csv"], err = text(table); err != nil {
-		return err
+	if j.picture == "" {
+		return out, nil
 	}
-	if len(slopes) > 0 {
-		slopes = append([][]string{{"part", "method", "slope", "low", "high"}}, slopes...)
-		if made[j.file()+"-slopes.csv"], err = text(slopes); err != nil {
-			return err
-		}
-	}
-	if j.picture != "" {
-		made[j.file()+".png"], err = os.ReadFile(filepath.Join(folders[0], j.picture))
-	}
-	return err
+	return out, out.take(j.file()+".png", filepath.Join(folders[0], j.picture))
 }
 
 // collectPublished adds the published means to the table: those of fig2/reference.csv at the
 // same half-width, and how many standard errors lie between.
-func collectPublished(b *bench, j job, folders []string, made map[string][]byte) error {
-	if err := collectSweeps(b, j, folders, made); err != nil {
-		return err
+func collectPublished(j job, folders []string) (*output, error) {
+	out, err := collectSweeps(j, folders)
+	if err != nil {
+		return nil, err
 	}
 	reference, err := readCSV(filepath.Join(os.Getenv("PRIVOPT_DATA"), "fig2", "reference.csv"))
 	if err != nil {
-		return err
-	}
-	rows, err := csv.NewReader(bytes.NewReader(made[j.file()+".csv"])).ReadAll()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	at := map[string]float64{} // "KAPPA COLUMN", KAPPA to six digits
 	key := func(kappa float64, column string) string {
@@ -115,17 +118,18 @@ func collectPublished(b *bench, j job, folders []string, made map[string][]byte)
 	for _, r := range reference[1:] {
 		x, err := floats(r)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for c, name := range reference[0] {
 			at[key(x[0], strings.ReplaceAll(name, "_", "-"))] = x[c]
 		}
 	}
+	rows := out.table
 	rows[0] = append(rows[0], "reference", "z")
 	for i, r := range rows[1:] {
 		x, err := floats([]string{r[1], r[4], r[6]}) // value, mean, stderr
 		if err != nil {
-			return err
+			return nil, err
 		}
 		want, ok := at[key(x[0], r[2])]
 		if !ok {
@@ -135,8 +139,7 @@ func collectPublished(b *bench, j job, folders []string, made map[string][]byte)
 		se := math.Hypot(x[2], at[key(x[0], r[2]+"-sd")]/math.Sqrt(10)) // each a mean of 10 runs
 		rows[i+1] = append(r, number(want), number((x[1]-want)/se))
 	}
-	made[j.file()+".csv"], err = text(rows)
-	return err
+	return out, nil
 }
 
 // floats reads numbers.
@@ -185,34 +188,31 @@ func slopesOf(part, dir string) ([][]string, error) {
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
 // collectFiles takes the CSV files and pictures of the parts as they are.
-func collectFiles(_ *bench, _ job, folders []string, made map[string][]byte) error {
+func collectFiles(_ job, folders []string) (*output, error) {
+	out := &output{}
 	for _, dir := range folders {
 		for _, ext := range []string{".csv", ".png"} {
 			found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, path := range found {
-				if made[filepath.Base(path)], err = os.ReadFile(path); err != nil {
-					return err
+				if err := out.take(filepath.Base(path), path); err != nil {
+					return nil, err
 				}
 			}
 		}
 	}
-	if len(made) == 0 {
-		return fmt.Errorf("no files in %v", folders)
+	if len(out.files) == 0 {
+		return nil, fmt.Errorf("no files in %v", folders)
 	}
-	return nil
+	return out, nil
 }
 
 // collectStdout takes what a program wrote to standard output as the table.
-func collectStdout(_ *bench, j job, folders []string, made map[string][]byte) error {
-	path := filepath.Join(folders[len(folders)-1], "stdout.txt")
-	rows, err := readCSV(path)
-	if err == nil {
-		made[j.file()+".csv"], err = text(rows)
-	}
-	return err
+func collectStdout(_ job, folders []string) (*output, error) {
+	rows, err := readCSV(filepath.Join(folders[len(folders)-1], "stdout.txt"))
+	return &output{table: rows}, err
 }
 
 // finding is a case of the JSON file of cmd/audit.
@@ -230,14 +230,14 @@ type finding struct {
 }
 
 // collectAudit turns the findings of cmd/audit into a table and takes its picture.
-func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) error {
+func collectAudit(j job, folders []string) (*output, error) {
 	raw, err := os.ReadFile(filepath.Join(folders[0], "audit.json"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var report struct{ Cases []finding }
 	if err := json.Unmarshal(raw, &report); err != nil {
-		return err
+		return nil, err
 	}
 	optional := func(x *float64) string {
 		if x == nil {
@@ -260,11 +260,8 @@ func collectAudit(_ *bench, j job, folders []string, made map[string][]byte) err
 			number(c.Claim.Delta),
 			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), c.Verdict})
 	}
-	if made[j.file()+".csv"], err = text(rows); err != nil {
-		return err
-	}
-	made[j.file()+".png"], err = os.ReadFile(filepath.Join(folders[0], "audit.png"))
-	return err
+	out := &output{table: rows}
+	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))
 }
 
 // lap is what cmd/halfspace keeps of one problem that both searches had.
@@ -280,13 +277,13 @@ type lap struct {
 
 // collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
 // part is the number of records.
-func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) error {
+func collectLaps(j job, folders []string) (*output, error) {
 	rows := [][]string{{"records", "eps", "method", "problem", "status of the solver", "claims optimum", "excess over the minimum",
 		"solver seconds", "search seconds", "search proved"}}
 	for i, dir := range folders {
 		raw, err := os.ReadFile(filepath.Join(dir, "cells.jsonl"))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, l := range strings.Split(strings.TrimSpace(string(raw)), "\n")[1:] {
 			var cell struct {
@@ -295,7 +292,7 @@ func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) erro
 				Detail struct{ Laps []lap }
 			}
 			if err := json.Unmarshal([]byte(l), &cell); err != nil {
-				return err
+				return nil, err
 			}
 			for k, lap := range cell.Detail.Laps {
 				excess := number(lap.Excess)
@@ -309,16 +306,14 @@ func collectLaps(_ *bench, j job, folders []string, made map[string][]byte) erro
 			}
 		}
 	}
-	var err error
-	made[j.file()+".csv"], err = text(rows)
-	return err
+	return &output{table: rows}, nil
 }
 
 // collectGoals reads the lines of bench/peers.sh: number, what, ratio, goal, verdict.
-func collectGoals(_ *bench, j job, folders []string, made map[string][]byte) error {
+func collectGoals(_ job, folders []string) (*output, error) {
 	raw, err := os.ReadFile(filepath.Join(folders[0], "stdout.txt"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows := [][]string{{"goal", "what", "ratio", "wanted", "verdict"}}
 	for _, l := range strings.Split(string(raw), "\n") {
@@ -330,14 +325,13 @@ func collectGoals(_ *bench, j job, folders []string, made map[string][]byte) err
 		wanted := strings.Fields(right)
 		last := len(fields) - 1
 		if _, err := strconv.ParseFloat(fields[last], 64); err != nil || len(wanted) < 3 {
-			return fmt.Errorf("bench/peers.sh wrote %q, want a goal with its ratio", l)
+			return nil, fmt.Errorf("bench/peers.sh wrote %q, want a goal with its ratio", l)
 		}
 		rows = append(rows, []string{fields[0], strings.Join(fields[1:last],
 			" "), fields[last], wanted[0] + " " + wanted[1], strings.Join(wanted[2:], " ")})
 	}
 	if len(rows) == 1 {
-		return fmt.Errorf("bench/peers.sh judged no goal")
+		return nil, fmt.Errorf("bench/peers.sh judged no goal")
 	}
-	made[j.file()+".csv"], err = text(rows)
-	return err
+	return &output{table: rows}, nil
 }

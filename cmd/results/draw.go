@@ -33,6 +33,7 @@ type figure struct {
 	edit     func(rows []row) []row
 	plot     sweep.Plot
 	curves   []curve
+	render   func(dir string) ([]byte, error) // of a picture without curves
 }
 
 // row is a line of a table of results: the method is PART/METHOD where there are parts.
@@ -49,8 +50,11 @@ type curve struct {
 
 // draw makes the pictures of all tables that are there.
 func (b *bench) draw(stdout io.Writer) error {
-	for _, f := range figures {
-		data, err := f.png(b.out)
+	for _, f := range append(figures, figure{name: "speed", render: speed}) {
+		if f.render == nil {
+			f.render = f.png
+		}
+		data, err := f.render(b.out)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -61,16 +65,7 @@ func (b *bench) draw(stdout io.Writer) error {
 			return fmt.Errorf("%s.png: %w", f.name, err)
 		}
 	}
-	if _, err := readCSV(filepath.Join(b.out, "speed-seconds.csv")); err == nil {
-		data, err := speed(b.out)
-		if err == nil {
-			err = sweep.WriteFile(filepath.Join(b.out, "speed.png"), data)
-		}
-		if err != nil {
-			return fmt.Errorf("speed.png: %w", err)
-		}
-	}
-	_, err := fmt.Fprintf(stdout, "figures and tables are in %s\n", b.config.out)
+	_, err := fmt.Fprintf(stdout, "figures and tables are in %s\n", b.out)
 	return err
 }
 

@@ -18,7 +18,7 @@ type job struct {
 	needs      []func() error
 	parts      []part
 	picture    string // of the only part, taken as it is; "": drawn from the tables, or none
-	collect    func(b *bench, j job, folders []string, made map[string][]byte) error
+	collect    func(j job, folders []string) (*output, error)
 }
 
 // file is the name of the table without extension.
