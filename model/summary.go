@@ -57,48 +57,40 @@ func (m *Model) Summary() Summary {
 		inf = m.inference()
 		s.Level, s.Note = m.params.Intervals.Level, m.note()
 	}
-	row := func(class, name string, constant, estimate float64, k func() []float64) {
-		r := Row{Class: class, Name: name, Estimate: estimate}
+	add := func(r Row, constant float64, fill func(k []float64)) { // of constant + ⟨k,θ⟩
 		if inf != nil {
-			r.Interval = inf.interval(k(), constant)
+			k := make([]float64, len(m.theta))
+			fill(k)
+			r.Interval = inf.interval(k, constant)
 		}
 		s.Rows = append(s.Rows, r)
 	}
-	d := len(m.theta)
 	if m.encoder == nil {
 		for j, v := range m.theta {
-			row("", fmt.Sprintf("x%d", j+1), 0, v, func() []float64 { return along(d, j, 1) })
+			add(Row{Name: fmt.Sprintf("x%d", j+1), Estimate: v}, 0, func(k []float64) { k[j] = 1 })
 		}
 		return s
 	}
 	features := m.encoder.Features()
-	at := 0
+	next := 0
 	for _, c := range m.Coefficients() {
+		r := Row{Class: c.Class, Name: c.Name, Estimate: c.Value}
 		if c.Column == "" { // the intercept comes first in every class, and intervals are for one
-			at = 0
-			row(c.Class, c.Name, m.encoder.LabelValue(0), c.Value, func() []float64 {
-				k := make([]float64, d)
+			next = 0
+			add(r, m.encoder.LabelValue(0), func(k []float64) {
 				for j, f := range features {
 					k[j] = f.Offset
 				}
-				return k
 			})
 			continue
 		}
-		for features[at].Column == "" {
-			at++
+		for features[next].Column == "" {
+			next++
 		}
-		j := at
-		at++
-		row(c.Class, c.Name, 0, c.Value, func() []float64 { return along(d, j, features[j].Scale) })
+		add(r, 0, func(k []float64) { k[next] = features[next].Scale })
+		next++
 	}
 	return s
-}
-
-func along(d, j int, v float64) []float64 {
-	k := make([]float64, d)
-	k[j] = v
-	return k
 }
 
 // note says what the intervals are about.

@@ -99,11 +99,15 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 		rows.missing[m] = true
 	}
 	if rows.names == nil {
-		if rows.names, err = rows.header(); err != nil {
-			return nil, err
+		err = rows.header()
+	} else {
+		has := map[string]int{}
+		for j, s := range rows.names {
+			has[s] = j
 		}
+		err = rows.find(has)
 	}
-	if err := rows.find(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	rows.col, rows.val = make([]int32, 0, e.width), make([]float64, 0, e.width)
@@ -113,52 +117,51 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 
 // header reads and checks the header line, whose names are shown only if the
 // schema has them or the table is public: the line may be a record.
-func (r *Rows) header() ([]string, error) {
+func (r *Rows) header() error {
 	fields, err := r.text.next()
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
+		return fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	declared := map[string]bool{r.e.schema.Label.Column: true}
 	for _, c := range r.e.schema.Columns {
 		declared[c.Name] = true
 	}
-	names := make([]string, len(fields))
 	seen := map[string]int{}
 	known, strange := 0, -1
 	for j, f := range fields {
-		names[j] = string(f)
-		first, twice := seen[names[j]]
+		name := string(f)
+		first, twice := seen[name]
 		switch {
-		case declared[names[j]] && twice:
-			return nil, fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1,
-				quote(names[j]))
-		case declared[names[j]]:
+		case declared[name] && twice:
+			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1,
+				quote(name))
+		case declared[name]:
 			known++
 		case strange < 0:
 			strange = j
 		}
-		seen[names[j]] = j
+		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return nil, fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
 			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
 			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
-	if err := r.absent(seen); err != nil {
-		return nil, err
+	if err := r.find(seen); err != nil {
+		return err
 	}
 	if strange >= 0 {
 		show := ""
 		if r.o.Public {
-			show = " " + quote(names[strange])
+			show = " " + quote(r.names[strange])
 		}
-		return nil, fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable,
+		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable,
 			r.text.line, strange+1, show)
 	}
-	return names, nil
+	return nil
 }
 
 // otherDelimiter says which delimiter would make the header line one.
@@ -176,41 +179,28 @@ func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string 
 	return ""
 }
 
-// absent reports the columns of the schema that the file lacks.
-func (r *Rows) absent(has map[string]int) error {
+// find locates the columns of the schema, given the position of every name, and reports those that the file lacks.
+func (r *Rows) find(has map[string]int) error {
 	var lacks []string
-	for _, c := range r.e.columns {
-		if _, ok := has[c.name]; !ok {
-			lacks = append(lacks, c.name)
+	at := func(name string) int {
+		j, ok := has[name]
+		if !ok {
+			lacks = append(lacks, name)
+			return -1
 		}
+		return j
 	}
-	if _, ok := has[r.e.schema.Label.Column]; !ok && !r.o.Unlabeled {
-		lacks = append(lacks, r.e.schema.Label.Column)
+	for _, c := range r.e.columns {
+		r.at = append(r.at, at(c.name))
 	}
-	if lacks == nil {
+	missing := len(lacks)
+	if r.label = at(r.e.schema.Label.Column); r.o.Unlabeled {
+		lacks = lacks[:missing]
+	}
+	if len(lacks) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are case-sensitive", ErrTable, list(lacks))
-}
-
-// find locates the columns among the names.
-func (r *Rows) find() error {
-	has := make(map[string]int, len(r.names))
-	for j, s := range r.names {
-		has[s] = j
-	}
-	if err := r.absent(has); err != nil {
-		return err
-	}
-	r.at = make([]int, len(r.e.columns))
-	for k, c := range r.e.columns {
-		r.at[k] = has[c.name]
-	}
-	r.label = -1
-	if j, ok := has[r.e.schema.Label.Column]; ok {
-		r.label = j
-	}
-	return nil
 }
 
 // Next reads the next record and reports whether there is one. At the end of the

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -199,8 +200,8 @@ func (s *Schema) check() error {
 }
 
 func (f File) check() error {
-	if _, err := f.comma(); err != nil {
-		return err
+	if d := f.Delimiter; d != "" && (len(d) > 1 || !validComma(d[0])) {
+		return bad("file.delimiter", "%s, want one of \",\", \";\", \"\\t\", \"|\" or another ASCII sign", quote(d))
 	}
 	if len(f.Comment) > 1 || f.Comment != "" && (f.Comment[0] <= ' ' || f.Comment[0] == '"' || f.Comment[0] >= utf8.RuneSelf) {
 		return bad("file.comment", "%s, want one character such as \"#\"", quote(f.Comment))
@@ -221,23 +222,7 @@ func (f File) check() error {
 
 // text returns the text of a table in r.
 func (f File) text(r io.Reader) (*text, error) {
-	comma, _ := f.comma()
-	comment := byte(0)
-	if f.Comment != "" {
-		comment = f.Comment[0]
-	}
-	return newText(r, comma, comment)
-}
-
-// comma returns the delimiter.
-func (f File) comma() (byte, error) {
-	switch d := f.Delimiter; {
-	case d == "":
-		return ',', nil
-	case len(d) == 1 && validComma(d[0]):
-		return d[0], nil
-	}
-	return 0, bad("file.delimiter", "%s, want one of \",\", \";\", \"\\t\", \"|\" or another ASCII sign", quote(f.Delimiter))
+	return newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0])
 }
 
 func validComma(c byte) bool {
