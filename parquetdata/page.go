@@ -50,15 +50,10 @@ func numeric(c *parquet.Column) error {
 		return fmt.Errorf("column %q is repeated; want one value for each record", name(c))
 	}
 	t := c.Type()
-	logical := ""
-	if l := t.LogicalType(); l != nil && l.Value != nil {
-		if _, ok := l.Value.(*format.IntType); !ok {
-			logical = l.Value.String()
-		}
-	}
+	_, plain := integer(t)
 	switch t.Kind() {
 	case parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double:
-		if logical == "" {
+		if plain {
 			return nil
 		}
 	}
@@ -66,14 +61,20 @@ func numeric(c *parquet.Column) error {
 		"where the file is written, or leave it out of Options.Features", name(c), t)
 }
 
-func newChunk(k parquet.ColumnChunk, c *parquet.Column, rows int) *chunk {
-	made := &chunk{column: k, rows: rows, defined: byte(c.MaxDefinitionLevel())}
-	if l := c.Type().LogicalType(); l != nil {
-		if t, ok := l.Value.(*format.IntType); ok {
-			made.unsigned = !t.IsSigned
-		}
+// integer reports whether a column is declared to hold unsigned integers, and plain whether it is declared
+// to hold nothing but numbers.
+func integer(t parquet.Type) (unsigned, plain bool) {
+	l := t.LogicalType()
+	if l == nil || l.Value == nil {
+		return false, true
 	}
-	return made
+	i, plain := l.Value.(*format.IntType)
+	return plain && !i.IsSigned, plain
+}
+
+func newChunk(k parquet.ColumnChunk, c *parquet.Column, rows int) *chunk {
+	unsigned, _ := integer(c.Type())
+	return &chunk{column: k, rows: rows, defined: byte(c.MaxDefinitionLevel()), unsigned: unsigned}
 }
 
 // page returns the page of k with the given row, and its values from that row on.
