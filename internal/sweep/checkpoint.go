@@ -53,32 +53,19 @@ func newHeader(e *Experiment, o *Options) (header, error) {
 
 // differs names the first field in which two headers differ.
 func (h header) differs(old header) string {
-	fields := func(h header) (names []string, values map[string]string) {
-		values = map[string]string{}
-		add := func(name string, v any) {
-			text, _ := json.Marshal(v)
-			names = append(names, name)
-			values[name] = string(text)
-		}
-		add("experiment", h.Experiment)
-		add("version", h.Version)
-		add("seed", h.Seed)
-		add("sweep", h.Sweep)
-		add("methods", h.Methods)
-		params := map[string]json.RawMessage{}
-		if json.Unmarshal(h.Params, &params) == nil {
-			for _, k := range slices.Sorted(maps.Keys(params)) {
-				add(k, params[k])
-			}
-		}
-		add("values", h.Values)
-		return names, values
+	fields := func(h header) (params []string, all map[string]json.RawMessage) {
+		text, _ := json.Marshal(h)
+		var values map[string]json.RawMessage
+		json.Unmarshal(text, &all)
+		json.Unmarshal(h.Params, &values)
+		maps.Copy(all, values)
+		return slices.Sorted(maps.Keys(values)), all
 	}
-	names, now := fields(h)
+	params, now := fields(h)
 	_, then := fields(old)
-	for _, n := range names {
-		if now[n] != then[n] {
-			return fmt.Sprintf("%s was %s and is %s", n, shorten(then[n]), shorten(now[n]))
+	for _, n := range slices.Concat([]string{"experiment", "version", "seed", "sweep", "methods"}, params, []string{"values"}) {
+		if was, is := string(then[n]), string(now[n]); was != is {
+			return fmt.Sprintf("%s was %s and is %s", n, shorten(was), shorten(is))
 		}
 	}
 	return "the parameters differ"

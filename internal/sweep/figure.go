@@ -36,7 +36,7 @@ func (fig Figure) render(format string, e *Experiment, notPrivate string) ([]byt
 			logs = append(logs, math.Log10(v))
 		}
 	}
-	pl.X.Min, pl.X.Max = wholeDecades(extent([][]float64{logs}))
+	pl.X.Min, pl.X.Max = wholeDecades(plotter.Range(logs))
 	pl.Y.Min, pl.Y.Max = 0, 1
 	pl.X.Tick.Marker = decades{}
 	if len(logs) > 0 {

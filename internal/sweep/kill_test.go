@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -49,32 +51,49 @@ func kept(dir string) map[string]bool {
 	return cells
 }
 
-// TestKill kills a program at arbitrary moments. A finished cell is never lost
-// and never doubled, and the end is that of an uninterrupted run.
-func TestKill(t *testing.T) {
-	want := t.TempDir()
-	_, _, err := runToy(t.Context(), newToy(), seeded(want))
-	require.NoError(t, err)
-	dir := t.TempDir()
-	killed := 0
-	for i := range 6 {
-		before := kept(dir)
-		cmd := child(dir)
-		require.NoError(t, cmd.Start())
-		time.Sleep(time.Duration(20+7*i) * time.Millisecond)
-		require.NoError(t, cmd.Process.Kill())
-		if cmd.Wait() != nil {
-			killed++
-		}
-		after := kept(dir)
-		for c := range before {
-			require.Contains(t, after, c)
-		}
+// TestHundredKills kills programs a hundred times, at moments spread over what a
+// run takes, and resumes them: no finished cell is lost or doubled, no half file
+// or temporary file stays, and each end is that of an uninterrupted run.
+func TestHundredKills(t *testing.T) {
+	kills := 100
+	if testing.Short() {
+		kills = 12
 	}
-	require.Positive(t, killed)
-	out, err := child(dir).CombinedOutput()
+	want := t.TempDir()
+	start := time.Now()
+	out, err := child(want).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Equal(t, contents(t, want), contents(t, dir), "not even a temporary file is left")
+	whole := time.Since(start)
+	killed, finished := 0, 0
+	for n := 0; killed < kills; n++ {
+		require.Less(t, n, 10*kills, "programs end before they are killed")
+		dir := t.TempDir()
+		for sitting := 0; ; sitting++ {
+			before := kept(dir)
+			cmd := child(dir)
+			require.NoError(t, cmd.Start())
+			// The golden ratio spreads the moments over the whole run.
+			_, part := math.Modf(0.6180339887 * float64(killed+7*n+sitting))
+			time.Sleep(time.Duration(part * float64(whole)))
+			require.NoError(t, cmd.Process.Kill())
+			done := cmd.Wait() == nil
+			after := kept(dir)
+			for c := range before {
+				require.Contains(t, after, c, "a finished cell is lost")
+			}
+			if !done {
+				killed++
+			}
+			if done || killed >= kills || sitting > 8 {
+				break
+			}
+		}
+		out, err := child(dir).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, contents(t, want), contents(t, dir))
+		finished++
+	}
+	require.Positive(t, finished)
 }
 
 func TestInterruptSignal(t *testing.T) {
@@ -116,4 +135,51 @@ func TestFullDisk(t *testing.T) {
 	cmd.Run()
 	require.Equal(t, ExitFailure, cmd.ProcessState.ExitCode())
 	require.Contains(t, stderr.String(), "no space left")
+}
+
+// TestNothingIsLeft: a run leaves no goroutine and no open file behind.
+func TestNothingIsLeft(t *testing.T) {
+	count := func() (goroutines, files int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc/self/fd here")
+		}
+		return runtime.NumGoroutine(), len(entries)
+	}
+	_, _, err := runToy(t.Context(), newToy(), seeded(t.TempDir())) // fonts and caches are opened once
+	require.NoError(t, err)
+	goroutines, files := count()
+	for range 5 {
+		dir := t.TempDir()
+		_, _, err := runToy(t.Context(), newToy(), seeded(dir))
+		require.NoError(t, err)
+		left, err := filepath.Glob(filepath.Join(dir, ".*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	for range 100 { // goroutines take a moment to end
+		if g, f := count(); g <= goroutines && f <= files {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	g, f := count()
+	t.Errorf("%d goroutines and %d files, were %d and %d", g, f, goroutines, files)
+}
+
+// TestReadOnlyFolder: a folder that cannot be written to is the caller's to
+// change, and nothing is left in it.
+func TestReadOnlyFolder(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser may write anywhere")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o555))
+	defer os.Chmod(dir, 0o755)
+	_, stderr, err := runToy(t.Context(), newToy(), seeded(dir))
+	require.Error(t, err, stderr)
+	require.NotZero(t, ExitCode(err))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
 }

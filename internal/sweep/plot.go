@@ -73,9 +73,8 @@ var palette = []color.NRGBA{
 // own logarithmic scale panics on zero and centers the axis titles wrongly.
 type curve struct {
 	method   string
-	x        []float64
-	mean     []float64
-	low, top []float64 // low is -Inf where mean − std ≤ 0
+	line     plotter.XYs // means
+	low, top []float64   // low is -Inf where mean − std ≤ 0
 	band     bool
 }
 
@@ -91,32 +90,17 @@ func curves(methods []string, results []Result, linear bool) []curve {
 			if r.Method != m || !(r.Value > 0) || !(r.Mean > 0 || linear) || math.IsInf(r.Mean, 0) {
 				continue
 			}
-			c.x = append(c.x, math.Log10(r.Value))
-			c.band = c.band || r.Std > 0
-			if linear {
-				c.mean = append(c.mean, r.Mean)
-				c.low = append(c.low, r.Mean-r.Std)
-				c.top = append(c.top, r.Mean+r.Std)
-				continue
+			mean, low, top := r.Mean, r.Mean-r.Std, r.Mean+r.Std
+			if !linear {
+				mean, low, top = math.Log10(mean), math.Log10(max(0, low)), math.Log10(min(math.MaxFloat64, top))
 			}
-			c.mean = append(c.mean, math.Log10(r.Mean))
-			c.low = append(c.low, math.Log10(max(0, r.Mean-r.Std)))
-			c.top = append(c.top, math.Log10(min(math.MaxFloat64, r.Mean+r.Std)))
+			c.line = append(c.line, plotter.XY{X: math.Log10(r.Value), Y: mean})
+			c.low, c.top = append(c.low, low), append(c.top, top)
+			c.band = c.band || r.Std > 0
 		}
 		list = append(list, c)
 	}
 	return list
-}
-
-// extent returns the least and the largest of the values.
-func extent(values [][]float64) (lo, hi float64) {
-	lo, hi = math.Inf(1), math.Inf(-1)
-	for _, v := range values {
-		for _, x := range v {
-			lo, hi = min(lo, x), max(hi, x)
-		}
-	}
-	return lo, hi
 }
 
 // Slack of the axis limits in decades, so that a value such as 10^(-2-1e-16)
@@ -232,21 +216,22 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	p.layout(pl, e, notPrivate)
 	list := curves(e.Methods, results, p.Linear)
 
-	var xs, ys [][]float64
+	var xs, ys plotter.Values
 	for _, c := range list {
-		xs = append(xs, c.x)
-		ys = append(ys, c.mean, c.top)
+		for j, at := range c.line {
+			xs, ys = append(xs, at.X), append(ys, at.Y, c.top[j])
+		}
 		if p.Linear {
-			ys = append(ys, c.low)
+			ys = append(ys, c.low...)
 		}
 	}
-	pl.X.Min, pl.X.Max = handsome(extent(xs))
+	pl.X.Min, pl.X.Max = handsome(plotter.Range(xs))
 	pl.X.Tick.Marker = decades{}
 	if p.Linear {
-		pl.Y.Min, pl.Y.Max = roomy(extent(ys))
+		pl.Y.Min, pl.Y.Max = roomy(plotter.Range(ys))
 		pl.Y.Tick.Marker = RoundTicks{}
 	} else {
-		pl.Y.Min, pl.Y.Max = handsome(extent(ys))
+		pl.Y.Min, pl.Y.Max = handsome(plotter.Range(ys))
 		pl.Y.Tick.Marker = decades{}
 	}
 	grid := plotter.NewGrid()
@@ -380,25 +365,21 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	if p.Style != nil {
 		legend = &plot.Legend{} // not shown
 	}
-	if len(c.x) == 0 {
+	if len(c.line) == 0 {
 		legend.Add(name+" (no positive value)", &plotter.Line{LineStyle: style})
 		return nil
-	}
-	line := make(plotter.XYs, len(c.x))
-	for j := range c.x {
-		line[j] = plotter.XY{X: c.x[j], Y: c.mean[j]}
 	}
 	if c.band && p.Linear {
 		if err := bars(pl, c, draw.LineStyle{Color: ink, Width: vg.Points(1.2)}); err != nil {
 			return err
 		}
-	} else if c.band && len(c.x) > 1 {
-		ring := make(plotter.XYs, 0, 2*len(c.x))
-		for j := range c.x {
-			ring = append(ring, plotter.XY{X: c.x[j], Y: min(c.top[j], pl.Y.Max)})
+	} else if c.band && len(c.line) > 1 {
+		ring := make(plotter.XYs, 0, 2*len(c.line))
+		for j, at := range c.line {
+			ring = append(ring, plotter.XY{X: at.X, Y: min(c.top[j], pl.Y.Max)})
 		}
-		for j := len(c.x) - 1; j >= 0; j-- {
-			ring = append(ring, plotter.XY{X: c.x[j], Y: max(c.low[j], pl.Y.Min)}) // a lower end ≤ 0 is cut at the axis
+		for j, at := range slices.Backward(c.line) {
+			ring = append(ring, plotter.XY{X: at.X, Y: max(c.low[j], pl.Y.Min)}) // a lower end ≤ 0 is cut at the axis
 		}
 		band, err := plotter.NewPolygon(ring)
 		if err != nil {
@@ -408,14 +389,14 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 		band.Color = color.NRGBA{ink.R, ink.G, ink.B, 0x33}
 		pl.Add(band)
 	}
-	l, err := plotter.NewLine(line)
+	l, err := plotter.NewLine(c.line)
 	if err != nil {
 		return err
 	}
 	l.LineStyle = style
 	pl.Add(l)
-	if len(c.x) <= 30 && p.Style == nil {
-		dots, err := plotter.NewScatter(line)
+	if len(c.line) <= 30 && p.Style == nil {
+		dots, err := plotter.NewScatter(c.line)
 		if err != nil {
 			return err
 		}
@@ -428,10 +409,9 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 
 // bars adds error bars from low to top.
 func bars(pl *plot.Plot, c curve, style draw.LineStyle) error {
-	errs := errorBars{make(plotter.XYs, len(c.x)), make(plotter.YErrors, len(c.x))}
-	for j := range c.x {
-		errs.XYs[j] = plotter.XY{X: c.x[j], Y: c.mean[j]}
-		errs.YErrors[j].Low, errs.YErrors[j].High = c.mean[j]-c.low[j], c.top[j]-c.mean[j]
+	errs := errorBars{c.line, make(plotter.YErrors, len(c.line))}
+	for j, at := range c.line {
+		errs.YErrors[j].Low, errs.YErrors[j].High = at.Y-c.low[j], c.top[j]-at.Y
 	}
 	b, err := plotter.NewYErrorBars(errs)
 	if err != nil {
@@ -472,11 +452,11 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 		for _, left := range []bool{true, false} {
 			hidden := 0
 			for _, c := range list {
-				for j := range c.x {
+				for j, at := range c.line {
 					for step := range 20 { // also between points that are far apart
-						i, f := max(0, j-1), float64(step)/20
-						u := (c.x[j] + f*(c.x[i]-c.x[j]) - pl.X.Min) / (pl.X.Max - pl.X.Min)
-						v := (c.mean[j] + f*(c.mean[i]-c.mean[j]) - pl.Y.Min) / (pl.Y.Max - pl.Y.Min)
+						before, f := c.line[max(0, j-1)], float64(step)/20
+						u := (at.X + f*(before.X-at.X) - pl.X.Min) / (pl.X.Max - pl.X.Min)
+						v := (at.Y + f*(before.Y-at.Y) - pl.Y.Min) / (pl.Y.Max - pl.Y.Min)
 						if (left && u < 0.45 || !left && u > 0.55) && (top && v > 1-height || !top && v < height) {
 							hidden++
 						}
@@ -491,8 +471,7 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	}
 	if best > 0 { // every corner is taken: make room on top
 		l.Top, l.Left = true, true
-		more := (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
-		pl.Y.Max += more
+		pl.Y.Max += (pl.Y.Max - pl.Y.Min) * height / (1 - min(height, 0.8))
 	}
 	return l
 }
