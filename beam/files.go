@@ -34,7 +34,6 @@ type files struct {
 	open []source
 }
 
-// source is a file.
 type source interface {
 	erm.Source
 	io.Closer

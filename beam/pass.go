@@ -96,7 +96,6 @@ func (p *pass) result() (*erm.Sums, error) {
 	return sums, sums.UnmarshalBinary(m.Sums)
 }
 
-// load reads the task.
 func (t ticket) load() (*task, error) {
 	b, err := os.ReadFile(t.File)
 	if err != nil {

@@ -35,10 +35,8 @@ func readBuild() build {
 	return b
 }
 
-// formatVersion is the version of the form that Save writes.
 const formatVersion = 1
 
-// file is the JSON form of a model.
 type file struct {
 	Version      int                 `json:"model"`
 	Description  string              `json:"description"`
@@ -82,7 +80,6 @@ func (m *Model) Save(w io.Writer) error {
 	return err
 }
 
-// maxFile is the longest file that Load reads.
 const maxFile = 1 << 30
 
 // Load reads a model that Save wrote. It refuses, wrapping ErrFile, what it does not

@@ -328,7 +328,6 @@ func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
 	return s.scores(), rows.Err()
 }
 
-// tally adds up what Scores needs.
 type tally struct {
 	m                    *Model
 	n, right             int

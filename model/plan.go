@@ -435,7 +435,6 @@ func (pl *Plan) Params() Params {
 	return pl.params.clone()
 }
 
-// clone returns a copy that shares nothing.
 func (p Params) clone() Params {
 	p.Intervals, p.Release, p.Sequence = copied(p.Intervals), copied(p.Release), copied(p.Sequence)
 	return p

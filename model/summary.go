@@ -93,7 +93,6 @@ func (m *Model) Summary() Summary {
 	return s
 }
 
-// note says what the intervals are about.
 func (m *Model) note() string {
 	about := "They refer to the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {

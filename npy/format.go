@@ -21,7 +21,6 @@ type shape struct {
 	item             int // bytes of a number, 8 or 4
 }
 
-// bytes returns the size of the data.
 func (s shape) bytes() int64 { return int64(s.records) * int64(s.columns) * int64(s.item) }
 
 func (s shape) dtype() string { return fmt.Sprintf("<f%d", s.item) }
@@ -178,7 +177,6 @@ func (p *parser) text() string {
 	return s
 }
 
-// number takes a whole number.
 func (p *parser) number() int {
 	p.take("") // blanks
 	digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]

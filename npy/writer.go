@@ -158,7 +158,6 @@ func (w *Writer) Commit() error {
 	return nil
 }
 
-// writeSidecar writes the sidecar whole or not at all.
 func (w *Writer) writeSidecar() error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

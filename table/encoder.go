@@ -190,7 +190,6 @@ func (l Label) kind() Kind {
 	return Binary
 }
 
-// values maps spellings to labels.
 func (l Label) values() map[string]float64 {
 	v := map[string]float64{}
 	for _, s := range l.Positive {

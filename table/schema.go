@@ -220,7 +220,6 @@ func (f File) check() error {
 	return nil
 }
 
-// text returns the text of a table in r.
 func (f File) text(r io.Reader) (*text, error) {
 	return newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0])
 }
@@ -286,7 +285,6 @@ func choice(unknown string, among ...string) error {
 	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an error", quote(unknown), list(among))
 }
 
-// check reports what is wrong with a column.
 func (c Column) check(path string, missing []string) error {
 	number := c.Min != nil || c.Max != nil
 	if c.Ignore {
@@ -334,7 +332,6 @@ func (c Column) check(path string, missing []string) error {
 	return nil
 }
 
-// interval checks a declared range.
 func interval(path string, lo, hi *float64) error {
 	switch {
 	case lo == nil:
@@ -374,7 +371,6 @@ func spellings(path string, list []string, seen map[string]string, empty bool) e
 	return nil
 }
 
-// name checks the name of a column.
 func name(path, s string) error {
 	switch {
 	case s == "":

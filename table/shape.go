@@ -157,7 +157,6 @@ func place(path string) string {
 	return path
 }
 
-// describe words a token.
 func describe(tok json.Token) string {
 	switch v := tok.(type) {
 	case nil:

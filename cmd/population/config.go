@@ -27,7 +27,6 @@ type params struct {
 	Runs    int     `json:"runs"`
 }
 
-// config is the command line.
 type config struct {
 	sweep.Options
 	params
@@ -148,7 +147,6 @@ func (c *config) at(value float64) params {
 	return p
 }
 
-// experiment returns the sweep.
 func (c *config) experiment() (*sweep.Experiment, error) {
 	if c.Data != "" {
 		return c.adultExperiment()

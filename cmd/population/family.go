@@ -23,7 +23,6 @@ type population struct {
 	excess func(w []float64) float64
 }
 
-// problem draws n records.
 func (p population) problem(n, d int, src *rand.Rand) (*erm.Problem, error) {
 	rows, labels := make([][]float64, n), make([]float64, n)
 	flat := make([]float64, n*d)
@@ -38,7 +37,6 @@ func (p population) problem(n, d int, src *rand.Rand) (*erm.Problem, error) {
 	return &erm.Problem{Data: data, Loss: p.loss, Set: prox.L2Ball{R: p.radius}}, nil
 }
 
-// at returns the population of a cell.
 func (p params) population() population {
 	switch p.Family {
 	case "absolute":

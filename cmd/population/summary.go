@@ -97,7 +97,6 @@ func positive(x []float64) bool {
 	return len(x) > 0 && !slices.ContainsFunc(x, func(v float64) bool { return !(v > 0) })
 }
 
-// resamples of the bootstrap.
 const resamples = 2000
 
 // fit returns the least-squares slope of the geometric means and the 2.5 % and

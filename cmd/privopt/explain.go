@@ -68,7 +68,6 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	return b.String()
 }
 
-// intervalCells are the cells of a row with intervals.
 func intervalCells(i *model.Interval) []string {
 	if i == nil {
 		return make([]string, 8)

@@ -171,7 +171,6 @@ func lock(path string) (*flock.Flock, error) {
 	}
 }
 
-// commit makes the file appear.
 func (o *output) commit() error {
 	if o.device != nil {
 		return o.device.Close()

@@ -119,7 +119,6 @@ disk and is read in every pass. The model appears whole or not at all. Fits to t
 data add up: --ledger keeps account in a file that several processes may share, and
 refuses what exceeds its total.`
 
-// fitting are the flags of fit.
 type fitting struct {
 	task
 	data, out, ledger, seed string
@@ -226,7 +225,6 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	return a.report(t, m, data.Data, text.Len())
 }
 
-// source sets the source of noise.
 func (t *fitting) source() error {
 	if t.seed == "" {
 		return nil

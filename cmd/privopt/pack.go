@@ -36,7 +36,6 @@ delete them.
 sums, and with --seed the model, have the same bits as from the CSV. It writes the file twice and
 takes about 70 bytes of memory for each record. Else memory is 15 MB, whatever the size.`
 
-// packing are the flags of pack.
 type packing struct {
 	schema, data, out, label          string
 	float32, canonical, force, public bool

@@ -17,7 +17,6 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// readModel reads a model file.
 func (a *app) readModel(ctx context.Context, flag, path string) (*model.Model, error) {
 	in, err := a.open(ctx, flag, path, "")
 	if err != nil {
@@ -44,7 +43,6 @@ func (u *usage) flags(c *cobra.Command, table string) {
 	required(c, "model", "data")
 }
 
-// open reads the model and opens the table.
 func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) {
 	if u.model == "-" && u.data == "-" {
 		return nil, nil, usagef("--model and --data are both standard input: want a file for one of them")
@@ -57,7 +55,6 @@ func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) 
 	return m, in, err
 }
 
-// load reads the model.
 func (u *usage) load(ctx context.Context, a *app) (*model.Model, error) {
 	m, err := a.readModel(ctx, "--model", u.model)
 	if err == nil && m.Encoder() == nil {
@@ -131,7 +128,6 @@ func classNames(m *model.Model) []string {
 	return nil
 }
 
-// hasProbabilities reports whether predictions of m have them.
 func hasProbabilities(m *model.Model) bool {
 	name := m.Params().Loss.Name
 	return name == model.Logistic || name == model.Multinomial
@@ -197,7 +193,6 @@ type scored struct {
 	model.Scores
 }
 
-// score compares the predictions of the model with the table.
 func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
 	if isPacked(u.data) {
 		m, err := u.load(ctx, a)

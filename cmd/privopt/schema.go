@@ -102,7 +102,6 @@ func undeclared(records int) string {
 	return ` "records", which is not declared yet,`
 }
 
-// outFlags adds --out and --force.
 func outFlags(c *cobra.Command, out *string, force *bool, usage string) {
 	c.Flags().StringVar(out, "out", *out, usage)
 	c.Flags().BoolVar(force, "force", false, "replace the file of --out if it exists")
@@ -125,7 +124,6 @@ func required(c *cobra.Command, flags ...string) {
 	}
 }
 
-// readSchema reads the file of --schema.
 func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error) {
 	in, err := a.open(ctx, "--schema", path, "")
 	if err != nil {

@@ -125,10 +125,8 @@ func number(v float64, digits ...int) string {
 	}
 }
 
-// percent formats a share.
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
-// amount formats a count and its noun.
 func amount[T int | int64](n T, noun string) string {
 	if n != 1 {
 		noun += "s"

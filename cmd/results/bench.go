@@ -24,7 +24,6 @@ import (
 	"github.com/privopt/privopt/internal/sweep"
 )
 
-// bench is where jobs run.
 type bench struct {
 	*config
 	selected map[string]bool
@@ -265,7 +264,6 @@ func lastLine(text []byte) string {
 	return lines[len(lines)-1]
 }
 
-// madeHeader heads made-seconds.csv.
 var madeHeader = []string{"job", "size", "seed", "version", "go", "platform", "processors", "seconds", "date"}
 
 // record notes in made-seconds.csv who made the files of a job.
@@ -290,7 +288,6 @@ func (b *bench) record(j job, seconds float64) error {
 	return sweep.WriteFile(path, text(table))
 }
 
-// text writes rows as CSV.
 func text(rows [][]string) []byte {
 	var b bytes.Buffer
 	_ = csv.NewWriter(&b).WriteAll(rows) // a Buffer does not fail

@@ -14,7 +14,6 @@ import (
 	"strings"
 )
 
-// readCSV reads a table with its header.
 func readCSV(path string) ([][]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -142,7 +141,6 @@ func collectPublished(j job, folders []string) (*output, error) {
 	return out, nil
 }
 
-// floats reads numbers.
 func floats(fields []string) ([]float64, error) {
 	x := make([]float64, len(fields))
 	for i, f := range fields {
@@ -154,7 +152,6 @@ func floats(fields []string) ([]float64, error) {
 	return x, nil
 }
 
-// slopesOf reads the slopes of a summary.
 func slopesOf(part, dir string) ([][]string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	if err != nil {

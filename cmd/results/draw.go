@@ -69,7 +69,6 @@ func (b *bench) draw(stdout io.Writer) error {
 	return err
 }
 
-// png draws the figure.
 func (f figure) png(dir string) ([]byte, error) {
 	if f.read == nil {
 		f.read = results
@@ -119,7 +118,6 @@ func (f figure) png(dir string) ([]byte, error) {
 	return p.PNG(methods, drawn)
 }
 
-// results reads a table of results.
 func results(path string) ([]row, error) {
 	table, err := readCSV(path)
 	if err != nil {

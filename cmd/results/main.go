@@ -46,7 +46,6 @@ import (
 
 func main() { sweep.Main(run) }
 
-// config is the command line.
 type config struct {
 	jobs        []string
 	out         string
@@ -86,7 +85,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// names lists the jobs.
 func names() (all []string) {
 	for _, j := range jobs {
 		all = append(all, j.name)
@@ -94,7 +92,6 @@ func names() (all []string) {
 	return all
 }
 
-// list writes the jobs and what is missing for them.
 func list(stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "job\twhat\tmissing here\n")
@@ -104,7 +101,6 @@ func list(stdout io.Writer) error {
 	return w.Flush()
 }
 
-// missing says what the job needs and does not find.
 func (j job) missing() (lacks []string) {
 	for _, need := range j.needs {
 		if err := need(); err != nil {

@@ -51,7 +51,6 @@ type params struct {
 	LabelColumn string      `json:"label,omitempty"`
 }
 
-// config is the command line.
 type config struct {
 	sweep.Options
 	params
@@ -263,7 +262,6 @@ func logSpace(a, b float64, k int) []float64 {
 	return values
 }
 
-// title describes the experiment in the plot.
 func (c *config) title() string {
 	size := fmt.Sprintf("n = %d, d = %d, ", c.N, c.D)
 	if c.data != "" {

@@ -226,5 +226,4 @@ func overtakes(results []sweep.Result, other string) string {
 	return fmt.Sprintf("qop stays below %s from n = %v on", other, int(from))
 }
 
-// number writes four digits.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

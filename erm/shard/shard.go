@@ -227,7 +227,6 @@ func readTask(folder string) (*task, error) {
 	return t, nil
 }
 
-// sumsName is the file of a worker.
 func sumsName(i, k int) string { return strconv.Itoa(i) + "-of-" + strconv.Itoa(k) + sumsSuffix }
 
 // pause returns how long to wait before the next look at the folder.

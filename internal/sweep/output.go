@@ -136,7 +136,6 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		s.Seconds.Wall, f.o.Out)), nil
 }
 
-// render makes one result file.
 func (f *files) render(h header, format string, results []Result) ([]byte, error) {
 	if format == "csv" {
 		return writeCSV(h, f.e.Columns, results)
@@ -144,7 +143,6 @@ func (f *files) render(h header, format string, results []Result) ([]byte, error
 	return f.e.Plot.render(format, f.e, h.NotPrivate, results)
 }
 
-// csvHeader is the first line of the CSV file.
 var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}
 
 // Column is one more column of the CSV file, after those of every experiment.

@@ -407,7 +407,6 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	return nil
 }
 
-// bars adds error bars from low to top.
 func bars(pl *plot.Plot, c curve, style draw.LineStyle) error {
 	errs := errorBars{c.line, make(plotter.YErrors, len(c.line))}
 	for j, at := range c.line {

@@ -65,7 +65,6 @@ func Progress(w io.Writer, o *Options, name string, total int) (add, end func())
 	return p.add, p.close
 }
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

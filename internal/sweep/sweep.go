@@ -230,7 +230,6 @@ func (e *Experiment) source(o *Options, c Cell, run int) rand.Source {
 	return noise.Reproducible(*o.Seed, e.Name, e.Sweep, format(c.Value), c.Method, strconv.Itoa(run))
 }
 
-// solve computes one cell.
 func (e *Experiment) solve(ctx context.Context, o *Options, c Cell) (Result, error) {
 	start := time.Now()
 	r := Result{SchemaVersion: SchemaVersion, Sweep: e.Sweep, Value: c.Value, Method: c.Method, NotPrivate: e.notPrivate(o)}

@@ -78,7 +78,6 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	return 0
 }
 
-// convert writes the file.
 func convert(ctx context.Context, o parquetdata.Options, paths []string, out string, small bool) error {
 	src, err := parquetdata.Open(o, paths...)
 	if err != nil {
