@@ -227,11 +227,10 @@ func (v *Driver) ask(ctx context.Context) (*answer, error) {
 // take adds the answer in a file.
 func (v *Driver) take(all *answer, name string) (*answer, error) {
 	path := filepath.Join(v.folder, name)
-	a := &answer{}
-	if err := readAnswer(path, a); err != nil {
+	a, err := readAnswer(path)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	switch {
 	case a.Task != v.task.id:
 		err = fmt.Errorf("it answers another task than that of pass %d; does one worker serve each shard?", v.task.Pass)
@@ -239,14 +238,13 @@ func (v *Driver) take(all *answer, name string) (*answer, error) {
 		err = fmt.Errorf("shard %d of %d failed: %s", a.Have[0], a.Shards, a.Error)
 	case a.Shards != v.task.Shards || (a.Sums == nil) != (v.task.Pass == 0):
 		err = errors.New("it is no answer to its task")
-	case all == nil:
-		return a, nil
 	default:
-		if err = all.merge(a); err == nil {
-			return all, nil
-		}
+		all, err = merge(all, a)
 	}
-	return nil, fmt.Errorf("%w: %s: %w", ErrShard, path, err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrShard, path, err)
+	}
+	return all, nil
 }
 
 func (v *Driver) missing(all *answer) (shards []int) {

@@ -105,38 +105,39 @@ func (a *answer) check() error {
 	return nil
 }
 
-// merge adds b, the answer of other shards to the same task.
-func (a *answer) merge(b *answer) error {
+// merge adds b, the answer of other shards to the same task, to a, unless that is nil.
+func merge(a, b *answer) (*answer, error) {
 	switch {
+	case a == nil:
+		return b, nil
 	case a.Task != b.Task || a.Shards != b.Shards:
-		return errors.New("they answer different tasks")
+		return nil, errors.New("they answer different tasks")
 	case a.Error != "" || b.Error != "":
-		return errors.New("one of them reports a failure")
+		return nil, errors.New("one of them reports a failure")
 	case (a.Sums == nil) != (b.Sums == nil):
-		return errors.New("only one of them has sums")
+		return nil, errors.New("only one of them has sums")
 	}
 	for _, i := range b.Have {
 		if slices.Contains(a.Have, i) {
-			return fmt.Errorf("both have shard %d of %d", i, a.Shards)
+			return nil, fmt.Errorf("both have shard %d of %d", i, a.Shards)
 		}
 	}
 	if a.Sums != nil {
 		var x, y erm.Sums
 		if err := errors.Join(x.UnmarshalBinary(a.Sums), y.UnmarshalBinary(b.Sums)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := x.Merge(&y); err != nil {
-			return err
+			return nil, err
 		}
-		sums, err := x.MarshalBinary()
-		if err != nil {
-			return err
+		var err error
+		if a.Sums, err = x.MarshalBinary(); err != nil {
+			return nil, err
 		}
-		a.Sums = sums
 	}
 	a.Have = append(slices.Clone(a.Have), b.Have...)
 	slices.Sort(a.Have)
-	return nil
+	return a, nil
 }
 
 // Merge joins files of sums, which answer the same task for different shards, to one: out. What Driver makes
@@ -145,19 +146,17 @@ func Merge(out string, files ...string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("%w: no file to merge", ErrShard)
 	}
-	var all answer
-	for k, path := range files {
-		var a answer
-		if err := readAnswer(path, &a); err != nil {
+	var all *answer
+	for _, path := range files {
+		a, err := readAnswer(path)
+		if err != nil {
 			return err
 		}
-		if k == 0 {
-			all = a
-		} else if err := all.merge(&a); err != nil {
+		if all, err = merge(all, a); err != nil {
 			return fmt.Errorf("%w: %s and those before it: %w", ErrShard, path, err)
 		}
 	}
-	_, err := write(out, &all)
+	_, err := write(out, all)
 	return err
 }
 
@@ -203,14 +202,15 @@ func read(path string, v any) (id string, err error) {
 	return identify(text), nil
 }
 
-func readAnswer(path string, a *answer) error {
+func readAnswer(path string) (*answer, error) {
+	a := &answer{}
 	if _, err := read(path, a); err != nil {
-		return err
+		return nil, err
 	}
 	if err := a.check(); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrShard, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrShard, path, err)
 	}
-	return nil
+	return a, nil
 }
 
 func readTask(folder string) (*task, error) {
