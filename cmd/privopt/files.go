@@ -44,12 +44,11 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 			f.Close()
 			return nil, usagef("%s: %s is a folder, want a file", flag, path)
 		}
-		in.close = func() { f.Close() }
 		if err == nil && info.Mode().IsRegular() {
-			in.Reader, size = whileNotDone{ctx, f}, info.Size()
-		} else {
-			in.Reader = untilDone(ctx, f)
+			size = info.Size()
 		}
+		r := untilDone(ctx, f)
+		in.Reader, in.close = r, func() { r.Close(); f.Close() }
 	}
 	if bar := a.bar(what, size); bar != nil {
 		in.Reader = io.TeeReader(in.Reader, bar)
@@ -59,21 +58,8 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	return in, nil
 }
 
-// whileNotDone asks the context before every read.
-type whileNotDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (w whileNotDone) Read(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return w.r.Read(p)
-}
-
-// untilDone reads what may block, such as a terminal, and returns when ctx is done.
-func untilDone(ctx context.Context, r io.Reader) io.Reader {
+// untilDone reads from r, which may block as a terminal does, until ctx is done.
+func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 	pr, pw := io.Pipe()
 	go func() {
 		_, err := io.CopyBuffer(struct{ io.Writer }{pw}, struct{ io.Reader }{r}, make([]byte, 1<<16))
