@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
@@ -113,15 +111,6 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			return nil, sweep.Usagef("flags -values, -delta: %w", err)
 		}
 	}
-	accuracy := func(w []float64) float64 {
-		right := 0
-		for i, row := range testRows {
-			if (floats.Dot(row, w) > 0) == (testLabels[i] > 0) {
-				right++
-			}
-		}
-		return float64(right) / float64(len(testRows))
-	}
 	e := &sweep.Experiment{
 		Name:       "population",
 		Files:      "accuracy",
@@ -169,7 +158,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 					}
 					det.Seconds = append(det.Seconds, time.Since(start).Seconds())
 					det.Certificate = &release.Certificate
-					return accuracy(release.Theta), nil
+					return adult.Accuracy(release.Theta, testRows, testLabels), nil
 				},
 				Detail: func() any { return det },
 			}, nil

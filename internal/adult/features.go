@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Column is one feature: a 0/1 indicator of a level, or a number divided by
@@ -128,6 +130,17 @@ func OneHot(r io.Reader) (rows [][]float64, labels []float64, err error) {
 	}
 	rows, labels = features.Floats(records)
 	return rows, labels, nil
+}
+
+// Accuracy is the share of labels that the sign of ⟨row, theta⟩ is right about.
+func Accuracy(theta []float64, rows [][]float64, labels []float64) float64 {
+	right := 0
+	for i, row := range rows {
+		if (floats.Dot(row, theta) > 0) == (labels[i] > 0) {
+			right++
+		}
+	}
+	return float64(right) / float64(len(rows))
 }
 
 // encode returns the rows of records: one where a category has the level of the column, and

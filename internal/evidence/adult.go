@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
@@ -74,13 +72,7 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 					if err != nil {
 						return 0, err
 					}
-					right := 0
-					for j, row := range testRows {
-						if (floats.Dot(row, release.Theta) > 0) == (testLabels[j] > 0) {
-							right++
-						}
-					}
-					a := float64(right) / float64(len(testRows))
+					a := adult.Accuracy(release.Theta, testRows, testLabels)
 					sum, square = sum+a, square+a*a
 					return risk(release.Theta) - least, nil
 				},
