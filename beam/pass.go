@@ -54,7 +54,7 @@ func newPass(s *Source, query []byte) (*pass, error) {
 	name := hex.EncodeToString(random[:16])
 	p := &pass{
 		task:   &task{Pass: name, Key: random[16:], Query: query, Data: s.files.dataset, Shards: s.options.Shards, Threads: s.options.Threads},
-		folder: filepath.Join(s.scratch, "privopt-"+name),
+		folder: filepath.Join(s.options.Scratch, "privopt-"+name),
 	}
 	p.ticket = ticket{File: filepath.Join(p.folder, taskFile), Pass: name}
 	var b bytes.Buffer

@@ -28,6 +28,7 @@
 package beam
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,7 @@ const (
 // Source holds records in files that a cluster reads. It is an erm.Remote.
 type Source struct {
 	files   *files
-	options Options
-	scratch string
+	options Options // complete, with the whole path of Scratch
 }
 
 var _ erm.Remote = (*Source)(nil)
@@ -99,14 +99,9 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	case len(paths) == 0:
 		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
 	}
-	if o.Runner == "" {
-		o.Runner = "prism"
-	}
-	if o.Shards == 0 {
-		o.Shards = defaultShards
-	}
-	scratch, err := filepath.Abs(o.Scratch)
-	if err != nil {
+	o.Runner, o.Shards = cmp.Or(o.Runner, "prism"), cmp.Or(o.Shards, defaultShards)
+	var err error
+	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return nil, fmt.Errorf("beam: Options.Scratch: %w", err)
 	}
 	set := dataset{Label: o.Label, Features: slices.Clone(o.Features)}
@@ -123,7 +118,7 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{files: f, options: o, scratch: scratch}
+	s := &Source{files: f, options: o}
 	claim(o.Runner)
 	if _, err := s.run(ctx, nil); err != nil {
 		return nil, errors.Join(err, s.Close())
