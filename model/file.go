@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -151,15 +152,10 @@ func (m *Model) restore(f file) error {
 		return fmt.Errorf("intervals and their sums do not fit together")
 	}
 	if s := f.Moments; s != nil {
-		h, err := symmetric(s.Hessian, d)
-		if err != nil {
-			return err
-		}
-		j, err := symmetric(s.Scores, d)
-		if err != nil {
-			return err
-		}
+		h, bad := symmetric(s.Hessian, d)
+		j, worse := symmetric(s.Scores, d)
 		m.moments = &moments{hessian: h, scores: j, hessianTau: s.HessianTau, scoresTau: s.ScoresTau}
+		return cmp.Or(bad, worse)
 	}
 	return nil
 }

@@ -103,9 +103,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 		return nil, err
 	}
 	n, _ := data.Dims()
-	if c.Delta == 0 {
-		c.Delta = 1 / (float64(n) * float64(n))
-	}
+	c.Delta = cmp.Or(c.Delta, 1/(float64(n)*float64(n)))
 	for _, eps := range c.values {
 		if err := (dp.Budget{Epsilon: eps, Delta: c.Delta}).Check(); err != nil {
 			return nil, sweep.Usagef("flags -values, -delta: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -90,15 +91,7 @@ func (c *config) check(f *sweep.Flags) error {
 	if c.Family == "logistic" { // enumerates 2ᵈ points
 		g.d, g.values["d"] = 8, []float64{2, 4, 6, 8, 10, 12}
 	}
-	if c.N == 0 {
-		c.N = g.n
-	}
-	if c.D == 0 {
-		c.D = g.d
-	}
-	if c.Epsilon == 0 {
-		c.Epsilon = g.eps
-	}
+	c.N, c.D, c.Epsilon = cmp.Or(c.N, g.n), cmp.Or(c.D, g.d), cmp.Or(c.Epsilon, g.eps)
 	c.values = g.values[c.sweep]
 	if c.list != "" {
 		r := map[string]sweep.Range{"n": sweep.Between(2, 1e7), "d": sweep.Between(1, 5000), "eps": sweep.Positive(1e5)}[c.sweep]

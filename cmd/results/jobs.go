@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,12 +83,7 @@ func command(name string) func() error {
 }
 
 // interpreter is the Python that peers run on.
-func interpreter() string {
-	if p := os.Getenv("PYTHON"); p != "" {
-		return p
-	}
-	return "/usr/bin/python3"
-}
+func interpreter() string { return cmp.Or(os.Getenv("PYTHON"), "/usr/bin/python3") }
 
 // python needs an interpreter with packages.
 func python(packages ...string) func() error {

@@ -64,7 +64,7 @@ type constants struct {
 	OmegaEdge *float64 `json:"omega_at_edge,omitempty"`
 }
 
-// finite returns x for JSON, nil if x is infinite, NaN or nil.
+// finite returns x for JSON, nil if x is infinite or NaN.
 func finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -54,13 +55,10 @@ func NewDriver(ctx context.Context, folder string, src erm.Source, o Options) (*
 	if o.Shards < 1 || o.Wait < 0 {
 		return nil, fmt.Errorf("shard: Shards = %d, Wait = %v, want at least 1 and 0", o.Shards, o.Wait)
 	}
-	if o.Wait == 0 {
-		o.Wait = time.Hour
-	}
 	id := make([]byte, 16)
 	rand.Read(id) // never fails
 	n, d := src.Dims()
-	v := &Driver{src: src, folder: folder, wait: o.Wait, task: task{
+	v := &Driver{src: src, folder: folder, wait: cmp.Or(o.Wait, time.Hour), task: task{
 		Version: version, Fit: hex.EncodeToString(id), Shards: o.Shards, Records: n, Features: d, Data: o.Data,
 	}}
 	if err := v.claim(); err != nil {

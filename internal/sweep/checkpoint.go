@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -162,12 +163,7 @@ type files struct {
 func (f *files) path(name string) string { return filepath.Join(f.o.Out, name) }
 
 // base is the name of the result files without extension.
-func (f *files) base() string {
-	if f.e.Files != "" {
-		return f.e.Files
-	}
-	return f.e.Name
-}
+func (f *files) base() string { return cmp.Or(f.e.Files, f.e.Name) }
 
 // outputs lists every file that a run may write beside the checkpoint.
 func (f *files) outputs() []string {

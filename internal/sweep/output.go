@@ -100,10 +100,11 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 		if format == "json" {
 			continue
 		}
-		save(f.base()+"."+format, func() ([]byte, error) { return f.render(h, format, results) })
 		if format == "csv" {
+			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(h, f.e.Columns, results) })
 			continue
 		}
+		save(f.base()+"."+format, func() ([]byte, error) { return f.e.Plot.render(format, f.e, h.NotPrivate, results) })
 		for _, fig := range figures {
 			save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, h.NotPrivate) })
 		}
@@ -134,13 +135,6 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	}
 	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells,
 		s.Seconds.Wall, f.o.Out)), nil
-}
-
-func (f *files) render(h header, format string, results []Result) ([]byte, error) {
-	if format == "csv" {
-		return writeCSV(h, f.e.Columns, results)
-	}
-	return f.e.Plot.render(format, f.e, h.NotPrivate, results)
 }
 
 var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}

@@ -325,10 +325,7 @@ func (p Plot) layout(pl *plot.Plot, e *Experiment, notPrivate string) {
 	if notPrivate != "" {
 		pl.Title.Text = "NOT PRIVATE: " + notPrivate + "\n" + p.Title
 	}
-	pl.X.Label.Text, pl.Y.Label.Text = p.X, p.Y
-	if p.X == "" {
-		pl.X.Label.Text = e.Sweep
-	}
+	pl.X.Label.Text, pl.Y.Label.Text = cmp.Or(p.X, e.Sweep), p.Y
 	set(&pl.Title.TextStyle.Font, 15)
 	set(&pl.X.Label.TextStyle.Font, 14)
 	set(&pl.Y.Label.TextStyle.Font, 14)

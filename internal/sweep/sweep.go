@@ -45,6 +45,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -319,12 +320,8 @@ func (e *Experiment) compute(
 	}
 	g.flush(emit)
 
-	workers := o.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	var wg sync.WaitGroup
-	for range min(workers, len(g.cells)) {
+	for range min(cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), len(g.cells)) {
 		wg.Go(func() {
 			for {
 				c, ok := g.take(ctx)
