@@ -92,6 +92,9 @@ func TestEveryInputTable(t *testing.T) {
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
 		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
+		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
+			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })
+		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
 		"Drafting.Draft": call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),

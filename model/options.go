@@ -78,7 +78,8 @@ const (
 
 // kinds are the labels that losses are for.
 var kinds = map[string]table.Kind{
-	Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range, Logistic: table.Binary, SVM: table.Binary, Multinomial: table.Classes,
+	Squares: table.Range, PseudoHuber: table.Range, Quantile: table.Range,
+	Logistic: table.Binary, SVM: table.Binary, Multinomial: table.Classes,
 }
 
 // Losses lists the names of all losses.

@@ -157,7 +157,8 @@ func (a *app) ledgerVerify() *cobra.Command {
 				Intact bool   `json:"intact"`
 				Models int    `json:"models"`
 				Head   string `json:"head"`
-			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(), entries(len(l.Entries())), l.Head()[:12], models(len(args)-1)))
+			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(), entries(len(l.Entries())), l.Head()[:12],
+				models(len(args)-1)))
 		}),
 	}
 }

@@ -277,8 +277,9 @@ func (b *bench) record(j job, seconds float64) error {
 	for _, r := range old {
 		rows[r[0]] = r
 	}
-	rows[j.name] = []string{j.name, pick(b, "full", "small"), strconv.Itoa(b.seed), b.version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-		strconv.Itoa(runtime.NumCPU()), strconv.FormatFloat(seconds, 'f', 1, 64), time.Now().UTC().Format(time.DateOnly)}
+	rows[j.name] = []string{j.name, pick(b, "full", "small"), strconv.Itoa(b.seed), b.version, runtime.Version(),
+		runtime.GOOS + "/" + runtime.GOARCH, strconv.Itoa(runtime.NumCPU()),
+		strconv.FormatFloat(seconds, 'f', 1, 64), time.Now().UTC().Format(time.DateOnly)}
 	table := [][]string{madeHeader}
 	for _, name := range names() { // the old header and jobs that are gone are left out
 		if r, ok := rows[name]; ok {
