@@ -39,32 +39,16 @@ type cellState struct {
 	ofSq  []int   // value index → index in sqs
 }
 
-func newCellState(m *cellModel, p *Problem, n *perturbation, domain [][]bool) *cellState {
+func newCellState(m *cellModel, r *run, domain [][]bool) *cellState {
 	s := &cellState{
-		m: m, shift: n.shift, z: make([]fixed, m.top+1),
+		m: m, shift: r.n.shift, z: make([]fixed, m.top+1),
 		table: make([]int32, m.tables), charge: make([]int32, m.entries), sum: make([]int32, m.sumSize),
-		combo: make([]int, len(m.dense)), w: make([]int, len(m.cat)), point: make([]int, p.Dim),
+		combo: make([]int, len(m.dense)), w: make([]int, len(m.cat)), point: make([]int, r.p.Dim),
 		loss: make([]int64, len(m.values)), ofSq: make([]int, len(m.values)),
 	}
-	if n.norm != nil {
-		copy(s.z, n.norm)
-	}
-	pick := func(cols []int) (t [][]fixed, free [][]int) {
-		for _, j := range cols {
-			row := make([]fixed, len(m.values))
-			var ks []int
-			for k, src := range m.source {
-				row[k] = n.table[j][src]
-				if p.allowed(j, src) && (domain == nil || domain[j][src]) {
-					ks = append(ks, k)
-				}
-			}
-			t, free = append(t, row), append(free, ks)
-		}
-		return t, free
-	}
-	s.noise, s.free = pick(m.cat)
-	s.dense, s.given = pick(m.dense)
+	copy(s.z, r.n.norm)
+	s.noise, s.free = m.columns(r, m.cat, domain)
+	s.dense, s.given = m.columns(r, m.dense, domain)
 	for k, q := range m.sq {
 		i := slices.Index(s.sqs, q)
 		if i < 0 {
@@ -81,7 +65,15 @@ func newCellState(m *cellModel, p *Problem, n *perturbation, domain [][]bool) *c
 	for range len(m.cat) + 1 {
 		s.best = append(s.best, make([]fixed, m.top+1))
 	}
+	none := s.best[len(m.cat)]
+	fill(none[1:], infeasible)
 	return s
+}
+
+func fill(dst []fixed, v fixed) {
+	for i := range dst {
+		dst[i] = v
+	}
 }
 
 // load fixes the dense columns at the values of index combo, with squared norm
@@ -253,14 +245,9 @@ func (s *cellState) fix(t, k, b int) fixed {
 func (s *cellState) bound(t, b int, decided fixed) (fixed, int) {
 	m := s.m
 	nv := len(m.values)
-	nc := len(m.cat)
 	live := m.live[t]
-	for i := range s.best[nc][:b+1] {
-		s.best[nc][i] = infeasible
-	}
-	s.best[nc][0] = 0
 	first := len(live)
-	for a := nc - 1; a >= t; a-- {
+	for a := len(m.cat) - 1; a >= t; a-- {
 		loss := s.loss
 		clear(loss)
 		for first > 0 && m.sums[live[first-1]].a == a {
@@ -279,12 +266,8 @@ func (s *cellState) bound(t, b int, decided fixed) (fixed, int) {
 			}
 		}
 		h := s.h[a]
-		for i := range s.least {
-			s.least[i] = infeasible
-		}
-		for k := range h {
-			h[k] = infeasible
-		}
+		fill(s.least, infeasible)
+		fill(h, infeasible)
 		for _, k := range s.free[a] {
 			if m.sq[k] > b || loss[k] < 0 {
 				continue
@@ -302,9 +285,7 @@ func (s *cellState) bound(t, b int, decided fixed) (fixed, int) {
 
 // knapsack is dst[q] = min_e from[q - sqs[e]] + least[e].
 func (s *cellState) knapsack(dst, from []fixed) {
-	for q := range dst {
-		dst[q] = infeasible
-	}
+	fill(dst, infeasible)
 	for e, sq := range s.sqs {
 		h := s.least[e]
 		if h == infeasible || sq >= len(dst) {
@@ -320,23 +301,14 @@ func (s *cellState) knapsack(dst, from []fixed) {
 // children combines the knapsack over the columns after t with each value of
 // column t.
 func (s *cellState) children(t, b int, decided fixed) (fixed, int) {
-	m := s.m
 	least, at := infeasible, -1
-	for k := range s.child[t] {
-		s.child[t][k] = infeasible
-	}
+	fill(s.child[t], infeasible)
 	for _, k := range s.free[t] {
 		h := s.h[t][k]
 		if h == infeasible {
 			continue
 		}
-		left := b - m.sq[k]
-		rest := infeasible
-		z := s.z[m.top-left:]
-		for q, v := range s.best[t+1][:left+1] {
-			rest = min(rest, v-z[q])
-		}
-		v := decided + h + rest
+		v := decided + h + s.rest(t+1, b-s.m.sq[k])
 		if v > feasible {
 			continue
 		}
@@ -346,6 +318,17 @@ func (s *cellState) children(t, b int, decided fixed) (fixed, int) {
 		}
 	}
 	return least, at
+}
+
+// rest is the least that the columns from t on cost with squared norm left, the
+// noise of the norm included.
+func (s *cellState) rest(t, left int) fixed {
+	least := infeasible
+	z := s.z[s.m.top-left:]
+	for q, v := range s.best[t][:left+1] {
+		least = min(least, v-z[q])
+	}
+	return least
 }
 
 // descend sets the columns from t on to the minimizer of the relaxation that

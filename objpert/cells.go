@@ -2,6 +2,7 @@ package objpert
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -16,12 +17,7 @@ import (
 // added. Which classes exist at depth t does not depend on the values fixed, so
 // that the search runs a program compiled once, without allocation.
 type cellModel struct {
-	values []int // the admissible values of a coordinate
-	source []int // their index in Problem.Values
-	sq     []int // v², or 0 where the norm does not matter
-	top    int   // Q, or 0 where the norm does not matter
-	weigh  bool  // whether the norm matters
-
+	alphabet
 	cat, dense []int // columns of the problem
 
 	rows  []cellRow // by cell
@@ -36,7 +32,6 @@ type cellModel struct {
 	adds    [][]add    // adds[t]: new versions of sums at depth t
 	live    [][]int    // live[t]: the sums that bound depth t
 	present [][]int    // present[t]: the classes of depth t
-	rest    int        // class of the rows without active columns, or -1
 	tables  int        // entries of all class tables
 	entries int        // entries of all charge tables
 	sumSize int        // entries of all sum tables
@@ -83,8 +78,7 @@ const maxCells = 1 << 20
 // newCellModel returns the cell model of p. It wraps ErrLimit where p is not of
 // that form, or too large in it.
 func newCellModel(p *Problem, memory int64) (*cellModel, error) {
-	m := &cellModel{rest: -1}
-	m.values, m.source, m.sq, m.top, m.weigh = p.admissible()
+	m := &cellModel{alphabet: newAlphabet(p)}
 	scale := m.classify(p)
 	m.order(p)
 	if err := m.setCells(p, scale); err != nil {
@@ -173,7 +167,7 @@ func (m *cellModel) order(p *Problem) {
 	for g, x := range p.X {
 		for _, j := range m.cat {
 			if x[j] != 0 {
-				mass[j] += max(p.Pos[g]-p.Neg[g], p.Neg[g]-p.Pos[g])
+				mass[j] += abs(p.Pos[g] - p.Neg[g])
 			}
 		}
 	}
@@ -195,9 +189,6 @@ func (m *cellModel) setCells(p *Problem, scale []int64) error {
 	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(active[a], active[b]) })
 	for i, g := range order {
 		if i == 0 || !slices.Equal(active[g], active[order[i-1]]) {
-			if len(active[g]) == 0 {
-				m.rest = len(m.classes)
-			}
 			m.start = append(m.start, i)
 			m.classes = append(m.classes, class{size: len(active[g]), cols: active[g]})
 		}
@@ -279,15 +270,9 @@ func (m *cellModel) compile(memory int64) error {
 		byFirst[t] = make(map[int]bool)
 	}
 	sums := make(map[[2]int]int) // (a, size) → current sum
-	var groups []add
+	var groups []add             // of the current depth
+	open := make(map[[2]int]int) // (a, size) → index in groups
 
-	newSum := func(a, size, keep int) int {
-		m.sums = append(m.sums, sumTable{a: a, size: size, offset: m.sumSize})
-		m.sumSize += len(m.windows[size-1].lo) * len(m.values)
-		sums[[2]int{a, size}] = len(m.sums) - 1
-		groups = append(groups, add{dst: len(m.sums) - 1, keep: keep})
-		return len(groups) - 1
-	}
 	layOut := func(id int) {
 		c := &m.classes[id]
 		m.extra += perClass + 2*int64(c.size)
@@ -299,50 +284,46 @@ func (m *cellModel) compile(memory int64) error {
 		}
 	}
 	// join adds the change of a class from old (or -1) to id to its sum.
-	join := func(open map[[2]int]int, id, old int) {
+	join := func(id, old int) {
 		c := m.classes[id]
 		k := [2]int{c.cols[0], c.size}
 		g, ok := open[k]
 		if !ok {
-			keep, had := sums[k]
-			if !had {
-				keep = -1
-			}
-			g = newSum(k[0], k[1], keep)
-			open[k] = g
+			g = len(groups)
+			groups = append(groups, add{dst: len(m.sums), keep: index(sums, k)})
+			open[k], sums[k] = g, len(m.sums)
+			m.sums = append(m.sums, sumTable{a: c.cols[0], size: c.size, offset: m.sumSize})
+			m.sumSize += len(m.windows[c.size-1].lo) * len(m.values)
 		}
 		groups[g].classes = append(groups[g].classes, [2]int{id, old})
 	}
 	finish := func(t int) {
 		m.adds = append(m.adds, groups)
 		groups = nil
+		clear(open)
 		var live, present []int
 		exact := true
 		for a := t; a < len(m.cat); a++ {
 			for size := range m.windows {
-				if s, ok := sums[[2]int{a, size}]; ok && size > 0 {
+				if s, ok := sums[[2]int{a, size}]; ok {
 					live = append(live, s)
 				}
 			}
-			ids := make([]int, 0, len(byFirst[a]))
-			for id := range byFirst[a] {
-				ids = append(ids, id)
+			for _, id := range slices.Sorted(maps.Keys(byFirst[a])) {
+				present = append(present, id)
 				exact = exact && m.classes[id].size == 1
 			}
-			slices.Sort(ids)
-			present = append(present, ids...)
 		}
 		m.live, m.present = append(m.live, live), append(m.present, present)
 		m.exact = append(m.exact, exact)
 	}
 
-	open := make(map[[2]int]int)
 	for id := range m.classes {
 		layOut(id)
 		if c := m.classes[id]; c.size > 0 {
 			at[key(c.cols)] = id
 			byFirst[c.cols[0]][id] = true
-			join(open, id, -1)
+			join(id, -1)
 		}
 		if err := m.fits(memory); err != nil {
 			return err
@@ -350,37 +331,26 @@ func (m *cellModel) compile(memory int64) error {
 	}
 	finish(0)
 	for t := range m.cat {
-		open := make(map[[2]int]int)
 		var folds []fold
-		from := make([]int, 0, len(byFirst[t]))
-		for id := range byFirst[t] {
-			from = append(from, id)
-		}
-		slices.Sort(from)
 		for size := range m.windows {
 			delete(sums, [2]int{t, size})
 		}
-		for _, f := range from {
+		for _, f := range slices.Sorted(maps.Keys(byFirst[t])) {
 			cols := m.classes[f].cols[1:]
 			if len(cols) == 0 {
 				folds = append(folds, fold{dst: -1, keep: -1, from: f})
 				continue
 			}
 			k := key(cols)
-			keep, had := at[k]
-			if !had {
-				keep = -1
-			}
+			keep := index(at, k)
 			id := len(m.classes)
 			m.classes = append(m.classes, class{size: len(cols), cols: cols})
 			layOut(id)
-			if had {
-				delete(byFirst[cols[0]], keep)
-			}
+			delete(byFirst[cols[0]], keep)
 			at[k] = id
 			byFirst[cols[0]][id] = true
 			folds = append(folds, fold{dst: id, keep: keep, from: f})
-			join(open, id, keep)
+			join(id, keep)
 			if err := m.fits(memory); err != nil {
 				return err
 			}
@@ -389,4 +359,12 @@ func (m *cellModel) compile(memory int64) error {
 		finish(t + 1)
 	}
 	return nil
+}
+
+// index is m[k], -1 if it has none.
+func index[K comparable](m map[K]int, k K) int {
+	if i, ok := m[k]; ok {
+		return i
+	}
+	return -1
 }

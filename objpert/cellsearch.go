@@ -34,11 +34,7 @@ var _ Oracle = CellSearch{}
 // Solve implements Oracle. Problems with too many combinations, cells or bytes
 // are refused with an error wrapping ErrLimit.
 func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	n := p.perturbation()
-	r, err := newRun("CellSearch", p, n, c.Workers, c.Gap, c.Nodes)
+	r, err := newRun("CellSearch", p, c.Workers, c.Gap, c.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -46,57 +42,40 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &cellEngine{p: p, m: m, n: n}
-	if err := e.combine(c.combos()); err != nil {
+	combos, err := m.combine(p, cmp.Or(max(c.Combos, 0), 1e6))
+	if err != nil {
 		return nil, err
 	}
-	return settle(ctx, p, n, e, r)
+	return r.settle(ctx, &cellEngine{m, combos})
 }
 
-func (c CellSearch) memory() int64 {
-	if c.Memory > 0 {
-		return c.Memory
-	}
-	return 1 << 28
-}
-
-func (c CellSearch) combos() int {
-	if c.Combos > 0 {
-		return c.Combos
-	}
-	return 1e6
-}
+func (c CellSearch) memory() int64 { return cmp.Or(max(c.Memory, 0), 1<<28) }
 
 type cellEngine struct {
-	p      *Problem
 	m      *cellModel
-	n      *perturbation
-	combos []int8 // len(dense) value indices each
-	number int
+	combos [][]int8 // value indices of the dense columns
 }
 
 // combine lists the combinations of dense weights.
-func (e *cellEngine) combine(limit int) error {
-	m := e.m
+func (m *cellModel) combine(p *Problem, limit int) (combos [][]int8, err error) {
 	current := make([]int8, len(m.dense))
 	least := make([]int, len(m.dense)+1) // least squared norm of the dense columns i.. and of all others
-	for _, j := range m.cat {
-		least[len(m.dense)] += m.least(e.p, j)
-	}
-	for i := len(m.dense) - 1; i >= 0; i-- {
-		least[i] = least[i+1] + m.least(e.p, m.dense[i])
+	if m.weigh {
+		for _, j := range m.cat {
+			least[len(m.dense)] += p.leastSquare(j)
+		}
+		for i, j := range slices.Backward(m.dense) {
+			least[i] = least[i+1] + p.leastSquare(j)
+		}
 	}
 	var walk func(i, sq int) bool
 	walk = func(i, sq int) bool {
 		if i == len(current) {
-			if e.number++; e.number > limit {
-				return false
-			}
-			e.combos = append(e.combos, current...)
-			return true
+			combos = append(combos, slices.Clone(current))
+			return len(combos) <= limit
 		}
 		for k := range m.values {
-			if sq+m.sq[k]+least[i+1] > m.top || !e.p.allowed(m.dense[i], m.source[k]) {
+			if sq+m.sq[k]+least[i+1] > m.top || !p.allowed(m.dense[i], m.source[k]) {
 				continue
 			}
 			current[i] = int8(k)
@@ -107,33 +86,17 @@ func (e *cellEngine) combine(limit int) error {
 		return true
 	}
 	if !walk(0, 0) {
-		return fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos",
+		return nil, fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos",
 			ErrLimit, limit, len(m.dense))
 	}
-	return nil
-}
-
-// least is the least squared norm of column j, 0 where norms do not matter.
-func (m *cellModel) least(p *Problem, j int) int {
-	sq := m.top
-	for k := range m.values {
-		if p.allowed(j, m.source[k]) {
-			sq = min(sq, m.sq[k])
-		}
-	}
-	return sq
-}
-
-func (e *cellEngine) combo(i int) []int8 {
-	d := len(e.m.dense)
-	return e.combos[i*d : (i+1)*d : (i+1)*d]
+	return combos, nil
 }
 
 // left is the squared norm that a combination leaves to the 0/1 columns.
-func (e *cellEngine) left(combo []int8) int {
-	b := e.m.top
+func (m *cellModel) left(combo []int8) int {
+	b := m.top
 	for _, k := range combo {
-		b -= e.m.sq[k]
+		b -= m.sq[k]
 	}
 	return b
 }
@@ -145,7 +108,7 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	for i := range ws {
 		ws[i] = &cellWorker{
 			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
-			e:        e, s: newCellState(e.m, e.p, e.n, domain),
+			m:        e.m, s: newCellState(e.m, r, domain),
 		}
 		ws[i].polish = newPolisher(ws[i].s, &r.stop)
 	}
@@ -160,26 +123,14 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 			if i >= len(roots) {
 				return unreached
 			}
-			combo := e.combo(roots[i].combo)
+			combo := e.combos[roots[i].combo]
 			tasks[i] = task{bound: unreached, choices: combo}
 			if !w.prune(roots[i].bound, combo) {
 				tasks[i].bound = max(roots[i].bound, w.root(combo))
 			}
 		}
 	})
-	tasks = slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible })
-
-	p := newPool(r.workers, tasks)
-	return together(ws, func(w *cellWorker) fixed {
-		w.pool = p
-		for {
-			t, ok := p.next()
-			if !ok {
-				return w.left
-			}
-			w.take(t)
-		}
-	})
+	return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 }
 
 type bounded struct {
@@ -196,15 +147,8 @@ func (e *cellEngine) noiseBounds(s *cellState) []bounded {
 		floor += fixed(min(r.pos, r.neg))
 	}
 	floor <<= s.shift
-	nc := len(m.cat)
-	for i := range s.best[nc] {
-		s.best[nc][i] = infeasible
-	}
-	s.best[nc][0] = 0
-	for a := nc - 1; a >= 0; a-- {
-		for i := range s.least {
-			s.least[i] = infeasible
-		}
+	for a := len(m.cat) - 1; a >= 0; a-- {
+		fill(s.least, infeasible)
 		for _, k := range s.free[a] {
 			s.least[s.ofSq[k]] = min(s.least[s.ofSq[k]], -s.noise[a][k])
 		}
@@ -212,8 +156,7 @@ func (e *cellEngine) noiseBounds(s *cellState) []bounded {
 	}
 	var order []bounded
 next:
-	for i := range e.number {
-		combo := e.combo(i)
+	for i, combo := range e.combos {
 		v := floor
 		for j, k := range combo {
 			if !slices.Contains(s.given[j], int(k)) {
@@ -221,12 +164,7 @@ next:
 			}
 			v -= s.dense[j][k]
 		}
-		b := e.left(combo)
-		rest := infeasible
-		for q, best := range s.best[0][:b+1] {
-			rest = min(rest, best-s.z[m.top-b+q])
-		}
-		order = append(order, bounded{v + rest, i})
+		order = append(order, bounded{v + s.rest(0, m.left(combo)), i})
 	}
 	slices.SortFunc(order, func(a, b bounded) int {
 		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
@@ -236,7 +174,7 @@ next:
 
 type cellWorker struct {
 	searcher
-	e      *cellEngine
+	m      *cellModel
 	s      *cellState
 	polish *polisher
 }
@@ -244,10 +182,10 @@ type cellWorker struct {
 // root bounds a combination and offers the point behind the bound.
 func (w *cellWorker) root(combo []int8) fixed {
 	s := w.s
-	b := w.e.left(combo)
+	b := w.m.left(combo)
 	decided := s.load(combo, b)
 	w.run.step(1)
-	if len(w.e.m.cat) == 0 {
+	if len(w.m.cat) == 0 {
 		v := decided - s.z[s.squared()]
 		w.inc.offer(v, s.full())
 		return v
@@ -278,10 +216,10 @@ func (w *cellWorker) take(t task) {
 	if w.prune(t.bound, t.choices) {
 		return
 	}
-	m := w.e.m
+	m := w.m
 	nd := len(m.dense)
 	w.path = append(w.path[:0], t.choices...)
-	b := w.e.left(t.choices[:nd])
+	b := m.left(t.choices[:nd])
 	decided := w.s.load(t.choices[:nd], b)
 	for i, k := range t.choices[nd:] {
 		b -= m.sq[k]
@@ -293,7 +231,7 @@ func (w *cellWorker) take(t task) {
 // node explores the points below a node of depth t whose fixed columns cost
 // decided and leave squared norm b.
 func (w *cellWorker) node(t, b int, decided, bound fixed) {
-	s, m := w.s, w.e.m
+	s, m := w.s, w.m
 	if w.run.step(1) {
 		w.left = min(w.left, bound)
 		return
@@ -311,36 +249,20 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		w.another(t, b, decided, best)
 		return
 	}
-	w.offer(s.objective(t, decided), w.e.left(w.path[:len(m.dense)]))
-
-	child := s.child[t]
+	w.offer(s.objective(t, decided), m.left(w.path[:len(m.dense)]))
 	for {
-		k, least := -1, infeasible
-		for _, i := range s.free[t] {
-			if child[i] < least {
-				k, least = i, child[i]
-			}
-		}
+		k, least := w.next(len(m.dense)+t, s.free[t], s.child[t], len(m.cat)-t > 4)
 		if k < 0 {
 			return
 		}
-		child[k] = infeasible
-		w.path = append(w.path, int8(k))
-		if !w.prune(least, w.path) {
-			if w.pool.hungry.Load() > 0 && len(m.cat)-t > 4 {
-				w.pool.push(task{bound: least, choices: slices.Clone(w.path)})
-			} else {
-				left := b - m.sq[k]
-				w.node(t+1, left, decided+s.fix(t, k, left), least)
-			}
-		}
-		w.path = w.path[:len(w.path)-1]
+		left := b - m.sq[k]
+		w.node(t+1, left, decided+s.fix(t, k, left), least)
 	}
 }
 
 // another offers a second minimizer of an exact relaxation, if there is one.
 func (w *cellWorker) another(t, b int, decided, best fixed) {
-	s, m := w.s, w.e.m
+	s, m := w.s, w.m
 	found := 0
 	// walk completes the columns from a on with squared norm q at cost best[a][q].
 	var walk func(a, q int)

@@ -25,27 +25,22 @@ var _ Oracle = GenericSearch{}
 
 // Solve implements Oracle.
 func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	n := p.perturbation()
-	r, err := newRun("GenericSearch", p, n, s.Workers, s.Gap, s.Nodes)
+	r, err := newRun("GenericSearch", p, s.Workers, s.Gap, s.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	return settle(ctx, p, n, &genericEngine{p: p, m: newGenericModel(p, n), n: n}, r)
+	return r.settle(ctx, newGenericModel(p, r.n))
 }
 
 // genericModel is a Problem by columns, in the order in which they are fixed.
 type genericModel struct {
-	values, source, sq []int // admissible values, their indices in Problem.Values, v² or 0 where the norm does not matter
-	top                int   // Q, or 0 where the norm does not matter
-	order              []int
-	x                  [][]int64   // x[t][g]: column order[t]
-	euclid             [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; taxi without a norm
-	taxi               [][]float64 // taxi[t][g] ≥ B ‖x_rest‖₁
-	root               []float64   // root[b] ≥ √b; 1 without a norm
-	pos, neg           []int32
+	alphabet
+	order    []int
+	x        [][]int64   // x[t][g]: column order[t]
+	euclid   [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; taxi without a norm
+	taxi     [][]float64 // taxi[t][g] ≥ B ‖x_rest‖₁
+	root     []float64   // root[b] ≥ √b; 1 without a norm
+	pos, neg []int32
 }
 
 // above is a little more than v ≥ 0: it covers the rounding of the few
@@ -53,9 +48,7 @@ type genericModel struct {
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
 func newGenericModel(p *Problem, n *perturbation) *genericModel {
-	m := &genericModel{euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
-	var weigh bool
-	m.values, m.source, m.sq, m.top, weigh = p.admissible()
+	m := &genericModel{alphabet: newAlphabet(p), euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
 	mass := make([]float64, p.Dim)
 	for g, x := range p.X {
 		w := math.Abs(float64(p.Pos[g] - p.Neg[g]))
@@ -77,7 +70,7 @@ func newGenericModel(p *Problem, n *perturbation) *genericModel {
 		m.root = append(m.root, above(math.Sqrt(float64(b))))
 	}
 
-	if !weigh {
+	if !m.weigh {
 		m.root[0] = 1
 	}
 	bound := float64(p.bound())
@@ -94,7 +87,7 @@ func newGenericModel(p *Problem, n *perturbation) *genericModel {
 		}
 		m.taxi[t] = slices.Clone(taxi)
 		m.euclid[t] = m.taxi[t]
-		if weigh {
+		if m.weigh {
 			m.euclid[t] = slices.Clone(euclid)
 		}
 	}
@@ -112,32 +105,50 @@ func (n *perturbation) spread(p *Problem, j int) float64 {
 	return n.float(hi - lo)
 }
 
-// admissible lists the values that a coordinate can have, their index in
-// Values, their cost v² in the norm budget, and the budget; without weigh the
-// norm does not matter and both are 0.
-func (p *Problem) admissible() (values, source, sq []int, top int, weigh bool) {
+// alphabet is the values that a coordinate can have.
+type alphabet struct {
+	values []int
+	source []int // their indices in Problem.Values
+	sq     []int // v², their cost in the norm budget; 0 where the norm does not matter
+	top    int   // Q, that budget; 0 where the norm does not matter
+	weigh  bool  // whether the norm matters
+}
+
+func newAlphabet(p *Problem) alphabet {
+	var a alphabet
 	most := 0
 	for k, v := range p.Values {
 		if p.NormSq < 0 || v*v <= p.NormSq {
-			values, source = append(values, v), append(source, k)
+			a.values, a.source = append(a.values, v), append(a.source, k)
 			most = max(most, v*v)
 		}
 	}
-	weigh = p.NormSq > 0 && (p.weighsNorm() || p.NormSq < p.Dim*most)
-	sq = make([]int, len(values))
-	if weigh {
-		top = p.NormSq
-		for k, v := range values {
-			sq[k] = v * v
+	a.weigh = p.NormSq > 0 && (p.weighsNorm() || p.NormSq < p.Dim*most)
+	a.sq = make([]int, len(a.values))
+	if a.weigh {
+		a.top = p.NormSq
+		for k, v := range a.values {
+			a.sq[k] = v * v
 		}
 	}
-	return values, source, sq, top, weigh
+	return a
 }
 
-type genericEngine struct {
-	p *Problem
-	m *genericModel
-	n *perturbation
+// columns returns for each of the columns cols the noise of every value, and the
+// indices of the values that it may take within domain (nil: all).
+func (a *alphabet) columns(r *run, cols []int, domain [][]bool) (noise [][]fixed, free [][]int) {
+	for _, j := range cols {
+		row := make([]fixed, len(a.values))
+		var ks []int
+		for k, src := range a.source {
+			row[k] = r.n.table[j][src]
+			if r.p.allowed(j, src) && (domain == nil || domain[j][src]) {
+				ks = append(ks, k)
+			}
+		}
+		noise, free = append(noise, row), append(free, ks)
+	}
+	return noise, free
 }
 
 // genericWorker is a node of the search and the buffers of its ancestors.
@@ -159,28 +170,18 @@ type genericWorker struct {
 	enough []int64 // by value index: more loss than this cuts the child off
 }
 
-func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
-	m, p := e.m, e.p
+func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
+	p := r.p
 	w := &genericWorker{
 		searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values},
-		m:        m, n: e.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
+		m:        m, n: r.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
 	}
-	for _, j := range m.order {
-		row := make([]fixed, len(m.values))
-		var ks []int
-		for k, src := range m.source {
-			row[k] = e.n.table[j][src]
-			if p.allowed(j, src) && (domain == nil || domain[j][src]) {
-				ks = append(ks, k)
-			}
-		}
-		w.table, w.free = append(w.table, row), append(w.free, ks)
-	}
+	w.table, w.free = m.columns(r, m.order, domain)
 	w.gain = make([][]fixed, p.Dim+1)
 	w.gain[p.Dim] = make([]fixed, m.top+1)
-	if e.n.norm != nil {
+	if r.n.norm != nil {
 		for b := range m.top + 1 {
-			w.gain[p.Dim][b] = e.n.norm[m.top-b]
+			w.gain[p.Dim][b] = r.n.norm[m.top-b]
 		}
 	}
 	for t := p.Dim - 1; t >= 0; t-- {
@@ -204,25 +205,15 @@ func (e *genericEngine) worker(domain [][]bool, inc *incumbent, r *run) *generic
 }
 
 // search implements engine.
-func (e *genericEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
+func (m *genericModel) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	ws := make([]*genericWorker, r.workers)
 	for i := range ws {
-		ws[i] = e.worker(domain, inc, r)
+		ws[i] = m.worker(domain, inc, r)
 	}
 	if !inc.first {
 		ws[0].start()
 	}
-	p := newPool(r.workers, []task{{bound: -infeasible}})
-	return together(ws, func(w *genericWorker) fixed {
-		w.pool = p
-		for {
-			t, ok := p.next()
-			if !ok {
-				return w.left
-			}
-			w.take(t)
-		}
-	})
+	return explore(ws, []task{{bound: -infeasible}})
 }
 
 // take explores the subtree of a task.
@@ -287,29 +278,14 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 		return
 	}
 	w.bounds(t, b, rows, loss, noise)
-	child := w.child[t]
 	for {
-		k, least := -1, infeasible
-		for _, i := range w.free[t] {
-			if child[i] < least {
-				k, least = i, child[i]
-			}
-		}
+		k, least := w.next(t, w.free[t], w.child[t], len(m.order)-t > 2)
 		if k < 0 {
 			return
 		}
-		child[k] = infeasible
-		w.path = append(w.path, int8(k))
-		if !w.prune(least, w.path) {
-			if w.pool.hungry.Load() > 0 && len(m.order)-t > 2 {
-				w.pool.push(task{bound: least, choices: slices.Clone(w.path)})
-			} else {
-				left := b - m.sq[k]
-				open, decided := w.fix(t, k, left, rows)
-				w.node(t+1, left, open, loss+decided, noise+w.table[t][k], least)
-			}
-		}
-		w.path = w.path[:len(w.path)-1]
+		left := b - m.sq[k]
+		open, decided := w.fix(t, k, left, rows)
+		w.node(t+1, left, open, loss+decided, noise+w.table[t][k], least)
 	}
 }
 

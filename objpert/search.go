@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"math"
@@ -10,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// engine is a branch and bound that settle turns into an Oracle.
+// engine is a branch and bound that run.settle turns into an Oracle.
 type engine interface {
 	// search explores the points of W with domain[j][k] where w_j = Values[k]
 	// (nil: all) whose objective is below inc.value, until inc.done, and
@@ -19,8 +20,10 @@ type engine interface {
 	search(domain [][]bool, inc *incumbent, run *run) fixed
 }
 
-// run is what the workers of one Solve share.
+// run is one Solve: what its workers share.
 type run struct {
+	p       *Problem
+	n       *perturbation // of p
 	workers int
 	gap     fixed // regions within gap below the incumbent may be cut off
 	limit   int64 // nodes, 0 for no limit
@@ -40,7 +43,7 @@ func (r *run) step(nodes int64) bool {
 }
 
 // settle runs e to the end and breaks ties.
-func settle(ctx context.Context, p *Problem, n *perturbation, e engine, r *run) (*Solution, error) {
+func (r *run) settle(ctx context.Context, e engine) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
@@ -59,11 +62,11 @@ func settle(ctx context.Context, p *Problem, n *perturbation, e engine, r *run) 
 	// With a gap, what was cut off at v was never looked at for ties.
 	if open >= v && (inc.tied == v || open == v) && !r.stop.Load() {
 		r.gap = 0
-		w = first(p, e, r, v, w)
+		w = r.first(e, v, w)
 	}
 	stopped := r.stop.Load() // once: a later stop changes nothing
 	s := &Solution{
-		W: w, Loss: p.Loss(w), Objective: n.float(v), Lower: n.float(lower),
+		W: w, Loss: r.p.Loss(w), Objective: r.n.float(v), Lower: r.n.float(lower),
 		Proven: lower == v && !stopped, Nodes: r.nodes.Load(),
 	}
 	if stopped {
@@ -82,14 +85,12 @@ func (r *run) why(ctx context.Context) error {
 // first returns the least point in lexicographic order among those of
 // objective v, the minimum; w is one of them. It asks coordinate by coordinate
 // whether a smaller value can be completed.
-func first(p *Problem, e engine, r *run, v fixed, w []int) []int {
+func (r *run) first(e engine, v fixed, w []int) []int {
+	p := r.p
 	w = slices.Clone(w)
 	domain := make([][]bool, p.Dim)
 	for j := range domain {
-		domain[j] = make([]bool, len(p.Values))
-		for k := range domain[j] {
-			domain[j][k] = true
-		}
+		domain[j] = slices.Repeat([]bool{true}, len(p.Values))
 	}
 	for j := range w {
 		for {
@@ -127,58 +128,38 @@ type task struct {
 	choices []int8
 }
 
+// taskHeap is a heap.Interface, the task of least bound first.
+type taskHeap []task
+
+func (h taskHeap) Len() int      { return len(h) }
+func (h taskHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *taskHeap) Push(t any)   { *h = append(*h, t.(task)) }
+
+func (h taskHeap) Less(i, j int) bool {
+	return h[i].bound < h[j].bound || h[i].bound == h[j].bound && slices.Compare(h[i].choices, h[j].choices) < 0
+}
+
+func (h *taskHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	*h = (*h)[:last]
+	return t
+}
+
 // pool hands out tasks in order of their bounds. Workers that have none are
 // counted, so that others share their subtrees.
 type pool struct {
-	mu      sync.Mutex
-	wake    *sync.Cond
-	tasks   []task // a binary heap
-	busy    int
-	hungry  atomic.Int32
-	workers int
-}
-
-func newPool(workers int, tasks []task) *pool {
-	p := &pool{workers: workers, tasks: tasks, busy: workers}
-	p.wake = sync.NewCond(&p.mu)
-	for i := len(tasks)/2 - 1; i >= 0; i-- {
-		p.down(i)
-	}
-	return p
-}
-
-func (p *pool) less(i, j int) bool {
-	a, b := &p.tasks[i], &p.tasks[j]
-	if a.bound != b.bound {
-		return a.bound < b.bound
-	}
-	return slices.Compare(a.choices, b.choices) < 0
-}
-
-func (p *pool) down(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(p.tasks) {
-			return
-		}
-		if c+1 < len(p.tasks) && p.less(c+1, c) {
-			c++
-		}
-		if !p.less(c, i) {
-			return
-		}
-		p.tasks[i], p.tasks[c] = p.tasks[c], p.tasks[i]
-		i = c
-	}
+	mu     sync.Mutex
+	wake   *sync.Cond
+	tasks  taskHeap
+	busy   int
+	hungry atomic.Int32
 }
 
 // push adds a task.
 func (p *pool) push(t task) {
 	p.mu.Lock()
-	p.tasks = append(p.tasks, t)
-	for i := len(p.tasks) - 1; i > 0 && p.less(i, (i-1)/2); i = (i - 1) / 2 {
-		p.tasks[i], p.tasks[(i-1)/2] = p.tasks[(i-1)/2], p.tasks[i]
-	}
+	heap.Push(&p.tasks, t)
 	p.mu.Unlock()
 	p.wake.Signal()
 }
@@ -199,12 +180,7 @@ func (p *pool) next() (task, bool) {
 	}
 	p.hungry.Add(-1)
 	p.busy++
-	t := p.tasks[0]
-	last := len(p.tasks) - 1
-	p.tasks[0] = p.tasks[last]
-	p.tasks = p.tasks[:last]
-	p.down(0)
-	return t, true
+	return heap.Pop(&p.tasks).(task), true
 }
 
 // together runs f for every worker and returns the least result.
@@ -219,6 +195,31 @@ func together[W any](ws []W, f func(W) fixed) fixed {
 	return slices.Min(results)
 }
 
+// worker explores subtrees.
+type worker interface {
+	take(t task)
+	base() *searcher
+}
+
+// explore lets the workers take the tasks, and those they share, to the end. It
+// returns the least bound of what they left out.
+func explore[W worker](ws []W, tasks []task) fixed {
+	p := &pool{tasks: tasks, busy: len(ws)}
+	p.wake = sync.NewCond(&p.mu)
+	heap.Init(&p.tasks)
+	return together(ws, func(w W) fixed {
+		s := w.base()
+		s.pool = p
+		for {
+			t, ok := p.next()
+			if !ok {
+				return s.left
+			}
+			w.take(t)
+		}
+	})
+}
+
 // searcher is the part of a worker that all engines share.
 type searcher struct {
 	inc    *incumbent
@@ -228,6 +229,36 @@ type searcher struct {
 	path   []int8 // value indices chosen so far, in the order of fixing
 	order  []int  // the columns in that order
 	values []int
+}
+
+func (w *searcher) base() *searcher { return w }
+
+// next chooses the child to explore at a node whose path has the given length: of
+// the value indices in free the one of least bound, which it marks as done and adds
+// to the path. It prunes, and gives subtrees to idle workers if share is set. It
+// returns -1 after the last child.
+func (w *searcher) next(length int, free []int, child []fixed, share bool) (k int, bound fixed) {
+	for {
+		k, bound = -1, infeasible
+		for _, i := range free {
+			if child[i] < bound {
+				k, bound = i, child[i]
+			}
+		}
+		if k < 0 {
+			w.path = w.path[:length]
+			return k, bound
+		}
+		child[k] = infeasible
+		w.path = append(w.path[:length], int8(k))
+		switch {
+		case w.prune(bound, w.path):
+		case share && w.pool.hungry.Load() > 0:
+			w.pool.push(task{bound: bound, choices: slices.Clone(w.path)})
+		default:
+			return k, bound
+		}
+	}
 }
 
 // prune reports whether a region of the given bound needs no search. A region
@@ -276,40 +307,27 @@ func (w *searcher) holds(choices []int8) bool {
 // maxWorkers is the largest number of workers: each has tables of its own.
 const maxWorkers = 1024
 
-// workers is the number of goroutines for n > 0, or one per processor.
-func workers(n int) int {
-	if n > 0 {
-		return min(n, maxWorkers)
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
-// newRun checks what the searches named name have in common. With a gap or a limit there is
-// one worker, so that the answer does not depend on scheduling.
-func newRun(name string, p *Problem, n *perturbation, goroutines int, gap float64, nodes int64) (*run, error) {
-	if len(p.Values) > math.MaxInt8 {
-		return nil, fmt.Errorf("%w: %s takes at most %d values, got %d", ErrLimit, name, math.MaxInt8, len(p.Values))
-	}
-	units, err := gapUnits(gap, n)
-	if err != nil {
+// newRun checks p and what the searches named name have in common. With a gap or a
+// limit there is one worker, so that the answer does not depend on scheduling.
+func newRun(name string, p *Problem, workers int, gap float64, nodes int64) (*run, error) {
+	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	r := &run{workers: workers(goroutines), gap: units, limit: nodes}
-	if gap > 0 || nodes > 0 {
+	switch {
+	case len(p.Values) > math.MaxInt8:
+		return nil, fmt.Errorf("%w: %s takes at most %d values, got %d", ErrLimit, name, math.MaxInt8, len(p.Values))
+	case !(gap >= 0): // also NaN
+		return nil, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)
+	}
+	r := &run{p: p, n: p.perturbation(), workers: min(workers, maxWorkers), limit: nodes}
+	r.gap = fixed(min(math.Ldexp(gap, r.n.shift), float64(feasible)))
+	switch {
+	case gap > 0 || nodes > 0:
 		r.workers = 1
+	case workers <= 0:
+		r.workers = runtime.GOMAXPROCS(0)
 	}
 	return r, nil
-}
-
-// gapUnits converts a tolerated gap to units, rounded down.
-func gapUnits(gap float64, n *perturbation) (fixed, error) {
-	switch {
-	case !(gap >= 0): // also NaN
-		return 0, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)
-	case gap == 0:
-		return 0, nil
-	}
-	return fixed(min(math.Ldexp(gap, n.shift), float64(feasible))), nil
 }
 
 // unreached stands for the value where no point was found; values of points are below 2^62.

@@ -68,19 +68,14 @@ func (s *Space) check(d int) error {
 	}
 	least := 0 // min ‖w‖²
 	for j := range d {
-		best := -1
 		if s.Allowed != nil && len(s.Allowed[j]) != len(s.Values) {
 			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d", ErrProblem, j, len(s.Allowed[j]), len(s.Values))
 		}
-		for k, v := range s.Values {
-			if s.allowed(j, k) && (best < 0 || v*v < best) {
-				best = v * v
-			}
-		}
-		if best < 0 {
+		sq := s.leastSquare(j)
+		if sq < 0 {
 			return fmt.Errorf("%w: Allowed[%d] admits no value, want at least one", ErrProblem, j)
 		}
-		least += best
+		least += sq
 	}
 	if s.NormSq > 0 && least > s.NormSq {
 		return fmt.Errorf("%w: NormSq = %d, but every point has ‖w‖² ≥ %d; want a larger Q or other Values",
@@ -168,13 +163,19 @@ func (p *Problem) pointsUpTo(limit float64) float64 {
 func (p *Problem) least() []int {
 	least := make([]int, p.Dim+1)
 	for j := p.Dim - 1; j >= 0; j-- {
-		best := -1
-		for k, v := range p.Values {
-			if p.allowed(j, k) && (best < 0 || v*v < best) {
-				best = v * v
-			}
+		least[j] = least[j+1] + p.leastSquare(j)
+	}
+	return least
+}
+
+// leastSquare is the least square of the values that coordinate j admits, -1 if
+// there are none.
+func (s *Space) leastSquare(j int) int {
+	least := -1
+	for k, v := range s.Values {
+		if s.allowed(j, k) && (least < 0 || v*v < least) {
+			least = v * v
 		}
-		least[j] = least[j+1] + best
 	}
 	return least
 }
