@@ -57,24 +57,14 @@ const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depe
 // error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended. Fit
 // panics if ctx is nil.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p: it reads its dimension and space, and no record. The
 // ExcessBound of the plan counts votes, not records. Errors wrap dp.ErrBudget,
 // dp.ErrRelation, dp.ErrCondition, ErrMechanism or ErrProblem.
 func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	law := m.Law
-	if law == DefaultLaw {
-		law = KNorm
-	}
 	switch {
-	case law != KNorm && law != OneSided:
-		return nil, fmt.Errorf("%w: Law = %v, want KNorm or OneSided", ErrMechanism, law)
 	case m.Blocks < 1 || m.Blocks > maxBlocks:
 		return nil, fmt.Errorf("%w: Blocks = %d, want a number in [1, %d]", ErrMechanism, m.Blocks, maxBlocks)
 	case m.BlockLimit < 0 || m.BlockSteps < 0:
@@ -87,7 +77,7 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl, b, err := common{relation: m.Relation, law: law, trace: m.Trace}.start(q)
+	pl, b, err := common{relation: m.Relation, law: m.Law, trace: m.Trace}.startProduct(q)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +87,6 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	pl.vote = &vote
 	pl.params.Blocks = m.Blocks
 	pl.params.Shift = 2
-	pl.pure()
 	return pl.product(b, TheoremAggregate, TheoremAggregate)
 }
 
@@ -186,22 +175,24 @@ func (pl *Plan) count(votes [][]int, w []int) {
 // more, less or different changes one block and no other. Empty blocks are nil.
 func (pl *Plan) blocks(p *Problem, src rand.Source) []*Problem {
 	out := make([]*Problem, pl.params.Blocks)
-	add := func(g int, label func(b *Problem) []int, n int) {
-		for range n {
-			i := noise.Below(uint64(len(out)), src)
-			if out[i] == nil {
-				out[i] = &Problem{Space: pl.params.Space, Dim: pl.params.Dim, shared: new(cache)}
+	for g, row := range p.X {
+		for i := range p.Pos[g] + p.Neg[g] {
+			at := &out[noise.Below(uint64(len(out)), src)]
+			if *at == nil {
+				*at = &Problem{Space: pl.params.Space, Dim: pl.params.Dim}
 			}
-			b := out[i]
-			if last := len(b.X) - 1; last < 0 || &b.X[last][0] != &p.X[g][0] {
-				b.X, b.Pos, b.Neg = append(b.X, p.X[g]), append(b.Pos, 0), append(b.Neg, 0)
+			b := *at
+			last := len(b.X) - 1
+			if last < 0 || &b.X[last][0] != &row[0] {
+				b.X, b.Pos, b.Neg = append(b.X, row), append(b.Pos, 0), append(b.Neg, 0)
+				last++
 			}
-			label(b)[len(b.X)-1]++
+			if i < p.Pos[g] {
+				b.Pos[last]++
+			} else {
+				b.Neg[last]++
+			}
 		}
-	}
-	for g := range p.X {
-		add(g, func(b *Problem) []int { return b.Pos }, p.Pos[g])
-		add(g, func(b *Problem) []int { return b.Neg }, p.Neg[g])
 	}
 	return out
 }

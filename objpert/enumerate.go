@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,10 +22,7 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	limit := e.Points
-	if limit <= 0 {
-		limit = 1e7
-	}
+	limit := cmp.Or(max(e.Points, 0), 1e7)
 	if size := p.pointsUpTo(float64(limit)); size > float64(limit) {
 		return nil, fmt.Errorf("%w: the space has more than %d points; use CellSearch or GenericSearch", ErrLimit, limit)
 	}

@@ -66,12 +66,9 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 
 // lcm is the least common multiple of a and b ≥ 1, or -1 above 2^62.
 func lcm(a, b int64) int64 {
-	g, r := a, b
-	for r != 0 {
-		g, r = r, g%r
-	}
-	if b/g > maxScore/a {
+	b /= int64(gcd(uint64(a), uint64(b)))
+	if b > maxScore/a {
 		return -1
 	}
-	return a * (b / g)
+	return a * b
 }

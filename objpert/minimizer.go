@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,10 +60,10 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 	if sol.Proven {
 		return rounding, nil
 	}
-	if gap = sol.Objective - sol.Lower + rounding; err != nil && !(gap <= m.Gap) {
-		return gap, err
+	if gap = sol.Objective - sol.Lower + rounding; gap <= m.Gap {
+		err = nil
 	}
-	return gap, nil
+	return gap, err
 }
 
 // BoxMinimizer is a Minimizer of a convex empirical risk over a box, Problem.Set
@@ -125,10 +126,7 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 	for j := range x {
 		x[j] = box.Lo + (box.Hi-box.Lo)/2
 	}
-	limit := m.Iterations
-	if limit == 0 {
-		limit = 1e5
-	}
+	limit := cmp.Or(m.Iterations, 1e5)
 	// Rounds of twice as many steps each: the stop depends on the records and
 	// sigma alone.
 	for steps := 32; ; steps *= 2 {

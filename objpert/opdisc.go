@@ -47,11 +47,7 @@ type OPDisc struct {
 // minimizes and releases what is proved. The error wraps what Plan's or
 // Plan.Fit's does. Fit panics if ctx is nil.
 func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p: it reads its dimension and space, and no record.
@@ -77,21 +73,18 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
-	law := m.Law
-	if law == DefaultLaw {
-		law = Radial
+	if !(m.Sigma >= 0 && m.Sigma < 0x1p50) || m.Sigma > 0 && m.Law != Gaussian {
+		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0", ErrMechanism, m.Sigma, m.Law)
 	}
-	switch {
-	case law != Radial && law != Gaussian && law != PaperSigma:
-		return nil, fmt.Errorf("%w: Law = %v, want Radial, Gaussian or PaperSigma", ErrMechanism, law)
-	case !(m.Sigma >= 0 && m.Sigma < 0x1p50) || m.Sigma > 0 && law != Gaussian:
-		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0", ErrMechanism, m.Sigma, law)
-	}
-	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: law}.start(q)
+	p, b, err := common{
+		relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law,
+		laws: []Law{Radial, Gaussian, PaperSigma}, names: "Radial, Gaussian or PaperSigma",
+	}.start(q)
 	if err != nil {
 		return nil, err
 	}
 	c := &p.params
+	law := c.Law
 	p.cube = isCube(&q.Space, q.Dim)
 	if q.NormSq < 0 && !p.cube {
 		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box",
@@ -100,10 +93,6 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	c.Noises = q.Dim + 1
 	if p.cube {
 		c.Noises = q.Dim
-	}
-	if law != Radial && b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Radial",
-			dp.ErrBudget, dp.MinDelta)
 	}
 	k := swing(c.Relation)
 	delta := radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())
@@ -282,7 +271,7 @@ func chiMean(m int) float64 {
 	return math.Sqrt2 * math.Exp(a-b)
 }
 
-// drawFeatures draws the noise of the features in steps of 2^Exponent.
+// drawFeatures draws the noise of the features.
 func (pl *Plan) drawFeatures(src rand.Source) []int64 {
 	q := &pl.params
 	k := make([]int64, q.Noises)

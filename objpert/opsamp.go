@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -229,19 +230,12 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
-	rel := m.Relation
-	if rel == 0 {
-		rel = dp.Replace
-	}
+	rel, t := cmp.Or(m.Relation, dp.Replace), cmp.Or(m.Slack, 1)
 	if err := rel.Check(); err != nil {
 		return nil, fmt.Errorf("objpert: Relation: %w", err)
 	}
 	if err := q.check(); err != nil {
 		return nil, err
-	}
-	t := m.Slack
-	if t == 0 {
-		t = 1
 	}
 	if !(t >= 1e-6 && t <= 1e6) {
 		return nil, fmt.Errorf("%w: Slack = %v, want a number in [1e-6, 1e6], or 0 for 1", ErrMechanism, m.Slack)
@@ -306,7 +300,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 // that no ExcessBound is known. Under Replace the number of records is public
 // and read.
 func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
-	q, err := public(p, b, 0, 0)
+	q, err := public(p, b, 1, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -176,44 +176,58 @@ func (pl *Plan) String() string {
 type common struct {
 	relation dp.Relation
 	law      Law
+	laws     []Law  // those of the mechanism, the default first
+	names    string // of laws
 	oracle   Oracle
 	beta     float64
 	trace    func(Trace)
 }
 
-// start checks what the mechanisms have in common and returns the plan so far.
-// The δ that Failure takes is subtracted from the budget that is calibrated.
-func (c common) start(q Public) (*Plan, dp.Budget, error) {
-	rel := c.relation
-	if rel == 0 {
-		rel = dp.Replace
-	}
+// start checks what the mechanisms have in common and returns the plan so far, and the
+// budget to calibrate for: what Failure takes is subtracted from δ.
+func (c common) start(q Public) (p *Plan, b dp.Budget, err error) {
+	law, rel := cmp.Or(c.law, c.laws[0]), cmp.Or(c.relation, dp.Replace)
 	if err := rel.Check(); err != nil {
-		return nil, dp.Budget{}, fmt.Errorf("objpert: Relation: %w", err)
+		return nil, b, fmt.Errorf("objpert: Relation: %w", err)
 	}
 	if err := q.check(); err != nil {
-		return nil, dp.Budget{}, err
+		return nil, b, err
 	}
-	if !(c.beta >= 0 && c.beta < 1) {
-		return nil, dp.Budget{}, fmt.Errorf("%w: Failure = %v, want a probability below 1, or 0", ErrMechanism, c.beta)
+	switch {
+	case !slices.Contains(c.laws, law):
+		return nil, b, fmt.Errorf("%w: Law = %v, want %s", ErrMechanism, law, c.names)
+	case !(c.beta >= 0 && c.beta < 1):
+		return nil, b, fmt.Errorf("%w: Failure = %v, want a probability below 1, or 0", ErrMechanism, c.beta)
 	}
 	q.Space = q.Space.clone()
-	p := &Plan{
-		params: Params{Public: q, Relation: rel, Law: c.law, Failure: c.beta, Limit: maxSteps},
+	p = &Plan{
+		params: Params{Public: q, Relation: rel, Law: law, Failure: c.beta, Limit: maxSteps},
 		oracle: c.oracle, trace: c.trace,
 	}
 	if p.oracle == nil {
 		p.oracle = Auto{}
 	}
-	b := q.Budget
-	if c.beta > 0 {
-		share := p.failureDelta()
+	b = q.Budget
+	if share := p.failureDelta(); share > 0 {
 		if b.Delta -= share * safeScale; !(b.Delta >= 0) {
-			return nil, dp.Budget{}, fmt.Errorf("objpert: %w: Failure = %v alone costs δ = (1 + e^ε)β = %.3g, more than Delta = %v",
+			return nil, b, fmt.Errorf("objpert: %w: Failure = %v alone costs δ = (1 + e^ε)β = %.3g, more than Delta = %v",
 				dp.ErrCondition, c.beta, share, q.Budget.Delta)
 		}
 	}
+	if (law == Gaussian || law == PaperSigma) && b.Delta == 0 {
+		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or the %v law",
+			dp.ErrBudget, dp.MinDelta, c.laws[0])
+	}
 	return p, b, nil
+}
+
+// fit is Fit of the mechanism with the given Plan.
+func fit(ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	pl, err := plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return pl.Fit(ctx, p, src)
 }
 
 // failureDelta is what withheld releases cost: (1 + e^ε)β.
@@ -297,11 +311,11 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 		return Public{}, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
 	}
 	q := Public{Space: p.Space, Dim: p.Dim, OracleLoss: p.OracleLoss, Range: rng, Lipschitz: lip, Budget: b}
-	switch {
-	case p.OracleLoss && rng == 0:
-		return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss",
-			ErrMechanism)
-	case !p.OracleLoss && rng == 0:
+	if rng == 0 {
+		if p.OracleLoss {
+			return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss",
+				ErrMechanism)
+		}
 		q.Range = 1
 	}
 	return q, nil
@@ -421,33 +435,19 @@ func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	if q.CoinBits > 0 && src.Uint64()>>(64-min(q.CoinBits, 64)) == 0 {
 		return nil
 	}
-	n := newPerturbation(q.Dim, len(q.Values))
-	n.shift = -q.unit()
-	var eta []int64
+	draw, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make
 	switch {
 	case q.Law == KNorm || q.Law == OneSided:
-		eta = pl.drawProduct(src)
-	case q.Law == Laplace:
-		eta = make([]int64, q.Noises)
-		for i := range eta {
-			eta[i] = noise.DiscreteLaplace(q.Time, src)
-		}
+		draw, spread = pl.drawProduct, pl.spreadProduct
 	case pl.separator != 0:
-		eta = make([]int64, q.Noises)
-		noise.Grid(eta, q.Scale, q.Exponent, src)
-	default:
-		eta = pl.drawFeatures(src)
+		draw, spread = pl.drawSeparators, pl.spreadSeparators
 	}
+	eta := draw(src)
 	defer clear(eta)
 	eta = fault.At(f, stepNoise, eta)
-	switch {
-	case q.Law == KNorm || q.Law == OneSided:
-		pl.spreadProduct(n, eta)
-	case pl.separator != 0:
-		pl.spreadSeparators(n, eta)
-	default:
-		pl.spreadFeatures(n, eta)
-	}
+	n := newPerturbation(q.Dim, len(q.Values))
+	n.shift = -q.unit()
+	spread(n, eta)
 	if !n.within(q.Limit) {
 		n.wipe()
 		return nil

@@ -48,26 +48,28 @@ type Problem struct {
 
 // identity tells which slices a Problem holds.
 type identity struct {
-	values                                          *int
-	rows                                            *[]int64
-	pos, neg                                        *int
-	allowed                                         *[]bool
-	dim, normSq, nValues, nRows, nPos, nNeg, nAllow int
-	oracleLoss                                      bool
+	values, pos, neg span[int]
+	rows             span[[]int64]
+	allowed          span[[]bool]
+	dim, normSq      int
+	oracleLoss       bool
 }
 
 func (p *Problem) identity() identity {
-	return identity{
-		head(p.Values), head(p.X), head(p.Pos), head(p.Neg), head(p.Allowed),
-		p.Dim, p.NormSq, len(p.Values), len(p.X), len(p.Pos), len(p.Neg), len(p.Allowed), p.OracleLoss,
-	}
+	return identity{spanOf(p.Values), spanOf(p.Pos), spanOf(p.Neg), spanOf(p.X), spanOf(p.Allowed), p.Dim, p.NormSq, p.OracleLoss}
 }
 
-func head[T any](s []T) *T {
+// span is where a slice lies.
+type span[T any] struct {
+	first *T
+	n     int
+}
+
+func spanOf[T any](s []T) span[T] {
 	if len(s) == 0 {
-		return nil
+		return span[T]{}
 	}
-	return &s[0]
+	return span[T]{&s[0], len(s)}
 }
 
 // passed reports whether p holds the fields that NewProblem checked. A copy
@@ -183,16 +185,20 @@ func Empty(dim int, space Space) (*Problem, error) {
 func primitive(row []int64) {
 	var g uint64
 	for _, v := range row {
-		a := magnitude(v)
-		for a != 0 {
-			g, a = a, g%a
-		}
+		g = gcd(g, magnitude(v))
 	}
 	if g > 1 && g <= math.MaxInt64 {
 		for j := range row {
 			row[j] /= int64(g)
 		}
 	}
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 func magnitude(v int64) uint64 {

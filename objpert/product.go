@@ -36,11 +36,7 @@ type Product struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
@@ -63,24 +59,23 @@ func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 // Both are pure; a δ in the budget is not used. Errors are those of
 // OPDisc.Calibrate.
 func (m *Product) Calibrate(q Public) (*Plan, error) {
-	law := m.Law
-	if law == DefaultLaw {
-		law = KNorm
-	}
-	if law != KNorm && law != OneSided {
-		return nil, fmt.Errorf("%w: Law = %v, want KNorm or OneSided", ErrMechanism, law)
-	}
-	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: law}.start(q)
+	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
 	if err != nil {
 		return nil, err
 	}
 	p.params.Shift = swing(p.params.Relation) * q.Range
-	p.pure()
 	return p.product(b, TheoremKNorm, TheoremOneSided)
+}
+
+// startProduct is start for a mechanism that ends in product.
+func (c common) startProduct(q Public) (*Plan, dp.Budget, error) {
+	c.laws, c.names = []Law{KNorm, OneSided}, "KNorm or OneSided"
+	return c.start(q)
 }
 
 // product completes a plan with integer noise for each value of each coordinate.
 func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
+	pl.pure()
 	q := &pl.params
 	free, m := 0, 0 // coordinates with a choice; Σ (choices − 1)
 	spread, top := 0.0, 0.0

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/noise"
 )
 
 // Separator is a set of public examples e₁, …, e_m on which any two parameters
@@ -64,11 +65,7 @@ type RSPM struct {
 
 // Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
 func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as OPDisc.Plan does.
@@ -92,18 +89,15 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 // Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space
 // has no separator of the kind asked for.
 func (m *RSPM) Calibrate(q Public) (*Plan, error) {
-	law := m.Law
-	if law == DefaultLaw {
-		law = Laplace
-	}
-	if law != Laplace && law != Gaussian && law != PaperSigma {
-		return nil, fmt.Errorf("%w: Law = %v, want Laplace, Gaussian or PaperSigma", ErrMechanism, law)
-	}
-	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: law}.start(q)
+	p, b, err := common{
+		relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law,
+		laws: []Law{Laplace, Gaussian, PaperSigma}, names: "Laplace, Gaussian or PaperSigma",
+	}.start(q)
 	if err != nil {
 		return nil, err
 	}
 	c := &p.params
+	law := c.Law
 	if p.separator, c.Noises, err = separate(m.Separator, &q); err != nil {
 		return nil, err
 	}
@@ -121,10 +115,6 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 		c.ExcessBound = c.Scale*n + unit*n // E|η| ≤ Scale + a step
 		// P(|k| ≥ i) ≤ e^{1/2t}e^{-i/t}: the sum is below t·Gamma(m) but for e^{m/2t} times its tail
 		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
-	}
-	if b.Delta == 0 {
-		return nil, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or Laplace",
-			dp.ErrBudget, dp.MinDelta)
 	}
 	b.Delta *= 1 - rareShare
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
@@ -205,6 +195,20 @@ func separate(s Separator, q *Public) (Separator, int, error) {
 		return s, thresholds, nil
 	}
 	return 0, 0, fmt.Errorf("%w: Separator = %v, want AutoSeparator, UnitVectors, SignedUnitVectors or Thresholds", ErrMechanism, s)
+}
+
+// drawSeparators draws a noise value for each separator.
+func (pl *Plan) drawSeparators(src rand.Source) []int64 {
+	q := &pl.params
+	eta := make([]int64, q.Noises)
+	if q.Law != Laplace {
+		noise.Grid(eta, q.Scale, q.Exponent, src)
+		return eta
+	}
+	for i := range eta {
+		eta[i] = noise.DiscreteLaplace(q.Time, src)
+	}
+	return eta
 }
 
 // spreadSeparators spreads η over the values: T_j[v] = −Σᵢ ηᵢ bᵢ over the
