@@ -93,10 +93,7 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 // aggregate returns the vote on p with the noise eta.
 func (pl *Plan) aggregate(ctx context.Context, p *Problem, eta *perturbation, src rand.Source) ([]int, error) {
 	q := &pl.params
-	votes := make([][]int, q.Dim)
-	for j := range votes {
-		votes[j] = make([]int, len(q.Values))
-	}
+	votes := grid[int](q.Dim, len(q.Values))
 	for _, block := range pl.blocks(p, src) {
 		if block != nil {
 			pl.count(votes, pl.vote.ask(ctx, block))

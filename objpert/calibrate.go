@@ -193,7 +193,7 @@ func paperSigma(b dp.Budget, factor float64) float64 {
 func (pl *Plan) setGrid(weight int, eps float64) error {
 	q := &pl.params
 	bits := min(max(int(math.Ceil(21+math.Log2(eps/q.Shift))), 0), maxShift)
-	s := ceil(new(big.Rat).Mul(exact(q.Shift), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(bits)))))
+	s := ceil(exact(math.Ldexp(q.Shift, bits)))
 	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
 	t := ceil(num.Quo(num, exact(eps)))
 	if !t.IsUint64() || t.Uint64() > maxTime {

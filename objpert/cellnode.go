@@ -58,15 +58,9 @@ func newCellState(m *cellModel, r *run, domain [][]bool) *cellState {
 		s.ofSq[k] = i
 	}
 	s.least = make([]fixed, len(s.sqs))
-	for range m.cat {
-		s.h = append(s.h, make([]fixed, len(m.values)))
-		s.child = append(s.child, make([]fixed, len(m.values)))
-	}
-	for range len(m.cat) + 1 {
-		s.best = append(s.best, make([]fixed, m.top+1))
-	}
-	none := s.best[len(m.cat)]
-	fill(none[1:], infeasible)
+	s.h, s.child = grid[fixed](len(m.cat), len(m.values)), grid[fixed](len(m.cat), len(m.values))
+	s.best = grid[fixed](len(m.cat)+1, m.top+1)
+	fill(s.best[len(m.cat)][1:], infeasible)
 	return s
 }
 

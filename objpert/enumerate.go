@@ -29,10 +29,7 @@ func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	s := &enumeration{p: p, n: p.perturbation(), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: make([][]int64, p.Dim+1)}
-	for t := range s.scores {
-		s.scores[t] = make([]int64, len(p.X))
-	}
+	s := &enumeration{p: p, n: p.perturbation(), w: make([]int, p.Dim), least: p.least(), ctx: ctx, scores: grid[int64](p.Dim+1, len(p.X))}
 	s.walk(0, 0, 0)
 	if s.err != nil {
 		return nil, s.err

@@ -45,13 +45,11 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 		return nil, fmt.Errorf("%w: scores may reach %.3g, want less than 2^62: declare smaller denominators (their least common "+
 			"multiple is %d) or narrower Lo and Hi", ErrProblem, sum, l)
 	}
-	out := make([][]int64, len(rows))
-	flat := make([]int64, len(rows)*len(features))
+	out := grid[int64](len(rows), len(features))
 	for i, row := range rows {
 		if len(row) != len(features) {
 			return nil, fmt.Errorf("%w: a row has another number of values than there are features, %d", ErrProblem, len(features))
 		}
-		out[i] = flat[i*len(features) : (i+1)*len(features) : (i+1)*len(features)]
 		for j, v := range row {
 			f := features[j]
 			if math.IsNaN(v) {

@@ -48,7 +48,10 @@ type genericModel struct {
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
 func newGenericModel(p *Problem, n *perturbation) *genericModel {
-	m := &genericModel{alphabet: newAlphabet(p), euclid: make([][]float64, p.Dim+1), taxi: make([][]float64, p.Dim+1)}
+	rows := len(p.X)
+	m := &genericModel{
+		alphabet: newAlphabet(p), x: grid[int64](p.Dim, rows), euclid: grid[float64](p.Dim+1, rows), taxi: grid[float64](p.Dim+1, rows),
+	}
 	mass := make([]float64, p.Dim)
 	for g, x := range p.X {
 		w := math.Abs(float64(p.Pos[g] - p.Neg[g]))
@@ -69,27 +72,17 @@ func newGenericModel(p *Problem, n *perturbation) *genericModel {
 	for b := range m.top + 1 {
 		m.root = append(m.root, above(math.Sqrt(float64(b))))
 	}
-
-	if !m.weigh {
-		m.root[0] = 1
-	}
 	bound := float64(p.bound())
-	euclid, taxi := make([]float64, len(p.X)), make([]float64, len(p.X))
-	m.x = make([][]int64, p.Dim)
-	m.euclid[p.Dim], m.taxi[p.Dim] = slices.Clone(euclid), slices.Clone(taxi)
 	for t := p.Dim - 1; t >= 0; t-- {
-		m.x[t] = make([]int64, len(p.X))
 		for g, x := range p.X {
 			m.x[t][g] = x[m.order[t]]
 			v := math.Abs(float64(m.x[t][g]))
-			euclid[g] = above(math.Hypot(euclid[g], v))
-			taxi[g] = above(taxi[g] + bound*v)
+			m.euclid[t][g] = above(math.Hypot(m.euclid[t+1][g], v))
+			m.taxi[t][g] = above(m.taxi[t+1][g] + bound*v)
 		}
-		m.taxi[t] = slices.Clone(taxi)
-		m.euclid[t] = m.taxi[t]
-		if m.weigh {
-			m.euclid[t] = slices.Clone(euclid)
-		}
+	}
+	if !m.weigh {
+		m.root[0], m.euclid = 1, m.taxi
 	}
 	return m
 }
@@ -177,15 +170,13 @@ func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericW
 		m:        m, n: r.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
 	}
 	w.table, w.free = m.columns(r, m.order, domain)
-	w.gain = make([][]fixed, p.Dim+1)
-	w.gain[p.Dim] = make([]fixed, m.top+1)
+	w.gain = grid[fixed](p.Dim+1, m.top+1)
 	if r.n.norm != nil {
 		for b := range m.top + 1 {
 			w.gain[p.Dim][b] = r.n.norm[m.top-b]
 		}
 	}
 	for t := p.Dim - 1; t >= 0; t-- {
-		w.gain[t] = make([]fixed, m.top+1)
 		for b := range m.top + 1 {
 			w.gain[t][b] = -infeasible
 			for _, k := range w.free[t] {
@@ -195,12 +186,8 @@ func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericW
 			}
 		}
 	}
-	for range p.Dim + 1 {
-		w.open = append(w.open, make([]int32, len(p.X)))
-		w.score = append(w.score, make([]int64, len(p.X)))
-		w.child = append(w.child, make([]fixed, len(m.values)))
-		w.loss = append(w.loss, make([]int64, len(m.values)))
-	}
+	w.open, w.score = grid[int32](p.Dim+1, len(p.X)), grid[int64](p.Dim+1, len(p.X))
+	w.child, w.loss = grid[fixed](p.Dim, len(m.values)), grid[int64](p.Dim, len(m.values))
 	return w
 }
 

@@ -32,9 +32,8 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 	if oracle == nil {
 		oracle = Auto{}
 	}
-	table := make([][]float64, len(sigma))
+	table := grid[float64](len(sigma), len(m.Problem.Values))
 	for j, s := range sigma {
-		table[j] = make([]float64, len(m.Problem.Values))
 		for k, v := range m.Problem.Values {
 			table[j][k] = s * float64(v)
 		}

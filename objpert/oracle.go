@@ -105,9 +105,6 @@ func (c *cache) cells(p *Problem, memory int64) (*cellModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.models == nil {
-		c.models = make(map[cellKey]*cellModel)
-	}
 	c.models[key] = m
 	return m, nil
 }

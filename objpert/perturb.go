@@ -77,12 +77,16 @@ func (p *Problem) Perturb(table [][]int64, norm []int64, exponent int) (*Problem
 
 // newPerturbation returns a perturbation of 0.
 func newPerturbation(d, values int) *perturbation {
-	n := &perturbation{shift: maxShift, table: make([][]fixed, d)}
-	flat := make([]fixed, d*values)
-	for j := range n.table {
-		n.table[j] = flat[j*values : (j+1)*values : (j+1)*values]
+	return &perturbation{shift: maxShift, table: grid[fixed](d, values)}
+}
+
+// grid returns rows slices of cols zeros each, in one array.
+func grid[T any](rows, cols int) [][]T {
+	g, flat := make([][]T, rows), make([]T, rows*cols)
+	for i := range g {
+		g[i] = flat[i*cols : (i+1)*cols : (i+1)*cols]
 	}
-	return n
+	return g
 }
 
 // perturbation returns the noise of p, 0 if it has none.

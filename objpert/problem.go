@@ -120,14 +120,12 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 	}
 	limit := int64((maxScore - 1) / (uint64(d) * uint64(p.bound())))
 	order := make([]int, len(rows))
-	reduced := make([][]int64, len(rows))
-	flat := make([]int64, len(rows)*d)
+	reduced := grid[int64](len(rows), d)
 	for i, row := range rows {
 		if len(row) != d {
 			return nil, fmt.Errorf("%w: rows have different numbers of features, want one length", ErrProblem)
 		}
 		order[i] = i
-		reduced[i] = flat[i*d : (i+1)*d : (i+1)*d]
 		copy(reduced[i], row)
 		primitive(reduced[i])
 		if !scores(reduced[i], uint64(p.bound())) {
@@ -170,7 +168,7 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 
 // Empty is the problem of dim features without a record. Errors wrap ErrProblem.
 func Empty(dim int, space Space) (*Problem, error) {
-	p := &Problem{Dim: dim, shared: new(cache)}
+	p := &Problem{Dim: dim, shared: &cache{models: make(map[cellKey]*cellModel)}}
 	if dim >= 1 && dim <= maxDim {
 		p.Space = space.clone()
 	}

@@ -36,14 +36,11 @@ func Lattice(q int) Space {
 }
 
 func (s Space) clone() Space {
-	c := Space{NormSq: s.NormSq, Values: slices.Clone(s.Values)}
-	if s.Allowed != nil {
-		c.Allowed = make([][]bool, len(s.Allowed))
-		for j, row := range s.Allowed {
-			c.Allowed[j] = slices.Clone(row)
-		}
+	s.Values, s.Allowed = slices.Clone(s.Values), slices.Clone(s.Allowed)
+	for j, row := range s.Allowed {
+		s.Allowed[j] = slices.Clone(row)
 	}
-	return c
+	return s
 }
 
 // allowed reports whether coordinate j may take Values[k].
