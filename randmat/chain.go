@@ -34,11 +34,11 @@ type chain struct {
 	killed float64
 	g, w   []float64 // state: nodes and masses
 
-	h          float64
-	node       [gaussNodes]float64 // on [0,1]
-	weight     [gaussNodes]float64
-	logr, p    []float64 // grid of log r and its masses
-	lq, q, inv []float64 // log(1+1/r), 1+1/r, and the exponent's part in r
+	h       float64
+	node    [gaussNodes]float64 // on [0,1]
+	weight  [gaussNodes]float64
+	logr, p []float64 // grid of log r and its masses
+	q, inv  []float64 // 1+1/r, and the exponent's part in r
 }
 
 // minEigCDF returns F(x). What the chain may drop is relative to F, so it runs
@@ -120,13 +120,12 @@ func (c *chain) half(nuA, nuB float64) bool {
 
 	n := (p1 - p0) * gaussNodes
 	c.logr, c.p = grow(c.logr, n), grow(c.p, n)
-	c.q, c.lq, c.inv = grow(c.q, n), grow(c.lq, n), grow(c.inv, n)
+	c.q, c.inv = grow(c.q, n), grow(c.inv, n)
 	for k := range n {
 		t := (float64(p0+k/gaussNodes) + c.node[k%gaussNodes]) * c.h
 		c.logr[k], c.p[k] = t, 0
 		c.q[k] = 1 + math.Exp(-t)
-		c.lq[k] = math.Log1p(math.Exp(-t))
-		c.inv[k] = (nuA/2-1)*c.lq[k] - t
+		c.inv[k] = (nuA/2-1)*math.Log1p(math.Exp(-t)) - t
 	}
 	lg, _ := math.Lgamma(nuA / 2)
 	norm := -nuA/2*math.Ln2 - lg

@@ -26,7 +26,7 @@ type work struct {
 }
 
 // newWork copies a. It reports false if a has an entry that is NaN or infinite.
-func newWork(a *mat.SymDense) (w work, ok bool) {
+func newWork(a *mat.SymDense) (w *work, ok bool) {
 	d := a.SymmetricDim()
 	raw := a.RawSymmetric()
 	var top float64
@@ -44,7 +44,7 @@ func newWork(a *mat.SymDense) (w work, ok bool) {
 		scale = math.Ldexp(1, max(e-1, -1022))
 	}
 	buf := take(2*d*d + 3*d)
-	w = work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : 2*d*d], v: (*buf)[2*d*d:], scale: scale, buf: buf}
+	w = &work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : 2*d*d], v: (*buf)[2*d*d:], scale: scale, buf: buf}
 	inv := 1 / scale // exact: |exponent| ≤ 1022
 	for i := range d {
 		for j, x := range raw.Data[i*raw.Stride+i : i*raw.Stride+d] {
@@ -57,6 +57,20 @@ func newWork(a *mat.SymDense) (w work, ok bool) {
 }
 
 func (w *work) free() { give(w.buf) }
+
+// within returns f of a copy of a: 0 if a has no rows, and unknown if it has an entry
+// that is NaN or infinite.
+func within(a *mat.SymDense, unknown float64, f func(w *work) float64) float64 {
+	w, ok := newWork(a)
+	if !ok {
+		return unknown
+	}
+	defer w.free()
+	if w.d == 0 {
+		return 0
+	}
+	return f(w)
+}
 
 // cholesky factorizes sign·S + shift·I = L L'. It returns the trace of that
 // matrix and whether the factorization ran to its end.
@@ -263,21 +277,9 @@ func RitzMax(a *mat.SymDense) (value, residual float64) {
 // its rounding error bound [Rum06], proves λ_max ≤ x + (d+8) u tr(x I - a). If
 // it fails, bisection on x finds the least x that is proved. A matrix without
 // rows gives 0, one with a NaN or an infinity +Inf: nothing is known.
-func MaxEig(a *mat.SymDense) float64 { return maxEig(a, false) }
+func MaxEig(a *mat.SymDense) float64 { return within(a, math.Inf(1), (*work).maxEig) }
 
-// maxEig bounds λ_max(a), or λ_max(-a) if negate is set.
-func maxEig(a *mat.SymDense, negate bool) float64 {
-	if a.SymmetricDim() == 0 {
-		return 0
-	}
-	w, ok := newWork(a)
-	if !ok {
-		return math.Inf(1)
-	}
-	defer w.free()
-	if negate {
-		floats.Scale(-1, w.s)
-	}
+func (w *work) maxEig() float64 {
 	if w.d == 1 {
 		return w.s[0] * w.scale
 	}
@@ -322,25 +324,20 @@ func (w *work) bisect(bad, good float64, prove func(x float64) (float64, bool)) 
 // thus be negative for a matrix that is nearly singular. Any other matrix gets
 // minus the bound of MaxEig for -a. A matrix without rows gives 0, one with a
 // NaN or an infinity -Inf: nothing is known.
-func MinEig(a *mat.SymDense) float64 { return minEig(a, false) }
+func MinEig(a *mat.SymDense) float64 {
+	return within(a, math.Inf(-1), func(w *work) float64 { return w.minEig(false) })
+}
 
-// minEig is MinEig. If near is set it does not trust the start of Lanczos: where
-// λ_min ≥ 1024 d u tr a, the bound is then at least (1-2⁻⁸) λ_min.
-func minEig(a *mat.SymDense, near bool) float64 {
-	if a.SymmetricDim() == 0 {
-		return 0
-	}
-	w, ok := newWork(a)
-	if !ok {
-		return math.Inf(-1)
-	}
-	defer w.free()
+// minEig is MinEig, after which w may hold -S. If near is set it does not trust the
+// start of Lanczos: where λ_min ≥ 1024 d u tr a, the bound is then at least (1-2⁻⁸) λ_min.
+func (w *work) minEig(near bool) float64 {
 	if w.d == 1 {
 		return w.s[0] * w.scale
 	}
 	trace, ok := w.cholesky(1, 0)
 	if !ok {
-		return -maxEig(a, true)
+		floats.Scale(-1, w.s)
+		return -w.maxEig()
 	}
 	least := -w.margin(trace)
 	theta, _ := lanczos(w.v, w.solve)
@@ -378,22 +375,17 @@ func (w *work) raise(mu, norm, least float64, near bool) float64 {
 // the work of MinEig; else what MinEig returns, whose start is then checked. It is for
 // callers that know how small λ_min may be without harm. floor may be any number.
 func MinEigAbove(a *mat.SymDense, floor float64) float64 {
-	if !(floor > 0 && floor <= math.MaxFloat64) || a.SymmetricDim() < 2 {
-		return minEig(a, true)
-	}
-	w, ok := newWork(a)
-	if !ok {
-		return math.Inf(-1)
-	}
-	// A factorization runs to its end where λ_min - x exceeds the margin, so that
-	// x = floor (1-2⁻⁹) must succeed if λ_min ≥ floor.
-	for _, x := range []float64{floor, floor * (1 - 0x1p-9)} {
-		if bound, ok := w.atLeast(x / w.scale); ok && bound > 0 {
-			bound *= w.scale
-			w.free()
-			return math.Nextafter(bound, math.Inf(-1))
+	return within(a, math.Inf(-1), func(w *work) float64 {
+		// A factorization runs to its end where λ_min - x exceeds the margin, so that
+		// x = floor (1-2⁻⁹) must succeed if λ_min ≥ floor.
+		for _, x := range []float64{floor, floor * (1 - 0x1p-9)} {
+			if !(x > 0 && x <= math.MaxFloat64) || w.d == 1 {
+				break
+			}
+			if bound, ok := w.atLeast(x / w.scale); ok && bound > 0 {
+				return math.Nextafter(bound*w.scale, math.Inf(-1))
+			}
 		}
-	}
-	w.free()
-	return minEig(a, true)
+		return w.minEig(true)
+	})
 }

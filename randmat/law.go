@@ -65,11 +65,10 @@ func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) 
 //
 // Where F scales noise, multiply it by 1+1e-6.
 func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
+	if logF, ok := l.trivial(x); ok {
+		return logF
+	}
 	switch {
-	case l.Check() != nil || math.IsNaN(x) || math.IsInf(x, 1):
-		return 0
-	case x <= 0:
-		return math.Inf(-1)
 	case l.Dim == 1:
 		return specfun.Chi2LogCDF(x, l.Dof)
 	case l.Dof == float64(l.Dim)+1: // F = 1 - exp(-dx/2)
@@ -85,19 +84,22 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	return max(logLeast, min(bound, specfun.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
 }
 
+// trivial returns log F(x), or the bound 0 of it, where nothing is to be computed.
+func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
+	switch {
+	case l.Check() != nil || !(x < math.Inf(1)):
+		return 0, true
+	case x <= 0:
+		return math.Inf(-1), true
+	}
+	return 0, false
+}
+
 // Quantile returns the p-quantile of λ_min rounded to the smaller side: the
 // result x satisfies (1+1e-6) F(x) ≤ p, and (1+2e-6) times it with an F larger
 // by 1e-6 would not, where the chain gives F. It is 0 for p ≤ 0, NaN and
 // results below 2⁻¹⁰²², and +Inf for p ≥ 1.
-func (l MinEigenvalueLaw) Quantile(p float64) float64 {
-	switch {
-	case l.Check() != nil || !(p > 0):
-		return 0
-	case p >= 1:
-		return math.Inf(1)
-	}
-	return l.LogQuantile(specfun.Log(p))
-}
+func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(specfun.Log(p)) }
 
 // LogQuantile is Quantile for a probability given by its logarithm.
 func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
@@ -189,11 +191,8 @@ func logEdelman(d int, m float64) float64 {
 // λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0
 // outside the law's domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
 func EdelmanLogCDF(d int, m, x float64) float64 {
-	switch {
-	case (MinEigenvalueLaw{d, m}).Check() != nil || math.IsNaN(x):
-		return 0
-	case x <= 0:
-		return math.Inf(-1)
+	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
+		return logF
 	}
 	return min(0, logEdelman(d, m)+specfun.GammaLogP((m-float64(d)+1)/2, x/2))
 }
@@ -205,11 +204,8 @@ func EdelmanLogCDF(d int, m, x float64) float64 {
 // proved for integers m; for a real m it holds with ⌊m⌋, as F decreases in m. It
 // is 0, no information, elsewhere, and -Inf for x ≤ 0.
 func DavidsonSzarekLogCDF(d int, m, x float64) float64 {
-	switch {
-	case (MinEigenvalueLaw{d, m}).Check() != nil || math.IsNaN(x):
-		return 0
-	case x <= 0:
-		return math.Inf(-1)
+	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
+		return logF
 	}
 	s := math.Sqrt(math.Floor(m)) - math.Sqrt(float64(d)) - math.Sqrt(x)
 	if s <= 0 {
