@@ -48,6 +48,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/privopt/privopt/objpert"
@@ -68,7 +69,7 @@ type term struct {
 
 // row is Σ terms (=, ≤ or ≥) rhs.
 type row struct {
-	sense byte // 'E' for =, 'L' for ≤, 'G' for ≥
+	sense string // =, <= or >=
 	terms []term
 	rhs   float64
 }
@@ -92,22 +93,12 @@ func newModel(p *objpert.Problem) (*model, error) {
 	}
 	m := &model{problem: p, choice: make([][]int, p.Dim)}
 	table, norm := noise(p)
-	values := func(j int) (terms, squares, one []term) {
-		for k, v := range p.Values {
-			if i := m.choice[j][k]; i >= 0 {
-				one = append(one, term{i, 1})
-				terms = append(terms, term{i, float64(v)})
-				squares = append(squares, term{i, float64(v * v)})
-			}
-		}
-		return terms, squares, one
-	}
-	w := make([]int, p.Dim)
-	var squares []term
+	w := make([]int, p.Dim) // columns of w_j
+	var squares []term      // ‖w‖²
 	for j := range p.Dim {
-		m.choice[j] = make([]int, len(p.Values))
-		for k := range p.Values {
-			m.choice[j][k] = -1
+		m.choice[j] = slices.Repeat([]int{-1}, len(p.Values))
+		var one, sum []term
+		for k, v := range p.Values {
 			if p.Allowed != nil && !p.Allowed[j][k] {
 				continue
 			}
@@ -115,13 +106,14 @@ func newModel(p *objpert.Problem) (*model, error) {
 			if table != nil {
 				c.cost = -table[j][k]
 			}
-			m.choice[j][k] = m.add(c)
+			i := m.add(c)
+			m.choice[j][k] = i
+			one, sum = append(one, term{i, 1}), append(sum, term{i, float64(v)})
+			squares = append(squares, term{i, float64(v * v)})
 		}
 		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
 		w[j] = m.add(column{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
-		terms, sq, one := values(j)
-		m.rows = append(m.rows, row{'E', one, 1}, row{'E', append(terms, term{w[j], -1}), 0})
-		squares = append(squares, sq...)
+		m.rows = append(m.rows, row{"=", one, 1}, row{"=", append(sum, term{w[j], -1}), 0})
 	}
 	switch {
 	case norm != nil:
@@ -131,9 +123,9 @@ func newModel(p *objpert.Problem) (*model, error) {
 			one = append(one, term{i, 1})
 			squares = append(squares, term{i, -float64(q)})
 		}
-		m.rows = append(m.rows, row{'E', one, 1}, row{'E', squares, 0})
+		m.rows = append(m.rows, row{"=", one, 1}, row{"=", squares, 0})
 	case p.NormSq > 0:
-		m.rows = append(m.rows, row{'L', squares, float64(p.NormSq)})
+		m.rows = append(m.rows, row{"<=", squares, float64(p.NormSq)})
 	}
 	for g, x := range p.X {
 		weight := p.Pos[g] - p.Neg[g]
@@ -149,9 +141,9 @@ func newModel(p *objpert.Problem) (*model, error) {
 		}
 		big := bigM(p, x)
 		if weight > 0 {
-			m.rows = append(m.rows, row{'G', append(terms, term{e, big}), 1})
+			m.rows = append(m.rows, row{">=", append(terms, term{e, big}), 1})
 		} else {
-			m.rows = append(m.rows, row{'L', append(terms, term{e, -big}), 0})
+			m.rows = append(m.rows, row{"<=", append(terms, term{e, -big}), 0})
 		}
 	}
 	return m, nil
@@ -204,11 +196,10 @@ func (m *model) writeLP(dst io.Writer) error {
 	fmt.Fprint(w, "Minimize\n obj:")
 	sum(cost)
 	fmt.Fprint(w, "\nSubject To\n")
-	sense := map[byte]string{'E': "=", 'L': "<=", 'G': ">="}
 	for i, r := range m.rows {
 		fmt.Fprintf(w, " c%d:", i)
 		sum(r.terms)
-		fmt.Fprintf(w, " %s %s\n", sense[r.sense], number(r.rhs))
+		fmt.Fprintf(w, " %s %s\n", r.sense, number(r.rhs))
 	}
 	fmt.Fprint(w, "Bounds\n")
 	for _, c := range m.cols {

@@ -35,10 +35,9 @@ func installed(t *testing.T, command string) {
 	}
 }
 
-// problem makes n records of d small integer features over a space, with noise.
-func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.Problem {
+// records makes n records of d small integer features over a space.
+func records(t *testing.T, rnd *rand.Rand, n, d int, space objpert.Space) *objpert.Problem {
 	t.Helper()
-	rnd := rand.New(rand.NewPCG(seed, 1))
 	rows, labels := make([][]int64, n), make([]int, n)
 	for i := range rows {
 		rows[i] = make([]int64, d)
@@ -49,6 +48,14 @@ func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.
 	}
 	p, err := objpert.NewProblem(rows, labels, nil, space)
 	require.NoError(t, err)
+	return p
+}
+
+// problem makes such records with noise.
+func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.Problem {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	p := records(t, rnd, n, d, space)
 	table := make([][]int64, d)
 	for j := range table {
 		table[j] = make([]int64, len(space.Values))
@@ -63,7 +70,7 @@ func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.
 			norm[k] = rnd.Int64N(1 << 30)
 		}
 	}
-	p, err = p.Perturb(table, norm, -30)
+	p, err := p.Perturb(table, norm, -30)
 	require.NoError(t, err)
 	return p
 }
@@ -106,11 +113,6 @@ func TestRealSolvers(t *testing.T) {
 				require.LessOrEqual(t, got.Lower, want.Objective)
 				require.Equal(t, want.W, got.W, "seed %d", seed)
 				require.Contains(t, strings.ToLower(claim.Status), "optimal")
-				mass := 0.0
-				for g := range p.X {
-					mass += float64(min(p.Pos[g], p.Neg[g]))
-				}
-				require.InDelta(t, got.Objective-mass, claim.Objective, 1e-5) // printed digits
 				empty(t, dir)
 			}
 		})
@@ -119,10 +121,9 @@ func TestRealSolvers(t *testing.T) {
 
 // A mechanism never releases what a solver says; votes of its answers are.
 func TestNeverReleased(t *testing.T) {
-	installed(t, "glpsol")
-	p, err := problem(t, 1, 40, 3, spaces()[1]).Perturb(nil, nil, 0)
-	require.NoError(t, err)
-	o := &mip.Oracle{Command: "glpsol", Dir: t.TempDir()}
+	installed(t, "cbc")
+	p := records(t, rand.New(rand.NewPCG(1, 1)), 40, 3, spaces()[1])
+	o := &mip.Oracle{Command: "cbc", Dir: t.TempDir()}
 	rel, err := (&objpert.Product{Oracle: o}).Fit(bg, p, dp.Budget{Epsilon: 1}, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
@@ -267,23 +268,23 @@ func TestSignal(t *testing.T) {
 // show them.
 func TestFormatsOfOthers(t *testing.T) {
 	p := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
-	for name, body := range map[string]string{
-		"highs": "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
+	for name, c := range map[string]struct{ status, body string }{
+		"highs": {"Optimal", "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
-			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n",
-		"scip": "solution status: optimal solution found\nobjective value:                                  2.5\nr0_2                     " +
-			"                           1 \t(obj:-1.5)\nr1_1                                                1 \t(obj:0)\n",
-		"gurobi_cl": "# Solution for model obj\n# Objective value = 2.5\nr0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n",
+			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n"},
+		"scip": {"solution status: optimal solution found", "solution status: optimal solution found\nobjective value:        2.5\n" +
+			"r0_2                                 1 \t(obj:-1.5)\nr1_1                                 1 \t(obj:0)\n"},
+		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
+			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
 	} {
 		var claim mip.Claim
 		text := filepath.Join(t.TempDir(), "answer")
-		require.NoError(t, os.WriteFile(text, []byte(body), 0o600))
+		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
 		o := &mip.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(), Trace: func(c mip.Claim) { claim = c }}
 		sol, err := o.Solve(bg, p)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{1, 0}, sol.W, name)
-		require.Equal(t, 2.5, claim.Objective, name)
-		require.NotEmpty(t, claim.Status)
+		require.Equal(t, c.status, claim.Status, name)
 	}
 }
 

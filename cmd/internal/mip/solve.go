@@ -2,6 +2,7 @@ package mip
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,45 +48,50 @@ var _ objpert.Oracle = (*Oracle)(nil)
 // Claim is what a solver said of its answer. Not private, and not to be trusted:
 // compare with the Solution.
 type Claim struct {
-	Status    string  // its own words
-	Objective float64 // without Σ min(Pos, Neg); NaN if not given
-	Runtime   time.Duration
+	Status  string // its own words
+	Runtime time.Duration
 }
 
 // solver is what is known of a program.
 type solver struct {
+	name    string
 	args    func(model, solution, options string, seconds int) []string
 	parse   func(r io.Reader, m *model) (answer, error)
-	options string // content of the options file, "" for none
+	options string // content of the options file
 }
 
-var solvers = map[string]solver{
-	"cbc": {
+var solvers = []solver{
+	{
+		name: "cbc",
 		args: func(model, solution, _ string, seconds int) []string {
 			return []string{model, "-timeMode", "elapsed", "-seconds", strconv.Itoa(seconds), "-ratioGap", "0", "-solve", "-solution", solution}
 		},
 		parse: parseNamed,
 	},
-	"glpsol": {
+	{
+		name: "glpsol",
 		args: func(model, solution, _ string, seconds int) []string {
 			return []string{"--lp", model, "--tmlim", strconv.Itoa(seconds), "--cuts", "-w", solution}
 		},
 		parse: parseGLPK,
 	},
-	"highs": {
+	{
+		name: "highs",
 		args: func(model, solution, options string, seconds int) []string {
 			return []string{model, "--options_file", options, "--time_limit", strconv.Itoa(seconds), "--solution_file", solution}
 		},
 		parse:   parseNamed,
 		options: "mip_rel_gap = 0\nmip_abs_gap = 1e-9\n",
 	},
-	"scip": {
+	{
+		name: "scip",
 		args: func(model, solution, _ string, seconds int) []string {
 			return []string{"-q", "-c", fmt.Sprintf("read %s set limits time %d optimize write solution %s quit", model, seconds, solution)}
 		},
 		parse: parseNamed,
 	},
-	"gurobi_cl": {
+	{
+		name: "gurobi_cl",
 		args: func(model, solution, _ string, seconds int) []string {
 			return []string{"TimeLimit=" + strconv.Itoa(seconds), "MIPGap=0", "LogFile=", "ResultFile=" + solution, model}
 		},
@@ -94,13 +100,18 @@ var solvers = map[string]solver{
 }
 
 // Commands are the base names that Oracle knows.
-func Commands() []string { return []string{"cbc", "glpsol", "highs", "scip", "gurobi_cl"} }
+func Commands() (names []string) {
+	for _, s := range solvers {
+		names = append(names, s.name)
+	}
+	return names
+}
 
 // lookup returns the absolute path of the command and what is known of it.
 func (o *Oracle) lookup() (string, solver, error) {
 	base := filepath.Base(o.Command)
-	for _, name := range Commands() {
-		if o.Command == "" || !strings.HasPrefix(base, name) {
+	for _, s := range solvers {
+		if !strings.HasPrefix(base, s.name) {
 			continue
 		}
 		path, err := exec.LookPath(o.Command)
@@ -110,7 +121,7 @@ func (o *Oracle) lookup() (string, solver, error) {
 		if err != nil {
 			return "", solver{}, fmt.Errorf("%w: %q is not installed: %w", ErrCommand, o.Command, err)
 		}
-		return path, solvers[name], nil
+		return path, s, nil
 	}
 	return "", solver{}, fmt.Errorf("%w: Command = %q, want one of %s", ErrCommand, o.Command, strings.Join(Commands(), ", "))
 }
@@ -137,10 +148,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	if err != nil {
 		return nil, err
 	}
-	limit := o.Limit
-	if limit == 0 {
-		limit = time.Minute
-	}
+	limit := cmp.Or(o.Limit, time.Minute)
 	if limit < 0 {
 		return nil, fmt.Errorf("mip: Limit = %v, want a positive time, or 0 for one minute", o.Limit)
 	}
@@ -163,9 +171,8 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 
 	start := time.Now()
 	ans, err := run(ctx, path, sv, m, dir, limit)
-	claim := Claim{Status: ans.status, Objective: ans.objective, Runtime: time.Since(start)}
 	if o.Trace != nil {
-		o.Trace(claim)
+		o.Trace(Claim{Status: ans.status, Runtime: time.Since(start)})
 	}
 	if err != nil {
 		return nil, err
@@ -179,52 +186,46 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 
 // answer is what a solution file says.
 type answer struct {
-	status    string
-	objective float64
-	value     []float64 // of the columns; nil if there is no solution
+	status string
+	value  []float64 // of the columns; nil if there is no solution
 }
 
-func run(ctx context.Context, path string, sv solver, m *model, dir string, limit time.Duration) (answer, error) {
-	none := answer{objective: math.NaN()}
+var errUnreadable = fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
+
+func run(ctx context.Context, path string, sv solver, m *model, dir string, limit time.Duration) (ans answer, err error) {
 	const file, solution, options = "model.lp", "solution.sol", "options.txt"
 	if err := create(filepath.Join(dir, file), m.writeLP); err != nil {
-		return none, err
+		return ans, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600); err != nil {
+		return ans, fmt.Errorf("mip: %w", err)
 	}
 	seconds := max(1, int(math.Ceil(limit.Seconds())))
-	if sv.options != "" {
-		text := func(w io.Writer) error { _, err := io.WriteString(w, sv.options); return err }
-		if err := create(filepath.Join(dir, options), text); err != nil {
-			return none, err
-		}
-	}
 	const grace = 2 * time.Second
 	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
 	defer cancel()
 	cmd := exec.CommandContext(deadline, path, sv.args(file, solution, options, seconds)...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
-	err := cmd.Run()                // its output goes nowhere: it holds private values
+	err = cmd.Run()                 // its output goes nowhere: it holds private values
 	if ctx.Err() != nil {
-		return none, interrupted(ctx)
+		return ans, interrupted(ctx)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
-		return none, fmt.Errorf("%w: %q did not start: %w", ErrCommand, path, err)
+		return ans, fmt.Errorf("%w: %q did not start: %w", ErrCommand, path, err)
 	}
 	// A solver may fail after it wrote a point, and end well without one.
 	f, err := os.Open(filepath.Join(dir, solution))
 	if err != nil {
-		return none, fmt.Errorf("%w: it wrote no solution", ErrNoPoint)
+		return ans, fmt.Errorf("%w: it wrote no solution", ErrNoPoint)
 	}
 	defer f.Close()
-	ans, err := sv.parse(bufio.NewReader(f), m)
-	if err != nil {
-		return ans, err
+	ans, err = sv.parse(f, m)
+	if err == nil && ans.value == nil {
+		err = fmt.Errorf("%w within the limit", ErrNoPoint)
 	}
-	if ans.value == nil {
-		return ans, fmt.Errorf("%w within the limit", ErrNoPoint)
-	}
-	return ans, nil
+	return ans, err
 }
 
 // create writes a file of mode 0600 that did not exist.
@@ -233,11 +234,7 @@ func create(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("mip: %w", err)
 	}
-	err = write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := errors.Join(write(f), f.Close()); err != nil {
 		return fmt.Errorf("mip: %w", err)
 	}
 	return nil
@@ -249,16 +246,16 @@ func interrupted(ctx context.Context) error {
 
 // parseNamed reads lines that hold the name of a column followed by its value, as
 // CBC, HiGHS, SCIP and Gurobi write them; columns that are not named are 0. The
-// first line with a letter, or the one after "Model status", is the status.
-func parseNamed(r io.Reader, m *model) (answer, error) {
-	a := answer{objective: math.NaN()}
+// first line, or the one after "Model status", is the status.
+func parseNamed(r io.Reader, m *model) (a answer, err error) {
 	index := make(map[string]int, len(m.cols))
 	for i, c := range m.cols {
 		index[c.name] = i
 	}
 	s := bufio.NewScanner(r)
 	for s.Scan() {
-		fields := strings.Fields(s.Text())
+		line := s.Text()
+		fields := strings.Fields(line)
 		for i, f := range fields {
 			col, ok := index[f]
 			if !ok || i+1 >= len(fields) {
@@ -274,13 +271,15 @@ func parseNamed(r io.Reader, m *model) (answer, error) {
 			a.value[col] = v
 			break
 		}
-		a.header(s.Text(), fields)
-		if len(fields) > 0 && fields[0] == "#" && strings.HasPrefix(s.Text(), "# Dual") {
+		if a.value == nil && a.status == "" && len(fields) > 0 && !strings.EqualFold(line, "model status") {
+			a.status = line
+		}
+		if strings.HasPrefix(line, "# Dual") {
 			break // what follows in a HiGHS file are prices
 		}
 	}
-	if err := s.Err(); err != nil {
-		return a, fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
+	if s.Err() != nil {
+		return a, errUnreadable
 	}
 	if strings.Contains(strings.ToLower(a.status), "infeasible") {
 		a.value = nil
@@ -288,31 +287,12 @@ func parseNamed(r io.Reader, m *model) (answer, error) {
 	return a, nil
 }
 
-// header takes status and objective from the lines before the columns.
-func (a *answer) header(line string, fields []string) {
-	if a.value != nil || len(fields) == 0 {
-		return
-	}
-	lower := strings.ToLower(line)
-	if at := strings.Index(lower, "objective"); at >= 0 && math.IsNaN(a.objective) {
-		if v, err := strconv.ParseFloat(fields[len(fields)-1], 64); err == nil {
-			a.objective = v
-		}
-	}
-	switch {
-	case lower == "model status": // HiGHS: the status is on the next line
-	case a.status == "":
-		a.status = line
-	}
-}
-
 // parseGLPK reads the file of glpsol -w, which numbers the columns in the order
 // of the model:
 //
 //	s mip ROWS COLS STATUS OBJECTIVE
 //	j COLUMN VALUE
-func parseGLPK(r io.Reader, m *model) (answer, error) {
-	a := answer{objective: math.NaN()}
+func parseGLPK(r io.Reader, m *model) (a answer, err error) {
 	value := make([]float64, len(m.cols))
 	s := bufio.NewScanner(r)
 	for s.Scan() {
@@ -324,20 +304,17 @@ func parseGLPK(r io.Reader, m *model) (answer, error) {
 			if f[4] == "o" || f[4] == "f" {
 				a.value = value
 			}
-			if v, err := strconv.ParseFloat(f[5], 64); err == nil {
-				a.objective = v
-			}
 		case len(f) == 3 && f[0] == "j":
 			j, err := strconv.Atoi(f[1])
 			v, err2 := strconv.ParseFloat(f[2], 64)
 			if err != nil || err2 != nil || j < 1 || j > len(value) || math.IsNaN(v) {
-				return a, fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
+				return a, errUnreadable
 			}
 			value[j-1] = v
 		}
 	}
 	if s.Err() != nil {
-		return a, fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
+		return a, errUnreadable
 	}
 	return a, nil
 }
