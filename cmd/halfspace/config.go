@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -49,6 +48,19 @@ type method struct {
 	name, kind string
 	q          int // Q of a lattice
 }
+
+// method returns the method of the given name.
+func (c *config) method(name string) (m method) {
+	for _, m = range c.methods {
+		if m.name == name {
+			break
+		}
+	}
+	return m
+}
+
+// searches reports whether the method minimizes by search.
+func (m method) searches() bool { return m.kind != "logistic" && m.kind != "nonprivate" }
 
 // newConfig defines the flags.
 func newConfig() (*config, *sweep.Flags) {
@@ -149,7 +161,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 	if c.data != "" {
 		e.NotPrivate = "accuracies and times are computed from the records, no noise hides them"
 	}
-	if strings.HasPrefix(c.Oracle, "cmd:") {
+	if c.external() {
 		e.NotPrivate = "the answers of " + c.Oracle + " are incumbents, not proven minimizers"
 	}
 	for _, m := range c.methods {

@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/internal/sweep"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/objpert"
 )
 
 // part is one set of records as integers.
@@ -68,7 +69,7 @@ func (c *config) load() (*data, error) {
 		}
 		train, test = train[held:], train[:held]
 	}
-	d := &data{c: c}
+	d := &data{c: c, problems: map[string]*objpert.Problem{}}
 	d.train.row, d.train.label = features.Integers(train)
 	d.test.row, d.test.label = features.Integers(test)
 	d.denominator = float64(features.Denominator())

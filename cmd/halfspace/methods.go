@@ -25,7 +25,10 @@ type data struct {
 
 	mu       sync.Mutex
 	problems map[string]*objpert.Problem
-	exact    map[int]func() (*objpert.Solution, error)
+
+	once     sync.Once
+	exact    *objpert.Solution // without noise
+	exactErr error
 }
 
 // detail is what a cell keeps besides its mean. Not private, but for the plan
@@ -54,12 +57,7 @@ var (
 // prepare calibrates a cell. Everything that scales noise is a flag or public;
 // the records are read by Fit alone.
 func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
-	var m method
-	for _, m = range d.c.methods {
-		if m.name == cell.Method {
-			break
-		}
-	}
+	m := d.c.method(cell.Method)
 	b := dp.Budget{Epsilon: cell.Value, Delta: d.c.Delta}
 	det := &detail{}
 	var last *objpert.Solution
@@ -180,9 +178,6 @@ func (d *data) problem(space objpert.Space) (*objpert.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.problems == nil {
-		d.problems = map[string]*objpert.Problem{}
-	}
 	d.problems[key] = p
 	return p, nil
 }
@@ -205,29 +200,15 @@ func (d *data) nonprivate(m method, det *detail) (sweep.Task, error) {
 		return sweep.Task{}, err
 	}
 	return sweep.Task{Runs: 1, Run: func(ctx context.Context, _ rand.Source) (float64, error) {
-		d.mu.Lock()
-		if d.exact == nil {
-			d.exact = map[int]func() (*objpert.Solution, error){}
+		d.once.Do(func() {
+			ctx, cancel := d.c.bounded(ctx)
+			defer cancel()
+			d.exact, d.exactErr = d.c.oracle().Solve(ctx, p)
+		})
+		if d.exactErr != nil {
+			return 0, fmt.Errorf("nonprivate: %w: the minimizer was not proven: %w", dp.ErrWithheld, d.exactErr)
 		}
-		solve, ok := d.exact[m.q]
-		if !ok {
-			solve = sync.OnceValues(func() (*objpert.Solution, error) {
-				ctx, cancel := d.c.bounded(ctx)
-				defer cancel()
-				sol, err := d.c.oracle().Solve(ctx, p)
-				if err != nil {
-					return nil, fmt.Errorf("nonprivate: %w: the minimizer was not proven: %w", dp.ErrWithheld, err)
-				}
-				return sol, nil
-			})
-			d.exact[m.q] = solve
-		}
-		d.mu.Unlock()
-		sol, err := solve()
-		if err != nil {
-			return 0, err
-		}
-		return d.measure(det, floats(sol.W)), nil
+		return d.measure(det, floats(d.exact.W)), nil
 	}, Detail: func() any { return det }}, nil
 }
 

@@ -19,19 +19,19 @@ var oracles = []string{"auto", "cells", "generic", "enumerate"}
 const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
 
 func (c *config) checkOracle() error {
+	if slices.Contains(oracles, c.Oracle) {
+		return nil
+	}
 	name, ok := strings.CutPrefix(c.Oracle, "cmd:")
-	switch {
-	case !ok && !slices.Contains(oracles, c.Oracle):
+	if !ok {
 		return sweep.Usagef("flag -oracle = %q: want %s", c.Oracle, oracleNames)
 	}
-	if ok {
-		known := func(solver string) bool { return strings.HasPrefix(filepath.Base(name), solver) }
-		if !slices.ContainsFunc(mip.Commands(), known) {
-			return sweep.Usagef("flag -oracle = %q: want cmd: and one of %s", c.Oracle, strings.Join(mip.Commands(), ", "))
-		}
-		if _, err := exec.LookPath(name); err != nil {
-			return sweep.Usagef("flag -oracle = %q: %w; install it, or take the search of this program, -oracle auto", c.Oracle, err)
-		}
+	known := func(solver string) bool { return strings.HasPrefix(filepath.Base(name), solver) }
+	if !slices.ContainsFunc(mip.Commands(), known) {
+		return sweep.Usagef("flag -oracle = %q: want cmd: and one of %s", c.Oracle, strings.Join(mip.Commands(), ", "))
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		return sweep.Usagef("flag -oracle = %q: %w; install it, or take the search of this program, -oracle auto", c.Oracle, err)
 	}
 	return nil
 }

@@ -42,30 +42,30 @@ func held(r sweep.Result) (sweep.Result, bool) {
 }
 
 var columns = []sweep.Column{
-	{Name: "heldout", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Mean }) }},
-	{Name: "heldout_std", Text: func(r sweep.Result) string { return heldText(r, func(r sweep.Result) float64 { return r.Std }) }},
-	{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
-		d, ok := sweep.DetailOf[detail](r)
-		if !ok || len(d.Seconds) == 0 {
-			return ""
+	column("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
+	column("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
+	column("fit_seconds_median", func(r sweep.Result) (float64, bool) {
+		d, _ := sweep.DetailOf[detail](r)
+		if len(d.Seconds) == 0 {
+			return 0, false
 		}
-		return strconv.FormatFloat(sweep.Median(d.Seconds), 'g', -1, 64)
-	}},
-	{Name: "unproven", Text: func(r sweep.Result) string {
-		d, ok := sweep.DetailOf[detail](r)
-		if !ok { // not 0: nothing is known
-			return ""
-		}
-		return strconv.Itoa(d.Unproven)
-	}},
+		return sweep.Median(d.Seconds), true
+	}),
+	column("unproven", func(r sweep.Result) (float64, bool) {
+		d, ok := sweep.DetailOf[detail](r) // without it nothing is known
+		return float64(d.Unproven), ok
+	}),
 }
 
-func heldText(r sweep.Result, of func(sweep.Result) float64) string {
-	h, ok := held(r)
-	if !ok {
-		return ""
-	}
-	return strconv.FormatFloat(of(h), 'g', -1, 64)
+// column is a column of numbers, empty where there is none.
+func column(name string, of func(sweep.Result) (float64, bool)) sweep.Column {
+	return sweep.Column{Name: name, Text: func(r sweep.Result) string {
+		v, ok := of(r)
+		if !ok {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}}
 }
 
 // figures are held-out accuracy and the histogram of run times.
@@ -76,7 +76,7 @@ func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
 		if h, ok := held(r); ok {
 			out = append(out, h)
 		}
-		if d, ok := sweep.DetailOf[detail](r); ok && c.searches(r.Method) {
+		if d, ok := sweep.DetailOf[detail](r); ok && c.method(r.Method).searches() {
 			seconds = append(seconds, d.Seconds...)
 		}
 	}
@@ -90,16 +90,6 @@ func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
 		}})
 	}
 	return figures
-}
-
-// searches reports whether a method minimizes by search.
-func (c *config) searches(name string) bool {
-	for _, m := range c.methods {
-		if m.name == name {
-			return m.kind != "logistic" && m.kind != "nonprivate"
-		}
-	}
-	return false
 }
 
 // summarize words the end of the experiment.
@@ -118,7 +108,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 		if h, ok := held(r); ok {
 			sum.Heldout = append(sum.Heldout, heldout{r.Value, r.Method, h.Mean, h.Std, h.StdErr})
 		}
-		if c.searches(r.Method) {
+		if c.method(r.Method).searches() {
 			seconds = append(seconds, d.Seconds...)
 		}
 		sum.Unproven += d.Unproven
