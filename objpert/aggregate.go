@@ -94,9 +94,15 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 func (pl *Plan) aggregate(ctx context.Context, p *Problem, eta *perturbation, src rand.Source) ([]int, error) {
 	q := &pl.params
 	votes := grid[int](q.Dim, len(q.Values))
+	box := q.box()
 	for _, block := range pl.blocks(p, src) {
 		if block != nil {
-			pl.count(votes, pl.vote.ask(ctx, block))
+			if w := pl.vote.ask(ctx, block); box.Contains(w) {
+				for j, v := range w {
+					k, _ := slices.BinarySearch(q.Values, v)
+					votes[j][k]++
+				}
+			}
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("objpert: %w: %w", dp.ErrWithheld, interrupted(ctx))
@@ -149,23 +155,9 @@ func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) 
 	return w
 }
 
-// count adds the vote for w, if it is in the product of the V_j.
-func (pl *Plan) count(votes [][]int, w []int) {
-	q := &pl.params
-	if len(w) != q.Dim {
-		return
-	}
-	at := make([]int, q.Dim)
-	for j, v := range w {
-		k, ok := slices.BinarySearch(q.Values, v)
-		if !ok || !q.allowed(j, k) {
-			return
-		}
-		at[j] = k
-	}
-	for j, k := range at {
-		votes[j][k]++
-	}
+// box is V₁ × … × V_d, without records.
+func (q *Params) box() *Problem {
+	return &Problem{Space: Space{Values: q.Values, NormSq: -1, Allowed: q.Allowed}, Dim: q.Dim}
 }
 
 // blocks sends every record to a uniformly drawn block, independently: a record

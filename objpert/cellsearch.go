@@ -114,33 +114,28 @@ func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	}
 
 	// The root of every combination, the most promising noise first.
-	roots := e.noiseBounds(ws[0].s)
-	tasks := make([]task, len(roots))
+	tasks := e.noiseBounds(ws[0].s)
 	var at atomic.Int64
 	together(ws, func(w *cellWorker) fixed {
 		for {
 			i := int(at.Add(1)) - 1
-			if i >= len(roots) {
+			if i >= len(tasks) {
 				return unreached
 			}
-			combo := e.combos[roots[i].combo]
-			tasks[i] = task{bound: unreached, choices: combo}
-			if !w.prune(roots[i].bound, combo) {
-				tasks[i].bound = max(roots[i].bound, w.root(combo))
+			t := &tasks[i]
+			if w.prune(t.bound, t.choices) {
+				t.bound = unreached
+			} else {
+				t.bound = max(t.bound, w.root(t.choices))
 			}
 		}
 	})
 	return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 }
 
-type bounded struct {
-	bound fixed
-	combo int
-}
-
 // noiseBounds sorts the combinations by a bound that knows only the noise:
 // Σ_g min(Pos, Neg) minus the most that noise can give.
-func (e *cellEngine) noiseBounds(s *cellState) []bounded {
+func (e *cellEngine) noiseBounds(s *cellState) (order []task) {
 	m := e.m
 	floor := fixed(0)
 	for _, r := range m.rows {
@@ -154,9 +149,8 @@ func (e *cellEngine) noiseBounds(s *cellState) []bounded {
 		}
 		s.knapsack(s.best[a], s.best[a+1])
 	}
-	var order []bounded
 next:
-	for i, combo := range e.combos {
+	for _, combo := range e.combos {
 		v := floor
 		for j, k := range combo {
 			if !slices.Contains(s.given[j], int(k)) {
@@ -164,11 +158,9 @@ next:
 			}
 			v -= s.dense[j][k]
 		}
-		order = append(order, bounded{v + s.rest(0, m.left(combo)), i})
+		order = append(order, task{bound: v + s.rest(0, m.left(combo)), choices: combo})
 	}
-	slices.SortFunc(order, func(a, b bounded) int {
-		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.combo, b.combo))
-	})
+	slices.SortFunc(order, task.compare)
 	return order
 }
 

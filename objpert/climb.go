@@ -191,29 +191,41 @@ func (w *genericWorker) start() {
 	}
 }
 
-// cellLandscape is the landscape of the 0/1 columns, the dense columns as loaded in
-// its cellState.
-type cellLandscape struct {
+// polisher improves the points that relaxations suggest by changing one or two
+// coordinates at a time. It is the landscape of the 0/1 columns, the dense columns as
+// loaded in its cellState.
+type polisher struct {
+	climber
 	s   *cellState
 	sum []int // Σ w_j of every cell, centered in its table
 }
 
-func (l *cellLandscape) move(t, was, k int) {
-	step := l.s.m.values[k] - l.s.m.values[was]
-	for _, c := range l.s.m.cells[t] {
-		l.sum[c] += step
+func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
+	m := s.m
+	p := &polisher{s: s, sum: make([]int, len(m.start)-1)}
+	p.climber = climber{
+		landscape: p, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
+		norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop,
+	}
+	return p
+}
+
+func (p *polisher) move(t, was, k int) {
+	step := p.s.m.values[k] - p.s.m.values[was]
+	for _, c := range p.s.m.cells[t] {
+		p.sum[c] += step
 	}
 }
 
-// cost returns what moving column t from value was to k costs; false where a table of a cell does not hold the sum.
-func (l *cellLandscape) cost(t, was, k int) (v fixed, ok bool) {
-	s, m := l.s, l.s.m
+// cost is not known where a table of a cell does not hold the sum.
+func (p *polisher) cost(t, was, k int) (v fixed, ok bool) {
+	s, m := p.s, p.s.m
 	step := m.values[k] - m.values[was]
 	loss := int64(0)
 	for _, c := range m.cells[t] {
 		cl := &m.classes[c]
 		end := cl.table + m.windows[cl.size].width()
-		from := l.sum[c]
+		from := p.sum[c]
 		to := from + step
 		if min(from, to) < cl.table || max(from, to) >= end {
 			return 0, false
@@ -223,37 +235,21 @@ func (l *cellLandscape) cost(t, was, k int) (v fixed, ok bool) {
 	return loss<<s.shift + s.noise[t][was] - s.noise[t][k], true
 }
 
-// polisher improves the points that relaxations suggest by changing one or two coordinates at a time.
-type polisher struct {
-	climber
-	at cellLandscape
-}
-
-func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
-	m := s.m
-	p := &polisher{at: cellLandscape{s: s, sum: make([]int, len(m.start)-1)}}
-	p.climber = climber{
-		landscape: &p.at, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
-		norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop,
-	}
-	return p
-}
-
 // improve climbs from the point in s.w, where b is the squared norm that the dense
 // columns leave. It leaves s.w as it was, with the improvement in s.point, and
 // returns what it gained.
 func (p *polisher) improve(b int) (gain fixed) {
-	s, m := p.at.s, p.at.s.m
+	s, m := p.s, p.s.m
 	p.left = b
 	for a, v := range s.w {
 		p.k[a], _ = slices.BinarySearch(m.values, v)
 		p.left -= m.sq[p.k[a]]
 	}
-	for c := range p.at.sum {
+	for c := range p.sum {
 		cl := &m.classes[c]
-		p.at.sum[c] = cl.table + m.windows[cl.size].base()
+		p.sum[c] = cl.table + m.windows[cl.size].base()
 		for _, a := range cl.cols {
-			p.at.sum[c] += s.w[a]
+			p.sum[c] += s.w[a]
 		}
 	}
 	gain = p.climb()

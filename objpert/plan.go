@@ -365,7 +365,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	var err error
 	switch {
 	case eta == nil && pl.vote != nil:
-		w = (&Space{Values: q.Values, NormSq: -1, Allowed: q.Allowed}).anyPoint(q.Dim, src)
+		w = q.box().anyPoint(q.Dim, src)
 	case eta == nil:
 		w = q.anyPoint(q.Dim, src)
 	case pl.vote != nil:

@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -128,16 +129,20 @@ type task struct {
 	choices []int8
 }
 
+func (t task) compare(u task) int {
+	if t.bound != u.bound {
+		return cmp.Compare(t.bound, u.bound)
+	}
+	return slices.Compare(t.choices, u.choices)
+}
+
 // taskHeap is a heap.Interface, the task of least bound first.
 type taskHeap []task
 
-func (h taskHeap) Len() int      { return len(h) }
-func (h taskHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *taskHeap) Push(t any)   { *h = append(*h, t.(task)) }
-
-func (h taskHeap) Less(i, j int) bool {
-	return h[i].bound < h[j].bound || h[i].bound == h[j].bound && slices.Compare(h[i].choices, h[j].choices) < 0
-}
+func (h taskHeap) Len() int           { return len(h) }
+func (h taskHeap) Less(i, j int) bool { return h[i].compare(h[j]) < 0 }
+func (h taskHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *taskHeap) Push(t any)        { *h = append(*h, t.(task)) }
 
 func (h *taskHeap) Pop() any {
 	last := len(*h) - 1
