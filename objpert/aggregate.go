@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -138,9 +139,8 @@ func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.BlockLimit)
 	defer cancel()
-	done := make(chan struct{})
-	go func() { // so that runtime.Goexit ends no more than the block
-		defer close(done)
+	var group sync.WaitGroup
+	group.Go(func() { // so that runtime.Goexit ends no more than the block
 		defer func() {
 			if recover() != nil {
 				w = nil
@@ -150,8 +150,8 @@ func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) 
 		if err == nil && ctx.Err() == nil {
 			w = found
 		}
-	}()
-	<-done
+	})
+	group.Wait()
 	return w
 }
 

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/prox"
@@ -115,16 +118,10 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 		panic("objpert: length mismatch")
 	}
 	box := m.Problem.Set.(prox.Box)
-	tilt := make([]float64, d)
+	tilt := floats.ScaleTo(make([]float64, d), -1, sigma)
 	defer clear(tilt)
-	for j, s := range sigma {
-		tilt[j] = -s
-	}
 	f := m.Problem.PerturbContext(ctx, erm.Perturbation{Linear: tilt})
-	g, x := make([]float64, d), make([]float64, d)
-	for j := range x {
-		x[j] = box.Lo + (box.Hi-box.Lo)/2
-	}
+	g, x := make([]float64, d), slices.Repeat([]float64{box.Lo + (box.Hi-box.Lo)/2}, d)
 	limit := cmp.Or(m.Iterations, 1e5)
 	// Rounds of twice as many steps each: the stop depends on the records and
 	// sigma alone.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // fixed is a number in integer steps of 2^-shift, see perturbation.
@@ -100,26 +102,22 @@ func (p *Problem) perturbation() *perturbation {
 // weighsNorm reports whether the noise of p depends on ‖w‖².
 func (p *Problem) weighsNorm() bool { return p.noise != nil && p.noise.norm != nil }
 
-// within reports whether Σ_j max|T_j| + max|z| ≤ limit steps.
+// rows are those of the table, and the norm.
+func (n *perturbation) rows() [][]fixed { return append(slices.Clip(n.table), n.norm) }
+
+// within reports whether Σ_j max|T_j| + max|z| ≤ limit steps, limit < 2⁶³.
 func (n *perturbation) within(limit uint64) bool {
-	left := limit
-	take := func(row []fixed) bool {
+	sum := uint64(0)
+	for _, row := range n.rows() {
 		most := uint64(0)
 		for _, v := range row {
 			most = max(most, magnitude(v))
 		}
-		if most > left {
-			return false
-		}
-		left -= most
-		return true
-	}
-	for _, row := range n.table {
-		if !take(row) {
+		if sum += most; sum > limit {
 			return false
 		}
 	}
-	return take(n.norm)
+	return true
 }
 
 // wipe overwrites noise that is no longer needed.
@@ -127,10 +125,9 @@ func (n *perturbation) wipe() {
 	if n == nil {
 		return
 	}
-	for _, row := range n.table {
+	for _, row := range n.rows() {
 		clear(row)
 	}
-	clear(n.norm)
 }
 
 // tilted returns p with the noise of a real table and norm, rounded to steps of
@@ -138,12 +135,10 @@ func (n *perturbation) wipe() {
 // where that is coarser. The second result bounds by how much that moves the
 // objective of one point against another's.
 func (p *Problem) tilted(table [][]float64, norm []float64) (*Problem, float64, error) {
-	bound, rows := 0.0, 1 // of noise; of what is rounded
+	bound := floats.Norm(norm, math.Inf(1)) // of the noise
 	for _, row := range table {
-		bound += maxAbs(row)
-		rows++
+		bound += floats.Norm(row, math.Inf(1))
 	}
-	bound += maxAbs(norm)
 	if !(bound <= 0x1p58) { // also NaN
 		return nil, 0, fmt.Errorf("%w: the noise must be finite with Σ_j max|T_j| + max|z| ≤ 2^58", ErrProblem)
 	}
@@ -164,15 +159,7 @@ func (p *Problem) tilted(table [][]float64, norm []float64) (*Problem, float64, 
 		steps = append(steps, round(row))
 	}
 	q, err := p.Perturb(steps, round(norm), -shift)
-	return q, math.Ldexp(float64(rows), -shift), err
-}
-
-func maxAbs(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		m = max(m, math.Abs(v)) // NaN stays NaN
-	}
-	return m
+	return q, math.Ldexp(float64(len(table)+1), -shift), err
 }
 
 // float is the value of v steps.

@@ -461,16 +461,14 @@ const far = 1 << 61
 // times returns k·c, saturated at ±far.
 func times(k, c int64) int64 {
 	hi, lo := bits.Mul64(magnitude(k), magnitude(c))
-	switch v := int64(min(lo, far)); {
-	case hi > 0 && (k < 0) == (c < 0):
-		return far
-	case hi > 0:
-		return -far
-	case (k < 0) == (c < 0):
-		return v
-	default:
-		return -v
+	v := int64(min(lo, far))
+	if hi > 0 {
+		v = far
 	}
+	if (k < 0) != (c < 0) {
+		v = -v
+	}
+	return v
 }
 
 // plus returns a + b, both within ±far, saturated there.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 )
 
 // referee is the definition of the problem in rational numbers, on the records
@@ -103,9 +104,9 @@ func extreme(r *rand.Rand, rows [][]int64, weights []int, space Space, table [][
 		}
 	}
 	if r.IntN(2) == 0 {
-		sum := maxAbs(norm)
+		sum := floats.Norm(norm, math.Inf(1))
 		for _, row := range table {
-			sum += maxAbs(row)
+			sum += floats.Norm(row, math.Inf(1))
 		}
 		if sum > 0 {
 			for _, row := range table {

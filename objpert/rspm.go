@@ -173,28 +173,29 @@ func separate(s Separator, q *Public) (Separator, int, error) {
 			s = SignedUnitVectors
 		}
 	}
-	refuse := func(why string) error {
-		return fmt.Errorf("objpert: %w: Separator = %v %s; Product has no such restriction", dp.ErrCondition, s, why)
-	}
+	var (
+		m         int
+		separates bool
+		why       string // it does not
+	)
 	switch s {
 	case UnitVectors:
-		if !cube {
-			return 0, 0, refuse("(a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors")
-		}
-		return s, q.Dim, nil
+		m, separates = q.Dim, cube
+		why = "(a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors"
 	case SignedUnitVectors:
-		if !ternary {
-			return 0, 0, refuse("separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples " +
-				"tell them apart without an intercept, a coordinate that admits 1 alone")
-		}
-		return s, 2 * q.Dim, nil
+		m, separates = 2*q.Dim, ternary
+		why = "separates subsets of {-1,0,1}^d only: w and 2w are one classifier, so no examples tell them apart without an intercept, " +
+			"a coordinate that admits 1 alone"
 	case Thresholds:
-		if !intercept {
-			return 0, 0, refuse("needs an intercept: a coordinate that admits 1 alone (Allowed)")
-		}
-		return s, thresholds, nil
+		m, separates = thresholds, intercept
+		why = "needs an intercept: a coordinate that admits 1 alone (Allowed)"
+	default:
+		return 0, 0, fmt.Errorf("%w: Separator = %v, want AutoSeparator, UnitVectors, SignedUnitVectors or Thresholds", ErrMechanism, s)
 	}
-	return 0, 0, fmt.Errorf("%w: Separator = %v, want AutoSeparator, UnitVectors, SignedUnitVectors or Thresholds", ErrMechanism, s)
+	if !separates {
+		return 0, 0, fmt.Errorf("objpert: %w: Separator = %v %s; Product has no such restriction", dp.ErrCondition, s, why)
+	}
+	return s, m, nil
 }
 
 // drawSeparators draws a noise value for each separator.
