@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -339,35 +340,28 @@ func FuzzOPDisc(f *testing.F) {
 			return pl.Fit(ctx, &BoxMinimizer{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}, Gap: 1,
 				Iterations: 100}, sample.Reproducible(1))
 		}
-		for name, fit := range map[string]func(seed uint64) (*dp.Release, error){
-			"OPDisc": func(s uint64) (*dp.Release, error) {
-				return (&OPDisc{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"Gaussian": func(s uint64) (*dp.Release, error) {
-				return (&OPDisc{Relation: rel, Law: Gaussian}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"Product": func(s uint64) (*dp.Release, error) {
-				return (&Product{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"OneSided": func(s uint64) (*dp.Release, error) {
-				return (&Product{Relation: rel, Law: OneSided}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"RSPM": func(s uint64) (*dp.Release, error) {
-				return (&RSPM{Relation: rel}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"votes": func(s uint64) (*dp.Release, error) {
-				return (&SampleAndAggregate{Relation: rel, Blocks: 3, Heuristic: first}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"samples": func(s uint64) (*dp.Release, error) {
-				pl, err := (&OPSamp{Relation: rel, Gap: 1}).Plan(p, budget)
-				if err != nil || pl.params.Calls > 30 {
-					return nil, err
-				}
-				return (&OPSamp{Relation: rel, Gap: 1}).Fit(ctx, p, budget, sample.Reproducible(s))
-			},
-			"box": func(uint64) (*dp.Release, error) { return box() },
+		samples := &OPSamp{Relation: rel, Gap: 1}
+		fits := map[string]func() (*dp.Release, error){"box": box, "samples": func() (*dp.Release, error) {
+			pl, err := samples.Plan(p, budget)
+			if err != nil || pl.params.Calls > 30 {
+				return nil, err
+			}
+			return samples.Fit(ctx, p, budget, sample.Reproducible(1))
+		}}
+		for name, m := range map[string]interface {
+			Fit(context.Context, *Problem, dp.Budget, rand.Source) (*dp.Release, error)
+		}{
+			"OPDisc":   &OPDisc{Relation: rel},
+			"Gaussian": &OPDisc{Relation: rel, Law: Gaussian},
+			"Product":  &Product{Relation: rel},
+			"OneSided": &Product{Relation: rel, Law: OneSided},
+			"RSPM":     &RSPM{Relation: rel},
+			"votes":    &SampleAndAggregate{Relation: rel, Blocks: 3, Heuristic: first},
 		} {
-			r, err := fit(1)
+			fits[name] = func() (*dp.Release, error) { return m.Fit(ctx, p, budget, sample.Reproducible(1)) }
+		}
+		for name, fit := range fits {
+			r, err := fit()
 			if err != nil {
 				require.Nil(t, r, name)
 				require.True(t, documented(err), "%s: %v", name, err)
@@ -388,7 +382,7 @@ func FuzzOPDisc(f *testing.F) {
 				w[j] = int(x)
 			}
 			require.True(t, p.Contains(w), "%s: %v", name, r.Theta)
-			again, err := fit(1)
+			again, err := fit()
 			require.NoError(t, err)
 			require.True(t, slices.Equal(r.Theta, again.Theta), name)
 		}

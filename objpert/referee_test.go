@@ -13,13 +13,30 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// referee is the definition of the problem in rational numbers, on the records
-// as they were given: it shares no code with the package.
-type referee struct {
+// draft is what a problem is made of.
+type draft struct {
 	rows            [][]int64
 	labels, weights []int
 	space           Space
-	noise           *perturbation
+	table           [][]float64
+	norm            []float64
+}
+
+// problem makes the problem with its noise.
+func (d *draft) problem(t testing.TB) *Problem {
+	t.Helper()
+	p, err := NewProblem(d.rows, d.labels, d.weights, d.space)
+	require.NoError(t, err)
+	p, err = p.perturbReal(d.table, d.norm)
+	require.NoError(t, err)
+	return p
+}
+
+// referee is the definition of the problem in rational numbers, on the records
+// as they were given: it shares no code with the package.
+type referee struct {
+	*draft
+	noise *perturbation
 }
 
 // value is Σ weight 1[sign of ⟨x, w⟩ is not the label] - Σ_j Table[j][w_j] - Norm[‖w‖²].
@@ -77,8 +94,9 @@ func (r *referee) minimum() (best []int, value *big.Rat) {
 
 // extreme stretches a random problem to the ends of its ranges: scores close to
 // 2⁶², counts close to 2²⁹, noise close to 2⁵⁸.
-func extreme(r *rand.Rand, rows [][]int64, weights []int, space Space, table [][]float64, norm []float64) {
-	b := int64(space.bound())
+func (d *draft) extreme(r *rand.Rand) {
+	rows, weights, table, norm := d.rows, d.weights, d.table, d.norm
+	b := int64(d.space.bound())
 	if r.IntN(2) == 0 {
 		most := int64(1)
 		for _, row := range rows {
@@ -130,28 +148,24 @@ func TestReferee(t *testing.T) {
 	r := rand.New(rand.NewPCG(61, 7))
 	ties := 0
 	for i := range cases {
-		rows, labels, weights, space, table, norm := randomProblem(r)
-		for p, err := NewProblem(rows, labels, weights, space); err == nil && p.Points() > 700; { // rational numbers are slow
-			rows, labels, weights, space, table, norm = randomProblem(r)
-			p, err = NewProblem(rows, labels, weights, space)
+		d := randomProblem(r)
+		for d.problem(t).Points() > 700 { // rational numbers are slow
+			d = randomProblem(r)
 		}
-		for g := range rows { // some rows share their memory
-			rows[g] = slices.Clone(rows[g])
+		for g := range d.rows { // some rows share their memory
+			d.rows[g] = slices.Clone(d.rows[g])
 		}
 		if i%3 == 0 {
-			extreme(r, rows, weights, space, table, norm)
+			d.extreme(r)
 		}
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err, i)
-		p, err = p.perturbReal(table, norm)
-		require.NoError(t, err, i)
+		p := d.problem(t)
 		rounded, _ := p.real()
-		for j := range table {
-			for k := range table[j] {
-				require.LessOrEqual(t, math.Abs(rounded[j][k]-table[j][k]), math.Ldexp(0.5, -p.perturbation().shift)+0x1p-50*math.Abs(table[j][k]))
+		for j, row := range d.table {
+			for k, v := range row {
+				require.LessOrEqual(t, math.Abs(rounded[j][k]-v), math.Ldexp(0.5, -p.perturbation().shift)+0x1p-50*math.Abs(v))
 			}
 		}
-		judge := &referee{rows, labels, weights, space, p.perturbation()}
+		judge := &referee{d, p.perturbation()}
 		w, v := judge.minimum()
 		want, _ := v.Float64()
 		for _, o := range []Oracle{Enumerate{}, CellSearch{Workers: 1}, CellSearch{Workers: 3}, GenericSearch{Workers: 1},
@@ -164,7 +178,7 @@ func TestReferee(t *testing.T) {
 			require.Equal(t, want, s.Objective, name)
 			require.Equal(t, want, s.Lower, name)
 		}
-		if table == nil && norm == nil {
+		if d.table == nil && d.norm == nil {
 			ties++
 		}
 	}
@@ -174,7 +188,13 @@ func TestReferee(t *testing.T) {
 // randomProblem draws a small problem of any kind that an oracle may meet:
 // one-hot, dense, mixed, duplicated and scaled rows, one label only, zero,
 // tiny, integer and huge noise, balls, products, forbidden values.
-func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space Space, table [][]float64, norm []float64) {
+func randomProblem(r *rand.Rand) *draft {
+	var (
+		rows            [][]int64
+		labels, weights []int
+		table           [][]float64
+		norm            []float64
+	)
 	d := 1 + r.IntN(5)
 	n := 1 + r.IntN(30)
 	kind := r.IntN(5)
@@ -215,7 +235,7 @@ func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space S
 	weights[0] = 1
 
 	b := 1 + r.IntN(3)
-	space = Space{Values: interval(b), NormSq: -1}
+	space := Space{Values: interval(b), NormSq: -1}
 	switch r.IntN(6) {
 	case 0:
 		space.Values = []int{-1, 1}
@@ -272,11 +292,11 @@ func randomProblem(r *rand.Rand) (rows [][]int64, labels, weights []int, space S
 			norm = nil
 		}
 	}
-	return rows, labels, weights, space, table, norm
+	return &draft{rows, labels, weights, space, table, norm}
 }
 
 // TestFuzz compares every search with complete enumeration, and again after the
-// records were shuffled.
+// records were shuffled, which makes the same problem.
 func TestFuzz(t *testing.T) {
 	cases := 2000
 	if testing.Short() {
@@ -286,22 +306,22 @@ func TestFuzz(t *testing.T) {
 	ctx := context.Background()
 	cells := 0
 	for i := range cases {
-		rows, labels, weights, space, table, norm := randomProblem(r)
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		p, err = p.perturbReal(table, norm)
+		d := randomProblem(r)
+		p := d.problem(t)
+		bare := *p // without noise: fills the cache that p shares
+		bare.noise = nil
+		_, err := CellSearch{}.Solve(ctx, &bare)
 		require.NoError(t, err)
 		want, err := Enumerate{}.Solve(ctx, p)
 		require.NoError(t, err)
-		r.Shuffle(len(rows), func(i, j int) {
-			rows[i], rows[j] = rows[j], rows[i]
-			labels[i], labels[j] = labels[j], labels[i]
-			weights[i], weights[j] = weights[j], weights[i]
+		r.Shuffle(len(d.rows), func(i, j int) {
+			d.rows[i], d.rows[j] = d.rows[j], d.rows[i]
+			d.labels[i], d.labels[j] = d.labels[j], d.labels[i]
+			d.weights[i], d.weights[j] = d.weights[j], d.weights[i]
 		})
-		shuffled, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		shuffled, err = shuffled.perturbReal(table, norm)
-		require.NoError(t, err)
+		shuffled := d.problem(t)
+		require.Equal(t, [][]int{p.Pos, p.Neg}, [][]int{shuffled.Pos, shuffled.Neg})
+		require.Equal(t, p.X, shuffled.X)
 		oracles := []Oracle{CellSearch{Workers: 1}, CellSearch{Workers: 2}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}, Auto{}}
 		for _, q := range []*Problem{p, shuffled} {
 			for _, o := range oracles {

@@ -101,9 +101,9 @@ func TestGapTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	proven := 0
 	for range 400 {
-		rows, labels, weights, space, _, _ := randomProblem(r)
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
+		d := randomProblem(r)
+		d.table, d.norm = nil, nil
+		p := d.problem(t)
 		want, err := Enumerate{}.Solve(context.Background(), p)
 		require.NoError(t, err)
 		for _, gap := range []float64{0.5, 1, 5} {
@@ -217,41 +217,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestOrder: the answer does not depend on the order of the records, and a
-// problem perturbed twice reuses what was derived from the records.
-func TestOrder(t *testing.T) {
-	cases := 2000
-	if testing.Short() {
-		cases = 500
-	}
-	r := rand.New(rand.NewPCG(16, 16))
-	for i := range cases {
-		rows, labels, weights, space, table, norm := randomProblem(r)
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		var want *Solution
-		for range 6 { // 5 permutations each
-			q, err := NewProblem(rows, labels, weights, space)
-			require.NoError(t, err)
-			require.Equal(t, p.X, q.X)
-			q, err = q.perturbReal(table, norm)
-			require.NoError(t, err)
-			s, err := Auto{}.Solve(context.Background(), q)
-			require.NoError(t, err)
-			s.Nodes = 0
-			if want == nil {
-				want = s
-			}
-			require.Equal(t, want, s, i)
-			r.Shuffle(len(rows), func(i, j int) {
-				rows[i], rows[j] = rows[j], rows[i]
-				labels[i], labels[j] = labels[j], labels[i]
-				weights[i], weights[j] = weights[j], weights[i]
-			})
-		}
-	}
-}
-
 // TestCanceled: wherever a search is canceled, what it returns is a valid
 // bracket, and no goroutine stays behind.
 func TestCanceled(t *testing.T) {
@@ -359,11 +324,7 @@ func TestDeadEnds(t *testing.T) {
 func TestChangedCopy(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 9))
 	for range 200 {
-		rows, labels, weights, space, table, norm := randomProblem(r)
-		p, err := NewProblem(rows, labels, weights, space)
-		require.NoError(t, err)
-		p, err = p.perturbReal(table, norm)
-		require.NoError(t, err)
+		p := randomProblem(r).problem(t)
 		oracles := []Oracle{CellSearch{}, GenericSearch{}}
 		for _, o := range oracles { // fills the cache
 			_, err := o.Solve(context.Background(), p)
