@@ -53,11 +53,7 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 // Plan calibrates for p: it reads its dimension and space, and no record.
 // Errors are those of Calibrate, or wrap ErrProblem.
 func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	q, err := public(p, b, m.Range, m.Lipschitz)
-	if err != nil {
-		return nil, err
-	}
-	return m.Calibrate(q)
+	return calibrated(m.Calibrate, p, b, m.Range, m.Lipschitz)
 }
 
 // Calibrate returns the noise for the public quantities q:

@@ -221,6 +221,15 @@ func (c common) start(q Public) (p *Plan, b dp.Budget, err error) {
 	return p, b, nil
 }
 
+// calibrated is Plan of the mechanism with the given Calibrate.
+func calibrated(calibrate func(Public) (*Plan, error), p *Problem, b dp.Budget, rng, lip float64) (*Plan, error) {
+	q, err := public(p, b, rng, lip)
+	if err != nil {
+		return nil, err
+	}
+	return calibrate(q)
+}
+
 // fit is Fit of the mechanism with the given Plan.
 func fit(ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	pl, err := plan(p, b)

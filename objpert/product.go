@@ -41,11 +41,7 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	q, err := public(p, b, m.Range, 0)
-	if err != nil {
-		return nil, err
-	}
-	return m.Calibrate(q)
+	return calibrated(m.Calibrate, p, b, m.Range, 0)
 }
 
 // Calibrate returns the noise for the public quantities q. With the indicators

@@ -70,11 +70,7 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	q, err := public(p, b, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	return m.Calibrate(q)
+	return calibrated(m.Calibrate, p, b, 0, 0)
 }
 
 // Calibrate returns the noise for the public quantities q. The shift is

@@ -14,6 +14,8 @@ const (
 	dropped    = 1e-11 // mass counted as killed in excess, relative to a lower bound of F
 )
 
+var logTail = specfun.Log(tailMass)
+
 // chain computes F(x) by propagating the law of gᵢ = x + y, killed mass aside,
 // as masses on Gauss–Legendre nodes in log y. One step has two halves, through
 // r = g/(a² - g) and y = b² r:
@@ -85,7 +87,7 @@ func (c *chain) run() float64 {
 // kill counts Σ_j w_j P(χ²_nu ≤ scale g_j).
 func (c *chain) kill(nu, scale float64) {
 	enough := tailMass * c.least / float64(c.d)
-	sure := specfun.Chi2UpperQuantile(specfun.Log(tailMass), nu)
+	sure := specfun.Chi2UpperQuantile(logTail, nu)
 	for j := len(c.g) - 1; j >= 0; j-- { // from the largest g down
 		f := 1.
 		if c.g[j]*scale < sure {
@@ -104,7 +106,6 @@ func (c *chain) panel(t float64) int { return int(math.Floor(t / c.h)) }
 // half carries the state to masses on a grid of log r. It reports false if
 // nothing survives.
 func (c *chain) half(nuA, nuB float64) bool {
-	logTail := specfun.Log(tailMass)
 	top := specfun.Chi2UpperQuantile(logTail, nuA-1)                           // Y
 	high := specfun.Log(top) - specfun.Log(specfun.Chi2Quantile(logTail, nuB)) // log R
 	aTop := specfun.Chi2UpperQuantile(logTail, nuA)
@@ -156,14 +157,13 @@ func (c *chain) half(nuA, nuB float64) bool {
 // step carries the masses in r to the next state; nu are the degrees of the
 // next pivot.
 func (c *chain) step(nu, nuB float64) {
-	logTail := specfun.Log(tailMass)
 	enough := tailMass * c.least / float64(c.d)
 	p0 := c.panel(c.logr[0])
 	n := len(c.logr) / gaussNodes
 
 	bLow := specfun.Log(specfun.Chi2Quantile(logTail, nuB))
 	bHigh := specfun.Log(specfun.Chi2UpperQuantile(specfun.Log(enough), nuB))
-	floor := specfun.Log(c.x) + specfun.Log(tailMass)
+	floor := specfun.Log(c.x) + logTail
 	y0 := c.panel(max(c.logr[0]+bLow, floor))
 	y1 := c.panel(specfun.Log(specfun.Chi2UpperQuantile(logTail, nu))) + 1
 	y0 = min(y0, y1-1)
