@@ -38,7 +38,7 @@ func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := p.derived().cells(p, c.memory())
+	m, err := p.cells(c.memory())
 	if err != nil {
 		return nil, err
 	}

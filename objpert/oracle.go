@@ -69,7 +69,7 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 			ErrLimit, math.MaxInt8, len(p.Values))
 	}
 	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
-	if m, err := p.derived().cells(p, c.memory()); err == nil && len(m.cat) > 0 {
+	if m, err := p.cells(c.memory()); err == nil && len(m.cat) > 0 {
 		s, err := c.Solve(ctx, p)
 		if s != nil || !errors.Is(err, ErrLimit) {
 			return s, err
@@ -79,8 +79,7 @@ func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 }
 
 // cache holds what oracles derive from the records and the space alone, so
-// that a Problem perturbed many times derives it once. A nil cache derives it
-// every time.
+// that a Problem perturbed many times derives it once.
 type cache struct {
 	mu     sync.Mutex
 	models map[cellKey]*cellModel
@@ -91,10 +90,13 @@ type cellKey struct {
 	memory int64
 }
 
-func (c *cache) cells(p *Problem, memory int64) (*cellModel, error) {
-	if c == nil {
+// cells returns the cell model of p. A literal, or a copy with other fields, derives it
+// every time.
+func (p *Problem) cells(memory int64) (*cellModel, error) {
+	if !p.passed() {
 		return newCellModel(p, memory)
 	}
+	c := p.shared
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := cellKey{p.weighsNorm(), memory}

@@ -43,7 +43,7 @@ type Problem struct {
 
 	noise   *perturbation // nil: 0
 	checked identity      // of the fields before noise that passed Check
-	shared  *cache        // what oracles derive from them alone; see derived
+	shared  *cache        // what oracles derive from them alone; only where they passed
 }
 
 // identity tells which slices a Problem holds.
@@ -75,14 +75,6 @@ func spanOf[T any](s []T) span[T] {
 // passed reports whether p holds the fields that NewProblem checked. A copy
 // that was given others does not.
 func (p *Problem) passed() bool { return p.Dim > 0 && p.checked == p.identity() }
-
-// derived is the cache of what belongs to the fields of p, or nil.
-func (p *Problem) derived() *cache {
-	if !p.passed() {
-		return nil
-	}
-	return p.shared
-}
 
 // Limits that keep every sum inside int64.
 const (

@@ -14,12 +14,18 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-var oracles = []string{"auto", "cells", "generic", "enumerate"}
+// Cells run in parallel, so each search takes one worker.
+var oracles = map[string]objpert.Oracle{
+	"auto":      objpert.Auto{Workers: 1},
+	"cells":     objpert.CellSearch{Workers: 1},
+	"generic":   objpert.GenericSearch{Workers: 1},
+	"enumerate": objpert.Enumerate{},
+}
 
 const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
 
 func (c *config) checkOracle() error {
-	if slices.Contains(oracles, c.Oracle) {
+	if oracles[c.Oracle] != nil {
 		return nil
 	}
 	name, ok := strings.CutPrefix(c.Oracle, "cmd:")
@@ -39,18 +45,12 @@ func (c *config) checkOracle() error {
 // external reports whether a command answers.
 func (c *config) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
 
-// oracle returns who minimizes. Cells run in parallel, so each search takes one
-// worker.
+// oracle returns who minimizes, beside a command as well.
 func (c *config) oracle() objpert.Oracle {
-	switch c.Oracle {
-	case "cells":
-		return objpert.CellSearch{Workers: 1}
-	case "generic":
-		return objpert.GenericSearch{Workers: 1}
-	case "enumerate":
-		return objpert.Enumerate{}
+	if c.external() {
+		return oracles["auto"]
 	}
-	return objpert.Auto{Workers: 1}
+	return oracles[c.Oracle]
 }
 
 // race lets a command and the search of this module minimize one problem. Its

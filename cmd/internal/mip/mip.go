@@ -250,34 +250,3 @@ func noise(p *objpert.Problem) (table [][]float64, norm []float64) {
 	}
 	return table, norm
 }
-
-// lower is a bound that needs no solver: Σ min(Pos, Neg) less the most noise.
-func lower(p *objpert.Problem) float64 {
-	v := 0.0
-	for g := range p.X {
-		v += float64(min(p.Pos[g], p.Neg[g]))
-	}
-	size := v
-	most := func(row []float64, allowed []bool) {
-		top := math.Inf(-1)
-		for k, t := range row {
-			if allowed == nil || allowed[k] {
-				top = math.Max(top, t)
-			}
-		}
-		v -= top
-		size += math.Abs(top)
-	}
-	table, norm := noise(p)
-	for j, row := range table {
-		var allowed []bool
-		if p.Allowed != nil {
-			allowed = p.Allowed[j]
-		}
-		most(row, allowed)
-	}
-	if norm != nil {
-		most(norm, nil)
-	}
-	return v - 1e-9*size // the noise of p is rounded to a grid, and so are these sums
-}

@@ -100,7 +100,6 @@ func FuzzSolution(f *testing.F) {
 			if w, ok := m.point(a.value); ok {
 				require.True(t, p.Contains(w), "%s: %v", sv.name, w)
 				require.False(t, math.IsNaN(p.Objective(w)), sv.name)
-				require.LessOrEqual(t, lower(p), p.Objective(w)+1e-6*(1+math.Abs(p.Objective(w))), sv.name)
 			}
 		}
 	})

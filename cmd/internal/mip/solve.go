@@ -137,8 +137,8 @@ func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
 }
 
 // Solve implements objpert.Oracle: it writes the model, runs the solver and
-// recomputes its answer in integers. Proven is always false, and Lower a bound
-// that needs no solver.
+// recomputes its answer in integers. Proven is always false, and Lower -Inf:
+// nothing is known.
 //
 // The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted
 // if ctx ended or a signal came, or a cause from the file system. It holds
@@ -181,7 +181,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	if !ok {
 		return nil, fmt.Errorf("%w of the space: its answer is outside", ErrNoPoint)
 	}
-	return &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Min(lower(p), p.Objective(w))}, nil
+	return &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Inf(-1)}, nil
 }
 
 // answer is what a solution file says.
