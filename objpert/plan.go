@@ -231,7 +231,9 @@ func calibrated(calibrate func(Public) (*Plan, error), p *Problem, b dp.Budget, 
 }
 
 // fit is Fit of the mechanism with the given Plan.
-func fit(ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+func fit(
+	ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source,
+) (*dp.Release, error) {
 	pl, err := plan(p, b)
 	if err != nil {
 		return nil, err
