@@ -112,7 +112,9 @@ type Loss interface {
 	// Grad stores ∇ℓ(θ;a,b) in dst.
 	Grad(dst, theta, a []float64, b float64)
 	// Constants returns worst-case constants on the declared bounds and on
-	// the ball of the given radius, which may be +Inf.
+	// the ball of the given radius, which may be +Inf. Those of this package are
+	// rounded up, and zero where a parameter or a bound is invalid or radius is
+	// negative or NaN.
 	Constants(bounds Bounds, radius float64) Constants
 }
 
