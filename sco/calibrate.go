@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -42,7 +43,7 @@ func (m *NoisySGD) check() error {
 		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
 		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
-	case orReplace(m.Relation) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
+	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
 		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted",
 			dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
 	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
@@ -88,19 +89,9 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	s.scheme = schemeOf(p.Sampler)
 	s.steps, s.m, s.sigma = float64(p.Steps), p.Batch, p.Sigma
 	smoothness := set.OnSet.Smoothness
-	if p.StepSize == 0 {
-		p.StepSize = m.StepSize
-	}
-	if p.StepSize == 0 {
-		p.StepSize = s.step(smoothness)
-	}
+	p.StepSize = cmp.Or(p.StepSize, m.StepSize, s.step(smoothness))
 	if smoothing != nil {
-		if p.Smoothing == 0 {
-			p.Smoothing = *smoothing
-		}
-		if p.Smoothing == 0 {
-			p.Smoothing = s.contraction() / p.StepSize
-		}
+		p.Smoothing = cmp.Or(p.Smoothing, *smoothing, s.contraction()/p.StepSize)
 		smoothness = p.Smoothing
 	}
 	if exact {
@@ -341,14 +332,8 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	if err != nil {
 		return nil, err
 	}
-	epochs, batch := m.Epochs, m.Batch
-	if epochs == 0 {
-		epochs = 5
-	}
-	if batch == 0 {
-		batch = 4 * math.Sqrt(set.n())
-	}
-	batch = min(max(batch, 1), set.n())
+	epochs := cmp.Or(m.Epochs, 5)
+	batch := min(max(cmp.Or(m.Batch, 4*math.Sqrt(set.n())), 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
 		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,

@@ -103,9 +103,6 @@ func (l clippedSlope) Constants(bounds loss.Bounds, radius float64) loss.Constan
 	return k
 }
 
-// Check returns nil: the problem was checked with the loss inside.
-func (clippedSlope) Check() error { return nil }
-
 // Grad clips ∇ℓ.
 func (l clippedGrad) Grad(dst, theta, a []float64, b float64) {
 	l.Loss.Grad(dst, theta, a, b)

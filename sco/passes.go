@@ -69,7 +69,7 @@ type Phased struct {
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
 func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitPasses(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
@@ -79,7 +79,7 @@ func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
 func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitPasses(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
@@ -97,17 +97,6 @@ func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budge
 		return nil, err
 	}
 	return calibrate(q, b)
-}
-
-// fitPasses plans and fits.
-func fitPasses(ctx context.Context, m interface {
-	Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
-}, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
 }
 
 // A course is what is known before the phases are laid out.

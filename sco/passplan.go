@@ -71,7 +71,7 @@ func newPassParams(c course, theorem string) PassParams {
 type PassPlan struct {
 	params PassParams
 	known  erm.Public // what a problem may be at most
-	claim  claim
+	cert   dp.Certificate
 	trace  func(erm.Trace)
 }
 
@@ -93,9 +93,7 @@ func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exa
 		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a "+
 			"smaller Set", dp.ErrCondition, exact, rounded)
 	}
-	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem,
-		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
-	return &PassPlan{params: p, known: q, claim: claim{cert, p.Dim, p.Records}, trace: trace}, nil
+	return &PassPlan{params: p, known: q, cert: certified(p.Theorem, p.Budget, dp.Replace, q.Assumptions), trace: trace}, nil
 }
 
 func (pl *PassPlan) empty() bool { return pl == nil || len(pl.params.Phases) == 0 }
@@ -115,7 +113,7 @@ func (pl *PassPlan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
 	}
-	return pl.claim.certificate.With()
+	return pl.cert.With()
 }
 
 // Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase:
@@ -143,7 +141,7 @@ func (pl *PassPlan) String() string {
 		"gradients of norm at most %.6g, ridge %.6g; the end of a phase is rounded to a grid and gets Gaussian noise of standard deviation "+
 		"%.6g in the first and %.6g in the last.\n%v",
 		p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Lipschitz, p.Ridge, first.Sigma, last.Sigma,
-		pl.claim.certificate)
+		pl.cert)
 }
 
 // Fit runs the phases of the plan on p. p must have the dimension and the number
@@ -165,7 +163,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 	if err != nil {
 		return nil, err
 	}
-	src, cert := pl.claim.signed(src, assumed)
+	src, cert := signed(pl.cert, src, assumed)
 	f := fault.From(ctx)
 	par := fault.At(f, passParams, pl.Params())
 	l := p.Loss
@@ -276,7 +274,7 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 	if pl.empty() {
 		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	if err := pl.claim.admit(p); err != nil {
+	if err := admit(p, pl.params.Dim, pl.params.Records, dp.Replace); err != nil {
 		return nil, err
 	}
 	has, w, err := known(p, dp.Replace)

@@ -122,14 +122,6 @@ const (
 	TheoremPhased     = "sco.phased/2"
 )
 
-// orReplace reads an unset relation as Replace.
-func orReplace(r dp.Relation) dp.Relation {
-	if r == 0 {
-		return dp.Replace
-	}
-	return r
-}
-
 // field is a number of a mechanism that must be positive and finite, or 0 for
 // what zero says.
 type field struct {
@@ -142,14 +134,6 @@ func checkFields(fields ...field) error {
 		if !(f.v >= 0) || math.IsInf(f.v, 1) {
 			return fmt.Errorf("sco: %w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
 		}
-	}
-	return nil
-}
-
-// checkRelation refuses an unknown relation.
-func checkRelation(r dp.Relation) error {
-	if err := orReplace(r).Check(); err != nil {
-		return fmt.Errorf("sco: Relation: %w", err)
 	}
 	return nil
 }
