@@ -89,13 +89,11 @@ func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 
 // planPasses calibrates for what may be known of p.
 func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
-	q, _, err := known(p, dp.Replace)
+	q, _, op, err := known(p, dp.Replace)
 	if err != nil {
 		return nil, err
 	}
-	if q.Assumptions, err = convexity(p); err != nil {
-		return nil, err
-	}
+	q.Assumptions = convexity(p, op)
 	return calibrate(q, b)
 }
 

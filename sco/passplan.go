@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
 )
 
 // Phase is a stretch of records, passed over with one step size, whose average
@@ -151,19 +152,11 @@ func (pl *PassPlan) String() string {
 //
 // Errors are those of SGDPlan.Fit.
 func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	origin, err := pl.admit(p)
+	origin, op, err := pl.admit(p)
 	if err != nil {
 		return nil, err
 	}
-	op, err := joint(p)
-	if err != nil {
-		return nil, err
-	}
-	assumed, err := convexity(p)
-	if err != nil {
-		return nil, err
-	}
-	src, cert := signed(pl.cert, src, assumed)
+	src, cert := signed(pl.cert, src, convexity(p, op))
 	f := fault.From(ctx)
 	par := fault.At(f, passParams, pl.Params())
 	l := p.Loss
@@ -269,17 +262,17 @@ func permutation(n int, src rand.Source) []int {
 	return order
 }
 
-// admit returns w₀, and refuses a problem that the plan was not made for.
-func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
+// admit returns w₀ and r + ι_W, and refuses a problem that the plan was not made for.
+func (pl *PassPlan) admit(p *erm.Problem) ([]float64, prox.Operator, error) {
 	if pl.empty() {
-		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := admit(p, pl.params.Dim, pl.params.Records, dp.Replace); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	has, w, err := known(p, dp.Replace)
+	has, w, op, err := known(p, dp.Replace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range []struct {
 		name      string
@@ -290,12 +283,12 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
+			return nil, nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz,
+		return nil, nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz,
 			has.OnSet.Smoothness)
 	}
-	return w, nil
+	return w, op, nil
 }

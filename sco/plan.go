@@ -31,25 +31,25 @@ func locality(p *erm.Problem) []dp.Assumption {
 	return list
 }
 
-// convexity returns what passes assume of the parts of p.
-func convexity(p *erm.Problem) ([]dp.Assumption, error) {
+// convexity returns what passes assume of the parts of p, op among them.
+func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
-	op, err := joint(p)
-	if err != nil || op == nil {
-		return list, err
+	if op == nil {
+		return list
 	}
 	_, d := p.Data.Dims()
 	if _, _, proved := prox.Accuracy(op, d); !proved {
 		list = append(list, erm.ProxAccuracy)
 	}
-	return list, nil
+	return list
 }
 
-// known returns what may be known of p, and w₀, where methods start: Anchor and Slope are
-// about that. Unlike p.Public it does not ask that a minimizer could be certified.
-func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err error) {
+// known returns what may be known of p, w₀, where methods start: Anchor and Slope are
+// about that, and r + ι_W, nil if there is neither. Unlike p.Public it does not ask that a
+// minimizer could be certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.Operator, err error) {
 	if err := p.Check(); err != nil {
-		return q, nil, fmt.Errorf("sco: %w", err)
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
 	}
 	n, d := p.Data.Dims()
 	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
@@ -63,9 +63,8 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err erro
 	q.Constants = q.OnSet
 	w = start(p.Set, d)
 	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
-	op, err := joint(p)
-	if err != nil {
-		return q, nil, err
+	if op, err = joint(p); err != nil {
+		return q, nil, nil, err
 	}
 	if p.Reg != nil {
 		q.Slope = math.Inf(1)
@@ -76,11 +75,10 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err erro
 	if q.Split = op == nil; op != nil {
 		q.ProxFactor, q.ProxScale, _ = prox.Accuracy(op, d)
 	}
-	q, err = q.Complete(rel)
-	if err != nil {
-		return q, nil, fmt.Errorf("sco: %w", err)
+	if q, err = q.Complete(rel); err != nil {
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
 	}
-	return q, w, nil
+	return q, w, op, nil
 }
 
 // joint returns r + ι_W, nil if there is neither.

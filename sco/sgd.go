@@ -194,7 +194,7 @@ func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
 
 // planSGD calibrates for what may be known of p.
 func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*SGDPlan, error)) (*SGDPlan, error) {
-	q, _, err := known(p, cmp.Or(rel, dp.Replace))
+	q, _, _, err := known(p, cmp.Or(rel, dp.Replace))
 	if err != nil {
 		return nil, err
 	}
