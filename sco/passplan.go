@@ -287,8 +287,8 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, prox.Operator, error) {
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz,
-			has.OnSet.Smoothness)
+		return nil, nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism,
+			has.OnSet.Lipschitz, has.OnSet.Smoothness)
 	}
 	return w, op, nil
 }

@@ -105,8 +105,8 @@ func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace 
 	}
 	g := newGrid(p.Clip, p.Dim)
 	if !(math.Ldexp(p.scale(), -g.exponent) <= largestNoise) {
-		return nil, fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs fewer "+
-			"steps or larger batches", ErrMechanism, p.scale(), g.exponent)
+		return nil, fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs "+
+			"fewer steps or larger batches", ErrMechanism, p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
 	comp, err := p.composition()

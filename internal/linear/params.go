@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -85,18 +86,10 @@ func (s Settings) Prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
 	return p, q, nil
 }
 
-func (s Settings) relation() dp.Relation {
-	if s.Relation == 0 {
-		return dp.Replace
-	}
-	return s.Relation
-}
+func (s Settings) relation() dp.Relation { return cmp.Or(s.Relation, dp.Replace) }
 
-// Check refuses settings that make no sense by themselves.
+// Check refuses numbers that make no sense by themselves.
 func (s Settings) Check() error {
-	if err := s.relation().Check(); err != nil {
-		return fmt.Errorf("field Relation: %w", err)
-	}
 	for _, f := range []struct {
 		name, zero string
 		v          float64
