@@ -124,6 +124,7 @@
 package qop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,9 +224,6 @@ func (m *Mechanism) check() error {
 	if m == nil {
 		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
 	}
-	if err := relation(m.Relation).Check(); err != nil {
-		return fmt.Errorf("qop: Relation: %w", err)
-	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
@@ -281,21 +279,6 @@ const maxCoordinate = 1e150
 // defaultShare of the budget goes to the output noise.
 const defaultShare = 0.01
 
-func share(s float64) float64 {
-	if s == 0 {
-		return defaultShare
-	}
-	return s
-}
-
-// relation reads an unset relation as Replace.
-func relation(r dp.Relation) dp.Relation {
-	if r == 0 {
-		return dp.Replace
-	}
-	return r
-}
-
 // Fit releases an approximate minimizer of p under the budget b: it plans,
 // applies the interpolation rule to every record, draws W, solves, adds the output
 // noise and projects on the Set, see Plan.
@@ -304,7 +287,7 @@ func relation(r dp.Relation) dp.Relation {
 // assumption dp.CallerSource. Equal sources give equal results. The error
 // wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -318,25 +301,11 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // makes the claim true (with the least value that would do), ErrMechanism, or
 // erm.ErrProblem for a problem that does not fit together or that cannot be
 // certified.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(p, b) }
-
-// Calibrate is Plan for a problem of which only public quantities are known, with
-// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
-// costs, and fits nothing.
-func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	if m != nil && m.Center != nil {
-		if err := m.checkAnchor(q.Dim); err != nil {
-			return nil, err
-		}
-	}
-	return m.calibrate(q, b)
-}
-
-func (m *Mechanism) plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	q, err := publicOf(p, relation(m.Relation))
+	q, err := publicOf(p, cmp.Or(m.Relation, dp.Replace))
 	if err != nil {
 		return nil, err
 	}
@@ -345,6 +314,21 @@ func (m *Mechanism) plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	}
 	if err := m.Interpolation.admits(p.Loss); err != nil {
 		return nil, err
+	}
+	return m.calibrate(q, b)
+}
+
+// Calibrate is Plan for a problem of which only public quantities are known, with
+// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
+// costs, and fits nothing.
+func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if m.Center != nil {
+		if err := m.checkAnchor(q.Dim); err != nil {
+			return nil, err
+		}
 	}
 	return m.calibrate(q, b)
 }

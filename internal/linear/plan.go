@@ -15,13 +15,7 @@ import (
 // Plan is a calibrated linear or output perturbation: how much noise, and what it
 // costs. It is made of public quantities alone, may be published, and cannot be
 // changed. It serves any number of fits, also at once, each of which spends its
-// budget once. Its methods are
-//
-//	Fit          release an approximate minimizer of a problem
-//	Params       a copy of all numbers
-//	Certificate  what one release costs
-//	Profile      δ(ε) of one release, for composition
-//	String       prose
+// budget once.
 type Plan struct {
 	params   Params
 	settings Settings
