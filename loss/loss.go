@@ -79,15 +79,8 @@ const (
 
 // String returns the name of the constant.
 func (s Structure) String() string {
-	switch s {
-	case LSQ:
-		return "LSQ"
-	case GLM:
-		return "GLM"
-	case FixedRange:
-		return "FixedRange"
-	case General:
-		return "General"
+	if names := [...]string{LSQ: "LSQ", GLM: "GLM", FixedRange: "FixedRange", General: "General"}; s >= LSQ && int(s) < len(names) {
+		return names[s]
 	}
 	return fmt.Sprintf("invalid structure %d", int(s))
 }

@@ -133,6 +133,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -168,13 +169,8 @@ const (
 
 // String returns "sharp", "threshold", "paper" or a marker of an invalid value.
 func (c Calibration) String() string {
-	switch c {
-	case Sharp:
-		return "sharp"
-	case Threshold:
-		return "threshold"
-	case Paper:
-		return "paper"
+	if names := [...]string{"sharp", "threshold", "paper"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
@@ -233,18 +229,13 @@ func (m *Mechanism) check() error {
 	case !(m.Share >= 0 && m.Share < 1):
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
 	}
-	for _, f := range []struct {
-		name, zero string
-		v          float64
-	}{
-		{"Eta", "an exact anchor", m.Eta},
-		{"M", "automatic", m.M},
-		{"Radius", "the radius of Set", m.Radius},
-		{"Cover", "the default", m.Cover},
-	} {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
-		}
+	if err := cmp.Or(
+		release.CheckField(ErrMechanism, "Eta", "an exact anchor", m.Eta),
+		release.CheckField(ErrMechanism, "M", "automatic", m.M),
+		release.CheckField(ErrMechanism, "Radius", "the radius of Set", m.Radius),
+		release.CheckField(ErrMechanism, "Cover", "the default", m.Cover),
+	); err != nil {
+		return err
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
 		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold",

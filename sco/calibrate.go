@@ -25,7 +25,7 @@ func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
 // itself does not matter.
 func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
-	if err := checkFields(field{"Smoothing", "the default", m.Smoothing}); err != nil {
+	if err := checkField("Smoothing", "the default", m.Smoothing); err != nil {
 		return nil, err
 	}
 	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
@@ -50,12 +50,12 @@ func (m *NoisySGD) check() error {
 		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism,
 			m.Calibration)
 	}
-	return checkFields(
-		field{"Radius", "the radius of Set", m.Radius},
-		field{"Clip", "the constant of the loss", m.Clip},
-		field{"Evaluations", "those of the paper", m.Evaluations},
-		field{"Batch", "the best", m.Batch},
-		field{"StepSize", "the best", m.StepSize},
+	return cmp.Or(
+		checkField("Radius", "the radius of Set", m.Radius),
+		checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("Evaluations", "those of the paper", m.Evaluations),
+		checkField("Batch", "the best", m.Batch),
+		checkField("StepSize", "the best", m.StepSize),
 	)
 }
 
@@ -312,9 +312,9 @@ func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 }
 
 func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan, error) {
-	if err := checkFields(
-		field{"Epochs", "5", m.Epochs}, field{"Batch", "4√n", m.Batch}, field{"Clip", "the constant of the loss", m.Clip},
-		field{"StepSize", "the default", m.StepSize}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
+	if err := cmp.Or(
+		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch), checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("StepSize", "the default", m.StepSize), checkField("Radius", "the radius of Set", m.Radius)); err != nil {
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {

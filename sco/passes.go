@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -109,7 +110,7 @@ type course struct {
 
 // newCourse checks q and the fields that both mechanisms have.
 func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, error) {
-	if err := checkFields(field{"StepSize", "the best", stepSize}, field{"Radius", "the radius of Set", radius}); err != nil {
+	if err := cmp.Or(checkField("StepSize", "the best", stepSize), checkField("Radius", "the radius of Set", radius)); err != nil {
 		return course{}, err
 	}
 	set, err := newSetting(q, dp.Replace, b, radius)
@@ -181,7 +182,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFields(field{"Ridge", "none", m.Ridge}); err != nil {
+	if err := checkField("Ridge", "none", m.Ridge); err != nil {
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {

@@ -105,6 +105,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -122,18 +123,10 @@ const (
 	TheoremPhased     = "sco.phased/2"
 )
 
-// field is a number of a mechanism that must be positive and finite, or 0 for
-// what zero says.
-type field struct {
-	name, zero string
-	v          float64
-}
-
-func checkFields(fields ...field) error {
-	for _, f := range fields {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("sco: %w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
-		}
+// checkField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says.
+func checkField(name, zero string, v float64) error {
+	if err := release.CheckField(ErrMechanism, name, zero, v); err != nil {
+		return fmt.Errorf("sco: %w", err)
 	}
 	return nil
 }

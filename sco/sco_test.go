@@ -225,8 +225,8 @@ func TestRefuse(t *testing.T) {
 	good := declaration{q, b}
 	with := func(f func(c *declaration)) declaration { c := good; f(&c); return c }
 	nan, inf := math.NaN(), math.Inf(1)
-	all := []func(c declaration) error{calibrating(&NoisySGD{}), calibrating(&NoisySGD{Calibration: Paper}), calibrating(&ProxGD{}), calibrating(&DPSGD{}),
-		calibrating(&PermutationSGD{}), calibrating(&Phased{})}
+	all := []func(c declaration) error{calibrating(&NoisySGD{}), calibrating(&NoisySGD{Calibration: Paper}), calibrating(&ProxGD{}),
+		calibrating(&DPSGD{}), calibrating(&PermutationSGD{}), calibrating(&Phased{})}
 	for _, c := range []struct {
 		want error
 		text string

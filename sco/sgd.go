@@ -27,13 +27,8 @@ const (
 
 // String returns "poisson", "fixed-size", "with-replacement" or a marker.
 func (s Scheme) String() string {
-	switch s {
-	case Poisson:
-		return "poisson"
-	case FixedSize:
-		return "fixed-size"
-	case WithReplacement:
-		return "with-replacement"
+	if names := [...]string{"poisson", "fixed-size", "with-replacement"}; s >= 0 && int(s) < len(names) {
+		return names[s]
 	}
 	return fmt.Sprintf("invalid scheme %d", int(s))
 }
@@ -71,10 +66,10 @@ const (
 // String returns "accounted", "paper", "paper-strict", "paper-unsafe" or a
 // marker of an invalid value.
 func (c Calibration) String() string {
-	if c < Accounted || c > PaperUnsafe {
-		return fmt.Sprintf("invalid calibration %d", int(c))
+	if names := [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
-	return [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}[c]
+	return fmt.Sprintf("invalid calibration %d", int(c))
 }
 
 // NoisySGD is noisy mini-batch SGD [BFTT19, Algorithm 1]: from w₀, the

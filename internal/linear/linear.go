@@ -80,13 +80,8 @@ const (
 
 // String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
 func (c Calibration) String() string {
-	switch c {
-	case Sharp:
-		return "sharp"
-	case Kifer:
-		return "kifer"
-	case CMS11:
-		return "cms11"
+	if names := [...]string{"sharp", "kifer", "cms11"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
