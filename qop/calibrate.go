@@ -33,12 +33,11 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 			dp.ErrBudget, leastDelta)
 	case b.Delta < leastDelta:
 		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
-	case math.IsInf(k.Smoothness, 1):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = +Inf on the declared bounds, so no curvature is enough: use a loss with a "+
-			"Lipschitz gradient, such as loss.Huber", dp.ErrCondition)
-	case !(k.Smoothness > 0):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = %v on the declared bounds, which means unknown; want a positive finite constant",
-			dp.ErrCondition, k.Smoothness)
+	}
+	if err := release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber"); err != nil {
+		return fmt.Errorf("qop: %w", err)
+	}
+	switch {
 	case k.Structure < loss.LSQ || k.Structure > loss.General:
 		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim = %d always holds",
 			dp.ErrCondition, k.Structure, q.Dim)

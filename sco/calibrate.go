@@ -8,6 +8,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -104,8 +105,10 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 // loss: of the loss itself, or of loss.Clipped.
 func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error) {
 	if clip == 0 {
-		err := positive("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
-		return k.Lipschitz, true, err
+		if err := release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip"); err != nil {
+			return 0, false, fmt.Errorf("sco: %w", err)
+		}
+		return k.Lipschitz, true, nil
 	}
 	if k.Lipschitz > 0 && k.Lipschitz <= clip {
 		return k.Lipschitz, true, nil

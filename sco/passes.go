@@ -9,6 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 )
 
 // PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times
@@ -118,11 +119,11 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 		return course{}, err
 	}
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
-	if err := positive("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
-		return c, err
-	}
-	if err := positive("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
-		return c, err
+	if err := cmp.Or(
+		release.CheckConstant("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"),
+		release.CheckConstant("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"),
+	); err != nil {
+		return c, fmt.Errorf("sco: %w", err)
 	}
 	c.longest = 2 / c.beta * (1 - 0x1p-50)
 	if c.unit, err = dp.GaussianSigma(b, 1+1e-9); err != nil {

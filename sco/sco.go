@@ -101,9 +101,7 @@ package sco
 
 import (
 	"fmt"
-	"math"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
@@ -127,17 +125,6 @@ const (
 func checkField(name, zero string, v float64) error {
 	if err := release.CheckField(ErrMechanism, name, zero, v); err != nil {
 		return fmt.Errorf("sco: %w", err)
-	}
-	return nil
-}
-
-// positive returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func positive(name string, v float64, fix string) error {
-	switch {
-	case math.IsInf(v, 1):
-		return fmt.Errorf("sco: %w: %s = +Inf on the declared bounds: %s", dp.ErrCondition, name, fix)
-	case !(v > 0):
-		return fmt.Errorf("sco: %w: %s = %v (0 means unknown), want the constants of a loss: %s", dp.ErrCondition, name, v, fix)
 	}
 	return nil
 }

@@ -52,11 +52,13 @@
 package linear
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
@@ -141,11 +143,8 @@ func (p Problem) check() error {
 	if err := p.Budget.Check(); err != nil {
 		return err
 	}
-	if err := bounded("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
-		return err
-	}
-	if err := bounded("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber or "+
-		"loss.Moreau of it, or output perturbation"); err != nil {
+	if err := cmp.Or(checkLipschitz(k), release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as "+
+		"loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
 		return err
 	}
 	switch k.Structure {
@@ -160,16 +159,8 @@ func (p Problem) check() error {
 	return nil
 }
 
-// bounded returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func bounded(name string, v float64, fix string) error {
-	switch {
-	case math.IsInf(v, 1):
-		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
-	case !(v > 0): // also NaN
-		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
-			"constant", dp.ErrCondition, name, v)
-	}
-	return nil
+func checkLipschitz(k loss.Constants) error {
+	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
 }
 
 // Safety margins, all far below the 1e-6 that constants may exceed their exact

@@ -184,10 +184,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 func (pl *Plan) outputPerturbation(b dp.Budget) error {
 	s, q, p := pl.settings, pl.public, &pl.params
 	q.Constants = q.OnSet
-	if err := bounded("Lipschitz", q.Constants.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
-		return err
-	}
-	if err := q.Smooth(); err != nil {
+	if err := cmp.Or(checkLipschitz(q.Constants), q.Smooth()); err != nil {
 		return err
 	}
 	l := q.Constants.Lipschitz

@@ -228,19 +228,18 @@ var newtons, descents sync.Pool
 // reused returns a method that does what m does, in memory that may have been
 // used: Init forgets all else.
 func reused(m splitting.Method) splitting.Method {
-	var old any
 	switch m := m.(type) {
 	case *splitting.ProxNewton:
-		old = newtons.Get()
+		if old, ok := newtons.Get().(*splitting.ProxNewton); ok {
+			return old
+		}
 	case *splitting.CoordinateDescent:
-		if old = descents.Get(); old != nil {
-			old.(*splitting.CoordinateDescent).Route = m.Route
+		if old, ok := descents.Get().(*splitting.CoordinateDescent); ok {
+			old.Route = m.Route
+			return old
 		}
 	}
-	if old == nil {
-		return m
-	}
-	return old.(splitting.Method)
+	return m
 }
 
 // reuse keeps the memory of m for the next solve.
