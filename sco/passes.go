@@ -121,7 +121,7 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
 	if err := cmp.Or(
 		release.CheckConstant("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"),
-		release.CheckConstant("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"),
+		release.CheckConstant("Smoothness", c.beta, "use loss.Moreau of the loss, as the proof needs steps that do not expand"),
 	); err != nil {
 		return c, fmt.Errorf("sco: %w", err)
 	}
