@@ -35,9 +35,6 @@ func TestTheoryIsComplete(t *testing.T) {
 			require.NoError(t, err)
 			for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
 				id := m[1]
-				if dir == "internal/linear" {
-					id = "lop." + id
-				}
 				require.Contains(t, text, "`"+id, "%s of %s", id, name)
 				require.Contains(t, string(changelog), "`"+id, "%s of %s", id, name)
 				found++

@@ -70,6 +70,12 @@ type Attained interface {
 	Attained() bool
 }
 
+// monotone returns l.Monotone() if l is one, and false otherwise.
+func monotone(l Loss) bool {
+	m, ok := l.(Monotone)
+	return ok && m.Monotone()
+}
+
 // attained returns l.Attained() if l is one, and true otherwise.
 func attained(l Loss) bool {
 	a, ok := l.(Attained)
@@ -108,6 +114,28 @@ type Clippable interface {
 	ClipPoints(b, k float64) (lo, hi float64)
 }
 
+// twoSided returns the clip points of an odd function of u−b that reaches slope k at
+// u−b = r if active, and nowhere else.
+func twoSided(b float64, active bool, r float64) (lo, hi float64) {
+	if !active {
+		return math.Inf(-1), math.Inf(1)
+	}
+	return b - r, b + r
+}
+
+// oneSided returns the clip points of a decreasing function of the margin yu
+// that reaches slope −k at yu = m if active, and nowhere else.
+func oneSided(y float64, active bool, m float64) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	switch {
+	case active && y > 0:
+		lo = m // φ′(u) = −k for u below m
+	case active:
+		hi = -m // φ′(u) = k for u above −m
+	}
+	return lo, hi
+}
+
 const badLen = "loss: length mismatch"
 
 // prediction returns u = ⟨a,θ⟩.
@@ -139,17 +167,30 @@ func outward(x float64) float64 { return math.Nextafter(x*(1+1e-12), math.Inf(1)
 
 // valid reports whether worst-case constants exist on these bounds. Constants
 // answers the zero Constants, which mechanisms refuse, where they do not.
-func valid(l Checker, bounds Bounds, radius float64) bool {
-	return l.Check() == nil && bounds.Check() == nil && radius >= 0
+func valid(l Loss, bounds Bounds, radius float64) bool {
+	return Check(l) == nil && bounds.Check() == nil && radius >= 0
 }
 
 // glm returns the constants of a loss of ⟨a,θ⟩, the Lipschitz constant and the smoothness
 // rounded up.
-func glm(l Checker, bounds Bounds, radius, lipschitz, smoothness float64) Constants {
+func glm(l Loss, bounds Bounds, radius, lipschitz, smoothness float64) Constants {
 	if !valid(l, bounds, radius) {
 		return Constants{}
 	}
 	return Constants{Lipschitz: outward(lipschitz), Smoothness: outward(smoothness), Rank: 1, Structure: GLM}
+}
+
+// inherited returns the constants of the loss that l is made from, as those of a loss of ⟨a,θ⟩,
+// and whether there are any.
+func inherited(l Loss, from Linear, bounds Bounds, radius float64) (c Constants, ok bool) {
+	if valid(l, bounds, radius) {
+		c = from.Constants(bounds, radius)
+	}
+	if c.Structure == 0 {
+		return Constants{}, false
+	}
+	c.Rank, c.Structure = 1, GLM
+	return c, true
 }
 
 // reach returns the largest |u−b| on the bounds, Row·radius + Label.
@@ -157,6 +198,17 @@ func reach(bounds Bounds, radius float64) float64 { return bounds.Row*radius + b
 
 // finite reports whether x is a number and not infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// checkMade checks a loss that is made from another one and a positive parameter.
+func checkMade(name string, from, example Linear, parameter string, x float64) error {
+	if from == nil {
+		return fmt.Errorf("%w: %s.Loss is nil, want a loss of ⟨a,θ⟩ such as %T{}", ErrParameter, name, example)
+	}
+	if err := Check(from); err != nil {
+		return err
+	}
+	return positive(name+"."+parameter, x)
+}
 
 // positive returns an error unless x is a positive finite number.
 func positive(field string, x float64) error {

@@ -143,23 +143,18 @@ func lastBelow(f func(float64) float64, k, above float64) float64 {
 	}
 }
 
-// Constants returns those of Loss with L = min(Threshold, L), rank 1, GLM;
-// zero Constants where a parameter or bound is invalid or radius is negative
-// or NaN. L is finite on unbounded domains too.
+// Constants returns those of Loss with L = min(Threshold, L), rank 1, GLM. L is finite on unbounded
+// domains too.
 func (l Clipped) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	c := l.Loss.Constants(bounds, radius)
-	if c.Structure == 0 {
-		return Constants{}
+	c, ok := inherited(l, l.Loss, bounds, radius)
+	if !ok {
+		return c
 	}
 	limit := outward(l.Threshold)
 	if c.Lipschitz == 0 { // unknown; clipping makes it known
 		c.Lipschitz = limit
 	}
 	c.Lipschitz = min(c.Lipschitz, limit)
-	c.Rank, c.Structure = 1, GLM
 	return c
 }
 
@@ -175,18 +170,9 @@ func (l Clipped) Interpolate(u, b float64) (label float64, ok bool) {
 func (l Clipped) CheckData(dim int, bounds Bounds) error { return CheckData(l.Loss, dim, bounds) }
 
 // Monotone returns what Loss does, false if it does not say.
-func (l Clipped) Monotone() bool {
-	m, ok := l.Loss.(Monotone)
-	return ok && m.Monotone()
-}
+func (l Clipped) Monotone() bool { return monotone(l.Loss) }
 
 // Check wants a Loss that passes its own Check and a positive finite Threshold.
 func (l Clipped) Check() error {
-	if l.Loss == nil {
-		return fmt.Errorf("%w: Clipped.Loss is nil, want a loss of ⟨a,θ⟩ such as loss.Squared{}", ErrParameter)
-	}
-	if err := Check(l.Loss); err != nil {
-		return err
-	}
-	return positive("Clipped.Threshold", l.Threshold)
+	return checkMade("Clipped", l.Loss, Squared{}, "Threshold", l.Threshold)
 }

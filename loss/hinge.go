@@ -17,7 +17,6 @@ import "math"
 type SmoothedHinge struct{ Gamma float64 }
 
 var (
-	_ Linear       = SmoothedHinge{}
 	_ Interpolator = SmoothedHinge{}
 	_ Clippable    = SmoothedHinge{}
 	_ Checker      = SmoothedHinge{}
@@ -55,9 +54,7 @@ func (l SmoothedHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return Hinge{}.proxSlope2(u, ul, b, l.Gamma)
 }
 
-// Constants returns L = Row·min(1, (1+Row·radius)/Gamma), β = Row²/Gamma, rank
-// 1, GLM, rounded up; zero Constants where a parameter or bound is invalid or
-// radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l SmoothedHinge) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row*min(1, (1+bounds.Row*radius)/l.Gamma), bounds.Row*bounds.Row/l.Gamma)
 }

@@ -13,7 +13,6 @@ import "math"
 type Huber struct{ Delta float64 }
 
 var (
-	_ Linear       = Huber{}
 	_ Interpolator = Huber{}
 	_ Clippable    = Huber{}
 	_ Checker      = Huber{}
@@ -48,29 +47,18 @@ func (l Huber) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return clamp2(hi, lo, err, l.Delta)
 }
 
-// Constants returns L = Row·min(Delta, Row·radius+Label), β = Row², rank 1,
-// GLM, rounded up; zero Constants where a parameter or bound is invalid or
-// radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l Huber) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row*min(l.Delta, reach(bounds, radius)), bounds.Row*bounds.Row)
 }
 
-// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
-// is not finite.
-func (Huber) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, finite(u)
-}
+// Interpolate returns u, the only label with φ′(u;b′) = 0, and whether it is finite.
+func (Huber) Interpolate(u, _ float64) (label float64, ok bool) { return u, finite(u) }
 
 // ClipPoints returns b ∓ k for k < Delta, and ∓∞ otherwise.
 func (l Huber) ClipPoints(b, k float64) (lo, hi float64) {
-	if k >= l.Delta {
-		return math.Inf(-1), math.Inf(1)
-	}
-	return b - k, b + k
+	return twoSided(b, k < l.Delta, k)
 }
-
-// Monotone returns false.
-func (Huber) Monotone() bool { return false }
 
 // Check wants a positive finite Delta.
 func (l Huber) Check() error { return positive("Huber.Delta", l.Delta) }

@@ -55,8 +55,6 @@ var (
 	_ Proximable = Absolute{}
 	_ Proximable = Pinball{}
 	_ Proximable = EpsilonInsensitive{}
-	_ Checker    = Hinge{}
-	_ Checker    = Absolute{}
 	_ Checker    = Pinball{}
 	_ Checker    = EpsilonInsensitive{}
 	_ Monotone   = Hinge{}
@@ -108,17 +106,13 @@ func (Hinge) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	return -y * hi, -y * lo, err
 }
 
-// Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
-// where the bounds are invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l Hinge) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }
 
 // Monotone returns true: the sign of φ′ is −y or 0.
 func (Hinge) Monotone() bool { return true }
-
-// Check returns nil.
-func (Hinge) Check() error { return nil }
 
 // CheckData wants Label = 1, as that of Logistic.
 func (Hinge) CheckData(_ int, bounds Bounds) error { return checkClasses("Hinge", bounds) }
@@ -157,14 +151,10 @@ func (Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	return ramp2(x, xl, kappa, -1, 1)
 }
 
-// Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
-// where the bounds are invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l Absolute) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }
-
-// Check returns nil.
-func (Absolute) Check() error { return nil }
 
 // Func returns the pinball function of ⟨a,θ⟩−b.
 func (l Pinball) Func(theta, a []float64, b float64) float64 {
@@ -197,9 +187,7 @@ func (l Pinball) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	return ramp2(x, xl, kappa, -l.Tau, 1-l.Tau)
 }
 
-// Constants returns L = Row·max(Tau, 1−Tau), β = +Inf, rank 1, GLM, rounded up;
-// zero Constants where a parameter or bound is invalid or radius is negative or
-// NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l Pinball) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row*max(l.Tau, 1-l.Tau), math.Inf(1))
 }
@@ -248,8 +236,7 @@ func (l EpsilonInsensitive) proxSlope2(u, ul, b, kappa float64) (hi, lo, err flo
 	return y * hi, y * lo, err + 5*unit*unit*math.Abs(r)/kappa
 }
 
-// Constants returns L = Row, β = +Inf, rank 1, GLM, rounded up; zero Constants
-// where a parameter or bound is invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l EpsilonInsensitive) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
 }

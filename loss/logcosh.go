@@ -20,7 +20,6 @@ import (
 type LogCosh struct{ Delta float64 }
 
 var (
-	_ Linear       = LogCosh{}
 	_ Interpolator = LogCosh{}
 	_ Clippable    = LogCosh{}
 	_ Checker      = LogCosh{}
@@ -122,9 +121,7 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return sign * hi, sign * lo, err + float64(0x1p-100*hi)
 }
 
-// Constants returns L = Row·Delta·tanh((Row·radius+Label)/Delta), β = Row², rank 1,
-// GLM, rounded up; zero Constants where a parameter or bound is invalid or radius
-// is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l LogCosh) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row*l.Delta*math.Tanh(reach(bounds, radius)/l.Delta), bounds.Row*bounds.Row)
 }
@@ -137,19 +134,12 @@ func (l LogCosh) Envelope(bounds Bounds, lo, hi float64) float64 {
 	return outward(bounds.Row * bounds.Row * (1 - p) * (1 + p))
 }
 
-// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
-// is not finite.
-func (LogCosh) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, finite(u)
-}
+// Interpolate returns u, the only label with φ′(u;b′) = 0, and whether it is finite.
+func (LogCosh) Interpolate(u, _ float64) (label float64, ok bool) { return u, finite(u) }
 
 // ClipPoints returns b ∓ Delta·artanh(k/Delta) for k < Delta, and ∓∞ otherwise.
 func (l LogCosh) ClipPoints(b, k float64) (lo, hi float64) {
-	if k >= l.Delta {
-		return math.Inf(-1), math.Inf(1)
-	}
-	r := l.Delta * math.Atanh(k/l.Delta)
-	return b - r, b + r
+	return twoSided(b, k < l.Delta, l.Delta*math.Atanh(k/l.Delta))
 }
 
 // Check wants a positive finite Delta.

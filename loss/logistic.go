@@ -21,9 +21,7 @@ import (
 type Logistic struct{}
 
 var (
-	_ Linear    = Logistic{}
 	_ Clippable = Logistic{}
-	_ Checker   = Logistic{}
 	_ Monotone  = Logistic{}
 	_ Batch     = Logistic{}
 )
@@ -100,8 +98,7 @@ func (Logistic) Slopes(u, b, curve []float64) {
 	}
 }
 
-// Constants returns L = Row, β = Row²/4, rank 1, GLM, rounded up; zero
-// Constants where the bounds are invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l Logistic) Constants(bounds Bounds, radius float64) Constants {
 	return glm(l, bounds, radius, bounds.Row, bounds.Row*bounds.Row/4)
 }
@@ -111,24 +108,8 @@ func (Logistic) ClipPoints(b, k float64) (lo, hi float64) {
 	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-specfun.Log(k))
 }
 
-// oneSided returns the clip points of a decreasing function of the margin yu
-// that reaches slope −k at yu = m if active, and nowhere else.
-func oneSided(y float64, active bool, m float64) (lo, hi float64) {
-	lo, hi = math.Inf(-1), math.Inf(1)
-	switch {
-	case active && y > 0:
-		lo = m // φ′(u) = −k for u below m
-	case active:
-		hi = -m // φ′(u) = k for u above −m
-	}
-	return lo, hi
-}
-
 // Monotone returns true: the sign of φ′ is −y.
 func (Logistic) Monotone() bool { return true }
-
-// Check returns nil.
-func (Logistic) Check() error { return nil }
 
 // CheckData wants Label = 1, so that labels are coded −1, 1 or 0, 1: of other codings, such as
 // 1, 2, the sign tells no classes.

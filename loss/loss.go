@@ -79,15 +79,8 @@ const (
 
 // String returns the name of the constant.
 func (s Structure) String() string {
-	switch s {
-	case LSQ:
-		return "LSQ"
-	case GLM:
-		return "GLM"
-	case FixedRange:
-		return "FixedRange"
-	case General:
-		return "General"
+	if names := [...]string{LSQ: "LSQ", GLM: "GLM", FixedRange: "FixedRange", General: "General"}; s >= LSQ && int(s) < len(names) {
+		return names[s]
 	}
 	return fmt.Sprintf("invalid structure %d", int(s))
 }
@@ -112,7 +105,9 @@ type Loss interface {
 	// Grad stores ∇ℓ(θ;a,b) in dst.
 	Grad(dst, theta, a []float64, b float64)
 	// Constants returns worst-case constants on the declared bounds and on
-	// the ball of the given radius, which may be +Inf.
+	// the ball of the given radius, which may be +Inf. Those of this package are
+	// rounded up, and zero where a parameter or a bound is invalid or radius is
+	// negative or NaN.
 	Constants(bounds Bounds, radius float64) Constants
 }
 

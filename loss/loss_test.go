@@ -133,7 +133,7 @@ type bare struct{ loss.Loss }
 
 func TestMonotone(t *testing.T) {
 	for l, want := range map[loss.Monotone]bool{
-		loss.Squared{}: false, loss.Huber{Delta: 1}: false, loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true,
+		loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true,
 		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}:         true,
 		loss.Clipped{Loss: loss.Squared{}, Threshold: 1}:          false,
 		loss.Clipped{Loss: opaque{loss.Logistic{}}, Threshold: 1}: false,

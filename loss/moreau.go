@@ -1,7 +1,6 @@
 package loss
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -120,21 +119,12 @@ func proxSlope(l Linear, u, b, norm, kappa float64) (g, dg float64) {
 	return g, curve / (1 + kappa*curve)
 }
 
-// Constants returns L of Loss, β = min(Beta, β of Loss), rank 1, GLM, rounded
-// up; zero Constants where a parameter or bound is invalid or radius is negative
-// or NaN.
+// Constants returns L of Loss, β = min(Beta, β of Loss), rank 1, GLM.
 func (l Moreau) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
-	}
-	c := l.Loss.Constants(bounds, radius)
-	if c.Structure == 0 {
-		return Constants{}
-	}
-	if beta := outward(l.Beta); !(c.Smoothness > 0 && c.Smoothness <= beta) {
+	c, ok := inherited(l, l.Loss, bounds, radius)
+	if beta := outward(l.Beta); ok && !(c.Smoothness > 0 && c.Smoothness <= beta) {
 		c.Smoothness = beta
 	}
-	c.Rank, c.Structure = 1, GLM
 	return c
 }
 
@@ -143,18 +133,9 @@ func (l Moreau) CheckData(dim int, bounds Bounds) error { return CheckData(l.Los
 
 // Monotone returns what Loss does, false if it does not say: the slopes of the
 // envelope are slopes of φ.
-func (l Moreau) Monotone() bool {
-	m, ok := l.Loss.(Monotone)
-	return ok && m.Monotone()
-}
+func (l Moreau) Monotone() bool { return monotone(l.Loss) }
 
 // Check wants a Loss that passes its own Check and a positive finite Beta.
 func (l Moreau) Check() error {
-	if l.Loss == nil {
-		return fmt.Errorf("%w: Moreau.Loss is nil, want a loss of ⟨a,θ⟩ such as loss.Hinge{}", ErrParameter)
-	}
-	if err := Check(l.Loss); err != nil {
-		return err
-	}
-	return positive("Moreau.Beta", l.Beta)
+	return checkMade("Moreau", l.Loss, Hinge{}, "Beta", l.Beta)
 }

@@ -97,8 +97,7 @@ func (l Multinomial) features(theta, a []float64) (p int, x []float64) {
 	return p, a[:p]
 }
 
-// Constants returns L = √2·Row, β = Row²/2, rank K, FixedRange, rounded up; zero
-// Constants where a parameter or bound is invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank K, FixedRange.
 func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
 	if !valid(l, bounds, radius) {
 		return Constants{}

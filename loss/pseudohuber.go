@@ -21,7 +21,6 @@ import (
 type PseudoHuber struct{ Delta float64 }
 
 var (
-	_ Linear       = PseudoHuber{}
 	_ Interpolator = PseudoHuber{}
 	_ Clippable    = PseudoHuber{}
 	_ Checker      = PseudoHuber{}
@@ -92,9 +91,7 @@ func (l PseudoHuber) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return pseudoHuber2(r, rl, l.Delta)
 }
 
-// Constants returns L = Row·s(Row·radius+Label), β = Row², rank 1, GLM, rounded
-// up; zero Constants where a parameter or bound is invalid or radius is negative
-// or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l PseudoHuber) Constants(bounds Bounds, radius float64) Constants {
 	slope := l.Delta
 	if r := reach(bounds, radius); !math.IsInf(r, 1) {
@@ -114,20 +111,13 @@ func (l PseudoHuber) Envelope(bounds Bounds, lo, hi float64) float64 {
 	return outward(bounds.Row * bounds.Row * c * math.Sqrt(c))
 }
 
-// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
-// is not finite.
-func (PseudoHuber) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, finite(u)
-}
+// Interpolate returns u, the only label with φ′(u;b′) = 0, and whether it is finite.
+func (PseudoHuber) Interpolate(u, _ float64) (label float64, ok bool) { return u, finite(u) }
 
 // ClipPoints returns b ∓ k/√(1−(k/Delta)²) for k < Delta, and ∓∞ otherwise.
 func (l PseudoHuber) ClipPoints(b, k float64) (lo, hi float64) {
-	if k >= l.Delta {
-		return math.Inf(-1), math.Inf(1)
-	}
 	p := k / l.Delta
-	r := k / math.Sqrt((1-p)*(1+p))
-	return b - r, b + r
+	return twoSided(b, k < l.Delta, k/math.Sqrt((1-p)*(1+p)))
 }
 
 // Check wants a positive finite Delta.

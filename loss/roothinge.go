@@ -22,7 +22,6 @@ import (
 type RootHinge struct{ Width float64 }
 
 var (
-	_ Linear    = RootHinge{}
 	_ Clippable = RootHinge{}
 	_ Checker   = RootHinge{}
 	_ Monotone  = RootHinge{}
@@ -102,9 +101,7 @@ func (l RootHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return -y * m, -y * ml, 0x1p-99*m + 8*tiny
 }
 
-// Constants returns L = Row·q(1+Row·radius), β = Row²/(2·Width), rank 1, GLM,
-// rounded up; zero Constants where a parameter or bound is invalid or radius is
-// negative or NaN.
+// Constants returns L and β as above, rank 1, GLM.
 func (l RootHinge) Constants(bounds Bounds, radius float64) Constants {
 	q := 1.0
 	if x := 1 + bounds.Row*radius; !math.IsInf(x, 1) {
@@ -128,10 +125,7 @@ func (l RootHinge) Envelope(bounds Bounds, lo, hi float64) float64 {
 // ClipPoints: q = k at x/R = 2k − 1, x = Width(2k−1)/(2√(k(1−k))), for k < 1, and
 // nowhere for k ≥ 1.
 func (l RootHinge) ClipPoints(b, k float64) (lo, hi float64) {
-	if k >= 1 {
-		return oneSided(class(b), false, 0)
-	}
-	return oneSided(class(b), true, 1-l.Width*(2*k-1)/(2*math.Sqrt(k*(1-k))))
+	return oneSided(class(b), k < 1, 1-l.Width*(2*k-1)/(2*math.Sqrt(k*(1-k))))
 }
 
 // Monotone returns true: the sign of φ′ is −y.

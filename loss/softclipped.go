@@ -24,7 +24,6 @@ import (
 type SoftClipped struct{ Threshold float64 }
 
 var (
-	_ Linear       = SoftClipped{}
 	_ Interpolator = SoftClipped{}
 	_ Checker      = SoftClipped{}
 	_ Envelope     = SoftClipped{}
@@ -65,9 +64,7 @@ func (l SoftClipped) Slope2(u, ul, b, norm float64) (hi, lo, err float64) {
 	return pseudoHuber2(r, rl, k)
 }
 
-// Constants returns L = Threshold·v/√(1+v²), β = Row², rank 1, GLM, rounded up;
-// zero Constants where a parameter or bound is invalid or radius is negative or
-// NaN. L is at most Threshold on unbounded domains too.
+// Constants returns L and β as above, rank 1, GLM. L is at most Threshold on unbounded domains too.
 func (l SoftClipped) Constants(bounds Bounds, radius float64) Constants {
 	limit := l.Threshold
 	if v := bounds.Row * reach(bounds, radius) / l.Threshold; !math.IsInf(v, 1) {
@@ -85,11 +82,8 @@ func (l SoftClipped) Envelope(bounds Bounds, lo, hi float64) float64 {
 	return outward(bounds.Row * bounds.Row * c * math.Sqrt(c))
 }
 
-// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
-// is not finite.
-func (SoftClipped) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, finite(u)
-}
+// Interpolate returns u, the only label with φ′(u;b′) = 0, and whether it is finite.
+func (SoftClipped) Interpolate(u, _ float64) (label float64, ok bool) { return u, finite(u) }
 
 // Check wants a positive finite Threshold.
 func (l SoftClipped) Check() error { return positive("SoftClipped.Threshold", l.Threshold) }

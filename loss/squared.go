@@ -13,10 +13,8 @@ import "math"
 type Squared struct{}
 
 var (
-	_ Linear       = Squared{}
 	_ Interpolator = Squared{}
 	_ Clippable    = Squared{}
-	_ Checker      = Squared{}
 )
 
 // Func returns ½(⟨a,θ⟩−b)².
@@ -45,8 +43,7 @@ func (Squared) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return hi, lo, 4 * unit * unit * math.Abs(hi)
 }
 
-// Constants returns L = Row(Row·radius+Label), β = Row², rank 1, LSQ, rounded
-// up; zero Constants where the bounds are invalid or radius is negative or NaN.
+// Constants returns L and β as above, rank 1, LSQ.
 func (l Squared) Constants(bounds Bounds, radius float64) Constants {
 	c := glm(l, bounds, radius, bounds.Row*reach(bounds, radius), bounds.Row*bounds.Row)
 	if c.Structure == GLM {
@@ -55,17 +52,8 @@ func (l Squared) Constants(bounds Bounds, radius float64) Constants {
 	return c
 }
 
-// Interpolate returns u, the only label with φ′(u;b′) = 0; ok is false where u
-// is not finite.
-func (Squared) Interpolate(u, _ float64) (label float64, ok bool) {
-	return u, finite(u)
-}
+// Interpolate returns u, the only label with φ′(u;b′) = 0, and whether it is finite.
+func (Squared) Interpolate(u, _ float64) (label float64, ok bool) { return u, finite(u) }
 
 // ClipPoints returns b ∓ k.
 func (Squared) ClipPoints(b, k float64) (lo, hi float64) { return b - k, b + k }
-
-// Monotone returns false.
-func (Squared) Monotone() bool { return false }
-
-// Check returns nil.
-func (Squared) Check() error { return nil }

@@ -225,7 +225,6 @@ type estimate struct{ upper, excess float64 }
 
 // angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if boxes last.
 func (j *angles) angle(zeta, tol float64) estimate {
-
 	v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
 	v.scale = math.Exp(j.t / j.k)
 	for {
@@ -233,9 +232,9 @@ func (j *angles) angle(zeta, tol float64) estimate {
 		v.excess, v.stuck = 0, 0
 		var r [8]float64
 		for i := range r {
-			r[i] = v.bendAt(j.x.edge[i&1*cells], j.w.edge[i>>1&1*cells], j.z.edge[i>>2&1*cells])
+			r[i] = v.bendAt(&[3]float64{j.x.edge[i&1*cells], j.w.edge[i>>1&1*cells], j.z.edge[i>>2&1*cells]})
 		}
-		upper := v.box(span{0, cells}, span{0, cells}, span{0, cells}, &r)
+		upper := v.box([3]span{{0, cells}, {0, cells}, {0, cells}}, &r)
 		if v.excess <= tol*j.target || v.stuck > tol*j.target/2 || j.boxes <= 0 {
 			return estimate{(upper + j.outside) * safeSum, v.excess + j.outside}
 		}
@@ -254,11 +253,11 @@ type view struct {
 // span is a node of an axis by its first cell and the one behind its last.
 type span struct{ lo, hi int }
 
-func (s span) node() int           { return (cells + s.lo) / (s.hi - s.lo) }
-func (s span) halves() (a, b span) { m := (s.lo + s.hi) / 2; return span{s.lo, m}, span{m, s.hi} }
+func (s span) node() int { return (cells + s.lo) / (s.hi - s.lo) }
 
-// bendAt returns bend at a point.
-func (v *view) bendAt(x, w, z float64) float64 {
+// bendAt returns bend at a point (x, w, z).
+func (v *view) bendAt(q *[3]float64) float64 {
+	x, w, z := q[0], q[1], q[2]
 	u, c, s := v.t*x, v.cos-z*w*v.sin, v.t*square(w*v.sin)
 	c *= c
 	least := math.Min(v.scale*(1-u*c-s), (1+u)*(1-s)-u*c)
@@ -272,21 +271,29 @@ func (v *view) bendAt(x, w, z float64) float64 {
 }
 
 // trilinear interpolates between the values at the vertices of a box, +∞ if one is.
-func trilinear(e *[8]float64, fx, fw, fz float64) float64 {
-	line := func(i int) float64 { return interpolate(fx, e[i], e[i+1]) }
-	return interpolate(fz, interpolate(fw, line(0), line(2)), interpolate(fw, line(4), line(6)))
+func trilinear(e *[8]float64, f *[3]float64) float64 {
+	line := func(i int) float64 { return interpolate(f[0], e[i], e[i+1]) }
+	return interpolate(f[2], interpolate(f[1], line(0), line(2)), interpolate(f[1], line(4), line(6)))
 }
 
-// box returns the bound on a box, r holding bend at its vertices: bit 0 of an index is the upper end of x, bit 1
-// of w, bit 2 of z.
-func (v *view) box(x, w, z span, r *[8]float64) float64 {
-	nx, nw, nz := x.node(), w.node(), z.node()
-	p := v.x.p[nx] * v.w.p[nw] * v.z.p[nz]
-	xm, wm, zm := v.x.mean[nx], v.w.mean[nw], v.z.mean[nz]
-	slope := v.t / (1 + v.t*xm)
+// box returns the bound on a box, r holding bend at its vertices: bit i of an index is the upper end of axis i, in
+// the order x, w, z.
+func (v *view) box(at [3]span, r *[8]float64) float64 {
+	axes := [3]*axis{&v.x, &v.w, &v.z}
+	var mean, share [3]float64 // share: where the mean lies between the edges
+	var edge [3][2]float64
+	p := 1.0
+	for i, a := range axes {
+		n := at[i].node()
+		lo, hi := a.edge[at[i].lo], a.edge[at[i].hi]
+		p *= a.p[n]
+		mean[i], edge[i], share[i] = a.mean[n], [2]float64{lo, hi}, (a.mean[n]-lo)/(hi-lo)
+	}
+	l1 := v.l1[at[0].node()]
+	slope := v.t / (1 + v.t*mean[0])
 	var tangent, l2 [2]float64
-	for i, e := range [2]int{x.lo, x.hi} {
-		tangent[i] = v.l1[nx] + slope*(v.x.edge[e]-xm) - v.eps
+	for i, e := range [2]int{at[0].lo, at[0].hi} {
+		tangent[i] = l1 + slope*(v.x.edge[e]-mean[0]) - v.eps
 		l2[i] = math.Max(0, v.l2[e]-v.eps)
 	}
 	var e [8]float64 // max(ε, l₁, …, l₄) − ε
@@ -298,48 +305,40 @@ func (v *view) box(x, w, z span, r *[8]float64) float64 {
 	if largest == 0 { // by convexity everywhere in the box
 		return 0
 	}
-	fraction := func(a *axis, s span, mean float64) float64 {
-		return (mean - a.edge[s.lo]) / (a.edge[s.hi] - a.edge[s.lo])
-	}
-	fx, fw, fz := fraction(&v.x, x, xm), fraction(&v.w, w, wm), fraction(&v.z, z, zm)
-	mean := trilinear(&e, fx, fw, fz)
-	upper := p * -math.Expm1(-mean)
+	upper := p * -math.Expm1(-trilinear(&e, &share))
 	if upper <= v.tau {
 		v.excess += upper
 		return upper
 	}
-	l2m := math.Max(0, v.t/2-(v.k/2-1)*v.l1[nx]-v.eps)
-	center := math.Max(l2m, v.l1[nx]-v.eps+v.bendAt(xm, wm, zm))
+	l2m := math.Max(0, v.t/2-(v.k/2-1)*l1-v.eps)
+	center := math.Max(l2m, l1-v.eps+v.bendAt(&mean))
 	for i := range e { // where the integrand is concave the vertices show what the means do not
 		e[i] = -math.Expm1(-e[i])
 	}
-	excess := upper - p*math.Min(-math.Expm1(-center), trilinear(&e, fx, fw, fz))
+	excess := upper - p*math.Min(-math.Expm1(-center), trilinear(&e, &share))
 	if excess <= v.tau || v.boxes <= 0 {
 		v.excess += excess
 		return upper
 	}
 	v.boxes--
 	// Halve where the bound loses most along a line through the means.
-	level := func(bend float64) float64 { return math.Max(l2m, v.l1[nx]-v.eps+bend) }
-	loss := func(f, lo, hi float64) float64 {
-		chord := interpolate(f, -math.Expm1(-lo), -math.Expm1(-hi))
-		return -math.Expm1(-interpolate(f, lo, hi)) - math.Min(-math.Expm1(-center), chord)
-	}
-	spans, best, most := [3]span{x, w, z}, -1, 0.0
-	for i, s := range spans {
+	best, most := -1, 0.0
+	for i, s := range at {
 		if s.hi-s.lo == 1 {
 			continue
 		}
-		var l float64
-		switch i {
-		case 0:
-			l = loss(fx, math.Max(l2[0], tangent[0]+v.bendAt(v.x.edge[s.lo], wm, zm)), math.Max(l2[1], tangent[1]+v.bendAt(v.x.edge[s.hi], wm, zm)))
-		case 1:
-			l = loss(fw, level(v.bendAt(xm, v.w.edge[s.lo], zm)), level(v.bendAt(xm, v.w.edge[s.hi], zm)))
-		default:
-			l = loss(fz, level(v.bendAt(xm, wm, v.z.edge[s.lo])), level(v.bendAt(xm, wm, v.z.edge[s.hi])))
+		var ends [2]float64
+		for j := range ends {
+			q, floor, line := mean, l2m, l1-v.eps
+			if i == 0 {
+				floor, line = l2[j], tangent[j]
+			}
+			q[i] = edge[i][j]
+			ends[j] = math.Max(floor, line+v.bendAt(&q))
 		}
-		if best < 0 || l > most || l == most && s.hi-s.lo > spans[best].hi-spans[best].lo {
+		chord := interpolate(share[i], -math.Expm1(-ends[0]), -math.Expm1(-ends[1]))
+		l := -math.Expm1(-interpolate(share[i], ends[0], ends[1])) - math.Min(-math.Expm1(-center), chord)
+		if best < 0 || l > most || l == most && s.hi-s.lo > at[best].hi-at[best].lo {
 			best, most = i, l
 		}
 	}
@@ -348,33 +347,19 @@ func (v *view) box(x, w, z span, r *[8]float64) float64 {
 		v.stuck += excess
 		return upper
 	}
-	lower, higher := *r, *r
+	lower, higher, left, right := *r, *r, at, at
+	half := (at[best].lo + at[best].hi) / 2
+	left[best].hi, right[best].lo = half, half
 	for i := range r {
 		if i>>best&1 == 1 {
 			continue
 		}
-		at := [3]float64{v.x.edge[[2]int{x.lo, x.hi}[i&1]], v.w.edge[[2]int{w.lo, w.hi}[i>>1&1]], v.z.edge[[2]int{z.lo, z.hi}[i>>2&1]]}
-		switch best {
-		case 0:
-			at[0] = v.x.edge[(x.lo+x.hi)/2]
-		case 1:
-			at[1] = v.w.edge[(w.lo+w.hi)/2]
-		default:
-			at[2] = v.z.edge[(z.lo+z.hi)/2]
-		}
-		mid := v.bendAt(at[0], at[1], at[2])
+		q := [3]float64{edge[0][i&1], edge[1][i>>1&1], edge[2][i>>2&1]}
+		q[best] = axes[best].edge[half]
+		mid := v.bendAt(&q)
 		lower[i|1<<best], higher[i] = mid, mid
 	}
-	switch best {
-	case 0:
-		a, b := x.halves()
-		return v.box(a, w, z, &lower) + v.box(b, w, z, &higher)
-	case 1:
-		a, b := w.halves()
-		return v.box(x, a, z, &lower) + v.box(x, b, z, &higher)
-	}
-	a, b := z.halves()
-	return v.box(x, w, a, &lower) + v.box(x, w, b, &higher)
+	return v.box(left, &lower) + v.box(right, &higher)
 }
 
 // node is an angle whose E_φ is bounded.

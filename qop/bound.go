@@ -45,28 +45,20 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("qop: %w", err)
 	}
-	if err := checkPublic(q, b); err != nil {
-		return 0, err
-	}
-	if err := checkDegrees(q.Dim, 0); err != nil {
-		return 0, err
-	}
 	m := Mechanism{Calibration: u.Calibration}
 	if err := m.check(); err != nil {
 		return 0, err
 	}
-	structure, rank, err := m.structure(q)
+	s, err := m.setting(q, b)
 	if err != nil {
 		return 0, err
 	}
 	if u.Calibration == Paper {
-		return u.published(b, int(rank))
+		return u.published(b, int(s.rank))
 	}
 	c := &calibrator{
 		plan: &Params{Dim: u.Dim, Records: u.Records, Constants: u.Constants, Radius: u.Radius, Budget: b, Eta: u.Eta},
-		s: setting{dim: u.Dim, rank: rank, structure: structure, relation: dp.Replace,
-			threshold: u.Calibration == Threshold},
-		gap: u.Tau, lipschitz: u.RegLipschitz,
+		s:    s, gap: u.Tau, lipschitz: u.RegLipschitz,
 	}
 	if u.Tau > 0 {
 		if err := c.inexact(); err != nil {

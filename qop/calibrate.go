@@ -1,6 +1,7 @@
 package qop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,12 +33,11 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 			dp.ErrBudget, leastDelta)
 	case b.Delta < leastDelta:
 		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
-	case math.IsInf(k.Smoothness, 1):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = +Inf on the declared bounds, so no curvature is enough: use a loss with a "+
-			"Lipschitz gradient, such as loss.Huber", dp.ErrCondition)
-	case !(k.Smoothness > 0):
-		return fmt.Errorf("qop: %w: the loss has Smoothness = %v on the declared bounds, which means unknown; want a positive finite constant",
-			dp.ErrCondition, k.Smoothness)
+	}
+	if err := release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber"); err != nil {
+		return fmt.Errorf("qop: %w", err)
+	}
+	switch {
 	case k.Structure < loss.LSQ || k.Structure > loss.General:
 		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim = %d always holds",
 			dp.ErrCondition, k.Structure, q.Dim)
@@ -65,35 +65,26 @@ const (
 // calibrate fixes the noise for a problem with the public quantities q, whose
 // constants hold on ℝᵈ.
 func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	if err := m.check(); err != nil {
-		return nil, err
-	}
-	rel := relation(m.Relation)
+	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
-	if err := checkPublic(q, b); err != nil {
-		return nil, err
-	}
-	structure, rank, err := m.structure(q)
+	s, err := m.setting(q, b)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDegrees(q.Dim, m.M); err != nil {
-		return nil, err
-	}
-	if structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
+	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
 		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of "+
 			"freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
 		Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Constants: q.Constants, Radius: m.Radius, Budget: b,
-		Relation: rel, Calibration: m.Calibration, Structure: structure, Eta: m.Eta,
+		Relation: rel, Calibration: m.Calibration, Structure: s.structure, Eta: m.Eta,
 	}
 	p := &pl.params
-	p.Constants.Rank = int(rank)
+	p.Constants.Rank = int(s.rank)
 	anchor := norm(m.Center)
 	q = interpolated(q, anchor, m.Eta)
 	pl.public = q
@@ -104,10 +95,7 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			p.Radius = r + anchor
 		}
 	}
-	c := &calibrator{plan: p, m: m.M, share: m.Share, public: q, stated: m.Cover, length: scale, s: setting{
-		dim: q.Dim, rank: rank, structure: structure, relation: rel, threshold: m.Calibration == Threshold,
-	}}
-	c.per = pl.around(anchor)
+	c := &calibrator{plan: p, asked: *m, public: q, per: pl.around(anchor), length: scale, s: s}
 	p.Budget.Delta *= 1 - eventShare
 	if m.Eta > 0 {
 		err = c.inexact()
@@ -157,13 +145,17 @@ func interpolated(q erm.Public, anchor, eta float64) erm.Public {
 func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	q := pl.public
 	n, d := float64(q.MaxRecords), float64(q.Dim)
-	per := erm.PublicPerturbation{Center: anchor * (1 + d*0x1p-52)}
+	per := erm.PublicPerturbation{Center: anchor * (1 + d*0x1p-52), CenterSlope: pl.slope(q)}
 	per.LinearError = n * q.Constants.Smoothness * d * 0x1p-53 * (1 + 0x1p-20) * per.Center
-	per.CenterSlope = math.Inf(1)
-	if len(pl.center) == q.Dim {
-		per.CenterSlope = math.Max(n*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center), math.SmallestNonzeroFloat64)
-	}
 	return per
+}
+
+// slope bounds the slope at the anchor of a risk with the public quantities q, +Inf without an anchor.
+func (pl *Plan) slope(q erm.Public) float64 {
+	if len(pl.center) != q.Dim {
+		return math.Inf(1)
+	}
+	return math.Max(float64(q.MaxRecords)*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center), math.SmallestNonzeroFloat64)
 }
 
 // eventShare of δ pays for λ_min and tr W beyond what Cover was fixed for.
@@ -230,6 +222,19 @@ func checkDegrees(dim int, m float64) error {
 	return nil
 }
 
+// setting checks q, b and M, and returns what Theorem A needs to know.
+func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
+	if err := checkPublic(q, b); err != nil {
+		return s, err
+	}
+	if err := checkDegrees(q.Dim, m.M); err != nil {
+		return s, err
+	}
+	s = setting{dim: q.Dim, relation: cmp.Or(m.Relation, dp.Replace), threshold: m.Calibration == Threshold}
+	s.structure, s.rank, err = m.structure(q)
+	return s, err
+}
+
 // structure returns the case of Theorem A and ρ: what the loss declares, or
 // the weaker one that the mechanism asks for.
 func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
@@ -270,7 +275,7 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 		return math.Inf(1), fmt.Errorf("qop: %w: with M = %v degrees of freedom W is so often nearly singular that float64 cannot bound its "+
 			"least eigenvalue; want a larger M, or 0 for automatic", dp.ErrCondition, m)
 	}
-	r, err := c.public.Cover(per, c.stated, c.length)
+	r, err := c.public.Cover(per, c.asked.Cover, c.length)
 	if err != nil {
 		return math.Inf(1), fmt.Errorf("qop: %w", err)
 	}
@@ -308,14 +313,12 @@ func square(x float64) float64 { return x * x }
 type calibrator struct {
 	plan  *Params
 	s     setting
-	m     float64 // the caller's, 0 for automatic
-	share float64 // the caller's, 0 for automatic
+	asked Mechanism
 
 	last float64 // t/(ε√k/3) of the last rough calibration
 
 	public erm.Public
 	per    erm.PublicPerturbation // what is known before σ² and m are
-	stated float64                // the caller's R_s, 0 for the default
 	length float64                // of the default R_s
 
 	// The setting of Utility.
@@ -326,7 +329,7 @@ type calibrator struct {
 // exact calibrates for η = 0: δ₁ and δ₂ by the share of the output noise.
 func (c *calibrator) exact() error {
 	p := c.plan
-	p.Objective, p.Output = p.Budget.Split(share(c.share))
+	p.Objective, p.Output = p.Budget.Split(cmp.Or(c.asked.Share, defaultShare))
 	p.Objective.Epsilon = math.Min(p.Objective.Epsilon, mostEpsilon)
 	if p.Calibration == Paper {
 		if err := c.paper(); err != nil {
@@ -349,8 +352,8 @@ func (c *calibrator) exact() error {
 // degrees returns the caller's m, or the integer that nearly minimizes the
 // mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
 func (c *calibrator) degrees(b dp.Budget) float64 {
-	if c.m != 0 {
-		return c.m
+	if c.asked.M != 0 {
+		return c.asked.M
 	}
 	s := c.s
 	s.eps = b.Epsilon

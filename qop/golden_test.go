@@ -69,11 +69,17 @@ type goldenFile struct {
 
 func golden(t testing.TB) (g goldenFile) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/qop.json")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(b, &g))
+	load(t, "qop.json", &g)
 	require.NotEmpty(t, g.HockeyStick)
 	return g
+}
+
+// load reads a file of testdata.
+func load(t testing.TB, name string, v any) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, v))
 }
 
 func close(t *testing.T, want number, got, relative float64, what ...any) {
@@ -103,9 +109,7 @@ type exactFile struct {
 
 func exact(t testing.TB) (g exactFile) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/exact.json")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(b, &g))
+	load(t, "exact.json", &g)
 	require.NotEmpty(t, g.Tilt)
 	return g
 }
@@ -120,12 +124,10 @@ type jointGolden struct {
 
 func jointCases(t testing.TB) []jointGolden {
 	t.Helper()
-	b, err := os.ReadFile("testdata/qop2.json")
-	require.NoError(t, err)
 	var g struct {
 		GLM []jointGolden `json:"glm"`
 	}
-	require.NoError(t, json.Unmarshal(b, &g))
+	load(t, "qop2.json", &g)
 	require.Len(t, g.GLM, 12)
 	return g.GLM
 }

@@ -29,20 +29,15 @@ func gauss(a, b float64, f func(s float64) float64) float64 {
 	return h * sum
 }
 
-// chiWidth returns the width of a panel that has s as its end, for an integrand that behaves
+// chi returns the width of a panel that has s as its end, for an integrand that behaves
 // like the density of a χ variable with k degrees of freedom:
 //
 //	min(1, s/2, 8/max(|k/s − s|, 8))
 //
 // The factor 1/2 keeps panels away from the branch point of s^{k−1} at 0, and the last term limits how
 // much a panel spans far in the tails, where |k/s − s| is the logarithmic slope of the density.
-func chiWidth(k, s float64) float64 {
-	return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8)))
-}
-
-// chi is chiWidth for one k.
 func chi(k float64) func(s float64) float64 {
-	return func(s float64) float64 { return chiWidth(k, s) }
+	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
 }
 
 // down returns ∫_0^top f, panel by panel from top to 0, for an f that is
@@ -62,12 +57,12 @@ func down(top, mode float64, width func(s float64) float64, f func(s float64) fl
 	return sum
 }
 
-// up returns ∫_bottom^∞ f for an f with the tail of a χ density with k degrees of freedom, that
-// increases at most up to mode.
-func up(bottom, mode, k float64, f func(s float64) float64) float64 {
+// up returns ∫_bottom^∞ f for an f with the tail of a χ density, that increases at most up to mode;
+// width gives the widths of panels by their lower ends.
+func up(bottom, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
 	sum := 0.0
 	for a := bottom; ; {
-		b := a + chiWidth(k, a)
+		b := a + width(a)
 		part := gauss(a, b, f)
 		sum += part
 		if b >= mode && part <= negligible*sum { // also where a is so large that b = a
@@ -120,7 +115,7 @@ func removeTail(eps, t, k, from float64) float64 {
 	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
 		return specfun.Chi2CDF(least, k) + removeTail(eps, t, k, least)
 	}
-	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), k, func(s float64) float64 {
+	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), chi(k), func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
 	})
@@ -216,28 +211,20 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 		}
 		return m, mass
 	}
-	mid := math.Sqrt(kappa)
-	for hi, mass := mid, 1.0; mass > minTail; {
-		lo := hi - math.Min(0.8, hi/2)
-		if lo < edge && edge < hi {
-			lo = edge
+	side := func(next func(s float64) float64) (side []meanPanel) {
+		for s, mass := math.Sqrt(kappa), 1.0; mass > minTail; {
+			end := next(s)
+			if lo, hi := min(s, end), max(s, end); lo < edge && edge < hi {
+				end = edge
+			}
+			var m meanPanel
+			m, mass = at(min(s, end), max(s, end))
+			side = append(side, m)
+			s = end
 		}
-		var m meanPanel
-		m, mass = at(lo, hi)
-		lower = append(lower, m)
-		hi = lo
+		return side
 	}
-	for lo, mass := mid, 1.0; mass > minTail; {
-		hi := lo + 0.8
-		if lo < edge && edge < hi {
-			hi = edge
-		}
-		var m meanPanel
-		m, mass = at(lo, hi)
-		upper = append(upper, m)
-		lo = hi
-	}
-	return lower, upper
+	return side(func(s float64) float64 { return s - math.Min(0.8, s/2) }), side(func(s float64) float64 { return s + 0.8 })
 }
 
 // minTail is a probability far below every δ that Budget.Check accepts.

@@ -1,6 +1,7 @@
 package qop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -62,8 +63,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 		sum += w[i]
 	}
 	e2, d2 := 1-logistic(x[0]), w[1]/sum
-	if c.share != 0 {
-		e2, d2 = c.share, c.share
+	if share := c.asked.Share; share != 0 {
+		e2, d2 = share, share
 	}
 	rest := (1 - d2) / (sum - w[1])
 	s.output = dp.Budget{Epsilon: e2 * eps, Delta: d2 * delta}
@@ -74,7 +75,7 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon),
 		Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
-	if s.m = c.m; s.m == 0 {
+	if s.m = c.asked.M; s.m == 0 {
 		m := math.Round((start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4])))) + d - 1
 		s.m = math.Min(math.Max(m, leastDegrees(c.s.dim)), c.s.most())
 	}
@@ -132,11 +133,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 		return s
 	}
 	s.sigma = sigma
-	radius := p.Radius
-	if radius == 0 {
-		radius = 1
-	}
-	s.excessRisk = p.Constants.Smoothness*s.m/s.t/2*square(radius+p.Eta) +
+	s.excessRisk = p.Constants.Smoothness*s.m/s.t/2*square(cmp.Or(p.Radius, 1)+p.Eta) +
 		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma) +
 		c.lipschitz*math.Sqrt(d)*sigma + c.gap
 	return s

@@ -1,6 +1,7 @@
 package qop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -133,10 +134,7 @@ func gammaLogDensity(a, y float64) float64 { return specfun.Chi2LogPDF(2*y, 2*a)
 func (c *calibrator) paper() error {
 	p := c.plan
 	d := p.Dim
-	p.M = c.m
-	if p.M == 0 {
-		p.M = math.Min(math.Max(2*float64(d), leastDegrees(d)), mostDegrees)
-	}
+	p.M = cmp.Or(c.asked.M, math.Min(math.Max(2*float64(d), leastDegrees(d)), mostDegrees))
 	b := p.Objective
 	k, err := Published{
 		Dim: d, M: p.M, Rank: int(c.s.rank), Smoothness: p.Constants.Smoothness,

@@ -235,7 +235,7 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	}
 	q = interpolated(q, pl.per.Center, want.Eta)
 	per := pl.per
-	per.CenterSlope = (&Plan{params: want, public: q, center: pl.center}).around(per.Center).CenterSlope
+	per.CenterSlope = pl.slope(q)
 	if floor := q.Floor(per); !(floor <= want.Cover) {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, want.Cover)
 	}

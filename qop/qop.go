@@ -124,6 +124,7 @@
 package qop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -167,13 +169,8 @@ const (
 
 // String returns "sharp", "threshold", "paper" or a marker of an invalid value.
 func (c Calibration) String() string {
-	switch c {
-	case Sharp:
-		return "sharp"
-	case Threshold:
-		return "threshold"
-	case Paper:
-		return "paper"
+	if names := [...]string{"sharp", "threshold", "paper"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
@@ -223,9 +220,6 @@ func (m *Mechanism) check() error {
 	if m == nil {
 		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
 	}
-	if err := relation(m.Relation).Check(); err != nil {
-		return fmt.Errorf("qop: Relation: %w", err)
-	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
@@ -235,18 +229,13 @@ func (m *Mechanism) check() error {
 	case !(m.Share >= 0 && m.Share < 1):
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
 	}
-	for _, f := range []struct {
-		name, zero string
-		v          float64
-	}{
-		{"Eta", "an exact anchor", m.Eta},
-		{"M", "automatic", m.M},
-		{"Radius", "the radius of Set", m.Radius},
-		{"Cover", "the default", m.Cover},
-	} {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
-		}
+	if err := cmp.Or(
+		release.CheckField(ErrMechanism, "Eta", "an exact anchor", m.Eta),
+		release.CheckField(ErrMechanism, "M", "automatic", m.M),
+		release.CheckField(ErrMechanism, "Radius", "the radius of Set", m.Radius),
+		release.CheckField(ErrMechanism, "Cover", "the default", m.Cover),
+	); err != nil {
+		return err
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
 		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold",
@@ -281,21 +270,6 @@ const maxCoordinate = 1e150
 // defaultShare of the budget goes to the output noise.
 const defaultShare = 0.01
 
-func share(s float64) float64 {
-	if s == 0 {
-		return defaultShare
-	}
-	return s
-}
-
-// relation reads an unset relation as Replace.
-func relation(r dp.Relation) dp.Relation {
-	if r == 0 {
-		return dp.Replace
-	}
-	return r
-}
-
 // Fit releases an approximate minimizer of p under the budget b: it plans,
 // applies the interpolation rule to every record, draws W, solves, adds the output
 // noise and projects on the Set, see Plan.
@@ -304,7 +278,7 @@ func relation(r dp.Relation) dp.Relation {
 // assumption dp.CallerSource. Equal sources give equal results. The error
 // wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.plan(p, b)
+	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -318,25 +292,11 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // makes the claim true (with the least value that would do), ErrMechanism, or
 // erm.ErrProblem for a problem that does not fit together or that cannot be
 // certified.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.plan(p, b) }
-
-// Calibrate is Plan for a problem of which only public quantities are known, with
-// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
-// costs, and fits nothing.
-func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	if m != nil && m.Center != nil {
-		if err := m.checkAnchor(q.Dim); err != nil {
-			return nil, err
-		}
-	}
-	return m.calibrate(q, b)
-}
-
-func (m *Mechanism) plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	q, err := publicOf(p, relation(m.Relation))
+	q, err := publicOf(p, cmp.Or(m.Relation, dp.Replace))
 	if err != nil {
 		return nil, err
 	}
@@ -345,6 +305,21 @@ func (m *Mechanism) plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	}
 	if err := m.Interpolation.admits(p.Loss); err != nil {
 		return nil, err
+	}
+	return m.calibrate(q, b)
+}
+
+// Calibrate is Plan for a problem of which only public quantities are known, with
+// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
+// costs, and fits nothing.
+func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if m.Center != nil {
+		if err := m.checkAnchor(q.Dim); err != nil {
+			return nil, err
+		}
 	}
 	return m.calibrate(q, b)
 }

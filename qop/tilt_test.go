@@ -1,7 +1,6 @@
 package qop
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"testing"
@@ -99,8 +98,6 @@ func TestTiltedLaw(t *testing.T) {
 
 // TestTiltGolden: the reference calibrations of Theorem T at their λ and x₀, and the t that is found here.
 func TestTiltGolden(t *testing.T) {
-	b, err := os.ReadFile("testdata/qop2.json")
-	require.NoError(t, err)
 	var g struct {
 		Tilt []struct {
 			Structure, Relation, Worst     string
@@ -110,7 +107,7 @@ func TestTiltGolden(t *testing.T) {
 			Averaged                       float64 `json:"delta_averaged"`
 		}
 	}
-	require.NoError(t, json.Unmarshal(b, &g))
+	load(t, "qop2.json", &g)
 	require.Len(t, g.Tilt, 17)
 	for _, c := range g.Tilt {
 		if c.D > 3 && os.Getenv("PRIVOPT_DEEP") == "" {

@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -79,7 +80,7 @@ func BenchmarkPlan(b *testing.B) {
 		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{}} {
 			name := fmt.Sprintf("method=%T/n=%d", m, n)
 			if s, ok := m.(*NoisySGD); ok {
-				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, orReplace(s.Relation))
+				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, cmp.Or(s.Relation, dp.Replace))
 			}
 			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()

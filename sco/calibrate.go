@@ -1,12 +1,14 @@
 package sco
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -24,7 +26,7 @@ func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
 // itself does not matter.
 func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
-	if err := checkFields(field{"Smoothing", "the default", m.Smoothing}); err != nil {
+	if err := checkField("Smoothing", "the default", m.Smoothing); err != nil {
 		return nil, err
 	}
 	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
@@ -42,19 +44,19 @@ func (m *NoisySGD) check() error {
 		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
 		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
-	case orReplace(m.Relation) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
+	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
 		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted",
 			dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
 	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
 		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism,
 			m.Calibration)
 	}
-	return checkFields(
-		field{"Radius", "the radius of Set", m.Radius},
-		field{"Clip", "the constant of the loss", m.Clip},
-		field{"Evaluations", "those of the paper", m.Evaluations},
-		field{"Batch", "the best", m.Batch},
-		field{"StepSize", "the best", m.StepSize},
+	return cmp.Or(
+		checkField("Radius", "the radius of Set", m.Radius),
+		checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("Evaluations", "those of the paper", m.Evaluations),
+		checkField("Batch", "the best", m.Batch),
+		checkField("StepSize", "the best", m.StepSize),
 	)
 }
 
@@ -88,19 +90,9 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	s.scheme = schemeOf(p.Sampler)
 	s.steps, s.m, s.sigma = float64(p.Steps), p.Batch, p.Sigma
 	smoothness := set.OnSet.Smoothness
-	if p.StepSize == 0 {
-		p.StepSize = m.StepSize
-	}
-	if p.StepSize == 0 {
-		p.StepSize = s.step(smoothness)
-	}
+	p.StepSize = cmp.Or(p.StepSize, m.StepSize, s.step(smoothness))
 	if smoothing != nil {
-		if p.Smoothing == 0 {
-			p.Smoothing = *smoothing
-		}
-		if p.Smoothing == 0 {
-			p.Smoothing = s.contraction() / p.StepSize
-		}
+		p.Smoothing = cmp.Or(p.Smoothing, *smoothing, s.contraction()/p.StepSize)
 		smoothness = p.Smoothing
 	}
 	if exact {
@@ -113,8 +105,10 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 // loss: of the loss itself, or of loss.Clipped.
 func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error) {
 	if clip == 0 {
-		err := positive("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip")
-		return k.Lipschitz, true, err
+		if err := release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or set Clip"); err != nil {
+			return 0, false, fmt.Errorf("sco: %w", err)
+		}
+		return k.Lipschitz, true, nil
 	}
 	if k.Lipschitz > 0 && k.Lipschitz <= clip {
 		return k.Lipschitz, true, nil
@@ -321,9 +315,9 @@ func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 }
 
 func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan, error) {
-	if err := checkFields(
-		field{"Epochs", "5", m.Epochs}, field{"Batch", "4√n", m.Batch}, field{"Clip", "the constant of the loss", m.Clip},
-		field{"StepSize", "the default", m.StepSize}, field{"Radius", "the radius of Set", m.Radius}); err != nil {
+	if err := cmp.Or(
+		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch), checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("StepSize", "the default", m.StepSize), checkField("Radius", "the radius of Set", m.Radius)); err != nil {
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
@@ -341,14 +335,8 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	if err != nil {
 		return nil, err
 	}
-	epochs, batch := m.Epochs, m.Batch
-	if epochs == 0 {
-		epochs = 5
-	}
-	if batch == 0 {
-		batch = 4 * math.Sqrt(set.n())
-	}
-	batch = min(max(batch, 1), set.n())
+	epochs := cmp.Or(m.Epochs, 5)
+	batch := min(max(cmp.Or(m.Batch, 4*math.Sqrt(set.n())), 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
 		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,

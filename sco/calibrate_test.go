@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -441,7 +442,7 @@ func requireBest(t *testing.T, q erm.Public, b dp.Budget, m NoisySGD) {
 		least = math.Min(m.Batch, n)
 	}
 	reach := 1.
-	if orReplace(m.Relation) == dp.Replace {
+	if cmp.Or(m.Relation, dp.Replace) == dp.Replace {
 		reach *= 2
 	}
 	if m.Scheme == WithReplacement {

@@ -1,7 +1,6 @@
 package sco
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -42,15 +41,6 @@ func newGrid(l float64, d int) grid {
 // largestNoise is the most that σ/g may be: integers of package noise saturate beyond
 // 2¹⁰σ, with probability below 2⁻⁷⁵⁰⁰⁰⁰ in all coordinates of all steps together.
 const largestNoise = 0x1p52
-
-// check refuses noise that the samplers do not hold on the grid.
-func (g grid) check(sigma float64) error {
-	if !(math.Ldexp(sigma, -g.exponent) <= largestNoise) {
-		return fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs fewer "+
-			"steps or larger batches", ErrMechanism, sigma, g.exponent)
-	}
-	return nil
-}
 
 // clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN
 // replaced by 0: P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the
@@ -102,9 +92,6 @@ func (l clippedSlope) Constants(bounds loss.Bounds, radius float64) loss.Constan
 	k.Structure, k.Rank = loss.GLM, 1
 	return k
 }
-
-// Check returns nil: the problem was checked with the loss inside.
-func (clippedSlope) Check() error { return nil }
 
 // Grad clips ∇ℓ.
 func (l clippedGrad) Grad(dst, theta, a []float64, b float64) {

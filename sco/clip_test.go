@@ -70,19 +70,21 @@ type infinite struct{ tilted }
 
 func (infinite) Scalar(_, _, _ float64) (phi, dphi, d2phi float64) { return 0, math.Inf(1), 0 }
 
+// squaredNorm returns ‖g‖² to 300 bits.
+func squaredNorm(g []float64) *big.Float {
+	sum := new(big.Float).SetPrec(300)
+	for _, v := range g {
+		x := new(big.Float).SetPrec(300).SetFloat64(v)
+		sum.Add(sum, x.Mul(x, x))
+	}
+	return sum
+}
+
 // The rounded gradient has an exact norm of at most L: at every scale of the
 // row, also where L/‖a‖ overflows, and of the gradient.
 func TestClippedExactly(t *testing.T) {
-	const limit, precision = 0.3, 300
-	square := func(g []float64) *big.Float {
-		sum := new(big.Float).SetPrec(precision)
-		for _, v := range g {
-			x := new(big.Float).SetPrec(precision).SetFloat64(v)
-			sum.Add(sum, x.Mul(x, x))
-		}
-		return sum
-	}
-	most := square([]float64{limit})
+	const limit = 0.3
+	most := squaredNorm([]float64{limit})
 	rnd := rand.New(noise.Reproducible(3))
 	for range 3000 {
 		a := make([]float64, 1+rnd.IntN(40))
@@ -94,10 +96,10 @@ func TestClippedExactly(t *testing.T) {
 		_, slope, _ := clippedSlope{infinite{}, limit}.Scalar(0, 1, norm)
 		g := make([]float64, len(a))
 		floats.ScaleTo(g, slope, a)
-		require.LessOrEqual(t, square(g).Cmp(most), 0, "slope %v, row %v", slope, a)
+		require.LessOrEqual(t, squaredNorm(g).Cmp(most), 0, "slope %v, row %v", slope, a)
 		require.Greater(t, floats.Norm(g, 2), limit*(1-1e-9))
 		clip(a, limit)
-		require.LessOrEqual(t, square(a).Cmp(most), 0, "%v", a)
+		require.LessOrEqual(t, squaredNorm(a).Cmp(most), 0, "%v", a)
 	}
 	_, slope, _ := clippedSlope{infinite{}, limit}.Scalar(0, 1, 1e-310)
 	require.Less(t, slope*1e-310, limit)
@@ -135,16 +137,8 @@ func TestClipEnds(t *testing.T) {
 	}
 	// Next to the limit, where the rounding of the norm counts: the exact norm of
 	// what is left is at most the limit.
-	const limit, precision = 0.3, 300
-	norm2 := func(g []float64) *big.Float {
-		sum := new(big.Float).SetPrec(precision)
-		for _, v := range g {
-			x := new(big.Float).SetPrec(precision).SetFloat64(v)
-			sum.Add(sum, x.Mul(x, x))
-		}
-		return sum
-	}
-	most := norm2([]float64{limit})
+	const limit = 0.3
+	most := squaredNorm([]float64{limit})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := range 4000 {
 		g := make([]float64, 1+rnd.IntN(12))
@@ -153,7 +147,7 @@ func TestClipEnds(t *testing.T) {
 		}
 		floats.Scale(limit/floats.Norm(g, 2)*(1+float64(i%64-32)*0x1p-53), g)
 		clip(g, limit)
-		require.LessOrEqual(t, norm2(g).Cmp(most), 0, g)
+		require.LessOrEqual(t, squaredNorm(g).Cmp(most), 0, g)
 		require.Greater(t, floats.Norm(g, 2), limit*(1-1e-13))
 	}
 	require.Equal(t, loss.Constants{Lipschitz: 1, Smoothness: 1e-9, Rank: 1, Structure: loss.GLM},

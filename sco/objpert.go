@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -127,7 +128,7 @@ func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, erro
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
-		if q, err = p.Public(orReplace(m.Relation)); err != nil {
+		if q, err = p.Public(cmp.Or(m.Relation, dp.Replace)); err != nil {
 			return linear.Settings{}, fmt.Errorf("sco: %w", err)
 		}
 	}
@@ -205,7 +206,7 @@ type PublishedObjPert struct {
 // error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
 // ⟨a,w⟩ with β ≤ εnλ, and replacement.
 func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
-	rel := orReplace(m.Relation)
+	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
 		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
@@ -213,10 +214,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 	if err := b.Check(); err != nil {
 		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
 	}
-	radius := m.Radius
-	if radius == 0 {
-		radius = q.Radius
-	}
+	radius := cmp.Or(m.Radius, q.Radius)
 	k, n, eps := q.Constants, float64(q.Records), b.Epsilon
 	refuse := func(format string, args ...any) (PublishedObjPert, error) {
 		return PublishedObjPert{}, fmt.Errorf("sco: %w: %s; use Accounted", dp.ErrCondition, fmt.Sprintf(format, args...))

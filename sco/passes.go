@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 )
 
 // PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times
@@ -69,7 +71,7 @@ type Phased struct {
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
 func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitPasses(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
@@ -79,7 +81,7 @@ func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
 func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitPasses(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
@@ -89,25 +91,12 @@ func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 
 // planPasses calibrates for what may be known of p.
 func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
-	q, _, err := known(p, dp.Replace)
+	q, _, op, err := known(p, dp.Replace)
 	if err != nil {
 		return nil, err
 	}
-	if q.Assumptions, err = convexity(p); err != nil {
-		return nil, err
-	}
+	q.Assumptions = convexity(p, op)
 	return calibrate(q, b)
-}
-
-// fitPasses plans and fits.
-func fitPasses(ctx context.Context, m interface {
-	Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
-}, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
 }
 
 // A course is what is known before the phases are laid out.
@@ -122,7 +111,7 @@ type course struct {
 
 // newCourse checks q and the fields that both mechanisms have.
 func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, error) {
-	if err := checkFields(field{"StepSize", "the best", stepSize}, field{"Radius", "the radius of Set", radius}); err != nil {
+	if err := cmp.Or(checkField("StepSize", "the best", stepSize), checkField("Radius", "the radius of Set", radius)); err != nil {
 		return course{}, err
 	}
 	set, err := newSetting(q, dp.Replace, b, radius)
@@ -130,11 +119,11 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 		return course{}, err
 	}
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
-	if err := positive("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"); err != nil {
-		return c, err
-	}
-	if err := positive("Smoothness", c.beta, "the proof needs steps that do not expand; use loss.Moreau of the loss"); err != nil {
-		return c, err
+	if err := cmp.Or(
+		release.CheckConstant("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"),
+		release.CheckConstant("Smoothness", c.beta, "use loss.Moreau of the loss, as the proof needs steps that do not expand"),
+	); err != nil {
+		return c, fmt.Errorf("sco: %w", err)
 	}
 	c.longest = 2 / c.beta * (1 - 0x1p-50)
 	if c.unit, err = dp.GaussianSigma(b, 1+1e-9); err != nil {
@@ -194,7 +183,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFields(field{"Ridge", "none", m.Ridge}); err != nil {
+	if err := checkField("Ridge", "none", m.Ridge); err != nil {
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
 )
 
 // Phase is a stretch of records, passed over with one step size, whose average
@@ -71,7 +72,7 @@ func newPassParams(c course, theorem string) PassParams {
 type PassPlan struct {
 	params PassParams
 	known  erm.Public // what a problem may be at most
-	claim  claim
+	cert   dp.Certificate
 	trace  func(erm.Trace)
 }
 
@@ -93,9 +94,7 @@ func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exa
 		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer steps, or a "+
 			"smaller Set", dp.ErrCondition, exact, rounded)
 	}
-	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem,
-		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...)}
-	return &PassPlan{params: p, known: q, claim: claim{cert, p.Dim, p.Records}, trace: trace}, nil
+	return &PassPlan{params: p, known: q, cert: certified(p.Theorem, p.Budget, dp.Replace, q.Assumptions), trace: trace}, nil
 }
 
 func (pl *PassPlan) empty() bool { return pl == nil || len(pl.params.Phases) == 0 }
@@ -115,7 +114,7 @@ func (pl *PassPlan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
 	}
-	return pl.claim.certificate.With()
+	return pl.cert.With()
 }
 
 // Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase:
@@ -143,7 +142,7 @@ func (pl *PassPlan) String() string {
 		"gradients of norm at most %.6g, ridge %.6g; the end of a phase is rounded to a grid and gets Gaussian noise of standard deviation "+
 		"%.6g in the first and %.6g in the last.\n%v",
 		p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Lipschitz, p.Ridge, first.Sigma, last.Sigma,
-		pl.claim.certificate)
+		pl.cert)
 }
 
 // Fit runs the phases of the plan on p. p must have the dimension and the number
@@ -153,19 +152,11 @@ func (pl *PassPlan) String() string {
 //
 // Errors are those of SGDPlan.Fit.
 func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	origin, err := pl.admit(p)
+	origin, op, err := pl.admit(p)
 	if err != nil {
 		return nil, err
 	}
-	op, err := joint(p)
-	if err != nil {
-		return nil, err
-	}
-	assumed, err := convexity(p)
-	if err != nil {
-		return nil, err
-	}
-	src, cert := pl.claim.signed(src, assumed)
+	src, cert := signed(pl.cert, src, convexity(p, op))
 	f := fault.From(ctx)
 	par := fault.At(f, passParams, pl.Params())
 	l := p.Loss
@@ -271,17 +262,17 @@ func permutation(n int, src rand.Source) []int {
 	return order
 }
 
-// admit returns w₀, and refuses a problem that the plan was not made for.
-func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
+// admit returns w₀ and r + ι_W, and refuses a problem that the plan was not made for.
+func (pl *PassPlan) admit(p *erm.Problem) ([]float64, prox.Operator, error) {
 	if pl.empty() {
-		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	if err := pl.claim.admit(p); err != nil {
-		return nil, err
+	if err := admit(p, pl.params.Dim, pl.params.Records, dp.Replace); err != nil {
+		return nil, nil, err
 	}
-	has, w, err := known(p, dp.Replace)
+	has, w, op, err := known(p, dp.Replace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range []struct {
 		name      string
@@ -292,12 +283,12 @@ func (pl *PassPlan) admit(p *erm.Problem) ([]float64, error) {
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
+			return nil, nil, fmt.Errorf("sco: %w: the problem has %s = %v, the plan is for one of at most %v", ErrMechanism, c.name, c.has, c.want)
 		}
 	}
 	if !(has.OnSet.Lipschitz > 0 && has.OnSet.Smoothness > 0) {
-		return nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism, has.OnSet.Lipschitz,
-			has.OnSet.Smoothness)
+		return nil, nil, fmt.Errorf("sco: %w: the problem has Lipschitz = %v and Smoothness = %v, want known ones", ErrMechanism,
+			has.OnSet.Lipschitz, has.OnSet.Smoothness)
 	}
-	return w, nil
+	return w, op, nil
 }

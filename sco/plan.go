@@ -1,6 +1,8 @@
 package sco
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -29,25 +31,25 @@ func locality(p *erm.Problem) []dp.Assumption {
 	return list
 }
 
-// convexity returns what passes assume of the parts of p.
-func convexity(p *erm.Problem) ([]dp.Assumption, error) {
+// convexity returns what passes assume of the parts of p, op among them.
+func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
-	op, err := joint(p)
-	if err != nil || op == nil {
-		return list, err
+	if op == nil {
+		return list
 	}
 	_, d := p.Data.Dims()
 	if _, _, proved := prox.Accuracy(op, d); !proved {
 		list = append(list, erm.ProxAccuracy)
 	}
-	return list, nil
+	return list
 }
 
-// known returns what may be known of p, and w₀, where methods start: Anchor and Slope are
-// about that. Unlike p.Public it does not ask that a minimizer could be certified.
-func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err error) {
+// known returns what may be known of p, w₀, where methods start: Anchor and Slope are
+// about that, and r + ι_W, nil if there is neither. Unlike p.Public it does not ask that a
+// minimizer could be certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.Operator, err error) {
 	if err := p.Check(); err != nil {
-		return q, nil, fmt.Errorf("sco: %w", err)
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
 	}
 	n, d := p.Data.Dims()
 	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
@@ -61,9 +63,8 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err erro
 	q.Constants = q.OnSet
 	w = start(p.Set, d)
 	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
-	op, err := joint(p)
-	if err != nil {
-		return q, nil, err
+	if op, err = joint(p); err != nil {
+		return q, nil, nil, err
 	}
 	if p.Reg != nil {
 		q.Slope = math.Inf(1)
@@ -74,11 +75,10 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, err erro
 	if q.Split = op == nil; op != nil {
 		q.ProxFactor, q.ProxScale, _ = prox.Accuracy(op, d)
 	}
-	q, err = q.Complete(rel)
-	if err != nil {
-		return q, nil, fmt.Errorf("sco: %w", err)
+	if q, err = q.Complete(rel); err != nil {
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
 	}
-	return q, w, nil
+	return q, w, op, nil
 }
 
 // joint returns r + ι_W, nil if there is neither.
@@ -109,17 +109,12 @@ type setting struct {
 // newSetting checks what every method needs. radius is the field of a mechanism; 0 means
 // the most that Set allows: w₀ and w* lie in it.
 func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (setting, error) {
-	if err := orReplace(rel).Check(); err != nil {
-		return setting{}, fmt.Errorf("sco: Relation: %w", err)
-	}
-	q, err := q.Complete(orReplace(rel))
+	rel = cmp.Or(rel, dp.Replace)
+	q, err := q.Complete(rel)
 	if err != nil {
 		return setting{}, fmt.Errorf("sco: %w", err)
 	}
-	s := setting{Public: q, rel: orReplace(rel), budget: b, m: radius}
-	if s.m == 0 {
-		s.m = q.Radius + q.Anchor
-	}
+	s := setting{Public: q, rel: rel, budget: b, m: cmp.Or(radius, q.Radius+q.Anchor)}
 	switch {
 	case q.Records < 1 && s.rel == dp.AddRemove:
 		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records",
@@ -145,15 +140,22 @@ func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
 func (s setting) logDelta() float64 { return -specfun.Log(s.budget.Delta) } // ln(1/δ)
 
-// claim is what a plan certifies, and for which problems.
-type claim struct {
-	certificate  dp.Certificate
-	dim, records int // n under Replace
+// fit plans and fits.
+func fit[P interface {
+	Fit(context.Context, *erm.Problem, rand.Source) (*dp.Release, error)
+}](
+	ctx context.Context, plan func(*erm.Problem, dp.Budget) (P, error), p *erm.Problem, b dp.Budget, src rand.Source,
+) (*dp.Release, error) {
+	pl, err := plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return pl.Fit(ctx, p, src)
 }
 
-// admit refuses a problem that the plan was not made for.
-func (c claim) admit(p *erm.Problem) error {
-	return admit(p, c.dim, c.records, c.certificate.Relation)
+// certified returns the certificate of plans, from the secure source.
+func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
+	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(dp.CalibrationArithmetic).With(assumptions...)
 }
 
 // admit refuses a problem that is not valid or of other dimensions.
@@ -171,9 +173,9 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 	return nil
 }
 
-// signed returns the source of one release and the certificate of that release.
-func (c claim) signed(src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
-	cert := c.certificate.With(assumptions...)
+// signed returns the source of one release and the certificate of that release, from the one of its plan.
+func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
+	cert = cert.With(assumptions...)
 	if src == nil {
 		return noise.Secure(), cert
 	}

@@ -101,10 +101,9 @@ package sco
 
 import (
 	"fmt"
-	"math"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -122,45 +121,10 @@ const (
 	TheoremPhased     = "sco.phased/2"
 )
 
-// orReplace reads an unset relation as Replace.
-func orReplace(r dp.Relation) dp.Relation {
-	if r == 0 {
-		return dp.Replace
-	}
-	return r
-}
-
-// field is a number of a mechanism that must be positive and finite, or 0 for
-// what zero says.
-type field struct {
-	name, zero string
-	v          float64
-}
-
-func checkFields(fields ...field) error {
-	for _, f := range fields {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("sco: %w: %s = %v, want a positive finite number, or 0 for %s", ErrMechanism, f.name, f.v, f.zero)
-		}
-	}
-	return nil
-}
-
-// checkRelation refuses an unknown relation.
-func checkRelation(r dp.Relation) error {
-	if err := orReplace(r).Check(); err != nil {
-		return fmt.Errorf("sco: Relation: %w", err)
-	}
-	return nil
-}
-
-// positive returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func positive(name string, v float64, fix string) error {
-	switch {
-	case math.IsInf(v, 1):
-		return fmt.Errorf("sco: %w: %s = +Inf on the declared bounds: %s", dp.ErrCondition, name, fix)
-	case !(v > 0):
-		return fmt.Errorf("sco: %w: %s = %v (0 means unknown), want the constants of a loss: %s", dp.ErrCondition, name, v, fix)
+// checkField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says.
+func checkField(name, zero string, v float64) error {
+	if err := release.CheckField(ErrMechanism, name, zero, v); err != nil {
+		return fmt.Errorf("sco: %w", err)
 	}
 	return nil
 }

@@ -212,29 +212,21 @@ type declaration struct {
 	b dp.Budget
 }
 
+// calibrating returns the error of m's calibration.
+func calibrating[P any](m interface {
+	Calibrate(q erm.Public, b dp.Budget) (P, error)
+}) func(c declaration) error {
+	return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
+}
+
 // Every rejection: the field, the value and what would do.
 func TestRefuse(t *testing.T) {
 	q, b := declared(1000, 5, 1, 1e-7, 1, 0.25, 1)
 	good := declaration{q, b}
 	with := func(f func(c *declaration)) declaration { c := good; f(&c); return c }
 	nan, inf := math.NaN(), math.Inf(1)
-	sgd := func(m NoisySGD) func(c declaration) error {
-		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
-	}
-	proxgd := func(m ProxGD) func(c declaration) error {
-		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
-	}
-	dpsgd := func(m DPSGD) func(c declaration) error {
-		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
-	}
-	perm := func(m PermutationSGD) func(c declaration) error {
-		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
-	}
-	phased := func(m Phased) func(c declaration) error {
-		return func(c declaration) error { _, err := m.Calibrate(c.q, c.b); return err }
-	}
-	all := []func(c declaration) error{sgd(NoisySGD{}), sgd(NoisySGD{Calibration: Paper}), proxgd(ProxGD{}), dpsgd(DPSGD{}),
-		perm(PermutationSGD{}), phased(Phased{})}
+	all := []func(c declaration) error{calibrating(&NoisySGD{}), calibrating(&NoisySGD{Calibration: Paper}), calibrating(&ProxGD{}),
+		calibrating(&DPSGD{}), calibrating(&PermutationSGD{}), calibrating(&Phased{})}
 	for _, c := range []struct {
 		want error
 		text string
@@ -266,35 +258,36 @@ func TestRefuse(t *testing.T) {
 		f    func(c declaration) error
 		d    declaration
 	}{
-		{dp.ErrCondition, "ε ≤ 1", sgd(NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Epsilon = 1.5 })},
-		{dp.ErrCondition, "1/n²", sgd(NoisySGD{Calibration: PaperStrict}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
-		{dp.ErrCondition, "ProxGD", sgd(NoisySGD{Calibration: Paper}), kinked},
-		{dp.ErrCondition, "Smoothness = 100", sgd(NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.q.OnSet.Smoothness = 100 })},
-		{dp.ErrCondition, "Problem.Records", sgd(NoisySGD{Relation: dp.AddRemove}), with(func(c *declaration) { c.q.Records = 0 })},
-		{dp.ErrCondition, "add-remove", sgd(NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}), good},
-		{dp.ErrCondition, "add-remove", sgd(NoisySGD{Relation: dp.AddRemove, Calibration: Paper}), good},
-		{dp.ErrRelation, "Relation", sgd(NoisySGD{Relation: 7}), good},
-		{ErrMechanism, "Scheme = 9", sgd(NoisySGD{Scheme: 9}), good},
-		{ErrMechanism, "Calibration = -1", sgd(NoisySGD{Calibration: -1}), good},
-		{ErrMechanism, "Steps = -1", sgd(NoisySGD{Steps: -1}), good},
-		{erm.ErrProblem, "Records = -1", sgd(NoisySGD{}), with(func(c *declaration) { c.q.Records = -1 })},
-		{ErrMechanism, "Batch = NaN", sgd(NoisySGD{Batch: nan}), good},
-		{ErrMechanism, "StepSize = -1", sgd(NoisySGD{StepSize: -1}), good},
-		{ErrMechanism, "Clip = +Inf", sgd(NoisySGD{Clip: inf}), good},
-		{ErrMechanism, "want 0", sgd(NoisySGD{Calibration: Paper, Steps: 3}), good},
-		{ErrMechanism, "Smoothing = -1", proxgd(ProxGD{Smoothing: -1}), good},
-		{ErrMechanism, "Momentum = 1", dpsgd(DPSGD{Momentum: 1}), good},
-		{ErrMechanism, "Epochs", dpsgd(DPSGD{Epochs: nan}), good},
-		{ErrMechanism, "steps", dpsgd(DPSGD{Epochs: 1e30}), good},
-		{dp.ErrRelation, "Relation", dpsgd(DPSGD{Relation: -1}), good},
-		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 9}), good},
-		{dp.ErrCondition, "expands", phased(Phased{StepSize: 40}), good},
-		{dp.ErrCondition, "expands", perm(PermutationSGD{StepSize: 8 * (1 + 0x1p-50)}), good}, // 2/β = 8
-		{dp.ErrCondition, "Smoothness", phased(Phased{}), kinked},
-		{ErrMechanism, "Batch = 1001", perm(PermutationSGD{Batch: 1001}), good},
-		{ErrMechanism, "Passes = -1", perm(PermutationSGD{Passes: -1}), good},
-		{ErrMechanism, "StepSize", perm(PermutationSGD{StepSize: nan}), good},
-		{ErrMechanism, "Radius", phased(Phased{Radius: -1}), good},
+		{dp.ErrCondition, "ε ≤ 1", calibrating(&NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Epsilon = 1.5 })},
+		{dp.ErrCondition, "1/n²", calibrating(&NoisySGD{Calibration: PaperStrict}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
+		{dp.ErrCondition, "ProxGD", calibrating(&NoisySGD{Calibration: Paper}), kinked},
+		{dp.ErrCondition, "Smoothness = 100", calibrating(&NoisySGD{Calibration: Paper}),
+			with(func(c *declaration) { c.q.OnSet.Smoothness = 100 })},
+		{dp.ErrCondition, "Problem.Records", calibrating(&NoisySGD{Relation: dp.AddRemove}), with(func(c *declaration) { c.q.Records = 0 })},
+		{dp.ErrCondition, "add-remove", calibrating(&NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}), good},
+		{dp.ErrCondition, "add-remove", calibrating(&NoisySGD{Relation: dp.AddRemove, Calibration: Paper}), good},
+		{dp.ErrRelation, "Relation", calibrating(&NoisySGD{Relation: 7}), good},
+		{ErrMechanism, "Scheme = 9", calibrating(&NoisySGD{Scheme: 9}), good},
+		{ErrMechanism, "Calibration = -1", calibrating(&NoisySGD{Calibration: -1}), good},
+		{ErrMechanism, "Steps = -1", calibrating(&NoisySGD{Steps: -1}), good},
+		{erm.ErrProblem, "Records = -1", calibrating(&NoisySGD{}), with(func(c *declaration) { c.q.Records = -1 })},
+		{ErrMechanism, "Batch = NaN", calibrating(&NoisySGD{Batch: nan}), good},
+		{ErrMechanism, "StepSize = -1", calibrating(&NoisySGD{StepSize: -1}), good},
+		{ErrMechanism, "Clip = +Inf", calibrating(&NoisySGD{Clip: inf}), good},
+		{ErrMechanism, "want 0", calibrating(&NoisySGD{Calibration: Paper, Steps: 3}), good},
+		{ErrMechanism, "Smoothing = -1", calibrating(&ProxGD{Smoothing: -1}), good},
+		{ErrMechanism, "Momentum = 1", calibrating(&DPSGD{Momentum: 1}), good},
+		{ErrMechanism, "Epochs", calibrating(&DPSGD{Epochs: nan}), good},
+		{ErrMechanism, "steps", calibrating(&DPSGD{Epochs: 1e30}), good},
+		{dp.ErrRelation, "Relation", calibrating(&DPSGD{Relation: -1}), good},
+		{dp.ErrCondition, "expands", calibrating(&PermutationSGD{StepSize: 9}), good},
+		{dp.ErrCondition, "expands", calibrating(&Phased{StepSize: 40}), good},
+		{dp.ErrCondition, "expands", calibrating(&PermutationSGD{StepSize: 8 * (1 + 0x1p-50)}), good}, // 2/β = 8
+		{dp.ErrCondition, "Smoothness", calibrating(&Phased{}), kinked},
+		{ErrMechanism, "Batch = 1001", calibrating(&PermutationSGD{Batch: 1001}), good},
+		{ErrMechanism, "Passes = -1", calibrating(&PermutationSGD{Passes: -1}), good},
+		{ErrMechanism, "StepSize", calibrating(&PermutationSGD{StepSize: nan}), good},
+		{ErrMechanism, "Radius", calibrating(&Phased{Radius: -1}), good},
 	} {
 		err := c.f(c.d)
 		require.ErrorIs(t, err, c.want, c.text)

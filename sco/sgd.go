@@ -1,6 +1,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,13 +27,8 @@ const (
 
 // String returns "poisson", "fixed-size", "with-replacement" or a marker.
 func (s Scheme) String() string {
-	switch s {
-	case Poisson:
-		return "poisson"
-	case FixedSize:
-		return "fixed-size"
-	case WithReplacement:
-		return "with-replacement"
+	if names := [...]string{"poisson", "fixed-size", "with-replacement"}; s >= 0 && int(s) < len(names) {
+		return names[s]
 	}
 	return fmt.Sprintf("invalid scheme %d", int(s))
 }
@@ -70,10 +66,10 @@ const (
 // String returns "accounted", "paper", "paper-strict", "paper-unsafe" or a
 // marker of an invalid value.
 func (c Calibration) String() string {
-	if c < Accounted || c > PaperUnsafe {
-		return fmt.Sprintf("invalid calibration %d", int(c))
+	if names := [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
-	return [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}[c]
+	return fmt.Sprintf("invalid calibration %d", int(c))
 }
 
 // NoisySGD is noisy mini-batch SGD [BFTT19, Algorithm 1]: from w₀, the
@@ -162,7 +158,7 @@ type DPSGD struct {
 // and noise; nil means noise.Secure(), anything else adds the assumption
 // dp.CallerSource. The error wraps what Plan's or SGDPlan.Fit's does.
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitSGD(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
@@ -173,7 +169,7 @@ func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
 
 // Fit is NoisySGD.Fit for the envelope.
 func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitSGD(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan is NoisySGD.Plan for the envelope.
@@ -183,7 +179,7 @@ func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
 
 // Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
 func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fitSGD(ctx, m, p, b, src)
+	return fit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
@@ -193,24 +189,10 @@ func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
 
 // planSGD calibrates for what may be known of p.
 func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*SGDPlan, error)) (*SGDPlan, error) {
-	if err := checkRelation(rel); err != nil {
-		return nil, err
-	}
-	q, _, err := known(p, orReplace(rel))
+	q, _, _, err := known(p, cmp.Or(rel, dp.Replace))
 	if err != nil {
 		return nil, err
 	}
 	q.Assumptions = locality(p)
 	return calibrate(q, b)
-}
-
-// fitSGD plans and fits.
-func fitSGD(ctx context.Context, m interface {
-	Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error)
-}, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	plan, err := m.Plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Fit(ctx, p, src)
 }

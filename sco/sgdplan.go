@@ -88,7 +88,7 @@ func (p *SGDParams) scale() float64 { return math.Nextafter(p.Noise*p.Clip, math
 // SGDPlan is calibrated noisy SGD. It is immutable and safe for concurrent use.
 type SGDPlan struct {
 	params SGDParams
-	claim  claim
+	cert   dp.Certificate
 	comp   *accounting.Composition
 	trace  func(erm.Trace)
 }
@@ -104,17 +104,16 @@ func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace 
 			ErrMechanism, p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
 	}
 	g := newGrid(p.Clip, p.Dim)
-	if err := g.check(p.scale()); err != nil {
-		return nil, err
+	if !(math.Ldexp(p.scale(), -g.exponent) <= largestNoise) {
+		return nil, fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this small needs "+
+			"fewer steps or larger batches", ErrMechanism, p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
 	comp, err := p.composition()
 	if err != nil {
 		return nil, err
 	}
-	cert := dp.Certificate{Budget: cost, Relation: p.Relation, Theorem: p.Theorem,
-		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, assumptions...)}
-	return &SGDPlan{params: p, claim: claim{cert, p.Dim, p.Records}, comp: comp, trace: trace}, nil
+	return &SGDPlan{params: p, cert: certified(p.Theorem, cost, p.Relation, assumptions), comp: comp, trace: trace}, nil
 }
 
 // Params returns a copy of the numbers of the plan, the zero value of an empty one.
@@ -130,7 +129,7 @@ func (pl *SGDPlan) Certificate() dp.Certificate {
 	if pl == nil {
 		return dp.Certificate{}
 	}
-	return pl.claim.certificate.With()
+	return pl.cert.With()
 }
 
 // Profile returns δ(ε) of all noisy sums of one release, by the accountant.
@@ -158,7 +157,7 @@ func (pl *SGDPlan) String() string {
 		"of %.6g; "+
 		"the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d coordinates and is divided by %.6g; the release is "+
 		"%s.\n%v",
-		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.claim.certificate)
+		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.cert)
 }
 
 // Steps of a fit that an audit may replace: the parameters, the sum of the rounded gradients
@@ -186,14 +185,14 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	if pl == nil || pl.comp == nil {
 		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	if err := pl.claim.admit(p); err != nil {
+	if err := admit(p, pl.params.Dim, pl.params.Records, pl.params.Relation); err != nil {
 		return nil, err
 	}
 	op, err := joint(p)
 	if err != nil {
 		return nil, err
 	}
-	src, cert := pl.claim.signed(src, locality(p))
+	src, cert := signed(pl.cert, src, locality(p))
 	f := fault.From(ctx)
 	par := fault.At(f, sgdParams, pl.params)
 	grid := newGrid(par.Clip, par.Dim)

@@ -169,14 +169,7 @@ func LogMGF(t float64, q int) float64 {
 	logf := func(x float64) float64 { return n*specfun.Log(x) + t*x - x*x/2 }
 	top := logf(mode)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
-	nodes, weights := specfun.GaussLegendre(16)
-	panel := func(lo, hi float64) (sum float64) {
-		for i, z := range nodes {
-			x := lo + (hi-lo)*(z+1)/2
-			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
-		}
-		return sum
-	}
+	panel := panelOf(logf, top)
 	var sum float64
 	for lo := mode; logf(lo)-top > -45; lo += h {
 		sum += panel(lo, lo+h)
@@ -186,6 +179,18 @@ func LogMGF(t float64, q int) float64 {
 	}
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
 	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + specfun.Log(sum)
+}
+
+// panelOf returns ∫ e^{logf−top} over an interval, by the 16-point rule.
+func panelOf(logf func(x float64) float64, top float64) func(lo, hi float64) float64 {
+	nodes, weights := specfun.GaussLegendre(16)
+	return func(lo, hi float64) (sum float64) {
+		for i, z := range nodes {
+			x := lo + (hi-lo)*(z+1)/2
+			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
+		}
+		return sum
+	}
 }
 
 // mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
@@ -228,14 +233,7 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 	}
 	peak := peakOf(logf, far)
 	top := logf(peak)
-	nodes, weights := specfun.GaussLegendre(16)
-	panel := func(lo, hi float64) (sum float64) {
-		for i, z := range nodes {
-			x := lo + (hi-lo)*(z+1)/2
-			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
-		}
-		return sum
-	}
+	panel := panelOf(logf, top)
 	// Width of a panel at x: two scales of δ_G up to r₀, where it falls like a
 	// Gaussian tail, and growing beyond, where 1 − e^y takes over.
 	width := func(x float64) float64 {

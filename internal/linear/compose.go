@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
@@ -46,7 +47,7 @@ func (q Sequence) Check() error {
 	if len(q.C) != len(q.S) || len(q.S) > 16 {
 		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem, len(q.C), len(q.S))
 	}
-	for _, v := range append(append([]float64{q.T}, q.C...), q.S...) {
+	for _, v := range slices.Concat([]float64{q.T}, q.C, q.S) {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return fmt.Errorf("%w: %v in C, S or T, want finite numbers ≥ 0", ErrProblem, v)
 		}
@@ -62,15 +63,7 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		return one, one
 	}
 	of := func(log func(eps float64) float64) func(eps float64) float64 {
-		return func(eps float64) float64 {
-			switch {
-			case math.IsNaN(eps), math.IsInf(eps, -1):
-				return 1
-			case math.IsInf(eps, 1):
-				return 0
-			}
-			return min(1, math.Exp(log(eps))*safeDelta)
-		}
+		return everywhere(func(eps float64) float64 { return math.Exp(log(eps)) })
 	}
 	if q.Relation == dp.Replace {
 		both := of(q.logReplace)

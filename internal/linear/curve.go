@@ -26,29 +26,30 @@ type Curve struct {
 // Under Replace the two are the same function.
 func (k Curve) Profile(o, out float64) (remove, add func(eps float64) float64) {
 	least := func(one, curve func(eps float64) float64) func(eps float64) float64 {
-		return func(eps float64) float64 {
-			switch {
-			case math.IsNaN(eps), math.IsInf(eps, -1):
-				return 1
-			case math.IsInf(eps, 1):
-				return 0
-			}
+		return everywhere(func(eps float64) float64 {
 			delta := math.Exp(one(eps))
 			if out > 0 {
 				delta = min(delta, math.Exp(curve(eps-out))+dp.GaussianDelta(out, o))
 			}
-			return min(1, delta*safeDelta)
+			return delta
+		})
+	}
+	remove, add = k.logs(o)
+	curveRemove, curveAdd := k.logs(0)
+	return least(remove, curveRemove), least(add, curveAdd)
+}
+
+// everywhere extends a bound δ(ε) for finite ε to every float64, raised by the error of its computation.
+func everywhere(delta func(eps float64) float64) func(eps float64) float64 {
+	return func(eps float64) float64 {
+		switch {
+		case math.IsNaN(eps), math.IsInf(eps, -1):
+			return 1
+		case math.IsInf(eps, 1):
+			return 0
 		}
+		return min(1, delta(eps)*safeDelta)
 	}
-	one, curve := [2]func(float64) float64{}, [2]func(float64) float64{}
-	one[0], one[1] = k.logs(o)
-	if out > 0 {
-		curve[0], curve[1] = k.logs(0)
-	}
-	if remove = least(one[0], curve[0]); k.replace {
-		return remove, remove
-	}
-	return remove, least(one[1], curve[1])
 }
 
 // logs returns the logarithms of both bounds in one step.
@@ -133,18 +134,11 @@ func (k Curve) RDP(alpha, o float64) float64 {
 
 // rdpRemove returns sup_p [κ(p) + α s²p²/2], certified.
 func (k *tied) rdpRemove(alpha, s float64) float64 {
-	f := func(p float64) float64 { return k.kappa(p, p) + alpha*s*s*p*p/2 }
+	f := func(p, kappa float64) float64 { return kappa + alpha*s*s*p*p/2 }
 	if k.envelope == nil {
-		return f(1)
+		return f(1, k.c)
 	}
-	best, at := f(1), len(k.grid)-1
-	for i, p := range k.grid {
-		if v := k.kappas[i] + alpha*s*s*p*p/2; v > best {
-			best, at = v, i
-		}
-	}
-	_, v := specfun.Minimize(func(p float64) float64 { return -f(p) }, k.grid[max(at-1, 0)], k.grid[min(at+1, len(k.grid)-1)], 0, 1e-9)
-	best = max(best, -v)
+	best, _ := k.largest(f, 0, 1e-9)
 	for slack := 1e-7; slack < 1; slack *= 10 {
 		top := best * (1 + slack)
 		if k.below(func(p float64) float64 { return top - alpha*s*s*p*p/2 }, patient) {

@@ -84,9 +84,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 func (pl *Plan) draw(src rand.Source) (erm.Perturbation, bool) {
 	p, d := pl.params, pl.params.Dim
 	diag := make([]float64, d)
-	for i := range diag {
-		diag[i] = p.Ridge
-	}
+	floats.AddConst(p.Ridge, diag)
 	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge, LinearError: pl.per.LinearError}
 	if p.Sigma == 0 && p.Rate == 0 {
 		return q, true

@@ -172,17 +172,8 @@ func (k *tied) rate(eps float64, replace, certified bool) float64 {
 	if replace {
 		base = 1
 	}
-	f := func(p float64) float64 { return (eps - k.kappa(p, p)) / (base + p) }
-	best, at := f(1), len(k.grid)-1
-	for i, p := range k.grid {
-		if v := (eps - k.kappas[i]) / (base + p); p > 0 && v < best {
-			best, at = v, i
-		}
-	}
-	if k.envelope != nil {
-		_, v := specfun.Minimize(f, k.grid[max(at-1, 0)], k.grid[min(at+1, len(k.grid)-1)], 0, 1e-9)
-		best = min(best, v)
-	}
+	best, _ := k.largest(func(p, kappa float64) float64 { return (kappa - eps) / (base + p) }, 0, 1e-9)
+	best = -best
 	if !certified {
 		return best
 	}

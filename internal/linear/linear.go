@@ -9,22 +9,13 @@
 //
 // # Theorems
 //
-// Identifiers are to be prefixed by the package of the mechanism, "lop.curve/2". At
-// takes the least noise of all that apply; New and At check what they need.
+// Package lop lists them. At takes the least noise of all that apply; New and At
+// check what they need. The envelope theorems are about
 //
-//	identifier          statement for the exact minimizer                  needs
-//	curve/2             loss ≤ c + s²/2 + sχ_q                             δ > 0
-//	monotone/2          loss ≤ c + max(0, s²/2 + sN)                       the same, AddRemove, sign of φ′ fixed per record
-//	envelope/1          max(sup_p δ_G(ε−κ(p), pL/σ), δ_add(ε))             δ > 0, one scalar derivative per record, AddRemove
-//	envelope-replace/1  the least over e₁ of envelope/1 taken twice,       the same, Replace
-//	                    through the data set with or without both records
-//	simplex/1           loss ≤ max_q [c(q) + sqM + s²q²], s = X/σ          δ > 0, multinomial logistic loss
-//	joint/2             one of these with the output noise in one curve    the same
-//	pure/2              a = (ε−c)/G                                        δ = 0
-//	envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)      δ = 0, one scalar derivative per record
-//	kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, μ ≥ 2ρβ/ε  [KST12]         δ > 0, q ≤ 2
-//	kifer-pure/2        a = ε/(2G), μ ≥ 2ρβ/ε              [KST12]         δ = 0
-//	cms11/2             a = (ε−c)/G, c = 2 log1p(β/μ)      [CMS11]         δ = 0, ρ = 1
+//	lop.envelope/1          max(sup_p δ_G(ε−κ(p), pL/σ), δ_add(ε))
+//	lop.envelope-replace/1  the least over e₁ of lop.envelope/1 taken twice,
+//	                        through the data set with or without both records
+//	lop.envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)
 //
 // Adding costs no curvature: δ_add(ε) = δ_G(ε, L/σ) where the sign of φ′ is fixed
 // and 2δ_G(ε, L/σ) else. Losses of ⟨a,θ⟩ have one scalar derivative; with an envelope
@@ -61,11 +52,13 @@
 package linear
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
@@ -89,35 +82,30 @@ const (
 
 // String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
 func (c Calibration) String() string {
-	switch c {
-	case Sharp:
-		return "sharp"
-	case Kifer:
-		return "kifer"
-	case CMS11:
-		return "cms11"
+	if names := [...]string{"sharp", "kifer", "cms11"}; c >= 0 && int(c) < len(names) {
+		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
 
-// Identifiers of the theorems, see the package comment.
+// Identifiers of the theorems, see package lop.
 const (
-	TheoremCurve           = "curve/2"
-	TheoremMonotone        = "monotone/2"
-	TheoremEnvelope        = "envelope/1"
-	TheoremEnvelopeReplace = "envelope-replace/1"
-	TheoremSimplex         = "simplex/1"
-	TheoremJoint           = "joint/2"
-	TheoremPure            = "pure/2"
-	TheoremEnvelopePure    = "envelope-pure/1"
-	TheoremKifer           = "kifer/2"
-	TheoremKiferPure       = "kifer-pure/2"
-	TheoremCMS11           = "cms11/2"
+	TheoremCurve           = "lop.curve/2"
+	TheoremMonotone        = "lop.monotone/2"
+	TheoremEnvelope        = "lop.envelope/1"
+	TheoremEnvelopeReplace = "lop.envelope-replace/1"
+	TheoremSimplex         = "lop.simplex/1"
+	TheoremJoint           = "lop.joint/2"
+	TheoremPure            = "lop.pure/2"
+	TheoremEnvelopePure    = "lop.envelope-pure/1"
+	TheoremKifer           = "lop.kifer/2"
+	TheoremKiferPure       = "lop.kifer-pure/2"
+	TheoremCMS11           = "lop.cms11/2"
 )
 
 // A Problem is all that the noise depends on: public quantities, never a record.
 type Problem struct {
-	// Dim is d, the number of parameters.
+	// Dim is d ≥ 1, the number of parameters.
 	Dim int
 	// Constants of one record's loss. They must hold on ℝᵈ; for the structures
 	// LSQ and GLM on the constraint set is enough, because φ can be continued
@@ -125,7 +113,7 @@ type Problem struct {
 	Constants loss.Constants
 	// Modulus is μ_r ≥ 0, the modulus of strong convexity of the regularizer.
 	Modulus float64
-	// Relation of neighboring data sets; 0 is invalid.
+	// Relation of neighboring data sets, a valid one.
 	Relation dp.Relation
 	// Budget of the exact minimizer, without the share of the output noise.
 	Budget dp.Budget
@@ -143,28 +131,20 @@ type Problem struct {
 	Monotone bool
 }
 
-// check refuses constants that no noise could be scaled by.
+// check refuses constants that no noise could be scaled by; erm.Public.Complete checked Dim and Relation.
 func (p Problem) check() error {
 	k := p.Constants
 	switch {
-	case p.Dim < 1:
-		return fmt.Errorf("%w: Dim = %d, want at least 1", ErrProblem, p.Dim)
 	case !(p.Modulus >= 0) || math.IsInf(p.Modulus, 1):
 		return fmt.Errorf("%w: Modulus = %v, want a finite number ≥ 0", ErrProblem, p.Modulus)
 	case p.Calibration < Sharp || p.Calibration > CMS11:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
 	}
-	if err := p.Relation.Check(); err != nil {
-		return fmt.Errorf("field Relation: %w", err)
-	}
 	if err := p.Budget.Check(); err != nil {
 		return err
 	}
-	if err := bounded("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
-		return err
-	}
-	if err := bounded("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber or "+
-		"loss.Moreau of it, or output perturbation"); err != nil {
+	if err := cmp.Or(checkLipschitz(k), release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as "+
+		"loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
 		return err
 	}
 	switch k.Structure {
@@ -179,16 +159,8 @@ func (p Problem) check() error {
 	return nil
 }
 
-// bounded returns an error wrapping dp.ErrCondition unless 0 < v < ∞.
-func bounded(name string, v float64, fix string) error {
-	switch {
-	case math.IsInf(v, 1):
-		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
-	case !(v > 0): // also NaN
-		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
-			"constant", dp.ErrCondition, name, v)
-	}
-	return nil
+func checkLipschitz(k loss.Constants) error {
+	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
 }
 
 // Safety margins, all far below the 1e-6 that constants may exceed their exact
@@ -213,7 +185,7 @@ type Calibrator struct {
 }
 
 // New checks everything that does not depend on Δ. The error wraps ErrProblem,
-// dp.ErrBudget, dp.ErrRelation, or dp.ErrCondition for a loss that the
+// dp.ErrBudget, or dp.ErrCondition for a loss that the
 // calibration does not cover; it names no package.
 func New(p Problem) (*Calibrator, error) {
 	if err := p.check(); err != nil {
@@ -263,7 +235,7 @@ type Noise struct {
 	Rate    float64 // a in the density ∝ exp(−a‖b‖₂) of b; 0 unless pure
 	C       float64 // c
 	S       float64 // s = G/σ; 0 unless Gaussian
-	Theorem string  // identifier without package
+	Theorem string
 
 	// Curve of the exact minimizer; meaningless unless Gaussian.
 	Curve Curve

@@ -39,12 +39,10 @@ func TestNewRefuses(t *testing.T) {
 		is     error
 		text   string
 	}{
-		"dimension":       {func(p *Problem) { p.Dim = 0 }, ErrProblem, "Dim = 0"},
 		"modulus":         {func(p *Problem) { p.Modulus = -1 }, ErrProblem, "Modulus = -1"},
 		"NaN modulus":     {func(p *Problem) { p.Modulus = nan }, ErrProblem, "Modulus = NaN"},
 		"huge modulus":    {func(p *Problem) { p.Modulus = inf }, ErrProblem, "Modulus = +Inf"},
 		"calibration":     {func(p *Problem) { p.Calibration = 3 }, ErrProblem, "Calibration = 3"},
-		"relation":        {func(p *Problem) { p.Relation = 0 }, dp.ErrRelation, "Relation"},
 		"budget":          {func(p *Problem) { p.Budget.Epsilon = 0 }, dp.ErrBudget, "Epsilon = 0"},
 		"Lipschitz":       {func(p *Problem) { p.Constants.Lipschitz = 0 }, dp.ErrCondition, "Lipschitz = 0"},
 		"infinite L":      {func(p *Problem) { p.Constants.Lipschitz = inf }, dp.ErrCondition, "bounded Set"},

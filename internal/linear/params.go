@@ -1,8 +1,8 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -85,31 +85,18 @@ func (s Settings) Prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
 	return p, q, nil
 }
 
-func (s Settings) relation() dp.Relation {
-	if s.Relation == 0 {
-		return dp.Replace
-	}
-	return s.Relation
-}
+func (s Settings) relation() dp.Relation { return cmp.Or(s.Relation, dp.Replace) }
 
-// Check refuses settings that make no sense by themselves.
+// Check refuses numbers that make no sense by themselves.
 func (s Settings) Check() error {
-	if err := s.relation().Check(); err != nil {
-		return fmt.Errorf("field Relation: %w", err)
-	}
-	for _, f := range []struct {
-		name, zero string
-		v          float64
-	}{
-		{"Ridge", "automatic", s.Ridge},
-		{"Radius", "the radius of Set", s.Bound.Radius},
-		{"Clip", "no clipping", s.Clip},
-		{"Cover", "the default", s.Cover},
-		{"Share", "the default", s.Share},
-	} {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", ErrProblem, f.name, f.v, f.zero)
-		}
+	if err := cmp.Or(
+		release.CheckField(ErrProblem, "Ridge", "automatic", s.Ridge),
+		release.CheckField(ErrProblem, "Radius", "the radius of Set", s.Bound.Radius),
+		release.CheckField(ErrProblem, "Clip", "no clipping", s.Clip),
+		release.CheckField(ErrProblem, "Cover", "the default", s.Cover),
+		release.CheckField(ErrProblem, "Share", "the default", s.Share),
+	); err != nil {
+		return err
 	}
 	if s.Share >= 1 {
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for the default", ErrProblem, s.Share)

@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -14,13 +15,7 @@ import (
 // Plan is a calibrated linear or output perturbation: how much noise, and what it
 // costs. It is made of public quantities alone, may be published, and cannot be
 // changed. It serves any number of fits, also at once, each of which spends its
-// budget once. Its methods are
-//
-//	Fit          release an approximate minimizer of a problem
-//	Params       a copy of all numbers
-//	Certificate  what one release costs
-//	Profile      δ(ε) of one release, for composition
-//	String       prose
+// budget once.
 type Plan struct {
 	params   Params
 	settings Settings
@@ -96,11 +91,7 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			s.Bound.Variance = 4 * float64(q.Records) * l * l
 		}
 	}
-	pl := &Plan{settings: s, public: q}
-	pl.params = Params{
-		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
-		Radius: s.Bound.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
-	}
+	pl := s.newPlan(q, b)
 	if s.Output {
 		err = pl.outputPerturbation(b)
 	} else {
@@ -116,14 +107,19 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
 		}
 	}
-	p.Cover, p.Grid, p.Sensitivity = pl.output.Cover, pl.output.Grid(), pl.output.Sensitivity
-	p.OutputSigma, p.OutputRate = pl.output.Sigma, pl.output.Rate
-	p.Theorem = "lop." + p.Theorem
 	pl.cert = dp.Certificate{
 		Budget: b, Relation: p.Relation, Theorem: p.Theorem,
 		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...),
 	}
-	return pl, pl.valid()
+	return pl, pl.finish()
+}
+
+// newPlan returns a plan with the numbers that no calibration chooses.
+func (s Settings) newPlan(q erm.Public, b dp.Budget) *Plan {
+	return &Plan{settings: s, public: q, params: Params{
+		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
+		Radius: s.Bound.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
+	}}
 }
 
 // objectivePerturbation fixes Δ, b, R and the output noise of one that follows b.
@@ -134,7 +130,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	}
 	whole := b
 	whole.Delta *= spare
-	objective, output := whole.Split(or(s.Share, defaultShare))
+	objective, output := whole.Split(cmp.Or(s.Share, defaultShare))
 	k, err := New(Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
 		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
@@ -159,7 +155,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 		if shift, err = dp.Calibrate(dp.GaussianCurve, whole); err != nil {
 			return err
 		}
-		shift *= math.Sqrt(or(s.Share, defaultJointShare))
+		shift *= math.Sqrt(cmp.Or(s.Share, defaultJointShare))
 		if joint := k.Joint(noise, whole, shift); joint.Sigma < noise.Sigma {
 			noise = joint
 		} else {
@@ -183,23 +179,12 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	return nil
 }
 
-// or returns v, or the default where v is 0.
-func or(v, zero float64) float64 {
-	if v == 0 {
-		return zero
-	}
-	return v
-}
-
 // outputPerturbation fixes Δ, R and ν of a release without b: minimizers of
 // neighbors are at most G/μ apart.
 func (pl *Plan) outputPerturbation(b dp.Budget) error {
 	s, q, p := pl.settings, pl.public, &pl.params
 	q.Constants = q.OnSet
-	if err := bounded("Lipschitz", q.Constants.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩"); err != nil {
-		return err
-	}
-	if err := q.Smooth(); err != nil {
+	if err := cmp.Or(checkLipschitz(q.Constants), q.Smooth()); err != nil {
 		return err
 	}
 	l := q.Constants.Lipschitz
@@ -314,14 +299,15 @@ const stepBits = 45
 
 // Identifiers of output perturbation.
 const (
-	TheoremOutput     = "output/2"      // Gaussian ν hides G/μ + 2R + g√d
-	TheoremOutputPure = "output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
+	TheoremOutput     = "lop.output/2"      // Gaussian ν hides G/μ + 2R + g√d
+	TheoremOutputPure = "lop.output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
 )
 
-// valid refuses a plan with a value that float64 or the samplers of package noise
-// cannot hold.
-func (pl *Plan) valid() error {
-	p := pl.params
+// finish fills in what follows from the output noise, and refuses a plan with a value
+// that float64 or the samplers of package noise cannot hold.
+func (pl *Plan) finish() error {
+	p, o := &pl.params, pl.output
+	p.Cover, p.Grid, p.Sensitivity, p.OutputSigma, p.OutputRate = o.Cover, o.Grid(), o.Sensitivity, o.Sigma, o.Rate
 	ok := p.Ridge > 0 || p.Modulus > 0
 	for _, v := range []float64{p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate} {
 		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN

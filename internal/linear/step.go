@@ -66,20 +66,16 @@ func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *
 		return nil, nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
 			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
-	pl := &Plan{settings: s, public: q, cert: cert}
-	pl.params = Params{
-		Theorem: cert.Theorem, Relation: s.relation(), Budget: cert.Budget, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords,
-		Lipschitz: k.Lipschitz, Smoothness: k.Smoothness, Modulus: q.Modulus, Clip: s.Clip, ExcessBound: math.Inf(1),
-		Ridge: step.Ridge, Sigma: g / step.S * safeScale, C: step.C, S: step.S,
-	}
-	b := Noise{Ridge: step.Ridge, Sigma: pl.params.Sigma}
+	pl := s.newPlan(q, cert.Budget)
+	par := &pl.params
+	pl.cert, par.Theorem, par.Lipschitz, par.Smoothness = cert, cert.Theorem, k.Lipschitz, k.Smoothness
+	par.Ridge, par.Sigma, par.C, par.S = step.Ridge, g/step.S*safeScale, step.C, step.S
+	b := Noise{Ridge: step.Ridge, Sigma: par.Sigma}
 	if err := pl.cover(b, 0, pl.unnoticed(b, step.Output, cert.Budget), cert.Budget); err != nil {
 		return nil, nil, err
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * safeScale
-	pl.params.Cover, pl.params.Grid, pl.params.Sensitivity = pl.output.Cover, pl.output.Grid(), pl.output.Sensitivity
-	pl.params.OutputSigma = pl.output.Sigma
-	return pl, p, pl.valid()
+	return pl, p, pl.finish()
 }
 
 // StepFailure is the probability that the noise of one step of a sequence with budget b

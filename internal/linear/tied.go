@@ -76,23 +76,29 @@ func (k *tied) at(eps, s, o, p, kappa float64) float64 {
 // logRemove returns log of the supremum over p as a search finds it, a lower bound
 // that is right to about 1e-10, and the p of the largest value found.
 func (k *tied) logRemove(eps, s, o float64) (log, p float64) {
+	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
+}
+
+// largest returns the largest f(p, κ(p)) that a search finds, and its p: on the grid, and between the neighbors of
+// the best point there to within a share of their distance plus tol.
+func (k *tied) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
 	best := 0
-	log = math.Inf(-1)
+	value = math.Inf(-1)
 	for i, p := range k.grid {
-		if v := k.at(eps, s, o, p, k.kappas[i]); v > log {
-			log, best = v, i
+		if v := f(p, k.kappas[i]); v > value {
+			value, best = v, i
 		}
 	}
 	p = k.grid[best]
-	if k.envelope == nil || math.IsInf(log, -1) {
-		return log, p
+	if k.envelope == nil || math.IsInf(value, -1) {
+		return value, p
 	}
 	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
-	x, v := specfun.Minimize(func(p float64) float64 { return -k.at(eps, s, o, p, k.kappa(p, p)) }, lo, hi, 0, 3e-5*(hi-lo))
-	if -v > log {
+	x, v := specfun.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	if -v > value {
 		return -v, x
 	}
-	return log, p
+	return value, p
 }
 
 // logAdd returns log of a bound on adding a record: exactly the formula without

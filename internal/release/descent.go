@@ -90,7 +90,7 @@ func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
 		if s.improve(at.point) {
 			return nil
 		}
-		next := pair{s: s, point: point{x: make([]float64, len(x)), low: make([]float64, len(x))}}
+		next := s.zero()
 		for j := range next.x {
 			z, v := at.at(j)
 			y := prox.ProxPair(s.pairs, j, z.Plus(v.Times(-gamma)), gamma)

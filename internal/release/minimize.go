@@ -1,22 +1,3 @@
-// Package release holds what the covered releases of this module share: a point within a public
-// distance R of the minimizer of a strongly convex perturbed risk, which output noise then hides.
-//
-// Minimize always returns such a point, whatever the records: no release is withheld.
-//
-//  1. the methods of package splitting in turn, until a certificate: ‖x − θ*‖ ≤ residual/μ ≤ R
-//  2. Newton's method with gradients and points of twice the precision, until a certificate
-//  3. proximal gradient descent from a point of proved distance, until a certificate or until
-//     its contraction proves the distance, see descent
-//
-// The third exists so that the first two need no proof that they end; it is not expected to run.
-//
-// # Notation
-//
-//	J = f + g  the objective: f smooth, g = r + ι_C
-//	θ*, μ      argmin J, the modulus of strong convexity of J
-//	R, ρ       Target.Cover, Target.Reach
-//	ℓ, γ       a Lipschitz constant of ∇f; the step size 1/ℓ
-//	x + low    a point of twice the precision of float64
 package release
 
 import (
@@ -40,9 +21,15 @@ type Target struct {
 	Reach   float64 // ρ ≥ ‖θ*‖₂, erm.Public.Reach
 }
 
-// Minimize returns a point within t.Cover of argmin J, always: from start, which it does not change,
-// by the methods and then as the package comment says. The noise is not drawn again
-// and the target not loosened.
+// Minimize returns a point within t.Cover of argmin J, whatever the records, from start, which it
+// does not change. The noise is not drawn again and the target not loosened.
+//
+//  1. the methods in turn, until a certificate: ‖x − θ*‖ ≤ residual/μ ≤ R
+//  2. Newton's method with gradients and points of twice the precision, until a certificate
+//  3. proximal gradient descent from a point of proved distance, until a certificate or until
+//     its contraction proves the distance, see descend
+//
+// The third exists so that the first two need no proof that they end; it is not expected to run.
 //
 // The error is ctx.Err() or obj.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
 // subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
@@ -104,17 +91,21 @@ type solver struct {
 
 func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target) *solver {
 	s := &solver{Target: t, ctx: ctx, f: fault.From(ctx), p: p, obj: obj, start: start}
-	var set prox.Operator
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		set = p.Set
-	}
-	s.g, _ = prox.Sum(p.Reg, set)
+	s.g, _ = prox.Sum(parts(p))
 	if obj.HasHessian() {
 		s.pairs, _ = prox.Separable(s.g)
 	}
 	s.first = fault.At(s.f, fault.Stage, 0)
 	s.best = point{x: start, low: make([]float64, len(start)), residual: math.Inf(1)}
 	return s
+}
+
+// parts returns r and ι_C, nil where p has none.
+func parts(p *erm.Problem) (reg, set prox.Operator) {
+	if p.Set == nil { // not a nil Set inside a non-nil Operator
+		return p.Reg, nil
+	}
+	return p.Reg, p.Set
 }
 
 // try goes on from the best point by a method.
@@ -191,10 +182,8 @@ var Methods = []Method{
 // Whether the point is Proved depends on the records.
 func Certify(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, target float64, methods ...Method) (Result, error) {
 	f := fault.From(ctx)
-	problem := splitting.Problem{F: obj, G: p.Reg}
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		problem.H = p.Set
-	}
+	problem := splitting.Problem{F: obj}
+	problem.G, problem.H = parts(p)
 	best := Result{X: start, Residual: math.Inf(1)}
 	var unfit error
 	tol := max(target/4, obj.Attainable()) // leaves room for the rounding allowance of the certificate
@@ -239,19 +228,18 @@ var newtons, descents sync.Pool
 // reused returns a method that does what m does, in memory that may have been
 // used: Init forgets all else.
 func reused(m splitting.Method) splitting.Method {
-	var old any
 	switch m := m.(type) {
 	case *splitting.ProxNewton:
-		old = newtons.Get()
+		if old, ok := newtons.Get().(*splitting.ProxNewton); ok {
+			return old
+		}
 	case *splitting.CoordinateDescent:
-		if old = descents.Get(); old != nil {
-			old.(*splitting.CoordinateDescent).Route = m.Route
+		if old, ok := descents.Get().(*splitting.CoordinateDescent); ok {
+			old.Route = m.Route
+			return old
 		}
 	}
-	if old == nil {
-		return m
-	}
-	return old.(splitting.Method)
+	return m
 }
 
 // reuse keeps the memory of m for the next solve.

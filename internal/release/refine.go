@@ -2,7 +2,6 @@ package release
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -48,8 +47,7 @@ func (s *solver) refine() error {
 		next, found := at, false
 		for t := 1.0; t >= 0x1p-8 && !found; t /= 2 {
 			next = at.move(step, t)
-			s.iterations++
-			s.terms += s.obj.Len()
+			s.count()
 			found = next.residual < at.residual
 		}
 		if !found {
@@ -71,9 +69,15 @@ type pair struct {
 	grad, gradLow []float64
 }
 
+// zero returns the origin.
+func (s *solver) zero() pair {
+	d := len(s.start)
+	return pair{s: s, point: point{x: make([]float64, d), low: make([]float64, d)}}
+}
+
 // newPair returns the pair of prox_γg(x), γ tiny: x itself where it is in the domain of g.
 func newPair(s *solver, x []float64) pair {
-	q := pair{s: s, point: point{x: slices.Clone(x), low: make([]float64, len(x))}}
+	q := s.zero()
 	for j := range x {
 		_, _, lo, hi := s.pairs.Coordinate(j)
 		q.x[j] = min(max(x[j], lo), hi)
@@ -135,7 +139,7 @@ func (q *pair) newton(hess *mat.SymDense) (step []float64, ok bool) {
 
 // move returns the point that is t times step away, but no coordinate beyond a kink or bound of g.
 func (q *pair) move(step []float64, t float64) pair {
-	next := pair{s: q.s, point: point{x: make([]float64, len(q.x)), low: make([]float64, len(q.x))}}
+	next := q.s.zero()
 	for j := range q.x {
 		x, _ := q.at(j)
 		l1, _, lo, hi := q.s.pairs.Coordinate(j)

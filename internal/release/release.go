@@ -42,7 +42,11 @@
 // # Notation
 //
 //	n, d       records, parameters
-//	R          Output.Cover
+//	J = f + g  the perturbed risk: f smooth, g = r + ι_C
+//	θ*, μ      argmin J, the modulus of strong convexity of J
+//	R, ρ       Output.Cover; a bound on ‖θ*‖, Target.Reach
+//	ℓ, γ       a Lipschitz constant of ∇f; the step size 1/ℓ
+//	x + low    a point of twice the precision of float64
 //	g, e       the step of the grid, its exponent Output.Exponent
 //	S, S′      what neighbors' θ̂ may be apart, and Output.Sensitivity = S + g√d
 //	ν, a       the output noise: Gaussian of deviation Output.Sigma or of density ∝ exp(−a‖ν‖), a = Output.Rate

@@ -1,0 +1,30 @@
+package release
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// CheckField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says,
+// by an error that wraps kind.
+func CheckField(kind error, name, zero string, v float64) error {
+	if !(v >= 0) || math.IsInf(v, 1) {
+		return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", kind, name, v, zero)
+	}
+	return nil
+}
+
+// CheckConstant refuses a constant of a loss that is not known to be positive and finite, by an error that wraps
+// dp.ErrCondition and has a fix for +Inf.
+func CheckConstant(name string, v float64, fix string) error {
+	switch {
+	case math.IsInf(v, 1):
+		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
+	case !(v > 0): // also NaN
+		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
+			"constant", dp.ErrCondition, name, v)
+	}
+	return nil
+}
