@@ -190,7 +190,6 @@ func (t translated) Func(x []float64) float64 {
 
 func (t translated) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
-	sameLen(x, t.by)
 	buf := t.minus(x)
 	defer giveBack(buf)
 	y := *buf
@@ -247,8 +246,7 @@ type moved struct {
 
 // at returns the coefficients of coordinate i with the bounds of x_i.
 func (m moved) at(i int) separable {
-	var s separable
-	s.l1, s.l2, s.lo, s.hi = m.c.Coordinate(i)
+	s := coordinate(m.c, i)
 	s.lo += m.by[i]
 	s.hi += m.by[i]
 	return s
@@ -322,7 +320,7 @@ func Scale(g Operator, a, w float64) Operator {
 	dist, set, coordinate := abilities(s.g)
 	abs := math.Abs(a)
 	if coordinate {
-		return expose(stretched{s, s.g.(Coordinatewise)}, true, set, true)
+		return expose(each{stretched{s, s.g.(Coordinatewise)}}, true, set, true)
 	}
 	switch g := s.g.(type) {
 	case seminorm:
@@ -425,24 +423,9 @@ type stretched struct {
 }
 
 func (s stretched) at(i int) separable {
-	l1, l2, lo, hi := s.c.Coordinate(i)
+	g := coordinate(s.c, i)
 	if s.a < 0 {
-		lo, hi = hi, lo
+		g.lo, g.hi = g.hi, g.lo
 	}
-	return separable{s.w * math.Abs(s.a) * l1, s.w * s.a * s.a * l2, lo / s.a, hi / s.a}
+	return separable{s.w * math.Abs(s.a) * g.l1, s.w * s.a * s.a * g.l2, g.lo / s.a, g.hi / s.a}
 }
-
-func (s stretched) Func(x []float64) float64             { return number(each(s.at).Func(x)) }
-func (s stretched) Prox(dst, x []float64, gamma float64) { each(s.at).Prox(dst, x, gamma) }
-func (s stretched) dist(x, v []float64) float64          { return each(s.at).Dist(x, v) }
-
-// Check wants coefficients that stay finite.
-func (s stretched) Check(dim int) error {
-	if err := s.scaled.Check(dim); err != nil {
-		return err
-	}
-	return each(s.at).Check(dim)
-}
-
-func (s stretched) shift([]float64) float64                   { return 0 }
-func (s stretched) coordinate(i int) (l1, l2, lo, hi float64) { return s.at(i).Coordinate(i) }

@@ -51,10 +51,8 @@ func (SecondOrderCone) split(x []float64) (t, n float64, ok bool) {
 
 // Func returns 0 where ‖z‖₂ ≤ t(1+2⁻⁴⁸) and +Inf elsewhere.
 func (g SecondOrderCone) Func(x []float64) float64 {
-	if _, _, ok := g.split(x); !ok {
-		return inf
-	}
-	return 0
+	_, _, ok := g.split(x)
+	return indicator(ok)
 }
 
 // Prox projects: x in the cone, 0 if ‖z‖₂ ≤ −t, and else s·(1, z/‖z‖₂) with
@@ -245,10 +243,7 @@ func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 func (g PSDCone) Func(x []float64) float64 {
 	d, _, ok := g.member(x)
 	defer eigens.Put(d)
-	if !ok {
-		return inf
-	}
-	return 0
+	return indicator(ok)
 }
 
 // Prox stores Σ max(λ_k,0)·q_k q_kᵀ in dst, symmetric exactly.
@@ -259,7 +254,7 @@ func (g PSDCone) Prox(dst, x []float64, _ float64) {
 	n := g.Order
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case n > 0 && d.lambda[0] >= 0: // ½(X+Xᵀ) is a member
 		for i := range n {
 			for j := range i + 1 {

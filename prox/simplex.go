@@ -31,10 +31,8 @@ func (g Simplex) member(x []float64) (sum float64, ok bool) {
 
 // Func returns 0 where x_i ≥ 0 and Σx_i is within Total(1±2⁻⁴⁸), +Inf elsewhere.
 func (g Simplex) Func(x []float64) float64 {
-	if _, ok := g.member(x); !ok {
-		return inf
-	}
-	return 0
+	_, ok := g.member(x)
+	return indicator(ok)
 }
 
 // Prox projects: p = (x−τ)₊ with the root τ of Σ(x_i−τ)₊ = Total. [HWC74]
@@ -114,12 +112,7 @@ func (g Simplex) Shift(x []float64) float64 {
 }
 
 // Radius returns Total, the norm of a vertex, and +Inf for an invalid one.
-func (g Simplex) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
-		return inf
-	}
-	return g.Total
-}
+func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
 // Check wants a finite Total that is 0 or at least 2⁻⁹⁰⁰, and dim ≥ 1.
 func (g Simplex) Check(dim int) error {

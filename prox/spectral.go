@@ -197,7 +197,7 @@ func (g NuclearNorm) Prox(dst, x []float64, gamma float64) {
 	t := gamma * g.Weight
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case t == 0:
 		copy(dst, x)
 	default:
@@ -293,15 +293,11 @@ func fits(rows, cols, dim int) bool {
 	return dim%rows == 0 && dim/rows == cols
 }
 
-// fill sets every element of dst to v.
-func fill(dst []float64, v float64) {
-	for i := range dst {
-		dst[i] = v
-	}
+// member returns the decomposition of x in scratch to be put back, and whether it exists and x is a member.
+func (g SpectralBall) member(x []float64) (d *svd, ok bool) {
+	d, ok = decompose(x, g.Rows, g.Cols)
+	return d, ok && (len(d.s) == 0 || d.s[0] <= g.R || g.on(d.s[0]))
 }
-
-// over reports whether singular value s is outside the ball.
-func (g SpectralBall) over(s float64) bool { return s > g.R && !g.on(s) }
 
 // on reports whether singular value s stands for R.
 func (g SpectralBall) on(s float64) bool {
@@ -310,12 +306,9 @@ func (g SpectralBall) on(s float64) bool {
 
 // Func returns 0 where every σ_k ≤ R(1 + 2⁻⁴⁸·max(Rows,Cols)), +Inf elsewhere.
 func (g SpectralBall) Func(x []float64) float64 {
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
-		return inf
-	}
-	return 0
+	return indicator(ok)
 }
 
 // Prox stores U·min(Σ,R)·Vᵀ in dst.
@@ -326,7 +319,7 @@ func (g SpectralBall) Prox(dst, x []float64, _ float64) {
 	r := g.R * (1 - edge(g.Rows, g.Cols)/4)
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case len(d.s) == 0 || d.s[0] <= r:
 		copy(dst, x)
 	default:
@@ -342,9 +335,9 @@ func (g SpectralBall) Prox(dst, x []float64, _ float64) {
 // element has S = (½(M + Mᵀ))₊, M = UᵀYV.
 func (g SpectralBall) Dist(x, v []float64) float64 {
 	sameLen(x, v)
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || !finite(v) || len(d.s) > 0 && g.over(d.s[0]) {
+	if !ok || !finite(v) {
 		return inf
 	}
 	if g.R == 0 { // C = {0}: the normal cone is everything
@@ -378,9 +371,9 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 // Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values
 // that stand for it.
 func (g SpectralBall) Shift(x []float64) float64 {
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
+	if !ok {
 		return inf
 	}
 	if len(d.s) == 0 || !g.on(d.s[0]) {
