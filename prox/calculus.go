@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -176,9 +178,7 @@ type translated struct {
 func (t translated) minus(x []float64) *[]float64 {
 	sameLen(x, t.by)
 	buf := borrow(len(x))
-	for i, xi := range x {
-		(*buf)[i] = xi - t.by[i]
-	}
+	floats.SubTo(*buf, x, t.by)
 	return buf
 }
 
@@ -355,9 +355,7 @@ type scaled struct {
 // times returns c·x in scratch to be given back.
 func times(c float64, x []float64) *[]float64 {
 	buf := borrow(len(x))
-	for i, xi := range x {
-		(*buf)[i] = c * xi
-	}
+	floats.ScaleTo(*buf, c, x)
 	return buf
 }
 
@@ -372,9 +370,7 @@ func (s scaled) Func(x []float64) float64 {
 
 func (s scaled) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
-	for i, xi := range x {
-		dst[i] = s.a * xi
-	}
+	floats.ScaleTo(dst, s.a, x)
 	s.g.Prox(dst, dst, gamma*s.w*s.a*s.a)
 	for i := range dst {
 		dst[i] /= s.a

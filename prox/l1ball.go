@@ -3,6 +3,8 @@ package prox
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -41,9 +43,7 @@ func (g absBall) Prox(dst, x []float64, gamma float64) {
 		return
 	}
 	if g.r == 0 {
-		for i := range dst {
-			dst[i] *= 0 // a NaN stays NaN
-		}
+		floats.Scale(0, dst) // a NaN stays NaN
 		return
 	}
 	tau := waterline(dst, 0, g.r, true)
@@ -51,10 +51,7 @@ func (g absBall) Prox(dst, x []float64, gamma float64) {
 		dst[i] = yi - min(max(yi, -tau), tau) // S_τ(y)
 	}
 	// In real arithmetic Σ|p_i| = r. Make it so up to rounding, from below.
-	c := g.r / sumAbs(dst) * (1 - 16*ulp)
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(g.r/sumAbs(dst)*(1-16*ulp), dst)
 }
 
 // waterline returns the root τ ≥ start of h(τ) = Σ(y_i−τ)₊ − total, with |y_i|

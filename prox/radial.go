@@ -3,6 +3,8 @@ package prox
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has
@@ -81,9 +83,7 @@ func (g radial) Prox(dst, x []float64, gamma float64) {
 	if c == 1 {
 		return
 	}
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(c, dst)
 }
 
 // Dist: ∂g(x′) = ∂s(x′) + {c·x′}, where c = norm/‖x′‖ + l2 inside the ball and

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -52,10 +54,7 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	for i, xi := range x {
 		dst[i] = max(xi-tau, 0)
 	}
-	c := g.Total / sumAbs(dst) // 1 up to rounding
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(g.Total/sumAbs(dst), dst) // by 1 up to rounding
 }
 
 // Dist: N(x′) = {q·1 + w : q ∈ ℝ, w_i ≤ 0 where x_i = 0, else w_i = 0}. With

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
@@ -148,13 +149,8 @@ func (d *svd) shift(x []float64, r int) float64 {
 	buf := borrow(len(x))
 	defer giveBack(buf)
 	d.compose(*buf)
-	sum := 0.0
-	for i, xi := range x {
-		(*buf)[i] -= xi
-	}
-	for _, s := range d.s {
-		sum += s
-	}
+	floats.Sub(*buf, x)
+	sum := floats.Sum(d.s)
 	if sum == 0 {
 		return number(norm2(*buf))
 	}
@@ -182,11 +178,7 @@ func (g NuclearNorm) Func(x []float64) float64 {
 	if !ok {
 		return inf
 	}
-	sum := 0.0
-	for _, s := range d.s {
-		sum += s
-	}
-	return number(g.Weight * sum)
+	return number(g.Weight * floats.Sum(d.s))
 }
 
 // Prox stores U(Σ − γ·Weight)₊Vᵀ in dst.
@@ -225,10 +217,8 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 	defer giveBack(buf)
 	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]
 	work := (*buf)[2*m*n:]
-	for i, vi := range v {
-		z.Data[i] = -vi
-		rest[i] = -vi
-	}
+	floats.ScaleTo(z.Data, -1, v)
+	copy(rest, z.Data)
 	if r > 0 {
 		u, vt := d.first(r)
 		uy, zv := matrixOf(r, n, work), matrixOf(m, r, work)
@@ -238,9 +228,7 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, zv, vt, 1, z)                          // (I−P)Y(I−Q)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -g.Weight, u, vt, 1, matrixOf(m, n, rest)) // Y − Weight·UVᵀ
 	}
-	for i, zi := range z.Data {
-		rest[i] -= zi
-	}
+	floats.Sub(rest, z.Data)
 	outer, ok := decompose(z.Data, m, n)
 	defer svds.Put(outer)
 	if !ok {
@@ -354,9 +342,7 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 	buf := borrow(m*n + r*n + r*r)
 	defer giveBack(buf)
 	y, uy, core := matrixOf(m, n, *buf), matrixOf(r, n, (*buf)[m*n:]), matrixOf(r, r, (*buf)[m*n+r*n:])
-	for i, vi := range v {
-		y.Data[i] = -vi
-	}
+	floats.ScaleTo(y.Data, -1, v)
 	u, vt := d.first(r)
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, y, 0, uy)
 	blas64.Gemm(blas.NoTrans, blas.Trans, 1, uy, vt, 0, core) // M

@@ -1,5 +1,7 @@
 package prox
 
+import "gonum.org/v1/gonum/floats"
+
 // Sum returns g + h as one operator if a theorem gives its proximal map in
 // closed form, and reports whether it did. A nil operator is 0. Sums of sums
 // are covered as far as the table goes.
@@ -287,9 +289,7 @@ func (g ridge) Func(x []float64) float64 {
 func (g ridge) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	s := 1 / (1 + gamma*g.l2)
-	for i, xi := range x {
-		dst[i] = s * xi
-	}
+	floats.ScaleTo(dst, s, x)
 	g.g.Prox(dst, dst, gamma*s)
 }
 
@@ -307,11 +307,8 @@ func (g ridgeDist) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(v))
 	defer giveBack(buf)
-	w := *buf
-	for i, vi := range v {
-		w[i] = vi + g.l2*x[i]
-	}
-	return g.g.(Subdifferential).Dist(x, w) + g.l2*g.Shift(x)
+	floats.AddScaledTo(*buf, v, g.l2, x)
+	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.Shift(x)
 }
 
 // Shift is that of g.

@@ -3,6 +3,8 @@ package prox
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -133,9 +135,7 @@ func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
 	buf := borrow(11 * len(x))
 	defer giveBack(buf)
 	y, work := (*buf)[:len(x)], (*buf)[len(x):]
-	for i, vi := range v {
-		y[i] = -vi
-	}
+	floats.ScaleTo(y, -1, v)
 	for a := 0; a < len(x); {
 		b := a + 1
 		for b < len(x) && x[b] == x[a] {
