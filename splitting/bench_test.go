@@ -157,7 +157,6 @@ func BenchmarkStep(b *testing.B) {
 			}{
 				{"StochasticTOS", f, &splitting.StochasticTOS{}},
 				{"DavisYin", f, &splitting.DavisYin{}},
-				{"BackwardForward", f, &splitting.BackwardForward{}},
 				{"ForwardBackward", f, &splitting.ForwardBackward{}},
 				{"CoordinateDescent", exact, &splitting.CoordinateDescent{}},
 			} {

@@ -19,13 +19,11 @@ const (
 	// tᵢ ← ∇fᵢ(y) [DBL14]. One term a step, n·d numbers of memory, and a full
 	// gradient every 2n steps for the certificate.
 	SAGA
-	// Sampled is v = n∇fᵢ(y). Its variance stays, and it proves nothing.
-	Sampled
 )
 
 // String returns the name of the constant.
 func (e Estimator) String() string {
-	if names := [...]string{"SVRG", "SAGA", "Sampled"}; e >= 0 && int(e) < len(names) {
+	if names := [...]string{"SVRG", "SAGA"}; e >= 0 && int(e) < len(names) {
 		return names[e]
 	}
 	return fmt.Sprintf("invalid estimator %d", int(e))
@@ -61,12 +59,12 @@ func (p Problem) sampled(method string) (f FiniteSum, lip float64, err error) {
 }
 
 // sampledStep returns step, or 1/(4L) if it is 0, and refuses those outside
-// (0, limit/L).
-func sampledStep(method string, step, limit, lip float64) (float64, error) {
+// (0, 1/(2L)).
+func sampledStep(method string, step, lip float64) (float64, error) {
 	switch {
-	case !(step >= 0) || math.IsInf(step, 1) || step*lip >= limit:
-		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, %v/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a "+
-			"smaller L", ErrSettings, method, step, limit, lip)
+	case !(step >= 0) || math.IsInf(step, 1) || step*lip >= 0.5:
+		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, 0.5/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a "+
+			"smaller L", ErrSettings, method, step, lip)
 	case step > 0:
 		return step, nil
 	case math.IsInf(lip, 1):
@@ -95,27 +93,24 @@ type estimate struct {
 }
 
 func (e *estimate) init(kind Estimator, sum FiniteSum, x0 []float64, rnd *rand.Rand) error {
-	if kind < SVRG || kind > Sampled {
-		return fmt.Errorf("%w: Estimator = %v, want SVRG, SAGA or Sampled", ErrSettings, kind)
+	if kind != SVRG && kind != SAGA {
+		return fmt.Errorf("%w: Estimator = %v, want SVRG or SAGA", ErrSettings, kind)
 	}
 	d := len(x0)
 	e.kind, e.sum, e.rnd, e.n = kind, sum, rnd, sum.Len()
-	e.idx, e.mean, e.a, e.since, e.owed = resize(e.idx, 1), resize(e.mean, d), resize(e.a, d), 0, 0
-	switch kind {
-	case SVRG:
+	e.idx, e.mean, e.a, e.since, e.owed = resize(e.idx, 1), resize(e.mean, d), resize(e.a, d), 0, e.n
+	if kind == SVRG {
 		e.anchor = resize(e.anchor, d)
 		copy(e.anchor, x0)
 		sum.Grad(e.mean, x0)
-		e.owed = e.n
-	case SAGA:
-		e.table, e.full = resize(e.table, e.n*d), resize(e.full, d)
-		for i := range e.n {
-			e.idx[0] = i
-			sum.GradTerms(e.row(i), x0, e.idx)
-		}
-		e.total()
-		e.owed = e.n
+		return nil
 	}
+	e.table, e.full = resize(e.table, e.n*d), resize(e.full, d)
+	for i := range e.n {
+		e.idx[0] = i
+		sum.GradTerms(e.row(i), x0, e.idx)
+	}
+	e.total()
 	return nil
 }
 
@@ -141,24 +136,19 @@ func (e *estimate) at(v, y []float64, stats *Stats) {
 	e.owed = 0
 	n := float64(e.n)
 	e.sum.GradTerms(v, y, e.idx) // ∇fᵢ(y)
-	switch e.kind {
-	case SVRG:
+	if e.kind == SVRG {
 		e.sum.GradTerms(e.a, e.anchor, e.idx)
 		stats.GradTerms++
 		for j := range v {
 			v[j] = n*(v[j]-e.a[j]) + e.mean[j]
 		}
-	case SAGA:
+	} else {
 		t := e.row(e.i)
 		for j, g := range v {
 			change := g - t[j]
 			t[j] = g
 			v[j] = n*change + e.mean[j]
 			e.mean[j] += change
-		}
-	default:
-		for j := range v {
-			v[j] *= n
 		}
 	}
 	e.since++

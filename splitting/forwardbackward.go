@@ -67,12 +67,9 @@ var (
 // Init implements Method. The error wraps ErrProblem if no closed form of
 // prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	var ok bool
-	if err := p.plain("ForwardBackward"); err != nil {
+	var err error
+	if m.psi, err = p.closedForm("ForwardBackward"); err != nil {
 		return err
-	}
-	if m.psi, ok = p.sum(); !ok {
-		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)
 	}
 	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
@@ -80,7 +77,6 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	m.f = smooth(p.F)
 	m.line.init(m.f, n, terms(p.F))
-	var err error
 	if m.gamma, m.lip, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
 )
 
 // Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its
@@ -243,6 +245,18 @@ func (p Problem) plain(method string) error {
 	}
 	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put prox.TightFrame(h, K) "+
 		"in H if KKᵀ = νI", ErrProblem, method)
+}
+
+// closedForm returns ψ = G + H for a method that takes its proximal map, and no K.
+func (p Problem) closedForm(method string) (prox.Operator, error) {
+	if err := p.plain(method); err != nil {
+		return nil, err
+	}
+	psi, ok := p.sum()
+	if !ok {
+		return nil, fmt.Errorf("%w: %s: no closed form of prox of G + H is known; DavisYin and VarianceReducedTOS need none", ErrProblem, method)
+	}
+	return psi, nil
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

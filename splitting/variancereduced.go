@@ -1,9 +1,6 @@
 package splitting
 
-import (
-	"fmt"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // VarianceReducedTOS is three-operator splitting with a variance-reduced
 // estimate v of the gradient of a FiniteSum [PFC19; SCMR22]:
@@ -27,6 +24,9 @@ import (
 // Proof: in The inequality of the package comment E v = ∇f(y), and E‖v−∇f(x*)‖² ≤ 2A + 2σ² with
 // A = nΣᵢ‖∇fᵢ(y)−∇fᵢ(x*)‖² ≤ L⟨y−x*, ∇f(y)−∇f(x*)⟩ by cocoercivity of each term;
 // and E σ²₊ = (1−1/n)σ² + A/n.
+//
+// Without H it is a stochastic backward–forward method, and y stays in the domain of G,
+// which prox.Sum may make of two functions.
 //
 // The residual is computed where the estimator has ∇f(y), with γ = 1/L_f in place
 // of γ, see Certificates in the package comment; X is the point of the least residual so far, and y
@@ -54,14 +54,11 @@ func (m *VarianceReducedTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error
 	if err := p.plain("VarianceReducedTOS"); err != nil {
 		return err
 	}
-	if m.Estimator == Sampled {
-		return fmt.Errorf("%w: VarianceReducedTOS.Estimator = Sampled, want SVRG or SAGA; StochasticTOS samples", ErrSettings)
-	}
 	f, lip, err := p.sampled("VarianceReducedTOS")
 	if err != nil {
 		return err
 	}
-	if m.gamma, err = sampledStep("VarianceReducedTOS", m.StepSize, 0.5, lip); err != nil {
+	if m.gamma, err = sampledStep("VarianceReducedTOS", m.StepSize, lip); err != nil {
 		return err
 	}
 	if err := m.estimate.init(m.Estimator, f, x0, rnd); err != nil {
