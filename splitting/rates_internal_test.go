@@ -34,9 +34,9 @@ func (f *toy) TermSmoothness() float64 { return f.lipOne }
 func (f *toy) Convexity() float64      { return f.ridge }
 
 func (f *toy) Func(x []float64) float64 {
-	s := f.ridge/2*dot(x, x) + dot(f.tilt, x)
+	s := f.ridge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
 	for i, a := range f.a {
-		r := dot(a, x) - f.b[i]
+		r := floats.Dot(a, x) - f.b[i]
 		s += r * r / 2
 	}
 	return s
@@ -53,7 +53,7 @@ func (f *toy) Grad(dst, x []float64) {
 func (f *toy) GradTerms(dst, x []float64, idx []int) {
 	clear(dst)
 	for _, i := range idx {
-		floats.AddScaled(dst, dot(f.a[i], x)-f.b[i], f.a[i])
+		floats.AddScaled(dst, floats.Dot(f.a[i], x)-f.b[i], f.a[i])
 	}
 	share := float64(len(idx)) / float64(len(f.a))
 	floats.AddScaled(dst, share*f.ridge, x)
@@ -72,7 +72,7 @@ func newToy(n, d int, ridge float64, x, u []float64) *toy {
 			row[j] = r.NormFloat64() * math.Pow(10, -float64(j)/float64(d))
 		}
 		f.a, f.b[i] = append(f.a, row), r.NormFloat64()
-		f.lipOne = math.Max(f.lipOne, dot(row, row)+ridge/float64(n))
+		f.lipOne = math.Max(f.lipOne, floats.Dot(row, row)+ridge/float64(n))
 		q.SymRankOne(q, 1, mat.NewVecDense(d, row))
 	}
 	var eig mat.EigenSym

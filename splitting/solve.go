@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -65,8 +64,12 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	}
 
 	start := time.Now()
-	watch := newWatch(ctx, s.Runtime)
-	defer watch.stop()
+	limited := ctx
+	if s.Runtime > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, s.Runtime)
+		defer cancel()
+	}
 	if err := m.Init(p, x0, rand.New(s.source())); err != nil {
 		return nil, err
 	}
@@ -79,7 +82,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	last := append([]float64(nil), x0...) // the last point known to be finite
 	statuser, _ := m.(Statuser)
 	var stats Stats
-	status, err := watch.status()
+	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
@@ -118,7 +121,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			status = IterationLimit
 			break
 		}
-		status, err = watch.status()
+		status, err = interrupted(ctx, limited)
 	}
 	if !finite(loc.X) { // a method that ended by itself between two scans
 		if err == nil {
@@ -134,22 +137,27 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual), Gap: gap(p.F, m, &loc)}, err
 }
 
-// gapOf returns the duality gap that m knows of its last step, +Inf if none.
-func gapOf(m Method) float64 {
-	if g, ok := m.(Gapper); ok {
-		return g.Gap()
+// interrupted reports that ctx is done, or the runtime limit that limited adds to it.
+func interrupted(ctx, limited context.Context) (Status, error) {
+	switch {
+	case limited.Err() == nil:
+		return NotTerminated, nil
+	case ctx.Err() != nil:
+		return Cancelled, ctx.Err()
 	}
-	return math.Inf(1)
+	return RuntimeLimit, nil
 }
 
 // gap returns the least bound on J(X) − J*.
 func gap(f Smooth, m Method, loc *Location) float64 {
-	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
-		return math.Inf(1)
-	}
 	least := math.Inf(1)
-	if g := gapOf(m); g >= 0 {
-		least = g
+	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
+		return least
+	}
+	if g, ok := m.(Gapper); ok {
+		if gap := g.Gap(); gap >= 0 {
+			least = gap
+		}
 	}
 	if mu := convexity(f); mu > 0 {
 		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
@@ -160,7 +168,7 @@ func gap(f Smooth, m Method, loc *Location) float64 {
 // distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
 // known to be positive.
 func distance(f Smooth, residual float64) float64 {
-	if mu := convexity(f); mu > 0 && !math.IsInf(residual, 1) {
+	if mu := convexity(f); mu > 0 {
 		return residual / mu
 	}
 	return math.Inf(1)
@@ -250,48 +258,6 @@ func finite(x []float64) bool {
 	return true
 }
 
-// watch turns the context and the runtime limit into flags that cost a
-// nanosecond to look at.
-type watch struct {
-	ctx       context.Context
-	cancelled atomic.Bool
-	timeout   atomic.Bool
-	release   func() bool
-	timer     *time.Timer
-}
-
-func newWatch(ctx context.Context, limit time.Duration) *watch {
-	w := &watch{ctx: ctx}
-	if ctx.Err() != nil {
-		w.cancelled.Store(true)
-	} else if ctx.Done() != nil {
-		w.release = context.AfterFunc(ctx, func() { w.cancelled.Store(true) })
-	}
-	if limit > 0 {
-		w.timer = time.AfterFunc(limit, func() { w.timeout.Store(true) })
-	}
-	return w
-}
-
-func (w *watch) status() (Status, error) {
-	if w.cancelled.Load() {
-		return Cancelled, w.ctx.Err()
-	}
-	if w.timeout.Load() {
-		return RuntimeLimit, nil
-	}
-	return NotTerminated, nil
-}
-
-func (w *watch) stop() {
-	if w.release != nil {
-		w.release()
-	}
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-}
-
 // zero is the Smooth and the Operator that a nil field of Problem means.
 type zero struct{}
 
@@ -320,13 +286,8 @@ func operator(g prox.Operator) prox.Operator {
 
 // sum returns g + h as one operator where its proximal map is known.
 func (p Problem) sum() (prox.Operator, bool) {
-	switch {
-	case p.K != nil:
+	if p.K != nil {
 		return nil, false
-	case p.H == nil:
-		return operator(p.G), true
-	case p.G == nil:
-		return p.H, true
 	}
 	return prox.Sum(p.G, p.H)
 }

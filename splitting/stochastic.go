@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/prox"
 )
 
@@ -129,7 +131,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.Rule == AdaptiveStep {
 		m.owed = m.n
 		m.f.Grad(m.w, x0)
-		if m.squares = dot(m.w, m.w); !(m.squares > 0) {
+		if m.squares = floats.Dot(m.w, m.w); !(m.squares > 0) {
 			m.squares = 1 // any positive number
 		}
 	}
@@ -236,7 +238,7 @@ func (m *StochasticTOS) variable(loc *Location, stats *Stats) {
 		x[i] += z[i] - theta[i]
 	}
 	if m.Rule != StronglyConvexStep {
-		m.squares += float64(m.n) * float64(m.n) * dot(w, w)
+		m.squares += float64(m.n) * float64(m.n) * floats.Dot(w, w)
 		if m.k == 0 {
 			copy(m.mean, theta)
 		}
