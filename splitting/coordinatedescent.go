@@ -37,10 +37,17 @@ type CoordinateDescent struct {
 	// Route is what it works on where F is a Columns.
 	Route Route
 
-	c     descent
-	cols  columns
-	onQ   bool
-	terms int
+	gram      descent
+	residuals columns
+	on        coordinateSteps // one of them
+	terms     int
+}
+
+// coordinateSteps is coordinate descent on Q or on residuals.
+type coordinateSteps interface {
+	advance()         // one step
+	gap() float64     // at the point of the last step
+	state() *progress // the point of the last step
 }
 
 // Route says on what CoordinateDescent works for a least-squares problem.
@@ -69,93 +76,69 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
 	}
 	m.terms = terms(p.F)
-	if a, ok := p.F.(Columns); ok {
-		return m.columns(a, psi, x0)
-	}
-	quad, ok := smooth(p.F).(Quadratizer)
-	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is no Quadratizer, want a quadratic such as Quadratic", ErrProblem)
-	}
-	q, lin, _, ok := quad.Quadratic()
-	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic; ProxNewton and ForwardBackward need no quadratic", ErrProblem)
-	}
-	if q.SymmetricDim() != len(x0) || len(lin) != len(x0) {
-		panic(badLen)
-	}
-	m.onQ = true
-	if err := m.c.init(psi, len(x0)); err != nil {
+	if err := m.start(p.F, psi, x0); err != nil {
 		return fmt.Errorf("CoordinateDescent: %w", err)
 	}
-	m.c.load(q)
-	copy(m.c.lin, lin)
-	copy(m.c.x, x0)
-	m.c.start()
 	return nil
 }
 
-// columns prepares for ½‖Ax − y‖².
-func (m *CoordinateDescent) columns(f Columns, psi coordinatewise, x0 []float64) error {
-	at, y := f.Columns()
-	n, d := at.Cols, at.Rows
-	if d != len(x0) || len(y) != n {
-		panic(badLen)
-	}
-	m.onQ = m.Route == OnGram
-	if m.onQ {
-		if err := m.c.init(psi, d); err != nil {
-			return fmt.Errorf("CoordinateDescent: %w", err)
+// start prepares the steps that fit f.
+func (m *CoordinateDescent) start(f Smooth, psi coordinatewise, x0 []float64) error {
+	n := len(x0)
+	m.on = &m.gram
+	if a, ok := f.(Columns); ok {
+		at, y := a.Columns()
+		if at.Rows != n || at.Cols != len(y) {
+			panic(badLen)
 		}
-		m.c.gram(at, y)
-		copy(m.c.x, x0)
-		m.c.start()
-		return nil
+		if m.Route == OnResiduals {
+			m.on = &m.residuals
+			return m.residuals.init(psi, equations{at.Cols, n, at.Data, y}, x0)
+		}
+		if err := m.gram.init(psi, n); err != nil {
+			return err
+		}
+		m.gram.normal(at, y)
+	} else {
+		q, lin, ok := quadratic(f, n)
+		if !ok {
+			return fmt.Errorf("%w: F is not quadratic, want a Quadratizer that is, such as Quadratic; ProxNewton and ForwardBackward take others",
+				ErrProblem)
+		}
+		if err := m.gram.init(psi, n); err != nil {
+			return err
+		}
+		m.gram.load(q)
+		copy(m.gram.lin, lin)
 	}
-	if err := m.cols.init(psi, n, d); err != nil {
-		return fmt.Errorf("CoordinateDescent: %w", err)
-	}
-	m.cols.at, m.cols.y = at.Data, y
-	copy(m.cols.x, x0)
-	m.cols.start()
+	copy(m.gram.x, x0)
+	m.gram.start()
 	return nil
 }
 
 // Step implements Method: one sweep over Q, or one round on residuals.
 func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
-	if m.onQ {
-		m.c.advance()
-		copy(loc.X, m.c.x)
-		loc.Residual = m.c.residual
-	} else {
-		m.cols.advance()
-		copy(loc.X, m.cols.x)
-		loc.Residual = m.cols.residual
-	}
+	m.on.advance()
+	copy(loc.X, m.on.state().x)
+	loc.Residual = m.on.state().residual
 	stats.GradTerms += m.terms
 	stats.Proxes++
 }
 
 // Gap implements Gapper.
 func (m *CoordinateDescent) Gap() float64 {
-	gap := m.cols.gap
-	if m.onQ {
-		gap = m.c.gap()
+	if gap := m.on.gap(); !math.IsNaN(gap) {
+		return gap
 	}
-	if math.IsNaN(gap) { // numbers are too large for float64
-		return math.Inf(1)
-	}
-	return gap
+	return math.Inf(1) // numbers are too large for float64
 }
 
 // Status implements Statuser.
 func (m *CoordinateDescent) Status() (Status, error) {
-	switch {
-	case m.onQ && m.c.unbounded, !m.onQ && m.cols.unbounded:
+	if m.on.state().unbounded {
 		return Failure, fmt.Errorf("%w: CoordinateDescent: the objective is unbounded below along a coordinate", ErrProblem)
-	case m.onQ && m.c.stalled, !m.onQ && m.cols.stalled:
-		return Stalled, nil
 	}
-	return NotTerminated, nil
+	return m.on.state().Status()
 }
 
 // coordinatewise returns the coefficients of G + H where it is separable.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/prox"
 )
 
@@ -122,7 +124,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	copy(m.y, x0) // for keep, if no step is done
 	copy(m.z, x0)
 	if u, ok := m.take(n); ok {
-		axpy(m.gamma, u, m.z) // z = x0 + γu
+		floats.AddScaled(m.z, m.gamma, u) // z = x0 + γu
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Estimator names an unbiased estimate v of ∇f(y), f = Σᵢ fᵢ, that evaluates one
@@ -124,7 +126,7 @@ func (e *estimate) row(i int) []float64 {
 func (e *estimate) total() {
 	clear(e.mean)
 	for i := range e.n {
-		axpy(1, e.row(i), e.mean)
+		floats.Add(e.mean, e.row(i))
 	}
 }
 
@@ -175,15 +177,10 @@ func (e *estimate) exact(y []float64, stats *Stats) (grad []float64, due bool) {
 
 // locate shows the best certified point, or y before the first certificate.
 func (c *certificate) locate(loc *Location, y []float64) {
-	switch {
-	case !math.IsInf(c.bestRes, 1):
-		copy(loc.X, c.best)
-		loc.Residual = c.bestRes
-	case !math.IsInf(c.gap, 1):
-		copy(loc.X, c.shown)
-		loc.Residual = c.gap
-	default:
-		copy(loc.X, y)
-		loc.Residual = math.Inf(1)
+	if math.IsInf(c.bestRes, 1) {
+		c.leastGap(loc, y)
+		return
 	}
+	copy(loc.X, c.best)
+	loc.Residual = c.bestRes
 }

@@ -45,7 +45,7 @@ type LBFGS struct {
 	pairs   int     // made so far
 	best    float64 // residual
 	idle    int     // steps since it was found
-	stalled bool
+	stalling
 }
 
 var (
@@ -126,7 +126,7 @@ func (m *LBFGS) Step(loc *Location, stats *Stats) {
 		found = m.search(stats)
 	}
 	copy(loc.X, m.x)
-	loc.Residual = floats.Norm(m.g, 2)
+	loc.Residual = norm(m.g)
 	if m.idle++; loc.Residual < m.best {
 		m.best, m.idle = loc.Residual, 0
 	}
@@ -172,7 +172,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
 			alpha = 1 / l
 		} else {
-			alpha = 1 / math.Max(floats.Norm(m.p, 2), 1)
+			alpha = 1 / math.Max(norm(m.p), 1)
 		}
 	}
 	lo, hi := 0.0, math.Inf(1)
@@ -185,7 +185,8 @@ func (m *LBFGS) search(stats *Stats) bool {
 		near := math.Abs(value-m.value) <= hiddenDescent*math.Abs(m.value)
 		switch {
 		case down && at >= enoughSlope*slope, near && math.Abs(at) <= -enoughSlope*slope:
-			return m.move(value)
+			m.move(value)
+			return true
 		case down && at < 0, near && at < 0:
 			lo = alpha
 		default: // too far, or NaN
@@ -199,7 +200,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 }
 
 // move makes next the iterate and keeps the pair of the step, if J is convex along it.
-func (m *LBFGS) move(value float64) bool {
+func (m *LBFGS) move(value float64) {
 	j := m.pairs % len(m.s)
 	floats.SubTo(m.s[j], m.next, m.x)
 	floats.SubTo(m.y[j], m.h, m.g)
@@ -210,13 +211,4 @@ func (m *LBFGS) move(value float64) bool {
 	copy(m.x, m.next)
 	copy(m.g, m.h)
 	m.value = value
-	return true
-}
-
-// Status implements Statuser.
-func (m *LBFGS) Status() (Status, error) {
-	if m.stalled {
-		return Stalled, nil
-	}
-	return NotTerminated, nil
 }

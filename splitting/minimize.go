@@ -35,8 +35,8 @@ func Auto(p Problem, dim int) Method {
 	if _, ok := p.F.(Columns); ok && separable {
 		return &CoordinateDescent{}
 	}
-	if q, ok := smooth(p.F).(Quadratizer); ok && separable {
-		if _, _, _, ok := q.Quadratic(); ok {
+	if separable {
+		if _, _, ok := quadratic(p.F, dim); ok {
 			return &CoordinateDescent{}
 		}
 	}
