@@ -19,7 +19,7 @@ import (
 //	        Gram matrix and it fits in an eighth of the memory of A, or 64 KiB
 type columns struct {
 	penalty
-	equations // of another owner
+	*equations
 	progress
 
 	v, r   []float64
@@ -55,8 +55,11 @@ const leastChol = 1 << 13
 // of v may fail to halve it before rounding is blamed.
 const patientLooks = 4
 
-func (c *columns) init(op coordinatewise, a equations, x0 []float64) error {
+func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
 	n, d := a.n, a.d
+	if d != len(x0) {
+		panic(badLen)
+	}
 	if err := c.penalty.init(op, d); err != nil {
 		return err
 	}

@@ -20,23 +20,20 @@ import (
 // solves for the free coordinates at once, which makes ill-conditioned
 // problems end too. It stalls when rounding allows no progress.
 //
-// Where F is a Columns, as LeastSquares is, it works on the residual of the
-// equations and an active set instead. A step is then a look at all coordinates
+// Where F is a LeastSquares, it works on the residual of the equations and an active
+// set instead. A step is then a look at all coordinates
 // after sweeps over the active ones. Q = A'A would cost as much as d/4 sweeps;
 // only the part of it that belongs to free coordinates is formed, and only once
 // the sweeps have cost as much, so that it pays for every shape and
 // conditioning (BenchmarkAuto).
 //
-// F must be a Columns or a Quadratizer, and prox.Sum(G, H) a
+// F must be a LeastSquares or a Quadratizer, and prox.Sum(G, H) a
 // prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8 (at least
 // 8192), whichever is less, and n + 13d on residuals; a second Init reuses it.
 //
 // The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality
 // gap where the penalty has one, see LeastSquares.Gap.
 type CoordinateDescent struct {
-	// Route is what it works on where F is a Columns.
-	Route Route
-
 	gram      descent
 	residuals columns
 	on        coordinateSteps // one of them
@@ -50,67 +47,35 @@ type coordinateSteps interface {
 	state() *progress // the point of the last step
 }
 
-// Route says on what CoordinateDescent works for a least-squares problem.
-type Route int
-
-const (
-	OnResiduals Route = iota // on r = y − Ax
-	OnGram                   // on Q = A'A, formed once
-)
-
 var (
 	_ Method   = (*CoordinateDescent)(nil)
 	_ Statuser = (*CoordinateDescent)(nil)
 	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F is neither a Columns
-// nor quadratic, or G + H not coordinatewise, and ErrSettings for an unknown
-// Route.
+// Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares
+// nor quadratic, or G + H not coordinatewise.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if m.Route != OnResiduals && m.Route != OnGram {
-		return fmt.Errorf("%w: CoordinateDescent.Route = %d, want OnResiduals or OnGram", ErrSettings, m.Route)
-	}
 	psi, ok := p.coordinatewise()
 	if !ok {
 		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
 	}
 	m.terms = terms(p.F)
-	if err := m.start(p.F, psi, x0); err != nil {
-		return fmt.Errorf("CoordinateDescent: %w", err)
+	if f, ok := p.F.(*LeastSquares); ok {
+		m.on = &m.residuals
+		return m.residuals.init(psi, &f.equations, x0)
 	}
-	return nil
-}
-
-// start prepares the steps that fit f.
-func (m *CoordinateDescent) start(f Smooth, psi coordinatewise, x0 []float64) error {
-	n := len(x0)
+	q, lin, ok := quadratic(p.F, len(x0))
+	if !ok {
+		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and "+
+			"ForwardBackward need no quadratic", ErrProblem)
+	}
 	m.on = &m.gram
-	if a, ok := f.(Columns); ok {
-		at, y := a.Columns()
-		if at.Rows != n || at.Cols != len(y) {
-			panic(badLen)
-		}
-		if m.Route == OnResiduals {
-			m.on = &m.residuals
-			return m.residuals.init(psi, equations{at.Cols, n, at.Data, y}, x0)
-		}
-		if err := m.gram.init(psi, n); err != nil {
-			return err
-		}
-		m.gram.normal(at, y)
-	} else {
-		q, lin, ok := quadratic(f, n)
-		if !ok {
-			return fmt.Errorf("%w: F is not quadratic, want a Quadratizer that is, such as Quadratic; ProxNewton and ForwardBackward take others",
-				ErrProblem)
-		}
-		if err := m.gram.init(psi, n); err != nil {
-			return err
-		}
-		m.gram.load(q)
-		copy(m.gram.lin, lin)
+	if err := m.gram.init(psi, len(x0)); err != nil {
+		return err
 	}
+	m.gram.load(q)
+	copy(m.gram.lin, lin)
 	copy(m.gram.x, x0)
 	m.gram.start()
 	return nil

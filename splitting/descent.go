@@ -3,8 +3,6 @@ package splitting
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
@@ -71,15 +69,6 @@ func mirror(q []float64, n int) {
 			}
 		}
 	}
-}
-
-// normal loads the q and lin of ½‖Ax − y‖² + const, A given by columns.
-func (c *descent) normal(at blas64.General, y []float64) {
-	n := c.n
-	clear(c.q)
-	blas64.Syrk(blas.NoTrans, 1, at, 0, blas64.Symmetric{N: n, Stride: n, Data: c.q, Uplo: blas.Upper})
-	mirror(c.q, n)
-	blas64.Gemv(blas.NoTrans, 1, at, blas64.Vector{N: len(y), Data: y, Inc: 1}, 0, blas64.Vector{N: n, Data: c.lin, Inc: 1})
 }
 
 // gap returns the duality gap at x, +Inf where a conjugate of the penalty is.

@@ -30,7 +30,7 @@ type LeastSquares struct {
 	pool    sync.Pool // *[]float64 of length n
 }
 
-var _ Columns = (*LeastSquares)(nil)
+var _ Smooth = (*LeastSquares)(nil)
 
 // equations is Ax = y.
 type equations struct {
@@ -56,13 +56,6 @@ func (e *equations) mulTrans(v, r []float64) {
 	for j := range v {
 		v[j] = floats.Dot(e.column(j), r)
 	}
-}
-
-// Columns is the optional ability of a Smooth that is ½‖Ax − y‖² to show the
-// columns of A: row j of at is column j. The caller changes neither.
-type Columns interface {
-	Smooth
-	Columns() (at blas64.General, y []float64)
 }
 
 // NewLeastSquares copies a, n×d, column by column, and y. The error wraps
@@ -120,11 +113,6 @@ func transpose(dst []float64, a blas64.General) {
 // Dims returns the shape n×d of A.
 func (f *LeastSquares) Dims() (n, d int) { return f.n, f.d }
 
-// Columns returns A′ and y. The caller must not change them.
-func (f *LeastSquares) Columns() (at blas64.General, y []float64) {
-	return blas64.General{Rows: f.d, Cols: f.n, Stride: max(f.n, 1), Data: f.at}, f.y
-}
-
 // Func returns ½‖Ax − y‖².
 func (f *LeastSquares) Func(x []float64) float64 {
 	if len(x) != f.d {
@@ -166,8 +154,7 @@ func (f *LeastSquares) Smoothness() float64 {
 			side, trans = f.n, blas.Trans
 		}
 		gram := mat.NewSymDense(side, nil)
-		at, _ := f.Columns()
-		blas64.Syrk(trans, 1, at, 0, gram.RawSymmetric())
+		blas64.Syrk(trans, 1, blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at}, 0, gram.RawSymmetric())
 		f.lip = math.Min(f.lip, randmat.MaxEig(gram))
 	})
 	return f.lip

@@ -32,7 +32,7 @@ func Auto(p Problem, dim int) Method {
 		return &PrimalDual{}
 	}
 	_, separable := p.coordinatewise()
-	if _, ok := p.F.(Columns); ok && separable {
+	if _, ok := p.F.(*LeastSquares); ok && separable {
 		return &CoordinateDescent{}
 	}
 	if separable {

@@ -69,7 +69,7 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	} else if psi, ok := p.coordinatewise(); !ok {
 		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither", ErrProblem)
 	} else if err := m.coords.init(psi, n); err != nil {
-		return fmt.Errorf("ProxNewton: %w", err)
+		return err
 	} else {
 		m.c = &m.coords
 	}

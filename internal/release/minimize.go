@@ -240,13 +240,11 @@ var newtons, descents sync.Pool
 // used: Init forgets all else.
 func reused(m splitting.Method) splitting.Method {
 	var old any
-	switch m := m.(type) {
+	switch m.(type) {
 	case *splitting.ProxNewton:
 		old = newtons.Get()
 	case *splitting.CoordinateDescent:
-		if old = descents.Get(); old != nil {
-			old.(*splitting.CoordinateDescent).Route = m.Route
-		}
+		old = descents.Get()
 	}
 	if old == nil {
 		return m
