@@ -179,9 +179,6 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	return g, nil
 }
 
-// Dim returns the number of coordinates.
-func (g *Affine) Dim() int { return g.dim }
-
 // Rank returns the number of independent rows of A.
 func (g *Affine) Rank() int { return len(g.v) }
 

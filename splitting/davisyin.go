@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -152,12 +153,7 @@ func (m *DavisYin) strong(p Problem) error {
 	return nil
 }
 
-func (m *DavisYin) eta() float64 {
-	if m.Eta == 0 {
-		return defaultEta
-	}
-	return m.Eta
-}
+func (m *DavisYin) eta() float64 { return cmp.Or(m.Eta, defaultEta) }
 
 // lipschitz returns the Lipschitz constant of g, +Inf if none is known.
 func lipschitz(g prox.Operator, dim int) float64 {

@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -79,10 +80,7 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.Memory < 0 {
 		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)
 	}
-	k := m.Memory
-	if k == 0 {
-		k = 10
-	}
+	k := cmp.Or(m.Memory, 10)
 	n := len(x0)
 	m.f = smooth(p.F)
 	m.both, _ = m.f.(FuncGrader)

@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -56,12 +57,7 @@ func (t *Trace) Record(loc *Location, stats *Stats) error {
 	return nil
 }
 
-func (p *Printer) writer() io.Writer {
-	if p.Writer == nil {
-		return os.Stdout
-	}
-	return p.Writer
-}
+func (p *Printer) writer() io.Writer { return cmp.Or[io.Writer](p.Writer, os.Stdout) }
 
 // Init prints the head of the table. The error is that of the Writer.
 func (p *Printer) Init() error {

@@ -1,10 +1,12 @@
 package splitting
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -55,7 +57,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	if s == nil {
 		s = &Settings{}
 	}
-	iterations, tolerance, err := s.limits()
+	s, err := s.checked()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		limited, cancel = context.WithTimeout(ctx, s.Runtime)
 		defer cancel()
 	}
-	if err := m.Init(p, x0, rand.New(s.source())); err != nil {
+	if err := m.Init(p, x0, rand.New(s.Src)); err != nil {
 		return nil, err
 	}
 	if s.Recorder != nil {
@@ -78,16 +80,16 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			return nil, err
 		}
 	}
-	loc := Location{X: append([]float64(nil), x0...), Residual: math.Inf(1)}
-	last := append([]float64(nil), x0...) // the last point known to be finite
+	loc := Location{X: slices.Clone(x0), Residual: math.Inf(1)}
+	last := slices.Clone(x0) // the last point known to be finite
 	statuser, _ := m.(Statuser)
 	var stats Stats
 	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
-		full := stats.Iterations == iterations
+		done := loc.Residual <= s.Tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
+		full := stats.Iterations == s.Iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
 				status, err = Failure, ErrNaN
@@ -174,38 +176,28 @@ func distance(f Smooth, residual float64) float64 {
 	return math.Inf(1)
 }
 
-// limits returns the defaults in place of zeros.
-func (s *Settings) limits() (iterations int, tolerance float64, err error) {
+// checked returns s with the defaults in place of zeros.
+func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
-		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
+		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return 0, 0, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
+		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
 			ErrSettings, s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
-		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
+		return nil, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
 	case s.Runtime < 0:
-		return 0, 0, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
+		return nil, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
 	}
-	iterations, tolerance = s.Iterations, s.Tolerance
-	if iterations == 0 {
-		iterations = defaultIterations
+	s.Iterations, s.Tolerance = cmp.Or(s.Iterations, defaultIterations), cmp.Or(s.Tolerance, defaultTolerance)
+	if s.Src == nil {
+		var seed [32]byte
+		for i := range seed {
+			seed[i] = byte(rand.Uint32())
+		}
+		s.Src = rand.NewChaCha8(seed)
 	}
-	if tolerance == 0 {
-		tolerance = defaultTolerance
-	}
-	return iterations, tolerance, nil
-}
-
-func (s *Settings) source() rand.Source {
-	if s.Src != nil {
-		return s.Src
-	}
-	var seed [32]byte
-	for i := range seed {
-		seed[i] = byte(rand.Uint32())
-	}
-	return rand.NewChaCha8(seed)
+	return &s, nil
 }
 
 // check refuses what no method can start from.
@@ -270,19 +262,8 @@ func (zero) Coordinate(int) (l1, l2, lo, hi float64) {
 	return 0, 0, math.Inf(-1), math.Inf(1)
 }
 
-func smooth(f Smooth) Smooth {
-	if f == nil {
-		return zero{}
-	}
-	return f
-}
-
-func operator(g prox.Operator) prox.Operator {
-	if g == nil {
-		return zero{}
-	}
-	return g
-}
+func smooth(f Smooth) Smooth                 { return cmp.Or[Smooth](f, zero{}) }
+func operator(g prox.Operator) prox.Operator { return cmp.Or[prox.Operator](g, zero{}) }
 
 // sum returns g + h as one operator where its proximal map is known.
 func (p Problem) sum() (prox.Operator, bool) {
@@ -321,16 +302,8 @@ func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64,
 	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
 		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
 	}
-	switch {
-	case step > 0:
-		gamma = step
-	case lip > 0:
-		gamma = factor / lip
-	default:
-		gamma = 1 // F is affine: every step size will do
-	}
-	if math.IsInf(gamma, 1) {
-		gamma = 1 // L_f is subnormal
+	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
+		gamma = 1 // F is affine, or nearly: every step size will do
 	}
 	return gamma, lip, nil
 }
@@ -341,10 +314,7 @@ func relaxation(field string, lambda, limit float64) (float64, error) {
 	if !(lambda >= 0) || lambda >= limit {
 		return 0, fmt.Errorf("%w: %s = %v, want a number in (0, %v), or 0 for 1", ErrSettings, field, lambda, limit)
 	}
-	if lambda == 0 {
-		return 1, nil
-	}
-	return lambda, nil
+	return cmp.Or(lambda, 1), nil
 }
 
 // separation returns ‖a − b‖₂.

@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -101,10 +102,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.f, lip, err = p.sampled("StochasticTOS"); err != nil {
 		return err
 	}
-	if m.p = m.Relaxation; m.p == 0 {
-		m.p = defaultRelaxation
-	}
-	if !(m.p > 0) || m.p > 1 {
+	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
 		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.p, defaultRelaxation)
 	}
 	if m.Rule != FixedStep && m.Relaxation != 0 {
@@ -157,12 +155,10 @@ func (m *StochasticTOS) step(lip float64) error {
 			return fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", ErrProblem, whole)
 		}
 	}
-	if m.omega = m.StepSize; m.omega == 0 {
-		if m.omega = first; math.IsInf(first, 1) {
-			m.omega = 1
-		}
+	if math.IsInf(first, 1) {
+		first = 1
 	}
-	if !(m.omega > 0) || math.IsInf(m.omega, 1) {
+	if m.omega = cmp.Or(m.StepSize, first); !(m.omega > 0) || math.IsInf(m.omega, 1) {
 		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for 1/L_f", ErrSettings, m.StepSize)
 	}
 	return nil
