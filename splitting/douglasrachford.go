@@ -140,7 +140,7 @@ func rowSums(f Smooth, n int) float64 {
 
 // quadraticProx is the proximal map of a quadratic for one γ.
 type quadraticProx struct {
-	f    Smooth
+	Smooth
 	lin  []float64
 	chol []float64 // of I + γQ, packed lower rows
 }
@@ -164,9 +164,6 @@ func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	}
 	return c, nil
 }
-
-// Func returns f(x).
-func (c *quadraticProx) Func(x []float64) float64 { return c.f.Func(x) }
 
 // Prox stores (I + γQ)⁻¹(x + γ·lin) in dst, for the γ it was made for.
 func (c *quadraticProx) Prox(dst, x []float64, gamma float64) {

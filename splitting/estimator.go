@@ -83,8 +83,7 @@ type estimate struct {
 	kind   Estimator
 	rnd    *rand.Rand
 	n      int
-	idx    []int
-	i      int
+	idx    []int     // the term of this step
 	table  []float64 // tᵢ by rows
 	mean   []float64 // Σⱼtⱼ, or ∇f(w)
 	anchor []float64 // w
@@ -94,9 +93,17 @@ type estimate struct {
 	owed   int // terms evaluated before the first step
 }
 
-func (e *estimate) init(kind Estimator, sum FiniteSum, x0 []float64, rnd *rand.Rand) error {
+// init prepares the estimates for a method of that name, and returns its step size.
+func (e *estimate) init(method string, kind Estimator, step float64, p Problem, x0 []float64, rnd *rand.Rand) (gamma float64, err error) {
+	sum, lip, err := p.sampled(method)
+	if err != nil {
+		return 0, err
+	}
+	if gamma, err = sampledStep(method, step, lip); err != nil {
+		return 0, err
+	}
 	if kind != SVRG && kind != SAGA {
-		return fmt.Errorf("%w: Estimator = %v, want SVRG or SAGA", ErrSettings, kind)
+		return 0, fmt.Errorf("%w: %s.Estimator = %v, want SVRG or SAGA", ErrSettings, method, kind)
 	}
 	d := len(x0)
 	e.kind, e.sum, e.rnd, e.n = kind, sum, rnd, sum.Len()
@@ -105,7 +112,7 @@ func (e *estimate) init(kind Estimator, sum FiniteSum, x0 []float64, rnd *rand.R
 		e.anchor = resize(e.anchor, d)
 		copy(e.anchor, x0)
 		sum.Grad(e.mean, x0)
-		return nil
+		return gamma, nil
 	}
 	e.table, e.full = resize(e.table, e.n*d), resize(e.full, d)
 	for i := range e.n {
@@ -113,7 +120,7 @@ func (e *estimate) init(kind Estimator, sum FiniteSum, x0 []float64, rnd *rand.R
 		sum.GradTerms(e.row(i), x0, e.idx)
 	}
 	e.total()
-	return nil
+	return gamma, nil
 }
 
 // row returns tᵢ.
@@ -132,8 +139,7 @@ func (e *estimate) total() {
 
 // at stores the estimate v of ∇f(y).
 func (e *estimate) at(v, y []float64, stats *Stats) {
-	e.i = e.rnd.IntN(e.n)
-	e.idx[0] = e.i
+	e.idx[0] = e.rnd.IntN(e.n)
 	stats.GradTerms += 1 + e.owed
 	e.owed = 0
 	n := float64(e.n)
@@ -145,7 +151,7 @@ func (e *estimate) at(v, y []float64, stats *Stats) {
 			v[j] = n*(v[j]-e.a[j]) + e.mean[j]
 		}
 	} else {
-		t := e.row(e.i)
+		t := e.row(e.idx[0])
 		for j, g := range v {
 			change := g - t[j]
 			t[j] = g

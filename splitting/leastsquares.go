@@ -71,15 +71,11 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	}
 	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }
-	if raw, ok := a.(mat.RawMatrixer); ok {
-		transpose(f.at, raw.RawMatrix())
-	} else {
-		for j := range d {
-			for i := range n {
-				f.at[j*n+i] = a.At(i, j)
-			}
-		}
+	raw, ok := a.(mat.RawMatrixer)
+	if !ok {
+		raw = mat.DenseCopyOf(a)
 	}
+	transpose(f.at, raw.RawMatrix())
 	if !finite(f.at) || !finite(f.y) {
 		return nil, fmt.Errorf("%w: LeastSquares: an entry of A or y is not finite, want finite numbers", ErrProblem)
 	}

@@ -71,14 +71,7 @@ func (m *proxSampled) init(method string, kind Estimator, step float64, p Proble
 	if m.psi, err = p.closedForm(method); err != nil {
 		return err
 	}
-	f, lip, err := p.sampled(method)
-	if err != nil {
-		return err
-	}
-	if m.gamma, err = sampledStep(method, step, lip); err != nil {
-		return err
-	}
-	if err := m.estimate.init(kind, f, x0, rnd); err != nil {
+	if m.gamma, err = m.estimate.init(method, kind, step, p, x0, rnd); err != nil {
 		return err
 	}
 	n := len(x0)

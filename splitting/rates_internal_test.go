@@ -381,7 +381,8 @@ func TestEstimators(t *testing.T) {
 	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
 	for _, kind := range []Estimator{SVRG, SAGA} {
 		e := &estimate{}
-		require.NoError(t, e.init(kind, f, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		_, err := e.init("", kind, 0, Problem{F: f}, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
+		require.NoError(t, err)
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 30 { // some history, less than SAGA needs to add up anew
 			for j := range y {
@@ -398,8 +399,8 @@ func TestEstimators(t *testing.T) {
 			copy(e.table, table)
 			copy(e.mean, sum)
 			e.at(got, y, &Stats{})
-			if !seen[e.i] {
-				seen[e.i] = true
+			if i := e.idx[0]; !seen[i] {
+				seen[i] = true
 				floats.AddScaled(mean, 1.0/n, got)
 			}
 		}

@@ -99,7 +99,7 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 		panic(badRecorder)
 	}
 	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
-	return &sieve{r: r, first: 1, next: func(k int) int {
+	return &sieve{r: r, next: func(k int) int {
 		if float64(k)*ratio < float64(k)+1 {
 			return k + 1
 		}
@@ -114,17 +114,14 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 
 // sieve passes some iterations on to the recorder r.
 type sieve struct {
-	r     Recorder
-	first int // 0 for next(0)
-	next  func(k int) int
-	at    int
+	r    Recorder
+	next func(k int) int // the iteration to pass on after the k-th
+	at   int
 }
 
 // Init calls that of r.
 func (s *sieve) Init() error {
-	if s.at = s.first; s.at == 0 {
-		s.at = s.next(0)
-	}
+	s.at = s.next(0)
 	return s.r.Init()
 }
 

@@ -54,14 +54,8 @@ func (m *VarianceReducedTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error
 	if err := p.plain("VarianceReducedTOS"); err != nil {
 		return err
 	}
-	f, lip, err := p.sampled("VarianceReducedTOS")
-	if err != nil {
-		return err
-	}
-	if m.gamma, err = sampledStep("VarianceReducedTOS", m.StepSize, lip); err != nil {
-		return err
-	}
-	if err := m.estimate.init(m.Estimator, f, x0, rnd); err != nil {
+	var err error
+	if m.gamma, err = m.estimate.init("VarianceReducedTOS", m.Estimator, m.StepSize, p, x0, rnd); err != nil {
 		return err
 	}
 	n := len(x0)
