@@ -27,9 +27,8 @@ type (
 )
 
 type (
-	plain        struct{ calculus }
 	certified    struct{ calculus }
-	plainSet     struct{ plain }
+	plainSet     struct{ calculus }
 	certifiedSet struct{ certified }
 	coordwise    struct{ certified }
 	coordSet     struct{ coordwise }
@@ -74,9 +73,9 @@ func expose(g calculus, dist, set, coordinate bool) Operator {
 	case dist:
 		return certified{g}
 	case set:
-		return plainSet{plain{g}}
+		return plainSet{g}
 	}
-	return plain{g}
+	return g
 }
 
 // abilities reports what op can do.
@@ -315,7 +314,7 @@ func (m moved) shift([]float64) float64 { return 0 }
 func Scale(g Operator, a, w float64) Operator {
 	s := scaled{g: orZero(g), a: a, w: w}
 	if factor("", a) != nil || factor("", w) != nil || w < 0 {
-		return plain{s} // refused by Check
+		return s // refused by Check
 	}
 	dist, set, coordinate := abilities(s.g)
 	abs := math.Abs(a)
