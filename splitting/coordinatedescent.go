@@ -20,12 +20,11 @@ import (
 // solves for the free coordinates at once, which makes ill-conditioned
 // problems end too. It stalls when rounding allows no progress.
 //
-// Where F is a LeastSquares, it works on the residual of the equations and an active
-// set instead. A step is then a look at all coordinates
-// after sweeps over the active ones. Q = A'A would cost as much as d/4 sweeps;
-// only the part of it that belongs to free coordinates is formed, and only once
-// the sweeps have cost as much, so that it pays for every shape and
-// conditioning (BenchmarkAuto).
+// Where F is a LeastSquares, it works on the residual of the equations and an
+// active set instead. A step is then a look at all coordinates after sweeps over
+// the active ones. Q = A'A would cost as much as d/4 sweeps; only the part of it
+// that belongs to free coordinates is formed, and only once the sweeps have cost
+// as much, so that it pays for every shape and conditioning (BenchmarkAuto).
 //
 // F must be a LeastSquares or a Quadratizer, and prox.Sum(G, H) a
 // prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8 (at least
@@ -46,6 +45,43 @@ type coordinateSteps interface {
 	gap() float64     // at the point of the last step
 	state() *progress // the point of the last step
 }
+
+// progress is the iterate of coordinate descent and the best one so far.
+type progress struct {
+	x         []float64
+	pieces    []int8  // of x
+	residual  float64 // dist(0, ∂J(x))
+	unbounded bool    // a coordinate ran off to infinity
+	stalling          // rounding allows no progress
+
+	best    []float64 // the point of the least residual from scratch
+	bestRes float64
+}
+
+func (p *progress) init(n int) {
+	p.x, p.pieces, p.best = resize(p.x, n), resize(p.pieces, n), resize(p.best, n)
+}
+
+// reset forgets other points than x.
+func (p *progress) reset() {
+	clear(p.pieces)
+	p.unbounded, p.stalled, p.bestRes = false, false, math.Inf(1)
+}
+
+// keep makes x the best point.
+func (p *progress) keep() {
+	p.bestRes = p.residual
+	copy(p.best, p.x)
+}
+
+// end stalls at the best point.
+func (p *progress) end() {
+	p.stalled, p.residual = true, p.bestRes
+	copy(p.x, p.best)
+}
+
+// state is for coordinateSteps.
+func (p *progress) state() *progress { return p }
 
 var (
 	_ Method   = (*CoordinateDescent)(nil)

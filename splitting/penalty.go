@@ -168,42 +168,6 @@ func (p *penalty) along(j int, x, g, h float64) float64 {
 	return x
 }
 
-// progress is the iterate of coordinate descent and the best one so far.
-type progress struct {
-	x         []float64
-	pieces    []int8  // of x
-	residual  float64 // dist(0, ∂J(x))
-	unbounded bool    // a coordinate ran off to infinity
-	stalling          // rounding allows no progress
-
-	best    []float64 // the point of the least residual from scratch
-	bestRes float64
-}
-
-func (p *progress) init(n int) {
-	p.x, p.pieces, p.best = resize(p.x, n), resize(p.pieces, n), resize(p.best, n)
-}
-
-// reset forgets other points than x.
-func (p *progress) reset() {
-	clear(p.pieces)
-	p.unbounded, p.stalled, p.bestRes = false, false, math.Inf(1)
-}
-
-// keep makes x the best point.
-func (p *progress) keep() {
-	p.bestRes = p.residual
-	copy(p.best, p.x)
-}
-
-// end stalls at the best point.
-func (p *progress) end() {
-	p.stalled, p.residual = true, p.bestRes
-	copy(p.x, p.best)
-}
-
-func (p *progress) state() *progress { return p }
-
 // dist returns dist(−v, ∂ψ(x)) and whether every coordinate still lies on the
 // piece noted in pieces, which it brings up to date.
 //
