@@ -33,7 +33,6 @@ type LBFGS struct {
 	Memory int
 
 	f       Smooth
-	both    FuncGrader // f, or nil
 	weight  float64
 	terms   int
 	x, g    []float64
@@ -83,7 +82,6 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	k := cmp.Or(m.Memory, 10)
 	n := len(x0)
 	m.f = smooth(p.F)
-	m.both, _ = m.f.(FuncGrader)
 	m.terms, m.pairs, m.stalled = terms(p.F), 0, false
 	m.best, m.idle = math.Inf(1), 0
 	for _, v := range []*[]float64{&m.x, &m.g, &m.p, &m.next, &m.h} {
@@ -101,12 +99,7 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 
 // funcGrad stores ∇J(x) in dst and returns J(x).
 func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
-	if m.both != nil {
-		value = m.both.FuncGrad(dst, x)
-	} else {
-		m.f.Grad(dst, x)
-		value = m.f.Func(x)
-	}
+	value = funcGrad(m.f, dst, x)
 	if m.weight > 0 {
 		floats.AddScaled(dst, m.weight, x)
 		value += m.weight / 2 * floats.Dot(x, x)

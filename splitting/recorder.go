@@ -79,15 +79,10 @@ func (p *Printer) Record(loc *Location, stats *Stats) error {
 	return err
 }
 
-const badRecorder = "splitting: nil Recorder"
-
 // Every returns a Recorder that shows r every n-th iteration; n < 1 means 1. It
 // panics if r is nil.
 func Every(n int, r Recorder) Recorder {
-	if r == nil {
-		panic(badRecorder)
-	}
-	return &sieve{r: r, next: func(k int) int { return k + max(n, 1) }}
+	return newSieve(r, func(k int) int { return k + max(n, 1) })
 }
 
 // LogSpaced returns a Recorder that shows r about perDecade iterations of each
@@ -95,11 +90,8 @@ func Every(n int, r Recorder) Recorder {
 // iteration is shown only if it is one of them: the Result tells of it. It
 // panics if r is nil.
 func LogSpaced(perDecade int, r Recorder) Recorder {
-	if r == nil {
-		panic(badRecorder)
-	}
 	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
-	return &sieve{r: r, next: func(k int) int {
+	return newSieve(r, func(k int) int {
 		if float64(k)*ratio < float64(k)+1 {
 			return k + 1
 		}
@@ -109,7 +101,7 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 				return int(math.Min(v, math.MaxInt32))
 			}
 		}
-	}}
+	})
 }
 
 // sieve passes some iterations on to the recorder r.
@@ -117,6 +109,13 @@ type sieve struct {
 	r    Recorder
 	next func(k int) int // the iteration to pass on after the k-th
 	at   int
+}
+
+func newSieve(r Recorder, next func(k int) int) Recorder {
+	if r == nil {
+		panic("splitting: nil Recorder")
+	}
+	return &sieve{r: r, next: next}
 }
 
 // Init calls that of r.

@@ -265,6 +265,15 @@ func (zero) Coordinate(int) (l1, l2, lo, hi float64) {
 func smooth(f Smooth) Smooth                 { return cmp.Or[Smooth](f, zero{}) }
 func operator(g prox.Operator) prox.Operator { return cmp.Or[prox.Operator](g, zero{}) }
 
+// funcGrad stores ∇f(x) in dst and returns f(x).
+func funcGrad(f Smooth, dst, x []float64) float64 {
+	if both, ok := f.(FuncGrader); ok {
+		return both.FuncGrad(dst, x)
+	}
+	f.Grad(dst, x)
+	return f.Func(x)
+}
+
 // sum returns g + h as one operator where its proximal map is known.
 func (p Problem) sum() (prox.Operator, bool) {
 	if p.K != nil {

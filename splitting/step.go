@@ -83,14 +83,7 @@ func (s *lineSearch) init(f Smooth, n, terms int) {
 }
 
 // grad stores ∇f(y) in dst and notes f(y).
-func (s *lineSearch) grad(dst, y []float64) {
-	if f, ok := s.f.(FuncGrader); ok {
-		s.fy = f.FuncGrad(dst, y)
-		return
-	}
-	s.f.Grad(dst, y)
-	s.fy = s.f.Func(y)
-}
+func (s *lineSearch) grad(dst, y []float64) { s.fy = funcGrad(s.f, dst, y) }
 
 // longer returns γ lengthened by a factor, up to most.
 func (s *lineSearch) longer(gamma, factor float64) float64 {
