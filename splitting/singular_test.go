@@ -16,7 +16,7 @@ import (
 
 // Least squares with fewer equations than unknowns, columns that are equal or
 // zero, and hardly any penalty, from points with every coordinate off its kink:
-// coordinate descent ends on both routes. Sweeps alone need up to 1e5 rounds
+// coordinate descent ends on residuals and on Q. Sweeps alone need up to 1e5 rounds
 // here, and go to and fro between pieces for ever.
 func TestCoordinateDescentSingular(t *testing.T) {
 	columns := map[string]func(r *rand.Rand, a *mat.Dense, i, j int) float64{
