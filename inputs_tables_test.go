@@ -521,8 +521,9 @@ func TestEveryInputSplitting(t *testing.T) {
 		"DavisYin.Init":          solve(func() splitting.Method { return &splitting.DavisYin{} }, p),
 		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
 		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
+		"BackwardForward.Init":   solve(func() splitting.Method { return &splitting.BackwardForward{} }, p),
 	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent"} {
+	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
 	everyInput(t, "splitting", table)

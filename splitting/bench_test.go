@@ -157,6 +157,7 @@ func BenchmarkStep(b *testing.B) {
 			}{
 				{"StochasticTOS", f, &splitting.StochasticTOS{}},
 				{"DavisYin", f, &splitting.DavisYin{}},
+				{"BackwardForward", f, &splitting.BackwardForward{}},
 				{"ForwardBackward", f, &splitting.ForwardBackward{}},
 				{"CoordinateDescent", exact, &splitting.CoordinateDescent{}},
 			} {

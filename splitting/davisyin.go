@@ -17,9 +17,6 @@ import (
 //	x = prox_{γh}(2y − z − γ∇f(y))
 //	z ← z + λ(x − y)
 //
-// Without H it is the backward–forward method [APR18], the steps of ForwardBackward in the other
-// order, with G = prox.Sum of two functions where that is known.
-//
 // y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual
 // solution u*. What is proved at X, and by which residual, stands in the
 // package comment under Certificates. The rules for γ:

@@ -23,6 +23,7 @@
 //	LBFGS                      G+H nothing, or ‖x‖²        value and gradient        linear if strongly convex
 //	ForwardBackward            G+H in closed form         one gradient, one prox    1/k², linear if strongly
 //	                                                                                convex; searches for L_f
+//	BackwardForward            G+H in closed form         one gradient, one prox    the same without momentum
 //	DavisYin                   any G and H                one gradient, two proxes  1/k; searches for L_f
 //	DouglasRachford            quadratic F, or none       a d×d solve, a prox       linear if strongly convex,
 //	                                                                                at √(L_f/μ)
@@ -32,6 +33,8 @@
 //	                           closed form                                          a digit
 //	VarianceReducedTOS         a FiniteSum; any G and H   one or two terms, two     converges
 //	                                                      proxes
+//	StochasticBackwardForward  a FiniteSum; G+H in        one or two terms, a prox  as its Estimator
+//	                           closed form
 //	StochasticTOS              a FiniteSum; any G and H   one term, two proxes      biased, or 1/k; proves
 //	                                                                                nothing
 //

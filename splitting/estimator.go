@@ -21,11 +21,14 @@ const (
 	// tᵢ ← ∇fᵢ(y) [DBL14]. One term a step, n·d numbers of memory, and a full
 	// gradient every 2n steps for the certificate.
 	SAGA
+	// Sampled is v = n∇fᵢ(y), of StochasticBackwardForward only. Its variance stays, and it
+	// proves nothing.
+	Sampled
 )
 
 // String returns the name of the constant.
 func (e Estimator) String() string {
-	if names := [...]string{"SVRG", "SAGA"}; e >= 0 && int(e) < len(names) {
+	if names := [...]string{"SVRG", "SAGA", "Sampled"}; e >= 0 && int(e) < len(names) {
 		return names[e]
 	}
 	return fmt.Sprintf("invalid estimator %d", int(e))
@@ -61,12 +64,12 @@ func (p Problem) sampled(method string) (f FiniteSum, lip float64, err error) {
 }
 
 // sampledStep returns step, or 1/(4L) if it is 0, and refuses those outside
-// (0, 1/(2L)).
-func sampledStep(method string, step, lip float64) (float64, error) {
+// (0, limit/L).
+func sampledStep(method string, step, limit, lip float64) (float64, error) {
 	switch {
-	case !(step >= 0) || math.IsInf(step, 1) || step*lip >= 0.5:
-		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, 0.5/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a "+
-			"smaller L", ErrSettings, method, step, lip)
+	case !(step >= 0) || math.IsInf(step, 1) || step*lip >= limit:
+		return 0, fmt.Errorf("%w: %s.StepSize = %v, want a number in (0, %v/L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a TermSmoother has a "+
+			"smaller L", ErrSettings, method, step, limit, lip)
 	case step > 0:
 		return step, nil
 	case math.IsInf(lip, 1):
@@ -99,7 +102,7 @@ func (e *estimate) init(method string, kind Estimator, step float64, p Problem, 
 	if err != nil {
 		return 0, err
 	}
-	if gamma, err = sampledStep(method, step, lip); err != nil {
+	if gamma, err = sampledStep(method, step, 0.5, lip); err != nil {
 		return 0, err
 	}
 	if kind != SVRG && kind != SAGA {

@@ -30,10 +30,6 @@ import (
 //	AdaptiveStep        ω_k = ω/√(‖∇f(x₀)‖² + Σ_{j<k}‖n∇f_{i_j}‖²),    the same without knowing L_f, for
 //	                    λ = 1, X = mean of the θ [YGS21, §4]          sets G and H; ω is a length
 //
-// With FixedStep, no H and ω ≤ 1/L, L = n·maxᵢ L_fᵢ, the map is averaged, that of the backward–forward
-// method, and its noise is outside the proximal map: for p in (½, 1] E‖x − Tx‖² → 0 along a
-// subsequence, with variance at the solution only [CC26b]. G = prox.Sum may hold two functions.
-//
 // The gap of the means is f(θ̄) + g(θ̄) + h(z̄) − J*, at two points that are ‖x_0−x_k‖/k apart.
 //
 // X lies in the domain of g and perhaps not in that of h.
@@ -88,6 +84,14 @@ var _ Method = (*StochasticTOS)(nil)
 
 const defaultRelaxation = 0.502
 
+// exponent returns p, or the default if it is 0.
+func exponent(field string, p float64) (float64, error) {
+	if p = cmp.Or(p, defaultRelaxation); !(p > 0) || p > 1 {
+		return 0, fmt.Errorf("%w: %s = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, field, p, defaultRelaxation)
+	}
+	return p, nil
+}
+
 // Init implements Method. The error wraps ErrProblem if F is no FiniteSum or
 // has no terms.
 func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
@@ -102,8 +106,8 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.f, lip, err = p.sampled("StochasticTOS"); err != nil {
 		return err
 	}
-	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.p, defaultRelaxation)
+	if m.p, err = exponent("StochasticTOS.Relaxation", m.Relaxation); err != nil {
+		return err
 	}
 	if m.Rule != FixedStep && m.Relaxation != 0 {
 		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v with %v, want 0", ErrSettings, m.Relaxation, m.Rule)

@@ -130,14 +130,16 @@ func TestMemory(t *testing.T) {
 		f    Smooth
 		data int // numbers
 	}{
-		"DavisYin":           {&DavisYin{Rule: LineSearch}, f, n * d},
-		"ForwardBackward":    {&ForwardBackward{Rule: LineSearch}, f, n * d},
-		"PrimalDual":         {&PrimalDual{}, f, n * d},
-		"StochasticTOS":      {&StochasticTOS{}, f, n * d},
-		"VarianceReducedTOS": {&VarianceReducedTOS{Estimator: SAGA}, f, n * d},
-		"ProxSVRG":           {&ProxSVRG{}, f, n * d},
-		"ProxSAGA":           {&ProxSAGA{}, f, n * d},
-		"DouglasRachford":    {&DouglasRachford{}, quad, d*d + d},
+		"DavisYin":                  {&DavisYin{Rule: LineSearch}, f, n * d},
+		"ForwardBackward":           {&ForwardBackward{Rule: LineSearch}, f, n * d},
+		"BackwardForward":           {&BackwardForward{}, f, n * d},
+		"PrimalDual":                {&PrimalDual{}, f, n * d},
+		"StochasticTOS":             {&StochasticTOS{}, f, n * d},
+		"VarianceReducedTOS":        {&VarianceReducedTOS{Estimator: SAGA}, f, n * d},
+		"ProxSVRG":                  {&ProxSVRG{}, f, n * d},
+		"ProxSAGA":                  {&ProxSAGA{}, f, n * d},
+		"StochasticBackwardForward": {&StochasticBackwardForward{Estimator: SAGA}, f, n * d},
+		"DouglasRachford":           {&DouglasRachford{}, quad, d*d + d},
 	} {
 		x0 := make([]float64, d)
 		var before, after runtime.MemStats

@@ -25,9 +25,6 @@ import "math/rand/v2"
 // A = nΣᵢ‖∇fᵢ(y)−∇fᵢ(x*)‖² ≤ L⟨y−x*, ∇f(y)−∇f(x*)⟩ by cocoercivity of each term;
 // and E σ²₊ = (1−1/n)σ² + A/n.
 //
-// Without H it is a stochastic backward–forward method, and y stays in the domain of G,
-// which prox.Sum may make of two functions.
-//
 // The residual is computed where the estimator has ∇f(y), with γ = 1/L_f in place
 // of γ, see Certificates in the package comment; X is the point of the least residual so far, and y
 // before the first.

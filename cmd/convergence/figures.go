@@ -113,6 +113,7 @@ func deterministic() experiment {
 			{"ForwardBackward", &splitting.ForwardBackward{}, 5000},
 			{"ForwardBackward, search", &splitting.ForwardBackward{Rule: splitting.LineSearch}, 5000},
 			{"ForwardBackward, plain", &splitting.ForwardBackward{Plain: true}, 5000},
+			{"BackwardForward, 1.9/L", &splitting.BackwardForward{StepSize: 1.9 / lip}, 5000},
 			{"DavisYin", &splitting.DavisYin{}, 5000},
 			{"DavisYin, 1.9/L", &splitting.DavisYin{StepSize: 1.9 / lip}, 5000},
 			{"DavisYin, search", &splitting.DavisYin{Rule: splitting.LineSearch}, 5000},
