@@ -98,7 +98,7 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 // its coefficients alone, so that Steepest and ProxPair are about the same function. A nil g is 0.
 func Separable(g Operator) (Coordinatewise, bool) {
 	switch g := orZero(g).(type) { // types of this package, not structs that embed them
-	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, separable:
+	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall, separable:
 		return g.(Coordinatewise), true
 	case coordwise:
 		return g, g.separable()

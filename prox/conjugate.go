@@ -23,7 +23,7 @@ func ProxConjugate(g Operator, dst, x []float64, gamma float64) {
 //
 //	g                                   g*
 //	0                                   ι{0}
-//	L1{w}, LInfNorm{w}, L2Norm{w}       Box{−w, w}, L1Ball{w}, L2Ball{w}, and back
+//	L1{w}, LInfNorm{w}, L2Norm{w}       LInfBall{w}, L1Ball{w}, L2Ball{w}, and back
 //	NuclearNorm{w}, SpectralBall{R}     SpectralBall{w}, NuclearNorm{R}
 //	SortedL1, TotalVariation, GroupL2   the indicator of ∂g(0), a Set
 //	SquaredL2{w}, w > 0                 SquaredL2{1/w}
@@ -40,11 +40,9 @@ func Conjugate(g Operator) (Operator, bool) {
 			return Box{}, true
 		}
 	case L1:
-		return checked(g, Box{-g.Weight, g.Weight}, 1)
-	case Box:
-		if g.Lo == -g.Hi {
-			return checked(g, L1{g.Hi}, 1)
-		}
+		return checked(g, LInfBall{g.Weight}, 1)
+	case LInfBall:
+		return checked(g, L1{g.R}, 1)
 	case LInfNorm:
 		return checked(g, L1Ball{g.Weight}, 1)
 	case L1Ball:

@@ -70,7 +70,7 @@ func TestSpectralOfDiagonals(t *testing.T) {
 		}
 		for _, pair := range [][2]prox.Subdifferential{
 			{prox.L1{Weight: 0.7}, prox.NuclearNorm{Rows: 4, Cols: 4, Weight: 0.7}},
-			{prox.Box{Lo: -1, Hi: 1}, prox.SpectralBall{Rows: 4, Cols: 4, R: 1}},
+			{prox.LInfBall{R: 1}, prox.SpectralBall{Rows: 4, Cols: 4, R: 1}},
 			{prox.NonNegative{}, prox.PSDCone{Order: 4}},
 		} {
 			vector, matrix := pair[0], pair[1]

@@ -5,7 +5,7 @@
 //
 //	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
 //	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier
-//	sets             NonNegative, Box, L1Ball, L2Ball, Simplex,
+//	sets             NonNegative, Box, LInfBall, L1Ball, L2Ball, Simplex,
 //	                 HalfSpace, Affine, SecondOrderCone
 //	of matrices      NuclearNorm, SpectralBall, PSDCone, held row by row
 //	overlapping      SplitGroups: groups that share coordinates, as a sum

@@ -232,7 +232,7 @@ func TestCheckParameters(t *testing.T) {
 		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}},
 		prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
 		prox.HalfSpace{A: []float64{1, 2}},
-		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan},
+		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan}, prox.LInfBall{R: -1}, prox.LInfBall{R: nan},
 		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}},
 		prox.SortedL1{Weights: []float64{nan, 1, 0}},
 		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},

@@ -114,8 +114,8 @@ type ElasticNet struct{ L1, L2 float64 }
 // NonNegative is the set {x : x_i ≥ 0}.
 type NonNegative struct{}
 
-// Box is the set {x : Lo ≤ x_i ≤ Hi}, the ball ‖x‖∞ ≤ R for −R and R; a bound may be infinite. The
-// zero value is the set {0}.
+// Box is the set {x : Lo ≤ x_i ≤ Hi}; a bound may be infinite. The zero value
+// is the set {0}.
 type Box struct{ Lo, Hi float64 }
 
 // L1Box is g(x) = Weight·‖x‖₁ + ι_[Lo,Hi]ᵈ(x), the regularizer and the
