@@ -47,7 +47,6 @@ func TestEveryInputLasso(t *testing.T) {
 		"Experiment.L":      call(e.L),
 		"Experiment.Linear": call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
 		"Experiment.Omega":  call(e.Omega, 1.).mayBeNaN(),
-		"Experiment.Sigma2": call(e.Sigma2),
 		"Experiment.Solve":  call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
 	})
 }

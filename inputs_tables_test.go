@@ -261,7 +261,6 @@ func TestEveryInputProx(t *testing.T) {
 		"Sum":           call(func(x []float64) float64 { g, _ := prox.Sum(op, prox.Box{Lo: -1, Hi: 1}); return g.Func(x) }, []float64{1, 2}),
 		"TightFrame":    call(prox.TightFrame, op, matrix).keep(0),
 		"Translate":     call(func(x []float64) float64 { return prox.Translate(op, []float64{1, 1}).Func(x) }, []float64{1, 2}),
-		"Affine.Dim":    call(operators(t)["Affine"].(*prox.Affine).Dim),
 		"Affine.Rank":   call(operators(t)["Affine"].(*prox.Affine).Rank),
 		// Parameters of every operator with fields, through Check.
 		"L1.Check": call(prox.L1.Check, prox.L1{Weight: 1}, 2), "SquaredL2.Check": call(prox.SquaredL2.Check, prox.SquaredL2{Weight: 1}, 2),

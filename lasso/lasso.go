@@ -16,7 +16,7 @@
 //	θ_true, θ_ref  Instance.Truth, Anchor
 //	κ, λ           kappa, the half-width of the box, and lambda, the weight of ℓ1
 //	W, m           a Wishart matrix and its degrees of freedom, Experiment.Dof
-//	L, σ²          Experiment.L and Sigma2: smoothness of one record, scale of W
+//	L, σ²          Experiment.L and sigma2: smoothness of one record, scale of W
 //	Δ, ζ, s, ω     Perturbation: ridge, gradient bound, noise scale, step size
 //
 // # References

@@ -112,9 +112,6 @@ func (e *Experiment) L() float64 { return e.smooth }
 // Dof returns m = 2d.
 func (e *Experiment) Dof() float64 { return e.dof }
 
-// Sigma2 returns σ² of QOP.
-func (e *Experiment) Sigma2() float64 { return e.sigma2 }
-
 // Linear holds the published constants of LOP and LOPClip.
 type Linear struct {
 	Ridge float64 // Δ = 2L/ε

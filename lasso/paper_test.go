@@ -46,7 +46,6 @@ func TestLinearConstants(t *testing.T) {
 	require.Equal(t, 10000.0, clip.Zeta)
 	require.InEpsilon(t, 1e4*math.Sqrt(8*math.Log(200)+2)/0.5, clip.Noise, 1e-14)
 	require.Equal(t, c.Omega, clip.Omega)
-	require.Equal(t, figureSigma2, e.Sigma2())
 	require.InEpsilon(t, 1/(300*2500+figureSigma2*3), e.Omega(3), 1e-14)
 }
 

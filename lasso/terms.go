@@ -3,14 +3,11 @@ package lasso
 import (
 	"math"
 
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/splitting"
 )
-
-// sse calls the assembly kernels of gonum on plain slices.
-var sse blasgonum.Implementation
 
 // terms is the smooth part of the published problems,
 //
@@ -43,15 +40,15 @@ func (f *terms) Smoothness() float64 { return f.smooth }
 func (f *terms) Func(x []float64) float64 {
 	sum := 0.0
 	for i, y := range f.y {
-		r := sse.Ddot(f.d, f.row(i), 1, x, 1) - y
+		r := floats.Dot(f.Row(i), x) - y
 		sum += r * r / 2
 	}
 	if f.quad == nil {
-		return sum + f.ridge/2*sse.Ddot(f.d, x, 1, x, 1) + sse.Ddot(f.d, f.linear, 1, x, 1)
+		return sum + f.ridge/2*floats.Dot(x, x) + floats.Dot(f.linear, x)
 	}
 	qy := make([]float64, f.d)
 	f.perturb(qy, x, 1)
-	return sum + sse.Ddot(f.d, qy, 1, f.y0, 1)/2
+	return sum + floats.Dot(qy, f.y0)/2
 }
 
 // Grad stores the sum of all terms' gradients in dst.
@@ -71,16 +68,14 @@ func (f *terms) GradTerms(dst, x []float64, idx []int) {
 	}
 }
 
-func (f *terms) row(i int) []float64 { return f.x[i*f.stride : i*f.stride+f.d] }
-
 // addRecord adds the gradient of record i to dst.
 func (f *terms) addRecord(dst, x []float64, i int) {
-	row := f.row(i)
-	sse.Daxpy(f.d, f.Slope(i, sse.Ddot(f.d, row, 1, x, 1)), row, 1, dst, 1)
+	row := f.Row(i)
+	floats.AddScaled(dst, f.Slope(i, floats.Dot(row, x)), row)
 }
 
 // Row returns xᵢ.
-func (f *terms) Row(i int) []float64 { return f.row(i) }
+func (f *terms) Row(i int) []float64 { return f.x[i*f.stride : i*f.stride+f.d] }
 
 // Slope returns u − yᵢ, clipped where that is asked for.
 func (f *terms) Slope(i int, u float64) float64 {
@@ -115,15 +110,11 @@ func (f *terms) perturb(dst, x []float64, share float64) {
 	}
 	f.curve(dst, x)
 	if share != 1 {
-		sse.Dscal(f.d, share, dst, 1)
+		floats.Scale(share, dst)
 	}
 }
 
 // curve stores σ²W(θ − θ_ref) in dst.
 func (f *terms) curve(dst, x []float64) {
-	y := f.y0
-	for j, c := range f.center {
-		y[j] = x[j] - c
-	}
-	kernel.Symv(dst, f.quad, y)
+	kernel.Symv(dst, f.quad, floats.SubTo(f.y0, x, f.center))
 }

@@ -80,17 +80,10 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 		return ball(g.Total)
 	case weighted:
 		return ball(g.set.Total)
-	case L1Ball:
-		return ball(g.R)
-	case absBall:
-		return ball(g.r)
-	case absBallSet:
-		return ball(g.r)
-	case ridge:
-		factor, scale, proved = Accuracy(g.g, dim)
-		return factor + 12, scale, proved
-	case ridgeDist:
-		factor, scale, proved = Accuracy(g.g, dim)
+	case L1Ball, absBall, absBallSet:
+		return ball(g.(hasAbsBall).asAbsBall().r)
+	case ridge, ridgeDist:
+		factor, scale, proved = Accuracy(g.(hasRidge).asRidge().g, dim)
 		return factor + 12, scale, proved
 	case Accurate:
 		factor, scale = g.Accuracy(dim)
@@ -107,17 +100,22 @@ func Separable(g Operator) (Coordinatewise, bool) {
 	switch g := orZero(g).(type) { // types of this package, not structs that embed them
 	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall, separable:
 		return g.(Coordinatewise), true
-	case coordinates:
+	case coordwise:
 		return g, g.separable()
-	case coordinatesSet:
+	case coordSet:
 		return g, g.separable()
 	}
 	return nil, false
 }
 
-// separable reports whether both parts are Separable.
-func (c coordinates) separable() bool {
-	_, g := Separable(c.g)
-	_, h := Separable(c.h)
-	return g && h
+// separable reports whether g is a sum of two operators that are Separable.
+func (g coordwise) separable() bool {
+	e, _ := g.calculus.(each)
+	c, ok := e.coefficients.(coordinates)
+	if !ok {
+		return false
+	}
+	_, left := Separable(c.g)
+	_, right := Separable(c.h)
+	return left && right
 }

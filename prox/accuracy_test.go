@@ -243,8 +243,8 @@ func TestAccuracyUnproved(t *testing.T) {
 type embeds struct{ L1 }
 
 func TestSeparable(t *testing.T) {
-	for g, want := range map[Operator]bool{nil: true, L1{1}: true, Box{0, 1}: true, embeds{}: false, coordinates{L1{1}, Box{0, 1}}: true,
-		coordinates{L1{1}, embeds{}}: false, L2Ball{1}: false} {
+	for g, want := range map[Operator]bool{nil: true, L1{1}: true, Box{0, 1}: true, embeds{}: false, addCoordinates(L1{1}, Box{0, 1}): true,
+		addCoordinates(L1{1}, embeds{}): false, L2Ball{1}: false} {
 		_, ok := Separable(g)
 		require.Equal(t, want, ok, "%T", g)
 	}

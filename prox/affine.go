@@ -33,10 +33,8 @@ func (g HalfSpace) over(x []float64) (s, tol float64) {
 
 // Func returns 0 where ⟨A,x⟩ ≤ B + 2⁻⁴⁸(Σ|A_i x_i| + |B|), +Inf elsewhere.
 func (g HalfSpace) Func(x []float64) float64 {
-	if s, tol := g.over(x); !(s <= tol) || !finite(x) {
-		return inf
-	}
-	return 0
+	s, tol := g.over(x)
+	return indicator(s <= tol && finite(x))
 }
 
 // Prox projects: x − (⟨A,x⟩−B)₊/‖A‖²·A. A second projection, of the result on
@@ -181,9 +179,6 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	return g, nil
 }
 
-// Dim returns the number of coordinates.
-func (g *Affine) Dim() int { return g.dim }
-
 // Rank returns the number of independent rows of A.
 func (g *Affine) Rank() int { return len(g.v) }
 
@@ -203,10 +198,8 @@ func (g *Affine) residual(x []float64) (r, tol float64) {
 // Func returns 0 where ‖Vx−c‖₂ is within the allowance of the type and +Inf
 // elsewhere.
 func (g *Affine) Func(x []float64) float64 {
-	if r, tol := g.residual(x); !(r <= tol) || !finite(x) {
-		return inf
-	}
-	return 0
+	r, tol := g.residual(x)
+	return indicator(r <= tol && finite(x))
 }
 
 // Prox projects: x − Vᵀ(Vx−c), one row after the other, which is the same for
@@ -240,10 +233,7 @@ func (g *Affine) Dist(x, v []float64) float64 {
 			floats.AddScaled(w, -floats.Dot(vk, w), vk)
 		}
 	}
-	if d := norm2(w); !math.IsNaN(d) {
-		return d
-	}
-	return inf
+	return number(norm2(w))
 }
 
 // Shift returns ‖Vx−c‖₂ plus its rounding.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -25,9 +27,8 @@ type (
 )
 
 type (
-	plain        struct{ calculus }
 	certified    struct{ calculus }
-	plainSet     struct{ plain }
+	plainSet     struct{ calculus }
 	certifiedSet struct{ certified }
 	coordwise    struct{ certified }
 	coordSet     struct{ coordwise }
@@ -72,9 +73,9 @@ func expose(g calculus, dist, set, coordinate bool) Operator {
 	case dist:
 		return certified{g}
 	case set:
-		return plainSet{plain{g}}
+		return plainSet{g}
 	}
-	return plain{g}
+	return g
 }
 
 // abilities reports what op can do.
@@ -176,9 +177,7 @@ type translated struct {
 func (t translated) minus(x []float64) *[]float64 {
 	sameLen(x, t.by)
 	buf := borrow(len(x))
-	for i, xi := range x {
-		(*buf)[i] = xi - t.by[i]
-	}
+	floats.SubTo(*buf, x, t.by)
 	return buf
 }
 
@@ -190,7 +189,6 @@ func (t translated) Func(x []float64) float64 {
 
 func (t translated) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
-	sameLen(x, t.by)
 	buf := t.minus(x)
 	defer giveBack(buf)
 	y := *buf
@@ -247,8 +245,7 @@ type moved struct {
 
 // at returns the coefficients of coordinate i with the bounds of x_i.
 func (m moved) at(i int) separable {
-	var s separable
-	s.l1, s.l2, s.lo, s.hi = m.c.Coordinate(i)
+	s := coordinate(m.c, i)
 	s.lo += m.by[i]
 	s.hi += m.by[i]
 	return s
@@ -317,12 +314,12 @@ func (m moved) shift([]float64) float64 { return 0 }
 func Scale(g Operator, a, w float64) Operator {
 	s := scaled{g: orZero(g), a: a, w: w}
 	if factor("", a) != nil || factor("", w) != nil || w < 0 {
-		return plain{s} // refused by Check
+		return s // refused by Check
 	}
 	dist, set, coordinate := abilities(s.g)
 	abs := math.Abs(a)
 	if coordinate {
-		return expose(stretched{s, s.g.(Coordinatewise)}, true, set, true)
+		return expose(each{stretched{s, s.g.(Coordinatewise)}}, true, set, true)
 	}
 	switch g := s.g.(type) {
 	case seminorm:
@@ -357,9 +354,7 @@ type scaled struct {
 // times returns c·x in scratch to be given back.
 func times(c float64, x []float64) *[]float64 {
 	buf := borrow(len(x))
-	for i, xi := range x {
-		(*buf)[i] = c * xi
-	}
+	floats.ScaleTo(*buf, c, x)
 	return buf
 }
 
@@ -374,9 +369,7 @@ func (s scaled) Func(x []float64) float64 {
 
 func (s scaled) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
-	for i, xi := range x {
-		dst[i] = s.a * xi
-	}
+	floats.ScaleTo(dst, s.a, x)
 	s.g.Prox(dst, dst, gamma*s.w*s.a*s.a)
 	for i := range dst {
 		dst[i] /= s.a
@@ -425,24 +418,9 @@ type stretched struct {
 }
 
 func (s stretched) at(i int) separable {
-	l1, l2, lo, hi := s.c.Coordinate(i)
+	g := coordinate(s.c, i)
 	if s.a < 0 {
-		lo, hi = hi, lo
+		g.lo, g.hi = g.hi, g.lo
 	}
-	return separable{s.w * math.Abs(s.a) * l1, s.w * s.a * s.a * l2, lo / s.a, hi / s.a}
+	return separable{s.w * math.Abs(s.a) * g.l1, s.w * s.a * s.a * g.l2, g.lo / s.a, g.hi / s.a}
 }
-
-func (s stretched) Func(x []float64) float64             { return number(each(s.at).Func(x)) }
-func (s stretched) Prox(dst, x []float64, gamma float64) { each(s.at).Prox(dst, x, gamma) }
-func (s stretched) dist(x, v []float64) float64          { return each(s.at).Dist(x, v) }
-
-// Check wants coefficients that stay finite.
-func (s stretched) Check(dim int) error {
-	if err := s.scaled.Check(dim); err != nil {
-		return err
-	}
-	return each(s.at).Check(dim)
-}
-
-func (s stretched) shift([]float64) float64                   { return 0 }
-func (s stretched) coordinate(i int) (l1, l2, lo, hi float64) { return s.at(i).Coordinate(i) }

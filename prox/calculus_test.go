@@ -126,25 +126,6 @@ func TestMoreau(t *testing.T) {
 	})
 }
 
-// Every operator is firmly nonexpansive: ‖p−q‖² + ‖(x−p)−(y−q)‖² ≤ ‖x−y‖².
-func TestFirmlyNonexpansive(t *testing.T) {
-	ops := operators(t)
-	rapid.Check(t, func(t *rapid.T) {
-		x, y := ties(4).Draw(t, "x"), ties(4).Draw(t, "y")
-		gamma := rapid.Float64Range(0.01, 20).Draw(t, "gamma")
-		for name, g := range ops {
-			p, q := apply(g, x, gamma), apply(g, y, gamma)
-			lhs, rhs := 0.0, 0.0
-			for i := range x {
-				a, b := p[i]-q[i], x[i]-y[i]
-				lhs += a*a + (b-a)*(b-a)
-				rhs += b * b
-			}
-			require.LessOrEqual(t, lhs, rhs+1e-12, name) // sums of squares up to 36
-		}
-	})
-}
-
 // Conjugates of conjugates are the operators again.
 func TestConjugateTwice(t *testing.T) {
 	again := 0

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
@@ -51,10 +52,8 @@ func (SecondOrderCone) split(x []float64) (t, n float64, ok bool) {
 
 // Func returns 0 where ‖z‖₂ ≤ t(1+2⁻⁴⁸) and +Inf elsewhere.
 func (g SecondOrderCone) Func(x []float64) float64 {
-	if _, _, ok := g.split(x); !ok {
-		return inf
-	}
-	return 0
+	_, _, ok := g.split(x)
+	return indicator(ok)
 }
 
 // Prox projects: x in the cone, 0 if ‖z‖₂ ≤ −t, and else s·(1, z/‖z‖₂) with
@@ -71,10 +70,7 @@ func (g SecondOrderCone) Prox(dst, x []float64, _ float64) {
 		clear(dst)
 		return
 	}
-	c := s / n * (1 - 16*ulp)
-	for i, xi := range x {
-		dst[i] = c * xi
-	}
+	floats.ScaleTo(dst, s/n*(1-16*ulp), x)
 	dst[0] = s
 }
 
@@ -163,14 +159,20 @@ func diagonalize(x []float64, n int) (*eigen, bool) {
 	d.q, b = matrixOf(n, n, b), b[n*n:]
 	d.w, b = b[:n*n], b[n*n:]
 	d.lambda, b = b[:n], b[n:]
-	for i := range n {
-		for j := range n {
-			d.q.Data[i*n+j] = x[i*n+j]/2 + x[j*n+i]/2
-		}
-	}
+	symmetrize(d.q.Data, x, n)
 	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: d.q.Data}
 	ok := n == 0 || finite(x) && lapack64.Syev(lapack.EVCompute, upper, d.lambda, b, len(b))
 	return d, ok
+}
+
+// symmetrize stores ½(X+Xᵀ) of the n×n matrix x in dst, which may be x.
+func symmetrize(dst, x []float64, n int) {
+	for i := range n {
+		for j := range i + 1 {
+			s := x[i*n+j]/2 + x[j*n+i]/2
+			dst[i*n+j], dst[j*n+i] = s, s
+		}
+	}
 }
 
 // last returns the last r eigenvectors.
@@ -245,10 +247,7 @@ func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 func (g PSDCone) Func(x []float64) float64 {
 	d, _, ok := g.member(x)
 	defer eigens.Put(d)
-	if !ok {
-		return inf
-	}
-	return 0
+	return indicator(ok)
 }
 
 // Prox stores Σ max(λ_k,0)·q_k q_kᵀ in dst, symmetric exactly.
@@ -259,14 +258,9 @@ func (g PSDCone) Prox(dst, x []float64, _ float64) {
 	n := g.Order
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case n > 0 && d.lambda[0] >= 0: // ½(X+Xᵀ) is a member
-		for i := range n {
-			for j := range i + 1 {
-				s := x[i*n+j]/2 + x[j*n+i]/2
-				dst[i*n+j], dst[j*n+i] = s, s
-			}
-		}
+		symmetrize(dst, x, n)
 	default:
 		d.compose(dst, d.positives(0))
 	}
@@ -287,11 +281,8 @@ func (g PSDCone) Dist(x, v []float64) float64 {
 	buf := borrow(n*n + k*n + k*k)
 	defer giveBack(buf)
 	y := matrixOf(n, n, *buf)
-	for i := range n {
-		for j := range n {
-			y.Data[i*n+j] = -v[i*n+j]/2 - v[j*n+i]/2
-		}
-	}
+	symmetrize(y.Data, v, n)
+	floats.Scale(-1, y.Data)
 	if k > 0 {
 		u := d.q
 		u.Cols = k
@@ -321,16 +312,11 @@ func (g PSDCone) Shift(x []float64) float64 {
 	buf := borrow(len(x))
 	defer giveBack(buf)
 	d.compose(*buf, r)
-	for i, xi := range x {
-		(*buf)[i] -= xi
-	}
+	floats.Sub(*buf, x)
 	if r == 0 {
 		return number(norm2(*buf))
 	}
-	sum := 0.0
-	for _, l := range d.lambda[g.Order-r:] {
-		sum += l
-	}
+	sum := floats.Sum(d.lambda[g.Order-r:])
 	p := defect(blas.Trans, d.last(r), r)
 	return number((norm2(*buf) + (2*p+p*p)*d.lambda[g.Order-1] + float64(r+8)*2*ulp*sum) * (1 + 8*ulp))
 }

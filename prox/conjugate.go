@@ -40,23 +40,23 @@ func Conjugate(g Operator) (Operator, bool) {
 			return Box{}, true
 		}
 	case L1:
-		return checked(g, LInfBall{g.Weight})
+		return checked(g, LInfBall{g.Weight}, 1)
 	case LInfBall:
-		return checked(g, L1{g.R})
+		return checked(g, L1{g.R}, 1)
 	case LInfNorm:
-		return checked(g, L1Ball{g.Weight})
+		return checked(g, L1Ball{g.Weight}, 1)
 	case L1Ball:
-		return checked(g, LInfNorm{g.R})
+		return checked(g, LInfNorm{g.R}, 1)
 	case L2Norm:
-		return checked(g, L2Ball{g.Weight})
+		return checked(g, L2Ball{g.Weight}, 1)
 	case L2Ball:
-		return checked(g, L2Norm{g.R})
+		return checked(g, L2Norm{g.R}, 1)
 	case NuclearNorm:
-		return checked(g, SpectralBall{g.Rows, g.Cols, g.Weight})
+		return checked(g, SpectralBall{g.Rows, g.Cols, g.Weight}, g.Rows*g.Cols)
 	case SpectralBall:
-		return checked(g, NuclearNorm{g.Rows, g.Cols, g.R})
+		return checked(g, NuclearNorm{g.Rows, g.Cols, g.R}, g.Rows*g.Cols)
 	case SquaredL2:
-		return checked(g, SquaredL2{1 / g.Weight})
+		return checked(g, SquaredL2{1 / g.Weight}, 1)
 	case NonNegative:
 		return Box{-inf, 0}, true
 	case SecondOrderCone:
@@ -75,16 +75,8 @@ func Conjugate(g Operator) (Operator, bool) {
 	return nil, false
 }
 
-// checked returns h if it and g pass their checks wherever the dimension does
-// not matter.
-func checked(g, h Operator) (Operator, bool) {
-	dim := 1
-	switch m := h.(type) {
-	case NuclearNorm:
-		dim = m.Rows * m.Cols
-	case SpectralBall:
-		dim = m.Rows * m.Cols
-	}
+// checked returns h if it and g pass their checks in dim dimensions.
+func checked(g, h Operator, dim int) (Operator, bool) {
 	if Check(g, dim) != nil || Check(h, dim) != nil {
 		return nil, false
 	}
@@ -99,10 +91,8 @@ func (d dual) Func(u []float64) float64 {
 	buf := borrow(len(u))
 	defer giveBack(buf)
 	clear(*buf)
-	if n := norm2(u); !(d.g.Dist(*buf, u) <= float64(len(u))*nearSphere*n) || n > math.MaxFloat64 {
-		return inf
-	}
-	return 0
+	n := norm2(u)
+	return indicator(d.g.Dist(*buf, u) <= float64(len(u))*nearSphere*n && n <= math.MaxFloat64)
 }
 
 // Prox projects twice: the second round removes the rounding of the size of x.

@@ -1,7 +1,5 @@
 package prox
 
-import "math"
-
 // fused is s(x) + TotalVariation(x), where s is the same convex function φ of
 // every coordinate: with φ = l1|·| the fused lasso.
 //
@@ -21,11 +19,7 @@ var (
 )
 
 func (g fused) Func(x []float64) float64 {
-	v := g.s.Func(x) + g.tv.Func(x)
-	if math.IsNaN(v) {
-		return inf
-	}
-	return v
+	return number(g.s.Func(x) + g.tv.Func(x))
 }
 
 func (g fused) Prox(dst, x []float64, gamma float64) {
@@ -49,8 +43,7 @@ func (g fused) Dist(x, v []float64) float64 {
 		}
 	}
 	var d ssq
-	ok := g.tv.runs(x, v, func(xi, yi float64) { d.add(g.s.gap(xi, -yi)) })
-	if !ok {
+	if !g.tv.runs(x, v, func(xi, yi float64) { d.add(g.s.gap(xi, -yi)) }) {
 		return inf
 	}
 	return d.norm()

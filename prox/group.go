@@ -3,6 +3,7 @@ package prox
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // GroupL2 is g(x) = Weight·Σ_k ‖x_{G_k}‖₂ over disjoint groups of coordinates,
@@ -61,10 +62,7 @@ func (g grouped) Func(x []float64) float64 {
 	for _, group := range g.g.Groups {
 		sum += g.g.Weight * g.g.norm(x, group)
 	}
-	if math.IsNaN(sum) {
-		return inf
-	}
-	return sum
+	return number(sum)
 }
 
 func (g grouped) Prox(dst, x []float64, gamma float64) {
@@ -110,10 +108,7 @@ func (g grouped) Dist(x, v []float64) float64 {
 			}
 		}
 	}
-	if d := norm2(e); !math.IsNaN(d) {
-		return d
-	}
-	return inf
+	return number(norm2(e))
 }
 
 func (g grouped) Check(dim int) error {
@@ -173,7 +168,7 @@ func SplitGroups(g GroupL2) []GroupL2 {
 	var taken []map[int]bool
 	for _, group := range g.Groups {
 		k := 0
-		for k < len(pieces) && meets(taken[k], group) {
+		for k < len(pieces) && slices.ContainsFunc(group, func(i int) bool { return taken[k][i] }) {
 			k++
 		}
 		if k == len(pieces) {
@@ -185,14 +180,4 @@ func SplitGroups(g GroupL2) []GroupL2 {
 		}
 	}
 	return pieces
-}
-
-// meets reports whether an index of group is taken.
-func meets(taken map[int]bool, group []int) bool {
-	for _, i := range group {
-		if taken[i] {
-			return true
-		}
-	}
-	return false
 }

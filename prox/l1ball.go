@@ -3,6 +3,8 @@ package prox
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -28,7 +30,7 @@ var (
 )
 
 func (g absBall) Func(x []float64) float64 {
-	if n := sumAbs(x); n > g.r && !onSphere(n, g.r) {
+	if outside(sumAbs(x), g.r) {
 		return inf
 	}
 	return g.s.Func(x)
@@ -41,9 +43,7 @@ func (g absBall) Prox(dst, x []float64, gamma float64) {
 		return
 	}
 	if g.r == 0 {
-		for i := range dst {
-			dst[i] *= 0 // a NaN stays NaN
-		}
+		floats.Scale(0, dst) // a NaN stays NaN
 		return
 	}
 	tau := waterline(dst, 0, g.r, true)
@@ -51,10 +51,7 @@ func (g absBall) Prox(dst, x []float64, gamma float64) {
 		dst[i] = yi - min(max(yi, -tau), tau) // S_τ(y)
 	}
 	// In real arithmetic Σ|p_i| = r. Make it so up to rounding, from below.
-	c := g.r / sumAbs(dst) * (1 - 16*ulp)
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(g.r/sumAbs(dst)*(1-16*ulp), dst)
 }
 
 // waterline returns the root τ ≥ start of h(τ) = Σ(y_i−τ)₊ − total, with |y_i|
@@ -107,7 +104,7 @@ func (g absBall) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	n := sumAbs(x)
 	switch {
-	case !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r):
+	case outside(n, g.r):
 		return inf
 	case g.r == 0 && g.s.Func(x) == 0:
 		return 0
@@ -143,14 +140,7 @@ func (g absBall) Dist(x, v []float64) float64 {
 // Shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point
 // that stands for one on the sphere, and 0 inside.
 func (g absBall) Shift(x []float64) float64 {
-	n := sumAbs(x)
-	switch {
-	case !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r):
-		return inf
-	case n > 0 && onSphere(n, g.r):
-		return math.Abs(n-g.r) + 4*ulp*g.r
-	}
-	return 0
+	return shiftToSphere(sumAbs(x), g.r)
 }
 
 func (g absBall) Check(dim int) error {
@@ -188,12 +178,7 @@ func (g L1Ball) Dist(x, v []float64) float64 { return g.asAbsBall().Dist(x, v) }
 func (g L1Ball) Shift(x []float64) float64 { return g.asAbsBall().Shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
-func (g L1Ball) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
-		return inf
-	}
-	return g.R
-}
+func (g L1Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
 // Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
 func (g L1Ball) Check(int) error { return radius("L1Ball.R", g.R) }

@@ -118,12 +118,7 @@ func (g LInfBall) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, 
 func (g LInfBall) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 // Radius returns √dim·R, rounded up; +Inf also for an invalid ball.
-func (g LInfBall) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
-		return inf
-	}
-	return Box{-g.R, g.R}.Radius(dim)
-}
+func (g LInfBall) Radius(dim int) float64 { return validRadius(g, dim, Box{-g.R, g.R}.Radius(dim)) }
 
 // Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as of every ball.
 func (g LInfBall) Check(int) error { return radius("LInfBall.R", g.R) }

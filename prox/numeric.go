@@ -34,7 +34,7 @@ func (s *ssq) norm() float64 {
 	return math.Sqrt(s.sum)
 }
 
-// sum returns Σ|x_i| (or Σx_i if signed) as if computed in twice the working
+// sumAbs returns Σ|x_i| as if computed in twice the working
 // precision: the relative error of Σ|x_i| is at most 2u for n ≤ 2⁴⁰. [ORO05,
 // Prop. 4.5]
 func sumAbs(x []float64) float64 {
@@ -51,10 +51,7 @@ func sumAbs(x []float64) float64 {
 // power of two that rules out overflow, and squares that underflow are
 // negligible beside the largest. +Inf if x is not finite, NaN if it has a NaN.
 func norm2(x []float64) float64 {
-	big := 0.0
-	for _, xi := range x {
-		big = max(big, math.Abs(xi))
-	}
+	big := supAbs(x)
 	if big == 0 || !(big <= math.MaxFloat64) {
 		return big
 	}
@@ -85,21 +82,29 @@ func dot(a, x []float64) (s, abs float64) {
 	return s + c, abs
 }
 
-// buffers lends scratch vectors, so that maps that need one neither allocate
-// nor share state between goroutines.
-var buffers = sync.Pool{New: func() any { return new([]float64) }}
+// lender lends scratch slices, so that maps that need one neither allocate nor share state between
+// goroutines.
+type lender[T any] struct{ pool sync.Pool }
 
-// borrow returns a vector of length n with arbitrary content; give it back.
-func borrow(n int) *[]float64 {
-	p := buffers.Get().(*[]float64)
+// borrow returns a slice of length n with arbitrary content; give it back.
+func (l *lender[T]) borrow(n int) *[]T {
+	p, _ := l.pool.Get().(*[]T)
+	if p == nil {
+		p = new([]T)
+	}
 	if cap(*p) < n {
-		*p = make([]float64, n)
+		*p = make([]T, n)
 	}
 	*p = (*p)[:n]
 	return p
 }
 
-func giveBack(p *[]float64) { buffers.Put(p) }
+func (l *lender[T]) giveBack(p *[]T) { l.pool.Put(p) }
+
+var vectors lender[float64]
+
+func borrow(n int) *[]float64 { return vectors.borrow(n) }
+func giveBack(p *[]float64)   { vectors.giveBack(p) }
 
 // sameLen panics unless a and b have the same length.
 func sameLen(a, b []float64) {
@@ -122,8 +127,21 @@ func poison(dst, x []float64) bool {
 	if finite(x) {
 		return false
 	}
+	fillNaN(dst)
+	return true
+}
+
+// fillNaN sets every element of dst to NaN.
+func fillNaN(dst []float64) {
 	for i := range dst {
 		dst[i] = math.NaN()
 	}
-	return true
+}
+
+// indicator returns 0 for a member of a set and +Inf for other points.
+func indicator(member bool) float64 {
+	if member {
+		return 0
+	}
+	return inf
 }

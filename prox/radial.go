@@ -3,6 +3,8 @@ package prox
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has
@@ -49,16 +51,15 @@ const nearSphere = 32 * ulp
 // sphere of radius r; there is no sphere of infinite radius.
 func onSphere(n, r float64) bool { return math.Abs(n-r) <= nearSphere*r && r < inf }
 
+// outside reports whether x of norm n is infinite, or beyond the sphere and does not stand for a point of it.
+func outside(n, r float64) bool { return !(n <= math.MaxFloat64) || n > r && !onSphere(n, r) }
+
 func (g radial) Func(x []float64) float64 {
 	n := norm2(x)
-	if n > g.r && !onSphere(n, g.r) {
+	if outside(n, g.r) {
 		return inf
 	}
-	v := g.s.Func(x) + g.norm*n + g.l2/2*n*n
-	if math.IsNaN(v) {
-		return inf
-	}
-	return v
+	return number(g.s.Func(x) + g.norm*n + g.l2/2*n*n)
 }
 
 func (g radial) Prox(dst, x []float64, gamma float64) {
@@ -82,9 +83,7 @@ func (g radial) Prox(dst, x []float64, gamma float64) {
 	if c == 1 {
 		return
 	}
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(c, dst)
 }
 
 // Dist: ∂g(x′) = ∂s(x′) + {c·x′}, where c = norm/‖x′‖ + l2 inside the ball and
@@ -95,7 +94,7 @@ func (g radial) Prox(dst, x []float64, gamma float64) {
 func (g radial) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	n := norm2(x)
-	if !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r) {
+	if outside(n, g.r) {
 		return inf
 	}
 	var d ssq
@@ -131,12 +130,16 @@ func (g radial) Dist(x, v []float64) float64 {
 // Shift returns |‖x‖₂−r| plus the rounding of the norm for a point that stands
 // for one on the sphere, and 0 inside.
 func (g radial) Shift(x []float64) float64 {
-	n := norm2(x)
+	return shiftToSphere(norm2(x), g.r)
+}
+
+// shiftToSphere is the Shift of a point whose norm was computed as n, in a ball of radius r.
+func shiftToSphere(n, r float64) float64 {
 	switch {
-	case !(n <= math.MaxFloat64) || n > g.r && !onSphere(n, g.r):
+	case outside(n, r):
 		return inf
-	case n > 0 && onSphere(n, g.r):
-		return math.Abs(n-g.r) + 4*ulp*g.r
+	case n > 0 && onSphere(n, r):
+		return math.Abs(n-r) + 4*ulp*r
 	}
 	return 0
 }
@@ -165,6 +168,14 @@ func radius(field string, r float64) error {
 		return fmt.Errorf("%w: %s = %v, want 0 or at least %g", ErrParameter, field, r, minRadius)
 	}
 	return nil
+}
+
+// validRadius returns r, and +Inf if g fails its check.
+func validRadius(g Checker, dim int, r float64) float64 {
+	if g.Check(dim) != nil {
+		return inf
+	}
+	return r
 }
 
 // whole is the separable function 0.
@@ -215,12 +226,7 @@ func (g L2Ball) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 func (g L2Ball) Shift(x []float64) float64 { return g.asRadial().Shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
-func (g L2Ball) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
-		return inf
-	}
-	return g.R
-}
+func (g L2Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
 // Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
 func (g L2Ball) Check(int) error { return radius("L2Ball.R", g.R) }

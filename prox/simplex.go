@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -31,10 +33,8 @@ func (g Simplex) member(x []float64) (sum float64, ok bool) {
 
 // Func returns 0 where x_i ≥ 0 and Σx_i is within Total(1±2⁻⁴⁸), +Inf elsewhere.
 func (g Simplex) Func(x []float64) float64 {
-	if _, ok := g.member(x); !ok {
-		return inf
-	}
-	return 0
+	_, ok := g.member(x)
+	return indicator(ok)
 }
 
 // Prox projects: p = (x−τ)₊ with the root τ of Σ(x_i−τ)₊ = Total. [HWC74]
@@ -54,10 +54,7 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	for i, xi := range x {
 		dst[i] = max(xi-tau, 0)
 	}
-	c := g.Total / sumAbs(dst) // 1 up to rounding
-	for i := range dst {
-		dst[i] *= c
-	}
+	floats.Scale(g.Total/sumAbs(dst), dst) // by 1 up to rounding
 }
 
 // Dist: N(x′) = {q·1 + w : q ∈ ℝ, w_i ≤ 0 where x_i = 0, else w_i = 0}. With
@@ -114,12 +111,7 @@ func (g Simplex) Shift(x []float64) float64 {
 }
 
 // Radius returns Total, the norm of a vertex, and +Inf for an invalid one.
-func (g Simplex) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
-		return inf
-	}
-	return g.Total
-}
+func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
 // Check wants a finite Total that is 0 or at least 2⁻⁹⁰⁰, and dim ≥ 1.
 func (g Simplex) Check(dim int) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 )
 
 // SortedL1 is g(x) = Σ_k Weights[k]·|x|_(k), where |x|_(1) ≥ |x|_(2) ≥ … are
@@ -30,30 +29,21 @@ type ranked struct {
 	i           int
 }
 
-// rankings lends scratch to SortedL1.
-var rankings = sync.Pool{New: func() any { return new([]ranked) }}
-
-// borrowRanked returns n ranked with arbitrary content; put them back.
-func borrowRanked(n int) *[]ranked {
-	p := rankings.Get().(*[]ranked)
-	if cap(*p) < n {
-		*p = make([]ranked, n)
-	}
-	*p = (*p)[:n]
-	return p
-}
+var rankings lender[ranked]
 
 // descend sorts by falling key.
 func descend(z []ranked) {
 	slices.SortFunc(z, func(a, b ranked) int { return cmp.Compare(b.key, a.key) })
 }
 
-// magnitudes fills z with |x_i| in falling order.
-func magnitudes(z []ranked, x []float64) {
+// magnitudes returns the |x_i| in falling order, in scratch to be given back.
+func magnitudes(x []float64) *[]ranked {
+	buf := rankings.borrow(len(x))
 	for i, xi := range x {
-		z[i] = ranked{key: math.Abs(xi), i: i}
+		(*buf)[i] = ranked{key: math.Abs(xi), i: i}
 	}
-	descend(z)
+	descend(*buf)
+	return buf
 }
 
 // pool replaces the keys by the nonincreasing sequence nearest to them: the
@@ -88,10 +78,9 @@ func (g SortedL1) Func(x []float64) float64 {
 	if !finite(x) {
 		return inf
 	}
-	buf := borrowRanked(len(x))
-	defer rankings.Put(buf)
+	buf := magnitudes(x)
+	defer rankings.giveBack(buf)
 	z := *buf
-	magnitudes(z, x)
 	sum := 0.0
 	for k, w := range g.Weights {
 		sum += w * z[k].key
@@ -107,10 +96,9 @@ func (g SortedL1) Prox(dst, x []float64, gamma float64) {
 	if poison(dst, x) {
 		return
 	}
-	buf := borrowRanked(len(x))
-	defer rankings.Put(buf)
+	buf := magnitudes(x)
+	defer rankings.giveBack(buf)
 	z := *buf
-	magnitudes(z, x)
 	for k, w := range g.Weights {
 		z[k].key -= gamma * w
 	}
@@ -132,10 +120,9 @@ func (g SortedL1) Dist(x, v []float64) float64 {
 	if !finite(x) {
 		return inf
 	}
-	buf := borrowRanked(len(x))
-	defer rankings.Put(buf)
+	buf := magnitudes(x)
+	defer rankings.giveBack(buf)
 	z := *buf
-	magnitudes(z, x)
 	var d ssq
 	for a := 0; a < len(z); {
 		b, level := a, z[a].key

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
@@ -148,13 +149,8 @@ func (d *svd) shift(x []float64, r int) float64 {
 	buf := borrow(len(x))
 	defer giveBack(buf)
 	d.compose(*buf)
-	sum := 0.0
-	for i, xi := range x {
-		(*buf)[i] -= xi
-	}
-	for _, s := range d.s {
-		sum += s
-	}
+	floats.Sub(*buf, x)
+	sum := floats.Sum(d.s)
 	if sum == 0 {
 		return number(norm2(*buf))
 	}
@@ -182,11 +178,7 @@ func (g NuclearNorm) Func(x []float64) float64 {
 	if !ok {
 		return inf
 	}
-	sum := 0.0
-	for _, s := range d.s {
-		sum += s
-	}
-	return number(g.Weight * sum)
+	return number(g.Weight * floats.Sum(d.s))
 }
 
 // Prox stores U(Σ − γ·Weight)₊Vᵀ in dst.
@@ -197,7 +189,7 @@ func (g NuclearNorm) Prox(dst, x []float64, gamma float64) {
 	t := gamma * g.Weight
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case t == 0:
 		copy(dst, x)
 	default:
@@ -225,10 +217,8 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 	defer giveBack(buf)
 	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]
 	work := (*buf)[2*m*n:]
-	for i, vi := range v {
-		z.Data[i] = -vi
-		rest[i] = -vi
-	}
+	floats.ScaleTo(z.Data, -1, v)
+	copy(rest, z.Data)
 	if r > 0 {
 		u, vt := d.first(r)
 		uy, zv := matrixOf(r, n, work), matrixOf(m, r, work)
@@ -238,9 +228,7 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, zv, vt, 1, z)                          // (I−P)Y(I−Q)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -g.Weight, u, vt, 1, matrixOf(m, n, rest)) // Y − Weight·UVᵀ
 	}
-	for i, zi := range z.Data {
-		rest[i] -= zi
-	}
+	floats.Sub(rest, z.Data)
 	outer, ok := decompose(z.Data, m, n)
 	defer svds.Put(outer)
 	if !ok {
@@ -293,15 +281,11 @@ func fits(rows, cols, dim int) bool {
 	return dim%rows == 0 && dim/rows == cols
 }
 
-// fill sets every element of dst to v.
-func fill(dst []float64, v float64) {
-	for i := range dst {
-		dst[i] = v
-	}
+// member returns the decomposition of x in scratch to be put back, and whether it exists and x is a member.
+func (g SpectralBall) member(x []float64) (d *svd, ok bool) {
+	d, ok = decompose(x, g.Rows, g.Cols)
+	return d, ok && (len(d.s) == 0 || d.s[0] <= g.R || g.on(d.s[0]))
 }
-
-// over reports whether singular value s is outside the ball.
-func (g SpectralBall) over(s float64) bool { return s > g.R && !g.on(s) }
 
 // on reports whether singular value s stands for R.
 func (g SpectralBall) on(s float64) bool {
@@ -310,12 +294,9 @@ func (g SpectralBall) on(s float64) bool {
 
 // Func returns 0 where every σ_k ≤ R(1 + 2⁻⁴⁸·max(Rows,Cols)), +Inf elsewhere.
 func (g SpectralBall) Func(x []float64) float64 {
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
-		return inf
-	}
-	return 0
+	return indicator(ok)
 }
 
 // Prox stores U·min(Σ,R)·Vᵀ in dst.
@@ -326,7 +307,7 @@ func (g SpectralBall) Prox(dst, x []float64, _ float64) {
 	r := g.R * (1 - edge(g.Rows, g.Cols)/4)
 	switch {
 	case !ok:
-		fill(dst, math.NaN())
+		fillNaN(dst)
 	case len(d.s) == 0 || d.s[0] <= r:
 		copy(dst, x)
 	default:
@@ -342,9 +323,9 @@ func (g SpectralBall) Prox(dst, x []float64, _ float64) {
 // element has S = (½(M + Mᵀ))₊, M = UᵀYV.
 func (g SpectralBall) Dist(x, v []float64) float64 {
 	sameLen(x, v)
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || !finite(v) || len(d.s) > 0 && g.over(d.s[0]) {
+	if !ok || !finite(v) {
 		return inf
 	}
 	if g.R == 0 { // C = {0}: the normal cone is everything
@@ -361,9 +342,7 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 	buf := borrow(m*n + r*n + r*r)
 	defer giveBack(buf)
 	y, uy, core := matrixOf(m, n, *buf), matrixOf(r, n, (*buf)[m*n:]), matrixOf(r, r, (*buf)[m*n+r*n:])
-	for i, vi := range v {
-		y.Data[i] = -vi
-	}
+	floats.ScaleTo(y.Data, -1, v)
 	u, vt := d.first(r)
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, y, 0, uy)
 	blas64.Gemm(blas.NoTrans, blas.Trans, 1, uy, vt, 0, core) // M
@@ -378,9 +357,9 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 // Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values
 // that stand for it.
 func (g SpectralBall) Shift(x []float64) float64 {
-	d, ok := decompose(x, g.Rows, g.Cols)
+	d, ok := g.member(x)
 	defer svds.Put(d)
-	if !ok || len(d.s) > 0 && g.over(d.s[0]) {
+	if !ok {
 		return inf
 	}
 	if len(d.s) == 0 || !g.on(d.s[0]) {

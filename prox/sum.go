@@ -1,6 +1,6 @@
 package prox
 
-import "math"
+import "gonum.org/v1/gonum/floats"
 
 // Sum returns g + h as one operator if a theorem gives its proximal map in
 // closed form, and reports whether it did. A nil operator is 0. Sums of sums
@@ -58,7 +58,7 @@ func add(g, h Operator) (Operator, bool) {
 	}
 	if r, ok := g.(hasRidge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
 		if sum, ok := Sum(r.asRidge().g, h); ok {
-			return addSeparable(sum, separable{0, r.asRidge().l2, -inf, inf})
+			return addSeparable(sum, SquaredL2{r.asRidge().l2}.asSeparable())
 		}
 		return nil, false
 	}
@@ -75,8 +75,7 @@ func add(g, h Operator) (Operator, bool) {
 			if a.Check(0) != nil || b.Check(0) != nil {
 				return nil, false
 			}
-			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
-			return simplest(radial{s, a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
+			return simplest(radial{a.s.with(b.s), a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
 		}
 	case hasFused:
 		if h, ok := h.(hasFused); ok {
@@ -92,8 +91,7 @@ func add(g, h Operator) (Operator, bool) {
 			if a.Check(0) != nil || b.Check(0) != nil {
 				return nil, false
 			}
-			s := separable{a.s.l1 + b.s.l1, 0, max(a.s.lo, b.s.lo), min(a.s.hi, b.s.hi)}
-			return simplest(absBall{s, min(a.r, b.r)}), true
+			return simplest(absBall{a.s.with(b.s), min(a.r, b.r)}), true
 		}
 	}
 	return nil, false
@@ -105,7 +103,10 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 		return nil, false
 	}
 	if t, ok := g.(hasSeparable); ok {
-		return sumSeparable(t.asSeparable(), s)
+		if sum := s.with(t.asSeparable()); t.asSeparable().Check(0) == nil && sum.lo <= sum.hi {
+			return simplestSeparable(sum), true
+		}
+		return nil, false
 	}
 	if c, ok := g.(Coordinatewise); ok {
 		return addCoordinates(c, simplestSeparable(s)), true
@@ -127,7 +128,7 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 	if !ok {
 		return nil, false
 	}
-	return addSeparable(sum, separable{0, l2, -inf, inf})
+	return addSeparable(sum, SquaredL2{l2}.asSeparable())
 }
 
 // addOrthant finds g + s for s without a square.
@@ -192,16 +193,6 @@ func (g separable) and(h separable) separable {
 // with adds coefficients and intersects intervals.
 func (g separable) with(h separable) separable {
 	return separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
-}
-
-// sumSeparable returns g + h unless their domains do not meet.
-func sumSeparable(g, h separable) (Operator, bool) {
-	s := g.with(h)
-	switch {
-	case g.Check(0) != nil || h.Check(0) != nil || !(s.lo <= s.hi):
-		return nil, false
-	}
-	return simplestSeparable(s), true
 }
 
 // simplestSeparable returns s as the exported type it is, if it is one.
@@ -292,19 +283,13 @@ func newRidge(g Operator, l2 float64) Operator {
 
 func (g ridge) Func(x []float64) float64 {
 	n := norm2(x)
-	v := g.g.Func(x) + g.l2/2*n*n
-	if math.IsNaN(v) {
-		return inf
-	}
-	return v
+	return number(g.g.Func(x) + g.l2/2*n*n)
 }
 
 func (g ridge) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	s := 1 / (1 + gamma*g.l2)
-	for i, xi := range x {
-		dst[i] = s * xi
-	}
+	floats.ScaleTo(dst, s, x)
 	g.g.Prox(dst, dst, gamma*s)
 }
 
@@ -322,94 +307,81 @@ func (g ridgeDist) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(v))
 	defer giveBack(buf)
-	w := *buf
-	for i, vi := range v {
-		w[i] = vi + g.l2*x[i]
-	}
-	return g.g.(Subdifferential).Dist(x, w) + g.l2*g.Shift(x)
+	floats.AddScaledTo(*buf, v, g.l2, x)
+	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.Shift(x)
 }
 
 // Shift is that of g.
 func (g ridgeDist) Shift(x []float64) float64 { return Shift(g.g, x) }
 
-// coordinates is the sum of two Coordinatewise operators whose coefficients
-// may differ between coordinates.
-type coordinates struct{ g, h Coordinatewise }
-
-var (
-	_ Subdifferential = coordinates{}
-	_ Coordinatewise  = coordinates{}
-	_ Checker         = coordinates{}
-)
-
-// coordinatesSet is the intersection of two sets.
-type coordinatesSet struct{ coordinates }
-
-var _ Set = coordinatesSet{}
-
 // addCoordinates returns g + h, as a Set if both are.
 func addCoordinates(g, h Coordinatewise) Operator {
 	_, gSet := g.(Set)
 	_, hSet := h.(Set)
-	if gSet && hSet {
-		return coordinatesSet{coordinates{g, h}}
-	}
-	return coordinates{g, h}
+	return expose(each{coordinates{g, h}}, true, gSet && hSet, true)
 }
 
-// Radius returns the smaller radius, an upper bound; +Inf if the intersection
-// is empty.
-func (c coordinatesSet) Radius(dim int) float64 {
-	if c.Check(dim) != nil {
-		return inf
-	}
+// coordinates is the sum of two Coordinatewise operators whose coefficients
+// may differ between coordinates.
+type coordinates struct{ g, h Coordinatewise }
+
+func (c coordinates) at(i int) separable { return coordinate(c.g, i).with(coordinate(c.h, i)) }
+func (c coordinates) Check(int) error    { return nil }
+
+// radius returns the smaller radius, an upper bound.
+func (c coordinates) radius(dim int) float64 {
 	return min(c.g.(Set).Radius(dim), c.h.(Set).Radius(dim))
 }
 
-// at returns the coefficients of coordinate i.
-func (c coordinates) at(i int) separable {
-	var s, t separable
-	s.l1, s.l2, s.lo, s.hi = c.g.Coordinate(i)
-	t.l1, t.l2, t.lo, t.hi = c.h.Coordinate(i)
-	return separable{s.l1 + t.l1, s.l2 + t.l2, max(s.lo, t.lo), min(s.hi, t.hi)}
+// coordinate returns the coefficients of coordinate i of g.
+func coordinate(g Coordinatewise, i int) separable {
+	l1, l2, lo, hi := g.Coordinate(i)
+	return separable{l1, l2, lo, hi}
 }
-
-func (c coordinates) Func(x []float64) float64                  { return each(c.at).Func(x) }
-func (c coordinates) Prox(dst, x []float64, gamma float64)      { each(c.at).Prox(dst, x, gamma) }
-func (c coordinates) Dist(x, v []float64) float64               { return each(c.at).Dist(x, v) }
-func (c coordinates) Check(dim int) error                       { return each(c.at).Check(dim) }
-func (c coordinates) Coordinate(i int) (l1, l2, lo, hi float64) { return c.at(i).Coordinate(i) }
 
 // each is a sum over coordinates with coefficients of their own.
-type each func(i int) separable
+type each struct{ coefficients }
 
-func (at each) Func(x []float64) float64 {
+// coefficients are those of an each; Check is about all else.
+type coefficients interface {
+	Checker
+	at(i int) separable
+	radius(dim int) float64 // of a Set
+}
+
+func (g each) Func(x []float64) float64 {
 	sum := 0.0
 	for i := range x {
-		sum += at(i).Func(x[i : i+1])
+		sum += g.at(i).Func(x[i : i+1])
 	}
-	return sum
+	return number(sum)
 }
 
-func (at each) Prox(dst, x []float64, gamma float64) {
+func (g each) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	for i := range x {
-		at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
+		g.at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
 	}
 }
 
-func (at each) Dist(x, v []float64) float64 {
+func (g each) dist(x, v []float64) float64 {
 	sameLen(x, v)
 	var d ssq
 	for i, xi := range x {
-		d.add(at(i).gap(xi, v[i]))
+		d.add(g.at(i).gap(xi, v[i]))
 	}
 	return d.norm()
 }
 
-func (at each) Check(dim int) error {
+func (g each) shift([]float64) float64                   { return 0 }
+func (g each) coordinate(i int) (l1, l2, lo, hi float64) { return g.at(i).Coordinate(i) }
+
+func (g each) Check(dim int) error {
+	if err := g.coefficients.Check(dim); err != nil {
+		return err
+	}
 	for i := range dim {
-		if err := at(i).Check(1); err != nil {
+		if err := g.at(i).Check(1); err != nil {
 			return err
 		}
 	}

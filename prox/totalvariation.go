@@ -3,6 +3,8 @@ package prox
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/internal/twofold"
 )
 
@@ -115,14 +117,7 @@ func fuse(dst, y []float64, t float64, work []float64) {
 //	min_{|u_i|≤Weight} ‖y − Dᵀu‖ = ‖prox_g(y)‖
 //
 // by Moreau's identity.
-func (g TotalVariation) Dist(x, v []float64) float64 {
-	sameLen(x, v)
-	var d ssq
-	if !g.runs(x, v, func(_, yi float64) { d.add(math.Abs(yi)) }) {
-		return inf
-	}
-	return d.norm()
-}
+func (g TotalVariation) Dist(x, v []float64) float64 { return g.asFused().Dist(x, v) }
 
 // runs calls each with x_i and the coordinate i of prox_g(y) of its run, y = −v
 // less the pull of the jumps. It reports false if x or v is not finite.
@@ -133,9 +128,7 @@ func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
 	buf := borrow(11 * len(x))
 	defer giveBack(buf)
 	y, work := (*buf)[:len(x)], (*buf)[len(x):]
-	for i, vi := range v {
-		y[i] = -vi
-	}
+	floats.ScaleTo(y, -1, v)
 	for a := 0; a < len(x); {
 		b := a + 1
 		for b < len(x) && x[b] == x[a] {

@@ -42,9 +42,7 @@ func BenchmarkAuto(b *testing.B) {
 		a, y := lassoBox(n, d, d*2/5, 1)
 		f := leastSquares(b, a, y)
 		race(fmt.Sprintf("leastsquares-%dx%d", n, d), splitting.Problem{F: f, G: prox.L1{Weight: 200}, H: prox.Box{Lo: -1.25, Hi: 1.25}},
-			make([]float64, d), 1e-6*f.Smoothness(), map[string]splitting.Method{
-				"CoordinateDescent-OnGram": &splitting.CoordinateDescent{Route: splitting.OnGram}, "ForwardBackward": &splitting.ForwardBackward{},
-			})
+			make([]float64, d), 1e-6*f.Smoothness(), map[string]splitting.Method{"ForwardBackward": &splitting.ForwardBackward{}})
 	}
 	_, exact := experiment(300, 100, 1, true)
 	race("quadratic-100", splitting.Problem{F: exact, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -1, Hi: 1}}, make([]float64, 100),

@@ -3,6 +3,8 @@ package splitting
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/prox"
 )
 
@@ -55,8 +57,11 @@ func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64
 	case c.noH:
 		copy(loc.X, y)
 		loc.Residual = delta + hidden + c.earlier
+	case c.sum != nil && c.noG && (gamma*c.lip <= 2 || math.IsInf(c.lip, 1)):
+		copy(loc.X, x) // prox_{γh}(y − γ∇f(y)) already
+		c.mapped(loc, stats, y, grad, gamma)
 	case c.sum != nil:
-		c.mapping(loc, stats, x, y, grad, gamma)
+		c.mapping(loc, stats, y, grad, gamma)
 	default:
 		c.dual(loc, x, y, p, delta, hidden+c.earlier, gamma)
 		c.stalled = delta <= 1e-14*(c.grad+separation(p, y)/gamma+norm(x)/gamma)
@@ -65,36 +70,30 @@ func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64
 	c.watch(loc)
 }
 
-// mapping sets the location to X = prox_{cψ}(y − c∇f(y)).
-func (c *certificate) mapping(loc *Location, stats *Stats, x, y, grad []float64, gamma float64) {
-	step := gamma
-	if step*c.lip > 1 && !math.IsInf(c.lip, 1) {
-		step = 1 / c.lip
+// mapping sets the location to X = prox_{cψ}(y − c∇f(y)), c = min{γ, 1/L_f}.
+func (c *certificate) mapping(loc *Location, stats *Stats, y, grad []float64, gamma float64) {
+	if gamma*c.lip > 1 && !math.IsInf(c.lip, 1) {
+		gamma = 1 / c.lip
 	}
-	if c.noG && (step == gamma || gamma*c.lip <= 2) {
-		copy(loc.X, x) // prox_{γh}(y − γ∇f(y)) already
-		step = gamma
-	} else {
-		for i := range c.w {
-			c.w[i] = y[i] - step*grad[i]
-		}
-		c.sum.Prox(loc.X, c.w, step)
-		stats.Proxes++
-	}
-	loc.Residual = c.mapped(loc.X, y, grad, step, stats) + c.hidden(loc.X, y, step)
+	floats.AddScaledTo(c.w, y, -gamma, grad)
+	c.sum.Prox(loc.X, c.w, gamma)
+	stats.Proxes++
+	c.mapped(loc, stats, y, grad, gamma)
 }
 
-// mapped returns ‖e‖ for X = prox_{γψ}(y − γ∇f(y)), or its bound.
-func (c *certificate) mapped(x, y, grad []float64, gamma float64, stats *Stats) float64 {
-	if !math.IsInf(c.lip, 1) {
-		return separation(y, x) / gamma
+// mapped sets the residual of X = prox_{γψ}(y − γ∇f(y)) to ‖e‖, or its bound.
+func (c *certificate) mapped(loc *Location, stats *Stats, y, grad []float64, gamma float64) {
+	if gamma*c.lip <= 2 {
+		loc.Residual = separation(y, loc.X) / gamma
+	} else {
+		c.f.Grad(c.w, loc.X)
+		stats.GradTerms += c.terms
+		for i := range c.w {
+			c.w[i] += (y[i]-loc.X[i])/gamma - grad[i]
+		}
+		loc.Residual = norm(c.w)
 	}
-	c.f.Grad(c.w, x)
-	stats.GradTerms += c.terms
-	for i := range c.w {
-		c.w[i] += (y[i]-x[i])/gamma - grad[i]
-	}
-	return norm(c.w)
+	loc.Residual += c.hidden(loc.X, y, gamma)
 }
 
 // dual sets the location to the point of the least gap, x while there is none.
@@ -117,6 +116,11 @@ func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamm
 			copy(c.shown, y)
 		}
 	}
+	c.leastGap(loc, x)
+}
+
+// leastGap sets the location to the point of the least gap, x while there is none.
+func (c *certificate) leastGap(loc *Location, x []float64) {
 	loc.Residual = c.gap
 	if math.IsInf(c.gap, 1) {
 		copy(loc.X, x)
@@ -147,7 +151,18 @@ type stagnation struct {
 	lip     float64
 	known   float64 // L_f, +Inf if unknown
 	grad    float64 // ‖∇f‖ at the last gradient
-	stalled bool
+	stalling
+}
+
+// stalling is a Statuser that ends the solve once rounding allows no progress.
+type stalling struct{ stalled bool }
+
+// Status implements Statuser.
+func (s *stalling) Status() (Status, error) {
+	if s.stalled {
+		return Stalled, nil
+	}
+	return NotTerminated, nil
 }
 
 const stagnationAge = 1000
@@ -204,12 +219,4 @@ func (s *stagnation) watch(loc *Location) {
 		copy(loc.X, s.best)
 		loc.Residual = s.bestRes
 	}
-}
-
-// Status implements Statuser.
-func (s *stagnation) Status() (Status, error) {
-	if s.stalled {
-		return Stalled, nil
-	}
-	return NotTerminated, nil
 }

@@ -19,23 +19,14 @@ import (
 //	        Gram matrix and it fits in an eighth of the memory of A, or 64 KiB
 type columns struct {
 	penalty
-	n, d int
-	at   []float64 // A′: row j is column j of A; not ours
-	y    []float64 // not ours
+	*equations
+	progress
 
-	x, v   []float64
-	r      []float64
+	v, r   []float64
 	h      []float64 // ‖aⱼ‖²
-	pieces []int8
 	active []int
 
-	residual  float64 // dist(v, ∂ψ(x)) at the last look
-	gap       float64
-	unbounded bool
-	stalled   bool
-
-	best    []float64
-	bestRes float64
+	dual    float64 // the duality gap at the last look
 	bestGap float64
 	age     int // looks since the residual has halved
 
@@ -64,18 +55,23 @@ const leastChol = 1 << 13
 // of v may fail to halve it before rounding is blamed.
 const patientLooks = 4
 
-func (c *columns) init(op coordinatewise, n, d int) error {
+func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
+	n, d := a.n, a.d
+	if d != len(x0) {
+		panic(badLen)
+	}
 	if err := c.penalty.init(op, d); err != nil {
 		return err
 	}
-	c.n, c.d = n, d
-	c.x, c.v, c.h, c.best, c.step = resize(c.x, d), resize(c.v, d), resize(c.h, d), resize(c.best, d), resize(c.step, d)
-	c.r, c.pieces, c.active, c.free = resize(c.r, n), resize(c.pieces, d), resize(c.active, d), resize(c.free, d)
+	c.equations = a
+	c.progress.init(d)
+	c.v, c.h, c.step = resize(c.v, d), resize(c.h, d), resize(c.step, d)
+	c.r, c.active, c.free = resize(c.r, n), resize(c.active, d), resize(c.free, d)
 	c.chol = resize(c.chol, min(d*(d+1)/2, max(n*d/8, leastChol)))
+	copy(c.x, x0)
+	c.start()
 	return nil
 }
-
-func (c *columns) column(j int) []float64 { return c.at[j*c.n : (j+1)*c.n] }
 
 // start forgets what was known of other points. The first round sweeps over all
 // coordinates once.
@@ -85,11 +81,11 @@ func (c *columns) start() {
 		a := c.column(j)
 		c.h[j] = floats.Dot(a, a)
 	}
-	clear(c.pieces)
-	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
-	c.swept, c.age, c.blocked, c.bestRes, c.bestGap = 0, 0, 0, math.Inf(1), math.Inf(1)
-	c.rest()
-	c.residual, c.gap = math.Inf(1), math.Inf(1)
+	c.reset()
+	c.factored, c.singular = false, false
+	c.swept, c.age, c.blocked, c.bestGap = 0, 0, 0, math.Inf(1)
+	c.rest(c.r, c.x)
+	c.residual, c.dual = math.Inf(1), math.Inf(1)
 	c.active = c.active[:0]
 	for j := range c.x {
 		c.active = append(c.active, j)
@@ -104,23 +100,14 @@ func (c *columns) advance() {
 	c.look()
 }
 
-// rest computes r = y − Ax from scratch.
-func (c *columns) rest() {
-	copy(c.r, c.y)
-	for j, x := range c.x {
-		if x != 0 {
-			floats.AddScaled(c.r, -x, c.column(j))
-		}
-	}
-}
+// gap returns the duality gap at x, NaN where numbers are too large.
+func (c *columns) gap() float64 { return c.dual }
 
 // look computes r, v, the residual, the gap and the active set from scratch.
 func (c *columns) look() {
-	c.rest()
-	for j := range c.v {
-		c.v[j] = floats.Dot(c.column(j), c.r)
-	}
-	c.gap = c.leastSquaresGap(c.x, c.v, c.y, c.r)
+	c.rest(c.r, c.x)
+	c.mulTrans(c.v, c.r)
+	c.dual = c.leastSquaresGap(c.x, c.v, c.y, c.r)
 	floats.Scale(-1, c.v) // ∇f
 	c.residual, _ = c.dist(c.x, c.v, c.pieces)
 	c.activate()
@@ -138,20 +125,7 @@ func (c *columns) activate() {
 }
 
 // move returns the minimizer along eⱼ where ∂f/∂xⱼ = g.
-func (c *columns) move(j int, g float64) float64 {
-	u, h := c.x[j]*c.h[j]-g, c.h[j]+c.l2[j]
-	switch l1 := c.l1[j]; {
-	case h > 0:
-		return clamp(soft(u, l1)/h, c.lo[j], c.hi[j])
-	case u > l1: // J is affine along eⱼ, on either side of 0
-		return c.hi[j]
-	case u < -l1:
-		return c.lo[j]
-	case l1 > 0 && u == u:
-		return clamp(0, c.lo[j], c.hi[j])
-	}
-	return c.x[j]
-}
+func (c *columns) move(j int, g float64) float64 { return c.along(j, c.x[j], g, c.h[j]) }
 
 // sweeps minimizes over the active set to a tenth of the residual. It reports
 // whether every coordinate stayed on its piece in the last sweep.
@@ -234,7 +208,7 @@ func (c *columns) newton() {
 		if c.blocked++; !c.singular && c.blocked < patientSteps {
 			return
 		}
-		c.rest()
+		c.rest(c.r, c.x)
 		k := len(c.free)
 		work += c.n*c.d + c.n*k*k/2 + k*k*k/6
 	}
@@ -282,13 +256,12 @@ func (c *columns) judge() {
 		if c.residual < 0.5*c.bestRes {
 			c.age = 0
 		}
-		c.bestRes, c.bestGap = c.residual, c.gap
-		copy(c.best, c.x)
+		c.keep()
+		c.bestGap = c.dual
 	}
 	if c.residual == 0 || len(c.active) == 0 || c.age >= patientLooks && c.bestRes <= 0x1p-43*c.scale() {
-		c.stalled = true
-		copy(c.x, c.best)
-		c.residual, c.gap = c.bestRes, c.bestGap
+		c.end()
+		c.dual = c.bestGap
 	}
 }
 

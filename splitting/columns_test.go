@@ -79,6 +79,21 @@ func distOf(a *mat.Dense, y, x []float64, l1, kappa float64) (dist, size float64
 	return dist, mat.Norm(a, 2) * floats.Norm(y, 2)
 }
 
+// gram is ½‖Ax − y‖² as a quadratic, with Q = A'A.
+type gram struct {
+	splitting.Smooth
+	a *mat.Dense
+	y []float64
+}
+
+func (f gram) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	_, d := f.a.Dims()
+	q, lin = mat.NewSymDense(d, nil), make([]float64, d)
+	q.SymOuterK(1, f.a.T())
+	mat.NewVecDense(d, lin).MulVec(f.a.T(), mat.NewVecDense(len(f.y), f.y))
+	return q, lin, floats.Dot(f.y, f.y) / 2, true
+}
+
 // On residuals and on Q the same point, to rounding, also where there are more
 // columns than rows and where the columns differ in size by a thousand.
 func TestColumnsReachRounding(t *testing.T) {
@@ -97,17 +112,18 @@ func TestColumnsReachRounding(t *testing.T) {
 		f := leastSquares(t, a, y)
 		p := splitting.Problem{F: f, G: prox.L1{Weight: c.l1}, H: prox.Box{Lo: -c.kappa, Hi: c.kappa}}
 		var points [2][]float64
-		for i, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
+		for i, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
+			p.F = smooth
 			res, err := splitting.Solve(background, p, make([]float64, c.d), &splitting.Settings{Tolerance: -1, Iterations: 5000},
-				&splitting.CoordinateDescent{Route: route})
+				&splitting.CoordinateDescent{})
 			require.NoError(t, err)
-			require.Equal(t, splitting.Stalled, res.Status, "%+v route %d: residual %g after %d", c, route, res.Residual, res.Iterations)
+			require.Equal(t, splitting.Stalled, res.Status, "%+v %T: residual %g after %d", c, smooth, res.Residual, res.Iterations)
 			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
 			// n + d products and sums of this size in each entry.
-			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v route %d", c, route)
+			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v %T", c, smooth)
 			if gap := f.Gap(res.X, p.G, p.H); !math.IsInf(res.Gap, 1) {
 				// v is off by the noise of dist, times the width of the box or of x.
-				require.InDelta(t, gap, res.Gap, 1e-10*f.Func(make([]float64, c.d)), "%+v route %d", c, route)
+				require.InDelta(t, gap, res.Gap, 1e-10*f.Func(make([]float64, c.d)), "%+v %T", c, smooth)
 			}
 			points[i] = res.X
 		}
@@ -148,7 +164,7 @@ func TestGapIsABound(t *testing.T) {
 			}
 			return v
 		}
-		m := &splitting.CoordinateDescent{Route: splitting.OnResiduals}
+		m := &splitting.CoordinateDescent{}
 		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 20000}, m)
 		require.NoError(t, err)
 		best := value(res.X)
@@ -174,7 +190,7 @@ func TestGapIsABound(t *testing.T) {
 	})
 }
 
-// Settings.Gap ends a solve with a proved gap, on either route.
+// Settings.Gap ends a solve with a proved gap, on residuals and on Q.
 func TestSolveToAGap(t *testing.T) {
 	a, y := lassoBox(200, 20, 10, 1)
 	f := leastSquares(t, a, y)
@@ -182,10 +198,10 @@ func TestSolveToAGap(t *testing.T) {
 	exact, err := splitting.Minimize(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1})
 	require.NoError(t, err)
 	best := f.Func(exact.X) + p.G.Func(exact.X)
-	for _, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
+	for _, p.F = range []splitting.Smooth{gram{f, a, y}, f} {
 		for _, gap := range []float64{1e2, 1e-3, 1e-8} {
 			res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1, Gap: gap},
-				&splitting.CoordinateDescent{Route: route})
+				&splitting.CoordinateDescent{})
 			require.NoError(t, err)
 			require.Equal(t, splitting.Converged, res.Status)
 			require.LessOrEqual(t, res.Gap, gap)
@@ -195,17 +211,16 @@ func TestSolveToAGap(t *testing.T) {
 	}
 	_, err = splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Gap: -1}, &splitting.CoordinateDescent{})
 	require.ErrorIs(t, err, splitting.ErrSettings)
-	_, err = splitting.Solve(background, p, make([]float64, 20), nil, &splitting.CoordinateDescent{Route: 7})
-	require.ErrorIs(t, err, splitting.ErrSettings)
 }
 
 func TestColumnsUnboundedAndDegenerate(t *testing.T) {
 	// A zero column without a penalty on it leaves the coordinate where it is.
 	a := mat.NewDense(3, 2, []float64{1, 0, 2, 0, 3, 0})
-	f := leastSquares(t, a, []float64{1, 2, 3})
-	for _, route := range []splitting.Route{splitting.OnGram, splitting.OnResiduals} {
-		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0, 5}, &splitting.Settings{Tolerance: -1},
-			&splitting.CoordinateDescent{Route: route})
+	y := []float64{1, 2, 3}
+	f := leastSquares(t, a, y)
+	for _, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
+		res, err := splitting.Solve(background, splitting.Problem{F: smooth}, []float64{0, 5}, &splitting.Settings{Tolerance: -1},
+			&splitting.CoordinateDescent{})
 		require.NoError(t, err)
 		require.InDeltaSlice(t, []float64{1, 5}, res.X, 1e-14)
 	}

@@ -1,9 +1,12 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/prox"
 )
@@ -119,7 +122,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	copy(m.y, x0) // for keep, if no step is done
 	copy(m.z, x0)
 	if u, ok := m.take(n); ok {
-		axpy(m.gamma, u, m.z) // z = x0 + γu
+		floats.AddScaled(m.z, m.gamma, u) // z = x0 + γu
 	}
 	return nil
 }
@@ -147,12 +150,7 @@ func (m *DavisYin) strong(p Problem) error {
 	return nil
 }
 
-func (m *DavisYin) eta() float64 {
-	if m.Eta == 0 {
-		return defaultEta
-	}
-	return m.Eta
-}
+func (m *DavisYin) eta() float64 { return cmp.Or(m.Eta, defaultEta) }
 
 // lipschitz returns the Lipschitz constant of g, +Inf if none is known.
 func lipschitz(g prox.Operator, dim int) float64 {

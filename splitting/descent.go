@@ -3,8 +3,6 @@ package splitting
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
@@ -13,25 +11,18 @@ import (
 // by Newton's method on the piece of ψ once the sweeps stay on it.
 type descent struct {
 	penalty
-	n      int
-	q      []float64 // Q, full and row-major
-	lin    []float64
-	size   float64 // ‖lin‖
-	x      []float64
-	g      []float64 // Qx − lin, kept current by the sweeps
-	pieces []int8
+	n    int
+	q    []float64 // Q, full and row-major
+	lin  []float64
+	size float64   // ‖lin‖
+	g    []float64 // Qx − lin, kept current by the sweeps
+	progress
 
-	residual  float64 // dist(0, ∂J(x)) from g
 	fresh     bool    // g was computed from scratch at x
 	certified float64 // residual when g was last fresh
 	stale     int     // sweeps since then
-	unbounded bool    // a coordinate ran off to infinity
-	stalled   bool    // rounding allows no progress
-
-	best     []float64 // the point of the least residual from scratch
-	bestRes  float64
-	bestAge  int // steps since it was found
-	polished int // Newton steps with the full length since then, on this piece
+	bestAge   int     // steps since the best point was found
+	polished  int     // Newton steps with the full length since then, on this piece
 
 	chol     []float64 // Cholesky factor of Q_AA, packed lower rows
 	active   []int     // A
@@ -51,8 +42,8 @@ func (c *descent) init(op coordinatewise, n int) error {
 	}
 	c.n = n
 	c.q, c.chol = resize(c.q, n*n), resize(c.chol, n*(n+1)/2)
-	c.lin, c.x, c.g, c.best, c.step = resize(c.lin, n), resize(c.x, n), resize(c.g, n), resize(c.best, n), resize(c.step, n)
-	c.pieces, c.active = resize(c.pieces, n), resize(c.active, n)
+	c.lin, c.g, c.step, c.active = resize(c.lin, n), resize(c.g, n), resize(c.step, n), resize(c.active, n)
+	c.progress.init(n)
 	return nil
 }
 
@@ -80,15 +71,6 @@ func mirror(q []float64, n int) {
 	}
 }
 
-// gram loads the q and lin of ½‖Ax − y‖² + const, A given by columns.
-func (c *descent) gram(at blas64.General, y []float64) {
-	n := c.n
-	clear(c.q)
-	blas64.Syrk(blas.NoTrans, 1, at, 0, blas64.Symmetric{N: n, Stride: n, Data: c.q, Uplo: blas.Upper})
-	mirror(c.q, n)
-	blas64.Gemv(blas.NoTrans, 1, at, blas64.Vector{N: len(y), Data: y, Inc: 1}, 0, blas64.Vector{N: n, Data: c.lin, Inc: 1})
-}
-
 // gap returns the duality gap at x, +Inf where a conjugate of the penalty is.
 func (c *descent) gap() float64 {
 	if !c.fresh {
@@ -103,10 +85,10 @@ func (c *descent) gap() float64 {
 // start clips x into the box and discards the residual and the gradient of earlier points.
 func (c *descent) start() {
 	c.clip(c.x)
-	clear(c.pieces)
-	c.unbounded, c.stalled, c.factored, c.singular = false, false, false, false
+	c.reset()
+	c.factored, c.singular = false, false
 	c.waited, c.settled, c.stale, c.polished, c.bestAge, c.blocked = 0, 0, 0, 0, 0, 0
-	c.bestRes, c.size = math.Inf(1), norm(c.lin)
+	c.size = norm(c.lin)
 	c.refresh()
 	c.certified = c.residual
 }
@@ -141,24 +123,11 @@ func (c *descent) advance() {
 // whether x changed.
 func (c *descent) sweep() bool {
 	n, x, g := c.n, c.x, c.g
-	l1, l2, lo, hi := c.l1[:n], c.l2[:n], c.lo[:n], c.hi[:n]
 	moved := false
 	for j := range n {
 		row := c.q[j*n : (j+1)*n : (j+1)*n]
-		h := row[j] + l2[j] // curvature along eⱼ
-		old := x[j]
-		u := old*row[j] - g[j] // −∂f/∂xⱼ at xⱼ = 0
-		z := old
-		if h > 0 {
-			z = clamp(soft(u, l1[j])/h, lo[j], hi[j])
-		} else if u > l1[j] { // J is affine along eⱼ, on either side of 0
-			z = hi[j]
-		} else if u < -l1[j] {
-			z = lo[j]
-		} else if l1[j] > 0 && u == u {
-			z = clamp(0, lo[j], hi[j])
-		}
-		e := z - old
+		z := c.along(j, x[j], g[j], row[j])
+		e := z - x[j]
 		if e == 0 {
 			continue
 		}
@@ -168,7 +137,7 @@ func (c *descent) sweep() bool {
 		}
 		moved = true
 		x[j] = z
-		axpy(e, row, g) // g += e·Q eⱼ
+		floats.AddScaled(g, e, row) // g += e·Q eⱼ
 	}
 	return moved
 }
@@ -200,15 +169,12 @@ func (c *descent) judge(moved, full bool) {
 		if c.residual < 0.5*c.bestRes {
 			c.polished, c.bestAge = 0, 0
 		}
-		c.bestRes = c.residual
-		copy(c.best, c.x)
+		c.keep()
 	}
 	near := c.bestRes <= 1e-9*c.scale()
 	switch {
 	case c.residual == 0, !moved, near && c.polished >= 2, near && c.bestAge >= 50:
-		c.stalled = true
-		copy(c.x, c.best)
-		c.residual = c.bestRes
+		c.end()
 		gradient(c.g, c.q, c.lin, c.x) // the gap is of this point
 	}
 }
@@ -357,11 +323,6 @@ func cholSolve(l, b []float64) {
 		b[i] /= row[i]
 		floats.AddScaled(b[:i], -b[i], row[:i])
 	}
-}
-
-// axpy adds a·x to y.
-func axpy(a float64, x, y []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Data: x, Inc: 1}, blas64.Vector{N: len(x), Data: y, Inc: 1})
 }
 
 // resize returns a slice of length n, reusing s where it is large enough. Its

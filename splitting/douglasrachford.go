@@ -69,7 +69,7 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.certificate.init(p, n)
 	lip := m.lip
 	if math.IsInf(lip, 1) {
-		lip = rowSums(p.F)
+		lip = rowSums(p.F, n)
 	}
 	if !(lip >= 0) || math.IsInf(lip, 1) {
 		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients", ErrProblem, m.lip)
@@ -130,12 +130,8 @@ func (m *DouglasRachford) Step(loc *Location, stats *Stats) {
 }
 
 // rowSums returns maxᵢ Σⱼ|Qᵢⱼ| ≥ L_f of a quadratic f, 0 if f is none.
-func rowSums(f Smooth) float64 {
-	quad, ok := f.(Quadratizer)
-	if !ok {
-		return 0
-	}
-	q, _, _, ok := quad.Quadratic()
+func rowSums(f Smooth, n int) float64 {
+	q, _, ok := quadratic(f, n)
 	if !ok {
 		return 0
 	}
@@ -144,23 +140,16 @@ func rowSums(f Smooth) float64 {
 
 // quadraticProx is the proximal map of a quadratic for one γ.
 type quadraticProx struct {
-	f    Smooth
+	Smooth
 	lin  []float64
 	chol []float64 // of I + γQ, packed lower rows
 }
 
 func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
-	quad, ok := f.(Quadratizer)
+	q, lin, ok := quadratic(f, n)
 	if !ok {
-		return nil, fmt.Errorf("%w: DouglasRachford: F is neither nil nor a Quadratizer, whose proximal map is known; DavisYin takes any "+
-			"smooth F", ErrProblem)
-	}
-	q, lin, _, ok := quad.Quadratic()
-	if !ok {
-		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic; DavisYin takes any smooth F", ErrProblem)
-	}
-	if q.SymmetricDim() != n || len(lin) != n {
-		panic(badLen)
+		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic, want nil or a Quadratizer that is one; DavisYin takes any smooth F",
+			ErrProblem)
 	}
 	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
 	for i := range n {
@@ -175,9 +164,6 @@ func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	}
 	return c, nil
 }
-
-// Func returns f(x).
-func (c *quadraticProx) Func(x []float64) float64 { return c.f.Func(x) }
 
 // Prox stores (I + γQ)⁻¹(x + γ·lin) in dst, for the γ it was made for.
 func (c *quadraticProx) Prox(dst, x []float64, gamma float64) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Estimator names an unbiased estimate v of ∇f(y), f = Σᵢ fᵢ, that evaluates one
@@ -19,7 +21,8 @@ const (
 	// tᵢ ← ∇fᵢ(y) [DBL14]. One term a step, n·d numbers of memory, and a full
 	// gradient every 2n steps for the certificate.
 	SAGA
-	// Sampled is v = n∇fᵢ(y). Its variance stays, and it proves nothing.
+	// Sampled is v = n∇fᵢ(y), of StochasticBackwardForward only. Its variance stays, and it
+	// proves nothing.
 	Sampled
 )
 
@@ -83,8 +86,7 @@ type estimate struct {
 	kind   Estimator
 	rnd    *rand.Rand
 	n      int
-	idx    []int
-	i      int
+	idx    []int     // the term of this step
 	table  []float64 // tᵢ by rows
 	mean   []float64 // Σⱼtⱼ, or ∇f(w)
 	anchor []float64 // w
@@ -94,29 +96,34 @@ type estimate struct {
 	owed   int // terms evaluated before the first step
 }
 
-func (e *estimate) init(kind Estimator, sum FiniteSum, x0 []float64, rnd *rand.Rand) error {
-	if kind < SVRG || kind > Sampled {
-		return fmt.Errorf("%w: Estimator = %v, want SVRG, SAGA or Sampled", ErrSettings, kind)
+// init prepares the estimates for a method of that name, and returns its step size.
+func (e *estimate) init(method string, kind Estimator, step float64, p Problem, x0 []float64, rnd *rand.Rand) (gamma float64, err error) {
+	sum, lip, err := p.sampled(method)
+	if err != nil {
+		return 0, err
+	}
+	if gamma, err = sampledStep(method, step, 0.5, lip); err != nil {
+		return 0, err
+	}
+	if kind != SVRG && kind != SAGA {
+		return 0, fmt.Errorf("%w: %s.Estimator = %v, want SVRG or SAGA", ErrSettings, method, kind)
 	}
 	d := len(x0)
 	e.kind, e.sum, e.rnd, e.n = kind, sum, rnd, sum.Len()
-	e.idx, e.mean, e.a, e.since, e.owed = resize(e.idx, 1), resize(e.mean, d), resize(e.a, d), 0, 0
-	switch kind {
-	case SVRG:
+	e.idx, e.mean, e.a, e.since, e.owed = resize(e.idx, 1), resize(e.mean, d), resize(e.a, d), 0, e.n
+	if kind == SVRG {
 		e.anchor = resize(e.anchor, d)
 		copy(e.anchor, x0)
 		sum.Grad(e.mean, x0)
-		e.owed = e.n
-	case SAGA:
-		e.table, e.full = resize(e.table, e.n*d), resize(e.full, d)
-		for i := range e.n {
-			e.idx[0] = i
-			sum.GradTerms(e.row(i), x0, e.idx)
-		}
-		e.total()
-		e.owed = e.n
+		return gamma, nil
 	}
-	return nil
+	e.table, e.full = resize(e.table, e.n*d), resize(e.full, d)
+	for i := range e.n {
+		e.idx[0] = i
+		sum.GradTerms(e.row(i), x0, e.idx)
+	}
+	e.total()
+	return gamma, nil
 }
 
 // row returns tᵢ.
@@ -129,36 +136,30 @@ func (e *estimate) row(i int) []float64 {
 func (e *estimate) total() {
 	clear(e.mean)
 	for i := range e.n {
-		axpy(1, e.row(i), e.mean)
+		floats.Add(e.mean, e.row(i))
 	}
 }
 
 // at stores the estimate v of ∇f(y).
 func (e *estimate) at(v, y []float64, stats *Stats) {
-	e.i = e.rnd.IntN(e.n)
-	e.idx[0] = e.i
+	e.idx[0] = e.rnd.IntN(e.n)
 	stats.GradTerms += 1 + e.owed
 	e.owed = 0
 	n := float64(e.n)
 	e.sum.GradTerms(v, y, e.idx) // ∇fᵢ(y)
-	switch e.kind {
-	case SVRG:
+	if e.kind == SVRG {
 		e.sum.GradTerms(e.a, e.anchor, e.idx)
 		stats.GradTerms++
 		for j := range v {
 			v[j] = n*(v[j]-e.a[j]) + e.mean[j]
 		}
-	case SAGA:
-		t := e.row(e.i)
+	} else {
+		t := e.row(e.idx[0])
 		for j, g := range v {
 			change := g - t[j]
 			t[j] = g
 			v[j] = n*change + e.mean[j]
 			e.mean[j] += change
-		}
-	default:
-		for j := range v {
-			v[j] *= n
 		}
 	}
 	e.since++
@@ -185,15 +186,10 @@ func (e *estimate) exact(y []float64, stats *Stats) (grad []float64, due bool) {
 
 // locate shows the best certified point, or y before the first certificate.
 func (c *certificate) locate(loc *Location, y []float64) {
-	switch {
-	case !math.IsInf(c.bestRes, 1):
-		copy(loc.X, c.best)
-		loc.Residual = c.bestRes
-	case !math.IsInf(c.gap, 1):
-		copy(loc.X, c.shown)
-		loc.Residual = c.gap
-	default:
-		copy(loc.X, y)
-		loc.Residual = math.Inf(1)
+	if math.IsInf(c.bestRes, 1) {
+		c.leastGap(loc, y)
+		return
 	}
+	copy(loc.X, c.best)
+	loc.Residual = c.bestRes
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/prox"
 )
 
@@ -45,18 +47,14 @@ type ForwardBackward struct {
 	// Rule is FixedStep or LineSearch.
 	Rule StepRule
 
-	f       Smooth
 	psi     prox.Operator
 	gamma   float64
-	lip     float64
-	mu      float64
 	search  bool
 	line    lineSearch
 	t       float64
-	terms   int
 	x, y, p []float64
-	grad, w []float64
-	stagnation
+	grad    []float64
+	certificate
 }
 
 var (
@@ -67,33 +65,27 @@ var (
 // Init implements Method. The error wraps ErrProblem if no closed form of
 // prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	var ok bool
-	if err := p.plain("ForwardBackward"); err != nil {
+	var err error
+	if m.psi, err = p.closedForm("ForwardBackward"); err != nil {
 		return err
-	}
-	if m.psi, ok = p.sum(); !ok {
-		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)
 	}
 	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
 	}
 	n := len(x0)
-	m.f = smooth(p.F)
+	m.certificate.init(Problem{F: p.F, H: m.psi}, n)
 	m.line.init(m.f, n, terms(p.F))
-	var err error
-	if m.gamma, m.lip, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
+	if m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
 		return err
 	}
 	if !m.search && !m.Plain && m.StepSize > 1/m.lip {
 		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain takes up to 2/L_f",
 			ErrSettings, m.StepSize, 1/m.lip)
 	}
-	m.mu, m.t, m.terms = convexity(p.F), 1, terms(p.F)
-	m.x, m.y, m.p = resize(m.x, n), resize(m.y, n), resize(m.p, n)
-	m.grad, m.w = resize(m.grad, n), resize(m.w, n)
+	m.t = 1
+	m.x, m.y, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.p, n), resize(m.grad, n)
 	copy(m.x, x0)
 	copy(m.y, x0)
-	m.stagnation.init(n, m.lip)
 	return nil
 }
 
@@ -118,7 +110,7 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 		}
 	}
 	copy(loc.X, p)
-	loc.Residual = m.residual(stats) + m.hidden(p, y, m.gamma)
+	m.mapped(loc, stats, y, m.grad, m.gamma)
 	m.watch(loc)
 
 	var uphill float64
@@ -159,22 +151,7 @@ func momentum(t, q float64) (next, beta float64) {
 
 // backward computes x⁺ = prox_{γψ}(y − γ∇f(y)) in p.
 func (m *ForwardBackward) backward(stats *Stats) {
-	for i, yi := range m.y {
-		m.p[i] = yi - m.gamma*m.grad[i]
-	}
+	floats.AddScaledTo(m.p, m.y, -m.gamma, m.grad)
 	m.psi.Prox(m.p, m.p, m.gamma)
 	stats.Proxes++
-}
-
-// residual returns ‖e‖ or its bound.
-func (m *ForwardBackward) residual(stats *Stats) float64 {
-	if m.gamma*m.lip <= 2 {
-		return separation(m.y, m.p) / m.gamma
-	}
-	m.f.Grad(m.w, m.p)
-	stats.GradTerms += m.terms
-	for i := range m.w {
-		m.w[i] += (m.y[i]-m.p[i])/m.gamma - m.grad[i]
-	}
-	return norm(m.w)
 }

@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -32,7 +33,6 @@ type LBFGS struct {
 	Memory int
 
 	f       Smooth
-	both    FuncGrader // f, or nil
 	weight  float64
 	terms   int
 	x, g    []float64
@@ -45,7 +45,7 @@ type LBFGS struct {
 	pairs   int     // made so far
 	best    float64 // residual
 	idle    int     // steps since it was found
-	stalled bool
+	stalling
 }
 
 var (
@@ -79,13 +79,9 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.Memory < 0 {
 		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)
 	}
-	k := m.Memory
-	if k == 0 {
-		k = 10
-	}
+	k := cmp.Or(m.Memory, 10)
 	n := len(x0)
 	m.f = smooth(p.F)
-	m.both, _ = m.f.(FuncGrader)
 	m.terms, m.pairs, m.stalled = terms(p.F), 0, false
 	m.best, m.idle = math.Inf(1), 0
 	for _, v := range []*[]float64{&m.x, &m.g, &m.p, &m.next, &m.h} {
@@ -103,12 +99,7 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 
 // funcGrad stores ∇J(x) in dst and returns J(x).
 func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
-	if m.both != nil {
-		value = m.both.FuncGrad(dst, x)
-	} else {
-		m.f.Grad(dst, x)
-		value = m.f.Func(x)
-	}
+	value = funcGrad(m.f, dst, x)
 	if m.weight > 0 {
 		floats.AddScaled(dst, m.weight, x)
 		value += m.weight / 2 * floats.Dot(x, x)
@@ -126,7 +117,7 @@ func (m *LBFGS) Step(loc *Location, stats *Stats) {
 		found = m.search(stats)
 	}
 	copy(loc.X, m.x)
-	loc.Residual = floats.Norm(m.g, 2)
+	loc.Residual = norm(m.g)
 	if m.idle++; loc.Residual < m.best {
 		m.best, m.idle = loc.Residual, 0
 	}
@@ -172,7 +163,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
 			alpha = 1 / l
 		} else {
-			alpha = 1 / math.Max(floats.Norm(m.p, 2), 1)
+			alpha = 1 / math.Max(norm(m.p), 1)
 		}
 	}
 	lo, hi := 0.0, math.Inf(1)
@@ -185,7 +176,8 @@ func (m *LBFGS) search(stats *Stats) bool {
 		near := math.Abs(value-m.value) <= hiddenDescent*math.Abs(m.value)
 		switch {
 		case down && at >= enoughSlope*slope, near && math.Abs(at) <= -enoughSlope*slope:
-			return m.move(value)
+			m.move(value)
+			return true
 		case down && at < 0, near && at < 0:
 			lo = alpha
 		default: // too far, or NaN
@@ -199,7 +191,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 }
 
 // move makes next the iterate and keeps the pair of the step, if J is convex along it.
-func (m *LBFGS) move(value float64) bool {
+func (m *LBFGS) move(value float64) {
 	j := m.pairs % len(m.s)
 	floats.SubTo(m.s[j], m.next, m.x)
 	floats.SubTo(m.y[j], m.h, m.g)
@@ -210,13 +202,4 @@ func (m *LBFGS) move(value float64) bool {
 	copy(m.x, m.next)
 	copy(m.g, m.h)
 	m.value = value
-	return true
-}
-
-// Status implements Statuser.
-func (m *LBFGS) Status() (Status, error) {
-	if m.stalled {
-		return Stalled, nil
-	}
-	return NotTerminated, nil
 }

@@ -99,23 +99,6 @@ func TestLBFGSRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "Memory = -1")
 }
 
-// Steps do not allocate.
-func TestLBFGSDoesNotAllocate(t *testing.T) {
-	f := newGLM(100, 20, 1e-3, 0.25, logisticSlope)
-	m := &splitting.LBFGS{Memory: 4}
-	require.NoError(t, m.Init(splitting.Problem{F: f}, make([]float64, 20), nil))
-	loc, stats := &splitting.Location{X: make([]float64, 20)}, &splitting.Stats{}
-	require.Zero(t, testing.AllocsPerRun(10, func() { m.Step(loc, stats) }))
-}
-
-// Large dimensions without a constraint are for LBFGS.
-func TestAutoPicksLBFGS(t *testing.T) {
-	f := newGLM(3, 1, 1, 1, square)
-	require.IsType(t, &splitting.LBFGS{}, splitting.Auto(splitting.Problem{F: f, G: prox.SquaredL2{Weight: 1}}, 2001))
-	require.IsType(t, &splitting.LBFGS{}, splitting.Auto(splitting.Problem{F: f}, 1e5))
-	require.IsType(t, &splitting.ForwardBackward{}, splitting.Auto(splitting.Problem{F: f, G: prox.L1{Weight: 1}}, 1e5))
-}
-
 func BenchmarkLBFGS(b *testing.B) {
 	f := newGLM(500, 2100, 1e-3, 0.25, logisticSlope)
 	p := splitting.Problem{F: f, G: prox.SquaredL2{Weight: 100}}

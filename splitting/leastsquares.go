@@ -3,6 +3,7 @@ package splitting
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -23,25 +24,38 @@ import (
 // lives on μ, as the bounds of DavisYin for two functions without a closed-form sum,
 // wants NewQuadratic of A'A and A'y. It is safe for concurrent use.
 type LeastSquares struct {
-	at   []float64 // A′, d×n: row j is column j of A
-	n, d int
-	y    []float64
-
+	equations
 	lipOnce sync.Once
 	lip     float64
 	pool    sync.Pool // *[]float64 of length n
 }
 
-var (
-	_ Smooth  = (*LeastSquares)(nil)
-	_ Columns = (*LeastSquares)(nil)
-)
+var _ Smooth = (*LeastSquares)(nil)
 
-// Columns is the optional ability of a Smooth that is ½‖Ax − y‖² to show the
-// columns of A: row j of at is column j. The caller changes neither.
-type Columns interface {
-	Smooth
-	Columns() (at blas64.General, y []float64)
+// equations is Ax = y.
+type equations struct {
+	n, d int
+	at   []float64 // A′, d×n: row j is column j of A
+	y    []float64
+}
+
+func (e *equations) column(j int) []float64 { return e.at[j*e.n : (j+1)*e.n] }
+
+// rest stores y − Ax in r.
+func (e *equations) rest(r, x []float64) {
+	copy(r, e.y)
+	for j, v := range x {
+		if v != 0 {
+			floats.AddScaled(r, -v, e.column(j))
+		}
+	}
+}
+
+// mulTrans stores A'r in v.
+func (e *equations) mulTrans(v, r []float64) {
+	for j := range v {
+		v[j] = floats.Dot(e.column(j), r)
+	}
 }
 
 // NewLeastSquares copies a, n×d, column by column, and y. The error wraps
@@ -55,17 +69,13 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if len(y) != n {
 		panic(badLen)
 	}
-	f := &LeastSquares{at: make([]float64, n*d), n: n, d: d, y: append([]float64(nil), y...)}
+	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }
-	if raw, ok := a.(mat.RawMatrixer); ok {
-		transpose(f.at, raw.RawMatrix())
-	} else {
-		for j := range d {
-			for i := range n {
-				f.at[j*n+i] = a.At(i, j)
-			}
-		}
+	raw, ok := a.(mat.RawMatrixer)
+	if !ok {
+		raw = mat.DenseCopyOf(a)
 	}
+	transpose(f.at, raw.RawMatrix())
 	if !finite(f.at) || !finite(f.y) {
 		return nil, fmt.Errorf("%w: LeastSquares: an entry of A or y is not finite, want finite numbers", ErrProblem)
 	}
@@ -99,23 +109,6 @@ func transpose(dst []float64, a blas64.General) {
 // Dims returns the shape n×d of A.
 func (f *LeastSquares) Dims() (n, d int) { return f.n, f.d }
 
-// Columns returns A′ and y. The caller must not change them.
-func (f *LeastSquares) Columns() (at blas64.General, y []float64) {
-	return blas64.General{Rows: f.d, Cols: f.n, Stride: max(f.n, 1), Data: f.at}, f.y
-}
-
-func (f *LeastSquares) column(j int) []float64 { return f.at[j*f.n : (j+1)*f.n] }
-
-// rest stores y − Ax in r.
-func (f *LeastSquares) rest(r, x []float64) {
-	copy(r, f.y)
-	for j, v := range x {
-		if v != 0 {
-			floats.AddScaled(r, -v, f.column(j))
-		}
-	}
-}
-
 // Func returns ½‖Ax − y‖².
 func (f *LeastSquares) Func(x []float64) float64 {
 	if len(x) != f.d {
@@ -135,9 +128,8 @@ func (f *LeastSquares) Grad(dst, x []float64) {
 	r := f.pool.Get().(*[]float64)
 	defer f.pool.Put(r)
 	f.rest(*r, x)
-	for j := range dst {
-		dst[j] = -floats.Dot(f.column(j), *r)
-	}
+	f.mulTrans(dst, *r)
+	floats.Scale(-1, dst)
 }
 
 // lipFlops is the work that Smoothness may spend on a Gram matrix, about a
@@ -158,8 +150,7 @@ func (f *LeastSquares) Smoothness() float64 {
 			side, trans = f.n, blas.Trans
 		}
 		gram := mat.NewSymDense(side, nil)
-		at, _ := f.Columns()
-		blas64.Syrk(trans, 1, at, 0, gram.RawSymmetric())
+		blas64.Syrk(trans, 1, blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at}, 0, gram.RawSymmetric())
 		f.lip = math.Min(f.lip, randmat.MaxEig(gram))
 	})
 	return f.lip
@@ -191,9 +182,7 @@ func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	}
 	r, v := make([]float64, f.n), make([]float64, f.d)
 	f.rest(r, x)
-	for j := range v {
-		v[j] = floats.Dot(f.column(j), r)
-	}
+	f.mulTrans(v, r)
 	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
 		return gap
 	}

@@ -3,11 +3,14 @@ package splitting
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
 )
 
 // Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its
@@ -48,7 +51,7 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	}
 	k := mat.DenseCopyOf(a)
 	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
-	_, exp := math.Frexp(mat.Max(unsigned(k)))
+	_, exp := math.Frexp(floats.Norm(k.RawMatrix().Data, math.Inf(1)))
 	side := mat.NewDense(m, d, nil)
 	side.Apply(func(_, _ int, v float64) float64 { return math.Ldexp(v, -exp) }, k)
 	gram := mat.NewSymDense(min(m, d), nil)
@@ -76,13 +79,6 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	return &Matrix{k.RawMatrix(), norm}, nil
 }
 
-// unsigned returns the absolute values of k.
-func unsigned(k *mat.Dense) *mat.Dense {
-	var u mat.Dense
-	u.Apply(func(_, _ int, v float64) float64 { return math.Abs(v) }, k)
-	return &u
-}
-
 // Dims returns the dimensions of K.
 func (k *Matrix) Dims() (m, d int) { return k.a.Rows, k.a.Cols }
 
@@ -106,11 +102,7 @@ func (k *Matrix) Norm() float64 { return k.norm }
 // h over disjoint ranges of Kx it expresses groups that overlap in any way.
 //
 //	‖K‖₂² = the most often that a coordinate is selected
-type Selection struct {
-	index []int
-	dim   int
-	norm  float64
-}
+type Selection struct{ incidence }
 
 // NewSelection returns the selection of index from dim coordinates. The error
 // wraps ErrProblem if an index is outside [0, dim) or there is none.
@@ -118,54 +110,20 @@ func NewSelection(index []int, dim int) (*Selection, error) {
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
 	}
-	count, most := make(map[int]int), 0
 	for k, i := range index {
 		if i < 0 || i >= dim {
 			return nil, fmt.Errorf("%w: Selection: Index[%d] = %d, want one in [0, %d)", ErrProblem, k, i, dim)
 		}
-		count[i]++
-		most = max(most, count[i])
 	}
-	return &Selection{append([]int(nil), index...), dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}, nil
+	return &Selection{newIncidence(slices.Clone(index), nil, dim)}, nil
 }
-
-// Dims returns the number of indices and of coordinates.
-func (k *Selection) Dims() (m, d int) { return len(k.index), k.dim }
-
-// MulVec stores x_{Index[k]} in dst[k].
-func (k *Selection) MulVec(dst, x []float64) {
-	if len(dst) != len(k.index) || len(x) != k.dim {
-		panic(badLen)
-	}
-	for j, i := range k.index {
-		dst[j] = x[i]
-	}
-}
-
-// MulVecTrans adds up the y_k of each coordinate in dst.
-func (k *Selection) MulVecTrans(dst, y []float64) {
-	if len(dst) != k.dim || len(y) != len(k.index) {
-		panic(badLen)
-	}
-	clear(dst)
-	for j, i := range k.index {
-		dst[i] += y[j]
-	}
-}
-
-// Norm returns ‖K‖₂, rounded up.
-func (k *Selection) Norm() float64 { return k.norm }
 
 // Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph:
 // with h = prox.L1 the total variation of a signal on it, an image for
 // instance, and with groups of edges the isotropic one.
 //
 //	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
-type Differences struct {
-	edges [][2]int
-	dim   int
-	norm  float64
-}
+type Differences struct{ incidence }
 
 // NewDifferences returns the differences along edges between dim coordinates.
 // The error wraps ErrProblem if there is no edge, or one is a loop or leaves
@@ -174,51 +132,76 @@ func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
 	if len(edges) == 0 {
 		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
 	}
-	degree, most := make(map[int]int), 0
+	from, to := make([]int, len(edges)), make([]int, len(edges))
 	for k, e := range edges {
 		for _, i := range e {
 			if i < 0 || i >= dim {
 				return nil, fmt.Errorf("%w: Differences: edge %d has index %d, want one in [0, %d)", ErrProblem, k, i, dim)
 			}
-			degree[i]++
 		}
 		if e[0] == e[1] {
 			return nil, fmt.Errorf("%w: Differences: edge %d is a loop at %d, want two coordinates", ErrProblem, k, e[0])
 		}
+		from[k], to[k] = e[0], e[1]
 	}
-	for _, e := range edges {
-		most = max(most, degree[e[0]]+degree[e[1]])
-	}
-	return &Differences{append([][2]int(nil), edges...), dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}, nil
+	return &Differences{newIncidence(to, from, dim)}, nil
 }
 
-// Dims returns the number of edges and of coordinates.
-func (k *Differences) Dims() (m, d int) { return len(k.edges), k.dim }
+// incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the number of
+// entries of column i, ‖K‖₂² is at most the largest sum of deg over the entries of a row.
+type incidence struct {
+	to, from []int
+	dim      int
+	norm     float64
+}
 
-// MulVec stores the differences of x in dst.
-func (k *Differences) MulVec(dst, x []float64) {
-	if len(dst) != len(k.edges) || len(x) != k.dim {
+func newIncidence(to, from []int, dim int) incidence {
+	degree, most := make(map[int]int), 0
+	for _, i := range slices.Concat(to, from) {
+		degree[i]++
+	}
+	for k, i := range to {
+		entries := degree[i]
+		if from != nil {
+			entries += degree[from[k]]
+		}
+		most = max(most, entries)
+	}
+	return incidence{to, from, dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}
+}
+
+// Dims returns the number of rows and of coordinates.
+func (k *incidence) Dims() (m, d int) { return len(k.to), k.dim }
+
+// MulVec stores Kx in dst.
+func (k *incidence) MulVec(dst, x []float64) {
+	if len(dst) != len(k.to) || len(x) != k.dim {
 		panic(badLen)
 	}
-	for j, e := range k.edges {
-		dst[j] = x[e[1]] - x[e[0]]
+	for j, i := range k.to {
+		dst[j] = x[i]
+	}
+	for j, i := range k.from {
+		dst[j] -= x[i]
 	}
 }
 
-// MulVecTrans stores the divergence of y in dst.
-func (k *Differences) MulVecTrans(dst, y []float64) {
-	if len(dst) != k.dim || len(y) != len(k.edges) {
+// MulVecTrans stores Kᵀy in dst.
+func (k *incidence) MulVecTrans(dst, y []float64) {
+	if len(dst) != k.dim || len(y) != len(k.to) {
 		panic(badLen)
 	}
 	clear(dst)
-	for j, e := range k.edges {
-		dst[e[1]] += y[j]
-		dst[e[0]] -= y[j]
+	for j, i := range k.to {
+		dst[i] += y[j]
+	}
+	for j, i := range k.from {
+		dst[i] -= y[j]
 	}
 }
 
 // Norm returns an upper bound on ‖K‖₂.
-func (k *Differences) Norm() float64 { return k.norm }
+func (k *incidence) Norm() float64 { return k.norm }
 
 // identity is the K that a nil field of Problem means.
 type identity int
@@ -245,6 +228,18 @@ func (p Problem) plain(method string) error {
 		"in H if KKᵀ = νI", ErrProblem, method)
 }
 
+// closedForm returns ψ = G + H for a method that takes its proximal map, and no K.
+func (p Problem) closedForm(method string) (prox.Operator, error) {
+	if err := p.plain(method); err != nil {
+		return nil, err
+	}
+	psi, ok := p.sum()
+	if !ok {
+		return nil, fmt.Errorf("%w: %s: no closed form of prox of G + H is known; DavisYin and VarianceReducedTOS need none", ErrProblem, method)
+	}
+	return psi, nil
+}
+
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.
 func (p Problem) Func(x []float64) float64 {
 	v := smooth(p.F).Func(x)
@@ -262,6 +257,3 @@ func (p Problem) Func(x []float64) float64 {
 	}
 	return v
 }
-
-// dot returns ⟨a,b⟩.
-func dot(a, b []float64) float64 { return floats.Dot(a, b) }

@@ -271,8 +271,13 @@ func TestAuto(t *testing.T) {
 		{splitting.Problem{F: q, G: norm}, 1, &splitting.ForwardBackward{}},
 		{splitting.Problem{G: l1}, 1, &splitting.ForwardBackward{}},
 		{splitting.Problem{F: f, G: group, H: box}, 1, &splitting.DavisYin{}},
+		{splitting.Problem{F: q, H: prox.L2Ball{R: 1}}, 1, &splitting.ProxNewton{}},
+		{splitting.Problem{F: f, G: l1, H: prox.L2Ball{R: 1}}, 1, &splitting.ForwardBackward{}},
+		{splitting.Problem{F: f, G: prox.SquaredL2{Weight: 1}}, 2001, &splitting.LBFGS{}},
+		{splitting.Problem{F: f}, 1e5, &splitting.LBFGS{}},
+		{splitting.Problem{F: f, G: l1}, 1e5, &splitting.ForwardBackward{}},
 	} {
-		require.IsType(t, c.want, splitting.Auto(c.p, c.dim))
+		require.IsType(t, c.want, splitting.Auto(c.p, c.dim), "%T %v %v", c.p.F, c.p.G, c.p.H)
 	}
 }
 
@@ -290,6 +295,13 @@ func TestMethodsRefuse(t *testing.T) {
 	none.x.Rows = 0
 	wild, _ := experiment(3, 1, 1, false)
 	wild.lip = math.Inf(1)
+	endless := newGLM(3, 1, 1, math.Inf(1), square)
+	unknowable, _ := experiment(3, 1, 1, false)
+	unknowable.lip = nan
+	loose, _ := experiment(3, 1, 1, false)
+	loose.ridge = 0
+	flat, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{0}), nil, 0)
+	require.NoError(t, err)
 	hopeless := interval{2, 1}
 	unknownPull := pull{1, math.Inf(1), []float64{1}}
 	for name, c := range map[string]struct {
@@ -350,6 +362,57 @@ func TestMethodsRefuse(t *testing.T) {
 		"TOS NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: nan}, splitting.ErrSettings, "NaN"},
 		"TOS relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Relaxation: 1.5}, splitting.ErrSettings,
 			"StochasticTOS.Relaxation = 1.5"},
+		"PD rule": {splitting.Problem{F: q}, &splitting.PrimalDual{Rule: splitting.LineSearch}, splitting.ErrSettings,
+			"PrimalDual.Rule = LineSearch"},
+		"PD L": {splitting.Problem{F: endless}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
+		"PD mu": {splitting.Problem{F: flat}, &splitting.PrimalDual{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"Convexity() > 0"},
+		"PD tau":       {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings, "PrimalDual.Tau = -1"},
+		"PD sigma":     {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: math.Inf(1)}, splitting.ErrSettings, "PrimalDual.Sigma = +Inf"},
+		"PD condition": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"PD long tau":  {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"CP condition": {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"DR step": {splitting.Problem{F: q}, &splitting.DouglasRachford{StepSize: -1}, splitting.ErrSettings,
+			"DouglasRachford.StepSize = -1"},
+		"DR relaxation": {splitting.Problem{F: q}, &splitting.DouglasRachford{Relaxation: 2}, splitting.ErrSettings,
+			"DouglasRachford.Relaxation = 2"},
+		"DR F":       {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
+		"DR not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
+		"DR sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
+		"DR K":       {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
+		"VR F":       {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
+		"VR none":    {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
+		"VR L":       {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
+		"VR NaN L":   {splitting.Problem{F: unknowable}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
+		"VR step": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings,
+			"VarianceReducedTOS.StepSize = 1"},
+		"VR estimator": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
+		"VR K":         {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"SAGA F":       {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
+		"SAGA sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem,
+			"DavisYin and VarianceReducedTOS need none"},
+		"SVRG step": {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
+		"VR sampled": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings,
+			"want SVRG or SAGA"},
+		"SBF sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem,
+			"no closed form"},
+		"SBF F":    {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
+		"SBF K":    {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
+		"SBF step": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
+		"SBF p":    {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
+		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings,
+			"invalid estimator -1"},
+		"SVRG K":    {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
+		"TOS rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings,
+			"StochasticTOS.Rule = LineSearch"},
+		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings,
+			"with RootStep"},
+		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"Convexity() > 0"},
+		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings,
+			"at most 1/(2L)"},
+		"TOS no L": {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+			"TermSmoothness"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
 		require.ErrorIs(t, err, c.want, name)
@@ -357,6 +420,7 @@ func TestMethodsRefuse(t *testing.T) {
 		require.Nil(t, res, name)
 	}
 	require.Panics(t, func() { splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil) }, "length mismatch")
+	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
 }
 
 type notQuadratic struct{ *glm }

@@ -32,11 +32,11 @@ func Auto(p Problem, dim int) Method {
 		return &PrimalDual{}
 	}
 	_, separable := p.coordinatewise()
-	if _, ok := p.F.(Columns); ok && separable {
+	if _, ok := p.F.(*LeastSquares); ok && separable {
 		return &CoordinateDescent{}
 	}
-	if q, ok := smooth(p.F).(Quadratizer); ok && separable {
-		if _, _, _, ok := q.Quadratic(); ok {
+	if separable {
+		if _, _, ok := quadratic(p.F, dim); ok {
 			return &CoordinateDescent{}
 		}
 	}

@@ -74,36 +74,3 @@ func TestProxNewtonOnBalls(t *testing.T) {
 		}
 	}
 }
-
-func TestAutoPicks(t *testing.T) {
-	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
-	require.NoError(t, err)
-	a, err := splitting.NewLeastSquares(mat.NewDense(1, 1, []float64{1}), []float64{1})
-	require.NoError(t, err)
-	var logistic splitting.Smooth
-	for _, p := range splittest.Planted() {
-		if p.Name == "logistic/ridge" {
-			logistic = p.F
-		}
-	}
-	require.NotNil(t, logistic)
-	box, ball := prox.Box{Lo: -1, Hi: 1}, prox.L2Ball{R: 1}
-	for _, c := range []struct {
-		p    splitting.Problem
-		dim  int
-		want splitting.Method
-	}{
-		{splitting.Problem{F: a, G: prox.L1{Weight: 1}, H: box}, 1, &splitting.CoordinateDescent{}},
-		{splitting.Problem{F: a, H: ball}, 1, &splitting.ForwardBackward{}},
-		{splitting.Problem{F: q, H: box}, 1, &splitting.CoordinateDescent{}},
-		{splitting.Problem{F: q, H: ball}, 1, &splitting.ProxNewton{}},
-		{splitting.Problem{F: logistic, G: prox.L1{Weight: 1}, H: box}, 8, &splitting.ProxNewton{}},
-		{splitting.Problem{F: logistic, G: prox.SquaredL2{Weight: 1}, H: ball}, 8, &splitting.ProxNewton{}},
-		{splitting.Problem{F: logistic, H: ball}, 3000, &splitting.ForwardBackward{}},
-		{splitting.Problem{F: logistic, G: prox.L1{Weight: 1}, H: ball}, 8, &splitting.ForwardBackward{}},
-		{splitting.Problem{F: logistic, G: prox.GroupL2{Groups: [][]int{{0, 1}, {2, 3, 4, 5, 6, 7}}, Weight: 1}, H: box}, 8,
-			&splitting.DavisYin{}},
-	} {
-		require.IsType(t, c.want, splitting.Auto(c.p, c.dim), "%T %v %v", c.p.F, c.p.G, c.p.H)
-	}
-}

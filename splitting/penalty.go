@@ -152,6 +152,22 @@ func (p *penalty) slope(i int, x float64) float64 {
 	return 0
 }
 
+// along returns the minimizer of J along eⱼ from x, where ∂f/∂xⱼ = g and ∂²f/∂xⱼ² = h; x where J is constant.
+func (p *penalty) along(j int, x, g, h float64) float64 {
+	u, l1 := x*h-g, p.l1[j] // u = −∂f/∂xⱼ at xⱼ = 0
+	switch h += p.l2[j]; {
+	case h > 0:
+		return clamp(soft(u, l1)/h, p.lo[j], p.hi[j])
+	case u > l1: // J is affine along eⱼ, on either side of 0
+		return p.hi[j]
+	case u < -l1:
+		return p.lo[j]
+	case l1 > 0 && u == u:
+		return clamp(0, p.lo[j], p.hi[j])
+	}
+	return x
+}
+
 // dist returns dist(−v, ∂ψ(x)) and whether every coordinate still lies on the
 // piece noted in pieces, which it brings up to date.
 //
@@ -161,63 +177,46 @@ func (p *penalty) dist(x, v []float64, pieces []int8) (dist float64, same bool) 
 	var s float64
 	same = true
 	for i, xi := range x {
-		l1 := p.l1[i]
-		vi := v[i] + p.l2[i]*xi
-		var e float64
-		now := positive
-		switch {
-		case xi > 0:
-			e = vi + l1
-		case xi < 0:
-			e, now = vi-l1, negative
-		default:
-			if l1 > 0 {
-				now = kink
-			}
-			if vi > l1 {
-				e = vi - l1
-			} else if vi < -l1 {
-				e = vi + l1
-			} else if vi != vi {
-				e = vi
-			}
-		}
-		if xi == p.lo[i] {
-			e, now = math.Min(e, 0), fixed
-		}
-		if xi == p.hi[i] {
-			e, now = math.Max(e, 0), fixed
-		}
+		e, now := p.distAlong(i, xi, v[i])
 		s += e * e
 		if pieces[i] != now {
 			pieces[i], same = now, false
 		}
 	}
 	if s < 0x1p-900 || s > 0x1p900 { // squares under- or overflow
-		return p.distScaled(x, v), same
+		s = 0
+		for i, xi := range x {
+			e, _ := p.distAlong(i, xi, v[i])
+			s = math.Hypot(s, e)
+		}
+		return s, same
 	}
 	return math.Sqrt(s), same
 }
 
-func (p *penalty) distScaled(x, v []float64) float64 {
-	var s float64
-	for i, xi := range x {
-		vi := v[i] + p.l2[i]*xi
-		a, b := -p.l1[i], p.l1[i]
-		if xi > 0 {
-			a = b
-		} else if xi < 0 {
-			b = a
+// distAlong returns the entry of dist for one coordinate, up to its sign, and the piece of x.
+func (p *penalty) distAlong(i int, x, v float64) (e float64, piece int8) {
+	l1 := p.l1[i]
+	v += p.l2[i] * x
+	switch {
+	case x > 0:
+		e, piece = v+l1, positive
+	case x < 0:
+		e, piece = v-l1, negative
+	default:
+		if e = soft(v, l1); l1 > 0 {
+			piece = kink
+		} else {
+			piece = positive
 		}
-		if xi == p.lo[i] {
-			a = math.Inf(-1)
-		}
-		if xi == p.hi[i] {
-			b = math.Inf(1)
-		}
-		s = math.Hypot(s, math.Max(math.Max(a+vi, -vi-b), 0))
 	}
-	return s
+	if x == p.lo[i] {
+		e, piece = math.Min(e, 0), fixed
+	}
+	if x == p.hi[i] {
+		e, piece = math.Max(e, 0), fixed
+	}
+	return e, piece
 }
 
 // soft returns sgn(u)·max(|u| − t, 0); NaN stays NaN.

@@ -205,16 +205,7 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 		copy(loc.X, next)
 		loc.Residual = e
 	case m.sum != nil:
-		c := tau
-		if c*m.lip > 1 {
-			c = 1 / m.lip
-		}
-		for i := range loc.X {
-			loc.X[i] = m.x[i] - c*m.grad[i]
-		}
-		m.sum.Prox(loc.X, loc.X, c)
-		loc.Residual = separation(m.x, loc.X)/c + m.hidden(m.x, loc.X, c)
-		stats.Proxes++
+		m.mapping(loc, stats, m.x, m.grad, tau)
 	default:
 		m.duality(loc, next, e, dy)
 		size := m.stagnation.grad + norm(m.ky) + norm(next)/tau + norm(m.y)
@@ -247,10 +238,5 @@ func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
 			}
 		}
 	}
-	loc.Residual = m.gap
-	if math.IsInf(m.gap, 1) {
-		copy(loc.X, next)
-	} else {
-		copy(loc.X, m.shown)
-	}
+	m.leastGap(loc, next)
 }

@@ -42,13 +42,12 @@ type ProxNewton struct {
 
 	x, g     []float64 // the iterate and ∇f there
 	residual float64   // dist(−g, ∂ψ(x))
-	value    float64   // J(x), NaN if not yet computed
 	try, w   []float64
 	u        []float64 // x + s, nil if the model has no minimizer
 
 	held, damped bool // hess is ∇²f of an earlier iterate; the last step was short
-	stalled      bool
 	fresh        bool // a new Hessian costs nothing
+	stalling
 }
 
 var (
@@ -70,7 +69,7 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	} else if psi, ok := p.coordinatewise(); !ok {
 		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither", ErrProblem)
 	} else if err := m.coords.init(psi, n); err != nil {
-		return fmt.Errorf("ProxNewton: %w", err)
+		return err
 	} else {
 		m.c = &m.coords
 	}
@@ -91,7 +90,6 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.c.clip(m.x)
 	m.f.Grad(m.g, m.x)
 	m.residual = m.c.distance(m.x, m.g)
-	m.value = math.NaN()
 	m.held, m.damped, m.stalled = false, true, false
 	free, ok := p.F.(interface{ HessianIsFree() bool })
 	m.fresh = ok && free.HessianIsFree()
@@ -101,39 +99,19 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 // Step implements Method: one Newton step.
 func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	before := m.residual
-	if !m.held || m.damped {
+	held := m.held && !m.damped
+	progress := held && m.full(stats)
+	if !progress { // there is no old Hessian, or it no longer serves
 		m.f.Hessian(m.hess, m.x)
 		m.c.load(m.hess)
-		m.held = false
-	}
-	m.model()
-	progress := m.full(stats)
-	if !progress && m.held { // the old Hessian no longer serves
-		m.f.Hessian(m.hess, m.x)
-		m.c.load(m.hess)
-		m.held = false
-		m.model()
 		progress = m.full(stats)
 	}
 	m.damped = !progress
-	if !progress {
-		progress = m.search(stats)
-	}
-	if !progress {
-		progress = m.gradient(stats)
-	}
+	progress = progress || m.search(stats) || m.gradient(stats)
 	m.held = m.residual <= 0.1*before && !m.fresh
 	m.stalled = !progress || m.residual == 0
 	copy(loc.X, m.x)
 	loc.Residual = m.residual
-}
-
-// Status implements Statuser.
-func (m *ProxNewton) Status() (Status, error) {
-	if m.stalled {
-		return Stalled, nil
-	}
-	return NotTerminated, nil
 }
 
 // hessian returns f as a Hessianer, if it is one.
@@ -155,20 +133,18 @@ func (m *ProxNewton) model() {
 	m.u = m.c.solve(m.x, m.g, m.nu, accuracy)
 }
 
-// full tries the step τ = 1 and takes it if that halves the residual.
+// full tries the step τ = 1 of a new model and takes it if that halves the residual.
 func (m *ProxNewton) full(stats *Stats) bool {
+	m.model()
 	if m.u == nil {
 		return false
 	}
-	m.f.Grad(m.w, m.u)
-	stats.GradTerms += m.terms
-	stats.Proxes++
-	r := m.c.distance(m.u, m.w)
+	r := m.look(m.u, stats)
 	if !(r <= 0.5*m.residual) {
 		return false
 	}
 	m.trust()
-	m.accept(m.u, m.w, r)
+	m.accept(m.u, r)
 	return true
 }
 
@@ -199,7 +175,7 @@ func (m *ProxNewton) search(stats *Stats) bool {
 			} else if tau < 0.25 {
 				m.doubt()
 			}
-			m.move(stats)
+			m.accept(m.try, m.look(m.try, stats))
 			return true
 		}
 	}
@@ -234,26 +210,26 @@ func (m *ProxNewton) gradient(stats *Stats) bool {
 		m.try[i] = m.x[i] - m.g[i]/m.lip
 	}
 	m.c.prox(m.try, m.try, 1/m.lip)
-	if value := m.objective(m.x); !(m.objective(m.try) < value) {
+	if !(m.objective(m.try) < m.objective(m.x)) {
 		return false // rounding hides the descent
 	}
-	m.move(stats)
+	m.accept(m.try, m.look(m.try, stats))
 	return true
 }
 
 func (m *ProxNewton) objective(x []float64) float64 { return m.f.Func(x) + m.c.value(x) }
 
-// move accepts the point m.try.
-func (m *ProxNewton) move(stats *Stats) {
-	m.f.Grad(m.w, m.try)
+// look stores ∇f(x) in w and returns the residual there.
+func (m *ProxNewton) look(x []float64, stats *Stats) float64 {
+	m.f.Grad(m.w, x)
 	stats.GradTerms += m.terms
 	stats.Proxes++
-	r := m.c.distance(m.try, m.w)
-	m.accept(m.try, m.w, r)
+	return m.c.distance(x, m.w)
 }
 
-func (m *ProxNewton) accept(x, g []float64, residual float64) {
+// accept moves to the x of the last look.
+func (m *ProxNewton) accept(x []float64, residual float64) {
 	copy(m.x, x)
-	copy(m.g, g)
+	copy(m.g, m.w)
 	m.residual = residual
 }

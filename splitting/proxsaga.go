@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/prox"
@@ -68,15 +67,11 @@ type proxSampled struct {
 }
 
 func (m *proxSampled) init(method string, kind Estimator, step float64, p Problem, x0 []float64, rnd *rand.Rand) error {
-	psi, f, lip, err := p.composite(method)
-	if err != nil {
+	var err error
+	if m.psi, err = p.closedForm(method); err != nil {
 		return err
 	}
-	m.psi = psi
-	if m.gamma, err = sampledStep(method, step, 0.5, lip); err != nil {
-		return err
-	}
-	if err := m.estimate.init(kind, f, x0, rnd); err != nil {
+	if m.gamma, err = m.estimate.init(method, kind, step, p, x0, rnd); err != nil {
 		return err
 	}
 	n := len(x0)
@@ -84,20 +79,6 @@ func (m *proxSampled) init(method string, kind Estimator, step float64, p Proble
 	m.x, m.v, m.w = resize(m.x, n), resize(m.v, n), resize(m.w, n)
 	copy(m.x, x0)
 	return nil
-}
-
-// composite returns ψ = G + H, F as a sum and its L for a method that samples gradients and
-// takes the proximal map of ψ.
-func (p Problem) composite(method string) (psi prox.Operator, f FiniteSum, lip float64, err error) {
-	if err := p.plain(method); err != nil {
-		return nil, nil, 0, err
-	}
-	psi, ok := p.sum()
-	if !ok {
-		return nil, nil, 0, fmt.Errorf("%w: %s: no closed form of prox of G + H is known; VarianceReducedTOS needs none", ErrProblem, method)
-	}
-	f, lip, err = p.sampled(method)
-	return psi, f, lip, err
 }
 
 // Step implements Method.

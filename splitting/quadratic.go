@@ -101,6 +101,18 @@ func eigenvalues(q *mat.SymDense) (v []float64, ok bool) {
 	return v, true
 }
 
+// quadratic returns the coefficients of f in n dimensions, if it is a quadratic.
+func quadratic(f Smooth, n int) (q *mat.SymDense, lin []float64, ok bool) {
+	quad, ok := f.(Quadratizer)
+	if !ok {
+		return nil, nil, false
+	}
+	if q, lin, _, ok = quad.Quadratic(); ok && (q.SymmetricDim() != n || len(lin) != n) {
+		panic(badLen)
+	}
+	return q, lin, ok
+}
+
 // Func returns ½x'Qx − ⟨lin,x⟩ + c. It does not allocate.
 func (f *Quadratic) Func(x []float64) float64 {
 	if len(x) != len(f.lin) {

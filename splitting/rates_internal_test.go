@@ -34,9 +34,9 @@ func (f *toy) TermSmoothness() float64 { return f.lipOne }
 func (f *toy) Convexity() float64      { return f.ridge }
 
 func (f *toy) Func(x []float64) float64 {
-	s := f.ridge/2*dot(x, x) + dot(f.tilt, x)
+	s := f.ridge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
 	for i, a := range f.a {
-		r := dot(a, x) - f.b[i]
+		r := floats.Dot(a, x) - f.b[i]
 		s += r * r / 2
 	}
 	return s
@@ -53,7 +53,7 @@ func (f *toy) Grad(dst, x []float64) {
 func (f *toy) GradTerms(dst, x []float64, idx []int) {
 	clear(dst)
 	for _, i := range idx {
-		floats.AddScaled(dst, dot(f.a[i], x)-f.b[i], f.a[i])
+		floats.AddScaled(dst, floats.Dot(f.a[i], x)-f.b[i], f.a[i])
 	}
 	share := float64(len(idx)) / float64(len(f.a))
 	floats.AddScaled(dst, share*f.ridge, x)
@@ -72,7 +72,7 @@ func newToy(n, d int, ridge float64, x, u []float64) *toy {
 			row[j] = r.NormFloat64() * math.Pow(10, -float64(j)/float64(d))
 		}
 		f.a, f.b[i] = append(f.a, row), r.NormFloat64()
-		f.lipOne = math.Max(f.lipOne, dot(row, row)+ridge/float64(n))
+		f.lipOne = math.Max(f.lipOne, floats.Dot(row, row)+ridge/float64(n))
 		q.SymRankOne(q, 1, mat.NewVecDense(d, row))
 	}
 	var eig mat.EigenSym
@@ -379,9 +379,10 @@ func TestEstimators(t *testing.T) {
 	_, _, x, u, v := plantedPair(d)
 	f := newToy(n, d, 2, x, plus(u, v))
 	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
-	for _, kind := range []Estimator{SVRG, SAGA, Sampled} {
+	for _, kind := range []Estimator{SVRG, SAGA} {
 		e := &estimate{}
-		require.NoError(t, e.init(kind, f, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		_, err := e.init("", kind, 0, Problem{F: f}, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
+		require.NoError(t, err)
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 30 { // some history, less than SAGA needs to add up anew
 			for j := range y {
@@ -398,8 +399,8 @@ func TestEstimators(t *testing.T) {
 			copy(e.table, table)
 			copy(e.mean, sum)
 			e.at(got, y, &Stats{})
-			if !seen[e.i] {
-				seen[e.i] = true
+			if i := e.idx[0]; !seen[i] {
+				seen[i] = true
 				floats.AddScaled(mean, 1.0/n, got)
 			}
 		}

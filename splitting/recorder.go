@@ -1,6 +1,7 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -56,12 +57,7 @@ func (t *Trace) Record(loc *Location, stats *Stats) error {
 	return nil
 }
 
-func (p *Printer) writer() io.Writer {
-	if p.Writer == nil {
-		return os.Stdout
-	}
-	return p.Writer
-}
+func (p *Printer) writer() io.Writer { return cmp.Or[io.Writer](p.Writer, os.Stdout) }
 
 // Init prints the head of the table. The error is that of the Writer.
 func (p *Printer) Init() error {
@@ -83,15 +79,10 @@ func (p *Printer) Record(loc *Location, stats *Stats) error {
 	return err
 }
 
-const badRecorder = "splitting: nil Recorder"
-
 // Every returns a Recorder that shows r every n-th iteration; n < 1 means 1. It
 // panics if r is nil.
 func Every(n int, r Recorder) Recorder {
-	if r == nil {
-		panic(badRecorder)
-	}
-	return &sieve{r: r, next: func(k int) int { return k + max(n, 1) }}
+	return newSieve(r, func(k int) int { return k + max(n, 1) })
 }
 
 // LogSpaced returns a Recorder that shows r about perDecade iterations of each
@@ -99,11 +90,8 @@ func Every(n int, r Recorder) Recorder {
 // iteration is shown only if it is one of them: the Result tells of it. It
 // panics if r is nil.
 func LogSpaced(perDecade int, r Recorder) Recorder {
-	if r == nil {
-		panic(badRecorder)
-	}
 	ratio := math.Pow(10, 1/float64(max(perDecade, 1)))
-	return &sieve{r: r, first: 1, next: func(k int) int {
+	return newSieve(r, func(k int) int {
 		if float64(k)*ratio < float64(k)+1 {
 			return k + 1
 		}
@@ -113,22 +101,26 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 				return int(math.Min(v, math.MaxInt32))
 			}
 		}
-	}}
+	})
 }
 
 // sieve passes some iterations on to the recorder r.
 type sieve struct {
-	r     Recorder
-	first int // 0 for next(0)
-	next  func(k int) int
-	at    int
+	r    Recorder
+	next func(k int) int // the iteration to pass on after the k-th
+	at   int
+}
+
+func newSieve(r Recorder, next func(k int) int) Recorder {
+	if r == nil {
+		panic("splitting: nil Recorder")
+	}
+	return &sieve{r: r, next: next}
 }
 
 // Init calls that of r.
 func (s *sieve) Init() error {
-	if s.at = s.first; s.at == 0 {
-		s.at = s.next(0)
-	}
+	s.at = s.next(0)
 	return s.r.Init()
 }
 

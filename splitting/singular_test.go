@@ -16,7 +16,7 @@ import (
 
 // Least squares with fewer equations than unknowns, columns that are equal or
 // zero, and hardly any penalty, from points with every coordinate off its kink:
-// coordinate descent ends on both routes. Sweeps alone need up to 1e5 rounds
+// coordinate descent ends on residuals and on Q. Sweeps alone need up to 1e5 rounds
 // here, and go to and fro between pieces for ever.
 func TestCoordinateDescentSingular(t *testing.T) {
 	columns := map[string]func(r *rand.Rand, a *mat.Dense, i, j int) float64{
@@ -62,13 +62,12 @@ func TestCoordinateDescentSingular(t *testing.T) {
 					}
 					f, err := splitting.NewLeastSquares(a, y)
 					require.NoError(t, err)
-					p.F = f
-					for _, route := range []splitting.Route{splitting.OnResiduals, splitting.OnGram} {
+					for _, p.F = range []splitting.Smooth{f, gram{f, a, y}} {
 						// Ten decades below the gradient at 0.
 						s := &splitting.Settings{Iterations: 1000, Tolerance: 1e-10 * mat.Norm(a, 2) * floats.Norm(y, 2)}
-						res, err := splitting.Solve(background, p, x0, s, &splitting.CoordinateDescent{Route: route})
+						res, err := splitting.Solve(background, p, x0, s, &splitting.CoordinateDescent{})
 						require.NoError(t, err)
-						require.Equal(t, splitting.Converged, res.Status, "seed %d, route %d: residual %g, want %g", seed, route, res.Residual, s.Tolerance)
+						require.Equal(t, splitting.Converged, res.Status, "seed %d, %T: residual %g, want %g", seed, p.F, res.Residual, s.Tolerance)
 						psi, _ := prox.Sum(p.G, p.H)
 						g := make([]float64, d)
 						f.Grad(g, res.X)
@@ -129,12 +128,13 @@ func TestLeastSquaresGapRounding(t *testing.T) {
 
 // A gap that is asked for early, or where numbers overflow, is +Inf and not NaN.
 func TestCoordinateDescentGapNaN(t *testing.T) {
-	f, err := splitting.NewLeastSquares(mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1e200, 1})
+	a, y := mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1e200, 1}
+	f, err := splitting.NewLeastSquares(a, y)
 	require.NoError(t, err)
-	for _, route := range []splitting.Route{splitting.OnResiduals, splitting.OnGram} {
+	for _, smooth := range []splitting.Smooth{f, gram{f, a, y}} {
 		for _, h := range []prox.Operator{nil, prox.Box{Lo: 1, Hi: 2}} {
-			m := &splitting.CoordinateDescent{Route: route}
-			require.NoError(t, m.Init(splitting.Problem{F: f, G: prox.L1{Weight: 1}, H: h}, []float64{1}, nil))
+			m := &splitting.CoordinateDescent{}
+			require.NoError(t, m.Init(splitting.Problem{F: smooth, G: prox.L1{Weight: 1}, H: h}, []float64{1}, nil))
 			loc, stats := splitting.Location{X: make([]float64, 1)}, splitting.Stats{}
 			for range 3 {
 				m.Step(&loc, &stats)

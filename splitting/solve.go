@@ -1,11 +1,12 @@
 package splitting
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -56,7 +57,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	if s == nil {
 		s = &Settings{}
 	}
-	iterations, tolerance, err := s.limits()
+	s, err := s.checked()
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +66,13 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	}
 
 	start := time.Now()
-	watch := newWatch(ctx, s.Runtime)
-	defer watch.stop()
-	if err := m.Init(p, x0, rand.New(s.source())); err != nil {
+	limited := ctx
+	if s.Runtime > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, s.Runtime)
+		defer cancel()
+	}
+	if err := m.Init(p, x0, rand.New(s.Src)); err != nil {
 		return nil, err
 	}
 	if s.Recorder != nil {
@@ -75,16 +80,16 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			return nil, err
 		}
 	}
-	loc := Location{X: append([]float64(nil), x0...), Residual: math.Inf(1)}
-	last := append([]float64(nil), x0...) // the last point known to be finite
+	loc := Location{X: slices.Clone(x0), Residual: math.Inf(1)}
+	last := slices.Clone(x0) // the last point known to be finite
 	statuser, _ := m.(Statuser)
 	var stats Stats
-	status, err := watch.status()
+	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
-		full := stats.Iterations == iterations
+		done := loc.Residual <= s.Tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
+		full := stats.Iterations == s.Iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
 				status, err = Failure, ErrNaN
@@ -118,7 +123,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			status = IterationLimit
 			break
 		}
-		status, err = watch.status()
+		status, err = interrupted(ctx, limited)
 	}
 	if !finite(loc.X) { // a method that ended by itself between two scans
 		if err == nil {
@@ -134,22 +139,27 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual), Gap: gap(p.F, m, &loc)}, err
 }
 
-// gapOf returns the duality gap that m knows of its last step, +Inf if none.
-func gapOf(m Method) float64 {
-	if g, ok := m.(Gapper); ok {
-		return g.Gap()
+// interrupted reports that ctx is done, or the runtime limit that limited adds to it.
+func interrupted(ctx, limited context.Context) (Status, error) {
+	switch {
+	case limited.Err() == nil:
+		return NotTerminated, nil
+	case ctx.Err() != nil:
+		return Cancelled, ctx.Err()
 	}
-	return math.Inf(1)
+	return RuntimeLimit, nil
 }
 
 // gap returns the least bound on J(X) − J*.
 func gap(f Smooth, m Method, loc *Location) float64 {
-	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
-		return math.Inf(1)
-	}
 	least := math.Inf(1)
-	if g := gapOf(m); g >= 0 {
-		least = g
+	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
+		return least
+	}
+	if g, ok := m.(Gapper); ok {
+		if gap := g.Gap(); gap >= 0 {
+			least = gap
+		}
 	}
 	if mu := convexity(f); mu > 0 {
 		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
@@ -160,44 +170,34 @@ func gap(f Smooth, m Method, loc *Location) float64 {
 // distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
 // known to be positive.
 func distance(f Smooth, residual float64) float64 {
-	if mu := convexity(f); mu > 0 && !math.IsInf(residual, 1) {
+	if mu := convexity(f); mu > 0 {
 		return residual / mu
 	}
 	return math.Inf(1)
 }
 
-// limits returns the defaults in place of zeros.
-func (s *Settings) limits() (iterations int, tolerance float64, err error) {
+// checked returns s with the defaults in place of zeros.
+func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
-		return 0, 0, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
+		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return 0, 0, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
+		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
 			ErrSettings, s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
-		return 0, 0, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
+		return nil, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
 	case s.Runtime < 0:
-		return 0, 0, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
+		return nil, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
 	}
-	iterations, tolerance = s.Iterations, s.Tolerance
-	if iterations == 0 {
-		iterations = defaultIterations
+	s.Iterations, s.Tolerance = cmp.Or(s.Iterations, defaultIterations), cmp.Or(s.Tolerance, defaultTolerance)
+	if s.Src == nil {
+		var seed [32]byte
+		for i := range seed {
+			seed[i] = byte(rand.Uint32())
+		}
+		s.Src = rand.NewChaCha8(seed)
 	}
-	if tolerance == 0 {
-		tolerance = defaultTolerance
-	}
-	return iterations, tolerance, nil
-}
-
-func (s *Settings) source() rand.Source {
-	if s.Src != nil {
-		return s.Src
-	}
-	var seed [32]byte
-	for i := range seed {
-		seed[i] = byte(rand.Uint32())
-	}
-	return rand.NewChaCha8(seed)
+	return &s, nil
 }
 
 // check refuses what no method can start from.
@@ -250,48 +250,6 @@ func finite(x []float64) bool {
 	return true
 }
 
-// watch turns the context and the runtime limit into flags that cost a
-// nanosecond to look at.
-type watch struct {
-	ctx       context.Context
-	cancelled atomic.Bool
-	timeout   atomic.Bool
-	release   func() bool
-	timer     *time.Timer
-}
-
-func newWatch(ctx context.Context, limit time.Duration) *watch {
-	w := &watch{ctx: ctx}
-	if ctx.Err() != nil {
-		w.cancelled.Store(true)
-	} else if ctx.Done() != nil {
-		w.release = context.AfterFunc(ctx, func() { w.cancelled.Store(true) })
-	}
-	if limit > 0 {
-		w.timer = time.AfterFunc(limit, func() { w.timeout.Store(true) })
-	}
-	return w
-}
-
-func (w *watch) status() (Status, error) {
-	if w.cancelled.Load() {
-		return Cancelled, w.ctx.Err()
-	}
-	if w.timeout.Load() {
-		return RuntimeLimit, nil
-	}
-	return NotTerminated, nil
-}
-
-func (w *watch) stop() {
-	if w.release != nil {
-		w.release()
-	}
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-}
-
 // zero is the Smooth and the Operator that a nil field of Problem means.
 type zero struct{}
 
@@ -304,29 +262,22 @@ func (zero) Coordinate(int) (l1, l2, lo, hi float64) {
 	return 0, 0, math.Inf(-1), math.Inf(1)
 }
 
-func smooth(f Smooth) Smooth {
-	if f == nil {
-		return zero{}
-	}
-	return f
-}
+func smooth(f Smooth) Smooth                 { return cmp.Or[Smooth](f, zero{}) }
+func operator(g prox.Operator) prox.Operator { return cmp.Or[prox.Operator](g, zero{}) }
 
-func operator(g prox.Operator) prox.Operator {
-	if g == nil {
-		return zero{}
+// funcGrad stores ∇f(x) in dst and returns f(x).
+func funcGrad(f Smooth, dst, x []float64) float64 {
+	if both, ok := f.(FuncGrader); ok {
+		return both.FuncGrad(dst, x)
 	}
-	return g
+	f.Grad(dst, x)
+	return f.Func(x)
 }
 
 // sum returns g + h as one operator where its proximal map is known.
 func (p Problem) sum() (prox.Operator, bool) {
-	switch {
-	case p.K != nil:
+	if p.K != nil {
 		return nil, false
-	case p.H == nil:
-		return operator(p.G), true
-	case p.G == nil:
-		return p.H, true
 	}
 	return prox.Sum(p.G, p.H)
 }
@@ -360,16 +311,8 @@ func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64,
 	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
 		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
 	}
-	switch {
-	case step > 0:
-		gamma = step
-	case lip > 0:
-		gamma = factor / lip
-	default:
-		gamma = 1 // F is affine: every step size will do
-	}
-	if math.IsInf(gamma, 1) {
-		gamma = 1 // L_f is subnormal
+	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
+		gamma = 1 // F is affine, or nearly: every step size will do
 	}
 	return gamma, lip, nil
 }
@@ -380,10 +323,7 @@ func relaxation(field string, lambda, limit float64) (float64, error) {
 	if !(lambda >= 0) || lambda >= limit {
 		return 0, fmt.Errorf("%w: %s = %v, want a number in (0, %v), or 0 for 1", ErrSettings, field, lambda, limit)
 	}
-	if lambda == 0 {
-		return 1, nil
-	}
-	return lambda, nil
+	return cmp.Or(lambda, 1), nil
 }
 
 // separation returns ‖a − b‖₂.

@@ -20,17 +20,16 @@ const (
 )
 
 var statuses = []struct {
-	name  string
-	early bool
-	err   error
+	name string
+	err  error // of an early ending
 }{
-	{name: "NotTerminated"},
-	{name: "Converged"},
-	{"IterationLimit", true, errors.New("splitting: maximum number of iterations reached")},
-	{"RuntimeLimit", true, errors.New("splitting: maximum runtime reached")},
-	{"Cancelled", true, errors.New("splitting: context cancelled")},
-	{"Failure", true, errors.New("splitting: termination ended in failure")},
-	{"Stalled", true, errors.New("splitting: rounding allows no further progress")},
+	{"NotTerminated", nil},
+	{"Converged", nil},
+	{"IterationLimit", errors.New("splitting: maximum number of iterations reached")},
+	{"RuntimeLimit", errors.New("splitting: maximum runtime reached")},
+	{"Cancelled", errors.New("splitting: context cancelled")},
+	{"Failure", errors.New("splitting: termination ended in failure")},
+	{"Stalled", errors.New("splitting: rounding allows no further progress")},
 }
 
 // String returns the name of the constant.
@@ -42,13 +41,11 @@ func (s Status) String() string {
 }
 
 // Early returns whether the solve ended before the residual met the tolerance.
-func (s Status) Early() bool {
-	return s >= 0 && int(s) < len(statuses) && statuses[s].early
-}
+func (s Status) Early() bool { return s.Err() != nil }
 
 // Err returns the error of an early ending, nil if Early returns false.
 func (s Status) Err() error {
-	if !s.Early() {
+	if s < 0 || int(s) >= len(statuses) {
 		return nil
 	}
 	return statuses[s].err

@@ -3,6 +3,9 @@ package splitting
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // StepRule says how a method chooses its step sizes γ_k. Each method lists
@@ -36,10 +39,8 @@ func (r StepRule) String() string {
 
 // rule refuses all but the allowed rules.
 func rule(field string, r StepRule, allowed ...StepRule) error {
-	for _, a := range allowed {
-		if r == a {
-			return nil
-		}
+	if slices.Contains(allowed, r) {
+		return nil
 	}
 	return fmt.Errorf("%w: %s = %v, want one of %v", ErrSettings, field, r, allowed)
 }
@@ -82,14 +83,7 @@ func (s *lineSearch) init(f Smooth, n, terms int) {
 }
 
 // grad stores ∇f(y) in dst and notes f(y).
-func (s *lineSearch) grad(dst, y []float64) {
-	if f, ok := s.f.(FuncGrader); ok {
-		s.fy = f.FuncGrad(dst, y)
-		return
-	}
-	s.f.Grad(dst, y)
-	s.fy = s.f.Func(y)
-}
+func (s *lineSearch) grad(dst, y []float64) { s.fy = funcGrad(s.f, dst, y) }
 
 // longer returns γ lengthened by a factor, up to most.
 func (s *lineSearch) longer(gamma, factor float64) float64 {
@@ -103,14 +97,14 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 	}
 	stats.GradTerms += s.owed
 	s.owed = 0
-	slope := dot(grad, s.d)
-	square := dot(s.d, s.d) / (2 * gamma)
+	slope := floats.Dot(grad, s.d)
+	square := floats.Dot(s.d, s.d) / (2 * gamma)
 	fx := s.f.Func(x)
 	s.delta = s.fy + slope + square - fx
 	if !math.IsInf(fx, 1) && square <= visible*(math.Abs(s.fy)+math.Abs(fx)+math.Abs(slope)) {
 		s.f.Grad(s.w, x)
 		stats.GradTerms += s.terms
-		s.delta = square - (dot(s.w, s.d)-slope)/2
+		s.delta = square - (floats.Dot(s.w, s.d)-slope)/2
 		// The gradients are rounded too, by units in the last place of their
 		// terms, which are about L_f‖x‖ in size; 32 units cover them.
 		noise := 0x1p-48 * norm(s.d) * (norm(s.w) + norm(x)/gamma)
@@ -131,9 +125,7 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 			g[i] = 1
 		}
 		size = norm(g)
-		for i := range s.d {
-			s.d[i] = 0
-		}
+		clear(s.d)
 	} else {
 		copy(s.d, g)
 	}

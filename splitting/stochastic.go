@@ -1,10 +1,13 @@
 package splitting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/prox"
 )
@@ -62,10 +65,7 @@ type StochasticTOS struct {
 
 	f       FiniteSum
 	g, h    prox.Operator
-	gu, hu  uniform // g and h where gok and hok
-	rows    RowSum  // f where rowStep applies, else nil
-	gok     bool
-	hok     bool
+	rows    RowSum // f where rowStep applies, else nil
 	rnd     *rand.Rand
 	omega   float64
 	mu      float64
@@ -83,6 +83,14 @@ type StochasticTOS struct {
 var _ Method = (*StochasticTOS)(nil)
 
 const defaultRelaxation = 0.502
+
+// exponent returns p, or the default if it is 0.
+func exponent(field string, p float64) (float64, error) {
+	if p = cmp.Or(p, defaultRelaxation); !(p > 0) || p > 1 {
+		return 0, fmt.Errorf("%w: %s = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, field, p, defaultRelaxation)
+	}
+	return p, nil
+}
 
 // Init implements Method. The error wraps ErrProblem if F is no FiniteSum or
 // has no terms.
@@ -112,9 +120,10 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	}
 	m.g, m.h, m.rnd, m.k, m.lambdas, m.n = operator(p.G), operator(p.H), rnd, 0, lambdas(), m.f.Len()
 	n := len(x0)
-	m.gu, m.gok = uniformly(m.g, n, m.omega)
-	m.hu, m.hok = uniformly(m.h, n, m.omega)
-	m.rows = rowSum(m.f, m.gu, m.hu, m.gok && m.hok)
+	if m.rows = nil; m.Rule == FixedStep {
+		m.g, m.h = uniformly(m.g, n, m.omega), uniformly(m.h, n, m.omega)
+		m.rows = rowSum(m.f, m.g, m.h)
+	}
 	m.idx = resize(m.idx, 1)
 	m.x, m.z, m.w, m.mean = resize(m.x, n), resize(m.z, n), resize(m.w, n), resize(m.mean, n)
 	copy(m.x, x0)
@@ -122,7 +131,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.Rule == AdaptiveStep {
 		m.owed = m.n
 		m.f.Grad(m.w, x0)
-		if m.squares = dot(m.w, m.w); !(m.squares > 0) {
+		if m.squares = floats.Dot(m.w, m.w); !(m.squares > 0) {
 			m.squares = 1 // any positive number
 		}
 	}
@@ -150,12 +159,10 @@ func (m *StochasticTOS) step(lip float64) error {
 			return fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", ErrProblem, whole)
 		}
 	}
-	if m.omega = m.StepSize; m.omega == 0 {
-		if m.omega = first; math.IsInf(first, 1) {
-			m.omega = 1
-		}
+	if math.IsInf(first, 1) {
+		first = 1
 	}
-	if !(m.omega > 0) || math.IsInf(m.omega, 1) {
+	if m.omega = cmp.Or(m.StepSize, first); !(m.omega > 0) || math.IsInf(m.omega, 1) {
 		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for 1/L_f", ErrSettings, m.StepSize)
 	}
 	return nil
@@ -176,21 +183,12 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	lambda := m.lambda()
 	step := m.omega * float64(m.n)
 	m.idx[0] = m.rnd.IntN(m.n)
-	if m.gok {
-		copy(theta, x)
-		m.gu.prox(theta)
-	} else {
-		m.g.Prox(theta, x, m.omega) // θ = prox_{ωg}(x)
-	}
+	m.g.Prox(theta, x, m.omega) // θ = prox_{ωg}(x)
 	m.f.GradTerms(w, theta, m.idx)
 	for i := range w {
 		z[i] = 2*theta[i] - x[i] - step*w[i] // z = 2θ − x − ωn∇fᵢ(θ)
 	}
-	if m.hok {
-		m.hu.prox(z)
-	} else {
-		m.h.Prox(z, z, m.omega) // z = prox_{ωh}(z)
-	}
+	m.h.Prox(z, z, m.omega) // z = prox_{ωh}(z)
 	for i := range x {
 		x[i] += lambda * (z[i] - theta[i]) // x ← x + λ(z − θ)
 	}
@@ -229,7 +227,7 @@ func (m *StochasticTOS) variable(loc *Location, stats *Stats) {
 		x[i] += z[i] - theta[i]
 	}
 	if m.Rule != StronglyConvexStep {
-		m.squares += float64(m.n) * float64(m.n) * dot(w, w)
+		m.squares += float64(m.n) * float64(m.n) * floats.Dot(w, w)
 		if m.k == 0 {
 			copy(m.mean, theta)
 		}
@@ -262,43 +260,48 @@ var lambdas = sync.OnceValue(func() []float64 {
 	return table
 })
 
-// uniform is a coordinatewise proximal map that is the same for every
+// uniform is an operator whose proximal map, for one γ, is the same for every
 // coordinate, u ↦ clip(scale·soft(u, tau), lo, hi): no call per coordinate, and
 // no work for the parts that do nothing.
 type uniform struct {
+	prox.Operator
 	tau, scale, lo, hi float64
 	shrinks, clips     bool // tau > 0 or scale < 1; lo or hi is finite
 }
 
-// uniformly returns prox_{γg} as a uniform, if it is one.
-func uniformly(g prox.Operator, n int, gamma float64) (uniform, bool) {
+// uniformly returns g as a uniform for γ where it is one, else g.
+func uniformly(g prox.Operator, n int, gamma float64) prox.Operator {
 	c, ok := g.(coordinatewise)
 	if !ok {
-		return uniform{}, false
+		return g
 	}
 	l1, l2, lo, hi := c.Coordinate(0)
 	for i := 1; i < n; i++ {
 		if a, b, c, d := c.Coordinate(i); a != l1 || b != l2 || c != lo || d != hi {
-			return uniform{}, false
+			return g
 		}
 	}
-	return uniform{gamma * l1, 1 / (1 + gamma*l2), lo, hi,
-		l1 > 0 || l2 > 0, !math.IsInf(lo, -1) || !math.IsInf(hi, 1)}, true
+	return &uniform{g, gamma * l1, 1 / (1 + gamma*l2), lo, hi,
+		l1 > 0 || l2 > 0, !math.IsInf(lo, -1) || !math.IsInf(hi, 1)}
 }
 
-// prox replaces x by the map of x.
-func (u *uniform) prox(x []float64) {
+// Prox stores the map of x in dst, for the γ it was made for.
+func (u *uniform) Prox(dst, x []float64, _ float64) {
+	dst = dst[:len(x)]
 	if u.shrinks {
 		scale, tau := u.scale, newClip(-u.tau, u.tau)
 		for i, v := range x {
-			x[i] = scale * (v - tau.at(v)) // soft(v, τ) = v − clip(v, −τ, τ)
+			dst[i] = scale * (v - tau.at(v)) // soft(v, τ) = v − clip(v, −τ, τ)
 		}
+		x = dst
 	}
 	if u.clips {
 		box := newClip(u.lo, u.hi)
 		for i, v := range x {
-			x[i] = box.at(v)
+			dst[i] = box.at(v)
 		}
+	} else if !u.shrinks {
+		copy(dst, x)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestStochasticRulesFormula(t *testing.T) {
 	for _, r := range []StepRule{RootStep, AdaptiveStep, StronglyConvexStep} {
 		rnd := rand.New(rand.NewPCG(8, 9))
 		z, y, p, w, mean := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
-		omega, squares := 1/(2*lip), dot(grad, grad)
+		omega, squares := 1/(2*lip), floats.Dot(grad, grad)
 		for k := range steps {
 			i := rnd.IntN(n)
 			switch r {
@@ -77,7 +77,7 @@ func TestStochasticStrongRate(t *testing.T) {
 	for i := range n {
 		f.GradTerms(one, x, []int{i})
 		floats.AddScaled(one, -1.0/n, full)
-		sigma2 += n * dot(one, one)
+		sigma2 += n * floats.Dot(one, one)
 	}
 	checks := map[int]float64{100: 0, 1000: 0, 10_000: 0}
 	omegas, start := map[int]float64{}, 0.0

@@ -1,6 +1,9 @@
 package splitting
 
-import "github.com/privopt/privopt/internal/kernel"
+import (
+	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/prox"
+)
 
 // RowSum is the optional ability of a FiniteSum to show the parts of its terms,
 //
@@ -27,20 +30,22 @@ type RowSum interface {
 func (m *StochasticTOS) rowStep(loc *Location, stats *Stats) {
 	i := m.rnd.IntN(m.n)
 	a := m.rows.Row(i)
-	u := kernel.ShrinkDot(loc.X, m.x, a, m.gu.tau)
+	u := kernel.ShrinkDot(loc.X, m.x, a, m.g.(*uniform).tau)
 	slope := m.rows.Slope(i, u)
 	rest, ridge := m.rows.Rest(m.w, loc.X)
-	kernel.Relax(m.x, loc.X, a, rest, 2-m.omega*ridge, m.omega*float64(m.n)*slope, m.omega, m.hu.lo, m.hu.hi, m.lambda())
+	box := m.h.(*uniform)
+	kernel.Relax(m.x, loc.X, a, rest, 2-m.omega*ridge, m.omega*float64(m.n)*slope, m.omega, box.lo, box.hi, m.lambda())
 	m.k++
 	stats.GradTerms++
 	stats.Proxes += 2
 }
 
-// rowSum returns f as a RowSum if rowStep applies to it and to the maps of g
-// and h.
-func rowSum(f FiniteSum, g, h uniform, ok bool) RowSum {
-	rows, is := f.(RowSum)
-	if !is || !ok || g.scale != 1 || g.clips || h.shrinks {
+// rowSum returns f as a RowSum if rowStep applies to it, g and h.
+func rowSum(f FiniteSum, g, h prox.Operator) RowSum {
+	rows, _ := f.(RowSum)
+	norm, _ := g.(*uniform)
+	box, _ := h.(*uniform)
+	if norm == nil || box == nil || norm.scale != 1 || norm.clips || box.shrinks {
 		return nil
 	}
 	return rows

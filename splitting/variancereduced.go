@@ -1,9 +1,6 @@
 package splitting
 
-import (
-	"fmt"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // VarianceReducedTOS is three-operator splitting with a variance-reduced
 // estimate v of the gradient of a FiniteSum [PFC19; SCMR22]:
@@ -54,17 +51,8 @@ func (m *VarianceReducedTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error
 	if err := p.plain("VarianceReducedTOS"); err != nil {
 		return err
 	}
-	if m.Estimator == Sampled {
-		return fmt.Errorf("%w: VarianceReducedTOS.Estimator = Sampled, want SVRG or SAGA; StochasticTOS samples", ErrSettings)
-	}
-	f, lip, err := p.sampled("VarianceReducedTOS")
-	if err != nil {
-		return err
-	}
-	if m.gamma, err = sampledStep("VarianceReducedTOS", m.StepSize, 0.5, lip); err != nil {
-		return err
-	}
-	if err := m.estimate.init(m.Estimator, f, x0, rnd); err != nil {
+	var err error
+	if m.gamma, err = m.estimate.init("VarianceReducedTOS", m.Estimator, m.StepSize, p, x0, rnd); err != nil {
 		return err
 	}
 	n := len(x0)

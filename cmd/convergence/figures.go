@@ -86,13 +86,18 @@ func first(points []splitting.TracePoint, a float64) (p splitting.TracePoint, ok
 	return p, ok
 }
 
-// gap returns J(x) − J* over J* for the minimizer found by a long solve.
-func gap(p splitting.Problem, dim int, m splitting.Method, steps int) func(x []float64) float64 {
+// minimizer returns what a long solve finds.
+func minimizer(p splitting.Problem, dim int, m splitting.Method, steps int) []float64 {
 	res, err := splitting.Solve(context.Background(), p, make([]float64, dim), &splitting.Settings{Iterations: steps, Tolerance: -1}, m)
 	if err != nil {
 		panic(err) // the data are ours
 	}
-	best := p.Func(res.X)
+	return res.X
+}
+
+// gap returns J(x) − J* over J* for the minimizer found by a long solve.
+func gap(p splitting.Problem, dim int, m splitting.Method, steps int) func(x []float64) float64 {
+	best := p.Func(minimizer(p, dim, m, steps))
 	return func(x []float64) float64 { return (p.Func(x) - best) / math.Abs(best) }
 }
 
@@ -154,16 +159,12 @@ func bias() experiment {
 	f.ridge = 0.01
 	f.bound()
 	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.02}, H: prox.Box{Lo: -0.3, Hi: 0.3}}
-	best, err := splitting.Solve(context.Background(), p, make([]float64, d), &splitting.Settings{Iterations: 20_000, Tolerance: -1},
-		&splitting.ForwardBackward{})
-	if err != nil {
-		panic(err) // the data are ours
-	}
-	size := floats.Norm(best.X, 2)
+	best := minimizer(p, d, &splitting.ForwardBackward{}, 20_000)
+	size := floats.Norm(best, 2)
 	tos := func(r splitting.StepRule) *splitting.StochasticTOS { return &splitting.StochasticTOS{Rule: r} }
 	return experiment{
 		problem: p, dim: d, byPass: true,
-		err:        func(x []float64) float64 { return floats.Distance(x, best.X, 2) / size },
+		err:        func(x []float64) float64 { return floats.Distance(x, best, 2) / size },
 		accuracies: []float64{1e-1, 1e-2, 1e-6},
 		methods: []method{
 			{"StochasticTOS, fixed step", tos(splitting.FixedStep), n * passes},

@@ -26,6 +26,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -49,11 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "convergence: unexpected argument %q\n", fs.Arg(0))
 		return 2
 	}
-	known := false
-	for _, f := range figures {
-		known = known || f.name == *only
-	}
-	if *only != "" && !known {
+	if *only != "" && !slices.ContainsFunc(figures, func(f figure) bool { return f.name == *only }) {
 		fmt.Fprintf(stderr, "convergence: -figure %q, want deterministic, adaptive or bias\n", *only)
 		return 2
 	}

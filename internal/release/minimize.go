@@ -142,7 +142,8 @@ func (s *solver) improve(q point) bool {
 }
 
 // fromSample returns a point near the minimizer of a sample of the records, at which a solver over
-// all of them does well to begin: as near as the sample is to the whole.
+// all of them does well to begin. The gradient of the sample there is a sixteenth of what the sample may
+// be off by, about the norm at start over the root of its size: to go nearer gains nothing.
 func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, start []float64) []float64 {
 	grad := make([]float64, len(start))
 	sample.Grad(grad, start)
@@ -228,14 +229,13 @@ var newtons, descents sync.Pool
 // reused returns a method that does what m does, in memory that may have been
 // used: Init forgets all else.
 func reused(m splitting.Method) splitting.Method {
-	switch m := m.(type) {
+	switch m.(type) {
 	case *splitting.ProxNewton:
 		if old, ok := newtons.Get().(*splitting.ProxNewton); ok {
 			return old
 		}
 	case *splitting.CoordinateDescent:
 		if old, ok := descents.Get().(*splitting.CoordinateDescent); ok {
-			old.Route = m.Route
 			return old
 		}
 	}

@@ -49,9 +49,7 @@ func gram(t *testing.T) (*erm.Problem, *erm.Objective) {
 // TestEachMethod: every method that is tried finds the same certified point, and
 // memory that a solve of another problem used changes no bit of the next.
 func TestEachMethod(t *testing.T) {
-	coordinates := func(r splitting.Route) Method {
-		return func(splitting.Problem, int) splitting.Method { return &splitting.CoordinateDescent{Route: r} }
-	}
+	coordinates := func(splitting.Problem, int) splitting.Method { return &splitting.CoordinateDescent{} }
 	newton := func(splitting.Problem, int) splitting.Method { return &splitting.ProxNewton{} }
 	p, obj := gram(t)
 	other, otherObj := problem(t, nil)
@@ -59,7 +57,7 @@ func TestEachMethod(t *testing.T) {
 	want, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, Methods[2])
 	require.NoError(t, err)
 	require.True(t, want.Proved)
-	for i, m := range append([]Method{coordinates(splitting.OnGram), coordinates(splitting.OnResiduals), newton}, Methods...) {
+	for i, m := range append([]Method{coordinates, newton}, Methods...) {
 		first, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, m)
 		require.NoError(t, err)
 		require.True(t, first.Proved, "method %d", i)
@@ -70,13 +68,6 @@ func TestEachMethod(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first, again, "method %d", i)
 	}
-}
-
-// TestPooledRoute: a method from the pool works on what this call asked for.
-func TestPooledRoute(t *testing.T) {
-	reuse(&splitting.CoordinateDescent{Route: splitting.OnGram})
-	m := reused(&splitting.CoordinateDescent{Route: splitting.OnResiduals})
-	require.Equal(t, splitting.OnResiduals, m.(*splitting.CoordinateDescent).Route)
 }
 
 func TestCertify(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // minimizer.
 func ExamplePlanted() {
 	for _, p := range splittest.Planted()[:1] {
-		fmt.Println(p.Value(p.Solution) <= p.Value(p.Start))
+		fmt.Println(p.Func(p.Solution) <= p.Func(p.Start))
 	}
 	// Output: true
 }

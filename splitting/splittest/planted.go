@@ -22,6 +22,8 @@ type Problem struct {
 	// Certifiable says that every deterministic method can prove a small
 	// residual: G + H has a closed form.
 	Certifiable bool
+
+	terms *terms // F
 }
 
 // Tolerance is the residual asked for: one that certifies a relative distance
@@ -37,19 +39,7 @@ func (p Problem) Tolerance() float64 {
 
 // GapTolerance is the residual that certifies a relative gap of 1e-8.
 func (p Problem) GapTolerance() float64 {
-	return math.Sqrt(2 * p.Mu * 1e-8 * math.Max(1, math.Abs(p.Value(p.Solution))))
-}
-
-// Value returns f + g + h at x.
-func (p Problem) Value(x []float64) float64 {
-	v := p.F.Func(x)
-	if p.G != nil {
-		v += p.G.Func(x)
-	}
-	if p.H != nil {
-		v += p.H.Func(x)
-	}
-	return v
+	return math.Sqrt(2 * p.Mu * 1e-8 * math.Max(1, math.Abs(p.Func(p.Solution))))
 }
 
 const records, dim = 30, 8
@@ -69,6 +59,7 @@ func Planted() []Problem {
 				Solution: solution,
 				Mu:       ridge,
 				Scale:    f.Smoothness() * (1 + floats.Norm(solution, 2)),
+				terms:    f,
 			}
 			switch kind {
 			case "squares":
@@ -123,7 +114,7 @@ func Planted() []Problem {
 	x, u = zeros()
 	x[0], x[3] = 0.7, -0.2
 	for i := range u {
-		u[i] = 0.5*sign(x[i]) + x[i]
+		u[i] = math.Copysign(0.5, x[i]) + x[i]
 		if x[i] == 0 {
 			u[i] = half(i) / 2
 		}
@@ -168,19 +159,7 @@ func Planted() []Problem {
 func zeros() (x, u []float64) { return make([]float64, dim), make([]float64, dim) }
 
 func scaled(c float64, x []float64) []float64 {
-	y := make([]float64, len(x))
-	floats.ScaleTo(y, c, x)
-	return y
-}
-
-func sign(v float64) float64 {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
+	return floats.ScaleTo(make([]float64, len(x)), c, x)
 }
 
 // ridge is the strong convexity of every planted f.
@@ -194,7 +173,7 @@ type terms struct {
 	tilt       []float64
 	squared    bool
 	smoothness float64
-	nan        bool
+	nan        bool // gradients are NaN
 }
 
 var (
@@ -323,22 +302,3 @@ type unknown struct{ *terms }
 
 func (unknown) Smoothness() float64     { return math.Inf(1) }
 func (unknown) TermSmoothness() float64 { return math.Inf(1) }
-
-// poison returns f with NaN gradients.
-func poison(f splitting.Smooth) splitting.Smooth {
-	switch f := f.(type) {
-	case unknown:
-		bad := *f.terms
-		bad.nan = true
-		return unknown{&bad}
-	case squares:
-		bad := *f.terms
-		bad.nan = true
-		return squares{&bad}
-	case *terms:
-		bad := *f
-		bad.nan = true
-		return &bad
-	}
-	panic("splittest: unknown function")
-}

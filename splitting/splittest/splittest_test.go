@@ -40,6 +40,7 @@ func TestMethods(t *testing.T) {
 		"ForwardBackward/plain":   &splitting.ForwardBackward{Plain: true},
 		"CoordinateDescent":       &splitting.CoordinateDescent{},
 		"ProxNewton":              &splitting.ProxNewton{},
+		"LBFGS":                   &splitting.LBFGS{Memory: 4},
 	} {
 		t.Run(name, func(t *testing.T) { Check(t, m) })
 	}
