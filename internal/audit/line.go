@@ -1,14 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
 )
 
 // law is the law of a release on the line: a density with jumps at breaks, and
@@ -60,16 +60,13 @@ func ratio(p, q law) func(x []float64) float64 {
 //
 // off the kinks, and at a kink or a face the probability that b lies where s may. For
 // output perturbation it is the law of the noise around the root of b.
-func (r *run) law1(i int) law {
+func (r *linear) law1(i int) law {
+	hess := make([]float64, 1)
 	at := func(x float64) (b, slope float64) {
-		hess := []float64{r.Ridge}
-		g := gradient([]float64{x}, r.forced[i], r.loss, r.clip, hess)
-		return -(g[0] + r.Ridge*x), hess[0]
+		g := r.slope([]float64{x}, i, hess)
+		return -(g[0] + r.Ridge*x), hess[0] + r.Ridge
 	}
-	total := 0.0
-	for range r.forced[i] {
-		total += r.Lipschitz
-	}
+	total := float64(len(r.records[i])) * r.Lipschitz
 	sigma, rate := r.used.Sigma, r.used.Rate
 	if sigma+rate == 0 {
 		reach := total / r.Ridge
@@ -88,7 +85,7 @@ func (r *run) law1(i int) law {
 		b, slope := at(x)
 		return n.logDensity(b-r.kinks.weight*sign(x)) + math.Log(slope)
 	}}
-	for _, rec := range r.forced[i] {
+	for _, rec := range r.records[i] {
 		// Jumps of φ″ of Huber's loss and of clipped ones lie at u = b ± k.
 		for _, k := range r.jumps(rec) {
 			if a := rec.a[0]; a != 0 {
@@ -148,58 +145,21 @@ func (n scalar) width() float64 {
 	return 12 * n.sigma
 }
 
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
-	}
-	return 0
-}
+func sign(x float64) float64 { return float64(cmp.Compare(x, 0)) }
 
 // jumps returns the predictions at which φ″ of a record jumps.
-func (r *run) jumps(rec record) []float64 {
-	norm := math.Abs(rec.a[0])
-	var at []float64
-	near := func(lo, hi float64) { // a sign change of φ″ between, found by bisection
-		curve := func(u float64) bool { _, _, c := r.clippedScalar(u, rec.b, norm); return c > 0 }
-		if curve(lo) == curve(hi) {
-			return
-		}
-		inside := curve(lo)
-		x, _ := specfun.Bisect(func(u float64) bool { return curve(u) == inside }, lo, hi)
-		at = append(at, x)
+func (r *linear) jumps(rec record) (at []float64) {
+	curved := func(u float64) bool {
+		_, c := derivatives(r.loss.(loss.Linear), u, rec.b, math.Abs(rec.a[0]), r.clip)
+		return c > 0
 	}
 	const span, n = 60.0, 600
 	for i := range n {
-		near(rec.b-span+2*span*float64(i)/n, rec.b-span+2*span*float64(i+1)/n)
-	}
-	return at
-}
-
-// clippedScalar is φ with its gradient clipped as the mechanism does.
-func (r *run) clippedScalar(u, b, norm float64) (phi, slope, curve float64) {
-	phi, slope, curve = r.loss.Scalar(u, b, norm)
-	if clip := r.clip; clip > 0 && math.Abs(slope)*norm > clip {
-		slope, curve = math.Copysign(clip/norm, slope), 0
-	}
-	return phi, slope, curve
-}
-
-// solve returns the solution of the positive definite system hess·x = g.
-func solve(hess, g []float64) []float64 {
-	d := len(g)
-	a, x := append([]float64(nil), hess...), append([]float64(nil), g...)
-	for k := range d {
-		for i := k + 1; i < d; i++ {
-			f := a[i*d+k] / a[k*d+k]
-			floats.AddScaled(a[i*d+k:i*d+d], -f, a[k*d+k:k*d+d])
-			x[i] -= f * x[k]
+		lo, hi := rec.b-span+2*span*float64(i)/n, rec.b-span+2*span*float64(i+1)/n
+		if inside := curved(lo); inside != curved(hi) {
+			x, _ := specfun.Bisect(func(u float64) bool { return curved(u) == inside }, lo, hi)
+			at = append(at, x)
 		}
 	}
-	for k := d - 1; k >= 0; k-- {
-		x[k] = (x[k] - floats.Dot(a[k*d+k+1:k*d+d], x[k+1:])) / a[k*d+k]
-	}
-	return x
+	return at
 }

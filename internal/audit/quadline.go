@@ -22,7 +22,7 @@ import (
 // of u, f_m that of χ²_m, and the probability that w lies where s may at a kink
 // or a face. The release lies on the side of the anchor to which the subgradient
 // at the anchor pulls; the logarithm resolves the law near the anchor.
-func (r *quadRun) law1(i int) (law, error) {
+func (r *quadratic) law1(i int) (law, error) {
 	center := r.mech.Center[0]
 	lo, hi := r.kinks.subgradients(center)
 	if lo != hi {
@@ -34,7 +34,7 @@ func (r *quadRun) law1(i int) (law, error) {
 	}
 	hess := make([]float64, 1)
 	at := func(x, s float64) (w, curve float64) {
-		g := r.slope([]float64{x}, r.records[i], hess)
+		g := r.slope([]float64{x}, i, hess)
 		return -(g[0] + s) / (r.sigma2 * (x - center)), hess[0]
 	}
 	l := law{logDensity: func(u float64) float64 {
@@ -87,7 +87,7 @@ func (r *quadRun) law1(i int) (law, error) {
 }
 
 // most returns a bound on F″.
-func (r *quadRun) most(i int) float64 {
+func (r *quadratic) most(i int) float64 {
 	return float64(len(r.records[i])) * r.loss.Constants(r.bounds, math.Inf(1)).Smoothness
 }
 
@@ -96,7 +96,7 @@ func (r *quadRun) most(i int) float64 {
 // minimizer is held against the part of it that the objective may spend. With
 // η > 0 that part is not for the minimizer alone: the release with its output
 // noise is held against the whole.
-func (r *quadRun) exact(ctx context.Context, e *Env) (Finding, error) {
+func (r *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
 	cert := r.cert
 	if r.mech.Eta == 0 {
@@ -113,7 +113,7 @@ func (r *quadRun) exact(ctx context.Context, e *Env) (Finding, error) {
 
 // divergence returns the larger hockey-stick divergence of the minimizers on
 // the two data sets and its relative accuracy.
-func (r *quadRun) divergence() (stick func(eps float64) float64, tol float64, err error) {
+func (r *quadratic) divergence() (stick func(eps float64) float64, tol float64, err error) {
 	if r.dim() == 2 {
 		stick, err = r.plane()
 		return stick, planeTolerance, err
@@ -126,7 +126,7 @@ func (r *quadRun) divergence() (stick func(eps float64) float64, tol float64, er
 }
 
 // laws returns the laws on both data sets for d = 1 and their divergence.
-func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
+func (r *quadratic) laws() (p, q law, d *dptest.Divergence, err error) {
 	if r.mech.Eta > 0 {
 		p, q = r.blurred(0), r.blurred(1)
 		d, err = divergence(p, q)
@@ -144,7 +144,7 @@ func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
 
 // black tells releases on the two data sets apart, with the likelihood ratio of
 // the exact law as a score where d = 1.
-func (r *quadRun) black(ctx context.Context, e *Env) (Finding, error) {
+func (r *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
 	exact := math.NaN()
 	var scores []func([]float64) float64
 	if r.dim() == 1 {
@@ -173,7 +173,7 @@ const planeTolerance = 2e-3
 //
 // with f(q) = (v'q)^{(m−3)/2} exp(−‖q‖²/(2v'q)) normalized; the determinant is linear
 // in V, so the integral is its value at E V = m − 1.
-func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
+func (r *quadratic) plane() (stick func(eps float64) float64, err error) {
 	const rings, rays = 420, 240
 	m, s2 := r.mech.M, r.sigma2
 	c := make([]float64, 2)
@@ -187,7 +187,7 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 		if theta[0]*r.mech.Center[0] <= 0 || theta[1]*r.mech.Center[1] <= 0 {
 			return 0 // beyond the quadrant
 		}
-		g := r.slope(theta, r.records[i], hess)
+		g := r.slope(theta, i, hess)
 		qx, qy := -(g[0]+c[0])/s2, -(g[1]+c[1])/s2
 		vv := x*x + y*y
 		a := (x*qx + y*qy) / vv
@@ -237,7 +237,7 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 // noise is not small, a mixture over w ~ χ²_m:
 //
 //	p(x) = E φ((x − θ̂(w))/σ̃)/σ̃,   F′(θ̂) + s + σ²w(θ̂−θ̃) = 0
-func (r *quadRun) blurred(i int) law {
+func (r *quadratic) blurred(i int) law {
 	const n = 160 // nodes in √w; θ̂ varies by a part of σ̃
 	end := math.Sqrt(r.mech.M) + 9
 	sigma := r.OutputSigma
@@ -256,36 +256,17 @@ func (r *quadRun) blurred(i int) law {
 			z := (x - p) / sigma
 			terms[k] = logWeight[k] - z*z/2
 		}
-		return logSum(terms)
+		return floats.LogSumExp(terms)
 	}
 	return l
 }
 
-// logSum returns log Σ e^x.
-func logSum(x []float64) float64 {
-	top := math.Inf(-1)
-	for _, v := range x {
-		top = math.Max(top, v)
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Exp(v - top)
-	}
-	return top + math.Log(sum)
-}
-
 // minimizer returns θ̂(w) for d = 1 by bisection of the subdifferential.
-func (r *quadRun) minimizer(i int, w float64) float64 {
+func (r *quadratic) minimizer(i int, w float64) float64 {
 	center, hess := r.mech.Center[0], make([]float64, 1)
-	lo, hi := -10.0, 10.0
-	for range 60 {
-		x := (lo + hi) / 2
+	x, _ := specfun.Bisect(func(x float64) bool {
 		s, _ := r.kinks.subgradients(x)
-		if r.slope([]float64{x}, r.records[i], hess)[0]+s+r.sigma2*w*(x-center) > 0 {
-			hi = x
-		} else {
-			lo = x
-		}
-	}
-	return (lo + hi) / 2
+		return r.slope([]float64{x}, i, hess)[0]+s+r.sigma2*w*(x-center) <= 0
+	}, -10, 10)
+	return x
 }
