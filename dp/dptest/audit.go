@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // ClopperPearson returns the exact two-sided confidence limits for the
@@ -20,15 +21,8 @@ func ClopperPearson(k, n int, alpha float64) (lo, hi float64) {
 	}
 	// P(X ≥ k | p) = I_p(k, n-k+1) increases in p.
 	solve := func(a, b, target float64) float64 {
-		l, h := 0.0, 1.0
-		for range 60 {
-			if m := (l + h) / 2; mathext.RegIncBeta(a, b, m) < target {
-				l = m
-			} else {
-				h = m
-			}
-		}
-		return (l + h) / 2
+		_, p := specfun.Bisect(func(p float64) bool { return mathext.RegIncBeta(a, b, p) < target }, 0, 1)
+		return p
 	}
 	hi = 1
 	if k > 0 {
@@ -136,10 +130,7 @@ func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
 // the distance from their middle, and those given.
 func scoresOf(x, y [][]float64, given []func([]float64) float64) []func([]float64) float64 {
 	d := 0 // a run may be withheld, all are not
-	for _, v := range x {
-		d = max(d, len(v))
-	}
-	for _, v := range y {
+	for _, v := range slices.Concat(x, y) {
 		d = max(d, len(v))
 	}
 	center := func(s [][]float64) []float64 {
