@@ -113,12 +113,8 @@ func (e event) count(x [][]float64) (k int) {
 
 // bound returns the lower confidence limit of log((P - δ)/Q).
 func (e event) bound(p, q [][]float64, delta, alpha float64) float64 {
-	return epsilonOf(e.count(p), len(p), e.count(q), len(q), delta, alpha)
-}
-
-func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
-	lo, _ := ClopperPearson(kp, np, alpha)
-	_, hi := ClopperPearson(kq, nq, alpha)
+	lo, _ := ClopperPearson(e.count(p), len(p), alpha)
+	_, hi := ClopperPearson(e.count(q), len(q), alpha)
 	if !(lo > delta) {
 		return 0
 	}
@@ -173,7 +169,7 @@ func scoresOf(x, y [][]float64, given []func([]float64) float64) []func([]float6
 	return scores
 }
 
-// guide imitates epsilonOf by limits of 5 standard deviations, without its
+// guide imitates event.bound by limits of 5 standard deviations, without its
 // cost: it only chooses.
 func guide(kp, np, kq, nq int, delta float64) float64 {
 	p, q := float64(kp), float64(kq)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -23,7 +24,10 @@ type law struct {
 
 // divergence returns the divergences of two laws, whose masses must be 1: else
 // the quadrature has missed a part of one.
-func divergence(p, q law) (*dptest.Divergence, error) {
+func divergence(p, q law, err error) (*dptest.Divergence, error) {
+	if err != nil {
+		return nil, err
+	}
 	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi),
 		append(append([]float64(nil), p.breaks...), q.breaks...)...)
 	d.Atoms(p.mass, q.mass)
@@ -38,20 +42,35 @@ func divergence(p, q law) (*dptest.Divergence, error) {
 
 // ratio is the score that an attacker who knows both laws thresholds,
 // log p(x) − log q(x), at an atom that of the probabilities.
-func ratio(p, q law) func(x []float64) float64 {
-	return func(x []float64) float64 {
-		for i, at := range p.at {
-			if x[0] == at {
-				return math.Log(p.mass[i]) - math.Log(q.mass[i])
-			}
-		}
-		a, b := p.logDensity(x[0]), q.logDensity(x[0])
-		if math.IsInf(a, -1) && math.IsInf(b, -1) { // beyond the support of both
-			return 0
-		}
-		return a - b
+func ratio(p, q law, x float64) float64 {
+	if i := slices.Index(p.at, x); i >= 0 {
+		return math.Log(p.mass[i]) - math.Log(q.mass[i])
 	}
+	a, b := p.logDensity(x), q.logDensity(x)
+	if math.IsInf(a, -1) && math.IsInf(b, -1) { // beyond the support of both
+		return 0
+	}
+	return a - b
 }
+
+// black tells releases on the two data sets apart, for d = 1 with the likelihood ratio of
+// the exact laws of place(x) as a score.
+func (c *convex) black(
+	ctx context.Context, e *Env, laws func() (p, q law, err error), place func(x float64) float64,
+) (Finding, error) {
+	if c.dim() > 1 {
+		return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), math.NaN(), c.theta)
+	}
+	p, q, err := laws()
+	d, err := divergence(p, q, err)
+	if err != nil {
+		return Finding{}, err
+	}
+	exact := EpsilonAt(d.Max, math.Max(c.cert.Delta, pureDelta))
+	return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta, func(x []float64) float64 { return ratio(p, q, place(x[0])) })
+}
+
+func (r *linear) laws() (p, q law, err error) { return r.law1(0), r.law1(1), nil }
 
 // law1 returns the exact law of the release for d = 1 on data set i but for output noise
 // where there is noise b, by the change of variables

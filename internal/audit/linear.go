@@ -176,7 +176,7 @@ func (c *linear) permuted(ctx context.Context, e *Env) (Finding, error) {
 // exact integrates the density of the release under the noise of a fit against the
 // profile that the plan claims.
 func (c *linear) exact(context.Context, *Env) (Finding, error) {
-	d, err := divergence(c.law1(0), c.law1(1))
+	d, err := divergence(c.laws())
 	if err != nil {
 		return Finding{}, err
 	}
@@ -191,22 +191,9 @@ func (c *linear) search(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-// black tells releases on the two data sets apart, with the likelihood ratio of
-// the exact law as a score where d = 1.
-func (c *linear) black(ctx context.Context, e *Env) (Finding, error) {
-	exact := math.NaN()
-	var scores []func([]float64) float64
-	if c.dim() == 1 {
-		c.used = c.Params // what an attacker knows
-		p, q := c.law1(0), c.law1(1)
-		d, err := divergence(p, q)
-		if err != nil {
-			return Finding{}, err
-		}
-		exact = EpsilonAt(d.Max, math.Max(c.cert.Delta, pureDelta))
-		scores = append(scores, ratio(p, q))
-	}
-	return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta, scores...)
+func (c *linear) outside(ctx context.Context, e *Env) (Finding, error) {
+	c.used = c.Params // what an attacker knows
+	return c.black(ctx, e, c.laws, func(x float64) float64 { return x })
 }
 
 // named is the attack on the values of the sampler: whoever knows all records

@@ -158,7 +158,7 @@ var linearKinds = map[rune]kind[*linear]{
 	'w': {"", WhiteBox, (*linear).white},
 	'x': {" exactly", Exact, (*linear).exact},
 	's': {" searched", Exact, (*linear).search},
-	'b': {" from outside", BlackBox, (*linear).black},
+	'b': {" from outside", BlackBox, (*linear).outside},
 	'o': {" output noise", WhiteBox, (*linear).output},
 	'c': {" coarse output noise", WhiteBox, (*linear).coarse},
 	'm': {" residues", WhiteBox, (*linear).residues},

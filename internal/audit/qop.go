@@ -172,7 +172,7 @@ var quadraticKinds = map[rune]kind[*quadratic]{
 	'w': {"", WhiteBox, (*quadratic).white},
 	'x': {" exactly", Exact, (*quadratic).exact},
 	's': {" searched", Exact, (*quadratic).search},
-	'b': {" from outside", BlackBox, (*quadratic).black},
+	'b': {" from outside", BlackBox, (*quadratic).outside},
 	'o': {" output noise", WhiteBox, (*quadratic).output},
 	'r': {" cover", WhiteBox, (*quadratic).covered},
 }

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
@@ -118,47 +117,26 @@ func (r *quadratic) divergence() (stick func(eps float64) float64, tol float64, 
 		stick, err = r.plane()
 		return stick, planeTolerance, err
 	}
-	_, _, d, err := r.laws()
+	d, err := divergence(r.laws())
 	if err != nil {
 		return nil, 0, err
 	}
 	return d.Max, tolerance, nil
 }
 
-// laws returns the laws on both data sets for d = 1 and their divergence.
-func (r *quadratic) laws() (p, q law, d *dptest.Divergence, err error) {
+// laws returns the laws on both data sets for d = 1.
+func (r *quadratic) laws() (p, q law, err error) {
 	if r.mech.Eta > 0 {
-		p, q = r.blurred(0), r.blurred(1)
-		d, err = divergence(p, q)
-		return p, q, d, err
+		return r.blurred(0), r.blurred(1), nil
 	}
-	if p, err = r.law1(0); err != nil {
-		return p, q, nil, err
+	if p, err = r.law1(0); err == nil {
+		q, err = r.law1(1)
 	}
-	if q, err = r.law1(1); err != nil {
-		return p, q, nil, err
-	}
-	d, err = divergence(p, q)
-	return p, q, d, err
+	return p, q, err
 }
 
-// black tells releases on the two data sets apart, with the likelihood ratio of
-// the exact law as a score where d = 1.
-func (r *quadratic) black(ctx context.Context, e *Env) (Finding, error) {
-	exact := math.NaN()
-	var scores []func([]float64) float64
-	if r.dim() == 1 {
-		p, q, d, err := r.laws()
-		if err != nil {
-			return Finding{}, err
-		}
-		exact = EpsilonAt(d.Max, r.cert.Delta)
-		log := ratio(p, q)
-		scores = append(scores, func(x []float64) float64 {
-			return log([]float64{math.Log(math.Abs(x[0] - r.mech.Center[0]))})
-		})
-	}
-	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), exact, r.theta, scores...)
+func (r *quadratic) outside(ctx context.Context, e *Env) (Finding, error) {
+	return r.black(ctx, e, r.laws, func(x float64) float64 { return math.Log(math.Abs(x - r.mech.Center[0])) })
 }
 
 // planeTolerance is the relative error of a divergence in the plane: the
