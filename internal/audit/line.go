@@ -85,11 +85,14 @@ func (r *linear) law1(i int) law {
 		g := r.slope([]float64{x}, i, hess)
 		return -(g[0] + r.Ridge*x), hess[0] + r.Ridge
 	}
+	root := func(reach float64) float64 { // of b
+		x, _ := specfun.Bisect(func(x float64) bool { b, _ := at(x); return b >= 0 }, -reach, reach)
+		return x
+	}
 	total := float64(len(r.records[i])) * r.Lipschitz
 	sigma, rate := r.used.Sigma, r.used.Rate
 	if sigma+rate == 0 {
-		reach := total / r.Ridge
-		center := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
+		center := root(total / r.Ridge)
 		n := scalar{r.used.OutputSigma, r.used.OutputRate}
 		return law{
 			logDensity: func(x float64) float64 { return n.logDensity(x - center) },
@@ -115,21 +118,13 @@ func (r *linear) law1(i int) law {
 	reach := (n.width() + total + r.kinks.weight) / r.Ridge
 	l.lo, l.hi = math.Max(-reach, r.kinks.lo), math.Min(reach, r.kinks.hi)
 	if rate > 0 { // the density of b has a kink at b = 0
-		x := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
-		l.breaks = append(l.breaks, x)
+		l.breaks = append(l.breaks, root(reach))
 	}
-	atom := func(x float64) {
+	for _, x := range r.kinks.places() {
 		b, _ := at(x)
 		lo, hi := r.kinks.subgradients(x)
 		l.at, l.mass = append(l.at, x), append(l.mass, n.below(b-lo)-n.below(b-hi))
 		l.breaks = append(l.breaks, x)
-	}
-	if r.kinks.weight > 0 {
-		atom(0)
-	}
-	if !math.IsInf(r.kinks.hi, 1) {
-		atom(r.kinks.lo)
-		atom(r.kinks.hi)
 	}
 	slices.Sort(l.breaks)
 	return l

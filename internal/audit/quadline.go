@@ -53,27 +53,17 @@ func (r *quadratic) law1(i int) (law, error) {
 	most := math.Abs(lo) + 1
 	l.lo = math.Log(math.Abs(lo)/(r.sigma2*(m+120*math.Sqrt(m))+r.most(i))) - 1
 	l.hi = math.Log(most / (r.sigma2 * 1e-6))
-	stop := func(x float64) {
+	for _, x := range r.kinks.places() {
 		if side*(x-center) <= 0 {
-			return
+			continue
 		}
 		u := math.Log(math.Abs(x - center))
 		lo, hi := r.kinks.subgradients(x)
-		wa, _ := at(x, lo)
-		wb, _ := at(x, hi)
-		if wa > wb {
-			wa, wb = wb, wa
-		}
+		a, _ := at(x, lo)
+		b, _ := at(x, hi)
 		l.at = append(l.at, u)
-		l.mass = append(l.mass, specfun.Chi2CDF(math.Max(wb, 0), m)-specfun.Chi2CDF(math.Max(wa, 0), m))
+		l.mass = append(l.mass, math.Abs(specfun.Chi2CDF(b, m)-specfun.Chi2CDF(a, m)))
 		l.breaks = append(l.breaks, u)
-	}
-	if r.kinks.weight > 0 {
-		stop(0)
-	}
-	if !math.IsInf(r.kinks.hi, 1) {
-		stop(r.kinks.lo)
-		stop(r.kinks.hi)
 	}
 	if h, ok := r.loss.(loss.Huber); ok { // φ″ jumps where |a(θ−θ̃)| = Delta
 		for _, rec := range r.records[i] {

@@ -122,6 +122,17 @@ func (k kinks) parts() (prox.Operator, prox.Set) {
 	return reg, set
 }
 
+// places returns where subgradients are intervals, in one coordinate.
+func (k kinks) places() (x []float64) {
+	if k.weight > 0 {
+		x = append(x, 0)
+	}
+	if !math.IsInf(k.hi, 1) {
+		x = append(x, k.lo, k.hi)
+	}
+	return x
+}
+
 // subgradients returns the interval ∂(λ|·| + ι)(x): a point off kinks and faces.
 func (k kinks) subgradients(x float64) (lo, hi float64) {
 	lo, hi = k.weight, k.weight
