@@ -109,11 +109,10 @@ type Release struct {
 // part without a theorem, ErrRelation for an invalid relation or a mix of
 // two, and ErrBudget if a part or the sum fails Budget.Check.
 func Basic(c ...Certificate) (Certificate, error) {
-	sum, theorems, err := add(c)
+	sum, err := add("dp.basic/1", c)
 	if err != nil {
 		return Certificate{}, err
 	}
-	sum.Theorem = "dp.basic/1(" + theorems + ")"
 	if err := sum.Budget.Check(); err != nil {
 		return Certificate{}, fmt.Errorf("%w (sum of %d parts)", err, len(c))
 	}
@@ -121,29 +120,28 @@ func Basic(c ...Certificate) (Certificate, error) {
 }
 
 // add checks certificates and returns one with the sum of their budgets, perhaps out
-// of range, and the union of their assumptions; and the list of their theorems.
-func add(c []Certificate) (sum Certificate, theorems string, err error) {
+// of range, the theorem with theirs in parentheses, and the union of their assumptions.
+func add(theorem string, c []Certificate) (sum Certificate, err error) {
 	if len(c) == 0 {
-		return sum, "", fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
+		return sum, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)
 	}
 	sum.Relation = c[0].Relation
+	theorems := make([]string, len(c))
 	for i, part := range c {
 		if err := part.Check(); err != nil {
-			return sum, "", fmt.Errorf("%w (part %d of %d)", err, i, len(c))
+			return sum, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
 		}
 		if part.Relation != sum.Relation {
-			return sum, "", fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation,
+			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation,
 				sum.Relation)
 		}
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)
-		if i > 0 {
-			theorems += ", "
-		}
-		theorems += part.Theorem
+		theorems[i] = part.Theorem
 		sum.Assumptions = union(sum.Assumptions, part.Assumptions...)
 	}
-	return sum, theorems, nil
+	sum.Theorem = theorem + "(" + strings.Join(theorems, ", ") + ")"
+	return sum, nil
 }
 
 // union appends to a what it does not hold yet of b.

@@ -39,7 +39,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made", ErrCondition, i, len(plans))
 		}
 	}
-	sum, theorems, err := add(parts)
+	sum, err := add("dp.compose/2", parts)
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -58,7 +58,6 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
 			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
 	}
-	sum.Theorem = "dp.compose/2(" + theorems + ")"
 	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
 	return sum, nil
 }

@@ -19,9 +19,7 @@ import (
 // negative or NaN s and a NaN ε give 0, that is δ = 1: nothing is promised.
 func GaussianLogDelta(eps, s float64) float64 {
 	switch {
-	case !(s >= 0) || math.IsNaN(eps) || math.IsInf(s, 1):
-		return 0
-	case math.IsInf(eps, -1):
+	case !(s >= 0) || math.IsInf(s, 1) || math.IsNaN(eps) || math.IsInf(eps, -1):
 		return 0
 	case eps < 0:
 		l := GaussianLogDelta(-eps, s)

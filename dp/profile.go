@@ -90,10 +90,7 @@ func (p Curve) Epsilon(delta float64) float64 {
 // eps0 < 0 or NaN gives δ = 1.
 func PureCurve(eps0 float64) Curve {
 	return func(eps float64) float64 {
-		if !(eps0 >= 0) || math.IsNaN(eps) {
-			return 1
-		}
-		if math.IsInf(eps0, 1) {
+		if !(eps0 >= 0) || math.IsInf(eps0, 1) || math.IsNaN(eps) {
 			return 1
 		}
 		return max(0, -math.Expm1(eps), -math.Expm1(eps-eps0)/(1+math.Exp(-eps0)))

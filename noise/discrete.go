@@ -23,9 +23,7 @@ func Below(n uint64, src rand.Source) uint64 {
 		if u := src.Uint64() >> drop; u < n {
 			return u
 		}
-		if try%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxTries, src)
 	}
 }
 
@@ -40,17 +38,14 @@ func Geometric(t uint64, src rand.Source) uint64 {
 	checkTime(t)
 	u := Below(t, src)
 	for try := 1; !bernoulliExp(u, t, src); try++ { // a try fails with probability below 1 - 1/e
-		if try%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxTries, src)
 		u = Below(t, src)
 	}
 	// u has P ∝ e^{-u/t} on 0, …, t-1; v counts whole multiples of t.
 	v := uint64(0)
 	for bernoulliExp(1, 1, src) {
-		if v++; v%maxTries == 0 {
-			giveUp(src)
-		}
+		v++
+		giveUp(v, maxTries, src)
 	}
 	return u + t*v
 }
@@ -67,9 +62,7 @@ func DiscreteLaplace(t uint64, src rand.Source) int64 {
 		case k > 0: // the other half of the draws of 0 is thrown away
 			return -k
 		}
-		if try%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxTries, src)
 	}
 }
 
@@ -81,9 +74,7 @@ func bernoulliExp(a, b uint64, src rand.Source) bool {
 		if !(Below(b, src) < a && Below(k, src) == 0) {
 			return k%2 == 1
 		}
-		if k%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(k, maxTries, src)
 	}
 }
 

@@ -88,9 +88,7 @@ func (z *ziggurat) under(i int, x, e *real, v uint64, src rand.Source) bool {
 		}
 		x.more(src)
 		ordinate.more(src)
-		if try%maxWords == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxWords, src)
 	}
 }
 
@@ -176,9 +174,7 @@ func expInt(t *big.Int, scale, precision uint) *big.Int {
 func (x *real) float(src rand.Source) float64 {
 	for try := 1; x.at(0).BitLen() < x.slope.BitLen()+62; try++ {
 		x.more(src)
-		if try%maxWords == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxWords, src)
 	}
 	return x.approx()
 }

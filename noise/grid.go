@@ -128,9 +128,7 @@ func (x *real) integer(s *big.Int, e int, half uint64, src rand.Source) int64 {
 			return a
 		}
 		x.more(src)
-		if try%maxWords == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxWords, src)
 	}
 }
 

@@ -127,9 +127,7 @@ func (r *radius) step(src rand.Source) step {
 			return step{s: s.Uint64(), slack: 2, e: n + 64 - (room+int(r.digits))/2 - r.e}
 		}
 		r.more(src)
-		if try%maxWords == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxWords, src)
 	}
 }
 
@@ -144,9 +142,7 @@ func (r *radius) integer(z *real, src rand.Source) int64 {
 		}
 		z.more(src)
 		r.more(src)
-		if try%maxWords == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxWords, src)
 	}
 }
 

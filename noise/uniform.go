@@ -14,9 +14,7 @@ func Uniform(src rand.Source) float64 {
 			k := bits.LeadingZeros64(u)
 			return float64(int64(u<<k>>11)) * pow2(-53-k)
 		}
-		if try%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxTries, src)
 	}
 }
 

@@ -55,12 +55,18 @@ func (w *Watched) Uint64() uint64 {
 // fail draws from a secure source from here on and keeps the error.
 func (w *Watched) fail() { w.src, w.err = Secure(), ErrSource }
 
-// giveUp ends a draw that has taken too many futile words from a source, which a
-// uniform one does with probability below 2⁻⁶⁰⁰.
-func giveUp(src rand.Source) {
-	if w, ok := src.(*Watched); ok {
-		w.fail()
-		return
+// giveUp ends a draw that has taken a multiple of most futile tries, which a uniform source
+// does with probability below 2⁻⁶⁰⁰.
+func giveUp[T int | uint64](tries, most T, src rand.Source) {
+	if tries%most == 0 {
+		stuck(src)
 	}
-	panic(errStuck)
+}
+
+func stuck(src rand.Source) {
+	w, ok := src.(*Watched)
+	if !ok {
+		panic(errStuck)
+	}
+	w.fail()
 }

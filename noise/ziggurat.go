@@ -124,9 +124,7 @@ func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) 
 		if far, ok := z.settle(u, src, depth); ok {
 			return u, far
 		}
-		if try%maxTries == 0 {
-			giveUp(src)
-		}
+		giveUp(try, maxTries, src)
 		u = src.Uint64()
 	}
 }
@@ -168,9 +166,8 @@ func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok b
 
 // tail returns x = r + τE and E, which share their bits.
 func (z *ziggurat) tail(src rand.Source, depth int) (x, e *real) {
-	if depth++; depth%maxWords == 0 { // each level has probability 5e-4
-		giveUp(src)
-	}
+	depth++
+	giveUp(depth, maxWords, src) // each level has probability 5e-4
 	u, e := z.tails.finish(src.Uint64(), src, depth)
 	if e == nil {
 		e = z.tails.real(u)

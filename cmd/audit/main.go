@@ -49,11 +49,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -160,7 +158,7 @@ func (c *config) measure(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(results))
-	err := audit.Run(ctx, results, tier, c.seed, func(*audit.Result) { add() })
+	err := audit.Run(ctx, results, tier, c.seed, add)
 	end()
 	if err != nil {
 		return err
@@ -258,30 +256,17 @@ func (c *config) control(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	results, failed := make([]audit.Result, len(list)), make([]error, len(list))
 	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(list))
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(runtime.GOMAXPROCS(0), len(list)) {
-		wg.Go(func() {
-			for i := range next {
-				if results[i], failed[i] = list[i].Sabotage(ctx, c.seed); failed[i] == nil {
-					results[i].Mechanism, results[i].Case.Name = list[i].Name, list[i].Case
-				}
-				add()
-			}
-		})
-	}
-	for i := range list {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	results, err := audit.Sabotage(ctx, list, c.seed, add)
 	end()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err != nil {
+		return err
 	}
-	if err := errors.Join(failed...); err != nil {
+	for i := range results {
+		err = errors.Join(err, results[i].Err)
+		results[i].Mechanism, results[i].Case.Name = list[i].Name, list[i].Case
+	}
+	if err != nil {
 		return err
 	}
 	if len(list) == 1 {

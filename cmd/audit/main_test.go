@@ -56,14 +56,14 @@ func TestQuick(t *testing.T) {
 		require.Equal(t, "lop.joint/2", c.Theorem)
 		require.Equal(t, dp.Budget{Epsilon: 1, Delta: 0.01}, c.Claim)
 		switch c.Layer {
-		case "exact":
+		case audit.Exact:
 			require.NotNil(t, c.Exact)
 			require.Less(t, *c.Exact, 1.0)
 			require.NotEmpty(t, c.Profile)
-		case "black box":
+		case audit.BlackBox:
 			require.NotNil(t, c.Lower)
 			require.LessOrEqual(t, *c.Lower, 1.0)
-		case "white box":
+		case audit.WhiteBox:
 			require.Nil(t, c.Lower)
 			require.GreaterOrEqual(t, *c.Power, 0.99)
 		}

@@ -125,7 +125,7 @@ type line struct {
 	Case      string        `json:"case"`
 	Sabotage  string        `json:"sabotage,omitempty"` // what was broken; Mechanism is its name
 	Pair      string        `json:"pair,omitempty"`
-	Layer     string        `json:"layer"`
+	Layer     audit.Layer   `json:"layer"`
 	Theorem   string        `json:"theorem"`
 	Relation  dp.Relation   `json:"relation"`
 	Claim     dp.Budget     `json:"claim"`
@@ -159,7 +159,7 @@ func (c *config) writeJSON(results []audit.Result, seconds float64) error {
 			continue
 		}
 		rep.Cases = append(rep.Cases, line{
-			Mechanism: r.Mechanism, Case: r.Case.Name, Sabotage: c.what[r.Mechanism], Pair: r.Pair, Layer: r.Layer.String(),
+			Mechanism: r.Mechanism, Case: r.Case.Name, Sabotage: c.what[r.Mechanism], Pair: r.Pair, Layer: r.Layer,
 			Theorem: r.Theorem, Relation: r.Relation, Claim: r.Claim,
 			Exact: number(r.Finding.Exact), Lower: number(r.Lower), Power: number(r.Power), Releases: r.Runs,
 			Tests: slices.Clone(r.Tests), Profile: r.Profile, Verdict: r.Verdict(), Reason: r.Reason, Seconds: r.Seconds,

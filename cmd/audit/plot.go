@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/audit"
 	"github.com/privopt/privopt/internal/sweep"
 )
@@ -129,22 +128,14 @@ func tile(r *audit.Result) (*plot.Plot, error) {
 		return nil, err
 	}
 	if b := r.Claim; b.Delta > 0 { // the budget of the release
-		if err := mark(p, b); err != nil {
+		dot, err := plotter.NewScatter(plotter.XYs{{X: b.Epsilon, Y: math.Log10(b.Delta)}})
+		if err != nil {
 			return nil, err
 		}
+		dot.GlyphStyle = draw.GlyphStyle{Color: claimedInk, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		p.Add(dot)
 	}
 	return p, nil
-}
-
-// mark draws the point (ε, δ) of the budget.
-func mark(p *plot.Plot, b dp.Budget) error {
-	dot, err := plotter.NewScatter(plotter.XYs{{X: b.Epsilon, Y: math.Log10(b.Delta)}})
-	if err != nil {
-		return err
-	}
-	dot.GlyphStyle = draw.GlyphStyle{Color: claimedInk, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
-	p.Add(dot)
-	return nil
 }
 
 // powers marks an axis of base-10 logarithms.

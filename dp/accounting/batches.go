@@ -28,9 +28,13 @@ const (
 	errRecords = "accounting: Batches for another number of records than the sampler's"
 )
 
-func must(s Sampler) {
-	if s.Check() != nil {
+// must panics unless s is valid and made for the number of records.
+func must(s Sampler, records, want int) {
+	switch {
+	case s.Check() != nil:
 		panic(errCheck)
+	case records != want:
+		panic(errRecords)
 	}
 }
 
@@ -47,7 +51,7 @@ const dense = 0.2
 // the record, whose two laws are equal. The hockey-stick divergence is jointly convex,
 // so the pair of laws at q dominates, and composition keeps domination [ZDW22].
 func (s Poisson) Batches(records int, src rand.Source) *Batches {
-	must(s)
+	must(s, records, records)
 	if s.Rate == 1 {
 		return Full{s.Relation}.Batches(records, src)
 	}
@@ -92,10 +96,7 @@ func expectedRoom(q float64, records int) int {
 // any order of the records these are uniform, so that the order is kept from
 // one batch to the next. Memory O(Records).
 func (s FixedSize) Batches(records int, src rand.Source) *Batches {
-	must(s)
-	if records != s.Records {
-		panic(errRecords)
-	}
+	must(s, records, s.Records)
 	rnd := rand.New(src)
 	order := make([]int, records)
 	for i := range order {
@@ -112,10 +113,7 @@ func (s FixedSize) Batches(records int, src rand.Source) *Batches {
 
 // Batches draws Size independent uniform indices.
 func (s WithReplacement) Batches(records int, src rand.Source) *Batches {
-	must(s)
-	if records != s.Records {
-		panic(errRecords)
-	}
+	must(s, records, s.Records)
 	rnd := rand.New(src)
 	return &Batches{next: func(dst []int) []int {
 		for range s.Size {
@@ -127,7 +125,7 @@ func (s WithReplacement) Batches(records int, src rand.Source) *Batches {
 
 // Batches returns all indices each time.
 func (s Full) Batches(records int, _ rand.Source) *Batches {
-	must(s)
+	must(s, records, records)
 	all := make([]int, max(records, 0))
 	for i := range all {
 		all[i] = i

@@ -3,6 +3,7 @@ package accounting
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/pld"
@@ -30,7 +31,7 @@ func Compose(steps ...Step) (*Composition, error) {
 	if len(steps) == 0 {
 		return nil, fmt.Errorf("%w: no steps to compose, want at least one", ErrSampler)
 	}
-	c := &Composition{rel: steps[0].rel}
+	c := &Composition{rel: steps[0].rel, steps: slices.Clone(steps)}
 	var s2 float64
 	for i, s := range steps {
 		switch {
@@ -48,16 +49,14 @@ func Compose(steps ...Step) (*Composition, error) {
 		if s.gauss == 0 {
 			s2 = math.Inf(1)
 		}
-		c.steps = append(c.steps, s)
 	}
 	if !math.IsInf(s2, 1) {
 		c.gauss = math.Sqrt(s2) * (1 + float64(len(steps)+8)*0x1p-53) // a rounding a step
 	}
 	var parts []pld.Part
-	for i, s := range c.steps {
+	for _, s := range steps {
 		if s.general && c.total > 1 {
 			s.pair = pld.Tabulate(s.pair, 1e-16/float64(c.total))
-			c.steps[i].pair = s.pair
 		}
 		parts = append(parts, pld.Part{Pair: s.pair, Times: s.count})
 	}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/specfun"
 )
 
 // ClopperPearson returns the exact two-sided confidence limits for the
@@ -20,15 +21,8 @@ func ClopperPearson(k, n int, alpha float64) (lo, hi float64) {
 	}
 	// P(X ≥ k | p) = I_p(k, n-k+1) increases in p.
 	solve := func(a, b, target float64) float64 {
-		l, h := 0.0, 1.0
-		for range 60 {
-			if m := (l + h) / 2; mathext.RegIncBeta(a, b, m) < target {
-				l = m
-			} else {
-				h = m
-			}
-		}
-		return (l + h) / 2
+		_, p := specfun.Bisect(func(p float64) bool { return mathext.RegIncBeta(a, b, p) < target }, 0, 1)
+		return p
 	}
 	hi = 1
 	if k > 0 {
@@ -119,12 +113,8 @@ func (e event) count(x [][]float64) (k int) {
 
 // bound returns the lower confidence limit of log((P - δ)/Q).
 func (e event) bound(p, q [][]float64, delta, alpha float64) float64 {
-	return epsilonOf(e.count(p), len(p), e.count(q), len(q), delta, alpha)
-}
-
-func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
-	lo, _ := ClopperPearson(kp, np, alpha)
-	_, hi := ClopperPearson(kq, nq, alpha)
+	lo, _ := ClopperPearson(e.count(p), len(p), alpha)
+	_, hi := ClopperPearson(e.count(q), len(q), alpha)
 	if !(lo > delta) {
 		return 0
 	}
@@ -136,10 +126,7 @@ func epsilonOf(kp, np, kq, nq int, delta, alpha float64) float64 {
 // the distance from their middle, and those given.
 func scoresOf(x, y [][]float64, given []func([]float64) float64) []func([]float64) float64 {
 	d := 0 // a run may be withheld, all are not
-	for _, v := range x {
-		d = max(d, len(v))
-	}
-	for _, v := range y {
+	for _, v := range slices.Concat(x, y) {
 		d = max(d, len(v))
 	}
 	center := func(s [][]float64) []float64 {
@@ -182,7 +169,7 @@ func scoresOf(x, y [][]float64, given []func([]float64) float64) []func([]float6
 	return scores
 }
 
-// guide imitates epsilonOf by limits of 5 standard deviations, without its
+// guide imitates event.bound by limits of 5 standard deviations, without its
 // cost: it only chooses.
 func guide(kp, np, kq, nq int, delta float64) float64 {
 	p, q := float64(kp), float64(kq)

@@ -149,13 +149,3 @@ func (d *Divergence) pieces(c *panel, logP, logQ func(x float64) float64, eps fl
 	piece(from, c.x[nodes+1]+ends)
 	return sum
 }
-
-// HockeyStick returns the divergence of two laws on the line with log
-// densities logP and logQ (-Inf outside their supports),
-//
-//	∫_lo^hi max(p(x) - e^ε q(x), 0) dx,
-//
-// as Divergence computes it.
-func HockeyStick(logP, logQ func(x float64) float64, eps, lo, hi float64, breaks ...float64) float64 {
-	return NewDivergence(logP, logQ, lo, hi, breaks...).At(eps)
-}

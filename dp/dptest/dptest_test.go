@@ -84,9 +84,9 @@ func TestHockeyStick(t *testing.T) {
 	}
 	for _, eps := range []float64{0, 0.3, 1, 2.5} {
 		for _, s := range []float64{0.2, 1, 3} {
-			require.InEpsilon(t, dp.GaussianDelta(eps, s), HockeyStick(normal(s), normal(0), eps, -40, 40), 1e-10)
+			require.InEpsilon(t, dp.GaussianDelta(eps, s), NewDivergence(normal(s), normal(0), -40, 40).At(eps), 1e-10)
 			want := math.Max(0, -math.Expm1((eps-s)/2)) // Laplace of scale 1
-			got := HockeyStick(laplace(s), laplace(0), eps, -50, 50, 0, s)
+			got := NewDivergence(laplace(s), laplace(0), -50, 50, 0, s).At(eps)
 			require.InDelta(t, want, got, 1e-12)
 			require.LessOrEqual(t, got, dp.PureCurve(s)(eps)+1e-12)
 		}
@@ -100,11 +100,11 @@ func TestHockeyStick(t *testing.T) {
 			return from - x
 		}
 	}
-	require.InDelta(t, -math.Expm1(-1), HockeyStick(exponential(0), exponential(1), 1, 0, 60, 1), 1e-12)
+	require.InDelta(t, -math.Expm1(-1), NewDivergence(exponential(0), exponential(1), 0, 60, 1).At(1), 1e-12)
 	// Noise for half the sensitivity is caught.
 	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-5}, 1)
 	require.NoError(t, err)
-	require.Greater(t, HockeyStick(normal(2/sigma), normal(0), 1, -40, 40), 1e-4)
+	require.Greater(t, NewDivergence(normal(2/sigma), normal(0), -40, 40).At(1), 1e-4)
 }
 
 func TestClopperPearson(t *testing.T) {

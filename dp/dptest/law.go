@@ -73,17 +73,20 @@ func CheckLaw(t T, sample []float64, cdf func(x float64) float64) {
 	if d, p := KolmogorovSmirnov(sample, cdf); p < FalseReject/2 {
 		t.Errorf("dptest: Kolmogorov–Smirnov distance %.4g of %d values, p ≤ %.2g", d, len(sample), p)
 	}
-	cells := min(100, len(sample)/50)
-	counts, probs := make([]int, cells), make([]float64, cells)
-	for i := range probs {
-		probs[i] = 1 / float64(cells)
+	if s, p := cells(sample, cdf); p < FalseReject/2 {
+		t.Errorf("dptest: χ² statistic %.4g of %d values, p = %.2g", s, len(sample), p)
 	}
+}
+
+// cells returns Pearson's statistic and its p-value on at most 100 cells of equal
+// probability.
+func cells(sample []float64, cdf func(x float64) float64) (stat, p float64) {
+	m := max(2, min(100, len(sample)/50))
+	counts := make([]int, m)
 	for _, x := range sample {
 		if u := cdf(x); u >= 0 && u <= 1 {
-			counts[min(int(u*float64(cells)), cells-1)]++
+			counts[min(int(u*float64(m)), m-1)]++
 		}
 	}
-	if s, p := ChiSquare(counts, probs); p < FalseReject/2 {
-		t.Errorf("dptest: χ² statistic %.4g in %d cells of %d values, p = %.2g", s, cells, len(sample), p)
-	}
+	return ChiSquare(counts, slices.Repeat([]float64{1 / float64(m)}, m))
 }

@@ -49,11 +49,12 @@ func Scores(z [][]float64) []Test {
 		}
 	}
 	_, shape := KolmogorovSmirnov(flat, specfun.NormalCDF)
+	_, cells := cells(flat, specfun.NormalCDF)
 	tests := []Test{
 		{"size", size(flat)},
 		{"mean", mean(z)},
 		{"shape", shape},
-		{"cells", cells(flat)},
+		{"cells", cells},
 		{"order", order(z)},
 	}
 	if k > 1 {
@@ -94,20 +95,6 @@ func mean(z [][]float64) float64 {
 		worst = math.Max(worst, math.Abs(s))
 	}
 	return twoSided(worst/math.Sqrt(float64(len(z))), len(z[0]))
-}
-
-// cells returns the p-value of Pearson's χ² on at most 100 cells.
-func cells(z []float64) float64 {
-	m := max(2, min(100, len(z)/50))
-	counts, probs := make([]int, m), make([]float64, m)
-	for i := range probs {
-		probs[i] = 1 / float64(m)
-	}
-	for _, v := range z {
-		counts[min(int(specfun.NormalCDF(v)*float64(m)), m-1)]++
-	}
-	_, p := ChiSquare(counts, probs)
-	return p
 }
 
 // order returns the p-value of Σ ⟨z_t, z_{t+1}⟩, given the rows z_t with even t

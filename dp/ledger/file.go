@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // The file has a line of JSON for the terms and one for each entry. The last
@@ -176,12 +175,4 @@ func (s *state) append(path string, line []byte) (err error) {
 		return errors.Join(err, f.Truncate(s.whole)) // a full disk leaves no half line
 	}
 	return f.Sync()
-}
-
-// writeNew writes a file that appears whole or not at all.
-func writeNew(path string, text []byte) error {
-	if err := wholefile.Write(path, text, 0o600); err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -52,19 +51,13 @@ func (s spent) plus(t Terms, e Entry) spent {
 // admits returns an error wrapping ErrOverspent unless a filter admits e.
 func (s spent) admits(t Terms, e Entry) error {
 	sum := s.plus(t, e)
-	m := int64(1 + len(t.Orders))
-	share := new(big.Rat).Mul(decimal(t.Total.Delta), big.NewRat(1, m))
+	share := new(big.Rat).Mul(decimal(t.Total.Delta), big.NewRat(1, int64(1+len(t.Orders))))
 	if sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0 {
 		return nil
 	}
-	// One rounding of the quotient and one of the product that undoes it.
-	delta := t.Total.Delta / float64(m) * (1 - 0x1p-51)
-	best := math.Inf(1)
-	for i, alpha := range t.Orders {
-		eps, _ := dp.RDP(func(float64) float64 { return sum.rdp[i] }).Epsilon(delta, alpha)
-		if best = min(best, eps); eps <= t.Total.Epsilon {
-			return nil
-		}
+	best, _ := sum.renyi(t)
+	if best <= t.Total.Epsilon {
+		return nil
 	}
 	var renyi string
 	if best < math.Inf(1) {
@@ -76,6 +69,20 @@ func (s spent) admits(t Terms, e Entry) error {
 		"budget, at most ε = %.6g",
 		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared,
 		max(0, t.Total.Epsilon-left.Epsilon))
+}
+
+// renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
+// its order.
+func (s spent) renyi(t Terms) (eps, order float64) {
+	// One rounding of the quotient and one of the product that undoes it.
+	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
+	eps = math.Inf(1)
+	for i, alpha := range t.Orders {
+		if e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha); e < eps {
+			eps, order = e, alpha
+		}
+	}
+	return eps, order
 }
 
 // budget returns Σ εᵢ and Σ δᵢ, rounded up.
@@ -127,27 +134,19 @@ func (l *Ledger) Show(w io.Writer) error {
 	sum := s.spent.budget()
 	fmt.Fprintf(&b, "spent by basic composition: %v\n", sum)
 	if len(s.terms.Orders) > 0 && len(s.entries) > 0 {
-		delta := s.terms.Total.Delta / float64(1+len(s.terms.Orders))
-		eps, order := math.Inf(1), 0.0
-		for i, alpha := range s.terms.Orders {
-			if e, _ := dp.RDP(func(float64) float64 { return s.spent.rdp[i] }).Epsilon(delta, alpha); e < eps {
-				eps, order = e, alpha
-			}
-		}
+		eps, order := s.spent.renyi(s.terms)
 		fmt.Fprintf(&b, "spent by the best Rényi filter: ε = %.6g at order %g\n", eps, order)
 	}
 	if s.terms.Orders != nil {
 		fmt.Fprintf(&b, "each of the %d filters has δ = %.6g\n", 1+len(s.terms.Orders), s.terms.Total.Delta/float64(1+len(s.terms.Orders)))
 	}
 	fmt.Fprintf(&b, "head: %s\n", s.head())
-	var all []dp.Assumption
+	var all dp.Certificate
 	for _, e := range s.entries {
-		for _, a := range e.Assumptions {
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-				fmt.Fprintf(&b, "assumes: %s\n", a)
-			}
-		}
+		all = all.With(e.Assumptions...)
+	}
+	for _, a := range all.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

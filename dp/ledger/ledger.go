@@ -68,6 +68,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // Errors of this package. Test with errors.Is.
@@ -172,8 +173,8 @@ func Create(path string, t Terms) (*Ledger, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("ledger: %s: %w: open it, or choose another name", path, os.ErrExist)
 	}
-	if err := writeNew(path, line); err != nil {
-		return nil, err
+	if err := wholefile.Write(path, line, 0o600); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	return Open(path)
 }

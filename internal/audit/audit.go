@@ -22,13 +22,14 @@
 //
 //	Register(Mechanism{
 //		Name:  "lop",
-//		Cases: cases(linearKinds, setting[*linear]{"logistic", "A1", "wx", logistic}),
+//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "wx", logistic}}),
 //		Controls: []Control{{
 //			"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9),
 //		}},
 //	})
 //
-// Settings are listed with the letters of the ways to measure them (linearKinds, …).
+// Settings are listed with the letters of the ways to measure them (linearKinds, …),
+// see cases.
 //
 // A case calls the exported Fit of plans with the context it is given and nothing
 // else that is production code, and ends with one of
@@ -72,7 +73,6 @@ package audit
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -99,28 +99,14 @@ var Pairs = map[string]string{
 }
 
 // Layer is how a case measures.
-type Layer int
+type Layer string
 
 // The layers, see the package comment.
 const (
-	WhiteBox Layer = iota + 1
-	BlackBox
-	Exact
+	WhiteBox Layer = "white box"
+	BlackBox Layer = "black box"
+	Exact    Layer = "exact"
 )
-
-// String returns "white box", "black box", "exact" or a marker of an invalid
-// value.
-func (l Layer) String() string {
-	switch l {
-	case WhiteBox:
-		return "white box"
-	case BlackBox:
-		return "black box"
-	case Exact:
-		return "exact"
-	}
-	return fmt.Sprintf("invalid layer %d", int(l))
-}
 
 // Tier is how much work a run of the audit does.
 type Tier int
@@ -138,12 +124,7 @@ const (
 var Tiers = []string{"quick", "ci", "long"}
 
 // String returns the name of the tier.
-func (t Tier) String() string {
-	if t < Quick || t > Long {
-		return fmt.Sprintf("invalid tier %d", int(t))
-	}
-	return Tiers[t-1]
-}
+func (t Tier) String() string { return Tiers[t-1] }
 
 // Mechanism is what one file contributes.
 type Mechanism struct {
@@ -182,6 +163,7 @@ type Env struct {
 	Seed uint64
 	name string // mechanism/case
 	runs int    // releases of the white box for a control; 0: as the tier has it
+	more int    // releases from one stream in a row of scores, beyond the first
 }
 
 // Source returns the stream of the case that the labels name. It depends on
@@ -212,13 +194,23 @@ func (e *Env) Runs(l Layer) int {
 	return []int{20_000, 100_000, 2_000_000}[i]
 }
 
-// Rows returns how many releases of k scores each the white box takes: Runs
-// divided by k, by 5 at most, and at least 20 000 scores.
+// Rows returns how many rows the white box takes of releases of k scores each: Runs
+// divided by the scores of a row, by 5 at most, and at least 20 000 scores.
 func (e *Env) Rows(k int) int {
 	if e.runs > 0 {
 		return e.runs
 	}
+	k *= 1 + e.more
 	return max(e.Runs(WhiteBox)/min(k, 5), 20_000/k)
+}
+
+// few returns how many rows of a slow mechanism: as many scores as Runs, and 1000 rows
+// at least.
+func (e *Env) few(k int) int {
+	if e.runs > 0 {
+		return e.runs
+	}
+	return max(e.Runs(WhiteBox)/(k*(1+e.more)), 1000)
 }
 
 // Point is one point of a privacy profile.
@@ -238,8 +230,8 @@ func Register(m Mechanism) {
 		panic("audit: mechanism " + m.Name + " registered twice or without a name")
 	}
 	for _, c := range m.Cases {
-		if _, ok := Pairs[c.Pair]; !ok && c.Pair != "" || c.Layer < WhiteBox || c.Layer > Exact || c.Run == nil {
-			panic("audit: case " + m.Name + "/" + c.Name + " has an unknown pair or layer, or no Run")
+		if _, ok := Pairs[c.Pair]; !ok && c.Pair != "" || c.Layer == "" || c.Run == nil {
+			panic("audit: case " + m.Name + "/" + c.Name + " has an unknown pair, no layer or no Run")
 		}
 	}
 	mechanisms[m.Name] = m

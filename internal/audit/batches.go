@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat/combin"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
@@ -22,23 +25,19 @@ type batches struct {
 // rate returns q = m/n.
 func (s batches) rate() float64 { return float64(s.m) / float64(s.n) }
 
-// binomial returns P(Bin(n, p) = k).
+// binomial returns P(Bin(n, p) = k), k ≥ 0.
 func binomial(n, k int, p float64) float64 {
-	if k < 0 || k > n {
+	if k > n {
 		return 0
 	}
-	c := 1.0 // n over k
-	for i := range k {
-		c *= float64(n-i) / float64(i+1)
-	}
-	return c * math.Pow(p, float64(k)) * math.Pow(1-p, float64(n-k))
+	return float64(combin.Binomial(n, k)) * math.Pow(p, float64(k)) * math.Pow(1-p, float64(n-k))
 }
 
 // placed returns a standard score of k under a law on the integers from 0, drawn
 // uniformly in the gap of its distribution function; NaN where the law has no
 // mass.
 func placed(k int, law func(k int) float64, src rand.Source) float64 {
-	below, above := 0.0, 0.0
+	below := 0.0
 	for j := range k {
 		below += law(j)
 	}
@@ -46,7 +45,7 @@ func placed(k int, law func(k int) float64, src rand.Source) float64 {
 	if !(at > 0) {
 		return math.NaN()
 	}
-	above = math.Max(0, 1-below-at)
+	above := math.Max(0, 1-below-at)
 	u := noise.Uniform(src)
 	return Normal(below+u*at, above+(1-u)*at)
 }
@@ -234,18 +233,12 @@ type mixture struct {
 
 // logDensity returns log p(y) + log z√(2π).
 func (m mixture) logDensity(y float64) float64 {
-	top, sum := math.Inf(-1), 0.0
-	for _, pass := range []bool{false, true} {
-		for k, w := range m.weight {
-			u := (y - m.mean[k]) / m.z
-			if l := math.Log(w) - u*u/2; pass {
-				sum += math.Exp(l - top)
-			} else {
-				top = math.Max(top, l)
-			}
-		}
+	terms := make([]float64, len(m.weight))
+	for k, w := range m.weight {
+		u := (y - m.mean[k]) / m.z
+		terms[k] = math.Log(w) - u*u/2
 	}
-	return top + math.Log(sum)
+	return floats.LogSumExp(terms)
 }
 
 // above returns P(Y > y).
@@ -262,15 +255,8 @@ func (m mixture) above(y float64) float64 {
 func (m mixture) sticks(q mixture) (up, down func(eps float64) float64) {
 	loss := func(y float64) float64 { return m.logDensity(y) - q.logDensity(y) }
 	threshold := func(eps float64) float64 {
-		lo, hi := -60*m.z, 60*m.z
-		for range 45 {
-			if mid := (lo + hi) / 2; loss(mid) > eps {
-				hi = mid
-			} else {
-				lo = mid
-			}
-		}
-		return hi
+		_, y := specfun.Bisect(func(y float64) bool { return loss(y) <= eps }, -60*m.z, 60*m.z)
+		return y
 	}
 	up = func(eps float64) float64 {
 		y := threshold(eps)

@@ -1,14 +1,15 @@
 package audit
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/loss"
 )
 
 // law is the law of a release on the line: a density with jumps at breaks, and
@@ -23,7 +24,10 @@ type law struct {
 
 // divergence returns the divergences of two laws, whose masses must be 1: else
 // the quadrature has missed a part of one.
-func divergence(p, q law) (*dptest.Divergence, error) {
+func divergence(p, q law, err error) (*dptest.Divergence, error) {
+	if err != nil {
+		return nil, err
+	}
 	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi),
 		append(append([]float64(nil), p.breaks...), q.breaks...)...)
 	d.Atoms(p.mass, q.mass)
@@ -38,20 +42,35 @@ func divergence(p, q law) (*dptest.Divergence, error) {
 
 // ratio is the score that an attacker who knows both laws thresholds,
 // log p(x) − log q(x), at an atom that of the probabilities.
-func ratio(p, q law) func(x []float64) float64 {
-	return func(x []float64) float64 {
-		for i, at := range p.at {
-			if x[0] == at {
-				return math.Log(p.mass[i]) - math.Log(q.mass[i])
-			}
-		}
-		a, b := p.logDensity(x[0]), q.logDensity(x[0])
-		if math.IsInf(a, -1) && math.IsInf(b, -1) { // beyond the support of both
-			return 0
-		}
-		return a - b
+func ratio(p, q law, x float64) float64 {
+	if i := slices.Index(p.at, x); i >= 0 {
+		return math.Log(p.mass[i]) - math.Log(q.mass[i])
 	}
+	a, b := p.logDensity(x), q.logDensity(x)
+	if math.IsInf(a, -1) && math.IsInf(b, -1) { // beyond the support of both
+		return 0
+	}
+	return a - b
 }
+
+// black tells releases on the two data sets apart, for d = 1 with the likelihood ratio of
+// the exact laws of place(x) as a score.
+func (c *convex) black(
+	ctx context.Context, e *Env, laws func() (p, q law, err error), place func(x float64) float64,
+) (Finding, error) {
+	if c.dim() > 1 {
+		return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), math.NaN(), c.theta)
+	}
+	p, q, err := laws()
+	d, err := divergence(p, q, err)
+	if err != nil {
+		return Finding{}, err
+	}
+	exact := EpsilonAt(d.Max, math.Max(c.cert.Delta, pureDelta))
+	return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta, func(x []float64) float64 { return ratio(p, q, place(x[0])) })
+}
+
+func (r *linear) laws() (p, q law, err error) { return r.law1(0), r.law1(1), nil }
 
 // law1 returns the exact law of the release for d = 1 on data set i but for output noise
 // where there is noise b, by the change of variables
@@ -60,20 +79,20 @@ func ratio(p, q law) func(x []float64) float64 {
 //
 // off the kinks, and at a kink or a face the probability that b lies where s may. For
 // output perturbation it is the law of the noise around the root of b.
-func (r *run) law1(i int) law {
+func (r *linear) law1(i int) law {
+	hess := make([]float64, 1)
 	at := func(x float64) (b, slope float64) {
-		hess := []float64{r.Ridge}
-		g := gradient([]float64{x}, r.forced[i], r.loss, r.clip, hess)
-		return -(g[0] + r.Ridge*x), hess[0]
+		g := r.slope([]float64{x}, i, hess)
+		return -(g[0] + r.Ridge*x), hess[0] + r.Ridge
 	}
-	total := 0.0
-	for range r.forced[i] {
-		total += r.Lipschitz
+	root := func(reach float64) float64 { // of b
+		x, _ := specfun.Bisect(func(x float64) bool { b, _ := at(x); return b >= 0 }, -reach, reach)
+		return x
 	}
+	total := float64(len(r.records[i])) * r.Lipschitz
 	sigma, rate := r.used.Sigma, r.used.Rate
 	if sigma+rate == 0 {
-		reach := total / r.Ridge
-		center := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
+		center := root(total / r.Ridge)
 		n := scalar{r.used.OutputSigma, r.used.OutputRate}
 		return law{
 			logDensity: func(x float64) float64 { return n.logDensity(x - center) },
@@ -88,7 +107,7 @@ func (r *run) law1(i int) law {
 		b, slope := at(x)
 		return n.logDensity(b-r.kinks.weight*sign(x)) + math.Log(slope)
 	}}
-	for _, rec := range r.forced[i] {
+	for _, rec := range r.records[i] {
 		// Jumps of φ″ of Huber's loss and of clipped ones lie at u = b ± k.
 		for _, k := range r.jumps(rec) {
 			if a := rec.a[0]; a != 0 {
@@ -99,21 +118,13 @@ func (r *run) law1(i int) law {
 	reach := (n.width() + total + r.kinks.weight) / r.Ridge
 	l.lo, l.hi = math.Max(-reach, r.kinks.lo), math.Min(reach, r.kinks.hi)
 	if rate > 0 { // the density of b has a kink at b = 0
-		x := largestUnder(0, func(s float64) float64 { b, _ := at(s - reach); return -b }) - reach
-		l.breaks = append(l.breaks, x)
+		l.breaks = append(l.breaks, root(reach))
 	}
-	atom := func(x float64) {
+	for _, x := range r.kinks.places() {
 		b, _ := at(x)
 		lo, hi := r.kinks.subgradients(x)
 		l.at, l.mass = append(l.at, x), append(l.mass, n.below(b-lo)-n.below(b-hi))
 		l.breaks = append(l.breaks, x)
-	}
-	if r.kinks.weight > 0 {
-		atom(0)
-	}
-	if !math.IsInf(r.kinks.hi, 1) {
-		atom(r.kinks.lo)
-		atom(r.kinks.hi)
 	}
 	slices.Sort(l.breaks)
 	return l
@@ -148,58 +159,21 @@ func (n scalar) width() float64 {
 	return 12 * n.sigma
 }
 
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
-	}
-	return 0
-}
+func sign(x float64) float64 { return float64(cmp.Compare(x, 0)) }
 
 // jumps returns the predictions at which φ″ of a record jumps.
-func (r *run) jumps(rec record) []float64 {
-	norm := math.Abs(rec.a[0])
-	var at []float64
-	near := func(lo, hi float64) { // a sign change of φ″ between, found by bisection
-		curve := func(u float64) bool { _, _, c := r.clippedScalar(u, rec.b, norm); return c > 0 }
-		if curve(lo) == curve(hi) {
-			return
-		}
-		inside := curve(lo)
-		x, _ := specfun.Bisect(func(u float64) bool { return curve(u) == inside }, lo, hi)
-		at = append(at, x)
+func (r *linear) jumps(rec record) (at []float64) {
+	curved := func(u float64) bool {
+		_, c := derivatives(r.loss.(loss.Linear), u, rec.b, math.Abs(rec.a[0]), r.clip)
+		return c > 0
 	}
 	const span, n = 60.0, 600
 	for i := range n {
-		near(rec.b-span+2*span*float64(i)/n, rec.b-span+2*span*float64(i+1)/n)
-	}
-	return at
-}
-
-// clippedScalar is φ with its gradient clipped as the mechanism does.
-func (r *run) clippedScalar(u, b, norm float64) (phi, slope, curve float64) {
-	phi, slope, curve = r.loss.Scalar(u, b, norm)
-	if clip := r.clip; clip > 0 && math.Abs(slope)*norm > clip {
-		slope, curve = math.Copysign(clip/norm, slope), 0
-	}
-	return phi, slope, curve
-}
-
-// solve returns the solution of the positive definite system hess·x = g.
-func solve(hess, g []float64) []float64 {
-	d := len(g)
-	a, x := append([]float64(nil), hess...), append([]float64(nil), g...)
-	for k := range d {
-		for i := k + 1; i < d; i++ {
-			f := a[i*d+k] / a[k*d+k]
-			floats.AddScaled(a[i*d+k:i*d+d], -f, a[k*d+k:k*d+d])
-			x[i] -= f * x[k]
+		lo, hi := rec.b-span+2*span*float64(i)/n, rec.b-span+2*span*float64(i+1)/n
+		if inside := curved(lo); inside != curved(hi) {
+			x, _ := specfun.Bisect(func(u float64) bool { return curved(u) == inside }, lo, hi)
+			at = append(at, x)
 		}
 	}
-	for k := d - 1; k >= 0; k-- {
-		x[k] = (x[k] - floats.Dot(a[k*d+k+1:k*d+d], x[k+1:])) / a[k*d+k]
-	}
-	return x
+	return at
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/privopt/privopt/dp"
@@ -38,19 +39,15 @@ func base() []record {
 
 // opposite is A1 on the line: the last record has the gradient +ζ or −ζ at 0.
 func opposite() [2][]record {
-	return [2][]record{with(base(), axis(1, 1, 1)), with(base(), axis(1, 1, -1))}
+	return ended(dp.Replace, base(), axis(1, 1, 1), axis(1, 1, -1))
 }
 
 // present is A2 on the line: the last record is there or not.
-func present() [2][]record { return [2][]record{with(base(), axis(1, 1, 1)), base()} }
+func present() [2][]record { return ended(dp.AddRemove, base(), axis(1, 1, 1), record{}) }
 
 // space are A1 and A2 in five dimensions.
 func space(n int, rel dp.Relation) [2][]record {
-	list := sample(n, 5, "space")
-	if rel == dp.AddRemove {
-		return [2][]record{with(list, axis(5, 1, 1)), list}
-	}
-	return [2][]record{with(list, axis(5, 1, 1)), with(list, axis(5, 1, -1))}
+	return ended(rel, sample(n, 5, "space"), axis(5, 1, 1), axis(5, 1, -1))
 }
 
 // logistic is the setting that most others vary: logistic regression by a mechanism of
@@ -69,7 +66,7 @@ func logistic(m lop.Mechanism, data [2][]record) *linear {
 			m.Trace = trace
 			return &m
 		},
-		rel: m.Relation, clip: m.Clip, loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data,
+		convex: convex{clip: m.Clip, loss: loss.Logistic{}, bounds: unit, budget: usual, kinks: free, data: data},
 	}
 }
 
@@ -104,11 +101,11 @@ func at(c *linear, eps, delta float64) *linear {
 // curved is A3: Huber records of the largest curvature at 0, or flat ones; or, with
 // labels far away, A1.
 func curved(far bool) *linear {
-	c := logistic(lop.Mechanism{}, [2][]record{with(base(), axis(1, 1, 0)), with(base(), axis(1, 0, 0))})
+	c := logistic(lop.Mechanism{}, ended(dp.Replace, base(), axis(1, 1, 0), axis(1, 0, 0)))
 	c.loss = loss.Huber{Delta: 0.5}
 	if far {
 		c.bounds.Label = 50
-		c.data = [2][]record{with(base(), axis(1, 1, 50)), with(base(), axis(1, 1, -50))}
+		c.data = ended(dp.Replace, base(), axis(1, 1, 50), axis(1, 1, -50))
 	}
 	return c
 }
@@ -116,12 +113,7 @@ func curved(far bool) *linear {
 // held is A7: least squares in a box with an ℓ1 norm, the last record pulling
 // the minimizer to a face on one side and off it on the other.
 func held(dim int, rel dp.Relation) *linear {
-	list := sample(12, dim, "held")
-	data := [2][]record{with(list, axis(dim, 1, 1)), with(list, axis(dim, 1, -1))}
-	if rel == dp.AddRemove {
-		data[1] = list
-	}
-	c := logistic(lop.Mechanism{Ridge: 30}, data)
+	c := logistic(lop.Mechanism{Ridge: 30}, ended(rel, sample(12, dim, "held"), axis(dim, 1, 1), axis(dim, 1, -1)))
 	c.loss, c.kinks = loss.Squared{}, kinks{1.5, -0.25, 0.3}
 	return c
 }
@@ -132,7 +124,7 @@ func extreme() *linear {
 		{[]float64{1e150, -2e150, 1e150, 0, 3e149}, 1e300}, {[]float64{1e-150, 2e-150, 0, 0, 1e-150}, 1},
 		{[]float64{0, 3, 4, 0, 0}, -7}, {[]float64{0.1, 0.2, 0.1, 0, 0.3}, -1},
 	}
-	c := logistic(lop.Mechanism{}, [2][]record{with(list, axis(5, 1e150, 1)), with(list, axis(5, 1e150, -1))})
+	c := logistic(lop.Mechanism{}, ended(dp.Replace, list, axis(5, 1e150, 1), axis(5, 1e150, -1)))
 	c.loss = loss.Huber{Delta: 0.5}
 	return c
 }
@@ -144,42 +136,35 @@ func clipped(dim int) *linear {
 	for i := range list {
 		list[i].b *= 5
 	}
-	c := logistic(lop.Mechanism{Clip: 0.5}, [2][]record{with(list, axis(dim, 1, 50)), with(list, axis(dim, 1, -50))})
+	c := logistic(lop.Mechanism{Clip: 0.5}, ended(dp.Replace, list, axis(dim, 1, 50), axis(dim, 1, -50)))
 	c.loss, c.bounds = loss.Squared{}, loss.Bounds{Row: 1, Label: 50}
 	return c
 }
 
 // equal is A8: all records but one are equal.
 func equal() *linear {
-	var list []record
-	for range 29 {
-		list = append(list, record{[]float64{0.6, 0, 0, 0.8, 0}, 1})
-	}
-	return logistic(lop.Mechanism{}, [2][]record{with(list, axis(5, 1, 1)), with(list, axis(5, 1, -1))})
+	list := slices.Repeat([]record{{[]float64{0.6, 0, 0, 0.8, 0}, 1}}, 29)
+	return logistic(lop.Mechanism{}, ended(dp.Replace, list, axis(5, 1, 1), axis(5, 1, -1)))
 }
 
 // unnamed is the setting of the attack on the values of the sampler: 200 records that
 // differ in one label, d = 10.
 func unnamed() *linear {
 	list := sample(199, 10, "lattice")
-	return logistic(lop.Mechanism{Ridge: 5, Cover: 2e-12, Radius: 1}, [2][]record{with(list, axis(10, 0.5, 1)), with(list, axis(10, 0.5, -1))})
+	return logistic(lop.Mechanism{Ridge: 5, Cover: 2e-12, Radius: 1}, ended(dp.Replace, list, axis(10, 0.5, 1), axis(10, 0.5, -1)))
 }
 
 var linearKinds = map[rune]kind[*linear]{
-	'w': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, Quick},
-	'W': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 1) }, CI},
-	't': {"", WhiteBox, func(c *linear, ctx context.Context, e *Env) (Finding, error) { return c.white(ctx, e, 2) }, Quick},
-	'x': {" exactly", Exact, ready[*linear]((*run).exact), Quick},
-	's': {" searched", Exact, (*linear).searched, CI},
-	'b': {" from outside", BlackBox, ready[*linear]((*run).black), Quick},
-	'B': {" from outside", BlackBox, ready[*linear]((*run).black), CI},
-	'o': {" output noise", WhiteBox, ready[*linear]((*run).output), Quick},
-	'O': {" output noise", WhiteBox, ready[*linear]((*run).output), CI},
-	'c': {" coarse output noise", WhiteBox, (*linear).coarse, Quick},
-	'm': {" residues", WhiteBox, ready[*linear]((*run).residues), Quick},
-	'r': {" cover", WhiteBox, (*linear).covered, Quick},
-	'p': {" order", WhiteBox, (*linear).permuted, Quick},
-	'n': {"", BlackBox, (*linear).named, Quick},
+	'w': {"", WhiteBox, (*linear).white},
+	'x': {" exactly", Exact, (*linear).exact},
+	's': {" searched", Exact, (*linear).search},
+	'b': {" from outside", BlackBox, (*linear).outside},
+	'o': {" output noise", WhiteBox, (*linear).output},
+	'c': {" coarse output noise", WhiteBox, (*linear).coarse},
+	'm': {" residues", WhiteBox, (*linear).residues},
+	'r': {" cover", WhiteBox, (*linear).covered},
+	'p': {" order", WhiteBox, (*linear).permuted},
+	'n': {"", BlackBox, (*linear).named},
 }
 
 func init() {
@@ -192,42 +177,42 @@ func init() {
 		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
 	}
 	Register(Mechanism{Name: "lop", Controls: linearControls, Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "wxbocmrst", sharp(opposite)},
-		{"logistic", "A2", "wxBs", sharp(present)},
+		{"logistic", "A1", "wxbocmrSt", sharp(opposite)},
+		{"logistic", "A2", "wxBS", sharp(present)},
 		{"kifer", "A1", "wxo", published(lop.Kifer, opposite, 0.01)},
 		{"kifer", "A2", "wx", published(lop.Kifer, present, 0.01)},
 		{"a fifth for the output", "A1", "wxo", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
 		{"a fifth for the output, d = 5", "A2", "WO", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
-		{"pure", "A1", "wxbos", published(lop.Sharp, opposite, 0)},
-		{"pure", "A2", "wxs", published(lop.Sharp, present, 0)},
+		{"pure", "A1", "wxboS", published(lop.Sharp, opposite, 0)},
+		{"pure", "A2", "wxS", published(lop.Sharp, present, 0)},
 		{"pure kifer", "A1", "wx", published(lop.Kifer, opposite, 0)},
 		{"pure cms11", "A1", "wx", published(lop.CMS11, opposite, 0)},
 		{"pure, d = 5", "A1", "wo", published(lop.Sharp, five(dp.Replace), 0)},
 		{"huber", "A3", "wxB", func() *linear { return curved(false) }},
-		{"huber", "A1", "wxbs", func() *linear { return curved(true) }},
+		{"huber", "A1", "wxbS", func() *linear { return curved(true) }},
 		{"one record, ε = 8, δ = 0.3", "A4", "wx", func() *linear {
 			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 		}},
 		{"logistic, d = 5", "A1", "wBomrpt", sharp(five(dp.Replace))},
 		{"logistic, d = 5", "A2", "wr", sharp(five(dp.AddRemove))},
-		{"ℓ1 in a box", "A7", "wxbrs", func() *linear { return held(1, dp.Replace) }},
+		{"ℓ1 in a box", "A7", "wxbrS", func() *linear { return held(1, dp.Replace) }},
 		{"ℓ1 in a box, d = 5", "A7", "wBr", func() *linear { return held(5, dp.Replace) }},
 		{"ℓ1 in a box, d = 8", "A7", "wr", func() *linear { return held(8, dp.AddRemove) }},
 		{"equal records", "A8", "wr", equal},
 		{"rows of 1e±150", "A9", "wr", extreme},
 		{"lattice", "A1", "n", unnamed},
-	}...)})
+	})})
 	Register(Mechanism{Name: "lop-clip", Cases: cases(linearKinds, settings{
 		{"least squares, d = 1", "A1", "wxbr", func() *linear { return clipped(1) }},
 		{"least squares, d = 5", "A1", "wbr", func() *linear { return clipped(5) }},
-	}...)})
+	})})
 	Register(Mechanism{Name: "lop-output", Cases: cases(linearKinds, settings{
 		{"logistic", "A1", "oxcmr", func() *linear { return outputs(opposite()) }},
 		{"logistic", "A2", "oxb", func() *linear { return outputs(present()) }},
 		{"pure", "A1", "oxb", func() *linear { return at(outputs(opposite()), 1, 0) }},
 		{"logistic, d = 5", "A1", "or", func() *linear { return outputs(space(20, dp.Replace)) }},
 		{"pure, d = 5", "A2", "om", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
-	}...)})
+	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
 	svrg := func(o sco.ObjPert) *sco.ObjPertSVRG { return &sco.ObjPertSVRG{ObjPert: o} }
@@ -241,7 +226,7 @@ func init() {
 		{"svrg, d = 5", "A1", "w", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
 		{"output", "A1", "oxr", func() *linear { return population(cover, opposite(), output) }},
 		{"output, d = 5", "A2", "or", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
-	}...)})
+	})})
 }
 
 // louder returns a Break that multiplies the linear noise.
@@ -262,15 +247,15 @@ func planned(change func(p *lop.Params)) func(context.Context) context.Context {
 
 // instead draws the noise of the plan that c would have.
 func instead(c func() *linear) func(context.Context) context.Context {
-	plan := sync.OnceValue(func() *run {
-		r, err := c().prepare(context.Background(), &Env{Tier: Quick, name: "instead"})
-		if err != nil {
+	other := sync.OnceValue(func() *linear {
+		r := c()
+		if err := r.prepare(context.Background(), &Env{Tier: Quick, name: "instead"}); err != nil {
 			panic(err)
 		}
 		return r
 	})
 	return planned(func(p *lop.Params) {
-		r := plan()
+		r := other()
 		p.Sigma, p.Rate, p.OutputSigma, p.OutputRate = r.Sigma, r.Rate, r.OutputSigma, r.OutputRate
 	})
 }
@@ -330,7 +315,7 @@ var linearControls = []Control{
 	{"relation-exactly", "the same, seen by the density", "lop/A1/huber exactly", 0, instead(func() *linear {
 		c := curved(true)
 		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
-		c.data[1], c.rel = base(), m.Relation
+		c.data[1] = base()
 		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
 	})},
 	{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
@@ -19,6 +20,7 @@ type discreteMechanism = planner[*objpert.Problem, *objpert.Plan]
 // oracle, which the caller may supply: the white box is an oracle that looks.
 type discrete struct {
 	mech   func(o objpert.Oracle) discreteMechanism
+	oracle objpert.Oracle // nil for that of the mechanism
 	space  objpert.Space
 	dim    int
 	budget dp.Budget
@@ -29,6 +31,9 @@ type discrete struct {
 	// probability of each output on data set i, for the exact and the black box.
 	probs func(b dp.Budget, i int) map[string]float64
 	laws  [2]map[string]float64 // their values, once computed
+
+	pair
+	plan *objpert.Plan
 }
 
 // halfspaces are records (x, y) with integer features.
@@ -79,55 +84,34 @@ func (s *spy) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, e
 	return &objpert.Solution{W: s.w, Proven: true}, nil
 }
 
-// problems returns the two data sets.
-func (c *discrete) problems() (p [2]*objpert.Problem, err error) {
-	for i := range p {
-		if p[i], err = c.data[i].problem(c.space, c.dim); err != nil {
-			return p, err
+// plans plans for both data sets, with an oracle.
+func (c *discrete) plans(o objpert.Oracle) (err error) {
+	var problems [2]*objpert.Problem
+	for i := range problems {
+		if problems[i], err = c.data[i].problem(c.space, c.dim); err != nil {
+			return err
 		}
 	}
-	return p, nil
+	c.plan, err = open(&c.pair, c.mech(o), problems, c.budget)
+	return err
 }
 
-// prepare plans for both data sets and releases once.
-func (c *discrete) prepare(ctx context.Context, e *Env, o objpert.Oracle) (*pair, dp.Certificate, error) {
-	problems, err := c.problems()
-	if err != nil {
-		return nil, dp.Certificate{}, err
-	}
-	r, plan, err := open(c.mech(o), problems, c.budget)
-	if err != nil {
-		return nil, dp.Certificate{}, err
+func (c *discrete) prepare(ctx context.Context, e *Env) error {
+	if err := c.plans(c.oracle); err != nil {
+		return err
 	}
 	pure := dp.Budget{Epsilon: c.budget.Epsilon} // a pure law claims no δ
-	cert, err := r.claim(ctx, e, pure, plan.Certificate().Relation)
-	return r, cert, err
+	return c.claim(ctx, e, pure, c.plan.Certificate().Relation)
 }
 
-// seen runs releases of which the oracle keeps the noise, several to a row.
-func (c *discrete) seen(ctx context.Context, e *Env, releases int) (Finding, error) {
-	s := &spy{w: make([]int, c.dim)}
-	for j := range s.w {
-		s.w[j] = c.space.Values[len(c.space.Values)/2]
-	}
-	r, cert, err := c.prepare(ctx, e, s)
-	if err != nil {
+// white runs releases of which the oracle keeps the noise.
+func (c *discrete) white(ctx context.Context, e *Env) (Finding, error) {
+	s := &spy{w: slices.Repeat([]int{c.space.Values[len(c.space.Values)/2]}, c.dim)}
+	if err := c.plans(s); err != nil {
 		return Finding{}, err
 	}
-	return Recover(ctx, e, cert, e.Rows(c.k*releases), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		var row []float64
-		for range releases {
-			if _, _, err := r.turn(ctx, src); err != nil {
-				return nil, err
-			}
-			row = append(row, c.score(c.budget, s.table, s.norm)...)
-		}
-		return row, nil
-	})
+	return c.scores(ctx, e, e.Rows(c.k), func(int, *dp.Release) ([]float64, error) { return c.score(c.budget, s.table, s.norm), nil })
 }
-
-func (c *discrete) white(ctx context.Context, e *Env) (Finding, error) { return c.seen(ctx, e, 1) }
-func (c *discrete) twice(ctx context.Context, e *Env) (Finding, error) { return c.seen(ctx, e, 2) }
 
 // stick is the larger divergence of the two laws of outputs.
 func (c *discrete) stick(eps float64) float64 {
@@ -145,23 +129,15 @@ func (c *discrete) stick(eps float64) float64 {
 
 // black tells releases apart, against the exact ε of the pair.
 func (c *discrete) black(ctx context.Context, e *Env) (Finding, error) {
-	r, cert, err := c.prepare(ctx, e, nil)
-	if err != nil {
-		return Finding{}, err
-	}
-	exact := EpsilonAt(c.stick, math.Max(cert.Delta, pureDelta))
-	f, err := Distinguish(ctx, e, cert, e.Runs(BlackBox), exact, r.theta)
+	exact := EpsilonAt(c.stick, math.Max(c.cert.Delta, pureDelta))
+	f, err := Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta)
 	f.Least = 0.5
 	return f, err
 }
 
 // exact holds the probabilities of all outputs against the claim.
-func (c *discrete) exact(ctx context.Context, e *Env) (Finding, error) {
-	_, cert, err := c.prepare(ctx, e, nil)
-	if err != nil {
-		return Finding{}, err
-	}
-	return Integrate(cert, cert.Budget.Profile().Delta, c.stick), nil
+func (c *discrete) exact(context.Context, *Env) (Finding, error) {
+	return Integrate(c.cert, c.cert.Budget.Profile().Delta, c.stick), nil
 }
 
 // gap is an oracle that proves nothing and tells which data set it has.
@@ -177,19 +153,10 @@ func (gap) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, erro
 
 // withheld looks for releases of points that are not proved: there are none.
 func (c *discrete) withheld(ctx context.Context, e *Env) (Finding, error) {
-	problems, err := c.problems()
-	if err != nil {
+	if err := c.plans(gap{}); err != nil {
 		return Finding{}, err
 	}
-	r, _, err := open(c.mech(gap{}), problems, c.budget)
-	if err != nil {
-		return Finding{}, err
-	}
-	_, cert, err := c.prepare(ctx, e, nil) // the claim, from an oracle that proves
-	if err != nil {
-		return Finding{}, err
-	}
-	return apartIfReleased(ctx, e, cert, c.dim, r.theta)
+	return apartIfReleased(ctx, e, c.cert, c.dim, c.theta)
 }
 
 // apartIfReleased distinguishes releases that may be withheld, as 0.
@@ -274,16 +241,11 @@ func sold(ctx context.Context, e *Env) (Finding, error) {
 	c := cubeCase(d, func(o objpert.Oracle) discreteMechanism {
 		return &objpert.OPDisc{Law: objpert.PaperSigma, Oracle: o}
 	})
-	c.budget = usual6
-	s := &spy{w: make([]int, d)}
-	for j := range s.w {
-		s.w[j] = 1
-	}
-	_, cert, err := c.prepare(ctx, e, s)
-	if err != nil {
+	c.budget, c.oracle = usual6, &spy{w: slices.Repeat([]int{1}, d)}
+	if err := c.prepare(ctx, e); err != nil {
 		return Finding{}, err
 	}
-	return Integrate(cert, cert.Budget.Profile().Delta, func(eps float64) float64 {
+	return Integrate(c.cert, c.cert.Budget.Profile().Delta, func(eps float64) float64 {
 		return math.Max(0, high-math.Exp(eps)*low)
 	}), nil
 }
@@ -332,18 +294,12 @@ var ballShift = 8 + 2*math.Sqrt(12)
 
 // gaussianBall is the least σ with E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m.
 func gaussianBall(b dp.Budget, m float64) float64 {
-	lo, hi := 1e-3, 1e9
-	for hi-lo > 1e-9*hi {
-		sigma := math.Sqrt(lo * hi)
-		a := ballShift / sigma
-		x0 := math.Max(0, b.Epsilon/a-a/2)
-		if lossStick(b.Epsilon, m, func(y float64) float64 { return a*math.Sqrt(y) + a*a/2 }, x0*x0) <= b.Delta {
-			hi = sigma
-		} else {
-			lo = sigma
-		}
-	}
-	return hi
+	return 1 / largestUnder(b.Delta, func(x float64) float64 { // x = 1/σ
+		a, end := ballShift*x, math.Sqrt(m)+9
+		return simpson(min(max(0, b.Epsilon/a-a/2), end), end, 320, func(r float64) float64 {
+			return 2 * r * math.Exp(specfun.Chi2LogPDF(r*r, m)) * -math.Expm1(b.Epsilon-a*r-a*a/2)
+		})
+	})
 }
 
 // signSpace and ternarySpace are {−1,+1}ᵈ and {−1,0,1}ᵈ.

@@ -157,18 +157,27 @@ func (t *told) Minimize(_ context.Context, w, sigma []float64) (float64, error) 
 	return 0, nil
 }
 
-// sampled recovers the output noise and the first tilt of OPSamp.
-func sampled(ctx context.Context, e *Env) (Finding, error) {
+// sampPlan returns a plan of OPSamp and what a release by it claims.
+func sampPlan(ctx context.Context, e *Env) (*objpert.SampPlan, dp.Certificate, error) {
 	plan, err := (&objpert.OPSamp{Rate: sampRate}).Calibrate(sampPublic)
 	if err != nil {
-		return Finding{}, err
+		return nil, dp.Certificate{}, err
 	}
 	rel, err := plan.Fit(ctx, &told{}, e.Source("claim"))
+	if err != nil {
+		return nil, dp.Certificate{}, err
+	}
+	return plan, rel.Certificate, nil
+}
+
+// sampled recovers the output noise and the first tilt of OPSamp.
+func sampled(ctx context.Context, e *Env) (Finding, error) {
+	plan, cert, err := sampPlan(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
 	scale := sampScale()
-	return Recover(ctx, e, rel.Certificate, e.Rows(2*sampDim), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	return Recover(ctx, e, cert, e.Rows(2*sampDim), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		t := &told{}
 		rel, err := plan.Fit(ctx, t, src)
 		if err != nil {
@@ -190,15 +199,11 @@ func (a apart) Minimize(_ context.Context, w, _ []float64) (float64, error) {
 
 // sampledGap looks for releases of averages of points beyond the gap.
 func sampledGap(ctx context.Context, e *Env) (Finding, error) {
-	plan, err := (&objpert.OPSamp{Rate: sampRate}).Calibrate(sampPublic)
+	plan, cert, err := sampPlan(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	rel, err := plan.Fit(ctx, &told{}, e.Source("claim"))
-	if err != nil {
-		return Finding{}, err
-	}
-	return apartIfReleased(ctx, e, rel.Certificate, sampDim, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+	return apartIfReleased(ctx, e, cert, sampDim, func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 		rel, err := plan.Fit(ctx, apart{float64(i)}, src)
 		if err != nil {
 			return nil, err
@@ -207,12 +212,15 @@ func sampledGap(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
+var discreteKinds = map[rune]kind[*discrete]{
+	'w': {"", WhiteBox, (*discrete).white},
+	'x': {", exactly", Exact, (*discrete).exact},
+	'b': {", from outside", BlackBox, (*discrete).black},
+	'g': {"", BlackBox, (*discrete).withheld},
+}
+
 func init() {
-	type run = func(ctx context.Context, e *Env) (Finding, error)
-	at := func(c func() *discrete, kind func(*discrete, context.Context, *Env) (Finding, error)) run {
-		return func(ctx context.Context, e *Env) (Finding, error) { return kind(c(), ctx, e) }
-	}
-	white, twice, black, exact, held := (*discrete).white, (*discrete).twice, (*discrete).black, (*discrete).exact, (*discrete).withheld
+	type settings = []setting[*discrete]
 	ball := func(law objpert.Law) func() *discrete { return func() *discrete { return opdiscBall(law) } }
 	flip := func() *discrete { return productLine(flipped, [2]float64{-1, 1}) }
 	tie := func() *discrete { return productLine(tied, [2]float64{0, -2}) }
@@ -228,15 +236,12 @@ func init() {
 	}
 	Register(Mechanism{
 		Name: "opdisc",
-		Cases: []Case{
-			{Name: "A1/radial", Pair: "A1", Layer: WhiteBox, Run: at(ball(objpert.Radial), white)},
-			{Name: "A1/gaussian", Pair: "A1", Layer: WhiteBox, Run: at(ball(objpert.Gaussian), white)},
-			{Name: "A1/radial, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(opdiscCircle, exact)},
-			{Name: "A1/radial, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(opdiscCircle, black)},
-			{Name: "A1/parity under the published σ", Pair: "A1", Layer: Exact, Run: sold},
-			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: at(opdiscCircle, held)},
-			{Name: "A13/radial", Pair: "A13", Layer: WhiteBox, Run: at(ball(objpert.Radial), twice)},
-		},
+		Cases: append(cases(discreteKinds, settings{
+			{"radial", "A1", "wt", ball(objpert.Radial)},
+			{"gaussian", "A1", "w", ball(objpert.Gaussian)},
+			{"radial, d = 1", "A1", "xb", opdiscCircle},
+			{"gap", "A12", "g", opdiscCircle},
+		}), Case{Name: "A1/parity under the published σ", Pair: "A1", Layer: Exact, Run: sold}),
 		Controls: []Control{
 			{"opdisc-noise-0.9", "radial noise of 0.9 times its scale", "opdisc/A1/radial", 0, scaled(0.9)},
 			{"opdisc-noise-0.5", "Gaussian noise of half its scale", "opdisc/A1/gaussian", 0, scaled(0.5)},
@@ -252,17 +257,14 @@ func init() {
 	})
 	Register(Mechanism{
 		Name: "product",
-		Cases: []Case{
-			{Name: "A1/k-norm, signs", Pair: "A1", Layer: WhiteBox, Run: at(kNormSigns, white)},
-			{Name: "A1/k-norm, ternary", Pair: "A1", Layer: WhiteBox, Run: at(kNormTernary, white)},
-			{Name: "A1/one-sided", Pair: "A1", Layer: WhiteBox, Run: at(oneSidedTernary, white)},
-			{Name: "A1/k-norm, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(flip, exact)},
-			{Name: "A1/k-norm, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(flip, black)},
-			{Name: "A12/tie, exactly", Pair: "A12", Layer: Exact, Run: at(tie, exact)},
-			{Name: "A12/tie, from outside", Pair: "A12", Layer: BlackBox, Run: at(tie, black)},
-			{Name: "A12/gap", Pair: "A12", Layer: BlackBox, Run: at(flip, held)},
-			{Name: "A13/k-norm, signs", Pair: "A13", Layer: WhiteBox, Run: at(kNormSigns, twice)},
-		},
+		Cases: cases(discreteKinds, settings{
+			{"k-norm, signs", "A1", "wt", kNormSigns},
+			{"k-norm, ternary", "A1", "w", kNormTernary},
+			{"one-sided", "A1", "w", oneSidedTernary},
+			{"k-norm, d = 1", "A1", "xb", flip},
+			{"tie", "A12", "xb", tie},
+			{"gap", "A12", "g", flip},
+		}),
 		Controls: []Control{
 			{"product-noise-0.9", "K-norm noise of 0.9 times its scale", "product/A1/k-norm, signs", 0, scaled(0.9)},
 			{"product-onesided-0.5", "one-sided noise of half its scale", "product/A1/one-sided", 0, scaled(0.5)},
@@ -274,12 +276,10 @@ func init() {
 	})
 	Register(Mechanism{
 		Name: "rspm",
-		Cases: []Case{
-			{Name: "A1/laplace, ternary", Pair: "A1", Layer: WhiteBox, Run: at(rspmTernary, white)},
-			{Name: "A1/laplace, d = 1, exactly", Pair: "A1", Layer: Exact, Run: at(rspmLine, exact)},
-			{Name: "A1/laplace, d = 1, from outside", Pair: "A1", Layer: BlackBox, Run: at(rspmLine, black)},
-			{Name: "A13/laplace, ternary", Pair: "A13", Layer: WhiteBox, Run: at(rspmTernary, twice)},
-		},
+		Cases: cases(discreteKinds, settings{
+			{"laplace, ternary", "A1", "wt", rspmTernary},
+			{"laplace, d = 1", "A1", "xb", rspmLine},
+		}),
 		Controls: []Control{
 			{"rspm-dimension", "d noise variables in the place of 2d separators", "rspm/A1/laplace, ternary", 0,
 				edit(func(q *objpert.Params) { q.Noises /= 2 })},
@@ -289,11 +289,8 @@ func init() {
 		},
 	})
 	Register(Mechanism{
-		Name: "aggregate",
-		Cases: []Case{
-			{Name: "A1/votes, exactly", Pair: "A1", Layer: Exact, Run: at(votes, exact)},
-			{Name: "A1/votes, from outside", Pair: "A1", Layer: BlackBox, Run: at(votes, black)},
-		},
+		Name:  "aggregate",
+		Cases: cases(discreteKinds, settings{{"votes", "A1", "xb", votes}}),
 		Controls: []Control{
 			{"aggregate-noise-0.5", "noise for one vote in the place of two, seen from outside", "aggregate/A1/votes, from outside", 0, scaled(0.5)},
 		},

@@ -4,17 +4,21 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"unicode"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 )
-
-// Fit releases once; the exported Fit of a mechanism or of its plan.
-type Fit func(ctx context.Context, src rand.Source) (*dp.Release, error)
 
 // pair releases from either of two neighboring data sets.
 type pair struct {
-	fit  [2]Fit
-	side int // the data set of the last turn
+	fit  [2]func(ctx context.Context, src rand.Source) (*dp.Release, error)
+	side int            // the data set of the last turn
+	cert dp.Certificate // what a release claims
+
+	trace   erm.Trace // of the last release of a convex mechanism
+	repeats bool      // turn releases again after an event of the noise
 }
 
 // plan is a calibrated mechanism over problems P, and planner one that is not
@@ -29,27 +33,66 @@ type planner[P any, L plan[P]] interface {
 
 // open plans for both data sets, outside every fault, and returns the plan for the
 // first.
-func open[P any, L plan[P]](mech planner[P, L], problems [2]P, b dp.Budget) (*pair, L, error) {
-	var out pair
-	var first L
+func open[P any, L plan[P]](out *pair, mech planner[P, L], problems [2]P, b dp.Budget) (first L, err error) {
 	for i, p := range problems {
 		plan, err := mech.Plan(p, b)
 		if err != nil {
-			return nil, first, err
+			return first, err
 		}
 		out.fit[i] = func(ctx context.Context, src rand.Source) (*dp.Release, error) { return plan.Fit(ctx, p, src) }
 		if i == 0 {
 			first = plan
 		}
 	}
-	return &out, first, nil
+	return first, nil
 }
 
-// turn releases from the data sets in turn and returns from which.
-func (p *pair) turn(ctx context.Context, src rand.Source) (int, *dp.Release, error) {
-	p.side = 1 - p.side
-	rel, err := p.fit[p.side](ctx, src)
+// claim releases once and keeps what the release claims: no less than was asked for.
+func (p *pair) claim(ctx context.Context, e *Env, asked dp.Budget, rel dp.Relation) error {
+	out, err := p.fit[0](ctx, e.Source("claim"))
+	if err != nil {
+		return err
+	}
+	p.cert = out.Certificate
+	return asFor(p.cert, asked, rel)
+}
+
+// turn releases from the data sets in turn and returns from which. Where it repeats, it
+// releases again after an event of the noise that the release does not depend on and that
+// leaves no trace: its probability is public, at most 2⁻⁹δ, and paid for. Two in a row
+// are no accident. A trace that is missing is NaN, which no test accepts.
+func (p *pair) turn(ctx context.Context, src rand.Source) (side int, rel *dp.Release, err error) {
+	p.side, p.trace = 1-p.side, erm.Trace{}
+	rel, err = p.fit[p.side](ctx, src)
+	if err == nil && p.repeats && len(p.trace.Theta) == 0 {
+		p.side = 1 - p.side
+		rel, err = p.fit[p.side](ctx, src)
+	}
+	if err == nil && len(p.trace.Theta) == 0 {
+		p.trace.Theta = slices.Repeat([]float64{math.NaN()}, len(rel.Theta))
+	}
 	return p.side, rel, err
+}
+
+// scores is the white box on releases from the data sets in turn: score maps one from
+// data set i to its scores.
+func (p *pair) scores(
+	ctx context.Context, e *Env, rows int, score func(i int, rel *dp.Release) ([]float64, error),
+) (Finding, error) {
+	return Recover(ctx, e, p.cert, rows, func(ctx context.Context, src rand.Source) (row []float64, err error) {
+		for range 1 + e.more {
+			i, rel, err := p.turn(ctx, src)
+			if err != nil {
+				return nil, err
+			}
+			z, err := score(i, rel)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, z...)
+		}
+		return row, nil
+	})
 }
 
 // theta releases from data set i, for Distinguish.
@@ -61,34 +104,17 @@ func (p *pair) theta(ctx context.Context, i int, src rand.Source) ([]float64, er
 	return rel.Theta, nil
 }
 
-// claim releases once and returns what the release claims: no less than was asked for.
-func (p *pair) claim(ctx context.Context, e *Env, asked dp.Budget, rel dp.Relation) (dp.Certificate, error) {
-	out, err := p.fit[0](ctx, e.Source("claim"))
-	if err != nil {
-		return dp.Certificate{}, err
-	}
-	return out.Certificate, asFor(out.Certificate, asked, rel)
+// preparer is a setting that gets ready to release from both its data sets, and
+// releases once for the claim.
+type preparer interface {
+	prepare(ctx context.Context, e *Env) error
 }
 
-// kind is a way to measure settings of type T.
-type kind[T any] struct {
+// kind is a way to measure settings of type T, once prepared.
+type kind[T preparer] struct {
 	name  string
 	layer Layer
 	run   func(c T, ctx context.Context, e *Env) (Finding, error)
-	least Tier
-}
-
-// ready measures a setting by its plans for both data sets, which prepare makes.
-func ready[C interface {
-	prepare(ctx context.Context, e *Env) (R, error)
-}, R any](measure func(r R, ctx context.Context, e *Env) (Finding, error)) func(C, context.Context, *Env) (Finding, error) {
-	return func(c C, ctx context.Context, e *Env) (Finding, error) {
-		r, err := c.prepare(ctx, e)
-		if err != nil {
-			return Finding{}, err
-		}
-		return measure(r, ctx, e)
-	}
 }
 
 // setting is what is measured, in the layers that letters of a table of kinds name.
@@ -97,47 +123,33 @@ type setting[T any] struct {
 	make               func() T
 }
 
-// cases lists settings in their layers. A kind that is about another pair than its
-// setting has that at the end of its name, after a slash.
-func cases[T any](kinds map[rune]kind[T], settings ...setting[T]) (list []Case) {
+// cases lists settings in their layers. A capital letter is the kind of the small one,
+// from the tier CI on; t is the kind w with two releases from one stream.
+func cases[T preparer](kinds map[rune]kind[T], settings []setting[T]) (list []Case) {
 	for _, s := range settings {
-		for _, k := range s.layers {
-			kind, at := kinds[k], s.pair
-			switch k {
-			case 'p':
-				at = "A10"
-			case 't':
-				at = "A13"
+		for _, letter := range s.layers {
+			pair, least, more := s.pair, Quick, 0
+			switch {
+			case letter == 'p':
+				pair = "A10"
+			case letter == 't':
+				letter, pair, more = 'w', "A13", 1
+			case unicode.IsUpper(letter):
+				letter, least = unicode.ToLower(letter), CI
 			}
+			kind := kinds[letter]
 			list = append(list, Case{
-				Name: at + "/" + s.name + kind.name, Pair: at, Layer: kind.layer, Least: kind.least,
-				Run: func(ctx context.Context, e *Env) (Finding, error) { return kind.run(s.make(), ctx, e) },
+				Name: pair + "/" + s.name + kind.name, Pair: pair, Layer: kind.layer, Least: least,
+				Run: func(ctx context.Context, e *Env) (Finding, error) {
+					c := s.make()
+					if err := c.prepare(ctx, e); err != nil {
+						return Finding{}, err
+					}
+					e.more = more
+					return kind.run(c, ctx, e)
+				},
 			})
 		}
 	}
 	return list
-}
-
-// searched is an exact layer for data that nobody chose: it draws neighbors on the
-// line, integrates each and returns the finding of the pair that comes nearest to its
-// claim.
-func searched(
-	ctx context.Context, e *Env, rel dp.Relation, row, label float64, exact func(data [2][]record) (Finding, error),
-) (Finding, error) {
-	src := e.Source("search")
-	var found Finding
-	most := math.Inf(-1)
-	for range map[Tier]int{Quick: 5, CI: 100, Long: 5000}[e.Tier] {
-		if err := ctx.Err(); err != nil {
-			return found, err
-		}
-		f, err := exact(neighbors(rel, row, label, src))
-		if err != nil || f.Verdict() != Holds {
-			return f, err
-		}
-		if f.Exact > most {
-			most, found = f.Exact, f
-		}
-	}
-	return found, nil
 }

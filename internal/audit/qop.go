@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,30 +17,32 @@ import (
 	"github.com/privopt/privopt/qop"
 )
 
-// curveOnly are A3 on the line: records of the largest curvature and of none,
+// curveOnly are A3 on the line, or A2: records of the largest curvature and of none,
 // which interpolate at the anchor.
-func curveOnly(n int) [2][]record {
-	var list []record
-	for range n {
-		list = append(list, record{[]float64{0.3}, 0.12})
-	}
-	return [2][]record{with(list, record{[]float64{1}, 0.4}), with(list, record{[]float64{0}, 0})}
+func curveOnly(rel dp.Relation, n int) [2][]record {
+	return ended(rel, slices.Repeat([]record{{[]float64{0.3}, 0.12}}, n), axis(1, 1, 0.4), axis(1, 0, 0))
 }
+
+// anchored returns a setting of a mechanism with the anchor center, by Relabel unless the
+// mechanism says otherwise.
+func anchored(m qop.Mechanism, center []float64, l loss.Loss, k kinks, data [2][]record) *quadratic {
+	if m.Interpolation == nil {
+		m.Interpolation = qop.Relabel{}
+	}
+	m.Center, m.Cover = center, cover
+	return &quadratic{mech: m, convex: convex{loss: l, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual, kinks: k, data: data}}
+}
+
+// pull is an ℓ1 norm and no set.
+func pull(weight float64) kinks { return kinks{weight, math.Inf(-1), math.Inf(1)} }
 
 // squares is the setting that most others vary: least squares around the anchor
 // 0.4, from which an ℓ1 norm pulls.
 func squares(m qop.Mechanism) *quadratic {
-	if m.Interpolation == nil {
-		m.Interpolation = qop.Relabel{}
-	}
 	if m.M == 0 {
 		m.M = 8
 	}
-	m.Center, m.Cover = []float64{0.4}, cover
-	return &quadratic{
-		mech: m, loss: loss.Squared{}, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual,
-		kinks: kinks{0.3, math.Inf(-1), math.Inf(1)}, data: curveOnly(2),
-	}
+	return anchored(m, []float64{0.4}, loss.Squared{}, pull(0.3), curveOnly(m.Relation, 2))
 }
 
 // bent is the setting with Huber's loss, a generalized linear one whose
@@ -63,43 +66,29 @@ func hinged(m qop.Mechanism) *quadratic {
 // kinks and faces, one near the kink at 0 and, in a box, one beyond the face.
 func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	const d = 5
-	m.Interpolation, m.M, m.Cover = qop.Relabel{}, 40, cover
-	m.Center = []float64{1, 1.1, -0.9, 1.2, -1}
-	list := sample(6, d, "many")
-	c := &quadratic{
-		mech: m, loss: l, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual, kinks: k,
-		data: [2][]record{with(list, axis(d, 1, 1)), with(list, axis(d, 0, 0))},
-	}
-	if m.Relation == dp.AddRemove {
-		c.data[1] = list
-	}
+	m.M = 40
+	center := []float64{1, 1.1, -0.9, 1.2, -1}
 	if !math.IsInf(k.hi, 1) {
-		c.mech.Center = []float64{1, 1.1, -0.9, 0.02, 2.02}
+		center = []float64{1, 1.1, -0.9, 0.02, 2.02}
 	}
-	return c
+	return anchored(m, center, l, k, ended(m.Relation, sample(6, d, "many"), axis(d, 1, 1), axis(d, 0, 0)))
 }
 
-// flat is a setting in the plane.
-func flat(m qop.Mechanism, l func(center []float64) loss.Loss, last [2][]record) *quadratic {
-	m.Center, m.M, m.Cover = []float64{3, 3}, 10, cover
-	if m.Interpolation == nil {
-		m.Interpolation = qop.Relabel{}
-	}
+// flat is a setting in the plane, with a last record along the first axis or
+// another one.
+func flat(m qop.Mechanism, l loss.Loss, other record) *quadratic {
+	m.M = 10
 	list := []record{{[]float64{0.3, 0.1}, 1.2}, {[]float64{0, 0.2}, 0.6}}
-	return &quadratic{
-		mech: m, loss: l(m.Center), bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual,
-		kinks: kinks{0.02, math.Inf(-1), math.Inf(1)},
-		data:  [2][]record{with(list, last[0]...), with(list, last[1]...)},
-	}
+	return anchored(m, corner, l, pull(0.02), [2][]record{with(list, axis(2, 1, 3)), with(list, other)})
 }
+
+// corner is the anchor in the plane.
+var corner = []float64{3, 3}
 
 // variant is the mechanism for a relation, a calibration and a structure.
 func variant(rel dp.Relation, cal qop.Calibration, s loss.Structure) qop.Mechanism {
 	return qop.Mechanism{Relation: rel, Calibration: cal, Structure: s}
 }
-
-// along returns one record with the row (x, 0).
-func along(x, label float64) []record { return []record{{[]float64{x, 0}, label}} }
 
 // off is a setting whose anchor lies η from the point at which the records
 // interpolate.
@@ -111,27 +100,15 @@ func off(m qop.Mechanism) *quadratic {
 }
 
 var quadraticSettings = []setting[*quadratic]{
-	{"least squares", "A3", "wxbors", func() *quadratic { return squares(qop.Mechanism{}) }},
-	{"least squares", "A2", "wxs", func() *quadratic {
-		c := squares(variant(dp.AddRemove, 0, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	}},
+	{"least squares", "A3", "wxborS", func() *quadratic { return squares(qop.Mechanism{}) }},
+	{"least squares", "A2", "wxS", func() *quadratic { return squares(variant(dp.AddRemove, 0, 0)) }},
 	{"half for the output", "A3", "Wx", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}) }},
 	{"least squares as glm", "A3", "wx", func() *quadratic { return squares(variant(0, 0, loss.GLM)) }},
-	{"huber", "A3", "wxBs", func() *quadratic { return bent(qop.Mechanism{}) }},
-	{"huber", "A2", "wxs", func() *quadratic {
-		c := bent(variant(dp.AddRemove, 0, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	}},
+	{"huber", "A3", "wxBS", func() *quadratic { return bent(qop.Mechanism{}) }},
+	{"huber", "A2", "wxS", func() *quadratic { return bent(variant(dp.AddRemove, 0, 0)) }},
 	{"fixed range", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange)) }},
 	{"general", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General)) }},
-	{"threshold", "A2", "wx", func() *quadratic {
-		c := bent(variant(dp.AddRemove, qop.Threshold, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	}},
+	{"threshold", "A2", "wx", func() *quadratic { return bent(variant(dp.AddRemove, qop.Threshold, 0)) }},
 	{"paper", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Paper, 0)) }},
 	{"smoothed hinge", "A3", "wB", func() *quadratic { return hinged(qop.Mechanism{}) }},
 	{"relabelled", "A5", "wbr", func() *quadratic {
@@ -145,7 +122,7 @@ var quadraticSettings = []setting[*quadratic]{
 		return c
 	}},
 	{"trusted", "A5", "w", func() *quadratic { return squares(qop.Mechanism{Interpolation: qop.Trust{}}) }},
-	{"ℓ1 in a box", "A7", "wxbrs", func() *quadratic {
+	{"ℓ1 in a box", "A7", "wxbrS", func() *quadratic {
 		c := squares(qop.Mechanism{})
 		c.kinks = kinks{2, -1, 1}
 		return c
@@ -164,67 +141,44 @@ var quadraticSettings = []setting[*quadratic]{
 	}},
 	{"equal records", "A8", "wr", func() *quadratic {
 		c := squares(qop.Mechanism{})
-		c.data = curveOnly(29)
+		c.data = curveOnly(dp.Replace, 29)
 		return c
 	}},
-	{"least squares, d = 5", "A2", "wor", func() *quadratic {
-		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, math.Inf(-1), math.Inf(1)})
-	}},
+	{"least squares, d = 5", "A2", "wor", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3)) }},
 	{"least squares, d = 5, m = 400", "A2", "w", func() *quadratic {
-		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, math.Inf(-1), math.Inf(1)})
+		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3))
 		c.mech.M = 400
 		return c
 	}},
-	{"huber, d = 5", "A3", "wBr", func() *quadratic {
-		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, math.Inf(-1), math.Inf(1)})
-	}},
-	{"ℓ1 in a box, d = 5", "A7", "wr", func() *quadratic {
-		return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, -2, 2})
-	}},
-	{"huber, ℓ1 in a box, d = 5", "A7", "Wr", func() *quadratic {
-		return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, -2, 2})
-	}},
-	{"least squares, d = 2", "A3", "x", func() *quadratic {
-		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Squared{} }, [2][]record{along(1, 3), along(0, 0)})
-	}},
+	{"huber, d = 5", "A3", "wBr", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, pull(0.3)) }},
+	{"ℓ1 in a box, d = 5", "A7", "wr", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, -2, 2}) }},
+	{"huber, ℓ1 in a box, d = 5", "A7", "Wr", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, -2, 2}) }},
+	{"least squares, d = 2", "A3", "x", func() *quadratic { return flat(qop.Mechanism{}, loss.Squared{}, axis(2, 0, 0)) }},
 	{"least squares across, d = 2", "A3", "x", func() *quadratic {
-		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Squared{} }, [2][]record{along(1, 3), {{[]float64{0, 1}, 3}}})
+		return flat(qop.Mechanism{}, loss.Squared{}, record{[]float64{0, 1}, 3})
 	}},
-	{"huber, d = 2", "A3", "x", func() *quadratic {
-		return flat(qop.Mechanism{}, func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
-	}},
+	{"huber, d = 2", "A3", "x", func() *quadratic { return flat(qop.Mechanism{}, loss.Huber{Delta: 0.1}, axis(2, 0, 0)) }},
 	{"rank 2 as general", "A6", "wx", func() *quadratic {
-		c := flat(qop.Mechanism{Interpolation: qop.Trust{}}, func(center []float64) loss.Loss { return round{center} },
-			[2][]record{along(1, 3), along(0, 0)})
-		return c
+		return flat(qop.Mechanism{Interpolation: qop.Trust{}}, round{corner}, axis(2, 0, 0))
 	}},
 	{"rank 1 as general", "A6", "WX", func() *quadratic {
-		c := flat(variant(0, 0, loss.General), func([]float64) loss.Loss { return loss.Huber{Delta: 0.1} }, [2][]record{along(1, 3), along(0, 0)})
-		return c
+		return flat(variant(0, 0, loss.General), loss.Huber{Delta: 0.1}, axis(2, 0, 0))
 	}},
 	{"inexact anchor", "A5", "wXor", func() *quadratic { return off(qop.Mechanism{}) }},
-	{"inexact anchor", "A2", "WXO", func() *quadratic {
-		c := off(variant(dp.AddRemove, 0, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	}},
+	{"inexact anchor", "A2", "WXO", func() *quadratic { return off(variant(dp.AddRemove, 0, 0)) }},
 }
 
 var quadraticKinds = map[rune]kind[*quadratic]{
-	'w': {"", WhiteBox, ready[*quadratic]((*quadRun).white), Quick},
-	'W': {"", WhiteBox, ready[*quadratic]((*quadRun).white), CI},
-	'x': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), Quick},
-	'X': {" exactly", Exact, ready[*quadratic]((*quadRun).exact), CI},
-	's': {" searched", Exact, (*quadratic).searched, CI},
-	'b': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), Quick},
-	'B': {" from outside", BlackBox, ready[*quadratic]((*quadRun).black), CI},
-	'o': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), Quick},
-	'O': {" output noise", WhiteBox, ready[*quadratic]((*quadRun).output), CI},
-	'r': {" cover", WhiteBox, (*quadratic).covered, Quick},
+	'w': {"", WhiteBox, (*quadratic).white},
+	'x': {" exactly", Exact, (*quadratic).exact},
+	's': {" searched", Exact, (*quadratic).search},
+	'b': {" from outside", BlackBox, (*quadratic).outside},
+	'o': {" output noise", WhiteBox, (*quadratic).output},
+	'r': {" cover", WhiteBox, (*quadratic).covered},
 }
 
 func init() {
-	Register(Mechanism{Name: "qop", Controls: quadraticControls, Cases: cases(quadraticKinds, quadraticSettings...)})
+	Register(Mechanism{Name: "qop", Controls: quadraticControls, Cases: cases(quadraticKinds, quadraticSettings)})
 }
 
 // drawnBy returns a Break that replaces numbers of the plan by which a fit draws.
@@ -243,8 +197,8 @@ var fewer = drawnBy(func(p *qop.Params) { p.M-- })
 // drawnFor draws by the numbers of another setting.
 func drawnFor(c func() *quadratic) func(context.Context) context.Context {
 	other := sync.OnceValue(func() qop.Params {
-		r, err := c().prepare(context.Background(), &Env{Tier: Quick, name: "other"})
-		if err != nil {
+		r := c()
+		if err := r.prepare(context.Background(), &Env{Tier: Quick, name: "other"}); err != nil {
 			panic(err)
 		}
 		return r.Params
@@ -274,11 +228,8 @@ var quadraticControls = []Control{
 	{"cached-w", "W drawn once and used again", "qop/A3/least squares", 0,
 		cached(release.Drawn, quad(func(w *mat.SymDense) *mat.SymDense { return w }))},
 	{"data-max-qop", "curvature scaled by the largest one of the records, not by the bound", "qop/A9/rows of 1e±150", 3000, flatter(0.25)},
-	{"relation-qop", "the constants of add/remove used for replace", "qop/A3/huber", 3000, drawnFor(func() *quadratic {
-		c := bent(variant(dp.AddRemove, 0, 0))
-		c.data[1] = c.data[0][:2]
-		return c
-	})},
+	{"relation-qop", "the constants of add/remove used for replace", "qop/A3/huber", 3000,
+		drawnFor(func() *quadratic { return bent(variant(dp.AddRemove, 0, 0)) })},
 	{"output-split-qop", "the whole budget spent again on the output noise", "qop/A3/half for the output", 3000,
 		drawnFor(func() *quadratic { return squares(qop.Mechanism{}) })},
 	{"no-interpolation", "records that do not interpolate used as they are", "qop/A5/relabelled", 0,

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
@@ -22,7 +21,7 @@ import (
 // of u, f_m that of χ²_m, and the probability that w lies where s may at a kink
 // or a face. The release lies on the side of the anchor to which the subgradient
 // at the anchor pulls; the logarithm resolves the law near the anchor.
-func (r *quadRun) law1(i int) (law, error) {
+func (r *quadratic) law1(i int) (law, error) {
 	center := r.mech.Center[0]
 	lo, hi := r.kinks.subgradients(center)
 	if lo != hi {
@@ -34,7 +33,7 @@ func (r *quadRun) law1(i int) (law, error) {
 	}
 	hess := make([]float64, 1)
 	at := func(x, s float64) (w, curve float64) {
-		g := r.slope([]float64{x}, r.records[i], hess)
+		g := r.slope([]float64{x}, i, hess)
 		return -(g[0] + s) / (r.sigma2 * (x - center)), hess[0]
 	}
 	l := law{logDensity: func(u float64) float64 {
@@ -54,27 +53,17 @@ func (r *quadRun) law1(i int) (law, error) {
 	most := math.Abs(lo) + 1
 	l.lo = math.Log(math.Abs(lo)/(r.sigma2*(m+120*math.Sqrt(m))+r.most(i))) - 1
 	l.hi = math.Log(most / (r.sigma2 * 1e-6))
-	stop := func(x float64) {
+	for _, x := range r.kinks.places() {
 		if side*(x-center) <= 0 {
-			return
+			continue
 		}
 		u := math.Log(math.Abs(x - center))
 		lo, hi := r.kinks.subgradients(x)
-		wa, _ := at(x, lo)
-		wb, _ := at(x, hi)
-		if wa > wb {
-			wa, wb = wb, wa
-		}
+		a, _ := at(x, lo)
+		b, _ := at(x, hi)
 		l.at = append(l.at, u)
-		l.mass = append(l.mass, specfun.Chi2CDF(math.Max(wb, 0), m)-specfun.Chi2CDF(math.Max(wa, 0), m))
+		l.mass = append(l.mass, math.Abs(specfun.Chi2CDF(b, m)-specfun.Chi2CDF(a, m)))
 		l.breaks = append(l.breaks, u)
-	}
-	if r.kinks.weight > 0 {
-		stop(0)
-	}
-	if !math.IsInf(r.kinks.hi, 1) {
-		stop(r.kinks.lo)
-		stop(r.kinks.hi)
 	}
 	if h, ok := r.loss.(loss.Huber); ok { // φ″ jumps where |a(θ−θ̃)| = Delta
 		for _, rec := range r.records[i] {
@@ -87,7 +76,7 @@ func (r *quadRun) law1(i int) (law, error) {
 }
 
 // most returns a bound on F″.
-func (r *quadRun) most(i int) float64 {
+func (r *quadratic) most(i int) float64 {
 	return float64(len(r.records[i])) * r.loss.Constants(r.bounds, math.Inf(1)).Smoothness
 }
 
@@ -96,7 +85,7 @@ func (r *quadRun) most(i int) float64 {
 // minimizer is held against the part of it that the objective may spend. With
 // η > 0 that part is not for the minimizer alone: the release with its output
 // noise is held against the whole.
-func (r *quadRun) exact(ctx context.Context, e *Env) (Finding, error) {
+func (r *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
 	cert := r.cert
 	if r.mech.Eta == 0 {
@@ -113,52 +102,31 @@ func (r *quadRun) exact(ctx context.Context, e *Env) (Finding, error) {
 
 // divergence returns the larger hockey-stick divergence of the minimizers on
 // the two data sets and its relative accuracy.
-func (r *quadRun) divergence() (stick func(eps float64) float64, tol float64, err error) {
+func (r *quadratic) divergence() (stick func(eps float64) float64, tol float64, err error) {
 	if r.dim() == 2 {
 		stick, err = r.plane()
 		return stick, planeTolerance, err
 	}
-	_, _, d, err := r.laws()
+	d, err := divergence(r.laws())
 	if err != nil {
 		return nil, 0, err
 	}
 	return d.Max, tolerance, nil
 }
 
-// laws returns the laws on both data sets for d = 1 and their divergence.
-func (r *quadRun) laws() (p, q law, d *dptest.Divergence, err error) {
+// laws returns the laws on both data sets for d = 1.
+func (r *quadratic) laws() (p, q law, err error) {
 	if r.mech.Eta > 0 {
-		p, q = r.blurred(0), r.blurred(1)
-		d, err = divergence(p, q)
-		return p, q, d, err
+		return r.blurred(0), r.blurred(1), nil
 	}
-	if p, err = r.law1(0); err != nil {
-		return p, q, nil, err
+	if p, err = r.law1(0); err == nil {
+		q, err = r.law1(1)
 	}
-	if q, err = r.law1(1); err != nil {
-		return p, q, nil, err
-	}
-	d, err = divergence(p, q)
-	return p, q, d, err
+	return p, q, err
 }
 
-// black tells releases on the two data sets apart, with the likelihood ratio of
-// the exact law as a score where d = 1.
-func (r *quadRun) black(ctx context.Context, e *Env) (Finding, error) {
-	exact := math.NaN()
-	var scores []func([]float64) float64
-	if r.dim() == 1 {
-		p, q, d, err := r.laws()
-		if err != nil {
-			return Finding{}, err
-		}
-		exact = EpsilonAt(d.Max, r.cert.Delta)
-		log := ratio(p, q)
-		scores = append(scores, func(x []float64) float64 {
-			return log([]float64{math.Log(math.Abs(x[0] - r.mech.Center[0]))})
-		})
-	}
-	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), exact, r.theta, scores...)
+func (r *quadratic) outside(ctx context.Context, e *Env) (Finding, error) {
+	return r.black(ctx, e, r.laws, func(x float64) float64 { return math.Log(math.Abs(x - r.mech.Center[0])) })
 }
 
 // planeTolerance is the relative error of a divergence in the plane: the
@@ -173,7 +141,7 @@ const planeTolerance = 2e-3
 //
 // with f(q) = (v'q)^{(m−3)/2} exp(−‖q‖²/(2v'q)) normalized; the determinant is linear
 // in V, so the integral is its value at E V = m − 1.
-func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
+func (r *quadratic) plane() (stick func(eps float64) float64, err error) {
 	const rings, rays = 420, 240
 	m, s2 := r.mech.M, r.sigma2
 	c := make([]float64, 2)
@@ -187,7 +155,7 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 		if theta[0]*r.mech.Center[0] <= 0 || theta[1]*r.mech.Center[1] <= 0 {
 			return 0 // beyond the quadrant
 		}
-		g := r.slope(theta, r.records[i], hess)
+		g := r.slope(theta, i, hess)
 		qx, qy := -(g[0]+c[0])/s2, -(g[1]+c[1])/s2
 		vv := x*x + y*y
 		a := (x*qx + y*qy) / vv
@@ -237,7 +205,7 @@ func (r *quadRun) plane() (stick func(eps float64) float64, err error) {
 // noise is not small, a mixture over w ~ χ²_m:
 //
 //	p(x) = E φ((x − θ̂(w))/σ̃)/σ̃,   F′(θ̂) + s + σ²w(θ̂−θ̃) = 0
-func (r *quadRun) blurred(i int) law {
+func (r *quadratic) blurred(i int) law {
 	const n = 160 // nodes in √w; θ̂ varies by a part of σ̃
 	end := math.Sqrt(r.mech.M) + 9
 	sigma := r.OutputSigma
@@ -256,36 +224,17 @@ func (r *quadRun) blurred(i int) law {
 			z := (x - p) / sigma
 			terms[k] = logWeight[k] - z*z/2
 		}
-		return logSum(terms)
+		return floats.LogSumExp(terms)
 	}
 	return l
 }
 
-// logSum returns log Σ e^x.
-func logSum(x []float64) float64 {
-	top := math.Inf(-1)
-	for _, v := range x {
-		top = math.Max(top, v)
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Exp(v - top)
-	}
-	return top + math.Log(sum)
-}
-
 // minimizer returns θ̂(w) for d = 1 by bisection of the subdifferential.
-func (r *quadRun) minimizer(i int, w float64) float64 {
+func (r *quadratic) minimizer(i int, w float64) float64 {
 	center, hess := r.mech.Center[0], make([]float64, 1)
-	lo, hi := -10.0, 10.0
-	for range 60 {
-		x := (lo + hi) / 2
+	x, _ := specfun.Bisect(func(x float64) bool {
 		s, _ := r.kinks.subgradients(x)
-		if r.slope([]float64{x}, r.records[i], hess)[0]+s+r.sigma2*w*(x-center) > 0 {
-			hi = x
-		} else {
-			lo = x
-		}
-	}
-	return (lo + hi) / 2
+		return r.slope([]float64{x}, i, hess)[0]+s+r.sigma2*w*(x-center) <= 0
+	}, -10, 10)
+	return x
 }

@@ -2,9 +2,10 @@ package audit
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -22,26 +23,28 @@ import (
 // quadratic is a setting of quadratic perturbation: a mechanism, whose M and
 // Cover are stated, and two neighboring data sets.
 type quadratic struct {
-	mech   qop.Mechanism
-	loss   loss.Loss
-	bounds loss.Bounds
-	budget dp.Budget
-	kinks  kinks
-	data   [2][]record
+	convex
+	mech qop.Mechanism
+
+	qop.Params         // of a plan that no fault reached
+	sigma2     float64 // σ² of a fit in the context of the case
 }
 
-// dim returns d.
-func (c *quadratic) dim() int { return len(c.mech.Center) }
+func (c *quadratic) prepare(ctx context.Context, e *Env) error {
+	plan, err := ready(ctx, e, &c.convex, func(trace func(erm.Trace)) planner[*erm.Problem, *qop.Plan] {
+		c.mech.Trace = trace
+		return &c.mech
+	}, c.interpolated)
+	if err != nil {
+		return err
+	}
+	c.Params, c.repeats = plan.Params(), true
+	c.sigma2 = c.Sigma2
+	return nil
+}
 
 // k returns m − d + 1.
 func (c *quadratic) k() float64 { return c.mech.M - float64(c.dim()) + 1 }
-
-func (c *quadratic) relation() dp.Relation {
-	if c.mech.Relation == 0 {
-		return dp.Replace
-	}
-	return c.mech.Relation
-}
 
 // interpolated returns the record that the fit must use: forced into bounds,
 // and by the rule relabelled so that the anchor is optimal, or the zero record
@@ -73,25 +76,6 @@ func (c *quadratic) interpolated(r record) record {
 	return record{r.a, label}
 }
 
-// slope returns ∇F(θ) and stores ∇²F(θ) in hess, d×d.
-func (c *quadratic) slope(theta []float64, list []record, hess []float64) []float64 {
-	clear(hess)
-	if l, ok := c.loss.(loss.Linear); ok {
-		return gradient(theta, list, l, 0, hess)
-	}
-	// The one other loss is round, see below: ∇ = ‖a‖²(θ−θ̃), ∇² = ‖a‖²I.
-	d := len(theta)
-	g := make([]float64, d)
-	for _, r := range list {
-		w := floats.Dot(r.a, r.a)
-		for j := range g {
-			g[j] += w * (theta[j] - c.mech.Center[j])
-			hess[j*d+j] += w
-		}
-	}
-	return g
-}
-
 // round is the loss (‖a‖²/2)‖θ − center‖² of full rank, the same in all
 // directions.
 type round struct{ center []float64 }
@@ -117,58 +101,8 @@ func (l round) Constants(b loss.Bounds, radius float64) loss.Constants {
 	}
 }
 
-// quadRun is a setting that is ready to release from either data set.
-type quadRun struct {
-	*quadratic
-	*pair
-	qop.Params         // of a plan that no fault reached
-	sigma2     float64 // σ² of a fit in the context of the case
-	cert       dp.Certificate
-	trace      erm.Trace
-	records    [2][]record // as the fit must use them
-}
-
-// prepare plans for both data sets and releases once.
-func (c *quadratic) prepare(ctx context.Context, e *Env) (*quadRun, error) {
-	r := &quadRun{quadratic: c}
-	mech := c.mech
-	mech.Trace = func(t erm.Trace) { r.trace = t }
-	var problems [2]*erm.Problem
-	for i, list := range c.data {
-		p, err := problem(list, c.bounds, c.loss, c.kinks)
-		if err != nil {
-			return nil, err
-		}
-		problems[i] = p
-		problems[i].Records = len(c.data[0])
-		for _, rec := range list {
-			r.records[i] = append(r.records[i], c.interpolated(rec))
-		}
-	}
-	pair, plan, err := open(&mech, problems, c.budget)
-	if err != nil {
-		return nil, err
-	}
-	r.pair, r.Params = pair, plan.Params()
-	r.sigma2 = r.Sigma2
-	r.cert, err = r.claim(ctx, e, c.budget, c.relation())
-	return r, err
-}
-
-// turn is that of pair, and releases again after an event of W that the release does
-// not depend on: its probability is public, at most 2⁻⁹δ, and paid for. Two in a row
-// are no accident.
-func (r *quadRun) turn(ctx context.Context, src rand.Source) (int, *dp.Release, error) {
-	r.trace = erm.Trace{}
-	i, rel, err := r.pair.turn(ctx, src)
-	if err == nil && len(r.trace.Theta) == 0 {
-		i, rel, err = r.pair.turn(ctx, src)
-	}
-	return i, rel, err
-}
-
 // white recovers the matrix from releases on both data sets in turn.
-func (r *quadRun) white(ctx context.Context, e *Env) (Finding, error) {
+func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	// A curvature that is wrong by 5 % moves the mean of the score of W along a
 	// release by 0.05·√(m/2). The frame is fixed, so that only the part cos² of it
 	// is seen, on the average about (m−d+2)/(m+1): off the frame a release
@@ -176,8 +110,8 @@ func (r *quadRun) white(ctx context.Context, e *Env) (Finding, error) {
 	// probability 0.99 at a false alarm of 1e-8; beyond what that needs, a tier
 	// takes a twentieth of its releases where V has to be drawn: each gives
 	// d(d+1)/2 scores and is as slow as d solutions on the line.
-	d := r.dim()
-	shift := 0.05 * math.Sqrt(r.mech.M/2) * (r.k() + 1) / (r.mech.M + 1)
+	d := c.dim()
+	shift := 0.05 * math.Sqrt(c.mech.M/2) * (c.k() + 1) / (c.mech.M + 1)
 	runs := e.Runs(WhiteBox)
 	if e.Tier == Quick {
 		runs = 0
@@ -187,66 +121,63 @@ func (r *quadRun) white(ctx context.Context, e *Env) (Finding, error) {
 	if runs = max(runs, int(81/(shift*shift))); e.runs > 0 {
 		runs = e.runs
 	}
-	aux, frame := e.Source("held"), r.frame()
-	f, err := Recover(ctx, e, r.cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
-		i, rel, err := r.turn(ctx, src)
-		if err != nil {
-			return nil, err
-		}
+	aux, frame, k := e.Source("held"), c.frame(), d*(d+1)/2
+	f, err := c.scores(ctx, e, runs, func(i int, rel *dp.Release) ([]float64, error) {
 		theta := rel.Theta
-		if r.kinks.lo > math.Inf(-1) || d > 1 || r.mech.Eta > 0 {
-			theta = r.trace.Theta
-		} else if r.trace.Theta[0] == 0 {
-			theta = r.trace.Theta // at the kink: the output noise hides it
+		if c.kinks.lo > math.Inf(-1) || d > 1 || c.mech.Eta > 0 || slices.Equal(c.trace.Theta, []float64{0}) {
+			theta = c.trace.Theta // at the kink 0 the output noise hides it
 		}
-		if len(theta) == 0 { // an event of the noise that has almost no probability
-			return impossible(d*(d+1)/2, errImpossible)
+		z, err := c.explained(theta, i, frame, aux)
+		if errors.Is(err, errImpossible) { // no test accepts this
+			z, err = make([]float64, k), nil
+			floats.AddConst(math.NaN(), z)
 		}
-		w, err := r.matrix(theta, i, aux)
-		if err != nil {
-			return impossible(d*(d+1)/2, err)
-		}
-		z, err := bartlett(w, frame, r.mech.M)
-		if err != nil {
-			return impossible(d*(d+1)/2, err)
-		}
-		return z, nil
+		return z, err
 	})
-	f.Power = dptest.MeanPower(runs, shift, dptest.FalseReject/float64(max(1, len(f.Tests)*d*(d+1)/2)))
+	f.Power = dptest.MeanPower(runs, shift, dptest.FalseReject/float64(max(1, len(f.Tests)*k)))
 	return f, err
+}
+
+// explained returns the scores of the matrix that has its minimizer at theta on data set i.
+func (c *quadratic) explained(theta []float64, i int, frame *mat.Dense, src rand.Source) ([]float64, error) {
+	w, err := c.matrix(theta, i, src)
+	if err != nil {
+		return nil, err
+	}
+	return bartlett(w, frame, c.mech.M)
 }
 
 // frame returns an orthogonal matrix whose first column is the direction from
 // the anchor in which the releases lie when W is its mean.
-func (r *quadRun) frame() *mat.Dense {
-	d := r.dim()
+func (c *quadratic) frame() *mat.Dense {
+	d := c.dim()
 	hess := make([]float64, d*d)
-	r.slope(r.mech.Center, r.records[0], hess)
-	s := make([]float64, d)
-	for j, x := range r.mech.Center {
-		hess[j*d+j] += r.sigma2 * r.mech.M
-		lo, _ := r.kinks.subgradients(x)
-		s[j] = -math.Max(lo, -r.kinks.weight)
+	c.slope(c.mech.Center, 0, hess)
+	s := mat.NewVecDense(d, nil)
+	for j, x := range c.mech.Center {
+		hess[j*d+j] += c.sigma2 * c.mech.M
+		lo, _ := c.kinks.subgradients(x)
+		s.SetVec(j, -math.Max(lo, -c.kinks.weight))
 	}
-	return around(solve(hess, s))
+	var x mat.VecDense
+	if err := x.SolveVec(mat.NewDense(d, d, hess), s); err != nil {
+		panic(err) // ∇²F + σ²mI is positive definite
+	}
+	return around(x.RawVector().Data)
 }
 
 // around returns the Householder matrix that swaps the first axis with v/‖v‖ up
 // to sign: its first column is ±v/‖v‖, the others span the complement.
 func around(v []float64) *mat.Dense {
-	d := len(v)
-	w := append([]float64(nil), v...)
-	floats.Scale(1/floats.Norm(v, 2), w)
-	w[0] += math.Copysign(1, w[0])
-	n := floats.Dot(w, w)
-	h := mat.NewDense(d, d, nil)
-	for i := range d {
-		for j := range d {
-			h.Set(i, j, -2*w[i]*w[j]/n)
-		}
+	w := mat.NewVecDense(len(v), slices.Clone(v))
+	w.ScaleVec(1/mat.Norm(w, 2), w)
+	w.SetVec(0, w.AtVec(0)+math.Copysign(1, v[0]))
+	var h mat.Dense
+	h.Outer(-2/mat.Dot(w, w), w, w)
+	for i := range v {
 		h.Set(i, i, h.At(i, i)+1)
 	}
-	return h
+	return &h
 }
 
 // bartlett maps a draw of W_d(m), seen in the frame, to d(d+1)/2 scores: with
@@ -256,14 +187,8 @@ func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 	d := w.SymmetricDim()
 	var turned mat.Dense
 	turned.Product(frame.T(), w, frame)
-	sym := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := i; j < d; j++ {
-			sym.SetSym(i, j, (turned.At(i, j)+turned.At(j, i))/2)
-		}
-	}
 	var chol mat.Cholesky
-	if !chol.Factorize(sym) {
+	if !chol.Factorize(mat.NewSymDense(d, turned.RawMatrix().Data)) {
 		return nil, errImpossible
 	}
 	var t mat.TriDense
@@ -280,23 +205,13 @@ func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 }
 
 // output recovers the output noise.
-func (r *quadRun) output(ctx context.Context, e *Env) (Finding, error) {
-	aux := e.Source("cells")
-	f, err := Recover(ctx, e, r.cert, e.Rows(r.dim()), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		_, rel, err := r.turn(ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		return standard(added(rel.Theta, r.trace.Theta, r.Grid, aux), r.OutputSigma, 0), nil
-	})
-	if hidden := 2*r.Reach + r.Grid*math.Sqrt(float64(r.dim())); err == nil && f.Reason == "" {
-		f.Reason = tooSmall(r.Output, hidden, r.OutputSigma, 0)
-	}
+func (c *quadratic) output(ctx context.Context, e *Env) (Finding, error) {
+	f, err := c.added(ctx, e, c.Grid, c.OutputSigma, 0)
+	f.Reason = tooSmall(c.Output, 2*c.Reach+c.Grid*math.Sqrt(float64(c.dim())), c.OutputSigma, 0)
 	return f, err
 }
 
-// covered sees W of each release and measures how far from the minimizer that it
-// implies the certified point lies.
+// covered sees W of each release, for the minimizer that it implies.
 func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 	d := c.dim()
 	quad := mat.NewSymDense(d, nil)
@@ -304,44 +219,19 @@ func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 		quad.CopySym(q.Quad)
 		return q
 	})
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
-	f := Claimed(r.cert)
-	f.Runs = max(100, e.Runs(WhiteBox)/10)
-	hess, worst, src := make([]float64, d*d), 0.0, e.Source("cover")
-	for range f.Runs {
-		i, _, err := r.turn(ctx, src)
-		if err != nil {
-			return f, err
-		}
+	return c.within(ctx, e, c.Cover, func(theta []float64) ([]float64, float64) {
 		var eig mat.EigenSym
 		eig.Factorize(quad, false)
-		v := mat.NewVecDense(d, floats.SubTo(make([]float64, d), r.trace.Theta, c.mech.Center))
-		var qv mat.VecDense
-		qv.MulVec(quad, v)
-		g := r.slope(r.trace.Theta, r.records[i], hess)
-		square := 0.0
-		for j, x := range r.trace.Theta {
-			lo, hi := c.kinks.subgradients(x)
-			x := g[j] + qv.AtVec(j) // 0 ∈ x + [lo, hi]
-			x += math.Min(math.Max(-x, lo), hi)
-			square += x * x
-		}
-		worst = math.Max(worst, math.Sqrt(square)/eig.Values(nil)[0])
-	}
-	if worst > r.Cover*(1+1e-6) {
-		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, r.Cover)
-	}
-	return f, nil
+		v := mat.NewVecDense(d, floats.SubTo(make([]float64, d), theta, c.mech.Center))
+		v.MulVec(quad, v)
+		return v.RawVector().Data, eig.Values(nil)[0]
+	})
 }
 
-// searched is the exact layer for random neighboring data.
-func (c *quadratic) searched(ctx context.Context, e *Env) (Finding, error) {
-	return searched(ctx, e, c.relation(), c.bounds.Row, c.bounds.Label, func(data [2][]record) (Finding, error) {
+func (c *quadratic) search(ctx context.Context, e *Env) (Finding, error) {
+	return c.searched(ctx, e, func(data [2][]record) exactly {
 		random := *c
 		random.data = data
-		return ready[*quadratic]((*quadRun).exact)(&random, ctx, e)
+		return &random
 	})
 }

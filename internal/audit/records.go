@@ -62,6 +62,15 @@ func axis(dim int, length, label float64) record {
 // with returns base and the record r behind it.
 func with(base []record, r ...record) []record { return append(append([]record(nil), base...), r...) }
 
+// ended are two data sets that end with a and with b, or, where records are added and
+// removed, without a record behind list.
+func ended(rel dp.Relation, list []record, a, b record) [2][]record {
+	if rel == dp.AddRemove {
+		return [2][]record{with(list, a), list}
+	}
+	return [2][]record{with(list, a), with(list, b)}
+}
+
 // relationOf returns the relation of a pair: equally many records are replaced.
 func relationOf(data [2][]record) dp.Relation {
 	if len(data[0]) == len(data[1]) {
@@ -84,25 +93,14 @@ func problem(list []record, bounds loss.Bounds, l loss.Loss, k kinks) (*erm.Prob
 	return &erm.Problem{Data: data, Loss: l, Reg: reg, Set: set}, nil
 }
 
-// gradient returns Σᵢ φ′(⟨aᵢ,θ⟩;bᵢ)aᵢ and, where wanted, adds Σᵢ φ″ aᵢaᵢ' to hess
-// (d×d). A positive clip bounds the norm of each gradient.
-func gradient(theta []float64, list []record, l loss.Linear, clip float64, hess []float64) []float64 {
-	d := len(theta)
-	g := make([]float64, d)
-	for _, r := range list {
-		norm := floats.Norm(r.a, 2)
-		_, slope, curve := l.Scalar(floats.Dot(r.a, theta), r.b, norm)
-		if clip > 0 && math.Abs(slope)*norm > clip {
-			slope, curve = math.Copysign(clip/norm, slope), 0
-		}
-		floats.AddScaled(g, slope, r.a)
-		if hess != nil {
-			for i, v := range r.a {
-				floats.AddScaled(hess[i*d:(i+1)*d], curve*v, r.a)
-			}
-		}
+// derivatives returns φ′ and φ″ at the prediction u for a row of the given norm. A positive
+// clip bounds the norm of the gradient φ′a, beyond which φ″ is 0.
+func derivatives(l loss.Linear, u, b, norm, clip float64) (slope, curve float64) {
+	_, slope, curve = l.Scalar(u, b, norm)
+	if clip > 0 && math.Abs(slope)*norm > clip {
+		return math.Copysign(clip/norm, slope), 0
 	}
-	return g
+	return slope, curve
 }
 
 // kinks is λ‖θ‖₁ over the box [lo, hi]ᵈ.
@@ -122,6 +120,17 @@ func (k kinks) parts() (prox.Operator, prox.Set) {
 		set = prox.Box{Lo: k.lo, Hi: k.hi}
 	}
 	return reg, set
+}
+
+// places returns where subgradients are intervals, in one coordinate.
+func (k kinks) places() (x []float64) {
+	if k.weight > 0 {
+		x = append(x, 0)
+	}
+	if !math.IsInf(k.hi, 1) {
+		x = append(x, k.lo, k.hi)
+	}
+	return x
 }
 
 // subgradients returns the interval ∂(λ|·| + ι)(x): a point off kinks and faces.
@@ -155,7 +164,7 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 
 // neighbors draws a pair of neighboring data sets on the line: up to five common
 // records and one that differs, half of them at the ends of their bounds.
-func neighbors(rel dp.Relation, row, label float64, src rand.Source) (pair [2][]record) {
+func neighbors(rel dp.Relation, bounds loss.Bounds, src rand.Source) [2][]record {
 	rnd := rand.New(src)
 	draw := func(bound float64) float64 {
 		switch x := bound * (2*noise.Uniform(src) - 1); rnd.IntN(4) {
@@ -167,14 +176,10 @@ func neighbors(rel dp.Relation, row, label float64, src rand.Source) (pair [2][]
 			return x
 		}
 	}
-	one := func() record { return record{[]float64{draw(row)}, draw(label)} }
+	one := func() record { return record{[]float64{draw(bounds.Row)}, draw(bounds.Label)} }
 	var base []record
 	for range 1 + rnd.IntN(5) {
 		base = append(base, one())
 	}
-	pair[0] = with(base, one())
-	if pair[1] = base; rel == dp.Replace {
-		pair[1] = with(base, one())
-	}
-	return pair
+	return ended(rel, base, one(), one())
 }

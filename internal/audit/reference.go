@@ -95,31 +95,3 @@ func placedNormal(k int64, s float64, src rand.Source) float64 {
 	p := lo + noise.Uniform(src)*(hi-lo)
 	return Normal(p, 1-p)
 }
-
-// lossStick returns E(1 − e^{ε−l(y)})₊ for y ~ χ²_k; l may be +∞. The integrand is
-// smooth between the points of cuts.
-func lossStick(eps, k float64, l func(y float64) float64, cuts ...float64) float64 {
-	sum, from := 0.0, 0.0
-	end := math.Pow(math.Sqrt(k)+9, 2)
-	for _, to := range append(cuts, end) {
-		if to = math.Min(to, end); !(to > from) {
-			continue
-		}
-		sum += simpson(math.Sqrt(from), math.Sqrt(to), 160, func(s float64) float64 {
-			y := math.Min(math.Max(s*s, from*(1+1e-12)), to*(1-1e-12)) // inside: l may jump at a cut
-			if y == 0 {
-				if k > 1 {
-					return 0
-				}
-				y = 1e-300
-			}
-			excess := eps - l(y)
-			if !(excess < 0) {
-				return 0
-			}
-			return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(excess)
-		})
-		from = to
-	}
-	return sum
-}

@@ -20,7 +20,7 @@ type Result struct {
 	Err     error // nothing was measured
 }
 
-// Name returns mechanism/case.
+// Full returns mechanism/case.
 func (r Result) Full() string { return r.Mechanism + "/" + r.Case.Name }
 
 // Select returns the cases of the named mechanisms that the tier runs, in
@@ -40,33 +40,45 @@ func Select(names []string, tier Tier) []Result {
 	return list
 }
 
-// Run runs the cases on all processors and fills them in; done, if not nil, is
-// called after each. Values do not depend on the number of processors. It
-// returns ctx.Err() if it was cancelled.
-func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func(r *Result)) error {
+// each calls do for 0, …, n−1 on all processors, and done after each call, one at a time.
+// It returns ctx.Err() if it was cancelled.
+func each(ctx context.Context, n int, do func(i int), done func()) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	next := make(chan *Result)
-	for range min(len(list), runtime.GOMAXPROCS(0)) {
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			for r := range next {
-				r.measure(ctx, tier, seed, 0)
-				if done != nil {
-					mu.Lock()
-					done(r)
-					mu.Unlock()
-				}
+			for i := range next {
+				do(i)
+				mu.Lock()
+				done()
+				mu.Unlock()
 			}
 		})
 	}
-	for i := range list {
+	for i := range n {
 		if ctx.Err() == nil {
-			next <- &list[i]
+			next <- i
 		}
 	}
 	close(next)
 	wg.Wait()
 	return ctx.Err()
+}
+
+// Run runs the cases on all processors and fills them in; done is called after each.
+// Values do not depend on the number of processors. It returns ctx.Err() if it was
+// cancelled.
+func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func()) error {
+	return each(ctx, len(list), func(i int) { list[i].measure(ctx, tier, seed, 0) }, done)
+}
+
+// Sabotage runs the cases of the controls as Run does, each in the quick tier and in the
+// context that breaks one step. Err of a result says that its control tests nothing: its
+// case does not exist, a step was never reached, or the case could not measure.
+func Sabotage(ctx context.Context, list []Control, seed uint64, done func()) ([]Result, error) {
+	results := make([]Result, len(list))
+	return results, each(ctx, len(list), func(i int) { results[i] = list[i].sabotage(ctx, seed) }, done)
 }
 
 func (r *Result) measure(ctx context.Context, tier Tier, seed uint64, runs int) {
@@ -82,23 +94,17 @@ func (r *Result) measure(ctx context.Context, tier Tier, seed uint64, runs int) 
 	r.Seconds = time.Since(start).Seconds()
 }
 
-// Sabotage runs the control: its case in the quick tier, in the context that
-// breaks one step. The error says that the control tests nothing: its case does
-// not exist, a step was never reached, or the case could not measure.
-func (c Control) Sabotage(ctx context.Context, seed uint64) (Result, error) {
+func (c Control) sabotage(ctx context.Context, seed uint64) Result {
 	for _, r := range Select(nil, Long) {
 		if r.Full() != c.Case {
 			continue
 		}
 		broken := c.Break(ctx)
 		r.measure(broken, Quick, seed, c.Runs)
-		if r.Err != nil {
-			return r, r.Err
+		if missed := fault.From(broken).Missed(); r.Err == nil && missed != nil {
+			r.Err = fmt.Errorf("audit: control %s replaces %v, which %s never reaches", c.Name, missed, c.Case)
 		}
-		if missed := fault.From(broken).Missed(); missed != nil {
-			return r, fmt.Errorf("audit: control %s replaces %v, which %s never reaches", c.Name, missed, c.Case)
-		}
-		return r, nil
+		return r
 	}
-	return Result{}, fmt.Errorf("audit: control %s is about the case %q, which does not exist", c.Name, c.Case)
+	return Result{Err: fmt.Errorf("audit: control %s is about the case %q, which does not exist", c.Name, c.Case)}
 }

@@ -28,14 +28,13 @@ const size = 8
 // evaluated, or 0: Huber's loss with labels far away. rest is the label of all
 // but the last, 0 for records without gradient.
 func steep(rest float64, rel dp.Relation) [2][]record {
-	var list []record
-	for range size - 1 {
-		list = append(list, axis(1, math.Abs(sign(rest)), rest))
-	}
-	if rel == dp.AddRemove {
-		return [2][]record{with(list, axis(1, 1, 50)), list}
-	}
-	return [2][]record{with(list, axis(1, 1, 50)), with(list, axis(1, 1, -50))}
+	list := slices.Repeat([]record{axis(1, math.Abs(sign(rest)), rest)}, size-1)
+	return ended(rel, list, axis(1, 1, 50), axis(1, 1, -50))
+}
+
+// steepest is a setting of a loss on such records, all but the last without gradient.
+func steepest(l loss.Linear, rel dp.Relation) followed {
+	return followed{loss: l, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual, clip: 0.5, data: steep(0, rel)}
 }
 
 // gradients is noisy SGD with m of size records and T steps on the pair A11: a
@@ -43,17 +42,17 @@ func steep(rest float64, rel dp.Relation) [2][]record {
 func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	mech := &sco.NoisySGD{Relation: rel, Scheme: scheme, Radius: 1, Steps: steps, Batch: float64(m), StepSize: 0.1}
 	c := &stochastic{
-		mech: mech, loss: loss.Huber{Delta: 0.5}, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual,
-		clip: 0.5, steps: steps, batches: batches{scheme, m, size, rel}, step: 0.1, data: steep(0, rel),
+		followed: steepest(loss.Huber{Delta: 0.5}, rel),
+		mech:     mech, steps: steps, batches: batches{scheme, m, size, rel}, step: 0.1,
 	}
 	q := c.batches.rate()
 	switch {
 	case rel == dp.AddRemove:
-		c.pair = func(z float64) (mixture, mixture) {
+		c.mixtures = func(z float64) (mixture, mixture) {
 			return mixture{[]float64{1 - q, q}, []float64{0, 1}, z}, mixture{[]float64{1}, []float64{0}, z}
 		}
 	case scheme == sco.Poisson && m < size:
-		c.pair = func(z float64) (mixture, mixture) {
+		c.mixtures = func(z float64) (mixture, mixture) {
 			return mixture{[]float64{1 - q, q}, []float64{0, 1}, z}, mixture{[]float64{1 - q, q}, []float64{0, -1}, z}
 		}
 	default: // all others pull the other way: the canary changes a batch by 2L wherever it is
@@ -68,7 +67,7 @@ func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 				weight, mean = append(weight, w), append(mean, float64(2*k-m))
 			}
 		}
-		c.pair = func(z float64) (mixture, mixture) {
+		c.mixtures = func(z float64) (mixture, mixture) {
 			return mixture{weight, mean, z}, mixture{[]float64{1}, []float64{float64(-m)}, z}
 		}
 	}
@@ -78,7 +77,7 @@ func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 // inSpace is the setting in five dimensions, on logistic regression.
 func inSpace(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	c := gradients(scheme, rel, m, steps)
-	c.loss, c.bounds, c.clip, c.data, c.pair = loss.Logistic{}, unit, 1, space(size-1, rel), nil
+	c.loss, c.bounds, c.clip, c.data, c.mixtures = loss.Logistic{}, unit, 1, space(size-1, rel), nil
 	return c
 }
 
@@ -95,33 +94,30 @@ func envelope(scheme sco.Scheme) *stochastic {
 func practised(rel dp.Relation, average bool) *stochastic {
 	c := gradients(sco.Poisson, rel, 2, 4)
 	mech := &sco.DPSGD{Relation: rel, Epochs: 1, Batch: 2, Clip: 0.25, StepSize: 0.1, Momentum: 0.5, Average: average}
-	c.mech, c.momentum, c.last, c.clip, c.pair = mech, 0.5, !average, 0.25, nil
+	c.mech, c.momentum, c.last, c.clip, c.mixtures = mech, 0.5, !average, 0.25, nil
 	c.loss, c.data = loss.Huber{Delta: 2}, steep(-50, rel)
 	return c
 }
 
 var stochasticKinds = map[rune]kind[*stochastic]{
-	'w': {"", WhiteBox, (*stochastic).white, Quick},
-	'i': {" batches", WhiteBox, ready[*stochastic]((*walk).sampled), Quick},
-	'x': {" exactly", Exact, ready[*stochastic]((*walk).exact), Quick},
-	'X': {" exactly", Exact, ready[*stochastic]((*walk).exact), CI},
-	'b': {" from outside", BlackBox, ready[*stochastic]((*walk).black), Quick},
-	't': {"", WhiteBox, (*stochastic).twice, Quick},
+	'w': {"", WhiteBox, (*stochastic).white},
+	'i': {" batches", WhiteBox, (*stochastic).sampled},
+	'x': {" exactly", Exact, (*stochastic).exact},
+	'b': {" from outside", BlackBox, (*stochastic).black},
 }
 
 var passingKinds = map[rune]kind[*passing]{
-	'w': {"", WhiteBox, (*passing).white, Quick},
-	'i': {" order", WhiteBox, ready[*passing]((*passed).sampled), Quick},
-	'c': {" sensitivity", WhiteBox, ready[*passing]((*passed).coupled), Quick},
-	't': {"", WhiteBox, (*passing).twice, Quick},
+	'w': {"", WhiteBox, (*passing).white},
+	'i': {" order", WhiteBox, (*passing).sampled},
+	'c': {" sensitivity", WhiteBox, (*passing).coupled},
 }
 
 // permuted is PermutationSGD in batches of 3 of 8 records: two are left out.
 func permuted(passes int, l loss.Linear) *passing {
 	c := &passing{
-		mech: &sco.PermutationSGD{Passes: passes, Batch: 3, StepSize: 0.5, Radius: 1},
-		loss: l, declared: loss.Huber{Delta: 0.5}, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual, clip: 0.5,
-		batch: 3, passes: passes, phases: []phase{{size, 0.5}}, data: steep(0, dp.Replace),
+		followed: steepest(l, dp.Replace), declared: loss.Huber{Delta: 0.5},
+		mech:  &sco.PermutationSGD{Passes: passes, Batch: 3, StepSize: 0.5, Radius: 1},
+		batch: 3, passes: passes, phases: []phase{{size, 0.5}},
 	}
 	for i := range c.data {
 		for j := range size - 1 {
@@ -167,7 +163,7 @@ func init() {
 		{"prox, fixed size", "A11", "w", func() *stochastic { return envelope(sco.FixedSize) }},
 		{"epochs, clipped", "A11", "wi", func() *stochastic { return practised(dp.Replace, false) }},
 		{"epochs, clipped, averaged, add or remove", "A11", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
-	}...)})
+	})})
 	Register(Mechanism{Name: "sco-passes", Controls: passControls, Cases: cases(passingKinds, []setting[*passing]{
 		{"one pass", "A11", "wict", func() *passing { return permuted(1, huber) }},
 		{"three passes", "A11", "wic", func() *passing { return permuted(3, huber) }},
@@ -176,17 +172,7 @@ func init() {
 		{"strongly convex passes of a loss that lies", "A11", "c", func() *passing { return shrinking(2, liar) }},
 		{"phases", "A11", "wict", func() *passing { return phased(huber) }},
 		{"phases of a loss that lies", "A11", "c", func() *passing { return phased(liar) }},
-	}...)})
-}
-
-// counted returns a Break that hands the size of each batch to a replacement of a
-// later step of the same iteration.
-func counted[T any](step fault.Step[T], replace func(v T, batch int) T) func(context.Context) context.Context {
-	return func(ctx context.Context) context.Context {
-		batch := 0
-		ctx = fault.With(ctx, fault.Batch, func(b []int) []int { batch = len(b); return b })
-		return fault.With(ctx, step, func(v T) T { return replace(v, batch) })
-	}
+	})})
 }
 
 // sgd returns a Break that replaces numbers of the plan.
@@ -249,12 +235,11 @@ var sgdControls = []Control{
 		ctx = one(gridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
 		return one(gridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
 	}},
-	{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, counted(gridNoise, func(nu []int64, batch int) []int64 {
-		if batch == 0 {
-			return make([]int64, len(nu))
-		}
-		return nu
-	})},
+	{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, func(ctx context.Context) context.Context {
+		batch := 0
+		ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
+		return one(gridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
+	}},
 	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
 		drawn(accounting.FixedSize{Size: 2, Records: size})},
 	{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,

@@ -15,132 +15,90 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
+// followed is a setting of stochastic gradients, whose releases leave a trail.
+type followed struct {
+	loss   loss.Linear
+	bounds loss.Bounds
+	budget dp.Budget
+	clip   float64 // L
+	data   [2][]record
+
+	pair
+	trail  trail
+	forced [2][]record
+}
+
+// follow makes a setting ready to release by mech, for which the loss has the constants
+// that another one declares, and returns the plan for the first data set.
+func follow[L plan[*erm.Problem]](
+	ctx context.Context, e *Env, c *followed, mech planner[*erm.Problem, L], declared loss.Linear,
+) (first L, err error) {
+	var problems [2]*erm.Problem
+	for i, list := range c.data {
+		inner := &tagged{Linear: c.loss, declared: declared, bounds: c.bounds, trail: &c.trail}
+		numbered := make([]record, len(list))
+		for j, rec := range list {
+			c.forced[i] = append(c.forced[i], rec.forced(c.bounds))
+			inner.labels = append(inner.labels, c.forced[i][j].b)
+			numbered[j] = record{rec.a, float64(j + 1)}
+		}
+		var outer loss.Loss = inner
+		if _, ok := c.loss.(loss.Hinge); ok {
+			outer = taggedHinge{inner}
+		}
+		p, err := problem(numbered, loss.Bounds{Row: c.bounds.Row, Label: float64(len(list) + 1)}, outer, free)
+		if err != nil {
+			return first, err
+		}
+		p.Records, p.Set = size, &c.trail
+		problems[i] = p
+	}
+	if first, err = open(&c.pair, mech, problems, c.budget); err != nil {
+		return first, err
+	}
+	for i, fit := range c.fit {
+		c.fit[i] = func(ctx context.Context, src rand.Source) (*dp.Release, error) {
+			c.trail = trail{}
+			return fit(ctx, src)
+		}
+	}
+	return first, c.claim(ctx, e, c.budget, relationOf(c.data))
+}
+
 // stochastic is a setting of noisy SGD. All its parameters are stated, so that the
 // claim need not guess them.
 type stochastic struct {
+	followed
 	mech     planner[*erm.Problem, *sco.SGDPlan]
-	loss     loss.Linear
-	bounds   loss.Bounds
-	budget   dp.Budget
-	clip     float64 // L
-	steps    int     // T
+	steps    int // T
 	batches  batches
 	step     float64 // η
 	momentum float64
 	beta     float64 // of the envelope, 0 without one
 	last     bool
-	data     [2][]record
-	// pair has the laws of the sum of one step, over L, on a line where every
+	// mixtures has the laws of the sum of one step, over L, on a line where every
 	// gradient has norm L or 0; nil elsewhere.
-	pair func(z float64) (p, q mixture)
-}
+	mixtures func(z float64) (p, q mixture)
 
-// followed is a setting of stochastic gradients that is ready to release from either
-// data set.
-type followed struct {
-	*pair
-	trail  trail
-	forced [2][]record
-	budget dp.Budget
-	rel    dp.Relation
-}
-
-// followPair plans for two data sets.
-func followPair[L plan[*erm.Problem]](
-	mech planner[*erm.Problem, L], data [2][]record, bounds loss.Bounds, l, declared loss.Linear, b dp.Budget,
-) (r *followed, first L, err error) {
-	r = &followed{budget: b, rel: relationOf(data)}
-	var problems [2]*erm.Problem
-	for i, list := range data {
-		if problems[i], r.forced[i], err = follow(list, bounds, l, declared, &r.trail); err != nil {
-			return nil, first, err
-		}
-	}
-	r.pair, first, err = open(mech, problems, b)
-	return r, first, err
-}
-
-// release releases from data set i and keeps the trail of it.
-func (r *followed) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
-	r.trail.reset()
-	r.side = i
-	rel, err := r.fit[i](ctx, src)
-	if err == nil {
-		err = asFor(rel.Certificate, r.budget, r.rel)
-	}
-	return rel, err
-}
-
-// follow makes problems whose records are known by their tags.
-func follow(list []record, bounds loss.Bounds, l, declared loss.Linear, t *trail) (*erm.Problem, []record, error) {
-	inner := &tagged{Linear: l, declared: declared, bounds: bounds, trail: t}
-	var forced []record
-	numbered := make([]record, len(list))
-	for i, rec := range list {
-		forced = append(forced, rec.forced(bounds))
-		inner.labels = append(inner.labels, forced[i].b)
-		numbered[i] = record{rec.a, float64(i + 1)}
-	}
-	var outer loss.Loss = inner
-	if _, ok := l.(loss.Hinge); ok {
-		outer = taggedHinge{inner}
-	}
-	p, err := problem(numbered, loss.Bounds{Row: bounds.Row, Label: float64(len(list) + 1)}, outer, free)
-	if err == nil {
-		p.Records, p.Set = size, t
-	}
-	return p, forced, err
-}
-
-// walk is a setting of noisy SGD that is ready to release.
-type walk struct {
-	*stochastic
-	*followed
 	plan *sco.SGDPlan
 	z    float64
-	cert dp.Certificate
 }
 
-// prepare plans for both data sets and releases once.
-func (c *stochastic) prepare(ctx context.Context, e *Env) (*walk, error) {
-	r := &walk{stochastic: c, z: c.batches.noise(c.budget, c.steps)}
-	var err error
-	if r.followed, r.plan, err = followPair(c.mech, c.data, c.bounds, c.loss, c.loss, c.budget); err != nil {
-		return nil, err
-	}
-	rel, err := r.release(ctx, 0, e.Source("claim"))
-	if err != nil {
-		return nil, err
-	}
-	r.cert = rel.Certificate
-	return r, nil
-}
-
-// release releases from data set i with as many steps as there should be.
-func (r *walk) release(ctx context.Context, i int, src rand.Source) (*dp.Release, error) {
-	rel, err := r.followed.release(ctx, i, src)
-	if err == nil && len(r.trail.points) != r.steps+1 {
-		err = fmt.Errorf("audit: %d iterates, want %d", len(r.trail.points)-1, r.steps)
-	}
-	return rel, err
+func (c *stochastic) prepare(ctx context.Context, e *Env) (err error) {
+	c.z = c.batches.noise(c.budget, c.steps)
+	c.plan, err = follow(ctx, e, &c.followed, c.mech, c.loss)
+	return err
 }
 
 // gradient returns Σ_{j∈batch} of the clipped gradients at w.
-func (r *walk) gradient(w []float64, i int, batch []int) []float64 {
+func (c *stochastic) gradient(w []float64, i int, batch []int) []float64 {
 	g := make([]float64, len(w))
 	for _, j := range batch {
-		rec := r.forced[i][j]
-		norm := floats.Norm(rec.a, 2)
-		if norm == 0 {
-			continue
-		}
-		u := floats.Dot(rec.a, w)
-		_, slope, _ := r.loss.Scalar(u, rec.b, norm)
-		if r.beta > 0 { // of the envelope of the hinge: −y·clip((1−yu)/κ, 0, 1)
-			slope = -rec.b * math.Min(math.Max((1-rec.b*u)*r.beta/(norm*norm), 0), 1)
-		}
-		if math.Abs(slope)*norm > r.clip {
-			slope = math.Copysign(r.clip/norm, slope)
+		rec := c.forced[i][j]
+		norm, u := floats.Norm(rec.a, 2), floats.Dot(rec.a, w)
+		slope, _ := derivatives(c.loss, u, rec.b, norm, c.clip)
+		if c.beta > 0 && norm > 0 { // of the envelope of the hinge: −y·clip((1−yu)/κ, 0, 1)
+			slope = -rec.b * math.Min(math.Max((1-rec.b*u)*c.beta/(norm*norm), 0), 1)
 		}
 		floats.AddScaled(g, slope, rec.a)
 	}
@@ -153,59 +111,47 @@ func (r *walk) gradient(w []float64, i int, batch []int) []float64 {
 //
 // with the public m, and how far the released point is from the average of the
 // iterates, or from the last.
-func (r *walk) recovered(rel *dp.Release, i int) (z []float64, off float64) {
+func (c *stochastic) recovered(rel *dp.Release, i int) (z []float64, off float64) {
 	d := len(rel.Theta)
-	w, before := r.trail.points, make([]float64, d)
+	w, before := c.trail.points, make([]float64, d)
 	mean := make([]float64, d)
 	for _, x := range w {
 		floats.AddScaled(mean, 1/float64(len(w)), x)
 	}
-	if r.last {
+	if c.last {
 		mean = w[len(w)-1]
 	}
 	off = floats.Distance(rel.Theta, mean, 2) / (1 + floats.Norm(mean, 2))
 	for t := 1; t < len(w); t++ {
 		v := floats.SubTo(make([]float64, d), w[t-1], w[t])
-		floats.Scale(1/r.step, v)
-		g := r.gradient(w[t-1], i, r.trail.batches[t])
+		floats.Scale(1/c.step, v)
+		g := c.gradient(w[t-1], i, c.trail.batches[t])
 		for j := range v {
-			z = append(z, ((v[j]-r.momentum*before[j])*float64(r.batches.m)-g[j])/(r.z*r.clip))
+			z = append(z, ((v[j]-c.momentum*before[j])*float64(c.batches.m)-g[j])/(c.z*c.clip))
 		}
 		before = v
 	}
 	return z, off
 }
 
-// few returns how many releases of k scores each: as many scores as Runs, and
-// 1000 releases at least.
-func (e *Env) few(k int) int {
-	if e.runs > 0 {
-		return e.runs
+// complete returns an error unless the last release took as many steps as it should.
+func (c *stochastic) complete() error {
+	if len(c.trail.points) != c.steps+1 {
+		return fmt.Errorf("audit: %d iterates, want %d", len(c.trail.points)-1, c.steps)
 	}
-	return max(e.Runs(WhiteBox)/k, 1000)
+	return nil
 }
 
-// noisy recovers the noise of all steps from releases on both data sets in turn,
-// so many at once from one stream.
-func (c *stochastic) noisy(ctx context.Context, e *Env, releases int) (Finding, error) {
-	r, err := c.prepare(ctx, e)
-	if err != nil {
-		return Finding{}, err
-	}
+// white recovers the noise of all steps.
+func (c *stochastic) white(ctx context.Context, e *Env) (Finding, error) {
 	worst := 0.0
-	k := len(c.data[0][0].a) * c.steps * releases
-	f, err := Recover(ctx, e, r.cert, e.few(k), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		var row []float64
-		for range releases {
-			i := 1 - r.side
-			rel, err := r.release(ctx, i, src)
-			if err != nil {
-				return nil, err
-			}
-			z, off := r.recovered(rel, i)
-			row, worst = append(row, z...), math.Max(worst, off)
+	f, err := c.scores(ctx, e, e.few(len(c.data[0][0].a)*c.steps), func(i int, rel *dp.Release) ([]float64, error) {
+		if err := c.complete(); err != nil {
+			return nil, err
 		}
-		return row, nil
+		z, off := c.recovered(rel, i)
+		worst = math.Max(worst, off)
+		return z, nil
 	})
 	if worst > 1e-12 { // rounding of an average of a few points
 		f.Reason = fmt.Sprintf("the released point is %.3g away from what the steps make it", worst)
@@ -213,20 +159,20 @@ func (c *stochastic) noisy(ctx context.Context, e *Env, releases int) (Finding, 
 	return f, err
 }
 
-func (c *stochastic) white(ctx context.Context, e *Env) (Finding, error) { return c.noisy(ctx, e, 1) }
-func (c *stochastic) twice(ctx context.Context, e *Env) (Finding, error) { return c.noisy(ctx, e, 2) }
-
 // sampled tests the law of the batches: their sizes and how often each record is
 // in them, on the larger data set.
-func (r *walk) sampled(ctx context.Context, e *Env) (Finding, error) {
-	aux, n := e.Source("placed"), len(r.data[0])
-	return Recover(ctx, e, r.cert, e.few(r.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
-		if _, err := r.release(ctx, 0, src); err != nil {
+func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
+	aux, n := e.Source("placed"), len(c.data[0])
+	return Recover(ctx, e, c.cert, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		if _, err := c.fit[0](ctx, src); err != nil {
+			return nil, err
+		}
+		if err := c.complete(); err != nil {
 			return nil, err
 		}
 		var row []float64
-		for _, batch := range r.trail.batches[1:] {
-			row = append(row, r.batches.scores(batch, n, aux)...)
+		for _, batch := range c.trail.batches[1:] {
+			row = append(row, c.batches.scores(batch, n, aux)...)
 		}
 		return row, nil
 	})
@@ -234,9 +180,9 @@ func (r *walk) sampled(ctx context.Context, e *Env) (Finding, error) {
 
 // exact is the profile that the accountant claims for the noise of the plan
 // against that of the worst pair, T independent sums.
-func (r *walk) exact(ctx context.Context, e *Env) (Finding, error) {
-	f := Integrate(r.cert, r.plan.Profile().Delta, r.stick(fault.At(fault.From(ctx), sgdParams, r.plan.Params()).Noise))
-	if r.steps > 1 {
+func (c *stochastic) exact(ctx context.Context, _ *Env) (Finding, error) {
+	f := Integrate(c.cert, c.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), sgdParams, c.plan.Params()).Noise))
+	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}
 	return f, nil
@@ -244,7 +190,7 @@ func (r *walk) exact(ctx context.Context, e *Env) (Finding, error) {
 
 // stick returns the larger divergence of T sums of the pair.
 func (c *stochastic) stick(z float64) func(eps float64) float64 {
-	p, q := c.pair(z)
+	p, q := c.mixtures(z)
 	up, down := p.sticks(q)
 	up, down = composed(up, c.steps), composed(down, c.steps)
 	return func(eps float64) float64 { return math.Max(up(eps), down(eps)) }
@@ -252,11 +198,11 @@ func (c *stochastic) stick(z float64) func(eps float64) float64 {
 
 // black distinguishes the pair by the released point, for one step: the released
 // point is half of −η(sum + noise)/m.
-func (r *walk) black(ctx context.Context, e *Env) (Finding, error) {
-	p, q := r.stochastic.pair(r.z)
+func (c *stochastic) black(ctx context.Context, e *Env) (Finding, error) {
+	p, q := c.mixtures(c.z)
 	score := func(x []float64) float64 {
-		y := 2 * x[0] * float64(r.batches.m) / (r.step * r.clip) // of the largest canary
+		y := 2 * x[0] * float64(c.batches.m) / (c.step * c.clip) // of the largest canary
 		return p.logDensity(y) - q.logDensity(y)
 	}
-	return Distinguish(ctx, e, r.cert, e.Runs(BlackBox), EpsilonAt(r.stick(r.z), r.stochastic.budget.Delta), r.theta, score)
+	return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), EpsilonAt(c.stick(c.z), c.budget.Delta), c.theta, score)
 }

@@ -16,9 +16,6 @@ type trail struct {
 	open    []int
 }
 
-// reset drops what was recorded.
-func (t *trail) reset() { *t = trail{} }
-
 // Func returns 0.
 func (t *trail) Func([]float64) float64 { return 0 }
 

@@ -30,10 +30,10 @@ import (
 // determinant of n free coordinates is at most the n-th power of the mean of the
 // diagonal, (t₀+σ² tr V)/n, with t₀ what does not depend on V. With that in its
 // place tr V has a mixture of χ² laws and is independent of V/tr V.
-func (r *quadRun) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense, error) {
+func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense, error) {
 	d, m, s2 := r.dim(), r.mech.M, r.sigma2
 	hess := make([]float64, d*d)
-	g := r.slope(theta, r.records[i], hess)
+	g := r.slope(theta, i, hess)
 	v := floats.SubTo(make([]float64, d), theta, r.mech.Center)
 	f := fibre{v: v, q: make([]float64, d), m: m, s2: s2, dof: float64(d-1) * (m - 1)}
 	var free []int
@@ -50,7 +50,10 @@ func (r *quadRun) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense
 	}
 	f.n = len(free)
 	w := mat.NewSymDense(d, nil)
-	basis := around(v)
+	var basis mat.Matrix // P
+	if d > 1 {
+		basis = around(v).Slice(0, d, 1, d)
+	}
 	for range 100_000 {
 		if err := f.drawHeld(src); err != nil {
 			return nil, err
@@ -59,11 +62,7 @@ func (r *quadRun) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense
 		if !(vq > 0) {
 			return nil, errImpossible
 		}
-		for a := range d {
-			for b := a; b < d; b++ {
-				w.SetSym(a, b, f.q[a]*f.q[b]/vq)
-			}
-		}
+		w.SymOuterK(1/vq, mat.NewVecDense(d, f.q))
 		bound := f.trace + s2*f.square/vq // t₀
 		if d > 1 {
 			t := f.drawTrace(bound, src)
@@ -71,18 +70,10 @@ func (r *quadRun) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense
 			if err := randmat.Wishart(shape, m-1, src); err != nil {
 				return nil, err
 			}
-			scale := t / mat.Trace(shape)
-			for a := range d {
-				for b := a; b < d; b++ {
-					sum := 0.0
-					for k := range d - 1 {
-						for l := range d - 1 {
-							sum += basis.At(a, k+1) * shape.At(k, l) * basis.At(b, l+1)
-						}
-					}
-					w.SetSym(a, b, w.At(a, b)+scale*sum)
-				}
-			}
+			shape.ScaleSym(t/mat.Trace(shape), shape)
+			var rest mat.Dense
+			rest.Product(basis, shape, basis.T())
+			w.AddSym(w, mat.NewSymDense(d, rest.RawMatrix().Data))
 			bound += s2 * t
 		}
 		if f.n == 0 || math.Log(noise.Uniform(src)) < logDet(hess, w, s2, free)-float64(f.n)*math.Log(bound/float64(f.n)) {
@@ -95,18 +86,6 @@ func (r *quadRun) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense
 // errImpossible reports a release that no positive matrix explains: under the
 // claim that has probability 0.
 var errImpossible = errors.New("audit: no positive matrix has its minimizer at the released point")
-
-// impossible returns scores that no test accepts in the place of errImpossible.
-func impossible(n int, err error) ([]float64, error) {
-	if !errors.Is(err, errImpossible) {
-		return nil, err
-	}
-	z := make([]float64, n)
-	for i := range z {
-		z[i] = math.NaN()
-	}
-	return z, nil
-}
 
 // logDet returns log det of (∇²F + σ²W) on the free coordinates.
 func logDet(hess []float64, w *mat.SymDense, s2 float64, free []int) float64 {

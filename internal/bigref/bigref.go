@@ -20,6 +20,7 @@ package bigref
 import (
 	"math"
 	"math/big"
+	"sync"
 )
 
 // Prec is the precision of all results, in bits. Sums that cancel start with
@@ -92,19 +93,15 @@ func Log(x *big.Float) *big.Float {
 	return Add(y, Mul(New(float64(e)), ln2()))
 }
 
-var ln2Value *big.Float
-
-func ln2() *big.Float {
-	if ln2Value == nil { // Σ 1/(n 2ⁿ)
-		sum, p := zero(), New(1)
-		for n := 1; n < Prec+8; n++ {
-			p = Mul(p, New(0.5))
-			sum = Add(sum, Quo(p, New(float64(n))))
-		}
-		ln2Value = sum
+// ln2 returns log 2 = Σ 1/(n 2ⁿ).
+var ln2 = sync.OnceValue(func() *big.Float {
+	sum, p := zero(), New(1)
+	for n := 1; n < Prec+8; n++ {
+		p = Mul(p, New(0.5))
+		sum = Add(sum, Quo(p, New(float64(n))))
 	}
-	return ln2Value
-}
+	return sum
+})
 
 // Pi is π to 100 digits.
 var Pi, _, _ = big.ParseFloat("3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170680", 10,

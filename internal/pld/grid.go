@@ -2,6 +2,7 @@ package pld
 
 import (
 	"math"
+	"sort"
 
 	"github.com/privopt/privopt/internal/specfun"
 )
@@ -82,15 +83,7 @@ func extent(f Pair, h, cut float64, limit int) int {
 		hi *= 2
 	}
 	hi = min(hi, limit)
-	lo := 1
-	for lo < hi {
-		if mid := (lo + hi) / 2; enough(mid) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return hi
+	return 1 + sort.Search(hi-1, func(j int) bool { return enough(j + 1) })
 }
 
 // cumulant returns log Σ p e^{λx} and the mean and variance of x under the

@@ -380,14 +380,12 @@ func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 		return nil, coarser
 	}
 	one := law{h: h}
-	sym := true
 	for i, p := range c.parts {
 		one.parts = append(one.parts, connect(p.Pair, h, points[i]))
 		one.times = append(one.times, float64(p.Times))
-		sym = sym && p.Pair.Symmetric
 	}
 	laws = []law{one}
-	if !sym {
+	if !c.Symmetric() {
 		two := law{h: h, times: one.times}
 		for i, p := range c.parts {
 			points := (len(one.parts[i].p) - 1) / 2

@@ -15,41 +15,40 @@ const maxShape = 0x1p50
 // units in the last place of the result where those are more. The cost grows
 // as √a. Other shapes give NaN.
 func GammaLogP(a, x float64) float64 {
-	switch {
-	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
-		return math.NaN()
-	case x <= 0:
-		return math.Inf(-1)
-	case math.IsInf(x, 1):
-		return 0
-	case upper(a, x):
-		return Log1mExp(logFraction(a, x))
-	case a < 1:
-		if q := logSmallShape(a, x); q < -math.Ln2 { // P near 1 because a is near 0
-			return Log1mExp(q)
-		}
+	l, ofQ := gammaLog(a, x)
+	if ofQ {
+		return Log1mExp(l)
 	}
-	return logSeries(a, x)
+	return l
 }
 
 // GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
 // absolute error as for GammaLogP. The cost grows as √a. Other shapes give NaN.
 func GammaLogQ(a, x float64) float64 {
+	l, ofQ := gammaLog(a, x)
+	if ofQ {
+		return l
+	}
+	return Log1mExp(l)
+}
+
+// gammaLog returns the logarithm of Q or of P, the one that keeps its digits.
+func gammaLog(a, x float64) (l float64, ofQ bool) {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
-		return math.NaN()
+		return math.NaN(), false
 	case x <= 0:
-		return 0
+		return math.Inf(-1), false
 	case math.IsInf(x, 1):
-		return math.Inf(-1)
+		return math.Inf(-1), true
 	case upper(a, x):
-		return logFraction(a, x)
+		return logFraction(a, x), true
 	case a < 1:
-		if q := logSmallShape(a, x); q < -math.Ln2 {
-			return q
+		if q := logSmallShape(a, x); q < -math.Ln2 { // P near 1 because a is near 0
+			return q, true
 		}
 	}
-	return Log1mExp(logSeries(a, x))
+	return logSeries(a, x), false
 }
 
 // upper reports whether Q(a, x) is to be computed by its continued fraction.

@@ -22,6 +22,7 @@ package specfun
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/integrate/quad"
@@ -51,11 +52,8 @@ func LogSumExp(a, b float64) float64 {
 
 // LogDiffExp returns log(eᵃ - eᵇ), a ≥ b: -Inf if a = b and NaN if a < b.
 func LogDiffExp(a, b float64) float64 {
-	if a == b || math.IsInf(b, -1) {
-		if a == b {
-			return math.Inf(-1)
-		}
-		return a
+	if a == b {
+		return math.Inf(-1)
 	}
 	return a + Log1mExp(b-a)
 }
@@ -86,10 +84,8 @@ func GaussLegendre(n int) (x, w []float64) {
 	x, w = make([]float64, n), make([]float64, n)
 	quad.Legendre{}.FixedLocations(x, w, -1, 1)
 	if x[0] > x[n-1] {
-		for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
-			x[i], x[j] = x[j], x[i]
-			w[i], w[j] = w[j], w[i]
-		}
+		slices.Reverse(x)
+		slices.Reverse(w)
 	}
 	r, _ := rules.LoadOrStore(n, rule{x, w})
 	return r.(rule).x, r.(rule).w

@@ -32,9 +32,9 @@ type Spy struct {
 
 // Drawn is what a test puts in the place of release.Drawn.
 func (s *Spy) Drawn(q erm.Perturbation) erm.Perturbation {
-	s.see(q.Linear)
+	s.See(q.Linear...)
 	if w, ok := q.Quad.(*mat.SymDense); ok {
-		s.see(w.RawSymmetric().Data)
+		s.See(w.RawSymmetric().Data...)
 	}
 	return q
 }
@@ -49,9 +49,7 @@ func (s *Spy) Integers(k []int64) []int64 {
 }
 
 // See remembers other secrets, such as the point of a trace.
-func (s *Spy) See(x ...float64) { s.see(x) }
-
-func (s *Spy) see(x []float64) {
+func (s *Spy) See(x ...float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.values == nil {

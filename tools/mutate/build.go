@@ -27,12 +27,11 @@ type binaries struct {
 
 // test is one test function of a package.
 type test struct {
-	name, dir    string
-	plain        string        // binary
-	record       string        // the same, recording which mutants are reached
-	took         time.Duration // without mutants
-	reached      map[int]bool
-	packageTests string
+	name, dir string
+	plain     string        // binary
+	record    string        // the same, recording which mutants are reached
+	took      time.Duration // without mutants
+	reached   map[int]bool
 }
 
 // build rewrites the files and compiles the tests of the packages.
@@ -116,7 +115,7 @@ func build(ctx context.Context, work string, files, packages []string) (*binarie
 		}
 		for _, name := range strings.Fields(list) {
 			b.tests = append(b.tests, &test{name: name, dir: strings.TrimSpace(dir), plain: plain,
-				record: filepath.Join(work, fmt.Sprintf("record%d.test", i)), packageTests: pkg, reached: map[int]bool{}})
+				record: filepath.Join(work, fmt.Sprintf("record%d.test", i)), reached: map[int]bool{}})
 		}
 	}
 	return b, nil

@@ -78,11 +78,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	ok, err := o.measure(ctx, stdout, stderr)
-	switch {
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(stderr, "mutate:", err)
-		return 1
-	case !ok:
+	}
+	if !ok {
 		return 1
 	}
 	return 0
@@ -110,13 +109,12 @@ func (o *options) measure(ctx context.Context, stdout, stderr io.Writer) (bool, 
 	if err := b.baseline(ctx, o.quick); err != nil {
 		return false, err
 	}
-	order := slices.Clone(b.mutants)
 	if o.budget > 0 {
-		slices.SortFunc(order, func(a, b mutant) int { return cmp.Compare(o.rank(a), o.rank(b)) })
+		slices.SortFunc(b.mutants, func(x, y mutant) int { return cmp.Compare(o.rank(x), o.rank(y)) })
 	}
 	start := time.Now()
 	var killed, survived, equivalent, ran int
-	for _, m := range order {
+	for _, m := range b.mutants {
 		if o.only != "" && !strings.Contains(m.statement, o.only) {
 			continue
 		}
@@ -124,8 +122,7 @@ func (o *options) measure(ctx context.Context, stdout, stderr io.Writer) (bool, 
 			break
 		}
 		ran++
-		if e := known.find(m); e != nil {
-			e.used = true
+		if known.has(m) {
 			equivalent++
 			continue
 		}
@@ -162,10 +159,9 @@ func (m mutant) String() string {
 // equivalent is a line of the file of documented equivalents.
 type equivalent struct {
 	file, function, piece, from, reason string
-	used                                bool
 }
 
-type equivalents []*equivalent
+type equivalents []equivalent
 
 func readEquivalents(path string) (equivalents, error) {
 	if path == "" {
@@ -186,17 +182,14 @@ func readEquivalents(path string) (equivalents, error) {
 		if len(parts) != 5 {
 			return nil, fmt.Errorf("%s: %q: want five fields between \" | \"", path, line)
 		}
-		list = append(list, &equivalent{parts[0], parts[1], parts[2], parts[3], parts[4], false})
+		list = append(list, equivalent{parts[0], parts[1], parts[2], parts[3], parts[4]})
 	}
 	return list, nil
 }
 
-func (l equivalents) find(m mutant) *equivalent {
-	for _, e := range l {
-		if e.file == filepath.ToSlash(m.file) && e.function == m.function &&
-			strings.Contains(m.statement, e.piece) && (e.from == "*" || strings.ReplaceAll(e.from, "×", "*") == m.from) {
-			return e
-		}
-	}
-	return nil
+func (l equivalents) has(m mutant) bool {
+	return slices.ContainsFunc(l, func(e equivalent) bool {
+		return e.file == filepath.ToSlash(m.file) && e.function == m.function &&
+			strings.Contains(m.statement, e.piece) && (e.from == "*" || strings.ReplaceAll(e.from, "×", "*") == m.from)
+	})
 }

@@ -58,8 +58,8 @@ func TestEquivalentsName(t *testing.T) {
 	require.NoError(t, err)
 	for _, e := range list {
 		text, err := os.ReadFile(e.file)
-		require.NoError(t, err, "%+v", *e)
-		require.Contains(t, string(text), e.piece, "%+v", *e)
+		require.NoError(t, err, "%+v", e)
+		require.Contains(t, string(text), e.piece, "%+v", e)
 		require.NotEmpty(t, e.reason)
 	}
 }

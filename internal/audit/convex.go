@@ -1,0 +1,168 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+)
+
+// convex is what settings of linear and of quadratic perturbation have in common: two
+// neighboring data sets of a problem.
+type convex struct {
+	loss   loss.Loss
+	clip   float64 // of gradients, 0 for none
+	bounds loss.Bounds
+	budget dp.Budget
+	kinks  kinks
+	data   [2][]record
+
+	pair
+	records [2][]record // as the fit must use them
+}
+
+// dim returns d.
+func (c *convex) dim() int { return len(c.data[0][0].a) }
+
+// ready makes a setting ready to release by the mechanism that mech makes for a hook of
+// traces, which has to use the records as use makes them. It returns the plan for the
+// first data set.
+func ready[L plan[*erm.Problem]](
+	ctx context.Context, e *Env, c *convex, mech func(trace func(erm.Trace)) planner[*erm.Problem, L], use func(record) record,
+) (first L, err error) {
+	c.records = [2][]record{}
+	var problems [2]*erm.Problem
+	for i, list := range c.data {
+		if problems[i], err = problem(list, c.bounds, c.loss, c.kinks); err != nil {
+			return first, err
+		}
+		problems[i].Records = len(c.data[0])
+		for _, r := range list {
+			c.records[i] = append(c.records[i], use(r))
+		}
+	}
+	if first, err = open(&c.pair, mech(func(t erm.Trace) { c.trace = t }), problems, c.budget); err != nil {
+		return first, err
+	}
+	return first, c.claim(ctx, e, c.budget, relationOf(c.data))
+}
+
+// slope returns ∇F(θ) on data set i and, where wanted, stores ∇²F(θ) in hess, d×d.
+func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
+	d := len(theta)
+	g := make([]float64, d)
+	clear(hess)
+	for _, r := range c.records[i] {
+		if l, ok := c.loss.(round); ok { // ∇ = ‖a‖²(θ−θ̃), ∇² = ‖a‖²I
+			w := floats.Dot(r.a, r.a)
+			for j := range g {
+				g[j] += w * (theta[j] - l.center[j])
+				hess[j*d+j] += w
+			}
+			continue
+		}
+		slope, curve := derivatives(c.loss.(loss.Linear), floats.Dot(r.a, theta), r.b, floats.Norm(r.a, 2), c.clip)
+		floats.AddScaled(g, slope, r.a)
+		if hess != nil {
+			for j, v := range r.a {
+				floats.AddScaled(hess[j*d:(j+1)*d], curve*v, r.a)
+			}
+		}
+	}
+	return g
+}
+
+// tooSmall says why noise cannot hide the distance of two points, which is necessary for
+// every theorem in every dimension, or "".
+func tooSmall(b dp.Budget, distance, sigma, rate float64) string {
+	if sigma > 0 && sigma < gaussianScale(b, distance)*(1-1e-6) || rate > b.Epsilon/distance*(1+1e-6) {
+		return fmt.Sprintf("Gaussian noise of scale %.6g or radial noise of rate %.6g does not hide a distance of %.6g", sigma, rate, distance)
+	}
+	return ""
+}
+
+// steps returns the integer that the output noise added on the grid: what was released
+// less what the certified point is rounded to.
+func steps(released, point, grid float64) int64 {
+	return int64(released/grid) - int64(math.RoundToEven(point/grid))
+}
+
+// added recovers the output noise of N(0, σ²) or of the rate, each integer as a real
+// number drawn uniformly from its cell: cells are a millionth of the scale of the noise.
+func (c *convex) added(ctx context.Context, e *Env, grid, sigma, rate float64) (Finding, error) {
+	aux := e.Source("cells")
+	return c.scores(ctx, e, e.Rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
+		nu := make([]float64, c.dim())
+		for j, x := range rel.Theta {
+			nu[j] = grid * (float64(steps(x, c.trace.Theta[j], grid)) + noise.Uniform(aux) - 0.5)
+		}
+		return standard(nu, sigma, rate), nil
+	})
+}
+
+// within measures how far from its minimizer the certified point of a release lies: at
+// most ‖∇F(θ̂) + v + s‖/μ for the best s ∈ ∂(r + ι_C)(θ̂), which may not exceed cover. pull
+// returns the gradient v and the modulus μ of the perturbation that was drawn.
+func (c *convex) within(
+	ctx context.Context, e *Env, cover float64, pull func(theta []float64) (v []float64, mu float64),
+) (Finding, error) {
+	f := Claimed(c.cert)
+	f.Runs = max(100, e.Runs(WhiteBox)/10)
+	hess := make([]float64, c.dim()*c.dim())
+	worst, src := 0.0, e.Source("cover")
+	for range f.Runs {
+		i, _, err := c.turn(ctx, src)
+		if err != nil {
+			return f, err
+		}
+		v, mu := pull(c.trace.Theta)
+		floats.Add(v, c.slope(c.trace.Theta, i, hess))
+		for j, x := range c.trace.Theta {
+			lo, hi := c.kinks.subgradients(x)
+			v[j] += math.Min(math.Max(-v[j], lo), hi) // 0 ∈ v + [lo, hi]
+		}
+		worst = math.Max(worst, floats.Norm(v, 2)/mu)
+	}
+	if !(worst <= cover*(1+1e-6)) {
+		f.Reason = fmt.Sprintf("a point was released %.3g from its minimizer, the claim is %.3g", worst, cover)
+	}
+	return f, nil
+}
+
+// exactly is a setting whose laws are known.
+type exactly interface {
+	preparer
+	exact(ctx context.Context, e *Env) (Finding, error)
+}
+
+// searched is an exact layer for data that nobody chose: it draws neighbors on the
+// line, integrates the setting on each and returns the finding of the pair that comes
+// nearest to its claim.
+func (c *convex) searched(ctx context.Context, e *Env, on func(data [2][]record) exactly) (Finding, error) {
+	src := e.Source("search")
+	var found Finding
+	most := math.Inf(-1)
+	for range map[Tier]int{Quick: 5, CI: 100, Long: 5000}[e.Tier] {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		random := on(neighbors(relationOf(c.data), c.bounds, src))
+		if err := random.prepare(ctx, e); err != nil {
+			return Finding{}, err
+		}
+		f, err := random.exact(ctx, e)
+		if err != nil || f.Verdict() != Holds {
+			return f, err
+		}
+		if f.Exact > most {
+			most, found = f.Exact, f
+		}
+	}
+	return found, nil
+}
