@@ -246,9 +246,9 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 const pairBlock = 32
 
 // rounding is what a sum over g = q.grain ≥ 512 records loses, relative to the sum of the sizes of its
-// terms: (m+2)²u² within blocks of m ≤ pairBlock records and 6u² of the grain for each of the at most
-// g/m + 1 blocks, sparse records being blocks of one; the largest is for m = 1. With fewer records
-// there is one block or m = 1.
+// terms: within blocks of m ≤ pairBlock records (m+2)²u², and where these are added 3(m+2)u² and, for each
+// of the at most g/m + 1 blocks, 6u²: see kernel.AddMulVec2. Sparse records are blocks of one, for which
+// this is largest: 6g + 24. Fewer records than g lose no more.
 func (q *query) rounding() float64 { return 6 * float64(max(q.grain, grain)+16) * unit * unit }
 
 // pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns

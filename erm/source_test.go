@@ -156,6 +156,29 @@ func TestSourceMap(t *testing.T) {
 	require.InDelta(t, want.FuncGrad(u, x), got.FuncGrad(v, x), 1e-9) // another order
 	require.NoError(t, got.Err())
 	require.InDeltaSlice(t, u, v, 1e-9)
+	require.InEpsilon(t, want.Residual(x), got.Residual(x), 1e-9)
+
+	none, err := Open(fileOf(data), data.Bounds()) // records that are dropped add nothing to an allowance either
+	require.NoError(t, err)
+	o := (&Problem{Data: none.Map(func([]float64, float64) (float64, bool) { return 0, false }), Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	require.Less(t, o.Residual(x), 1e-300)
+}
+
+// What reads −0 keeps 0: records that are equal have the same bits.
+func TestNoNegativeZero(t *testing.T) {
+	zero := math.Copysign(0, -1)
+	rows, labels, b := [][]float64{{zero, 0.5}, {zero, 3}}, []float64{zero, 1}, loss.Bounds{Row: 1, Label: 1}
+	memory, err := NewData(rows, labels, b)
+	require.NoError(t, err)
+	file, err := Open(&tableSource{rows: rows, labels: labels}, b)
+	require.NoError(t, err)
+	for _, data := range []*Data{memory, file} {
+		for i := range rows {
+			for _, v := range append(data.Row(i), data.Label(i)) {
+				require.False(t, v == 0 && math.Signbit(v))
+			}
+		}
+	}
 }
 
 // Whatever goes wrong with a source is an error, and no number.

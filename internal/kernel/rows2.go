@@ -66,8 +66,9 @@ func MulVec2(u, ul, a, x []float64) {
 	}
 }
 
-// AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. It loses at most (m+2)²u² of
-// Σᵢ|wᵢaᵢⱼ|, and 3u² of what twofold.Add adds up, up to underflow.
+// AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. With S = Σᵢ|wᵢaᵢⱼ| it loses at
+// most (m+2)²u²S in the sum over the block, and 3u²(2|hiⱼ| + (m+2)S) where twofold.Add adds that sum to
+// hiⱼ + loⱼ: its low part, not normalized, has at most (m+1)uS. All up to underflow.
 //
 // The low part of the sum over the block adds up m−1 errors of sums, at most (m−1)u of Σᵢ|wᵢaᵢⱼ|, and
 // the errors of products with wl·a, at most 2u of it and rounded by 2u² once. Each is rounded at most m

@@ -81,7 +81,7 @@ func TestRowsInTwiceThePrecision(t *testing.T) {
 					want.Add(want, product(number(a[i*d+j]), number(w[i], wl[i])))
 					size += math.Abs(a[i*d+j] * w[i])
 				}
-				within(want, h[j], l[j], (float64((m+2)*(m+2))*size+6*(size+math.Abs(hi[j])))*u2)
+				within(want, h[j], l[j], (float64((m+2)*(m+2)+3*(m+2))*size+6*math.Abs(hi[j]))*u2)
 			}
 		}
 	}
