@@ -2,11 +2,8 @@ package beam
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,24 +59,4 @@ func BenchmarkPass(b *testing.B) {
 			local()
 		}
 	})
-}
-
-// A pass on prism costs at most 0.2 s more than in this process, on a machine that does nothing else.
-func TestPassTime(t *testing.T) {
-	if os.Getenv("PRIVOPT_DEEP") == "" {
-		t.Skip("times need a machine that does nothing else: set PRIVOPT_DEEP=1")
-	}
-	local, remote := passes(t, "prism", 8)
-	var here, there []time.Duration
-	for range 9 {
-		at := time.Now()
-		local()
-		between := time.Now()
-		remote()
-		here, there = append(here, between.Sub(at)), append(there, time.Since(between))
-	}
-	slices.Sort(here)
-	slices.Sort(there)
-	t.Logf("medians of 9 passes over 1e6 records of 12 features: %v here, %v on prism with 8 shards", here[4], there[4])
-	require.Less(t, there[4]-here[4], 200*time.Millisecond)
 }

@@ -41,13 +41,9 @@ lack() { echo "$1" >>"$missing"; }
 put() { printf '%s\t%s\t%s\n' "$round" "$1" "$2" >>"$results"; } # key, nanoseconds
 
 echo "building" >&2
-for build in portable simd; do
-	experiment=none
-	[ "$build" = simd ] && experiment=simd
-	GOEXPERIMENT="${experiment/none/}" go test -c -o "$scratch/bench-$build" ./bench
-	GOEXPERIMENT="${experiment/none/}" go build -o "$scratch/scaling-$build" ./cmd/scaling
-done
-grep -qw avx2 /proc/cpuinfo 2>/dev/null || lack "a processor with AVX2: the simd builds fall back to the portable kernels"
+build=default
+go test -c -o "$scratch/bench-$build" ./bench
+go build -o "$scratch/scaling-$build" ./cmd/scaling
 
 have_c=""
 if command -v gcc >/dev/null; then
@@ -74,7 +70,7 @@ lack "diffprivlib and the AMP benchmark: the private half of goal 12 is not judg
 choices=""
 if want 12; then
 	if "$python" -c 'import sklearn' 2>/dev/null; then
-		BENCH_WRITE="$scratch" "$scratch/bench-portable" -test.run '^TestWrite$' >/dev/null
+		BENCH_WRITE="$scratch" "$scratch/bench-default" -test.run '^TestWrite$' >/dev/null
 		[ -f "$scratch/adult.bin" ] || lack "the Adult data in PRIVOPT_DATA"
 		choices="$("$python" bench/peers.py sklearn "$scratch")"
 	else
@@ -126,7 +122,7 @@ j = json.load(sys.stdin)
 for k in ("lop", "lop_clip", "qop", "qop_assoc"):
     print(k, 1e6 * j[k]["cpu_median"])' | while read -r k ns; do put "numpy:$k" "$ns"; done
 	fi
-	for build in portable simd; do
+	for build in default; do
 		if want 1 || want 5; then ours $build lop 'Published/method=lop$/K=1000' 100x; fi
 		if want 2 || want 5; then ours $build qop 'Published/method=qop/K=1000' 20x; fi
 		if want 6; then
@@ -139,49 +135,49 @@ for k in ("lop", "lop_clip", "qop", "qop_assoc"):
 			ours $build exact-lop 'Exact/method=lop' 400x
 			ours $build exact-qop 'Exact/method=qop' 200x
 		fi
-		if [ $build = portable ] && want 4; then ours portable wishart 'Wishart/by=randmat/d=100$' 100x; fi
+		if want 4; then ours default wishart 'Wishart/by=randmat/d=100$' 100x; fi
 		want 3 && put "figure-paper:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode paper -methods lop,lop-clip,qop -quiet -force -out "$scratch/out")"
 		want 4 && put "figure-certified:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode certified -methods lop,lop-clip,qop -quiet -force -out "$scratch/out")"
 	done
 	if [ -x "$scratch/stotos_c" ] && want 6; then c_stotos; fi
 	if want 7 || want 8; then
 		[ -n "$have_numpy" ] && $one "$python" bench/peers.py numpy | while read -r k ns; do put "numpy:$k" "$ns"; done
-		ours portable eig100 'TopEigenvalue/d=100$' 100x
-		ours portable eig1000 'TopEigenvalue/d=1000$' 3x
+		ours default eig100 'TopEigenvalue/d=100$' 100x
+		ours default eig1000 'TopEigenvalue/d=1000$' 3x
 		for d in 100 200 500 1000; do
 			times=$((3000 / d))x
-			ours portable wishart$d "Wishart/by=randmat/d=$d\$" "$times"
+			ours default wishart$d "Wishart/by=randmat/d=$d\$" "$times"
 			[ "$d" -le 500 ] || [ "$round" = 1 ] || continue
-			ours portable distmat$d "Wishart/by=distmat/d=$d\$" 1x
+			ours default distmat$d "Wishart/by=distmat/d=$d\$" 1x
 		done
 	fi
 	if [ -x "$scratch/gradpass" ] && want 9; then
 		for shape in "15682 23" "1000 100" "4000 50"; do
 			set -- $shape
 			put "c:pass$1" "$(gradpass "$1" "$2" 4 99)"
-			for build in portable simd; do
+			for build in default; do
 				least 1 $build pass$1 "Gradient/n=$1\$/d=$2\$/threads=1" 3x 99
 			done
-			least 2 portable two$1 "Gradient/n=$1\$/d=$2\$/threads=2" 3x 99
+			least 2 default two$1 "Gradient/n=$1\$/d=$2\$/threads=2" 3x 99
 		done
 	fi
 	if want 10 && [ $((round % 3)) = 1 ] && [ -x "$scratch/triad" ]; then
 		put triad "$($one "$scratch/triad" 1 256 7 | awk -F'[:,]' '{ for (i = 1; i <= NF; i++) if ($i == "\"read_GBps_best\"") print $(i+1) }')"
-		for build in portable simd; do
+		for build in default; do
 			least 2 $build two100000 'Gradient/n=100000$/d=100$/threads=2' 1x 9
 			least 1 $build one100000 'Gradient/n=100000$/d=100$/threads=1' 1x 9
 		done
 	fi
 	if want 11 && [ -x "$scratch/gradpass" ]; then
 		put "c:pass-lasso" "$(gradpass 1000 500 4 99)"
-		for build in portable simd; do
+		for build in default; do
 			ours $build lassobox 'LassoBox/part=solve' 20x
 			ours $build lassobox-copy 'LassoBox/part=.*solve' 20x name
 		done
 	fi
 	if want 12 && [ -n "$choices" ]; then
 		$one "$python" bench/peers.py sklearn "$scratch" $choices | while read -r k ns; do put "sklearn:$k" "$ns"; done
-		for build in portable simd; do
+		for build in default; do
 			ours $build logistic-zeroone 'Logistic/data=zeroone' 3x
 			if [ -f "$scratch/adult.bin" ]; then
 				ours $build logistic-adult 'Logistic/data=adult/rows=sparse/g=l2' 1x
@@ -209,38 +205,37 @@ awk -F'\t' -v goals="$goals" '
 	END {
 		sum("numpy:all", "numpy:lop,numpy:lop_clip,numpy:qop_assoc")
 		for (r = 1; r <= rounds; r++) if ((r, "numpy:all") in t) t[r, "numpy:all"] *= 1000
-		nb = split("portable simd", build, " ")
+		nb = split("default", build, " ")
 		for (i = 1; i <= nb; i++) {
 			b = build[i]
 			per_step("step-lop:" b, "lop3:" b, "lop1:" b); per_step("step-qop:" b, "qop3:" b, "qop1:" b)
-			s = b == "simd"
-			verdict(1, "stochastic LOP, 1000 steps, noise included: numpy / ours, " b, ratio("numpy:lop", "lop:" b), ">=", s ? 250 : 60)
-			verdict(2, "stochastic QOP, 1000 steps and set-up: numpy / ours, " b, ratio("numpy:qop_assoc", "qop:" b), ">=", s ? 18 : 12)
-			verdict(3, "whole experiment by stochastic steps: numpy / ours, " b, ratio("numpy:all", "figure-paper:" b), ">=", s ? 45 : 25)
+			verdict(1, "stochastic LOP, 1000 steps, noise included: numpy / ours, " b, ratio("numpy:lop", "lop:" b), ">=", 60)
+			verdict(2, "stochastic QOP, 1000 steps and set-up: numpy / ours, " b, ratio("numpy:qop_assoc", "qop:" b), ">=", 12)
+			verdict(3, "whole experiment by stochastic steps: numpy / ours, " b, ratio("numpy:all", "figure-paper:" b), ">=", 25)
 			verdict(4, "whole experiment, exact and certified: numpy / ours, " b, ratio("numpy:all", "figure-certified:" b), ">=", 80)
-			for (r = 1; r <= rounds; r++) if ((r, "exact-lop:" b) in t && (r, "exact-qop:" b) in t && (r, "wishart:portable") in t)
-				t[r, "exact:" b] = 2000 * t[r, "exact-lop:" b] + 1000 * (t[r, "exact-qop:" b] + t[r, "wishart:portable"])
+			for (r = 1; r <= rounds; r++) if ((r, "exact-lop:" b) in t && (r, "exact-qop:" b) in t && (r, "wishart:default") in t)
+				t[r, "exact:" b] = 2000 * t[r, "exact-lop:" b] + 1000 * (t[r, "exact-qop:" b] + t[r, "wishart:default"])
 			verdict(4, "  its 3000 solves, gap 1e-10, Wishart draws included, " b, ratio("numpy:all", "exact:" b), ">=", 80)
 			verdict(5, "exact LOP / 1000 stochastic steps, " b, ratio("exact-lop:" b, "lop:" b), "<=", 0.5)
 			verdict(5, "exact QOP / 1000 stochastic steps, " b, ratio("exact-qop:" b, "qop:" b), "<=", 0.5)
-			verdict(6, "a step of LOP: ours / C, " b, ratio("step-lop:" b, "c:lop"), "<=", s ? 1.3 : 6)
-			verdict(6, "a step of QOP: ours / the best C in double precision, " b, ratio("step-qop:" b, "c:qop"), "<=", s ? 1.5 : 2.6)
+			verdict(6, "a step of LOP: ours / C, " b, ratio("step-lop:" b, "c:lop"), "<=", 6)
+			verdict(6, "a step of QOP: ours / the best C in double precision, " b, ratio("step-qop:" b, "c:qop"), "<=", 2.6)
 		}
-		verdict(7, "largest eigenvalue, d = 100: ours / numpy norm(W, 2)", ratio("eig100:portable", "numpy:norm100"), "<=", 0.35)
-		verdict(7, "largest eigenvalue, d = 1000: ours / numpy norm(W, 2)", ratio("eig1000:portable", "numpy:norm1000"), "<=", 0.1)
-		for (d = 100; d <= 1000; d = d == 200 ? 500 : 2*d) verdict(8, "Wishart draw, d = " d ": ours / distmat.Wishart", ratio("wishart" d ":portable", "distmat" d ":portable"), "<=", 0.35)
-		verdict(8, "Wishart draw, d = 100: ours / numpy", ratio("wishart100:portable", "numpy:wishart100"), "<=", 0.9)
+		verdict(7, "largest eigenvalue, d = 100: ours / numpy norm(W, 2)", ratio("eig100:default", "numpy:norm100"), "<=", 0.35)
+		verdict(7, "largest eigenvalue, d = 1000: ours / numpy norm(W, 2)", ratio("eig1000:default", "numpy:norm1000"), "<=", 0.1)
+		for (d = 100; d <= 1000; d = d == 200 ? 500 : 2*d) verdict(8, "Wishart draw, d = " d ": ours / distmat.Wishart", ratio("wishart" d ":default", "distmat" d ":default"), "<=", 0.35)
+		verdict(8, "Wishart draw, d = 100: ours / numpy", ratio("wishart100:default", "numpy:wishart100"), "<=", 0.9)
 		for (i = 1; i <= nb; i++) {
 			b = build[i]
 			verdict(9, "gradient pass 15682x23: ours / C, " b, ratio("pass15682:" b, "c:pass15682"), "<=", 1.3)
 			verdict(9, "gradient pass 1000x100: ours / C, " b, ratio("pass1000:" b, "c:pass1000"), "<=", 1.8)
 			verdict(9, "gradient pass 4000x50: ours / C, " b, ratio("pass4000:" b, "c:pass4000"), "<=", 1.8)
 		}
-		verdict(9, "gradient pass 15682x23: one thread / two, portable", ratio("pass15682:portable", "two15682:portable"), ">=", 1.6)
+		verdict(9, "gradient pass 15682x23: one thread / two", ratio("pass15682:default", "two15682:default"), ">=", 1.6)
 		for (i = 1; i <= nb; i++) {
 			b = build[i]
 			for (r = 1; r <= rounds; r++) if ((r, "triad") in t && (r, "one100000:" b) in t) t[r, "rate:" b] = 8e7 / t[r, "one100000:" b]
-			verdict(10, "gradient pass 100000x100: share of the read rate of triad.c, " b, ratio("rate:" b, "triad"), ">=", b == "simd" ? 0.8 : 0.5)
+			verdict(10, "gradient pass 100000x100: share of the read rate of triad.c, " b, ratio("rate:" b, "triad"), ">=", 0.5)
 			verdict(10, "gradient pass 100000x100: one thread / two, " b, ratio("one100000:" b, "two100000:" b), ">=", 1.6)
 		}
 		for (i = 1; i <= nb; i++) {

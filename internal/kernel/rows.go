@@ -17,9 +17,7 @@ const badLen = "kernel: length mismatch"
 // They are those of the BLAS that the program registered by blas64.Use, and
 // else those of gonum, its default. On amd64 processors with AVX2 and FMA other
 // kernels take the place of gonum's: three in assembly for the products with
-// blocks, where gonum's take twice the time or more; and with
-// GOEXPERIMENT=simd all of them on the vectors of simd/archsimd, and no
-// assembly. They agree to the rounding of sums of n terms, 2n·2⁻⁵³·Σ|terms|, not
+// blocks, where gonum's take twice the time or more. They agree to the rounding of sums of n terms, 2n·2⁻⁵³·Σ|terms|, not
 // in their bits.
 
 // implementation returns the registered BLAS, and whether it is gonum's.
@@ -64,7 +62,7 @@ func AddMulVec(dst, a, w []float64) {
 	}
 	impl, gonum := implementation()
 	switch {
-	case gonum && haveRows && (haveSIMD || m > 1):
+	case gonum && haveRows && m > 1:
 		addMulVec(dst, a, w)
 	case m == 1:
 		impl.Daxpy(d, w[0], a, 1, dst, 1)
@@ -78,11 +76,7 @@ func Dot(a, x []float64) float64 {
 	if len(a) != len(x) {
 		panic(badLen)
 	}
-	impl, gonum := implementation()
-	if gonum && haveSIMD && len(x) > 0 {
-		return dot(a, x)
-	}
-	return impl.Ddot(len(x), a, 1, x, 1)
+	return blas64.Implementation().Ddot(len(x), a, 1, x, 1)
 }
 
 // AddScaled adds w·a to dst.
@@ -90,12 +84,7 @@ func AddScaled(dst []float64, w float64, a []float64) {
 	if len(a) != len(dst) {
 		panic(badLen)
 	}
-	impl, gonum := implementation()
-	if gonum && haveSIMD && len(a) > 0 {
-		addScaled(dst, w, a)
-		return
-	}
-	impl.Daxpy(len(dst), w, a, 1, dst, 1)
+	blas64.Implementation().Daxpy(len(dst), w, a, 1, dst, 1)
 }
 
 // Block returns how many rows of d numbers to take at a time for a product with

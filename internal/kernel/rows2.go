@@ -9,9 +9,6 @@ import (
 // Products with a block of rows in twice the precision: m rows of d numbers, row-major without gaps.
 // Their bits are the same on all processors: products are split and sums rounded in the same order.
 
-// haveAssembly tells whether mulRows2 and addRows2 are there.
-func haveAssembly() bool { return haveRows && !haveSIMD }
-
 // Dot2 returns ⟨a,x⟩ as a normalized hi + lo with an error of at most (d+4)²u²·Σ|aⱼxⱼ|, up to underflow,
 // u the unit roundoff.
 //
@@ -57,7 +54,7 @@ func MulVec2(u, ul, a, x []float64) {
 		panic(badLen)
 	}
 	i := 0
-	if haveAssembly() && d > 0 && m >= 4 {
+	if haveRows && d > 0 && m >= 4 {
 		i = m &^ 3
 		mulRows2(&u[0], &ul[0], &a[0], &x[0], i/4, d)
 	}
@@ -81,7 +78,7 @@ func AddMulVec2(hi, lo, a, w, wl []float64) {
 	if m == 0 || d == 0 {
 		return
 	}
-	if haveAssembly() {
+	if haveRows {
 		addRows2(&hi[0], &lo[0], &a[0], &w[0], &wl[0], m, d)
 		return
 	}

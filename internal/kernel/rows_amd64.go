@@ -1,14 +1,11 @@
-//go:build amd64 && !goexperiment.simd && !noasm && !gccgo && !safe && !purego
+//go:build amd64 && !noasm && !gccgo && !safe && !purego
 
 package kernel
 
 // haveRows tells whether this processor and its operating system run the
 // kernels in assembly, which need AVX2 and FMA; gonum's use SSE2 and take twice
-// their time. haveWide adds AVX-512. With GOEXPERIMENT=simd there is no assembly.
+// their time. haveWide adds AVX-512.
 var haveRows, haveWide = detect()
-
-// haveSIMD is false: the other own kernels are those of simd/archsimd.
-var haveSIMD = false
 
 //go:noescape
 func mulRows(u, a, x *float64, groups, d int)
@@ -80,8 +77,3 @@ func addGram(h, w, a []float64, d int) {
 		}
 	}
 }
-
-func dot(_, _ []float64) float64                    { panic(badBuild) }
-func addScaled(_ []float64, _ float64, _ []float64) { panic(badBuild) }
-
-const badBuild = "kernel: built without GOEXPERIMENT=simd"

@@ -1,4 +1,4 @@
-//go:build amd64 && !goexperiment.simd && !noasm && !gccgo && !safe && !purego
+//go:build amd64 && !noasm && !gccgo && !safe && !purego
 
 #include "textflag.h"
 

@@ -3,14 +3,12 @@
 package kernel
 
 // The kernels below are never called.
-var haveRows, haveWide, haveSIMD = false, false, false
+var haveRows, haveWide = false, false
 
-func mulVec(_, _, _ []float64)                      { panic(badBuild) }
-func addMulVec(_, _, _ []float64)                   { panic(badBuild) }
-func dot(_, _ []float64) float64                    { panic(badBuild) }
-func addScaled(_ []float64, _ float64, _ []float64) { panic(badBuild) }
-func addGram(_, _, _ []float64, _ int)              { panic(badBuild) }
-func mulRows2(_, _, _, _ *float64, _, _ int)        { panic(badBuild) }
-func addRows2(_, _, _, _, _ *float64, _, _ int)     { panic(badBuild) }
+func mulVec(_, _, _ []float64)                  { panic(badBuild) }
+func addMulVec(_, _, _ []float64)               { panic(badBuild) }
+func addGram(_, _, _ []float64, _ int)          { panic(badBuild) }
+func mulRows2(_, _, _, _ *float64, _, _ int)    { panic(badBuild) }
+func addRows2(_, _, _, _, _ *float64, _, _ int) { panic(badBuild) }
 
 const badBuild = "kernel: built without own kernels"

@@ -11,68 +11,10 @@ import (
 var sse blasgonum.Implementation
 
 // ShrinkDot stores θ = soft(x, τ), coordinatewise sgn(x)·max(|x|−τ, 0), in theta
-// and returns ⟨a,θ⟩. theta and a have the length of x. τ ≥ 0. NaN stays NaN.
-//
-// Without simd θ is rounded once per coordinate and the sum as in gonum's Ddot;
-// with simd θ has the same bits, and the sum another order: it differs by at
-// most d·2⁻⁵²·Σ|aⱼθⱼ|.
+// and returns ⟨a,θ⟩. theta and a have the length of x, τ ≥ 0. A NaN stays NaN. θ is rounded once
+// per coordinate; the sum is that of gonum's Ddot.
 func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 	theta, a = theta[:len(x)], a[:len(x)]
-	return shrinkDot(theta, x, a, tau)
-}
-
-// Relax does the second half of a step of three-operator splitting with a box,
-//
-//	z = clip(αθ − x − ca − ωq, lo, hi),   x ← x + λ(z − θ)
-//
-// on slices of the length of x, lo ≤ hi. NaN stays NaN.
-//
-// With simd the products are fused with the sums: before the clip z differs by
-// at most 3·2⁻⁵³ times its largest partial sum, and x by another rounding.
-func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
-	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
-	relax(x, theta, a, q, alpha, c, omega, lo, hi, lambda)
-}
-
-// Symv stores Qx in dst for a symmetric Q of which both triangles are stored,
-// row-major, without gaps. dst must not be x.
-//
-// With simd Q is read once for two products, in blocks of four rows; each
-// entry is a sum in another order and differs by at most d·2⁻⁵²·Σ|Qᵢⱼxⱼ|.
-func Symv(dst, q, x []float64) {
-	dst = dst[:len(x)]
-	symv(dst, q[:len(x)*len(x)], x)
-}
-
-const signBit = 1 << 63
-
-// The functions below are free of branches: sampling noise makes them
-// unpredictable, which costs five times as much. The compiler turns an if
-// around an integer into a conditional move, and magnitudes of floats are
-// ordered as integers.
-
-// soften returns soft(v, τ) = v − clip(v, −τ, τ), limit the bits of τ.
-func soften(v float64, limit uint64) float64 {
-	b := math.Float64bits(v)
-	m := b &^ signBit
-	if m > limit {
-		m = limit
-	}
-	return v - math.Float64frombits(m|b&signBit)
-}
-
-// limited returns clip(z, −hi, hi), limit the bits of hi; NaN stays NaN.
-func limited(z, hi float64, limit uint64) float64 {
-	b := math.Float64bits(z)
-	m := b &^ signBit
-	if math.Abs(z) > hi {
-		m = limit
-	}
-	return math.Float64frombits(m | b&signBit)
-}
-
-func shrinkDotGo(theta, x, a []float64, tau float64) float64 {
-	theta = theta[:len(x)]
 	limit := math.Float64bits(tau)
 	i := 0
 	for ; i < len(x)-1; i += 2 {
@@ -84,7 +26,12 @@ func shrinkDotGo(theta, x, a []float64, tau float64) float64 {
 	return sse.Ddot(len(x), a, 1, theta, 1)
 }
 
-func relaxGo(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
+// Relax does the second half of a step of three-operator splitting with a box,
+//
+//	z = clip(αθ − x − ca − ωq, lo, hi),   x ← x + λ(z − θ)
+//
+// on slices of the length of x, lo ≤ hi. A NaN stays NaN.
+func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
 	if lo == -hi {
 		limit := math.Float64bits(hi)
@@ -117,8 +64,37 @@ func relaxGo(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) 
 	}
 }
 
-// symvGo is gonum's Gemv, three to four times faster than its Symv.
-func symvGo(dst, q, x []float64) {
+// Symv stores Qx in dst for a symmetric Q of which both triangles are stored,
+// row-major, without gaps. dst must not be x. The product is gonum's Gemv, which is three to four
+// times faster than its Symv.
+func Symv(dst, q, x []float64) {
 	n := len(x)
-	sse.Dgemv(blas.NoTrans, n, n, 1, q, max(n, 1), x, 1, 0, dst, 1)
+	sse.Dgemv(blas.NoTrans, n, n, 1, q[:n*n], max(n, 1), x, 1, 0, dst[:n], 1)
+}
+
+const signBit = 1 << 63
+
+// The functions below are free of branches: sampling noise makes them
+// unpredictable, which costs five times as much. The compiler turns an if
+// around an integer into a conditional move, and magnitudes of floats are
+// ordered as integers.
+
+// soften returns soft(v, τ) = v − clip(v, −τ, τ), limit the bits of τ.
+func soften(v float64, limit uint64) float64 {
+	b := math.Float64bits(v)
+	m := b &^ signBit
+	if m > limit {
+		m = limit
+	}
+	return v - math.Float64frombits(m|b&signBit)
+}
+
+// limited returns clip(z, −hi, hi), limit the bits of hi; NaN stays NaN.
+func limited(z, hi float64, limit uint64) float64 {
+	b := math.Float64bits(z)
+	m := b &^ signBit
+	if math.Abs(z) > hi {
+		m = limit
+	}
+	return math.Float64frombits(m | b&signBit)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/privopt/privopt/internal/bigref"
 )
 
-// The tests of this file pin down constants and branches that package
-// internal/mutate changes and other tests do not notice.
+// The tests of this file pin down constants and branches whose change no other test notices.
 
 func TestBudgetEnds(t *testing.T) {
 	for _, b := range []dp.Budget{{Epsilon: dp.MinEpsilon}, {Epsilon: dp.MaxEpsilon}, {Epsilon: 1, Delta: dp.MinDelta},
