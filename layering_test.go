@@ -11,8 +11,9 @@ import (
 
 const module = "github.com/privopt/privopt"
 
-// layer is the architecture: a package may import packages of lower layers
-// only, never of its own or a higher one.
+// layer is the architecture: a package may import packages of lower layers only, never of its own
+// or a higher one. Commands, and the research wing in cmd/internal, may import everything, and
+// nothing outside of cmd can import them.
 var layer = map[string]int{
 	"internal/bigref":     -1,
 	"internal/twofold":    -2,
@@ -43,13 +44,6 @@ var layer = map[string]int{
 	"dp/ledger":           3, // its file lock is a library
 	"model":               4,
 	"objpert":             2,
-	"cmd/internal/mip":    3,
-	"internal/sweep":      3,
-	"cmd/privopt":         5,
-	"cmd/scaling":         4,
-	"cmd/convergence":     4,
-	"cmd/halfspace":       4,
-	"cmd/population":      4,
 	"internal/spy":        5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
@@ -57,10 +51,6 @@ var layer = map[string]int{
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
-	"internal/evidence":   5, // experiments over every layer
-	"cmd/results":         6,
-	"cmd/audit":           7,
-	"internal/audit":      6, // measures mechanisms with dp/dptest
 }
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
@@ -93,6 +83,10 @@ func TestLayering(t *testing.T) {
 		require.NoError(t, dec.Decode(&p))
 		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		if name == "" {
+			continue
+		}
+		if strings.HasPrefix(name, "cmd/") {
+			seen++
 			continue
 		}
 		from, ok := layer[name]

@@ -16,8 +16,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/evidence"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -264,8 +264,8 @@ func TestReachable(t *testing.T) {
 						require.NoError(t, err)
 					}
 					for i, r := range rel {
-						require.True(t, evidence.Reaches(theta[0], r.Theta, onGrid) && evidence.Reaches(theta[1], r.Theta, onGrid))
-						own, other := evidence.Reaches(theta[i], r.Theta, evidence.Sums), evidence.Reaches(theta[1-i], r.Theta, evidence.Sums)
+						require.True(t, spy.Reaches(theta[0], r.Theta, onGrid) && spy.Reaches(theta[1], r.Theta, onGrid))
+						own, other := spy.Reaches(theta[i], r.Theta, spy.Sums), spy.Reaches(theta[1-i], r.Theta, spy.Sums)
 						if m.around && own != other {
 							if own {
 								right++
@@ -285,8 +285,8 @@ func TestReachable(t *testing.T) {
 					for j, v := range nu {
 						old[j] = theta[0][j] + v
 					}
-					require.True(t, evidence.Reaches(theta[0], old, evidence.Sums))
-					if !evidence.Reaches(theta[1], old, evidence.Sums) {
+					require.True(t, spy.Reaches(theta[0], old, spy.Sums))
+					if !spy.Reaches(theta[1], old, spy.Sums) {
 						separated++
 					}
 				}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
-	"github.com/privopt/privopt/internal/evidence"
+	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -33,11 +33,11 @@ func measure(b *testing.B, f func()) {
 	f() // what is computed once is not timed
 	b.ReportAllocs()
 	b.ResetTimer()
-	start := evidence.CPU()
+	start := spy.CPU()
 	for range b.N {
 		f()
 	}
-	b.ReportMetric(float64(evidence.CPU()-start)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(spy.CPU()-start)/float64(b.N), "cpu-ns/op")
 }
 
 func must[T any](v T, err error) T {

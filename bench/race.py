@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python side of the accuracy races of cmd/results.
+"""The Python side of the accuracy races of cmd/research results.
 
 usage: race.py PEERS WORK data
        race.py PEERS WORK squares SEED [runs] [eps,eps,…]

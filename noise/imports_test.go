@@ -41,7 +41,7 @@ var solverSources = map[string]bool{"splitting": true}
 var suites = map[string]bool{
 	"dp/dptest": true, "erm/ermtest": true, "loss/losstest": true,
 	"prox/proxtest": true, "splitting/splittest": true,
-	"internal/evidence/coverage.go": true, "internal/evidence/lowbits.go": true,
+	"cmd/internal/experiment/coverage.go": true, "cmd/internal/experiment/lowbits.go": true,
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.

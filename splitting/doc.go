@@ -55,7 +55,7 @@
 //
 // How they converge is drawn by
 //
-//	go run ./cmd/convergence
+//	go run ./cmd/research convergence
 //
 // in docs/results/convergence-deterministic.png (a lasso in a box), -adaptive.png
 // (overlapping groups: the search needs 500 iterations where fixed steps need

@@ -11,7 +11,7 @@
 //
 // In production From returns nil and At its last argument, at the cost of one
 // comparison. Only the packages of this module can import fault, and of those
-// only internal/audit and tests call With: a test of this package reads every
+// only cmd/internal/audit and tests call With: a test of this package reads every
 // file of the module to see that it stays so. Hence no caller of the public
 // API can reach a broken step.
 //
@@ -19,7 +19,7 @@
 //
 // A mechanism declares its steps beside its formulas, or here if several have them in
 // common, names each in its Fit with one call of At, and adds the control that
-// replaces it to its file in internal/audit.
+// replaces it to its file in cmd/internal/audit.
 //
 // # References
 //

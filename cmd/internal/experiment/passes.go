@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/npy"
+)
+
+// Methods of Passes: what is computed at a new point.
+const (
+	newton    = "gradient and Hessian"
+	certified = "certificate"
+)
+
+// Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic loss over n records of d
+// uniform numbers, in memory or in a file. The column cpu is the least processor time over the runs, added
+// over the threads: it bears a machine that others use too. Run it with one worker,
+// or cells disturb one another.
+func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
+	where := ", in memory"
+	if file {
+		where = ", in a file"
+	}
+	e := &sweep.Experiment{
+		Name: "passes", Sweep: "n", Values: sizes, Params: map[string]any{"runs": runs, "d": d, "file": file},
+		Columns: []sweep.Column{column("least"), column("cpu")},
+		Methods: []string{newton + where, certified + where},
+	}
+	e.Prepare = func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
+		records := dense
+		if file {
+			records = packed
+		}
+		rnd := rand.New(noise.Reproducible(uint64(c.Value), "passes"))
+		data, err := records(int(c.Value), d, rnd)
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		o := erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Logistic{}, Threads: 1})
+		theta, g, h := make([]float64, d), make([]float64, d), mat.NewSymDense(d, nil)
+		for j := range theta {
+			theta[j] = rnd.Float64()
+		}
+		pass := func() {
+			theta[0] += 1e-3 // a new point: sums at the last ones are kept
+			if c.Method == certified+where {
+				o.Residual(theta)
+				return
+			}
+			o.Grad(g, theta)
+			o.Hessian(h, theta)
+		}
+		pass() // what is computed once is not timed
+		least, cpu := math.Inf(1), math.Inf(1)
+		return sweep.Task{
+			Runs: runs,
+			Run: func(context.Context, rand.Source) (float64, error) {
+				wall, busy := time.Now(), spy.CPU()
+				pass()
+				s := time.Since(wall).Seconds()
+				least, cpu = min(least, s), min(cpu, (spy.CPU()-busy).Seconds())
+				return s, o.Err()
+			},
+			Detail: func() any { return details{"least": least, "cpu": cpu} },
+		}, nil
+	}
+	e.Summarize = func(results []sweep.Result) (any, []string) {
+		slopes := map[string]float64{}
+		var lines []string
+		for _, m := range e.Methods {
+			slopes[m] = Slope(results, m)
+			lines = append(lines, fmt.Sprintf("%s: log-log slope of processor seconds in n: %.3f", m, slopes[m]))
+		}
+		return map[string]any{"slopes": slopes}, lines
+	}
+	return e
+}
+
+// record fills row with a random record and returns its label.
+func record(row []float64, rnd *rand.Rand) float64 {
+	for j := range row {
+		row[j] = rnd.Float64() - 0.5
+	}
+	return float64(1 - 2*rnd.IntN(2))
+}
+
+// inside are bounds that records are in.
+func inside(d int) loss.Bounds { return loss.Bounds{Row: math.Sqrt(float64(d)) / 2, Label: 1} }
+
+// dense returns n records in memory.
+func dense(n, d int, rnd *rand.Rand) (*erm.Data, error) {
+	x, y := mat.NewDense(n, d, nil), make([]float64, n)
+	for i := range y {
+		y[i] = record(x.RawRowView(i), rnd)
+	}
+	return erm.NewDataDense(x, y, inside(d))
+}
+
+// packed returns n records in a file that has no name any more, where the system allows that, and goes away with the process.
+func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
+	dir, err := os.MkdirTemp("", "passes")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	columns := make([]string, d+1)
+	for j := range columns {
+		columns[j] = fmt.Sprint("x", j)
+	}
+	path, row := filepath.Join(dir, "records.npy"), make([]float64, d)
+	w, err := npy.Create(path, columns, npy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	for range n {
+		label := record(row, rnd)
+		if err := w.Append(row, label); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Commit(); err != nil {
+		return nil, err
+	}
+	f, err := npy.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return erm.Open(f, inside(d))
+}
+
+// Slope is the least-squares slope of the logarithm of the processor seconds against
+// the logarithm of the swept value.
+func Slope(results []sweep.Result, method string) float64 {
+	var x, y []float64
+	for _, r := range results {
+		if s, ok := Detail(r, "cpu"); ok && r.Method == method {
+			x, y = append(x, math.Log(r.Value)), append(y, math.Log(s))
+		}
+	}
+	_, slope := stat.LinearRegression(x, y, nil, false)
+	return slope
+}

@@ -1,0 +1,204 @@
+package halfspace
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/dp"
+)
+
+// summary is the object "results" of summary.json.
+type summary struct {
+	Heldout  []heldout  `json:"heldout,omitempty"`
+	Seconds  *times     `json:"fit_seconds,omitempty"`
+	Composed *dp.Budget `json:"composed,omitempty"` // what all releases cost together
+	Releases int        `json:"releases"`
+	Unproven int        `json:"unproven"`
+}
+
+type heldout struct {
+	Epsilon float64 `json:"eps"`
+	Method  string  `json:"method"`
+	Mean    float64 `json:"mean"`
+	Std     float64 `json:"std"`
+	StdErr  float64 `json:"stderr"`
+}
+
+type times struct {
+	Median, Max float64
+	Fits        int
+}
+
+// held returns r with the held-out accuracy as its mean.
+func held(r sweep.Result) (sweep.Result, bool) {
+	d, ok := sweep.DetailOf[detail](r)
+	if !ok || len(d.Test) == 0 {
+		return r, false
+	}
+	r.Average(d.Test)
+	return r, true
+}
+
+var columns = []sweep.Column{
+	column("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
+	column("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
+	column("fit_seconds_median", func(r sweep.Result) (float64, bool) {
+		d, _ := sweep.DetailOf[detail](r)
+		if len(d.Seconds) == 0 {
+			return 0, false
+		}
+		return sweep.Median(d.Seconds), true
+	}),
+	column("unproven", func(r sweep.Result) (float64, bool) {
+		d, ok := sweep.DetailOf[detail](r) // without it nothing is known
+		return float64(d.Unproven), ok
+	}),
+}
+
+// column is a column of numbers, empty where there is none.
+func column(name string, of func(sweep.Result) (float64, bool)) sweep.Column {
+	return sweep.Column{Name: name, Text: func(r sweep.Result) string {
+		v, ok := of(r)
+		if !ok {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}}
+}
+
+// figures are held-out accuracy and the histogram of run times.
+func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
+	var out []sweep.Result
+	var seconds []float64
+	for _, r := range results {
+		if h, ok := held(r); ok {
+			out = append(out, h)
+		}
+		if d, ok := sweep.DetailOf[detail](r); ok && c.method(r.Method).searches() {
+			seconds = append(seconds, d.Seconds...)
+		}
+	}
+	if len(out) > 0 {
+		figures = append(figures, sweep.Figure{Name: "heldout", Plot: c.plot("Held-out accuracy"), Results: out})
+	}
+	if len(seconds) > 0 {
+		figures = append(figures, sweep.Figure{Name: "seconds", Values: seconds, Plot: sweep.Plot{
+			Title: fmt.Sprintf("Run times of %d fits over integer weights (n = %d, d = %d, oracle %s)", len(seconds), c.N, c.Features, c.Oracle),
+			X:     "seconds", Y: "fits",
+		}})
+	}
+	return figures
+}
+
+// summarize words the end of the experiment.
+func (c *config) summarize(results []sweep.Result) (any, []string) {
+	sum := &summary{}
+	var lines []string
+	var certificates []dp.Certificate
+	var seconds []float64
+	var laps []lap
+	seen := map[string]bool{}
+	for _, r := range results {
+		d, ok := sweep.DetailOf[detail](r)
+		if !ok {
+			continue
+		}
+		if h, ok := held(r); ok {
+			sum.Heldout = append(sum.Heldout, heldout{r.Value, r.Method, h.Mean, h.Std, h.StdErr})
+		}
+		if c.method(r.Method).searches() {
+			seconds = append(seconds, d.Seconds...)
+		}
+		sum.Unproven += d.Unproven
+		laps = append(laps, d.Laps...)
+		if d.Certificate == nil {
+			continue
+		}
+		released := r.Runs - d.Unproven
+		sum.Releases += released
+		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, released)...)
+		if seen[r.Method] {
+			continue
+		}
+		seen[r.Method] = true
+		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation,
+			d.Certificate.Theorem)
+		if d.Certificate.Epsilon > d.Claimed.Epsilon {
+			line += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
+		}
+		lines = append(lines, line)
+		for _, a := range d.Certificate.Assumptions {
+			lines = append(lines, fmt.Sprintf("%s: assumes that %s", r.Method, a))
+		}
+	}
+	lines = append(lines, c.heldoutTable(sum.Heldout)...)
+	if len(seconds) > 0 {
+		sum.Seconds = &times{sweep.Median(seconds), slices.Max(seconds), len(seconds)}
+		if len(laps) > 0 {
+			lines = append(lines, c.raced(laps))
+		} else {
+			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median,
+				sum.Seconds.Max))
+		}
+	}
+	if c.data != "" && len(certificates) > 0 {
+		var cost string
+		sum.Composed, cost = sweep.Cost(certificates)
+		lines = append(lines, cost)
+	}
+	return sum, lines
+}
+
+// raced words what a command did beside the search of this module.
+func (c *config) raced(laps []lap) string {
+	var claims, wrong, none, open int
+	var command, search, excess []float64
+	for _, l := range laps {
+		command, search = append(command, l.Seconds), append(search, l.Search)
+		if l.Open {
+			open++
+		}
+		switch {
+		case l.NoPoint:
+			none++
+		case l.ClaimsOptimum:
+			claims++
+			if l.Excess > 0 {
+				wrong++
+			}
+		}
+		if !l.NoPoint && !l.Open {
+			excess = append(excess, l.Excess)
+		}
+	}
+	worst := "no point beside a proven minimum"
+	if len(excess) > 0 {
+		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", sweep.Median(excess), slices.Max(excess))
+	}
+	proves := "all"
+	if open > 0 {
+		proves = strconv.Itoa(len(laps) - open)
+	}
+	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves "+
+		"%s: median %.3g s, longest %.3g s",
+		len(laps), c.Oracle, claims, wrong, none, worst, sweep.Median(command),
+		proves, sweep.Median(search), slices.Max(search))
+}
+
+// heldoutTable words held-out accuracies, one line a method.
+func (c *config) heldoutTable(all []heldout) (lines []string) {
+	for _, m := range c.methods {
+		line := ""
+		for _, h := range all {
+			if h.Method == m.name {
+				line += fmt.Sprintf("  %.4f (%.4f)", h.Mean, h.Std)
+			}
+		}
+		if line != "" {
+			lines = append(lines, fmt.Sprintf("held out, %d records, mean and std at each eps: %s%s", c.Heldout, m.name, line))
+		}
+	}
+	return lines
+}

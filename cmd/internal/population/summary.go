@@ -1,0 +1,128 @@
+package population
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/noise"
+)
+
+// summary is the object "results" of summary.json.
+type summary struct {
+	Slopes     map[string]slope `json:"slopes,omitempty"`
+	Violations []string         `json:"violations"` // means above their proved bound
+	Notes      []string         `json:"notes"`
+}
+
+// slope of log excess with a 95 % interval.
+type slope struct {
+	Slope float64 `json:"slope"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+var columns = []sweep.Column{{Name: "evaluations", Text: func(r sweep.Result) string {
+	d, _ := sweep.DetailOf[detail](r)
+	if len(d.Evaluations) == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', -1, 64)
+}}}
+
+// summarize fits slopes and holds means against bounds.
+func (c *config) summarize(results []sweep.Result) (any, []string) {
+	sum := &summary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
+	var lines []string
+	for _, m := range c.methods {
+		var values []float64
+		var outcomes [][]float64
+		bounds := map[float64]float64{}
+		for _, r := range results {
+			switch r.Method {
+			case m + boundSuffix:
+				bounds[r.Value] = r.Mean
+			case m:
+				if d, _ := sweep.DetailOf[detail](r); positive(d.Outcomes) {
+					values, outcomes = append(values, r.Value), append(outcomes, d.Outcomes)
+				}
+			}
+		}
+		line := m
+		if len(values) > 1 {
+			s := fit(values, outcomes)
+			sum.Slopes[m] = s
+			line += fmt.Sprintf(": slope %.3f (%.3f to %.3f) in %s", s.Slope, s.Low, s.High, c.sweep)
+		}
+		var evaluations []string
+		for _, r := range results {
+			if r.Method != m {
+				continue
+			}
+			// A mean of few runs may exceed the expectation that is bounded: by 5
+			// standard errors in one of a million cells.
+			if b, ok := bounds[r.Value]; ok && r.Mean-5*r.StdErr > b {
+				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m,
+					c.sweep, r.Value, r.Mean, r.StdErr, b))
+			}
+			if d, _ := sweep.DetailOf[detail](r); len(d.Evaluations) > 0 {
+				evaluations = append(evaluations, strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', 3, 64))
+			}
+		}
+		if len(evaluations) > 0 {
+			line += "; gradient evaluations " + strings.Join(evaluations, ", ")
+		}
+		lines = append(lines, line)
+	}
+	for _, v := range sum.Violations {
+		lines = append(lines, "VIOLATION: "+v)
+	}
+	if c.bounds && len(sum.Violations) == 0 {
+		lines = append(lines, "no mean is above its proved bound")
+	}
+	if c.Family == "linear" {
+		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by "+
+			"construction for any method whose accuracy keeps up with it")
+	}
+	return sum, append(lines, sum.Notes...)
+}
+
+func positive(x []float64) bool {
+	return len(x) > 0 && !slices.ContainsFunc(x, func(v float64) bool { return !(v > 0) })
+}
+
+const resamples = 2000
+
+// fit returns the least-squares slope of the geometric means and the 2.5 % and
+// 97.5 % quantiles of the same over resampled runs.
+func fit(values []float64, outcomes [][]float64) slope {
+	x, y := make([]float64, len(values)), make([]float64, len(values))
+	logs := make([][]float64, len(values))
+	for i, v := range values {
+		x[i] = math.Log(v)
+		for _, o := range outcomes[i] {
+			logs[i] = append(logs[i], math.Log(o))
+		}
+		y[i] = stat.Mean(logs[i], nil)
+	}
+	_, s := stat.LinearRegression(x, y, nil, false)
+	src := rand.New(noise.Reproducible(0, "population", "bootstrap"))
+	all := make([]float64, resamples)
+	for k := range all {
+		for i := range logs {
+			y[i] = 0
+			for range logs[i] {
+				y[i] += logs[i][src.IntN(len(logs[i]))] / float64(len(logs[i]))
+			}
+		}
+		_, all[k] = stat.LinearRegression(x, y, nil, false)
+	}
+	slices.Sort(all)
+	return slope{s, stat.Quantile(0.025, stat.Empirical, all, nil), stat.Quantile(0.975, stat.Empirical, all, nil)}
+}

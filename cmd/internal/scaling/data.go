@@ -1,0 +1,149 @@
+package scaling
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/lasso"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/table"
+)
+
+// records is one data set in both forms. in is nil unless the published
+// procedure needs it; anchor is nil if there is none.
+type records struct {
+	data   *erm.Data
+	in     *lasso.Instance
+	anchor []float64
+	error  float64 // ‖anchor − θ_true‖₂ where the truth is known
+}
+
+// source gives the data of a cell: one file, or generated data by size.
+type source struct {
+	c      *config
+	file   *records
+	made   memo[[2]int, *records]
+	plans  memo[planKey, *qop.Plan]
+	minima memo[minimumKey, []float64]
+}
+
+// memo computes once for every key what cells share.
+type memo[K comparable, V any] struct{ made sync.Map }
+
+func (m *memo[K, V]) get(k K, compute func() (V, error)) (V, error) {
+	f, _ := m.made.LoadOrStore(k, sync.OnceValues(compute))
+	return f.(func() (V, error))()
+}
+
+// unbounded stands for "no bound" where the published procedure reads a file:
+// it forces nothing into bounds, and claims nothing.
+const unbounded = 1e150
+
+// open prepares the data and completes the parameters that identify it.
+func (c *config) open() (*source, error) {
+	s := &source{c: c}
+	if c.data == "" {
+		return s, nil
+	}
+	file, info, err := sweep.OpenFile("data", c.data)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	bounds := loss.Bounds{Row: c.BoundRow, Label: c.BoundLabel}
+	if c.Mode == paper {
+		if bounds.Row > 0 {
+			c.Xi = bounds.Row
+		} else {
+			bounds.Row = unbounded
+		}
+		if bounds.Label == 0 {
+			bounds.Label = unbounded
+		}
+	} else {
+		c.Xi = 0
+	}
+	data, err := table.Numeric{Bounds: bounds, Header: true, Label: c.LabelColumn}.ReadCSV(file)
+	if err != nil {
+		return nil, fmt.Errorf("flag -data: %w", err)
+	}
+	c.File = info
+	c.N, c.D = data.Dims()
+	s.file = &records{data: data}
+	if c.anchor != "" {
+		file, info, err := sweep.OpenFile("anchor", c.anchor)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		c.Anchor = info
+		if s.file.anchor, err = lasso.ReadVector(file, c.D); err != nil {
+			return nil, fmt.Errorf("flag -anchor: %w", err)
+		}
+	}
+	if c.Mode == paper {
+		s.file.in = instance(data, s.file.anchor, c.Xi)
+	}
+	return s, nil
+}
+
+// instance copies data into the form of the published procedure. Without an
+// anchor it gets zero, which only qop would use.
+func instance(data *erm.Data, anchor []float64, xi float64) *lasso.Instance {
+	n, d := data.Dims()
+	in := &lasso.Instance{X: mat.NewDense(n, d, nil), Y: make([]float64, n), Anchor: anchor, Xi: xi}
+	for i := range n {
+		in.X.SetRow(i, data.Row(i))
+		in.Y[i] = data.Label(i)
+	}
+	if anchor == nil {
+		in.Anchor = make([]float64, d)
+	}
+	return in
+}
+
+// at returns the data of the cells with parameters p.
+func (s *source) at(p params) (*records, error) {
+	if s.file != nil {
+		return s.file, nil
+	}
+	return s.made.get([2]int{p.N, p.D}, func() (*records, error) { return generate(p, s.c.Seed) })
+}
+
+// generate draws data of the published form. It is synthetic and needs no
+// secrecy: without a seed it is that of seed 0, so that a resumed run goes on
+// with it. The stream of the rows does not depend on n: a larger data set
+// continues a smaller one, with the same planted parameter and anchor.
+func generate(p params, seed *uint64) (*records, error) {
+	var key uint64
+	if seed != nil {
+		key = *seed
+	}
+	spec := lasso.Spec{N: 1, D: p.D, Xi: p.Xi, AnchorNoise: p.AnchorNoise}
+	planted, err := lasso.Generate(spec, noise.Reproducible(key, "scaling", "planted", strconv.Itoa(p.D)))
+	if err != nil {
+		return nil, err
+	}
+	spec.N = p.N
+	in, err := lasso.Generate(spec, noise.Reproducible(key, "scaling", "rows", strconv.Itoa(p.D)))
+	if err != nil {
+		return nil, err
+	}
+	in.Truth, in.Anchor = planted.Truth, planted.Anchor
+	for i := range in.Y {
+		in.Y[i] = floats.Dot(in.X.RawRowView(i), in.Truth)
+	}
+	data, err := in.Data(5 * p.Xi)
+	if err != nil {
+		return nil, err
+	}
+	return &records{data: data, in: in, anchor: in.Anchor, error: floats.Distance(in.Anchor, in.Truth, 2)}, nil
+}

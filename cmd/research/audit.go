@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/privopt/privopt/cmd/internal/audit"
+	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/noise"
+)
+
+// auditFlags is the command line.
+type auditFlags struct {
+	mechanisms      []string
+	tier            string
+	seed            uint64
+	json, png       string
+	sabotage        string
+	list            bool
+	quiet, progress bool
+	what            map[string]string // of each sabotage that was run
+}
+
+const auditHelp = `Measured privacy of every mechanism against its claim.
+
+A line of the table is one case: mechanism, pair of neighboring data sets, layer.
+
+  white box  the noise, recovered from releases: p is the least p-value of the tests, corrected
+             for their number; power is that to see an error of 5 %
+  black box  eps >= ..., proved by releases on either data set with confidence 1 - 1e-6;
+             power is the proved share of the exact eps of the pair
+  exact      eps = ... of the pair at the claimed delta, by quadrature
+
+A correct mechanism is called violated with probability 1e-6 a case. The releases of an audit
+are reproducible and of invented records: nothing here is private. Exit code 3 says that a
+claim is violated or, with -sabotage, that the sabotage was caught.`
+
+// all selects every mechanism.
+const all = "all"
+
+// newAudit defines the flags.
+func newAudit() (*auditFlags, *sweep.Flags) {
+	c := &auditFlags{seed: 1}
+	f := sweep.NewFlags("audit", auditHelp)
+	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...), "mechanisms `LIST` to measure, or all")
+	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
+	f.Func("seed", "`N` instead of 1, or of a new one in the long tier", func(s string) (err error) {
+		if c.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		return nil
+	})
+	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
+	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
+	f.StringVar(&c.sabotage, "sabotage", "",
+		"break the step that `NAME` stands for, or all one after the other,\nand run the case that has to catch it")
+	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
+	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
+	f.BoolVar(&c.progress, "progress", false, "progress on standard error also without a terminal")
+	return c, f
+}
+
+// runAudit is the command: it returns the exit code.
+func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, flags := newAudit()
+	return flags.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
+		if err := c.check(flags); err != nil {
+			return err
+		}
+		switch {
+		case c.list:
+			return listCases(stdout, c.names())
+		case c.sabotage != "":
+			return c.control(ctx, stdout, stderr)
+		}
+		return c.measure(ctx, stdout, stderr)
+	})
+}
+
+// check reports flags that contradict one another.
+func (c *auditFlags) check(f *sweep.Flags) error {
+	if c.sabotage != "" {
+		for _, name := range []string{"mechanism", "tier", "list"} {
+			if f.Given(name) {
+				return sweep.Usagef("flag -%s has no meaning with -sabotage, which runs its cases in the quick tier: leave it out", name)
+			}
+		}
+	}
+	if c.list {
+		for _, name := range []string{"tier", "json", "png"} {
+			if f.Given(name) {
+				return sweep.Usagef("flag -%s has no meaning with -list, which measures nothing: leave it out", name)
+			}
+		}
+	}
+	if len(c.mechanisms) > 1 && slices.Contains(c.mechanisms, all) {
+		return sweep.Usagef("flag -mechanism = %s: want all, or a list without it", strings.Join(c.mechanisms, ","))
+	}
+	if c.tier == "long" && !f.Given("seed") {
+		c.seed = noise.Secure().Uint64()
+	}
+	return nil
+}
+
+// names returns the selected mechanisms; nil means all.
+func (c *auditFlags) names() []string {
+	if slices.Contains(c.mechanisms, all) {
+		return nil
+	}
+	return c.mechanisms
+}
+
+// measure runs the cases and reports them.
+func (c *auditFlags) measure(ctx context.Context, stdout, stderr io.Writer) error {
+	start := time.Now()
+	tier := audit.Tier(1 + slices.Index(audit.Tiers, c.tier))
+	results := audit.Select(c.names(), tier)
+	if err := c.files(results); err != nil {
+		return err
+	}
+	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(results))
+	err := audit.Run(ctx, results, tier, c.seed, add)
+	end()
+	if err != nil {
+		return err
+	}
+	wall := time.Since(start).Seconds()
+	if err := c.report(stdout, results, wall); err != nil {
+		return err
+	}
+	if !c.quiet {
+		fmt.Fprintf(stderr, "%d cases of the %s tier with seed %d in %.3g s\n", len(results), c.tier, c.seed, wall)
+	}
+	return judge(results)
+}
+
+// report writes the table and the files.
+func (c *auditFlags) report(stdout io.Writer, results []audit.Result, wall float64) error {
+	if err := table(stdout, results); err != nil {
+		return err
+	}
+	if c.json != "" {
+		if err := c.writeJSON(results, wall); err != nil {
+			return err
+		}
+	}
+	if c.png != "" {
+		return writePNG(c.png, results)
+	}
+	return nil
+}
+
+// files refuses files that could not be written, before minutes of work.
+func (c *auditFlags) files(results []audit.Result) error {
+	for _, f := range []struct{ flag, path string }{{"json", c.json}, {"png", c.png}} {
+		if f.path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(f.path)); err != nil || !info.IsDir() {
+			return sweep.Usagef("flag -%s = %s: want a file in a folder that exists", f.flag, f.path)
+		}
+	}
+	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact layer, for example lop",
+			c.png)
+	}
+	return nil
+}
+
+// errBlind reports cases that measured nothing of worth.
+var errBlind = errors.New("too little power to count")
+
+// judge returns nil if every claim holds, an error that wraps dp.ErrCondition if
+// one is violated, and another for cases that could not be measured.
+func judge(results []audit.Result) error {
+	var violated, blind []string
+	for _, r := range results {
+		switch {
+		case r.Err != nil:
+			return r.Err
+		case r.Verdict() == audit.Violated:
+			violated = append(violated, r.Full())
+		case r.Verdict() == audit.Blind:
+			blind = append(blind, r.Full())
+		}
+	}
+	switch {
+	case len(violated) > 0:
+		return fmt.Errorf("%w: %d of %d claims are violated: %s", dp.ErrCondition, len(violated), len(results), strings.Join(violated, ", "))
+	case len(blind) > 0:
+		return fmt.Errorf("%w: %s", errBlind, strings.Join(blind, ", "))
+	}
+	return nil
+}
+
+// controls returns the sabotages that -sabotage selects.
+func (c *auditFlags) controls() ([]audit.Control, error) {
+	list := audit.Controls()
+	if c.sabotage == all {
+		return list, nil
+	}
+	var names []string
+	for _, s := range list {
+		if s.Name == c.sabotage {
+			return []audit.Control{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
+}
+
+// control runs the selected sabotages and reports them like cases, each under its own
+// name.
+func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) error {
+	start := time.Now()
+	list, err := c.controls()
+	if err != nil {
+		return err
+	}
+	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(list))
+	results, err := audit.Sabotage(ctx, list, c.seed, add)
+	end()
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		err = errors.Join(err, results[i].Err)
+		results[i].Mechanism, results[i].Case.Name = list[i].Name, list[i].Case
+	}
+	if err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		if _, err := fmt.Fprintf(stdout, "sabotage: %s\n", list[0].What); err != nil {
+			return err
+		}
+	}
+	c.what = map[string]string{}
+	for _, s := range list {
+		c.what[s.Name] = s.What
+	}
+	if err := c.report(stdout, results, time.Since(start).Seconds()); err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r.Verdict() != audit.Violated {
+			return fmt.Errorf("the sabotage %s survived %s", list[i].Name, list[i].Case)
+		}
+	}
+	if len(list) > 1 {
+		return fmt.Errorf("%w: all %d sabotages were caught", dp.ErrCondition, len(list))
+	}
+	return fmt.Errorf("%w: the sabotage %s was caught by %s", dp.ErrCondition, list[0].Name, list[0].Case)
+}

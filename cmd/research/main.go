@@ -1,0 +1,91 @@
+// Command research measures the mechanisms of this module: whether they are private, how accurate
+// they are, and how fast.
+//
+//	go run ./cmd/research audit        is every mechanism private on this machine?
+//	go run ./cmd/research population   excess population loss beside its proved bounds
+//	go run ./cmd/research halfspace    private halfspaces, each minimized to proven optimality
+//	go run ./cmd/research convergence  how the solvers converge
+//	go run ./cmd/research results      every figure and table of docs/results
+//
+// Each command explains its flags with -h. The experiment of linear against quadratic perturbation
+// is a program of its own, cmd/scaling.
+//
+// # Notation
+//
+// That of the commands.
+//
+// # References
+//
+// Those of the packages that are measured.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/privopt/privopt/cmd/internal/experiment"
+	"github.com/privopt/privopt/cmd/internal/halfspace"
+	"github.com/privopt/privopt/cmd/internal/population"
+	"github.com/privopt/privopt/cmd/internal/scaling"
+	"github.com/privopt/privopt/cmd/internal/sweep"
+)
+
+// command is a program that returns its exit code.
+type command func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+
+// commands lists the subcommands in the order of the help, and scaling, which results runs.
+func commands() []struct {
+	name, what string
+	run        command
+} {
+	return []struct {
+		name, what string
+		run        command
+	}{
+		{"audit", "measure the privacy of every mechanism, and that a sabotage is caught", runAudit},
+		{"population", "measure the excess population loss beside its proved bounds", population.Run},
+		{"halfspace", "fit private halfspaces, each minimized to proven optimality", halfspace.Run},
+		{"convergence", "draw how the solvers converge", experiment.Convergence},
+		{"scaling", "compare linear with quadratic perturbation, as cmd/scaling", scaling.Run},
+		{"results", "make every figure and table of docs/results", runResults},
+	}
+}
+
+func main() { sweep.Main(run) }
+
+// run runs the subcommand that the first argument names.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		if c := find(args[0]); c != nil {
+			return c(ctx, args[1:], stdout, stderr)
+		}
+		switch args[0] {
+		case "-h", "--help", "help":
+			usage(stdout)
+			return sweep.ExitOK
+		}
+		fmt.Fprintf(stderr, "research: unknown command %q; research -h lists the commands\n", args[0])
+		return sweep.ExitUsage
+	}
+	usage(stderr)
+	return sweep.ExitUsage
+}
+
+// find returns the subcommand of a name, or nil.
+func find(name string) command {
+	for _, c := range commands() {
+		if c.name == name {
+			return c.run
+		}
+	}
+	return nil
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "Usage: research COMMAND [flags]\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-12s %s\n", c.name, c.what)
+	}
+	fmt.Fprint(w, "\nresearch COMMAND -h explains the flags of a command.\n")
+}

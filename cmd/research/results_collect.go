@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func readCSV(path string) ([][]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("no header")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}
+
+// output is what a job makes: the table JOB.csv, the table JOB-slopes.csv, and other files by name.
+type output struct {
+	table, slopes [][]string
+	files         map[string][]byte
+}
+
+// take adds a file under a name.
+func (o *output) take(name, path string) error {
+	data, err := os.ReadFile(path)
+	if o.files == nil {
+		o.files = map[string][]byte{}
+	}
+	o.files[name] = data
+	return err
+}
+
+// only returns the one file of a folder with the extension.
+func only(dir, ext string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%s holds %d files %s, want one", dir, len(found), ext)
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// collectSweeps puts the tables of all parts under one another, without their
+// times, and the slopes of their summaries, and takes the picture of a
+// single part if the job asks for it.
+func collectSweeps(j job, folders []string) (*output, error) {
+	out := &output{}
+	for i, dir := range folders {
+		path, err := only(dir, ".csv")
+		if err != nil {
+			return nil, err
+		}
+		rows, err := readCSV(path)
+		if err != nil {
+			return nil, err
+		}
+		for k, row := range rows {
+			var kept []string
+			if len(folders) > 1 {
+				kept = append(kept, map[bool]string{true: "part", false: j.parts[i].name}[k == 0])
+			}
+			for c, field := range row {
+				if !strings.Contains(rows[0][c], "seconds") {
+					kept = append(kept, field)
+				}
+			}
+			if k > 0 || i == 0 {
+				out.table = append(out.table, kept)
+			} else if !slices.Equal(kept, out.table[0]) {
+				return nil, fmt.Errorf("part %s has the columns %v, want %v", j.parts[i].name, kept, out.table[0])
+			}
+		}
+		slopes, err := slopesOf(j.parts[i].name, dir)
+		if err != nil {
+			return nil, err
+		}
+		out.slopes = append(out.slopes, slopes...)
+	}
+	if j.picture == "" {
+		return out, nil
+	}
+	return out, out.take(j.file()+".png", filepath.Join(folders[0], j.picture))
+}
+
+// collectPublished adds the published means to the table: those of fig2/reference.csv at the
+// same half-width, and how many standard errors lie between.
+func collectPublished(j job, folders []string) (*output, error) {
+	out, err := collectSweeps(j, folders)
+	if err != nil {
+		return nil, err
+	}
+	reference, err := readCSV(filepath.Join(os.Getenv("PRIVOPT_DATA"), "fig2", "reference.csv"))
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]float64{} // "KAPPA COLUMN", KAPPA to six digits
+	key := func(kappa float64, column string) string {
+		return strconv.FormatFloat(kappa, 'e', 5, 64) + " " + column
+	}
+	for _, r := range reference[1:] {
+		x, err := floats(r)
+		if err != nil {
+			return nil, err
+		}
+		for c, name := range reference[0] {
+			at[key(x[0], strings.ReplaceAll(name, "_", "-"))] = x[c]
+		}
+	}
+	rows := out.table
+	rows[0] = append(rows[0], "reference", "z")
+	for i, r := range rows[1:] {
+		x, err := floats([]string{r[1], r[4], r[6]}) // value, mean, stderr
+		if err != nil {
+			return nil, err
+		}
+		want, ok := at[key(x[0], r[2])]
+		if !ok {
+			rows[i+1] = append(r, "", "")
+			continue
+		}
+		se := math.Hypot(x[2], at[key(x[0], r[2]+"-sd")]/math.Sqrt(10)) // each a mean of 10 runs
+		rows[i+1] = append(r, figure4(want), figure4((x[1]-want)/se))
+	}
+	return out, nil
+}
+
+func floats(fields []string) ([]float64, error) {
+	x := make([]float64, len(fields))
+	for i, f := range fields {
+		var err error
+		if x[i], err = strconv.ParseFloat(f, 64); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+func slopesOf(part, dir string) ([][]string, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err != nil {
+		return nil, err
+	}
+	var s struct {
+		Results struct {
+			Slopes map[string]json.RawMessage `json:"slopes"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, m := range slices.Sorted(maps.Keys(s.Results.Slopes)) {
+		var x float64
+		var with struct{ Slope, Low, High float64 }
+		row := []string{part, m}
+		switch v := s.Results.Slopes[m]; {
+		case json.Unmarshal(v, &x) == nil:
+			row = append(row, figure4(x), "", "")
+		case json.Unmarshal(v, &with) == nil:
+			row = append(row, figure4(with.Slope), figure4(with.Low), figure4(with.High))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// figure4 writes four digits: slopes rest on no more.
+func figure4(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// collectFiles takes the CSV files and pictures of the parts as they are.
+func collectFiles(_ job, folders []string) (*output, error) {
+	out := &output{}
+	for _, dir := range folders {
+		for _, ext := range []string{".csv", ".png"} {
+			found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
+			if err != nil {
+				return nil, err
+			}
+			for _, path := range found {
+				if err := out.take(filepath.Base(path), path); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if len(out.files) == 0 {
+		return nil, fmt.Errorf("no files in %v", folders)
+	}
+	return out, nil
+}
+
+// collectStdout takes what a program wrote to standard output as the table.
+func collectStdout(_ job, folders []string) (*output, error) {
+	rows, err := readCSV(filepath.Join(folders[len(folders)-1], "stdout.txt"))
+	return &output{table: rows}, err
+}
+
+// finding is a case of the JSON file of cmd/audit.
+type finding struct {
+	Mechanism, Case, Sabotage, Layer, Theorem, Relation, Verdict string
+	Claim                                                        struct{ Epsilon, Delta float64 }
+	Exact                                                        *float64 `json:"exact_epsilon"`
+	Lower                                                        *float64 `json:"lower_epsilon"`
+	Power                                                        *float64
+	Releases                                                     int
+	Tests                                                        []struct {
+		Name string
+		P    float64
+	}
+}
+
+// collectAudit turns the findings of cmd/audit into a table and takes its picture.
+func collectAudit(j job, folders []string) (*output, error) {
+	raw, err := os.ReadFile(filepath.Join(folders[0], "audit.json"))
+	if err != nil {
+		return nil, err
+	}
+	var report struct{ Cases []finding }
+	if err := json.Unmarshal(raw, &report); err != nil {
+		return nil, err
+	}
+	optional := func(x *float64) string {
+		if x == nil {
+			return ""
+		}
+		return figure4(*x)
+	}
+	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p",
+		"test", "power", "releases", "verdict"}}
+	for _, c := range report.Cases {
+		p, test := "", ""
+		least := math.Inf(1)
+		for _, t := range c.Tests {
+			if t.P < least {
+				least, test = t.P, t.Name
+				p = figure4(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
+			}
+		}
+		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, c.Layer, c.Theorem, c.Relation, figure4(c.Claim.Epsilon),
+			figure4(c.Claim.Delta),
+			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), c.Verdict})
+	}
+	out := &output{table: rows}
+	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))
+}
+
+// lap is what cmd/halfspace keeps of one problem that both searches had.
+type lap struct {
+	Status        string
+	Seconds       float64 // of the solver
+	Search        float64 // seconds of the search
+	Excess        float64
+	Open          bool
+	NoPoint       bool `json:"no_point"`
+	ClaimsOptimum bool `json:"claims_optimum"`
+}
+
+// collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
+// part is the number of records.
+func collectLaps(j job, folders []string) (*output, error) {
+	rows := [][]string{{"records", "eps", "method", "problem", "status of the solver", "claims optimum", "excess over the minimum",
+		"solver seconds", "search seconds", "search proved"}}
+	for i, dir := range folders {
+		raw, err := os.ReadFile(filepath.Join(dir, "cells.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range strings.Split(strings.TrimSpace(string(raw)), "\n")[1:] {
+			var cell struct {
+				Value  float64
+				Method string
+				Detail struct{ Laps []lap }
+			}
+			if err := json.Unmarshal([]byte(l), &cell); err != nil {
+				return nil, err
+			}
+			for k, lap := range cell.Detail.Laps {
+				excess := figure4(lap.Excess)
+				if lap.NoPoint || lap.Open {
+					excess = ""
+				}
+				status, _, _ := strings.Cut(lap.Status, " -")
+				rows = append(rows, []string{j.parts[i].name, figure4(cell.Value), cell.Method, strconv.Itoa(k), status,
+					strconv.FormatBool(lap.ClaimsOptimum),
+					excess, figure4(lap.Seconds), figure4(lap.Search), strconv.FormatBool(!lap.Open)})
+			}
+		}
+	}
+	return &output{table: rows}, nil
+}
+
+// collectGoals reads the lines of bench/peers.sh: number, what, ratio, goal, verdict.
+func collectGoals(_ job, folders []string) (*output, error) {
+	raw, err := os.ReadFile(filepath.Join(folders[0], "stdout.txt"))
+	if err != nil {
+		return nil, err
+	}
+	rows := [][]string{{"goal", "what", "ratio", "wanted", "verdict"}}
+	for _, l := range strings.Split(string(raw), "\n") {
+		left, right, ok := strings.Cut(l, " goal ")
+		fields := strings.Fields(left)
+		if !ok || len(fields) < 3 || strings.Contains(right, "not judged") {
+			continue
+		}
+		wanted := strings.Fields(right)
+		last := len(fields) - 1
+		if _, err := strconv.ParseFloat(fields[last], 64); err != nil || len(wanted) < 3 {
+			return nil, fmt.Errorf("bench/peers.sh wrote %q, want a goal with its ratio", l)
+		}
+		rows = append(rows, []string{fields[0], strings.Join(fields[1:last],
+			" "), fields[last], wanted[0] + " " + wanted[1], strings.Join(wanted[2:], " ")})
+	}
+	if len(rows) == 1 {
+		return nil, fmt.Errorf("bench/peers.sh judged no goal")
+	}
+	return &output{table: rows}, nil
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package spy
+
+import "time"
+
+var start = time.Now()
+
+// CPU returns the time since the start of this process, where processor time is not known.
+func CPU() time.Duration { return time.Since(start) }
