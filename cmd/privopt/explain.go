@@ -190,7 +190,7 @@ func (e *explained) text(m *model.Model) string {
 	section("To whom")
 	line("Each record, that is each line of the table behind its header: an empty line and a comment count as records without values, so that no "+
 		"edit of one line changes the number of records. Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
-		number(2*c.Epsilon), number(min(c.Delta*(1+math.Exp(c.Epsilon)), 1)))
+		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // 0·∞ is no number
 	section("What is not covered")
 	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
 	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")

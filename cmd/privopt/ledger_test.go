@@ -86,7 +86,12 @@ func TestVerify(t *testing.T) {
 	}
 	_, out, _ = call(t, "", "explain", at("a.json"))
 	require.Contains(t, out, "proves nothing by itself")
-	require.Contains(t, out, "an empty line and a comment count as")
+	require.Contains(t, strings.Join(strings.Fields(out), " "), "an empty line and a comment count as records")
+	// Numbers at the end of their range are no NaN.
+	require.NoError(t, os.WriteFile(at("e.json"), []byte(strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 99999`)), 0o600))
+	code, out, errs = call(t, "", "explain", at("e.json"))
+	require.Equal(t, 0, code, errs)
+	require.NotContains(t, out, "NaN")
 }
 
 // What is public is refused before the ledger is charged: more records than the plan accounts for, whose
