@@ -30,11 +30,11 @@
 // renaming, is another ledger from then on; hard links keep the old one.
 //
 // What is not known: bind mounts of one machine show the same file and so the same
-// lock on Linux, which no test here covers. A lock on a network file system (NFS, SMB,
-// FUSE, folders that a program synchronizes) may not reach other machines, and then
-// two machines may spend the same budget. Spend reads the file again behind its entry
-// and refuses where another writer has overwritten it, which finds some such cases and
-// not all. Keep a ledger on a local disk of the one machine that fits.
+// lock on Linux, but no test covers them, and none runs on Windows. A lock on a network
+// file system (NFS, SMB, FUSE, folders that a program synchronizes) may not reach other
+// machines, and then two machines may spend the same budget. Spend reads the file again
+// behind its entry and refuses where another writer has overwritten it, which finds
+// some such cases and not all. Keep a ledger on a local disk of the one machine that fits.
 //
 // # Composition
 //
