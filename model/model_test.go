@@ -314,11 +314,15 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	for name := range all {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, o := range []Options{
-				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt}, {Radius: 1e-300, Records: 300}, {Radius: 1e300, Records: 300},
+				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt}, {Radius: 1e-300, Records: 300},
+				{Radius: 1e300, Records: 300},
 				{Clip: 1e-9, Records: 300}, {Clip: 1e300, Records: 300}, {Penalty: Penalty{Lasso: 1e300}, Records: 300},
-				{Penalty: Penalty{Ridge: 1e-300}, Records: 300}, {Penalty: Penalty{Group: 1}, Records: 300}, {Set: Set{Name: Simplex, Size: 1e-300}, Records: 300},
-				{Set: Set{Name: Ball, Size: 1e300}, Records: 300}, {Set: Set{Name: Box, Size: 1e-9}, Records: 300}, {Intervals: &Intervals{}, Records: 300},
-				{Intervals: &Intervals{HessianShare: 1e-9, ScoreShare: 1e-9}, Records: 300}, {Source: noise.Reproducible(1)}, {Loss: Loss{Parameter: 1e-300}},
+				{Penalty: Penalty{Ridge: 1e-300}, Records: 300}, {Penalty: Penalty{Group: 1}, Records: 300},
+				{Set: Set{Name: Simplex, Size: 1e-300}, Records: 300},
+				{Set: Set{Name: Ball, Size: 1e300}, Records: 300}, {Set: Set{Name: Box, Size: 1e-9}, Records: 300},
+				{Intervals: &Intervals{}, Records: 300},
+				{Intervals: &Intervals{HessianShare: 1e-9, ScoreShare: 1e-9}, Records: 300},
+				{Source: noise.Reproducible(1)}, {Loss: Loss{Parameter: 1e-300}},
 			} {
 				o.Relation, o.Ledger, o.Loss.Name = rel, ledgers[rel], name
 				for _, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-300}, {Epsilon: 1e-12, Delta: 1e-9}, {Epsilon: 1e4, Delta: 1e-9}} {

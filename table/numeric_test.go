@@ -137,7 +137,9 @@ func TestReadLIBSVM(t *testing.T) {
 	for _, r := range []io.Reader{strings.NewReader(text), bytes.NewReader(zipped(t, text))} {
 		data, err := Numeric{Bounds: loss.Bounds{Row: 2, Label: 1}}.ReadLIBSVM(r, 4)
 		require.NoError(t, err)
-		require.ElementsMatch(t, [][]float64{{0.6, 0, 0, 0.8, 1}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, -1, 0, 0, -1}, {0, 0, 0, 0, 0.5}}, every(data))
+		require.ElementsMatch(t, [][]float64{
+			{0.6, 0, 0, 0.8, 1}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, -1, 0, 0, -1}, {0, 0, 0, 0, 0.5},
+		}, every(data))
 	}
 	for _, c := range []struct{ text, want string }{
 		{"1 1:4711 1:2", "line 1, entry 2: the index does not exceed"},

@@ -47,7 +47,7 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip {
-		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: records to fit have labels, and every line counts", ErrTable)
+		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label", ErrTable)
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {

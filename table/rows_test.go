@@ -130,7 +130,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	}
 	fields := `"file": {"comment": "#", "fields": ["age", "hours", "education", "id", "income"]}, "intercept": true`
 	numeric := Numeric{Bounds: loss.Bounds{Row: 100, Label: 100}}
-	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`, `30,40,HS-grad,",>50K`, `30,40,HS-grad,"`,
+	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`, `30,40,HS-grad,",>50K`,
+		`30,40,HS-grad,"`,
 		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff", bom, "\x1f\x8b",
 		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
 	for name, c := range map[string]struct {

@@ -36,8 +36,9 @@
 // them out for predictions and scores.
 //
 // A quote has to be closed in its line, unless File.Multiline says that fields hold line
-// ends: then a line that opens a quote may take in lines of other records. A last line without a line end counts unless it is empty: neighboring files have
-// the same number of line ends. A line that breaks the form (quotes, number of fields, a
+// ends: then a line that opens a quote may take in lines of other records. A last line
+// without a line end counts unless it is empty: neighboring files have the same number
+// of line ends. A line that breaks the form (quotes, number of fields, a
 // field without a meaning) is an error, see below.
 //
 // # Errors

@@ -188,14 +188,16 @@ func (e *explained) text(m *model.Model) string {
 			percent0(d.FalseAlarms), percent(d.Power))
 	}
 	section("To whom")
-	line("Each record, that is each line of the table behind its header: an empty line and a comment count as records without values, so that no "+
-		"edit of one line changes the number of records. Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
+	line("Each record, that is each line of the table behind its header: an empty line and a comment count as records without values, "+
+		"so that no edit of one line changes the number of records. "+
+		"Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
 		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // 0·∞ is no number
 	section("What is not covered")
 	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
 	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")
 	item("Other releases from the same table. They add up: fit with --ledger to keep account.")
-	item("Error messages, running time, predictions for private rows, and privopt score. That a table is refused for a malformed line reveals the line.")
+	item("Error messages, running time, predictions for private rows, and privopt score. A table that is refused for a malformed line " +
+		"reveals that it has one.")
 	section("What it rests on")
 	family, _, _ := strings.Cut(c.Theorem, ".")
 	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), "+

@@ -126,8 +126,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 func TestPackTellsNoCount(t *testing.T) {
 	at := folder(t)
 	for _, more := range [][]string{nil, {"--json"}} {
-		_, out, errs := call(t, "", append([]string{"pack", "--schema", at("people.json"), "--data", at("people.csv"), "--out", at("p.npy"), "--force"},
-			more...)...)
+		_, out, errs := call(t, "", append([]string{"pack", "--schema", at("people.json"), "--data", at("people.csv"), "--force",
+			"--out", at("p.npy")}, more...)...)
 		require.NotContains(t, out, "400")
 		require.NotContains(t, errs, "400")
 		require.False(t, bytes.Contains([]byte(out), []byte("bytes")))

@@ -16,7 +16,7 @@ func FuzzOpen(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "seed.ledger")
 	l, err := Create(path, Terms{Total: dp.Budget{Epsilon: 2, Delta: 1e-6}})
 	require.NoError(f, err)
-	e, err := l.Spend(f.Context(), plan{c: dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-7}, Relation: dp.Replace, Theorem: "x"}}, nil)
+	e, err := l.Spend(f.Context(), costs(1, 1e-7), nil)
 	require.NoError(f, err)
 	require.NoError(f, l.Commit(f.Context(), e.Hash, []byte("x")))
 	text, err := os.ReadFile(path)
