@@ -137,7 +137,7 @@ func (r *Relation) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %q, want \"replace\" or \"add-remove\"", ErrRelation, b)
+	return fmt.Errorf("%w: %.40q, want \"replace\" or \"add-remove\"", ErrRelation, b)
 }
 
 // String returns "replace", "add-remove" or a marker of an invalid value.

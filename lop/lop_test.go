@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -397,5 +398,27 @@ func BenchmarkFit(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
+	}
+}
+
+// A δ that budgets may have, but none of their shares: the error names the δ that was stated, and the least one.
+func TestTinyDelta(t *testing.T) {
+	data, err := erm.Empty(3, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: 100}
+	for _, m := range []Mechanism{{Radius: 1}, {Radius: 1, Calibration: Kifer}} {
+		m.Relation = dp.AddRemove
+		refused := 0
+		for _, delta := range []float64{1e-300, 2e-300, 1e-299, 1e-298, 1.1e-298, 1e-290} {
+			b := dp.Budget{Epsilon: 1, Delta: delta}
+			require.NoError(t, b.Check())
+			if _, err := m.Plan(p, b); err != nil {
+				refused++
+				require.ErrorIs(t, err, dp.ErrBudget)
+				require.ErrorContains(t, err, fmt.Sprintf("Delta = %v is too small to be divided", delta))
+				require.Less(t, delta, 1.1e-298)
+			}
+		}
+		require.Positive(t, refused)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -125,8 +126,11 @@ func (m *Model) restore(f file) error {
 	if d == 0 || d != m.params.Dim {
 		return fmt.Errorf("theta has %d numbers, the plan %d parameters", d, m.params.Dim)
 	}
-	if err := m.params.Bounds.Check(); err != nil {
+	if err := m.checkNumbers(); err != nil {
 		return err
+	}
+	if m.head != "" && (len(m.head) != 64 || strings.Trim(m.head, "0123456789abcdef") != "") {
+		return fmt.Errorf("ledger: %.20q, want 64 hexadecimal digits, the hash of a ledger's entry, or nothing", m.head)
 	}
 	kind := table.Kind(0)
 	if f.Schema != nil {
@@ -138,15 +142,26 @@ func (m *Model) restore(f file) error {
 		if e.Dim() != d {
 			return fmt.Errorf("the schema has %d parameters, the model %d", e.Dim(), d)
 		}
+		if e.Bounds() != m.params.Bounds {
+			return fmt.Errorf("plan.bounds: %+v, the schema has %+v", m.params.Bounds, e.Bounds())
+		}
 	}
-	if l, err := m.params.Loss.complete(kind); err != nil || l != m.params.Loss {
-		return fmt.Errorf("the loss %+v is not one of this version: %w", m.params.Loss, err)
+	if l, err := m.params.Loss.complete(kind); err != nil {
+		return fmt.Errorf("the loss is not one of this version: %w", err)
+	} else if l != m.params.Loss {
+		return fmt.Errorf("the loss %+v is not complete, want %+v", m.params.Loss, l)
 	}
-	if d%m.classes() != 0 {
-		return fmt.Errorf("%d parameters for %d classes", d, m.classes())
+	if k := m.classes(); k < 1 || k > d || d%k != 0 {
+		return fmt.Errorf("%d parameters for labels up to %v of the loss %q", d, m.params.Bounds.Label, m.params.Loss.Name)
 	}
 	if (m.params.Release == nil) == (m.params.Sequence == nil) || (m.params.Sequence == nil) != (m.choice == nil) {
 		return fmt.Errorf("the plan is neither one release nor a sequence with its choices")
+	}
+	if err := m.checkClaim(); err != nil {
+		return err
+	}
+	if err := sameCoefficients(f.Coefficients, m.Coefficients()); err != nil {
+		return err
 	}
 	if (f.Moments == nil) != (m.params.Intervals == nil) {
 		return fmt.Errorf("intervals and their sums do not fit together")
@@ -154,8 +169,101 @@ func (m *Model) restore(f file) error {
 	if s := f.Moments; s != nil {
 		h, bad := symmetric(s.Hessian, d)
 		j, worse := symmetric(s.Scores, d)
+		if !within(leastNoise, s.HessianTau) || !within(leastNoise, s.ScoresTau) {
+			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to %g", s.HessianTau, s.ScoresTau, leastNoise, mostNumber)
+		}
 		m.moments = &moments{hessian: h, scores: j, hessianTau: s.HessianTau, scoresTau: s.ScoresTau}
 		return cmp.Or(bad, worse)
+	}
+	return nil
+}
+
+// mostNumber is the largest number of a model but for those of its schema: products of two and sums of
+// many of them are finite.
+const mostNumber = 1e100
+
+// leastNoise is the least deviation of noise: its square is no 0.
+const leastNoise = 1e-100
+
+func within(lo, v float64) bool { return v >= lo && v <= mostNumber }
+
+// checkNumbers reports numbers that no fit writes.
+func (m *Model) checkNumbers() error {
+	p := m.params
+	if err := cmp.Or(p.Bounds.Check(), p.Budget.Check(), p.Relation.Check()); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if p.Bounds.Row > mostNumber || p.Bounds.Label > mostNumber || p.Records < 0 || p.MaxRecords < int64(p.Records) {
+		return fmt.Errorf("plan: bounds %+v, records %d, maxRecords %d, want bounds up to %g and no more records than maxRecords", p.Bounds,
+			p.Records, p.MaxRecords, mostNumber)
+	}
+	for j, v := range m.theta {
+		if !within(-mostNumber, v) {
+			return fmt.Errorf("theta[%d]: %v, want a number up to %g", j, v, mostNumber)
+		}
+	}
+	if _, err := p.Penalty.operator(1, [][]int{}); err != nil {
+		return err
+	}
+	if _, err := p.Set.set(); err != nil {
+		return err
+	}
+	if i := copied(p.Intervals); i != nil {
+		if err := i.complete(); err != nil {
+			return err
+		}
+		if i.Radius > mostNumber {
+			return fmt.Errorf("plan.intervals.radius: %v, want a number up to %g", i.Radius, mostNumber)
+		}
+	}
+	if c := m.choice; c != nil {
+		for _, v := range []float64{c.FirstClip, c.Clip, c.Clipped, c.Signal, c.Ridge} {
+			if !within(0, v) {
+				return fmt.Errorf("choice: %v, want numbers from 0 to %g", v, mostNumber)
+			}
+		}
+		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
+			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)
+		}
+	}
+	return nil
+}
+
+// checkClaim compares the certificate with the plan. Somebody who edits both is not found out: a ledger finds that.
+func (m *Model) checkClaim() error {
+	p, theorem, b := m.params, TheoremAuto, m.params.Budget
+	if p.Intervals != nil {
+		theorem = TheoremIntervals
+	}
+	dim, relation := p.Dim, p.Relation
+	if r := p.Release; r != nil {
+		theorem, b, dim, relation = r.Theorem, r.Budget, r.Dim, r.Relation
+	}
+	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation || dim != p.Dim {
+		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d parameters", c.Budget,
+			shortened(c.Theorem), c.Relation, b, shortened(theorem), relation, dim)
+	}
+	return nil
+}
+
+func shortened(s string) string { return s[:min(len(s), 40)] }
+
+// sameCoefficients compares coefficients in the units of the file with those that follow from θ.
+func sameCoefficients(got, want []table.Coefficient) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d coefficients, the schema and theta give %d", len(got), len(want))
+	}
+	largest := 0.0
+	for _, w := range want {
+		largest = max(largest, math.Abs(w.Value))
+	}
+	for i, w := range want {
+		g := got[i]
+		// Processors fuse products in their own ways, and the terms of an intercept may cancel.
+		near := math.Abs(g.Value-w.Value) <= 1e-6*math.Abs(w.Value)+1e-9*largest
+		if g.Value, w.Value = 0, 0; g != w || !near {
+			return fmt.Errorf("coefficients[%d]: %v, theta gives %v", i, got[i].Value, want[i].Value)
+		}
 	}
 	return nil
 }
@@ -178,8 +286,8 @@ func symmetric(v []float64, d int) (*mat.SymDense, error) {
 	m, at := mat.NewSymDense(d, nil), 0
 	for j := range d {
 		for k := j; k < d; k++ {
-			if math.IsNaN(v[at]) || math.IsInf(v[at], 0) {
-				return nil, fmt.Errorf("a sum has an entry that is not finite")
+			if !within(-mostNumber, v[at]) {
+				return nil, fmt.Errorf("a sum has the entry %v, want numbers up to %g", v[at], mostNumber)
 			}
 			m.SetSym(j, k, v[at])
 			at++

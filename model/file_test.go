@@ -2,13 +2,20 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/table"
 )
 
 // Load refuses what it does not understand, and says what.
@@ -51,6 +58,119 @@ func TestLoadRefuses(t *testing.T) {
 		require.ErrorIs(t, err, ErrFile, want)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// paths lists the places of all values in v, of every list the first and the last.
+func paths(v any, at []any, visit func(path []any)) {
+	visit(slices.Clone(at))
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			paths(v[k], append(at, k), visit)
+		}
+	case []any:
+		for i := range v {
+			if i == 0 || i == len(v)-1 {
+				paths(v[i], append(at, i), visit)
+			}
+		}
+	}
+}
+
+// with returns a copy of v with another value at the path.
+func with(v any, path []any, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		out[path[0].(string)] = with(v[path[0].(string)], path[1:], value)
+		return out
+	case []any:
+		out := slices.Clone(v)
+		out[path[0].(int)] = with(v[path[0].(int)], path[1:], value)
+		return out
+	}
+	panic("no path")
+}
+
+// Hostile values in the place of every value of a model file, one at a time: the file is refused with an error
+// that is no riddle, or gives a model of which every number is finite.
+func TestLoadHostile(t *testing.T) {
+	hostile := []any{nil, true, "", "x", "\x1b[31m", strings.Repeat("0", 64), -1, 0, 1, 1e-320, 0.3, 1e9, 1e18, 1e308, -1e308,
+		[]any{}, []any{nil}, []any{1e308, 1e308}, map[string]any{}, json.RawMessage("1e999"), strings.Repeat("x", 1000)}
+	refused, loaded := 0, 0
+	for name, o := range map[string]Options{
+		"logistic": {}, "intervals": {Intervals: &Intervals{Radius: 3}}, "lasso": {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: Ball, Size: 5}},
+		"classes": {Loss: Loss{Name: Multinomial}}, "squares": {Loss: Loss{Name: Squares}}, "bare": {Loss: Loss{Name: Multinomial}},
+	} {
+		data := tables(t)[cmp.Or(o.Loss.Name, Logistic)]
+		if name == "bare" {
+			data = &table.Data{Records: data.Records}
+		}
+		m, err := Fit(t.Context(), data, some, &o)
+		require.NoError(t, err)
+		var b bytes.Buffer
+		require.NoError(t, m.Save(&b))
+		var whole any
+		require.NoError(t, json.Unmarshal(b.Bytes(), &whole))
+		paths(whole, nil, func(path []any) {
+			if slices.Contains(path, any("schema")) && name != "logistic" ||
+				name == "intervals" && len(path) > 0 && !slices.Contains([]any{"theta", "plan", "choice", "moments"}, path[0]) {
+				return // as with the other models
+			}
+			for _, value := range hostile {
+				text, err := json.Marshal(with(whole, path, value))
+				require.NoError(t, err)
+				m, err := Load(bytes.NewReader(text))
+				if err != nil {
+					refused++
+					require.ErrorIs(t, err, ErrFile)
+					require.Nil(t, m)
+					require.Less(t, len(err.Error()), 400, "%v", path)
+					require.NotContains(t, err.Error(), "%!")
+					continue
+				}
+				loaded++
+				used(t, m, fmt.Sprint(name, path, " = ", value))
+			}
+		})
+	}
+	t.Logf("%d files refused, %d loaded", refused, loaded)
+}
+
+// used calls everything that a model can say, and wants finite numbers.
+func used(t *testing.T, m *Model, what string) {
+	finite := func(v ...float64) {
+		for _, v := range v {
+			require.False(t, math.IsNaN(v) || math.IsInf(v, 0), what)
+		}
+	}
+	finite(m.Theta()...)
+	for _, c := range m.Coefficients() {
+		finite(c.Value)
+	}
+	s := m.Summary()
+	for _, r := range s.Rows {
+		finite(r.Estimate)
+		if i := r.Interval; i != nil {
+			finite(i.Debiased, i.StdErr, i.PrivacyErr, i.PrivacyShare, i.Lower, i.Upper, i.Z, i.P)
+		}
+	}
+	require.NotContains(t, s.String(), "NaN", what)
+	m.Describe()
+	if head := m.LedgerHead(); head != "" {
+		require.Len(t, head, 64, what)
+	}
+	require.NoError(t, m.Certificate().Check(), what)
+	row := make([]float64, m.features())
+	row[0] = 1
+	p := m.Predict(row)
+	finite(append(p.Probabilities, p.Score)...)
+	_, err := json.Marshal(s)
+	require.NoError(t, err, what)
+	require.NoError(t, m.Save(io.Discard), what)
 }
 
 // A model says nothing of the records but what was released: no label, no count of them.

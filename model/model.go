@@ -51,6 +51,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -81,8 +82,11 @@ type Model struct {
 // everything is automatic. data without an Encoder, from rows in memory, need the
 // name of a Loss.
 //
-// The error is that of NewPlan, wraps that of ledger.Ledger.Spend, or is ctx.Err(). After the
-// ledger was charged an error does not give the budget back.
+// The error is that of NewPlan, wraps dp.ErrCondition for a table of more records than the plan
+// accounts for, or that of ledger.Ledger.Spend or Commit, or is ctx.Err(). What is public is refused before
+// the ledger is charged. After that an error does not give the budget back.
+//
+// The ledger commits to the file that Save writes, before Fit returns the model.
 func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
 	t, err := newTask(data, o)
 	if err != nil {
@@ -98,8 +102,12 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	if err := pl.check(t.problem); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	head := ""
-	if l := t.options.Ledger; l != nil {
+	l := t.options.Ledger
+	if l != nil {
 		entry, err := l.Spend(ctx, pl, t.options.Source)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
@@ -115,6 +123,15 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
 	m.threshold()
+	if l != nil {
+		var file bytes.Buffer
+		if err = m.Save(&file); err == nil {
+			err = l.Commit(ctx, head, file.Bytes())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+	}
 	return m, nil
 }
 
@@ -275,10 +292,10 @@ func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
 }
 
 // PredictCSV predicts for every row of a table in the form of the schema, whose
-// label may be absent, one row at a time. It stops at the first error of yield. The
+// label may be absent, one row at a time, without empty lines and comments. It stops at the first error of yield. The
 // error wraps table.ErrTable, or ErrOptions for a model without a schema.
 func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
-	o.Unlabeled = true
+	o.Unlabeled, o.Skip = true, true
 	rows, err := m.rows(r, o)
 	if err != nil {
 		return err
@@ -316,7 +333,7 @@ func (m *Model) Score(data *table.Data) (Scores, error) {
 
 // ScoreCSV is Score for a table that is read one row at a time. Not private.
 func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
-	o.Unlabeled = false
+	o.Unlabeled, o.Skip = false, true
 	rows, err := m.rows(r, o)
 	if err != nil {
 		return Scores{}, err

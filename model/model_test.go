@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table"
@@ -287,4 +289,69 @@ func TestAdult(t *testing.T) {
 		t.Logf("%v ε = %v: accuracy %.4f, want %.3f", c.rel, c.eps, mean, c.want)
 		require.GreaterOrEqual(t, mean, c.want)
 	}
+}
+
+// Whatever is refused, is refused before the ledger is charged.
+func TestRefusedBeforeCharged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l")
+	ledgers := map[dp.Relation]*ledger.Ledger{}
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		l, err := ledger.Create(path+rel.String(), ledger.Terms{Total: dp.Budget{Epsilon: 1e5, Delta: 0.9}, Relation: rel})
+		require.NoError(t, err)
+		ledgers[rel] = l
+	}
+	all, small := map[string]*table.Data{}, map[string]*table.Data{}
+	_, all[Logistic] = incomes(t, 300)
+	_, all[Squares] = made(t, `{"column": "income", "min": 0, "max": 1}`, 300, func(u float64) string { return fmt.Sprint(u) })
+	_, all[Multinomial] = made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 300,
+		func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
+	for name, data := range all {
+		empty, err := erm.Empty(data.Encoder.Dim(), data.Encoder.Bounds())
+		require.NoError(t, err)
+		small[name] = &table.Data{Records: empty, Encoder: data.Encoder}
+	}
+	refused, fitted := 0, 0
+	for name := range all {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			for _, o := range []Options{
+				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt}, {Radius: 1e-300, Records: 300},
+				{Radius: 1e300, Records: 300},
+				{Clip: 1e-9, Records: 300}, {Clip: 1e300, Records: 300}, {Penalty: Penalty{Lasso: 1e300}, Records: 300},
+				{Penalty: Penalty{Ridge: 1e-300}, Records: 300}, {Penalty: Penalty{Group: 1}, Records: 300},
+				{Set: Set{Name: Simplex, Size: 1e-300}, Records: 300},
+				{Set: Set{Name: Ball, Size: 1e300}, Records: 300}, {Set: Set{Name: Box, Size: 1e-9}, Records: 300},
+				{Intervals: &Intervals{}, Records: 300},
+				{Intervals: &Intervals{HessianShare: 1e-9, ScoreShare: 1e-9}, Records: 300},
+				{Source: noise.Reproducible(1)}, {Loss: Loss{Parameter: 1e-300}},
+			} {
+				o.Relation, o.Ledger, o.Loss.Name = rel, ledgers[rel], name
+				for _, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-300}, {Epsilon: 1e-12, Delta: 1e-9}, {Epsilon: 1e4, Delta: 1e-9}} {
+					for _, data := range []*table.Data{all[name], small[name]} {
+						before := len(o.Ledger.Entries())
+						m, err := Fit(t.Context(), data, b, &o)
+						charged := len(o.Ledger.Entries()) - before
+						if err == nil {
+							fitted++
+							require.Equal(t, 1, charged)
+							require.NotNil(t, m)
+							continue
+						}
+						refused++
+						require.Zero(t, charged, "%s %v %+v %v: %v", name, rel, o, b, err)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d refused, %d fitted", refused, fitted)
+	require.Positive(t, fitted)
+	require.Positive(t, refused)
+	// A context that is done costs nothing, nor does a ledger that has too little left.
+	l := ledgers[dp.Replace]
+	before := len(l.Entries())
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Fit(done, all[Logistic], some, &Options{Ledger: l})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, l.Entries(), before)
 }

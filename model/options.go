@@ -156,7 +156,7 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	case want == 0 && l.Name == "":
 		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of %s", ErrOptions, strings.Join(Losses(), ", "))
 	case want == 0:
-		return l, fmt.Errorf("%w: Loss %q, want one of %s", ErrOptions, l.Name, strings.Join(Losses(), ", "))
+		return l, fmt.Errorf("%w: Loss %.40q, want one of %s", ErrOptions, l.Name, strings.Join(Losses(), ", "))
 	case kind != 0 && kind != want:
 		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is %s", ErrOptions, l.Name, kindName(want), kindName(kind))
 	case l.Order != 0 && l.Name != Quantile:
@@ -255,7 +255,7 @@ func (s Set) set() (prox.Set, error) {
 	case NonNegative:
 		return prox.NonNegative{}, nil
 	}
-	return nil, fmt.Errorf("%w: Set %q, want one of %s", ErrOptions, s.Name, strings.Join(Sets(), ", "))
+	return nil, fmt.Errorf("%w: Set %.40q, want one of %s", ErrOptions, s.Name, strings.Join(Sets(), ", "))
 }
 
 // columnGroups returns the coordinates of every column of the schema, class by class.

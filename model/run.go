@@ -45,10 +45,6 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 		}
 		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
 	}
-	n, _ := p.Data.Dims()
-	if int64(n) > pl.params.MaxRecords {
-		return nil, fmt.Errorf("model: %w: more records than MaxRecords = %d of the plan", erm.ErrProblem, pl.params.MaxRecords)
-	}
 	var watched *noise.Watched
 	if src != nil {
 		watched = noise.Watch(src)
@@ -92,8 +88,14 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, lin
 }
 
 // check returns the error that a run would end with for a public reason, so that no
-// budget is charged for it: at both ends of the range of clips.
+// budget is charged for it: the number of records that is accounted for, which reveals no more than that
+// it is exceeded, and the minimizers at both ends of the range of clips.
 func (pl *Plan) check(p *erm.Problem) error {
+	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
+		return fmt.Errorf("model: %w: the table has more than %d records, the most that the plan accounts for: "+
+			"declare a larger \"records\" in the schema, of which a table may have four times as many",
+			dp.ErrCondition, pl.params.MaxRecords)
+	}
 	if pl.single != nil {
 		return nil
 	}

@@ -330,6 +330,9 @@ type calibrator struct {
 func (c *calibrator) exact() error {
 	p := c.plan
 	p.Objective, p.Output = p.Budget.Split(cmp.Or(c.asked.Share, defaultShare))
+	if err := release.CheckShares(p.Budget, p.Objective, p.Output); err != nil {
+		return err
+	}
 	p.Objective.Epsilon = math.Min(p.Objective.Epsilon, mostEpsilon)
 	if p.Calibration == Paper {
 		if err := c.paper(); err != nil {

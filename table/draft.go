@@ -85,6 +85,7 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		return nil, fmt.Errorf("%w: no rows, want some to draft a schema from", ErrTable)
 	}
 	s := &Schema{Version: 1, File: o.File, Intercept: true, Missing: missing}
+	s.File.Multiline = s.File.Multiline || t.spanned
 	label := cmp.Or(o.Label, names[len(names)-1])
 	at := slices.Index(names, label)
 	if at < 0 {

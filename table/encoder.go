@@ -413,6 +413,17 @@ func (e *Encoder) labelOf(text []byte, missing map[string]bool) (float64, bool) 
 	return l.unknown()
 }
 
+// noLabel returns the label of a record of zeros, for which no loss of ⟨a,θ⟩ has a gradient.
+func (e *Encoder) noLabel() float64 {
+	if y, ok := e.schema.Label.unknown(); ok {
+		return y
+	}
+	if e.Kind() == Binary {
+		return -1
+	}
+	return 0 // the first class, the middle of the range
+}
+
 // number parses a field without blanks around it. Out of range means ±Inf or 0.
 // Hexadecimal floats and digit separators, which strconv knows, are no numbers
 // in a table.

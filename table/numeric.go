@@ -19,7 +19,8 @@ import (
 //
 // Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
 // one that is too large for float64, such as 1e400, is infinite. What a record
-// becomes depends on that record and the bounds alone.
+// becomes depends on that record and the bounds alone. An empty line behind the header is
+// a record of zeros, so that no edit of one line changes the number of records.
 type Numeric struct {
 	// Bounds are declared, never measured.
 	Bounds loss.Bounds
@@ -93,6 +94,7 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	if err != nil {
 		return err
 	}
+	t.single = true
 	fields, err := t.next()
 	switch {
 	case errors.Is(err, io.EOF) && n.Header:
@@ -104,8 +106,10 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	case len(fields) < 2:
 		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
 	}
-	names := make([]string, len(fields))
+	t.every = true
+	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
 	if n.Header {
+		empty = 0
 		if err := headerNames(names, fields, t.line); err != nil {
 			return err
 		}
@@ -115,8 +119,16 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 		return err
 	}
 	row := make([]float64, len(names))
+	for range empty {
+		clear(row)
+		if err := record(row); err != nil {
+			return err
+		}
+	}
 	for ; err == nil; fields, err = t.next() {
-		if len(fields) != len(names) {
+		if len(fields) == 0 {
+			clear(row)
+		} else if len(fields) != len(names) {
 			return fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
 		}
 		for j, f := range fields {
@@ -182,8 +194,8 @@ func headerNames(names []string, fields [][]byte, line int) error {
 //	label index:value index:value …
 //
 // each, with indices from 1 to dim that increase; features that are not listed
-// are 0, and text behind # is a comment. Header, Label and Delimiter have no
-// meaning here. It keeps sparse rows. The file may be empty, and may be
+// are 0, and text behind # is a comment. A line without anything else is a record of
+// zeros. Header, Label and Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
 // compressed by gzip; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
@@ -211,9 +223,6 @@ func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 		y, col, val, err = n.libsvm(t.ahead, line, dim, col[:0], val[:0])
 		if err != nil {
 			return nil, err
-		}
-		if len(col) == 0 && len(bytes.TrimSpace(line)) == 0 {
-			continue
 		}
 		b.AddSparse(col, val, y)
 	}

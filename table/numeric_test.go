@@ -36,7 +36,7 @@ func TestNumericReadCSV(t *testing.T) {
 		"BOM":         "\ufeffx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
 		"quoted":      "\"x1\",\"x2\",\"y\"\n\"0.6\",0.8,1\n0,\"-1\",-0.5\n",
 		"no last EOL": "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5",
-		"empty lines": "x1,x2,y\n\n0.6,0.8,1\n\n\n0,-1,-0.5\n",
+		"above":       "\n\nx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
 		"blanks":      " x1 , x2, y \n 0.6,0.8 ,1\n0,\t-1,-0.5\n",
 		"exponents":   "x1,x2,y\n6e-1,.8,+1\n-0,-1.,-5E-1\n",
 		"gzip":        string(zipped(t, "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n")),
@@ -45,8 +45,15 @@ func TestNumericReadCSV(t *testing.T) {
 		require.NoError(t, err, name)
 		require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data), name)
 	}
+	// Empty lines behind the header are records, so that n is the number of lines.
+	data, err := n.ReadCSV(strings.NewReader("x1,x2,y\n\n0.6,0.8,1\n\r\n0,-1,-0.5\n\n"))
+	require.NoError(t, err)
+	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, every(data))
 	n.Header = false
-	data, err := n.ReadCSV(strings.NewReader("0.6,0.8,1\n0,-1,-0.5\n"))
+	data, err = n.ReadCSV(strings.NewReader("\n0.6,0.8,1\n"))
+	require.NoError(t, err)
+	require.ElementsMatch(t, [][]float64{{0, 0, 0}, {0.6, 0.8, 1}}, every(data))
+	data, err = n.ReadCSV(strings.NewReader("0.6,0.8,1\n0,-1,-0.5\n"))
 	require.NoError(t, err)
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data)) // the first line is a record
 	data, err = Numeric{Bounds: unit, Header: true, Label: "x1", Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))
@@ -89,7 +96,7 @@ func TestNumericReadCSVErrors(t *testing.T) {
 		{"x,y\n1, 0x4711p1\n", `line 2, column 2 ("y"): text, want a number`},
 		{"x,y\n1,4_711\n", `line 2, column 2 ("y")`},
 		{"x,y\n\"4,711\",1\n", `line 2, column 1 ("x")`},
-		{"x,y\n\"1\n\",2\n,4711\x00\n", `line 4, column 1 ("x")`},
+		{"x,y\n\"1\n\",2\n,4711\x00\n", "line 2, column 1: a quote that is not closed in its line"},
 		{"x,y\n1,\"4711\n", "line 2, column 2: a quote that is not closed"},
 		{"x,y\n1,4\"711\n", "line 2, column 2: a quote inside a field"},
 	} {
@@ -130,7 +137,9 @@ func TestReadLIBSVM(t *testing.T) {
 	for _, r := range []io.Reader{strings.NewReader(text), bytes.NewReader(zipped(t, text))} {
 		data, err := Numeric{Bounds: loss.Bounds{Row: 2, Label: 1}}.ReadLIBSVM(r, 4)
 		require.NoError(t, err)
-		require.ElementsMatch(t, [][]float64{{0.6, 0, 0, 0.8, 1}, {0, -1, 0, 0, -1}, {0, 0, 0, 0, 0.5}}, every(data))
+		require.ElementsMatch(t, [][]float64{
+			{0.6, 0, 0, 0.8, 1}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, -1, 0, 0, -1}, {0, 0, 0, 0, 0.5},
+		}, every(data))
 	}
 	for _, c := range []struct{ text, want string }{
 		{"1 1:4711 1:2", "line 1, entry 2: the index does not exceed"},

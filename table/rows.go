@@ -17,6 +17,10 @@ type Options struct {
 	// Unlabeled says that the column of the label may be absent, as in a table
 	// to make predictions for.
 	Unlabeled bool
+	// Skip leaves out empty lines and comments behind the header, as is right where
+	// rows are looked at one by one, to predict or to score. Without it each is a
+	// record of zeros: see the package comment.
+	Skip bool
 }
 
 // Data is a table as private records. It prints as its dimensions.
@@ -42,8 +46,8 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Unlabeled {
-		return nil, fmt.Errorf("%w: Unlabeled is for rows to predict: records to fit have labels", ErrTable)
+	if o.Unlabeled || o.Skip {
+		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label", ErrTable)
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
@@ -94,6 +98,7 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.single = !e.schema.File.Multiline
 	rows := &Rows{e: e, o: o, text: t, names: e.schema.File.Fields, missing: map[string]bool{}}
 	for _, m := range e.schema.Missing {
 		rows.missing[m] = true
@@ -110,6 +115,7 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.every = !o.Skip
 	rows.col, rows.val = make([]int32, 0, e.width), make([]float64, 0, e.width)
 	rows.get = func(k int) []byte { return rows.fields[rows.at[k]] }
 	return rows, nil
@@ -211,6 +217,10 @@ func (r *Rows) Next() bool {
 	}
 	if r.fields, r.err = r.text.next(); r.err != nil {
 		return false
+	}
+	if len(r.fields) == 0 {
+		r.col, r.val, r.y = r.col[:0], r.val[:0], r.e.noLabel()
+		return true
 	}
 	if len(r.fields) != len(r.names) {
 		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"),

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
 	"github.com/stretchr/testify/require"
 )
 
@@ -105,10 +107,125 @@ func TestReadCSVFields(t *testing.T) {
 	data, err := ReadCSV(strings.NewReader("# made up\nx;30;40;>50K;HS-grad\n"), s)
 	require.NoError(t, err)
 	n, d := data.Records.Dims()
-	require.Equal(t, []int{1, 9}, []int{n, d})
+	require.Equal(t, []int{2, 9}, []int{n, d}, "a comment behind the header, here none, takes the place of a record")
 	s.File.Fields = s.File.Fields[:4]
 	_, err = ReadCSV(strings.NewReader("x;30;40;>50K\n"), s)
 	require.ErrorContains(t, err, `no column "education"`)
+}
+
+// However one line of a table is edited: the table is refused, or has as many records as before,
+// all but one of them the same.
+func TestOneLineIsOneRecord(t *testing.T) {
+	type reader func(text string) (*erm.Data, error)
+	schema := func(change ...string) reader {
+		s, err := ReadSchema(strings.NewReader(strings.NewReplacer(change...).Replace(people)))
+		require.NoError(t, err)
+		return func(text string) (*erm.Data, error) {
+			data, err := ReadCSV(strings.NewReader(text), s)
+			if err != nil {
+				return nil, err
+			}
+			return data.Records, nil
+		}
+	}
+	fields := `"file": {"comment": "#", "fields": ["age", "hours", "education", "id", "income"]}, "intercept": true`
+	numeric := Numeric{Bounds: loss.Bounds{Row: 100, Label: 100}}
+	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`, `30,40,HS-grad,",>50K`,
+		`30,40,HS-grad,"`,
+		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff", bom, "\x1f\x8b",
+		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
+	for name, c := range map[string]struct {
+		read   reader
+		header string
+		line   func(i int) string
+	}{
+		"header": {schema(), header, func(i int) string { return fmt.Sprintf("%d,%d,HS-grad,\",\",>50K", 20+i, i) }},
+		"comment": {schema(`"intercept": true`, `"file": {"comment": "#"}, "intercept": true`), header, func(i int) string {
+			return fmt.Sprintf("%d,%d,\" HS-grad\",\"\"\"\",<=50K", 20+i, i)
+		}},
+		"fields": {schema(`"intercept": true`, fields), "", func(i int) string { return fmt.Sprintf("%d,%d,,\" \",<=50K", 20+i, i) }},
+		"numbers": {func(text string) (*erm.Data, error) { return numeric.ReadCSV(strings.NewReader(text)) }, "", func(i int) string {
+			return fmt.Sprintf("\"%d\",1", i)
+		}},
+		"LIBSVM": {func(text string) (*erm.Data, error) { return numeric.ReadLIBSVM(strings.NewReader(text), 3) }, "", func(i int) string {
+			return fmt.Sprintf("%d 2:1", i)
+		}},
+	} {
+		const n = 6
+		kept := 0
+		for ends := range 2 { // without and with an empty last line
+			lines := []string{}
+			for i := range n {
+				lines = append(lines, c.line(i+1))
+			}
+			if ends == 1 {
+				lines = append(lines, "")
+			}
+			join := func(lines []string) string { return c.header + strings.Join(lines, "\n") + "\n" }
+			before, err := c.read(join(lines))
+			require.NoError(t, err, name)
+			rows, _ := before.Dims()
+			require.Equal(t, len(lines), rows, name)
+			for i := range lines {
+				for _, edit := range edits {
+					edited := slices.Clone(lines)
+					edited[i] = edit
+					after, err := c.read(join(edited))
+					if err != nil {
+						require.ErrorIs(t, err, ErrTable)
+						continue
+					}
+					kept++
+					all := every(after)
+					require.Len(t, all, rows, "%s: line %d is %q", name, i, edit)
+					for _, record := range every(before) {
+						if k := slices.IndexFunc(all, func(r []float64) bool { return slices.Equal(r, record) }); k >= 0 {
+							all = slices.Delete(all, k, k+1)
+						}
+					}
+					require.LessOrEqual(t, len(all), 1, "%s: line %d is %q", name, i, edit)
+				}
+			}
+		}
+		require.Greater(t, kept, 2*n, name)
+	}
+}
+
+// Fields with line ends are read where the schema allows them, and Draft declares them.
+func TestMultiline(t *testing.T) {
+	text := header + "30,40,\"HS-\ngrad\",x,>50K\n"
+	s, err := ReadSchema(strings.NewReader(people))
+	require.NoError(t, err)
+	_, err = ReadCSV(strings.NewReader(text), s)
+	require.ErrorIs(t, err, ErrTable)
+	require.ErrorContains(t, err, `line 2, column 3: a quote that is not closed in its line, want "file": {"multiline": true}`)
+	s.File.Multiline = true
+	data, err := ReadCSV(strings.NewReader(text), s)
+	require.NoError(t, err)
+	n, _ := data.Records.Dims()
+	require.Equal(t, 1, n)
+	for text, want := range map[string]bool{"a,y\n\"1\n\",2\n2,3\n": true, "a,y\n\"1\",2\n2,3\n": false} {
+		drafted, err := Drafting{}.Draft(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Equal(t, want, drafted.File.Multiline)
+	}
+}
+
+// Rows to look at one by one have no empty lines among them.
+func TestRowsSkip(t *testing.T) {
+	e := encoder(t, people)
+	for skip, want := range map[bool]int{true: 1, false: 3} {
+		rows, err := e.Rows(strings.NewReader(header+"\n30,40,HS-grad,1,>50K\n\n"), Options{Skip: skip})
+		require.NoError(t, err)
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		require.NoError(t, rows.Err())
+		require.Equal(t, want, n)
+	}
+	_, err := Options{Skip: true}.ReadCSV(strings.NewReader(header), e.Schema())
+	require.ErrorIs(t, err, ErrTable)
 }
 
 // Rows to predict need no label.

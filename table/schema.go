@@ -53,8 +53,13 @@ type File struct {
 	Fields []string `json:"fields,omitzero"`
 	// Delimiter is the one character between fields; "" means a comma.
 	Delimiter string `json:"delimiter,omitzero"`
-	// Comment is the one character that begins a line to skip; "" means none.
+	// Comment is the one character that begins a comment line; "" means none. Behind
+	// the header it takes the place of a record, see the package comment.
 	Comment string `json:"comment,omitzero"`
+	// Multiline says that fields in quotes may hold line ends. Then a line with a quote
+	// that is not closed takes in the lines after it: one line may change the meaning
+	// of many records. Without it such a line is an error.
+	Multiline bool `json:"multiline,omitzero"`
 }
 
 // Label declares the label: two lists of spellings, or levels, or a range.

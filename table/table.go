@@ -26,6 +26,21 @@
 // The c_g are rounded so that the sum of the squares of the float64 numbers is
 // at most 1 in exact arithmetic; products with |v| ≤ 1 only shrink.
 //
+// # Lines
+//
+// Every line behind the header is one record, whatever it holds, so that an edit of one
+// line changes one record and not their number, which is public under dp.Replace. An
+// empty line or a comment is a record of zeros with the label that Label.Unknown names,
+// else the negative, the first class or the middle: no loss of ⟨a,θ⟩ has a gradient
+// there. A file that ends with an empty line has one such record. Options.Skip leaves
+// them out for predictions and scores.
+//
+// A quote has to be closed in its line, unless File.Multiline says that fields hold line
+// ends: then a line that opens a quote may take in lines of other records. A last line
+// without a line end counts unless it is empty: neighboring files have the same number
+// of line ends. A line that breaks the form (quotes, number of fields, a
+// field without a meaning) is an error, see below.
+//
 // # Errors
 //
 // Errors of a schema name the place in its JSON, the value and the fix. Errors

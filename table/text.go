@@ -21,8 +21,11 @@ const maxLine = 64 << 20
 type text struct {
 	in             *bufio.Reader
 	comma, comment byte
-	line           int // of the record read last
-	ahead          int // lines read
+	every          bool // empty lines and comments are records, without fields
+	single         bool // quotes end in their line
+	spanned        bool // some did not
+	line           int  // of the record read last
+	ahead          int  // lines read
 	long           []byte
 	field          [][]byte
 	plain          []byte // fields of a record with quotes, without them
@@ -76,10 +79,10 @@ func (t *text) read() ([]byte, error) {
 }
 
 // next returns the fields of the next record without blanks around them, valid
-// until the next call, or io.EOF.
+// until the next call, or io.EOF. It skips empty lines and comments, or returns no field for them.
 func (t *text) next() ([][]byte, error) {
 	line, err := t.read()
-	for err == nil && (len(line) == 0 || t.comment != 0 && line[0] == t.comment) {
+	for err == nil && !t.every && t.blank(line) {
 		line, err = t.read()
 	}
 	if err != nil {
@@ -87,6 +90,9 @@ func (t *text) next() ([][]byte, error) {
 	}
 	t.line = t.ahead
 	t.field = t.field[:0]
+	if t.blank(line) {
+		return t.field, nil
+	}
 	if bytes.IndexByte(line, '"') >= 0 {
 		return t.quoted(line)
 	}
@@ -99,6 +105,11 @@ func (t *text) next() ([][]byte, error) {
 		t.field = append(t.field, trim(line[:end]))
 		line = line[end+1:]
 	}
+}
+
+// blank reports whether a line is empty or a comment.
+func (t *text) blank(line []byte) bool {
+	return len(line) == 0 || t.comment != 0 && line[0] == t.comment
 }
 
 // trim cuts blanks, nearly always ASCII or none.
@@ -153,7 +164,12 @@ func (t *text) quoted(line []byte) ([][]byte, error) {
 func (t *text) inQuotes(line []byte) ([]byte, error) {
 	for {
 		end := bytes.IndexByte(line, '"')
+		if end < 0 && t.single {
+			return nil, t.broken("a quote that is not closed in its line, " +
+				"want \"file\": {\"multiline\": true} in the schema if fields hold line ends")
+		}
 		if end < 0 {
+			t.spanned = true
 			t.plain = append(append(t.plain, line...), '\n')
 			if len(t.plain) > maxLine {
 				return nil, t.broken(fmt.Sprintf("a quote that is not closed within %d MB", maxLine>>20))

@@ -103,7 +103,11 @@ type explained struct {
 	Plan        string         `json:"plan"`
 	Choice      *model.Choice  `json:"choice,omitempty"`
 	Ledger      string         `json:"ledger,omitempty"`
+	Proof       string         `json:"proof"`
 }
+
+// noProof is what a model file is worth without a ledger.
+const noProof = "The file proves nothing by itself: whoever has it can write other numbers into it, also other ε and δ."
 
 // detection bounds a test that tells two neighboring tables apart.
 type detection struct {
@@ -130,6 +134,7 @@ The text may be published with the model.`,
 				Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c.Relation),
 				Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
 				Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
+				Proof: noProof,
 			}
 			return a.show(e, e.text(m))
 		}),
@@ -155,8 +160,10 @@ func (e *explained) text(m *model.Model) string {
 	var b strings.Builder
 	c := e.Certificate
 	section := func(title string) { b.WriteString("\n" + title + "\n\n") }
-	line := func(format string, args ...any) { b.WriteString(paragraph("  ", fmt.Sprintf(format, args...))) }
-	item := func(text string) { b.WriteString(paragraph("  - ", text)) }
+	line := func(format string, args ...any) {
+		b.WriteString(paragraph("  ", printable(fmt.Sprintf(format, args...))))
+	}
+	item := func(text string) { b.WriteString(paragraph("  - ", printable(text))) }
 	if !e.Private {
 		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. "+
 			"Whoever guesses it learns the records. What follows holds only if nobody can."))
@@ -181,13 +188,16 @@ func (e *explained) text(m *model.Model) string {
 			percent0(d.FalseAlarms), percent(d.Power))
 	}
 	section("To whom")
-	line("Each record, that is each line of the table. Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
-		number(2*c.Epsilon), number(min(c.Delta*(1+math.Exp(c.Epsilon)), 1)))
+	line("Each record, that is each line of the table behind its header: an empty line and a comment count as records without values, "+
+		"so that no edit of one line changes the number of records. "+
+		"Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
+		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // 0·∞ is no number
 	section("What is not covered")
 	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
 	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")
 	item("Other releases from the same table. They add up: fit with --ledger to keep account.")
-	item("Error messages, running time, predictions for private rows, and privopt score.")
+	item("Error messages, running time, predictions for private rows, and privopt score. A table that is refused for a malformed line " +
+		"reveals that it has one.")
 	section("What it rests on")
 	family, _, _ := strings.Cut(c.Theorem, ".")
 	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), "+
@@ -196,6 +206,9 @@ func (e *explained) text(m *model.Model) string {
 		item(string(assumption))
 	}
 	item("every line is one record, and the computer that fitted was not watched")
+	if enc := m.Encoder(); enc != nil && enc.Schema().File.Multiline {
+		item("no line opens a quote that it does not close: the schema allows it (multiline), and such a line takes in those after it")
+	}
 	section("How the model was made")
 	line("%s", e.Plan)
 	if ch := e.Choice; ch != nil && ch.Clip > 0 {
@@ -203,9 +216,9 @@ func (e *explained) text(m *model.Model) string {
 			number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
 	}
 	if e.Ledger != "" {
-		line("A ledger paid for it, entry %s. privopt ledger verify LEDGER MODEL checks that it is still there.", e.Ledger[:12])
+		line("%s The ledger that paid for it, with entry %s, tells: privopt ledger verify LEDGER MODEL.", e.Proof, e.Ledger[:12])
 	} else {
-		line("No ledger counts it: keep account of it yourself.")
+		line("%s No ledger counts it: keep account of it yourself.", e.Proof)
 	}
 	return b.String()
 }

@@ -115,9 +115,10 @@ took and error messages may not.
 
 The table is CSV with a header line, plain or gzip, as the schema says, which is read
 into memory once; or a .npy file that pack made with the same schema, which stays on
-disk and is read in every pass. The model appears whole or not at all. Fits to the same
-data add up: --ledger keeps account in a file that several processes may share, and
-refuses what exceeds its total.`
+disk and is read in every pass. Every line behind the header is one record: an empty line
+and a comment are records without values. The model appears whole or not at all. Fits to
+the same data add up: --ledger keeps account in a file that several processes may share,
+refuses what exceeds its total, and names the SHA-256 of the model.`
 
 type fitting struct {
 	task
@@ -332,7 +333,7 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	}
 	n, _ := data.Records.Dims()
 	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
-		a.note("The schema declares %s, the table has %s. "+
+		a.note("The schema declares %s, the table has %s, empty lines and comments among them. "+
 			"Under replace neighbors the number is public, and noise follows from that of the table.",
 			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
 	}

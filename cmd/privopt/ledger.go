@@ -34,12 +34,13 @@ func (a *app) ledger() *cobra.Command {
 Fits add up: two models at ε = 1 may together reveal what one model at ε = 2 does. A
 ledger is a file with a total budget, declared once. privopt fit --ledger FILE writes an
 entry and syncs it to the disk before noise is drawn, so that a crash counts as spent,
-and is refused where the total would be exceeded. Several processes may use one ledger:
-they wait for each other.
+and is refused where the total would be exceeded. Several processes of one machine may use
+one ledger, under any of its names: they wait for each other. Keep it on a local disk.
 
-Each line carries a hash of itself and the line before, and every model the hash of its
-entry: verify finds edits, and with models also entries that were cut off. A ledger that
-was made anew cannot be told from an honest one without a model or a copy.`,
+Each line carries a hash of itself and the line before, every model the hash of its
+entry, and the ledger the SHA-256 of every model: verify finds edits of both, and with
+models also entries that were cut off. A ledger that was made anew, or an older copy of
+it, cannot be told from an honest one without a model of a later entry.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger show people.ledger
   privopt ledger verify people.ledger model.json`,
@@ -80,11 +81,17 @@ func (a *app) ledgerCreate() *cobra.Command {
 
 // shown is what ledger show --json prints.
 type shown struct {
-	Path    string         `json:"path"`
-	Terms   ledger.Terms   `json:"terms"`
-	Spent   dp.Budget      `json:"spent"`
-	Entries []ledger.Entry `json:"entries"`
-	Head    string         `json:"head"`
+	Path    string       `json:"path"`
+	Terms   ledger.Terms `json:"terms"`
+	Spent   dp.Budget    `json:"spent"`
+	Entries []shownEntry `json:"entries"`
+	Head    string       `json:"head"`
+}
+
+type shownEntry struct {
+	ledger.Entry
+	Hash  string `json:"hash"`
+	Model string `json:"model,omitempty"` // SHA-256 of its file
 }
 
 func (a *app) ledgerShow() *cobra.Command {
@@ -104,9 +111,9 @@ func (a *app) ledgerShow() *cobra.Command {
 }
 
 func (a *app) showLedger(l *ledger.Ledger) error {
-	s := shown{l.Path(), l.Terms(), l.Spent(), l.Entries(), l.Head()}
-	if s.Entries == nil {
-		s.Entries = []ledger.Entry{}
+	s := shown{l.Path(), l.Terms(), l.Spent(), []shownEntry{}, l.Head()}
+	for _, e := range l.Entries() {
+		s.Entries = append(s.Entries, shownEntry{e, e.Hash, e.File})
 	}
 	var b strings.Builder
 	filters := "ε and δ of the entries add up"
@@ -119,12 +126,16 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	if len(s.Entries) > 0 {
 		rows := make([][]string, len(s.Entries))
 		for i, e := range s.Entries {
+			file := "none"
+			if e.Model != "" {
+				file = e.Model[:12]
+			}
 			rows[i] = []string{
 				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
-				number(e.Epsilon), number(e.Delta), e.Hash[:12],
+				number(e.Epsilon), number(e.Delta), e.Hash[:12], file,
 			}
 		}
-		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash"}, rows))
+		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash", "model"}, rows))
 	}
 	return a.show(s, b.String())
 }
@@ -132,7 +143,14 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 func (a *app) ledgerVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE [MODEL…]",
-		Short: "Check the hashes of a ledger, and that it has the entries of models",
+		Short: "Check the hashes of a ledger, and that models are those that it paid for",
+		Long: `Check the hashes of a ledger, and that models are those that it paid for.
+
+A model is refused unless the ledger has its entry, with the same epsilon, delta, neighbors
+and theorem, and the SHA-256 of the entry's model is that of the file. So an edited file
+is found, and a second model of one entry. A fit that was killed after it was charged
+leaves an entry without a model. Models of version 0.1.0 cannot be verified: their entries
+name no file.`,
 		Example: `  privopt ledger verify people.ledger
   privopt ledger verify people.ledger models/*.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -142,14 +160,14 @@ func (a *app) ledgerVerify() *cobra.Command {
 				return err
 			}
 			for _, path := range args[1:] {
-				m, err := a.readModel(ctx, "MODEL", path)
+				m, text, err := a.readModelFile(ctx, "MODEL", path)
 				if err != nil {
 					return err
 				}
 				if m.LedgerHead() == "" {
 					return fmt.Errorf("%w: %s was fitted without a ledger, so that no ledger counts it", ledger.ErrBehind, path)
 				}
-				if err := l.Verify(m.LedgerHead()); err != nil {
+				if err := l.VerifyFile(m.LedgerHead(), m.Certificate(), text); err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}
 			}
@@ -175,7 +193,7 @@ func models(n int) string {
 	case 0:
 		return ""
 	case 1:
-		return "; it has the entry of the model"
+		return "; the model is the one that it paid for"
 	}
-	return "; it has the entries of all " + strconv.Itoa(n) + " models"
+	return "; all " + strconv.Itoa(n) + " models are those that it paid for"
 }

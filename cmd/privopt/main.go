@@ -90,7 +90,7 @@ func exitCode(err error) int {
 		return exitCancelled
 	case is(errUsage, dp.ErrBudget):
 		return exitUsage
-	case is(dp.ErrCondition, dp.ErrRelation, ledger.ErrOverspent, ledger.ErrSeeded, ledger.ErrBroken, ledger.ErrBehind):
+	case is(dp.ErrCondition, dp.ErrRelation, ledger.ErrOverspent, ledger.ErrSeeded, ledger.ErrBroken, ledger.ErrBehind, ledger.ErrMismatch):
 		return exitRefused
 	case is(dp.ErrWithheld):
 		return exitWithheld

@@ -470,7 +470,7 @@ func TestKill(t *testing.T) {
 		m, err := model.Load(bytes.NewReader(text))
 		require.NoError(t, err, "half a model")
 		require.True(t, entered, "a model without its entry")
-		require.NoError(t, l.Verify(m.LedgerHead()))
+		require.NoError(t, l.VerifyFile(m.LedgerHead(), m.Certificate(), text))
 	}
 	t.Logf("%d of %d killed, %d entries, %d models", killed, kills, paid, released)
 	require.Positive(t, killed)

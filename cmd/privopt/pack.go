@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/erm"
@@ -72,7 +71,6 @@ type packed struct {
 	Columns []string `json:"columns"`
 	Label   string   `json:"label"`
 	Schema  string   `json:"schema,omitempty"`
-	Bytes   int64    `json:"bytes"`
 	Private bool     `json:"private"` // false: the file is not private
 }
 
@@ -135,16 +133,12 @@ func (a *app) packed(path string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	r := packed{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema(), Bytes: info.Size()}
+	r := packed{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema()}
 	if !a.json {
 		a.note("The file and its .json are as private as the table.")
 	}
-	n, d := f.Dims()
-	return a.show(r, fmt.Sprintf("%s: %s of %s, %s\n", path, amount(n, "record"), amount(d, "feature"), humanize.Bytes(uint64(r.Bytes))))
+	_, d := f.Dims() // the number of records is private under add-remove, which fit may ask for
+	return a.show(r, fmt.Sprintf("%s: records of %s\n", path, amount(d, "feature")))
 }
 
 // create begins the file; for --canonical another one beside it, to be sorted.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -18,16 +20,23 @@ import (
 )
 
 func (a *app) readModel(ctx context.Context, flag, path string) (*model.Model, error) {
+	m, _, err := a.readModelFile(ctx, flag, path)
+	return m, err
+}
+
+// readModelFile returns the text of the file as well.
+func (a *app) readModelFile(ctx context.Context, flag, path string) (*model.Model, []byte, error) {
 	in, err := a.open(ctx, flag, path, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer in.close()
-	m, err := model.Load(bufio.NewReaderSize(in, 1<<16))
+	var text bytes.Buffer
+	m, err := model.Load(io.TeeReader(in, &text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
+		return nil, nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	return m, nil
+	return m, text.Bytes(), nil
 }
 
 // usage are the flags of commands that use a model on a table.

@@ -51,6 +51,33 @@ func Example() {
 	// spent (ε = 0.8, δ = 0)
 }
 
+// A published file is checked against its entry: another file, or another claim, is refused.
+func ExampleLedger_VerifyFile() {
+	folder, err := os.MkdirTemp("", "ledger")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	l, err := ledger.Create(filepath.Join(folder, "people.ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan := query{dp.Budget{Epsilon: 0.5}}
+	entry, err := l.Spend(context.Background(), plan, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	release := []byte("count: 17\n") // with the noise that the entry paid for
+	if err := l.Commit(context.Background(), entry.Hash, release); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(l.VerifyFile(entry.Hash, plan.Certificate(), release))
+	fmt.Println(errors.Is(l.VerifyFile(entry.Hash, plan.Certificate(), []byte("count: 18\n")), ledger.ErrMismatch))
+	// Output:
+	// <nil>
+	// true
+}
+
 // A model keeps the head of its ledger. A ledger without that entry is behind.
 func ExampleLedger_Verify() {
 	folder, err := os.MkdirTemp("", "ledger")

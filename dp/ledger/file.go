@@ -10,13 +10,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/privopt/privopt/dp"
 )
 
-// The file has a line of JSON for the terms and one for each entry. The last
-// member of a line is "hash", the SHA-256 of the hash of the line before, as
+// The file has a line of JSON for the terms, one for each entry and, some lines behind
+// it, one for the file that the entry paid for. The last member of a line is "hash", the SHA-256 of the hash of the line before, as
 // text, and of the line up to that member, both as bytes.
 
 // opening is the first line.
@@ -27,17 +29,38 @@ type opening struct {
 	Terms
 }
 
+// commitment is the line that says which file an entry paid for.
+type commitment struct {
+	Number int       `json:"committed"` // of the entry
+	Time   time.Time `json:"time"`
+	SHA256 string    `json:"sha256"` // of the file, 64 hexadecimal digits
+}
+
+// beginnings of the lines behind the first.
+const (
+	entryBegins      = `{"entry":`
+	commitmentBegins = `{"committed":`
+)
+
 // state is what a file says.
 type state struct {
+	version int
 	terms   Terms
 	entries []Entry
 	heads   []string // hash of each line
+	nonces  map[string]bool
 	spent   spent
 	whole   int64 // bytes of the whole lines
 	ended   bool  // the last of them has its newline
 }
 
 func (s *state) head() string { return s.heads[len(s.heads)-1] }
+
+// lacks is the error for a hash that is not in the file.
+func (s *state) lacks(path, hash string) error {
+	return fmt.Errorf("%w: %s has %d entries and none of them is %.12s…, which was recorded elsewhere: entries were removed or it is "+
+		"another ledger; restore it from a copy", ErrBehind, path, len(s.entries), hash)
+}
 
 // hashMember is `,"hash":"` and what follows it has 64 digits and `"}`.
 const hashMember = `,"hash":"`
@@ -63,10 +86,25 @@ func seal(v any, previous string) (line []byte, hash string, err error) {
 }
 
 func first(t Terms) ([]byte, error) {
-	id := make([]byte, 16)
-	rand.Read(id) // never fails
-	line, _, err := seal(opening{1, hex.EncodeToString(id), time.Now().UTC().Truncate(time.Second), t}, "")
+	line, _, err := seal(opening{formatVersion, bits(), now(), t}, "")
 	return line, err
+}
+
+// formatVersion of new ledgers: 1 is that of version 0.1.0, whose entries have no Nonce.
+const formatVersion = 2
+
+// bits returns 128 random bits as 32 hexadecimal digits.
+func bits() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// isHex reports whether s has so many hexadecimal digits in lower case and nothing else.
+func isHex(s string, digits int) bool {
+	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // unseal checks the hash of a line and decodes it.
@@ -112,13 +150,15 @@ func parse(text []byte) (*state, error) {
 	return s, nil
 }
 
-// torn reports whether a line without newline can be the beginning of the next
-// entry.
+// torn reports whether a line without newline can be the beginning of the next one.
 func (s *state) torn(line []byte) bool {
-	begin := fmt.Appendf(nil, `{"entry":%d,`, len(s.entries)+1)
-	n := min(len(begin), len(line))
+	begins := func(with string) bool {
+		n := min(len(with), len(line))
+		return with[:n] == string(line[:n])
+	}
 	complete := bytes.LastIndex(line, []byte(hashMember))
-	return bytes.Equal(begin[:n], line[:n]) && (complete < 0 || len(line) < complete+tailLen)
+	return (begins(fmt.Sprintf(entryBegins+"%d,", len(s.entries)+1)) || begins(commitmentBegins)) &&
+		(complete < 0 || len(line) < complete+tailLen)
 }
 
 // add reads the next line.
@@ -129,14 +169,17 @@ func (s *state) add(line []byte) error {
 		if err != nil {
 			return err
 		}
-		if o.Version != 1 {
-			return fmt.Errorf("it is of version %d, want 1", o.Version)
+		if o.Version != 1 && o.Version != formatVersion {
+			return fmt.Errorf("it is of version %d, want 1 or %d", o.Version, formatVersion)
 		}
 		if err := o.Terms.Check(); err != nil {
 			return err
 		}
-		s.terms, s.heads = o.Terms, []string{hash}
+		s.version, s.terms, s.heads = o.Version, o.Terms, []string{hash}
 		return nil
+	}
+	if bytes.HasPrefix(line, []byte(commitmentBegins)) {
+		return s.commit(line)
 	}
 	var e Entry
 	hash, err := unseal(line, s.head(), &e)
@@ -152,20 +195,57 @@ func (s *state) add(line []byte) error {
 	if len(e.RDP) != 0 && len(e.RDP) != len(s.terms.Orders) {
 		return fmt.Errorf("it has %d values of rdp, want one for each of %d orders", len(e.RDP), len(s.terms.Orders))
 	}
+	if err := s.nonce(e); err != nil {
+		return err
+	}
 	e.Hash = hash
 	s.entries, s.heads = append(s.entries, e), append(s.heads, hash)
 	s.spent = s.spent.plus(s.terms, e)
 	return nil
 }
 
-// append writes a line behind the whole ones and syncs it.
-func (s *state) append(path string, line []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
+// nonce checks the random bits of the next entry. Those of version 0.1.0 have none, and stand
+// before all others.
+func (s *state) nonce(e Entry) error {
+	old := s.version == 1 && (len(s.entries) == 0 || s.entries[len(s.entries)-1].Nonce == "")
+	if e.Nonce == "" && old {
+		return nil
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Truncate(s.whole); err != nil {
+	if !isHex(e.Nonce, 32) {
+		return fmt.Errorf("its nonce is %q, want 32 hexadecimal digits", e.Nonce)
+	}
+	if s.nonces[e.Nonce] {
+		return errors.New("it has the random bits of an entry before it")
+	}
+	if s.nonces == nil {
+		s.nonces = map[string]bool{}
+	}
+	s.nonces[e.Nonce] = true
+	return nil
+}
+
+// commit reads a line that names the file of an entry.
+func (s *state) commit(line []byte) error {
+	var c commitment
+	hash, err := unseal(line, s.head(), &c)
+	switch {
+	case err != nil:
+		return err
+	case c.Number < 1 || c.Number > len(s.entries):
+		return fmt.Errorf("it commits entry %d of %d entries before it", c.Number, len(s.entries))
+	case s.entries[c.Number-1].File != "":
+		return fmt.Errorf("it commits entry %d a second time", c.Number)
+	case !isHex(c.SHA256, 64):
+		return fmt.Errorf("its sha256 is %q, want 64 hexadecimal digits", c.SHA256)
+	}
+	s.entries[c.Number-1].File = c.SHA256
+	s.heads = append(s.heads, hash)
+	return nil
+}
+
+// append writes a line behind the whole ones and syncs it.
+func (s *state) append(f *os.File, line []byte) error {
+	if err := f.Truncate(s.whole); err != nil { // what a crash left behind the whole lines
 		return err
 	}
 	if !s.ended {
@@ -175,4 +255,22 @@ func (s *state) append(path string, line []byte) (err error) {
 		return errors.Join(err, f.Truncate(s.whole)) // a full disk leaves no half line
 	}
 	return f.Sync()
+}
+
+// writeNew writes a new file with its first line. It makes no other file and renames none: the file
+// that is locked later is this one.
+func writeNew(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the name last; some systems cannot sync a folder
+		dir.Sync()
+		dir.Close()
+	}
+	return nil
 }

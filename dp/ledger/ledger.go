@@ -5,14 +5,36 @@
 //	if err != nil {
 //		return err
 //	}
-//	if _, err := l.Spend(ctx, plan, nil); err != nil {
+//	entry, err := l.Spend(ctx, plan, nil)
+//	if err != nil {
 //		return err // nothing was drawn, nothing may be released
 //	}
 //	release, err := plan.Fit(ctx, p, nil)
+//	if err != nil {
+//		return err
+//	}
+//	err = l.Commit(ctx, entry.Hash, file) // the text of the release, as it will be published
 //
 // Spend writes the entry and syncs it to the disk before it returns, hence before
-// noise is drawn: a crash after that has spent its entry. Processes that use one
-// ledger at once wait for each other.
+// noise is drawn: a crash after that has spent its entry. Commit adds the SHA-256 of
+// the file that publishes the release. A crash between the two leaves an entry that is
+// spent and that no file belongs to.
+//
+// # Locking
+//
+// Processes that use one ledger at once wait for each other. The lock is one of the
+// file itself, not of its name: symbolic links, hard links and other spellings of its
+// path lead to the same lock, on Windows too. After it has the lock, Spend opens the
+// name again and starts anew unless that leads to the locked file. A name that
+// another program gives a new file, as editors and backups do when they save by
+// renaming, is another ledger from then on; hard links keep the old one.
+//
+// What is not known: bind mounts of one machine show the same file and so the same
+// lock on Linux, but no test covers them, and none runs on Windows. A lock on a network
+// file system (NFS, SMB, FUSE, folders that a program synchronizes) may not reach other
+// machines, and then two machines may spend the same budget. Spend reads the file again
+// behind its entry and refuses where another writer has overwritten it, which finds
+// some such cases and not all. Keep a ledger on a local disk of the one machine that fits.
 //
 // # Composition
 //
@@ -38,11 +60,20 @@
 //
 // # What the file proves
 //
-// Every line carries the SHA-256 of itself and the line before. An edit that does
-// not compute all later hashes anew breaks the chain, and is refused. A file that
-// was cut off after a whole line, or written anew, is consistent in itself: only
-// a head recorded elsewhere shows it, such as the one that every model keeps, see
-// Ledger.Verify.
+// Every line carries the SHA-256 of itself and the line before, and every entry 128
+// random bits. An edit that does not compute all later hashes anew breaks the chain,
+// and is refused. VerifyFile compares a published file with its entry: theorem,
+// relation, ε, δ and every byte. Nothing here is signed: whoever may write the ledger
+// can cut it off after a whole line, put an older copy in its place, or write all its
+// hashes anew, and the file is consistent in itself. Only a hash recorded elsewhere
+// shows that, such as the one that every model keeps, see Ledger.Verify: the models of
+// later entries find that an earlier line is another one, and the last entry has no
+// such witness. Give copies of the head to somebody else where that matters.
+//
+// A ledger of version 0.1.0, whose entries have neither random bits nor digests, is
+// opened and continued; its old entries stay charged, and their models cannot be
+// verified. Version 0.1.0 refuses a ledger with a new entry. Do not run both versions
+// on one ledger at once, for their locks differ.
 //
 // # References
 //
@@ -56,8 +87,11 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -65,10 +99,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // Errors of this package. Test with errors.Is.
@@ -83,6 +114,8 @@ var (
 	ErrBroken = errors.New("ledger: the file is broken")
 	// ErrBehind reports a ledger that lacks an entry whose hash is known.
 	ErrBehind = errors.New("ledger: the file is behind")
+	// ErrMismatch reports a file that is not the one that the ledger committed to.
+	ErrMismatch = errors.New("ledger: the file is not the release that was paid for")
 	// ErrBusy reports that other processes kept the lock.
 	ErrBusy = errors.New("ledger: locked by another process")
 )
@@ -137,8 +170,14 @@ type Entry struct {
 	// bound is known.
 	RDP  []float64 `json:"rdp,omitempty"`
 	Plan string    `json:"plan"` // prose
+	// Nonce holds 128 random bits as 32 hexadecimal digits, so that no two entries
+	// are equal; "" in entries of version 0.1.0.
+	Nonce string `json:"nonce,omitempty"`
 	// Hash is that of the entry and all before it, as 64 hexadecimal digits.
 	Hash string `json:"-"`
+	// File is the SHA-256 of the file that was committed, as 64 hexadecimal digits,
+	// "" before Commit.
+	File string `json:"-"`
 }
 
 // Ledger is an open ledger file. It is safe for concurrent use, and other
@@ -149,9 +188,8 @@ type Ledger struct {
 	s    *state
 }
 
-// Create makes a ledger file, which must not exist, and an empty file beside it
-// with .lock added to its name, which processes lock. The error wraps ErrTerms,
-// or fs.ErrExist.
+// Create makes a ledger file, which must not exist. The error wraps ErrTerms, or
+// fs.ErrExist.
 func Create(path string, t Terms) (*Ledger, error) {
 	if t.Relation == 0 {
 		t.Relation = dp.Replace
@@ -164,16 +202,10 @@ func Create(path string, t Terms) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{path: path}
-	unlock, err := l.lock(context.Background(), time.Second)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if _, err := os.Lstat(path); err == nil {
+	switch err := writeNew(path, line); {
+	case errors.Is(err, os.ErrExist):
 		return nil, fmt.Errorf("ledger: %s: %w: open it, or choose another name", path, os.ErrExist)
-	}
-	if err := wholefile.Write(path, line, 0o600); err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	return Open(path)
@@ -186,12 +218,17 @@ func Open(path string) (*Ledger, error) {
 	return l, l.reload()
 }
 
-// reload reads the file again. What was known has to be in it.
+// reload reads the file again.
 func (l *Ledger) reload() error {
 	text, err := os.ReadFile(l.path)
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
+	return l.update(text)
+}
+
+// update takes in what the file says now. What was known has to be in it.
+func (l *Ledger) update(text []byte) error {
 	s, err := parse(text)
 	if err != nil {
 		return fmt.Errorf("%w (%s)", err, l.path)
@@ -203,23 +240,41 @@ func (l *Ledger) reload() error {
 	return nil
 }
 
-// lock takes the lock of the file: a file of its own beside it, since some
-// systems forbid to read a locked file.
-func (l *Ledger) lock(ctx context.Context, most time.Duration) (unlock func(), err error) {
-	if most > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, most)
-		defer cancel()
+// write appends the line that next makes of the newest state, under the lock of the
+// file, and returns its hash.
+func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (hash string, err error) {
+	f, unlock, err := lock(ctx, l.path)
+	if err != nil {
+		return "", err
 	}
-	f := flock.New(l.path + ".lock")
-	ok, err := f.TryLockContext(ctx, 5*time.Millisecond)
-	switch {
-	case ok:
-		return func() { f.Close() }, nil
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return nil, fmt.Errorf("%w: %s: %w: try again when it is done", ErrBusy, l.path+".lock", err)
+	defer func() { err = errors.Join(err, unlock()) }()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return "", fmt.Errorf("ledger: %w", err)
 	}
-	return nil, fmt.Errorf("ledger: %s: %w", l.path+".lock", err)
+	if err := l.update(text); err != nil {
+		return "", err
+	}
+	v, err := next()
+	if err != nil {
+		return "", err
+	}
+	line, hash, err := seal(v, l.s.head())
+	if err != nil {
+		return "", err
+	}
+	const warning = "release nothing; the line may be in the file and count"
+	if err := l.s.append(f, line); err != nil {
+		return "", fmt.Errorf("ledger: %s: writing: %w: %s", l.path, err, warning)
+	}
+	if err := l.reload(); err != nil { // by its name, which may lead to another file by now
+		return "", fmt.Errorf("%w: %s", err, warning)
+	}
+	if !slices.Contains(l.s.heads, hash) {
+		return "", fmt.Errorf("%w: %s lacks the line that was just written, which another program replaced or another machine overwrote: %s",
+			ErrBehind, l.path, warning)
+	}
+	return hash, nil
 }
 
 // Spend enters a release of the plan and returns when the entry is on the disk.
@@ -248,35 +303,92 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	unlock, err := l.lock(ctx, 0)
+	var e Entry
+	hash, err := l.write(ctx, func() (any, error) {
+		t := l.s.terms
+		if c.Relation != t.Relation {
+			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation, c.Relation, t.Relation)
+		}
+		e = Entry{
+			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
+			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: append([]dp.Assumption{}, c.Assumptions...),
+			RDP: curve(t.Orders, plan.Profile().RDP, c.Budget), Plan: plan.String(), Nonce: bits(),
+		}
+		return e, l.s.spent.admits(t, e)
+	})
 	if err != nil {
 		return Entry{}, err
-	}
-	defer unlock()
-	if err := l.reload(); err != nil {
-		return Entry{}, err
-	}
-	t := l.s.terms
-	if c.Relation != t.Relation {
-		return Entry{}, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation, c.Relation, t.Relation)
-	}
-	e := Entry{
-		Number: len(l.s.entries) + 1, Time: time.Now().UTC().Truncate(time.Second), Theorem: c.Theorem,
-		Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: append([]dp.Assumption{}, c.Assumptions...),
-		RDP: curve(t.Orders, plan.Profile().RDP, c.Budget), Plan: plan.String(),
-	}
-	if err := l.s.spent.admits(t, e); err != nil {
-		return Entry{}, err
-	}
-	line, hash, err := seal(e, l.s.head())
-	if err != nil {
-		return Entry{}, err
-	}
-	if err := l.s.append(l.path, line); err != nil {
-		return Entry{}, fmt.Errorf("ledger: writing entry %d: %w: release nothing; the entry may count as spent", e.Number, err)
 	}
 	e.Hash = hash
-	return e, l.reload()
+	return e, nil
+}
+
+// Commit writes behind the entries that file, the whole text in which the release of
+// the entry with this hash is published, belongs to it, and returns when that is on the
+// disk. An entry has one file: the error wraps ErrMismatch if it has another one,
+// ErrBehind if there is no such entry, or is as that of Spend. A release whose Commit
+// failed is not to be published, since VerifyFile will refuse it.
+func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.write(ctx, func() (any, error) {
+		e, err := l.entry(entry)
+		if err == nil && e.File != "" {
+			err = fmt.Errorf("%w: entry %d of %s has its file already: spend again for another release", ErrMismatch, e.Number, l.path)
+		}
+		return commitment{e.Number, now(), fileDigest(file)}, err
+	})
+	return err
+}
+
+// VerifyFile reads the ledger again and checks that the entry with this hash paid for
+// the certificate c, and that file is the text that was committed for it. The error
+// wraps ErrBroken, ErrBehind or ErrMismatch. A file whose fit ended before Commit, or
+// whose entry is of version 0.1.0, is refused as not committed.
+func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.reload(); err != nil {
+		return err
+	}
+	e, err := l.entry(entry)
+	if err != nil {
+		return err
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: entry %d of %s %s", ErrMismatch, e.Number, l.path, fmt.Sprintf(format, args...))
+	}
+	paid := dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}
+	switch {
+	case paid != c.Budget:
+		return refuse("paid for %v, the file claims %v", paid, c.Budget)
+	case e.Relation != c.Relation:
+		return refuse("is about %v neighbors, the file claims %v", e.Relation, c.Relation)
+	case e.Theorem != c.Theorem:
+		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
+	case e.File == "" && e.Nonce == "":
+		return refuse("was written by version 0.1.0, which committed to no file: whether this one belongs to it cannot be seen")
+	case e.File == "":
+		return refuse("has no file committed: its fit ended before there was one, so that this file is not from that fit")
+	case e.File != fileDigest(file):
+		return refuse("committed to another file, with the SHA-256 %.12s…: this one was edited, or is a second release", e.File)
+	}
+	return nil
+}
+
+// entry returns the entry with a hash.
+func (l *Ledger) entry(hash string) (Entry, error) {
+	for _, e := range l.s.entries {
+		if e.Hash == hash {
+			return e, nil
+		}
+	}
+	return Entry{}, l.s.lacks(l.path, hash)
+}
+
+func fileDigest(file []byte) string {
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:])
 }
 
 // Verify reads the file again and checks its chain of hashes, and that it holds
@@ -290,9 +402,7 @@ func (l *Ledger) Verify(heads ...string) error {
 	}
 	for _, h := range heads {
 		if !slices.Contains(l.s.heads, h) {
-			return fmt.Errorf("%w: %s has %d entries and none of them is %.12s…, which was recorded elsewhere: entries were removed or it is "+
-				"another ledger; restore it from a copy",
-				ErrBehind, l.path, len(l.s.entries), h)
+			return l.s.lacks(l.path, h)
 		}
 	}
 	return nil

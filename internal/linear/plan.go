@@ -131,6 +131,9 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	whole := b
 	whole.Delta *= spare
 	objective, output := whole.Split(cmp.Or(s.Share, defaultShare))
+	if err := release.CheckShares(b, objective); err != nil {
+		return err
+	}
 	k, err := New(Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
 		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
@@ -167,6 +170,8 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	}
 	if shift > 0 {
 		pl.output.Sigma = pl.output.Sensitivity / shift
+	} else if err := release.CheckShares(b, output); err != nil {
+		return err
 	} else if pl.output, err = pl.output.For(output); err != nil {
 		return err
 	} else {

@@ -28,3 +28,15 @@ func CheckConstant(name string, v float64, fix string) error {
 	}
 	return nil
 }
+
+// CheckShares returns an error wrapping dp.ErrBudget, which names the δ that the caller stated, if a share of
+// b has a δ that is too small to compute with.
+func CheckShares(b dp.Budget, shares ...dp.Budget) error {
+	for _, s := range shares {
+		if b.Delta > 0 && s.Delta < dp.MinDelta {
+			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the output, "+
+				"want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
+		}
+	}
+	return nil
+}

@@ -201,35 +201,31 @@ func TestFolderIsRemoved(t *testing.T) {
 		"solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, mip.ErrNoPoint)
 
-	// cancelled and expired contexts
+	// cancelled and expired contexts: were the solver not killed, the test would not end
 	dir := t.TempDir()
-	sleep := &mip.Oracle{Command: script(t, "cbc-sleep", "exec sleep 60"), Dir: dir}
+	sleep := &mip.Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
 	ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	_, err = sleep.Solve(ctx, p)
 	require.ErrorIs(t, err, objpert.ErrInterrupted)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(start), 20*time.Second)
 	empty(t, dir)
 	_, err = sleep.Solve(ctx, p)
 	require.ErrorIs(t, err, objpert.ErrInterrupted)
 	empty(t, dir)
 }
 
-// A solver that ignores its limit is killed, and what it wrote before counts.
+// A solver that ignores its limit is killed, else the test would not end, and what it wrote before counts.
 func TestLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 60"),
+	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
 		Dir: dir, Limit: time.Second}
-	start := time.Now()
 	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, sol.W)
-	require.Less(t, time.Since(start), 30*time.Second)
 	empty(t, dir)
 }
 

@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// lock waits until ctx is done for the lock of the file that path leads to, through links, and opens that
+// file. The lock is one of the file, whatever its name. path may have become the name of another file
+// since the lock was asked for: then that one is locked.
+func lock(ctx context.Context, path string) (f *os.File, unlock func() error, err error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("%w: %s: %w: try again when it is done", ErrBusy, path, ctx.Err())
+		}
+		locked, release, err := tryLock(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ledger: %w", err)
+		}
+		if locked == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Millisecond):
+			}
+			continue
+		}
+		if f := reopen(path, locked); f != nil {
+			return f, func() error { return errors.Join(f.Close(), release()) }, nil
+		}
+		release()
+	}
+}
+
+// reopen opens the file that path leads to now, nil unless it is the one that was locked.
+func reopen(path string, locked fs.FileInfo) *os.File {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil // removed: to lock it again says so
+	}
+	if info, err := f.Stat(); err != nil || !os.SameFile(info, locked) {
+		f.Close()
+		return nil
+	}
+	return f
+}
