@@ -12,8 +12,9 @@ import (
 	"sync"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/parquetdata"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // dataset names files of records and what the driver found in them, so that workers open only the
@@ -23,7 +24,8 @@ type dataset struct {
 	Sums     []string // checksums of the files
 	Label    string   // of Parquet files
 	Features []string
-	Dim      int
+	Dim      int   // of the files
+	Width    int   // of the records: the rest is 0
 	First    []int // number of the first record of every file, and of all records at the end
 }
 
@@ -119,7 +121,7 @@ func open(path, label string, features []string) (source, []string, error) {
 func (f *files) fits(i int, src source, names []string) error {
 	if f.Dim == 0 { // the driver, the first file
 		_, f.Dim = src.Dims()
-		f.Features = names
+		f.Width, f.Features = max(f.Width, f.Dim), names
 	}
 	switch {
 	case !slices.Equal(names, f.Features):
@@ -132,7 +134,7 @@ func (f *files) fits(i int, src source, names []string) error {
 }
 
 // Dims implements erm.Source.
-func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f.Dim }
+func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f.Width }
 
 // Read implements erm.Source.
 func (f *files) Read(ctx context.Context, rows, labels []float64, first int) error {
@@ -148,7 +150,7 @@ func (f *files) Read(ctx context.Context, rows, labels []float64, first int) err
 			return err
 		}
 		m := min(len(labels), f.First[i+1]-first)
-		if err := src.Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
+		if err := packed.Pad(src, d).Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
 			return err
 		}
 		rows, labels, first = rows[m*d:], labels[m:], first+m

@@ -62,6 +62,9 @@ type Options struct {
 	// npy tell the label themselves.
 	Label    string
 	Features []string
+	// Dim is the number of features of a record, if it is larger than that of the files; the others
+	// are 0. A label with classes wants a block of features for each class.
+	Dim int
 }
 
 const (
@@ -96,6 +99,8 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 		return nil, fmt.Errorf("%w: Options.Shards = %d, want 1 to 2²⁰, or 0 for %d", ErrOptions, o.Shards, defaultShards)
 	case o.Threads < 0:
 		return nil, fmt.Errorf("%w: Options.Threads = %d, want at least 1, or 0 for GOMAXPROCS", ErrOptions, o.Threads)
+	case o.Dim < 0:
+		return nil, fmt.Errorf("%w: Options.Dim = %d, want a number of features, or 0 for that of the files", ErrOptions, o.Dim)
 	case len(paths) == 0:
 		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
 	}
@@ -104,7 +109,7 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return nil, fmt.Errorf("beam: Options.Scratch: %w", err)
 	}
-	set := dataset{Label: o.Label, Features: slices.Clone(o.Features)}
+	set := dataset{Label: o.Label, Features: slices.Clone(o.Features), Width: o.Dim}
 	for _, path := range paths {
 		if ext := filepath.Ext(path); !strings.EqualFold(ext, ".npy") && !strings.EqualFold(ext, ".parquet") || ext != filepath.Ext(paths[0]) {
 			return nil, fmt.Errorf("%w: the file %s, want all files .npy, or all .parquet", ErrOptions, path)

@@ -27,8 +27,8 @@ import (
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/table/npy"
 )
 
 func TestMain(m *testing.M) {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // unpack returns the records of a packed file.
@@ -108,9 +108,9 @@ func TestPackNumbers(t *testing.T) {
 	for _, in := range []string{text, zipped.String()} {
 		code, printed, errs := call(t, in, "pack", "--data", "-", "--label", "y", "--out", out, "--force", "--json")
 		require.Equal(t, 0, code, errs)
-		var got packed
+		var got packReport
 		require.NoError(t, json.Unmarshal([]byte(printed), &got))
-		require.Equal(t, packed{File: out, Columns: []string{"a", "y", "b"}, Label: "y"}, got)
+		require.Equal(t, packReport{File: out, Columns: []string{"a", "y", "b"}, Label: "y"}, got)
 		rows, labels := unpack(t, out)
 		require.Equal(t, "[1 3 -Inf 5] [2 NaN]", fmt.Sprint(rows, labels))
 	}
@@ -181,7 +181,7 @@ func TestPackCancel(t *testing.T) {
 	in := &endless{read: make(chan struct{})}
 	go func() { <-in.read; cancel() }()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"pack", "--data", "-", "--out", at("x.npy")}, in, &out, &errs)
+	code := Run(ctx, []string{"pack", "--data", "-", "--out", at("x.npy")}, in, &out, &errs)
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt pack: cancelled\n", errs.String())
 	require.Equal(t, before, names(t, at("")))

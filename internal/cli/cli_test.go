@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ import (
 // TestMain lets the test binary stand in for the program.
 func TestMain(m *testing.M) {
 	if os.Getenv("PRIVOPT_TEST_MAIN") != "" {
-		main()
+		Main(Run)
 	}
 	os.Exit(m.Run())
 }
@@ -45,7 +45,7 @@ func program(dir string, args ...string) *exec.Cmd {
 func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
+	code = Run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
 	unlimited := strings.Contains(strings.Join(args, " "), "json") || args[0] == "schema"
 	for _, line := range strings.Split(out.String(), "\n") {
 		require.LessOrEqual(t, len([]rune(line)), 100+1000*len(args)*btoi(unlimited), line)
@@ -214,7 +214,7 @@ func TestJSON(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, c := range []string{
 		"", "schema", "plan", "pack", "fit", "predict", "score", "summary", "explain",
-		"ledger", "ledger create", "ledger show", "ledger verify", "sum", "merge", "version",
+		"ledger", "ledger create", "ledger show", "ledger verify", "version",
 	} {
 		code, out, errs := call(t, "", append(strings.Fields(c), "-h")...)
 		require.Equal(t, 0, code, errs)
@@ -387,7 +387,7 @@ func TestCancel(t *testing.T) {
 	in := &endless{read: make(chan struct{})}
 	go func() { <-in.read; cancel() }()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "1", "--out", at("m.json")}, in, &out, &errs)
+	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "1", "--out", at("m.json")}, in, &out, &errs)
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt fit: cancelled\n", errs.String())
 	require.Empty(t, out.String())
@@ -402,7 +402,7 @@ func TestClosedPipe(t *testing.T) {
 	pr, pw := io.Pipe()
 	require.NoError(t, pr.Close())
 	var stderr bytes.Buffer
-	code = run(t.Context(), []string{"predict", "--model", at("m.json"), "--data", at("new.csv")}, nil, pw, &stderr)
+	code = Run(t.Context(), []string{"predict", "--model", at("m.json"), "--data", at("new.csv")}, nil, pw, &stderr)
 	require.Equal(t, exitFailure, code)
 	require.Empty(t, stderr.String())
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -211,7 +211,7 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 		if err != nil {
 			return nil, model.Scores{}, err
 		}
-		data, err := openPacked(u.data, m.Encoder(), alone)
+		data, err := openPacked(ctx, u.data, m.Encoder(), false)
 		if err != nil {
 			return nil, model.Scores{}, err
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // labels of people in three kinds, with the losses that fit them.

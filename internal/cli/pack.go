@@ -1,21 +1,17 @@
-package main
+package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
 )
 
 const packHelp = `Write a private table as numbers, for records that memory does not hold.
@@ -65,8 +61,8 @@ func (a *app) pack() *cobra.Command {
 	return c
 }
 
-// packed is what pack --json prints.
-type packed struct {
+// packReport is what pack --json prints.
+type packReport struct {
 	File    string   `json:"file"`
 	Columns []string `json:"columns"`
 	Label   string   `json:"label"`
@@ -107,33 +103,24 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 		return err
 	}
 	defer in.close()
-	var w *npy.Writer
 	if e != nil {
-		w, err = p.encode(in, e)
+		err = p.encode(ctx, in, e)
 	} else {
-		w, err = p.numbers(in)
-	}
-	if w != nil {
-		defer w.Close()
-	}
-	if err == nil && p.canonical {
-		err = p.sort(ctx, w, e)
-	} else if err == nil {
-		err = w.Commit()
+		err = p.numbers(in)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", in.name, err)
 	}
-	return a.packed(p.out)
+	return a.reportPack(p.out)
 }
 
-func (a *app) packed(path string) error {
+func (a *app) reportPack(path string) error {
 	f, err := npy.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := packed{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema()}
+	r := packReport{File: path, Columns: f.Columns(), Label: f.Label(), Schema: f.Schema()}
 	if !a.json {
 		a.note("The file and its .json are as private as the table.")
 	}
@@ -141,123 +128,47 @@ func (a *app) packed(path string) error {
 	return a.show(r, fmt.Sprintf("%s: records of %s\n", path, amount(d, "feature")))
 }
 
-// create begins the file; for --canonical another one beside it, to be sorted.
-func (p *packing) create(columns []string, label, schema string) (*npy.Writer, error) {
-	path := p.out
-	if p.canonical {
-		path = unsorted(path)
-	}
-	w, err := npy.Create(path, columns, npy.Options{Float32: p.float32, Label: label, Schema: schema})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return w, nil
-}
-
-func unsorted(path string) string {
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".unsorted")
-}
-
 // encode writes the rows that a schema makes of the table.
-func (p *packing) encode(in io.Reader, e *table.Encoder) (*npy.Writer, error) {
-	rows, err := e.Rows(in, table.Options{Public: p.public})
+func (p *packing) encode(ctx context.Context, in io.Reader, e *table.Encoder) error {
+	w, err := packed.Create(p.out, e, packed.Options{Float32: p.float32, Canonical: p.canonical})
 	if err != nil {
-		return nil, err
+		return usageError{err}
 	}
-	w, err := p.create(encodedColumns(e), "", encoding(e))
-	if err != nil {
-		return nil, err
+	defer w.Close()
+	if err := w.Add(in, table.Options{Public: p.public}); err != nil {
+		return err
 	}
-	row := make([]float64, len(e.Features()))
-	for rows.Next() {
-		col, val := rows.Row()
-		for k, j := range col {
-			row[j] = val[k]
-		}
-		if err := w.Append(row, rows.Label()); err != nil {
-			return w, err
-		}
-		for _, j := range col {
-			row[j] = 0
-		}
-	}
-	return w, rows.Err()
-}
-
-// encodedColumns names the columns of encoded rows. The label is the last one.
-func encodedColumns(e *table.Encoder) []string {
-	var out []string
-	for _, f := range e.Features() {
-		out = append(out, f.Name)
-	}
-	return append(out, e.Schema().Label.Column)
-}
-
-// encoding is a hash of what a schema makes of a row: how many records it declares, what it hides
-// and how its file looks does not matter.
-func encoding(e *table.Encoder) string {
-	s := e.Schema()
-	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
-	h := sha256.New()
-	s.WriteTo(h) // a hash has no errors
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return w.Commit(ctx)
 }
 
 // numbers writes a table of numbers as it is.
-func (p *packing) numbers(in io.Reader) (w *npy.Writer, err error) {
-	var label int
-	err = table.Numeric{Header: true, Public: p.public}.Scan(in, func(names []string) (err error) {
+func (p *packing) numbers(in io.Reader) error {
+	var (
+		w     *npy.Writer
+		label int
+	)
+	err := table.Numeric{Header: true, Public: p.public}.Scan(in, func(names []string) (err error) {
 		if label = len(names) - 1; p.label != "" {
 			label = slices.Index(names, p.label)
 		}
 		if label < 0 { // names are not shown: the line may be a record
 			return usagef("--label: the file has no column %q", p.label)
 		}
-		w, err = p.create(names, names[label], "")
-		return err
+		if w, err = npy.Create(p.out, names, npy.Options{Float32: p.float32, Label: names[label]}); err != nil {
+			return usageError{err}
+		}
+		return nil
 	}, func(row []float64) error {
 		y := row[label]
 		copy(row[label:], row[label+1:])
 		return w.Append(row[:len(row)-1], y)
 	})
-	return w, err
-}
-
-// sort writes the records of w again, in canonical order, and removes them.
-func (p *packing) sort(ctx context.Context, w *npy.Writer, e *table.Encoder) (err error) {
-	path := unsorted(p.out)
-	defer func() {
-		for _, name := range []string{path, path + ".json"} {
-			if failed := os.Remove(name); failed != nil && !errors.Is(failed, os.ErrNotExist) {
-				err = errors.Join(err, failed)
-			}
-		}
-	}()
-	if err := w.Commit(); err != nil {
+	if w == nil {
 		return err
 	}
-	f, err := npy.Open(path)
+	defer w.Close()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	order, err := erm.Canonical(ctx, f, e.Bounds())
-	if err != nil {
-		return err
-	}
-	sorted, err := npy.Create(p.out, encodedColumns(e), npy.Options{Schema: encoding(e)})
-	if err != nil {
-		return err
-	}
-	defer sorted.Close()
-	row, label := make([]float64, len(e.Features())), make([]float64, 1)
-	for _, i := range order {
-		if err := f.Read(ctx, row, label, i); err != nil {
-			return err
-		}
-		if err := sorted.Append(row, label[0]); err != nil {
-			return err
-		}
-	}
-	return sorted.Commit()
+	return w.Commit()
 }

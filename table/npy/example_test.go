@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // A file is written record by record, and read in any order. Values are not private here.

@@ -1,24 +1,21 @@
-package main
+package cli
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/erm/shard"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/table"
 )
 
@@ -122,12 +119,11 @@ refuses what exceeds its total, and names the SHA-256 of the model.`
 
 type fitting struct {
 	task
-	data, out, ledger, seed string
-	cluster                 string
-	shards                  int
-	wait                    time.Duration
-	public, force           bool
-	entries                 int // of the ledger, before the fit
+	data              []string
+	out, ledger, seed string
+	public, force     bool
+	entries           int     // of the ledger, before the fit
+	engine            *Engine // nil for privopt, which reads the records itself
 }
 
 func (a *app) fit() *cobra.Command {
@@ -146,18 +142,19 @@ func (a *app) fit() *cobra.Command {
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doFit(ctx, &t) }),
 	}
+	t.flags(c, "private table `FILE`, CSV or gzip of it, - for standard input, or .npy, see\nprivopt pack -h")
+	return c
+}
+
+func (t *fitting) flags(c *cobra.Command, data string) {
 	f := c.Flags()
-	f.StringVar(&t.data, "data", "", "private table `FILE`, CSV or gzip of it, - for standard input, or .npy, see\nprivopt pack -h")
-	t.flags(c)
+	f.StringArrayVar(&t.data, "data", nil, data)
+	t.task.flags(c)
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "reproducible noise from the whole number `N`; the model is NOT PRIVATE")
 	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
-	f.StringVar(&t.cluster, "cluster", "", "let workers add up the records of a .npy file, see privopt sum -h;\n`FOLDER` that all share")
-	f.IntVar(&t.shards, "shards", 1, "number `K` of workers of --cluster")
-	f.DurationVar(&t.wait, "wait", time.Hour, "how long, `T` as in 90s or 2h, a pass waits for the workers of --cluster")
 	required(c, "data", "out")
-	return c
 }
 
 // fitted is what fit --json prints.
@@ -173,7 +170,7 @@ type fitted struct {
 }
 
 func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
-	if t.schemaPath == "-" && t.data == "-" {
+	if t.schemaPath == "-" && slices.Contains(t.data, "-") {
 		return usagef("--schema and --data are both standard input: want a file for one of them")
 	}
 	if err := t.complete(ctx, a); err != nil {
@@ -189,12 +186,6 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 			return err
 		}
 		o.Ledger, t.entries = l, len(l.Entries())
-	}
-	if t.cluster == "" && (t.shards != 1 || t.wait != time.Hour) {
-		return usagef("--shards and --wait are for --cluster: add it, or leave them out")
-	}
-	if t.shards < 1 || t.wait <= 0 {
-		return usagef("--shards %d --wait %v: want at least one worker, and a time above 0", t.shards, t.wait)
 	}
 	early, err := t.early()
 	if err != nil {
@@ -261,48 +252,31 @@ func (t *fitting) early() (int, error) {
 	return size, nil
 }
 
-// records are a table, in memory or in a file that is to be closed.
-type records struct {
-	*table.Data
-	close func() error
-}
-
 func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
-	if isPacked(t.data) {
-		e, err := t.schema.Encoder()
+	e, err := t.schema.Encoder()
+	if err != nil {
+		return nil, err
+	}
+	o := table.Options{Public: t.public}
+	if t.engine != nil {
+		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e, app: a, options: o})
 		if err != nil {
 			return nil, err
 		}
-		return openPacked(t.data, e, func(f *npy.File, src erm.Source) (erm.Source, func() error, error) {
-			if t.ledger != "" { // a damaged file is not to cost budget
-				if err := f.Verify(ctx); err != nil {
-					return nil, nil, err
-				}
-			}
-			if t.cluster == "" {
-				return alone(f, src)
-			}
-			if err := sameRecords(f); err != nil {
-				return nil, nil, err
-			}
-			a.note("Waiting for %s: privopt sum --cluster %s --shard I/%d --data FILE, for I from 1.",
-				amount(t.shards, "worker"), t.cluster, t.shards)
-			d, err := shard.NewDriver(ctx, t.cluster, src, shard.Options{Shards: t.shards, Data: f.Checksum(), Wait: t.wait})
-			if err != nil {
-				return nil, nil, err
-			}
-			return d, func() error { return errors.Join(d.Close(), f.Close()) }, nil
-		})
+		return openRecords(src, end, e)
 	}
-	if t.cluster != "" {
-		return nil, usagef("--cluster: --data is read into memory, want a .npy file, which privopt pack makes")
+	if len(t.data) > 1 {
+		return nil, usagef("--data is given %d times, want one table", len(t.data))
 	}
-	in, err := a.open(ctx, "--data", t.data, "reading")
+	if isPacked(t.data[0]) {
+		return openPacked(ctx, t.data[0], e, t.ledger != "") // a damaged file is not to cost budget
+	}
+	in, err := a.open(ctx, "--data", t.data[0], "reading")
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
-	data, err := table.Options{Public: t.public}.ReadCSV(in, t.schema)
+	data, err := o.ReadCSV(in, t.schema)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
