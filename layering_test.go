@@ -20,6 +20,7 @@ var layer = map[string]int{
 	"internal/exactsum":   -1,
 	"internal/adult":      -1,
 	"internal/wholefile":  -1,
+	"internal/prefix":     -1,
 	"internal/kernel":     -1,
 	"internal/specfun":    -1,
 	"internal/pld":        0,

@@ -62,7 +62,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	case code == exitCancelled:
 		fmt.Fprintf(a.stderr, "%s: cancelled%s\n", a.command, suffix(err))
 	default:
-		fmt.Fprintf(a.stderr, "%s: %s\n", a.command, clean(err.Error()))
+		fmt.Fprintf(a.stderr, "%s: %s\n", a.command, clean(err))
 	}
 	return code
 }

@@ -304,6 +304,7 @@ func TestErrors(t *testing.T) {
 		require.Empty(t, out)
 		require.Equal(t, 1, strings.Count(errs, "\n"), "%q is one line", errs)
 		require.True(t, strings.HasPrefix(errs, "privopt"), errs)
+		require.NotRegexp(t, `: (model|table|ledger|dp|lop|erm|linear|loss|noise|npy|release): `, errs)
 		if !strings.Contains(strings.Join(c.args, " "), "--public") {
 			require.NotContains(t, errs, "SECRET")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
@@ -85,13 +86,8 @@ func suffix(err error) string {
 	return ""
 }
 
-// packages are the names that begin messages, for readers of Go.
-var packages = regexp.MustCompile(`(^|: )((model|table|ledger|dp|lop|erm|linear|loss|noise|npy|release|beam|parquetdata): )+`)
-
 // parsing is how package strconv words what is no number.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
 
 // clean keeps a message on one line and leaves out the names of packages.
-func clean(text string) string {
-	return packages.ReplaceAllString(strings.Join(strings.Fields(text), " "), "$1")
-}
+func clean(err error) string { return strings.Join(strings.Fields(prefix.Strip(err)), " ") }

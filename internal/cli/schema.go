@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/table"
 )
 
@@ -91,8 +93,28 @@ from it.`,
 
 // neighborsFlag adds --neighbors, which is unset if the command line does not have it.
 func neighborsFlag(c *cobra.Command, r *dp.Relation, unset dp.Relation, usage string) {
-	c.Flags().TextVar(r, "neighbors", unset, usage)
+	*r = unset
+	c.Flags().Var(relation{r}, "neighbors", usage)
 	complete(c, "neighbors", []string{dp.Replace.String(), dp.AddRemove.String()})
+}
+
+// relation is the value of --neighbors.
+type relation struct{ *dp.Relation }
+
+func (r relation) Type() string { return "kind" }
+
+func (r relation) String() string {
+	if r.Relation == nil || *r.Relation == 0 {
+		return ""
+	}
+	return r.Relation.String()
+}
+
+func (r relation) Set(text string) error {
+	if err := r.UnmarshalText([]byte(text)); err != nil {
+		return errors.New(prefix.Strip(err))
+	}
+	return nil
 }
 
 func undeclared(records int) string {

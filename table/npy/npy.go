@@ -54,11 +54,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // ErrFile reports a file that is no table of records in the format, is damaged, or changed
 // while it was read.
-var ErrFile = errors.New("npy: invalid file")
+var ErrFile = prefix.New("npy: invalid file")
 
 const (
 	blockSize = 1 << 20   // bytes that have a checksum
@@ -92,13 +94,13 @@ type block struct {
 // what the package describes.
 func Open(path string) (*File, error) {
 	if info, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, prefix.Errorf("npy: %w", err)
 	} else if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is no regular file", ErrFile, path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, prefix.Errorf("npy: %w", err)
 	}
 	f := &File{path: path, file: file}
 	if err := f.open(); err != nil {
@@ -178,7 +180,7 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 		return fmt.Errorf("%w: %s does not have all of the records that were asked for", ErrFile, f.path)
 	}
 	if len(rows)/d != len(labels) || len(rows)%d != 0 {
-		return fmt.Errorf("npy: Read into %d numbers of %d rows, want %d numbers a row", len(rows), len(labels), d)
+		return prefix.Errorf("npy: Read into %d numbers of %d rows, want %d numbers a row", len(rows), len(labels), d)
 	}
 	if first == 0 || f.reads.Add(1)%16 == 0 {
 		if err := f.unchanged(); err != nil {
@@ -217,7 +219,7 @@ func (f *File) Verify(ctx context.Context) error {
 func (f *File) unchanged() error {
 	info, err := f.file.Stat()
 	if err != nil {
-		return fmt.Errorf("npy: %w", err)
+		return prefix.Errorf("npy: %w", err)
 	}
 	if info.Size() != f.size || !info.ModTime().Equal(f.modified) {
 		return fmt.Errorf("%w: %s changed since it was opened", ErrFile, f.path)
@@ -261,7 +263,7 @@ func (f *File) readBytes(ctx context.Context, w *window, buffer *[pieceSize]byte
 		if _, err := f.file.ReadAt(b, f.data+at); errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: %s was cut off since it was opened", ErrFile, f.path)
 		} else if err != nil {
-			return fmt.Errorf("npy: %w", err)
+			return prefix.Errorf("npy: %w", err)
 		}
 		if sum != nil {
 			*sum = crc32.Update(*sum, castagnoli, b)

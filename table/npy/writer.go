@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"hash/crc32"
 	"math"
 	"slices"
 
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
@@ -38,7 +37,7 @@ type Writer struct {
 }
 
 // errDone is the error of a Writer after Commit or Close.
-var errDone = errors.New("npy: the Writer is closed already")
+var errDone = prefix.New("npy: the Writer is closed already")
 
 // Create begins a file with the named columns, one of which is the label, in a hidden
 // temporary file of mode 0600 in the same folder. A program that is killed leaves it there,
@@ -48,7 +47,7 @@ func Create(path string, columns []string, o Options) (*Writer, error) {
 		o.Label = columns[len(columns)-1]
 	}
 	if err := checkColumns(columns, o.Label); err != nil {
-		return nil, fmt.Errorf("npy: the new file %w", err)
+		return nil, prefix.Errorf("npy: the new file %w", err)
 	}
 	w := &Writer{
 		path: path, shape: shape{columns: len(columns), item: 8}, label: slices.Index(columns, o.Label), buffer: make([]byte, 0, pieceSize),
@@ -61,11 +60,11 @@ func Create(path string, columns []string, o Options) (*Writer, error) {
 	}
 	var err error
 	if w.file, err = wholefile.Create(path); err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, prefix.Errorf("npy: %w", err)
 	}
 	if _, err := w.file.Write(w.shape.header()); err != nil {
 		w.Close()
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, prefix.Errorf("npy: %w", err)
 	}
 	return w, nil
 }
@@ -77,7 +76,7 @@ func (w *Writer) Append(row []float64, label float64) error {
 		return w.err
 	}
 	if len(row) != w.shape.columns-1 {
-		return fmt.Errorf("npy: Append of %d features, the file has %d", len(row), w.shape.columns-1)
+		return prefix.Errorf("npy: Append of %d features, the file has %d", len(row), w.shape.columns-1)
 	}
 	for _, v := range row[:w.label] {
 		w.number(v)
@@ -108,7 +107,7 @@ func (w *Writer) flush() {
 		return
 	}
 	if _, err := w.file.Write(w.buffer); err != nil {
-		w.err = fmt.Errorf("npy: %w", err)
+		w.err = prefix.Errorf("npy: %w", err)
 		return
 	}
 	w.sum = crc32.Update(w.sum, castagnoli, w.buffer)
@@ -152,7 +151,7 @@ func (w *Writer) Commit() error {
 	}
 	if w.err != nil {
 		w.file.Abandon()
-		return fmt.Errorf("npy: %w", w.err)
+		return prefix.Errorf("npy: %w", w.err)
 	}
 	w.err = errDone
 	return nil
@@ -172,7 +171,7 @@ func (w *Writer) writeSidecar() error {
 func (w *Writer) Close() error {
 	w.err = errDone
 	if err := w.file.Abandon(); err != nil {
-		return fmt.Errorf("npy: %w", err)
+		return prefix.Errorf("npy: %w", err)
 	}
 	return nil
 }
