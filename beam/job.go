@@ -83,8 +83,8 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 	return sealed, err
 }
 
-// share returns the records of shard i of k: parts of nearly the same size that begin at multiples of
-// erm.Chunk, the last ones empty if there are fewer chunks than shards.
+// share returns the records of shard i of k: parts of nearly the same size that begin at multiples
+// of erm.Chunk, the last ones empty if there are fewer chunks than shards.
 func share(records, i, k int) (first, count int) {
 	chunks := (records + erm.Chunk - 1) / erm.Chunk
 	at := func(i int) int { return min(records, (chunks/k*i+min(i, chunks%k))*erm.Chunk) }

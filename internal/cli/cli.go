@@ -1,4 +1,5 @@
-// Package cli is the command privopt, and the part of it that other programs use to fit: see Engine.
+// Package cli is the command privopt, and the part of it that other programs use to fit: see
+// Engine.
 package cli
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main runs a program and exits. It ends in order on the first SIGINT, SIGTERM or SIGHUP and at once on
-// the second. Writes to a closed pipe return syscall.EPIPE instead of killing the process.
+// Main runs a program and exits. It ends in order on the first SIGINT, SIGTERM or SIGHUP and at
+// once on the second. Writes to a closed pipe return syscall.EPIPE instead of killing the process.
 func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -34,10 +34,13 @@ type Table struct {
 	options table.Options
 }
 
+// opener returns a reader of a file, or nil.
+type opener = func(path string) (io.ReadCloser, error)
+
 // Pack writes the rows of all files to a new .npy file, in the order in which privopt fit keeps the
-// records of a CSV in memory. Files are CSV, unless plain returns another reader of them, which gives
-// CSV with a header line whatever form the schema declares.
-func (t *Table) Pack(ctx context.Context, out string, plain func(path string) (io.ReadCloser, error)) error {
+// records of a CSV in memory. Files are CSV, unless plain returns another reader of them, which
+// gives CSV with a header line whatever form the schema declares.
+func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
 	w, err := packed.Create(out, t.Encoder, packed.Options{Canonical: true})
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (t *Table) Pack(ctx context.Context, out string, plain func(path string) (i
 	return w.Commit(ctx)
 }
 
-func (t *Table) add(ctx context.Context, w *packed.Writer, path string, plain func(string) (io.ReadCloser, error)) error {
+func (t *Table) add(ctx context.Context, w *packed.Writer, path string, plain opener) error {
 	rows, err := plain(path)
 	if err != nil {
 		return err

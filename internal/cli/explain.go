@@ -62,7 +62,8 @@ The text may be published with the model.`,
 
 func protects(r dp.Relation) string {
 	if r == dp.AddRemove {
-		return "the values of any one record and whether it is in the table at all; the number of records is protected as well"
+		return "the values of any one record and whether it is in the table at all; the number of records is protected " +
+			"as well"
 	}
 	return "the values of any one record; the number of records is not protected"
 }
@@ -107,16 +108,16 @@ func (e *explained) text(m *model.Model) string {
 			percent0(d.FalseAlarms), percent(d.Power))
 	}
 	section("To whom")
-	line("Each record, that is each line of the table behind its header: an empty line and a comment count as records without values, "+
-		"so that no edit of one line changes the number of records. "+
+	line("Each record, that is each line of the table behind its header: an empty line and a comment count as "+
+		"records without values, so that no edit of one line changes the number of records. "+
 		"Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
 		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // 0·∞ is no number
 	section("What is not covered")
 	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
 	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")
 	item("Other releases from the same table. They add up: fit with --ledger to keep account.")
-	item("Error messages, running time, predictions for private rows, and privopt score. A table that is refused for a malformed line " +
-		"reveals that it has one.")
+	item("Error messages, running time, predictions for private rows, and privopt score. A table that is refused " +
+		"for a malformed line reveals that it has one.")
 	section("What it rests on")
 	family, _, _ := strings.Cut(c.Theorem, ".")
 	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), "+
@@ -126,7 +127,8 @@ func (e *explained) text(m *model.Model) string {
 	}
 	item("every line is one record, and the computer that fitted was not watched")
 	if enc := m.Encoder(); enc != nil && enc.Schema().File.Multiline {
-		item("no line opens a quote that it does not close: the schema allows it (multiline), and such a line takes in those after it")
+		item("no line opens a quote that it does not close: the schema allows it (multiline), and such a line takes in " +
+			"those after it")
 	}
 	section("How the model was made")
 	line("%s", e.Plan)
@@ -135,7 +137,8 @@ func (e *explained) text(m *model.Model) string {
 			number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
 	}
 	if e.Ledger != "" {
-		line("%s The ledger that paid for it, with entry %s, tells: privopt ledger verify LEDGER MODEL.", e.Proof, e.Ledger[:12])
+		line("%s The ledger that paid for it, with entry %s, tells: privopt ledger verify LEDGER MODEL.", e.Proof,
+			e.Ledger[:12])
 	} else {
 		line("%s No ledger counts it: keep account of it yourself.", e.Proof)
 	}

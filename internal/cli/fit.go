@@ -36,23 +36,28 @@ func (t *task) flags(c *cobra.Command) {
 	f.StringVar(&t.schemaPath, "schema", "", "schema `FILE`, see privopt schema -h")
 	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E`; 1 is common, smaller is more private")
 	f.Float64Var(&t.budget.Delta, "delta", -1,
-		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the schema declares)")
+		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the "+
+			"schema declares)")
 	required(c, "schema", "epsilon")
 	neighborsFlag(c, &o.Relation, 0,
 		"what is hidden: `KIND` replace (a record's values, not the number of records) or\n"+
 			"add-remove (also its presence) (default that of the schema, else replace)")
 	f.StringVar(&o.Loss.Name, "loss", "",
-		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, squares for numbers)")
+		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, "+
+			"squares for numbers)")
 	f.Float64Var(&o.Loss.Order, "order", 0, "order `Q` in (0, 1) of --loss quantile (default 0.5, the median)")
 	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, beside what privacy needs")
 	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss: few coefficients that are not 0")
 	f.Float64Var(&o.Penalty.Group, "group", 0, "weight `W` of the norm of each column's coefficients in the mean loss")
 	f.StringVar(&t.set, "set", "", "constrain θ to a `SET` box, ball, simplex, nonnegative, with its size as in ball:2")
-	f.BoolVar(&t.intervals, "intervals", false, "release standard errors and confidence intervals too; costs a quarter of the budget")
+	f.BoolVar(&t.intervals, "intervals", false, "release standard errors and confidence intervals too; costs a "+
+		"quarter of the budget")
 	f.Float64Var(&t.level, "level", 0.95, "confidence `L` of the intervals")
 	f.Float64Var(&t.bound, "bound", 0,
-		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify (default none)")
-	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares (default 20)")
+		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify "+
+			"(default none)")
+	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares "+
+		"(default 20)")
 	f.Float64Var(&o.Clip, "clip", 0, "clip slopes of squares at `C` of their range, in (0, 1] (default chosen privately)")
 	complete(c, "loss", model.Losses())
 	complete(c, "set", model.Sets())
@@ -97,7 +102,7 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 // privacy describes what a certificate promises, and where its δ comes from.
 func (t *task) privacy(c dp.Certificate) string {
 	if c.Delta == 0 && t.budget.Delta > 0 {
-		return fmt.Sprintf("ε = %s, δ = 0 (allowed were %s, %s, but pure noise needs none), %v neighbors",
+		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors",
 			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation)
 	}
 	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(c.Epsilon), number(c.Delta), t.origin, c.Relation)
@@ -301,7 +306,8 @@ func (t *fitting) spent(err error) error {
 func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) error {
 	cert := m.Certificate()
 	private := t.options.Source == nil
-	r := fitted{Model: t.out, Private: private, Certificate: cert, Delta: t.origin, Plan: m.Describe(), Parameters: len(m.Theta())}
+	r := fitted{Model: t.out, Private: private, Certificate: cert, Delta: t.origin, Plan: m.Describe(),
+		Parameters: len(m.Theta())}
 	if l := t.options.Ledger; l != nil {
 		r.Ledger, r.Entry = l.Path(), m.LedgerHead()
 	}
@@ -318,14 +324,16 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s model with %s, %s\n", t.out, m.Params().Loss.Name, amount(r.Parameters, "parameter"), humanize.Bytes(uint64(size)))
+	fmt.Fprintf(&b, "%s: %s model with %s, %s\n", t.out, m.Params().Loss.Name, amount(r.Parameters, "parameter"),
+		humanize.Bytes(uint64(size)))
 	b.WriteString(paragraph("  privacy  ", t.privacy(cert)))
 	b.WriteString(paragraph("  plan     ", r.Plan))
 	if l := t.options.Ledger; l != nil {
 		spent, total := l.Spent(), l.Terms().Total
-		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d: spent ε = %s of %s, δ = %s of %s", l.Path(), len(l.Entries()),
-			number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
+		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d: spent ε = %s of %s, δ = %s of %s", l.Path(),
+			len(l.Entries()), number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
 	}
-	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE", t.out)))
+	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s "+
+		"--data FILE", t.out)))
 	return a.show(r, b.String())
 }

@@ -121,7 +121,8 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 		filters = "Rényi filters of orders " + strings.Trim(fmt.Sprint(s.Terms.Orders), "[]") + ", or ε and δ that add up"
 	}
 	fmt.Fprintf(&b, "%s: %v neighbors; %s\n", s.Path, s.Terms.Relation, filters)
-	fmt.Fprintf(&b, "total  ε = %s, δ = %s\nspent  ε = %s, δ = %s in %s\n", number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta),
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s\nspent  ε = %s, δ = %s in %s\n", number(s.Terms.Total.Epsilon),
+		number(s.Terms.Total.Delta),
 		number(s.Spent.Epsilon), number(s.Spent.Delta), entries(len(s.Entries)))
 	if len(s.Entries) > 0 {
 		rows := make([][]string, len(s.Entries))
@@ -175,7 +176,8 @@ name no file.`,
 				Intact bool   `json:"intact"`
 				Models int    `json:"models"`
 				Head   string `json:"head"`
-			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(), entries(len(l.Entries())), l.Head()[:12],
+			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(),
+				entries(len(l.Entries())), l.Head()[:12],
 				models(len(args)-1)))
 		}),
 	}

@@ -38,8 +38,8 @@ type records struct {
 	close func() error
 }
 
-// openPacked opens a .npy file of the rows that e makes. With verify the whole file is compared with
-// its checksums first.
+// openPacked opens a .npy file of the rows that e makes. With verify the whole file is compared
+// with its checksums first.
 func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool) (*records, error) {
 	f, err := npy.Open(path)
 	if err != nil {

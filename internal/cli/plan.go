@@ -106,7 +106,8 @@ func (r *planned) text(t *task, all bool) string {
 			excess = number(*f.Excess, 3)
 		}
 		rows = append(rows, []string{
-			number(f.Epsilon, 3), number(f.Noise, 3), number(f.Deviation, 3), humanize.Comma(int64(min(f.Records, 1e15))), excess,
+			number(f.Epsilon, 3), number(f.Noise, 3), number(f.Deviation, 3), humanize.Comma(int64(min(f.Records, 1e15))),
+			excess,
 		})
 	}
 	b.WriteString("\nWhat other budgets would buy: noise on the sum of gradients and on encoded coefficients, the\n" +

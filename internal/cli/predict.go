@@ -95,7 +95,8 @@ Predicting spends no budget. A prediction is as private as the row it was made f
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			if isPacked(u.data) {
-				return usagef("--data: %s has its records in another order than the table it was made of: want the table, as CSV", u.data)
+				return usagef("--data: %s has its records in another order than the table it was made of: want the table, "+
+					"as CSV", u.data)
 			}
 			m, in, err := u.open(ctx, a)
 			if err != nil {

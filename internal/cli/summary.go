@@ -43,7 +43,8 @@ identified at this budget. Everything here may be published with the model.`,
 func summaryText(m *model.Model, s model.Summary, all bool) string {
 	head := []string{"coefficient", "estimate (" + scoreUnit(m) + ")"}
 	if s.Level > 0 {
-		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower " + percent0(s.Level), "upper", "z", "p", "privacy", ""}
+		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower " + percent0(s.Level), "upper", "z",
+			"p", "privacy", ""}
 	}
 	rows := make([][]string, len(s.Rows))
 	for i, r := range s.Rows {
@@ -55,7 +56,8 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		fmt.Fprintf(&b, "Estimates, errors and bounds in %s; privacy: share of the variance that noise makes.\n\n", scoreUnit(m))
+		fmt.Fprintf(&b, "Estimates, errors and bounds in %s; privacy: share of the variance that noise makes.\n\n",
+			scoreUnit(m))
 	}
 	note := s.Note
 	if s.Level == 0 {

@@ -22,7 +22,8 @@ func TestStrip(t *testing.T) {
 		"closed; invalid table: line 3: EOF":   errors.New("closed; invalid table: line 3: EOF"),
 		"gzip: invalid header":                 errors.New("gzip: invalid header"), // marked by nobody
 		"no budget: invalid table: dp: line 3": Of("lop", fmt.Errorf("lop: no budget: %w: dp: line 3", sentinel)),
-		"closed\nthe end: EOF":                 errors.Join(errors.New("closed"), fmt.Errorf("the end: %w", Of("npy", fmt.Errorf("npy: %w", io.EOF)))),
+		"closed\nthe end: EOF": errors.Join(errors.New("closed"), fmt.Errorf("the end: %w", Of("npy",
+			fmt.Errorf("npy: %w", io.EOF)))),
 	} {
 		require.Equal(t, want, Strip(err))
 	}

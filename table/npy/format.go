@@ -28,7 +28,8 @@ func (s shape) dtype() string { return fmt.Sprintf("<f%d", s.item) }
 // check refuses shapes that no file has.
 func (s shape) check() error {
 	if s.columns < 2 || s.columns > maxColumns {
-		return fmt.Errorf("its shape has %d columns, want at least a feature and a label, and at most %d", s.columns, maxColumns)
+		return fmt.Errorf("its shape has %d columns, want at least a feature and a label, and at most %d", s.columns,
+			maxColumns)
 	}
 	hi, lo := bits.Mul64(uint64(s.records), uint64(s.columns))
 	if hi != 0 || lo > math.MaxInt64/uint64(s.item)-maxHeader || lo*8 > math.MaxInt {
@@ -231,7 +232,8 @@ func readSidecar(path string, s shape) (*sidecar, error) {
 		return nil, fmt.Errorf("its sidecar %s is no description of it: %w", path, err)
 	}
 	if err := side.check(s); err != nil {
-		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without checksums", path, err)
+		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without "+
+			"checksums", path, err)
 	}
 	return &side, nil
 }

@@ -23,9 +23,9 @@
 //	  "schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
 //
 // "schema" says how the columns came to be, "" for columns that are as they were. The checksums
-// are those of the data in blocks of 1 MiB, without the header. File.Read returns no record of a block
-// before the whole block was found to have its checksum; it finds out once for each block.
-// A file without a sidecar is read without checksums.
+// are those of the data in blocks of 1 MiB, without the header. File.Read returns no record of a
+// block before the whole block was found to have its checksum; it finds out once for each block. A
+// file without a sidecar is read without checksums.
 //
 // Nothing in a file is trusted: header, sidecar and size must agree, and package erm forces
 // every record into its bounds. A file must not change while it is open: its size and time of
@@ -202,8 +202,8 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 	return nil
 }
 
-// Verify reads the blocks that were not read yet, to find a damaged one before anything depends on the file; Read would
-// find it later. Without a sidecar there is nothing to compare.
+// Verify reads the blocks that were not read yet, to find a damaged one before anything depends on
+// the file; Read would find it later. Without a sidecar there is nothing to compare.
 func (f *File) Verify(ctx context.Context) error {
 	buffer := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(buffer)
@@ -245,7 +245,8 @@ func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte
 		return err
 	}
 	if sum != f.side.CRC[k] {
-		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; write or copy it again",
+		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; "+
+			"write or copy it again",
 			ErrFile, f.path, k)
 	}
 	b.ok.Store(true)

@@ -50,13 +50,15 @@ func Create(path string, columns []string, o Options) (*Writer, error) {
 		return nil, prefix.Errorf("npy: the new file %w", err)
 	}
 	w := &Writer{
-		path: path, shape: shape{columns: len(columns), item: 8}, label: slices.Index(columns, o.Label), buffer: make([]byte, 0, pieceSize),
+		path: path, shape: shape{columns: len(columns), item: 8}, label: slices.Index(columns, o.Label),
+		buffer: make([]byte, 0, pieceSize),
 	}
 	if o.Float32 {
 		w.shape.item = 4
 	}
 	w.side = sidecar{
-		Version: 1, DType: w.shape.dtype(), Columns: slices.Clone(columns), Label: o.Label, Schema: o.Schema, Block: blockSize, CRC: []uint32{},
+		Version: 1, DType: w.shape.dtype(), Columns: slices.Clone(columns), Label: o.Label, Schema: o.Schema,
+		Block: blockSize, CRC: []uint32{},
 	}
 	var err error
 	if w.file, err = wholefile.Create(path); err != nil {

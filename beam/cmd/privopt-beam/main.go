@@ -4,8 +4,8 @@
 //	privopt-beam --schema people.json --data people.npy --epsilon 1 --scratch /mnt/scratch --out model.json
 //
 // It takes the flags of privopt fit, has its exit codes, and writes the same model, bit by bit, but
-// for two facts that the file states: its certificate lists erm.TrustedCluster, and "build" names this
-// program. Arguments after "--" are the flags of Beam, such as -- --endpoint=HOST:8099.
+// for two facts that the file states: its certificate lists erm.TrustedCluster, and "build" names
+// this program. Arguments after "--" are the flags of Beam, such as -- --endpoint=HOST:8099.
 package main
 
 import (

@@ -132,8 +132,8 @@ func requireSame(t *testing.T, want, got string) {
 	require.Equal(t, want, strings.Replace(got, trust, "", 1))
 }
 
-// A model is that of privopt fit on one machine, to the byte, but for the assumption that the cluster
-// can be trusted.
+// A model is that of privopt fit on one machine, to the byte, but for the assumption that the
+// cluster can be trusted.
 func TestSameModel(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -237,7 +237,8 @@ func TestScratch(t *testing.T) {
 			cancel()
 		}
 	}
-	args := []string{"--schema", at("s.json"), "--epsilon", "1", "--data", at("all.csv"), "--out", at("m.json"), "--scratch", at("scratch"),
+	args := []string{"--schema", at("s.json"), "--epsilon", "1", "--data", at("all.csv"), "--out", at("m.json"),
+		"--scratch", at("scratch"),
 		"--runner", "spy"}
 	code, errs := program(ctx, args...)
 	require.Equal(t, 1, code, errs)
@@ -279,7 +280,8 @@ func TestErrors(t *testing.T) {
 	write("damaged.parquet", "SECRET, and no Parquet")
 	call(t, "pack", "--schema", s, "--data", csv, "--out", at("all.npy"))
 	fit := func(schema, data string, more ...string) []string {
-		return append([]string{"--schema", schema, "--data", data, "--epsilon", "1", "--scratch", at("scratch"), "--out", at("m.json")}, more...)
+		return append([]string{"--schema", schema, "--data", data, "--epsilon", "1", "--scratch", at("scratch"),
+			"--out", at("m.json")}, more...)
 	}
 	for _, c := range []struct {
 		code int
@@ -322,7 +324,8 @@ func TestErrors(t *testing.T) {
 // An engine starts the program as a worker by a flag.
 func TestIsWorker(t *testing.T) {
 	for arg, want := range map[string]bool{
-		"--worker": true, "-worker=true": true, "--worker=true": true, "--worker=false": false, "worker": false, "--workers": false,
+		"--worker": true, "-worker=true": true, "--worker=true": true, "--worker=false": false, "worker": false,
+		"--workers": false,
 	} {
 		require.Equal(t, want, isWorker(arg), arg)
 	}

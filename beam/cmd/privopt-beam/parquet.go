@@ -107,8 +107,9 @@ func integerText(kind parquet.Kind, signed bool) func(parquet.Value) string {
 	return nil
 }
 
-// holdsEncoded reports whether the columns of a Parquet file are the encoded ones of a schema, in any
-// order. Where the names of the table's columns are the same, it cannot be told, which is an error.
+// holdsEncoded reports whether the columns of a Parquet file are the encoded ones of a schema, in
+// any order. Where the names of the table's columns are the same, nobody can
+// tell, which is an error.
 func holdsEncoded(path string, e *table.Encoder) (bool, error) {
 	p, err := openParquet(path)
 	if err != nil {
@@ -125,13 +126,14 @@ func holdsEncoded(path string, e *table.Encoder) (bool, error) {
 	case !same:
 		return false, nil
 	case slices.Equal(have, slices.Sorted(slices.Values(declared))):
-		return false, cli.Usagef("--data: %s: the columns of the table and the encoded ones have the same names, so that it may hold "+
-			"either: want a .npy file, which privopt pack makes of the table as CSV", path)
+		return false, cli.Usagef("--data: %s: the columns of the table and the encoded ones have the same names, so "+
+			"that it may hold either: want a .npy file, which privopt pack makes of the table as CSV", path)
 	}
 	return true, nil
 }
 
-// rawRows returns how Parquet files of the columns of a table are read: as the CSV of their records.
+// rawRows returns how Parquet files of the columns of a table are read: as the CSV of their
+// records.
 func rawRows(e *table.Encoder) func(path string) (io.ReadCloser, error) {
 	missing := ""
 	if m := e.Schema().Missing; len(m) > 0 && !slices.Contains(m, "") {
@@ -148,8 +150,8 @@ func rawRows(e *table.Encoder) func(path string) (io.ReadCloser, error) {
 		for i, text := range p.texts {
 			if text == nil {
 				p.Close()
-				return nil, cli.Usagef("--data: %s: column %q has a type other than text, number or bool: write it as one of these, "+
-					"or the table as CSV", path, p.names[i])
+				return nil, cli.Usagef("--data: %s: column %q has a type other than text, number or bool: write it as one of "+
+					"these, or the table as CSV", path, p.names[i])
 			}
 		}
 		r, w := io.Pipe()
