@@ -122,7 +122,8 @@ func TestJourney(t *testing.T) {
 	at := folder(t)
 	code, out, errs := call(t, "", "plan", "--schema", at("people.json"), "--epsilon", "2")
 	require.Equal(t, 0, code, errs)
-	require.Contains(t, strings.Join(strings.Fields(out), " "), "δ = 0 (the budget allowed 6.25e-06, 1/n₀² for the 400 records that the schema declares")
+	require.Contains(t, strings.Join(strings.Fields(out), " "),
+		"δ = 0 (the budget allowed 6.25e-06, 1/n₀² for the 400 records that the schema declares")
 	require.Contains(t, out, "deviation (log-odds per unit)")
 	code, out, errs = call(t, "", "plan", "--schema", at("wide.json"), "--epsilon", "2")
 	require.Equal(t, 0, code, errs)

@@ -28,8 +28,10 @@ that is killed may leave hidden files with out.npy in their names: they hold rec
 delete them.
 
 --canonical writes the records in the order in which fit keeps them in memory, so that
-sums, and with --seed the model, have the same bits as from the CSV. It writes the file twice and
-takes about 70 bytes of memory for each record. Else memory is 15 MB, whatever the size.`
+sums, and with --seed the model, have the same bits as from the CSV (not where memory keeps
+only the entries that are not 0, as it does for schemas of many levels: then the last digits
+may differ). It writes the file twice and takes about 70 bytes of memory for each record. Else
+memory is 15 MB, whatever the size.`
 
 type packing struct {
 	schema, data, out, label          string

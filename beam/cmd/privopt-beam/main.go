@@ -3,9 +3,10 @@
 //
 //	privopt-beam --schema people.json --data people.npy --epsilon 1 --scratch /mnt/scratch --out model.json
 //
-// It takes the flags of privopt fit, has its exit codes, and writes the same model, bit by bit, but
-// for two facts that the file states: its certificate lists erm.TrustedCluster, and "build" names
-// this program. Arguments after "--" are the flags of Beam, such as -- --endpoint=HOST:8099.
+// It takes the flags of privopt fit and has its exit codes. It writes the model that privopt fit
+// makes of the same packed file, or of the one that privopt pack --canonical makes of a CSV, bit by
+// bit, but for two facts that the file states: its certificate lists erm.TrustedCluster, and "build"
+// names this program. Arguments after "--" are the flags of Beam: -- --endpoint=HOST:8099.
 package main
 
 import (
@@ -14,13 +15,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	//lint:ignore SA1019 deprecated, but it runs everything in one bundle, unlike prism
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
@@ -38,8 +39,8 @@ const long = `Fit a private model to a private table whose records a cluster add
 
 Every pass over the records is one Apache Beam job; the noise, the solver and the
 certificate stay in this process. The flags of privopt fit mean the same here, and the
-model is the same, bit by bit, except that its certificate lists the cluster among the
-assumptions.
+model is that of the same packed file, bit by bit, except that its certificate lists the
+cluster among the assumptions.
 
 The table is one or several files of one kind:
 
@@ -70,7 +71,7 @@ func main() {
 		flag.Parse()
 		sdk.Init() // does not return
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log.SetupLogging("warn", "text") // at the default level, every job takes several lines
 	cli.Main(run)
 }
 

@@ -187,6 +187,23 @@ func TestClasses(t *testing.T) {
 	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
 }
 
+// A schema of many levels: memory keeps entries that are not 0, so the file is what to compare with.
+func TestManyLevels(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	levels := `"nurse"`
+	for i := range 60 {
+		levels += fmt.Sprintf(`, "job %d"`, i)
+	}
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(strings.Replace(schema, `"nurse"`, levels, 1)), 0o600))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(people(20_000))), 0o600))
+	call(t, "pack", "--schema", at("s.json"), "--data", at("all.csv"), "--out", at("all.npy"), "--canonical")
+	flags := []string{"--schema", at("s.json"), "--epsilon", "1", "--seed", "7"}
+	call(t, append([]string{"fit", "--data", at("all.npy"), "--out", at("want.json")}, flags...)...)
+	call(t, append(flags, "--data", at("all.csv"), "--out", at("got.json"), "--scratch", dir, "--shards", "2")...)
+	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
+}
+
 // encoded writes the records of a packed file to a Parquet file.
 func encoded(t *testing.T, from, to string) {
 	t.Helper()
