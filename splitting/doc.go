@@ -77,16 +77,24 @@
 //	g+h known  at X = prox_{cψ}(y − c∇f(y)), ψ = g+h, c = min{γ, 1/L_f}: the element
 //	           e = ∇f(X) − ∇f(y) + (y−X)/c of ∂J(X) has ‖e‖ ≤ ‖y−X‖/c, because I − c∇f is
 //	           nonexpansive; if L_f is unknown ∇f(X) is computed
-//	μ > 0      at X = x or y, the better so far: √(2μΓ) for the gap Γ below, which
-//	           is a difference of objective values and so stays above some 1e-14·|J|
-//	else       nothing: the residual is +Inf, and the solve ends as Stalled once
-//	           ‖x−y‖ is at rounding
+//	else       at X = x or y, the better so far: the gap Γ below, which is a difference of
+//	           objective values and so stays above some 1e-14·|J|. The residual is √(2μΓ) for a
+//	           strongly convex J, and +Inf for another: Settings.Gap ends the solve then, or
+//	           rounding, as Stalled. Γ is +Inf if no minimizer is known to be bounded
 //
 // The gap: u = (z−y)/γ ∈ ∂g(y), v = (p−x)/γ ∈ ∂h(x) and δ = (x−y)/γ = −∇f(y)−u−v give, by
 // μ-strong convexity of f at y and convexity of g at y and of h at x, for every w
 //
 //	J(w) ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ⟨δ,w−y⟩ + (μ/2)‖w−y‖²
 //	     ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ‖δ‖²/(2μ) =: J_low,   Γ = J(X) − J_low.
+//
+// If g is strongly convex its modulus adds to that of f; that of h adds (μ_h/2)‖w−x‖². Without strong
+// convexity w = x* will do: ⟨δ,x*−y⟩ ≤ ‖δ‖(‖x*‖+‖y‖) takes the place of ‖δ‖²/(2μ), and in the first two
+// rows J(X) − J* ≤ Residual·(‖X‖+‖x*‖), where
+//
+//	‖x*‖ ≤ the radius of G or H, if it is a prox.Set
+//	     ≤ √(Σ_{i∉U} max(lo_i²,hi_i²) + (J(X)/w)²) if f, g, h ≥ 0 and G + H ≥ w‖x_U‖, U the coordinates
+//	       without bounds: ℓ1, ℓ2, ℓ∞, sorted, group and nuclear norms are seen to grow so.
 //
 // # The inequality
 //
