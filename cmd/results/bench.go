@@ -229,7 +229,7 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 			return err
 		}
 		if p.sweep {
-			args = append(args, "-seed", strconv.Itoa(b.seed), "-out", dir, "-formats", "csv,json,png", "-quiet", "-resume")
+			args = append(args, "-seed", strconv.Itoa(b.seed+p.offset), "-out", dir, "-formats", "csv,json,png", "-quiet", "-resume")
 		}
 		cmd = exec.CommandContext(ctx, path, args...)
 	}
