@@ -29,6 +29,9 @@
 //	                                                                                at √(L_f/μ)
 //	PrimalDual                 any G, H and K             one gradient, two proxes, 1/k, 1/k² if strongly convex
 //	                                                      K and Kᵀ once each
+//	FrankWolfe                 G or H a bounded           a gradient, a linear      1/k; on a simplex or ℓ1
+//	                           prox.LinearMinimizer       minimization              ball linear if strongly
+//	                                                                                convex; the gap
 //	ProxSVRG, ProxSAGA         a FiniteSum; G+H in        one or two terms, a prox  linear, n + L/μ terms
 //	                           closed form                                          a digit
 //	VarianceReducedTOS         a FiniteSum; any G and H   one or two terms, two     converges
@@ -43,6 +46,8 @@
 //
 //   - Two functions without a closed-form sum: DavisYin; if its steps are short,
 //     with Rule: LineSearch, which may be worth a factor of ten (below).
+//   - Logistic regression, robust regression: NewLogistic, NewHuber, which have a Hessian.
+//   - A nuclear ball of large matrices, or iterates of few vertices: FrankWolfe with Settings.Gap.
 //   - No Lipschitz constant: ForwardBackward and DavisYin search by themselves
 //     where Smoothness is +Inf.
 //   - Overlapping groups, where each meets its neighbors only: prox.SplitGroups
@@ -177,6 +182,15 @@
 //	         Operators. SIAM J. Numer. Anal. 1979.
 //	[GB17]   Giselsson, Boyd. Linear Convergence and Metric Selection for
 //	         Douglas-Rachford Splitting and ADMM. IEEE Trans. Autom. Control 2017.
+//	[FW56]   Frank, Wolfe. An algorithm for quadratic programming. Naval Res.
+//	         Logist. Quart. 1956.
+//	[Jag13]  Jaggi. Revisiting Frank-Wolfe: Projection-Free Sparse Convex
+//	         Optimization. ICML 2013.
+//	[LJ15]   Lacoste-Julien, Jaggi. On the Global Linear Convergence of
+//	         Frank-Wolfe Optimization Variants. NIPS 2015.
+//	[PNAJ20] Pedregosa, Négiar, Askari, Jaggi. Linearly Convergent Frank-Wolfe
+//	         with Backtracking Line-Search. AISTATS 2020.
+//	[Hig02]  Higham. Accuracy and Stability of Numerical Algorithms, 2nd ed. 2002.
 //	[APR18]  Attouch, Peypouquet, Redont. Backward–forward algorithms for
 //	         structured monotone inclusions in Hilbert spaces. JMAA 2018.
 //	[BT09]   Beck, Teboulle. A Fast Iterative Shrinkage-Thresholding Algorithm

@@ -85,8 +85,9 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.AnchorNoise, "anchor-noise", 0.1, sweep.Between(0, 1e6), "standard deviation `S` of the anchor's error in each coordinate")
 	f.FloatVar(&c.Clip, "clip", 0, sweep.Between(0, 1e12), "gradient bound `C` of lop-clip; 0: the largest gradient at zero, 5xi^2 or "+
 		"-bound-row times -bound-label")
-	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error, for which qop pays in noise; 0 takes the "+
-		"anchor as exact, as published. Without this flag generated anchors get S(sqrt(D)+3), which is true of them, and those of -anchor 0")
+	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error, for which qop pays in "+
+		"noise; 0 takes the anchor as exact, as published. Without this flag generated anchors get S(sqrt(D)+3), "+
+		"which is true of them, and those of -anchor 0")
 	f.ListVar(&c.methods, "methods", methods, methods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, modes, "certified, or paper: the published procedure, NOT PRIVATE")
 	f.ChoiceVar(&c.Calibration, "calibration", sharp, calibrations, "constants of -mode certified: sharp, or paper: the published ones as "+

@@ -180,16 +180,20 @@ func (c *config) anchorNote(s *source, sum *summary) {
 		sum.AnchorClaimFalse = sum.AnchorClaimFalse || rec.error > at.Eta
 	}
 	sum.AnchorError = finite(worst)
+	note := ""
 	switch {
 	case !sum.AnchorClaimFalse && declared > 0:
-		sum.Notes = append(sum.Notes, fmt.Sprintf("qop declares the anchor to be within %s, which is true here: its error is up to %s. The published "+
-			"setting takes it as exact: -eta 0", number(declared), number(worst)))
+		note = fmt.Sprintf("qop declares the anchor to be within %s, which is true here: its error is up to %s. "+
+			"The published setting takes it as exact: -eta 0", number(declared), number(worst))
 	case sum.AnchorClaimFalse && declared > 0:
-		sum.Notes = append(sum.Notes, fmt.Sprintf("qop declares the anchor to be within %s, an assumption known to be false here: the anchor's error "+
-			"is up to %s (without -eta a true bound is taken)", number(declared), number(worst)))
+		note = fmt.Sprintf("qop declares the anchor to be within %s, an assumption known to be false here: the anchor's "+
+			"error is up to %s (without -eta a true bound is taken)", number(declared), number(worst))
 	case sum.AnchorClaimFalse:
-		sum.Notes = append(sum.Notes, fmt.Sprintf("qop takes the anchor as exact, an assumption known to be false here: the anchor's error is up to "+
-			"%s (-anchor-noise 0 makes it exact, without -eta a true bound is declared)", number(worst)))
+		note = fmt.Sprintf("qop takes the anchor as exact, an assumption known to be false here: the anchor's error is up "+
+			"to %s (-anchor-noise 0 makes it exact, without -eta a true bound is declared)", number(worst))
+	}
+	if note != "" {
+		sum.Notes = append(sum.Notes, note)
 	}
 }
 

@@ -145,12 +145,6 @@ func TestCovers(t *testing.T) {
 	require.False(t, covers(false, 0.3, 0.1, 0.41))
 }
 
-// TestUnidentifiedIntervalsCover: with a few records nearly every interval is the whole line.
-func TestUnidentifiedIntervalsCover(t *testing.T) {
-	results := measured(t, Coverage(20, 20, 0.01))
-	require.GreaterOrEqual(t, mean(t, results, 0.01, Whole), 0.95)
-}
-
 // TestLowBits: sums of floats name the data set, and never the wrong one; what is released
 // names the wrong one as often as ε = 1 asks, but for 6 standard errors.
 func TestLowBits(t *testing.T) {
