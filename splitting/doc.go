@@ -56,7 +56,7 @@
 //     fused lasso). On a graph or an image: Differences as K.
 //   - Many records, moderate accuracy: ProxSAGA if n·d numbers fit, else ProxSVRG.
 //   - A sequence of weights or of boxes: Path.
-//   - To watch: Settings.Recorder = LogSpaced(10, &Printer{}).
+//   - To watch: Settings.Recorder = LogSpaced(10, &Trace{Func: p.Func}).
 //
 // How they converge is drawn by
 //
