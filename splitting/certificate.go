@@ -49,7 +49,9 @@ func (c *certificate) init(p Problem, n int) {
 	if p.K == nil {
 		c.atX = modulus(p.H, n)
 	}
-	c.reach = newReach(p, n)
+	if c.reach = (reach{radius: math.Inf(1)}); c.sum == nil {
+		c.reach = newReach(p, n)
+	}
 	c.w, c.shown = resize(c.w, n), resize(c.shown, n)
 	c.gap, c.delta, c.earlier, c.rounded = math.Inf(1), math.Inf(1), 0, 0
 	c.stagnation.init(n, c.lip)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -143,37 +144,61 @@ func (f *LeastSquares) Smoothness() float64 {
 	return f.lip
 }
 
-// Convexity returns a lower bound on σ_min(A)², computed once from the singular values of the
-// triangular factor of A, and 0 where that would take more than about a second or n < d.
+// Convexity returns a lower bound on σ_min(A)², computed once, and 0 where that would take more than
+// about a second or n < d: from the eigenvalues of A'A, and where rounding hides their digits from the
+// singular values of the triangular factor of A.
 //
-// Householder's QR and the singular values are backward stable: they belong to a matrix A + E with
-// ‖E‖ at most a small multiple of (n+d)·2⁻⁵³·‖A‖_F, of which 16(n+d) covers the multiple [Hig02, Thm. 19.4;
-// LAPACK Users' Guide §4.9]. No singular value moves by more than ‖E‖.
+// A'A is formed within n·2⁻⁵³·‖A‖_F², and its eigenvalues are within a small multiple of
+// d·2⁻⁵³·‖A'A‖, of which 8 covers the multiple. Householder's QR and the singular values are backward
+// stable: they belong to a matrix A + E with ‖E‖ at most a small multiple of (n+d)·2⁻⁵³·‖A‖_F, of which 16
+// covers the multiple, and no singular value moves by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
 func (f *LeastSquares) Convexity() float64 {
 	f.muOnce.Do(func() {
-		n, d := f.n, f.d
-		top := floats.Norm(f.at, math.Inf(1))
-		if n < d || d == 0 || 2*float64(n+5*d)*float64(d)*float64(d) > lipFlops || top == 0 {
+		n, d := float64(f.n), float64(f.d)
+		if f.n < f.d || f.d == 0 || (n+10*d)*d*d > lipFlops {
 			return
 		}
-		// The largest entry is brought to [½, 1): squares neither under- nor overflow.
-		_, exp := math.Frexp(top)
-		a := mat.NewDense(n, d, nil)
-		a.Apply(func(i, j int, _ float64) float64 { return math.Ldexp(f.at[j*n+i], -exp) }, a)
-		var qr mat.QR
-		var r mat.Dense
-		var svd mat.SVD
-		qr.Factorize(a)
-		qr.RTo(&r)
-		if !svd.Factorize(r.Slice(0, d, 0, d), mat.SVDNone) {
-			return
+		gram := mat.NewSymDense(f.d, nil)
+		blas64.Syrk(blas.NoTrans, 1, blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at}, 0, gram.RawSymmetric())
+		if finite(gram.RawSymmetric().Data) {
+			v, ok := eigenvalues(gram)
+			if ok {
+				if least := v[0] - (n+8*d+8)*0x1p-52*mat.Trace(gram); least > 0.99*v[0] {
+					f.mu = least
+					return
+				}
+			}
 		}
-		least := svd.Values(nil)[d-1] - 16*float64(n+d)*0x1p-53*mat.Norm(a, 2)
-		if least > 0 {
-			f.mu = math.Ldexp(least*least*(1-0x1p-50), 2*exp)
+		if 3*(n+5*d)*d*d <= lipFlops {
+			f.mu = f.leastSquare()
 		}
 	})
 	return f.mu
+}
+
+// leastSquare returns a lower bound on σ_min(A)² from a QR decomposition.
+func (f *LeastSquares) leastSquare() float64 {
+	top := floats.Norm(f.at, math.Inf(1))
+	if top == 0 {
+		return 0
+	}
+	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
+	_, exp := math.Frexp(top)
+	a := mat.NewDense(f.n, f.d, nil)
+	a.Apply(func(i, j int, _ float64) float64 { return math.Ldexp(f.at[j*f.n+i], -exp) }, a)
+	var qr mat.QR
+	var r mat.Dense
+	var svd mat.SVD
+	qr.Factorize(a)
+	qr.RTo(&r)
+	if !svd.Factorize(r.Slice(0, f.d, 0, f.d), mat.SVDNone) {
+		return 0
+	}
+	least := svd.Values(nil)[f.d-1] - 16*float64(f.n+f.d)*0x1p-53*mat.Norm(a, 2)
+	if !(least > 0) {
+		return 0
+	}
+	return math.Ldexp(least*least*(1-0x1p-50), 2*exp)
 }
 
 // Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a
