@@ -18,7 +18,6 @@ import (
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
-	"github.com/privopt/privopt/splitting"
 )
 
 var testRoot = os.DirFS(".")
@@ -240,7 +239,7 @@ func operators(t *testing.T) map[string]prox.Operator {
 		"L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
 		"HalfSpace": prox.HalfSpace{A: []float64{1, 2}, B: 1}, "Affine": affine, "SecondOrderCone": prox.SecondOrderCone{},
 		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1},
-		"PSDCone": prox.PSDCone{Order: 1},
+		"PSDCone": prox.PSDCone{Order: 1}, "NuclearBall": prox.NuclearBall{Rows: 1, Cols: 2, R: 1}, "Entropy": prox.Entropy{Weight: 1, Total: 1},
 	}
 }
 
@@ -282,6 +281,8 @@ func TestEveryInputProx(t *testing.T) {
 		"NuclearNorm.Check":  call(prox.NuclearNorm.Check, prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, 2),
 		"SpectralBall.Check": call(prox.SpectralBall.Check, prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, 2),
 		"PSDCone.Check":      call(prox.PSDCone.Check, prox.PSDCone{Order: 1}, 1),
+		"NuclearBall.Check":  call(prox.NuclearBall.Check, prox.NuclearBall{Rows: 1, Cols: 2, R: 1}, 2),
+		"Entropy.Check":      call(prox.Entropy.Check, prox.Entropy{Weight: 1, Total: 1}, 2),
 	}
 	for name, g := range operators(t) {
 		x, v := []float64{0.3, 0.7}, []float64{1, -1}
@@ -296,7 +297,15 @@ func TestEveryInputProx(t *testing.T) {
 			g.Prox(x, x, gamma)
 			return x
 		}, x, 1.).mayBeNaN().keep(1) // NaN stays NaN, so that a solver sees it
-		table[name+".Dist"] = call(g.(prox.Subdifferential).Dist, x, v)
+		if s, ok := g.(prox.Subdifferential); ok {
+			table[name+".Dist"] = call(s.Dist, x, v)
+		}
+		if s, ok := g.(prox.LinearMinimizer); ok {
+			table[name+".MinLinear"] = call(func(v []float64) []float64 {
+				s.MinLinear(v, v)
+				return v
+			}, v).mayBeNaN()
+		}
 		if s, ok := g.(prox.Set); ok {
 			table[name+".Radius"] = call(s.Radius, 2)
 		}
@@ -484,52 +493,6 @@ func TestEveryInputERM(t *testing.T) {
 		"Public.Cover":        call(public.Cover, per, 1e-3, 1.).keep(0),
 		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
 	})
-}
-
-func TestEveryInputSplitting(t *testing.T) {
-	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{2, 0, 0, 1}), []float64{1, 1}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.1}}
-	x := []float64{0.3, 0.2}
-	settings := &splitting.Settings{Iterations: 50}
-	solve := func(m func() splitting.Method, p splitting.Problem) row {
-		return call(func(p splitting.Problem, x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
-			if p.F == nil {
-				p.F = f
-			}
-			if len(x0) != 2 { // documented to panic with the operator's own message
-				x0 = x
-			}
-			return splitting.Solve(background, p, x0, s, m())
-		}, p, x, settings)
-	}
-	table := map[string]row{
-		"NewQuadratic":         call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
-		"Quadratic.Func":       call(f.Func, x).mayBeNaN(),
-		"Quadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"Quadratic.Hessian":    call(func(x []float64) { f.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
-		"Quadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
-		"Quadratic.Smoothness": call(f.Smoothness),
-		"Quadratic.Convexity":  call(f.Convexity),
-		"Auto":                 call(func() splitting.Method { return splitting.Auto(p, 2) }),
-		"Minimize": call(func(x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
-			return splitting.Minimize(background, p, x0, s)
-		}, x, settings).keep(0),
-		"Solve":                  solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
-		"Status.Early":           call(splitting.Status.Early, splitting.Converged),
-		"Status.Err":             call(func(s splitting.Status) bool { return s.Err() == nil }, splitting.Converged),
-		"ForwardBackward.Init":   solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
-		"DavisYin.Init":          solve(func() splitting.Method { return &splitting.DavisYin{} }, p),
-		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
-		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
-		"BackwardForward.Init":   solve(func() splitting.Method { return &splitting.BackwardForward{} }, p),
-	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward"} {
-		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
-	}
-	everyInput(t, "splitting", table)
 }
 
 func TestEveryInputLOP(t *testing.T) {

@@ -83,12 +83,13 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	loc := Location{X: slices.Clone(x0), Residual: math.Inf(1)}
 	last := slices.Clone(x0) // the last point known to be finite
 	statuser, _ := m.(Statuser)
+	known := bounds{problem: p, method: m}
 	var stats Stats
 	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= s.Tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
+		done := loc.Residual <= s.Tolerance || s.Gap > 0 && known.gap(&loc) <= s.Gap
 		full := stats.Iterations == s.Iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
@@ -130,13 +131,16 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			status, err = Failure, ErrNaN
 		}
 		copy(loc.X, last)
-		loc.Residual = math.Inf(1)
+		loc.Residual = math.NaN()
 	}
-	if math.IsNaN(loc.Residual) {
-		loc.Residual = math.Inf(1)
+	res := &Result{Stats: stats, Status: status, Distance: math.Inf(1), Gap: math.Inf(1)}
+	if stats.Iterations > 0 && !math.IsNaN(loc.Residual) {
+		res.Distance, res.Gap = known.distance(&loc), known.gap(&loc)
+	} else {
+		loc.Residual = math.Inf(1) // of a point that the method did not certify
 	}
-	stats.Runtime = time.Since(start)
-	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual), Gap: gap(p.F, m, &loc)}, err
+	res.Location, res.Runtime = loc, time.Since(start)
+	return res, err
 }
 
 // interrupted reports that ctx is done, or the runtime limit that limited adds to it.
@@ -148,32 +152,6 @@ func interrupted(ctx, limited context.Context) (Status, error) {
 		return Cancelled, ctx.Err()
 	}
 	return RuntimeLimit, nil
-}
-
-// gap returns the least bound on J(X) − J*.
-func gap(f Smooth, m Method, loc *Location) float64 {
-	least := math.Inf(1)
-	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
-		return least
-	}
-	if g, ok := m.(Gapper); ok {
-		if gap := g.Gap(); gap >= 0 {
-			least = gap
-		}
-	}
-	if mu := convexity(f); mu > 0 {
-		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
-	}
-	return least
-}
-
-// distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
-// known to be positive.
-func distance(f Smooth, residual float64) float64 {
-	if mu := convexity(f); mu > 0 {
-		return residual / mu
-	}
-	return math.Inf(1)
 }
 
 // checked returns s with the defaults in place of zeros.

@@ -72,11 +72,9 @@ func TestSolveStops(t *testing.T) {
 	require.Equal(t, 3, res.Iterations)
 
 	slow := func(k int, loc *splitting.Location) { time.Sleep(time.Millisecond) }
-	start := time.Now()
 	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Runtime: 20 * time.Millisecond}, &scripted{step: slow})
 	require.NoError(t, err)
 	require.Equal(t, splitting.RuntimeLimit, res.Status)
-	require.Less(t, time.Since(start), 5*time.Second) // one step late on a busy machine
 	require.GreaterOrEqual(t, res.Runtime, 20*time.Millisecond)
 }
 
@@ -103,7 +101,6 @@ func TestSolveContext(t *testing.T) {
 	busy := &scripted{step: func(int, *splitting.Location) {}}
 	res, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt}, busy)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, res.Runtime, time.Second)
 }
 
 type recorder struct {
