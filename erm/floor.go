@@ -85,7 +85,7 @@ func (q Public) slope(rho float64) float64 {
 //
 //	4(E/μ + uρ),   E = A(4ρ) + S(4ρ),
 //
-// S/ℓ being the error of one step of the descent of internal/release, which needs it:
+// γS being the error of one step, of size γ, of the descent of internal/release, which needs it:
 // docs/theory/release.md#release.floor. It is +Inf where nothing bounds the minimizer or the
 // rounding: for kinked losses, operators of unknown accuracy, and losses of unknown range and slope
 // without a bounded Set.
@@ -100,13 +100,13 @@ func (q Public) Floor(per PublicPerturbation) float64 {
 	return floor
 }
 
-// stepError returns S: ℓ times the error of x − ∇f(x)/ℓ and of the proximal map after it, for
-// ‖x‖ ≤ rho and a gradient within the allowance. Where g is a sum over coordinates, points and
+// stepError returns S: 1/γ times the error of x − γ∇f(x) and of the proximal map after it, for
+// ‖x‖ ≤ rho and a gradient within the allowance, 1/γ the larger of ℓ and μ. Where g is a sum over coordinates, points and
 // proximal maps have twice the precision.
 func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	n := float64(q.MaxRecords)
-	ell := n*q.OnSet.Smoothness + per.MaxEig
-	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ℓ‖x‖, ‖∇f‖, ℓ‖x−∇f/ℓ‖
+	ell := max(n*q.OnSet.Smoothness, q.Modulus) + per.MaxEig
+	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ‖x‖/γ, ‖∇f‖, ‖x−γ∇f‖/γ
 	if q.Split && q.Linear {
 		return 0x1p-96 * size
 	}

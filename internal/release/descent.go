@@ -19,14 +19,15 @@ const certifyEvery = 32
 //
 //	‖x_K − θ*‖ ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ),   K = ⌈ln(4D₀/R)/log1p(γμ)⌉,
 //
-// e the error of a computed step. K is finite for every data set; nothing is claimed about time.
+// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is claimed
+// about time.
 // Proof: docs/theory/release.md#release.descent.
 func (s *solver) descend() error {
 	ell := s.obj.Steepness()
 	if !(ell < math.Inf(1) && s.Modulus > 0 && s.Cover > 0 && s.Reach < math.Inf(1)) {
 		panic(badSteepness)
 	}
-	gamma := 1 / ell * (1 - 0x1p-50)
+	gamma := 1 / max(ell, s.Modulus) * (1 - 0x1p-50) // γμ ≤ 1
 	x, low := s.best.x, s.best.low
 	anchor := make([]float64, len(x))
 	s.g.Prox(anchor, anchor, 1)
