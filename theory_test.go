@@ -27,7 +27,6 @@ var longComments = []string{
 	"internal/linear/simplex.go: simplex",
 	"internal/linear/tied.go: tied",
 	"loss/exact.go: expNeg2",
-	"model/inference.go: inference",
 	"objpert/calibrate.go: radialShift",
 	"objpert/opdisc.go: Plan.discretize",
 	"objpert/opsamp.go: stability",
@@ -37,7 +36,6 @@ var longComments = []string{
 	"qop/tilt.go: tilt",
 	"randmat/chain.go: chain",
 	"sco/bound.go: schedule.bound",
-	"splitting/descent.go: descent.newton",
 }
 
 // TestTheoryIsComplete: docs/theory and the code agree. Every identifier of a theorem has one
