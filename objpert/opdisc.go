@@ -280,11 +280,14 @@ func (pl *Plan) drawFeatures(src rand.Source) []int64 {
 }
 
 // spreadFeatures spreads it over the tables: T_j[v] = k_j v 2^b and z[q] = k_{d+1} c(q) 2^b.
+// Values that no point has get 0: the bound on Σ_j max|T_j| is about points.
 func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 	q := &pl.params
 	for j, row := range n.table[:min(q.Dim, len(eta))] { // an audit may have drawn too few
 		for k, v := range q.Values {
-			row[k] = times(eta[j], int64(v)<<q.FeatureBits)
+			if q.allowed(j, k) && (q.NormSq < 0 || v*v <= q.NormSq) {
+				row[k] = times(eta[j], int64(v)<<q.FeatureBits)
+			}
 		}
 	}
 	if pl.cube {
