@@ -163,7 +163,8 @@ func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	default:
 		ph.Reach = c.Anchor + from + steps*eta*pull
 	}
-	e := unit * (64*(c.d()+c.batch)*eta*(c.l+c.beta*ph.Reach) + (16+c.ProxFactor)*ph.Reach + c.ProxFactor*c.ProxScale)
+	move := max(64*(c.d()+c.batch), 19*(c.d()+c.batch)+c.ProxFactor)
+	e := unit * (move*eta*(c.l+c.beta*ph.Reach) + (16+c.ProxFactor)*ph.Reach + c.ProxFactor*c.ProxScale)
 	moved := sensitivity*(1+4*steps*unit) + 2*steps*e + 4*unit*ph.Reach*(steps+1)
 	_, fine := math.Frexp(moved / math.Sqrt(c.d()))
 	_, coarse := math.Frexp(ph.Reach)
