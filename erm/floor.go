@@ -83,7 +83,7 @@ func (q Public) slope(rho float64) float64 {
 
 // Floor returns the least R for which a solver always ends within R of the minimizer of J, from
 // public quantities: 4(E/μ + uρ), E = A(4ρ) + S(4ρ) of Allowance and of the error of a step, see
-// docs/theory/release.md#release.floor. It is +Inf where nothing bounds the minimizer or the
+// docs/theory/release.md#release.floor; it is +Inf where nothing bounds the minimizer or the
 // rounding: for kinked losses, operators of unknown accuracy, and losses of unknown range and slope
 // without a bounded Set.
 func (q Public) Floor(per PublicPerturbation) float64 {

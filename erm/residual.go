@@ -42,10 +42,9 @@ const (
 // recomputes the gradient from the records as hi + lo, measures its distance to −∂(r+ι_C)(x)
 // and adds what rounding may have taken.
 //
-// The allowance for rounding, and for domains with a curved face, is proved in
-// docs/theory/release.md#release.residual. With u = 2⁻⁵³, kᵢ the number of entries of row i, N = 512 (or
-// more) records in one partial sum, eᵢ the error of a slope and D that of the distance, it is a
-// hundredth more than
+// The allowance for rounding (docs/theory/release.md#release.residual) is a hundredth more than the sum
+// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, N = 512 (or more) records in one partial sum,
+// eᵢ the error of a slope and D that of the distance; a curved face of the domain adds to it.
 //
 //	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
@@ -198,7 +197,7 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 const pairBlock = 32
 
 // rounding is what a sum over g = q.grain ≥ 512 records loses, relative to the sum of the sizes of
-// its terms: docs/theory/numerics.md#numerics.dot. Fewer records than g lose no more.
+// its terms (docs/theory/numerics.md#numerics.dot). Fewer records than g lose no more.
 func (q *query) rounding() float64 { return 6 * float64(max(q.grain, grain)+16) * unit * unit }
 
 // pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns

@@ -172,7 +172,9 @@ const maxLoss = 1.0 / 32
 //	s_w = (Λw, Λc(‖w‖²) rounded),   Λg ≥ (Δ/Q)/(1 − κ),   κ = 4√Q·2^-b + 2gQ/Δ (0 on {−1,+1}ᵈ)
 //
 // in steps of g = 2^Exponent, which satisfy condition (S):
-// docs/theory/discrete.md#discrete.features. Shift is the largest ‖g s_w‖, times √Q because η is in
+// docs/theory/discrete.md#discrete.features
+//
+// Shift is the largest ‖g s_w‖, times √Q because η is in
 // units of φ/√Q.
 //
 // The steps 2^Exponent·2^-b of tables are as fine as reach, a bound on their sum but for rare

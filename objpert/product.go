@@ -48,7 +48,9 @@ func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 // P(η) ∝ e^{−gauge(η)/t}, t = s/ε, gauge(η) = max_j Σ_k (η_jk − min_k η_jk), and OneSided
 // independent geometric variables with t = s·m/ε, m the number of coordinates with a choice. Both
 // are pure; a δ in the budget is not used. Proofs: docs/theory/discrete.md#objpert.knorm/2 and
-// docs/theory/discrete.md#objpert.onesided/2. Errors are those of OPDisc.Calibrate.
+// docs/theory/discrete.md#objpert.onesided/2
+//
+// Errors are those of OPDisc.Calibrate.
 func (m *Product) Calibrate(q Public) (*Plan, error) {
 	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
 	if err != nil {
