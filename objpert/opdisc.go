@@ -173,7 +173,6 @@ const maxLoss = 1.0 / 32
 //
 // in steps of g = 2^Exponent, which satisfy condition (S):
 // docs/theory/discrete.md#discrete.features
-//
 // Shift is the largest ‖g s_w‖, times √Q because η is in
 // units of φ/√Q.
 //
