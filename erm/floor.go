@@ -26,8 +26,7 @@ type PublicPerturbation struct {
 	LinearError, QuadError float64 // as in Perturbation
 }
 
-// Reach returns a bound ρ on the norm of the minimizer θ* of J
-// (docs/theory/release.md#release.reach). It is the least of
+// Reach returns a bound ρ on the norm of the minimizer θ* of J. It is the least of
 //
 //	sup ‖θ‖ over C
 //	‖p‖ + (C₀ + √(C₀² + 2μNH))/μ,   C₀ = B_max + q̄‖p−θ̃‖ + G_r
@@ -35,6 +34,10 @@ type PublicPerturbation struct {
 //	‖θ̃‖ + (CenterSlope + B_max)/μ
 //
 // with μ and q̄ that hold for the real Q, and it is at least ‖p‖.
+//
+// The second: h = ⟨b,·⟩ + ½(·−θ̃)'Q(·−θ̃) + g is μ-strongly convex and has a subgradient of norm C₀
+// at p; as F(p) − F(θ*) ≤ NH, the distance t = ‖θ*−p‖ has μt²/2 ≤ C₀t + NH. The third and the fourth are
+// ‖θ*−x‖ ≤ dist(0, ∂J(x))/μ at p and at θ̃.
 func (q Public) Reach(per PublicPerturbation) float64 {
 	mu, n := per.MinEig+q.Modulus-per.QuadError, float64(q.MaxRecords)
 	c0 := per.Linear + per.LinearError + (per.MaxEig+per.QuadError)*(q.Anchor+per.Center) + q.Slope
@@ -82,10 +85,14 @@ func (q Public) slope(rho float64) float64 {
 }
 
 // Floor returns the least R for which a solver always ends within R of the minimizer of J, from
-// public quantities: 4(E/μ + uρ), E = A(4ρ) + S(4ρ) of Allowance and of the error of a step, see
-// docs/theory/release.md#release.floor; it is +Inf where nothing bounds the minimizer or the
-// rounding: for kinked losses, operators of unknown accuracy, and losses of unknown range and slope
-// without a bounded Set.
+// public quantities: where no certificate is reached, the descent of internal/release is proved to
+// end within
+//
+//	R/4 + E/μ + uρ,   E = A(4ρ) + S(4ρ),
+//
+// S/ℓ being the error of one of its steps, so that R ≥ 4(E/μ + uρ) leaves half of R. It is +Inf
+// where nothing bounds the minimizer or the rounding: for kinked losses, operators of unknown
+// accuracy, and losses of unknown range and slope without a bounded Set.
 func (q Public) Floor(per PublicPerturbation) float64 {
 	mu := per.MinEig + q.Modulus - per.QuadError
 	rho := q.Reach(per)

@@ -34,14 +34,16 @@ type layer struct {
 	y, add float64 // yᵢ and (yᵢ₊₁ - yᵢ) 2⁻⁶⁴, so that y = y + V·add
 }
 
-// ziggurat covers the area under f(x) = e^{-t(x)}, x ≥ 0, by 256 layers of exactly equal area A.
-// With widths w₀ > w₁ = r > … > w₂₅₅, y₀ = 0 and yᵢ₊₁ = yᵢ + A/wᵢ, layer 0 is [0, r] × [0, y₁]
-// together with the area under
+// ziggurat covers the area under f(x) = e^{-t(x)}, x ≥ 0, by 256 layers of
+// exactly equal area A. With widths w₀ > w₁ = r > … > w₂₅₅, y₀ = 0 and yᵢ₊₁ = yᵢ + A/wᵢ,
+// layer 0 is [0, r] × [0, y₁] together with the area under
 //
-//	y₁ e^{-(x-r)/τ}, x > r, τ = w₀ - r
+//	y₁ e^{-(x-r)/τ}, x > r, τ = w₀ - r,
 //
-// A uniform point of the layers that lies under f has an abscissa of density f/∫f exactly:
-// docs/theory/release.md#release.integers
+// which is r y₁ + τ y₁ = w₀ y₁ = A. The widths are rounded up, so that f(wᵢ) ≤ yᵢ, and y₂₅₆ ≥ 1,
+// τ r ≥ 1 (normal) or τ ≥ 1 (exponential): the layers cover the area under f, a
+// uniform point of them that lies under f is a uniform point under f, and its
+// abscissa has the density f/∫f exactly.
 type ziggurat struct {
 	half   bool // t(x) = x²/2 instead of x
 	unit   uint // widths are integers of 2^-unit
@@ -127,11 +129,16 @@ func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) 
 	}
 }
 
-// settle decides whether a point that is not surely under the curve is, with a second word V for
-// its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E an exponential draw, and the ordinate
-// V y₁ is compared with f(x) e^E. Floating point decides outside the distance 2⁻⁴⁴ from the curve,
-// its error being below 2⁻⁴⁷, and rational arithmetic inside, so that the outcome and the words
-// used are those of exact arithmetic, on every machine.
+// settle decides whether a point that is not surely under the curve is, with a
+// second word V for its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E an
+// exponential draw, and the ordinate V y₁, uniform under the envelope when
+// multiplied by e^{-E}, is compared with f(x) e^E.
+//
+// Floating point decides outside the distance 2⁻⁴⁴ from the curve. The bits of x
+// not known and two roundings are a relative 2⁻⁵¹, which moves f by t'(x) x f(x) 2⁻⁵¹ < 2⁻⁵¹; expNeg adds
+// 2⁻⁴⁸, the ordinate 2⁻⁵¹, fused multiplications less than plain ones. Inside, rational
+// arithmetic decides. The outcome and the words used are thus those of exact
+// arithmetic, on every machine.
 func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok bool) {
 	i, m := u&(layers-1), u>>(64-fraction)
 	l := &z.layer[i]
