@@ -24,7 +24,7 @@ import (
 // Rényi curves. The result is never more than that of Basic, which alone serves
 // delta = 0.
 //
-// The theorem is "dp.compose/2" with those of the parts in parentheses; the
+// The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts in parentheses; the
 // assumptions are the union of theirs in order of appearance, and
 // CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
 // without a certificate, or where no ε is known at delta, ErrRelation for a mix of

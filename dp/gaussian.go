@@ -12,6 +12,7 @@ import (
 //
 //	δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s)             [BW18, Theorem 8]
 //
+// (docs/theory/composition.md#composition.gaussian).
 // With a = ε/s - s/2, b = a + s and the Mills ratio R the two terms are
 // φ(a)R(a) and φ(a)R(b); their difference is taken without cancellation, so
 // that the error of the logarithm is near 1e-13 for every δ ≥ MinDelta. Below

@@ -101,7 +101,7 @@ func PureCurve(eps0 float64) Curve {
 //
 //	δ(ε) = δ₀ + (1 - δ₀)·δ_pure(ε; ε₀)                  [KOV15]
 //
-// in both orders. A budget that fails Check gives δ = 1.
+// in both orders (docs/theory/composition.md#composition.pure). A budget that fails Check gives δ = 1.
 func (b Budget) Profile() Profile {
 	if b.Check() != nil {
 		return Unknown()

@@ -74,7 +74,7 @@ const rounding = 0x1p-50
 //
 //	ε = RDP(α) + log(1 - 1/α) - (log δ + log α)/(α-1)     [CKS20, Proposition 12]
 //
-// Every order gives a valid ε, so the search costs utility only. Without
+// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs utility only. Without
 // orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
 // Orders that are not greater than 1 are skipped; ε is +Inf if none serves or
 // delta is not in (0, 1), and is rounded up by less than 1e-11 relative where

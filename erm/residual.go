@@ -42,77 +42,28 @@ const (
 // recomputes the gradient from the records as hi + lo, measures its distance to −∂(r+ι_C)(x)
 // and adds what rounding may have taken.
 //
-// # The allowance
-//
-// u = 2⁻⁵³, kᵢ is the number of entries of row i, N = 512 that of the records in one partial
-// sum (more, up to 2¹⁶, where sparse rows have few entries), and ∇f the gradient hi + lo of all but r + ι_C:
+// The allowance for rounding (docs/theory/release.md#release.residual) is a hundredth more than the sum
+// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, N = 512 (or more) records in one partial sum,
+// eᵢ the error of a slope and D that of the distance; a curved face of the domain adds to it.
 //
 //	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
-// A prediction is a dot product in twice the precision: its d products and sums leave errors
-// of at most u times every partial sum, and these are added up with at most k+4 roundings
-// [ORO05, Prop. 4.4]. eᵢ is the error of the slope at the computed prediction. It is at most
-// 2⁻⁹⁰|φ′| for a loss.Exact and 12u²|φ′| for a quadratic. For other Linear losses it is taken
-// as 32u(|φ′| + sup φ″|uᵢ|), for losses that are not Linear the first line is 1e-12·Σᵢ‖∇ℓᵢ‖, and
-// ScalarAccuracy is assumed. A product w·a, exact but for u²|wa|, is added to a normalized pair
-// with an error of at most 3u² of the sum and 3u²·3|wa| (see twofold.Add): with N of them, 6(N+6)u² of Σ|wa|. The
-// partial sums are added without rounding, and the result is rounded to a pair. The perturbation is added in the same way; its
-// second term is the error of the rows of Q times x−θ̃.
-//
-// D is what the distance loses: 2⁻⁹⁷‖∇f‖ where r + ι_C is a sum over coordinates, because the
-// interval of ∂ is added in twice the precision; else 1e-12·(‖∇f‖ + ‖λx‖), λ the ridge in r. A hundredth is
-// added to all this, and a smallest number for each product that may underflow.
-//
-// For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row).
-//
-// # Curved domains
-//
-// Where the domain has a curved face, x stands for a point x′ prox.Shift away, and
-// (Smoothness + Modulus)·Shift is added: then the first inequality holds for
-// μ ≤ Modulus, and the second is about J(x′).
+// For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row). A loss.Linear that
+// is not Exact, and any other loss, rests on ScalarAccuracy.
 //
 // It returns +Inf if x is outside C, not finite, or if no certificate is known:
 // Certifiable tells in advance. Where r + ι_C has no closed form, only points
 // of C with a gradient near −∂r have a small residual, and those on a curved
 // face have +Inf: a minimizer that C holds back is not certified. It never
 // returns NaN. Not private: it is a function of the records.
-//
-// [ORO05] Ogita, Rump, Oishi. Accurate sum and dot product. SISC 2005.
 func (o *Objective) Residual(x []float64) float64 { return o.residual(x, nil, o.s().accurateGrad) }
 
-// ResidualWithin returns an upper bound on dist(0, ∂J(x)), as Residual does and
-// with the same consequences, but stops at the first bound that is at most
-// target. It is for callers that only ask whether x is good enough: sums in
-// plain float64, with the a-priori bound of their rounding below, answer that
-// at a tenth of the cost, unless target is within about (N+d)u times the size
-// of the sums. If they do not, the bound is Residual(x).
-//
-// # The bound
-//
-// With γₖ = ku/(1−ku), a sum of k terms wᵢaᵢ computed in any order, with or
-// without fused products, is off by at most γₖΣ|wᵢaᵢ|: no term meets more than
-// k roundings [Hig02, §3.1]. So the prediction ûᵢ = fl⟨aᵢ,x⟩ has
-//
-//	|ûᵢ − uᵢ| ≤ γ_d‖aᵢ‖‖x‖ =: eᵢ
-//
-// and the slope ŵᵢ computed from it
-//
-//	|ŵᵢ − φ′(uᵢ)| ≤ sup φ″·eᵢ + 32u(|ŵᵢ| + sup φ″·|ûᵢ|);
-//
-// for c(u−b) the second part covers the two roundings, of at most 3u|ŵᵢ|, for a loss.Exact the
-// 16u|φ′| that it promises. A term of the sum over the records meets the roundings of its partial sum
-// of N terms and of the result. Hence that sum has an error of at most
-//
-//	Σ‖aᵢ‖(|ŵᵢ − φ′(uᵢ)| + γ_{N+8}|ŵᵢ|)
-//
-// in norm. What the perturbation adds is two more sums, of at most d+2 terms a
-// coordinate, the first of them the gradient so far:
-//
-//	γ_{d+4}(‖Σᵢŵᵢaᵢ‖ + ‖b‖ + ‖Q‖_F‖x−θ̃‖).
-//
-// The distance and the rest are as in Residual. Overflow gives NaN or +Inf,
-// which is no bound within any target. Not private.
+// ResidualWithin returns an upper bound on dist(0, ∂J(x)), as Residual does and with the same
+// consequences, but stops at the first bound that is at most target. It is for callers that only
+// ask whether x is good enough: sums in plain float64, with the a-priori bound of their rounding
+// [Hig02, §3.1], answer that at a tenth of the cost, unless target is within about (N+d)u times the
+// size of the sums. If they do not, the bound is Residual(x). Not private.
 //
 // [Hig02] Higham. Accuracy and Stability of Numerical Algorithms. 2002.
 func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
@@ -245,10 +196,8 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 // that of the grain.
 const pairBlock = 32
 
-// rounding is what a sum over g = q.grain ≥ 512 records loses, relative to the sum of the sizes of its
-// terms: within blocks of m ≤ pairBlock records (m+2)²u², and where these are added 3(m+2)u² and, for each
-// of the at most g/m + 1 blocks, 6u²: see kernel.AddMulVec2. Sparse records are blocks of one, for which
-// this is largest: 6g + 24. Fewer records than g lose no more.
+// rounding is what a sum over g = q.grain ≥ 512 records loses, relative to the sum of the sizes of
+// its terms (docs/theory/numerics.md#numerics.dot). Fewer records than g lose no more.
 func (q *query) rounding() float64 { return 6 * float64(max(q.grain, grain)+16) * unit * unit }
 
 // pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns

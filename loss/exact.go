@@ -112,14 +112,9 @@ type sloper2 interface {
 	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
 }
 
-// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is
-// subnormal; NaN for NaN.
-//
-// With k = ⌊x/ln 2 + ½⌋ and s = k·ln 2 − x, |s| < 0.3467, e^−x = 2^−k·e^s. ln2a has 42 bits: k·ln2a is
-// exact and so is its difference to x but for a rounding of u·0.35 next to x = ln(2)/2; adding
-// k(ln 2 − ln2a) costs another: 0.7u in s at most. By the bound of expm1, 1 + (e^s−1) has
-// 0.3u + 0.42u from it and u of its own of the result, which is at least 0.7: 2u of it.
-// Contracted products only lower this.
+// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is subnormal;
+// NaN for NaN. ln2a has 42 bits, so that k·ln2a is exact. Proof:
+// docs/theory/numerics.md#numerics.exp
 func expNeg(x float64) float64 {
 	const ln2a = 0x1.62e42fefa38p-1
 	if x > 746 {
@@ -173,23 +168,10 @@ func powersOf(b int) (table [1 << tableBits][2]float64) {
 	return table
 }
 
-// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at most
-// 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN.
-//
-// With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl = k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl),
-// |r| < 5.3·10⁻⁶. What follows is in units of u² = 2⁻¹⁰⁶, relative to the product of the two powers.
-//
-// Product and difference of k·stepA − x are exact, it is a multiple of the last place of x: for k = 1 less than 2⁵³ of them,
-// else less than x. So are the sums of r with their errors; rl adds those up, |rl| < 1.2·10⁻⁵u, and loses 2⁻¹³.
-//
-// h + l is e^(r+rl) − 1 = r + r²/2 + c + rl + r·rl + …, |l| < 0.23u, where h and what Fast returns with it are exact.
-// c, of at most 0.223u, is off by 4.3u of it: 3u for z and two products, 1.3u for 1/6 and its sum. That is
-// 1.0, the sums to l are 0.3 and what is left out 1.5, nearly all of it rl·r²/2: 2.8.
-//
-// t + tl, the product of the powers, is off by 2 for theirs, 2 for the cross products, 2 for their sum,
-// 3 for the sum with te and 1 for the product left out: 10, |tl| < 3.1u·t. The products with l and the two
-// sums with them are 0.8, tl·l, left out, 0.8; the sums with tl, of 3.4u·t, and with the error of hi, of
-// 4.5u·t, are 7.9. Together 22.3.
+// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at
+// most 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN. With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl =
+// k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. Proof:
+// docs/theory/numerics.md#numerics.exp
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0

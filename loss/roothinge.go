@@ -70,9 +70,8 @@ func (l RootHinge) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // Exact returns true.
 func (RootHinge) Exact() bool { return true }
 
-// Slope2 returns −y·q as Scalar does, within 128u² = 2⁻⁹⁹ of itself and 2⁻¹⁰⁷¹. In units of u²:
-// t is known to 20 of it, t² to 48, s to 21, s+1 to 18, s+t to 27, their products to 55 and m to 48 + 47 + 16
-// or 71 of it. For x > 0, m is at most 0.15 or ½, and q has 17 or 36, and 6 of the sum, of at least ½.
+// Slope2 returns −y·q as Scalar does, within 128u² = 2⁻⁹⁹ of itself and 2⁻¹⁰⁷¹:
+// docs/theory/numerics.md#numerics.slopes
 func (l RootHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	y := class(b)
 	x, xl := difference(-y*u, -y*ul, -1)

@@ -20,8 +20,7 @@ import (
 //
 //	v̂ = max(u'J̃u, 0) + σ²‖u‖² + ½τ_H²(m²‖u‖² + (u'v)²),  v = θ̃ − θ_db,  m² an estimate of ‖θ̃−θ₀‖²
 //
-// E has deviation τ_H on its diagonal and τ_H/√2 off it, so that ‖E‖ is about
-// τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
+// ‖E‖ is about τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
 // (Ĥu−k)'θ₀ of at most B‖Ĥu−k‖, and λ is chosen for the shortest interval.
 type inference struct {
 	theta           []float64

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Theorems of plans with several releases; a plan of one release has that of package lop.
+// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1; a plan of one release has that of package lop.
 const (
 	TheoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors

@@ -41,9 +41,9 @@ type layer struct {
 //	y₁ e^{-(x-r)/τ}, x > r, τ = w₀ - r,
 //
 // which is r y₁ + τ y₁ = w₀ y₁ = A. The widths are rounded up, so that f(wᵢ) ≤ yᵢ, and y₂₅₆ ≥ 1,
-// τ r ≥ 1 (normal) or τ ≥ 1 (exponential): the layers cover the area under f, a
-// uniform point of them that lies under f is a uniform point under f, and its
-// abscissa has the density f/∫f exactly.
+// τ r ≥ 1 (normal) or τ ≥ 1 (exponential): the layers cover the area under f, and the
+// abscissa of a uniform point of them that lies under f has the density f/∫f exactly:
+// docs/theory/release.md#release.integers.
 type ziggurat struct {
 	half   bool // t(x) = x²/2 instead of x
 	unit   uint // widths are integers of 2^-unit

@@ -20,12 +20,9 @@ import (
 //	c_jk = number of blocks with o_b,j = k
 //	w_j = argmax over k ∈ V_j of c_jk + η_jk,   η as for Product with R = 1
 //
-// It is private whatever the heuristic does: fail, be wrong, or depend on its
-// block in any way. One record is in one block, so each c_jk changes by at most
-// 1, and the loss Σ_j (K − c_{j,w_j}) of w changes its advantage over v by at
-// most 2 for each coordinate where they differ, under Replace and under
-// AddRemove alike. Accuracy is lower than Product's: blocks are small, and
-// coordinates are voted on separately, so that NormSq may be exceeded.
+// It is private whatever the heuristic does (docs/theory/discrete.md#objpert.aggregate/2). Accuracy
+// is lower than Product's: blocks are small, and coordinates are voted on separately, so that
+// NormSq may be exceeded.
 type SampleAndAggregate struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation

@@ -26,21 +26,14 @@ func swing(rel dp.Relation) float64 {
 	return 2
 }
 
-// radialShift returns the least Δ, rounded up, such that s_w = Δ π(w) satisfies
-//
-//	⟨s_w, π(w) - π(v)⟩ = (Δ/2)‖π(w) - π(v)‖² ≥ sup f(w) - f(v)   for all v ≠ w,
-//
-// where bound is that supremum for losses in [0, R] and slope·‖w-v‖ another
+// radialShift returns the least Δ, rounded up, such that s_w = Δ π(w) satisfies condition (S),
+// where bound is the most that one point's advantage over another changes and slope·‖w-v‖ another
 // bound, +Inf if unknown:
 //
 //	ℤᵈ within ‖w‖² ≤ Q     min( bound·(Q + √(Q(Q-1))), 2·slope·Q )
 //	{-1,+1}ᵈ               min( bound·d/2, slope·d )
 //
-// In the ball, ⟨π(w),π(v)⟩ = 1 - |w-v|²/2Q - (√a-√b)²/2Q with the slacks a, b
-// of w and v. If |w-v| = 1, the squared norms differ by an odd number, so a and
-// b by at least 1 and √a-√b by at least √Q-√(Q-1): the product is at most
-// √(1-1/Q). If |w-v|² ≥ 2 it is at most 1 - 1/Q, which is less. w = 0 and
-// v = e_j attain the bound.
+// Proof: docs/theory/discrete.md#discrete.radius
 func radialShift(cube bool, d, q int, bound, slope float64) float64 {
 	var delta float64
 	if cube {
@@ -52,13 +45,13 @@ func radialShift(cube bool, d, q int, bound, slope float64) float64 {
 	return delta * (1 + 0x1p-50)
 }
 
-// chiLogDelta returns log δ(ε) of Gaussian noise whose privacy loss is at most
-// aR + a²/2, R the norm of a standard normal vector of ℝᵏ, a = Δ/σ:
+// chiLogDelta returns log δ(ε) of Gaussian noise whose privacy loss is at most aR + a²/2, R the
+// norm of a standard normal vector of ℝᵏ, a = Δ/σ:
 //
 //	δ = E (1 - e^{ε - aR - a²/2})₊ = (1 - e^{a x₀})₊ + ∫_{x₀⁺}^∞ a e^{-a(x-x₀)} P(R > x) dx
 //
-// with x₀ = (ε - a²/2)/a. Gauss–Legendre panels over each of which the
-// integrand falls by less than e¹⁵ leave a relative error below 1e-13.
+// with x₀ = (ε - a²/2)/a, to 1e-13 by Gauss–Legendre panels over each of which the integrand falls
+// by less than e¹⁵; see docs/theory/discrete.md#objpert.gaussian/2
 func chiLogDelta(eps, a float64, k int) float64 {
 	nu := float64(k)
 	x0 := eps/a - a/2
@@ -104,12 +97,12 @@ func chiLogDelta(eps, a float64, k int) float64 {
 	return math.Min(0, specfun.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
 }
 
-// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian
-// variables of which each may be shifted either way: the privacy loss is at
-// most a‖g‖₁ + ma²/2, a = shift/σ, and by Chernoff's bound
+// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables of which each
+// may be shifted either way, a = shift/σ:
 //
-//	δ ≤ ∫_{x₀}^∞ a e^{-a(x-x₀)} P(‖g‖₁ > x) dx
-//	  ≤ inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{-t x₀} a/(a+t),   x₀ = ε/a - ma/2 ≥ 0.
+//	inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{-t x₀} a/(a+t),   x₀ = ε/a - ma/2 ≥ 0
+//
+// Proof: docs/theory/discrete.md#objpert.rspm-gaussian/2
 func l1LogDelta(eps, a float64, m int) float64 {
 	n := float64(m)
 	x0 := eps/a - n*a/2

@@ -179,24 +179,9 @@ func (pl *SampPlan) String() string {
 //
 //	S = [ (1 − e^{−ηc}) d D_∞ + 3αd e^{−ηc}/c ] / (1 − e^{−ηc}/P),   c = κGdP,
 //
-// a bound on E‖w(D) − w(D′)‖₁ for one tilt σ, and that S; κ is 2 under Replace
-// and 1 under AddRemove. Let x, y and x′, y′ be the points for D, D′ at σ and at
-// σ′ = σ + c·e_i, and κ′ = κG‖x−y‖₁. Adding "x′ beats y on D at σ′ up to α", "y
-// beats x on D at σ up to κ′ + α" and "x beats x′ on D at σ up to α" gives
-//
-//	c(y_i − x′_i) ≤ κ′ + 3α,   and likewise   c(x_i − x′_i) ≤ 2α,
-//
-// and the same with D and D′ exchanged, so
-//
-//	min(x′_i, y′_i) ≥ max(x_i, y_i) − (κ′ + 3α)/c.
-//
-// An exponential σ_i is below c with probability 1 − e^{−ηc}, when max − min is at
-// most D_∞, and otherwise σ_i − c has the law of σ_i. Taking expectations,
-//
-//	E|x_i − y_i| ≤ (1 − e^{−ηc}) D_∞ + e^{−ηc}(κG S + 3α)/c,
-//
-// and summing over i solves for S. [SN20] has the same idea with other
-// constants. For small η and α = 0 the best P is 2 and S = 8ηGd²D_∞.
+// a bound on E‖w(D) − w(D′)‖₁ for one tilt, and that S; κ is 2 under Replace and 1 under AddRemove.
+// For small η and α = 0 the best P is 2 and S = 4κηGd²D_∞. The idea is that of [SN20], with other
+// constants; proof: docs/theory/discrete.md#discrete.stability
 func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	d := float64(q.Dim)
 	at := func(p float64) float64 {
@@ -211,22 +196,12 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	return factor, math.Min(d*q.Diameter, at(factor)*safeScale)
 }
 
-// Calibrate returns the noise for the public quantities q. For one list of
-// tilts, Y_k = ‖w_k(D) − w_k(D′)‖₁ are independent, at most dD_∞ and at most S in
-// expectation, so by Chernoff's bound
+// Calibrate returns the noise for the public quantities q: with S of one tilt, points rounded to
+// multiples of g = 2^Exponent included, and D_∞ + g for D_∞,
 //
-//	P((1/m) Σ Y_k > (1+t)S) ≤ exp(−m S h(t)/(dD_∞)) ≤ δ,   h(t) = (1+t)ln(1+t) − t,
-//	m = ⌈dD_∞ ln(1/δ)/(S h(t))⌉
+//	λ = (1+t)S,   m = ⌈dD_∞ ln(1/δ)/(S h(t))⌉,   h(t) = (1+t)ln(1+t) − t
 //
-// Outside that event the averages differ by at most λ in ‖·‖₁ and the Laplace
-// noise is ε-private; the tilts have one law for both data sets.
-//
-// What is released is an integer multiple of g/m: points are rounded to multiples of
-// g = 2^Exponent before they are added, in integers, which adds gd to S and g to
-// D_∞, and the noise is a real Laplace variable rounded to g. A tilt is drawn within
-// 2⁻⁵¹ of a real one, so that a point within α on the tilt that was drawn is within
-// α + 2⁻⁵¹σ_max dD_∞ on the real one; σ_max is exceeded with a probability that 2⁻⁵⁰
-// of δ pays for.
+// Proof: docs/theory/discrete.md#objpert.opsamp/2
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {

@@ -253,17 +253,9 @@ const rareShare = 0x1p-50
 // probability 2⁻⁶⁴.
 const coinBits = 64
 
-// tail returns x such that noise may leave Limit with probability e^{−x} = p.
-//
-// Under a pure law let γ = 2^-CoinBits and N = Π|V_j|: no point is less likely than
-// 1/N when it is drawn without looking. The program differs from the ideal mechanism
-// with probability at most p and so is (ε, η)-private, η = (1 + e^ε)p, before the
-// coin. With it the program is (ε, 0)-private, as for every point y of W
-//
-//	(1−γ)P(M(D) = y) + γρ(y) ≤ (1−γ)(e^ε P(M(D′) = y) + η) + γρ(y) ≤ e^ε[(1−γ)P(M(D′) = y) + γρ(y)]
-//
-// if η(1−γ) ≤ (e^ε − 1)γ/N, or p ≤ tanh(ε/2)γ/N: e^{−x} = 2⁻²⁰⁰/N is less, since
-// tanh(ε/2) ≥ 2⁻⁵². Otherwise the event costs (1 + e^ε)p ≤ 2⁻¹⁹⁹δ.
+// tail returns x such that noise may leave Limit with probability e^{−x}: e^{−x} ≤ 2⁻²⁰⁰/Π|V_j|,
+// which the coin of a pure law pays for, and with a δ 2⁻²⁰⁰e^{−ε}δ/Π|V_j|, which costs 2⁻¹⁹⁹δ.
+// Proof: docs/theory/discrete.md#discrete.coin
 func (pl *Plan) tail(b dp.Budget) float64 {
 	x := 200*math.Ln2*(1+0x1p-40) + pl.params.logChoices(pl.params.Dim)
 	if b.Delta > 0 {

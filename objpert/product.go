@@ -44,16 +44,13 @@ func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	return calibrated(m.Calibrate, p, b, m.Range, 0)
 }
 
-// Calibrate returns the noise for the public quantities q. With the indicators
-// φ(w)_{j,k} = 1[w_j = k] and s_w equal to s at the chosen entries,
+// Calibrate returns the noise for the public quantities q, s = 2R, or R under AddRemove: KNorm has
+// P(η) ∝ e^{−gauge(η)/t}, t = s/ε, gauge(η) = max_j Σ_k (η_jk − min_k η_jk), and OneSided
+// independent geometric variables with t = s·m/ε, m the number of coordinates with a choice. Both
+// are pure; a δ in the budget is not used. Proofs: docs/theory/discrete.md#objpert.knorm/2 and
+// docs/theory/discrete.md#objpert.onesided/2
 //
-//	⟨s_w, φ(w) − φ(v)⟩ = s·Hamming(w, v) ≥ sup f(w) − f(v),   s = 2R, or R under AddRemove.
-//
-// KNorm has P(η) ∝ e^{−gauge(η)/t}, t = s/ε, where gauge(η) = max_j Σ_k (η_jk −
-// min_k η_jk) is subadditive and gauge(s_w) = s. OneSided has independent
-// geometric variables with t = s·m/ε, m the number of coordinates with a choice.
-// Both are pure; a δ in the budget is not used. Errors are those of
-// OPDisc.Calibrate.
+// Errors are those of OPDisc.Calibrate.
 func (m *Product) Calibrate(q Public) (*Plan, error) {
 	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
 	if err != nil {
@@ -159,21 +156,15 @@ func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 	return eta
 }
 
-// kNorm draws integer tables with P ∝ e^{−gauge/t}, where tables whose rows
-// differ by constants are one point and
-//
-//	gauge(η) = max_j Σ_k (η_jk − min_k η_jk),
-//
-// in the form with min_k η_jk = 0, exactly. The number of rows of v entries with
-// a sum of at most N, minimum 0 and the first 0 at place k is C(N−k+v−1, v−1),
-// so that with m = Σ (v_j − 1)
+// kNorm draws integer tables with P ∝ e^{−gauge/t}, where tables whose rows differ by constants are
+// one point and gauge(η) = max_j Σ_k (η_jk − min_k η_jk), in the form with min_k η_jk = 0, exactly:
+// with the first 0 of row j at k_j and v_j entries,
 //
 //	P(N, k₁, …, k_d) ∝ e^{−N/t} Π_j Π_{i<v_j} (N − k_j + i),   i = 1, …, v_j − 1,
 //
-// followed by uniform rows, has marginal law Σ_{N ≥ gauge} e^{−N/t} ∝ e^{−gauge/t}
-// [HT10, on integers]. N is proposed as a sum of m+1 geometric variables, of law
-// ∝ e^{−N/t} Π_{i≤m} (N + i), the k_j uniformly, and the ratio of the products
-// accepted factor by factor; for t ≫ m² that nearly always succeeds.
+// then uniform rows of sum at most N. N is proposed as a sum of m+1 geometric variables, m = Σ (v_j
+// − 1), and accepted with probability above 1/6 for t > 2m + 1. Proof:
+// docs/theory/discrete.md#discrete.gauge
 func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 	zero := make([]int, len(choices)) // k_j
 	var n uint64

@@ -75,7 +75,7 @@
 //	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
 //
 // Sharp takes whichever of the theorems for a structure needs the least noise and
-// names it in the certificate. Proofs stand in docs/theory.md.
+// names it in the certificate. Proofs stand in docs/theory/quadratic.md.
 //
 // Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
 // curvature matrix, of which the output is a function. In one dimension every

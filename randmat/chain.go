@@ -16,19 +16,16 @@ const (
 
 var logTail = specfun.Log(tailMass)
 
-// chain computes F(x) by propagating the law of gᵢ = x + y, killed mass aside,
-// as masses on Gauss–Legendre nodes in log y. One step has two halves, through
-// r = g/(a² - g) and y = b² r:
+// chain computes F(x) by propagating the law of gᵢ = x + y
+// (docs/theory/numerics.md#numerics.eigenlaw), killed mass aside, as masses on Gauss–Legendre nodes
+// in log y. One step has two halves, through r = g/(a² - g) and y = b² r:
 //
 //	density of log r = Σ_j w_j f_A(g_j (1+1/r)) g_j/r,  density of log y = ∫ p(r) f_B(y/r) (y/r) dlog r
 //
-// with f_A, f_B the χ² densities with nuA = m-i+1 and nuB = d-i degrees. Mass
-// beyond y = Y or r = R is killed at the next pivot up to tailMass of it and is counted at once:
-//
-//	killed += Σ_j w_j P(a² ≤ g_j (1+1/R)) + Σ_r p_r P(b² > Y/r)
-//
-// All terms are positive. Both grids lie on one lattice of panels of width h in
-// the logarithm, so that the second kernel depends on panel differences only.
+// with f_A, f_B the χ² densities of m-i+1 and d-i degrees. Mass beyond y = Y or r = R is killed at
+// the next pivot up to tailMass of it and is counted at once. All terms are positive. Both grids
+// lie on one lattice of panels of width h in the logarithm, so that the second kernel depends on
+// panel differences only.
 type chain struct {
 	d      int
 	m, x   float64

@@ -7,17 +7,11 @@ import (
 	"github.com/privopt/privopt/internal/specfun"
 )
 
-// MinEigenvalueLaw is the law of λ_min(W), W ~ W_d(m), d = Dim, m = Dof > d-1
-// real. Its methods compute F(x) = P(λ_min(W) < x) from a Markov chain whose
-// terms are all positive, so the relative accuracy of small probabilities is
-// kept: 1e-10 where it was compared with exact arithmetic, at most 1e-8, in about 0.3 s at d = 500.
-//
-// The chain: W has the eigenvalues of B B', B lower bidiagonal with independent
-// entries, diagonal aᵢ with aᵢ² ~ χ²_{m-i+1} and subdiagonal bᵢ with
-// bᵢ² ~ χ²_{d-i} [DE02], and λ_min(BB') ≥ x if and only if all pivots
-// aᵢ² - gᵢ of BB' - xI are positive:
-//
-//	g₁ = x,  killed at i if aᵢ² ≤ gᵢ,  gᵢ₊₁ = x + bᵢ² gᵢ/(aᵢ² - gᵢ),  F(x) = Σᵢ P(killed at i)
+// MinEigenvalueLaw is the law of λ_min(W), W ~ W_d(m), d = Dim, m = Dof > d-1 real. Its methods
+// compute F(x) = P(λ_min(W) < x) from a Markov chain of d steps [DE02] whose terms are all
+// positive, so the relative accuracy of small probabilities is kept: 1e-10 where it was compared
+// with exact arithmetic, at most 1e-8, in about 0.3 s at d = 500. See
+// docs/theory/numerics.md#numerics.eigenlaw
 //
 // A law that Check refuses counts as unknown: CDF is 1, LogCDF 0, Quantile 0.
 type MinEigenvalueLaw struct {

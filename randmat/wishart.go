@@ -52,17 +52,14 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	return nil
 }
 
-// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that
-// Wishart has computed and trace its trace as computed, and W the matrix with
-// exactly the law W_d(m) that W̃ stands for. For σ² > 0, σ² WishartError bounds
-// ‖σ²W - fl(σ²W̃)‖₂ as well.
+// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that Wishart has
+// computed and trace its trace as computed, and W the matrix with exactly the law W_d(m) that W̃
+// stands for. For σ² > 0, σ² WishartError bounds ‖σ²W - fl(σ²W̃)‖₂ as well:
 //
-// With T̃ the computed factor, |W̃ - T̃T̃'| ≤ du|T̃||T̃|' up to second order, an entry of T
-// differs from T̃ by 3u relative, so that ‖TT' - T̃T̃'‖₂ ≤ 6u‖T̃‖_F², scaling adds u, and ‖T̃‖_F² ≤ tr W̃ (1+2du):
+//	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³²
 //
-//	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³².
-//
-// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN.
+// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN. Proof:
+// docs/theory/numerics.md#numerics.wishart
 func WishartError(dim int, trace float64) float64 {
 	if !(dim >= 1 && trace >= 0) {
 		return math.Inf(1)
@@ -121,17 +118,12 @@ const (
 // for rounding prove both inequalities (see MinEig), which refuses matrices
 // within about d u tr W of a bound. alpha ≤ 0 and beta = +Inf lift a bound.
 //
-// Conditioning is not free, and dividing δ by the probability P of the window does
-// not pay for it: an output that W explains for one data set may need a W' outside the
-// window for the neighbor, which is then impossible. If without the window an (ε, δ)
-// guarantee holds, and the W and W' that explain one output satisfy ‖W - W'‖₂ ≤ t, then for
-// the window λ_min ≥ α it holds with the same ε and
+// Conditioning is not free: if without the window an (ε, δ) guarantee holds, and the W and W' that
+// explain one output satisfy ‖W - W'‖₂ ≤ t, then for the window λ_min ≥ α it holds with the same ε and
 //
-//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α):
+//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α)
 //
-// on the outputs with λ_min(W) ≥ α > λ_min(W'), λ_min(W) < α+t by Weyl's inequality, and the
-// (ε, δ) guarantee bounds their probability by that of λ_min(W') < α. For λ_max ≤ β the same term
-// stands with G(β) - G(β-t) and e^ε (1-G(β)), G the law of λ_max; both bounds together add their terms.
+// (docs/theory/numerics.md#numerics.window), and likewise for λ_max ≤ β.
 //
 // Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
 // alpha ≥ beta; or the window has probability below 1 %, by

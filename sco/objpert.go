@@ -26,18 +26,13 @@ type ObjPlan = linear.Plan
 //
 //	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I),   Δ = 2nλ
 //
-// within R of the minimizer, plus output noise that hides 2R, projected on W. It is
-// the mechanism of package lop, whose Mechanism weighs Δ for the empirical risk; here
-// it is weighed for
+// within R of the minimizer, plus output noise that hides 2R, projected on W. It is the mechanism
+// of package lop, with Δ for the population (docs/theory/population.md#population.stability):
 //
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
-// by the uniform stability L²/(λn) of minimizers, in which the noise cancels. A
-// Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared
-// Problem.Records stands for n.
-//
-// The zero value means the documented defaults and asks for nothing but a
-// bounded Set or a Radius.
+// A Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared Problem.Records stands
+// for n. The zero value asks for nothing but a bounded Set or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation

@@ -26,7 +26,7 @@ import (
 func TestWorstPair(t *testing.T) {
 	runs := 20000
 	if testing.Short() {
-		runs = 4000
+		runs = 10000
 	}
 	b := dp.Budget{Epsilon: 1, Delta: 1e-3}
 	for name, m := range map[string]*NoisySGD{

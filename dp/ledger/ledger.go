@@ -46,15 +46,11 @@
 //	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m                                [RRUV16]
 //	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, δ/m)               [FZ21], [CKS20]
 //
-// one for each α of Terms.Orders, which are fixed when the ledger is made. Why
-// their alternative is proved: stop the releases where filter k refuses; what
-// comes out is (ε, δ/m)-differentially private. Every whole run agrees with the
-// run stopped by some k, on which the privacy loss L is the same, so that
-//
-//	E[(1 − e^{ε−L})₊] ≤ Σ_k E[(1 − e^{ε−L_k})₊] ≤ m·δ/m = δ.
-//
-// Without Orders that is basic composition of the whole total. With them, a
-// total serves many small releases better and a single large one worse.
+// one for each α of Terms.Orders, which are fixed when the ledger is made. Each filter sums up all
+// entries, so that a run which one of them still admits is the run that it alone would have
+// stopped, and the δ of the filters add up: docs/theory/composition.md#ledger.basic and
+// docs/theory/composition.md#ledger.order. Without Orders that is basic composition of the whole
+// total. With them, a total serves many small releases better and a single large one worse.
 //
 // Sums of ε and δ are exact sums of the decimal numbers that the file shows.
 //

@@ -2,7 +2,8 @@
 // whatever order, on whatever threads and machines its terms were added.
 //
 // A number m·2ᵉ of 53 bits is added as three digits of 32 bits to a row of 64-bit integers
-// [Kul13]. Integers of 64 bits take 2³⁰ such terms before their carries must move on.
+// [Kul13]. Integers of 64 bits take 2³⁰ such terms before their carries must move on:
+// docs/theory/numerics.md#numerics.exact-sums
 //
 // [Kul13] Kulisch. Computer Arithmetic and Validity. 2013, ch. 8.
 package exactsum
