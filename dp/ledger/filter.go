@@ -17,6 +17,7 @@ import (
 type spent struct {
 	eps, delta *big.Rat  // of the decimals; nil is 0
 	rdp        []float64 // of each order, rounded up
+	failure    float64   // the probability that a release is not one with these curves, rounded up
 }
 
 // decimal returns the number that v is written as.
@@ -33,7 +34,10 @@ func (s spent) plus(t Terms, e Entry) spent {
 		}
 		return new(big.Rat).Add(a, decimal(v))
 	}
-	out := spent{add(s.eps, e.Epsilon), add(s.delta, e.Delta), make([]float64, len(t.Orders))}
+	out := spent{eps: add(s.eps, e.Epsilon), delta: add(s.delta, e.Delta), rdp: make([]float64, len(t.Orders))}
+	if out.failure = s.failure; e.failure() > 0 {
+		out.failure = math.Nextafter(s.failure+e.failure(), math.Inf(1))
+	}
 	for i := range out.rdp {
 		out.rdp[i] = math.Inf(1)
 		if e.RDP == nil {
@@ -46,6 +50,15 @@ func (s spent) plus(t Terms, e Entry) spent {
 		out.rdp[i] = math.Nextafter(sum, math.Inf(1))
 	}
 	return out
+}
+
+// failure returns Failure, or for an entry of version 0.1.0, which has no nonce and none, a bound that
+// all plans of that version keep.
+func (e Entry) failure() float64 {
+	if e.Nonce == "" && e.RDP != nil {
+		return max(e.Failure, 0x1p-57*e.Delta)
+	}
+	return e.Failure
 }
 
 // admits returns an error wrapping ErrOverspent unless a filter admits e.
@@ -76,6 +89,9 @@ func (s spent) admits(t Terms, e Entry) error {
 func (s spent) renyi(t Terms) (eps, order float64) {
 	// One rounding of the quotient and one of the product that undoes it.
 	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
+	if s.failure > 0 {
+		delta = (delta - (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40)) * (1 - 0x1p-51)
+	}
 	eps = math.Inf(1)
 	for i, alpha := range t.Orders {
 		if e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha); e < eps {

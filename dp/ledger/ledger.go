@@ -44,7 +44,7 @@
 // admits it:
 //
 //	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m                                [RRUV16]
-//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, δ/m)               [FZ21], [CKS20]
+//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, δ/m − (1+e^ε)ΣFailureᵢ)  [FZ21], [CKS20]
 //
 // one for each α of Terms.Orders, which are fixed when the ledger is made. Each filter sums up all
 // entries, so that a run which one of them still admits is the run that it alone would have
@@ -164,8 +164,11 @@ type Entry struct {
 	Assumptions []dp.Assumption `json:"assumptions"`
 	// RDP bounds the Rényi divergences of the orders of the terms; nil if no
 	// bound is known.
-	RDP  []float64 `json:"rdp,omitempty"`
-	Plan string    `json:"plan"` // prose
+	RDP []float64 `json:"rdp,omitempty"`
+	// Failure is that of the profile of the plan: RDP holds but for an event of this
+	// probability. What has RDP and no Failure in version 0.1.0 counts with 2⁻⁵⁷δ.
+	Failure float64 `json:"failure,omitempty"`
+	Plan    string  `json:"plan"` // prose
 	// Nonce holds 128 random bits as 32 hexadecimal digits, so that no two entries
 	// are equal; "" in entries of version 0.1.0.
 	Nonce string `json:"nonce,omitempty"`
@@ -305,10 +308,11 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		if c.Relation != t.Relation {
 			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation, c.Relation, t.Relation)
 		}
+		p := plan.Profile()
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
 			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: append([]dp.Assumption{}, c.Assumptions...),
-			RDP: curve(t.Orders, plan.Profile().RDP, c.Budget), Plan: plan.String(), Nonce: bits(),
+			RDP: curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
 		return e, l.s.spent.admits(t, e)
 	})
