@@ -12,10 +12,6 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ProxAccuracy is the assumption of certificates over an operator for which prox.Accuracy proves nothing.
-const ProxAccuracy dp.Assumption = "the computed proximal map of the regularizer and the set is as accurate as the operator declares, " +
-	"or to 1024·d units in the last place where it declares nothing"
-
 // The most records of a neighboring data set: under AddRemove n is private, but rounding has to be
 // bounded for every data set that the relation admits.
 const (
@@ -120,7 +116,7 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	_, q.Split = prox.Separable(g)
 	var proved bool
 	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {
-		q.Assumptions = append(q.Assumptions, ProxAccuracy)
+		q.Assumptions = append(q.Assumptions, DeclaredOperator)
 	}
 }
 

@@ -119,7 +119,6 @@ func (g grouped) Check(dim int) error {
 }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
-func (g grouped) asGrouped() grouped { return g }
 
 // Func returns Weight·Σ_k ‖x_{G_k}‖₂. It panics on an index outside x.
 func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }

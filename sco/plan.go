@@ -28,6 +28,9 @@ func locality(p *erm.Problem) []dp.Assumption {
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
 	}
+	if !prox.Proved(p.Reg) || !prox.Proved(p.Set) {
+		list = append(list, erm.DeclaredOperator)
+	}
 	return list
 }
 
@@ -39,7 +42,7 @@ func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	}
 	_, d := p.Data.Dims()
 	if _, _, proved := prox.Accuracy(op, d); !proved {
-		list = append(list, erm.ProxAccuracy)
+		list = append(list, erm.DeclaredOperator)
 	}
 	return list
 }
@@ -86,11 +89,7 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	if p.Set == nil && p.Reg == nil {
 		return nil, nil
 	}
-	var set prox.Operator
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		set = p.Set
-	}
-	op, ok := prox.Sum(p.Reg, set)
+	op, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
 		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
 			ErrMechanism, p.Reg, p.Set)

@@ -133,7 +133,7 @@ func (pl *Plan) admit(q erm.Public) error {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, pl.output.Cover)
 	}
 	for _, a := range q.Assumptions {
-		if !slices.Contains(want.Assumptions, a) {
+		if !slices.Contains(pl.cert.Assumptions, a) {
 			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
 		}
 	}
