@@ -14,6 +14,7 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,9 @@ import (
 //
 //   - no panic but a documented constant that begins with the package's name;
 //   - an error has the package's name, says what is wanted, and comes with no result;
-//   - without an error no result holds a NaN, unless the row says that it may.
+//   - without an error no result holds a NaN, unless the row says that it may;
+//   - no result changes when a slice, a map or a struct behind an argument does, unless the row says
+//     that the documentation tells so.
 
 var (
 	hostileFloats = []float64{
@@ -69,11 +72,14 @@ type row struct {
 	nan bool
 	// skip names arguments, by position, that stay as they are.
 	skip []int
+	// shares tells that the result refers to an argument, as documented.
+	shares bool
 }
 
 func call(f any, args ...any) row { return row{f: f, args: args} }
 
 func (r row) mayBeNaN() row        { r.nan = true; return r }
+func (r row) sharing() row         { r.shares = true; return r }
 func (r row) keep(args ...int) row { r.skip = args; return r }
 
 // variant is one hostile value somewhere inside an argument.
@@ -189,6 +195,9 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 			return args
 		}
 		perform(t, prefix, name, "valid", r, f, fresh(), true)
+		if !r.shares {
+			keepsNothing(t, name, f, fresh())
+		}
 		for i := range args {
 			skip := false
 			for _, s := range r.skip {
@@ -203,6 +212,144 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 				perform(t, prefix, name, v.where, r, f, a, false)
 			}
 		}
+	}
+}
+
+// keepsNothing calls f, overwrites all that the arguments refer to, and compares the results.
+func keepsNothing(t *testing.T, name string, f reflect.Value, args []reflect.Value) {
+	t.Helper()
+	for i, a := range args {
+		args[i] = duplicate(a)
+	}
+	var results []reflect.Value
+	for _, r := range f.Call(args) { // but for a vector that f filled
+		if !slices.ContainsFunc(args, func(a reflect.Value) bool {
+			return a.Kind() == reflect.Slice && r.Kind() == reflect.Slice && a.Pointer() == r.Pointer()
+		}) {
+			results = append(results, r)
+		}
+	}
+	var before, after strings.Builder
+	for _, r := range results {
+		digest(&before, r, map[uintptr]bool{})
+	}
+	for _, a := range args {
+		overwrite(a, false)
+	}
+	for _, r := range results {
+		digest(&after, r, map[uintptr]bool{})
+	}
+	if before.String() != after.String() {
+		t.Errorf("%s: what it returned changes with its arguments:\n%.2000s\n%.2000s", name, &before, &after)
+	}
+}
+
+// duplicate copies slices, maps and what pointers to structs with exported fields refer to.
+func duplicate(v reflect.Value) reflect.Value {
+	n := reflect.New(v.Type()).Elem()
+	n.Set(v)
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			n.Set(duplicate(v.Elem()))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 && v.Elem().Type().Field(0).IsExported() {
+			n.Set(reflect.New(v.Type().Elem()))
+			n.Elem().Set(duplicate(v.Elem()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n.Field(i).Set(duplicate(v.Field(i)))
+			}
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			n.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				n.Index(i).Set(duplicate(v.Index(i)))
+			}
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			n.Set(reflect.MakeMap(v.Type()))
+			for _, k := range v.MapKeys() {
+				n.SetMapIndex(k, duplicate(v.MapIndex(k)))
+			}
+		}
+	}
+	return n
+}
+
+// overwrite changes what v refers to, and v itself where it is the element of something.
+func overwrite(v reflect.Value, inside bool) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() && v.Elem().Kind() != reflect.Struct {
+			overwrite(v.Elem(), false)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Elem().Kind() == reflect.Struct {
+			overwrite(v.Elem(), true)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				overwrite(v.Field(i), inside)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			overwrite(v.Index(i), true)
+		}
+	case reflect.Map:
+		v.Clear()
+	case reflect.Float64:
+		if inside && v.CanSet() {
+			v.SetFloat(v.Float() + 1.25)
+		}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if inside && v.CanSet() {
+			v.SetInt(v.Int() + 1)
+		}
+	case reflect.String:
+		if inside && v.CanSet() {
+			v.SetString(v.String() + "!")
+		}
+	}
+}
+
+// digest writes all numbers and strings that v refers to.
+func digest(w *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
+	if w.Len() > 1<<20 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || v.Kind() == reflect.Pointer && seen[v.Pointer()] {
+			return
+		}
+		if v.Kind() == reflect.Pointer {
+			seen[v.Pointer()] = true
+		}
+		digest(w, v.Elem(), seen)
+	case reflect.Struct:
+		if path := v.Type().PkgPath(); path == "sync" || path == "sync/atomic" || path == "math/rand/v2" {
+			return
+		}
+		for i := range v.NumField() {
+			digest(w, v.Field(i), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			digest(w, v.Index(i), seen)
+		}
+	case reflect.Map:
+		fmt.Fprint(w, v.Len(), " ")
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	default:
+		fmt.Fprint(w, v, " ")
 	}
 }
 

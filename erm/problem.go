@@ -93,7 +93,8 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 	}
 	s, ok := g.(prox.Subdifferential)
 	if !ok {
-		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
+		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified; want an "+
+			"operator with Dist", ErrProblem, g)
 	}
 	return s, nil
 }

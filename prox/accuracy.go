@@ -22,7 +22,7 @@ const assumedFactor = 1024
 
 // Accuracy returns the bound of Accurate for g in dim dimensions, and whether it is proved below. Else
 // it is what g declares, or 1024·dim and ‖prox_g(0)‖₂, which a certificate has to list as an
-// assumption. A nil g is 0.
+// assumption. A nil g is 0. Of parameters that fail Check the factor is +Inf.
 //
 //	Coordinatewise of this package           8           0
 //	L2Norm, L2Ball, and L1, orthants, (c/2)‖·‖² with them   48   0
@@ -64,6 +64,9 @@ const assumedFactor = 1024
 // ‖prox_{γ₁g}(x) − prox_{γ₂g}(x)‖ ≤ |1−γ₂/γ₁|·‖x − prox_{γ₁g}(x)‖. This is at most 8u‖x‖ where
 // prox(0) = 0, and it moves by nothing where g is a set or the simplex with its constant norm.
 func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
+	if Check(g, dim) != nil {
+		return inf, 0, false
+	}
 	d := float64(max(dim, 1))
 	if _, ok := Separable(g); ok {
 		return 8, 0, true
@@ -132,7 +135,7 @@ func Proved(g Operator) bool { return g == nil || own(reflect.ValueOf(g)) }
 // own reports whether v and every value that it holds in an interface have types of this package.
 func own(v reflect.Value) bool {
 	t := v.Type()
-	home := t.PkgPath() == "" || t.PkgPath() == reflect.TypeFor[L1]().PkgPath()
+	home := t.PkgPath() == reflect.TypeFor[L1]().PkgPath()
 	switch t.Kind() {
 	case reflect.Interface:
 		return v.IsNil() || own(v.Elem())
@@ -144,8 +147,10 @@ func own(v reflect.Value) bool {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			home = home && (t.Elem().Kind() != reflect.Struct || own(v.Index(i)))
+			if t.Elem().Kind() == reflect.Struct && !own(v.Index(i)) {
+				return false
+			}
 		}
 	}
-	return home
+	return home || t.PkgPath() == "" && t.Kind() != reflect.Struct // a number, a slice; a struct without a name may embed
 }
