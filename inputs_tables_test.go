@@ -312,6 +312,7 @@ func TestEveryInputProx(t *testing.T) {
 		factor, scale, _ := prox.Accuracy(l1, dim)
 		return factor, scale
 	}, 2)
+	table["Proved"] = call(prox.Proved, op)
 	table["Separable"] = call(func() bool {
 		_, ok := prox.Separable(l1)
 		return ok
@@ -529,7 +530,7 @@ func TestEveryInputSplitting(t *testing.T) {
 	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
-	everyInput(t, "splitting", table)
+	everyInput(t, "splitting", merged(table, methodsOfSplitting(t)))
 }
 
 func TestEveryInputLOP(t *testing.T) {

@@ -61,6 +61,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -84,6 +85,9 @@ type Model struct {
 // The error is that of NewPlan, wraps that of ledger.Ledger.Spend, or is ctx.Err(). After the
 // ledger was charged an error does not give the budget back.
 func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
 	t, err := newTask(data, o)
 	if err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func SplitGroups(g GroupL2) []GroupL2 {
 		if k == len(pieces) {
 			pieces, taken = append(pieces, GroupL2{Weight: g.Weight}), append(taken, make(map[int]bool))
 		}
-		pieces[k].Groups = append(pieces[k].Groups, group)
+		pieces[k].Groups = append(pieces[k].Groups, slices.Clone(group))
 		for _, i := range group {
 			taken[k][i] = true
 		}

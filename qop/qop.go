@@ -276,8 +276,11 @@ const defaultShare = 0.01
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error
-// wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+// wraps what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
@@ -293,6 +296,7 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // erm.ErrProblem for a problem that does not fit together or that cannot be
 // certified.
 func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(Mechanism))
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -313,6 +317,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
 // costs, and fits nothing.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(Mechanism))
 	if err := m.check(); err != nil {
 		return nil, err
 	}

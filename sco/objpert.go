@@ -87,6 +87,7 @@ type Output struct {
 // settings returns the settings for a problem with the public quantities q, which
 // only Paper looks at.
 func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	s := linear.Settings{
 		Package: "sco", Population: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -125,6 +126,7 @@ func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 }
 
 func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
@@ -146,6 +148,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 
 // Fit is ObjPert.Fit by SVRG.
 func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -156,6 +159,7 @@ func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src 
 
 // Plan is ObjPert.Plan with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -166,6 +170,7 @@ func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 
 // Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.settings(q, b)
 	if err != nil {
 		return nil, err
@@ -206,6 +211,7 @@ type PublishedObjPert struct {
 // error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
 // ⟨a,w⟩ with β ≤ εnλ, and replacement.
 func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
+	m = cmp.Or(m, new(ObjPert))
 	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
@@ -243,6 +249,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 }
 
 func (m *Output) settings() linear.Settings {
+	m = cmp.Or(m, new(Output))
 	return linear.Settings{
 		Package: "sco", Population: true, Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Trace: m.Trace,

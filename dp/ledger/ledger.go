@@ -236,8 +236,13 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	if src != nil {
 		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release nothing", ErrSeeded)
 	}
-	if plan == nil {
-		return Entry{}, fmt.Errorf("%w: the plan is nil", dp.ErrCondition)
+	switch {
+	case l == nil:
+		return Entry{}, fmt.Errorf("%w: the ledger is nil, want one made by Create or Open", ErrTerms)
+	case ctx == nil:
+		return Entry{}, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", dp.ErrCondition)
+	case plan == nil:
+		return Entry{}, fmt.Errorf("%w: the plan is nil, want one that a calibration made", dp.ErrCondition)
 	}
 	c := plan.Certificate()
 	if err := c.Check(); err != nil {

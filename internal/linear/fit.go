@@ -19,6 +19,9 @@ import (
 
 // Fit calibrates for p and releases its minimizer.
 func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Package, err)
+	}
 	p, q, err := s.Prepare(p)
 	if err != nil {
 		return nil, err
@@ -47,6 +50,9 @@ func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() {
 		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+	}
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
 	}
 	p, q, err := pl.settings.Prepare(p)
 	if err == nil {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -25,6 +26,14 @@ func CheckConstant(name string, v float64, fix string) error {
 	case !(v > 0): // also NaN
 		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
 			"constant", dp.ErrCondition, name, v)
+	}
+	return nil
+}
+
+// CheckContext refuses a nil context by an error that wraps kind.
+func CheckContext(kind error, ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: ctx is nil, want one such as context.Background()", kind)
 	}
 	return nil
 }
