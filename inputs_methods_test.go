@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/npy"
@@ -25,7 +26,7 @@ import (
 )
 
 // methods returns a row for every exported method of the samples, with the argument of the pool that
-// has the type of each parameter.
+// has the type of each parameter. A number that a method returns without checking a NaN may be NaN.
 func methods(t *testing.T, pool []any, samples ...any) map[string]row {
 	t.Helper()
 	rows := map[string]row{}
@@ -40,7 +41,7 @@ func methods(t *testing.T, pool []any, samples ...any) map[string]row {
 			if printing[m.Name] {
 				continue
 			}
-			r := row{f: m.Func, args: []any{sample}}
+			r := row{f: m.Func, args: []any{sample}, nan: m.Type.NumOut() > 0 && m.Type.Out(0).Kind() == reflect.Float64}
 			for k := 1; k < m.Type.NumIn(); k++ {
 				r.args = append(r.args, pooled(t, pool, m.Type.In(k), name+"."+m.Name))
 			}
@@ -80,6 +81,7 @@ func TestEveryInputSCO(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-4}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	sgd := &sco.NoisySGD{Radius: 1, Batch: 5, Steps: 4}
 	steps, err := sgd.Plan(p, b)
 	require.NoError(t, err)
@@ -94,6 +96,8 @@ func TestEveryInputSCO(t *testing.T) {
 	), map[string]row{
 		"NewSVRGSchedule": call(sco.NewSVRGSchedule, 10, 1., 0.1, 1., 0.01, false),
 		"SVRGFor":         call(sco.SVRGFor, obj.Params(), false),
+		// that of the embedded mechanism, of a pointer that is not nil
+		"ObjPertSVRG.Published": call((*sco.ObjPert).Published, &sco.ObjPert{Radius: 1}, q, b),
 	})))
 }
 
@@ -102,31 +106,37 @@ func TestEveryInputObjpert(t *testing.T) {
 	require.NoError(t, err)
 	b := dp.Budget{Epsilon: 1}
 	public := objpert.Public{Space: ternary, Dim: 2, Range: 1, Budget: b}
-	samp := objpert.SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}}
+	samp := objpert.SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Records: 20, Gap: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}}
 	plan, err := (&objpert.Product{}).Plan(p, b)
 	require.NoError(t, err)
-	average, err := (&objpert.OPSamp{}).Calibrate(samp)
+	sampled, err := (&objpert.OPSamp{}).Calibrate(samp)
 	require.NoError(t, err)
 	smooth := records(t, 20, 2, 1, loss.Logistic{}, unit)
 	smooth.Set = prox.Box{Lo: -1, Hi: 1}
 	lattice := &objpert.LatticeMinimizer{Problem: p}
 	point := []int{1, -1}
-	everyInput(t, "objpert", brief(merged(methods(t, []any{background, p, b, source, public, samp, objpert.Minimizer(lattice),
-		point, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64{0, 0}, 0, []float64{0.5, 0.5}},
-		&objpert.OPDisc{}, &objpert.OPSamp{}, &objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan, average,
+	ball, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), objpert.Lattice(2))
+	require.NoError(t, err)
+	inBall := objpert.Public{Space: objpert.Lattice(2), Dim: 2, Range: 1, Budget: b}
+	gauss := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	average := methods(t, []any{background, ball, gauss, source, inBall, samp, objpert.Minimizer(lattice)},
+		&objpert.OPDisc{}, &objpert.OPSamp{}, sampled)
+	rest := methods(t, []any{background, p, b, source, public, point, []float64{0.5, 0.5}},
+		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
 		&objpert.BoxMinimizer{Problem: smooth, Gap: 1}, lattice, objpert.Auto{}, objpert.CellSearch{}, objpert.Enumerate{},
-		objpert.GenericSearch{},
-	), map[string]row{
+		objpert.GenericSearch{})
+	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
 		"Empty":            call(objpert.Empty, 2, ternary),
 		"Lattice":          call(objpert.Lattice, 2),
-		"Integers":         call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2}, {Lo: 0, Hi: 2}}, 4),
+		"Integers":         call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2, Den: 1}, {Lo: 0, Hi: 2, Den: 1}}, 4),
 		"NewProblem":       call(objpert.NewProblem, [][]int64{{1, 2}}, []int{1}, []int{1}, ternary),
 		"Problem.Check":    call((*objpert.Problem).Check, p),
-		"Problem.Contains": call((*objpert.Problem).Contains, p, point),
-		"Problem.Loss":     call((*objpert.Problem).Loss, p, point),
-		"Problem.Noise":    call((*objpert.Problem).Noise, p), "Problem.Objective": call((*objpert.Problem).Objective, p, point),
-		"Problem.Perturb": call((*objpert.Problem).Perturb, p, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64(nil), 0),
-		"Problem.Points":  call((*objpert.Problem).Points, p), "Problem.Records": call((*objpert.Problem).Records, p),
+		"Problem.Contains": call((*objpert.Problem).Contains, p, point).keep(0),
+		"Problem.Loss":     call((*objpert.Problem).Loss, p, point).keep(0),
+		// of problems that pass Check
+		"Problem.Noise": call((*objpert.Problem).Noise, p).keep(0), "Problem.Objective": call((*objpert.Problem).Objective, p, point).keep(0),
+		"Problem.Perturb": call((*objpert.Problem).Perturb, p, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64(nil), 0).sharing(),
+		"Problem.Points":  call((*objpert.Problem).Points, p).keep(0), "Problem.Records": call((*objpert.Problem).Records, p).keep(0),
 	})))
 }
 
@@ -155,7 +165,8 @@ func TestEveryInputLedger(t *testing.T) {
 	}
 	l, err := created(terms)
 	require.NoError(t, err)
-	everyInput(t, "dp/ledger", brief(merged(methods(t, []any{background, terms, dp.Plan(budgeted{b}), source, io.Writer(io.Discard), []string{}}, l, terms),
+	everyInput(t, "dp/ledger", brief(merged(methods(t,
+		[]any{background, terms, dp.Plan(budgeted{b}), source, io.Writer(io.Discard), []string{}}, l, terms),
 		map[string]row{
 			"Create":        call(created, terms),
 			"Open":          call(ledger.Open, l.Path()),
@@ -189,7 +200,9 @@ func TestEveryInputModel(t *testing.T) {
 		"Losses":               call(model.Losses),
 		"Sets":                 call(model.Sets),
 		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
-		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).keep(1),
+		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
+		"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
+		"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
 	})))
 }
 
@@ -240,7 +253,7 @@ func methodsOfSplitting(t *testing.T) map[string]row {
 		"NewMatrix":       call(splitting.NewMatrix, mat.Matrix(a)),
 		"NewDifferences":  call(splitting.NewDifferences, [][2]int{{0, 1}}, 2),
 		"NewSelection":    call(splitting.NewSelection, []int{0, 1}, 2),
-		"Problem.Func":    call(splitting.Problem.Func, p, x).keep(0),
+		"Problem.Func":    call(splitting.Problem.Func, p, x).keep(0).mayBeNaN(),
 		"Minimize":        call(splitting.Minimize, background, p, x, settings),
 		"Solve":           call(splitting.Solve, background, p, x, settings, splitting.Method(&splitting.ForwardBackward{})),
 		"Path": call(splitting.Path, background, []splitting.Problem{p, p}, x, settings,

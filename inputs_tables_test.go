@@ -106,8 +106,8 @@ func TestEveryInputNoise(t *testing.T) {
 		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"Gap":             call(noise.Gap, 3., src),
-		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
-		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
+		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
 		"Watched.Uint64":  call(func(r rand.Source) uint64 { return noise.Watch(r).Uint64() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
@@ -538,6 +538,7 @@ func TestEveryInputLOP(t *testing.T) {
 	p := small(t)
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	if err != nil {
 		t.Fatal(err)
@@ -561,6 +562,7 @@ func TestEveryInputQOP(t *testing.T) {
 	p.Loss = loss.Squared{}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	m := &qop.Mechanism{Center: []float64{0.1, 0.1}, Interpolation: qop.Relabel{}, Share: 0.1}
 	plan, err := m.Plan(p, b)
 	if err != nil {

@@ -422,7 +422,8 @@ func perform(t *testing.T, pkg, name, where string, r row, f reflect.Value, args
 		if valid {
 			t.Errorf("%s refuses what is valid: %v", name, err)
 		}
-		if !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "dp: ") && !strings.HasPrefix(text, "table: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
+		if !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "dp: ") && !strings.HasPrefix(text, "table: ") &&
+			!strings.HasPrefix(text, "privopt: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
 			t.Errorf("%s with %s: error %q does not begin with %q and a reason", name, where, text, prefix)
 		}
 		if !strings.Contains(text, "want") && !remedy(text) {
@@ -443,7 +444,7 @@ func perform(t *testing.T, pkg, name, where string, r row, f reflect.Value, args
 // remedy reports whether an error that has no range tells what to do.
 func remedy(text string) bool {
 	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not", "is nil", "differ",
-		"declare", "leave", "set ", "encountered", "permission"} {
+		"declare", "leave", "restore", "set ", "encountered", "permission"} {
 		if strings.Contains(text, s) {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -122,8 +123,9 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 
 // Complete checks the fields of q and fills in those that a caller left at 0: Records under
 // Replace is required, MaxRecords follows from it, and quantities that are not stated become +Inf.
-// The result is a fixed point. The error wraps ErrProblem or dp.ErrRelation.
+// The result is a fixed point and shares nothing with q. The error wraps ErrProblem or dp.ErrRelation.
 func (q Public) Complete(rel dp.Relation) (Public, error) {
+	q.Assumptions = slices.Clone(q.Assumptions)
 	if err := rel.Check(); err != nil {
 		return Public{}, fmt.Errorf("erm: Relation: %w", err)
 	}
@@ -216,6 +218,9 @@ func (q Public) Smooth() error {
 // Admit returns an error wrapping ErrProblem if p has more records than MaxRecords: it is outside
 // the domain of the guarantee. That there are more is then known.
 func (q Public) Admit(p *Problem) error {
+	if p == nil {
+		return fmt.Errorf("%w: the problem is nil, want one with data and a loss", ErrProblem)
+	}
 	if n, _ := p.Data.Dims(); int64(n) > q.MaxRecords {
 		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare "+
 			"Problem.Records", ErrProblem, q.MaxRecords)

@@ -32,7 +32,7 @@ func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 	if m == nil || m.Problem == nil {
 		return 0, fmt.Errorf("%w: Problem is nil, want one over a finite set", ErrMechanism)
 	}
-	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), lengths(m.Problem.Dim, w, sigma)); err != nil {
+	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), checkTilt(m.Problem.Dim, w, sigma)); err != nil {
 		return 0, err
 	}
 	oracle := m.Oracle
@@ -117,7 +117,7 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 		return 0, err
 	}
 	_, d := m.Problem.Data.Dims()
-	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), lengths(d, w, sigma)); err != nil {
+	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), checkTilt(d, w, sigma)); err != nil {
 		return 0, err
 	}
 	box := m.Problem.Set.(prox.Box)
@@ -153,10 +153,13 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 	}
 }
 
-// lengths returns an error unless w and sigma have d entries.
-func lengths(d int, w, sigma []float64) error {
+// checkTilt returns an error unless w and sigma have d entries and those of sigma are finite.
+func checkTilt(d int, w, sigma []float64) error {
 	if len(w) != d || len(sigma) != d {
 		return fmt.Errorf("%w: w and sigma have %d and %d entries, want %d, the number of parameters", ErrMechanism, len(w), len(sigma), d)
+	}
+	if n := floats.Norm(sigma, 1); math.IsNaN(n) || math.IsInf(n, 1) {
+		return fmt.Errorf("%w: an entry of sigma is not finite, want a tilt by finite numbers", ErrMechanism)
 	}
 	return nil
 }

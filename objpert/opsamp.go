@@ -323,6 +323,9 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 		return nil, fmt.Errorf("%w: OPSamp.Plan is for halfspaces; for another loss take Calibrate and SampPlan.Fit", ErrMechanism)
 	}
 	if m.Relation != dp.AddRemove && s.Records == 0 {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
 		s.Records = p.Records()
 	}
 	return m.Calibrate(s)

@@ -236,6 +236,8 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 		return refuse("Epsilon = %v, Calibration Paper is stated for ε ≤ 1", eps)
 	case b.Delta > 1/(n*n) || b.Delta == 0:
 		return refuse("Delta = %v, Calibration Paper is stated for 0 < δ ≤ 1/n² = %v", b.Delta, 1/(n*n))
+	case !(k.Lipschitz > 0 && k.Smoothness > 0):
+		return refuse("Lipschitz = %v and Smoothness = %v, Calibration Paper wants known ones", k.Lipschitz, k.Smoothness)
 	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
 		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
 	}

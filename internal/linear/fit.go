@@ -49,7 +49,7 @@ func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 // for a reason that reads records.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+		return nil, fmt.Errorf("privopt: %w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
 	}
 	if err := release.CheckContext(ErrProblem, ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
