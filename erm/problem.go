@@ -103,12 +103,12 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 // loss.Exact (ScalarAccuracy), or prox.Accuracy proves nothing of r + ι_C (DeclaredOperator), as of every
 // operator that is not of package prox.
 const (
-	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its methods declare " +
-		"holds for every record inside the declared bounds, also where it has a method from a loss that it embeds"
+	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its " +
+		"methods declare holds for every record inside the declared bounds, also where it has a method from a loss that it embeds"
 	ScalarAccuracy   dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
-	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and what their methods declare " +
-		"holds where package prox does not prove it, also where they have a method from an operator that they embed: coefficients, " +
-		"radius, subgradients, and a proximal map that is accurate as declared, or to 1024·d units in the last place"
+	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and what their " +
+		"methods declare holds where package prox does not prove it, also where they have a method from an operator that they " +
+		"embed: coefficients, radius, subgradients, and a proximal map that is accurate as declared, or to 1024·d units in the last place"
 )
 
 // LossAssumptions returns what a release that rests on Residual assumes of l and the program
