@@ -218,7 +218,7 @@ type Mechanism struct {
 // check refuses fields that make no sense by themselves.
 func (m *Mechanism) check() error {
 	if m == nil {
-		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
+		return fmt.Errorf("%w: the mechanism is nil, want one with a Center and an Interpolation", ErrMechanism)
 	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
@@ -296,7 +296,6 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // erm.ErrProblem for a problem that does not fit together or that cannot be
 // certified.
 func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
-	m = cmp.Or(m, new(Mechanism))
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -317,7 +316,6 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
 // costs, and fits nothing.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	m = cmp.Or(m, new(Mechanism))
 	if err := m.check(); err != nil {
 		return nil, err
 	}
