@@ -547,12 +547,14 @@ func TestEveryInputLOP(t *testing.T) {
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
-		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src).keep(1),
+		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src),
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
-		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src).keep(1),
-		"Plan.Fit":            call(func(p *erm.Problem, src rand.Source) (*dp.Release, error) { return plan.Fit(background, p, src) }, p, src),
-		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src),
+		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+			return plan.Fit(ctx, p, src)
+		}, background, p, src),
+		"Plan.Profile": call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 	})
 }
 
@@ -572,10 +574,10 @@ func TestEveryInputQOP(t *testing.T) {
 	everyInput(t, "qop", map[string]row{
 		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b),
 		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
-		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0, 1),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0),
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
-		}, background, p, src).keep(0),
+		}, background, p, src),
 		"Plan.Params":      call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
