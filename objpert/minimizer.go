@@ -27,7 +27,7 @@ var _ Minimizer = (*LatticeMinimizer)(nil)
 
 // Minimize implements Minimizer: T_j[k] = sigma_j Values[k], rounded to the steps in
 // which oracles count, which is part of the gap. Errors wrap those
-// of the oracle, or ErrMechanism.
+// of the oracle, ErrMechanism, or ErrProblem for a sigma that is not finite.
 func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
 	if m == nil || m.Problem == nil {
 		return 0, fmt.Errorf("%w: Problem is nil, want one over a finite set", ErrMechanism)
@@ -159,7 +159,7 @@ func checkTilt(d int, w, sigma []float64) error {
 		return fmt.Errorf("%w: w and sigma have %d and %d entries, want %d, the number of parameters", ErrMechanism, len(w), len(sigma), d)
 	}
 	if n := floats.Norm(sigma, 1); math.IsNaN(n) || math.IsInf(n, 1) {
-		return fmt.Errorf("%w: an entry of sigma is not finite, want a tilt by finite numbers", ErrMechanism)
+		return fmt.Errorf("%w: an entry of sigma is not finite, want a tilt by finite numbers", ErrProblem)
 	}
 	return nil
 }
