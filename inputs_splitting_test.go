@@ -68,5 +68,5 @@ func TestEveryInputSplitting(t *testing.T) {
 	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward", "FrankWolfe"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
-	everyInput(t, "splitting", table)
+	everyInput(t, "splitting", merged(table, methodsOfSplitting(t)))
 }

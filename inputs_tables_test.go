@@ -105,8 +105,8 @@ func TestEveryInputNoise(t *testing.T) {
 		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"Gap":             call(noise.Gap, 3., src),
-		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
-		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
+		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
 		"Watched.Uint64":  call(func(r rand.Source) uint64 { return noise.Watch(r).Uint64() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
@@ -321,6 +321,7 @@ func TestEveryInputProx(t *testing.T) {
 		factor, scale, _ := prox.Accuracy(l1, dim)
 		return factor, scale
 	}, 2)
+	table["Proved"] = call(prox.Proved, op)
 	table["Separable"] = call(func() bool {
 		_, ok := prox.Separable(l1)
 		return ok
@@ -500,6 +501,7 @@ func TestEveryInputLOP(t *testing.T) {
 	p := small(t)
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	if err != nil {
 		t.Fatal(err)
@@ -508,12 +510,14 @@ func TestEveryInputLOP(t *testing.T) {
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
-		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src).keep(1),
+		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src),
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
-		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src).keep(1),
-		"Plan.Fit":            call(func(p *erm.Problem, src rand.Source) (*dp.Release, error) { return plan.Fit(background, p, src) }, p, src),
-		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src),
+		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+			return plan.Fit(ctx, p, src)
+		}, background, p, src),
+		"Plan.Profile": call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 	})
 }
 
@@ -523,6 +527,7 @@ func TestEveryInputQOP(t *testing.T) {
 	p.Loss = loss.Squared{}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	m := &qop.Mechanism{Center: []float64{0.1, 0.1}, Interpolation: qop.Relabel{}, Share: 0.1}
 	plan, err := m.Plan(p, b)
 	if err != nil {
@@ -532,10 +537,10 @@ func TestEveryInputQOP(t *testing.T) {
 	everyInput(t, "qop", map[string]row{
 		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b),
 		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
-		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0, 1),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0),
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
-		}, background, p, src).keep(0),
+		}, background, p, src),
 		"Plan.Params":      call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),

@@ -115,7 +115,7 @@ func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, l
 // parts must be about x itself: a point x′ ∈ C next to x may lie off a kink of
 // r at x, and then no multiple of ‖x′−x‖ bounds the difference.
 func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferential, bool) {
-	g, ok := total(reg, set)
+	g, ok := prox.Sum(reg, set)
 	if !ok {
 		if set.Func(x) != 0 || prox.Shift(set, x) != 0 || prox.Shift(reg, x) != 0 {
 			return nil, false
@@ -124,14 +124,6 @@ func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferen
 	}
 	s, ok := g.(prox.Subdifferential)
 	return s, ok
-}
-
-// total returns r + ι_C if it is known in closed form; nil parts are 0.
-func total(reg prox.Operator, set prox.Set) (prox.Operator, bool) {
-	if set == nil { // not a nil Set inside a non-nil Operator
-		return prox.Sum(reg, nil)
-	}
-	return prox.Sum(reg, set)
 }
 
 // distance returns an upper bound on dist(−(hi+lo), ∂g(x+low)), up to d+16 roundings of itself.

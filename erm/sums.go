@@ -160,6 +160,9 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if q == nil || q.q == nil {
 		return nil, errEmpty
 	}
+	if ctx == nil {
+		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSource)
+	}
 	data, err := Open(src, q.q().bounds)
 	if err != nil {
 		return nil, err

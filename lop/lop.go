@@ -94,6 +94,7 @@
 package lop
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 
@@ -161,6 +162,7 @@ type Mechanism struct {
 }
 
 func (m *Mechanism) settings() linear.Settings {
+	m = cmp.Or(m, new(Mechanism))
 	return linear.Settings{
 		Package: "lop", Relation: m.Relation, Calibration: m.Calibration, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -172,7 +174,7 @@ func (m *Mechanism) settings() linear.Settings {
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error wraps
-// what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+// what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return m.settings().Fit(ctx, p, b, src)
 }
@@ -221,6 +223,7 @@ type Output struct {
 }
 
 func (m *Output) settings() linear.Settings {
+	m = cmp.Or(m, new(Output))
 	return linear.Settings{
 		Package: "lop", Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Clip: m.Clip, Cover: m.Cover, Trace: m.Trace,

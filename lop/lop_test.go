@@ -240,6 +240,20 @@ func TestForeignLossIsListed(t *testing.T) {
 	require.Contains(t, rel.Certificate.Assumptions, erm.ScalarAccuracy)
 }
 
+// A plan admits what its own certificate lists, whatever is written to the Public that it was made from.
+func TestAssumptionsAreThePlans(t *testing.T) {
+	p := &erm.Problem{Data: records(t, 60, 4), Loss: loss.Huber{Delta: 1}}
+	q, err := p.Public(dp.Replace)
+	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{"something", "else"}
+	plan, err := (&Mechanism{Radius: 1}).Calibrate(q, budget)
+	require.NoError(t, err)
+	copy(q.Assumptions, []dp.Assumption{erm.DeclaredLoss, erm.ScalarAccuracy})
+	_, err = plan.Fit(t.Context(), &erm.Problem{Data: p.Data, Loss: mine{loss.Huber{Delta: 1}}}, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+	require.ErrorContains(t, err, "assumption")
+}
+
 // embedded has the methods of Multinomial, but is another loss.
 type embedded struct{ loss.Multinomial }
 

@@ -64,6 +64,9 @@ type fileMoments struct {
 
 // Save writes the model as JSON. Equal models give equal bytes.
 func (m *Model) Save(w io.Writer) error {
+	if m == nil || w == nil {
+		return fmt.Errorf("%w: the model or the writer is nil, want both", ErrFile)
+	}
 	f := file{
 		Version: formatVersion, Description: m.prose, Certificate: m.cert, Coefficients: m.Coefficients(), Theta: m.theta,
 		Plan: m.params, Choice: m.choice, Ledger: m.head, Build: m.build,
@@ -87,6 +90,9 @@ const maxFile = 1 << 30
 // Load reads a model that Save wrote. It refuses, wrapping ErrFile, what it does not
 // understand: another version, unknown keys, and numbers that do not fit together.
 func Load(r io.Reader) (*Model, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil, want one of a model that Save wrote", ErrFile)
+	}
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)

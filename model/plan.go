@@ -124,7 +124,7 @@ type task struct {
 // newTask puts data and options together. It reads no record.
 func newTask(data *table.Data, opt *Options) (*task, error) {
 	if data == nil || data.Records == nil {
-		return nil, fmt.Errorf("%w: the data are nil", ErrOptions)
+		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
 	}
 	t := &task{encoder: data.Encoder}
 	if opt != nil {

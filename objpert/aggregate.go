@@ -52,8 +52,7 @@ const maxBlocks = 1 << 20
 const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depends on the records of that block only"
 
 // Fit releases the vote on p under the budget b. src is as in Plan.Fit. The
-// error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended. Fit
-// panics if ctx is nil.
+// error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
@@ -62,6 +61,7 @@ func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, s
 // ExcessBound of the plan counts votes, not records. Errors wrap dp.ErrBudget,
 // dp.ErrRelation, dp.ErrCondition, ErrMechanism or ErrProblem.
 func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(SampleAndAggregate))
 	switch {
 	case m.Blocks < 1 || m.Blocks > maxBlocks:
 		return nil, fmt.Errorf("%w: Blocks = %d, want a number in [1, %d]", ErrMechanism, m.Blocks, maxBlocks)

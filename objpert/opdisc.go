@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -45,7 +46,7 @@ type OPDisc struct {
 
 // Fit releases the minimizer of p under the budget b: it plans, draws η,
 // minimizes and releases what is proved. The error wraps what Plan's or
-// Plan.Fit's does. Fit panics if ctx is nil.
+// Plan.Fit's does.
 func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
@@ -53,6 +54,7 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 // Plan calibrates for p: it reads its dimension and space, and no record.
 // Errors are those of Calibrate, or wrap ErrProblem.
 func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(OPDisc))
 	return calibrated(m.Calibrate, p, b, m.Range, m.Lipschitz)
 }
 
@@ -67,6 +69,7 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(OPDisc))
 	if !(m.Sigma >= 0 && m.Sigma < 0x1p50) || m.Sigma > 0 && m.Law != Gaussian {
 		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0", ErrMechanism, m.Sigma, m.Law)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
@@ -205,6 +206,7 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
+	m = cmp.Or(m, new(OPSamp))
 	rel, t := cmp.Or(m.Relation, dp.Replace), cmp.Or(m.Slack, 1)
 	if err := rel.Check(); err != nil {
 		return nil, fmt.Errorf("objpert: Relation: %w", err)
@@ -275,6 +277,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 // that no ExcessBound is known. Under Replace the number of records is public
 // and read.
 func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
+	m = cmp.Or(m, new(OPSamp))
 	q, err := public(p, b, 1, 0)
 	if err != nil {
 		return nil, err
@@ -295,6 +298,9 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 		return nil, fmt.Errorf("%w: OPSamp.Plan is for halfspaces; for another loss take Calibrate and SampPlan.Fit", ErrMechanism)
 	}
 	if m.Relation != dp.AddRemove && s.Records == 0 {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
 		s.Records = p.Records()
 	}
 	return m.Calibrate(s)
@@ -302,8 +308,8 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 
 // Fit releases the average for the halfspaces of p under the budget b: it plans,
 // and minimizes with Oracle. The error wraps what Plan's or SampPlan.Fit's does.
-// Fit panics if ctx is nil.
 func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	m = cmp.Or(m, new(OPSamp))
 	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
@@ -339,7 +345,7 @@ const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum o
 // worse than those of the plan, which the certificate assumes (DeclaredMinimizer).
 // src is as in Plan.Fit. The error wraps ErrMechanism, or dp.ErrWithheld if a
 // minimization failed, its gap exceeded the plan's Gap or its point was not
-// finite. Fit panics if ctx or m is nil.
+// finite.
 func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.Release, error) {
 	return pl.fit(ctx, m, src, DeclaredMinimizer)
 }
@@ -350,7 +356,10 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if m == nil {
-		panic("objpert: nil Minimizer")
+		return nil, fmt.Errorf("%w: the Minimizer is nil, want one such as a BoxMinimizer", ErrMechanism)
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
 	}
 	f := fault.From(ctx)
 	q := fault.At(f, stepSamp, pl.params)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
@@ -234,6 +235,9 @@ func calibrated(calibrate func(Public) (*Plan, error), p *Problem, b dp.Budget, 
 func fit(
 	ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	pl, err := plan(p, b)
 	if err != nil {
 		return nil, err
@@ -339,12 +343,15 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 //
 // The error wraps ErrMechanism or ErrProblem if p does not fit, and
 // dp.ErrWithheld together with the oracle's error if the minimizer was not
-// proved, or noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
+// proved, or noise.ErrSource if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
-	f := fault.From(ctx)
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
+	f := fault.From(ctx)
 	audited := *pl // with what an audit changes, if there is one
 	pl = &audited
 	pl.params = fault.At(f, stepParams, pl.params)

@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -41,6 +42,7 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(Product))
 	return calibrated(m.Calibrate, p, b, m.Range, 0)
 }
 
@@ -52,6 +54,7 @@ func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 //
 // Errors are those of OPDisc.Calibrate.
 func (m *Product) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(Product))
 	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
 	if err != nil {
 		return nil, err

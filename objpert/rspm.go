@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -70,6 +71,7 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(RSPM))
 	return calibrated(m.Calibrate, p, b, 0, 0)
 }
 
@@ -85,6 +87,7 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 // Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space has no separator of
 // the kind asked for.
 func (m *RSPM) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(RSPM))
 	p, b, err := common{
 		relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law,
 		laws: []Law{Laplace, Gaussian, PaperSigma}, names: "Laplace, Gaussian or PaperSigma",

@@ -1,6 +1,9 @@
 package prox
 
-import "math"
+import (
+	"math"
+	"reflect"
+)
 
 // Accurate is the ability of an operator to bound its rounding: with u = 2⁻⁵³, for every γ > 0 and
 // finite x in dim dimensions, up to underflow,
@@ -19,7 +22,7 @@ const assumedFactor = 1024
 
 // Accuracy returns the bound of Accurate for g in dim dimensions, and whether it is proved
 // (docs/theory/numerics.md#numerics.prox). Else it is what g declares, or 1024·dim and
-// ‖prox_g(0)‖₂, which a certificate has to list as an assumption. A nil g is 0.
+// ‖prox_g(0)‖₂, which a certificate has to list as an assumption. A nil g is 0; with parameters that fail Check the factor is +Inf.
 //
 //	Coordinatewise of this package           8           0
 //	L2Norm, L2Ball, and L1, orthants, (c/2)‖·‖² with them   48   0
@@ -27,6 +30,9 @@ const assumedFactor = 1024
 //	L1Ball, Simplex, and L1, orthants with it  24√d + 48   the radius
 //	(c/2)‖·‖² with one of the above          12 more
 func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
+	if Check(g, dim) != nil {
+		return inf, 0, false
+	}
 	d := float64(max(dim, 1))
 	if _, ok := Separable(g); ok {
 		return 8, 0, true
@@ -37,22 +43,20 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 		}
 		return 24*math.Sqrt(d) + 48, r, true
 	}
-	switch g := g.(type) { // types of this package, not structs that embed them
-	case L2Norm, L2Ball, radial, radialSet:
+	switch f := form(g).(type) {
+	case radial:
 		return 48, 0, true
-	case GroupL2, grouped:
+	case grouped:
 		return d + 16, 0, true
-	case Simplex:
-		return ball(g.Total)
 	case weighted:
-		return ball(g.set.Total)
-	case L1Ball, absBall, absBallSet:
-		return ball(g.(hasAbsBall).asAbsBall().r)
-	case ridge, ridgeDist:
-		factor, scale, proved = Accuracy(g.(hasRidge).asRidge().g, dim)
+		return ball(f.set.Total)
+	case absBall:
+		return ball(f.r)
+	case ridge:
+		factor, scale, proved = Accuracy(f.g, dim)
 		return factor + 12, scale, proved
 	case Accurate:
-		factor, scale = g.Accuracy(dim)
+		factor, scale = f.Accuracy(dim)
 		return factor, scale, false
 	}
 	p := make([]float64, dim)
@@ -63,9 +67,11 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 // Separable returns g as a sum over coordinates if it is one whose Prox and Dist are functions of
 // its coefficients alone, so that Steepest and ProxPair are about the same function. A nil g is 0.
 func Separable(g Operator) (Coordinatewise, bool) {
-	switch g := orZero(g).(type) { // types of this package, not structs that embed them
-	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall, separable:
+	g = orZero(g)
+	if _, ok := form(g).(separable); ok {
 		return g.(Coordinatewise), true
+	}
+	switch g := g.(type) {
 	case coordwise:
 		return g, g.separable()
 	case coordSet:
@@ -84,4 +90,33 @@ func (g coordwise) separable() bool {
 	_, left := Separable(c.g)
 	_, right := Separable(c.h)
 	return left && right
+}
+
+// Proved reports whether g is an operator of this package, made of none but operators of this package:
+// then g is convex, a function of its parameters alone, and what its methods declare is true, by the
+// proofs in their comments. Of another operator a mechanism must assume all of that, also where it is a
+// struct that embeds an operator of this package. A nil g is 0.
+func Proved(g Operator) bool { return g == nil || own(reflect.ValueOf(g)) }
+
+// own reports whether v and every value that it holds in an interface have types of this package.
+func own(v reflect.Value) bool {
+	t := v.Type()
+	home := t.PkgPath() == reflect.TypeFor[L1]().PkgPath()
+	switch t.Kind() {
+	case reflect.Interface:
+		return v.IsNil() || own(v.Elem())
+	case reflect.Pointer:
+		return t == reflect.TypeFor[*Affine]()
+	case reflect.Struct:
+		for i := range v.NumField() {
+			home = home && own(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if t.Elem().Kind() == reflect.Struct && !own(v.Index(i)) {
+				return false
+			}
+		}
+	}
+	return home || t.PkgPath() == "" && t.Kind() != reflect.Struct // a number, a slice; a struct without a name may embed
 }

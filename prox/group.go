@@ -119,7 +119,6 @@ func (g grouped) Check(dim int) error {
 }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
-func (g grouped) asGrouped() grouped { return g }
 
 // Func returns Weight·Σ_k ‖x_{G_k}‖₂. It panics on an index outside x.
 func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }
@@ -174,7 +173,7 @@ func SplitGroups(g GroupL2) []GroupL2 {
 		if k == len(pieces) {
 			pieces, taken = append(pieces, GroupL2{Weight: g.Weight}), append(taken, make(map[int]bool))
 		}
-		pieces[k].Groups = append(pieces[k].Groups, group)
+		pieces[k].Groups = append(pieces[k].Groups, slices.Clone(group))
 		for _, i := range group {
 			taken[k][i] = true
 		}

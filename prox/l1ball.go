@@ -159,8 +159,7 @@ var (
 	_ Set     = L1Ball{}
 )
 
-func (g L1Ball) asAbsBall() absBall  { return absBall{s: whole(), r: g.R} }
-func (g absBall) asAbsBall() absBall { return g }
+func (g L1Ball) asAbsBall() absBall { return absBall{s: whole(), r: g.R} }
 
 // Func returns 0 where ‖x‖₁ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere; the allowance is
 // that of Dist.

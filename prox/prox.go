@@ -36,6 +36,11 @@
 //	(·)₊            max(·, 0), of a symmetric matrix on its eigenvalues
 //	UΣVᵀ, σ_k       the singular value decomposition, σ_1 ≥ σ_2 ≥ … ≥ 0
 //
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
+//
 // # References
 //
 //	[BC17]  Bauschke, Combettes. Convex Analysis and Monotone Operator Theory

@@ -181,7 +181,6 @@ var (
 
 func (g L2Norm) asRadial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
 func (g L2Ball) asRadial() radial { return radial{s: whole(), r: g.R} }
-func (g radial) asRadial() radial { return g }
 
 // Func returns Weight·‖x‖₂.
 func (g L2Norm) Func(x []float64) float64 { return g.asRadial().Func(x) }

@@ -137,9 +137,6 @@ var (
 	_ Checker = weighted{}
 )
 
-func (g Simplex) asSimplex() weighted  { return weighted{g, 0} }
-func (g weighted) asSimplex() weighted { return g }
-
 func (g weighted) Func(x []float64) float64             { return g.set.Func(x) + g.l1*g.set.Total }
 func (g weighted) Prox(dst, x []float64, gamma float64) { g.set.Prox(dst, x, gamma) }
 func (g weighted) Dist(x, v []float64) float64          { return g.set.Dist(x, v) }

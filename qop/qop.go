@@ -218,7 +218,7 @@ type Mechanism struct {
 // check refuses fields that make no sense by themselves.
 func (m *Mechanism) check() error {
 	if m == nil {
-		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
+		return fmt.Errorf("%w: the mechanism is nil, want one with a Center and an Interpolation", ErrMechanism)
 	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
@@ -276,8 +276,11 @@ const defaultShare = 0.01
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error
-// wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+// wraps what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,9 @@ const block = 16
 // It returns an error wrapping ErrDegrees or ErrDimension, and then fills dst with
 // NaN, so that a caller who ignores the error cannot go on without noise.
 func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
+	if dst == nil || src == nil {
+		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
+	}
 	d := dst.SymmetricDim()
 	if err := checkDraw(d, m); err != nil {
 		poison(dst)
@@ -130,6 +133,9 @@ const (
 // λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1} and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it.
 // On an error dst holds NaN.
 func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
+	if dst == nil || src == nil {
+		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
+	}
 	d := dst.SymmetricDim()
 	err := checkDraw(d, m)
 	if err == nil {

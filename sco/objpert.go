@@ -82,6 +82,7 @@ type Output struct {
 // settings returns the settings for a problem with the public quantities q, which
 // only Paper looks at.
 func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	s := linear.Settings{
 		Package: "sco", Population: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -120,6 +121,7 @@ func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 }
 
 func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
@@ -141,6 +143,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 
 // Fit is ObjPert.Fit by SVRG.
 func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -151,6 +154,7 @@ func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src 
 
 // Plan is ObjPert.Plan with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -161,6 +165,7 @@ func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 
 // Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.settings(q, b)
 	if err != nil {
 		return nil, err
@@ -201,6 +206,7 @@ type PublishedObjPert struct {
 // error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
 // ⟨a,w⟩ with β ≤ εnλ, and replacement.
 func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
+	m = cmp.Or(m, new(ObjPert))
 	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
@@ -225,6 +231,8 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 		return refuse("Epsilon = %v, Calibration Paper is stated for ε ≤ 1", eps)
 	case b.Delta > 1/(n*n) || b.Delta == 0:
 		return refuse("Delta = %v, Calibration Paper is stated for 0 < δ ≤ 1/n² = %v", b.Delta, 1/(n*n))
+	case !(k.Lipschitz > 0 && k.Smoothness > 0):
+		return refuse("Lipschitz = %v and Smoothness = %v, Calibration Paper wants known ones", k.Lipschitz, k.Smoothness)
 	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
 		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
 	}
@@ -238,6 +246,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 }
 
 func (m *Output) settings() linear.Settings {
+	m = cmp.Or(m, new(Output))
 	return linear.Settings{
 		Package: "sco", Population: true, Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Trace: m.Trace,

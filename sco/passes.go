@@ -158,6 +158,7 @@ func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
 func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	m = cmp.Or(m, new(PermutationSGD))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
 		return nil, err
@@ -204,6 +205,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
 func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	m = cmp.Or(m, new(Phased))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
@@ -180,10 +181,13 @@ var (
 // called concurrently. Each call spends the budget once.
 //
 // The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is
-// ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
+// ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl == nil || pl.comp == nil {
 		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
 	}
 	if err := admit(p, pl.params.Dim, pl.params.Records, pl.params.Relation); err != nil {
 		return nil, err

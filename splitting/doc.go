@@ -137,6 +137,11 @@
 //	Q, lin      the coefficients of a quadratic f, Quadratizer
 //	‖e‖         the norm of an element of ∂J(X), Location.Residual
 //
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
+//
 // # References
 //
 //	[DY17]   Davis, Yin. A Three-Operator Splitting Scheme and its

@@ -62,15 +62,14 @@ func (e *equations) mulTrans(v, r []float64) {
 }
 
 // NewLeastSquares copies a, n×d, column by column, and y. The error wraps
-// ErrProblem if a is nil or an entry is not finite. It panics if y has not one
-// entry a row.
+// ErrProblem if a is nil, an entry is not finite, or y has not one entry a row.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
 	}
 	n, d := a.Dims()
 	if len(y) != n {
-		panic(badLen)
+		return nil, fmt.Errorf("%w: LeastSquares: y has %d entries, want one for each of the %d rows of A", ErrProblem, len(y), n)
 	}
 	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }

@@ -14,11 +14,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-const (
-	badMethod  = "splitting: nil Method"
-	badContext = "splitting: nil Context"
-	badLen     = "splitting: length mismatch"
-)
+const badLen = "splitting: length mismatch"
 
 const (
 	defaultIterations = 100_000
@@ -45,14 +41,14 @@ const (
 // error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not
 // finite.
 //
-// Solve panics if m or ctx is nil, or p.K does not take vectors of len(x0);
-// p.F, p.G and p.H panic if their dimension is not the right one.
+// An F that has a method Dim() int, and p.K, are compared with len(x0). Others panic, as do p.G and p.H
+// without a Check, if their dimension is not the right one.
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
-	if m == nil {
-		panic(badMethod)
-	}
-	if ctx == nil {
-		panic(badContext)
+	switch {
+	case m == nil:
+		return nil, fmt.Errorf("%w: the Method is nil, want one such as &DavisYin{}, or Minimize", ErrSettings)
+	case ctx == nil:
+		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSettings)
 	}
 	if s == nil {
 		s = &Settings{}
@@ -188,11 +184,14 @@ func (p Problem) check(x0 []float64) error {
 			return fmt.Errorf("%w: x0[%d] is not finite, want a finite starting point", ErrNaN, i)
 		}
 	}
+	if d, ok := dimension(p.F); ok && d != len(x0) {
+		return fmt.Errorf("%w: x0 has %d entries, want %d, the dimension of F", ErrProblem, len(x0), d)
+	}
 	image := len(x0)
 	if p.K != nil {
 		m, d := p.K.Dims()
 		if d != len(x0) {
-			panic(badLen)
+			return fmt.Errorf("%w: x0 has %d entries, want %d, the columns of K", ErrProblem, len(x0), d)
 		}
 		if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
 			return fmt.Errorf("%w: K.Norm() = %v, want a finite number of at least ‖K‖₂", ErrProblem, norm)
@@ -212,6 +211,19 @@ func (p Problem) check(x0 []float64) error {
 		}
 	}
 	return nil
+}
+
+// dimension returns the number of parameters of f, if f tells it.
+func dimension(f Smooth) (d int, ok bool) {
+	switch f := f.(type) {
+	case *Quadratic:
+		return len(f.lin), true
+	case *LeastSquares:
+		return f.d, true
+	case interface{ Dim() int }:
+		return f.Dim(), true
+	}
+	return 0, false
 }
 
 // finite reports whether no entry of x is NaN or infinite. Neither leaves a sum;

@@ -138,6 +138,9 @@ func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
 
 // Show writes the terms, the entries and what is left as a table for a person.
 func (l *Ledger) Show(w io.Writer) error {
+	if l == nil || w == nil {
+		return fmt.Errorf("%w: the ledger or the writer is nil, want both", ErrTerms)
+	}
 	s := l.read()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: total %v, %v neighbors\n", l.Path(), s.terms.Total, s.terms.Relation)

@@ -290,8 +290,11 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	if src != nil {
 		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release nothing", ErrSeeded)
 	}
+	if err := l.usable(ctx); err != nil {
+		return Entry{}, err
+	}
 	if plan == nil {
-		return Entry{}, fmt.Errorf("%w: the plan is nil", dp.ErrCondition)
+		return Entry{}, fmt.Errorf("%w: the plan is nil, want one that a calibration made", dp.ErrCondition)
 	}
 	c := plan.Certificate()
 	if err := c.Check(); err != nil {
@@ -323,12 +326,26 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	return e, nil
 }
 
+// usable refuses a nil ledger and a nil context.
+func (l *Ledger) usable(ctx context.Context) error {
+	switch {
+	case l == nil:
+		return fmt.Errorf("%w: the ledger is nil, want one made by Create or Open", ErrTerms)
+	case ctx == nil:
+		return fmt.Errorf("%w: ctx is nil, want one such as context.Background()", dp.ErrCondition)
+	}
+	return nil
+}
+
 // Commit writes behind the entries that file, the whole text in which the release of
 // the entry with this hash is published, belongs to it, and returns when that is on the
 // disk. An entry has one file: the error wraps ErrMismatch if it has another one,
 // ErrBehind if there is no such entry, or is as that of Spend. A release whose Commit
 // failed is not to be published, since VerifyFile will refuse it.
 func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.write(ctx, func() (any, error) {
@@ -346,6 +363,9 @@ func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 // wraps ErrBroken, ErrBehind or ErrMismatch. A file whose fit ended before Commit, or
 // whose entry is of version 0.1.0, is refused as not committed.
 func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
+	if err := l.usable(context.Background()); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.reload(); err != nil {
@@ -395,6 +415,9 @@ func fileDigest(file []byte) string {
 // every one of the heads, which are hashes that Head or Entry gave at some time,
 // such as those of models. The error wraps ErrBroken or ErrBehind.
 func (l *Ledger) Verify(heads ...string) error {
+	if err := l.usable(context.Background()); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.reload(); err != nil {
