@@ -61,6 +61,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Certificate.With":  call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c, dp.CallerSource),
 		"Basic":             call(dp.Basic, c, c),
+		"Declared":          call(func(b dp.Budget) int { return len(dp.Declared(budgeted{b})) }, b),
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
 		}, 1e-5, b),

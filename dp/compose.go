@@ -25,8 +25,8 @@ import (
 // delta = 0.
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts in parentheses; the
-// assumptions are the union of theirs in order of appearance, and
-// CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
+// assumptions are the union of theirs in order of appearance, DeclaredPlan if a plan is of a type
+// of the caller, and CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
 // without a certificate, or where no ε is known at delta, ErrRelation for a mix of
 // relations, and ErrBudget for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
@@ -57,6 +57,9 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	if err := sum.Budget.Check(); err != nil {
 		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
 			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
+	}
+	for _, p := range plans {
+		sum.Assumptions = union(sum.Assumptions, Declared(p)...)
 	}
 	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
 	return sum, nil

@@ -314,7 +314,7 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		p := plan.Profile()
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
-			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: append([]dp.Assumption{}, c.Assumptions...),
+			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: c.With(dp.Declared(plan)...).Assumptions,
 			RDP: curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
 		return e, l.s.spent.admits(t, e)
