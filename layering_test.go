@@ -16,12 +16,10 @@ const module = "github.com/privopt/privopt"
 // nothing outside of cmd can import them.
 var layer = map[string]int{
 	"internal/bigref":     -1,
-	"internal/twofold":    -2,
-	"internal/exactsum":   -1,
 	"internal/adult":      -1,
 	"internal/wholefile":  -1,
 	"internal/kernel":     -1,
-	"internal/specfun":    -1,
+	"internal/num":        -2,
 	"internal/pld":        0,
 	"noise":               0,
 	"dp":                  0,

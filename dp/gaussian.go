@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // GaussianLogDelta returns log δ(ε) of the Gaussian mechanism with
@@ -25,9 +25,9 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case eps < 0:
 		l := GaussianLogDelta(-eps, s)
 		if l > -math.Ln2 { // 1 - δ(ε) = e^ε (1 - δ(-ε)) keeps the digits of 1 - δ
-			return specfun.Log1mExp(eps + specfun.Log1mExp(l))
+			return num.Log1mExp(eps + num.Log1mExp(l))
 		}
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+l)
+		return num.LogSumExp(num.Log1mExp(eps), eps+l)
 	case s == 0 || math.IsInf(eps, 1):
 		return math.Inf(-1)
 	}
@@ -37,9 +37,9 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case a > 1e150: // a² overflows
 		return math.Inf(-1)
 	case s > 1 && a <= 0: // 1 - δ = Φ(a) + φ(a)R(b)
-		return math.Log1p(-(specfun.NormalCDF(a) + math.Exp(logNormal(a))*specfun.Mills(b)))
+		return math.Log1p(-(num.NormalCDF(a) + math.Exp(logNormal(a))*num.Mills(b)))
 	case s > 1:
-		return logNormal(a) + specfun.Log(specfun.Mills(a)-specfun.Mills(b))
+		return logNormal(a) + num.Log(num.Mills(a)-num.Mills(b))
 	}
 	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
 	// interval of length at most 1, where 12 nodes reach rounding, and fewer on a
@@ -51,16 +51,16 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case s <= 0.3:
 		nodes = 6
 	}
-	x, w := specfun.GaussLegendre(nodes)
+	x, w := num.GaussLegendre(nodes)
 	sum := 0.0
 	for i := range x {
-		sum += w[i] * specfun.MillsSlope(a+s*(1+x[i])/2)
+		sum += w[i] * num.MillsSlope(a+s*(1+x[i])/2)
 	}
-	return logNormal(a) + specfun.Log(s/2*sum)
+	return logNormal(a) + num.Log(s/2*sum)
 }
 
 // logNormal returns log φ(x).
-func logNormal(x float64) float64 { return -x*x/2 - 0.5*specfun.Log(2*math.Pi) }
+func logNormal(x float64) float64 { return -x*x/2 - 0.5*num.Log(2*math.Pi) }
 
 // GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
@@ -104,8 +104,8 @@ func gaussianScale(b Budget) (float64, error) {
 	}
 	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
 	// costs less than 1e-9 in s.
-	target := specfun.Log(b.Delta) * (1 + 1e-12)
-	good, _ := specfun.Bisect(func(s float64) bool {
+	target := num.Log(b.Delta) * (1 + 1e-12)
+	good, _ := num.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target
 	}, 0x1p-80, 1e4) // δ(MinEpsilon; 2⁻⁸⁰) < MinDelta, δ(MaxEpsilon; 1e4) = 1
 	return good, nil

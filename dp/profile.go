@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/pld"
-	"github.com/privopt/privopt/internal/specfun"
 )
 
 // Curve is δ(ε) for an ordered pair of output laws P, Q on neighboring data: a
@@ -49,7 +49,7 @@ func (p Profile) Delta(eps float64) float64 {
 		return 1
 	}
 	if p.Failure > 0 {
-		eps = min(eps, -specfun.Log(p.Failure)/2)
+		eps = min(eps, -num.Log(p.Failure)/2)
 	}
 	delta := max(p.Remove(eps), p.Add(eps))
 	if p.Failure > 0 {
@@ -78,7 +78,7 @@ func (p Curve) Epsilon(delta float64) float64 {
 	case p(0) <= delta:
 		return 0
 	}
-	eps, _ := specfun.Bisect(func(e float64) bool { return p(e) <= delta }, MaxEpsilon, 0)
+	eps, _ := num.Bisect(func(e float64) bool { return p(e) <= delta }, MaxEpsilon, 0)
 	return eps
 }
 
@@ -143,6 +143,6 @@ func Calibrate(family func(s float64) Curve, b Budget) (float64, error) {
 	case ok(hi):
 		return hi, nil
 	}
-	s, _ := specfun.Bisect(ok, lo, hi)
+	s, _ := num.Bisect(ok, lo, hi)
 	return s, nil
 }

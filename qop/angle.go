@@ -3,7 +3,7 @@ package qop
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // parallel is E₀(ε) of Theorem G, two generalized linear losses along one direction: with u = t/α, α ~ χ²_k,
@@ -23,9 +23,9 @@ func (p parallel) logDelta(t float64) float64 {
 		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
 	}
 	// y = t + s²: half-integer powers of y − t become smooth.
-	sum := specfun.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
+	sum := num.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
 		y := t + s*s
-		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
 	})
 	switch {
 	case both:
@@ -33,7 +33,7 @@ func (p parallel) logDelta(t float64) float64 {
 	case p.eps < t/2:
 		sum += removeTail(p.eps, t, p.k, t/math.Expm1((t/2-p.eps)/n))
 	}
-	return specfun.Log(math.Min(sum, 1))
+	return num.Log(math.Min(sum, 1))
 }
 
 // angles proves Theorem G: the exact minimizer of generalized linear losses is (ε, δ)-DP under replacement for
@@ -121,9 +121,9 @@ func chiAxis(nu, lo, hi, power, other, scale float64) axis {
 // chiMass returns P(lo < χ²_nu < hi).
 func chiMass(lo, hi, nu float64) float64 {
 	if lo > nu {
-		return specfun.Chi2SF(lo, nu) - specfun.Chi2SF(hi, nu)
+		return num.Chi2SF(lo, nu) - num.Chi2SF(hi, nu)
 	}
-	return specfun.Chi2CDF(hi, nu) - specfun.Chi2CDF(lo, nu)
+	return num.Chi2CDF(hi, nu) - num.Chi2CDF(lo, nu)
 }
 
 // normalAxis is a standard normal coordinate in [−most, most].
@@ -139,7 +139,7 @@ func normalAxis(most float64) axis {
 		if lo >= 0 {
 			lo, hi = -hi, -lo
 		}
-		p[i] = specfun.NormalCDF(hi) - specfun.NormalCDF(lo)
+		p[i] = num.NormalCDF(hi) - num.NormalCDF(lo)
 	}
 	return newAxis(edge, p, m)
 }
@@ -151,10 +151,10 @@ const outsideShare = 3e-5
 func newAngles(eps, k, logTarget float64) *angles {
 	tail := logTarget + math.Log(outsideShare)
 	j := &angles{eps: eps, k: k, target: math.Exp(logTarget), outside: 3 * math.Exp(tail), leaf: 1. / 2000}
-	j.x = chiAxis(k, specfun.Chi2Quantile(tail, k), specfun.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
-	j.least = specfun.Chi2Quantile(tail, k+1)
-	j.w = chiAxis(k+1, j.least, specfun.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
-	j.most, _ = specfun.Bisect(func(z float64) bool { return specfun.LogQ(z) <= tail-math.Ln2 }, 100, 0)
+	j.x = chiAxis(k, num.Chi2Quantile(tail, k), num.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
+	j.least = num.Chi2Quantile(tail, k+1)
+	j.w = chiAxis(k+1, j.least, num.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
+	j.most, _ = num.Bisect(func(z float64) bool { return num.LogQ(z) <= tail-math.Ln2 }, 100, 0)
 	j.z = normalAxis(j.most)
 	return j
 }

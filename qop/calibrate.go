@@ -8,8 +8,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -173,7 +173,7 @@ const eventShare = 0x1p-8
 // for which there is no Cover. rough uses an approximate law of λ_min.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
-	each := specfun.Log(p.Budget.Delta) - 10*math.Ln2 - specfun.LogSumExp(0, p.Budget.Epsilon)
+	each := num.Log(p.Budget.Delta) - 10*math.Ln2 - num.LogSumExp(0, p.Budget.Epsilon)
 	sigma2 := p.Constants.Smoothness / t * (1 + 0x1p-50)
 	var a0 float64
 	if rough {
@@ -181,7 +181,7 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	} else {
 		a0 = minQuantile(p.Dim, m, each)
 	}
-	b0 := specfun.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
+	b0 := num.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
 	per = c.per
 	per.MaxEig = sigma2 * b0 * safeScale
 	per.QuadError = sigma2 * randmat.WishartError(p.Dim, b0) * safeScale
@@ -361,7 +361,7 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
-	logDelta := specfun.Log(b.Delta)
+	logDelta := num.Log(b.Delta)
 	best, least := 0.0, math.Inf(1)
 	for _, rough := range s.rough() {
 		guess := 0.0
@@ -494,7 +494,7 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	k := m - d + 1
-	logDelta := specfun.Log(b.Delta)
+	logDelta := num.Log(b.Delta)
 	guess := s.eps * math.Sqrt(k) / 3
 	root := func(theorem string, p profile, guess float64) proved {
 		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}

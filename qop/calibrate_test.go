@@ -15,7 +15,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -86,16 +86,16 @@ func TestCalibrate(t *testing.T) {
 func consistent(t *testing.T, p Params, at string) {
 	t.Helper()
 	require.GreaterOrEqual(t, p.M, leastDegrees(p.Dim), at)
-	l := num(p.Constants.Smoothness)
-	product := bigref.Mul(num(p.Sigma2), num(p.T))
+	l := rational(p.Constants.Smoothness)
+	product := bigref.Mul(rational(p.Sigma2), rational(p.T))
 	require.GreaterOrEqual(t, product.Cmp(l), 0, "σ² = %v is too small, %s", p.Sigma2, at)
-	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, num(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
+	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, rational(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
 	require.GreaterOrEqual(t, p.Sensitivity, (2*p.Reach+p.Grid*math.Sqrt(float64(p.Dim)))*(1-1e-15), at)
 	require.LessOrEqual(t, p.Sensitivity, 2*p.Reach*1.01, at)
-	s := bigref.Quo(num(p.Sensitivity), num(p.OutputSigma))
-	eps, delta := num(p.Output.Epsilon), num(p.Output.Delta)
+	s := bigref.Quo(rational(p.Sensitivity), rational(p.OutputSigma))
+	eps, delta := rational(p.Output.Epsilon), rational(p.Output.Delta)
 	require.LessOrEqual(t, bigref.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma, at)
-	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, num(1+1e-6))).Cmp(delta), "output σ = %v is too large, %s", p.OutputSigma, at)
+	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, rational(1+1e-6))).Cmp(delta), "output σ = %v is too large, %s", p.OutputSigma, at)
 	require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, p.Budget.Epsilon, at)
 	sum := p.Objective.Delta + p.Output.Delta + p.Low + p.High
 	require.LessOrEqual(t, sum, p.Budget.Delta*(1-0x1p-8), at)
@@ -119,7 +119,7 @@ func TestPerturbation(t *testing.T) {
 		least := (per.MinEig+per.QuadError)/(4*(1-0x1p-8)) + per.QuadError/4 // of W, as used
 		require.LessOrEqual(t, law.CDF(least), failure/2*(1+1e-6), "%+v", c)
 		require.Greater(t, law.CDF(least*1.01), failure/2, "%+v", c)
-		require.LessOrEqual(t, specfun.Chi2SF(per.MaxEig/4, c.m*float64(c.d)), failure/2*(1+1e-9), "%+v", c)
+		require.LessOrEqual(t, num.Chi2SF(per.MaxEig/4, c.m*float64(c.d)), failure/2*(1+1e-9), "%+v", c)
 		require.GreaterOrEqual(t, per.QuadError, 4*randmat.WishartError(c.d, per.MaxEig/4)*(1-1e-8))
 	}
 	// Where float64 proves nothing of λ_min there is no release.

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -63,7 +63,7 @@ func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 	if rough {
 		n, p.fine = roughGrid, 0.3
 	}
-	step := specfun.Log(hi/lo) / float64(n-1)
+	step := num.Log(hi/lo) / float64(n-1)
 	for i := range n {
 		x := lo * math.Exp(step*float64(i))
 		p.x, p.f = append(p.x, x), append(p.f, math.Exp(law.logCDF(x)))
@@ -73,8 +73,8 @@ func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 		shares = shares[1:2]
 	}
 	for _, share := range shares {
-		target := logDelta + specfun.Log(share)
-		x, _ := specfun.Bisect(func(x float64) bool { return law.logCDF(x) <= target }, lo, hi)
+		target := logDelta + num.Log(share)
+		x, _ := num.Bisect(func(x float64) bool { return law.logCDF(x) <= target }, lo, hi)
 		p.starts = append(p.starts, tail{x, math.Exp(law.logCDF(x))})
 	}
 	return p
@@ -96,14 +96,14 @@ func (p *tilt) search(row side, t float64) float64 {
 		if row == replacing {
 			top /= 2
 		}
-		lo, hi := specfun.Log(1e-3), specfun.Log(top)
+		lo, hi := num.Log(1e-3), num.Log(top)
 		if !(lo < hi) {
 			continue
 		}
 		if h := p.hint[row]; h > 0 { // the best λ moves little with t
-			lo, hi = math.Max(lo, specfun.Log(h/1.5)), math.Min(hi, specfun.Log(h*1.5))
+			lo, hi = math.Max(lo, num.Log(h/1.5)), math.Min(hi, num.Log(h*1.5))
 		}
-		u, v := specfun.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
+		u, v := num.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
 		if v < best {
 			best = v
 			p.hint[row] = math.Exp(u)
@@ -149,7 +149,7 @@ func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 	mass := math.Max(0, 1-from.f-math.Min(1, bound))                           // μ
 	excess := bound * -math.Expm1(math.Min(0, (1+lambda)*math.Log(mass)-logM)) // e^{−λε}(M − μ^{1+λ})
 	c := math.Exp(-math.Log1p(lambda) - lambda*math.Log1p(1/lambda))
-	return math.Min(0, specfun.Log((from.f+c*(excess+rounding*bound))*safeMoment))
+	return math.Min(0, num.Log((from.f+c*(excess+rounding*bound))*safeMoment))
 }
 
 // average returns log E − s, from above for every grid: exp min(s, s̃(x)) does not increase with x, so
@@ -185,7 +185,7 @@ func (p *tilt) average(row side, lambda, s, t float64) float64 {
 		sum += (last - q) * p.f[i]
 		last = q
 	}
-	return specfun.Log(sum + last)
+	return num.Log(sum + last)
 }
 
 // tiltedLaw returns dimension and degrees of freedom of the matrix behind Λ.

@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
 // chiLaw is the law of χ²_k in the place of that of λ_min.
 type chiLaw float64
 
-func (k chiLaw) logCDF(x float64) float64 { return specfun.Chi2LogCDF(x, float64(k)) }
+func (k chiLaw) logCDF(x float64) float64 { return num.Chi2LogCDF(x, float64(k)) }
 func (k chiLaw) ends() (lo, hi float64) {
-	return specfun.Chi2Quantile(-40, float64(k)), specfun.Chi2UpperQuantile(-25, float64(k))
+	return num.Chi2Quantile(-40, float64(k)), num.Chi2UpperQuantile(-25, float64(k))
 }
 
 // TestTiltExact: Theorem T for a χ² law against 40 digits, never below and at most 1.5 % above, in every row of

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Sequence is a fixed number of exact minimizers of linearly perturbed objectives,
@@ -107,7 +107,7 @@ func (q Sequence) logAdd(eps, scale float64) float64 {
 	}
 	sum := math.Inf(-1)
 	for bits := range q.all() + 1 {
-		sum = specfun.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
+		sum = num.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
 	}
 	return min(0, sum)
 }
@@ -116,13 +116,13 @@ func (q Sequence) logAdd(eps, scale float64) float64 {
 // 1 − e^ε + e^ε δ(−ε): the bound holds for both orders of the pair.
 func (q Sequence) logReplace(eps float64) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+q.logReplace(-eps))
+		return num.LogSumExp(num.Log1mExp(eps), eps+q.logReplace(-eps))
 	}
 	best := float64(2*len(q.S))*math.Ln2 + q.logRemove(eps, 1)
 	for _, removeFirst := range []bool{false, true} {
-		_, v := specfun.Minimize(func(e1 float64) float64 {
+		_, v := num.Minimize(func(e1 float64) float64 {
 			remove, add, lr, la := leg{removeFirst, e1}.parts(eps)
-			return specfun.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
+			return num.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
 		}, 0, eps, 16, 1e-5*eps)
 		best = min(best, v)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Curve bounds what the exact minimizer at one Δ and one σ tells about a
@@ -95,11 +95,11 @@ func (k *tied) boundRemove(eps, s, o float64) float64 {
 // pair.
 func (k *tied) boundReplace(eps, s, o float64) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+k.boundReplace(-eps, s, o))
+		return num.LogSumExp(num.Log1mExp(eps), eps+k.boundReplace(-eps, s, o))
 	}
 	_, g := k.logReplace(eps, s, o, nil)
 	er, ea, lr, la := g.parts(eps)
-	return specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
+	return num.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
 }
 
 // RDP returns the Rényi divergence bound of order α ≥ 1, output noise included, for
@@ -158,7 +158,7 @@ func (k *tied) rdpAdd(alpha, s float64) float64 {
 		if alpha == 1 {
 			return math.Inf(1)
 		}
-		x := specfun.LogSumExp(specfun.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+specfun.LogPhi((alpha-0.5)*s))
+		x := num.LogSumExp(num.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+num.LogPhi((alpha-0.5)*s))
 		return (x + 1e-15) / (alpha - 1)
 	}
 	return min(at(alpha), at(max(alpha, 1+1e-3)))

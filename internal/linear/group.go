@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A leg is one way to replace a record in two steps, each of which removes or adds
@@ -45,7 +45,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 	half := o / 2
 	sum := func(g leg, remove func(eps float64) float64) float64 {
 		er, ea, lr, la := g.parts(eps)
-		return specfun.LogSumExp(lr+remove(er), la+k.logAdd(ea, s, half))
+		return num.LogSumExp(lr+remove(er), la+k.logAdd(ea, s, half))
 	}
 	ps, kappas := []float64{1}, []float64{k.kappa(1, 1)}
 	log = math.Inf(1)
@@ -60,7 +60,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 				ps, kappas = append(ps, p), append(kappas, k.kappa(p, p))
 			}
 			lo, hi := max(0, g.e1-width), min(eps, g.e1+width)
-			e1, v := specfun.Minimize(func(e1 float64) float64 {
+			e1, v := num.Minimize(func(e1 float64) float64 {
 				return sum(leg{g.removeFirst, e1}, func(er float64) float64 {
 					v := math.Inf(-1)
 					for i, p := range ps {
@@ -89,7 +89,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 func (k *tied) replaces(g leg, eps, s, o, log float64, work int) bool {
 	er, ea, lr, la := g.parts(eps)
 	add := la + k.logAdd(ea, s, o/2) + 1e-9
-	return add < log && k.removes(er, s, o/2, specfun.LogDiffExp(log-1e-9, add)-lr, work)
+	return add < log && k.removes(er, s, o/2, num.LogDiffExp(log-1e-9, add)-lr, work)
 }
 
 // slacks are what a noise scale found by search is raised by until it is certified:

@@ -58,8 +58,8 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -303,7 +303,7 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	}
 	least := beta / math.Expm1(share*eps/k.rank) * safeC
 	if k.simplex(least) != nil {
-		least, _ = specfun.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
+		least, _ = num.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
 	}
 	return least
 }
@@ -346,7 +346,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		return b
 	}
 	if k.p.Calibration == Kifer {
-		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-specfun.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
+		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
 	} else {
 		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*safeScale, TheoremCurve
 		if k.chi.Monotone {
@@ -357,12 +357,12 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		l := k.p.Constants.Lipschitz
 		var sigma float64
 		if from == nil {
-			sigma = l * tied.leastNoise(eps, 0, specfun.Log(delta), b.Sigma/l, replace)
+			sigma = l * tied.leastNoise(eps, 0, num.Log(delta), b.Sigma/l, replace)
 		} else {
 			if from.u == 0 {
 				from.u = b.Sigma / l
 			}
-			sigma = l * tied.searchNoise(eps, 0, specfun.Log(delta), b.Sigma/l, from, replace, 1e-8)
+			sigma = l * tied.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8)
 		}
 		if sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremEnvelope
@@ -373,7 +373,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	}
 	if m := k.simplex(mu); m != nil && from == nil { // too slow for a search over Δ
 		x := k.p.Constants.Lipschitz / math.Sqrt2
-		if sigma := x * m.leastNoise(eps, specfun.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
+		if sigma := x * m.leastNoise(eps, num.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremSimplex
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Bound is what a mechanism proves about the expected excess risk of the exact
@@ -86,7 +86,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
 		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
 	}
-	x, _ := specfun.Minimize(func(x float64) float64 {
+	x, _ := num.Minimize(func(x float64) float64 {
 		ridge := math.Exp(x)
 		if v := floor(ridge); v > least { // worse without its noise, and increasing from lo on
 			return v
@@ -94,7 +94,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 		v := at(ridge)
 		least = min(least, v)
 		return v
-	}, specfun.Log(lo), specfun.Log(hi), 8, 1e-3)
+	}, num.Log(lo), num.Log(hi), 8, 1e-3)
 	return min(max(math.Exp(x), lo), hi), nil
 }
 
@@ -105,7 +105,7 @@ var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
 // b must be Gaussian and Sharp.
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
-	mu, target := b.Ridge+k.p.Modulus, specfun.Log(whole.Delta)
+	mu, target := b.Ridge+k.p.Modulus, num.Log(whole.Delta)
 	replace := k.p.Relation == dp.Replace
 	joint := func(s float64) float64 {
 		chi := k.chi

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // tied bounds what the exact minimizer tells where a record has one scalar
@@ -94,7 +94,7 @@ func (k *tied) largest(f func(p, kappa float64) float64, share, tol float64) (va
 		return value, p
 	}
 	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
-	x, v := specfun.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	x, v := num.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
 	if -v > value {
 		return -v, x
 	}
@@ -115,7 +115,7 @@ func (k *tied) logAdd(eps, s, o float64) float64 {
 	case o == 0:
 		return LogChi(eps, s, 1)
 	case k.monotone:
-		return min(0, specfun.LogSumExp(dp.GaussianLogDelta(eps, math.Hypot(s, o)), specfun.LogPhi(-s/2)+dp.GaussianLogDelta(eps, o)))
+		return min(0, num.LogSumExp(dp.GaussianLogDelta(eps, math.Hypot(s, o)), num.LogPhi(-s/2)+dp.GaussianLogDelta(eps, o)))
 	}
 	return min(0, math.Ln2+dp.GaussianLogDelta(eps, math.Hypot(s, o)))
 }
@@ -144,7 +144,7 @@ func (k *tied) removes(eps, s, o, log float64, work int) bool {
 // step on the iterates are on the safe side. It is +Inf where none is found.
 func epsilonAt(shift, log, guess float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
-		return math.Nextafter(specfun.Log1mExp(log), math.Inf(1))
+		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
 	}
 	eps := guess
 	for range 100 {
@@ -154,7 +154,7 @@ func epsilonAt(shift, log, guess float64) float64 {
 			continue
 		}
 		// ∂δ/∂ε = −e^ε Φ(−ε/S − S/2)
-		slope := math.Exp(min(700, eps+specfun.LogPhi(-eps/shift-shift/2)-v))
+		slope := math.Exp(min(700, eps+num.LogPhi(-eps/shift-shift/2)-v))
 		step := (v - log) / slope
 		if v <= log && -step <= 1e-12*(math.Abs(eps)+shift) {
 			return eps

@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -139,7 +139,7 @@ func bigRemove(k *tied, eps, s, o float64, h func(p float64) float64) float64 {
 			best = p
 		}
 	}
-	x, _ := specfun.Minimize(func(p float64) float64 { return -at(p) }, max(0, best-1e-3), min(1, best+1e-3), 0, 1e-10)
+	x, _ := num.Minimize(func(p float64) float64 { return -at(p) }, max(0, best-1e-3), min(1, best+1e-3), 0, 1e-10)
 	if at(x) > at(best) {
 		best = x
 	}
@@ -231,11 +231,11 @@ func TestAdditionInSixtyDigits(t *testing.T) {
 // ε is many o above 0.
 func TestAdditionWithOutputNoise(t *testing.T) {
 	const panels = 400
-	x, w := specfun.GaussLegendre(16)
+	x, w := num.GaussLegendre(16)
 	for _, s := range []float64{0.1, 0.4, 2} {
 		for _, o := range []float64{0.05, 0.3, 1} {
 			for _, eps := range []float64{-1, 0.05, 0.5, 3} {
-				monotone, general := math.Exp(specfun.LogPhi(-s/2))*dp.GaussianDelta(eps, o), 0.0
+				monotone, general := math.Exp(num.LogPhi(-s/2))*dp.GaussianDelta(eps, o), 0.0
 				for i := range panels {
 					for j := range x {
 						z := 12 * (float64(i) + (x[j]+1)/2) / panels // from 0, and from −s/2

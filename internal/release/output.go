@@ -7,7 +7,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -111,7 +111,7 @@ func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 	need := d*math.Log(side) + bits*math.Ln2 + math.Log1p(2/math.Expm1(eps)) + 1
 	x := 2 * d
 	for range 200 { // x = need + d + d·log(x/d) is a contraction for x > d
-		x = need + d + d*specfun.Log(x/d)
+		x = need + d + d*num.Log(x/d)
 	}
 	return x * (1 + 1e-9) / rate
 }
@@ -122,7 +122,7 @@ func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 //
 // and p, for which (1+e^ε)p ≤ 2⁻⁵⁷δ.
 func MostNormal(dim int, b dp.Budget, sigma float64) (most, p float64) {
-	half := b.Epsilon - specfun.Log(b.Delta) + 41
+	half := b.Epsilon - num.Log(b.Delta) + 41
 	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * safeScale, math.Exp(-half)
 }
 
