@@ -464,14 +464,15 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// Sizes beyond which Theorem G is not tried in more than one dimension: a certificate has at most mostBoxes boxes.
+// Sizes beyond which Theorem G is not tried in more than one dimension: each of the six tries at a certificate has at
+// most mostBoxes boxes, a second's work.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000
 )
 
 // joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
-// if none is proved with so many boxes.
+// if none is proved with that many boxes.
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
@@ -491,7 +492,8 @@ func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 		}
 		return l
 	}, logTarget, guess, coarseT)
-	for _, less := range []float64{0, 0.003, 0.01, 0.03} {
+	for _, less := range []float64{0, 0.003, 0.01, 0.03, 0.06, 0.1} {
+		j.boxes = boxes // of one try: a hard t must leave boxes for the easier ones below it
 		if t*(1-less) > guess && j.certify(t*(1-less)) {
 			return t * (1 - less)
 		}

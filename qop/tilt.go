@@ -55,22 +55,26 @@ const (
 	roughGrid = 60
 )
 
+// F(x₀)/δ of the points x₀ that are tried: from 0.01 in many dimensions to 0.7 in few, where E and M grow fastest with t/x₀.
+// With these five the best x₀ saves 1 % more at most.
+var fineShares, roughShares = []float64{0.01, 0.05, 0.15, 0.4, 0.7}, []float64{0.05, 0.4}
+
 // newTilt prepares the bound around e^logDelta, which only places x₀ and the grid.
 func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 	p := &tilt{eps: s.eps, rho: s.rank, n: (m - float64(s.dim) - 1) / 2, relation: s.relation, fine: 0.02}
 	lo, hi := law.ends()
 	n := fineGrid
 	if rough {
-		n, p.fine = roughGrid, 0.3
+		n, p.fine = roughGrid, 0.1
 	}
 	step := specfun.Log(hi/lo) / float64(n-1)
 	for i := range n {
 		x := lo * math.Exp(step*float64(i))
 		p.x, p.f = append(p.x, x), append(p.f, math.Exp(law.logCDF(x)))
 	}
-	shares := []float64{0.01, 0.05, 0.15}
+	shares := fineShares
 	if rough {
-		shares = shares[1:2]
+		shares = roughShares
 	}
 	for _, share := range shares {
 		target := logDelta + specfun.Log(share)
@@ -89,8 +93,10 @@ func (p *tilt) logDelta(t float64) float64 {
 	return p.search(replacing, t)
 }
 
+// search looks for λ near the best one of the last t, and everywhere where that is no minimum: at an end of the
+// interval a better λ may lie beyond it.
 func (p *tilt) search(row side, t float64) float64 {
-	best := 0.0
+	best, last := 0.0, p.hint[row]
 	for _, from := range p.starts {
 		top := from.x / t * (1 - 1e-9) // λ below
 		if row == replacing {
@@ -100,21 +106,30 @@ func (p *tilt) search(row side, t float64) float64 {
 		if !(lo < hi) {
 			continue
 		}
-		if h := p.hint[row]; h > 0 { // the best λ moves little with t
-			lo, hi = math.Max(lo, specfun.Log(h/1.5)), math.Min(hi, specfun.Log(h*1.5))
+		least := func(lo, hi float64) (u, v float64) {
+			return specfun.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
 		}
-		u, v := specfun.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
+		u, v, found := 0.0, 0.0, false
+		if last > 0 {
+			a, b := math.Max(lo, specfun.Log(last/nearby)), math.Min(hi, specfun.Log(last*nearby))
+			if a < b {
+				u, v = least(a, b)
+				found = v < 0 && (a == lo || u > a+p.fine) && (b == hi || u < b-p.fine)
+			}
+		}
+		if !found {
+			u, v = least(lo, hi)
+		}
 		if v < best {
-			best = v
-			p.hint[row] = math.Exp(u)
+			best, last = v, math.Exp(u)
+			p.hint[row] = last
 		}
-	}
-	if best == 0 && p.hint[row] > 0 { // once more, everywhere
-		p.hint[row] = 0
-		return p.search(row, t)
 	}
 	return best
 }
+
+// nearby is the factor within which the best λ of one t is first looked for at the next.
+const nearby = 1.5
 
 // safeMoment multiplies δ: N·g̃ is computed to 1e-13.
 const safeMoment = 1 + 1e-5
