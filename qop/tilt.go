@@ -8,24 +8,14 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// tilt is Theorem T for one ε and number of degrees of freedom, the bound of General(ρ), d ≥ 2, and
-// FixedRange(ρ) by an exponential moment of the privacy loss. With λ > 0, x₀ > t, y = t/x₀ and y′ = y/(1+y), Λ = λ_min of
-// the law below and F its distribution function,
+// tilt is δ of docs/theory/quadratic.md#qop.tilt/1 for one ε and m, a bound by an exponential moment of the privacy loss:
+// with λ > 0, x₀ > t and F the distribution function of a least eigenvalue Λ
 //
-//	E = E exp min(s, s̃(Λ)),   M = E e^J
+//	δ = F(x₀) + c e^{−λε} (M − μ^{1+λ}),   M = E exp(min(s, s̃(Λ)) + J),   c = λ^λ/(1+λ)^{1+λ}
 //	μ = max(0, 1 − F(x₀) − min(1, M e^{−λε}))
-//	δ = F(x₀) + c e^{−λε} (M − μ^{1+λ}),   c = max_x (1 − e^{−x}) e^{−λx} = λ^λ/(1+λ)^{1+λ}
 //
-// for every λ and x₀ that are admissible, where with g(v) = −λ log(1−v) − log(1+λv) and g̃(v) = g(−v/(1+λv))
-//
-//	             admissible            s                 s̃(x)                       J
-//	Replace      2λt < x₀, y+y′ < 1    N(g(y) + g(−y))   N(g̃(t/x) + g̃(−t/x))        g(y+y′) + (ρ−1)g(y′) + g(−2y) + (ρ−1)g(−y)
-//	remove       λt < x₀               N g(−y)           N g̃(t/x)                   ρ g(y′) + g(−y)
-//	add          λt < x₀               N g(y)            N g̃(−t/x)                  g(y) + ρ g(−y)
-//
-// Λ has the law of λ_min(W_d(m)) for General. For FixedRange it is that of W_q(m−d+q), the Schur complement of W on
-// the subspace of the records' gradients: q = min(2ρ, d) for two records, min(ρ, d) for one. N keeps its
-// m and d. Under dp.AddRemove δ is the larger of remove and add.
+// for every λ and x₀ that are admissible. s, s̃ and J depend on who is the neighbor, see at and average. Under
+// dp.AddRemove δ is the larger of removing and adding.
 type tilt struct {
 	eps, rho, n float64
 	relation    dp.Relation
@@ -57,7 +47,7 @@ const (
 
 // F(x₀)/δ of the points x₀ that are tried: from 0.01 in many dimensions to 0.7 in few, where E and M grow fastest with t/x₀.
 // With these five the best x₀ saves 1 % more at most.
-var fineShares, roughShares = []float64{0.01, 0.05, 0.15, 0.4, 0.7}, []float64{0.05, 0.4}
+var fineShares, roughShares = []float64{0.01, 0.05, 0.15, 0.4, 0.7}, []float64{0.05}
 
 // newTilt prepares the bound around e^logDelta, which only places x₀ and the grid.
 func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
@@ -65,7 +55,7 @@ func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 	lo, hi := law.ends()
 	n := fineGrid
 	if rough {
-		n, p.fine = roughGrid, 0.1
+		n, p.fine = roughGrid, 0.3
 	}
 	step := specfun.Log(hi/lo) / float64(n-1)
 	for i := range n {
@@ -114,7 +104,8 @@ func (p *tilt) search(row side, t float64) float64 {
 			a, b := math.Max(lo, specfun.Log(last/nearby)), math.Min(hi, specfun.Log(last*nearby))
 			if a < b {
 				u, v = least(a, b)
-				found = v < 0 && (a == lo || u > a+p.fine) && (b == hi || u < b-p.fine)
+				edge := math.Min(p.fine, (b-a)/6) // golden section ends nearer to a if the values fall towards it
+				found = v < 0 && (a == lo || u > a+edge) && (b == hi || u < b-edge)
 			}
 		}
 		if !found {
@@ -134,7 +125,8 @@ const nearby = 1.5
 // safeMoment multiplies δ: N·g̃ is computed to 1e-13.
 const safeMoment = 1 + 1e-5
 
-// at returns log δ for λ, x₀ and t; 0 where they are not admissible.
+// at returns log δ for λ, x₀ and t; 0 where they are not admissible. With y = t/x₀, y′ = y/(1+y) and
+// g(v) = −λ log(1−v) − log(1+λv) it computes s and J of the table in the theory.
 func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 	y := t / from.x
 	z := y / (1 + y) // y′

@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/randmat"
 )
 
 // chiLaw is the law of χ²_k in the place of that of λ_min.
@@ -136,6 +137,28 @@ func TestTiltGolden(t *testing.T) {
 		require.LessOrEqual(t, p.logDelta(found), math.Log(c.Delta)+1e-3)
 		p.starts = all
 		require.GreaterOrEqual(t, largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT), found*(1-1e-4), "%+v", c)
+	}
+}
+
+// TestTiltMoment: M = E e^J at d = 2, m = 24, t = 0.6, λ = 5 and F(x₀) = 0.05 under replacement, for ρ = 1 and 2. The true
+// moment of quadratic losses with ρ = 1 is near 1.18.
+func TestTiltMoment(t *testing.T) {
+	law := randmat.MinEigenvalueLaw{Dim: 2, Dof: 24}
+	const shift, lambda, n = 0.6, 5., 10.5
+	g := func(v float64) float64 { return -lambda*math.Log1p(-v) - math.Log1p(lambda*v) }
+	y := shift / law.LogQuantile(math.Log(0.05))
+	z := y / (1 + y)
+	for rho, want := range map[float64]float64{1: 2.5189, 2: 2.7662} {
+		p := &tilt{rho: rho, n: n}
+		for i := range 1000 {
+			x := math.Pow(60, float64(i)/999)
+			p.x, p.f = append(p.x, x), append(p.f, law.CDF(x))
+		}
+		s := n * (g(y) + g(-y))
+		j := g(y+z) + (rho-1)*g(z) + g(-2*y) + (rho-1)*g(-y)
+		m := math.Exp(p.average(replacing, lambda, s, shift) + s + j)
+		require.GreaterOrEqual(t, m, want-5e-5) // an upper sum
+		require.LessOrEqual(t, m, want*1.003)
 	}
 }
 
