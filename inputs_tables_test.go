@@ -76,6 +76,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Profile.Delta":    call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
 		"Symmetric":        call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
 		"Unknown":          call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
+		"GaussianProfile":  call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
 		"GaussianRDP":      call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":          call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"ComposeRDP":       call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),

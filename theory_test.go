@@ -25,8 +25,6 @@ const commentLines = 12
 var longComments = []string{
 	"internal/linear/simplex.go: simplex",
 	"internal/linear/tied.go: tied",
-	"qop/angle.go: angles",
-	"qop/tilt.go: tilt",
 }
 
 // TestTheoryIsComplete: docs/theory and the code agree. Every identifier of a theorem has one

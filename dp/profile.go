@@ -31,6 +31,32 @@ type Profile struct {
 	// from one with these curves: a mechanism that stops short of its ideal on a
 	// rare event of its own noise. It adds (1 + e^ε)·Failure to δ.
 	Failure float64
+
+	shift float64 // s of GaussianProfile, else 0
+}
+
+// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. Compose
+// recognizes it: several of them cost what one with the root of the sum of squares does.
+func GaussianProfile(s float64) Profile {
+	p := Symmetric(GaussianCurve(s), GaussianRDP(s))
+	p.shift = s
+	return p
+}
+
+// gaussian returns an s for which Gaussian noise has a profile no better than p, failures apart,
+// and whether one is known. Curves that were put in the place of those of
+// GaussianProfile show at one of the points.
+func (p Profile) gaussian() (s float64, ok bool) {
+	s = p.shift
+	if !(s > 0) || math.IsInf(s, 1) {
+		return 0, false
+	}
+	for _, eps := range []float64{-s, 0, s * s / 2, s, s * (s + 2), s * (s + 6)} {
+		if d := GaussianDelta(eps, s); p.Remove(eps) != d || p.Add(eps) != d {
+			return 0, false
+		}
+	}
+	return s, true
 }
 
 // Symmetric returns the profile of a release whose two orders have the curve c.

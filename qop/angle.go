@@ -10,7 +10,7 @@ import (
 //
 //	E₀ = E[(1 − e^{ε−max(l₂, l₃)})₊],   l₂ = t/2 − N log(1+u),   l₃ = log(1+u) − (k/2) log(1−u) − t/2
 //
-// l₁ = log(1+u) is never the largest: l₃ ≥ l₁ for u ≥ 1 − e^{−t/k}, and l₂ ≥ l₁ below. l₂ and l₃ cross at u = tanh(t/k).
+// where l₂ and l₃ cross at u = tanh(t/k) and l₁ is never the largest (docs/theory/quadratic.md#qop.joint/1).
 // In one dimension it is the δ of replacing a record.
 type parallel struct{ eps, k float64 }
 
@@ -36,23 +36,16 @@ func (p parallel) logDelta(t float64) float64 {
 	return num.Log(math.Min(sum, 1))
 }
 
-// angles proves Theorem G: the exact minimizer of generalized linear losses is (ε, δ)-DP under replacement for
-// δ = sup_φ E_φ(ε), φ the angle between the two features. With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1),
-// and x = 1/α, w = 1/√b
+// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two features. With
+// independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
 //
 //	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
 //	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
 //	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
 //	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
 //
-// E_φ is bounded from above box by box. With log(1+tx) replaced by a tangent above it, every l is convex in each of x,
-// w and z, hence so is max(ε, l₁, …, l₄), which on a box is therefore at most the multilinear interpolation of
-// its values at the vertices. The mean of that is its value L at the conditional means of x, w and z, so that by Jensen's inequality
-//
-//	E[(1 − e^{ε−max l})₊; box] ≤ P(box)·(1 − e^{ε−L})
-//
-// and P(box) if a vertex is infinite. Boxes are halved until the excess over the value at the means is small; any
-// mesh is valid. What is not covered by boxes counts in full.
+// Boxes of x, w and z bound E_φ from above (#quadratic.boxes): with a tangent in the place of l₁ every l is convex in each
+// coordinate. Any mesh is valid; boxes are halved until the excess is small. What no box covers counts in full.
 type angles struct {
 	eps, k, target float64
 	x, w, z        axis
@@ -379,9 +372,7 @@ const (
 )
 
 // certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0, by angle at
-// finitely many others, and between these because with ζ = cos²φ, E_φ/(1−ζ)^κ is a power series in ζ with nonnegative
-// coefficients. (The inverse of the 2×2 matrix of P, Q and R in Theorem G has a Wishart law whose density is an average
-// of such series; the losses do not depend on the sign of the angle.) It is convex in ζ, and its logarithm in log ζ.
+// finitely many others, and between these by interval (docs/theory/quadratic.md#quadratic.mixture).
 func (j *angles) certify(t float64) bool {
 	j.at(t)
 	kappa := (j.k + 1) / 2
@@ -464,14 +455,15 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// Sizes beyond which Theorem G is not tried in more than one dimension: a certificate has at most mostBoxes boxes.
+// Sizes beyond which Theorem G is not tried in more than one dimension: each of the six tries at a certificate has at
+// most mostBoxes boxes, a second's work.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000
 )
 
 // joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
-// if none is proved with so many boxes.
+// if none is proved with that many boxes.
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
@@ -491,7 +483,8 @@ func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 		}
 		return l
 	}, logTarget, guess, coarseT)
-	for _, less := range []float64{0, 0.003, 0.01, 0.03} {
+	for _, less := range []float64{0, 0.003, 0.01, 0.03, 0.06, 0.1} {
+		j.boxes = boxes // of one try: a hard t must leave boxes for the easier ones below it
 		if t*(1-less) > guess && j.certify(t*(1-less)) {
 			return t * (1 - less)
 		}

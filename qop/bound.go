@@ -68,12 +68,11 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 			false).excessRisk, nil
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
-	dof := c.degrees(b)
-	t := c.largest(b, dof).t
-	if !(t > 0) {
+	dof, best := c.sharpest(b)
+	if !(best.t > 0) {
 		return 0, fmt.Errorf("qop: %w: no σ² was found for %v", dp.ErrCondition, b)
 	}
-	return u.Constants.Smoothness * dof / t / 2 * square(u.Radius), nil
+	return u.Constants.Smoothness * dof / best.t / 2 * square(u.Radius), nil
 }
 
 // published minimizes the published bound over log(m−d), the share of ε₁ and

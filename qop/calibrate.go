@@ -339,8 +339,8 @@ func (c *calibrator) exact() error {
 			return err
 		}
 	} else {
-		p.M = c.degrees(p.Objective)
-		best := c.largest(p.Objective, p.M)
+		var best proved
+		p.M, best = c.sharpest(p.Objective)
 		p.T, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
 	if !(p.T > 0) {
@@ -354,15 +354,19 @@ func (c *calibrator) exact() error {
 
 // degrees returns the caller's m, or the integer that nearly minimizes the
 // mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
-func (c *calibrator) degrees(b dp.Budget) float64 {
+func (c *calibrator) degrees(b dp.Budget) float64 { return c.candidates(b)[0] }
+
+// candidates returns the caller's m, or for every bound that the structure allows, the best first, the integer that
+// nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within nearlyBest of the least.
+func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 	if c.asked.M != 0 {
-		return c.asked.M
+		return []float64{c.asked.M}
 	}
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	logDelta := num.Log(b.Delta)
-	best, least := 0.0, math.Inf(1)
+	least := math.Inf(1)
 	for _, rough := range s.rough() {
 		guess := 0.0
 		at := func(m float64) float64 {
@@ -376,11 +380,34 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 			return m / t
 		}
 		m := leastRatio(at, leastDegrees(s.dim), math.Min(rough.start, s.most()), s.most())
-		if cost := at(m); cost < least || best == 0 {
-			best, least = m, cost
+		switch cost := at(m); {
+		case degrees == nil || cost*nearlyBest < least:
+			degrees, least = []float64{m}, cost
+		case cost < least:
+			degrees, least = append([]float64{m}, degrees...), cost
+		case cost < least*nearlyBest:
+			degrees = append(degrees, m)
 		}
 	}
-	return best
+	return degrees
+}
+
+const (
+	// nearlyBest is the ratio of approximate curvatures up to which the exact ones decide between two bounds: the
+	// approximate laws err by a few percent in few dimensions.
+	nearlyBest = 1.1
+	// mostEdelman is the largest ρ for which edelmanQuantile is the better approximation.
+	mostEdelman = 8
+)
+
+// sharpest returns the m of the candidates with the least mean curvature, and its t.
+func (c *calibrator) sharpest(b dp.Budget) (m float64, best proved) {
+	for _, candidate := range c.candidates(b) {
+		if p := c.largest(b, candidate); m == 0 || candidate*best.t < m*p.t {
+			m, best = candidate, p
+		}
+	}
+	return m, best
 }
 
 // most returns the largest m that a calibration chooses.
@@ -408,7 +435,11 @@ func (s setting) rough() []roughBound {
 	}
 	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
 		k := m - d + 1
-		if s.structure == loss.FixedRange {
+		switch {
+		case s.structure != loss.FixedRange:
+		case s.rank <= mostEdelman:
+			return s.closed(k, edelmanQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+		default:
 			return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
 		}
 		return s.closed(k, roughQuantile(d, m, logDelta))

@@ -149,16 +149,11 @@ func stickRemoveGLM(eps, t, k float64) float64 {
 }
 
 // replaceStick computes B(ε) of least squares for one ε and k: the
-// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t).
+// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t), which docs/theory/quadratic.md#qop.lsq/2 reduces to
 //
-// The trace of Y does not move, and with p = (Y₁₁ − Y₂₂)/tr Y, q = 2Y₁₂/tr Y
-// the density is ∝ T^{κ−1} e^{−T/2} (1 − p² − q²)^N, N = (κ−3)/2, T = tr Y; the
-// translation is p → p + 2t/T. Put x = p/√(1−q²) and g = T√(1−q²)/2. Then x
-// has the density c (1 − x²)^N on [−1, 1], g is independent of it with the law
-// of a geometric mean √(X₁X₂) of independent X₁, X₂ ~ χ²_κ, and the
-// translation is x → x + t/g. Hence
+//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx,   N = (κ−3)/2
 //
-//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx
+// with g of the law of √(X₁X₂), X₁, X₂ ~ χ²_κ independent.
 type replaceStick struct {
 	eps, k   float64
 	n        float64 // N

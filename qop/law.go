@@ -214,11 +214,14 @@ func roughQuantile(d, m, logp float64) float64 {
 	for range 50 { // a fixed point of s^{3/2} = (3/2)(−logp − log(4√π s^{3/2}))
 		s = math.Pow(math.Max(1.5*(-logp-num.Log(4*math.SqrtPi*math.Pow(math.Max(s, 0.3), 1.5))), 0.1), 2.0/3)
 	}
-	tracy := math.Exp(r.nu - r.tau*s)
-	// Near 0, F(x) ≤ D·γ(k/2, x/2), sharp there.
+	return math.Max(math.Exp(r.nu-r.tau*s), edelmanQuantile(d, m, logp))
+}
+
+// edelmanQuantile bounds that quantile from below, by F(x) ≤ D·γ(k/2, x/2): sharp near 0, within 7 % in two and 16 % in five
+// dimensions for log probabilities below −3, where roughQuantile may be too large by a factor of 5 for small k.
+func edelmanQuantile(d, m, logp float64) float64 {
 	k := m - d + 1
-	edelman := 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-lgamma(k/2), -1e-9))
-	return math.Max(tracy, edelman)
+	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-lgamma(k/2), -1e-9))
 }
 
 // logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower

@@ -353,7 +353,7 @@ func (pl *Plan) Profile() dp.Profile {
 	case pl.params.Budget.Delta == 0:
 		return pl.params.Budget.Profile()
 	case pl.params.Sigma == 0:
-		return dp.Symmetric(dp.GaussianCurve(pl.params.S), dp.GaussianRDP(pl.params.S))
+		return dp.GaussianProfile(pl.params.S)
 	}
 	o := pl.output.Shift()
 	remove, add := pl.curve.Profile(o, pl.out)
