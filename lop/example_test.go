@@ -104,8 +104,8 @@ func ExampleMechanism_Plan_noise() {
 	// Output:
 	// loss.Logistic, replace: 7.78 7.46 7.46
 	// loss.Logistic, add-remove: 3.73 3.73 3.73
-	// loss.Huber, replace: 22.66 12.29 9.61
-	// loss.Huber, add-remove: 11.06 6.01 4.70
+	// loss.Huber, replace: 20.66 11.71 9.38
+	// loss.Huber, add-remove: 9.71 5.70 4.65
 	// loss.PseudoHuber, replace: 12.70 7.79 7.61
 	// loss.PseudoHuber, add-remove: 3.89 3.89 3.89
 }

@@ -76,11 +76,11 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	return least(remove), least(add)
 }
 
-// boundRemove returns an upper bound on the supremum of logRemove, certified: above
-// it by 1e-6 where that takes few cells, and at worst that of curvature and
-// gradient apart.
+// boundRemove returns the smaller of renyi and of an upper bound on the supremum of
+// logRemove, certified: above it by 1e-6 where that takes few cells, and at worst that of
+// curvature and gradient apart.
 func (k *tied) boundRemove(eps, s, o float64) float64 {
-	apart := k.at(eps, s, o, 1, k.c)
+	apart := min(k.at(eps, s, o, 1, k.c), k.renyi(eps, s, o))
 	found, _ := k.logRemove(eps, s, o)
 	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
 		if k.removes(eps, s, o, found+slack, patient) {
@@ -99,7 +99,13 @@ func (k *tied) boundReplace(eps, s, o float64) float64 {
 	}
 	_, g := k.logReplace(eps, s, o, nil)
 	er, ea, lr, la := g.parts(eps)
-	return specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
+	remove := k.boundRemove(er, s, o/2)
+	log := specfun.LogSumExp(lr+remove, la+k.logAdd(ea, s, o/2))
+	if k.renyi(er, s, o/2) < remove+1 { // else no leg near g gains by it
+		renyi, _ := k.renyiReplace(eps, s, o, nil)
+		log = min(log, renyi)
+	}
+	return log
 }
 
 // RDP returns the Rényi divergence bound of order α ≥ 1, output noise included, for
@@ -114,8 +120,8 @@ func (k *tied) boundReplace(eps, s, o float64) float64 {
 //	           the first formula with c = 0                       any convex φ
 //	replacing  min( k·add(2α−1) + remove(2α), k·remove(2α−1) + add(2α) ),  k = 2α/(2α−1)
 //
-// plus α o²/2, the last by Hölder's inequality through the data set in the middle.
-// It is +Inf for other α.
+// plus α o²/2, the last by Hölder's inequality through the data set in the middle; each
+// line is the least of this and of rdpRenyi. It is +Inf for other α.
 func (k Curve) RDP(alpha, o float64) float64 {
 	if !(alpha >= 1) || math.IsInf(alpha, 1) {
 		return math.Inf(1)
@@ -124,7 +130,8 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	if t := k.tied; t != nil {
 		if k.replace {
 			twice := 2 * alpha / (2*alpha - 1)
-			bound = min(bound, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s), twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
+			_, _, renyi := t.rdpRenyi(alpha, k.s)
+			bound = min(bound, renyi, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s), twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
 		} else {
 			bound = min(bound, max(t.rdpRemove(alpha, k.s), t.rdpAdd(alpha, k.s)))
 		}
@@ -132,8 +139,14 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// rdpRemove returns sup_p [κ(p) + α s²p²/2], certified.
+// rdpRemove returns the smaller of sup_p [κ(p) + α s²p²/2], certified, and of rdpRenyi.
 func (k *tied) rdpRemove(alpha, s float64) float64 {
+	renyi, _, _ := k.rdpRenyi(alpha, s)
+	return min(renyi, k.rdpTied(alpha, s))
+}
+
+// rdpTied returns sup_p [κ(p) + α s²p²/2], certified.
+func (k *tied) rdpTied(alpha, s float64) float64 {
 	f := func(p, kappa float64) float64 { return kappa + alpha*s*s*p*p/2 }
 	if k.envelope == nil {
 		return f(1, k.c)
@@ -148,9 +161,16 @@ func (k *tied) rdpRemove(alpha, s float64) float64 {
 	return k.c + alpha*s*s/2
 }
 
-// rdpAdd returns the bound for adding a record. Next to order 1, where the logarithm
-// of a number near 1 has no digits, that of a larger order is taken if it is less.
+// rdpAdd returns the smaller of the bound for adding a record and of rdpRenyi.
 func (k *tied) rdpAdd(alpha, s float64) float64 {
+	_, renyi, _ := k.rdpRenyi(alpha, s)
+	return min(renyi, k.rdpFree(alpha, s))
+}
+
+// rdpFree returns the bound for adding a record in which curvature is free. Next to order 1,
+// where the logarithm of a number near 1 has no digits, that of a larger order is taken if
+// it is less.
+func (k *tied) rdpFree(alpha, s float64) float64 {
 	if !k.monotone {
 		return Chi{S: s, Q: 1}.RDP(alpha)
 	}

@@ -95,7 +95,34 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 		least = min(least, v)
 		return v
 	}, specfun.Log(lo), specfun.Log(hi), 8, 1e-3)
-	return min(max(math.Exp(x), lo), hi), nil
+	return k.renyiBest(b, min(max(math.Exp(x), lo), hi), least, lo, hi), nil
+}
+
+// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of theorem R, is below value,
+// the bound at ridge with that of the others; ridge where it finds none. The least of
+// two curves has a kink and may have two dips: each is minimized by itself.
+func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
+	if k.fixed != 1 || k.p.Envelope != nil || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
+		return ridge
+	}
+	l, target := k.p.Constants.Lipschitz, specfun.Log(k.p.Budget.Delta)
+	at := func(x, level float64) float64 { // +Inf above the level
+		ridge := math.Exp(x)
+		mu := ridge + k.p.Modulus
+		most := math.Sqrt((2*mu*(level-ridge*b.Radius*b.Radius/2)-b.Variance)/float64(k.p.Dim)) / l
+		u := k.tied(mu).renyiNoise(k.p.Budget.Epsilon, 0, target, most, k.p.Relation == dp.Replace)
+		return b.At(ridge, k.p.Modulus, Noise{Sigma: l * u, dim: k.p.Dim}.Square())
+	}
+	from, to := specfun.Log(lo), specfun.Log(hi)
+	x, v := specfun.Minimize(func(x float64) float64 { return at(x, value) }, from, to, 8, to-from)
+	if y := specfun.Log(ridge); at(y, value) < v {
+		x, v = y, 0
+	}
+	if !(v < value) {
+		return ridge
+	}
+	x, _ = specfun.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8), min(to, x+(to-from)/8), 0, 1e-3)
+	return min(max(math.Exp(x), lo), hi)
 }
 
 var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
@@ -116,12 +143,17 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
 		sigma = k.g * safeScale * Least(joint, target, b.Sigma/k.g)
 	}
+	theorem := TheoremJoint
 	if tied := k.tied(mu); tied != nil {
 		l := k.p.Constants.Lipschitz
-		sigma = min(sigma, l*tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace))
+		u, renyi := tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace)
+		if renyi && l*u < sigma {
+			theorem = TheoremRenyi
+		}
+		sigma = min(sigma, l*u)
 	}
 	if sigma < b.Sigma {
-		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, TheoremJoint
+		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, theorem
 		b.Curve = k.curve(mu, sigma)
 	}
 	return b

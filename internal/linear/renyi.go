@@ -1,0 +1,146 @@
+package linear
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/specfun"
+)
+
+// renyi returns log of a bound on δ(ε) of removing a record, at any real ε, for a loss
+// without an envelope; 0 for the others. With S² = s²+o² and c = log1p(β/μ) the Rényi
+// divergence of order α = κ+1 is at most αS²/2 + ψ₊/κ, where curvature counts in second
+// order, so that at every κ > 0
+//
+//	log δ ≤ κ(αS²/2 − ε) + ψ₊ + κ log(κ/α) − log α
+//
+// Proof: docs/theory/renyi.md, Theorem R.
+func (k *tied) renyi(eps, s, o float64) float64 {
+	if k.envelope != nil {
+		return 0
+	}
+	square := s*s + o*o
+	kappa := order(eps, square, k.c)
+	moment, curvature := kappa*(kappa+1)*square/2, psiPlus(k.c, kappa)
+	odds, last := kappa*math.Log1p(1/kappa), math.Log1p(kappa)
+	size := moment + kappa*(math.Abs(eps)+k.c) + curvature + odds + last
+	log := moment - kappa*eps + curvature - odds - last + 0x1p-48*size // more than the rounding of two dozen operations
+	if !(log < 0) {                                                    // also NaN, where no order is of use
+		return 0
+	}
+	return log
+}
+
+// order returns the κ at which the bound of renyi is least, to about 1e-6. Its derivative
+//
+//	(2κ+1)S²/2 − ε + c − t/(1+κt) + log(κ/α),   t = 1 − e^{−c}
+//
+// increases and is concave in κ, so that Newton's method goes up to the root from
+// any point to the left of it.
+func order(eps, square, c float64) float64 {
+	t := -math.Expm1(-c)
+	kappa := math.Exp(min(0, eps-c-1.5*square)) / 2 // up to κ = 1 the derivative is below 1.5 S² − ε + c + log κ
+	for range 100 {
+		tilt := t / (1 + kappa*t)
+		slope := (2*kappa+1)*square/2 - eps + c - tilt - math.Log1p(1/kappa)
+		step := -slope / (square + tilt*tilt + 1/(kappa*(kappa+1)))
+		if !(step > 1e-6*kappa) || kappa > 1e15 {
+			break
+		}
+		kappa += step
+	}
+	return kappa
+}
+
+// psiPlus returns ψ₊ = α log(1+x) − log(1+αx) for c = log1p(x) and α = κ+1, as a sum of
+// terms ≥ 0, which keeps the digits of a small one:
+//
+//	κ(c − t) + (κt − log1p(κt)),   t = x/(1+x) = 1 − e^{−c}
+func psiPlus(c, kappa float64) float64 {
+	t := -math.Expm1(-c)
+	gap := c - t
+	if t < 0.4 {
+		gap = logGap(-t)
+	}
+	return kappa*gap + logGap(kappa*t)
+}
+
+// psiMinus returns ψ₋ = −κ log(1+x) − log(1−κx) in the same way, +Inf from where κx is
+// next to 1.
+func psiMinus(c, kappa float64) float64 {
+	x := math.Expm1(c)
+	if !(kappa*x <= 1-0x1p-20) {
+		return math.Inf(1)
+	}
+	return kappa*logGap(x) + logGap(-kappa*x)
+}
+
+// logGap returns y − log(1+y) ≥ 0. Near 0 it is a series in r = y/(2+y), |r| ≤ 1/4,
+// of which 16 terms are enough for float64:
+//
+//	r(y − 2r²(1/3 + r²/5 + r⁴/7 + …))
+func logGap(y float64) float64 {
+	if !(y >= -0.4 && y <= 0.5) {
+		return y - math.Log1p(y)
+	}
+	r := y / (2 + y)
+	sum := 0.0
+	for j := 33.; j >= 3; j -= 2 {
+		sum = sum*r*r + 1/j
+	}
+	return r * (y - 2*r*r*sum)
+}
+
+// renyiReplace returns log δ(ε) of replacing a record in two steps, with renyi for the one
+// that removes, and the best leg found; ε ≥ 0. Every leg is valid. It looks near a leg only,
+// unless that is nil.
+func (k *tied) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg) {
+	legs, lo, hi, steps := []leg{{removeFirst: false}, {removeFirst: true}}, 0.0, eps, 8
+	if near != nil {
+		legs, lo, hi, steps = []leg{*near}, max(0, near.e1-eps/16), min(eps, near.e1+eps/16), 0
+	}
+	for _, g := range legs {
+		e1, v := specfun.Minimize(func(e1 float64) float64 {
+			er, ea, lr, la := leg{g.removeFirst, e1}.parts(eps)
+			return specfun.LogSumExp(lr+k.renyi(er, s, o/2), la+k.logAdd(ea, s, o/2))
+		}, lo, hi, steps, 1e-4*eps)
+		if v < log {
+			log, best = v, leg{g.removeFirst, e1}
+		}
+	}
+	return log, best
+}
+
+// renyiNoise returns u = σ/L at which a record is within (ε, e^{target}) with output noise
+// o, by renyi for removing it; +Inf unless that is below most by more than a millionth: a
+// smaller gain is not worth another theorem.
+func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
+	if k.envelope != nil || !(most > 0 && most < math.MaxFloat64) {
+		return math.Inf(1)
+	}
+	var near *leg
+	log := func(s float64) float64 {
+		if !replace {
+			return max(k.renyi(eps, s, o), k.logAdd(eps, s, o))
+		}
+		v, g := k.renyiReplace(eps, s, o, near)
+		near = &g
+		return v
+	}
+	if most *= 1 - 1e-6; !(log(1/most) <= target) {
+		return math.Inf(1)
+	}
+	return least(log, target-1e-9, most, 1e-10) * safeScale
+}
+
+// rdpRenyi returns the Rényi divergence of order α ≥ 1 of removing, adding and replacing
+// a record, all for curvature β at once:
+//
+//	αs²/2 + ψ₊/κ,   αs²/2 + ψ₋/κ,   2αs² + (ψ₊+ψ₋)/κ
+//
+// Next to α = 1 those of a larger order are taken.
+func (k *tied) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
+	kappa := max(alpha-1, 1e-9)
+	plus, minus := psiPlus(k.c, kappa)/kappa, psiMinus(k.c, kappa)/kappa
+	square := (kappa + 1) * s * s / 2
+	return square + plus, square + minus, 4*square + plus + minus
+}
