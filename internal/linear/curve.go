@@ -99,9 +99,8 @@ func (k *tied) boundReplace(eps, s, o float64) float64 {
 	}
 	_, g := k.logReplace(eps, s, o, nil)
 	er, ea, lr, la := g.parts(eps)
-	remove := k.boundRemove(er, s, o/2)
-	log := specfun.LogSumExp(lr+remove, la+k.logAdd(ea, s, o/2))
-	if k.renyi(er, s, o/2) < remove+1 { // else no leg near g gains by it
+	log := specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
+	if k.mayGain(g, eps, s, o) {
 		renyi, _ := k.renyiReplace(eps, s, o, nil)
 		log = min(log, renyi)
 	}

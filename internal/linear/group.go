@@ -105,7 +105,8 @@ var slacks = [...]struct {
 // of that name.
 func (k *tied) leastNoise(eps, o, target, most float64, replace bool) (u float64, renyi bool) {
 	u = math.Inf(1)
-	if found := k.searchNoise(eps, o, target, most, &guess{u: most}, replace, 1e-11); !math.IsInf(found, 1) {
+	from := &guess{u: most}
+	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
 		for _, slack := range slacks {
 			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
 				u = v
@@ -113,7 +114,10 @@ func (k *tied) leastNoise(eps, o, target, most float64, replace bool) (u float64
 			}
 		}
 	}
-	if v := k.renyiNoise(eps, o, target, min(u, most), replace); v < u {
+	if most = min(u, most); from.leg != nil && !k.mayGain(*from.leg, eps, 1/most, o) {
+		return u, false
+	}
+	if v := k.renyiNoise(eps, o, target, most, replace); v < u {
 		return v, true
 	}
 	return u, false

@@ -35,10 +35,11 @@ func (k *tied) renyi(eps, s, o float64) float64 {
 //	(2κ+1)S²/2 − ε + c − t/(1+κt) + log(κ/α),   t = 1 − e^{−c}
 //
 // increases and is concave in κ, so that Newton's method goes up to the root from
-// any point to the left of it.
+// any point to the left of it. There it is below 1.5 S² − ε + c + log κ up to κ = 1, and
+// below (2κ+1)S²/2 − ε + c.
 func order(eps, square, c float64) float64 {
 	t := -math.Expm1(-c)
-	kappa := math.Exp(min(0, eps-c-1.5*square)) / 2 // up to κ = 1 the derivative is below 1.5 S² − ε + c + log κ
+	kappa := max(math.Exp(min(0, eps-c-1.5*square))/2, min((eps-c)/square-0.5, 1e15))
 	for range 100 {
 		tilt := t / (1 + kappa*t)
 		slope := (2*kappa+1)*square/2 - eps + c - tilt - math.Log1p(1/kappa)
@@ -110,6 +111,13 @@ func (k *tied) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg
 	return log, best
 }
 
+// mayGain reports whether renyi is less than e times the other bound on removal at the best
+// leg of that: else no leg of renyi is better.
+func (k *tied) mayGain(g leg, eps, s, o float64) bool {
+	er, _, _, _ := g.parts(eps)
+	return k.envelope == nil && k.renyi(er, s, o/2) < k.at(er, s, o/2, 1, k.c)+1
+}
+
 // renyiNoise returns u = σ/L at which a record is within (ε, e^{target}) with output noise
 // o, by renyi for removing it; +Inf unless that is below most by more than a millionth: a
 // smaller gain is not worth another theorem.
@@ -126,7 +134,7 @@ func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
 		near = &g
 		return v
 	}
-	if most *= 1 - 1e-6; !(log(1/most) <= target) {
+	if most *= 1 - 1e-6; !replace && k.renyi(eps, 1/most, o) > target || !(log(1/most) <= target) {
 		return math.Inf(1)
 	}
 	return least(log, target-1e-9, most, 1e-10) * safeScale
