@@ -26,7 +26,7 @@ import (
 //
 // The theorem is "dp.compose/2" with those of the parts in parentheses; the
 // assumptions are the union of theirs in order of appearance, and
-// CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
+// LossArithmetic. The error wraps ErrCondition for an empty list, a plan
 // without a certificate, or where no ε is known at delta, ErrRelation for a mix of
 // relations, and ErrBudget for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
@@ -58,7 +58,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
 			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
 	}
-	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
+	sum.Assumptions = union(sum.Assumptions, LossArithmetic)
 	return sum, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/specfun"
 )
 
@@ -32,16 +33,18 @@ import (
 // curvature are smaller by the same factor: δ_G increases with both.
 type tied struct {
 	l, mu    float64                      // L, Δ + μ_r
+	beta     float64                      // β
 	c        float64                      // log1p(β/μ) ≥ κ, rounded up
 	envelope func(lo, hi float64) float64 // sup of h over gradient norms in [lo, hi]; nil: β
 	monotone bool
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
+	exact    bool      // κ is rounded up by proof, see rigorous
 }
 
 // newTied prepares the curve for a modulus.
 func newTied(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *tied {
-	k := &tied{l: l, mu: mu, c: math.Log1p(beta/mu) * safeC, envelope: envelope, monotone: monotone}
+	k := &tied{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * safeC, envelope: envelope, monotone: monotone}
 	if envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
@@ -65,7 +68,11 @@ func (k *tied) kappa(p, q float64) float64 {
 	if k.envelope == nil {
 		return k.c
 	}
-	return min(k.c, math.Log1p(k.envelope(k.l*p, k.l*q)/k.mu)*safeC)
+	x := k.envelope(k.l*p, k.l*q) / k.mu
+	if k.exact {
+		return min(k.c, enclose.Log1pAbove(math.Nextafter(x, math.Inf(1))))
+	}
+	return min(k.c, math.Log1p(x)*safeC)
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.
@@ -142,7 +149,11 @@ func (k *tied) removes(eps, s, o, log float64, work int) bool {
 // epsilonAt returns an ε, hardly above the least one, with log δ_G(ε, S) ≤ log < 0,
 // by Newton's method from a guess: log δ_G is concave in ε, so that from the second
 // step on the iterates are on the safe side. It is +Inf where none is found.
-func epsilonAt(shift, log, guess float64) float64 {
+func epsilonAt(shift, log, guess float64) float64 { return epsilonWithin(shift, log, guess, 1e-12) }
+
+// epsilonWithin is epsilonAt with the relative distance to the root at which it stops. As it steps
+// 1e-12 to the safe side of the root, less than 2e-12 may send it back and forth.
+func epsilonWithin(shift, log, guess, near float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
 		return math.Nextafter(specfun.Log1mExp(log), math.Inf(1))
 	}
@@ -156,7 +167,7 @@ func epsilonAt(shift, log, guess float64) float64 {
 		// ∂δ/∂ε = −e^ε Φ(−ε/S − S/2)
 		slope := math.Exp(min(700, eps+specfun.LogPhi(-eps/shift-shift/2)-v))
 		step := (v - log) / slope
-		if v <= log && -step <= 1e-12*(math.Abs(eps)+shift) {
+		if v <= log && -step <= near*(math.Abs(eps)+shift) {
 			return eps
 		}
 		eps += step
@@ -197,7 +208,7 @@ func (k *tied) below(f func(p float64) float64, work int) bool {
 			return true
 		}
 		mid := p + (q-p)/2
-		fm := fp + (fq-fp)/2
+		fm := fp + (fq-fp)/2 - 0x1p-51*(math.Abs(fp)+math.Abs(fq)) // rounded down
 		if depth == 0 || cells > work || mid == p || mid == q || k.kappa(mid, mid) > fm {
 			return false
 		}
