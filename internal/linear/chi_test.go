@@ -13,6 +13,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/enclose"
 )
 
 // number is a decimal string of more digits than a float64 has.
@@ -462,6 +463,69 @@ func TestEnough(t *testing.T) {
 				s := 1 / enough(e1, delta, q)
 				require.InEpsilon(t, e1, s*s/2+s*(math.Sqrt(float64(q))+math.Sqrt(2*math.Log(1/delta))), 1e-12)
 				require.LessOrEqual(t, LogChi(e1, s, q), math.Log(delta))
+			}
+		}
+	}
+}
+
+// The enclosure of the law of χ_q holds the integral in 60 digits where there is no output
+// noise, and is above the quadrature where there is, by no more than its error.
+func TestChiStick(t *testing.T) {
+	for _, q := range []int{1, 2, 3, 4, 7, 20, 51, 200} {
+		for _, s := range []float64{0.01, 0.15, 0.8, 3} {
+			for _, r0 := range []float64{0.1, 1.7, 4.5, 17} {
+				e1 := s * (r0 + s/2)
+				r0 = e1/s - s/2
+				c := enclose.New(512, nil)
+				at := func(o float64) enclose.Interval { return chiStick(c, c.Of(e1), c.Of(s), c.Of(o), q) }
+				if q <= 51 && r0 > 1 {
+					v, want := at(0), bigref.ChiStick(bigref.Sub(bigref.Quo(bigref.New(e1), bigref.New(s)), bigref.Quo(bigref.New(s), bigref.New(2))), bigref.New(s), q)
+					lo, _ := v.Lo.Float64()
+					hi, _ := v.Hi.Float64()
+					x, _ := want.Float64()
+					require.InEpsilon(t, x, lo, 1e-12, "q = %d, s = %v, r₀ = %v", q, s, r0)
+					require.InEpsilon(t, x, hi, 1e-12, "q = %d, s = %v, r₀ = %v", q, s, r0)
+					require.InEpsilon(t, x, math.Exp(LogChi(e1, s, q)), 1e-10)
+				}
+				for _, o := range []float64{0.001, 0.03, 0.3} {
+					if o*20 > s*r0 { // the part below 0 is no longer nothing
+						continue
+					}
+					hi, _ := at(o).Hi.Float64()
+					want := Chi{S: s, Q: q}.LogJoint(e1, o)
+					if want < -600 {
+						continue
+					}
+					require.InEpsilon(t, math.Exp(want), hi, 1e-9, "q = %d, s = %v, r₀ = %v, o = %v", q, s, r0, o)
+				}
+			}
+		}
+	}
+}
+
+// What a search finds is proved as it is, for any rank and with output noise; a little less
+// noise is not.
+func TestChiIsProved(t *testing.T) {
+	whole := dp.Budget{Epsilon: 1.01, Delta: 1.01e-5}
+	const o = 0.0085
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		for _, rank := range []int{2, 3, 9, 40} {
+			p := Problem{Dim: 60, Constants: ranked(rank), Relation: rel, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+			k := calibrator(t, p)
+			b := at(t, p, 10*float64(rank))
+			joint := k.Joint(b, whole, o)
+			require.Equal(t, TheoremJoint, joint.Theorem)
+			for _, c := range []struct {
+				b Noise
+				w dp.Budget
+				o float64
+			}{{b, p.Budget, 0}, {joint, whole, o}} {
+				proved, ok := k.Prove(c.b, c.w, c.o)
+				require.True(t, ok, "rank %d, %v", rank, rel)
+				require.Equal(t, c.b.Sigma, proved.Sigma)
+				c.b.Sigma *= 1 - 1e-5
+				_, ok = k.Prove(c.b, c.w, c.o)
+				require.False(t, ok, "rank %d, %v", rank, rel)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"math"
+	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/enclose"
@@ -42,7 +43,10 @@ func (k *Calibrator) bounds() (list []bound) {
 	if k.fixed == 1 {
 		list = append(list, k.provesTied)
 	}
-	if !pure && k.chi.Q <= 2 {
+	if !pure && k.fixed == 1 && k.p.Envelope == nil {
+		list = append(list, k.provesRenyi)
+	}
+	if !pure {
 		list = append(list, k.provesChi)
 	}
 	return list
@@ -51,9 +55,10 @@ func (k *Calibrator) bounds() (list []bound) {
 // Prove returns b and whether it is certainly within the budget, with output noise of
 // shift o. Where what a search found falls short by a hair, it is raised by a relative 1e-6 at most.
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
+	const most = 1e-6
 	bounds := k.bounds()
 	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o}
-	for up := 0.0; up < 1e-6; up = max(1e-12, 4*up) {
+	for up := 0.0; up < most; up = max(1e-12, 4*up) {
 		q.sigma, q.rate = b.Sigma*(1+up), b.Rate/(1+up)
 		for _, proves := range bounds {
 			if !proves(q) {
@@ -64,6 +69,10 @@ func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 				b.Curve = k.curve(b.Ridge+k.p.Modulus, q.sigma)
 			}
 			return b, true
+		}
+		if up == 0 { // only bounds that do with the most
+			q.sigma, q.rate = b.Sigma*(1+most), b.Rate/(1+most)
+			bounds = slices.DeleteFunc(bounds, func(proves bound) bool { return !proves(q) })
 		}
 	}
 	return b, false
@@ -93,24 +102,22 @@ func (k *Calibrator) provesPure(q claim) bool {
 	})
 }
 
-// provesChi: Chi.LogDelta ≤ log δ for q ≤ 2, without output noise.
+// provesChi: Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint.
 func (k *Calibrator) provesChi(q claim) bool {
-	return q.o == 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		e1, s := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma))
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		e1, s, o := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma)), c.Of(q.o)
 		r0 := c.Sub(c.Quo(e1, s), c.Quo(s, c.Of(2)))
 		v, one := c.Of(1), c.Of(1)
-		if k.chi.Monotone && e1.Lo.Sign() >= 0 {
+		if k.chi.Monotone && q.o == 0 && e1.Lo.Sign() >= 0 {
 			v = c.Least(v, c.GaussianDelta(e1, s))
 		}
-		if k.chi.Q == 1 || k.chi.Paired && r0.Lo.Cmp(c.Of(PairedR0).Hi) >= 0 {
+		if q.o == 0 && (k.chi.Q == 1 || k.chi.Paired && r0.Lo.Cmp(c.Of(PairedR0).Hi) >= 0) {
 			v = c.Least(v, folded(c, e1, s))
 		}
 		switch {
-		case k.chi.Q != 2:
-		case r0.Lo.Sign() >= 0: // s e^{−r₀²/2} R(r₀+s)
-			peak := c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(r0), c.Of(2))))
-			v = c.Least(v, c.Mul(c.Mul(s, peak), c.Mills(c.Add(r0, s))))
-		case r0.Hi.Sign() <= 0: // 1 − e^{s r₀}(1 − sR(s))
+		case r0.Lo.Sign() >= 0:
+			v = c.Least(v, chiStick(c, e1, s, o, k.chi.Q))
+		case r0.Hi.Sign() <= 0 && k.chi.Q == 2 && q.o == 0: // 1 − e^{s r₀}(1 − sR(s))
 			v = c.Least(v, c.Sub(one, c.Mul(c.Exp(c.Mul(s, r0)), c.Sub(one, c.Mul(s, c.Mills(s))))))
 		}
 		return v, c.Of(q.delta)

@@ -3,6 +3,8 @@ package linear
 import (
 	"math"
 
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/specfun"
 )
 
@@ -103,7 +105,7 @@ func (k *tied) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg
 		e1, v := specfun.Minimize(func(e1 float64) float64 {
 			er, ea, lr, la := leg{g.removeFirst, e1}.parts(eps)
 			return specfun.LogSumExp(lr+k.renyi(er, s, o/2), la+k.logAdd(ea, s, o/2))
-		}, lo, hi, steps, 1e-4*eps)
+		}, lo, hi, steps, 1e-6*eps)
 		if v < log {
 			log, best = v, leg{g.removeFirst, e1}
 		}
@@ -141,14 +143,73 @@ func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
 }
 
 // rdpRenyi returns the Rényi divergence of order α ≥ 1 of removing, adding and replacing
-// a record, all for curvature β at once:
+// a record,
 //
-//	αs²/2 + ψ₊/κ,   αs²/2 + ψ₋/κ,   2αs² + (ψ₊+ψ₋)/κ
+//	sup_p [αs²p²/2 + ψ₊/κ],   sup_p [αs²p²/2 + ψ₋/κ],   2αs² + (ψ₊+ψ₋)/κ
 //
-// Next to α = 1 those of a larger order are taken.
+// ψ at the largest curvature for p, in the last at that for all p. Next to α = 1 the values of a
+// larger order are taken.
 func (k *tied) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
 	kappa := max(alpha-1, 1e-9)
-	plus, minus := psiPlus(k.c, kappa)/kappa, psiMinus(k.c, kappa)/kappa
-	square := (kappa + 1) * s * s / 2
-	return square + plus, square + minus, 4*square + plus + minus
+	plus := func(c float64) float64 { return psiPlus(c, kappa) / kappa }
+	minus := func(c float64) float64 { return psiMinus(c, kappa) / kappa }
+	remove, add = k.second(plus).rdpTied(kappa+1, s), math.Inf(1)
+	if !math.IsInf(minus(k.c), 1) {
+		add = k.second(minus).rdpTied(kappa+1, s)
+	}
+	return remove, add, 2*(kappa+1)*s*s + plus(k.c) + minus(k.c)
+}
+
+// second returns k with psi(κ) in the place of κ, for an increasing psi.
+func (k *tied) second(psi func(c float64) float64) *tied {
+	h := *k
+	h.c, h.exact = psi(k.c)*safeC, false
+	h.kappas = make([]float64, len(k.grid))
+	if k.envelope != nil {
+		h.l, h.mu = 1, 1
+		h.envelope = func(p, q float64) float64 { return math.Expm1(psi(k.kappa(p, q))) * safeC }
+	}
+	for i, p := range h.grid {
+		h.kappas[i] = h.kappa(p, p)
+	}
+	return &h
+}
+
+// provesRenyi proves a claim by renyi, for removing or in a leg.
+func (k *Calibrator) provesRenyi(q claim) bool {
+	t := k.tied(q.ridge + k.p.Modulus)
+	s := t.l / q.sigma
+	if k.p.Relation != dp.Replace {
+		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.Most(k.removing(c, t, c.Of(q.eps), order(q.eps, s*s+q.o*q.o, t.c), q.o, q),
+				t.adding(c, func(c enclose.Arithmetic) enclose.Interval { return c.Of(q.eps) }, q.o, q)), c.Of(q.delta)
+		})
+	}
+	_, g := t.renyiReplace(q.eps, s, q.o, nil)
+	if !(g.e1 >= 0 && g.e1 <= q.eps) {
+		return false
+	}
+	er, _, _, _ := g.parts(q.eps)
+	kappa := order(er, s*s+q.o*q.o/4, t.c)
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		e1, rest, half := c.Of(g.e1), c.Sub(c.Of(q.eps), c.Of(g.e1)), q.o/2
+		add := func(eps enclose.Interval) enclose.Interval {
+			return t.adding(c, func(enclose.Arithmetic) enclose.Interval { return eps }, half, q)
+		}
+		if g.removeFirst {
+			return c.Add(k.removing(c, t, e1, kappa, half, q), c.Mul(c.Exp(e1), add(rest))), c.Of(q.delta)
+		}
+		return c.Add(add(e1), c.Mul(c.Exp(e1), k.removing(c, t, rest, kappa, half, q))), c.Of(q.delta)
+	})
+}
+
+// removing encloses the bound of renyi for one κ > 0: all are valid.
+func (k *Calibrator) removing(c enclose.Arithmetic, t *tied, eps enclose.Interval, order, o float64, q claim) enclose.Interval {
+	one, kappa, x := c.Of(1), c.Of(order), c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q))
+	alpha := c.Add(one, kappa)
+	square := c.Add(c.Square(c.Quo(c.Of(t.l), c.Of(q.sigma))), c.Square(c.Of(o)))
+	moment := c.Mul(kappa, c.Sub(c.Quo(c.Mul(alpha, square), c.Of(2)), eps))
+	plus := c.Sub(c.Mul(alpha, c.Log1p(x)), c.Log1p(c.Mul(alpha, x)))
+	odds := c.Sub(c.Mul(kappa, c.Log(c.Quo(kappa, alpha))), c.Log(alpha))
+	return c.Exp(c.Add(moment, c.Add(plus, odds)))
 }
