@@ -506,26 +506,22 @@ func TestChiStick(t *testing.T) {
 // What a search finds is proved as it is, for any rank and with output noise; a little less
 // noise is not.
 func TestChiIsProved(t *testing.T) {
-	whole := dp.Budget{Epsilon: 1.01, Delta: 1.01e-5}
-	const o = 0.0085
 	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
 		for _, rank := range []int{2, 3, 9, 40} {
+			const ridge = 100
 			p := Problem{Dim: 60, Constants: ranked(rank), Relation: rel, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
 			k := calibrator(t, p)
-			b := at(t, p, 10*float64(rank))
-			joint := k.Joint(b, whole, o)
-			require.Equal(t, TheoremJoint, joint.Theorem)
-			for _, c := range []struct {
-				b Noise
-				w dp.Budget
-				o float64
-			}{{b, p.Budget, 0}, {joint, whole, o}} {
-				proved, ok := k.Prove(c.b, c.w, c.o)
-				require.True(t, ok, "rank %d, %v", rank, rel)
-				require.Equal(t, c.b.Sigma, proved.Sigma)
-				c.b.Sigma *= 1 - 1e-5
-				_, ok = k.Prove(c.b, c.w, c.o)
-				require.False(t, ok, "rank %d, %v", rank, rel)
+			chi := k.chi
+			chi.C = k.curvature(ridge)
+			for _, o := range []float64{0, 0.0085} {
+				u := chi.LeastNoise(1-chi.C, 1e-5)
+				if o > 0 {
+					u = Least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u)
+				}
+				q := claim{ridge: ridge, sigma: k.g * u * safeScale, eps: 1, delta: 1e-5, o: o}
+				require.True(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
+				q.sigma *= 1 - 1e-5
+				require.False(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
 			}
 		}
 	}

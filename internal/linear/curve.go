@@ -11,11 +11,12 @@ import (
 // record. Its methods take o = 2R/σ_out of a Gaussian output noise that hides
 // all points within R of the minimizer, 0 for none. The zero value is no curve.
 type Curve struct {
-	chi     Chi
-	tied    *tied    // nil where a record has more than one scalar derivative
-	simplex *simplex // nil but for the multinomial logistic loss
-	s       float64  // L/σ
-	replace bool
+	chi      Chi
+	tied     *tied     // nil where a record has more than one scalar derivative
+	simplex  *simplex  // nil but for the multinomial logistic loss
+	spectrum *spectrum // nil where a record has one scalar derivative
+	s        float64   // L/σ
+	replace  bool
 }
 
 // Profile returns bounds δ(ε) for removing and for adding a record, output noise
@@ -57,6 +58,10 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	chi := k.chi.LogDelta
 	if o > 0 {
 		chi = func(eps float64) float64 { return k.chi.LogJoint(eps, o) }
+	}
+	if m := k.spectrum; m != nil {
+		curve := chi
+		chi = func(eps float64) float64 { return min(curve(eps), m.logDelta(eps, k.chi.S, o)) }
 	}
 	switch {
 	case k.simplex != nil:
@@ -126,6 +131,9 @@ func (k Curve) RDP(alpha, o float64) float64 {
 		return math.Inf(1)
 	}
 	bound := k.chi.RDP(alpha)
+	if k.spectrum != nil {
+		bound = min(bound, k.spectrum.rdp(alpha, k.chi.S))
+	}
 	if t := k.tied; t != nil {
 		if k.replace {
 			twice := 2 * alpha / (2*alpha - 1)

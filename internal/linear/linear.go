@@ -384,6 +384,11 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 			b.Sigma, b.Theorem = sigma, TheoremSimplex
 		}
 	}
+	if m := k.spectrum(mu); m != nil && from == nil {
+		if sigma := k.g * m.leastNoise(eps, specfun.Log(delta), 0); sigma < b.Sigma*(1-1e-6) {
+			b.Sigma, b.Theorem = sigma, TheoremRenyi
+		}
+	}
 	b.S = k.g / b.Sigma
 	b.Curve = k.curve(mu, b.Sigma)
 	return b
@@ -411,5 +416,5 @@ func (k *Calibrator) simplex(mu float64) *simplex {
 func (k *Calibrator) curve(mu, sigma float64) Curve {
 	chi := k.chi
 	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
+	return Curve{chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
 }

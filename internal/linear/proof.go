@@ -47,7 +47,7 @@ func (k *Calibrator) bounds() (list []bound) {
 		list = append(list, k.provesRenyi)
 	}
 	if !pure {
-		list = append(list, k.provesChi)
+		list = append(list, k.provesChi, k.provesSpectrum)
 	}
 	return list
 }

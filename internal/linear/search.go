@@ -38,6 +38,33 @@ const cCeiling = 0.99
 // theorem. The error wraps ErrProblem for a bound without a Radius, or one that
 // has no finite least point.
 func (k *Calibrator) Best(b Bound) (float64, error) {
+	ridge, err := k.best(b)
+	if err != nil || b.Radius == 0 || k.spectrum(1) == nil {
+		return ridge, err
+	}
+	// The noise of a spectrum is a curve of its own, which is minimized by itself.
+	at := func(ridge, sigma float64) float64 {
+		return b.At(ridge, k.p.Modulus, Noise{Sigma: sigma, dim: k.p.Dim}.Square())
+	}
+	value := at(ridge, k.noise(ridge+k.p.Modulus, new(guess)).Sigma)
+	hi := 2 * value / (b.Radius * b.Radius)
+	lo := max(k.LeastRidge(cCeiling), 1e-9*hi)
+	if !(lo < hi && hi < math.MaxFloat64) {
+		return ridge, nil
+	}
+	target := specfun.Log(k.p.Budget.Delta)
+	x, v := specfun.Minimize(func(x float64) float64 {
+		ridge := math.Exp(x)
+		return at(ridge, k.g*k.spectrum(ridge+k.p.Modulus).leastNoise(k.p.Budget.Epsilon, target, 0))
+	}, specfun.Log(lo), specfun.Log(hi), 16, 1e-3)
+	if v < value*(1-1e-6) {
+		ridge = min(max(math.Exp(x), lo), hi)
+	}
+	return ridge, nil
+}
+
+// best is Best without the noise of a spectrum.
+func (k *Calibrator) best(b Bound) (float64, error) {
 	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
 		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
 	}
@@ -151,6 +178,11 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 			theorem = TheoremRenyi
 		}
 		sigma = min(sigma, l*u)
+	}
+	if m := k.spectrum(mu); m != nil {
+		if v := k.g * m.leastNoise(whole.Epsilon, target, o); v < min(sigma, b.Sigma)*(1-1e-6) {
+			sigma, theorem = v, TheoremRenyi
+		}
 	}
 	if sigma < b.Sigma {
 		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, theorem
