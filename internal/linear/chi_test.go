@@ -479,7 +479,8 @@ func TestChiStick(t *testing.T) {
 				c := enclose.New(512, nil)
 				at := func(o float64) enclose.Interval { return chiStick(c, c.Of(e1), c.Of(s), c.Of(o), q) }
 				if q <= 51 && r0 > 1 {
-					v, want := at(0), bigref.ChiStick(bigref.Sub(bigref.Quo(bigref.New(e1), bigref.New(s)), bigref.Quo(bigref.New(s), bigref.New(2))), bigref.New(s), q)
+					n := bigref.New
+					v, want := at(0), bigref.ChiStick(bigref.Sub(bigref.Quo(n(e1), n(s)), bigref.Quo(n(s), n(2))), n(s), q)
 					lo, _ := v.Lo.Float64()
 					hi, _ := v.Hi.Float64()
 					x, _ := want.Float64()

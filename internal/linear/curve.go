@@ -138,7 +138,8 @@ func (k Curve) RDP(alpha, o float64) float64 {
 		if k.replace {
 			twice := 2 * alpha / (2*alpha - 1)
 			_, _, renyi := t.rdpRenyi(alpha, k.s)
-			bound = min(bound, renyi, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s), twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
+			bound = min(bound, renyi, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s),
+				twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
 		} else {
 			bound = min(bound, max(t.rdpRemove(alpha, k.s), t.rdpAdd(alpha, k.s)))
 		}

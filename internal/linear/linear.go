@@ -416,5 +416,8 @@ func (k *Calibrator) simplex(mu float64) *simplex {
 func (k *Calibrator) curve(mu, sigma float64) Curve {
 	chi := k.chi
 	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
+	return Curve{
+		chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu),
+		s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace,
+	}
 }

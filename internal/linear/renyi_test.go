@@ -90,7 +90,9 @@ func TestRenyiSavesNoise(t *testing.T) {
 		both, _ := twice.Curve.Profile(0, 0)
 		require.LessOrEqual(t, both(c.eps), c.delta)
 	}
-	for _, c := range []struct{ x, sigma float64 }{{0.02, 3.8841408123727}, {0.05, 3.9045641592767}, {0.1, 4.0872035120711}, {0.2, 4.4823738478481}} {
+	for _, c := range []struct{ x, sigma float64 }{
+		{0.02, 3.8841408123727}, {0.05, 3.9045641592767}, {0.1, 4.0872035120711}, {0.2, 4.4823738478481},
+	} {
 		b := at(t, problem("huber", dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5}), 1/c.x)
 		require.Equal(t, TheoremEnvelope, b.Theorem)
 		relative(t, c.sigma, b.Sigma, 1e-12)
@@ -129,7 +131,7 @@ func TestRenyiInSixtyDigits(t *testing.T) {
 						require.LessOrEqual(t, got, want+1e-12*(1-want)+1e-13*kappa, "x = %v, s = %v, o = %v, ε = %v", x, s, o, eps)
 					}
 					for _, by := range []float64{0.01, 0.5, 0.9, 1.1, 2, 100} {
-						require.LessOrEqual(t, got, max(0, exact(eps, square, x, by*kappa))+1e-9, "x = %v, s = %v, o = %v, ε = %v: κ = %v", x, s, o, eps, kappa)
+						require.LessOrEqual(t, got, max(0, exact(eps, square, x, by*kappa))+1e-9, "x = %v, s = %v, o = %v, ε = %v", x, s, o, eps)
 					}
 				}
 			}
@@ -191,7 +193,9 @@ func TestRenyiIsMonotone(t *testing.T) {
 func TestExactDensitiesOfSteepRecords(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 9))
 	best := map[string]float64{}
-	for _, c := range []struct{ eps, x, sigma float64 }{{1, 0.5, 5.694}, {1, 1, 9.679}, {1, 1, 2}, {2, 5, 15.381}, {0.5, 0.5, 10}, {4, 5, 1.775}} {
+	for _, c := range []struct{ eps, x, sigma float64 }{
+		{1, 0.5, 5.694}, {1, 1, 9.679}, {1, 1, 2}, {2, 5, 15.381}, {0.5, 0.5, 10}, {4, 5, 1.775},
+	} {
 		k := flat(c.x)
 		s := 1 / c.sigma
 		claims := map[string]float64{
@@ -231,7 +235,7 @@ func TestBestOfTwoDips(t *testing.T) {
 			best := b.At(ridge, 0, noise.Square())
 			for x := -2.0; x <= 2; x += 0.02 {
 				if other, err := k.At(ridge * math.Exp(x)); err == nil && other.C <= cCeiling {
-					require.LessOrEqual(t, best, b.At(other.Ridge, 0, other.Square())*(1+1e-5), "%v, B = %v: Δ = %v against %v", rel, radius, ridge, other.Ridge)
+					require.LessOrEqual(t, best, b.At(other.Ridge, 0, other.Square())*(1+1e-5), "%v, B = %v: Δ = %v", rel, radius, other.Ridge)
 				}
 			}
 		}

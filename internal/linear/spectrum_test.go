@@ -175,7 +175,7 @@ func TestBestOfSpectrum(t *testing.T) {
 			best := b.At(ridge, 0, at(t, p, ridge).Square())
 			for x := -2.0; x <= 3; x += 0.05 {
 				if other, err := k.At(ridge * math.Exp(x)); err == nil && other.C <= cCeiling {
-					require.LessOrEqual(t, best, b.At(other.Ridge, 0, other.Square())*(1+1e-5), "%v, B = %v: Δ = %v against %v", rel, radius, ridge, other.Ridge)
+					require.LessOrEqual(t, best, b.At(other.Ridge, 0, other.Square())*(1+1e-5), "%v, B = %v: Δ = %v", rel, radius, other.Ridge)
 				}
 			}
 		}
