@@ -19,7 +19,7 @@ func holds(t *testing.T, v enclose.Interval, x *big.Float, prec uint, scale floa
 	require.LessOrEqual(t, v.Lo.Cmp(x), 0, "%v: lower end %v above %v", args, v.Lo, x)
 	require.GreaterOrEqual(t, v.Hi.Cmp(x), 0, "%v: upper end %v below %v", args, v.Hi, x)
 	width, _ := new(big.Float).Sub(v.Hi, v.Lo).Float64()
-	require.LessOrEqual(t, width, math.Ldexp(scale, 8-int(prec)), "%v: too wide", args)
+	require.LessOrEqual(t, width, math.Ldexp(scale, 9-int(prec)), "%v: too wide", args)
 }
 
 var precisions = []uint{64, 128, 192}

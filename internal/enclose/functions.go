@@ -153,7 +153,7 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 		f = 0x1p200
 	}
 	n := 0
-	for left := 1.0; left > math.Ldexp(1, -int(c.prec)-2); n++ { // about what convergent n is off by
+	for left := 1.0; left > math.Ldexp(1, 6-int(c.prec)); n++ { // about what convergent n is off by, more than rounding
 		root := math.Sqrt(f*f + 4*float64(n+1))
 		left *= 4 * float64(n+1) / ((root + f) * (root + f))
 	}

@@ -1,0 +1,124 @@
+package linear
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/loss"
+)
+
+var provable = map[string]loss.Loss{
+	"logistic": loss.Logistic{}, "huber": loss.Huber{Delta: 1}, "pseudo-Huber": loss.PseudoHuber{Delta: 1},
+	"log-cosh": loss.LogCosh{Delta: 0.4}, "root hinge": loss.RootHinge{Width: 1}, "soft": loss.SoftClipped{Threshold: 0.5},
+}
+
+// provableBy returns the calibrator of a loss in d dimensions on rows within 1.7.
+func provableBy(t *testing.T, l loss.Loss, rel dp.Relation, b dp.Budget, d int) *Calibrator {
+	bounds := loss.Bounds{Row: 1.7, Label: 1}
+	p := Problem{Dim: d, Constants: l.Constants(bounds, math.Inf(1)), Relation: rel, Budget: b}
+	if e, ok := l.(loss.Envelope); ok {
+		p.Envelope = func(lo, hi float64) float64 { return e.Envelope(bounds, lo, hi) }
+	}
+	if m, ok := l.(loss.Monotone); ok {
+		p.Monotone = m.Monotone()
+	}
+	k, err := New(p)
+	require.NoError(t, err)
+	return k
+}
+
+// The noise of every search is proved as it is; a thousandth less is not, whatever theorem it comes
+// from; nor is it at a smaller budget. With the noise a hair too small, Prove raises it by no more.
+func TestProve(t *testing.T) {
+	count := 0
+	for name, l := range provable {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			for _, b := range []dp.Budget{
+				{Epsilon: 1, Delta: 1e-6}, {Epsilon: 1, Delta: 0}, {Epsilon: 0.1, Delta: 1e-9}, {Epsilon: 6, Delta: 1e-300},
+				{Epsilon: 1e-6, Delta: 1e-12}, {Epsilon: 0.01, Delta: 0.1}, {Epsilon: 700, Delta: 1e-8},
+			} {
+				for _, d := range []int{1, 4} {
+					k := provableBy(t, l, rel, b, d)
+					for _, factor := range []float64{1.2, 3, 100} {
+						noise, err := k.At(k.LeastRidge(1) * factor)
+						require.NoError(t, err)
+						got, ok := k.Prove(noise, b, 0)
+						require.True(t, ok, "%s, %v, %v, %v", name, rel, b, factor)
+						require.Equal(t, noise.Sigma, got.Sigma, "%s, %v, %v, %v", name, rel, b, factor)
+						require.Equal(t, noise.Rate, got.Rate)
+						less := noise
+						less.Sigma, less.Rate = noise.Sigma*0.999, noise.Rate*1.001
+						_, ok = k.Prove(less, b, 0)
+						require.False(t, ok, "%s, %v, %v, %v: %v", name, rel, b, factor, noise.Theorem)
+						count++
+
+						hair := noise
+						hair.Sigma, hair.Rate = noise.Sigma*(1-1e-7), noise.Rate*(1+1e-7)
+						raised, ok := k.Prove(hair, b, 0)
+						require.True(t, ok)
+						require.LessOrEqual(t, raised.Sigma, noise.Sigma*(1+1e-6))
+						require.GreaterOrEqual(t, raised.Rate, noise.Rate*(1-1e-6))
+						if noise.Sigma > 0 {
+							require.Greater(t, raised.Sigma, hair.Sigma)
+							require.Equal(t, k.g/raised.Sigma, raised.S)
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Equal(t, 504, count)
+}
+
+// κ of a proof is no less than the real one: log1p(h/μ) to 90 digits, h from its formula.
+func TestRigorousKappa(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	one := bigref.New(1)
+	for name, h := range map[string]func(p float64) float64{
+		"logistic":     func(p float64) float64 { return p * (1 - p) },
+		"pseudo-Huber": func(p float64) float64 { return (1 - p*p) * math.Sqrt(1-p*p) },
+		"log-cosh":     func(p float64) float64 { return 1 - p*p },
+		"root hinge":   func(p float64) float64 { return 4 * math.Pow(p*(1-p), 1.5) },
+	} {
+		l := provable[name]
+		if name == "log-cosh" {
+			l = loss.LogCosh{Delta: 1}
+		}
+		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-6}, 3)
+		for range 300 {
+			mu := math.Exp(12*rnd.Float64() - 6)
+			r, p := k.tied(mu).rigorous(), math.Floor(1024*rnd.Float64())/1024 // exact products
+			real := bigref.Log(bigref.Add(one, bigref.Quo(bigref.New(1.7*1.7*h(p)*(1-1e-14)), bigref.New(mu))))
+			require.GreaterOrEqual(t, bigref.New(r.kappa(p, p)).Cmp(real), 0, "%s at %v", name, p)
+			require.GreaterOrEqual(t, r.kappa(max(p-0.1, 0), min(p+0.1, 1)), r.kappa(p, p))
+			require.LessOrEqual(t, r.kappa(p, p), k.tied(mu).kappa(p, p)*(1+1e-13))
+		}
+	}
+}
+
+// A sequence is proved at its μ and not above it, under both relations.
+func TestProveSequence(t *testing.T) {
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		for _, monotone := range []bool{true, false} {
+			b := dp.Budget{Epsilon: 1.3, Delta: 1e-7}
+			at := func(mu float64) Sequence {
+				return Sequence{Relation: rel, Monotone: monotone, C: []float64{0.1, 0.03}, S: []float64{0.3 * mu, 0.9 * mu}, T: 0.2 * mu}
+			}
+			mu, err := dp.Calibrate(func(mu float64) dp.Curve {
+				remove, add := at(mu).Profile()
+				return func(eps float64) float64 { return max(remove(eps), add(eps)) }
+			}, b)
+			require.NoError(t, err)
+			require.True(t, at(mu).Proves(b))
+			require.False(t, at(mu*1.0001).Proves(b))
+			require.False(t, at(math.NaN()).Proves(b))
+		}
+	}
+	require.True(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9*spare))
+	require.False(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9))
+}
