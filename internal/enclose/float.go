@@ -3,11 +3,11 @@ package enclose
 import "math"
 
 // Log1pAbove returns a float64 of at least log(1 + x) for x ≥ 0, above it by 2⁻⁴⁵ of itself or
-// so; +Inf where it knows none, as for x > 10³⁰⁰ and NaN. It is fast: what float64 takes for the logarithm,
+// so; +Inf where it knows none, as for x > 10³⁰⁴ and NaN. It is fast: what float64 takes for the logarithm,
 // raised, is held against x by ExceedsExp.
 func Log1pAbove(x float64) float64 {
 	y := math.Log1p(x) * (1 + 0x1p-45)
-	if !(x >= 0 && x < 1e300 && ExceedsExpm1(y, x)) {
+	if !(x >= 0 && ExceedsExpm1(y, x)) {
 		return math.Inf(1)
 	}
 	return y
