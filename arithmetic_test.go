@@ -125,7 +125,8 @@ func TestArithmeticOfModels(t *testing.T) {
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		for _, o := range []model.Options{
 			{Loss: model.Loss{Name: model.Logistic}}, {Loss: model.Loss{Name: model.Squares}},
-			{Loss: model.Loss{Name: model.Squares}, Intervals: &model.Intervals{}}, {Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}},
+			{Loss: model.Loss{Name: model.Squares}, Intervals: &model.Intervals{}},
+			{Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}},
 			{Loss: model.Loss{Name: model.PseudoHuber}},
 		} {
 			o.Relation, o.Records = rel, 4000
