@@ -8,7 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -127,4 +130,81 @@ func TestProveSequence(t *testing.T) {
 	}
 	require.True(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9*spare))
 	require.False(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9))
+}
+
+// Intervals decide, not the float64 values beside them: the same noise is proved at ε and not at
+// an ε that only the intervals know to be smaller.
+func TestIntervalsDecide(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	k := provableBy(t, loss.Logistic{}, dp.AddRemove, b, 3)
+	noise, err := k.At(1.1 * k.LeastRidge(0.5))
+	require.NoError(t, err)
+	q := claim{ridge: noise.Ridge, sigma: noise.Sigma, eps: b.Epsilon, delta: b.Delta}
+	r := k.tied(math.Nextafter(noise.Ridge, 0)).rigorous()
+	at := func(eps float64) enclosed {
+		return func(c enclose.Arithmetic) enclose.Interval { return c.Of(eps) }
+	}
+	require.True(t, r.provesRemoval(at(1), 1, 0, b.Delta, q))
+	require.False(t, r.provesRemoval(at(1-1e-9), 1, 0, b.Delta, q))
+	require.False(t, r.provesRemoval(at(1), 1, 0, 0, q))
+	require.False(t, r.provesRemoval(at(math.NaN()), 1, 0, b.Delta, q))
+}
+
+// The parts of a plan are proved to add up: each of its numbers a little on the wrong side is
+// refused.
+func TestProveRest(t *testing.T) {
+	public := erm.Public{Dim: 3, Records: 100, Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.3, Rank: 1, Structure: loss.GLM}}
+	for _, b := range []dp.Budget{{Epsilon: 1, Delta: 1e-6}, {Epsilon: 1}} {
+		pl, err := Calibrate(public, b, Settings{Package: "lop", Ridge: 2, LeastSigma: 1e-9 * b.Delta})
+		require.NoError(t, err)
+		require.True(t, pl.proved)
+		require.Empty(t, pl.cert.Assumptions)
+		whole := b
+		whole.Delta *= spare
+		objective, output := whole.Split(defaultShare)
+		require.True(t, pl.provesRest(b, objective, output, 0))
+		for name, change := range map[string]func(pl *Plan, objective, output *dp.Budget){
+			"output noise": func(pl *Plan, _, _ *dp.Budget) { pl.output.Sigma *= 0.999; pl.output.Rate *= 1.001 },
+			"reach of b":   func(pl *Plan, _, _ *dp.Budget) { pl.per.Linear *= 0.9 },
+			"ε":            func(_ *Plan, objective, _ *dp.Budget) { objective.Epsilon *= 1.001 },
+			"δ":            func(_ *Plan, objective, _ *dp.Budget) { objective.Delta *= 1.001 },
+		} {
+			if name == "δ" && b.Delta == 0 {
+				continue
+			}
+			broken, first := *pl, objective
+			change(&broken, &first, &output)
+			require.False(t, broken.provesRest(b, first, output, 0), "%s, %v", name, b)
+		}
+		if b.Delta > 0 {
+			require.True(t, pl.provesRest(b, dp.Budget{Epsilon: 1, Delta: whole.Delta}, output, pl.output.Shift()*(1+1e-12)))
+			require.False(t, pl.provesRest(b, dp.Budget{Epsilon: 1, Delta: whole.Delta}, output, pl.output.Shift()*0.999))
+		}
+	}
+}
+
+// A leg in either order, with and without output noise, is proved just above the sum that
+// float64 finds for it, and not below.
+func TestProveLeg(t *testing.T) {
+	for name, l := range provable {
+		b := dp.Budget{Epsilon: 1.5, Delta: 1e-5}
+		k := provableBy(t, l, dp.Replace, b, 3)
+		noise, err := k.At(4 * k.LeastRidge(1))
+		require.NoError(t, err)
+		near := k.tied(noise.Ridge)
+		s := near.l / noise.Sigma
+		for _, g := range []leg{{false, 0.4}, {true, 1.2}, {true, 0.7}, {false, 0.9}} {
+			for _, o := range []float64{0, 0.05} {
+				er, ea, lr, la := g.parts(b.Epsilon)
+				remove, _ := near.logRemove(er, s, o/2)
+				total := specfun.LogSumExp(lr+remove, la+near.logAdd(ea, s, o/2))
+				at := func(log float64) bool {
+					q := claim{ridge: noise.Ridge, sigma: noise.Sigma, eps: b.Epsilon, delta: math.Exp(log), o: o}
+					return near.rigorous().provesLeg(g, q)
+				}
+				require.True(t, at(total+1e-4), "%s, %v, o = %v", name, g, o)
+				require.False(t, at(total-1e-6), "%s, %v, o = %v", name, g, o)
+			}
+		}
+	}
 }
