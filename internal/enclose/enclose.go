@@ -48,8 +48,11 @@ type Arithmetic struct {
 	fault *fault.Set
 }
 
+// leastPrec holds every float64, with digits to spare.
+const leastPrec = 64
+
 // New returns the arithmetic of a precision in bits, at least 64. f is nil but in audits.
-func New(prec uint, f *fault.Set) Arithmetic { return Arithmetic{max(prec, 64), f} }
+func New(prec uint, f *fault.Set) Arithmetic { return Arithmetic{max(prec, leastPrec), f} }
 
 // An Inequality says that one number is at most another.
 type Inequality func(c Arithmetic) (less, more Interval)
@@ -76,7 +79,7 @@ func proves(f *fault.Set, claim Inequality) (proved bool) {
 			proved = false
 		}
 	}()
-	for prec := uint(64); prec <= 512; prec *= 2 {
+	for prec := uint(leastPrec); prec <= 512; prec *= 2 {
 		less, more := claim(New(prec, f))
 		sides := fault.At(f, Sides, [2]Interval{less, more})
 		less, more = sides[0], sides[1]

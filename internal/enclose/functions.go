@@ -153,7 +153,7 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 		f = 0x1p200
 	}
 	n := 0
-	for left := 1.0; left > math.Ldexp(1, -int(c.prec)-2); n++ { // about what convergent n is off by
+	for left := 1.0; left > math.Ldexp(1, 6-int(c.prec)); n++ { // about what convergent n is off by, more than rounding
 		root := math.Sqrt(f*f + 4*float64(n+1))
 		left *= 4 * float64(n+1) / ((root + f) * (root + f))
 	}
@@ -214,20 +214,23 @@ func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 // NormalTail returns Φ(−x) = φ(x)R(x) for x ≥ −3.
 func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
 
-// GaussianDelta returns δ_G(ε; s) for s ≥ 0: it decreases with ε and increases with s.
+// GaussianDelta returns δ_G(ε; s) for s ≥ 0: it decreases with ε and increases with s. At the least
+// precision the lower end of a proper interval is 0, for speed: it shows only that a claim is false, and
+// the next precision does as well.
 func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	if eps.Lo.Cmp(eps.Hi) == 0 && s.Lo.Cmp(s.Hi) == 0 {
 		return c.gaussian(eps, s)
 	}
-	return Interval{
-		c.gaussian(Interval{eps.Hi, eps.Hi}, Interval{s.Lo, s.Lo}).Lo,
-		c.gaussian(Interval{eps.Lo, eps.Lo}, Interval{s.Hi, s.Hi}).Hi,
+	v := Interval{new(big.Float), c.gaussian(Interval{eps.Lo, eps.Lo}, Interval{s.Hi, s.Hi}).Hi}
+	if c.prec > leastPrec {
+		v.Lo = c.gaussian(Interval{eps.Hi, eps.Hi}, Interval{s.Lo, s.Lo}).Lo
 	}
+	return v
 }
 
 // gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 the two terms of
-// the definition are φ(a)R(a) and φ(a)R(b) [BW18, Theorem 8]; where a is negative, 1 − φ(a)R(a)
-// is φ(a)R(−a). Below zero δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
+// the definition are φ(a)R(a) and φ(a)R(b) [BW18, Theorem 8]; where a is negative,
+// 1 − φ(a)R(a) is φ(a)R(−a). Below zero δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
 func (c Arithmetic) gaussian(eps, s Interval) Interval {
 	zero, one := c.Of(0), c.Of(1)
 	var v Interval

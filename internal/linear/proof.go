@@ -14,11 +14,12 @@ import (
 // of shift o at most, is within δ at ε. Searches find the noise in float64; the claim is
 // proved by intervals (package enclose), once for each plan, about the numbers that are used:
 //
-//	σ, a, Δ, S′, σ_out, (ε, δ)         are float64 numbers, exactly those of the draws and the certificate
-//	L, β, h(p)                         are rounded up by package loss, from + − × ÷ √
-//	μ = Δ + μ_r, L/σ, c = ρ log1p(β/μ) are intervals
-//	κ(p) on a cell of p                is rounded up by enclose.Log1pAbove
-//	ε − E(p)                           is rounded down between its ends, which are proved: δ_G(E(p); √(s²p²+o²)) ≤ δ
+//	σ, a, Δ, S′, σ_out, ε, δ   float64 numbers, exactly those of the draws and the certificate
+//	L, β, h(p)                 rounded up by package loss, from + − × ÷ √
+//	μ, L/σ, c = ρ log1p(β/μ)   intervals
+//	κ(p) on a cell of p        rounded up by enclose.Log1pAbove
+//	ε − E(p)                   at ends of chords δ_G(E(p); √(s²p²+o²)) ≤ δ is proved; rounded
+//	                           down between them
 //
 // so that nothing rests on the error of a logarithm, an exponential or a quadrature.
 type claim struct {
@@ -53,7 +54,8 @@ func (k *Calibrator) bounds() (list []bound) {
 }
 
 // Prove returns b and whether it is certainly within the budget, with output noise of
-// shift o. Where what a search found falls short by a hair, it is raised by a relative 1e-6 at most.
+// shift o. Where what a search found falls short by a hair, it is raised by a relative 1e-6 at
+// most.
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 	const most = 1e-6
 	bounds := k.bounds()
@@ -83,8 +85,8 @@ func (k *Calibrator) modulus(c enclose.Arithmetic, q claim) enclose.Interval {
 	return c.Add(c.Of(q.ridge), c.Of(k.p.Modulus))
 }
 
-// cost returns what curvature costs at most, ρ log1p(β/μ), or where it is less (K−1) log1p(L²/(2Kμ)):
-// log det(I + (diag π − ππ′)X²/μ) of type simplex at its peak, π = 1/K.
+// cost returns what curvature costs at most, ρ log1p(β/μ), or where that is less
+// (K−1) log1p(L²/(2Kμ)): log det(I + (diag π − ππ′)X²/μ) of type simplex at its peak, π = 1/K.
 func (k *Calibrator) cost(c enclose.Arithmetic, q claim) enclose.Interval {
 	mu := k.modulus(c, q)
 	times := func(n int, x enclose.Interval) enclose.Interval { return c.Mul(c.Of(float64(n)), c.Log1p(x)) }
@@ -124,7 +126,8 @@ func (k *Calibrator) provesChi(q claim) bool {
 	})
 }
 
-// folded returns a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or where the loss is never below ε
+// folded returns a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or where the loss is
+// never below ε
 //
 //	1 − e^ε E e^{−s²/2−s|N|} = 1 − 2e^ε Φ(−s)
 func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
@@ -226,13 +229,15 @@ func (k *tied) provesRate(q claim, replace bool) bool {
 	return k.below(func(p float64) float64 { return q.eps - a*(base+p) - (q.eps+a)*0x1p-50 }, patient)
 }
 
-// provesRest reports whether the parts of a plan certainly add up to its budget b: the objective
-// has a proof for its part, with shift o of the output noise if that is in the same curve; the rest is
+// provesRest reports whether the parts of a plan certainly add up to its budget b. The
+// objective has a proof for its part, with shift o of the output noise if that is in the same
+// curve; the rest is
 //
 //	two steps  ε₁ + ε₂ ≤ ε, δ_G(ε₂; S′/σ_out) ≤ δ₂ or S′a_out ≤ ε₂
 //	one step   S′ ≤ oσ_out
-//	b          (1+e^ε)P(‖b‖ > B_max) + δ₁ + δ₂ ≤ δ, as P(‖b‖ > σ(√d+t)) ≤ e^{−t²/2};  for δ = 0 with
-//	           N = (2K+1)^d points and x = aB_max, x − d − d ln(x/d) ≥ ln(2⁶⁴N(e^ε+1)/(e^ε−1)),  see release.MostRadial
+//	δ > 0      (1+e^ε)P(‖b‖ > B_max) + δ₁ + δ₂ ≤ δ, as P(‖b‖ > σ(√d+t)) ≤ e^{−t²/2}
+//	δ = 0      x − d − d ln(x/d) ≥ ln(2⁶⁴N(e^ε+1)/(e^ε−1)), x = aB_max, N = (2K+1)^d
+//	           points of the grid, see release.MostRadial
 func (pl *Plan) provesRest(b, objective, output dp.Budget, o float64) bool {
 	p, out, d := pl.params, pl.output, float64(pl.params.Dim)
 	type interval = enclose.Interval
