@@ -91,7 +91,7 @@ func TestArithmeticIsNamed(t *testing.T) {
 			budget dp.Budget
 			want   []dp.Assumption
 		}{
-			{q, budget, []dp.Assumption{dp.ChiArithmetic}}, {q, pure, nil},
+			{q, budget, nil}, {q, pure, nil},
 			{classes, budget, []dp.Assumption{dp.SimplexArithmetic}}, {classes, pure, nil},
 		} {
 			pl, err := (&lop.Mechanism{Relation: rel, Radius: 1}).Calibrate(c.public, c.budget)

@@ -101,11 +101,13 @@ func (k *tied) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg
 	if near != nil {
 		legs, lo, hi, steps = []leg{*near}, max(0, near.e1-eps/16), min(eps, near.e1+eps/16), 0
 	}
+	// No term changes by more than a factor of e over 1/κ.
+	tol := min(1e-6*eps, 1e-5/order(eps, s*s+o*o/4, k.c))
 	for _, g := range legs {
 		e1, v := specfun.Minimize(func(e1 float64) float64 {
 			er, ea, lr, la := leg{g.removeFirst, e1}.parts(eps)
 			return specfun.LogSumExp(lr+k.renyi(er, s, o/2), la+k.logAdd(ea, s, o/2))
-		}, lo, hi, steps, 1e-6*eps)
+		}, lo, hi, steps, tol)
 		if v < log {
 			log, best = v, leg{g.removeFirst, e1}
 		}
