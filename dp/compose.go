@@ -27,7 +27,7 @@ import (
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts in parentheses; the
 // assumptions are the union of theirs in order of appearance, DeclaredPlan if a plan is of a type
-// of the caller, and CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
+// of the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan
 // without a certificate, or where no ε is known at delta, ErrRelation for a mix of
 // relations, and ErrBudget for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
@@ -62,7 +62,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	for _, p := range plans {
 		sum.Assumptions = union(sum.Assumptions, Declared(p)...)
 	}
-	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
+	sum.Assumptions = union(sum.Assumptions, LossArithmetic)
 	return sum, nil
 }
 

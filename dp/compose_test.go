@@ -213,7 +213,7 @@ func TestComposeNames(t *testing.T) {
 	cert, err := Compose(1e-6, a, b)
 	require.NoError(t, err)
 	require.Equal(t, "dp.compose/2(test/1, other/3)", cert.Theorem)
-	require.Equal(t, []Assumption{"a", "b", CalibrationArithmetic}, cert.Assumptions)
+	require.Equal(t, []Assumption{"a", "b", LossArithmetic}, cert.Assumptions)
 	require.Equal(t, AddRemove, cert.Relation)
 	require.NoError(t, cert.Check())
 	require.Equal(t, []Assumption{"a"}, a.cert.Assumptions)
@@ -237,5 +237,5 @@ func TestComposeNames(t *testing.T) {
 		_, err := Compose(c.delta, c.plans...)
 		require.ErrorIs(t, err, c.want)
 	}
-	require.True(t, slices.Contains(cert.Assumptions, CalibrationArithmetic))
+	require.True(t, slices.Contains(cert.Assumptions, LossArithmetic))
 }

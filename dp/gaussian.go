@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -66,7 +67,7 @@ func logNormal(x float64) float64 { return -x*x/2 - 0.5*num.Log(2*math.Pi) }
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
 
 // GaussianSigma returns the least standard deviation σ, rounded up by less
-// than 1e-6 relative, with which adding N(0, σ²I) to a vector of the given
+// than 1e-6 relative and proved by intervals, with which adding N(0, σ²I) to a vector of the given
 // ℓ₂ sensitivity is (ε, δ)-differentially private. It solves
 //
 //	δ(ε; sensitivity/σ) = δ                             [BW18, Algorithm 1]
@@ -87,10 +88,15 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition, sensitivity)
 	}
 	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
-	if math.IsInf(sigma, 1) {
-		return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
+	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // a hair above what float64 found, if it has to be
+		least := sigma * (1 + up)
+		if !math.IsInf(least, 1) && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.GaussianDelta(c.Of(b.Epsilon), c.Quo(c.Of(sensitivity), c.Of(least))), c.Of(b.Delta)
+		}) {
+			return least, nil
+		}
 	}
-	return sigma, nil
+	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
 }
 
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.

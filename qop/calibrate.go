@@ -119,7 +119,7 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic},
+	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.WishartArithmetic},
 		q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)

@@ -158,7 +158,7 @@ func fit[P interface {
 
 // certified returns the certificate of plans, from the secure source.
 func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
-	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(dp.CalibrationArithmetic).With(assumptions...)
+	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
 }
 
 // admit refuses a problem that is not valid or of other dimensions.

@@ -164,6 +164,9 @@ func (l *Ledger) Show(w io.Writer) error {
 	for _, e := range s.entries {
 		all = all.With(e.Assumptions...)
 	}
+	if len(s.terms.Orders) > 0 && len(s.entries) > 0 { // Rényi curves are computed in float64
+		all = all.With(dp.CalibrationArithmetic)
+	}
 	for _, a := range all.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}

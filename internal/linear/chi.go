@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -25,10 +26,8 @@ type Chi struct {
 	Monotone bool
 }
 
-// PairedR0 is where the q = 1 formula begins to hold for two scalar
-// derivatives. With A(v) = P(|Y| ≤ (t−v/2)/√v), log A is concave on (0, s²] and
-// vanishes at 0 as soon as x(x+m(x)) ≥ 3 for all x ≥ r₀, m = 2φ/(2Φ−1), which
-// holds from 1.65 on; hence A(s₁²)A(s₂²) ≥ A(s₁²+s₂²).
+// PairedR0 is where the q = 1 formula begins to hold for two scalar derivatives:
+// docs/theory/linear.md#lop.curve/2.
 const PairedR0 = 1.65
 
 // r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
@@ -335,4 +334,47 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 func lgamma(x float64) float64 {
 	v, _ := math.Lgamma(x)
 	return v
+}
+
+// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact for o = 0.
+// Let X be standard normal, g(x) = δ_G(s(r₀−x); o), k = g′, and let
+//
+//	U_n = E Xⁿg(X),  V_n = E Xⁿk(X),  W_n = E Xⁿ(k′ + sk)(X) = s φ_{1+v}(m) E Yⁿ
+//
+// with v = o²/s², m = r₀ − o²/(2s), φ_{1+v} the density of N(0, 1+v), Y ~ N(m/(1+v), v/(1+v)). E Xh(X) = E h′(X) gives
+//
+//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + W_{n−1}
+//	U₀ = δ_G(e₁; S),   V₀ = s e^{e₁}Φ(−e₁/S − S/2),   S² = s²+o²
+//
+// The density of χ_q is x^{q−1}e^{−x²/2}/(2^{q/2−1}Γ(q/2)), so that √(2π)U_{q−1} over the same constant differs from the
+// mean by the part x < 0 of U, in which g ≤ δ_G(s r₀; o): by that at most, which is added.
+func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
+	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
+	two, half := of(2), c.Quo(c.Square(s), of(2))
+	whole := c.Hypot(s, o)
+	far, mid := c.Quo(e1, whole), c.Quo(whole, two)
+	ratio := c.Square(c.Quo(o, s))
+	spread := c.Add(of(1), ratio)
+	// φ_{1+v}(m) = φ(m/√(1+v))/√(1+v)
+	m := c.Sub(c.Quo(c.Sub(e1, half), s), c.Quo(c.Square(o), c.Mul(two, s)))
+	root := c.Sqrt(spread)
+	peak := c.Mul(s, c.Quo(c.Density(c.Quo(m, root)), root))
+	mean, variance := c.Quo(m, spread), c.Quo(ratio, spread)
+
+	u0, u := of(0), c.GaussianDelta(e1, whole)                                            // U_{n−1}, U_n
+	v0, v := of(0), c.Mul(s, c.Mul(c.Density(c.Sub(far, mid)), c.Mills(c.Add(far, mid)))) // V_{n−1}, V_n
+	y0, y := of(0), of(1)                                                                 // E Y^{n−1}, E Yⁿ
+	factor := two                                                                         // √(2π)/(2^{q/2−1}Γ(q/2))
+	if q%2 == 0 {
+		factor = c.Sqrt(c.Mul(two, c.Pi()))
+	}
+	for n := 1; n < q; n++ {
+		u0, u = u, c.Add(c.Mul(of(n-1), u0), v)
+		v0, v = v, c.Add(c.Sub(c.Mul(of(n-1), v0), c.Mul(s, v)), c.Mul(peak, y))
+		y0, y = y, c.Add(c.Mul(mean, y), c.Mul(c.Mul(of(n-1), variance), y0))
+		if n > 1 && n%2 == q%2 {
+			factor = c.Quo(factor, of(n))
+		}
+	}
+	return c.Add(c.Mul(factor, u), c.GaussianDelta(c.Sub(e1, half), o))
 }

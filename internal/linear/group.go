@@ -14,9 +14,8 @@ import (
 //	add first      δ_add(e₁) + e^{e₁} δ_remove(ε−e₁)
 //	remove first   δ_remove(e₁) + e^{e₁} δ_add(ε−e₁)
 //
-// is a bound, whatever the angle between the records. The data set in the middle
-// belongs to the proof only, and so does its minimizer, to which no solver comes:
-// each step hides R of the output noise, not 2R, hence o/2.
+// is a bound, whatever the angle between the records; each step hides R of the output noise, not 2R,
+// hence o/2: docs/theory/linear.md#lop.envelope-replace/1.
 type leg struct {
 	removeFirst bool
 	e1          float64
@@ -101,19 +100,26 @@ var slacks = [...]struct {
 
 // leastNoise returns u = σ/L at which removing and adding a record, or replacing one,
 // are within (ε, δ) with output noise o, certified; +Inf where none below most, the u
-// of another bound, is found. target is log δ.
-func (k *tied) leastNoise(eps, o, target, most float64, replace bool) float64 {
-	found := k.searchNoise(eps, o, target, most, &guess{u: most}, replace, 1e-11)
-	if math.IsInf(found, 1) {
-		return found
-	}
-	for _, slack := range slacks {
-		u := found * (1 + slack.up)
-		if k.meets(eps, 1/u, o, target, replace, slack.work) {
-			return u
+// of another bound, is found. target is log δ. renyi tells that this u rests on the bound
+// of that name.
+func (k *tied) leastNoise(eps, o, target, most float64, replace bool) (u float64, renyi bool) {
+	u = math.Inf(1)
+	from := &guess{u: most}
+	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
+		for _, slack := range slacks {
+			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
+				u = v
+				break
+			}
 		}
 	}
-	return math.Inf(1)
+	if most = min(u, most); from.leg != nil && !k.mayGain(*from.leg, eps, 1/most, o) {
+		return u, false
+	}
+	if v := k.renyiNoise(eps, o, target, most, replace); v < u {
+		return v, true
+	}
+	return u, false
 }
 
 // A guess is where a search starts: the result of a search at another ridge.

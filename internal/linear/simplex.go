@@ -7,20 +7,15 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K
-// classes: the gradient of a record of class y is (π − e_y)⊗a, its Hessian
-// (diag π − ππ′)⊗aa′, π in the simplex. With s = X/σ, X the bound on ‖a‖, q = 1 − π_y and
-// M = max_{j≠y} (N_j − N_y) over K independent normal numbers,
+// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K classes. With
+// s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K independent normal
+// numbers,
 //
-//	⟨π−e_y, N⟩ ≤ qM,  ‖π−e_y‖² ≤ 2q²
 //	removing   loss ≤ max_q [c(q) + sqM + s²q²]
 //	adding     loss ≤ max(0, sM + s²)
 //	c(q)       log det(I + (diag π − ππ′)X²/μ) at π_j = q/(K−1), j ≠ y
 //
-// c(q) is the largest for its q, because log det is concave and symmetric in π, and
-// rows shorter than X are covered by another π. The suprema stand inside the
-// expectation over M: two monotone maps of ℝᴷ do not compose to one, so that the
-// argument of type tied is not available.
+// Proof, and why the suprema stand inside the expectation: docs/theory/linear.md#lop.simplex/1.
 type simplex struct {
 	k    int     // K ≥ 2
 	d    float64 // μ/X²

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
@@ -38,6 +39,8 @@ const (
 	mostSum   = 1 << 61
 	// mostFinite is K, the clamp of a release with a coin.
 	mostFinite = 1 << 60
+	// Points is a bound on 2K + 1, the values of a coordinate of such a release.
+	Points = 0x1p61 * (1 + 0x1p-52)
 	// largest scale or rate of noise and the inverse of the least.
 	largest = 0x1p400
 )
@@ -83,6 +86,16 @@ func (o Output) For(b dp.Budget) (Output, error) {
 	sigma, err := dp.GaussianSigma(b, o.Sensitivity)
 	o.Sigma = sigma
 	return o, err
+}
+
+// Proves reports whether the noise of o is certainly within b: δ_G(ε; S′/σ) ≤ δ, or aS′ ≤ ε.
+func (o Output) Proves(b dp.Budget) bool {
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		if o.Rate > 0 {
+			return c.Mul(c.Of(o.Rate), c.Of(o.Sensitivity)), c.Of(b.Epsilon)
+		}
+		return c.GaussianDelta(c.Of(b.Epsilon), c.Quo(c.Of(o.Sensitivity), c.Of(o.Sigma))), c.Of(b.Delta)
+	})
 }
 
 // Shift returns S′/σ of Gaussian noise.

@@ -57,6 +57,18 @@ func gaussianScale(b dp.Budget, sensitivity float64) float64 {
 	return sensitivity / largestUnder(b.Delta, func(s float64) float64 { return normalStick(b.Epsilon, s) })
 }
 
+// renyiScale returns σ for a vector of the given sensitivity by its Rényi divergence of
+// orders κ+1: δ = e^{κ((κ+1)s²/2−ε)} (κ/(κ+1))^κ/(κ+1).
+func renyiScale(b dp.Budget, sensitivity float64) float64 {
+	return sensitivity / largestUnder(math.Log(b.Delta), func(s float64) float64 {
+		least := 0.0
+		for kappa := 0.5; kappa < 1e3; kappa *= 1.01 {
+			least = min(least, kappa*((kappa+1)*s*s/2-b.Epsilon)-kappa*math.Log1p(1/kappa)-math.Log1p(kappa))
+		}
+		return least
+	})
+}
+
 // sensitivity returns how far a neighbor moves a sum of vectors of norm l.
 func sensitivity(rel dp.Relation, l float64) float64 {
 	if rel == dp.Replace {
