@@ -11,7 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -181,7 +181,7 @@ func TestMostNormal(t *testing.T) {
 			for _, sigma := range []float64{1e-9, 3} {
 				most, p := MostNormal(d, b, sigma)
 				x := most / sigma * (1 - 1e-10)
-				require.LessOrEqual(t, specfun.Chi2LogSF(x*x, float64(d)), math.Log(p), "d=%d %v", d, b)
+				require.LessOrEqual(t, num.Chi2LogSF(x*x, float64(d)), math.Log(p), "d=%d %v", d, b)
 				require.LessOrEqual(t, (1+math.Exp(b.Epsilon))*p, 0x1p-57*b.Delta, "d=%d %v", d, b)
 				require.Less(t, x, math.Sqrt(float64(d))+math.Sqrt(-2*math.Log(p))+1e-6, "d=%d %v: far too large", d, b)
 			}
