@@ -22,5 +22,5 @@
 // A certificate names a budget (ε, δ), which data sets are neighbors, the theorem, and
 // the assumptions that the program did not check. It is a statement about the program,
 // rounding included, see dp.Certificate. What an identifier such as lop.joint/2 says
-// stands in the comment of its package; docs/theory.md lists all of them.
+// stands in the comment of its package; docs/theory/README.md lists all of them.
 package privopt

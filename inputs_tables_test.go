@@ -11,14 +11,13 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
-	"github.com/privopt/privopt/splitting"
 )
 
 var testRoot = os.DirFS(".")
@@ -62,6 +61,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Certificate.With":  call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c, dp.CallerSource),
 		"Basic":             call(dp.Basic, c, c),
+		"Declared":          call(func(b dp.Budget) int { return len(dp.Declared(budgeted{b})) }, b),
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
 		}, 1e-5, b),
@@ -76,6 +76,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Profile.Delta":    call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
 		"Symmetric":        call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
 		"Unknown":          call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
+		"GaussianProfile":  call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
 		"GaussianRDP":      call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":          call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"ComposeRDP":       call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
@@ -106,8 +107,8 @@ func TestEveryInputNoise(t *testing.T) {
 		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"Gap":             call(noise.Gap, 3., src),
-		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
-		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src),
+		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
+		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
 		"Watched.Uint64":  call(func(r rand.Source) uint64 { return noise.Watch(r).Uint64() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
@@ -240,7 +241,7 @@ func operators(t *testing.T) map[string]prox.Operator {
 		"L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
 		"HalfSpace": prox.HalfSpace{A: []float64{1, 2}, B: 1}, "Affine": affine, "SecondOrderCone": prox.SecondOrderCone{},
 		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1},
-		"PSDCone": prox.PSDCone{Order: 1},
+		"PSDCone": prox.PSDCone{Order: 1}, "NuclearBall": prox.NuclearBall{Rows: 1, Cols: 2, R: 1}, "Entropy": prox.Entropy{Weight: 1, Total: 1},
 	}
 }
 
@@ -282,6 +283,8 @@ func TestEveryInputProx(t *testing.T) {
 		"NuclearNorm.Check":  call(prox.NuclearNorm.Check, prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, 2),
 		"SpectralBall.Check": call(prox.SpectralBall.Check, prox.SpectralBall{Rows: 1, Cols: 2, R: 1}, 2),
 		"PSDCone.Check":      call(prox.PSDCone.Check, prox.PSDCone{Order: 1}, 1),
+		"NuclearBall.Check":  call(prox.NuclearBall.Check, prox.NuclearBall{Rows: 1, Cols: 2, R: 1}, 2),
+		"Entropy.Check":      call(prox.Entropy.Check, prox.Entropy{Weight: 1, Total: 1}, 2),
 	}
 	for name, g := range operators(t) {
 		x, v := []float64{0.3, 0.7}, []float64{1, -1}
@@ -296,7 +299,15 @@ func TestEveryInputProx(t *testing.T) {
 			g.Prox(x, x, gamma)
 			return x
 		}, x, 1.).mayBeNaN().keep(1) // NaN stays NaN, so that a solver sees it
-		table[name+".Dist"] = call(g.(prox.Subdifferential).Dist, x, v)
+		if s, ok := g.(prox.Subdifferential); ok {
+			table[name+".Dist"] = call(s.Dist, x, v)
+		}
+		if s, ok := g.(prox.LinearMinimizer); ok {
+			table[name+".MinLinear"] = call(func(v []float64) []float64 {
+				s.MinLinear(v, v)
+				return v
+			}, v).mayBeNaN()
+		}
 		if s, ok := g.(prox.Set); ok {
 			table[name+".Radius"] = call(s.Radius, 2)
 		}
@@ -312,6 +323,7 @@ func TestEveryInputProx(t *testing.T) {
 		factor, scale, _ := prox.Accuracy(l1, dim)
 		return factor, scale
 	}, 2)
+	table["Proved"] = call(prox.Proved, op)
 	table["Separable"] = call(func() bool {
 		_, ok := prox.Separable(l1)
 		return ok
@@ -329,39 +341,68 @@ func TestEveryInputProx(t *testing.T) {
 	everyInput(t, "prox", table)
 }
 
-func TestEveryInputSpecfun(t *testing.T) {
+func TestEveryInputNum(t *testing.T) {
 	table := map[string]row{
 		"Bisect": call(func(lo, hi float64) (float64, float64) {
-			return specfun.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
+			return num.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
 		}, 0., 2.).mayBeNaN(),
-		"GaussLegendre": call(specfun.GaussLegendre, 3),
+		"GaussLegendre": call(num.GaussLegendre, 3),
 		// These are functions of real numbers: outside their domain they are NaN.
-		"Log":       call(specfun.Log, 2.).mayBeNaN(),
-		"LogSumExp": call(specfun.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(specfun.LogDiffExp, 2., 1.).mayBeNaN(),
-		"Log1mExp":  call(specfun.Log1mExp, -1.).mayBeNaN(),
-		"GammaLogP": call(specfun.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(specfun.GammaLogQ, 2., 1.).mayBeNaN(),
-		"GammaInvLogP": call(specfun.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(specfun.GammaInvLogQ, 2., -1.).mayBeNaN(),
-		"Erfcx": call(specfun.Erfcx, 1.).mayBeNaN(), "Mills": call(specfun.Mills, 1.).mayBeNaN(),
-		"MillsSlope": call(specfun.MillsSlope, 1.).mayBeNaN(),
-		"NormalCDF":  call(specfun.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(specfun.LogPhi, 1.).mayBeNaN(),
-		"LogQ": call(specfun.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(specfun.NormalQuantile, 0.5).mayBeNaN(),
-		"Chi2LogPDF": call(specfun.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(specfun.Chi2LogCDF, 1., 2.).mayBeNaN(),
-		"Chi2LogSF": call(specfun.Chi2LogSF, 1., 2.).mayBeNaN(),
-		"Chi2CDF":   call(specfun.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(specfun.Chi2SF, 1., 2.).mayBeNaN(),
-		"Chi2Quantile": call(specfun.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(specfun.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
+		"Log":       call(num.Log, 2.).mayBeNaN(),
+		"LogSumExp": call(num.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(num.LogDiffExp, 2., 1.).mayBeNaN(),
+		"Log1mExp":  call(num.Log1mExp, -1.).mayBeNaN(),
+		"GammaLogP": call(num.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(num.GammaLogQ, 2., 1.).mayBeNaN(),
+		"GammaInvLogP": call(num.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(num.GammaInvLogQ, 2., -1.).mayBeNaN(),
+		"Erfcx": call(num.Erfcx, 1.).mayBeNaN(), "Mills": call(num.Mills, 1.).mayBeNaN(),
+		"MillsSlope": call(num.MillsSlope, 1.).mayBeNaN(),
+		"NormalCDF":  call(num.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(num.LogPhi, 1.).mayBeNaN(),
+		"LogQ": call(num.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(num.NormalQuantile, 0.5).mayBeNaN(),
+		"Chi2LogPDF": call(num.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(num.Chi2LogCDF, 1., 2.).mayBeNaN(),
+		"Chi2LogSF": call(num.Chi2LogSF, 1., 2.).mayBeNaN(),
+		"Chi2CDF":   call(num.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(num.Chi2SF, 1., 2.).mayBeNaN(),
+		"Chi2Quantile": call(num.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(num.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
 	}
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
-		return specfun.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
+		return num.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
 	}, 2., 1., 1e-9).mayBeNaN()
 	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
 		f := func(x float64) float64 { return x - root }
-		return specfun.Narrow(f, lo, f(lo), hi, f(hi), tol)
+		return num.Narrow(f, lo, f(lo), hi, f(hi), tol)
 	}, 2., 1., 3., 1e-9).mayBeNaN()
 	table["Minimize"] = call(func(lo, hi, tol float64) float64 {
-		x, _ := specfun.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
+		x, _ := num.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
 		return x
 	}, 0., 3., 1e-9).mayBeNaN()
-	everyInput(t, "internal/specfun", table)
+	for name, f := range map[string]any{
+		"TwoSum": num.TwoSum, "FastTwoSum": num.FastTwoSum, "TwoProd": num.TwoProd, "Sqrt2": num.Sqrt2,
+	} {
+		table[name] = call(f, 2., 1e-17).mayBeNaN()
+	}
+	for name, f := range map[string]any{"Add2": num.Add2, "Mul2": num.Mul2, "Div2": num.Div2} {
+		table[name] = call(f, 2., 1e-17, 3., 1e-17).mayBeNaN()
+	}
+	for _, m := range []string{"Reset", "Len", "AddSlice", "Merge", "Pair", "AppendBinary", "UnmarshalBinary"} {
+		table["ExactVector."+m] = call(exactSum, 1., 2.).mayBeNaN() // it calls all of them
+	}
+	everyInput(t, "internal/num", table)
+}
+
+// exactSum adds two numbers in two vectors, one of which travels as bytes.
+func exactSum(x, y float64) (float64, error) {
+	var v, w, merged num.ExactVector
+	v.Reset(1)
+	w.Reset(1)
+	v.AddSlice(0, []float64{x})
+	w.AddSlice(0, []float64{y})
+	text, err := w.AppendBinary(nil)
+	if err == nil {
+		err = merged.UnmarshalBinary(text)
+	}
+	if err == nil {
+		v.Merge(&merged)
+	}
+	hi, lo := v.Pair(v.Len() - 1)
+	return hi + lo, err
 }
 
 var unit = loss.Bounds{Row: 1, Label: 1}
@@ -486,57 +527,12 @@ func TestEveryInputERM(t *testing.T) {
 	})
 }
 
-func TestEveryInputSplitting(t *testing.T) {
-	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{2, 0, 0, 1}), []float64{1, 1}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.1}}
-	x := []float64{0.3, 0.2}
-	settings := &splitting.Settings{Iterations: 50}
-	solve := func(m func() splitting.Method, p splitting.Problem) row {
-		return call(func(p splitting.Problem, x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
-			if p.F == nil {
-				p.F = f
-			}
-			if len(x0) != 2 { // documented to panic with the operator's own message
-				x0 = x
-			}
-			return splitting.Solve(background, p, x0, s, m())
-		}, p, x, settings)
-	}
-	table := map[string]row{
-		"NewQuadratic":         call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
-		"Quadratic.Func":       call(f.Func, x).mayBeNaN(),
-		"Quadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"Quadratic.Hessian":    call(func(x []float64) { f.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
-		"Quadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
-		"Quadratic.Smoothness": call(f.Smoothness),
-		"Quadratic.Convexity":  call(f.Convexity),
-		"Auto":                 call(func() splitting.Method { return splitting.Auto(p, 2) }),
-		"Minimize": call(func(x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
-			return splitting.Minimize(background, p, x0, s)
-		}, x, settings).keep(0),
-		"Solve":                  solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
-		"Status.Early":           call(splitting.Status.Early, splitting.Converged),
-		"Status.Err":             call(func(s splitting.Status) bool { return s.Err() == nil }, splitting.Converged),
-		"ForwardBackward.Init":   solve(func() splitting.Method { return &splitting.ForwardBackward{} }, p),
-		"DavisYin.Init":          solve(func() splitting.Method { return &splitting.DavisYin{} }, p),
-		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
-		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
-		"BackwardForward.Init":   solve(func() splitting.Method { return &splitting.BackwardForward{} }, p),
-	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward"} {
-		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
-	}
-	everyInput(t, "splitting", table)
-}
-
 func TestEveryInputLOP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	p := small(t)
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	if err != nil {
 		t.Fatal(err)
@@ -545,12 +541,14 @@ func TestEveryInputLOP(t *testing.T) {
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
-		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src).keep(1),
+		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src),
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
-		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src).keep(1),
-		"Plan.Fit":            call(func(p *erm.Problem, src rand.Source) (*dp.Release, error) { return plan.Fit(background, p, src) }, p, src),
-		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src),
+		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+			return plan.Fit(ctx, p, src)
+		}, background, p, src),
+		"Plan.Profile": call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 	})
 }
 
@@ -560,6 +558,7 @@ func TestEveryInputQOP(t *testing.T) {
 	p.Loss = loss.Squared{}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	m := &qop.Mechanism{Center: []float64{0.1, 0.1}, Interpolation: qop.Relabel{}, Share: 0.1}
 	plan, err := m.Plan(p, b)
 	if err != nil {
@@ -569,10 +568,10 @@ func TestEveryInputQOP(t *testing.T) {
 	everyInput(t, "qop", map[string]row{
 		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b),
 		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
-		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0, 1),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0),
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
-		}, background, p, src).keep(0),
+		}, background, p, src),
 		"Plan.Params":      call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),

@@ -13,7 +13,9 @@ import (
 	"os"
 	"path"
 	"reflect"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +34,9 @@ import (
 //
 //   - no panic but a documented constant that begins with the package's name;
 //   - an error has the package's name, says what is wanted, and comes with no result;
-//   - without an error no result holds a NaN, unless the row says that it may.
+//   - without an error no result holds a NaN, unless the row says that it may;
+//   - no result changes when a slice, a map or a struct behind an argument does, unless the row says
+//     that the documentation tells so.
 
 var (
 	hostileFloats = []float64{
@@ -69,11 +73,16 @@ type row struct {
 	nan bool
 	// skip names arguments, by position, that stay as they are.
 	skip []int
+	// brief tells that of the hostile values only nil, NaN and wrong lengths are tried.
+	brief bool
+	// shares tells that the result refers to an argument, as documented.
+	shares bool
 }
 
 func call(f any, args ...any) row { return row{f: f, args: args} }
 
 func (r row) mayBeNaN() row        { r.nan = true; return r }
+func (r row) sharing() row         { r.shares = true; return r }
 func (r row) keep(args ...int) row { r.skip = args; return r }
 
 // variant is one hostile value somewhere inside an argument.
@@ -132,7 +141,10 @@ func variants(where string, v reflect.Value) (out []variant) {
 				out = append(out, variant{e.where, n})
 			}
 		}
+	case reflect.Func, reflect.Map:
+		out = append(out, variant{where + " = nil", reflect.Zero(t)})
 	case reflect.Pointer:
+		out = append(out, variant{where + " = nil", reflect.Zero(t)})
 		if t.Elem().Kind() != reflect.Struct || v.IsNil() || strings.HasPrefix(t.Elem().PkgPath(), "gonum.org") {
 			break
 		}
@@ -147,9 +159,7 @@ func variants(where string, v reflect.Value) (out []variant) {
 			n.Set(reflect.ValueOf(x))
 			out = append(out, variant{fmt.Sprintf("%s = %T%v", where, x, x), n})
 		}
-		if _, ok := alternatives[t]; ok {
-			out = append(out, variant{where + " = nil", reflect.Zero(t)})
-		}
+		out = append(out, variant{where + " = nil", reflect.Zero(t)})
 	}
 	return out
 }
@@ -170,9 +180,11 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 			missing("%s.%s has no row in the table of bad inputs", pkg, name)
 		}
 	}
-	prefix := path.Base(pkg) + ":"
 	for name, r := range table {
-		f := reflect.ValueOf(r.f)
+		f, ok := r.f.(reflect.Value)
+		if !ok {
+			f = reflect.ValueOf(r.f)
+		}
 		args := make([]reflect.Value, len(r.args))
 		fresh := func() []reflect.Value { // slices that a call writes to are not shared
 			for i, a := range r.args {
@@ -188,7 +200,10 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 			}
 			return args
 		}
-		perform(t, prefix, name, "valid", r, f, fresh(), true)
+		perform(t, pkg, name, "valid", r, f, fresh(), true)
+		if !r.shares {
+			keepsNothing(t, name, f, fresh())
+		}
 		for i := range args {
 			skip := false
 			for _, s := range r.skip {
@@ -198,12 +213,173 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 				continue
 			}
 			for _, v := range variants(fmt.Sprintf("argument %d", i), fresh()[i]) {
+				if strings.HasSuffix(v.where, " = nil") && v.value.Kind() != reflect.Slice && !fails(f) {
+					continue // nothing could report it: a pointer that its constructor returned with an error, a nil source
+				}
+				if r.brief && !briefly.MatchString(v.where) {
+					continue
+				}
 				a := append([]reflect.Value{}, fresh()...)
 				a[i] = v.value
-				perform(t, prefix, name, v.where, r, f, a, false)
+				perform(t, pkg, name, v.where, r, f, a, false)
 			}
 		}
 	}
+}
+
+// keepsNothing calls f, overwrites all that the arguments refer to, and compares the results.
+func keepsNothing(t *testing.T, name string, f reflect.Value, args []reflect.Value) {
+	t.Helper()
+	for i, a := range args {
+		args[i] = duplicate(a)
+	}
+	var results []reflect.Value
+	for _, r := range f.Call(args) { // but for a vector that f filled
+		if !slices.ContainsFunc(args, func(a reflect.Value) bool {
+			return a.Kind() == reflect.Slice && r.Kind() == reflect.Slice && a.Pointer() == r.Pointer()
+		}) {
+			results = append(results, r)
+		}
+	}
+	var before, after strings.Builder
+	for _, r := range results {
+		digest(&before, r, map[uintptr]bool{})
+	}
+	for _, a := range args {
+		overwrite(a, false)
+	}
+	for _, r := range results {
+		digest(&after, r, map[uintptr]bool{})
+	}
+	if before.String() != after.String() {
+		t.Errorf("%s: what it returned changes with its arguments:\n%.2000s\n%.2000s", name, &before, &after)
+	}
+}
+
+// duplicate copies slices, maps and what pointers to structs with exported fields refer to.
+func duplicate(v reflect.Value) reflect.Value {
+	n := reflect.New(v.Type()).Elem()
+	n.Set(v)
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			n.Set(duplicate(v.Elem()))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 && v.Elem().Type().Field(0).IsExported() {
+			n.Set(reflect.New(v.Type().Elem()))
+			n.Elem().Set(duplicate(v.Elem()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n.Field(i).Set(duplicate(v.Field(i)))
+			}
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			n.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				n.Index(i).Set(duplicate(v.Index(i)))
+			}
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			n.Set(reflect.MakeMap(v.Type()))
+			for _, k := range v.MapKeys() {
+				n.SetMapIndex(k, duplicate(v.MapIndex(k)))
+			}
+		}
+	}
+	return n
+}
+
+// overwrite changes what v refers to, and v itself where it is the element of something.
+func overwrite(v reflect.Value, inside bool) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() && v.Elem().Kind() != reflect.Struct {
+			overwrite(v.Elem(), false)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Elem().Kind() == reflect.Struct {
+			overwrite(v.Elem(), true)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				overwrite(v.Field(i), inside)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			overwrite(v.Index(i), true)
+		}
+	case reflect.Map:
+		v.Clear()
+	case reflect.Float64:
+		if inside && v.CanSet() {
+			v.SetFloat(v.Float() + 1.25)
+		}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if inside && v.CanSet() {
+			v.SetInt(v.Int() + 1)
+		}
+	case reflect.String:
+		if inside && v.CanSet() {
+			v.SetString(v.String() + "!")
+		}
+	}
+}
+
+// digest writes all numbers and strings that v refers to.
+func digest(w *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
+	if w.Len() > 1<<20 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || v.Kind() == reflect.Pointer && seen[v.Pointer()] {
+			return
+		}
+		if v.Kind() == reflect.Pointer {
+			seen[v.Pointer()] = true
+		}
+		digest(w, v.Elem(), seen)
+	case reflect.Struct:
+		if path := v.Type().PkgPath(); path == "sync" || path == "sync/atomic" || path == "math/rand/v2" {
+			return
+		}
+		for i := range v.NumField() {
+			digest(w, v.Field(i), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			digest(w, v.Index(i), seen)
+		}
+	case reflect.Map:
+		fmt.Fprint(w, v.Len(), " ")
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	default:
+		fmt.Fprint(w, v, " ")
+	}
+}
+
+// fails reports whether f returns an error.
+func fails(f reflect.Value) bool {
+	n := f.Type().NumOut()
+	return n > 0 && f.Type().Out(n-1) == reflect.TypeFor[error]()
+}
+
+var briefly = regexp.MustCompile(`( = nil| = NaN| empty| shorter| longer)$`)
+
+// brief marks all rows as brief.
+func brief(rows map[string]row) map[string]row {
+	for name, r := range rows {
+		r.brief = true
+		rows[name] = r
+	}
+	return rows
 }
 
 // clone copies slices of numbers and starts sources and readers anew.
@@ -221,8 +397,9 @@ func clone(a any) any {
 	return a
 }
 
-func perform(t *testing.T, prefix, name, where string, r row, f reflect.Value, args []reflect.Value, valid bool) {
+func perform(t *testing.T, pkg, name, where string, r row, f reflect.Value, args []reflect.Value, valid bool) {
 	t.Helper()
+	prefix := path.Base(pkg) + ":"
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -230,11 +407,13 @@ func perform(t *testing.T, prefix, name, where string, r row, f reflect.Value, a
 		}
 		if _, bug := p.(runtime.Error); bug || valid || !strings.HasPrefix(fmt.Sprint(p), prefix) {
 			t.Errorf("%s with %s panics: %v", name, where, p)
+		} else if !saysPanic(t, pkg, name, strings.HasSuffix(fmt.Sprint(p), "length mismatch")) {
+			t.Errorf("%s with %s panics, which its documentation does not say: %v", name, where, p)
 		}
 	}()
 	results := f.Call(args)
 	var err error
-	if n := len(results); n > 0 && f.Type().Out(n-1) == reflect.TypeFor[error]() {
+	if n := len(results); fails(f) {
 		err, _ = results[n-1].Interface().(error)
 		results = results[:n-1]
 	}
@@ -243,7 +422,8 @@ func perform(t *testing.T, prefix, name, where string, r row, f reflect.Value, a
 		if valid {
 			t.Errorf("%s refuses what is valid: %v", name, err)
 		}
-		if !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "dp: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
+		if !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "dp: ") && !strings.HasPrefix(text, "table: ") &&
+			!strings.HasPrefix(text, "privopt: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
 			t.Errorf("%s with %s: error %q does not begin with %q and a reason", name, where, text, prefix)
 		}
 		if !strings.Contains(text, "want") && !remedy(text) {
@@ -264,7 +444,7 @@ func perform(t *testing.T, prefix, name, where string, r row, f reflect.Value, a
 // remedy reports whether an error that has no range tells what to do.
 func remedy(text string) bool {
 	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not", "is nil", "differ",
-		"declare", "leave", "set ", "encountered", "permission"} {
+		"declare", "leave", "restore", "set ", "encountered", "permission"} {
 		if strings.Contains(text, s) {
 			return true
 		}
@@ -306,10 +486,94 @@ func holdsNaN(v reflect.Value, depth int) (at string, bad bool) {
 	return "", false
 }
 
+// saysPanic reports whether the comment of a function, of an interface of the package that has the
+// method, or, of lengths that do not match, of the package says that it panics.
+func saysPanic(t *testing.T, pkg, name string, lengths bool) bool {
+	_, method, _ := strings.Cut(name, ".")
+	says := func(c *ast.CommentGroup) bool { return strings.Contains(c.Text(), "panic") }
+	for _, f := range parsed(t, pkg) {
+		if says(f.Doc) && lengths {
+			return true
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if qualified(d) == name && says(d.Doc) {
+					return true
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					spec, ok := s.(*ast.TypeSpec)
+					if !ok {
+						continue
+					}
+					i, ok := spec.Type.(*ast.InterfaceType)
+					if !ok {
+						continue
+					}
+					for _, m := range i.Methods.List {
+						if len(m.Names) == 1 && m.Names[0].Name == method && (says(m.Doc) || says(d.Doc)) {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// printing are methods that have tests of their own.
+var printing = map[string]bool{
+	"String": true, "Format": true, "GoString": true, "MarshalText": true, "UnmarshalText": true, "MarshalJSON": true,
+	"MarshalBinary": true, "GobEncode": true,
+}
+
 // exported lists the exported functions of a package and the exported methods of
 // its exported types, but for printing and encoding, which have tests of their own.
 func exported(t *testing.T, pkg string) (names []string) {
 	t.Helper()
+	for _, f := range parsed(t, pkg) {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() {
+				continue
+			}
+			if printing[fn.Name.Name] {
+				continue
+			}
+			if name := qualified(fn); ast.IsExported(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// qualified returns the name of a function, that of a method behind its type.
+func qualified(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	recv := fn.Recv.List[0].Type
+	if star, ok := recv.(*ast.StarExpr); ok {
+		recv = star.X
+	}
+	if id, ok := recv.(*ast.Ident); ok {
+		return id.Name + "." + fn.Name.Name
+	}
+	return "." + fn.Name.Name
+}
+
+// parsedFiles holds the parsed files of packages.
+var parsedFiles = map[string][]*ast.File{}
+
+// parsed returns the files of a package without its tests.
+func parsed(t *testing.T, pkg string) []*ast.File {
+	t.Helper()
+	if parsedFiles[pkg] != nil {
+		return parsedFiles[pkg]
+	}
 	files, err := fs.Glob(testRoot, pkg+"/*.go")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -319,33 +583,11 @@ func exported(t *testing.T, pkg string) (names []string) {
 		}
 		text, err := fs.ReadFile(testRoot, file)
 		require.NoError(t, err)
-		f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution|parser.ParseComments)
 		require.NoError(t, err)
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || !fn.Name.IsExported() {
-				continue
-			}
-			name := fn.Name.Name
-			switch name {
-			case "String", "Format", "GoString", "MarshalText", "UnmarshalText", "MarshalJSON", "MarshalBinary", "GobEncode":
-				continue
-			}
-			if fn.Recv != nil {
-				recv := fn.Recv.List[0].Type
-				if star, ok := recv.(*ast.StarExpr); ok {
-					recv = star.X
-				}
-				if id, ok := recv.(*ast.Ident); !ok || !id.IsExported() {
-					continue
-				} else {
-					name = id.Name + "." + name
-				}
-			}
-			names = append(names, name)
-		}
+		parsedFiles[pkg] = append(parsedFiles[pkg], f)
 	}
-	return names
+	return parsedFiles[pkg]
 }
 
 func fixed() rand.Source { return noise.Reproducible(1) }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -310,7 +312,7 @@ func uniform(t *testing.T, counts []int) {
 			square += float64(c) * float64(c)
 		}
 		k := float64(len(counts))
-		require.Greater(t, specfun.Chi2SF(square*k/total-total, k-1), 1e-7, "%v", counts)
+		require.Greater(t, num.Chi2SF(square*k/total-total, k-1), 1e-7, "%v", counts)
 	}
 }
 
@@ -536,5 +538,33 @@ func TestRepeatedSource(t *testing.T) {
 				require.True(t, errors.Is(err, noise.ErrSource), "%s: %v", m.name, err)
 			}, "%s: %x", m.name, word)
 		}
+	}
+}
+
+// forged embeds a plan and states a profile of its own.
+type forged struct{ dp.Plan }
+
+func (forged) Profile() dp.Profile { return dp.Budget{Epsilon: 1e-3}.Profile() }
+
+// A plan that only embeds one of this module is listed where its profile is used.
+func TestForeignPlanIsListed(t *testing.T) {
+	for _, m := range mechanisms(1e-8) {
+		plan, _, err := m.open(records(t, 60, 2, 1, m.smooth(), unit), dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+		require.NoError(t, err, m.name)
+		own := plan.(dp.Plan)
+		require.Empty(t, dp.Declared(own), m.name)
+		for _, p := range []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}} {
+			c, err := dp.Compose(1e-5, own, p)
+			require.NoError(t, err, m.name)
+			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)
+			l, err := ledger.Create(filepath.Join(t.TempDir(), "ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 9, Delta: 0.1}, Relation: m.rel})
+			require.NoError(t, err)
+			e, err := l.Spend(t.Context(), p, nil)
+			require.NoError(t, err, m.name)
+			require.Contains(t, e.Assumptions, dp.DeclaredPlan, m.name)
+		}
+		c, err := dp.Compose(1e-5, own, own)
+		require.NoError(t, err, m.name)
+		require.NotContains(t, c.Assumptions, dp.DeclaredPlan, m.name)
 	}
 }

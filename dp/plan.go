@@ -1,5 +1,10 @@
 package dp
 
+import (
+	"reflect"
+	"strings"
+)
+
 // Plan is a calibrated mechanism: what one release will cost, fixed from public
 // quantities before any record is read. The plans of all families satisfy it.
 // They have no exported field and no setter, so that what they certify is what
@@ -13,4 +18,22 @@ type Plan interface {
 	Profile() Profile
 	// String describes the plan in prose that may be published.
 	String() string
+}
+
+// DeclaredPlan is assumed where a plan whose type is not of this module is composed with others or
+// charged to a ledger.
+const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its releases"
+
+// Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of this
+// module, also where it is a struct that embeds a plan of this module.
+func Declared(p Plan) []Assumption {
+	t := reflect.TypeOf(p)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	module := strings.TrimSuffix(reflect.TypeFor[Budget]().PkgPath(), "dp")
+	if t == nil || !strings.HasPrefix(t.PkgPath(), module) {
+		return []Assumption{DeclaredPlan}
+	}
+	return nil
 }

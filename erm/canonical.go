@@ -3,6 +3,7 @@ package erm
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/privopt/privopt/loss"
 )
@@ -14,6 +15,9 @@ import (
 //
 // The error wraps ErrData for a shape or bounds that make no sense, and ErrSource for a failure of src.
 func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSource)
+	}
 	data, err := Open(src, b)
 	if err != nil {
 		return nil, err

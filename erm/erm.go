@@ -35,6 +35,11 @@
 //	J(θ)          F(θ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃) + r(θ) + ι_C(θ)
 //	b, Q, θ̃       Perturbation.Linear, Quad, Center
 //
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
+//
 // # References
 //
 //	[CMS11]  Chaudhuri, Monteleoni, Sarwate. Differentially Private Empirical

@@ -33,11 +33,7 @@ type PublicPerturbation struct {
 //	‖p‖ + (C₀ + NG)/μ
 //	‖θ̃‖ + (CenterSlope + B_max)/μ
 //
-// with μ and q̄ that hold for the real Q, and it is at least ‖p‖.
-//
-// The second: h = ⟨b,·⟩ + ½(·−θ̃)'Q(·−θ̃) + g is μ-strongly convex and has a subgradient of norm C₀
-// at p; as F(p) − F(θ*) ≤ NH, the distance t = ‖θ*−p‖ has μt²/2 ≤ C₀t + NH. The third and the fourth are
-// ‖θ*−x‖ ≤ dist(0, ∂J(x))/μ at p and at θ̃.
+// with μ and q̄ that hold for the real Q, and it is at least ‖p‖. Proof: docs/theory/release.md#release.reach.
 func (q Public) Reach(per PublicPerturbation) float64 {
 	mu, n := per.MinEig+q.Modulus-per.QuadError, float64(q.MaxRecords)
 	c0 := per.Linear + per.LinearError + (per.MaxEig+per.QuadError)*(q.Anchor+per.Center) + q.Slope
@@ -50,8 +46,8 @@ func (q Public) Reach(per PublicPerturbation) float64 {
 }
 
 // Allowance returns A(ρ), a bound on what Residual adds for rounding at any point x of C with
-// ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more, which the factor 4
-// of Floor has room for.
+// ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more, but the
+// gradient is within A(ρ) there too.
 func (q Public) Allowance(per PublicPerturbation, rho float64) float64 {
 	n, d := float64(q.MaxRecords), float64(q.Dim)
 	slope, beta := q.slope(rho), q.OnSet.Smoothness // sup ‖∇ℓ‖, sup λ_max(∇²ℓ)
@@ -85,14 +81,14 @@ func (q Public) slope(rho float64) float64 {
 }
 
 // Floor returns the least R for which a solver always ends within R of the minimizer of J, from
-// public quantities: where no certificate is reached, the descent of internal/release is proved to
-// end within
+// public quantities,
 //
-//	R/4 + E/μ + uρ,   E = A(4ρ) + S(4ρ),
+//	4(E/μ + uρ),   E = A(4ρ) + S(4ρ),
 //
-// S/ℓ being the error of one of its steps, so that R ≥ 4(E/μ + uρ) leaves half of R. It is +Inf
-// where nothing bounds the minimizer or the rounding: for kinked losses, operators of unknown
-// accuracy, and losses of unknown range and slope without a bounded Set.
+// γS being the error of one step, of size γ, of the descent of internal/release, which needs it:
+// docs/theory/release.md#release.floor. It is +Inf where nothing bounds the minimizer or the
+// rounding: for kinked losses, operators of unknown accuracy, and losses of unknown range and slope
+// without a bounded Set.
 func (q Public) Floor(per PublicPerturbation) float64 {
 	mu := per.MinEig + q.Modulus - per.QuadError
 	rho := q.Reach(per)
@@ -104,13 +100,13 @@ func (q Public) Floor(per PublicPerturbation) float64 {
 	return floor
 }
 
-// stepError returns S: ℓ times the error of x − ∇f(x)/ℓ and of the proximal map after it, for
-// ‖x‖ ≤ rho and a gradient within the allowance. Where g is a sum over coordinates, points and
+// stepError returns S: 1/γ times the error of x − γ∇f(x) and of the proximal map after it, for
+// ‖x‖ ≤ rho and a gradient within the allowance, 1/γ the larger of ℓ and μ. Where g is a sum over coordinates, points and
 // proximal maps have twice the precision.
 func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	n := float64(q.MaxRecords)
-	ell := n*q.OnSet.Smoothness + per.MaxEig
-	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ℓ‖x‖, ‖∇f‖, ℓ‖x−∇f/ℓ‖
+	ell := max(n*q.OnSet.Smoothness, q.Modulus) + per.MaxEig
+	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ‖x‖/γ, ‖∇f‖, ‖x−γ∇f‖/γ
 	if q.Split && q.Linear {
 		return 0x1p-96 * size
 	}

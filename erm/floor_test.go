@@ -145,7 +145,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 // lost is what Residual adds at x, but for roundings of the sum itself.
 func (h hostile) lost(x []float64) float64 {
 	hi, lo, allowance := h.o.s().accurateGrad(x)
-	total, _ := total(h.p.Reg, h.p.Set)
+	total, _ := prox.Sum(h.p.Reg, h.p.Set)
 	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
 	at := s.distance(g, x, nil, hi, lo)
 	if floats.Add(hi, lo); h.q.Split {
@@ -191,7 +191,7 @@ func TestReach(t *testing.T) {
 	near := 0
 	for range 200 {
 		h := newHostile(t, rnd)
-		g, _ := total(h.p.Reg, h.p.Set)
+		g, _ := prox.Sum(h.p.Reg, h.p.Set)
 		x, grad := make([]float64, h.q.Dim), make([]float64, h.q.Dim)
 		g.Prox(x, x, 1)
 		mu, gamma := h.o.Modulus(), 1/h.o.Steepness()

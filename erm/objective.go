@@ -84,7 +84,7 @@ type objective struct {
 // private. It panics as Perturb does.
 func NewUnperturbed(p *Problem) *Objective { return p.Perturb(Perturbation{}) }
 
-// Perturb is PerturbContext without a context that ends.
+// Perturb is PerturbContext without a context that ends, and panics where that does.
 func (p *Problem) Perturb(q Perturbation) *Objective {
 	return p.PerturbContext(context.Background(), q)
 }
@@ -93,7 +93,7 @@ func (p *Problem) Perturb(q Perturbation) *Objective {
 // memory end with ctx. It copies what it keeps of q.
 //
 // It panics with a constant message if p fails Check or if the parts of q have
-// other dimensions than p: these are bugs in the call.
+// other dimensions than p, or bounds that are no numbers of at least 0: these are bugs in the call.
 func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective {
 	if p.Check() != nil {
 		panic(badProblem)

@@ -16,7 +16,7 @@ const badPair = "erm: pairs need a loss.Linear and an r + ι_C that is a sum ove
 // of its arguments. It panics unless Public.Split and Public.Linear hold. Not private.
 func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	s := o.s()
-	g, ok := total(s.reg, s.set)
+	g, ok := prox.Sum(s.reg, s.set)
 	_, separable := prox.Separable(g)
 	if !ok || !separable || s.glm == nil {
 		panic(badPair)

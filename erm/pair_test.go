@@ -37,7 +37,7 @@ func TestResidualPair(t *testing.T) {
 			}
 			want := bgrad(p, q, bx)
 			exact := bdist(want, x, lambda, lo, hi)
-			if g, ok := total(p.Reg, p.Set); ok { // bdist takes l2·x, if there is one, at x
+			if g, ok := prox.Sum(p.Reg, p.Set); ok { // bdist takes l2·x, if there is one, at x
 				_, l2, _, _ := g.(prox.Coordinatewise).Coordinate(0)
 				require.Zero(t, l2)
 			}

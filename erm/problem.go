@@ -43,11 +43,7 @@ func (p *Problem) Check() error {
 }
 
 func checkOperator(field string, g prox.Operator, d int) error {
-	c, ok := g.(interface{ Check(dim int) error })
-	if !ok {
-		return nil
-	}
-	if err := c.Check(d); err != nil {
+	if err := prox.Check(g, d); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrProblem, field, err)
 	}
 	return nil
@@ -90,25 +86,29 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 		return nil, fmt.Errorf("%w: %w: Loss %T has Smoothness = +Inf, so its minimizer cannot be certified in float64; "+
 			"want a smooth loss such as loss.Huber, loss.SmoothedHinge or loss.Moreau{Loss: …}, or sco.ProxGD", ErrProblem, dp.ErrCondition, p.Loss)
 	}
-	g, ok := total(p.Reg, p.Set)
+	g, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
 		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the "+
 			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
 	}
 	s, ok := g.(prox.Subdifferential)
 	if !ok {
-		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified", ErrProblem, g)
+		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified; want an "+
+			"operator with Dist", ErrProblem, g)
 	}
 	return s, nil
 }
 
-// What a certificate of optimality rests on where a loss is not of package loss, or its slope not
-// a loss.Exact.
+// What a certificate rests on where the loss is not of package loss (DeclaredLoss), its slope is not a
+// loss.Exact (ScalarAccuracy), or prox.Accuracy proves nothing of r + ι_C (DeclaredOperator), as of every
+// operator that is not of package prox.
 const (
-	DeclaredLoss dp.Assumption = "the loss is convex and what it declares holds for every record inside the declared bounds: its constants, " +
-		"and, if it has the methods, the fixed sign of its slope (Monotone) and the curvature at a gradient (Envelope), " +
-		"also where they are those of a loss that it embeds"
-	ScalarAccuracy dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
+	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its " +
+		"methods declare holds for every record inside the declared bounds, also where it has a method from a loss that it embeds"
+	ScalarAccuracy   dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
+	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and what their " +
+		"methods declare holds where package prox does not prove it, also where they have a method from an operator that they " +
+		"embed: coefficients, radius, subgradients, and a proximal map that is accurate as declared, or to 1024·d units in the last place"
 )
 
 // LossAssumptions returns what a release that rests on Residual assumes of l and the program

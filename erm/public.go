@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -11,10 +12,6 @@ import (
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
-
-// ProxAccuracy is the assumption of certificates over an operator for which prox.Accuracy proves nothing.
-const ProxAccuracy dp.Assumption = "the computed proximal map of the regularizer and the set is as accurate as the operator declares, " +
-	"or to 1024·d units in the last place where it declares nothing"
 
 // The most records of a neighboring data set: under AddRemove n is private, but rounding has to be
 // bounded for every data set that the relation admits.
@@ -120,14 +117,15 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	_, q.Split = prox.Separable(g)
 	var proved bool
 	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {
-		q.Assumptions = append(q.Assumptions, ProxAccuracy)
+		q.Assumptions = append(q.Assumptions, DeclaredOperator)
 	}
 }
 
 // Complete checks the fields of q and fills in those that a caller left at 0: Records under
 // Replace is required, MaxRecords follows from it, and quantities that are not stated become +Inf.
-// The result is a fixed point. The error wraps ErrProblem or dp.ErrRelation.
+// The result is a fixed point and shares nothing with q. The error wraps ErrProblem or dp.ErrRelation.
 func (q Public) Complete(rel dp.Relation) (Public, error) {
+	q.Assumptions = slices.Clone(q.Assumptions)
 	if err := rel.Check(); err != nil {
 		return Public{}, fmt.Errorf("erm: Relation: %w", err)
 	}
@@ -220,6 +218,9 @@ func (q Public) Smooth() error {
 // Admit returns an error wrapping ErrProblem if p has more records than MaxRecords: it is outside
 // the domain of the guarantee. That there are more is then known.
 func (q Public) Admit(p *Problem) error {
+	if p == nil {
+		return fmt.Errorf("%w: the problem is nil, want one with data and a loss", ErrProblem)
+	}
 	if n, _ := p.Data.Dims(); int64(n) > q.MaxRecords {
 		return fmt.Errorf("%w: the data have more than MaxRecords = %d records, for which rounding is accounted; declare "+
 			"Problem.Records", ErrProblem, q.MaxRecords)

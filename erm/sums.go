@@ -14,7 +14,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/exactsum"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 )
@@ -160,6 +160,9 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if q == nil || q.q == nil {
 		return nil, errEmpty
 	}
+	if ctx == nil {
+		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSource)
+	}
 	data, err := Open(src, q.q().bounds)
 	if err != nil {
 		return nil, err
@@ -188,7 +191,7 @@ type sums struct {
 	id    [16]byte // of the query
 	n     int64
 	print [2]uint64
-	total exactsum.Vector
+	total num.ExactVector
 }
 
 // String returns "erm.Sums(not private)".

@@ -19,6 +19,11 @@
 //	L, σ²          Experiment.L and sigma2: smoothness of one record, scale of W
 //	Δ, ζ, s, ω     Perturbation: ridge, gradient bound, noise scale, step size
 //
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
+//
 // # References
 //
 //	[CC26]   Cortild, Cartis. Quadratic Objective Perturbation:

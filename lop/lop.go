@@ -35,6 +35,7 @@
 //	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
 //	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
+//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  smooth loss without an envelope, δ > 0
 //	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
 //	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
@@ -94,6 +95,7 @@
 package lop
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 
@@ -161,6 +163,7 @@ type Mechanism struct {
 }
 
 func (m *Mechanism) settings() linear.Settings {
+	m = cmp.Or(m, new(Mechanism))
 	return linear.Settings{
 		Package: "lop", Relation: m.Relation, Calibration: m.Calibration, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -172,7 +175,7 @@ func (m *Mechanism) settings() linear.Settings {
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error wraps
-// what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+// what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return m.settings().Fit(ctx, p, b, src)
 }
@@ -221,6 +224,7 @@ type Output struct {
 }
 
 func (m *Output) settings() linear.Settings {
+	m = cmp.Or(m, new(Output))
 	return linear.Settings{
 		Package: "lop", Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Clip: m.Clip, Cover: m.Cover, Trace: m.Trace,

@@ -162,7 +162,7 @@ func TestOutputNoiseIsSmall(t *testing.T) {
 
 // A plan has no exported field, and what it hands out are copies.
 func TestPlanCannotBeEdited(t *testing.T) {
-	p := &erm.Problem{Data: records(t, 60, 4), Loss: loss.Logistic{}}
+	p := &erm.Problem{Data: records(t, 60, 4), Loss: struct{ loss.Logistic }{}}
 	plan, err := (&Mechanism{Radius: 1}).Plan(p, budget)
 	require.NoError(t, err)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Plan]()) {
@@ -238,6 +238,20 @@ func TestForeignLossIsListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, rel.Certificate.Assumptions, erm.DeclaredLoss)
 	require.Contains(t, rel.Certificate.Assumptions, erm.ScalarAccuracy)
+}
+
+// A plan admits what its own certificate lists, whatever is written to the Public that it was made from.
+func TestAssumptionsAreThePlans(t *testing.T) {
+	p := &erm.Problem{Data: records(t, 60, 4), Loss: loss.Huber{Delta: 1}}
+	q, err := p.Public(dp.Replace)
+	require.NoError(t, err)
+	q.Assumptions = []dp.Assumption{"something", "else"}
+	plan, err := (&Mechanism{Radius: 1}).Calibrate(q, budget)
+	require.NoError(t, err)
+	copy(q.Assumptions, []dp.Assumption{erm.DeclaredLoss, erm.ScalarAccuracy})
+	_, err = plan.Fit(t.Context(), &erm.Problem{Data: p.Data, Loss: mine{loss.Huber{Delta: 1}}}, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+	require.ErrorContains(t, err, "assumption")
 }
 
 // embedded has the methods of Multinomial, but is another loss.

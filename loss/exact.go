@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Exact is the optional ability of a Linear loss to compute φ′ in twice the precision of
@@ -61,7 +61,7 @@ func Proved(l Loss) bool {
 }
 
 const (
-	unit = twofold.Unit // u
+	unit = num.Unit // u
 	tiny = math.SmallestNonzeroFloat64
 )
 
@@ -69,8 +69,8 @@ const (
 // s + e = u − b: where |s| < |u|/2, e = 0 [Sterbenz] and s + ul is exact; elsewhere
 // |e+ul| ≤ 3u|s|(1+u), which is rounded once.
 func difference(u, ul, b float64) (hi, lo float64) {
-	s, e := twofold.Sum(u, -b)
-	return twofold.Sum(s, e+ul)
+	s, e := num.TwoSum(u, -b)
+	return num.TwoSum(s, e+ul)
 }
 
 // clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error
@@ -88,7 +88,7 @@ func clamp2(hi, lo, err, k float64) (g, gl, gerr float64) {
 
 // ramp2 returns P_[lo,hi]((x+xl)/kappa), lo ≤ 0 ≤ hi, for kappa > 0 and a normalized x + xl
 // with an error of at most 4u² of it. Its own error is at most 24u² of the result, of which
-// twofold.Div takes 16, and 2⁻¹⁰⁷¹(1 + 1/kappa) for what underflows.
+// num.Div2 takes 16, and 2⁻¹⁰⁷¹(1 + 1/kappa) for what underflows.
 func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	switch g = x / kappa; {
 	case g > 2*hi: // so is the exact quotient, also where this one overflows
@@ -96,7 +96,7 @@ func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	case g < 2*lo:
 		return lo, 0, 0
 	}
-	g, gl = twofold.Div(x, xl, kappa, 0)
+	g, gl = num.Div2(x, xl, kappa, 0)
 	err = 24*unit*unit*math.Abs(g) + 8*tiny + 8*(tiny/kappa)
 	switch {
 	case g > hi || g == hi && gl > 0:
@@ -112,14 +112,9 @@ type sloper2 interface {
 	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
 }
 
-// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is
-// subnormal; NaN for NaN.
-//
-// With k = ⌊x/ln 2 + ½⌋ and s = k·ln 2 − x, |s| < 0.3467, e^−x = 2^−k·e^s. ln2a has 42 bits: k·ln2a is
-// exact and so is its difference to x but for a rounding of u·0.35 next to x = ln(2)/2; adding
-// k(ln 2 − ln2a) costs another: 0.7u in s at most. By the bound of expm1, 1 + (e^s−1) has
-// 0.3u + 0.42u from it and u of its own of the result, which is at least 0.7: 2u of it.
-// Contracted products only lower this.
+// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is subnormal;
+// NaN for NaN. ln2a has 42 bits, so that k·ln2a is exact. Proof:
+// docs/theory/numerics.md#numerics.exp
 func expNeg(x float64) float64 {
 	const ln2a = 0x1.62e42fefa38p-1
 	if x > 746 {
@@ -173,46 +168,33 @@ func powersOf(b int) (table [1 << tableBits][2]float64) {
 	return table
 }
 
-// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at most
-// 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN.
-//
-// With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl = k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl),
-// |r| < 5.3·10⁻⁶. What follows is in units of u² = 2⁻¹⁰⁶, relative to the product of the two powers.
-//
-// Product and difference of k·stepA − x are exact, it is a multiple of the last place of x: for k = 1 less than 2⁵³ of them,
-// else less than x. So are the sums of r with their errors; rl adds those up, |rl| < 1.2·10⁻⁵u, and loses 2⁻¹³.
-//
-// h + l is e^(r+rl) − 1 = r + r²/2 + c + rl + r·rl + …, |l| < 0.23u, where h and what Fast returns with it are exact.
-// c, of at most 0.223u, is off by 4.3u of it: 3u for z and two products, 1.3u for 1/6 and its sum. That is
-// 1.0, the sums to l are 0.3 and what is left out 1.5, nearly all of it rl·r²/2: 2.8.
-//
-// t + tl, the product of the powers, is off by 2 for theirs, 2 for the cross products, 2 for their sum,
-// 3 for the sum with te and 1 for the product left out: 10, |tl| < 3.1u·t. The products with l and the two
-// sums with them are 0.8, tl·l, left out, 0.8; the sums with tl, of 3.4u·t, and with the error of hi, of
-// 4.5u·t, are 7.9. Together 22.3.
+// expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at
+// most 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN. With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl =
+// k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. Proof:
+// docs/theory/numerics.md#numerics.exp
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0
 	}
 	k := int(float64(x*(steps/math.Ln2)) + 0.5) // anything for NaN
 	f := float64(k)
-	p, pl := twofold.Prod(f, stepB)
-	r, e1 := twofold.Sum(f*stepA-x, p)
-	r, e2 := twofold.Sum(r, -xl)
+	p, pl := num.TwoProd(f, stepB)
+	r, e1 := num.TwoSum(f*stepA-x, p)
+	r, e2 := num.TwoSum(r, -xl)
 	rl := (e1 + e2) + (pl + float64(f*stepC))
 
-	z, zl := twofold.Prod(r, r)
+	z, zl := num.TwoProd(r, r)
 	c := float64(float64(r*z) * (1./6 + (float64(r*(1./24)) + float64(z*(1./120))))) // r³/6 + r⁴/24 + r⁵/120
-	h, l := twofold.Fast(r, z/2)
+	h, l := num.FastTwoSum(r, z/2)
 	l += (rl + (zl/2 + float64(r*rl))) + c
 
 	const mask = 1<<tableBits - 1
 	a, b := &powers[0][k>>tableBits&mask], &powers[1][k&mask]
-	t, te := twofold.Prod(a[0], b[0])
+	t, te := num.TwoProd(a[0], b[0])
 	tl := te + (float64(a[0]*b[1]) + float64(a[1]*b[0]))
-	q, ql := twofold.Prod(t, h)
-	hi, lo = twofold.Fast(t, q)
-	hi, lo = twofold.Fast(hi, lo+(tl+(ql+(float64(t*l)+float64(tl*h)))))
+	q, ql := num.TwoProd(t, h)
+	hi, lo = num.FastTwoSum(t, q)
+	hi, lo = num.FastTwoSum(hi, lo+(tl+(ql+(float64(t*l)+float64(tl*h)))))
 	n := k >> (2 * tableBits)
 	if n < 1022 {
 		scale := math.Float64frombits(uint64(1023-n) << 52)
@@ -222,7 +204,7 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 }
 
 // quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0 with
-// an error of at most 20u², of which twofold.Div takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
+// an error of at most 20u², of which num.Div2 takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
 // remainder of the division would underflow are scaled.
 func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
@@ -230,15 +212,15 @@ func quotient2(x, xl, k, kl float64) (t, tl float64) {
 		x, xl = math.Ldexp(x, -e), math.Ldexp(xl, -e)
 		k, kl = math.Ldexp(k, -e), math.Ldexp(kl, -e)
 	}
-	return twofold.Div(x, xl, k, kl)
+	return num.Div2(x, xl, k, kl)
 }
 
 // root2 returns √(1+t²) for 0 ≤ t ≤ 1 that is known to 20u² of it, within 21u² of it: t² has 48u²
 // of it, at most half of 1 + t², whose sum adds 4.5u²; half of these 28.5u² and 6u² are left.
 func root2(t, tl float64) (s, sl float64) {
-	t, tl = twofold.Mul(t, tl, t, tl)
-	t, tl = twofold.Add(1, 0, t, tl)
-	return twofold.Sqrt(t, tl)
+	t, tl = num.Mul2(t, tl, t, tl)
+	t, tl = num.Add2(1, 0, t, tl)
+	return num.Sqrt2(t, tl)
 }
 
 // negligible is a t such that 1 + t² is 1 to 2⁻¹²⁰.

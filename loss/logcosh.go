@@ -3,7 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // LogCosh is a smooth relative of the Huber loss with the same L and β: with
@@ -36,17 +36,13 @@ func (l LogCosh) Grad(dst, theta, a []float64, b float64) {
 	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
 }
 
-// Scalar returns φ, φ′, φ″ of x = |u−b|/Delta. With e = e^{−2x} and m = 1−e, without
-// cancellation near 0 and without overflow,
+// Scalar returns φ, φ′, φ″ of x = |u−b|/Delta. With e = e^{−2x} and m = 1−e, without cancellation
+// near 0 and without overflow,
 //
 //	log cosh x = x + log1p(−m/2) = x − m/2 − …,  tanh x = m/(1+e),  1 − tanh² x = 4e/(1+e)²
 //
-// and below x = 0.1, where the logarithm cancels, log cosh x = ½ log1p(sinh² x).
-//
-// In float64, x is off by 2u of it, and tanh x by no more for that. Below x = 0.34, m = −p(2+p) with
-// p = e^−x − 1 is off by 4.6u of it, e = 1 − m by 3.3u, 1 + e by 3.2u and φ′ by 2u + 10u. From there
-// on e is off by 4u + 4xu of it, which changes tanh x by 2e/(1−e²) times as much, 7.4u at most, and the
-// operations add 4u.
+// and below x = 0.1, where the logarithm cancels, log cosh x = ½ log1p(sinh² x). φ′ is within 16u
+// of itself: docs/theory/numerics.md#numerics.slopes
 func (l LogCosh) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	r := u - b
 	x := math.Abs(r) / l.Delta
@@ -81,12 +77,8 @@ const (
 // Exact returns true.
 func (LogCosh) Exact() bool { return true }
 
-// Slope2 returns Delta·tanh(r/Delta) as Scalar does, within 2⁻⁹⁰ of itself and 2⁻¹⁰⁷¹. In units of u² =
-// 2⁻¹⁰⁶, x is known to 20 of it. Below x = 2⁻¹⁰, tanh x = x(1 − x²(1/3 − w)) with w = x²(2/15 − …), less than
-// 1.3·10⁻⁷ and off by 5u of it: 5500, with 20 + 8 + 6 + 8 for x and the operations less than 2⁻⁹³. From there
-// on e is off by 24 + 40x of it, which changes tanh x by 12 and 20 of it; m = 1 − e adds 4.5, 1 + e 4.5
-// of it, the quotient 16 of it and the product 8 of it: 16.5 and 48.5 of it, less than 2⁻¹⁰¹ and 2⁻¹⁰⁰ of it.
-// Where x is negligible or e is 0, what is left out is less than 2⁻¹²⁰.
+// Slope2 returns Delta·tanh(r/Delta) as Scalar does, within 2⁻⁹⁰ of itself and 2⁻¹⁰⁷¹:
+// docs/theory/numerics.md#numerics.slopes
 func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	r, rl := difference(u, ul, b)
 	sign := 1.0
@@ -102,21 +94,21 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	default:
 		x, xl := quotient2(r, rl, l.Delta, 0)
 		if x < seriesTanh {
-			z, zl := twofold.Mul(x, xl, x, xl)
+			z, zl := num.Mul2(x, xl, x, xl)
 			w := float64(z * (2./15 - float64(z*(17./315-float64(z*(62./2835))))))
-			d, dl := twofold.Add(third, thirdLow, -w, 0)
-			d, dl = twofold.Mul(d, dl, z, zl)
-			d, dl = twofold.Add(1, 0, -d, -dl)
-			hi, lo = twofold.Mul(x, xl, d, dl)
+			d, dl := num.Add2(third, thirdLow, -w, 0)
+			d, dl = num.Mul2(d, dl, z, zl)
+			d, dl = num.Add2(1, 0, -d, -dl)
+			hi, lo = num.Mul2(x, xl, d, dl)
 			err += float64(0x1p-93 * l.Delta * hi)
 		} else {
 			err += float64(0x1p-101 * l.Delta)
 			e, el := expNeg2(2*x, 2*xl)
-			m, ml := twofold.Add(1, 0, -e, -el)
-			d, dl := twofold.Add(1, 0, e, el)
-			hi, lo = twofold.Div(m, ml, d, dl)
+			m, ml := num.Add2(1, 0, -e, -el)
+			d, dl := num.Add2(1, 0, e, el)
+			hi, lo = num.Div2(m, ml, d, dl)
 		}
-		hi, lo = twofold.Mul(hi, lo, l.Delta, 0)
+		hi, lo = num.Mul2(hi, lo, l.Delta, 0)
 	}
 	return sign * hi, sign * lo, err + float64(0x1p-100*hi)
 }

@@ -27,6 +27,11 @@
 //	u = ⟨a,θ⟩  the prediction; a generalized linear loss is φ(u;b)
 //	L, β, ρ    Constants.Lipschitz, Constants.Smoothness, Constants.Rank
 //
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
+//
 // # References
 //
 //	[KST12]  Kifer, Smith, Thakurta. Private Convex Empirical Risk

@@ -64,6 +64,9 @@ type fileMoments struct {
 
 // Save writes the model as JSON. Equal models give equal bytes.
 func (m *Model) Save(w io.Writer) error {
+	if m == nil || w == nil {
+		return fmt.Errorf("%w: the model or the writer is nil, want both", ErrFile)
+	}
 	f := file{
 		Version: formatVersion, Description: m.prose, Certificate: m.cert, Coefficients: m.Coefficients(), Theta: m.theta,
 		Plan: m.params, Choice: m.choice, Ledger: m.head, Build: m.build,
@@ -87,6 +90,9 @@ const maxFile = 1 << 30
 // Load reads a model that Save wrote. It refuses, wrapping ErrFile, what it does not
 // understand: another version, unknown keys, and numbers that do not fit together.
 func Load(r io.Reader) (*Model, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil, want one of a model that Save wrote", ErrFile)
+	}
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
@@ -221,6 +227,10 @@ func (m *Model) checkNumbers() error {
 			if !within(0, v) {
 				return fmt.Errorf("choice: %v, want numbers from 0 to %g", v, mostNumber)
 			}
+		}
+		if p.Intervals != nil && !within(leastNoise, c.Ridge+p.Penalty.Ridge*float64(p.Records)) {
+			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals divide by it",
+				c.Ridge, leastNoise, mostNumber)
 		}
 		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
 			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)

@@ -63,6 +63,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -89,6 +90,9 @@ type Model struct {
 //
 // The ledger commits to the file that Save writes, before Fit returns the model.
 func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
 	t, err := newTask(data, o)
 	if err != nil {
 		return nil, err
@@ -211,11 +215,17 @@ func (m *Model) Predict(row []float64) Prediction {
 }
 
 // PredictEntries predicts for the entries of an encoded row that are not 0, such as
-// table.Rows gives. It panics if a column is out of range.
+// table.Rows gives. It panics if a column is out of range or the lengths differ.
 func (m *Model) PredictEntries(col []int32, val []float64) Prediction {
+	if len(col) != len(val) {
+		panic(badRow)
+	}
 	return m.predict(func(block []float64) float64 {
 		u := 0.0
 		for k, j := range col {
+			if int(j) < 0 || int(j) >= len(block) {
+				panic(badRow)
+			}
 			u += val[k] * block[j]
 		}
 		return u
@@ -286,8 +296,8 @@ func (m *Model) predict(dot func(block []float64) float64) Prediction {
 
 // rows opens a table in the form of the schema.
 func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
-	if m.encoder == nil {
-		return nil, fmt.Errorf("%w: the model has no schema to read a table by", ErrOptions)
+	if m == nil || m.encoder == nil {
+		return nil, fmt.Errorf("%w: the model has no schema to read a table by, want one made by Fit or Load", ErrOptions)
 	}
 	return m.encoder.Rows(r, o)
 }
@@ -296,6 +306,9 @@ func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
 // label may be absent, one row at a time, without empty lines and comments. It stops at the first error of yield. The
 // error wraps table.ErrTable, or ErrOptions for a model without a schema.
 func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
+	if yield == nil {
+		return fmt.Errorf("%w: yield is nil, want a function that takes predictions", ErrOptions)
+	}
 	o.Unlabeled, o.Skip = true, true
 	rows, err := m.rows(r, o)
 	if err != nil {
@@ -323,9 +336,12 @@ type Scores struct {
 // schema. Not private: it is a function of the records, to be published only if
 // they are public.
 func (m *Model) Score(data *table.Data) (Scores, error) {
+	if m == nil || data == nil {
+		return Scores{}, fmt.Errorf("%w: the model or the data are nil, want both", ErrOptions)
+	}
 	_, d := data.Records.Dims()
 	if d != len(m.theta) {
-		return Scores{}, fmt.Errorf("%w: the table has %d parameters, the model %d", ErrOptions, d, len(m.theta))
+		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d, len(m.theta))
 	}
 	s := tally{m: m, counts: map[int]int{}}
 	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })

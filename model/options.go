@@ -160,7 +160,7 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	case kind != 0 && kind != want:
 		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is %s", ErrOptions, l.Name, kindName(want), kindName(kind))
 	case l.Order != 0 && l.Name != Quantile:
-		return l, fmt.Errorf("%w: Order = %v is for the loss %q only", ErrOptions, l.Order, Quantile)
+		return l, fmt.Errorf("%w: Order = %v is for the loss %q only, leave it 0 for others", ErrOptions, l.Order, Quantile)
 	case l.Parameter != 0 && l.Name != Quantile && l.Name != PseudoHuber && l.Name != SVM:
 		return l, fmt.Errorf("%w: Parameter = %v has no meaning for the loss %q", ErrOptions, l.Parameter, l.Name)
 	}

@@ -108,6 +108,9 @@ func (m *Model) note() string {
 // Contrast estimates ⟨k,θ⟩, θ in the units of encoded rows, with an interval if
 // Options.Intervals asked for them. The error wraps ErrOptions for a k of another length.
 func (m *Model) Contrast(k []float64) (Row, error) {
+	if m == nil {
+		return Row{}, fmt.Errorf("%w: the model is nil, want one made by Fit or Load", ErrOptions)
+	}
 	if len(k) != len(m.theta) {
 		return Row{}, fmt.Errorf("%w: a contrast of %d numbers, want %d", ErrOptions, len(k), len(m.theta))
 	}

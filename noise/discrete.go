@@ -66,9 +66,8 @@ func DiscreteLaplace(t uint64, src rand.Source) int64 {
 	}
 }
 
-// bernoulliExp draws true with probability e^{-a/b}, 0 ≤ a ≤ b, b > 0: the
-// number of successes in trials of probability a/b, a/(2b), a/(3b), … before
-// the first failure is even with probability Σ (-a/b)ⁱ/i! [CKS20, Algorithm 1].
+// bernoulliExp draws true with probability e^{-a/b}, 0 ≤ a ≤ b, b > 0 [CKS20, Algorithm 1]:
+// docs/theory/numerics.md#numerics.discrete
 func bernoulliExp(a, b uint64, src rand.Source) bool {
 	for k := uint64(1); ; k++ {
 		if !(Below(b, src) < a && Below(k, src) == 0) {

@@ -47,7 +47,7 @@ func Grid(dst []int64, sigma float64, exponent int, src rand.Source) {
 }
 
 // LaplaceGrid fills dst with independent draws of round(X/g), X from the law with
-// density e^{-|x|/scale}/(2 scale); all else is as for Grid. X is an exponential draw with
+// density e^{-|x|/scale}/(2 scale); all else is as for Grid, panics included. X is an exponential draw with
 // a fair sign, and the law of |X| has no atom, so that rounding |X| is rounding X.
 func LaplaceGrid(dst []int64, scale float64, exponent int, src rand.Source) {
 	exponentials.grid(dst, scale, exponent, src)

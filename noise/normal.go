@@ -79,10 +79,9 @@ func (z *ziggurat) float(src rand.Source) (u uint64, x float64) {
 	return u, float64(int64(p)) * pow2(-int(z.unit)-zeros-n)
 }
 
-// ChiSquared draws from the χ² law of n degrees of freedom, within a relative 2⁻⁵¹ of a
-// real number of that law: twice the sum of n/2 exponential draws, plus the square
-// of a normal draw for odd n, added with their rounding errors. Its time grows like n.
-// It panics unless 1 ≤ n ≤ 2¹⁶.
+// ChiSquared draws from the χ² law of n degrees of freedom, within a relative 2⁻⁵¹ of a real number
+// of that law (docs/theory/numerics.md#numerics.floats): twice a sum of exponential draws, plus the
+// square of a normal draw for odd n. Its time grows like n. It panics unless 1 ≤ n ≤ 2¹⁶.
 func ChiSquared(n int, src rand.Source) float64 {
 	if n < 1 || n > maxDegrees {
 		panic(errDegrees)

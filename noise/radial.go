@@ -12,13 +12,9 @@ const errRate = "noise: rate must lie between 2^-900 and 2^900"
 // ℝᵈ, d = len(dst), with density proportional to exp(-rate ‖b‖₂). The law is exact, integers saturate
 // as for Grid. It panics unless 2⁻⁹⁰⁰ ≤ rate ≤ 2⁹⁰⁰ and |exponent| ≤ 1074.
 //
-// b = z√(2G)/rate, z from N(0, I) and G from Gamma((d+1)/2): with s = 2G/rate² the mixture of
-// normal densities is
-//
-//	∫ s^{-d/2} e^{-‖b‖²/2s} s^{(d-1)/2} e^{-rate²s/2} ds = ∫ s^{-1/2} e^{-‖b‖²/2s - rate²s/2} ds ∝ e^{-rate‖b‖}.
-//
-// 2G has the χ² law of d+1 degrees of freedom: twice a sum of exponential draws, plus the square of a
-// normal draw for even d.
+// b = z√(2G)/rate, z from N(0, I) and G from Gamma((d+1)/2), as a mixture of normal densities
+// (docs/theory/release.md#release.radial). 2G has the χ² law of d+1 degrees of freedom: twice a
+// sum of exponential draws, plus the square of a normal draw for even d.
 func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 	if !(rate >= 0x1p-900 && rate <= 0x1p900) {
 		panic(errRate)

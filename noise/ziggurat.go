@@ -41,9 +41,9 @@ type layer struct {
 //	y₁ e^{-(x-r)/τ}, x > r, τ = w₀ - r,
 //
 // which is r y₁ + τ y₁ = w₀ y₁ = A. The widths are rounded up, so that f(wᵢ) ≤ yᵢ, and y₂₅₆ ≥ 1,
-// τ r ≥ 1 (normal) or τ ≥ 1 (exponential): the layers cover the area under f, a
-// uniform point of them that lies under f is a uniform point under f, and its
-// abscissa has the density f/∫f exactly.
+// τ r ≥ 1 (normal) or τ ≥ 1 (exponential): the layers cover the area under f, and the
+// abscissa of a uniform point of them that lies under f has the density f/∫f exactly:
+// docs/theory/release.md#release.integers.
 type ziggurat struct {
 	half   bool // t(x) = x²/2 instead of x
 	unit   uint // widths are integers of 2^-unit
@@ -135,7 +135,7 @@ func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) 
 // multiplied by e^{-E}, is compared with f(x) e^E.
 //
 // Floating point decides outside the distance 2⁻⁴⁴ from the curve. The bits of x
-// not known and two roundings are a relative 2⁻⁵¹, which moves f by t'(x) x f(x) 2⁻⁵¹ < 2⁻⁵¹; expNeg adds
+// not known and the roundings of x and t are a relative 2⁻⁵⁰ of t, which moves f by t f 2⁻⁵⁰ < 2⁻⁵¹; expNeg adds
 // 2⁻⁴⁸, the ordinate 2⁻⁵¹, fused multiplications less than plain ones. Inside, rational
 // arithmetic decides. The outcome and the words used are thus those of exact
 // arithmetic, on every machine.

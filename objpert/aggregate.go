@@ -20,12 +20,9 @@ import (
 //	c_jk = number of blocks with o_b,j = k
 //	w_j = argmax over k ∈ V_j of c_jk + η_jk,   η as for Product with R = 1
 //
-// It is private whatever the heuristic does: fail, be wrong, or depend on its
-// block in any way. One record is in one block, so each c_jk changes by at most
-// 1, and the loss Σ_j (K − c_{j,w_j}) of w changes its advantage over v by at
-// most 2 for each coordinate where they differ, under Replace and under
-// AddRemove alike. Accuracy is lower than Product's: blocks are small, and
-// coordinates are voted on separately, so that NormSq may be exceeded.
+// It is private whatever the heuristic does (docs/theory/discrete.md#objpert.aggregate/2). Accuracy
+// is lower than Product's: blocks are small, and coordinates are voted on separately, so that
+// NormSq may be exceeded.
 type SampleAndAggregate struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -55,8 +52,7 @@ const maxBlocks = 1 << 20
 const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depends on the records of that block only"
 
 // Fit releases the vote on p under the budget b. src is as in Plan.Fit. The
-// error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended. Fit
-// panics if ctx is nil.
+// error wraps what Plan's or Plan.Fit's does; dp.ErrWithheld if ctx ended.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
@@ -65,6 +61,7 @@ func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, s
 // ExcessBound of the plan counts votes, not records. Errors wrap dp.ErrBudget,
 // dp.ErrRelation, dp.ErrCondition, ErrMechanism or ErrProblem.
 func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(SampleAndAggregate))
 	switch {
 	case m.Blocks < 1 || m.Blocks > maxBlocks:
 		return nil, fmt.Errorf("%w: Blocks = %d, want a number in [1, %d]", ErrMechanism, m.Blocks, maxBlocks)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+
+	"github.com/privopt/privopt/internal/release"
 )
 
 // CellSearch is a branch and bound for data whose columns are mostly 0/1, such
@@ -34,6 +36,9 @@ var _ Oracle = CellSearch{}
 // Solve implements Oracle. Problems with too many combinations, cells or bytes
 // are refused with an error wrapping ErrLimit.
 func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, err
+	}
 	r, err := newRun("CellSearch", p, c.Workers, c.Gap, c.Nodes)
 	if err != nil {
 		return nil, err

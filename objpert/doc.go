@@ -18,37 +18,16 @@
 //
 // # Why a release is private
 //
-// Let every w have a shift s_w with
+// Every w has a shift s_w of the noise that makes up for one record: if noise h makes w the minimizer
+// on D, then h + s_w makes it the minimizer on D′. So a law with p(h) ≤ e^ε p(h + s_w) is ε-private. The
+// proofs, laws and events of the noise are docs/theory/discrete.md, by the identifiers below.
 //
-//	⟨s_w, φ(w) − φ(v)⟩ ≥ sup f(w) − f(v)  over neighbors D, D′,  f = L′ − L,  for all v ≠ w.   (S)
-//
-// If noise h makes w the minimizer on D, then h + s_w makes it the minimizer on
-// D′. So a law with p(h) ≤ e^ε p(h + s_w) for all h and w is ε-private, and in
-// general
-//
-//	δ(ε) ≤ E max over w of (1 − e^ε p(η + s_w)/p(η))₊.
-//
-// The maximum is inside: w is a function of η. The analytic Gaussian mechanism,
-// which fixes w first, is not valid here, and neither is the published proof,
-// which excludes an event that depends on w and then uses one for all of them;
-// for W = {−1,+1}ᵈ and losses of a parity, the published σ fails from d = 102 on
-// at ε = 1, δ = 1e-6. PaperSigma is certified at the ε that is proved for it.
-//
-// The argument needs the exact minimizer for every value of the noise: a point
-// within a gap of the minimum has no guarantee whatever, and is withheld. It
-// holds with ties if they are broken by a fixed order of W, as oracles do.
-//
-// What is drawn is round(η/g), an integer, for a real η of exactly the law p. The
-// features are integers up to a power of two, and so are the shifts: each integer
-// stands for a cell of the real law, an integer shift moves cells to cells, and so
-// the bounds above hold for the integers as well, the maximum included. The searches
-// compare in integers; no rounding takes part in a guarantee. The shift of OPDisc is
-// computed for the rounded features, which makes it some 1e-4 longer.
-//
-// What a search cannot hold, noise of more than 2⁵⁹ steps, releases a point that is
-// drawn without looking at a record, and so does a coin of probability 2⁻⁶⁴ under the
-// pure laws: with it the program itself is ε-private. What records hold never makes a
-// fit end in an error, but that a search may not complete.
+// The argument needs the exact minimizer for every value of the noise: a point within a gap of the
+// minimum has no guarantee whatever, and is withheld. What is drawn is an integer with exactly the law
+// of a rounded real one; the searches compare in integers, so that no rounding takes part in a
+// guarantee. If the noise exceeds 2⁵⁹ steps, which a search cannot hold, the mechanism releases a random
+// point that does not depend on the records; pure mechanisms do the same with probability 2⁻⁶⁴. What
+// records hold never makes a fit end in an error, but that a search may not complete.
 //
 // # Cost
 //
@@ -58,14 +37,6 @@
 //
 //	PRIVOPT_DATA=… go test ./objpert -run xxx -bench Experiment -benchtime 75x
 //	PRIVOPT_DATA=… go test ./objpert -run xxx -bench 'Adult|Dense' -benchtime 1x
-//
-// More ideas were tried and left out. On dense rows (n = 2000 and 15682, d = 8
-// and 10, ε = 1), a Lagrangian bound that gives each open row a multiple of its score
-// no larger than its loss saved 2 to 20 % of the nodes, at 1.2 to 4 times the work
-// each; pairs of open rows that no point below can both get right saved none at
-// n = 2000 and up to a quarter at n = 15682, d = 8, without saving time. Noisy columns
-// first, where masses differ, cost GenericSearch up to 70 % more nodes on Adult, and
-// moved the gap of CellSearch at d = 60, Q = 23 (2233, ε = 1) by 0.1 %.
 //
 // # Theorems
 //

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/privopt/privopt/internal/release"
 )
 
 // Enumerate looks at every point of W. It is meant for small spaces and as the
@@ -19,6 +21,9 @@ var _ Oracle = Enumerate{}
 // Solve implements Oracle. A space of more than e.Points points is refused
 // with an error wrapping ErrLimit. Time O(|W| rows), memory O(d rows).
 func (e Enumerate) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, err
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

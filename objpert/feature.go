@@ -48,7 +48,7 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 	out := grid[int64](len(rows), len(features))
 	for i, row := range rows {
 		if len(row) != len(features) {
-			return nil, fmt.Errorf("%w: a row has another number of values than there are features, %d", ErrProblem, len(features))
+			return nil, fmt.Errorf("%w: a row has another number of values, want %d, that of the features", ErrProblem, len(features))
 		}
 		for j, v := range row {
 			f := features[j]

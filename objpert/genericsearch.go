@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/privopt/privopt/internal/release"
 )
 
 // GenericSearch is a branch and bound for any data. It fixes coordinates in the
@@ -25,6 +27,9 @@ var _ Oracle = GenericSearch{}
 
 // Solve implements Oracle.
 func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, err
+	}
 	r, err := newRun("GenericSearch", p, s.Workers, s.Gap, s.Nodes)
 	if err != nil {
 		return nil, err

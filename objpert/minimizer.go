@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )
@@ -26,10 +27,13 @@ var _ Minimizer = (*LatticeMinimizer)(nil)
 
 // Minimize implements Minimizer: T_j[k] = sigma_j Values[k], rounded to the steps in
 // which oracles count, which is part of the gap. Errors wrap those
-// of the oracle. It panics unless w and sigma have Problem.Dim entries.
+// of the oracle, ErrMechanism, or ErrProblem for a sigma that is not finite.
 func (m *LatticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
-	if m.Problem == nil || len(w) != m.Problem.Dim || len(sigma) != len(w) {
-		panic("objpert: length mismatch")
+	if m == nil || m.Problem == nil {
+		return 0, fmt.Errorf("%w: Problem is nil, want one over a finite set", ErrMechanism)
+	}
+	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), checkTilt(m.Problem.Dim, w, sigma)); err != nil {
+		return 0, err
 	}
 	oracle := m.Oracle
 	if oracle == nil {
@@ -84,8 +88,8 @@ var _ Minimizer = (*BoxMinimizer)(nil)
 // Check returns an error wrapping ErrMechanism unless Problem has a bounded box,
 // no regularizer and a smooth convex loss.
 func (m *BoxMinimizer) Check() error {
-	if m.Problem == nil {
-		return fmt.Errorf("%w: Problem is nil", ErrMechanism)
+	if m == nil || m.Problem == nil {
+		return fmt.Errorf("%w: Problem is nil, want one with a bounded box", ErrMechanism)
 	}
 	if err := m.Problem.Check(); err != nil {
 		return err
@@ -107,15 +111,14 @@ func (m *BoxMinimizer) Check() error {
 // errStalled reports that the gap could not be reached. It holds no value.
 var errStalled = errors.New("objpert: the gradient method did not reach the gap")
 
-// Minimize implements Minimizer. Errors wrap those of Check, or of ctx. It
-// panics unless w and sigma have as many entries as the problem parameters.
+// Minimize implements Minimizer. Errors wrap those of Check, or of ctx.
 func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
 	if err := m.Check(); err != nil {
 		return 0, err
 	}
 	_, d := m.Problem.Data.Dims()
-	if len(w) != d || len(sigma) != d {
-		panic("objpert: length mismatch")
+	if err := cmp.Or(release.CheckContext(ErrMechanism, ctx), checkTilt(d, w, sigma)); err != nil {
+		return 0, err
 	}
 	box := m.Problem.Set.(prox.Box)
 	tilt := floats.ScaleTo(make([]float64, d), -1, sigma)
@@ -148,4 +151,15 @@ func (m *BoxMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap fl
 			return gap, errStalled
 		}
 	}
+}
+
+// checkTilt returns an error unless w and sigma have d entries and those of sigma are finite.
+func checkTilt(d int, w, sigma []float64) error {
+	if len(w) != d || len(sigma) != d {
+		return fmt.Errorf("%w: w and sigma have %d and %d entries, want %d, the number of parameters", ErrMechanism, len(w), len(sigma), d)
+	}
+	if n := floats.Norm(sigma, 1); math.IsNaN(n) || math.IsInf(n, 1) {
+		return fmt.Errorf("%w: an entry of sigma is not finite, want a tilt by finite numbers", ErrProblem)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -45,7 +46,7 @@ type OPDisc struct {
 
 // Fit releases the minimizer of p under the budget b: it plans, draws η,
 // minimizes and releases what is proved. The error wraps what Plan's or
-// Plan.Fit's does. Fit panics if ctx is nil.
+// Plan.Fit's does.
 func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
@@ -53,6 +54,7 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 // Plan calibrates for p: it reads its dimension and space, and no record.
 // Errors are those of Calibrate, or wrap ErrProblem.
 func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(OPDisc))
 	return calibrated(m.Calibrate, p, b, m.Range, m.Lipschitz)
 }
 
@@ -62,13 +64,12 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 //	Gaussian    the least σ with E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m
 //	PaperSigma  σ = 7RQ√ln(1/δ)/ε, certified at the least ε for which the same holds
 //
-// m is d+1 (d on {−1,+1}ᵈ) and Δ the least shift that makes up for one record.
-// The Gaussian loss is taken at the noise's own direction: the minimizer is a
-// function of η, so ⟨η, π(w)⟩ may be as large as ‖η‖₂, and the analytic Gaussian
-// mechanism, which fixes the direction first, is not valid here.
+// m is d+1 (d on {−1,+1}ᵈ) and Δ the least shift that makes up for one record. Proofs:
+// docs/theory/discrete.md#objpert.radial/2 and those after it.
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(OPDisc))
 	if !(m.Sigma >= 0 && m.Sigma < 0x1p50) || m.Sigma > 0 && m.Law != Gaussian {
 		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0", ErrMechanism, m.Sigma, m.Law)
 	}
@@ -168,29 +169,18 @@ func (pl *Plan) norm() float64 {
 // maxLoss is the largest share of the shift that rounding the features to integers may add.
 const maxLoss = 1.0 / 32
 
-// discretize makes the features and shifts of the plan integers. Let
+// discretize makes the features and shifts of the plan integers:
 //
 //	φ(w) = (w, c(‖w‖²)),   c(q) = √(Q−q) rounded to a multiple of 2^-b,   φ(w) = w on {−1,+1}ᵈ
+//	s_w = (Λw, Λc(‖w‖²) rounded),   Λg ≥ (Δ/Q)/(1 − κ),   κ = 4√Q·2^-b + 2gQ/Δ (0 on {−1,+1}ᵈ)
 //
-// without rounding E = ‖φ(w) − φ(v)‖² ≥ 1 for w ≠ v and (Δ/Q)⟨φ(w), φ(w) − φ(v)⟩ =
-// (Δ/2Q)E makes up for one record. The integer shift, in steps of g = 2^Exponent, is
+// in steps of g = 2^Exponent, which satisfy condition (S):
+// docs/theory/discrete.md#discrete.features
+// Shift is the largest ‖g s_w‖, times √Q because η is in
+// units of φ/√Q.
 //
-//	s_w = (Λw, S(‖w‖²)),   S(q) = Λc(q) rounded to an integer,   λ = Λg
-//
-// The error of c is at most 2^-b/2, so it moves ⟨φ(w), φ(w) − φ(v)⟩ by at most
-// 2√Q·2^-b ≤ 2√Q·2^-b·E, and the error of S moves g⟨s_w, φ(w) − φ(v)⟩ by at most
-// (g/2)(√E + 2^-b) ≤ gE. Hence
-//
-//	g⟨s_w, φ(w) − φ(v)⟩ ≥ (λ/2)E(1 − κ),   κ = 4√Q·2^-b + 2gQ/Δ,   λ ≥ Δ/Q,
-//
-// which suffices with λ = (Δ/Q)/(1 − κ), rounded up to a step. On {−1,+1}ᵈ nothing is
-// rounded but λ: κ = 0. Noise is drawn for the features, and its law is calibrated
-// for the largest ‖g s_w‖, times √Q as Shift, because η is in units of φ/√Q. What
-// is proved for a real law holds for its cells of size g under integer shifts.
-//
-// The steps 2^Exponent·2^-b = 2^e of tables are as fine as reach, a bound on
-// their sum but for rare draws, allows in 2⁵⁹ steps, and no finer than 2⁻³⁰ where
-// the search counts records as well.
+// The steps 2^Exponent·2^-b of tables are as fine as reach, a bound on their sum but for rare
+// draws, allows in 2⁵⁹ steps, and no finer than 2⁻³⁰ where the search counts records as well.
 func (pl *Plan) discretize(delta, reach float64) error {
 	q := &pl.params
 	norm := pl.norm()
@@ -280,11 +270,14 @@ func (pl *Plan) drawFeatures(src rand.Source) []int64 {
 }
 
 // spreadFeatures spreads it over the tables: T_j[v] = k_j v 2^b and z[q] = k_{d+1} c(q) 2^b.
+// Values that no point has get 0: the bound on Σ_j max|T_j| is about points.
 func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 	q := &pl.params
 	for j, row := range n.table[:min(q.Dim, len(eta))] { // an audit may have drawn too few
 		for k, v := range q.Values {
-			row[k] = times(eta[j], int64(v)<<q.FeatureBits)
+			if q.allowed(j, k) && (q.NormSq < 0 || v*v <= q.NormSq) {
+				row[k] = times(eta[j], int64(v)<<q.FeatureBits)
+			}
 		}
 	}
 	if pl.cube {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -179,24 +180,9 @@ func (pl *SampPlan) String() string {
 //
 //	S = [ (1 − e^{−ηc}) d D_∞ + 3αd e^{−ηc}/c ] / (1 − e^{−ηc}/P),   c = κGdP,
 //
-// a bound on E‖w(D) − w(D′)‖₁ for one tilt σ, and that S; κ is 2 under Replace
-// and 1 under AddRemove. Let x, y and x′, y′ be the points for D, D′ at σ and at
-// σ′ = σ + c·e_i, and κ′ = κG‖x−y‖₁. Adding "x′ beats y on D at σ′ up to α", "y
-// beats x on D at σ up to κ′ + α" and "x beats x′ on D at σ up to α" gives
-//
-//	c(y_i − x′_i) ≤ κ′ + 3α,   and likewise   c(x_i − x′_i) ≤ 2α,
-//
-// and the same with D and D′ exchanged, so
-//
-//	min(x′_i, y′_i) ≥ max(x_i, y_i) − (κ′ + 3α)/c.
-//
-// An exponential σ_i is below c with probability 1 − e^{−ηc}, when max − min is at
-// most D_∞, and otherwise σ_i − c has the law of σ_i. Taking expectations,
-//
-//	E|x_i − y_i| ≤ (1 − e^{−ηc}) D_∞ + e^{−ηc}(κG S + 3α)/c,
-//
-// and summing over i solves for S. [SN20] has the same idea with other
-// constants. For small η and α = 0 the best P is 2 and S = 8ηGd²D_∞.
+// a bound on E‖w(D) − w(D′)‖₁ for one tilt, and that S; κ is 2 under Replace and 1 under AddRemove.
+// For small η and α = 0 the best P is 2 and S = 4κηGd²D_∞. The idea is that of [SN20], with other
+// constants; proof: docs/theory/discrete.md#discrete.stability
 func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	d := float64(q.Dim)
 	at := func(p float64) float64 {
@@ -206,30 +192,21 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	}
 	// Any P > 1 gives a valid bound; in P − 1 = e^z the best one is near 0 for α =
 	// 0 and larger with α.
-	z, _ := specfun.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
+	z, _ := num.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
 	factor = 1 + math.Exp(z)
 	return factor, math.Min(d*q.Diameter, at(factor)*safeScale)
 }
 
-// Calibrate returns the noise for the public quantities q. For one list of
-// tilts, Y_k = ‖w_k(D) − w_k(D′)‖₁ are independent, at most dD_∞ and at most S in
-// expectation, so by Chernoff's bound
+// Calibrate returns the noise for the public quantities q: with S of one tilt, points rounded to
+// multiples of g = 2^Exponent included, and D_∞ + g for D_∞,
 //
-//	P((1/m) Σ Y_k > (1+t)S) ≤ exp(−m S h(t)/(dD_∞)) ≤ δ,   h(t) = (1+t)ln(1+t) − t,
-//	m = ⌈dD_∞ ln(1/δ)/(S h(t))⌉
+//	λ = (1+t)S,   m = ⌈dD_∞ ln(1/δ)/(S h(t))⌉,   h(t) = (1+t)ln(1+t) − t
 //
-// Outside that event the averages differ by at most λ in ‖·‖₁ and the Laplace
-// noise is ε-private; the tilts have one law for both data sets.
-//
-// What is released is an integer multiple of g/m: points are rounded to multiples of
-// g = 2^Exponent before they are added, in integers, which adds gd to S and g to
-// D_∞, and the noise is a real Laplace variable rounded to g. A tilt is drawn within
-// 2⁻⁵¹ of a real one, so that a point within α on the tilt that was drawn is within
-// α + 2⁻⁵¹σ_max dD_∞ on the real one; σ_max is exceeded with a probability that 2⁻⁵⁰
-// of δ pays for.
+// Proof: docs/theory/discrete.md#objpert.opsamp/2
 //
 // Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition or ErrMechanism.
 func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
+	m = cmp.Or(m, new(OPSamp))
 	rel, t := cmp.Or(m.Relation, dp.Replace), cmp.Or(m.Slack, 1)
 	if err := rel.Check(); err != nil {
 		return nil, fmt.Errorf("objpert: Relation: %w", err)
@@ -250,7 +227,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 		tilted := q
 		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) of
 		// that must not exceed 2⁻⁵⁰δ
-		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
+		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - num.Log(q.Budget.Delta)) / eta
 		tilted.Gap += 0x1p-51 * most * d * q.Diameter * safeScale
 		return stability(tilted, kappa, eta)
 	}
@@ -266,8 +243,8 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 				"rate", ErrMechanism)
 		}
 		// The optimum for α = 0 and small η, and four orders of magnitude around it.
-		center := specfun.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
-		z, _ := specfun.Minimize(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9, 160, 1e-6)
+		center := num.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
+		z, _ := num.Minimize(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9, 160, 1e-6)
 		p.Rate = math.Exp(z)
 	}
 	p.Factor, p.Stability = steady(p.Rate)
@@ -281,7 +258,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	p.Lambda = (1 + t) * p.Stability * safeScale
 	p.Scale = p.Lambda / q.Budget.Epsilon
 	h := (1+t)*math.Log1p(t) - t
-	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -specfun.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
+	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -num.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
 	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
 		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate",
 			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
@@ -300,6 +277,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 // that no ExcessBound is known. Under Replace the number of records is public
 // and read.
 func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
+	m = cmp.Or(m, new(OPSamp))
 	q, err := public(p, b, 1, 0)
 	if err != nil {
 		return nil, err
@@ -320,6 +298,9 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 		return nil, fmt.Errorf("%w: OPSamp.Plan is for halfspaces; for another loss take Calibrate and SampPlan.Fit", ErrMechanism)
 	}
 	if m.Relation != dp.AddRemove && s.Records == 0 {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
 		s.Records = p.Records()
 	}
 	return m.Calibrate(s)
@@ -327,8 +308,8 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 
 // Fit releases the average for the halfspaces of p under the budget b: it plans,
 // and minimizes with Oracle. The error wraps what Plan's or SampPlan.Fit's does.
-// Fit panics if ctx is nil.
 func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	m = cmp.Or(m, new(OPSamp))
 	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err
@@ -364,7 +345,7 @@ const DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum o
 // worse than those of the plan, which the certificate assumes (DeclaredMinimizer).
 // src is as in Plan.Fit. The error wraps ErrMechanism, or dp.ErrWithheld if a
 // minimization failed, its gap exceeded the plan's Gap or its point was not
-// finite. Fit panics if ctx or m is nil.
+// finite.
 func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.Release, error) {
 	return pl.fit(ctx, m, src, DeclaredMinimizer)
 }
@@ -375,7 +356,10 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if m == nil {
-		panic("objpert: nil Minimizer")
+		return nil, fmt.Errorf("%w: the Minimizer is nil, want one such as a BoxMinimizer", ErrMechanism)
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
 	}
 	f := fault.From(ctx)
 	q := fault.At(f, stepSamp, pl.params)

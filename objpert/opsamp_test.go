@@ -241,7 +241,8 @@ func TestOPSampRefusals(t *testing.T) {
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 	require.ErrorIs(t, err, broken)
-	require.PanicsWithValue(t, "objpert: nil Minimizer", func() { _, _ = pl.Fit(bg, nil, nil) })
+	_, err = pl.Fit(bg, nil, nil)
+	require.ErrorIs(t, err, ErrMechanism)
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
 		rel, err = pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { w[1] = v; return 0, nil }), nil)
 		require.Nil(t, rel)
@@ -290,7 +291,8 @@ func TestLatticeMinimizer(t *testing.T) {
 	require.Error(t, err)
 	_, err = (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{math.Inf(1), 0})
 	require.ErrorIs(t, err, ErrProblem)
-	require.Panics(t, func() { _, _ = (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{0}) })
+	_, err = (&LatticeMinimizer{Problem: p}).Minimize(bg, w, []float64{0})
+	require.ErrorIs(t, err, ErrMechanism)
 }
 
 // The gap of the linearization is at least the true gap, and within what was
@@ -344,7 +346,8 @@ func TestBoxMinimizer(t *testing.T) {
 		_, err := bad.Minimize(bg, w, []float64{0, 0})
 		require.Error(t, err)
 	}
-	require.Panics(t, func() { _, _ = m.Minimize(bg, w, []float64{0}) })
+	_, err = m.Minimize(bg, w, []float64{0})
+	require.ErrorIs(t, err, ErrMechanism)
 }
 
 // TestSampFormulas: calls, noise and bounds of OPSamp.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"github.com/privopt/privopt/internal/release"
 )
 
 // Solution brackets the optimum: Lower ≤ min ≤ Objective, and Proven says they
@@ -57,6 +59,9 @@ const autoCombos = 1e5
 
 // Solve implements Oracle.
 func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, err
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

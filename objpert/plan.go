@@ -14,7 +14,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -234,6 +235,9 @@ func calibrated(calibrate func(Public) (*Plan, error), p *Problem, b dp.Budget, 
 func fit(
 	ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	pl, err := plan(p, b)
 	if err != nil {
 		return nil, err
@@ -253,21 +257,13 @@ const rareShare = 0x1p-50
 // probability 2⁻⁶⁴.
 const coinBits = 64
 
-// tail returns x such that noise may leave Limit with probability e^{−x} = p.
-//
-// Under a pure law let γ = 2^-CoinBits and N = Π|V_j|: no point is less likely than
-// 1/N when it is drawn without looking. The program differs from the ideal mechanism
-// with probability at most p and so is (ε, η)-private, η = (1 + e^ε)p, before the
-// coin. With it the program is (ε, 0)-private, as for every point y of W
-//
-//	(1−γ)P(M(D) = y) + γρ(y) ≤ (1−γ)(e^ε P(M(D′) = y) + η) + γρ(y) ≤ e^ε[(1−γ)P(M(D′) = y) + γρ(y)]
-//
-// if η(1−γ) ≤ (e^ε − 1)γ/N, or p ≤ tanh(ε/2)γ/N: e^{−x} = 2⁻²⁰⁰/N is less, since
-// tanh(ε/2) ≥ 2⁻⁵². Otherwise the event costs (1 + e^ε)p ≤ 2⁻¹⁹⁹δ.
+// tail returns x such that noise may leave Limit with probability e^{−x}: e^{−x} ≤ 2⁻²⁰⁰/Π|V_j|,
+// which the coin of a pure law pays for, and with a δ 2⁻²⁰⁰e^{−ε}δ/Π|V_j|, which costs 2⁻¹⁹⁹δ.
+// Proof: docs/theory/discrete.md#discrete.coin
 func (pl *Plan) tail(b dp.Budget) float64 {
 	x := 200*math.Ln2*(1+0x1p-40) + pl.params.logChoices(pl.params.Dim)
 	if b.Delta > 0 {
-		x += b.Epsilon - specfun.Log(b.Delta)
+		x += b.Epsilon - num.Log(b.Delta)
 	}
 	return x
 }
@@ -347,12 +343,15 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 //
 // The error wraps ErrMechanism or ErrProblem if p does not fit, and
 // dp.ErrWithheld together with the oracle's error if the minimizer was not
-// proved, or noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
+// proved, or noise.ErrSource if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
-	f := fault.From(ctx)
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
+	f := fault.From(ctx)
 	audited := *pl // with what an audit changes, if there is one
 	pl = &audited
 	pl.params = fault.At(f, stepParams, pl.params)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/fault"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -87,6 +88,33 @@ func truncated(t testing.TB, p *Problem, scale float64, limit int64, gamma float
 		out[key] = (1-gamma)*(out[key]/z+(1-inside/z)/2) + gamma/2
 	}
 	return out
+}
+
+// Values that no point of the space has, beyond its norm or not allowed, widen no table: noise
+// leaves what tables hold as rarely as without them, which is what the coin pays for.
+func TestUnreachableValues(t *testing.T) {
+	forbidden := Space{Values: []int{-1, 1, maxValue}, NormSq: -1}
+	for range 3 {
+		forbidden.Allowed = append(forbidden.Allowed, []bool{true, true, false})
+	}
+	for _, s := range []Space{{Values: []int{-1, 0, 1, maxValue}, NormSq: 1}, forbidden} {
+		for _, oracle := range []bool{false, true} {
+			for _, eps := range []float64{1e-2, 1e-6} {
+				plan, err := (&OPDisc{}).Calibrate(Public{
+					Space: s, Dim: 3, Range: 1, OracleLoss: oracle, Budget: dp.Budget{Epsilon: eps},
+				})
+				require.NoError(t, err)
+				for seed := range uint64(200) {
+					n := plan.draw(fault.From(context.Background()), sample.Reproducible(seed))
+					require.NotNil(t, n, "drawn without looking at a record")
+					for _, row := range n.table {
+						require.Zero(t, row[len(row)-1])
+						require.NotZero(t, row[0])
+					}
+				}
+			}
+		}
+	}
 }
 
 // All outputs at one parameter with noise that is cut off at a few steps: with the

@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -41,20 +42,19 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(Product))
 	return calibrated(m.Calibrate, p, b, m.Range, 0)
 }
 
-// Calibrate returns the noise for the public quantities q. With the indicators
-// φ(w)_{j,k} = 1[w_j = k] and s_w equal to s at the chosen entries,
+// Calibrate returns the noise for the public quantities q, s = 2R, or R under AddRemove: KNorm has
+// P(η) ∝ e^{−gauge(η)/t}, t = s/ε, gauge(η) = max_j Σ_k (η_jk − min_k η_jk), and OneSided
+// independent geometric variables with t = s·m/ε, m the number of coordinates with a choice. Both
+// are pure; a δ in the budget is not used. Proofs: docs/theory/discrete.md#objpert.knorm/2 and
+// docs/theory/discrete.md#objpert.onesided/2
 //
-//	⟨s_w, φ(w) − φ(v)⟩ = s·Hamming(w, v) ≥ sup f(w) − f(v),   s = 2R, or R under AddRemove.
-//
-// KNorm has P(η) ∝ e^{−gauge(η)/t}, t = s/ε, where gauge(η) = max_j Σ_k (η_jk −
-// min_k η_jk) is subadditive and gauge(s_w) = s. OneSided has independent
-// geometric variables with t = s·m/ε, m the number of coordinates with a choice.
-// Both are pure; a δ in the budget is not used. Errors are those of
-// OPDisc.Calibrate.
+// Errors are those of OPDisc.Calibrate.
 func (m *Product) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(Product))
 	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 	// Integers add at most one step per variable to the spread of real noise.
 	if q.Law == OneSided {
 		q.ExcessBound = q.Scale*top + unit*float64(m)
-		return pl.finish(onesided, q.Scale*(x+specfun.Log(float64(q.Noises+1)))*float64(max(1, free)))
+		return pl.finish(onesided, q.Scale*(x+num.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
 	if least := uint64(2*m + 2); q.Time < least {
 		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2¹²
@@ -159,21 +159,15 @@ func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 	return eta
 }
 
-// kNorm draws integer tables with P ∝ e^{−gauge/t}, where tables whose rows
-// differ by constants are one point and
-//
-//	gauge(η) = max_j Σ_k (η_jk − min_k η_jk),
-//
-// in the form with min_k η_jk = 0, exactly. The number of rows of v entries with
-// a sum of at most N, minimum 0 and the first 0 at place k is C(N−k+v−1, v−1),
-// so that with m = Σ (v_j − 1)
+// kNorm draws integer tables with P ∝ e^{−gauge/t}, where tables whose rows differ by constants are
+// one point and gauge(η) = max_j Σ_k (η_jk − min_k η_jk), in the form with min_k η_jk = 0, exactly:
+// with the first 0 of row j at k_j and v_j entries,
 //
 //	P(N, k₁, …, k_d) ∝ e^{−N/t} Π_j Π_{i<v_j} (N − k_j + i),   i = 1, …, v_j − 1,
 //
-// followed by uniform rows, has marginal law Σ_{N ≥ gauge} e^{−N/t} ∝ e^{−gauge/t}
-// [HT10, on integers]. N is proposed as a sum of m+1 geometric variables, of law
-// ∝ e^{−N/t} Π_{i≤m} (N + i), the k_j uniformly, and the ratio of the products
-// accepted factor by factor; for t ≫ m² that nearly always succeeds.
+// then uniform rows of sum at most N. N is proposed as a sum of m+1 geometric variables, m = Σ (v_j
+// − 1), and accepted with probability above 1/6 for t > 2m + 1. Proof:
+// docs/theory/discrete.md#discrete.gauge
 func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 	zero := make([]int, len(choices)) // k_j
 	var n uint64

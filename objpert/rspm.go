@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -70,21 +71,23 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 
 // Plan calibrates for p as OPDisc.Plan does.
 func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	m = cmp.Or(m, new(RSPM))
 	return calibrated(m.Calibrate, p, b, 0, 0)
 }
 
-// Calibrate returns the noise for the public quantities q. The shift is
-// s_{w,i} = s(1 − 2bᵢ(w)), with which w gains s over v for each separator where
-// they differ, s = 2R, or R under AddRemove:
+// Calibrate returns the noise for the public quantities q, s = 2R, or R under AddRemove:
 //
-//	Laplace     scale ms/ε: ‖s_w‖₁ = ms, ε pure, a δ in the budget is not used
+//	Laplace     scale ms/ε: ε pure, a δ in the budget is not used
 //	Gaussian    the least σ with inf over t of (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ,
-//	            a = s/σ, x₀ = ε/a − ma/2, as the loss is at most a‖g‖₁ + ma²/2
+//	            a = s/σ, x₀ = ε/a − ma/2
 //	PaperSigma  7√(m ln(1/δ))/ε, certified at the least ε for which the same holds
 //
-// Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space
-// has no separator of the kind asked for.
+// Proofs: docs/theory/discrete.md#objpert.rspm-laplace/2 and those after it.
+//
+// Errors are those of OPDisc.Calibrate, and wrap dp.ErrCondition if the space has no separator of
+// the kind asked for.
 func (m *RSPM) Calibrate(q Public) (*Plan, error) {
+	m = cmp.Or(m, new(RSPM))
 	p, b, err := common{
 		relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law,
 		laws: []Law{Laplace, Gaussian, PaperSigma}, names: "Laplace, Gaussian or PaperSigma",

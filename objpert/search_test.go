@@ -177,12 +177,10 @@ func TestInterrupted(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, name)
 
 		ctx, cancel = context.WithTimeout(context.Background(), 30*time.Millisecond)
-		start := time.Now()
-		s, err = o.Solve(ctx, p)
+		s, err = o.Solve(ctx, p) // returns because the context ends: there is no proof yet
 		cancel()
 		require.ErrorIs(t, err, ErrInterrupted, name)
 		require.ErrorIs(t, err, context.DeadlineExceeded, name)
-		require.Less(t, time.Since(start), 5*time.Second, name)
 		if s != nil {
 			require.False(t, s.Proven)
 			require.Less(t, s.Lower, s.Objective)
@@ -363,8 +361,10 @@ func TestMany(t *testing.T) {
 	p.Dim, p.X = 2, [][]int64{{3, 1}}
 	_, err = Auto{}.Solve(context.Background(), p)
 	require.ErrorIs(t, err, ErrLimit)
-	start := time.Now() // 5·10¹⁰ steps to count the points, were they all counted
-	_, err = Auto{}.Solve(context.Background(), &Problem{Space: Lattice(maxNormSq), Dim: 23})
+	// To count all points would take 5·10¹⁰ steps: counting ends with the coordinate that exceeds the limit.
+	wide := &Problem{Space: Lattice(maxNormSq), Dim: 23}
+	require.LessOrEqual(t, wide.pointsUpTo(1e4), 2049.*2049)
+	require.Greater(t, wide.pointsUpTo(1e4), 1e4)
+	_, err = Auto{}.Solve(context.Background(), wide)
 	require.ErrorIs(t, err, ErrLimit)
-	require.Less(t, time.Since(start), 5*time.Second)
 }

@@ -44,7 +44,7 @@ func (s Space) clone() Space {
 }
 
 // allowed reports whether coordinate j may take Values[k].
-func (s *Space) allowed(j, k int) bool { return s.Allowed == nil || s.Allowed[j][k] }
+func (s *Space) allowed(j, k int) bool { return len(s.Allowed) == 0 || s.Allowed[j][k] }
 
 func (s *Space) check(d int) error {
 	switch {
@@ -52,7 +52,7 @@ func (s *Space) check(d int) error {
 		return fmt.Errorf("%w: Values is empty, want for example Lattice(4)", ErrProblem)
 	case s.NormSq == 0 || s.NormSq > maxNormSq:
 		return fmt.Errorf("%w: NormSq = %d, want Q in [1, %d], or a negative number for no bound", ErrProblem, s.NormSq, maxNormSq)
-	case s.Allowed != nil && len(s.Allowed) != d:
+	case len(s.Allowed) > 0 && len(s.Allowed) != d:
 		return fmt.Errorf("%w: Allowed has %d rows, want Dim = %d, or nil", ErrProblem, len(s.Allowed), d)
 	}
 	for k, v := range s.Values {
@@ -65,7 +65,7 @@ func (s *Space) check(d int) error {
 	}
 	least := 0 // min ‖w‖²
 	for j := range d {
-		if s.Allowed != nil && len(s.Allowed[j]) != len(s.Values) {
+		if len(s.Allowed) > 0 && len(s.Allowed[j]) != len(s.Values) {
 			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d", ErrProblem, j, len(s.Allowed[j]), len(s.Values))
 		}
 		sq := s.leastSquare(j)

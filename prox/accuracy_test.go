@@ -89,54 +89,54 @@ func level(y []*big.Float, total *big.Float) *big.Float {
 }
 
 func bigProx(g Operator, x []*big.Float, gamma *big.Float) []*big.Float {
-	switch g := g.(type) {
-	case hasSeparable:
-		return bigSeparable(g.asSeparable(), x, gamma)
-	case hasRadial:
-		r := g.asRadial()
+	switch g := form(g).(type) {
+	case separable:
+		return bigSeparable(g, x, gamma)
+	case radial:
+		r := g
 		y := bigScaled(bigSeparable(r.s, x, gamma), bigQuo(bigOf(1), bigAdd(bigOf(1), bigMul(gamma, bigOf(r.l2)))))
 		y = shrunk(y, bigQuo(bigMul(gamma, bigOf(r.norm)), bigAdd(bigOf(1), bigMul(gamma, bigOf(r.l2)))))
 		if n := bigNorm(y); !math.IsInf(r.r, 1) && n.Cmp(bigOf(r.r)) > 0 {
 			y = bigScaled(y, bigQuo(bigOf(r.r), n))
 		}
 		return y
-	case hasGrouped:
-		y := bigSeparable(g.asGrouped().s, x, gamma)
-		for _, group := range g.asGrouped().g.Groups {
+	case grouped:
+		y := bigSeparable(g.s, x, gamma)
+		for _, group := range g.g.Groups {
 			part := make([]*big.Float, len(group))
 			for k, i := range group {
 				part[k] = y[i]
 			}
-			for k, v := range shrunk(part, bigMul(gamma, bigOf(g.asGrouped().g.Weight))) {
+			for k, v := range shrunk(part, bigMul(gamma, bigOf(g.g.Weight))) {
 				y[group[k]] = v
 			}
 		}
 		return y
-	case hasSimplex:
-		tau := level(x, bigOf(g.asSimplex().set.Total))
+	case weighted:
+		tau := level(x, bigOf(g.set.Total))
 		y := make([]*big.Float, len(x))
 		for i := range x {
 			y[i] = bigMax(bigSub(x[i], tau), bigOf(0))
 		}
 		return y
-	case hasAbsBall:
-		y := bigSeparable(g.asAbsBall().s, x, gamma)
+	case absBall:
+		y := bigSeparable(g.s, x, gamma)
 		size := make([]*big.Float, len(y))
 		sum := bigOf(0)
 		for i := range y {
 			size[i] = new(big.Float).SetPrec(600).Abs(y[i])
 			sum = bigAdd(sum, size[i])
 		}
-		if r := bigOf(g.asAbsBall().r); sum.Cmp(r) > 0 {
+		if r := bigOf(g.r); sum.Cmp(r) > 0 {
 			tau := level(size, r)
 			for i := range y {
 				y[i] = soft(y[i], tau)
 			}
 		}
 		return y
-	case hasRidge:
-		c := bigAdd(bigOf(1), bigMul(gamma, bigOf(g.asRidge().l2)))
-		return bigProx(g.asRidge().g, bigScaled(x, bigQuo(bigOf(1), c)), bigQuo(gamma, c))
+	case ridge:
+		c := bigAdd(bigOf(1), bigMul(gamma, bigOf(g.l2)))
+		return bigProx(g.g, bigScaled(x, bigQuo(bigOf(1), c)), bigQuo(gamma, c))
 	}
 	panic(fmt.Sprintf("no reference for %T", g))
 }

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // calculus is an operator made of others. What it can do depends on what they
@@ -94,7 +94,7 @@ func orZero(g Operator) Operator {
 	return g
 }
 
-// seminorm marks g with g(ax) = |a|g(x), real on the whole space.
+// seminorm is an operator of this package with g(ax) = |a|g(x), real on the whole space.
 type seminorm interface {
 	Subdifferential
 	// lipschitz returns max{‖u‖₂ : u ∈ ∂g(0)}, rounded up: the Lipschitz
@@ -102,14 +102,14 @@ type seminorm interface {
 	lipschitz(dim int) float64
 }
 
-var (
-	_ seminorm = L2Norm{}
-	_ seminorm = GroupL2{}
-	_ seminorm = LInfNorm{}
-	_ seminorm = SortedL1{}
-	_ seminorm = TotalVariation{}
-	_ seminorm = NuclearNorm{}
-)
+// asSeminorm returns g as a seminorm if its concrete type is one, not only a struct that embeds one.
+func asSeminorm(g Operator) (seminorm, bool) {
+	switch g.(type) {
+	case L2Norm, GroupL2, LInfNorm, SortedL1, TotalVariation, NuclearNorm:
+		return g.(seminorm), true
+	}
+	return nil, false
+}
 
 func (g L2Norm) lipschitz(int) float64 { return g.Weight }
 
@@ -216,7 +216,7 @@ func (t translated) shift(x []float64) float64 {
 	sameLen(x, t.by)
 	var d ssq
 	for i, xi := range x {
-		_, e := twofold.Sum(xi, -t.by[i])
+		_, e := num.TwoSum(xi, -t.by[i])
 		d.add(math.Abs(e))
 	}
 	return d.norm() * (1 + float64(len(x))*4*ulp)
@@ -321,9 +321,10 @@ func Scale(g Operator, a, w float64) Operator {
 	if coordinate {
 		return expose(each{stretched{s, s.g.(Coordinatewise)}}, true, set, true)
 	}
+	if norm, ok := asSeminorm(s.g); ok {
+		return expose(scaled{norm, 1, w * abs, true}, true, false, false)
+	}
 	switch g := s.g.(type) {
-	case seminorm:
-		return expose(scaled{g, 1, w * abs, true}, true, false, false)
 	case L2Ball:
 		return L2Ball{g.R / abs}
 	case L1Ball:

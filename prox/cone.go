@@ -39,12 +39,10 @@ var (
 	_ Checker = PSDCone{}
 )
 
-const badCone = "prox: SecondOrderCone in 0 dimensions"
-
 // split returns t and ‖z‖₂, and whether x is a member.
 func (SecondOrderCone) split(x []float64) (t, n float64, ok bool) {
 	if len(x) == 0 {
-		panic(badCone)
+		panic(badLen)
 	}
 	t, n = x[0], norm2(x[1:])
 	return t, n, t <= math.MaxFloat64 && (n <= t || onSphere(n, t))

@@ -62,6 +62,9 @@ func operators(t testing.TB) map[string]prox.Operator {
 		"SpectralBall/0":   prox.SpectralBall{Rows: 2, Cols: 2},
 		"SecondOrderCone":  prox.SecondOrderCone{},
 		"PSDCone":          prox.PSDCone{Order: 2},
+		"NuclearBall":      prox.NuclearBall{Rows: 2, Cols: 2, R: 0.8},
+		"NuclearBall/col":  prox.NuclearBall{Rows: 4, Cols: 1, R: 0.8},
+		"NuclearBall/0":    prox.NuclearBall{Rows: 2, Cols: 2},
 	}
 }
 
@@ -82,6 +85,12 @@ func TestOperatorsLarge(t *testing.T) {
 		"SpectralBall/wide": {prox.SpectralBall{Rows: 3, Cols: 4, R: 1.1}, 12},
 		"SpectralBall/tall": {prox.SpectralBall{Rows: 4, Cols: 3, R: 1.1}, 12},
 		"PSDCone":           {prox.PSDCone{Order: 3}, 9},
+		"NuclearBall/wide":  {prox.NuclearBall{Rows: 3, Cols: 4, R: 1.1}, 12},
+		"NuclearBall/tall":  {prox.NuclearBall{Rows: 4, Cols: 3, R: 1.1}, 12},
+		"Entropy":           {prox.Entropy{Weight: 2, Total: 1}, 9},
+		"Entropy/1":         {prox.Entropy{Weight: 2, Total: 1}, 1},
+		"Entropy/0":         {prox.Entropy{Total: 1.3}, 4},
+		"Entropy/none":      {prox.Entropy{Weight: 0.7}, 4},
 		"PSDCone/1":         {prox.PSDCone{Order: 1}, 1},
 		"SecondOrderCone/1": {prox.SecondOrderCone{}, 1},
 		"SecondOrderCone/9": {prox.SecondOrderCone{}, 9},

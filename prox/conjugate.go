@@ -69,8 +69,9 @@ func Conjugate(g Operator) (Operator, bool) {
 		if d, ok := g.calculus.(dual); ok {
 			return d.g, true
 		}
-	case seminorm:
-		return expose(dual{g}, false, true, false), true
+	}
+	if norm, ok := asSeminorm(orZero(g)); ok {
+		return expose(dual{norm}, false, true, false), true
 	}
 	return nil, false
 }

@@ -61,3 +61,15 @@ func ExampleSum() {
 	// [1 0.5 0 -1] true
 	// false
 }
+
+// The entropy keeps a distribution positive, where the projection onto the simplex makes zeros.
+func ExampleEntropy() {
+	x, p := []float64{1.2, 0.1, -0.4}, make([]float64, 3)
+	prox.Entropy{Weight: 0.5, Total: 1}.Prox(p, x, 1)
+	fmt.Printf("%.3f\n", p)
+	prox.Simplex{Total: 1}.Prox(p, x, 1)
+	fmt.Printf("%.3f\n", p)
+	// Output:
+	// [0.698 0.207 0.095]
+	// [1.000 0.000 0.000]
+}

@@ -56,5 +56,4 @@ func (g fused) Check(dim int) error {
 	return g.tv.Check(dim)
 }
 
-func (g fused) asFused() fused          { return g }
 func (g TotalVariation) asFused() fused { return fused{whole(), g} }

@@ -22,8 +22,8 @@ var (
 // grouped is s(x) + GroupL2(x), where s has the form l1·‖x‖₁ + ι_K(x) with
 // every lo 0 or −∞ and every hi 0 or +∞.
 //
-// prox of the sum is prox_GroupL2∘prox_s [Yu13, Thm. 1; the argument stands at
-// radial]: the group step scales each group by a factor in [0,1], so
+// prox of the sum is prox_GroupL2∘prox_s [Yu13, Thm. 1], as in
+// docs/theory/numerics.md#numerics.sphere: the group step scales each group by a factor in [0,1], so
 // ∂s(y) ⊆ ∂s of the result.
 type grouped struct {
 	s separable // l1, lo, hi; its l2 is 0
@@ -119,7 +119,6 @@ func (g grouped) Check(dim int) error {
 }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
-func (g grouped) asGrouped() grouped { return g }
 
 // Func returns Weight·Σ_k ‖x_{G_k}‖₂. It panics on an index outside x.
 func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }
@@ -174,7 +173,7 @@ func SplitGroups(g GroupL2) []GroupL2 {
 		if k == len(pieces) {
 			pieces, taken = append(pieces, GroupL2{Weight: g.Weight}), append(taken, make(map[int]bool))
 		}
-		pieces[k].Groups = append(pieces[k].Groups, group)
+		pieces[k].Groups = append(pieces[k].Groups, slices.Clone(group))
 		for _, i := range group {
 			taken[k][i] = true
 		}

@@ -5,13 +5,13 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form
 // l1·‖x‖₁ + ι_K(x) and every lo is 0 or −∞ and every hi is 0 or +∞.
 //
-// prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1; the argument stands at radial]:
+// prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere:
 // the projection moves coordinates toward 0 and never across, so
 // ∂s(y) ⊆ ∂s(P(y)). The projection itself is soft thresholding at the root τ
 // of Σ(|y_i|−τ)₊ = r [DSSC08].
@@ -77,7 +77,7 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 			}
 			if yi > tau {
 				var e float64
-				h, e = twofold.Sum(h, yi-tau)
+				h, e = num.TwoSum(h, yi-tau)
 				low += e
 				n++
 			}
@@ -159,8 +159,7 @@ var (
 	_ Set     = L1Ball{}
 )
 
-func (g L1Ball) asAbsBall() absBall  { return absBall{s: whole(), r: g.R} }
-func (g absBall) asAbsBall() absBall { return g }
+func (g L1Ball) asAbsBall() absBall { return absBall{s: whole(), r: g.R} }
 
 // Func returns 0 where ‖x‖₁ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere; the allowance is
 // that of Dist.

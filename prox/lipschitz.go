@@ -16,16 +16,17 @@ func Lipschitz(g Operator, dim int) (float64, bool) {
 		return 0, false
 	}
 	root := math.Sqrt(float64(max(dim, 0))) * (1 + 4*ulp)
-	switch g := orZero(g).(type) {
+	if norm, ok := asSeminorm(orZero(g)); ok {
+		return norm.lipschitz(dim), true
+	}
+	switch g := form(orZero(g)).(type) {
 	case Huber:
 		return g.Weight * g.Delta * root, true
 	case Hinge:
 		return g.Weight * root, true
-	case seminorm:
-		return g.lipschitz(dim), true
-	case hasSeparable:
-		if s := g.asSeparable(); free(s) {
-			return s.l1 * root, true
+	case separable:
+		if free(g) {
+			return g.l1 * root, true
 		}
 	case radial:
 		if free(g.s) && g.l2 == 0 && g.r == inf {

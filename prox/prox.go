@@ -4,10 +4,10 @@
 // # Operators
 //
 //	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
-//	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier
+//	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier, Entropy
 //	sets             NonNegative, Box, LInfBall, L1Ball, L2Ball, Simplex,
 //	                 HalfSpace, Affine, SecondOrderCone
-//	of matrices      NuclearNorm, SpectralBall, PSDCone, held row by row
+//	of matrices      NuclearNorm, NuclearBall, SpectralBall, PSDCone, held row by row
 //	overlapping      SplitGroups: groups that share coordinates, as a sum
 //	                 of GroupL2
 //	calculus         Sum        g + h
@@ -17,9 +17,10 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //	                 TightFrame g(Ax), AAᵀ = νI
 //
-// All operators that are types are Subdifferentials; an operator of the
+// All operators that are types but Entropy are Subdifferentials; an operator of the
 // calculus is one where the rounding of its argument leaves faces decidable,
-// see there. Lipschitz bounds subgradients where that is possible. Proximal
+// see there. Lipschitz bounds subgradients where that is possible,
+// and bounded sets that are LinearMinimizers serve the Frank–Wolfe method. Proximal
 // maps cost O(d), but for a logarithm in SortedL1, a handful of passes where a
 // root is sought (LInfNorm, L1Ball, Simplex), the product with the matrix in
 // Affine and TightFrame and a matrix decomposition in those of matrices.
@@ -34,6 +35,11 @@
 //	P_C             the projection onto C
 //	(·)₊            max(·, 0), of a symmetric matrix on its eigenvalues
 //	UΣVᵀ, σ_k       the singular value decomposition, σ_1 ≥ σ_2 ≥ … ≥ 0
+//
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
 //
 // # References
 //
@@ -53,6 +59,8 @@
 //	        L0-Segmentation. J. Comput. Graph. Stat. 2013.
 //	[FHHT07] Friedman, Hastie, Höfling, Tibshirani. Pathwise Coordinate
 //	        Optimization. Ann. Appl. Stat. 2007.
+//	[LCJ12] Lawrence, Corless, Jeffrey. Algorithm 917: Complex Double-Precision
+//	        Evaluation of the Wright ω Function. ACM Trans. Math. Softw. 2012.
 //	[ORO05] Ogita, Rump, Oishi. Accurate Sum and Dot Product. SIAM J. Sci.
 //	        Comput. 2005.
 //

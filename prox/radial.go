@@ -7,31 +7,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has
-// the form l1·‖x‖₁ + ι_K(x) with an orthant-like cone K: every lo is 0 or −∞
-// and every hi is 0 or +∞.
+// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has the form l1·‖x‖₁ +
+// ι_K(x) with an orthant-like cone K: every lo is 0 or −∞ and every hi is 0 or +∞. With γ′ =
+// γ/(1+γ·l2) [Yu13]
 //
-// # Proximal map
+//	y = prox_{γs}(x)/(1+γ·l2),   p = P_{‖·‖≤r}( (1 − γ′·norm/‖y‖₂)₊ y )
 //
-// prox of a sum is the composition prox_f∘prox_h as soon as
-// ∂h(y) ⊆ ∂h(prox_f(y)) for every y [Yu13, Thm. 1]: with p = prox_f(y) and
-// y = prox_h(x), x−y ∈ ∂h(y) ⊆ ∂h(p) and y−p ∈ ∂f(p) add up to
-// x−p ∈ ∂(f+h)(p). Here h = s is positively homogeneous and f depends on ‖x‖
-// only, so prox_f(y) = c·y with c ∈ [0,1], and ∂s(y) ⊆ ∂s(cy) [Yu13, Thm. 4].
-// The same argument on the ray through y gives c, with γ′ = γ/(1+γ·l2):
-//
-//	y = prox_{γs}(x)/(1+γ·l2)
-//	p = P_{‖·‖≤r}( (1 − γ′·norm/‖y‖₂)₊ y )
-//
-// # The sphere in float64
-//
-// No float64 vector need lie on the sphere. Prox shrinks by a few units in the
-// last place so that ‖p‖₂ ≤ r in real arithmetic: with norm2 correct to 3u, it
-// leaves y alone if norm2(y) ≤ r(1−6u), and else scales to r(1−16u), whose
-// rounding (4u for the factor, u for each product) keeps it below that
-// threshold, so that projecting again changes no bit. A point with norm2 within
-// r(1±32u) then stands for x′ = (r/‖x‖₂)x on the sphere, see Rounded: the signs
-// and zeros of x′ are those of x, so ∂s(x′) = ∂s(x).
+// No float64 vector need lie on the sphere: Prox shrinks by a few units in the last place so that
+// ‖p‖₂ ≤ r in real arithmetic, and a point with norm2 within r(1±32u) stands for one on the sphere,
+// see Rounded. Proofs: docs/theory/numerics.md#numerics.sphere
 type radial struct {
 	s           separable // l1, lo, hi; its l2 is 0
 	norm, l2, r float64
@@ -197,7 +181,6 @@ var (
 
 func (g L2Norm) asRadial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
 func (g L2Ball) asRadial() radial { return radial{s: whole(), r: g.R} }
-func (g radial) asRadial() radial { return g }
 
 // Func returns Weight·‖x‖₂.
 func (g L2Norm) Func(x []float64) float64 { return g.asRadial().Func(x) }

@@ -141,7 +141,6 @@ func (g ElasticNet) asSeparable() separable  { return separable{g.L1, g.L2, -inf
 func (g NonNegative) asSeparable() separable { return separable{0, 0, 0, inf} }
 func (g Box) asSeparable() separable         { return separable{0, 0, g.Lo, g.Hi} }
 func (g L1Box) asSeparable() separable       { return separable{g.Weight, 0, g.Lo, g.Hi} }
-func (g separable) asSeparable() separable   { return g }
 
 // Func returns Weight·‖x‖₁.
 func (g L1) Func(x []float64) float64 { return g.asSeparable().Func(x) }

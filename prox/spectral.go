@@ -159,6 +159,65 @@ func (d *svd) shift(x []float64, r int) float64 {
 	return number((norm2(*buf) + (p+q+p*q)*d.s[0] + float64(r+8)*2*ulp*sum) * (1 + 8*ulp))
 }
 
+// subgradient returns the distance of −v to t·∂‖X′‖_* as at NuclearNorm.Dist, or to the nearest of
+// these for t ≥ 0.
+func (d *svd) subgradient(v []float64, t float64, nearest bool) float64 {
+	m, n, r := d.a.Rows, d.a.Cols, d.rank()
+	buf := borrow(2*len(v) + r*max(m, n))
+	defer giveBack(buf)
+	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]
+	work := (*buf)[2*m*n:]
+	floats.ScaleTo(z.Data, -1, v)
+	copy(rest, z.Data)
+	if r > 0 {
+		u, vt := d.first(r)
+		uy, zv := matrixOf(r, n, work), matrixOf(m, r, work)
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, z, 0, uy)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, u, uy, 1, z) // (I−P)Y
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, z, vt, 0, zv)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, zv, vt, 1, z) // (I−P)Y(I−Q)
+	}
+	outer, ok := decompose(z.Data, m, n)
+	defer svds.Put(outer)
+	if !ok {
+		return inf
+	}
+	if r > 0 {
+		u, vt := d.first(r)
+		uv := matrixOf(m, n, d.a.Data)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, u, vt, 0, uv)
+		if nearest {
+			t = nearestWeight(floats.Dot(uv.Data, rest), r, outer.s)
+		}
+		floats.AddScaled(rest, -t, uv.Data) // Y − t·UVᵀ
+	}
+	floats.Sub(rest, z.Data)
+	var e ssq
+	e.add(norm2(rest))
+	for _, s := range outer.s {
+		e.add(max(s-t, 0))
+	}
+	return e.norm()
+}
+
+// nearestWeight returns the root t ≥ 0 of r·t − inner − Σ(s_k−t)₊, or 0 if that is positive there.
+func nearestWeight(inner float64, r int, s []float64) float64 {
+	for t := 0.0; ; {
+		psi, k := float64(r)*t-inner, float64(r)
+		for _, sk := range s {
+			if sk > t {
+				psi -= sk - t
+				k++
+			}
+		}
+		next := t - psi/k
+		if !(next > t) {
+			return t
+		}
+		t = next
+	}
+}
+
 // rank returns the number of singular values that do not count as 0.
 func (d *svd) rank() int {
 	r, tol := len(d.s), 0.0
@@ -212,34 +271,7 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 	if !ok || !finite(v) {
 		return inf
 	}
-	m, n, r := g.Rows, g.Cols, d.rank()
-	buf := borrow(2*len(x) + r*max(m, n))
-	defer giveBack(buf)
-	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]
-	work := (*buf)[2*m*n:]
-	floats.ScaleTo(z.Data, -1, v)
-	copy(rest, z.Data)
-	if r > 0 {
-		u, vt := d.first(r)
-		uy, zv := matrixOf(r, n, work), matrixOf(m, r, work)
-		blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, z, 0, uy)
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, u, uy, 1, z) // (I−P)Y
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, z, vt, 0, zv)
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, zv, vt, 1, z)                          // (I−P)Y(I−Q)
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, -g.Weight, u, vt, 1, matrixOf(m, n, rest)) // Y − Weight·UVᵀ
-	}
-	floats.Sub(rest, z.Data)
-	outer, ok := decompose(z.Data, m, n)
-	defer svds.Put(outer)
-	if !ok {
-		return inf
-	}
-	var e ssq
-	e.add(norm2(rest))
-	for _, s := range outer.s {
-		e.add(max(s-g.Weight, 0))
-	}
-	return e.norm()
+	return d.subgradient(v, g.Weight, false)
 }
 
 // Shift returns a bound on ‖X′−X‖_F, see NuclearNorm.

@@ -37,28 +37,47 @@ func Sum(g, h Operator) (Operator, bool) {
 	return add(h, g)
 }
 
-// The normal forms of the operators in this package.
-type (
-	hasSeparable interface{ asSeparable() separable }
-	hasRadial    interface{ asRadial() radial }
-	hasAbsBall   interface{ asAbsBall() absBall }
-	hasGrouped   interface{ asGrouped() grouped }
-	hasSimplex   interface{ asSimplex() weighted }
-	hasFused     interface{ asFused() fused }
-	hasRidge     interface{ asRidge() ridge }
-)
+// form returns the normal form of an operator of this package that has one, a separable, radial, absBall,
+// grouped, weighted, fused or ridge, and other operators as they are. It looks at the concrete type, not at
+// methods: a struct that embeds an operator inherits its methods, but may be another function.
+func form(g Operator) Operator {
+	switch g := g.(type) {
+	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall:
+		return g.(interface{ asSeparable() separable }).asSeparable()
+	case L2Norm:
+		return g.asRadial()
+	case L2Ball:
+		return g.asRadial()
+	case radialSet:
+		return g.radial
+	case L1Ball:
+		return g.asAbsBall()
+	case absBallSet:
+		return g.absBall
+	case GroupL2:
+		return g.asGrouped()
+	case Simplex:
+		return weighted{g, 0}
+	case TotalVariation:
+		return g.asFused()
+	case ridgeDist:
+		return g.ridge
+	}
+	return g
+}
 
 // add finds g + h for the normal form of g; Sum tries both orders.
 func add(g, h Operator) (Operator, bool) {
-	if s, ok := g.(hasSeparable); ok {
-		return addSeparable(h, s.asSeparable())
+	first, second := form(g), form(h)
+	if s, ok := first.(separable); ok {
+		return addSeparable(h, s)
 	}
-	if s, ok := h.(hasSeparable); ok {
-		return addSeparable(g, s.asSeparable())
+	if s, ok := second.(separable); ok {
+		return addSeparable(g, s)
 	}
-	if r, ok := g.(hasRidge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
-		if sum, ok := Sum(r.asRidge().g, h); ok {
-			return addSeparable(sum, SquaredL2{r.asRidge().l2}.asSeparable())
+	if r, ok := first.(ridge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
+		if sum, ok := Sum(r.g, h); ok {
+			return addSeparable(sum, SquaredL2{r.l2}.asSeparable())
 		}
 		return nil, false
 	}
@@ -68,29 +87,17 @@ func add(g, h Operator) (Operator, bool) {
 		}
 		return nil, false
 	}
-	switch g := g.(type) {
-	case hasRadial:
-		if h, ok := h.(hasRadial); ok {
-			a, b := g.asRadial(), h.asRadial()
-			if a.Check(0) != nil || b.Check(0) != nil {
-				return nil, false
-			}
+	switch a := first.(type) {
+	case radial:
+		if b, ok := second.(radial); ok && a.Check(0) == nil && b.Check(0) == nil {
 			return simplest(radial{a.s.with(b.s), a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
 		}
-	case hasFused:
-		if h, ok := h.(hasFused); ok {
-			a, b := g.asFused(), h.asFused()
-			if a.Check(0) != nil || b.Check(0) != nil {
-				return nil, false
-			}
+	case fused:
+		if b, ok := second.(fused); ok && a.Check(0) == nil && b.Check(0) == nil {
 			return addSeparable(TotalVariation{a.tv.Weight + b.tv.Weight}, a.s.with(b.s))
 		}
-	case hasAbsBall:
-		if h, ok := h.(hasAbsBall); ok {
-			a, b := g.asAbsBall(), h.asAbsBall()
-			if a.Check(0) != nil || b.Check(0) != nil {
-				return nil, false
-			}
+	case absBall:
+		if b, ok := second.(absBall); ok && a.Check(0) == nil && b.Check(0) == nil {
 			return simplest(absBall{a.s.with(b.s), min(a.r, b.r)}), true
 		}
 	}
@@ -102,8 +109,8 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 	if s.Check(0) != nil { // a negative weight must not hide in a sum
 		return nil, false
 	}
-	if t, ok := g.(hasSeparable); ok {
-		if sum := s.with(t.asSeparable()); t.asSeparable().Check(0) == nil && sum.lo <= sum.hi {
+	if t, ok := form(g).(separable); ok {
+		if sum := s.with(t); t.Check(0) == nil && sum.lo <= sum.hi {
 			return simplestSeparable(sum), true
 		}
 		return nil, false
@@ -114,11 +121,10 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 	l2 := s.l2
 	s.l2 = 0
 	if s == whole() {
-		switch h := g.(type) {
-		case hasRidge:
-			return newRidge(h.asRidge().g, h.asRidge().l2+l2), true
-		case hasRadial:
-			f := h.asRadial()
+		switch f := form(g).(type) {
+		case ridge:
+			return newRidge(f.g, f.l2+l2), true
+		case radial:
 			f.l2 += l2
 			return simplest(f), true
 		}
@@ -133,36 +139,31 @@ func addSeparable(g Operator, s separable) (Operator, bool) {
 
 // addOrthant finds g + s for s without a square.
 func addOrthant(g Operator, s separable) (Operator, bool) {
-	switch h := g.(type) {
-	case hasRidge:
-		if sum, ok := addOrthant(h.asRidge().g, s); ok {
-			return newRidge(sum, h.asRidge().l2), true
+	switch f := form(g).(type) {
+	case ridge:
+		if sum, ok := addOrthant(f.g, s); ok {
+			return newRidge(sum, f.l2), true
 		}
-	case hasRadial:
-		f := h.asRadial()
+	case radial:
 		if s.around(f.r) {
 			f.s = f.s.and(s)
 			return simplest(f), true
 		}
-	case hasAbsBall:
-		f := h.asAbsBall()
+	case absBall:
 		if s.around(f.r) {
 			f.s = f.s.and(s)
 			return simplest(f), true
 		}
-	case hasGrouped:
-		f := h.asGrouped()
+	case grouped:
 		if s.around(inf) {
 			f.s = f.s.and(s)
 			return f, true
 		}
-	case hasFused:
-		f := h.asFused()
+	case fused:
 		if f.s = f.s.with(s); f.s.lo <= f.s.hi {
 			return simplest(f), true
 		}
-	case hasSimplex:
-		f := h.asSimplex()
+	case weighted:
 		if s.lo <= 0 && s.hi >= f.set.Total {
 			f.l1 += s.l1
 			return simplest(f), true
@@ -299,8 +300,6 @@ func (g ridge) Check(dim int) error {
 	}
 	return Check(g.g, dim)
 }
-
-func (g ridge) asRidge() ridge { return g }
 
 // Dist is that of g with v + l2·x, plus l2·Shift since l2·x′ is meant.
 func (g ridgeDist) Dist(x, v []float64) float64 {

@@ -155,6 +155,9 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if !pl.made() || pl.rule == nil {
 		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
 	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	q, err := publicOf(p, pl.params.Relation)
 	if err != nil {
 		return nil, err

@@ -75,7 +75,7 @@
 //	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
 //
 // Sharp takes whichever of the theorems for a structure needs the least noise and
-// names it in the certificate. Proofs stand in docs/theory.md.
+// names it in the certificate. Proofs stand in docs/theory/quadratic.md.
 //
 // Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
 // curvature matrix, of which the output is a function. In one dimension every
@@ -83,10 +83,6 @@
 // max(D_a, D_r), the larger of the two rows of type tilt, or F(a) with the larger of
 // the two losses; general/2 is that of dp.Replace, because an absent record is the zero
 // loss.
-//
-// The repaired constants of [CC26] put t ≤ min(ε/(2(k/α + 1 + (4ρ+4)/α)), α₁/2)
-// and a = α+α₁ with F(a) ≤ δ. With x = t/a ≤ 1/2, l_G(a) ≤ ρx + kx ≤ ε/2, and
-// t/2 ≤ ε/4: the threshold form holds, which is why they may be released under.
 //
 // Theorem B: let ‖θ̃−θ*‖ ≤ η, the solver's point within R_s of the minimizer
 // for the drawn W, α, b > 0 public, and R = R_s + η√(b/α). The release with
@@ -218,7 +214,7 @@ type Mechanism struct {
 // check refuses fields that make no sense by themselves.
 func (m *Mechanism) check() error {
 	if m == nil {
-		return fmt.Errorf("%w: the mechanism is nil", ErrMechanism)
+		return fmt.Errorf("%w: the mechanism is nil, want one with a Center and an Interpolation", ErrMechanism)
 	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
@@ -276,8 +272,11 @@ const defaultShare = 0.01
 //
 // src feeds the noise; nil means noise.Secure(), anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error
-// wraps what Plan's or Plan.Fit's does. Fit panics if ctx is nil.
+// wraps what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
 	plan, err := m.Plan(p, b)
 	if err != nil {
 		return nil, err

@@ -99,8 +99,8 @@ func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
 	return trace, true
 }
 
-// margin bounds the negative part of the spectrum of a d×d matrix M whose
-// Cholesky factorization ran to its end in floating point [Rum06]:
+// margin bounds the negative part of the spectrum of a d×d matrix M whose Cholesky factorization
+// ran to its end in floating point [Rum06], docs/theory/numerics.md#numerics.eigen:
 //
 //	λ_min(M) ≥ -γ/(1-γ) tr M,  γ = (d+1) u/(1-(d+1) u)
 //

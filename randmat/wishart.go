@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -27,6 +27,9 @@ const block = 16
 // It returns an error wrapping ErrDegrees or ErrDimension, and then fills dst with
 // NaN, so that a caller who ignores the error cannot go on without noise.
 func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
+	if dst == nil || src == nil {
+		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
+	}
 	d := dst.SymmetricDim()
 	if err := checkDraw(d, m); err != nil {
 		poison(dst)
@@ -52,17 +55,14 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	return nil
 }
 
-// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that
-// Wishart has computed and trace its trace as computed, and W the matrix with
-// exactly the law W_d(m) that W̃ stands for. For σ² > 0, σ² WishartError bounds
-// ‖σ²W - fl(σ²W̃)‖₂ as well.
+// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that Wishart has
+// computed and trace its trace as computed, and W the matrix with exactly the law W_d(m) that W̃
+// stands for. For σ² > 0, σ² WishartError bounds ‖σ²W - fl(σ²W̃)‖₂ as well:
 //
-// With T̃ the computed factor, |W̃ - T̃T̃'| ≤ du|T̃||T̃|' up to second order, an entry of T
-// differs from T̃ by 3u relative, so that ‖TT' - T̃T̃'‖₂ ≤ 6u‖T̃‖_F², scaling adds u, and ‖T̃‖_F² ≤ tr W̃ (1+2du):
+//	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³²
 //
-//	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³².
-//
-// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN.
+// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN. Proof:
+// docs/theory/numerics.md#numerics.wishart
 func WishartError(dim int, trace float64) float64 {
 	if !(dim >= 1 && trace >= 0) {
 		return math.Inf(1)
@@ -121,23 +121,21 @@ const (
 // for rounding prove both inequalities (see MinEig), which refuses matrices
 // within about d u tr W of a bound. alpha ≤ 0 and beta = +Inf lift a bound.
 //
-// Conditioning is not free, and dividing δ by the probability P of the window does
-// not pay for it: an output that W explains for one data set may need a W' outside the
-// window for the neighbor, which is then impossible. If without the window an (ε, δ)
-// guarantee holds, and the W and W' that explain one output satisfy ‖W - W'‖₂ ≤ t, then for
-// the window λ_min ≥ α it holds with the same ε and
+// Conditioning is not free: if without the window an (ε, δ) guarantee holds, and the W and W' that
+// explain one output satisfy ‖W - W'‖₂ ≤ t, then for the window λ_min ≥ α it holds with the same ε and
 //
-//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α):
+//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α)
 //
-// on the outputs with λ_min(W) ≥ α > λ_min(W'), λ_min(W) < α+t by Weyl's inequality, and the
-// (ε, δ) guarantee bounds their probability by that of λ_min(W') < α. For λ_max ≤ β the same term
-// stands with G(β) - G(β-t) and e^ε (1-G(β)), G the law of λ_max; both bounds together add their terms.
+// (docs/theory/numerics.md#numerics.window), and likewise for λ_max ≤ β.
 //
 // Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
 // alpha ≥ beta; or the window has probability below 1 %, by
 // λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1} and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it.
 // On an error dst holds NaN.
 func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
+	if dst == nil || src == nil {
+		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
+	}
 	d := dst.SymmetricDim()
 	err := checkDraw(d, m)
 	if err == nil {
@@ -166,13 +164,13 @@ func checkWindow(d int, m, alpha, beta float64) error {
 		return fmt.Errorf("%w: [%v, %v] is empty", ErrWindow, alpha, beta)
 	}
 	k := m - float64(d) + 1
-	if p := specfun.Chi2SF(max(alpha, 0), k); p < leastChance {
+	if p := num.Chi2SF(max(alpha, 0), k); p < leastChance {
 		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g",
-			ErrWindow, alpha, p, d, m, specfun.Chi2UpperQuantile(specfun.Log(leastChance), k))
+			ErrWindow, alpha, p, d, m, num.Chi2UpperQuantile(num.Log(leastChance), k))
 	}
-	if p := specfun.Chi2CDF(max(beta, 0), m); p < leastChance {
+	if p := num.Chi2CDF(max(beta, 0), m); p < leastChance {
 		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g",
-			ErrWindow, beta, p, d, m, specfun.Chi2Quantile(specfun.Log(leastChance), m))
+			ErrWindow, beta, p, d, m, num.Chi2Quantile(num.Log(leastChance), m))
 	}
 	return nil
 }

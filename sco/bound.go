@@ -3,7 +3,7 @@ package sco
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A schedule is noisy SGD up to its step size: T steps over batches of m
@@ -21,11 +21,7 @@ type schedule struct {
 //
 //	V = L² + (1−q)L²/(qn)·[Poisson] + dσ² + 2L²T/n + sL²·[envelope]
 //
-// The first three terms bound E‖g_t‖²: the mean of m gradients has norm at most
-// L, but that of a Poisson batch over the fixed divisor qn has the variance of
-// its size on top. The next is twice the uniform stability L²ηT/n of the average
-// iterate [BFTT19; HRS16], over η. The last is twice the cost L²/(2β) of the
-// envelope with β = 1/η (s = 1, Poisson) or 2/η (s = ½).
+// s = 1 for Poisson batches and ½ for others; see docs/theory/population.md#population.excess
 func (s schedule) variance() float64 {
 	l2 := s.l * s.l
 	v := l2 + s.sigma*s.sigma*s.q.d() + 2*l2*s.steps/s.q.n()
@@ -60,25 +56,14 @@ func (s schedule) step(smoothness float64) float64 {
 	return eta
 }
 
-// bound returns the bound on the excess population loss for step size η and
-// smoothness β of what is sampled:
+// bound returns the bound on the excess population loss for step size η and smoothness β of what is
+// sampled, e = 2⁻²⁵L for clipping to a grid:
 //
-//	M²/(2ηT) + η(V − s L²)/2 + L²/(2β)·[envelope] + 2LM·P(a Poisson batch expands)
+//	M²/(2ηT) + η(V − s L²)/2 + L²/(2β)·[envelope] + 2LM·P + e(M + 3ηLT + η√(TV)),
+//	P(a Poisson batch expands) ≤ P = T exp(−qn(r log r − r + 1)),  r = 2/(ηβ)
 //
-// The regret of projected SGD from w₀ bounds F̂(w̄) − F̂(w*), stability bounds
-// F(w̄) − F̂(w̄), and E F̂(w*) = F(w*). Without the last gradient the average of
-// w₀, …, w_T has the regret of T+1 steps, which is less. Given that some batch
-// has |B| > 2qn/(ηβ) the excess is still at most 2LM, and by Chernoff
-//
-//	P ≤ T exp(−qn(r log r − r + 1)),  r = 2/(ηβ)
-//
-// Gradients that are clipped to the limit of a grid and rounded are within e = 2⁻²⁵L of
-// exact ones. With E‖w_t − w*‖ ≤ M + ηLT + η√(TV) they add e times that to the regret,
-// and 2Leη T to the stability, of which L is the Lipschitz constant:
-//
-//	e(M + 3ηLT + η√(TV))
-//
-// It is +Inf where steps expand or smoothness is unknown.
+// It is +Inf where steps expand or smoothness is unknown. Proof, and what the term of P needs:
+// docs/theory/population.md#population.excess
 func (s schedule) bound(eta, smoothness float64) float64 {
 	ratio := eta * smoothness
 	if !(ratio > 0 && ratio <= s.contraction()*(1+1e-12)) {
@@ -91,7 +76,7 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 	}
 	if s.scheme == Poisson && s.m < s.q.n() {
 		r := 2 / ratio
-		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*specfun.Log(r)-r+1)))
+		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*num.Log(r)-r+1)))
 	}
 	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
 }

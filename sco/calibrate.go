@@ -20,12 +20,14 @@ const maxSteps = 1e6
 // space. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget, dp.ErrRelation, or
 // dp.ErrCondition where a theorem does not hold, with what would do.
 func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(NoisySGD))
 	return m.calibrate(q, b, nil, accounting.Noise)
 }
 
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
 // itself does not matter.
 func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(ProxGD))
 	if err := checkField("Smoothing", "the default", m.Smoothing); err != nil {
 		return nil, err
 	}
@@ -311,6 +313,7 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Bu
 // Calibrate returns the plan for problems with the public quantities q. Errors are
 // those of NoisySGD.Calibrate.
 func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(DPSGD))
 	return m.calibrate(q, b, accounting.Noise)
 }
 

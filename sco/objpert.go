@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/splitting"
 )
@@ -26,18 +26,13 @@ type ObjPlan = linear.Plan
 //
 //	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I),   Δ = 2nλ
 //
-// within R of the minimizer, plus output noise that hides 2R, projected on W. It is
-// the mechanism of package lop, whose Mechanism weighs Δ for the empirical risk; here
-// it is weighed for
+// within R of the minimizer, plus output noise that hides 2R, projected on W. It is the mechanism
+// of package lop, with Δ for the population (docs/theory/population.md#population.stability):
 //
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
-// by the uniform stability L²/(λn) of minimizers, in which the noise cancels. A
-// Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared
-// Problem.Records stands for n.
-//
-// The zero value means the documented defaults and asks for nothing but a
-// bounded Set or a Radius.
+// A Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared Problem.Records stands
+// for n. The zero value asks for nothing but a bounded Set or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -87,6 +82,7 @@ type Output struct {
 // settings returns the settings for a problem with the public quantities q, which
 // only Paper looks at.
 func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	s := linear.Settings{
 		Package: "sco", Population: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -125,6 +121,7 @@ func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 }
 
 func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, error) {
+	m = cmp.Or(m, new(ObjPert))
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
@@ -146,6 +143,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 
 // Fit is ObjPert.Fit by SVRG.
 func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -156,6 +154,7 @@ func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src 
 
 // Plan is ObjPert.Plan with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.forProblem(p, b)
 	if err != nil {
 		return nil, err
@@ -166,6 +165,7 @@ func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 
 // Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
 func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
+	m = cmp.Or(m, new(ObjPertSVRG))
 	s, err := m.settings(q, b)
 	if err != nil {
 		return nil, err
@@ -206,6 +206,7 @@ type PublishedObjPert struct {
 // error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
 // ⟨a,w⟩ with β ≤ εnλ, and replacement.
 func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
+	m = cmp.Or(m, new(ObjPert))
 	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
@@ -230,10 +231,12 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 		return refuse("Epsilon = %v, Calibration Paper is stated for ε ≤ 1", eps)
 	case b.Delta > 1/(n*n) || b.Delta == 0:
 		return refuse("Delta = %v, Calibration Paper is stated for 0 < δ ≤ 1/n² = %v", b.Delta, 1/(n*n))
+	case !(k.Lipschitz > 0 && k.Smoothness > 0):
+		return refuse("Lipschitz = %v and Smoothness = %v, Calibration Paper wants known ones", k.Lipschitz, k.Smoothness)
 	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
 		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
 	}
-	log := -specfun.Log(b.Delta)
+	log := -num.Log(b.Delta)
 	root := math.Sqrt(2/n + 4*float64(q.Dim)*log/(eps*eps*n*n))
 	lambda := 2 * k.Lipschitz / radius * root
 	if k.Smoothness > eps*n*lambda {
@@ -243,6 +246,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 }
 
 func (m *Output) settings() linear.Settings {
+	m = cmp.Or(m, new(Output))
 	return linear.Settings{
 		Package: "sco", Population: true, Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
 		Cover: m.Cover, Trace: m.Trace,

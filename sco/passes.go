@@ -12,30 +12,20 @@ import (
 	"github.com/privopt/privopt/internal/release"
 )
 
-// PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times
-// over a random permutation of the records, in batches of b (records beyond the last full batch are left out),
+// PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times over a random
+// permutation of the records, in batches of b (records beyond the last full batch are left out),
 //
 //	w ← P_W(w − (η/b) Σ_{i∈B} ∇ℓ(w; zᵢ)),   release P_W(average + ν)
 //
-// Steps with η ≤ 2/β do not expand, and a replaced record is in one batch a pass:
-// neighbors end within 2·Passes·Lη/b, which the Gaussian ν hides, with what rounding
-// adds to it (see Phase). For one pass
-// over n records in T = ⌊n/b⌋ batches every gradient is fresh, and with σ of ν
+// The Gaussian ν hides 2·Passes·Lη/b and rounding, η ≤ 2/β. For one pass in T = ⌊n/b⌋ batches, σ of
+// ν,
 //
 //	E F − F(w*) ≤ M²/(2ηT) + ηL²/2 + Lσ√d
 //
-// It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace.
-//
-// With Ridge = Δ = 2nλ > 0 every record has λ‖w‖² on top, as in Output, steps shrink and
-// the last iterate is released [WLKCJN17, Lemma 8]: for t = 1, …, T, T = k⌊n/b⌋,
-//
-//	w ← P_W(w − η_t((1/b) Σ_{i∈B} ∇ℓ(w; zᵢ) + 2λw)),   η_t = min( 1/(β+2λ), 1/(2λt) )
-//
-// A step contracts by 1 − 2λη_t, and λ‖w‖² is the same for all records, so that a
-// record moves step s by 2Lη_s/b and the end by 2Lη_s/b · Π_{t>s}(1 − 2λη_t), which is at most
-// L/(λbT): with x = 2λη_t = min(2λ/(β+2λ), 1/t) that is xΠ ≤ 1/T. It is in k of the
-// steps, hence neighbors end within L/(λb⌊n/b⌋), for any number of passes. No bound
-// on the population loss is stated.
+// With Ridge = Δ = 2nλ > 0 every record has λ‖w‖² on top, steps are η_t = min( 1/(β+2λ), 1/(2λt) ),
+// the last iterate is released, and ν hides L/(λb⌊n/b⌋) for any number of passes; no bound on the
+// population loss is stated. It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace. Proofs:
+// docs/theory/population.md#sco.psgd/2 and docs/theory/population.md#sco.psgd-strong/2
 type PermutationSGD struct {
 	Passes   int     // k; 0 means 1
 	Batch    int     // b; 0 means 1
@@ -46,22 +36,17 @@ type PermutationSGD struct {
 	Trace func(erm.Trace)
 }
 
-// Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a
-// random permutation one by one, with step η_i = η/4^i, from where the phase before
-// it was released,
+// Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a random permutation
+// one by one, with step η_i = η/4^i ≤ 2/β, from where the phase before it was released,
 //
-//	w ← P_W(w − η_i∇ℓ(w; z)),   w_i = average + N(0, σ_i²I),   σ_i = 2Lη_i/s
+//	w ← P_W(w − η_i∇ℓ(w; z)),   w_i = average + N(0, σ_i²I)
 //
-// Steps with η_i ≤ 2/β do not expand, so that a replaced record moves the average
-// of its own phase by at most 2Lη_i, and other phases not at all but through w_i:
-// with s of the analytic Gaussian mechanism at the budget, all w_i together
-// satisfy it. What rounding adds to 2Lη_i is hidden too (see Phase). n gradients, one pass. Against ‖w₀ − w*‖ ≤ M, with the average of a
-// phase as the comparator of the next,
+// where the noise hides 2Lη_i and rounding. n gradients, one pass. Against ‖w₀ − w*‖ ≤ M
 //
 //	E F − F(w*) ≤ M²/(2η₁n₁) + Σᵢ η_iL²/2 + Σ_{i≥2} dσ²_{i−1}/(2η_in_i) + Lσ_k√d
 //
-// which at the best η is about 1.7·ML/√n + 16·ML√d/(sn): the optimal rate. Only
-// dp.Replace.
+// which at the best η is about 1.7·ML/√n + 16·ML√d/(sn), s = 2Lη_i/σ_i: the optimal rate. Only
+// dp.Replace. Proof: docs/theory/population.md#sco.phased/2
 type Phased struct {
 	StepSize float64 // η; 0 means the best
 	Radius   float64 // M; 0 means what the Set gives
@@ -142,17 +127,10 @@ func (c course) check(eta float64) error {
 
 const unit = 0x1p-53 // u
 
-// phase completes a phase of n records and so many steps of length η: how far its iterates
-// get, what rounding adds to the sensitivity S, the grid, and the noise. from bounds the
-// distance of its start from w₀.
-//
-// A step that is computed differs from one that does not expand by at most
-//
-//	e = u(64(d+b)(ηL + ηβρ) + (16+c)ρ + cs)
-//
-// for gradients to 32u, sums of d and of b terms, the scaling by 1 − 2λη, and a proximal map
-// within cu(‖x‖ + s). The average of T points adds 4uρ(T+1), rounded lengths of steps 4TuS,
-// and the rounding of the end to the grid g√d.
+// phase completes a phase of n records and so many steps of length η: how far its iterates get,
+// what rounding adds to the sensitivity S, the grid, and the noise. from bounds the distance of its
+// start from w₀. A step that is computed is within e of one that does not expand:
+// docs/theory/population.md#population.rounding
 func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	ph := Phase{Records: n, StepSize: eta, Sensitivity: sensitivity}
 	switch pull := c.l + c.Slope/c.n(); {
@@ -163,7 +141,8 @@ func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	default:
 		ph.Reach = c.Anchor + from + steps*eta*pull
 	}
-	e := unit * (64*(c.d()+c.batch)*eta*(c.l+c.beta*ph.Reach) + (16+c.ProxFactor)*ph.Reach + c.ProxFactor*c.ProxScale)
+	move := max(64*(c.d()+c.batch), 19*(c.d()+c.batch)+c.ProxFactor)
+	e := unit * (move*eta*(c.l+c.beta*ph.Reach) + (16+c.ProxFactor)*ph.Reach + c.ProxFactor*c.ProxScale)
 	moved := sensitivity*(1+4*steps*unit) + 2*steps*e + 4*unit*ph.Reach*(steps+1)
 	_, fine := math.Frexp(moved / math.Sqrt(c.d()))
 	_, coarse := math.Frexp(ph.Reach)
@@ -179,6 +158,7 @@ func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
 func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	m = cmp.Or(m, new(PermutationSGD))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
 		return nil, err
@@ -225,6 +205,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
 func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+	m = cmp.Or(m, new(Phased))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func TestPassFormulas(t *testing.T) {
 	// hides checks S′, the grid and σ of a phase, ρ = 2.
 	hides := func(ph Phase, steps, batch float64) {
 		const u = 0x1p-53
-		e := u * (64*(4+batch)*ph.StepSize*(1.5+0.4*2) + (16+320)*2 + 320*0.5)
+		e := u * (math.Max(64*(4+batch), 19*(4+batch)+320)*ph.StepSize*(1.5+0.4*2) + (16+320)*2 + 320*0.5)
 		moved := ph.Sensitivity*(1+4*steps*u) + 2*steps*e + 4*u*2*(steps+1)
 		require.Equal(t, math.Exp2(math.Max(math.Floor(math.Log2(moved/2))-20, -48)), ph.Grid)
 		require.InEpsilon(t, moved+2*ph.Grid, ph.Hidden, 1e-11)
@@ -188,4 +188,22 @@ func TestStrongConverges(t *testing.T) {
 	require.NoError(t, err)
 	// A pass moves the end by L/(λn)/passes times a few records; noise is about 1e-4.
 	require.Less(t, floats.Distance(passes.Theta, out.Theta, 2), 5e-3)
+}
+
+// TestForeignOperatorStep: a proximal map of low accuracy, such as one that is not of package prox,
+// may err by its factor times all that it is applied to, the step included: each step adds at least that.
+func TestForeignOperatorStep(t *testing.T) {
+	set, err := newSetting(erm.Public{
+		Dim: 3, Records: 1000, Bounds: loss.Bounds{Row: 1, Label: 1}, Radius: 1e-3, Anchor: 1e-4, ProxScale: 0.25,
+		OnSet: loss.Constants{Lipschitz: 1, Smoothness: 1}, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1},
+	}, dp.Replace, dp.Budget{Epsilon: 1, Delta: 1e-6}, 1)
+	require.NoError(t, err)
+	const steps, eta, factor = 1000, 2.0, 1 << 20
+	exact := course{setting: set, l: 1, beta: 1, unit: 1, batch: 1}
+	rough := exact
+	rough.ProxFactor = factor
+	sensitivity := 2 * eta * exact.l
+	grid := func(ph Phase) float64 { return ph.Hidden - ph.Grid*math.Sqrt(3) }
+	got := grid(rough.phase(1000, steps, eta, sensitivity, 0)) - grid(exact.phase(1000, steps, eta, sensitivity, 0))
+	require.Greater(t, got, 0.9999*2*steps*unit*factor*(rough.Radius+eta*rough.l+rough.ProxScale))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -127,7 +128,7 @@ func (pl *PassPlan) Profile() dp.Profile {
 	for _, ph := range pl.params.Phases {
 		s = max(s, math.Nextafter(ph.Hidden/ph.Sigma, math.Inf(1)))
 	}
-	return dp.Symmetric(dp.GaussianCurve(s), dp.GaussianRDP(s))
+	return dp.GaussianProfile(s)
 }
 
 // String describes the plan in prose.
@@ -152,6 +153,9 @@ func (pl *PassPlan) String() string {
 //
 // Errors are those of SGDPlan.Fit.
 func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
 	origin, op, err := pl.admit(p)
 	if err != nil {
 		return nil, err

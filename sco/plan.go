@@ -12,7 +12,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -28,6 +29,9 @@ func locality(p *erm.Problem) []dp.Assumption {
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
 	}
+	if !prox.Proved(p.Reg) || !prox.Proved(p.Set) {
+		list = append(list, erm.DeclaredOperator)
+	}
 	return list
 }
 
@@ -39,7 +43,7 @@ func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	}
 	_, d := p.Data.Dims()
 	if _, _, proved := prox.Accuracy(op, d); !proved {
-		list = append(list, erm.ProxAccuracy)
+		list = append(list, erm.DeclaredOperator)
 	}
 	return list
 }
@@ -86,11 +90,7 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	if p.Set == nil && p.Reg == nil {
 		return nil, nil
 	}
-	var set prox.Operator
-	if p.Set != nil { // not a nil Set inside a non-nil Operator
-		set = p.Set
-	}
-	op, ok := prox.Sum(p.Reg, set)
+	op, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
 		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
 			ErrMechanism, p.Reg, p.Set)
@@ -138,7 +138,7 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 // Letters of formulas.
 func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
-func (s setting) logDelta() float64 { return -specfun.Log(s.budget.Delta) } // ln(1/δ)
+func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
 
 // fit plans and fits.
 func fit[P interface {
@@ -146,6 +146,9 @@ func fit[P interface {
 }](
 	ctx context.Context, plan func(*erm.Problem, dp.Budget) (P, error), p *erm.Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
 	pl, err := plan(p, b)
 	if err != nil {
 		return nil, err
@@ -155,7 +158,7 @@ func fit[P interface {
 
 // certified returns the certificate of plans, from the secure source.
 func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
-	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(dp.CalibrationArithmetic).With(assumptions...)
+	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
 }
 
 // admit refuses a problem that is not valid or of other dimensions.

@@ -35,17 +35,9 @@
 //
 // # Exactness
 //
-// Noisy SGD and passes are private as programs, not only as formulas. What noise is
-// added to is a vector of integers times a public power of two g, and the noise is an
-// integer multiple of g with the exact law of a rounded Gaussian:
-//
-//	g(k + round(ν/g)) = g round((gk + ν)/g)
-//
-// so that the release is a function of gk + ν for a real Gaussian ν, about which the
-// theorems speak. In noisy SGD k is the sum of the gradients of a batch, each
-// clipped and rounded by itself (erm.Objective.SumRounded): a sum of integers has no
-// rounding, and a record changes it by at most L/g. In passes k is the rounded end
-// of a phase, and the rounding on the way there is part of the sensitivity.
+// Noisy SGD and passes are private as programs, not only as formulas: noise is an integer multiple of a
+// power of two with the exact law of a rounded Gaussian, and what it is added to is a vector of integers
+// times the same power. Proofs are in docs/theory/population.md, by the identifiers below.
 //
 // # Theorems
 //
@@ -61,7 +53,7 @@
 //	sco.psgd-strong/2   Gaussian noise hides L/(λb⌊n/b⌋) after passes with
 //	                    λ‖w‖² and steps of min(1/(β+2λ), 1/(2λt)), and
 //	                    all rounding                                       smooth loss, δ > 0
-//	sco.phased/2        every phase hides 2Lη_k/b of its own records, and all
+//	sco.phased/2        every phase hides 2Lη_i of its own records, and all
 //	                    rounding, by Gaussian noise; phases are disjoint   smooth loss, η ≤ 2/β, δ > 0
 //
 // ObjPert and Output rest on the theorems of package lop.

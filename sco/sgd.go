@@ -164,6 +164,7 @@ func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ran
 // Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
 // and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
 func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(NoisySGD))
 	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 
@@ -174,6 +175,7 @@ func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 
 // Plan is NoisySGD.Plan for the envelope.
 func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(ProxGD))
 	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 
@@ -184,6 +186,7 @@ func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.S
 
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
+	m = cmp.Or(m, new(DPSGD))
 	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 

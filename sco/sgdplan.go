@@ -12,7 +12,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
@@ -113,7 +115,27 @@ func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace 
 	if err != nil {
 		return nil, err
 	}
-	return &SGDPlan{params: p, cert: certified(p.Theorem, cost, p.Relation, assumptions), comp: comp, trace: trace}, nil
+	cert := certified(p.Theorem, cost, p.Relation, nil)
+	if !p.proves(cost) {
+		cert = cert.With(dp.LossArithmetic)
+	}
+	return &SGDPlan{params: p, cert: cert.With(assumptions...), comp: comp, trace: trace}, nil
+}
+
+// proves reports whether the sums are certainly within the cost: those over all records are
+// T Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or removing.
+func (p *SGDParams) proves(cost dp.Budget) bool {
+	if _, copies := p.Sampler.(accounting.WithReplacement); copies || p.Sampler.Fraction() != 1 {
+		return false
+	}
+	reach := 1.0
+	if p.Relation == dp.Replace {
+		reach = 2
+	}
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		s := c.Quo(c.Mul(c.Of(reach), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
+		return c.GaussianDelta(c.Of(cost.Epsilon), s), c.Of(cost.Delta)
+	})
 }
 
 // Params returns a copy of the numbers of the plan, the zero value of an empty one.
@@ -180,10 +202,13 @@ var (
 // called concurrently. Each call spends the budget once.
 //
 // The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is
-// ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself. Fit panics if ctx is nil.
+// ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl == nil || pl.comp == nil {
 		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
 	}
 	if err := admit(p, pl.params.Dim, pl.params.Records, pl.params.Relation); err != nil {
 		return nil, err

@@ -21,12 +21,17 @@ type certificate struct {
 	noG     bool
 	noH     bool
 	mu, lip float64
+	atY     float64 // the strong convexity that counts from y: of f + g
+	atX     float64 // and from x: of h, where K is nil
+	reach   reach
 	terms   int
 
 	w     []float64
 	shown []float64 // the point of the least gap
-	gap   float64   // its √(2μΓ), +Inf before the first
-	delta float64   // ‖δ‖ when the gap was last computed
+	gap   float64   // its Γ, +Inf before the first
+	delta float64   // the least ‖δ‖ at which the gap was computed
+	// rounded counts the steps whose ‖x−y‖ was at rounding.
+	rounded int
 	// earlier is what rounding hides of a u ∈ ∂g(y) that is not from this step.
 	earlier float64
 	stagnation
@@ -40,8 +45,15 @@ func (c *certificate) init(p Problem, n int) {
 		c.sum = sum
 	}
 	c.mu, c.lip, c.terms = convexity(p.F), c.f.Smoothness(), terms(p.F)
+	c.atY, c.atX = c.mu+modulus(p.G, n), 0
+	if p.K == nil {
+		c.atX = modulus(p.H, n)
+	}
+	if c.reach = (reach{radius: math.Inf(1)}); c.sum == nil {
+		c.reach = newReach(p, n)
+	}
 	c.w, c.shown = resize(c.w, n), resize(c.shown, n)
-	c.gap, c.delta, c.earlier = math.Inf(1), math.Inf(1), 0
+	c.gap, c.delta, c.earlier, c.rounded = math.Inf(1), math.Inf(1), 0, 0
 	c.stagnation.init(n, c.lip)
 }
 
@@ -63,8 +75,8 @@ func (c *certificate) prove(loc *Location, stats *Stats, x, y, p, grad []float64
 	case c.sum != nil:
 		c.mapping(loc, stats, y, grad, gamma)
 	default:
+		c.atRounding(delta <= 1e-14*(c.grad+separation(p, y)/gamma+norm(x)/gamma))
 		c.dual(loc, x, y, p, delta, hidden+c.earlier, gamma)
-		c.stalled = delta <= 1e-14*(c.grad+separation(p, y)/gamma+norm(x)/gamma)
 		return
 	}
 	c.watch(loc)
@@ -98,47 +110,90 @@ func (c *certificate) mapped(loc *Location, stats *Stats, y, grad []float64, gam
 
 // dual sets the location to the point of the least gap, x while there is none.
 func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamma float64) {
-	if c.mu > 0 && delta <= 0.5*c.delta {
-		c.delta = delta
+	if c.due(delta) {
 		var cross float64
 		for i := range x {
 			cross += (p[i] - x[i]) / gamma * (y[i] - x[i]) // ⟨v, y − x⟩
 		}
 		fy, gy, hx := c.f.Func(y), c.g.Func(y), c.h.Func(x)
-		low := fy + gy + hx + cross - (delta+hidden)*(delta+hidden)/(2*c.mu)
+		strong := c.tail(delta+hidden, gamma)
 		// Γ is a difference of these numbers: 64 units in the last place of
 		// each are added for their rounding.
 		slack := 0x1p-46*(math.Abs(fy)+math.Abs(gy)+math.Abs(hx)+math.Abs(cross)) + hidden*delta*gamma
-		if gap := c.f.Func(x) + c.g.Func(x) + hx - low; c.better(gap + slack) {
-			copy(c.shown, x)
+		try := func(at []float64, value float64) {
+			tail := math.Min(strong, (delta+hidden)*(c.reach.of(value)+norm(y)))
+			if low := fy + gy + hx + cross - tail; c.better(value - low + slack) {
+				copy(c.shown, at)
+			}
 		}
-		if gap := fy + gy + c.h.Func(y) - low; c.better(gap + slack) {
-			copy(c.shown, y)
-		}
+		try(x, c.f.Func(x)+c.g.Func(x)+hx)
+		try(y, fy+gy+c.h.Func(y))
 	}
 	c.leastGap(loc, x)
 }
 
-// leastGap sets the location to the point of the least gap, x while there is none.
-func (c *certificate) leastGap(loc *Location, x []float64) {
-	loc.Residual = c.gap
-	if math.IsInf(c.gap, 1) {
-		copy(loc.X, x)
-	} else {
-		copy(loc.X, c.shown)
+// due reports that a gap is worth computing: ‖δ‖ has halved, or nothing better is to come.
+func (c *certificate) due(delta float64) bool {
+	if !c.bounded() || !(delta <= 0.5*c.delta) && c.rounded == 0 {
+		return false
+	}
+	c.delta = math.Min(c.delta, delta)
+	return true
+}
+
+// patience is the number of steps, after the first at rounding, in which a pair of sets may
+// find a point that rounding leaves in both.
+const patience = 100
+
+// atRounding counts the steps at rounding, and ends the solve after patience of them, or at the first
+// finite gap, see better.
+func (c *certificate) atRounding(now bool) {
+	if !now {
+		return
+	}
+	if c.rounded++; c.rounded > patience || !c.bounded() {
+		c.stalled = true
 	}
 }
 
-// better notes √(2μΓ) if it is the least so far. A Γ that is negative beyond
+// bounded reports that a gap can be finite: J is strongly convex, or its minimizers are bounded.
+func (c *certificate) bounded() bool { return c.atY+c.atX > 0 || !c.reach.none() }
+
+// tail returns sup_w ⟨δ,w−y⟩ − (A/2)‖w−y‖² − (B/2)‖w−x‖² for x = y + γδ, A = atY and B = atX.
+func (c *certificate) tail(delta, gamma float64) float64 {
+	if c.atY+c.atX == 0 {
+		return math.Inf(1)
+	}
+	b := c.atX * gamma
+	return delta*delta/(2*(c.atY+c.atX))*(1+b)*(1+b) - b*gamma*delta*delta/2
+}
+
+// leastGap sets the location to the point of the least gap, x while there is none.
+func (c *certificate) leastGap(loc *Location, x []float64) {
+	if loc.Residual = math.Inf(1); math.IsInf(c.gap, 1) {
+		copy(loc.X, x)
+		return
+	}
+	if mu := c.atY + c.atX; mu > 0 {
+		loc.Residual = math.Sqrt(2 * mu * c.gap)
+	}
+	copy(loc.X, c.shown)
+}
+
+// better notes Γ if it is the least so far. A Γ that is negative beyond
 // rounding proves nothing.
 func (c *certificate) better(gap float64) bool {
-	r := math.Sqrt(2 * c.mu * gap)
-	if !(gap > 0) || !(r < c.gap) {
+	c.stalled = c.stalled || c.rounded > 0 && gap >= 0 && gap <= math.MaxFloat64
+	if !(gap >= 0) || !(gap < c.gap) {
 		return false
 	}
-	c.gap = r
+	c.gap = gap
 	return true
 }
+
+// Gap implements Gapper for problems whose residual is not an element of ∂J(X), and returns +Inf
+// for others.
+func (c *certificate) Gap() float64 { return c.gap }
 
 // stagnation notices that rounding allows no further progress: the residual is
 // a few thousand roundings of the terms it is a difference of, and a thousand

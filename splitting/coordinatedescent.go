@@ -128,7 +128,7 @@ func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 
 // Gap implements Gapper.
 func (m *CoordinateDescent) Gap() float64 {
-	if gap := m.on.gap(); !math.IsNaN(gap) {
+	if gap := m.on.gap(); !math.IsNaN(gap) && !math.IsInf(m.on.state().residual, 1) {
 		return gap
 	}
 	return math.Inf(1) // numbers are too large for float64

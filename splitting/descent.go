@@ -205,12 +205,11 @@ func (c *descent) patience() int {
 // with the largest α ≤ 1 that stays on it. It reports whether it could, and
 // whether α = 1.
 //
-// Where the matrix H is singular it is H + τ·diag(H), and the step that of the proximal
-// point method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ),
-// and where J falls along the kernel, δ is long and ends the piece. Sweeps hardly
-// move there, or to and fro between pieces; so then, and where steps keep ending at
-// the end of a piece, the next one is done at once on the piece that begins,
-// which has a coordinate less.
+// Where the matrix H is singular it is H + τ·diag(H), and the step that of the proximal point
+// method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ), and where J falls along
+// the kernel, δ is long and ends the piece. Sweeps hardly move there, or to and fro between pieces;
+// so then, and where steps keep ending at the end of a piece, the next one is done at once on the
+// piece that begins, which has a coordinate less.
 func (c *descent) newton() (ok, full bool) {
 	for work := 0; work < newtonWork; {
 		if !c.factored {

@@ -29,6 +29,9 @@
 //	                                                                                at √(L_f/μ)
 //	PrimalDual                 any G, H and K             one gradient, two proxes, 1/k, 1/k² if strongly convex
 //	                                                      K and Kᵀ once each
+//	FrankWolfe                 G or H a bounded           a gradient, a linear      1/k; on a simplex or ℓ1
+//	                           prox.LinearMinimizer       minimization              ball linear if strongly
+//	                                                                                convex; the gap
 //	ProxSVRG, ProxSAGA         a FiniteSum; G+H in        one or two terms, a prox  linear, n + L/μ terms
 //	                           closed form                                          a digit
 //	VarianceReducedTOS         a FiniteSum; any G and H   one or two terms, two     converges
@@ -43,6 +46,8 @@
 //
 //   - Two functions without a closed-form sum: DavisYin; if its steps are short,
 //     with Rule: LineSearch, which may be worth a factor of ten (below).
+//   - Logistic regression, robust regression: NewLogistic, NewHuber, which have a Hessian.
+//   - A nuclear ball of large matrices, or iterates of few vertices: FrankWolfe with Settings.Gap.
 //   - No Lipschitz constant: ForwardBackward and DavisYin search by themselves
 //     where Smoothness is +Inf.
 //   - Overlapping groups, where each meets its neighbors only: prox.SplitGroups
@@ -51,7 +56,7 @@
 //     fused lasso). On a graph or an image: Differences as K.
 //   - Many records, moderate accuracy: ProxSAGA if n·d numbers fit, else ProxSVRG.
 //   - A sequence of weights or of boxes: Path.
-//   - To watch: Settings.Recorder = LogSpaced(10, &Printer{}).
+//   - To watch: Settings.Recorder = LogSpaced(10, &Trace{Func: p.Func}).
 //
 // How they converge is drawn by
 //
@@ -77,16 +82,24 @@
 //	g+h known  at X = prox_{cψ}(y − c∇f(y)), ψ = g+h, c = min{γ, 1/L_f}: the element
 //	           e = ∇f(X) − ∇f(y) + (y−X)/c of ∂J(X) has ‖e‖ ≤ ‖y−X‖/c, because I − c∇f is
 //	           nonexpansive; if L_f is unknown ∇f(X) is computed
-//	μ > 0      at X = x or y, the better so far: √(2μΓ) for the gap Γ below, which
-//	           is a difference of objective values and so stays above some 1e-14·|J|
-//	else       nothing: the residual is +Inf, and the solve ends as Stalled once
-//	           ‖x−y‖ is at rounding
+//	else       at X = x or y, the better so far: the gap Γ below, which is a difference of
+//	           objective values and so stays above some 1e-14·|J|. The residual is √(2μΓ) for a
+//	           strongly convex J, and +Inf for another: Settings.Gap ends the solve then, or
+//	           rounding, as Stalled. Γ is +Inf if no minimizer is known to be bounded
 //
 // The gap: u = (z−y)/γ ∈ ∂g(y), v = (p−x)/γ ∈ ∂h(x) and δ = (x−y)/γ = −∇f(y)−u−v give, by
 // μ-strong convexity of f at y and convexity of g at y and of h at x, for every w
 //
 //	J(w) ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ⟨δ,w−y⟩ + (μ/2)‖w−y‖²
 //	     ≥ f(y) + g(y) + h(x) + ⟨v,y−x⟩ − ‖δ‖²/(2μ) =: J_low,   Γ = J(X) − J_low.
+//
+// If g is strongly convex its modulus adds to that of f; that of h adds (μ_h/2)‖w−x‖². Without strong
+// convexity w = x* will do: ⟨δ,x*−y⟩ ≤ ‖δ‖(‖x*‖+‖y‖) takes the place of ‖δ‖²/(2μ), and in the first two
+// rows J(X) − J* ≤ Residual·(‖X‖+‖x*‖), where
+//
+//	‖x*‖ ≤ the radius of G or H, if it is a prox.Set
+//	     ≤ √(Σ_{i∉U} max(lo_i²,hi_i²) + (J(X)/w)²) if f, g, h ≥ 0 and G + H ≥ w‖x_U‖, U the coordinates
+//	       without bounds: ℓ1, ℓ2, ℓ∞, sorted, group and nuclear norms are seen to grow so.
 //
 // # The inequality
 //
@@ -123,6 +136,11 @@
 //	z, y, x     the governing sequence and the two shadow sequences
 //	Q, lin      the coefficients of a quadratic f, Quadratizer
 //	‖e‖         the norm of an element of ∂J(X), Location.Residual
+//
+// # Lengths
+//
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
+// a mistake in the program. Constructors, and functions that return an error, report it.
 //
 // # References
 //
@@ -169,6 +187,15 @@
 //	         Operators. SIAM J. Numer. Anal. 1979.
 //	[GB17]   Giselsson, Boyd. Linear Convergence and Metric Selection for
 //	         Douglas-Rachford Splitting and ADMM. IEEE Trans. Autom. Control 2017.
+//	[FW56]   Frank, Wolfe. An algorithm for quadratic programming. Naval Res.
+//	         Logist. Quart. 1956.
+//	[Jag13]  Jaggi. Revisiting Frank-Wolfe: Projection-Free Sparse Convex
+//	         Optimization. ICML 2013.
+//	[LJ15]   Lacoste-Julien, Jaggi. On the Global Linear Convergence of
+//	         Frank-Wolfe Optimization Variants. NIPS 2015.
+//	[PNAJ20] Pedregosa, Négiar, Askari, Jaggi. Linearly Convergent Frank-Wolfe
+//	         with Backtracking Line-Search. AISTATS 2020.
+//	[Hig02]  Higham. Accuracy and Stability of Numerical Algorithms, 2nd ed. 2002.
 //	[APR18]  Attouch, Peypouquet, Redont. Backward–forward algorithms for
 //	         structured monotone inclusions in Hilbert spaces. JMAA 2018.
 //	[BT09]   Beck, Teboulle. A Fast Iterative Shrinkage-Thresholding Algorithm

@@ -192,3 +192,34 @@ func ExampleLogSpaced() {
 	// 22  residual 0.424  value -0.4370
 	// 46  residual 0.159  value -0.5083
 }
+
+// Logistic regression inside an ℓ1 ball, without a projection. The gap bounds how far the value is from the least.
+func ExampleFrankWolfe() {
+	a := mat.NewDense(4, 2, []float64{2, 1, 1, -1, -1, 1, -2, -0.5})
+	f, err := splitting.NewLogistic(a, []float64{1, 1, -1, -1})
+	if err != nil {
+		fmt.Println(err)
+	}
+	p := splitting.Problem{F: f, H: prox.L1Ball{R: 1}}
+	res, err := splitting.Solve(context.Background(), p, []float64{0, 0}, &splitting.Settings{Gap: 1e-6}, &splitting.FrankWolfe{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%v %.3f %t\n", res.Status, res.X, res.Gap <= 1e-6)
+	// Output: Converged [1.000 0.000] true
+}
+
+// Robust regression: one label is far off, and hardly moves the slope.
+func ExampleNewHuber() {
+	a := mat.NewDense(4, 1, []float64{1, 2, 3, 4})
+	f, err := splitting.NewHuber(a, []float64{1, 2, 3, 100}, 0.1)
+	if err != nil {
+		fmt.Println(err)
+	}
+	res, err := splitting.Minimize(context.Background(), splitting.Problem{F: f}, []float64{0}, nil)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%v %.3f\n", res.Status, res.X)
+	// Output: Converged [1.029]
+}

@@ -95,9 +95,8 @@ func TestLinearRefuses(t *testing.T) {
 	require.NoError(t, err)
 	k, err := splitting.NewSelection([]int{0, 0}, 1)
 	require.NoError(t, err)
-	require.Panics(t, func() {
-		splitting.Solve(background, splitting.Problem{F: q, K: k}, []float64{1, 2}, nil, &splitting.PrimalDual{})
-	}, "length mismatch")
+	_, err = splitting.Solve(background, splitting.Problem{F: q, K: k}, []float64{1, 2}, nil, &splitting.PrimalDual{})
+	require.ErrorIs(t, err, splitting.ErrProblem)
 	_, err = splitting.Solve(background, splitting.Problem{F: q, K: endless{k}}, []float64{1}, nil, &splitting.PrimalDual{})
 	require.ErrorContains(t, err, "K.Norm() = +Inf")
 	group := prox.GroupL2{Groups: [][]int{{0, 2}}, Weight: 1}

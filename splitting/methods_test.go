@@ -419,7 +419,8 @@ func TestMethodsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, c.text, name)
 		require.Nil(t, res, name)
 	}
-	require.Panics(t, func() { splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil) }, "length mismatch")
+	_, err = splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil)
+	require.ErrorIs(t, err, splitting.ErrProblem)
 	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
 }
 

@@ -19,6 +19,9 @@ import "context"
 // such as a group norm and a simplex. BenchmarkAuto times the pick of every row
 // beside the methods below it.
 func Minimize(ctx context.Context, p Problem, x0 []float64, s *Settings) (*Result, error) {
+	if err := p.check(x0); err != nil { // Auto asks F for its Hessian
+		return nil, err
+	}
 	return Solve(ctx, p, x0, s, Auto(p, len(x0)))
 }
 

@@ -1,7 +1,6 @@
 package splitting_test
 
 import (
-	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -134,9 +133,7 @@ func TestNilArguments(t *testing.T) {
 	_, err := splitting.NewLeastSquares(nil, nil)
 	require.ErrorIs(t, err, splitting.ErrProblem)
 	require.ErrorContains(t, err, "nil")
-	require.PanicsWithValue(t, "splitting: nil Recorder", func() { splitting.Every(2, nil) })
 	require.PanicsWithValue(t, "splitting: nil Recorder", func() { splitting.LogSpaced(2, nil) })
-	require.NoError(t, splitting.LogSpaced(2, &splitting.Printer{Writer: io.Discard}).Init())
 }
 
 // A gradient that overflowed or is no number proves nothing, even where a proximal

@@ -15,8 +15,6 @@ import (
 // that were begun; the error is that of Solve for the last of them, with its
 // index, and no problem after it is begun. A problem that ends early without
 // an error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
-//
-// Path panics if ctx is nil.
 func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m Method) ([]*Result, error) {
 	results := make([]*Result, 0, len(problems))
 	if d, ok := m.(dual); ok {
@@ -25,6 +23,9 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 	for k, p := range problems {
 		method := m
 		if method == nil {
+			if err := p.check(x0); err != nil {
+				return results, fmt.Errorf("splitting: problem %d of the path: %w", k, err)
+			}
 			method = Auto(p, len(x0))
 		}
 		res, err := Solve(ctx, p, x0, s, method)

@@ -61,7 +61,6 @@ type PrimalDual struct {
 	next         []float64
 	y, ky, kx, p []float64 // ky = Kᵀy, kx = Kx
 	kxBar        []float64
-	last         float64 // ‖e‖ and the dual step when the gap was last computed
 	saved
 	certificate
 }
@@ -97,7 +96,7 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	m.k.MulVec(m.kx, m.x)
 	copy(m.kxBar, m.kx)
-	m.theta, m.last = 1, math.Inf(1)
+	m.theta = 1
 	m.certificate.init(p, d)
 	return nil
 }
@@ -207,9 +206,9 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 	case m.sum != nil:
 		m.mapping(loc, stats, m.x, m.grad, tau)
 	default:
+		rest := m.sigma * separation(m.kx, m.p) // of Kx⁺ = p, which dy = 0 says of Kx̄
+		m.atRounding(e+dy+rest <= 1e-14*(m.stagnation.grad+norm(m.ky)+norm(next)/tau+norm(m.y)+m.sigma*norm(m.p)))
 		m.duality(loc, next, e, dy)
-		size := m.stagnation.grad + norm(m.ky) + norm(next)/tau + norm(m.y)
-		m.stalled = e+dy <= 1e-14*size
 		return
 	}
 	m.watch(loc)
@@ -218,22 +217,29 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 // duality sets the location to the point of the least gap, x⁺ while there is
 // none.
 func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
-	if moved := e + dy; m.mu > 0 && moved <= 0.5*m.last {
-		m.last = moved
+	if m.due(e + dy) {
 		var cross float64
 		for i, pi := range m.p {
 			cross += m.y[i] * (m.kx[i] - pi) // ⟨y⁺, Kx⁺ − p⟩
 		}
 		hp := m.h.Func(m.p)
-		tail := e * e / (2 * m.mu)
+		// The least over w of ⟨e,w−x⁺⟩ + (A/2)‖w−x⁺‖², with a minimizer for w where J is not strongly convex.
+		strong := math.Inf(1)
+		if m.atY > 0 {
+			strong = e * e / (2 * m.atY)
+		}
+		tail := func(gap, value float64) float64 {
+			return gap + math.Min(strong, e*(m.reach.of(value)+norm(next)))
+		}
 		slack := 0x1p-46 * (math.Abs(hp) + math.Abs(cross))
-		if m.better(m.h.Func(m.kx) - hp - cross + tail + slack) {
+		fx, gx, hx := m.f.Func(next), m.g.Func(next), m.h.Func(m.kx)
+		if m.better(tail(hx-hp-cross, fx+gx+hx) + slack) {
 			copy(m.shown, next)
 		}
 		if _, same := m.k.(identity); same {
-			fx, gx := m.f.Func(next), m.g.Func(next)
 			slack += 0x1p-46 * (math.Abs(fx) + math.Abs(gx))
-			if m.better(m.f.Func(m.p) - fx + m.g.Func(m.p) - gx - cross + tail + slack) {
+			fp, gp := m.f.Func(m.p), m.g.Func(m.p)
+			if m.better(tail(fp-fx+gp-gx-cross, fp+gp+hp) + slack) {
 				copy(m.shown, m.p)
 			}
 		}

@@ -31,15 +31,15 @@ var (
 
 // NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme
 // eigenvalues of Q, O(d³), and widens them by the rounding error of the
-// eigensolver. The error wraps ErrProblem if a coefficient is not finite or Q
-// has a negative eigenvalue. It panics if the size of q is not len(lin).
+// eigensolver. The error wraps ErrProblem if a coefficient is not finite, Q
+// has a negative eigenvalue, or the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
 	if q == nil {
 		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
 	}
 	d := q.SymmetricDim()
 	if lin != nil && len(lin) != d {
-		panic(badLen)
+		return nil, fmt.Errorf("%w: Quadratic: lin has %d entries, want %d, or nil", ErrProblem, len(lin), d)
 	}
 	f := &Quadratic{q: mat.NewSymDense(d, nil), lin: make([]float64, d), c: c}
 	copy(f.lin, lin)

@@ -14,11 +14,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-const (
-	badMethod  = "splitting: nil Method"
-	badContext = "splitting: nil Context"
-	badLen     = "splitting: length mismatch"
-)
+const badLen = "splitting: length mismatch"
 
 const (
 	defaultIterations = 100_000
@@ -45,14 +41,14 @@ const (
 // error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not
 // finite.
 //
-// Solve panics if m or ctx is nil, or p.K does not take vectors of len(x0);
-// p.F, p.G and p.H panic if their dimension is not the right one.
+// An F that has a method Dim() int, and p.K, are compared with len(x0). Others panic, as do p.G and p.H
+// without a Check, if their dimension is not the right one.
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
-	if m == nil {
-		panic(badMethod)
-	}
-	if ctx == nil {
-		panic(badContext)
+	switch {
+	case m == nil:
+		return nil, fmt.Errorf("%w: the Method is nil, want one such as &DavisYin{}, or Minimize", ErrSettings)
+	case ctx == nil:
+		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSettings)
 	}
 	if s == nil {
 		s = &Settings{}
@@ -83,12 +79,13 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	loc := Location{X: slices.Clone(x0), Residual: math.Inf(1)}
 	last := slices.Clone(x0) // the last point known to be finite
 	statuser, _ := m.(Statuser)
+	known := bounds{problem: p, method: m}
 	var stats Stats
 	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
 		stats.Iterations++
-		done := loc.Residual <= s.Tolerance || s.Gap > 0 && gap(p.F, m, &loc) <= s.Gap
+		done := loc.Residual <= s.Tolerance || s.Gap > 0 && known.gap(&loc) <= s.Gap
 		full := stats.Iterations == s.Iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
@@ -130,13 +127,16 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 			status, err = Failure, ErrNaN
 		}
 		copy(loc.X, last)
-		loc.Residual = math.Inf(1)
+		loc.Residual = math.NaN()
 	}
-	if math.IsNaN(loc.Residual) {
-		loc.Residual = math.Inf(1)
+	res := &Result{Stats: stats, Status: status, Distance: math.Inf(1), Gap: math.Inf(1)}
+	if stats.Iterations > 0 && !math.IsNaN(loc.Residual) {
+		res.Distance, res.Gap = known.distance(&loc), known.gap(&loc)
+	} else {
+		loc.Residual = math.Inf(1) // of a point that the method did not certify
 	}
-	stats.Runtime = time.Since(start)
-	return &Result{Location: loc, Stats: stats, Status: status, Distance: distance(p.F, loc.Residual), Gap: gap(p.F, m, &loc)}, err
+	res.Location, res.Runtime = loc, time.Since(start)
+	return res, err
 }
 
 // interrupted reports that ctx is done, or the runtime limit that limited adds to it.
@@ -148,32 +148,6 @@ func interrupted(ctx, limited context.Context) (Status, error) {
 		return Cancelled, ctx.Err()
 	}
 	return RuntimeLimit, nil
-}
-
-// gap returns the least bound on J(X) − J*.
-func gap(f Smooth, m Method, loc *Location) float64 {
-	least := math.Inf(1)
-	if math.IsInf(loc.Residual, 1) { // of a point that the method did not certify
-		return least
-	}
-	if g, ok := m.(Gapper); ok {
-		if gap := g.Gap(); gap >= 0 {
-			least = gap
-		}
-	}
-	if mu := convexity(f); mu > 0 {
-		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
-	}
-	return least
-}
-
-// distance returns residual/μ, the bound on ‖X − x*‖, +Inf where μ is not
-// known to be positive.
-func distance(f Smooth, residual float64) float64 {
-	if mu := convexity(f); mu > 0 {
-		return residual / mu
-	}
-	return math.Inf(1)
 }
 
 // checked returns s with the defaults in place of zeros.
@@ -210,11 +184,14 @@ func (p Problem) check(x0 []float64) error {
 			return fmt.Errorf("%w: x0[%d] is not finite, want a finite starting point", ErrNaN, i)
 		}
 	}
+	if d, ok := dimension(p.F); ok && d != len(x0) {
+		return fmt.Errorf("%w: x0 has %d entries, want %d, the dimension of F", ErrProblem, len(x0), d)
+	}
 	image := len(x0)
 	if p.K != nil {
 		m, d := p.K.Dims()
 		if d != len(x0) {
-			panic(badLen)
+			return fmt.Errorf("%w: x0 has %d entries, want %d, the columns of K", ErrProblem, len(x0), d)
 		}
 		if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
 			return fmt.Errorf("%w: K.Norm() = %v, want a finite number of at least ‖K‖₂", ErrProblem, norm)
@@ -234,6 +211,19 @@ func (p Problem) check(x0 []float64) error {
 		}
 	}
 	return nil
+}
+
+// dimension returns the number of parameters of f, if f tells it.
+func dimension(f Smooth) (d int, ok bool) {
+	switch f := f.(type) {
+	case *Quadratic:
+		return len(f.lin), true
+	case *LeastSquares:
+		return f.d, true
+	case interface{ Dim() int }:
+		return f.Dim(), true
+	}
+	return 0, false
 }
 
 // finite reports whether no entry of x is NaN or infinite. Neither leaves a sum;

@@ -72,11 +72,9 @@ func TestSolveStops(t *testing.T) {
 	require.Equal(t, 3, res.Iterations)
 
 	slow := func(k int, loc *splitting.Location) { time.Sleep(time.Millisecond) }
-	start := time.Now()
 	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Runtime: 20 * time.Millisecond}, &scripted{step: slow})
 	require.NoError(t, err)
 	require.Equal(t, splitting.RuntimeLimit, res.Status)
-	require.Less(t, time.Since(start), 5*time.Second) // one step late on a busy machine
 	require.GreaterOrEqual(t, res.Runtime, 20*time.Millisecond)
 }
 
@@ -103,7 +101,6 @@ func TestSolveContext(t *testing.T) {
 	busy := &scripted{step: func(int, *splitting.Location) {}}
 	res, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt}, busy)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, res.Runtime, time.Second)
 }
 
 type recorder struct {
@@ -203,9 +200,11 @@ func TestSolveStatuser(t *testing.T) {
 func TestSolveRefuses(t *testing.T) {
 	down := residual(func(k int) float64 { return 1 / float64(k) })
 	ok := &scripted{step: down}
-	require.PanicsWithValue(t, "splitting: nil Method", func() { splitting.Solve(background, splitting.Problem{}, []float64{0}, nil, nil) })
+	_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, nil, nil)
+	require.ErrorIs(t, err, splitting.ErrSettings)
 	var none context.Context
-	require.PanicsWithValue(t, "splitting: nil Context", func() { splitting.Solve(none, splitting.Problem{}, []float64{0}, nil, ok) })
+	_, err = splitting.Solve(none, splitting.Problem{}, []float64{0}, nil, ok)
+	require.ErrorIs(t, err, splitting.ErrSettings)
 	for field, s := range map[string]*splitting.Settings{
 		"Iterations = -1": {Iterations: -1},
 		"Tolerance = NaN": {Tolerance: math.NaN()},
@@ -217,7 +216,7 @@ func TestSolveRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "want")
 		require.Nil(t, res)
 	}
-	_, err := splitting.Solve(background, splitting.Problem{}, nil, nil, ok)
+	_, err = splitting.Solve(background, splitting.Problem{}, nil, nil, ok)
 	require.ErrorIs(t, err, splitting.ErrProblem)
 	_, err = splitting.Solve(background, splitting.Problem{}, []float64{1, math.NaN()}, nil, ok)
 	require.ErrorIs(t, err, splitting.ErrNaN)
@@ -267,7 +266,8 @@ func TestQuadratic(t *testing.T) {
 	require.ErrorIs(t, err, splitting.ErrProblem)
 	_, err = splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), []float64{math.Inf(1)}, 0)
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	require.Panics(t, func() { splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), []float64{1, 2}, 0) })
+	_, err = splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), []float64{1, 2}, 0)
+	require.ErrorIs(t, err, splitting.ErrProblem)
 	require.Panics(t, func() { f.Func([]float64{1}) })
 	require.Panics(t, func() { f.Grad(g, []float64{1}) })
 	require.Panics(t, func() { f.Hessian(h, []float64{1}) })

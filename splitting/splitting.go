@@ -137,11 +137,13 @@ type Result struct {
 	Location
 	Stats
 	Status Status
-	// Distance bounds ‖X − x*‖₂ by Residual/μ, +Inf where no μ > 0 is known.
+	// Distance bounds ‖X − x*‖₂ by Residual/μ for the μ of F and of the squares in G and H, +Inf where
+	// no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, which would cost
+	// more than the solve: there Residual/f.Convexity() is the bound.
 	Distance float64
-	// Gap bounds J(X) − J* by Residual²/(2μ), or by the duality gap of a Gapper if
-	// that is less; +Inf where neither is known. Like the residual it has no
-	// allowance for rounding.
+	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to be
+	// bounded, or by the duality gap of a Gapper if that is less; +Inf where none is known, see
+	// Certificates in the package comment. Like the residual it has no allowance for rounding.
 	Gap float64
 }
 

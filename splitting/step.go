@@ -25,9 +25,11 @@ const (
 	RootStep
 	// AdaptiveStep divides γ by the root of the sum of squared gradients.
 	AdaptiveStep
+	// OpenLoopStep is 2/(k+2), of FrankWolfe only.
+	OpenLoopStep
 )
 
-var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep", "AdaptiveStep"}
+var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep", "AdaptiveStep", "OpenLoopStep"}
 
 // String returns the name of the constant.
 func (r StepRule) String() string {

@@ -201,7 +201,7 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 	}
 	args := b.args(p)
 	if p.sweep {
-		args = append(args, "-seed", strconv.Itoa(b.seed), "-out", dir, "-formats", "csv,json,png", "-quiet", "-resume")
+		args = append(args, "-seed", strconv.Itoa(b.seed+p.offset), "-out", dir, "-formats", "csv,json,png", "-quiet", "-resume")
 	}
 	for i, a := range args {
 		args[i] = strings.NewReplacer("DIR", dir, "ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(a)

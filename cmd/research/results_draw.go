@@ -20,6 +20,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
@@ -157,6 +159,41 @@ func above(method string) func(rows []row) []row {
 		}
 		return rows
 	}
+}
+
+// overDraws turns risks into excess risks over nonprivate of the same part, and the parts named "draw …"
+// into their mean and standard deviation.
+func overDraws(rows []row) []row {
+	type at struct {
+		name  string // of a part or of a method
+		value float64
+	}
+	least := map[at]float64{}
+	for _, r := range rows {
+		if part, method, _ := strings.Cut(r.Method, "/"); method == "nonprivate" {
+			least[at{part, r.Value}] = r.Mean
+		}
+	}
+	var out []row
+	excess, order := map[at][]float64{}, []at(nil)
+	for _, r := range rows {
+		part, method, _ := strings.Cut(r.Method, "/")
+		r.Mean -= least[at{part, r.Value}]
+		if !strings.HasPrefix(part, "draw ") {
+			out = append(out, r)
+			continue
+		}
+		key := at{method, r.Value}
+		if excess[key] == nil {
+			order = append(order, key)
+		}
+		excess[key] = append(excess[key], r.Mean)
+	}
+	for _, key := range order {
+		mean, std := stat.MeanStdDev(excess[key], nil)
+		out = append(out, row{Result: sweep.Result{Method: key.name, Value: key.value, Mean: mean, Std: std}})
+	}
+	return out
 }
 
 // relative divides noise by that of the method FAMILY/ours at the same value.

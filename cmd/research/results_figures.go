@@ -1,6 +1,10 @@
 package main
 
-import "github.com/privopt/privopt/cmd/internal/sweep"
+import (
+	"slices"
+
+	"github.com/privopt/privopt/cmd/internal/sweep"
+)
 
 // style is a color and a pattern of dashes.
 func style(color, dash int) sweep.Style { return sweep.Style{Color: color, Dash: dash} }
@@ -9,6 +13,17 @@ func style(color, dash int) sweep.Style { return sweep.Style{Color: color, Dash:
 var boxed = []curve{
 	{"lop", "LOP", style(0, 0)}, {"lop-clip", "LOP-Clip", style(1, 0)}, {"qop", "QOP", style(2, 0)},
 	{"anchor", "anchor (no record used)", style(3, 1)},
+}
+
+// exactly words that QOP takes the anchor as exact.
+func exactly(curves []curve) []curve {
+	curves = slices.Clone(curves)
+	for i := range curves {
+		if curves[i].method == "qop" {
+			curves[i].legend = "QOP, the anchor taken as exact"
+		}
+	}
+	return curves
 }
 
 // against is a figure of a sweep of cmd/scaling.
@@ -25,13 +40,13 @@ var figures = []figure{
 			X:     "kappa, half-width of the box", Y: "risk per record, mean ± one standard deviation",
 			Colors: []string{"LOP", "LOP-Clip", "QOP", "anchor (no record used)", "no noise (not private)"},
 			Dashes: []string{"our constants, exact", "published constants, repaired, exact",
-				"as published, 1000 stochastic steps (not private)"},
+				"as published, 1000 stochastic steps (not private)", "our constants, anchor taken as exact"},
 		},
 		curves: []curve{
 			{"ours/lop", "", style(0, 0)}, {"repaired/lop", "", style(0, 1)}, {"published/lop", "", style(0, 2)},
 			{"ours/lop-clip", "", style(1, 0)}, {"repaired/lop-clip", "", style(1, 1)}, {"published/lop-clip", "", style(1, 2)},
 			{"ours/anchor", "", style(3, 0)}, {"ours/nonprivate", "", style(4, 0)},
-			{"ours/qop", "", style(2, 0)}, {"repaired/qop", "", style(2, 1)}, {"published/qop", "", style(2, 2)},
+			{"ours/qop", "", style(2, 0)}, {"exact/qop", "", style(2, 3)}, {"repaired/qop", "", style(2, 1)}, {"published/qop", "", style(2, 2)},
 		}},
 	{name: "published", from: []string{"published"}, edit: beside,
 		plot: sweep.Plot{
@@ -43,10 +58,15 @@ var figures = []figure{
 			{"lop", "", style(0, 0)}, {"lop-clip", "", style(1, 0)}, {"qop", "", style(2, 0)},
 			{"lop, reference", "", style(4, 1)}, {"lop-clip, reference", "", style(4, 1)}, {"qop, reference", "", style(4, 1)},
 		}},
-	against("sweep-n", "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, 20 runs)",
-		"n, number of records"),
-	against("sweep-d", "Excess risk against the dimension (n = 300, kappa = 0.5, eps = 0.5, delta = 0.01, 10 runs)", "d, dimension"),
-	against("sweep-eps", "Excess risk against the budget (n = 300, d = 100, kappa = 0.5, delta = 0.01, 10 runs)", "epsilon"),
+	{name: "sweep-n", from: []string{"sweep-n"}, edit: overDraws,
+		plot: sweep.Plot{
+			Title: "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, 20 runs on each of 6 draws)",
+			X:     "n, number of records", Y: "risk per record above the minimum, mean ± one standard deviation over draws"},
+		curves: append([]curve{{"declared/qop", "QOP, the anchor's error declared", style(2, 1)}}, exactly(boxed)...)},
+	against("sweep-d", "Excess risk against the dimension, the anchor taken as exact (n = 300, kappa = 0.5, eps = 0.5, delta = 0.01, 10 runs)",
+		"d, dimension"),
+	against("sweep-eps", "Excess risk against the budget, the anchor taken as exact (n = 300, d = 100, kappa = 0.5, delta = 0.01, 10 runs)",
+		"epsilon"),
 	{name: "calibrations", from: []string{"calibrations"}, edit: relative,
 		plot: sweep.Plot{
 			Title: "Published noise over the noise that is proved here: below 1 the claim is not proved",

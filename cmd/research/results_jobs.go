@@ -40,6 +40,7 @@ type part struct {
 	outside    bool
 	sweep      bool // takes the flags of package sweep
 	prepares   bool // makes something in WORK, and no table
+	offset     int  // added to the seed
 	code       int  // of success
 	experiment func(b *bench) (*sweep.Experiment, error)
 	workers    int
@@ -48,6 +49,16 @@ type part struct {
 // swept is a part that is a command with the flags of package sweep.
 func swept(name, command string, small ...string) part {
 	return part{name: name, command: strings.Fields(command), small: small, sweep: true}
+}
+
+// draws are the sweep over n with the anchor taken as exact, on k draws of the data.
+func draws(k int) (parts []part) {
+	for i := range k {
+		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -sweep n -eta 0 -runs 20", "-values", "300,3000", "-runs", "2")
+		p.offset = i
+		parts = append(parts, p)
+	}
+	return parts
 }
 
 // pick is full, or small with -small.
@@ -114,6 +125,7 @@ const onAdult = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult
 var jobs = []job{
 	{name: "diameter", what: "risk of linear and quadratic perturbation as the box grows", parts: []part{
 		swept("ours", "scaling", "-kappas", "5", "-runs", "2"),
+		swept("exact", "scaling -eta 0 -methods qop", "-kappas", "5", "-runs", "2"),
 		swept("repaired", "scaling -calibration paper", "-kappas", "5", "-runs", "2"),
 		swept("published", "scaling -mode paper", "-kappas", "5", "-runs", "2"),
 	}},
@@ -122,13 +134,12 @@ var jobs = []job{
 			swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -data $PRIVOPT_DATA/fig2/problem.csv"+
 				" -label y -anchor $PRIVOPT_DATA/fig2/anchor.csv", "-kappas", "5", "-runs", "2"),
 		}},
-	{name: "sweep-n", what: "the same against the number of records", parts: []part{
-		swept("", "scaling -sweep n -runs 20", "-values", "300,3000", "-runs", "2"),
-	}},
+	{name: "sweep-n", what: "the same against the number of records, for six draws of the data", parts: append(draws(6),
+		swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values", "300,3000", "-runs", "2"))},
 	{name: "sweep-d", what: "the same against the dimension",
-		parts: []part{swept("", "scaling -sweep d", "-values", "10,20", "-runs", "2")}},
+		parts: []part{swept("", "scaling -sweep d -eta 0", "-values", "10,20", "-runs", "2")}},
 	{name: "sweep-eps", what: "the same against the budget",
-		parts: []part{swept("", "scaling -sweep eps", "-values", "0.5,2", "-runs", "2", "-d", "20")}},
+		parts: []part{swept("", "scaling -sweep eps -eta 0", "-values", "0.5,2", "-runs", "2", "-d", "20")}},
 	{name: "bound", what: "utility bound of quadratic perturbation", picture: "bound.png", parts: []part{
 		{command: []string{"scaling", "-figure", "bound", "-out", "DIR", "-formats", "csv,json,png", "-quiet",
 			"-resume"}, small: []string{"-values", "4"}},

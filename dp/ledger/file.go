@@ -196,6 +196,9 @@ func (s *state) add(line []byte) error {
 	if len(e.RDP) != 0 && len(e.RDP) != len(s.terms.Orders) {
 		return fmt.Errorf("it has %d values of rdp, want one for each of %d orders", len(e.RDP), len(s.terms.Orders))
 	}
+	if !(e.Failure >= 0 && e.Failure <= 1) {
+		return fmt.Errorf("it has the failure %v, want a probability", e.Failure)
+	}
 	if err := s.nonce(e); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 type spent struct {
 	eps, delta *big.Rat  // of the decimals; nil is 0
 	rdp        []float64 // of each order, rounded up
+	failure    float64   // the probability that a release is not one with these curves, rounded up
 }
 
 // decimal returns the number that v is written as.
@@ -33,7 +34,10 @@ func (s spent) plus(t Terms, e Entry) spent {
 		}
 		return new(big.Rat).Add(a, decimal(v))
 	}
-	out := spent{add(s.eps, e.Epsilon), add(s.delta, e.Delta), make([]float64, len(t.Orders))}
+	out := spent{eps: add(s.eps, e.Epsilon), delta: add(s.delta, e.Delta), rdp: make([]float64, len(t.Orders))}
+	if out.failure = s.failure; e.failure() > 0 {
+		out.failure = math.Nextafter(s.failure+e.failure(), math.Inf(1))
+	}
 	for i := range out.rdp {
 		out.rdp[i] = math.Inf(1)
 		if e.RDP == nil {
@@ -46,6 +50,15 @@ func (s spent) plus(t Terms, e Entry) spent {
 		out.rdp[i] = math.Nextafter(sum, math.Inf(1))
 	}
 	return out
+}
+
+// failure returns Failure, or for an entry of version 0.1.0, which has no nonce and none, a bound that
+// all plans of that version keep.
+func (e Entry) failure() float64 {
+	if e.Nonce == "" && e.RDP != nil {
+		return max(e.Failure, 0x1p-57*e.Delta)
+	}
+	return e.Failure
 }
 
 // admits returns an error wrapping ErrOverspent unless a filter admits e.
@@ -71,12 +84,21 @@ func (s spent) admits(t Terms, e Entry) error {
 		max(0, t.Total.Epsilon-left.Epsilon))
 }
 
+// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not. If
+// failures took from δ what they need and left the rest to the curve, outputs could choose between
+// runs that spend δ on one of the two, and all these runs together would cost almost 2δ.
+const failureShare = 0x1p-10
+
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
 // its order.
 func (s spent) renyi(t Terms) (eps, order float64) {
 	// One rounding of the quotient and one of the product that undoes it.
 	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
 	eps = math.Inf(1)
+	if s.failure > 0 && (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40) > failureShare*delta {
+		return eps, 0
+	}
+	delta *= 1 - failureShare
 	for i, alpha := range t.Orders {
 		if e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha); e < eps {
 			eps, order = e, alpha
@@ -122,6 +144,9 @@ func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
 
 // Show writes the terms, the entries and what is left as a table for a person.
 func (l *Ledger) Show(w io.Writer) error {
+	if l == nil || w == nil {
+		return fmt.Errorf("%w: the ledger or the writer is nil, want both", ErrTerms)
+	}
 	s := l.read()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: total %v, %v neighbors\n", l.Path(), s.terms.Total, s.terms.Relation)
@@ -144,6 +169,9 @@ func (l *Ledger) Show(w io.Writer) error {
 	var all dp.Certificate
 	for _, e := range s.entries {
 		all = all.With(e.Assumptions...)
+	}
+	if len(s.terms.Orders) > 0 && len(s.entries) > 0 { // Rényi curves are computed in float64
+		all = all.With(dp.CalibrationArithmetic)
 	}
 	for _, a := range all.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)

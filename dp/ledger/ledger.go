@@ -44,17 +44,14 @@
 // admits it:
 //
 //	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m                                [RRUV16]
-//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, δ/m)               [FZ21], [CKS20]
+//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m),      [FZ21], [CKS20]
+//	         and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
 //
-// one for each α of Terms.Orders, which are fixed when the ledger is made. Why
-// their alternative is proved: stop the releases where filter k refuses; what
-// comes out is (ε, δ/m)-differentially private. Every whole run agrees with the
-// run stopped by some k, on which the privacy loss L is the same, so that
-//
-//	E[(1 − e^{ε−L})₊] ≤ Σ_k E[(1 − e^{ε−L_k})₊] ≤ m·δ/m = δ.
-//
-// Without Orders that is basic composition of the whole total. With them, a
-// total serves many small releases better and a single large one worse.
+// one for each α of Terms.Orders, which are fixed when the ledger is made. Each filter sums up all
+// entries, so that a run which one of them still admits is the run that it alone would have
+// stopped, and the δ of the filters add up: docs/theory/composition.md#ledger.basic and
+// docs/theory/composition.md#ledger.order. Without Orders that is basic composition of the whole
+// total. With them, a total serves many small releases better and a single large one worse.
 //
 // Sums of ε and δ are exact sums of the decimal numbers that the file shows.
 //
@@ -169,8 +166,11 @@ type Entry struct {
 	Assumptions []dp.Assumption `json:"assumptions"`
 	// RDP bounds the Rényi divergences of the orders of the terms; nil if no
 	// bound is known.
-	RDP  []float64 `json:"rdp,omitempty"`
-	Plan string    `json:"plan"` // prose
+	RDP []float64 `json:"rdp,omitempty"`
+	// Failure is that of the profile of the plan: RDP holds but for an event of this
+	// probability. What has RDP and no Failure in version 0.1.0 counts with 2⁻⁵⁷δ.
+	Failure float64 `json:"failure,omitempty"`
+	Plan    string  `json:"plan"` // prose
 	// Nonce holds 128 random bits as 32 hexadecimal digits, so that no two entries
 	// are equal; "" in entries of version 0.1.0.
 	Nonce string `json:"nonce,omitempty"`
@@ -292,8 +292,11 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	if src != nil {
 		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release nothing", ErrSeeded)
 	}
+	if err := l.usable(ctx); err != nil {
+		return Entry{}, err
+	}
 	if plan == nil {
-		return Entry{}, fmt.Errorf("%w: the plan is nil", dp.ErrCondition)
+		return Entry{}, fmt.Errorf("%w: the plan is nil, want one that a calibration made", dp.ErrCondition)
 	}
 	c := plan.Certificate()
 	if err := c.Check(); err != nil {
@@ -310,10 +313,11 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		if c.Relation != t.Relation {
 			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation, c.Relation, t.Relation)
 		}
+		p := plan.Profile()
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
-			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: append([]dp.Assumption{}, c.Assumptions...),
-			RDP: curve(t.Orders, plan.Profile().RDP, c.Budget), Plan: plan.String(), Nonce: bits(),
+			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: c.With(dp.Declared(plan)...).Assumptions,
+			RDP: curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
 		return e, l.s.spent.admits(t, e)
 	})
@@ -324,12 +328,26 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	return e, nil
 }
 
+// usable refuses a nil ledger and a nil context.
+func (l *Ledger) usable(ctx context.Context) error {
+	switch {
+	case l == nil:
+		return fmt.Errorf("%w: the ledger is nil, want one made by Create or Open", ErrTerms)
+	case ctx == nil:
+		return fmt.Errorf("%w: ctx is nil, want one such as context.Background()", dp.ErrCondition)
+	}
+	return nil
+}
+
 // Commit writes behind the entries that file, the whole text in which the release of
 // the entry with this hash is published, belongs to it, and returns when that is on the
 // disk. An entry has one file: the error wraps ErrMismatch if it has another one,
 // ErrBehind if there is no such entry, or is as that of Spend. A release whose Commit
 // failed is not to be published, since VerifyFile will refuse it.
 func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.write(ctx, func() (any, error) {
@@ -347,6 +365,9 @@ func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 // wraps ErrBroken, ErrBehind or ErrMismatch. A file whose fit ended before Commit, or
 // whose entry is of version 0.1.0, is refused as not committed.
 func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
+	if err := l.usable(context.Background()); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.reload(); err != nil {
@@ -396,6 +417,9 @@ func fileDigest(file []byte) string {
 // every one of the heads, which are hashes that Head or Entry gave at some time,
 // such as those of models. The error wraps ErrBroken or ErrBehind.
 func (l *Ledger) Verify(heads ...string) error {
+	if err := l.usable(context.Background()); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.reload(); err != nil {

@@ -26,11 +26,15 @@ type plan struct {
 	c   dp.Certificate
 	rdp dp.RDP
 	say string
+
+	failure float64
 }
 
 func (p plan) Certificate() dp.Certificate { return p.c }
 func (p plan) Profile() dp.Profile {
-	return dp.Symmetric(p.c.Budget.Profile().Remove, p.rdp)
+	q := dp.Symmetric(p.c.Budget.Profile().Remove, p.rdp)
+	q.Failure = p.failure
+	return q
 }
 func (p plan) String() string { return "a plan for tests" + p.say }
 
@@ -138,6 +142,52 @@ func TestCreateRefuses(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, left, 1) // no temporary file, and no file to lock
+}
+
+// A Rényi curve holds but for rare events of the noise, for which a share of the filter's δ is kept.
+func TestRenyiFilterPaysForFailures(t *testing.T) {
+	total := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	terms := Terms{Total: total, Orders: []float64{100}}
+	p := gaussian(0.001, 1e-6) // more δ than the filter of sums has
+	p.failure = 1e-11
+	l := create(t, terms)
+	path, n := l.Path(), 0
+	for ; n < 100; n++ {
+		if _, err := l.Spend(ctx, p, nil); err != nil {
+			require.ErrorIs(t, err, ErrOverspent)
+			break
+		}
+	}
+	require.Positive(t, n)
+	require.LessOrEqual(t, float64(n)*(1+math.E)*p.failure, total.Delta/2/1024)
+	require.Greater(t, float64(n+1)*(1+math.E)*p.failure, total.Delta/2/1024*(1-1e-9))
+	again, err := Open(path)
+	require.NoError(t, err)
+	_, err = again.Spend(ctx, p, nil)
+	require.ErrorIs(t, err, ErrOverspent)
+	p.failure = 0
+	_, err = create(t, terms).Spend(ctx, p, nil)
+	require.NoError(t, err)
+
+	// Outputs may choose between a run that spends all on its curve and one that spends all on
+	// failures: the most that either may cost adds up to the δ of the filter.
+	most := func(of func(v float64) spent) float64 {
+		lo, hi := 0.0, 1.0
+		for range 100 {
+			if eps, _ := of((lo + hi) / 2).renyi(terms); eps <= total.Epsilon {
+				lo = (lo + hi) / 2
+			} else {
+				hi = (lo + hi) / 2
+			}
+		}
+		return lo
+	}
+	v := most(func(v float64) spent { return spent{rdp: []float64{v}} })
+	f := most(func(f float64) spent { return spent{rdp: []float64{0}, failure: f} })
+	require.Positive(t, f)
+	delta := math.Exp(99*(v-1)) * math.Pow(0.99, 99) / 100 // [CKS20]
+	require.LessOrEqual(t, delta+(1+math.E)*f, total.Delta/2)
+	require.Greater(t, delta, total.Delta/2*0.99)
 }
 
 // A Rényi filter admits more small releases than basic composition, exactly as

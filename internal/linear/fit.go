@@ -19,6 +19,9 @@ import (
 
 // Fit calibrates for p and releases its minimizer.
 func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Package, err)
+	}
 	p, q, err := s.Prepare(p)
 	if err != nil {
 		return nil, err
@@ -46,7 +49,10 @@ func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 // for a reason that reads records.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() {
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+		return nil, fmt.Errorf("privopt: %w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+	}
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
 	}
 	p, q, err := pl.settings.Prepare(p)
 	if err == nil {
@@ -133,7 +139,7 @@ func (pl *Plan) admit(q erm.Public) error {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, pl.output.Cover)
 	}
 	for _, a := range q.Assumptions {
-		if !slices.Contains(want.Assumptions, a) {
+		if !slices.Contains(pl.cert.Assumptions, a) {
 			return refuse("the problem rests on an assumption that the certificate of the plan does not list: %s", a)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A grid law is a discrete pair of measures (P, Q) on the losses jh: P puts
@@ -21,22 +21,17 @@ type gridLaw struct {
 	inf float64
 }
 
-// connect returns the grid law of a pair by connecting the dots [DGKKM22]. As
-// a function of α = e^ε a profile f is convex and nonincreasing with f(0) = 1.
-// The chords between the points α_j = e^{jh}, −J ≤ j ≤ J, with f(0) = 1 and the
-// constant f(α_J) beyond, lie above f. They are the profile of the measures
-//
-//	Q_j = S_{j+1} − S_j,  P_j = α_j Q_j,  P_∞ = f(α_J)
-//
-// S_j the slope of the chord that ends at α_j; the last slope is 0. Exchanging
-// P and Q maps chords to chords, f(α) ↦ 1 − α + αf(1/α), so the masses at
-// j < 0 are the Q_{−j} of the exchanged pair, computed from small numbers, and
+// connect returns the grid law of a pair by connecting the dots [DGKKM22]: the chords of a profile
+// f, convex in α = e^ε, between the points α_j = e^{jh}, with f(0) = 1 and the constant f(α_J)
+// beyond, are the profile of the measures Q_j = S_{j+1} − S_j, P_j = α_j Q_j, P_∞ = f(α_J), S_j the
+// slope of the chord that ends at α_j (docs/theory/composition.md#composition.hull). Exchanging P
+// and Q maps chords to chords, so the masses at j < 0 are the Q_{−j} of the exchanged pair, computed
+// from small numbers, and
 //
 //	P_0 = S_1 + S′_1 + 1 − f(1),   S′ the slopes of the exchanged pair.
 //
-// Where a bound used for f is not convex, and where rounding bends it, a
-// Q_j is negative. Such a Q_j is replaced by 0, which raises g at every ε, as
-// g = P_∞ + Σ Q_j(α_j−α)₊.
+// A negative Q_j, from a bound that is not convex or from rounding, is replaced by 0: that raises
+// the profile P_∞ + Σ Q_j(α_j−α)₊.
 func connect(f Pair, h float64, points int) gridLaw {
 	up, inf := slopes(f.Up, h, points)
 	down := up
@@ -118,5 +113,5 @@ func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
 		s2 += w * x * x
 	}
 	mean = s1 / s0
-	return specfun.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
+	return num.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
 }

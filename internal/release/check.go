@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -37,6 +38,14 @@ func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the output, "+
 				"want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
 		}
+	}
+	return nil
+}
+
+// CheckContext refuses a nil context by an error that wraps kind.
+func CheckContext(kind error, ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: ctx is nil, want one such as context.Background()", kind)
 	}
 	return nil
 }

@@ -14,32 +14,20 @@ const badSteepness = "release: Minimize of a loss without a finite Smoothness, o
 // certifyEvery is the number of steps in float64 between two certificates, which cost as much.
 const certifyEvery = 32
 
-// descend is proximal gradient descent, x ← prox_γg(x − γ∇f(x)), with the accurate gradient.
+// descend is proximal gradient descent, x ← prox_γg(x − γ∇f(x)), with the accurate gradient, from
+// the best point or from prox_g(0), for as many steps as prove ‖x − θ*‖ ≤ R by contraction,
 //
-// # Theorem
+//	‖x_K − θ*‖ ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ),   K = ⌈ln(4D₀/R)/log1p(γμ)⌉,
 //
-// The exact step T contracts: with μ = μ_f + μ_g and γ ≤ 1/ℓ, x − γ∇f(x) contracts by 1 − γμ_f
-// and prox_γg by 1/(1+γμ_g), so that T does by 1/(1+γμ). If the computed step is within e of T(x), the
-// distance D_k = ‖x_k − θ*‖ has
-//
-//	D_K ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ).
-//
-// With γ = 1/ℓ the error e is E/ℓ, E = A(4ρ) + S(4ρ) of erm.Public.Floor, as long as ‖x_k‖ ≤ 4ρ. So
-// after K = ⌈ln(4D₀/R)/log1p(γμ)⌉ steps D_K ≤ R/4 + 2E/μ, and rounding x + low to x adds uρ; for
-// R ≥ Floor ≥ 4(E/μ + uρ) that is at most 3R/4 + uρ·(…) ≤ R.
-//
-// D₀ is the least of residual/μ and ‖x₀‖ + ρ. It starts from the best point if its norm is at most
-// 2ρ, else from p = prox_g(0), whose norm is at most ρ: then ‖x_k‖ ≤ ‖θ*‖ + D₀ + E/μ ≤ 4ρ where
-// E/μ ≤ ρ, and elsewhere R ≥ 4E/μ > 2ρ ≥ ‖p−θ*‖, so that p will do at once.
-//
-// K is finite for every data set. Nothing is proved about the time it takes, and nothing of the
-// guarantee is about time.
+// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is claimed
+// about time.
+// Proof: docs/theory/release.md#release.descent.
 func (s *solver) descend() error {
 	ell := s.obj.Steepness()
 	if !(ell < math.Inf(1) && s.Modulus > 0 && s.Cover > 0 && s.Reach < math.Inf(1)) {
 		panic(badSteepness)
 	}
-	gamma := 1 / ell * (1 - 0x1p-50)
+	gamma := 1 / max(ell, s.Modulus) * (1 - 0x1p-50) // γμ ≤ 1
 	x, low := s.best.x, s.best.low
 	anchor := make([]float64, len(x))
 	s.g.Prox(anchor, anchor, 1)

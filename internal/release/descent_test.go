@@ -143,6 +143,20 @@ func TestDescentPairs(t *testing.T) {
 	}
 }
 
+// Where the regularizer is more convex than the loss is steep, the step is 1/μ: with a longer one the
+// error of a step would not shrink by the factor that the proof divides by.
+func TestDescentOfConvexRegularizer(t *testing.T) {
+	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} {
+		in := newInstance(t, rand.New(rand.NewPCG(3, 4)), loss.Logistic{}, prox.ElasticNet{L1: 0.1, L2: 1e9}, set, 2, 1e-3)
+		want, _, err := Minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		require.NoError(t, err)
+		got, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		require.NoError(t, err)
+		require.LessOrEqual(t, floats.Distance(want, got, 2), 2*in.target.Cover)
+		require.GreaterOrEqual(t, tr.Iterations, 30) // of a factor ½ each, from ρ to R
+	}
+}
+
 // Where every record has the largest row the step is no shorter than it must be.
 func TestDescentStep(t *testing.T) {
 	rows, labels := make([][]float64, 50), make([]float64, 50)

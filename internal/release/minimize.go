@@ -91,21 +91,13 @@ type solver struct {
 
 func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target) *solver {
 	s := &solver{Target: t, ctx: ctx, f: fault.From(ctx), p: p, obj: obj, start: start}
-	s.g, _ = prox.Sum(parts(p))
+	s.g, _ = prox.Sum(p.Reg, p.Set)
 	if obj.HasHessian() {
 		s.pairs, _ = prox.Separable(s.g)
 	}
 	s.first = fault.At(s.f, fault.Stage, 0)
 	s.best = point{x: start, low: make([]float64, len(start)), residual: math.Inf(1)}
 	return s
-}
-
-// parts returns r and ι_C, nil where p has none.
-func parts(p *erm.Problem) (reg, set prox.Operator) {
-	if p.Set == nil { // not a nil Set inside a non-nil Operator
-		return p.Reg, nil
-	}
-	return p.Reg, p.Set
 }
 
 // try goes on from the best point by a method.
@@ -183,8 +175,7 @@ var Methods = []Method{
 // Whether the point is Proved depends on the records.
 func Certify(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, target float64, methods ...Method) (Result, error) {
 	f := fault.From(ctx)
-	problem := splitting.Problem{F: obj}
-	problem.G, problem.H = parts(p)
+	problem := splitting.Problem{F: obj, G: p.Reg, H: p.Set}
 	best := Result{X: start, Residual: math.Inf(1)}
 	var unfit error
 	tol := max(target/4, obj.Attainable()) // leaves room for the rounding allowance of the certificate

@@ -10,34 +10,21 @@
 //
 // # Why the release is private
 //
-// Let θ* be (ε₁, δ₁)-differentially private as a theorem about real numbers, and
-// let real noise ν hide a distance of 2R + g√d at (ε₂, δ₂). As
-// round(k+x) = k + round(x) for integers k, the released integers are
-// round((g·k+ν)/g): a function of the real sum q + ν, q = g·k. Whatever rounding
-// went into θ̂, it ends in the integer k, and ‖q − θ*‖ ≤ R + g√d/2 on every data set.
-// With K_D(t, ·) the law of the release given θ* = t, a mixture of laws q + ν,
-//
-//	K_D(t, S) ≤ e^ε₂ K_D′(t, S) + δ₂   for every t
-//	P(S|D) ≤ δ₂ + ∫ min(1, e^ε₂ K_D′(t, S)) dP_D(t) ≤ δ₁ + δ₂ + e^{ε₁+ε₂} P(S|D′).
-//
-// Clamping k and the sum, the rounding of g·k to float64 and P_C are functions of
-// the integers. Nothing is assumed about the float64 arithmetic in between, only
-// that ‖θ̂ − θ*‖ ≤ R holds always, for the real b or W of which the program knows
-// the first digits: erm.Objective.Residual allows for the others
-// (Perturbation.LinearError, QuadError), Minimize ends within R whatever the
+// The integers k + round(ν/g) are a function of the real sum gk + ν, and ‖gk − θ*‖ ≤ R + g√d/2 on
+// every data set: whatever rounding went into θ̂ ends in the integer k. So the release costs what
+// θ* costs and what real noise costs that hides 2R + g√d (docs/theory/release.md#release.grid,
+// docs/theory/release.md#release.cover). Nothing is assumed about the float64 arithmetic in
+// between, only that ‖θ̂ − θ*‖ ≤ R holds always, for the real b or W of which the program knows the
+// first digits (docs/theory/release.md#release.coupling). Minimize ends within R whatever the
 // records, and R is no less than erm.Public.Floor. Hence no release is withheld.
 //
 // # Events of the noise
 //
-// Floor needs bounds on b and W. Where the noise exceeds them, the release is
-// noise around P_C(0): an event of public probability p, the same for all data
-// sets, that costs (1+e^ε)p of δ (dp.Profile.Failure). A pure guarantee has no δ.
-// There the release lies in the finite set Y of grid points with |k_j| ≤ K, and with
-// a coin of probability γ = 2⁻⁶⁴, drawn first, it is a uniform point of Y, as it is on
-// the event. Every point of Y then has probability at least γ/|Y| on every data
-// set, which pays for η = (1+e^ε)p as soon as η(1−γ) ≤ (e^ε−1)γ/|Y|:
-//
-//	(1−γ)P(y|D) + γ/|Y| ≤ e^ε((1−γ)P(y|D′) + γ/|Y|)
+// Floor needs bounds on b and W. Where the noise exceeds them, the release is noise around P_C(0):
+// an event of public probability p, the same for all data sets, that costs (1+e^ε)p of δ
+// (dp.Profile.Failure, docs/theory/release.md#release.events). A pure guarantee has no δ. There the
+// release lies in a finite set, and with a coin of probability γ = 2⁻⁶⁴, drawn first, it is a uniform
+// point of it, which pays for the event (docs/theory/release.md#release.coin).
 //
 // # Notation
 //

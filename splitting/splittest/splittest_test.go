@@ -46,6 +46,8 @@ func TestMethods(t *testing.T) {
 	}
 	for name, m := range map[string]splitting.Method{
 		"PrimalDual/strong": &splitting.PrimalDual{Rule: splitting.StronglyConvexStep},
+		"FrankWolfe":        &splitting.FrankWolfe{},
+		"FrankWolfe/search": &splitting.FrankWolfe{Rule: splitting.LineSearch},
 	} {
 		t.Run(name, func(t *testing.T) { CheckSublinear(t, m) })
 	}

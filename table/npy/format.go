@@ -265,7 +265,7 @@ func checkColumns(columns []string, label string) error {
 		seen[c] = true
 	}
 	if !slices.Contains(columns, label) {
-		return fmt.Errorf("has the label %q, which is none of its columns", label)
+		return fmt.Errorf("has the label %q, which is none of its columns: want one of them", label)
 	}
 	return nil
 }

@@ -175,6 +175,9 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 // The error wraps ErrFile for records that do not exist, for a block without its checksum,
 // and for a file that changed since Open; rows and labels mean nothing then.
 func (f *File) Read(ctx context.Context, rows, labels []float64, first int) error {
+	if f == nil || ctx == nil {
+		return prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as context.Background()")
+	}
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first {
 		return fmt.Errorf("%w: %s does not have all of the records that were asked for", ErrFile, f.path)
@@ -205,6 +208,9 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 // Verify reads the blocks that were not read yet, to find a damaged one before anything depends on
 // the file; Read would find it later. Without a sidecar there is nothing to compare.
 func (f *File) Verify(ctx context.Context) error {
+	if f == nil || ctx == nil {
+		return prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as context.Background()")
+	}
 	buffer := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(buffer)
 	for k := range f.blocks {

@@ -78,7 +78,7 @@ func (w *Writer) Append(row []float64, label float64) error {
 		return w.err
 	}
 	if len(row) != w.shape.columns-1 {
-		return prefix.Errorf("npy: Append of %d features, the file has %d", len(row), w.shape.columns-1)
+		return prefix.Errorf("npy: Append of %d features, want %d, those of the file", len(row), w.shape.columns-1)
 	}
 	for _, v := range row[:w.label] {
 		w.number(v)
@@ -171,6 +171,9 @@ func (w *Writer) writeSidecar() error {
 
 // Close removes what was written unless it was committed.
 func (w *Writer) Close() error {
+	if w == nil {
+		return prefix.Errorf("npy: the writer is nil, want one made by Create")
+	}
 	w.err = errDone
 	if err := w.file.Abandon(); err != nil {
 		return prefix.Errorf("npy: %w", err)

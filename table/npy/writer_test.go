@@ -27,7 +27,7 @@ func TestWriter(t *testing.T) {
 	w, err := Create(path, names(3), Options{})
 	require.NoError(t, err)
 	require.NoError(t, w.Append([]float64{1, 2}, 3))
-	require.ErrorContains(t, w.Append([]float64{1}, 3), "Append of 1 features, the file has 2")
+	require.ErrorContains(t, w.Append([]float64{1}, 3), "Append of 1 features, want 2")
 	require.Len(t, list(t, dir), 1)
 	require.NoError(t, w.Close())
 	require.NoError(t, w.Close())

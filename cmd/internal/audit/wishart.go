@@ -13,23 +13,17 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// matrix returns a matrix W that has its minimizer at theta on data set i,
-//
-//	σ²W(θ−θ̃) = −(∇F(θ) + s),  s ∈ ∂(r + ι_C)(θ),
-//
-// drawn from the law of W given that. If θ has the claimed law, the matrix is a
-// draw from W_d(m), exactly and without conditions.
-//
-// With v = θ−θ̃, q = Wv and an orthonormal basis P of the complement of v,
+// matrix draws W given that its minimizer on data set i is theta, σ²W(θ−θ̃) = −(∇F(θ) + s) with
+// s ∈ ∂(r + ι_C)(θ): a draw from W_d(m) if θ has the claimed law. With v = θ−θ̃, q = Wv and an
+// orthonormal basis P of the complement of v,
 //
 //	W = qq'/(v'q) + PVP',   density ∝ f(q)·w(V)·det((∇²F + σ²W) on the free coordinates)
 //	f(q) = (v'q)^{(m−d−1)/2} exp(−‖q‖²/(2v'q)),   w the density of W_{d−1}(m−1)
 //
-// in the coordinates (θ_j free, q_j held, V). The free part of q is known. The
-// held part has the marginal density below; then V is drawn by rejection: the
-// determinant of n free coordinates is at most the n-th power of the mean of the
-// diagonal, (t₀+σ² tr V)/n, with t₀ what does not depend on V. With that in its
-// place tr V has a mixture of χ² laws and is independent of V/tr V.
+// in the coordinates (θ_j free, q_j held, V). The free part of q is known, the held part has the
+// marginal density below, and V is drawn by rejection: the determinant of n free coordinates is at
+// most the n-th power of the mean of the diagonal, (t₀+σ² tr V)/n, with which in its place tr V has a
+// mixture of χ² laws and is independent of V/tr V; t₀ does not depend on V.
 func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense, error) {
 	d, m, s2 := r.dim(), r.mech.M, r.sigma2
 	hess := make([]float64, d*d)

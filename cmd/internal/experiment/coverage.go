@@ -58,7 +58,7 @@ func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 						case NoDebiased:
 							middle = row.Estimate
 						}
-						if math.Abs(theta[j]-middle) <= half {
+						if covers(i.Unidentified, middle, half, theta[j]) {
 							hits++
 						}
 						if i.Weak {
@@ -71,6 +71,12 @@ func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 			}, nil
 		},
 	}
+}
+
+// covers reports whether the interval middle ± half holds theta. One that is unidentified is the whole line,
+// whatever the numbers in its place.
+func covers(unidentified bool, middle, half, theta float64) bool {
+	return unidentified || math.Abs(theta-middle) <= half
 }
 
 // linearData are n records with rows [1, x]/√d, x uniform in [−1, 1], and labels ⟨a,θ₀⟩ + 0.1N.

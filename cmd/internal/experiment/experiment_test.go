@@ -138,6 +138,13 @@ func TestCoverage(t *testing.T) {
 	require.Less(t, mean(t, results, 0.5, NoDebiased), 0.92)
 }
 
+// TestCovers: an interval that is the whole line holds every number.
+func TestCovers(t *testing.T) {
+	require.True(t, covers(true, 0, 0, 0.4), "unidentified")
+	require.True(t, covers(false, 0.3, 0.1, 0.4-1e-9))
+	require.False(t, covers(false, 0.3, 0.1, 0.41))
+}
+
 // TestLowBits: sums of floats name the data set, and never the wrong one; what is released
 // names the wrong one as often as ε = 1 asks, but for 6 standard errors.
 func TestLowBits(t *testing.T) {

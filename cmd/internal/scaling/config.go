@@ -40,6 +40,7 @@ type params struct {
 	AnchorNoise float64     `json:"anchor_noise"`
 	Clip        float64     `json:"clip"`
 	Eta         float64     `json:"eta"`
+	EtaRule     string      `json:"eta_rule,omitempty"`
 	Kappa       float64     `json:"kappa"`
 	Mode        string      `json:"mode"`
 	Calibration string      `json:"calibration"`
@@ -84,7 +85,9 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.AnchorNoise, "anchor-noise", 0.1, sweep.Between(0, 1e6), "standard deviation `S` of the anchor's error in each coordinate")
 	f.FloatVar(&c.Clip, "clip", 0, sweep.Between(0, 1e12), "gradient bound `C` of lop-clip; 0: the largest gradient at zero, 5xi^2 or "+
 		"-bound-row times -bound-label")
-	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error; 0 takes the anchor as exact")
+	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error, for which qop pays in "+
+		"noise; 0 takes the anchor as exact, as published. Without this flag generated anchors get S(sqrt(D)+3), "+
+		"which is true of them, and those of -anchor 0")
 	f.ListVar(&c.methods, "methods", methods, methods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, modes, "certified, or paper: the published procedure, NOT PRIVATE")
 	f.ChoiceVar(&c.Calibration, "calibration", sharp, calibrations, "constants of -mode certified: sharp, or paper: the published ones as "+
@@ -123,6 +126,9 @@ func (c *config) check(f *sweep.Flags) error {
 	}
 	if err == nil {
 		err = c.checkData(f)
+	}
+	if c.Mode == certified && c.Calibration == sharp && c.Figure == "risk" && c.data == "" && !f.Given("eta") {
+		c.EtaRule = "anchor_noise*(sqrt(d)+3)"
 	}
 	if err == nil && f.Given("values") {
 		err = f.Pointless("with -values", "kappa-min", "kappa-max", "kappas")
@@ -234,8 +240,14 @@ func (c *config) at(value float64) params {
 	case "eps":
 		p.Epsilon = value
 	}
+	if p.EtaRule != "" {
+		p.Eta = p.generatedEta()
+	}
 	return p
 }
+
+// generatedEta returns S(√d+3), the bound on the error of every anchor that generate makes.
+func (p params) generatedEta() float64 { return p.AnchorNoise * (math.Sqrt(float64(p.D)) + 3) }
 
 // clip returns the gradient bound of lop-clip.
 func (p params) clip() float64 {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
@@ -82,7 +83,7 @@ func results(t *testing.T, dir string) summary {
 // The claim of the experiment: the risk of lop grows with the square of the
 // box, that of qop does not.
 func TestCertifiedShape(t *testing.T) {
-	dir, rows := solved(t, "-values", "4,10,31.6,100,316,1000")
+	dir, rows := solved(t, "-eta", "0", "-values", "4,10,31.6,100,316,1000")
 	s := results(t, dir)
 	require.InDelta(t, 2, s.Slopes["lop"], 0.1)
 	lo, hi := math.Inf(1), 0.0
@@ -91,7 +92,7 @@ func TestCertifiedShape(t *testing.T) {
 	}
 	require.LessOrEqual(t, hi, 1.05*lo)
 	require.LessOrEqual(t, *s.RelativeGap, 1e-10, "every solve is certified")
-	require.True(t, s.AnchorClaimFalse, "the default anchor is not exact, and the summary says so")
+	require.True(t, s.AnchorClaimFalse, "the anchor is not exact, and the summary says so")
 	require.InDelta(t, 1, *s.AnchorError, 0.3) // 0.1·χ₁₀₀ = 1 ± 0.07
 	for _, c := range s.Cells {
 		require.Equal(t, dp.Budget{Epsilon: 0.5, Delta: 0.01}, c.Certificate.Budget)
@@ -104,6 +105,41 @@ func TestCertifiedShape(t *testing.T) {
 		require.LessOrEqual(t, r.mean, rows["anchor"][i].mean)
 		require.Equal(t, 10, rows["lop"][i].runs)
 	}
+}
+
+// Without -eta the certificate of qop rests on a bound that is true, and pays for it: the risk is far above the
+// anchor's, and still does not grow with a large box.
+func TestDefaultClaimIsTrue(t *testing.T) {
+	dir, rows := solved(t, "-values", "100,1000", "-runs", "5", "-methods", "qop,anchor")
+	s := results(t, dir)
+	require.False(t, s.AnchorClaimFalse)
+	require.LessOrEqual(t, *s.AnchorError, 0.1*13) // S(√d+3)
+	require.Contains(t, strings.Join(s.Notes, "\n"), "which is true here")
+	require.Contains(t, fmt.Sprint(s.Cells[0].Certificate.Assumptions), "within Eta")
+	require.Greater(t, rows["qop"][1].mean, 1000*rows["anchor"][1].mean)
+	// Both means are within 6 standard errors of one another, and of a factor 100 for a slope of 2.
+	require.InDelta(t, rows["qop"][0].mean, rows["qop"][1].mean, 6*math.Hypot(rows["qop"][0].error, rows["qop"][1].error))
+
+	dir, _ = solved(t, "-anchor-noise", "0", "-values", "10", "-runs", "1", "-methods", "qop")
+	s = results(t, dir)
+	require.False(t, s.AnchorClaimFalse, "an exact anchor needs no bound")
+	require.Contains(t, fmt.Sprint(s.Cells[0].Certificate.Assumptions), "vanishes at the anchor")
+}
+
+// The planted parameter is a common minimizer of all records, those included whose labels would be clamped.
+func TestPlantedParameterInterpolates(t *testing.T) {
+	seed := uint64(3)
+	rec, err := generate(params{N: 3000, D: 4, Xi: 5, AnchorNoise: 0.1, Mode: certified}, &seed)
+	require.NoError(t, err)
+	n, _ := rec.data.Dims()
+	for i := range n {
+		require.InDelta(t, floats.Dot(rec.data.Row(i), rec.in.Truth), rec.data.Label(i), 1e-12)
+	}
+	row, truth := []float64{3, 4}, []float64{-6, -8}
+	label := shorten(row, floats.Dot(row, truth), 25)
+	require.Equal(t, -25.0, label)
+	require.InDelta(t, label, floats.Dot(row, truth), 1e-14)
+	require.Equal(t, 7.0, shorten(row, 7, 25))
 }
 
 func TestSameValuesForAnyWorkers(t *testing.T) {
@@ -204,7 +240,7 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	one := lines("-sweep", "n", "-values", "9", "-methods", "qop,lop")
 	require.Contains(t, one, "below lop")
 	require.NotContains(t, one, "below anchor")
-	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop"),
+	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop", "-eta", "0"),
 		"qop stays below lop from n = 12345 on")
 	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
 }

@@ -169,24 +169,32 @@ func (c *config) anchorNote(s *source, sum *summary) {
 	if c.Mode == paper || c.data != "" || !slices.Contains(c.methods, "qop") {
 		return
 	}
-	worst := 0.0
+	worst, declared := 0.0, 0.0
 	for _, v := range c.values {
-		rec, err := s.at(c.at(v))
+		at := c.at(v)
+		rec, err := s.at(at)
 		if err != nil {
 			return
 		}
-		worst = max(worst, rec.error)
+		worst, declared = max(worst, rec.error), max(declared, at.Eta)
+		sum.AnchorClaimFalse = sum.AnchorClaimFalse || rec.error > at.Eta
 	}
 	sum.AnchorError = finite(worst)
-	if sum.AnchorClaimFalse = worst > c.Eta; !sum.AnchorClaimFalse {
-		return
+	note := ""
+	switch {
+	case !sum.AnchorClaimFalse && declared > 0:
+		note = fmt.Sprintf("qop declares the anchor to be within %s, which is true here: its error is up to %s. "+
+			"The published setting takes it as exact: -eta 0", number(declared), number(worst))
+	case sum.AnchorClaimFalse && declared > 0:
+		note = fmt.Sprintf("qop declares the anchor to be within %s, an assumption known to be false here: the anchor's "+
+			"error is up to %s (without -eta a true bound is taken)", number(declared), number(worst))
+	case sum.AnchorClaimFalse:
+		note = fmt.Sprintf("qop takes the anchor as exact, an assumption known to be false here: the anchor's error is up "+
+			"to %s (-anchor-noise 0 makes it exact, without -eta a true bound is declared)", number(worst))
 	}
-	claim := "takes the anchor as exact"
-	if c.Eta > 0 {
-		claim = "declares the anchor to be within " + number(c.Eta)
+	if note != "" {
+		sum.Notes = append(sum.Notes, note)
 	}
-	sum.Notes = append(sum.Notes, fmt.Sprintf("qop %s, an assumption known to be false here: the anchor's error is up to %s (-anchor-noise "+
-		"0 makes it exact, -eta declares a bound)", claim, number(worst)))
 }
 
 // costNote adds up what the releases of a sweep over records cost together.

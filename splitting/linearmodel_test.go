@@ -1,0 +1,139 @@
+package splitting_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// randomRows returns n rows of d normal numbers, and n labels.
+func randomRows(n, d int) (*mat.Dense, []float64) {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	a, y := mat.NewDense(n, d, nil), make([]float64, n)
+	for i := range n {
+		for j := range d {
+			a.Set(i, j, r.NormFloat64())
+		}
+		y[i] = 2 * r.NormFloat64()
+	}
+	return a, y
+}
+
+// Values, gradients and Hessians are those of the sum of scalar losses written out in methods_test.go.
+func TestLinearModel(t *testing.T) {
+	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} { // the last has more rows than a block
+		n, d := shape[0], shape[1]
+		a, y := randomRows(n, d)
+		logit, err := splitting.NewLogistic(a, y)
+		require.NoError(t, err)
+		robust, err := splitting.NewHuber(a, y, 0.7)
+		require.NoError(t, err)
+		for name, c := range map[string]struct {
+			f   *splitting.LinearModel
+			ref *glm
+		}{
+			"logistic": {logit, &glm{a: a, b: y, phi: logistic, curve: 0.25}},
+			"huber":    {robust, &glm{a: a, b: y, phi: huber(0.7), curve: 1}},
+		} {
+			x, g, want := make([]float64, d), make([]float64, d), make([]float64, d)
+			for j := range x {
+				x[j] = math.Cos(float64(j))
+			}
+			size := float64(n) * 10
+			require.InDelta(t, c.ref.Func(x), c.f.Func(x), 1e-15*size, name)
+			c.ref.Grad(want, x)
+			c.f.Grad(g, x)
+			require.InDeltaSlice(t, want, g, 1e-15*size, name)
+			require.Equal(t, c.f.Func(x), c.f.FuncGrad(g, x), name)
+			all := make([]int, c.f.Len())
+			for i := range all {
+				all[i] = i
+			}
+			c.f.GradTerms(g, x, all)
+			require.InDeltaSlice(t, want, g, 1e-15*size, name)
+			h, wantH := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
+			c.f.Hessian(h, x)
+			c.ref.Hessian(wantH, x)
+			require.True(t, mat.EqualApprox(wantH, h, 1e-15*size), name)
+			var svd mat.SVD
+			require.True(t, svd.Factorize(a, mat.SVDNone))
+			top := svd.Values(nil)[0]
+			require.InEpsilon(t, c.ref.curve*top*top, c.f.Smoothness(), 1e-6, name)
+			require.GreaterOrEqual(t, c.f.Smoothness(), c.ref.curve*top*top*(1-1e-12), name)
+			longest := 0.0
+			for i := range n {
+				longest = max(longest, floats.Dot(a.RawRowView(i), a.RawRowView(i)))
+			}
+			require.InEpsilon(t, c.ref.curve*longest, c.f.TermSmoothness(), 1e-12, name)
+			require.Zero(t, testing.AllocsPerRun(20, func() { c.f.FuncGrad(g, x); c.f.Hessian(h, x); c.f.GradTerms(g, x, all[:2]) }), name)
+		}
+	}
+}
+
+// Logistic regression ends in Newton steps: Minimize sees the Hessian.
+func TestLinearModelIsSolvedByNewton(t *testing.T) {
+	a, y := randomRows(300, 12)
+	f, err := splitting.NewLogistic(a, y)
+	require.NoError(t, err)
+	p := splitting.Problem{F: f, G: prox.SquaredL2{Weight: 1}}
+	require.IsType(t, &splitting.ProxNewton{}, splitting.Auto(p, 12))
+	res, err := splitting.Minimize(background, p, make([]float64, 12), nil)
+	require.NoError(t, err)
+	require.Equal(t, splitting.Converged, res.Status)
+	require.LessOrEqual(t, res.Iterations, 10)
+	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge is a modulus of J")
+	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7}, &splitting.ProxSAGA{})
+	require.NoError(t, err)
+	require.LessOrEqual(t, floats.Distance(res.X, saga.X, 2), saga.Distance+res.Distance)
+}
+
+func TestLinearModelRefuses(t *testing.T) {
+	a, y := randomRows(3, 2)
+	bad := mat.NewDense(3, 2, []float64{1, 2, math.NaN(), 4, 5, 6})
+	for _, call := range []func() (*splitting.LinearModel, error){
+		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(nil, y) },
+		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(a, y[:2]) },
+		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(bad, y) },
+		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(&mat.Dense{}, nil) },
+		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, []float64{1, 2, math.Inf(1)}, 1) },
+		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, y, 0) },
+		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, y, math.Inf(1)) },
+	} {
+		f, err := call()
+		require.Nil(t, f)
+		require.ErrorIs(t, err, splitting.ErrProblem)
+	}
+}
+
+// LeastSquares knows σ_min², from below, for well and ill conditioned equations.
+func TestLeastSquaresConvexity(t *testing.T) {
+	for _, least := range []float64{0.25, 1e-3, 1e-6, 1e-9} {
+		const n, d = 30, 5
+		a, y := randomRows(n, d)
+		var svd mat.SVD
+		require.True(t, svd.Factorize(a, mat.SVDThin))
+		var u, v, scaled, b mat.Dense
+		svd.UTo(&u)
+		svd.VTo(&v)
+		scaled.Mul(&u, mat.NewDiagDense(d, []float64{1, 0.9, 0.8, 0.7, least}))
+		b.Mul(&scaled, v.T())
+		f, err := splitting.NewLeastSquares(&b, y)
+		require.NoError(t, err)
+		require.LessOrEqual(t, f.Convexity(), least*least*(1+1e-6))
+		require.GreaterOrEqual(t, f.Convexity(), least*least*(1-1e-2), "σ_min = %v", least)
+	}
+	wide, y := randomRows(3, 5)
+	f, err := splitting.NewLeastSquares(wide, y)
+	require.NoError(t, err)
+	require.Zero(t, f.Convexity(), "fewer equations than unknowns")
+	f, err = splitting.NewLeastSquares(mat.NewDense(3, 2, []float64{1, 1, 2, 2, 3, 3}), y)
+	require.NoError(t, err)
+	require.Zero(t, f.Convexity(), "equal columns")
+}
