@@ -29,7 +29,7 @@ import (
 
 	"github.com/privopt/privopt/beam"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/cli"
+	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"

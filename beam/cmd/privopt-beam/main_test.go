@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/cli"
+	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/table/npy"
 )
 
