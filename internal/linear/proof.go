@@ -48,7 +48,7 @@ func (k *Calibrator) bounds() (list []bound) {
 		list = append(list, k.provesRenyi)
 	}
 	if !pure {
-		list = append(list, k.provesChi, k.provesSpectrum)
+		list = append(list, k.provesSpectrum, k.provesChi) // the fast one first
 	}
 	return list
 }
@@ -104,6 +104,10 @@ func (k *Calibrator) provesPure(q claim) bool {
 	})
 }
 
+// mostStick is the largest q of chiStick: products of as many float64 numbers are far from the least and the largest
+// exponent of big.Float, ±2³¹, where rounding would not be outward.
+const mostStick = 1 << 20
+
 // provesChi: Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint.
 func (k *Calibrator) provesChi(q claim) bool {
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
@@ -117,7 +121,7 @@ func (k *Calibrator) provesChi(q claim) bool {
 			v = c.Least(v, folded(c, e1, s))
 		}
 		switch {
-		case r0.Lo.Sign() >= 0:
+		case r0.Lo.Sign() >= 0 && k.chi.Q <= mostStick:
 			v = c.Least(v, chiStick(c, e1, s, o, k.chi.Q))
 		case r0.Hi.Sign() <= 0 && k.chi.Q == 2 && q.o == 0: // 1 − e^{s r₀}(1 − sR(s))
 			v = c.Least(v, c.Sub(one, c.Mul(c.Exp(c.Mul(s, r0)), c.Sub(one, c.Mul(s, c.Mills(s))))))
