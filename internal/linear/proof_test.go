@@ -201,6 +201,23 @@ func TestProveRest(t *testing.T) {
 	}
 }
 
+// The enclosure of what adding costs holds the bound in float64, also where output noise is no trifle.
+func TestProveAdding(t *testing.T) {
+	c := enclose.New(128, nil)
+	for name, l := range provable {
+		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5}, 3).tied(1)
+		for _, s := range []float64{0.1, 0.7, 3} {
+			for _, o := range []float64{0, 0.05, 1} {
+				for _, eps := range []float64{0, 0.02, 0.5, 2} {
+					v := k.adding(c, func(c enclose.Arithmetic) enclose.Interval { return c.Of(eps) }, o, claim{sigma: k.l / s})
+					got, _ := v.Hi.Float64()
+					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o, eps)
+				}
+			}
+		}
+	}
+}
+
 // A leg in either order, with and without output noise, is proved just above the sum that
 // float64 finds for it, and not below.
 func TestProveLeg(t *testing.T) {
