@@ -147,6 +147,72 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
+// TestTypesLiveWhereUsersLook: no exported name is an alias of a type of an internal package, whose
+// fields and methods go doc would not show.
+func TestTypesLiveWhereUsersLook(t *testing.T) {
+	packages, fset := public(t, false)
+	require.NotEmpty(t, packages)
+	for _, files := range packages {
+		for _, f := range files {
+			for _, name := range internalAliases(f) {
+				t.Errorf("%v: %s is an alias of a type of an internal package: define the type here",
+					fset.Position(name.Pos()), name)
+			}
+		}
+	}
+	const text = `package p
+import (
+	other "example.com/m/internal/linear"
+	"example.com/m/internal/num"
+	"example.com/m/lop"
+)
+type Plan = other.Plan
+type Panels = *num.Panels
+type Fine = lop.Plan
+type hidden = num.Panels
+type Kind num.Kind
+`
+	f, err := parser.ParseFile(token.NewFileSet(), "p.go", text, 0)
+	require.NoError(t, err)
+	var found []string
+	for _, name := range internalAliases(f) {
+		found = append(found, name.Name)
+	}
+	require.Equal(t, []string{"Plan", "Panels"}, found)
+}
+
+// internalAliases returns the exported names of a file that are aliases of types of internal packages.
+func internalAliases(f *ast.File) (names []*ast.Ident) {
+	internal := map[string]bool{}
+	for _, imp := range f.Imports {
+		file := strings.Trim(imp.Path.Value, "`\"")
+		name := path.Base(file)
+		if imp.Name != nil {
+			name = imp.Name.Name
+		}
+		internal[name] = strings.Contains(file, "/internal/")
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Assign.IsValid() || !spec.Name.IsExported() {
+			return true
+		}
+		inside := false
+		ast.Inspect(spec.Type, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				pkg, ok := s.X.(*ast.Ident)
+				inside = inside || ok && internal[pkg.Name]
+			}
+			return true
+		})
+		if inside {
+			names = append(names, spec.Name)
+		}
+		return true
+	})
+	return names
+}
+
 // exportedReceiver reports whether f is a function, or a method of an exported type.
 func exportedReceiver(f *ast.FuncDecl) bool { return f.Recv == nil || receiver(f).IsExported() }
 

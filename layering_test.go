@@ -55,15 +55,14 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"randmat", "noise"}:                    "Wishart matrices are made of secure Gaussian and χ² draws",
-	{"internal/linear", "internal/release"}: "the plan of a linear perturbation ends in the one release path",
-	{"internal/linear", "erm"}:              "a plan is made of what is public about a problem",
-	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
-	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
-	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
-	{"dp/accounting", "internal/pld"}:       "steps compose by their loss distributions",
-	{"dp/accounting", "dp"}:                 "accounting of sampled sums is accounting: it makes dp.Profiles",
-	{"dp/accounting", "noise"}:              "a sampler is one value with its cost, and draws its batches securely",
+	{"randmat", "noise"}:              "Wishart matrices are made of secure Gaussian and χ² draws",
+	{"sco", "lop"}:                    "objective perturbation for the population is that of lop with another weight Δ",
+	{"internal/release", "erm"}:       "the loop that solves and certifies is where the two meet",
+	{"internal/release", "splitting"}: "the loop that solves and certifies is where the two meet",
+	{"dp", "internal/pld"}:            "profiles compose by their loss distributions",
+	{"dp/accounting", "internal/pld"}: "steps compose by their loss distributions",
+	{"dp/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"dp/accounting", "noise"}:        "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

@@ -47,7 +47,7 @@
 // Each is a statement about the program, on data sets of at most Params.MaxRecords
 // records. Sharp takes the least noise of all that apply, lop.joint/2 for δ > 0 if that
 // needs less than a share of ε and δ for ν, and names it in the certificate. Proofs stand in
-// package internal/linear.
+// docs/theory/linear.md.
 //
 // The envelope theorems count the gradient and the curvature of a record at the
 // released point together: a logistic record with gradient p has curvature p(1−p), so
@@ -97,6 +97,7 @@ package lop
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
@@ -109,26 +110,25 @@ import (
 var ErrMechanism = linear.ErrProblem
 
 // Calibration chooses the constants of Mechanism: Sharp, Kifer or CMS11.
-type Calibration = linear.Calibration
+type Calibration int
 
 const (
 	// Sharp takes the tightest bound that is proved.
-	Sharp = linear.Sharp
+	Sharp = Calibration(linear.Sharp)
 	// Kifer takes the published constants of [KST12], with G = 2L under
 	// Replace where the paper prints L: no proof covers the printed ones.
-	Kifer = linear.Kifer
+	Kifer = Calibration(linear.Kifer)
 	// CMS11 takes the published constants of [CMS11], for a pure budget.
-	CMS11 = linear.CMS11
+	CMS11 = Calibration(linear.CMS11)
 )
 
-// Plan is a calibrated Mechanism or Output: how much noise, and what it costs.
-// It has no exported field, is made of public quantities alone and may be
-// published. It serves any number of fits, each of which spends its budget once.
-// Its methods are Fit, Params, Certificate, Profile and String.
-type Plan = linear.Plan
-
-// Params are the numbers of a Plan, a copy.
-type Params = linear.Params
+// String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
+func (c Calibration) String() string {
+	if names := [...]string{"sharp", "kifer", "cms11"}; c >= 0 && int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("invalid calibration %d", int(c))
+}
 
 // Mechanism is linear objective perturbation. Its fields are public; the zero
 // value means the documented defaults and asks for nothing but a bounded Set
@@ -162,13 +162,7 @@ type Mechanism struct {
 	Trace func(erm.Trace)
 }
 
-func (m *Mechanism) settings() linear.Settings {
-	m = cmp.Or(m, new(Mechanism))
-	return linear.Settings{
-		Package: "lop", Relation: m.Relation, Calibration: m.Calibration, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
-		Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
-	}
-}
+func (m *Mechanism) settings() Settings { return Settings{Mechanism: *cmp.Or(m, new(Mechanism))} }
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws
 // b, solves, adds the output noise and projects on the Set, see Plan.
@@ -198,7 +192,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.
 // Calibrate is Plan for a problem of which only public quantities are known. With
 // Clip their constants are those of the clipped loss.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(q, b, m.settings())
+	return m.settings().Calibrate(q, b)
 }
 
 // Output is output perturbation, the baseline: it minimizes without noise and
@@ -223,12 +217,11 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-func (m *Output) settings() linear.Settings {
+func (m *Output) settings() Settings {
 	m = cmp.Or(m, new(Output))
-	return linear.Settings{
-		Package: "lop", Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
-		Clip: m.Clip, Cover: m.Cover, Trace: m.Trace,
-	}
+	return Settings{Output: true, Mechanism: Mechanism{
+		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Clip: m.Clip, Cover: m.Cover, Trace: m.Trace,
+	}}
 }
 
 // Fit releases an approximate minimizer of p under the budget b, as
@@ -248,5 +241,5 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.set
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return linear.Calibrate(q, b, m.settings())
+	return m.settings().Calibrate(q, b)
 }

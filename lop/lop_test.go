@@ -436,3 +436,8 @@ func TestTinyDelta(t *testing.T) {
 		require.Positive(t, refused)
 	}
 }
+
+func TestCalibrationString(t *testing.T) {
+	require.Equal(t, "sharp kifer cms11 invalid calibration 7", Sharp.String()+" "+Kifer.String()+" "+CMS11.String()+" "+
+		Calibration(7).String())
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -71,7 +72,7 @@ type Plan struct {
 	params   Params
 	cert     dp.Certificate
 	seq      linear.Sequence
-	settings linear.Settings // of the minimizers of a sequence, without their clip
+	settings lop.Settings // of the minimizers of a sequence, without their clip
 	single   *lop.Plan
 	monotone bool
 	failure  float64
@@ -295,7 +296,7 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		return err
 	}
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = linear.Settings{Package: "model", Relation: p.Relation}, q.Monotone
+	pl.settings, pl.monotone = lop.Settings{Package: "model", Mechanism: lop.Mechanism{Relation: p.Relation}}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
 	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
@@ -339,7 +340,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	}
 	proved := pl.prove(s)
 	pl.seq = pl.composed(*s, s.Mu)
-	pl.failure = float64(len(pl.seq.S)) * linear.StepFailure(q.Dim, b)
+	_, failure := release.MostNormal(q.Dim, b, 1)
+	pl.failure = float64(len(pl.seq.S)) * failure
 	theorem := TheoremAuto
 	if o.Intervals != nil {
 		theorem = TheoremIntervals
@@ -402,7 +404,7 @@ func (pl *Plan) prove(s *Sequence) bool {
 	b.Delta *= spare
 	for down := 0.0; down < 1e-6; down = max(1e-12, 4*down) {
 		mu := s.Mu * (1 - down)
-		if seq := pl.composed(*s, mu); seq.Proves(b) && linear.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
+		if seq := pl.composed(*s, mu); seq.Proves(b) && release.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
 			s.Mu = mu
 			return true
 		}

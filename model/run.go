@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
@@ -68,7 +69,7 @@ func (pl *Plan) shift(share float64) float64 {
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // With intervals the last one has the least ridge, for they undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, lop.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
@@ -76,7 +77,7 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, lin
 		c, share, factor = s.C, s.Shares.Last, 0.5
 	}
 	settings := pl.settings
-	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
+	step := lop.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
 	if clip > 0 {
 		settings.Clip = clip * b.Row * b.Label
 		if pl.params.Intervals == nil || !last {
@@ -107,7 +108,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
 			settings, step := pl.minimizer(last, clip, leastSignal)
 			if err := settings.CheckStep(p, pl.cert, step); err != nil {
-				return prefix.Errorf("model: %w", err)
+				return err
 			}
 		}
 	}
@@ -182,7 +183,7 @@ func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
 
 // moments releases the sums of curvatures and squared gradients at θ.
 func (pl *Plan) moments(
-	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params linear.Params, src rand.Source,
+	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params lop.Params, src rand.Source,
 ) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {

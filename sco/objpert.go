@@ -9,9 +9,9 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/splitting"
 )
@@ -20,7 +20,7 @@ import (
 // and private by its theorems. Params.ExcessBound is on the expected excess
 // population loss against every w ∈ W with ‖w‖ ≤ M, in mean form, output noise
 // included.
-type ObjPlan = linear.Plan
+type ObjPlan = lop.Plan
 
 // ObjPert is objective perturbation for the population: it releases
 //
@@ -81,12 +81,11 @@ type Output struct {
 
 // settings returns the settings for a problem with the public quantities q, which
 // only Paper looks at.
-func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
+func (m *ObjPert) settings(q erm.Public, b dp.Budget) (lop.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
-	s := linear.Settings{
-		Package: "sco", Population: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
-		Cover: m.Cover, Share: m.Share, Trace: m.Trace,
-	}
+	s := lop.Settings{Package: "sco", Population: true, Mechanism: lop.Mechanism{
+		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
+	}}
 	switch m.Calibration {
 	case Accounted:
 		return s, nil
@@ -120,13 +119,13 @@ func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 	return s.Plan(p, b)
 }
 
-func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (linear.Settings, error) {
+func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (lop.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
 		if q, err = p.Public(cmp.Or(m.Relation, dp.Replace)); err != nil {
-			return linear.Settings{}, fmt.Errorf("sco: %w", err)
+			return lop.Settings{}, fmt.Errorf("sco: %w", err)
 		}
 	}
 	return m.settings(q, b)
@@ -138,7 +137,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return linear.Calibrate(q, b, s)
+	return s.Calibrate(q, b)
 }
 
 // Fit is ObjPert.Fit by SVRG.
@@ -171,12 +170,12 @@ func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 		return nil, err
 	}
 	s.Method = bySVRG
-	return linear.Calibrate(q, b, s)
+	return s.Calibrate(q, b)
 }
 
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
-func bySVRG(p linear.Params) release.Method {
+func bySVRG(p lop.Params) release.Method {
 	schedule, err := SVRGFor(p, true)
 	if err != nil {
 		return nil
@@ -187,7 +186,7 @@ func bySVRG(p linear.Params) release.Method {
 // SVRGFor returns the schedule for a plan of ObjPert, composite for problems with a
 // set or a regularizer: from the gap that a start at 0 has at most, for ‖b‖ ≤ σ√d + 6σ,
 // 2LM + 2M‖b‖/n + λM², to λR².
-func SVRGFor(p linear.Params, composite bool) (SVRGSchedule, error) {
+func SVRGFor(p lop.Params, composite bool) (SVRGSchedule, error) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
@@ -245,12 +244,11 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 	return PublishedObjPert{Ridge: 2 * n * lambda, Sigma: math.Sqrt(10*log) * k.Lipschitz / eps, Bound: 4 * radius * k.Lipschitz * root}, nil
 }
 
-func (m *Output) settings() linear.Settings {
+func (m *Output) settings() lop.Settings {
 	m = cmp.Or(m, new(Output))
-	return linear.Settings{
-		Package: "sco", Population: true, Output: true, Relation: m.Relation, Ridge: m.Ridge, Bound: linear.Bound{Radius: m.Radius},
-		Cover: m.Cover, Trace: m.Trace,
-	}
+	return lop.Settings{Package: "sco", Population: true, Output: true, Mechanism: lop.Mechanism{
+		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Trace: m.Trace,
+	}}
 }
 
 // Fit releases the noisy minimizer of p under the budget b, as ObjPert.Fit does.
@@ -263,5 +261,5 @@ func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	return linear.Calibrate(q, b, m.settings())
+	return m.settings().Calibrate(q, b)
 }

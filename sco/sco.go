@@ -94,14 +94,14 @@ package sco
 import (
 	"fmt"
 
-	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/prox"
 )
 
 // ErrMechanism reports a field of a mechanism, of Public or of a plan outside
 // its range, or a problem that a plan was not made for. Test with errors.Is.
-var ErrMechanism = linear.ErrProblem
+var ErrMechanism = lop.ErrMechanism
 
 // Identifiers of the theorems, see the package comment.
 const (

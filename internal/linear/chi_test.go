@@ -61,7 +61,7 @@ func TestCurvesAgainstHighPrecision(t *testing.T) {
 	require.Len(t, ref.Curve, 77)
 	require.Len(t, ref.Joint, 42)
 	// An error of 1e-11 in log δ moves s by less than 1e-11, a hundredth of
-	// what safeScale covers; rounding of r₀ alone costs |log δ| 2e-16.
+	// what SafeScale covers; rounding of r₀ alone costs |log δ| 2e-16.
 	tol := func(want number) float64 { return 1e-11 + 4e-15*math.Abs(float64(want)) }
 	for _, c := range ref.Curve {
 		require.InDelta(t, float64(c.Log), LogChi(c.E1, c.S, c.Q), tol(c.Log), "%+v", c)
@@ -88,7 +88,7 @@ func TestNoiseIsRoundedToTheSafeSide(t *testing.T) {
 	loadJSON(t, "curve.json", &ref)
 	require.Len(t, ref.Sigma, 70)
 	for _, c := range ref.Sigma {
-		got := Chi{Q: c.Q}.LeastNoise(c.E1, c.Delta) * safeScale
+		got := Chi{Q: c.Q}.LeastNoise(c.E1, c.Delta) * SafeScale
 		require.GreaterOrEqual(t, got, float64(c.Sigma), "%+v", c)
 		relative(t, float64(c.Sigma), got, 1e-8, c)
 	}
@@ -166,17 +166,17 @@ func TestCalibrationGolden(t *testing.T) {
 	var g golden
 	loadJSON(t, "golden.json", &g)
 	require.NotEmpty(t, g.Calibration.Values)
-	// safeScale is 1e-9 of the noise.
+	// SafeScale is 1e-9 of the noise.
 	const tol = 2e-9
 	for _, v := range g.Calibration.Values {
 		e1 := v.Eps - v.C
 		one := Chi{Q: 1}.LeastNoise(e1, v.Delta)
-		relative(t, v.TightAdd, one*safeScale, tol, v)
-		require.GreaterOrEqual(t, one*safeScale, v.TightAdd)
+		relative(t, v.TightAdd, one*SafeScale, tol, v)
+		require.GreaterOrEqual(t, one*SafeScale, v.TightAdd)
 		paired := Chi{Q: 2, Paired: true}
-		relative(t, v.TightReplace, 2*paired.LeastNoise(e1, v.Delta)*safeScale, tol, v)
-		relative(t, v.Rayleigh, 2*Chi{Q: 2}.LeastNoise(e1, v.Delta)*safeScale, tol, v)
-		relative(t, v.Monotone, Chi{Q: 1, Monotone: true}.LeastNoise(e1, v.Delta)*safeScale, tol, v)
+		relative(t, v.TightReplace, 2*paired.LeastNoise(e1, v.Delta)*SafeScale, tol, v)
+		relative(t, v.Rayleigh, 2*Chi{Q: 2}.LeastNoise(e1, v.Delta)*SafeScale, tol, v)
+		relative(t, v.Monotone, Chi{Q: 1, Monotone: true}.LeastNoise(e1, v.Delta)*SafeScale, tol, v)
 		paired.C, paired.S = v.C, 2/v.TightReplace
 		relative(t, v.R0, paired.r0(v.Eps), 1e-9, v)
 	}
@@ -521,7 +521,7 @@ func TestChiIsProved(t *testing.T) {
 				if o > 0 {
 					u = Least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u)
 				}
-				q := claim{ridge: ridge, sigma: k.g * u * safeScale, eps: 1, delta: 1e-5, o: o}
+				q := claim{ridge: ridge, sigma: k.g * u * SafeScale, eps: 1, delta: 1e-5, o: o}
 				require.True(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
 				q.sigma *= 1 - 1e-5
 				require.False(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)

@@ -91,7 +91,7 @@ func (q Sequence) c() float64 {
 	for _, c := range q.C {
 		sum += c
 	}
-	return sum * safeC
+	return sum * SafeC
 }
 
 // logRemove returns log δ_G(ε−c, scale·μ).

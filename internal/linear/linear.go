@@ -54,14 +54,12 @@
 package linear
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -81,14 +79,6 @@ const (
 	// CMS11 takes the published constants of [CMS11], for a pure budget.
 	CMS11
 )
-
-// String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
-func (c Calibration) String() string {
-	if names := [...]string{"sharp", "kifer", "cms11"}; c >= 0 && int(c) < len(names) {
-		return names[c]
-	}
-	return fmt.Sprintf("invalid calibration %d", int(c))
-}
 
 // Identifiers of the theorems, see package lop.
 const (
@@ -146,9 +136,13 @@ func (p Problem) check() error {
 	if err := p.Budget.Check(); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkLipschitz(k), release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as "+
-		"loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
-		return err
+	for _, c := range []struct {
+		name  string
+		value float64
+	}{{"Lipschitz", k.Lipschitz}, {"Smoothness", k.Smoothness}} {
+		if !(c.value > 0) || math.IsInf(c.value, 1) {
+			return fmt.Errorf("%w: the loss has %s = %v, want a positive finite number", dp.ErrCondition, c.name, c.value)
+		}
 	}
 	switch k.Structure {
 	case loss.LSQ, loss.GLM:
@@ -162,18 +156,14 @@ func (p Problem) check() error {
 	return nil
 }
 
-func checkLipschitz(k loss.Constants) error {
-	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
-}
-
 // Safety margins, all far below the 1e-6 that constants may exceed their exact
 // values by, and far above the rounding errors they cover.
 const (
-	// safeScale multiplies noise scales: closed forms and quadratures of log δ
+	// SafeScale multiplies noise scales: closed forms and quadratures of log δ
 	// are correct to 1e-12, which moves s by less than that.
-	safeScale = 1 + 1e-9
-	// safeC multiplies c: a few units in the last place.
-	safeC = 1 + 0x1p-50
+	SafeScale = 1 + 1e-9
+	// SafeC multiplies c: a few units in the last place.
+	SafeC = 1 + 0x1p-50
 	// safeDelta multiplies δ and Rényi divergences: quadratures are correct to 1e-10.
 	safeDelta = 1 + 1e-9
 )
@@ -255,6 +245,11 @@ func (b Noise) Square() float64 {
 	return d * b.Sigma * b.Sigma
 }
 
+// LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
+func LeastRidge(beta, modulus, c float64) float64 {
+	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
+}
+
 // At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that
 // is no finite number ≥ 0, and dp.ErrCondition, with the least Δ that would do,
 // where no noise is enough.
@@ -287,7 +282,7 @@ func (k *Calibrator) curvature(mu float64) float64 {
 	if k.p.Calibration == CMS11 {
 		rho = 2
 	}
-	c := rho * math.Log1p(k.p.Constants.Smoothness/mu) * safeC
+	c := rho * math.Log1p(k.p.Constants.Smoothness/mu) * SafeC
 	if m := k.simplex(mu); m != nil {
 		c = min(c, m.hull.c)
 	}
@@ -302,9 +297,9 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	case Kifer:
 		return 2 * k.rank * beta / eps
 	case CMS11:
-		return beta / math.Expm1(share*eps/2) * safeC
+		return beta / math.Expm1(share*eps/2) * SafeC
 	}
-	least := beta / math.Expm1(share*eps/k.rank) * safeC
+	least := beta / math.Expm1(share*eps/k.rank) * SafeC
 	if k.simplex(least) != nil {
 		least, _ = num.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
 	}
@@ -335,23 +330,23 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		tied = nil
 	}
 	if delta == 0 {
-		b.Rate, b.Theorem = (eps-b.C)/k.g/safeScale, TheoremPure
+		b.Rate, b.Theorem = (eps-b.C)/k.g/SafeScale, TheoremPure
 		switch {
 		case k.p.Calibration == Kifer:
-			b.Rate, b.Theorem = eps/(2*k.g)/safeScale, TheoremKiferPure
+			b.Rate, b.Theorem = eps/(2*k.g)/SafeScale, TheoremKiferPure
 		case k.p.Calibration == CMS11:
 			b.Theorem = TheoremCMS11
 		case tied != nil:
-			if rate := tied.rate(eps, replace, from == nil) / k.p.Constants.Lipschitz / safeScale; rate > b.Rate {
+			if rate := tied.rate(eps, replace, from == nil) / k.p.Constants.Lipschitz / SafeScale; rate > b.Rate {
 				b.Rate, b.Theorem = rate, TheoremEnvelopePure
 			}
 		}
 		return b
 	}
 	if k.p.Calibration == Kifer {
-		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
+		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*SafeScale, TheoremKifer
 	} else {
-		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*safeScale, TheoremCurve
+		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
 		if k.chi.Monotone {
 			b.Theorem = TheoremMonotone
 		}

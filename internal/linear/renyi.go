@@ -141,7 +141,7 @@ func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
 	if most *= 1 - 1e-6; !replace && k.renyi(eps, 1/most, o) > target || !(log(1/most) <= target) {
 		return math.Inf(1)
 	}
-	return least(log, target-1e-9, most, 1e-10) * safeScale
+	return least(log, target-1e-9, most, 1e-10) * SafeScale
 }
 
 // rdpRenyi returns the Rényi divergence of order α ≥ 1 of removing, adding and replacing
@@ -165,11 +165,11 @@ func (k *tied) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
 // second returns k with psi(κ) in the place of κ, for an increasing psi.
 func (k *tied) second(psi func(c float64) float64) *tied {
 	h := *k
-	h.c, h.exact = psi(k.c)*safeC, false
+	h.c, h.exact = psi(k.c)*SafeC, false
 	h.kappas = make([]float64, len(k.grid))
 	if k.envelope != nil {
 		h.l, h.mu = 1, 1
-		h.envelope = func(p, q float64) float64 { return math.Expm1(psi(k.kappa(p, q))) * safeC }
+		h.envelope = func(p, q float64) float64 { return math.Expm1(psi(k.kappa(p, q))) * SafeC }
 	}
 	for i, p := range h.grid {
 		h.kappas[i] = h.kappa(p, p)

@@ -82,7 +82,7 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 		return least, nil
 	}
 	if b.Radius == 0 {
-		return 0, errRadius
+		return 0, ErrRadius
 	}
 	square := func(ridge float64) float64 { return k.noise(ridge+mur, from).Square() }
 	at := func(ridge float64) float64 { return b.At(ridge, mur, square(ridge)) }
@@ -152,7 +152,8 @@ func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 	return min(max(math.Exp(x), lo), hi)
 }
 
-var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
+// ErrRadius reports that nothing states the size of the solution, which automatic Δ needs.
+var ErrRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
 	"declare a bounded Set, or set Ridge", ErrProblem)
 
 // Joint returns the noise b, or the smaller one at which the minimizer and its
@@ -168,7 +169,7 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	}
 	sigma := math.Inf(1)
 	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
-		sigma = k.g * safeScale * Least(joint, target, b.Sigma/k.g)
+		sigma = k.g * SafeScale * Least(joint, target, b.Sigma/k.g)
 	}
 	theorem := TheoremJoint
 	if tied := k.tied(mu); tied != nil {

@@ -27,7 +27,7 @@ func newSimplex(classes int, d float64) *simplex {
 	m := &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
 	top := m.curvature(m.peak)
 	m.hull = &tied{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
-		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * safeC
+		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * SafeC
 	}}
 	return m
 }
@@ -40,7 +40,7 @@ func (m *simplex) curvature(q float64) float64 {
 	n := float64(m.k - 1)
 	p := q / n
 	c := math.Log1p((1-q)/m.d) + n*math.Log1p(p/m.d) + num.Log(m.d*((1-q)/(m.d+1-q)+q/(m.d+p)))
-	return max(0, c)*safeC + 1e-14
+	return max(0, c)*SafeC + 1e-14
 }
 
 // tail returns P(M > x) = 1 − E Φ(x+Z)^{K−1}, as the integral of a positive function.

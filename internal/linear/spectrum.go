@@ -32,9 +32,9 @@ func (k *Calibrator) spectrum(mu float64) *spectrum {
 	}
 	count := k.rank
 	if n := float64(k.p.Classes); n > 0 {
-		count = min(count, 2*(1-1/n)*safeC)
+		count = min(count, 2*(1-1/n)*SafeC)
 	}
-	return &spectrum{k.p.Constants.Smoothness / mu * safeC, count, k.p.Relation == dp.Replace}
+	return &spectrum{k.p.Constants.Smoothness / mu * SafeC, count, k.p.Relation == dp.Replace}
 }
 
 // cost returns what the curvature adds to κD_α; +Inf where α is too large.
@@ -91,7 +91,7 @@ func (m *spectrum) leastNoise(eps, target, o float64) float64 {
 	}
 	kappa := m.order(func(kappa float64) float64 { return -square(kappa) })
 	if v := square(kappa); kappa > 0 && v > 0 {
-		return 1 / math.Sqrt(v) * safeScale
+		return 1 / math.Sqrt(v) * SafeScale
 	}
 	return math.Inf(1)
 }

@@ -31,7 +31,7 @@ type tied struct {
 
 // newTied prepares the curve for a modulus.
 func newTied(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *tied {
-	k := &tied{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * safeC, envelope: envelope, monotone: monotone}
+	k := &tied{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * SafeC, envelope: envelope, monotone: monotone}
 	if envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
@@ -60,7 +60,7 @@ func (k *tied) kappa(p, q float64) float64 {
 		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
 		return min(k.c, enclose.Log1pAbove(math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))))
 	}
-	return min(k.c, math.Log1p(k.envelope(lo, hi)/k.mu)*safeC)
+	return min(k.c, math.Log1p(k.envelope(lo, hi)/k.mu)*SafeC)
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.

@@ -139,6 +139,23 @@ func MostNormal(dim int, b dp.Budget, sigma float64) (most, p float64) {
 	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * safeScale, math.Exp(-half)
 }
 
+// ProvesFailure reports whether δ pays for a part of it and for the failures of a number of steps,
+// each with a relative 1e-9 of room for the rounding of their bounds:
+//
+//	part + 2·steps·(1+e^ε)·e^{−t²/2} ≤ δ,   B_max = σ(√d + t)
+func ProvesFailure(dim, steps int, b dp.Budget, part float64) bool {
+	most, _ := MostNormal(dim, b, 1)
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		return c.Add(c.Of(part), c.Mul(c.Of(2*float64(steps)), Failure(c, dim, b.Epsilon, c.Of(most)))), c.Of(b.Delta)
+	})
+}
+
+// Failure encloses (1+e^ε)e^{−t²/2} for ‖b‖ > σ(√d+t) = σ·most; t = 0 where that is negative.
+func Failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) enclose.Interval {
+	t := c.Most(c.Of(0), c.Sub(most, c.Sqrt(c.Of(float64(dim)))))
+	return c.Mul(c.Add(c.Of(1), c.Exp(c.Of(eps))), c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(t), c.Of(2)))))
+}
+
 // coin reports whether the release is to be a uniform point: with probability
 // γ = 2⁻⁶⁴ where it is Finite.
 func (o Output) coin(src rand.Source) bool { return o.Finite && src.Uint64() == 0 }

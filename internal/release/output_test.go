@@ -230,3 +230,10 @@ func TestUniformRelease(t *testing.T) {
 		require.LessOrEqual(t, floats.Norm(theta, math.Inf(1)), 0x1p60*o.Grid(), fmt.Sprint(c))
 	}
 }
+
+// The failures of two steps are paid for by what a part leaves of δ, and by nothing else.
+func TestProvesFailure(t *testing.T) {
+	const spare = 1 - 0x1p-50
+	require.True(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9*spare))
+	require.False(t, ProvesFailure(10, 2, dp.Budget{Epsilon: 3, Delta: 1e-9}, 1e-9))
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	perturb "github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -253,7 +252,7 @@ func louder(c float64) func(context.Context) context.Context {
 
 // planned returns a Break that replaces numbers of the plan by which a fit draws.
 func planned(change func(p *lop.Params)) func(context.Context) context.Context {
-	return one(perturb.Calibrated, func(p lop.Params) lop.Params { change(&p); return p })
+	return one(calibrated, func(p lop.Params) lop.Params { change(&p); return p })
 }
 
 // instead draws the noise of the plan that c would have.

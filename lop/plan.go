@@ -1,4 +1,4 @@
-package linear
+package lop
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
 )
 
 // Plan is a calibrated linear or output perturbation: how much noise, and what it
@@ -23,8 +25,8 @@ type Plan struct {
 	per      erm.PublicPerturbation
 	cert     dp.Certificate
 	output   release.Output
-	curve    Curve   // of the exact minimizer; meaningless unless Gaussian
-	out      float64 // ε of the output noise by itself, 0 if one curve accounts for both
+	curve    linear.Curve // of the exact minimizer; meaningless unless Gaussian
+	out      float64      // ε of the output noise by itself, 0 if one curve accounts for both
 	failure  float64
 	step     int  // exponent of the grid of b
 	proved   bool // no constant rests on the error of float64 functions
@@ -32,8 +34,8 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
-var Calibrated = fault.NewStep[Params]("linear parameters")
+// calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
+var calibrated = fault.NewStep[Params]("linear parameters")
 
 // The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
 // it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to
@@ -48,23 +50,23 @@ const spare = 1 - 0x1p-50
 
 // Plan calibrates for p.
 func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
-	_, q, err := s.Prepare(p)
+	_, q, err := s.prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	return Calibrate(q, b, s)
+	return s.Calibrate(q, b)
 }
 
 // Calibrate fixes the noise for a problem with the public quantities q. The error
-// wraps ErrProblem, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
+// wraps ErrMechanism, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
 // where no noise makes the claim true, with the least value that would do.
-func Calibrate(q erm.Public, b dp.Budget, s Settings) (*Plan, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Package, err)
+func (s Settings) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+	if err := s.check(); err != nil {
+		return nil, s.mark(err)
 	}
 	pl, err := s.calibrate(q, b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Package, err)
+		return nil, s.mark(err)
 	}
 	return pl, nil
 }
@@ -77,19 +79,19 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Bound.Radius == 0 && !math.IsInf(q.Radius, 1) {
-		s.Bound.Radius = q.Radius
+	if s.Radius == 0 && !math.IsInf(q.Radius, 1) {
+		s.Radius = q.Radius
 	}
 	if s.Population {
 		switch l := q.OnSet.Lipschitz; {
 		case q.Records < 1:
 			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of "+
 				"the problem", dp.ErrCondition)
-		case s.Bound.Radius == 0:
+		case s.Radius == 0:
 			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, "+
-				"or declare a bounded Set", ErrProblem)
+				"or declare a bounded Set", ErrMechanism)
 		default:
-			s.Bound.Variance = 4 * float64(q.Records) * l * l
+			s.variance = 4 * float64(q.Records) * l * l
 		}
 	}
 	pl := s.newPlan(q, b)
@@ -116,7 +118,7 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 func (s Settings) newPlan(q erm.Public, b dp.Budget) *Plan {
 	return &Plan{settings: s, public: q, params: Params{
 		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
-		Radius: s.Bound.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
+		Radius: s.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
 	}}
 }
 
@@ -132,9 +134,13 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	if err := release.CheckShares(b, objective); err != nil {
 		return err
 	}
-	k, err := New(Problem{
+	if err := cmp.Or(checkLipschitz(q.Constants), release.CheckConstant("Smoothness", q.Constants.Smoothness, "use a loss with a "+
+		"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
+		return err
+	}
+	k, err := linear.New(linear.Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
-		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
+		Calibration: linear.Calibration(s.Calibration), Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
 	})
 	if err != nil {
 		return err
@@ -142,7 +148,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	p.Lipschitz, p.Smoothness = q.Constants.Lipschitz, q.Constants.Smoothness
 	ridge := s.Ridge
 	if ridge == 0 {
-		if ridge, err = k.Best(s.Bound); err != nil {
+		if ridge, err = k.Best(s.bound()); err != nil {
 			return err
 		}
 	}
@@ -183,9 +189,13 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	pl.output.Finite = b.Delta == 0
 	pl.curve = noise.Curve
 	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
-	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
+	p.ExcessBound = s.bound().At(ridge, q.Modulus, noise.Square())
 	pl.proved = pl.proved && pl.provesRest(b, claimed, output, o)
 	return nil
+}
+
+func checkLipschitz(k loss.Constants) error {
+	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
 }
 
 // outputPerturbation fixes Δ, R and ν of a release without b: minimizers of
@@ -209,32 +219,32 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 		return err
 	}
 	// The excess risk is at most nL·E‖ν‖ + ΔB²/2 + V/(2μ), least at μ = Δ + μ_r.
-	ridge, cost := s.Ridge, 2*n*l*unit.Mean()*g+s.Bound.Variance
+	ridge, cost := s.Ridge, 2*n*l*unit.Mean()*g+s.variance
 	if ridge == 0 {
 		switch {
-		case s.Bound.Radius == 0:
-			return errRadius
+		case s.Radius == 0:
+			return linear.ErrRadius
 		case n == 0:
 			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the "+
-				"problem, or set Ridge", ErrProblem)
+				"problem, or set Ridge", ErrMechanism)
 		}
-		best := math.Sqrt(cost) / s.Bound.Radius
+		best := math.Sqrt(cost) / s.Radius
 		ridge = max(best-q.Modulus, 1e-6*best)
 	}
 	mu := ridge + q.Modulus
-	if err := pl.cover(Noise{Ridge: ridge}, g/mu, g/mu*unnoticedApart, b); err != nil {
+	if err := pl.cover(linear.Noise{Ridge: ridge}, g/mu, g/mu*unnoticedApart, b); err != nil {
 		return err
 	}
 	if pl.output, err = pl.output.For(b); err != nil {
 		return err
 	}
-	p.Ridge, p.Theorem = ridge, TheoremOutputPure
+	p.Ridge, p.Theorem = ridge, theoremOutputPure
 	if b.Delta > 0 {
-		p.S, p.Theorem = pl.output.Shift(), TheoremOutput
+		p.S, p.Theorem = pl.output.Shift(), theoremOutput
 	}
 	pl.proved = pl.output.Proves(b)
-	if r := s.Bound.Radius; r > 0 && n > 0 {
-		p.ExcessBound = n*l*(pl.output.Mean()+pl.output.Cover) + ridge*r*r/2 + s.Bound.Variance/(2*mu)
+	if r := s.Radius; r > 0 && n > 0 {
+		p.ExcessBound = n*l*(pl.output.Mean()+pl.output.Cover) + ridge*r*r/2 + s.variance/(2*mu)
 	}
 	return nil
 }
@@ -242,7 +252,7 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 // unnoticed returns an R whose output noise is lost in what b does to the minimizer.
 // As no Hessian exceeds nβ + μ, b moves it by at least ‖b‖/(nβ+μ); R is such that the
 // output noise is a thirty-second of that. A smaller R would only cost time.
-func (pl *Plan) unnoticed(b Noise, shift float64, output dp.Budget) float64 {
+func (pl *Plan) unnoticed(b linear.Noise, shift float64, output dp.Budget) float64 {
 	q := pl.public
 	n := float64(q.Records)
 	if n == 0 {
@@ -271,7 +281,7 @@ const unnoticedApart = 0x1p-12
 // cover fixes R and the grid from public quantities, before any record is seen.
 // apart bounds the distance of neighbors' exact points; easy is an R that costs next
 // to no noise.
-func (pl *Plan) cover(noise Noise, apart, easy float64, b dp.Budget) error {
+func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) error {
 	q := pl.public
 	pl.per = erm.PublicPerturbation{MinEig: noise.Ridge, MaxEig: noise.Ridge}
 	unit := noise.Sigma // the size of a coordinate of b
@@ -287,7 +297,7 @@ func (pl *Plan) cover(noise Noise, apart, easy float64, b dp.Budget) error {
 		pl.step = e - 1 - stepBits
 		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1)*(1+0x1p-40) + pl.per.Linear*0x1p-52
 	}
-	radius := pl.settings.Bound.Radius
+	radius := pl.settings.Radius
 	if radius == 0 { // the length scale of the noise, or of the minimizers
 		radius = pl.per.Linear/(noise.Ridge+q.Modulus) + apart
 	}
@@ -309,8 +319,8 @@ const stepBits = 45
 
 // Identifiers of output perturbation.
 const (
-	TheoremOutput     = "lop.output/2"      // Gaussian ν hides G/μ + 2R + g√d
-	TheoremOutputPure = "lop.output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
+	theoremOutput     = "lop.output/2"      // Gaussian ν hides G/μ + 2R + g√d
+	theoremOutputPure = "lop.output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
 )
 
 // finish fills in what follows from the output noise, and refuses a plan with a value
@@ -325,7 +335,7 @@ func (pl *Plan) finish() error {
 	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
 		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
 			"OutputSigma %v, OutputRate %v): rescale the problem",
-			ErrProblem, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
+			ErrMechanism, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
 	}
 	return nil
 }
@@ -335,7 +345,7 @@ func (pl *Plan) arithmetic() []dp.Assumption {
 	switch s := pl.public; {
 	case pl.proved:
 		return nil
-	case pl.params.Theorem == TheoremSimplex || s.Classes > 2:
+	case pl.params.Theorem == linear.TheoremSimplex || s.Classes > 2:
 		return []dp.Assumption{dp.SimplexArithmetic}
 	case !s.Linear:
 		return []dp.Assumption{dp.ChiArithmetic}

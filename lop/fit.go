@@ -1,4 +1,4 @@
-package linear
+package lop
 
 import (
 	"context"
@@ -13,20 +13,21 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/noise"
 )
 
 // Fit calibrates for p and releases its minimizer.
 func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	if err := release.CheckContext(ErrProblem, ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Package, err)
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, s.mark(err)
 	}
-	p, q, err := s.Prepare(p)
+	p, q, err := s.prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := Calibrate(q, b, s)
+	plan, err := s.Calibrate(q, b)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +50,12 @@ func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 // for a reason that reads records.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() {
-		return nil, fmt.Errorf("privopt: %w: the plan is empty, want one made by Plan or Calibrate", ErrProblem)
+		return nil, prefix.Errorf("lop: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
-	if err := release.CheckContext(ErrProblem, ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, pl.settings.mark(err)
 	}
-	p, q, err := pl.settings.Prepare(p)
+	p, q, err := pl.settings.prepare(p)
 	if err == nil {
 		err = pl.admit(q)
 	}
@@ -64,14 +65,14 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	return pl.run(ctx, p, q.Reach(pl.per), src)
 }
 
-// run is Fit for a problem that Prepare returned and that was admitted, with its minimizer within
+// run is Fit for a problem that prepare returned and that was admitted, with its minimizer within
 // reach of the origin.
 func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
 	if err := pl.public.Admit(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", pl.settings.Package, err)
+		return nil, pl.settings.mark(err)
 	}
 	used := *pl
-	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.params = fault.At(fault.From(ctx), calibrated, pl.params)
 	used.output.Sigma, used.output.Rate = used.params.OutputSigma, used.params.OutputRate
 	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: reach, Draw: used.draw, Trace: pl.settings.Trace}
 	if pl.settings.Method != nil {
@@ -81,7 +82,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	}
 	rel, err := job.Run(ctx, p, src)
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s: %w", pl.settings.Package, err)
+		err = pl.settings.mark(err)
 	}
 	return rel, err
 }
@@ -117,7 +118,7 @@ func (pl *Plan) admit(q erm.Public) error {
 		has, most = q.OnSet, want.OnSet
 	}
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %w: %s", s.Package, ErrProblem, fmt.Sprintf(format, args...))
+		return s.mark(fmt.Errorf("%w: %s", ErrMechanism, fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case q.Dim != want.Dim:
