@@ -11,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -539,7 +540,7 @@ func TestEveryInputLOP(t *testing.T) {
 	}
 	src := func() rand.Source { return fixed() }
 	settings := lop.Settings{Mechanism: lop.Mechanism{Share: 0.1}}
-	cert, step := plan.Certificate(), lop.Step{C: 0.1, S: 0.1, Output: 0.1, Ridge: 10}
+	cert, step := plan.Certificate(), linear.Step{C: 0.1, S: 0.1, Output: 0.1, Ridge: 10}
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),

@@ -48,7 +48,7 @@ const (
 // spare is the part of δ that remains once rare events of the noise are paid for.
 const spare = 1 - 0x1p-50
 
-// Plan calibrates for p.
+// Plan calibrates for p, as [Mechanism.Plan] does.
 func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	_, q, err := s.prepare(p)
 	if err != nil {

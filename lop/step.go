@@ -13,20 +13,12 @@ import (
 	"github.com/privopt/privopt/internal/release"
 )
 
-// A Step is one minimizer of a sequence of releases under one certificate, for packages that
-// compose them: docs/theory/composition.md#model.auto/1. C, S and Output are numbers of the
-// sequence, fixed beforehand; Ridge and Settings.Clip may depend on earlier releases.
-type Step struct {
-	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
-	S      float64 // sᵢ = G/σ
-	Output float64 // S′/σ_out of the output noise, one of the Gaussian releases
-	Ridge  float64 // Δ
-}
-
 // Run releases the minimizer of p with the noise of the step, under the certificate
-// of its sequence, and returns the numbers that were used. Params.Budget is that of
-// the whole sequence. The error is that of CheckStep, or of Plan.Fit.
-func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, step Step, src rand.Source) (*dp.Release, Params, error) {
+// of its sequence, and returns the numbers that were used. It is for packages of this module that
+// compose several releases: the caller has proved that the sequence meets the certificate
+// (docs/theory/composition.md#model.auto/1). Params.Budget is that of the whole sequence. The error
+// is that of CheckStep, or of [Plan.Fit].
+func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, step linear.Step, src rand.Source) (*dp.Release, Params, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, Params{}, s.mark(err)
 	}
@@ -41,13 +33,13 @@ func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, 
 // CheckStep returns the error that Run would return before it reads a record: it wraps
 // dp.ErrCondition for numbers that the sequence does not allow or that float64
 // cannot serve, and erm.ErrProblem.
-func (s Settings) CheckStep(p *erm.Problem, cert dp.Certificate, step Step) error {
+func (s Settings) CheckStep(p *erm.Problem, cert dp.Certificate, step linear.Step) error {
 	_, _, err := s.step(p, cert, step)
 	return err
 }
 
 // step returns the plan of a step, and p as it was prepared.
-func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *erm.Problem, error) {
+func (s Settings) step(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, *erm.Problem, error) {
 	if err := s.check(); err != nil {
 		return nil, nil, s.mark(err)
 	}

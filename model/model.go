@@ -121,7 +121,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	}
 	out, err := pl.run(ctx, t.problem, t.options.Source)
 	if err != nil {
-		return nil, prefix.Of("model", prefix.Of("lop", err)) // what plans of package linear are told to say
+		return nil, err
 	}
 	m := &Model{
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,

@@ -197,7 +197,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		err = pl.release(q, o)
 	}
 	if err != nil {
-		return nil, prefix.Errorf("model: %w", prefix.Of("lop", err))
+		return nil, prefix.Errorf("model: %w", err)
 	}
 	return pl, nil
 }

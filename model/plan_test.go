@@ -12,7 +12,6 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table"
@@ -78,7 +77,7 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	settings.Clip = 0.3
 	least := linear.LeastRidge(pl.smoothness, 0, s.C)
 	for _, ridge := range []float64{least, least * (1 - 1e-6)} {
-		_, params, err := settings.Run(t.Context(), p, pl.cert, lop.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge},
+		_, params, err := settings.Run(t.Context(), p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge},
 			noise.Reproducible(1))
 		if ridge < least {
 			require.ErrorIs(t, err, dp.ErrCondition)

@@ -69,7 +69,7 @@ func (pl *Plan) shift(share float64) float64 {
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // With intervals the last one has the least ridge, for they undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, lop.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
@@ -77,7 +77,7 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, lop.St
 		c, share, factor = s.C, s.Shares.Last, 0.5
 	}
 	settings := pl.settings
-	step := lop.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
+	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
 	if clip > 0 {
 		settings.Clip = clip * b.Row * b.Label
 		if pl.params.Intervals == nil || !last {

@@ -190,3 +190,17 @@ func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) e
 	}
 	return c.Mul(c.Of(scale), c.Sqrt(sum))
 }
+
+// A Step is one minimizer of a Sequence. C, S and Output are numbers of the sequence, fixed
+// beforehand; Ridge and the clip may depend on earlier releases.
+type Step struct {
+	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
+	S      float64 // sᵢ = G/σ
+	Output float64 // S′/σ_out of the output noise, one of the Gaussian releases
+	Ridge  float64 // Δ
+}
+
+// LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
+func LeastRidge(beta, modulus, c float64) float64 {
+	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
+}

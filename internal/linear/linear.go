@@ -22,7 +22,7 @@
 // Adding costs no curvature: δ_add(ε) = δ_G(ε, L/σ) where the sign of φ′ is fixed
 // and 2δ_G(ε, L/σ) else. Losses of ⟨a,θ⟩ have one scalar derivative; with an envelope
 // (loss.Envelope) κ(p) is small where p is large, so that curvature costs nothing
-// from Δ ≈ 1/ε on, 2/ε under Replace. Proofs stand beside type tied and type leg.
+// from Δ ≈ 1/ε on, 2/ε under Replace. Proofs: docs/theory/linear.md.
 //
 // # Notation
 //
@@ -243,11 +243,6 @@ func (b Noise) Square() float64 {
 		return d * (d + 1) / (b.Rate * b.Rate)
 	}
 	return d * b.Sigma * b.Sigma
-}
-
-// LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
-func LeastRidge(beta, modulus, c float64) float64 {
-	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
 }
 
 // At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that
