@@ -423,7 +423,7 @@ func perform(t *testing.T, pkg, name, where string, r row, f reflect.Value, args
 			t.Errorf("%s refuses what is valid: %v", name, err)
 		}
 		if !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "dp: ") && !strings.HasPrefix(text, "table: ") &&
-			!strings.HasPrefix(text, "privopt: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
+			!strings.HasPrefix(text, "lop: ") && !strings.HasPrefix(text, "erm: ") || len(text) < 25 {
 			t.Errorf("%s with %s: error %q does not begin with %q and a reason", name, where, text, prefix)
 		}
 		if !strings.Contains(text, "want") && !remedy(text) {

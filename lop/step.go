@@ -18,7 +18,9 @@ import (
 // compose several releases: the caller has proved that the sequence meets the certificate
 // (docs/theory/composition.md#model.auto/1). Params.Budget is that of the whole sequence. The error
 // is that of CheckStep, or of [Plan.Fit].
-func (s Settings) Run(ctx context.Context, p *erm.Problem, cert dp.Certificate, step linear.Step, src rand.Source) (*dp.Release, Params, error) {
+func (s Settings) Run(
+	ctx context.Context, p *erm.Problem, cert dp.Certificate, step linear.Step, src rand.Source,
+) (*dp.Release, Params, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, Params{}, s.mark(err)
 	}
