@@ -103,6 +103,14 @@ func TestEveryInputSCO(t *testing.T) {
 	})))
 }
 
+// origin is a Minimizer that answers with 0.
+type origin struct{}
+
+func (origin) Minimize(_ context.Context, w, _ []float64) (gap float64, err error) {
+	clear(w)
+	return 0, nil
+}
+
 func TestEveryInputObjpert(t *testing.T) {
 	p, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), ternary)
 	require.NoError(t, err)
@@ -113,19 +121,16 @@ func TestEveryInputObjpert(t *testing.T) {
 	require.NoError(t, err)
 	sampled, err := (&objpert.OPSamp{}).Calibrate(samp)
 	require.NoError(t, err)
-	smooth := records(t, 20, 2, 1, loss.Logistic{}, unit)
-	smooth.Set = prox.Box{Lo: -1, Hi: 1}
-	lattice := &objpert.LatticeMinimizer{Problem: p}
 	point := []int{1, -1}
 	ball, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), objpert.Lattice(2))
 	require.NoError(t, err)
 	inBall := objpert.Public{Space: objpert.Lattice(2), Dim: 2, Range: 1, Budget: b}
 	gauss := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	average := methods(t, []any{background, ball, gauss, source, inBall, samp, objpert.Minimizer(lattice)},
+	average := methods(t, []any{background, ball, gauss, source, inBall, samp, objpert.Minimizer(origin{})},
 		&objpert.OPDisc{}, &objpert.OPSamp{}, sampled)
 	rest := methods(t, []any{background, p, b, source, public, point, []float64{0.5, 0.5}},
 		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
-		&objpert.BoxMinimizer{Problem: smooth, Gap: 1}, lattice, objpert.Auto{}, objpert.CellSearch{}, objpert.Enumerate{},
+		objpert.Auto{}, objpert.CellSearch{}, objpert.Enumerate{},
 		objpert.GenericSearch{})
 	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
 		"Empty":            call(objpert.Empty, 2, ternary),

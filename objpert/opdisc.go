@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -95,21 +96,22 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	delta := radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())
 
 	// The scale for a shift of size 1, and the radius that noise of scale 1 stays below.
-	logDelta := func(eps, a float64) float64 { return chiLogDelta(eps, a, c.Noises) }
+	// The privacy loss is at most aR + a²/2, a = Δ/σ and R the norm of a standard normal vector.
+	logDelta := func(eps, a float64) float64 { return linear.LogChi(eps, a, c.Noises) }
 	b.Delta *= 1 - rareShare
 	x := p.tail(b)
 	n := float64(c.Noises)
 	var unit, radius, mean, stated float64
-	theorem := TheoremRadial
+	theorem := theoremRadial
 	switch {
 	case law == Radial:
 		unit, radius, mean = 1/b.Epsilon*(1+0x1p-46), gammaTail(c.Noises, x), n
 		p.pure()
 	case law == Gaussian && m.Sigma == 0:
-		theorem = TheoremGaussian
+		theorem = theoremGaussian
 		unit = leastSigma(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
 	default:
-		theorem, stated = TheoremSigma, m.Sigma
+		theorem, stated = theoremSigma, m.Sigma
 		if law == PaperSigma {
 			factor := q.Range * float64(q.NormSq)
 			if p.cube {

@@ -264,7 +264,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
-	p.Theorem = TheoremOPSamp
+	p.Theorem = theoremOPSamp
 	p.TrivialBound = n * q.Lipschitz * d * q.Diameter
 	if q.Convex && q.Records > 0 {
 		p.ExcessBound = excess(p.Rate) + n*q.Lipschitz*d*g*2
@@ -291,7 +291,7 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 	}
 	s := SampPublic{
 		Dim: q.Dim, Diameter: float64(2 * q.bound()), Lipschitz: 1 / step,
-		Gap:     m.Gap + math.Ldexp(float64(q.Dim+1), -maxShift), // the tilt in steps, see LatticeMinimizer
+		Gap:     m.Gap + math.Ldexp(float64(q.Dim+1), -maxShift), // the tilt in steps, see latticeMinimizer
 		Records: m.Records, Budget: b,
 	}
 	if p.OracleLoss {
@@ -314,7 +314,7 @@ func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 	if err != nil {
 		return nil, err
 	}
-	return plan.fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.params.Gap}, src)
+	return plan.fit(ctx, &latticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.params.Gap}, src)
 }
 
 // Minimizer minimizes the risk of its records over its set, tilted:
@@ -356,7 +356,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%w: the Minimizer is nil, want one such as a BoxMinimizer", ErrMechanism)
+		return nil, fmt.Errorf("%w: the Minimizer is nil, want one over the set of the plan", ErrMechanism)
 	}
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, err

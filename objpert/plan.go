@@ -25,16 +25,16 @@ var ErrMechanism = errors.New("objpert: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremRadial       = "objpert.radial/2"
-	TheoremGaussian     = "objpert.gaussian/2"
-	TheoremSigma        = "objpert.sigma/2"
-	TheoremKNorm        = "objpert.knorm/2"
-	TheoremOneSided     = "objpert.onesided/2"
-	TheoremRSPMLaplace  = "objpert.rspm-laplace/2"
-	TheoremRSPMGaussian = "objpert.rspm-gaussian/2"
-	TheoremRSPMSigma    = "objpert.rspm-sigma/2"
-	TheoremOPSamp       = "objpert.opsamp/2"
-	TheoremAggregate    = "objpert.aggregate/2"
+	theoremRadial       = "objpert.radial/2"
+	theoremGaussian     = "objpert.gaussian/2"
+	theoremSigma        = "objpert.sigma/2"
+	theoremKNorm        = "objpert.knorm/2"
+	theoremOneSided     = "objpert.onesided/2"
+	theoremRSPMLaplace  = "objpert.rspm-laplace/2"
+	theoremRSPMGaussian = "objpert.rspm-gaussian/2"
+	theoremRSPMSigma    = "objpert.rspm-sigma/2"
+	theoremOPSamp       = "objpert.opsamp/2"
+	theoremAggregate    = "objpert.aggregate/2"
 	theoremFailure      = "objpert.failure/2"
 )
 

@@ -60,7 +60,7 @@ func (m *Product) Calibrate(q Public) (*Plan, error) {
 		return nil, err
 	}
 	p.params.Shift = swing(p.params.Relation) * q.Range
-	return p.product(b, TheoremKNorm, TheoremOneSided)
+	return p.product(b, theoremKNorm, theoremOneSided)
 }
 
 // startProduct is start for a mechanism that ends in product.

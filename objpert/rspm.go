@@ -113,11 +113,11 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 		unit := math.Ldexp(1, c.Exponent)
 		c.ExcessBound = c.Scale*n + unit*n // E|η| ≤ Scale + a step
 		// P(|k| ≥ i) ≤ e^{1/2t}e^{-i/t}: the sum is below t·Gamma(m) but for e^{m/2t} times its tail
-		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
+		return p.finish(theoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
 	}
 	b.Delta *= 1 - rareShare
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
-	theorem := TheoremRSPMGaussian
+	theorem := theoremRSPMGaussian
 	c.Proved = q.Budget
 	// ‖g‖₁ ≤ m + √(2mx) but with probability e^{-x}, and half a step of rounding each
 	norm := n + math.Sqrt(2*n*p.tail(b))
@@ -138,7 +138,7 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 	a := c.Shift / c.Scale
 	p.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
 	if law == PaperSigma {
-		theorem = TheoremRSPMSigma
+		theorem = theoremRSPMSigma
 		if err := p.prove(logDelta, b); err != nil {
 			return nil, err
 		}

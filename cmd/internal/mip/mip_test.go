@@ -129,7 +129,7 @@ func TestNeverReleased(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrWithheld)
 	rel, err = (&objpert.SampleAndAggregate{Blocks: 2, Heuristic: o.Find}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, objpert.TheoremAggregate, rel.Certificate.Theorem)
+	require.Equal(t, "objpert.aggregate/2", rel.Certificate.Theorem)
 	empty(t, o.Dir)
 }
 
