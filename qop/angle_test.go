@@ -155,12 +155,12 @@ func TestJointTable(t *testing.T) {
 		return c.largest(dp.Budget{Epsilon: eps, Delta: delta}, m)
 	}
 	got := at(100, 0.5, 0.01, 250)
-	require.Equal(t, TheoremJoint, got.theorem)
+	require.Equal(t, theoremJoint, got.theorem)
 	require.LessOrEqual(t, 250/got.t, 72.)
 	require.GreaterOrEqual(t, 250/got.t, 70.)
-	require.Equal(t, TheoremJoint, at(1, 1, 0.01, 5).theorem)
+	require.Equal(t, theoremJoint, at(1, 1, 0.01, 5).theorem)
 	require.InEpsilon(t, 0.231146, at(1, 1, 0.01, 5).t, 2e-3) // 1e-3 below the root
-	require.Equal(t, TheoremGLM, at(3, 1, 0.01, 4).theorem)   // k = 2: 1/α has no mean
+	require.Equal(t, theoremGLM, at(3, 1, 0.01, 4).theorem)   // k = 2: 1/α has no mean
 	// A candidate that is not certified is not used: these boxes are enough to find one.
 	s := setting{dim: 10, rank: 1, eps: 0.5, relation: dp.Replace}
 	require.Positive(t, s.joint(16, math.Log(0.01), 0.6, mostBoxes))
@@ -171,7 +171,7 @@ func TestJointTable(t *testing.T) {
 	for _, c := range jointCases(t) {
 		m := c.K + float64(c.D) - 1
 		got := at(c.D, c.Eps, c.Delta, m)
-		require.Equal(t, TheoremJoint, got.theorem)
+		require.Equal(t, theoremJoint, got.theorem)
 		require.InEpsilon(t, c.T, got.t, 0.025, "%+v", c)
 		// The claim at a grid of angles, by finer boxes than it was certified with.
 		for i := 0; c.D > 1 && i <= 12; i++ {

@@ -64,7 +64,7 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 		if err := c.inexact(); err != nil {
 			return 0, err
 		}
-		return c.evaluate(split{m: c.plan.M, objective: c.plan.Objective, output: c.plan.Output, low: c.plan.Low, high: c.plan.High},
+		return c.evaluate(split{m: c.plan.Degrees, objective: c.plan.Objective, output: c.plan.Output, low: c.plan.MinEigDelta, high: c.plan.MaxEigDelta},
 			false).excessRisk, nil
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
@@ -88,7 +88,7 @@ func (u Utility) published(b dp.Budget, rank int) (float64, error) {
 		}
 		sum := w[0] + w[1] + w[2] + w[3]
 		in := Published{
-			Dim: u.Dim, M: d + 1 + math.Exp(x[0]), Rank: rank, Smoothness: u.Constants.Smoothness,
+			Dim: u.Dim, Degrees: d + 1 + math.Exp(x[0]), Rank: rank, Smoothness: u.Constants.Smoothness,
 			Epsilon1: e1 * b.Epsilon, Epsilon2: (1 - e1) * b.Epsilon,
 			Delta1: b.Delta * w[0] / sum, Delta3: b.Delta * w[1] / sum, Delta2: b.Delta * w[2] / sum, Delta4: b.Delta * w[3] / sum,
 			Tau: u.Tau, Eta: u.Eta,
@@ -99,7 +99,7 @@ func (u Utility) published(b dp.Budget, rank int) (float64, error) {
 		}
 		s := c.OutputSigma
 		return float64(u.Records)*u.Constants.Smoothness*d/2*s*s + u.RegLipschitz*math.Sqrt(d)*s + u.Tau +
-			c.Sigma2*in.M/2*(square(u.Radius)+square(u.Eta))
+			c.Sigma2*in.Degrees/2*(square(u.Radius)+square(u.Eta))
 	}
 	best := math.Inf(1)
 	for _, x := range [][]float64{{num.Log(d + 1), 0, 0, 0, 0}, {num.Log(3*d + 3), -2, 1, -1, -1},

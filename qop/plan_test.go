@@ -101,9 +101,9 @@ func TestFitWhiteBox(t *testing.T) {
 		}
 		return worst
 	}
-	require.Less(t, distance(par.M), 0.0427)
-	require.Greater(t, distance(par.M/2), 0.0427)
-	require.Greater(t, distance(par.M-2), 0.0427)
+	require.Less(t, distance(par.Degrees), 0.0427)
+	require.Greater(t, distance(par.Degrees/2), 0.0427)
+	require.Greater(t, distance(par.Degrees-2), 0.0427)
 }
 
 // TestFit: every loss and rule that go together is released on the grid, inside its set, at the
@@ -161,7 +161,7 @@ func fit(t *testing.T, m *Mechanism, p *erm.Problem, name string) {
 	watched = fault.With(watched, release.Data, func(q *erm.Problem) *erm.Problem { data = q; return q })
 	one, err := plan.Fit(watched, p, noise.Reproducible(7, name))
 	require.NoError(t, err, name)
-	if par.Theorem != TheoremJoint { // whose calibration takes a second
+	if par.Theorem != theoremJoint { // whose calibration takes a second
 		two, err := m.Fit(ctx, p, budget, noise.Reproducible(7, name))
 		require.NoError(t, err)
 		require.Equal(t, one, two, "equal seeds, equal results")

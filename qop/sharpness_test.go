@@ -37,7 +37,7 @@ func TestDegrees(t *testing.T) {
 			other := math.Max(5, math.Round(3+(m-3)*f))
 			require.LessOrEqual(t, at, 1.01*cost(other), "%v: m = %v against %v", c.s, m, other)
 		}
-		k.asked.M = 17
+		k.asked.Degrees = 17
 		require.Equal(t, 17., k.degrees(b))
 	}
 }

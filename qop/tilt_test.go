@@ -186,7 +186,7 @@ func TestTiltSearch(t *testing.T) {
 		{setting{dim: 30, rank: 5, structure: loss.General, relation: dp.AddRemove}, 150, 112.4},
 	} {
 		got := (&calibrator{s: c.s}).largest(b, c.m)
-		require.Equal(t, TheoremTilt, got.theorem)
+		require.Equal(t, theoremTilt, got.theorem)
 		require.LessOrEqual(t, c.m/got.t, c.most, "%+v", c.s)
 		require.GreaterOrEqual(t, c.m/got.t, 0.999*c.most, "%+v", c.s)
 	}

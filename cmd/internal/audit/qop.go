@@ -39,8 +39,8 @@ func pull(weight float64) kinks { return kinks{weight, math.Inf(-1), math.Inf(1)
 // squares is the setting that most others vary: least squares around the anchor
 // 0.4, from which an ℓ1 norm pulls.
 func squares(m qop.Mechanism) *quadratic {
-	if m.M == 0 {
-		m.M = 8
+	if m.Degrees == 0 {
+		m.Degrees = 8
 	}
 	return anchored(m, []float64{0.4}, loss.Squared{}, pull(0.3), curveOnly(m.Relation, 2))
 }
@@ -66,7 +66,7 @@ func hinged(m qop.Mechanism) *quadratic {
 // kinks and faces, one near the kink at 0 and, in a box, one beyond the face.
 func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	const d = 5
-	m.M = 40
+	m.Degrees = 40
 	center := []float64{1, 1.1, -0.9, 1.2, -1}
 	if !math.IsInf(k.hi, 1) {
 		center = []float64{1, 1.1, -0.9, 0.02, 2.02}
@@ -77,7 +77,7 @@ func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 // flat is a setting in the plane, with a last record along the first axis or
 // another one.
 func flat(m qop.Mechanism, l loss.Loss, other record) *quadratic {
-	m.M = 10
+	m.Degrees = 10
 	list := []record{{[]float64{0.3, 0.1}, 1.2}, {[]float64{0, 0.2}, 0.6}}
 	return anchored(m, corner, l, pull(0.02), [2][]record{with(list, axis(2, 1, 3)), with(list, other)})
 }
@@ -134,7 +134,7 @@ var quadraticSettings = []setting[*quadratic]{
 		return c
 	}},
 	{"ε = 4, δ = 0.1, m = 6", "A4", "wx", func() *quadratic {
-		c := squares(qop.Mechanism{M: 6})
+		c := squares(qop.Mechanism{Degrees: 6})
 		c.budget, c.kinks.weight, c.mech.Cover = dp.Budget{Epsilon: 4, Delta: 0.1}, 0.3, 10*cover
 		c.data = [2][]record{{{[]float64{1}, 0.4}}, {{[]float64{0}, 0}}}
 		return c
@@ -147,7 +147,7 @@ var quadraticSettings = []setting[*quadratic]{
 	{"least squares, d = 5", "A2", "wor", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3)) }},
 	{"least squares, d = 5, m = 400", "A2", "w", func() *quadratic {
 		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3))
-		c.mech.M = 400
+		c.mech.Degrees = 400
 		return c
 	}},
 	{"huber, d = 5", "A3", "wBr", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, pull(0.3)) }},
@@ -192,7 +192,7 @@ func flatter(c float64) func(context.Context) context.Context {
 }
 
 // fewer takes one degree of freedom.
-var fewer = drawnBy(func(p *qop.Params) { p.M-- })
+var fewer = drawnBy(func(p *qop.Params) { p.Degrees-- })
 
 // drawnFor draws by the numbers of another setting.
 func drawnFor(c func() *quadratic) func(context.Context) context.Context {

@@ -46,10 +46,10 @@ func (r *quadratic) law1(i int) (law, error) {
 		if !(w > 0) {
 			return math.Inf(-1)
 		}
-		return num.Chi2LogPDF(w, r.mech.M) + math.Log((curve+r.sigma2*w)/r.sigma2)
+		return num.Chi2LogPDF(w, r.mech.Degrees) + math.Log((curve+r.sigma2*w)/r.sigma2)
 	}}
 	// |θ−θ̃| ≤ |s|/(σ²w), and w lies within [m·10⁻⁹, m+120√m] but for a negligible part.
-	m := r.mech.M
+	m := r.mech.Degrees
 	most := math.Abs(lo) + 1
 	l.lo = math.Log(math.Abs(lo)/(r.sigma2*(m+120*math.Sqrt(m))+r.most(i))) - 1
 	l.hi = math.Log(most / (r.sigma2 * 1e-6))
@@ -143,7 +143,7 @@ const planeTolerance = 2e-3
 // in V, so the integral is its value at E V = m − 1.
 func (r *quadratic) plane() (stick func(eps float64) float64, err error) {
 	const rings, rays = 420, 240
-	m, s2 := r.mech.M, r.sigma2
+	m, s2 := r.mech.Degrees, r.sigma2
 	c := make([]float64, 2)
 	for j, x := range r.mech.Center {
 		c[j], _ = r.kinks.subgradients(x)
@@ -207,13 +207,13 @@ func (r *quadratic) plane() (stick func(eps float64) float64, err error) {
 //	p(x) = E φ((x − θ̂(w))/σ̃)/σ̃,   F′(θ̂) + s + σ²w(θ̂−θ̃) = 0
 func (r *quadratic) blurred(i int) law {
 	const n = 160 // nodes in √w; θ̂ varies by a part of σ̃
-	end := math.Sqrt(r.mech.M) + 9
+	end := math.Sqrt(r.mech.Degrees) + 9
 	sigma := r.OutputSigma
 	logWeight, point := make([]float64, 0, n), make([]float64, 0, n)
 	l := law{lo: math.Inf(1), hi: math.Inf(-1)}
 	for k := range n {
 		u := end * (float64(k) + 0.5) / n // the midpoint rule, for a function that vanishes with its derivatives at the ends
-		logWeight = append(logWeight, math.Log(2*u*end/n)+num.Chi2LogPDF(u*u, r.mech.M)-math.Log(sigma)-math.Log(2*math.Pi)/2)
+		logWeight = append(logWeight, math.Log(2*u*end/n)+num.Chi2LogPDF(u*u, r.mech.Degrees)-math.Log(sigma)-math.Log(2*math.Pi)/2)
 		x := r.minimizer(i, u*u)
 		point = append(point, x)
 		l.lo, l.hi = math.Min(l.lo, x-9*sigma), math.Max(l.hi, x+9*sigma)

@@ -44,7 +44,7 @@ func (c *quadratic) prepare(ctx context.Context, e *Env) error {
 }
 
 // k returns m − d + 1.
-func (c *quadratic) k() float64 { return c.mech.M - float64(c.dim()) + 1 }
+func (c *quadratic) k() float64 { return c.mech.Degrees - float64(c.dim()) + 1 }
 
 // interpolated returns the record that the fit must use: forced into bounds,
 // and by the rule relabelled so that the anchor is optimal, or the zero record
@@ -111,7 +111,7 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 	// takes a twentieth of its releases where V has to be drawn: each gives
 	// d(d+1)/2 scores and is as slow as d solutions on the line.
 	d := c.dim()
-	shift := 0.05 * math.Sqrt(c.mech.M/2) * (c.k() + 1) / (c.mech.M + 1)
+	shift := 0.05 * math.Sqrt(c.mech.Degrees/2) * (c.k() + 1) / (c.mech.Degrees + 1)
 	runs := e.Runs(WhiteBox)
 	if e.Tier == Quick {
 		runs = 0
@@ -144,7 +144,7 @@ func (c *quadratic) explained(theta []float64, i int, frame *mat.Dense, src rand
 	if err != nil {
 		return nil, err
 	}
-	return bartlett(w, frame, c.mech.M)
+	return bartlett(w, frame, c.mech.Degrees)
 }
 
 // frame returns an orthogonal matrix whose first column is the direction from
@@ -155,7 +155,7 @@ func (c *quadratic) frame() *mat.Dense {
 	c.slope(c.mech.Center, 0, hess)
 	s := mat.NewVecDense(d, nil)
 	for j, x := range c.mech.Center {
-		hess[j*d+j] += c.sigma2 * c.mech.M
+		hess[j*d+j] += c.sigma2 * c.mech.Degrees
 		lo, _ := c.kinks.subgradients(x)
 		s.SetVec(j, -math.Max(lo, -c.kinks.weight))
 	}

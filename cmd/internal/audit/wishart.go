@@ -25,7 +25,7 @@ import (
 // most the n-th power of the mean of the diagonal, (t₀+σ² tr V)/n, with which in its place tr V has a
 // mixture of χ² laws and is independent of V/tr V; t₀ does not depend on V.
 func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense, error) {
-	d, m, s2 := r.dim(), r.mech.M, r.sigma2
+	d, m, s2 := r.dim(), r.mech.Degrees, r.sigma2
 	hess := make([]float64, d*d)
 	g := r.slope(theta, i, hess)
 	v := floats.SubTo(make([]float64, d), theta, r.mech.Center)

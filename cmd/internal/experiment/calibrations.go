@@ -142,7 +142,7 @@ func declared(d, n int, beta float64) erm.Public {
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, eps float64, asPrinted bool) (noise, proved float64, err error) {
 	m := 2 * float64(d)
-	c, err := qop.Published{Dim: d, M: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
+	c, err := qop.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
 	if err == nil && !asPrinted {
 		proved = eps
 	}

@@ -105,7 +105,7 @@ func (d *detail) linear(p lop.Params) {
 // quadratic fills in the constants and, for a comparator at distance D from θ*,
 // the bound σ²m(D+η)²/2 + nLdσ̃²/2 + λdσ̃, λ√d the Lipschitz constant of λ‖θ‖₁.
 func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
-	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.M), finite(p.Curvature), p.Eta
+	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.Degrees), finite(p.Curvature), p.Eta
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	dim, noise := float64(p.Dim), p.OutputSigma
 	reach := distance + p.Eta
