@@ -338,13 +338,13 @@ func TestSourceTellsPairsApart(t *testing.T) {
 
 // Both sums of the fingerprint depend on every bit of every record and on the key.
 func TestFingerprint(t *testing.T) {
-	print := func(key uint64, x, y float64) [2]uint64 {
+	fingerprint := func(key uint64, x, y float64) [2]uint64 {
 		w := &window{rec: records{n: 2, d: 2, slabs: []slab{{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}}}}}
-		return w.print(multipliersOf([2]uint64{key, 1}, 2))
+		return w.fingerprint(multipliersOf([2]uint64{key, 1}, 2))
 	}
 	seen := map[uint64]bool{}
 	for _, p := range [][2]uint64{
-		print(7, 0.25, 1), print(8, 0.25, 1), print(7, math.Nextafter(0.25, 1), 1), print(7, 0.25, -1), print(7, 0.25, math.Nextafter(1, 0)),
+		fingerprint(7, 0.25, 1), fingerprint(8, 0.25, 1), fingerprint(7, math.Nextafter(0.25, 1), 1), fingerprint(7, 0.25, -1), fingerprint(7, 0.25, math.Nextafter(1, 0)),
 	} {
 		require.False(t, seen[p[0]] || seen[p[1]])
 		seen[p[0]], seen[p[1]] = true, true

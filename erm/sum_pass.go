@@ -22,10 +22,10 @@ type pass struct {
 	first, count int // records
 	unit         int // records in a part: a grain in memory, else what is read at a time
 
-	mu    sync.Mutex
-	total num.ExactVector
-	print [2]uint64
-	err   error
+	mu          sync.Mutex
+	total       num.ExactVector
+	fingerprint [2]uint64
+	err         error
 }
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
@@ -34,7 +34,7 @@ var passes = sync.Pool{New: func() any { return new(pass) }}
 // records are read: most of them wait for the disk. The bits of total and answer depend on the query
 // and the records alone.
 func (p *pass) run(threads int) error {
-	p.err, p.print = nil, [2]uint64{}
+	p.err, p.fingerprint = nil, [2]uint64{}
 	most := runtime.GOMAXPROCS(0)
 	if p.unit = p.grain; p.data.src != nil {
 		p.unit = readRows(p.dim)
@@ -95,9 +95,9 @@ func (p *pass) Part(i int) {
 		p.mu.Unlock()
 		return
 	}
-	var print [2]uint64
+	var fingerprint [2]uint64
 	if p.ask&askPrint != 0 {
-		print = w.print(p.mult)
+		fingerprint = w.fingerprint(p.mult)
 	}
 	for at := 0; at < hi-lo; at += p.grain {
 		part.reset(&p.query)
@@ -107,8 +107,8 @@ func (p *pass) Part(i int) {
 		p.mu.Unlock()
 	}
 	p.mu.Lock()
-	p.print[0] += print[0]
-	p.print[1] += print[1]
+	p.fingerprint[0] += fingerprint[0]
+	p.fingerprint[1] += fingerprint[1]
 	p.mu.Unlock()
 }
 

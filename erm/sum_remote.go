@@ -179,7 +179,7 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if err := p.run(threads); err != nil {
 		return nil, err
 	}
-	return &Sums{&sums{id: p.id(), n: int64(count), print: p.print, total: p.total}}, nil
+	return &Sums{&sums{id: p.id(), n: int64(count), fingerprint: p.fingerprint, total: p.total}}, nil
 }
 
 // Sums are exact sums over some records, or all. They are functions of the records: not private.
@@ -188,10 +188,10 @@ type Sums struct{ in *sums } // a pointer inside a struct prints as an address
 
 // sums is what Sums hides.
 type sums struct {
-	id    [16]byte // of the query
-	n     int64
-	print [2]uint64
-	total num.ExactVector
+	id          [16]byte // of the query
+	n           int64
+	fingerprint [2]uint64
+	total       num.ExactVector
 }
 
 // String returns "erm.Sums(not private)".
@@ -224,8 +224,8 @@ func (s *Sums) Merge(t *Sums) error {
 		return errors.New("erm: Merge of Sums that answer different queries")
 	}
 	s.in.n += t.in.n
-	for k := range s.in.print {
-		s.in.print[k] += t.in.print[k]
+	for k := range s.in.fingerprint {
+		s.in.fingerprint[k] += t.in.fingerprint[k]
 	}
 	s.in.total.Merge(&t.in.total)
 	return nil
@@ -240,8 +240,8 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 	}
 	b := append([]byte(sumsHead), s.in.id[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.in.n))
-	b = binary.LittleEndian.AppendUint64(b, s.in.print[0])
-	b = binary.LittleEndian.AppendUint64(b, s.in.print[1])
+	b = binary.LittleEndian.AppendUint64(b, s.in.fingerprint[0])
+	b = binary.LittleEndian.AppendUint64(b, s.in.fingerprint[1])
 	b, err := s.in.total.AppendBinary(b)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), err
 }
@@ -262,7 +262,7 @@ func (s *Sums) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("%w: a count out of range", errWire)
 	}
 	in.n = int64(n)
-	in.print = [2]uint64{binary.LittleEndian.Uint64(b[fixed-16:]), binary.LittleEndian.Uint64(b[fixed-8:])}
+	in.fingerprint = [2]uint64{binary.LittleEndian.Uint64(b[fixed-16:]), binary.LittleEndian.Uint64(b[fixed-8:])}
 	if err := in.total.UnmarshalBinary(b[fixed:]); err != nil {
 		return err
 	}
