@@ -157,7 +157,7 @@ func BenchmarkStep(b *testing.B) {
 			}{
 				{"StochasticTOS", f, &splitting.StochasticTOS{}},
 				{"DavisYin", f, &splitting.DavisYin{}},
-				{"BackwardForward", f, &splitting.BackwardForward{}},
+				{"SVRG", f, &splitting.StochasticTOS{Estimator: splitting.SVRG}},
 				{"ForwardBackward", f, &splitting.ForwardBackward{}},
 				{"CoordinateDescent", exact, &splitting.CoordinateDescent{}},
 			} {

@@ -89,7 +89,7 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Iterations, 10)
 	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge is a modulus of J")
-	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7}, &splitting.ProxSAGA{})
+	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7}, &splitting.StochasticTOS{Estimator: splitting.SAGA})
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(res.X, saga.X, 2), saga.Distance+res.Distance)
 }

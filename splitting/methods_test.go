@@ -285,7 +285,7 @@ func TestMethodsRefuse(t *testing.T) {
 	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
 	require.NoError(t, err)
 	f := newGLM(3, 1, 1, 1, square)
-	nan := math.NaN()
+	nan, svrg := math.NaN(), &splitting.StochasticTOS{Estimator: splitting.SVRG}
 	group, box := prox.GroupL2{Groups: [][]int{{0}}, Weight: 1}, prox.Box{Lo: -3, Hi: 1}
 	steep := newGLM(3, 1, 1, nan, square)
 	k, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1}))
@@ -332,7 +332,6 @@ func TestMethodsRefuse(t *testing.T) {
 		"DY strong L": {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1},
 			splitting.ErrProblem, "Smoothness"},
 		"DY K":  {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
-		"BF K":  {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
 		"FB K":  {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
 		"TOS K": {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
 		"CD K":  {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
@@ -340,11 +339,7 @@ func TestMethodsRefuse(t *testing.T) {
 			"ForwardBackward.Rule = AdaptiveStep"},
 		"FB step": {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings,
 			"ForwardBackward.StepSize"},
-		"FB sum":  {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
-		"BF step": {splitting.Problem{F: q}, &splitting.BackwardForward{StepSize: 2.1}, splitting.ErrSettings, "BackwardForward.StepSize"},
-		"BF relaxation": {splitting.Problem{F: q}, &splitting.BackwardForward{Relaxation: -1}, splitting.ErrSettings,
-			"BackwardForward.Relaxation"},
-		"BF sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.BackwardForward{}, splitting.ErrProblem, "DavisYin"},
+		"FB sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
 		"CD F":       {splitting.Problem{F: f}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
 		"CD nil F":   {splitting.Problem{}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
 		"CD G":       {splitting.Problem{F: q, G: group}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
@@ -380,33 +375,24 @@ func TestMethodsRefuse(t *testing.T) {
 		"DR not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
 		"DR sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
 		"DR K":       {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
-		"VR F":       {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
-		"VR none":    {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
-		"VR L":       {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
-		"VR NaN L":   {splitting.Problem{F: unknowable}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
-		"VR step": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings,
-			"VarianceReducedTOS.StepSize = 1"},
-		"VR estimator": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
-		"VR K":         {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
-		"SAGA F":       {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
-		"SAGA sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem,
-			"DavisYin and VarianceReducedTOS need none"},
-		"SVRG step": {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
-		"VR sampled": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings,
-			"want SVRG or SAGA"},
-		"SBF sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem,
-			"no closed form"},
-		"SBF F":    {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
-		"SBF K":    {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
-		"SBF step": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
-		"SBF p":    {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
-		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings,
-			"invalid estimator -1"},
-		"SVRG K": {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
+		"VR F":       {splitting.Problem{F: f}, svrg, splitting.ErrProblem, "FiniteSum"},
+		"VR none":    {splitting.Problem{F: none}, svrg, splitting.ErrProblem, "no terms"},
+		"VR L":       {splitting.Problem{F: wild}, svrg, splitting.ErrProblem, "TermSmoothness"},
+		"VR NaN L":   {splitting.Problem{F: unknowable}, svrg, splitting.ErrProblem, "NaN"},
+		"VR K":       {splitting.Problem{F: fs, K: k}, svrg, splitting.ErrProblem, "only PrimalDual"},
+		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: 1}, splitting.ErrSettings,
+			"StochasticTOS.StepSize = 1"},
+		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: nan}, splitting.ErrSettings,
+			"StochasticTOS.StepSize = NaN"},
+		"VR estimator": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
+		"VR rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Rule: splitting.RootStep},
+			splitting.ErrSettings, "StochasticTOS.Rule = RootStep"},
+		"VR relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Relaxation: 1},
+			splitting.ErrSettings, "Relaxation = 1 with SAGA"},
 		"TOS rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings,
 			"StochasticTOS.Rule = LineSearch"},
 		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings,
-			"with RootStep"},
+			"and RootStep"},
 		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
 			"Convexity() > 0"},
 		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings,
@@ -421,7 +407,7 @@ func TestMethodsRefuse(t *testing.T) {
 	}
 	_, err = splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil)
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
+	require.Equal(t, "SAGA SVRG Sampled", fmt.Sprint(splitting.SAGA, splitting.SVRG, splitting.Sampled))
 }
 
 type notQuadratic struct{ *glm }

@@ -121,7 +121,7 @@ func TestSolveToAGapByConvexity(t *testing.T) {
 	f := newParabola(1, 1e-3)
 	const gap = 1e-4
 	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, &splitting.Settings{Gap: gap, Tolerance: -1},
-		&splitting.BackwardForward{})
+		&splitting.DavisYin{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Gap, gap)
@@ -146,7 +146,7 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 	} {
 		for _, m := range []splitting.Method{
 			&splitting.DavisYin{}, &splitting.ForwardBackward{}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
-			&splitting.BackwardForward{}, &splitting.PrimalDual{}, &splitting.ProxSVRG{}, &splitting.VarianceReducedTOS{},
+			&splitting.PrimalDual{}, &splitting.StochasticTOS{Estimator: splitting.SVRG}, &splitting.StochasticTOS{Estimator: splitting.SAGA},
 		} {
 			for _, v := range []float64{inf, -inf, math.NaN()} {
 				p.F = constant{v}
@@ -195,7 +195,7 @@ func (b blind) Prox(dst, x []float64, gamma float64) {
 func TestGapOverflowsLate(t *testing.T) {
 	f := scaledConstant{constant{1e308}}
 	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0}, &splitting.Settings{Iterations: 1},
-		&splitting.BackwardForward{})
+		&splitting.DavisYin{})
 	require.NoError(t, err)
 	require.Equal(t, 1e308, res.Residual)
 	require.InEpsilon(t, 5e307, res.Gap, 1e-15) // 1e616/(2·1e308)
@@ -210,7 +210,7 @@ func (scaledConstant) Smoothness() float64 { return 1e308 }
 func TestGradientsAreCounted(t *testing.T) {
 	for name, m := range map[string]splitting.Method{
 		"DavisYin": &splitting.DavisYin{Rule: splitting.LineSearch}, "ForwardBackward": &splitting.ForwardBackward{Rule: splitting.LineSearch},
-		"BackwardForward": &splitting.BackwardForward{}, "PrimalDual": &splitting.PrimalDual{}, "DouglasRachford": &splitting.DouglasRachford{},
+		"PrimalDual": &splitting.PrimalDual{}, "DouglasRachford": &splitting.DouglasRachford{},
 	} {
 		f := &counted{parabola: newParabola(1, 0)}
 		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 1e-4}}, []float64{5, 5},

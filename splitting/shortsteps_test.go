@@ -66,12 +66,9 @@ func TestShortSteps(t *testing.T) {
 				"DavisYin/strong":    &splitting.DavisYin{StepSize: step, Rule: splitting.StronglyConvexStep},
 				"ForwardBackward":    &splitting.ForwardBackward{StepSize: step},
 				"ForwardBackward/ls": &splitting.ForwardBackward{StepSize: step, Rule: splitting.LineSearch},
-				"BackwardForward":    &splitting.BackwardForward{StepSize: step},
 				"PrimalDual":         &splitting.PrimalDual{Tau: tau},
-				"VarianceReduced":    &splitting.VarianceReducedTOS{StepSize: step / 4},
-				"SAGA":               &splitting.VarianceReducedTOS{Estimator: splitting.SAGA, StepSize: step / 4},
-				"ProxSVRG":           &splitting.ProxSVRG{StepSize: step / 4},
-				"StochasticBF":       &splitting.StochasticBackwardForward{StepSize: step / 4},
+				"VarianceReduced":    &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: step / 4},
+				"SAGA":               &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: step / 4},
 			} {
 				for pair, c := range pairs {
 					for _, lip := range []float64{s, math.Inf(1)} {

@@ -65,7 +65,6 @@ func TestMethodsMemory(t *testing.T) {
 		"CoordinateDescent":  {exact, &splitting.CoordinateDescent{}},
 		"ProxNewton":         {exact, &splitting.ProxNewton{}},
 		"ForwardBackward":    {f, &splitting.ForwardBackward{}},
-		"BackwardForward":    {f, &splitting.BackwardForward{}},
 		"DavisYin":           {f, &splitting.DavisYin{}},
 		"StochasticTOS":      {f, &splitting.StochasticTOS{}},
 		"StochasticTOS rows": {rows{f}, &splitting.StochasticTOS{}},
