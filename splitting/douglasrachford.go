@@ -152,14 +152,7 @@ func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 			ErrProblem)
 	}
 	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
-	for i := range n {
-		row := c.chol[i*(i+1)/2:][:i+1]
-		for j := range row {
-			row[j] = gamma * q.At(j, i)
-		}
-		row[i]++
-	}
-	if !cholesky(c.chol, n) {
+	if !shifted(c.chol, q, gamma, 1) {
 		return nil, fmt.Errorf("%w: DouglasRachford: I + γQ is not positive definite, want a convex F", ErrProblem)
 	}
 	return c, nil

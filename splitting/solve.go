@@ -321,3 +321,12 @@ func separation(a, b []float64) float64 { return floats.Distance(a, b, 2) }
 
 // norm returns ‖x‖₂.
 func norm(x []float64) float64 { return floats.Norm(x, 2) }
+
+// resize returns a slice of length n, reusing s where it is large enough. Its
+// content is unspecified.
+func resize[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]T, n)
+}

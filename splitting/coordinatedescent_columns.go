@@ -30,13 +30,7 @@ type columns struct {
 	bestGap float64
 	age     int // looks since the residual has halved
 
-	chol     []float64 // packed Gram matrix of the free coordinates, or its factor
-	free     []int
-	step     []float64
-	swept    int  // coordinate steps since the last factorization
-	blocked  int  // Newton steps since one was full
-	factored bool // chol belongs to free
-	singular bool // a factorization broke down: the diagonal is raised since
+	newtonSteps // waited counts coordinate steps
 }
 
 const (
@@ -65,9 +59,8 @@ func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
 	}
 	c.equations = a
 	c.progress.init(d)
-	c.v, c.h, c.step = resize(c.v, d), resize(c.h, d), resize(c.step, d)
-	c.r, c.active, c.free = resize(c.r, n), resize(c.active, d), resize(c.free, d)
-	c.chol = resize(c.chol, min(d*(d+1)/2, max(n*d/8, leastChol)))
+	c.v, c.h, c.r, c.active = resize(c.v, d), resize(c.h, d), resize(c.r, n), resize(c.active, d)
+	c.newtonSteps.init(d, min(d*(d+1)/2, max(n*d/8, leastChol)))
 	copy(c.x, x0)
 	c.start()
 	return nil
@@ -81,10 +74,10 @@ func (c *columns) start() {
 		a := c.column(j)
 		c.h[j] = floats.Dot(a, a)
 	}
-	c.reset()
-	c.factored, c.singular = false, false
-	c.swept, c.age, c.blocked, c.bestGap = 0, 0, 0, math.Inf(1)
-	c.rest(c.r, c.x)
+	c.progress.reset()
+	c.newtonSteps.reset()
+	c.age, c.bestGap = 0, math.Inf(1)
+	c.refresh()
 	c.residual, c.dual = math.Inf(1), math.Inf(1)
 	c.active = c.active[:0]
 	for j := range c.x {
@@ -95,7 +88,8 @@ func (c *columns) start() {
 // advance sweeps over the columns, takes a Newton step where one pays, and certifies.
 func (c *columns) advance() {
 	if same := c.sweeps(); same && c.pays() {
-		c.newton()
+		c.factored = c.same()
+		c.newton(&c.penalty, c.x, c)
 	}
 	c.look()
 }
@@ -105,7 +99,7 @@ func (c *columns) gap() float64 { return c.dual }
 
 // look computes r, v, the residual, the gap and the active set from scratch.
 func (c *columns) look() {
-	c.rest(c.r, c.x)
+	c.refresh()
 	c.mulTrans(c.v, c.r)
 	c.dual = c.leastSquaresGap(c.x, c.v, c.y, c.r)
 	floats.Scale(-1, c.v) // ∇f
@@ -153,7 +147,7 @@ func (c *columns) sweeps() (same bool) {
 			e *= c.h[j] + c.l2[j]
 			moved += e * e
 		}
-		c.swept += len(c.active)
+		c.waited += len(c.active)
 		if !(math.Sqrt(moved) > lookRatio*c.residual) {
 			return same
 		}
@@ -172,58 +166,29 @@ func (c *columns) pays() bool {
 	if k*(k+1)/2 > len(c.chol) {
 		return false
 	}
-	return c.factored || 2*c.n*c.swept >= k*k*c.n/2+k*k*k/6
+	return c.factored || 2*c.n*c.waited >= k*k*c.n/2+k*k*k/6
 }
 
-// newton solves for the free coordinates on the present piece,
-//
-//	δ = (A_F'A_F + L2)⁻¹ (A_F'r − ψ′(x_F)),   x_F ← x_F + αδ,
-//
-// with the largest α ≤ 1 that stays on it, and at singular matrices and short
-// steps as descent does.
-func (c *columns) newton() {
-	for work := 0; work < newtonWork; {
-		if !c.same() {
-			c.free = c.free[:0]
-			for _, j := range c.active {
-				if c.isFree(j) {
-					c.free = append(c.free, j)
-				}
-			}
-			c.swept = 0
-			if c.factored = c.factor(); !c.factored {
-				return
-			}
+// freeCoordinates appends the free coordinates of the active set to dst.
+func (c *columns) freeCoordinates(dst []int) []int {
+	for _, j := range c.active {
+		if c.isFree(j) {
+			dst = append(dst, j)
 		}
-		step := c.step[:len(c.free)]
-		for k, j := range c.free {
-			step[k] = floats.Dot(c.column(j), c.r) - c.slope(j, c.x[j])
-		}
-		cholSolve(c.chol, step)
-		if c.walk(c.x, c.free, step) {
-			c.blocked = 0
-			return
-		}
-		c.factored = false
-		if c.blocked++; !c.singular && c.blocked < patientSteps {
-			return
-		}
-		c.rest(c.r, c.x)
-		k := len(c.free)
-		work += c.n*c.d + c.n*k*k/2 + k*k*k/6
+	}
+	return dst
+}
+
+func (c *columns) hessianRow(free []int, row []float64) {
+	a := c.column(free[len(row)-1])
+	for l := range row {
+		row[l] = floats.Dot(a, c.column(free[l]))
 	}
 }
 
-// factor computes A_F'A_F + L2 = LL', as that of descent.
-func (c *columns) factor() bool {
-	return raised(c.chol, len(c.free), &c.singular, func(k int, row []float64) {
-		j := c.free[k]
-		for l, i := range c.free[:k+1] {
-			row[l] = floats.Dot(c.column(j), c.column(i))
-		}
-		row[k] += c.l2[j]
-	})
-}
+func (c *columns) gradientAlong(j int) float64 { return -floats.Dot(c.column(j), c.r) }
+func (c *columns) refresh()                    { c.rest(c.r, c.x) }
+func (c *columns) cost(k int) int              { return c.n*c.d + c.n*k*k/2 }
 
 // isFree reports whether xⱼ is neither at a kink nor at a bound, and has
 // curvature.

@@ -145,7 +145,7 @@ func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
 	}
 	lambda, least := 0.0, 0.0
 	for range secularSteps {
-		if !m.factor(nu + m.ridge + lambda) {
+		if !shifted(m.chol, m.h, 1, nu+m.ridge+lambda) {
 			least = math.Max(10*least, 1e-14*top)
 			if lambda = math.Max(lambda, least); !(lambda > 0) {
 				return nil
@@ -175,25 +175,4 @@ func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
 		return nil
 	}
 	return m.u
-}
-
-// factor computes the Cholesky factor of ∇²f + shift·I.
-func (m *ballModel) factor(shift float64) bool {
-	n := len(m.u)
-	for i := range n {
-		row := m.chol[i*(i+1)/2:][:i+1]
-		for j := range row {
-			row[j] = m.h.At(j, i)
-		}
-		row[i] += shift
-	}
-	return cholesky(m.chol, n)
-}
-
-// cholHalf replaces b by L⁻¹b.
-func cholHalf(l, b []float64) {
-	for i := range b {
-		row := l[i*(i+1)/2:][:i+1]
-		b[i] = (b[i] - floats.Dot(row[:i], b[:i])) / row[i]
-	}
 }
