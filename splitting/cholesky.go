@@ -7,15 +7,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// raise is the τ by which diagonals of singular matrices are raised: far above
-// the rounding error of Cholesky's method, n·2⁻⁵², and of the gradient, which
-// moves the solution by some 2⁻⁵³/τ of it along the kernel, and far below all
-// that is asked of a residual.
+// raise is the τ by which diagonals of singular matrices are raised: far above the rounding error of
+// Cholesky's method, n·2⁻⁵², and of the gradient, which moves the solution by some 2⁻⁵³/τ of itself
+// along the kernel, and far below the accuracy of any residual.
 const raise = 0x1p-40
 
-// raised computes the Cholesky factor of the n×n matrix whose packed lower rows
-// are told by fill, its diagonal times 1 + τ if that is numerically singular,
-// and at once if singular. It reports failure if that does not help.
+// raised computes the Cholesky factor of the n×n matrix whose packed lower rows fill stores, with the
+// diagonal times 1 + τ if the matrix is numerically singular, or if singular is already set. It
+// reports success.
 func raised(a []float64, n int, singular *bool, fill func(r int, row []float64)) bool {
 	try := func(tau float64) bool {
 		for r := range n {
@@ -33,9 +32,8 @@ func raised(a []float64, n int, singular *bool, fill func(r int, row []float64))
 	return try(tau) || try(1e3*tau)
 }
 
-// cholesky replaces the packed lower rows of a symmetric n×n matrix by its
-// Cholesky factor. It reports failure where a pivot falls below its rounding
-// error.
+// cholesky replaces the packed lower rows of a symmetric n×n matrix by its Cholesky factor. It
+// reports false where a pivot falls below its rounding error.
 func cholesky(a []float64, n int) bool {
 	for i := range n {
 		ri := a[i*(i+1)/2:][:i+1]

@@ -6,17 +6,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// columns minimizes ½‖Ax − y‖² + ψ(x) by coordinate descent on the residual
-// r = y − Ax, over an active set. A round is
+// columns minimizes ½‖Ax − y‖² + ψ(x) by coordinate descent on the residual r = y − Ax, over an active
+// set. A round is
 //
-//	look    v = A'r, the residual dist(v, ∂ψ(x)) and the duality gap; the active
-//	        set are the coordinates that are not where v holds them,
-//	        at a kink or a bound
-//	sweeps  over the active set, until they have reduced its share of the
-//	        residual tenfold:
+//	look    v = A'r, the residual dist(v, ∂ψ(x)) and the duality gap; the active set becomes the
+//	        coordinates that a step along their axis would move
+//	sweeps  over the active set, until its share of the residual has fallen tenfold:
 //	        xⱼ ← clip(soft(‖aⱼ‖²xⱼ + ⟨aⱼ,r⟩, l1)/(‖aⱼ‖² + l2), lo, hi),   r ← r − Δxⱼ·aⱼ
-//	Newton  on the free coordinates, once the sweeps have cost as much as their
-//	        Gram matrix and it fits in an eighth of the memory of A, or 64 KiB
+//	Newton  on the free coordinates, once the sweeps have cost as much as their Gram matrix, and the
+//	        matrix fits in an eighth of the memory of A, or 64 KiB
 type columns struct {
 	penalty
 	*equations
@@ -36,17 +34,17 @@ type columns struct {
 const (
 	// sweepsPerLook bounds the sweeps between two looks.
 	sweepsPerLook = 50
-	// lookRatio is how far sweeps reduce the residual before the next look, which
-	// costs about as much as a sweep: 0.03 and 0.3 take a fifth longer.
+	// lookRatio is the factor by which sweeps reduce the residual before the next look, which costs
+	// about as much as a sweep. With 0.03 or 0.3 solves take a fifth longer.
 	lookRatio = 0.1
 )
 
-// leastChol is the numbers that a factor of free coordinates may have for
-// whatever small A: 64 KiB, 127 coordinates.
+// leastChol is the number of entries that a factor of free coordinates may have however small A is:
+// 64 KiB, 127 coordinates.
 const leastChol = 1 << 13
 
-// patientLooks is how many looks at a residual that is small beside the terms
-// of v may fail to halve it before rounding is blamed.
+// patientLooks is the number of looks that may fail to halve a residual that is small beside the
+// terms of v. Then rounding allows no progress.
 const patientLooks = 4
 
 func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
@@ -66,8 +64,7 @@ func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
 	return nil
 }
 
-// start forgets what was known of other points. The first round sweeps over all
-// coordinates once.
+// start discards the results of earlier points. The first round sweeps over all coordinates once.
 func (c *columns) start() {
 	c.clip(c.x)
 	for j := range c.h {
@@ -94,7 +91,7 @@ func (c *columns) advance() {
 	c.look()
 }
 
-// gap returns the duality gap at x, NaN where numbers are too large.
+// gap returns the duality gap at x, NaN where a number is too large for float64.
 func (c *columns) gap() float64 { return c.dual }
 
 // look computes r, v, the residual, the gap and the active set from scratch.
@@ -108,7 +105,7 @@ func (c *columns) look() {
 	c.judge()
 }
 
-// activate collects the coordinates that are free, or that a step would move.
+// activate collects the coordinates that are free or that a step would move.
 func (c *columns) activate() {
 	c.active = c.active[:0]
 	for j, x := range c.x {
@@ -121,8 +118,8 @@ func (c *columns) activate() {
 // move returns the minimizer along eⱼ where ∂f/∂xⱼ = g.
 func (c *columns) move(j int, g float64) float64 { return c.along(j, c.x[j], g, c.h[j]) }
 
-// sweeps minimizes over the active set to a tenth of the residual. It reports
-// whether every coordinate stayed on its piece in the last sweep.
+// sweeps minimizes over the active set to a tenth of the residual. It reports whether every
+// coordinate stayed on its piece in the last sweep.
 func (c *columns) sweeps() (same bool) {
 	for range sweepsPerLook {
 		var moved float64 // Σ (hⱼΔxⱼ)², close to the squared residual of the active set
@@ -158,9 +155,8 @@ func (c *columns) sweeps() (same bool) {
 	return same
 }
 
-// pays reports whether the sweeps so far have cost as much as a factorization.
-//
-//	a coordinate step 2n, the Gram matrix n|A|²/2, Cholesky |A|³/6
+// pays reports whether the sweeps so far have cost as much as a factorization: 2n multiply-adds for a
+// coordinate step, n|A|²/2 for the Gram matrix, |A|³/6 for Cholesky's method.
 func (c *columns) pays() bool {
 	k := len(c.active)
 	if k*(k+1)/2 > len(c.chol) {
@@ -190,14 +186,13 @@ func (c *columns) gradientAlong(j int) float64 { return -floats.Dot(c.column(j),
 func (c *columns) refresh()                    { c.rest(c.r, c.x) }
 func (c *columns) cost(k int) int              { return c.n*c.d + c.n*k*k/2 }
 
-// isFree reports whether xⱼ is neither at a kink nor at a bound, and has
-// curvature.
+// isFree reports whether xⱼ is neither at a kink nor at a bound, and J has curvature along it.
 func (c *columns) isFree(j int) bool {
 	x := c.x[j]
 	return c.h[j]+c.l2[j] > 0 && x != c.lo[j] && x != c.hi[j] && (x != 0 || c.l1[j] == 0)
 }
 
-// same reports whether chol is the factor of the coordinates that are free now.
+// same reports whether chol is the factor of the present free coordinates.
 func (c *columns) same() bool {
 	if !c.factored {
 		return false
@@ -214,7 +209,7 @@ func (c *columns) same() bool {
 	return k == len(c.free)
 }
 
-// judge keeps the point of the least residual, and ends the method where rounding allows no progress.
+// judge keeps the point of the least residual, and ends the solve where rounding allows no progress.
 func (c *columns) judge() {
 	c.age++
 	if c.residual < c.bestRes {
@@ -230,10 +225,8 @@ func (c *columns) judge() {
 	}
 }
 
-// scale returns the size of the terms of v, whose rounding is 2⁻⁵³ of it times
-// the root of their number, or 2⁻⁴³ for a million:
-//
-//	(Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖)
+// scale returns (Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖), the size of the terms of v. Their rounding is 2⁻⁵³ of it
+// times the root of their number: 2⁻⁴³ for a million.
 func (c *columns) scale() float64 {
 	size := math.Sqrt(floats.Dot(c.y, c.y))
 	for j, x := range c.x {

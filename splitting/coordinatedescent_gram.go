@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and
-// by Newton's method on the piece of ψ once the sweeps stay on it.
+// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and by Newton's method once
+// the sweeps stay on one piece of ψ.
 type descent struct {
 	penalty
 	n    int
@@ -28,8 +28,7 @@ type descent struct {
 	settled     int // sweeps that stayed on the same piece
 }
 
-// init allocates for n coordinates, reads ψ and leaves q, lin and x to the
-// caller.
+// init allocates for n coordinates and reads ψ. The caller sets q, lin and x.
 func (c *descent) init(op coordinatewise, n int) error {
 	if err := c.penalty.init(op, n); err != nil {
 		return err
@@ -41,19 +40,18 @@ func (c *descent) init(op coordinatewise, n int) error {
 	return nil
 }
 
-// load fills q with both triangles of the symmetric s, whose upper one is
-// stored.
+// load fills q with both triangles of s, which stores its upper triangle.
 func (c *descent) load(s *mat.SymDense) {
 	n, raw := c.n, s.RawSymmetric()
 	for i := range n {
-		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // what lies below the diagonal is unspecified
+		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // below the diagonal it is unspecified
 	}
 	mirror(c.q, n)
 }
 
 // mirror copies the upper triangle of the n×n q to the lower one.
 func mirror(q []float64, n int) {
-	const block = 16 // 2 KiB a tile: reads by row, writes by column, both in cache
+	const block = 16 // tiles of 2 KiB, so that reads by row and writes by column both hit the cache
 	for bi := 0; bi < n; bi += block {
 		for bj := bi; bj < n; bj += block {
 			for i := bi; i < min(bi+block, n); i++ {
@@ -65,7 +63,7 @@ func mirror(q []float64, n int) {
 	}
 }
 
-// gap returns the duality gap at x, +Inf where a conjugate of the penalty is.
+// gap returns the duality gap at x, +Inf where the conjugate of the penalty is infinite.
 func (c *descent) gap() float64 {
 	if !c.fresh {
 		return math.Inf(1)
@@ -76,7 +74,7 @@ func (c *descent) gap() float64 {
 	return c.fenchel(c.x, c.delta[:c.n])
 }
 
-// start clips x into the box and discards the residual and the gradient of earlier points.
+// start clips x into the box and discards the results of earlier points.
 func (c *descent) start() {
 	c.clip(c.x)
 	c.progress.reset()
@@ -87,7 +85,7 @@ func (c *descent) start() {
 	c.certified = c.residual
 }
 
-// advance does one sweep, and a Newton step where one pays.
+// advance does one sweep, and Newton steps where they pay.
 func (c *descent) advance() {
 	moved := c.sweep()
 	c.fresh = false
@@ -103,9 +101,8 @@ func (c *descent) advance() {
 	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
 		newton, full = c.newton(&c.penalty, c.x, c)
 	}
-	// The gradient is computed from scratch when it has served eight sweeps,
-	// when the residual has fallen to a quarter, and whenever rounding could
-	// matter: in between it drifts by less than 8d roundings.
+	// The gradient is computed from scratch after eight sweeps, when the residual has fallen to a
+	// quarter, and whenever rounding could matter. In between it drifts by less than 8d roundings.
 	near := c.residual <= 1e-9*c.scale()
 	if newton || near || !moved || c.stale >= 8 || c.residual <= 0.25*c.certified {
 		c.refresh()
@@ -113,8 +110,7 @@ func (c *descent) advance() {
 	}
 }
 
-// sweep minimizes J along each coordinate in turn [W15, (11)]. It reports
-// whether x changed.
+// sweep minimizes J along each coordinate in turn [W15, (11)], and reports whether x changed.
 func (c *descent) sweep() bool {
 	n, x, g := c.n, c.x, c.g
 	moved := false
@@ -136,8 +132,7 @@ func (c *descent) sweep() bool {
 	return moved
 }
 
-// measure computes the residual from g; it reports whether x stayed on its
-// piece.
+// measure computes the residual from g, and reports whether x stayed on its piece.
 func (c *descent) measure() (same bool) {
 	c.residual, same = c.dist(c.x, c.g, c.pieces)
 	return same
@@ -150,10 +145,9 @@ func (c *descent) refresh() {
 	c.fresh, c.stale, c.certified = true, 0, c.residual
 }
 
-// judge keeps the best point, and decides that rounding allows no progress: if
-// a sweep from a fresh gradient moves nothing, or two full Newton steps on the
-// present piece, or fifty sweeps where the piece is singular, have not halved
-// a residual that is small beside the terms it is a difference of.
+// judge keeps the best point, and ends the solve where rounding allows no progress: a sweep from a
+// fresh gradient moves nothing; or the residual is small beside the terms whose difference it is, and
+// two full Newton steps on the present piece, or fifty sweeps, have not halved it.
 func (c *descent) judge(moved, full bool) {
 	c.bestAge++
 	if full {
@@ -169,19 +163,17 @@ func (c *descent) judge(moved, full bool) {
 	switch {
 	case c.residual == 0, !moved, near && c.polished >= 2, near && c.bestAge >= 50:
 		c.end()
-		gradient(c.g, c.q, c.lin, c.x) // the gap is of this point
+		gradient(c.g, c.q, c.lin, c.x) // for the gap of this point
 	}
 }
 
-// scale returns the size of the terms whose difference is the residual.
+// scale returns the size of the terms whose difference the residual is.
 func (c *descent) scale() float64 {
 	return c.size + norm(c.g)
 }
 
-// patience returns how many sweeps must pass before a factorization: their
-// cost, so that Newton's steps at most double the work.
-//
-//	Cholesky |A|³/6 multiply-adds, a sweep n|A|
+// patience returns the number of sweeps that cost as much as a factorization, so that Newton's steps
+// at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.
 func (c *descent) patience() int {
 	free := 0
 	for _, p := range c.pieces {

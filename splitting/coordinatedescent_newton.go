@@ -9,8 +9,8 @@ package splitting
 // Where H + L2 is singular its diagonal is raised by the factor 1+τ, and the step becomes that of
 // the proximal point method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ), and
 // where J falls along the kernel, δ is long and ends the piece. Sweeps hardly move there. So then,
-// and where steps keep ending at the end of a piece, the next step is done at once on the piece
-// that begins, which has a coordinate less.
+// and after several steps in a row that ended at the end of a piece, the next step follows at once on
+// the piece that begins, which has one coordinate less.
 type newtonSteps struct {
 	chol     []float64 // Cholesky factor of H + L2, packed lower rows
 	free     []int     // A
@@ -30,11 +30,11 @@ type quadraticPiece interface {
 	cost(k int) int                       // of a refresh and of the Hessian of k free coordinates
 }
 
-// newtonWork bounds the multiply-adds of the Newton steps in a row, a tenth of a second.
+// newtonWork bounds the multiply-adds of Newton steps in a row: a tenth of a second.
 const newtonWork = 1e8
 
-// patientSteps is how many Newton steps in a row may end at the end of a piece before sweeps are
-// no longer done between them.
+// patientSteps is the number of Newton steps in a row that may end at the end of a piece before the
+// sweeps between them are left out.
 const patientSteps = 3
 
 func (m *newtonSteps) init(n, numbers int) {

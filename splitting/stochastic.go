@@ -167,10 +167,11 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 		m.rowStep(loc, stats)
 		return
 	}
-	x, y, z, v := m.x, loc.X[:len(m.x)], m.z[:len(m.x)], m.v[:len(m.x)]
+	x, y := m.x, loc.X
 	if m.Estimator != Sampled {
 		y = m.y
 	}
+	y, z, v := y[:len(x)], m.z[:len(x)], m.v[:len(x)]
 	gamma := m.gamma
 	switch m.Rule {
 	case RootStep:
@@ -197,7 +198,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	}
 	m.second.Prox(x, x, gamma) // x = prox_{γh}(2y − z − γv)
 	lambda := m.lambda()
-	for i := range z {
+	for i := range x {
 		z[i] += lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
 	stats.Proxes += 2

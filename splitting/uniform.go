@@ -6,16 +6,16 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// uniform is an operator whose proximal map, for one γ, is the same for every
-// coordinate, u ↦ clip(scale·soft(u, tau), lo, hi): no call per coordinate, and
-// no work for the parts that do nothing.
+// uniform is an operator whose proximal map, for one γ, is the same for every coordinate,
+// u ↦ clip(scale·soft(u, tau), lo, hi). It needs no call per coordinate, and skips the parts that do
+// nothing.
 type uniform struct {
 	prox.Operator
 	tau, scale, lo, hi float64
 	shrinks, clips     bool // tau > 0 or scale < 1; lo or hi is finite
 }
 
-// uniformly returns g as a uniform for γ where it is one, else g.
+// uniformly returns g as a uniform for γ if every coordinate has the same map, else g.
 func uniformly(g prox.Operator, n int, gamma float64) prox.Operator {
 	c, ok := g.(coordinatewise)
 	if !ok {
@@ -31,7 +31,7 @@ func uniformly(g prox.Operator, n int, gamma float64) prox.Operator {
 		l1 > 0 || l2 > 0, !math.IsInf(lo, -1) || !math.IsInf(hi, 1)}
 }
 
-// Prox stores the map of x in dst, for the γ it was made for.
+// Prox stores the map of x in dst; the third argument must be the γ of uniformly.
 func (u *uniform) Prox(dst, x []float64, _ float64) {
 	dst = dst[:len(x)]
 	if u.shrinks {
@@ -51,9 +51,9 @@ func (u *uniform) Prox(dst, x []float64, _ float64) {
 	}
 }
 
-// clip is clamp without branches: the compiler selects between integers by
-// conditional moves, between floats by jumps, and sampling noise makes jumps
-// unpredictable, which costs five times as much.
+// clip is clamp without branches. The compiler selects between integers by conditional moves but
+// between floats by jumps, and sampling noise makes jumps unpredictable, which costs five times as
+// much.
 type clip struct {
 	lo, hi   float64
 	lob, hib uint64
