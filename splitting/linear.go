@@ -9,8 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/privopt/privopt/prox"
 )
 
 // Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its methods do not allocate, and
