@@ -200,22 +200,18 @@ func (d *svd) subgradient(v []float64, t float64, nearest bool) float64 {
 	return e.norm()
 }
 
-// nearestWeight returns the root t ≥ 0 of r·t − inner − Σ(s_k−t)₊, or 0 if that is positive there.
+// nearestWeight returns the root t ≥ 0 of r·t − inner − Σ(s_k−t)₊, or 0 if there is none.
 func nearestWeight(inner float64, r int, s []float64) float64 {
-	for t := 0.0; ; {
-		psi, k := float64(r)*t-inner, float64(r)
+	return rise(0, inf, func(t float64) (psi, k float64) {
+		psi, k = float64(r)*t-inner, float64(r)
 		for _, sk := range s {
 			if sk > t {
 				psi -= sk - t
 				k++
 			}
 		}
-		next := t - psi/k
-		if !(next > t) {
-			return t
-		}
-		t = next
-	}
+		return psi, k
+	})
 }
 
 // rank returns the number of singular values that do not count as 0.
