@@ -4,15 +4,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form l1·‖x‖₁ + ι_K(x) and every lo is 0 or −∞ and
-// every hi is 0 or +∞.
+// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form l1·‖x‖₁ + ι_K(x) and every lo is 0 or
+// −∞ and every hi is 0 or +∞.
 //
-// prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the projection
-// moves coordinates toward 0 and never across, so ∂s(y) ⊆ ∂s(P(y)). The projection is soft thresholding at
-// the root τ of Σ(|y_i|−τ)₊ = r [DSSC08].
+// prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the
+// projection moves coordinates toward 0 and never across, so ∂s(y) ⊆ ∂s(P(y)). The projection is
+// soft thresholding at the root τ of Σ(|y_i|−τ)₊ = r [DSSC08].
 //
-// As in radial, results have ‖p‖₁ ≤ r in real arithmetic, and a point near the sphere ‖x‖₁ = r stands for
-// x′ = (r/‖x‖₁)x on the sphere, with the same signs and zeros.
+// As in radial, results have ‖p‖₁ ≤ r in real arithmetic, and a point near the sphere ‖x‖₁ = r
+// stands for x′ = (r/‖x‖₁)x on the sphere, with the same signs and zeros.
 type absBall struct {
 	s separable // l1, lo, hi; its l2 is 0
 	r float64
@@ -48,9 +48,9 @@ func (g absBall) Prox(dst, x []float64, gamma float64) {
 	floats.Scale(g.r/sumAbs(dst)*(1-16*ulp), dst)
 }
 
-// Dist: on the sphere ∂g(x′) is the union over t ≥ l1 of ∂(t‖·‖₁)(x′) + N_K(x′), so the distance is the
-// least over t of Σ gap_t(x_i, v_i)². With w_i = v_i·sgn x_i and c_i the pull of −v_i on a zero coordinate,
-// the derivative in t is
+// Dist: on the sphere ∂g(x′) is the union over t ≥ l1 of ∂(t‖·‖₁)(x′) + N_K(x′), so the distance is
+// the least over t of Σ gap_t(x_i, v_i)². With w_i = v_i·sgn x_i and c_i the pull of −v_i on a zero
+// coordinate, the derivative in t is
 //
 //	ψ(t) = Σ_{x_i≠0} (w_i+t) − Σ_{x_i=0} (c_i−t)₊,
 //
@@ -89,7 +89,8 @@ func (g absBall) Dist(x, v []float64) float64 {
 	return s.Dist(x, v)
 }
 
-// Shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0 inside.
+// Shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0
+// inside.
 func (g absBall) Shift(x []float64) float64 {
 	return shiftToSphere(sumAbs(x), g.r)
 }
@@ -114,8 +115,7 @@ func (g L1Ball) asAbsBall() absBall { return absBall{s: whole(), r: g.R} }
 // Func returns 0 where ‖x‖₁ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere, with the allowance of Dist.
 func (g L1Ball) Func(x []float64) float64 { return g.asAbsBall().Func(x) }
 
-// Prox projects: soft thresholding at the root τ of Σ(|x_i|−τ)₊ = R where
-// ‖x‖₁ > R. [DSSC08]
+// Prox projects: soft thresholding at the root τ of Σ(|x_i|−τ)₊ = R where ‖x‖₁ > R. [DSSC08]
 func (g L1Ball) Prox(dst, x []float64, gamma float64) { g.asAbsBall().Prox(dst, x, gamma) }
 
 // Dist returns ‖v‖₂ inside, and min_{t≥0} dist(−v, t·∂‖x′‖₁) at the point

@@ -58,10 +58,9 @@ func (g LInfNorm) Prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// Dist: ∂‖x‖∞ is the convex hull of sgn(x_i)e_i over the coordinates with
-// |x_i| = ‖x‖∞, and the ℓ1 ball at 0. With y_i = −v_i·sgn x_i on them, the
-// point of the simplex nearest to y is (y−τ)₊, which leaves min(y_i, τ); the
-// other coordinates leave v_i.
+// Dist: ∂‖x‖∞ is the convex hull of sgn(x_i)e_i over the coordinates with |x_i| = ‖x‖∞, and the ℓ1
+// ball at 0. With y_i = −v_i·sgn x_i on them, the point of the simplex nearest to y is (y−τ)₊,
+// which leaves min(y_i, τ); the other coordinates leave v_i.
 func (g LInfNorm) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	m := supAbs(x)

@@ -205,7 +205,8 @@ func TestLargeMatrices(t *testing.T) {
 	for i := range x {
 		x[i] = math.Sin(float64(i * i))
 	}
-	for _, g := range []prox.Rounded{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6}, prox.SpectralBall{Rows: m, Cols: n, R: 6}} {
+	for _, g := range []prox.Rounded{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6},
+		prox.SpectralBall{Rows: m, Cols: n, R: 6}} {
 		p, v := apply(g, x, 1), make([]float64, m*n)
 		floats.SubTo(v, p, x)
 		require.Less(t, g.Dist(p, v), 1e-10)

@@ -15,8 +15,8 @@ type bounds struct {
 	reach   *reach
 }
 
-// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent: that μ
-// would cost more than the solve, which has a duality gap without it.
+// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent: that
+// μ would cost more than the solve, which has a duality gap without it.
 func (b *bounds) modulus(dim int) float64 {
 	if b.ready {
 		return b.mu
@@ -76,8 +76,8 @@ func (b *bounds) gap(loc *Location) float64 {
 // nonnegative marks a Smooth with f ≥ 0 everywhere.
 type nonnegative interface{ nonnegative() }
 
-// modulus returns a lower bound on the modulus of strong convexity of g in dim dimensions: the least
-// l2 of its coordinates, and 0 for a g that is not coordinatewise.
+// modulus returns a lower bound on the modulus of strong convexity of g in dim dimensions: the
+// least l2 of its coordinates, and 0 for a g that is not coordinatewise.
 func modulus(g prox.Operator, dim int) float64 {
 	c, ok := g.(coordinatewise)
 	if !ok {
@@ -95,9 +95,9 @@ func modulus(g prox.Operator, dim int) float64 {
 	return 0
 }
 
-// reach bounds the norm of a minimizer x* of f + g + h that is not strongly convex, by the radius of
-// a set or by the growth of norms. If f ≥ 0 and g + h ≥ slope·‖x_U‖, U the coordinates without bounds,
-// J(x*) ≤ J(X) implies
+// reach bounds the norm of a minimizer x* of f + g + h that is not strongly convex, by the radius
+// of a set or by the growth of norms. If f ≥ 0 and g + h ≥ slope·‖x_U‖, U the coordinates without
+// bounds, J(x*) ≤ J(X) implies
 //
 //	‖x*‖² ≤ Σ_{i∉U} max(lo_i², hi_i²) + (J(X)/slope)².
 type reach struct {

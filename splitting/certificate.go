@@ -132,7 +132,8 @@ func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamm
 	c.leastGap(loc, x)
 }
 
-// due reports whether a gap is worth computing: ‖δ‖ has halved, or rounding prevents that it halves.
+// due reports whether a gap is worth computing: ‖δ‖ has halved, or rounding prevents that it
+// halves.
 func (c *certificate) due(delta float64) bool {
 	if !c.bounded() || !(delta <= 0.5*c.delta) && c.rounded == 0 {
 		return false
@@ -191,8 +192,8 @@ func (c *certificate) better(gap float64) bool {
 	return true
 }
 
-// Gap implements Gapper for problems whose residual is not an element of ∂J(X), and returns +Inf for
-// other problems.
+// Gap implements Gapper for problems whose residual is not an element of ∂J(X), and returns +Inf
+// for other problems.
 func (c *certificate) Gap() float64 { return c.gap }
 
 // stagnation detects that rounding allows no further progress: the residual is a few thousand
@@ -231,9 +232,10 @@ func (s *stagnation) init(n int, lip float64) {
 }
 
 // hidden bounds the rounding error of a residual (x − y)/γ by 2⁻⁵⁰(‖x‖+‖y‖)/γ, eight roundings of
-// each point, because proximal maps have several. For γ ≈ 1/L_f this is no more than the rounding of
-// ∇f, for which residuals have no allowance, so hidden returns 0; a step that is much shorter may
-// move nothing. It also returns 0 for an affine f, where no conclusion is drawn from the residual.
+// each point, because proximal maps have several. For γ ≈ 1/L_f this is no more than the rounding
+// of ∇f, for which residuals have no allowance, so hidden returns 0; a step that is much shorter
+// may move nothing. It also returns 0 for an affine f, where no conclusion is drawn from the
+// residual.
 func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
 	if s.known == 0 || gamma*s.known >= 0.5 && !math.IsInf(s.known, 1) {
 		return 0

@@ -50,9 +50,15 @@ func TestShortSteps(t *testing.T) {
 		g, h prox.Operator
 		x    func(s float64, b float64) float64 // the minimizer, of a weight s
 	}{
-		"none":  {nil, nil, func(_, b float64) float64 { return b }},
-		"l1":    {nil, prox.L1{Weight: 1}, func(w, b float64) float64 { return math.Copysign(math.Max(math.Abs(b)-w, 0), b) }},
-		"G":     {prox.L1{Weight: 1}, nil, func(w, b float64) float64 { return math.Copysign(math.Max(math.Abs(b)-w, 0), b) }},
+		"none": {nil, nil, func(_, b float64) float64 { return b }},
+		"l1": {nil, prox.L1{Weight: 1}, func(w, b float64) float64 {
+			return math.Copysign(math.Max(math.Abs(b)-w, 0),
+				b)
+		}},
+		"G": {prox.L1{Weight: 1}, nil, func(w, b float64) float64 {
+			return math.Copysign(math.Max(math.Abs(b)-w, 0),
+				b)
+		}},
 		"huber": {prox.Huber{Weight: 1, Delta: 0.1}, prox.Box{Lo: -1, Hi: 1}, nil},
 	}
 	runs := 0

@@ -7,13 +7,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// raise is the τ by which diagonals of singular matrices are raised: far above the rounding error of
-// Cholesky's method, n·2⁻⁵², and of the gradient, which moves the solution by some 2⁻⁵³/τ of itself
-// along the kernel, and far below the accuracy of any residual.
+// raise is the τ by which diagonals of singular matrices are raised: far above the rounding error
+// of Cholesky's method, n·2⁻⁵², and of the gradient, which moves the solution by some 2⁻⁵³/τ of
+// itself along the kernel, and far below the accuracy of any residual.
 const raise = 0x1p-40
 
-// raised computes the Cholesky factor of the n×n matrix whose packed lower rows fill stores, with the
-// diagonal times 1 + τ if the matrix is numerically singular, or if singular is already set. It
+// raised computes the Cholesky factor of the n×n matrix whose packed lower rows fill stores, with
+// the diagonal times 1 + τ if the matrix is numerically singular, or if singular is already set. It
 // reports success.
 func raised(a []float64, n int, singular *bool, fill func(r int, row []float64)) bool {
 	try := func(tau float64) bool {

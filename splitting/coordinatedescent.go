@@ -11,20 +11,20 @@ import (
 //	½x'Qx − ⟨lin,x⟩ + Σᵢ (l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ)),
 //
 // exactly up to rounding [W15]. F must be a [LeastSquares] or a [Quadratizer], and prox.Sum(G, H) a
-// [prox.Coordinatewise]. A step is one sweep, which minimizes along each coordinate in turn and keeps
-// the gradient g = Qx − lin current:
+// [prox.Coordinatewise]. A step is one sweep, which minimizes along each coordinate in turn and
+// keeps the gradient g = Qx − lin current:
 //
 //	xⱼ ← clip(soft(Qⱼⱼxⱼ − gⱼ, l1)/(Qⱼⱼ + l2), lo, hi),   g ← g + Δxⱼ·Qeⱼ
 //
 // Once the sweeps stay on one piece of the penalty for as long as a factorization costs, Newton's
 // method solves for the free coordinates at once, so that ill-conditioned problems end too.
 //
-// For a LeastSquares it works on the residual of the equations and an active set, and forms only the
-// part of Q = A'A that belongs to free coordinates.
+// For a LeastSquares it works on the residual of the equations and an active set, and forms only
+// the part of Q = A'A that belongs to free coordinates.
 //
 // The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality gap where the penalty
-// has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser of
-// d²/2 and nd/8 (at least 8192).
+// has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
+// of d²/2 and nd/8 (at least 8192).
 type CoordinateDescent struct {
 	gram      descent
 	residuals columns
@@ -82,12 +82,13 @@ var (
 	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic, or
-// G + H is not coordinatewise.
+// Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic,
+// or G + H is not coordinatewise.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	psi, ok := p.coordinatewise()
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates",
+		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no "+
+			"coordinates",
 			ErrProblem)
 	}
 	m.terms = terms(p.F)
@@ -97,7 +98,8 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and "+
+		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; "+
+			"ProxNewton and "+
 			"ForwardBackward need no quadratic", ErrProblem)
 	}
 	m.on = &m.gram

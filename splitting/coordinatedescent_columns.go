@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// columns minimizes ½‖Ax − y‖² + ψ(x) by coordinate descent on the residual r = y − Ax, over an active
-// set. A round is
+// columns minimizes ½‖Ax − y‖² + ψ(x) by coordinate descent on the residual r = y − Ax, over an
+// active set. A round is
 //
 //	look    v = A'r, the residual dist(v, ∂ψ(x)) and the duality gap; the active set becomes the
 //	        coordinates that a step along their axis would move
@@ -155,8 +155,8 @@ func (c *columns) sweeps() (same bool) {
 	return same
 }
 
-// pays reports whether the sweeps so far have cost as much as a factorization: 2n multiply-adds for a
-// coordinate step, n|A|²/2 for the Gram matrix, |A|³/6 for Cholesky's method.
+// pays reports whether the sweeps so far have cost as much as a factorization: 2n multiply-adds for
+// a coordinate step, n|A|²/2 for the Gram matrix, |A|³/6 for Cholesky's method.
 func (c *columns) pays() bool {
 	k := len(c.active)
 	if k*(k+1)/2 > len(c.chol) {
@@ -209,7 +209,8 @@ func (c *columns) same() bool {
 	return k == len(c.free)
 }
 
-// judge keeps the point of the least residual, and ends the solve where rounding allows no progress.
+// judge keeps the point of the least residual, and ends the solve where rounding allows no
+// progress.
 func (c *columns) judge() {
 	c.age++
 	if c.residual < c.bestRes {
@@ -225,8 +226,8 @@ func (c *columns) judge() {
 	}
 }
 
-// scale returns (Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖), the size of the terms of v. Their rounding is 2⁻⁵³ of it
-// times the root of their number: 2⁻⁴³ for a million.
+// scale returns (Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖), the size of the terms of v. Their rounding is 2⁻⁵³ of
+// it times the root of their number: 2⁻⁴³ for a million.
 func (c *columns) scale() float64 {
 	size := math.Sqrt(floats.Dot(c.y, c.y))
 	for j, x := range c.x {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and by Newton's method once
-// the sweeps stay on one piece of ψ.
+// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and by Newton's method
+// once the sweeps stay on one piece of ψ.
 type descent struct {
 	penalty
 	n    int
@@ -146,8 +146,8 @@ func (c *descent) refresh() {
 }
 
 // judge keeps the best point, and ends the solve where rounding allows no progress: a sweep from a
-// fresh gradient moves nothing; or the residual is small beside the terms whose difference it is, and
-// two full Newton steps on the present piece, or fifty sweeps, have not halved it.
+// fresh gradient moves nothing; or the residual is small beside the terms whose difference it is,
+// and two full Newton steps on the present piece, or fifty sweeps, have not halved it.
 func (c *descent) judge(moved, full bool) {
 	c.bestAge++
 	if full {
@@ -172,8 +172,8 @@ func (c *descent) scale() float64 {
 	return c.size + norm(c.g)
 }
 
-// patience returns the number of sweeps that cost as much as a factorization, so that Newton's steps
-// at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.
+// patience returns the number of sweeps that cost as much as a factorization, so that Newton's
+// steps at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.
 func (c *descent) patience() int {
 	free := 0
 	for _, p := range c.pieces {

@@ -99,7 +99,8 @@ func TestPerturbedLasso(t *testing.T) {
 						continue // no acceleration: thousands of steps a digit
 					}
 					t.Run(fmt.Sprintf("%s/n=%d/delta=%g/kappa=%g", name, n, delta, kappa), func(t *testing.T) {
-						res, err := splitting.Solve(context.Background(), p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 20000}, m())
+						res, err := splitting.Solve(context.Background(), p, make([]float64, d),
+							&splitting.Settings{Tolerance: -1, Iterations: 20000}, m())
 						require.NoError(t, err)
 						require.Equal(t, splitting.Stalled, res.Status, "after %d steps, residual %g", res.Iterations, res.Residual)
 						dist, size := fromScratch(p, res.X)

@@ -9,8 +9,8 @@ package splitting
 // Where H + L2 is singular its diagonal is raised by the factor 1+τ, and the step becomes that of
 // the proximal point method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ), and
 // where J falls along the kernel, δ is long and ends the piece. Sweeps hardly move there. So then,
-// and after several steps in a row that ended at the end of a piece, the next step follows at once on
-// the piece that begins, which has one coordinate less.
+// and after several steps in a row that ended at the end of a piece, the next step follows at once
+// on the piece that begins, which has one coordinate less.
 type newtonSteps struct {
 	chol     []float64 // Cholesky factor of H + L2, packed lower rows
 	free     []int     // A

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// coordinatewise is prox.Coordinatewise without the methods of Operator, which coordinate descent on
-// ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ) does not need.
+// coordinatewise is prox.Coordinatewise without the methods of Operator, which coordinate descent
+// on ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ) does not need.
 type coordinatewise interface {
 	Coordinate(i int) (l1, l2, lo, hi float64)
 }
@@ -77,8 +77,9 @@ func (p *penalty) top(j int, v float64) float64 {
 	return p.lo[j]
 }
 
-// fenchel returns Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ ≥ 0 for an x in the box, +Inf where a conjugate is infinite.
-// With v = −∇f(x) it is a duality gap for every convex f, because f(x) + f*(∇f(x)) = ⟨x,∇f(x)⟩.
+// fenchel returns Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ ≥ 0 for an x in the box, +Inf where a conjugate is
+// infinite. With v = −∇f(x) it is a duality gap for every convex f, because f(x) + f*(∇f(x)) =
+// ⟨x,∇f(x)⟩.
 func (p *penalty) fenchel(x, v []float64) float64 {
 	var gap float64
 	for j, vj := range v {
@@ -92,8 +93,8 @@ func (p *penalty) fenchel(x, v []float64) float64 {
 	return gap
 }
 
-// walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on their piece of ψ, and
-// reports whether α = 1.
+// walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on their piece of ψ,
+// and reports whether α = 1.
 func (p *penalty) walk(x []float64, active []int, delta []float64) (full bool) {
 	alpha, block, at := 1.0, -1, 0.0
 	for k, i := range active {
@@ -128,8 +129,8 @@ func (p *penalty) prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// The pieces of ψ on one coordinate. The piece is exact, because steps set a coordinate to a kink or a
-// bound exactly.
+// The pieces of ψ on one coordinate. The piece is exact, because steps set a coordinate to a kink
+// or a bound exactly.
 const (
 	unseen   int8 = iota
 	negative      // x < 0 inside the box
@@ -149,8 +150,8 @@ func (p *penalty) slope(i int, x float64) float64 {
 	return 0
 }
 
-// along returns the minimizer of J along eⱼ from x, where ∂f/∂xⱼ = g and ∂²f/∂xⱼ² = h. It returns x where
-// J is constant.
+// along returns the minimizer of J along eⱼ from x, where ∂f/∂xⱼ = g and ∂²f/∂xⱼ² = h. It returns x
+// where J is constant.
 func (p *penalty) along(j int, x, g, h float64) float64 {
 	u, l1 := x*h-g, p.l1[j] // u = −∂f/∂xⱼ at xⱼ = 0
 	switch h += p.l2[j]; {

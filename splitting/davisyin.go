@@ -17,8 +17,8 @@ import (
 //	x = prox_{γh}(2y − z − γ∇f(y))
 //	z ← z + λ(x − y)
 //
-// y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual solution u*. If H is nil
-// it is backward–forward splitting [APR18]. The rules for γ:
+// y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual solution u*. If H is
+// nil it is backward–forward splitting [APR18]. The rules for γ:
 //
 //	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and ‖x−y‖² = o(1/k);
 //	                    linearly if F is strongly convex and G or H is smooth [DY17, §§3–4]
@@ -82,7 +82,8 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var lip float64
 	var err error
-	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line, x0); err != nil {
+	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
+		x0); err != nil {
 		return err
 	}
 	limit := 2 - m.gamma*lip/2
@@ -120,7 +121,8 @@ func (m *DavisYin) keep() {
 // strong returns an error unless StronglyConvexStep applies to p.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
-		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not", ErrProblem)
+		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not",
+			ErrProblem)
 	}
 	if !(m.Eta >= 0) || m.Eta >= 1 {
 		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)

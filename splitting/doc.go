@@ -40,11 +40,11 @@
 //   - Backward–forward splitting [APR18]: DavisYin with G+H as G and H nil.
 //   - Logistic regression, robust regression: NewLogistic, NewHuber, which have a Hessian.
 //   - A nuclear ball of large matrices, or iterates of few vertices: FrankWolfe with Settings.Gap.
-//   - No Lipschitz constant: ForwardBackward and DavisYin search for a step where Smoothness is +Inf.
+//   - No Lipschitz constant: ForwardBackward and DavisYin search if Smoothness is +Inf.
 //   - Groups that overlap with their neighbors only: prox.SplitGroups gives the G and the H. With
 //     more overlap: a Selection as K.
-//   - Total variation along a line: prox.TotalVariation, also with an ℓ1 norm (the fused lasso). On a
-//     graph or an image: Differences as K.
+//   - Total variation along a line: prox.TotalVariation, also with an ℓ1 norm (the fused lasso).
+//     On a graph or an image: Differences as K.
 //   - Many records, moderate accuracy: StochasticTOS with SAGA if n·d numbers fit, else with SVRG.
 //   - A sequence of weights or of boxes: Path.
 //   - To watch a solve: Settings.Recorder = LogSpaced(10, &Trace{Func: p.Func}).
@@ -64,9 +64,9 @@
 //
 // # Notation
 //
-// f, g, h and K are the fields of [Problem]. L_f is Smooth.Smoothness and μ Convex.Convexity; f = Σᵢ fᵢ
-// has n terms and L = n·maxᵢ L_fᵢ. γ, τ and σ are step sizes and λ is a relaxation. References in
-// brackets: docs/theory/splitting.md
+// f, g, h and K are the fields of [Problem]. L_f is Smooth.Smoothness and μ Convex.Convexity; f =
+// Σᵢ fᵢ has n terms and L = n·maxᵢ L_fᵢ. γ, τ and σ are step sizes and λ is a relaxation.
+// References in brackets: docs/theory/splitting.md
 //
 // # Lengths
 //

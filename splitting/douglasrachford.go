@@ -84,7 +84,8 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	if p.F != nil {
 		if m.psi = m.sum; m.psi == nil {
-			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs none",
+			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs "+
+				"none",
 				ErrProblem)
 		}
 		if m.quad, err = newQuadraticProx(p.F, m.gamma, n); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ForwardBackward is the accelerated proximal gradient method for f + ψ, ψ = G + H with the proximal
-// map of [prox.Sum] [BT09; CP16a, Algorithm 5]:
+// ForwardBackward is the accelerated proximal gradient method for f + ψ, ψ = G + H with the
+// proximal map of [prox.Sum] [BT09; CP16a, Algorithm 5]:
 //
 //	x⁺ = prox_{γψ}(y − γ∇f(y))
 //	y⁺ = x⁺ + β(x⁺ − x),   β = (t−1)/t⁺ · (1−qt⁺)/(1−q),   q = μγ,
@@ -26,9 +26,9 @@ import (
 //	            with Plain (0, 2/L_f)          ≤ ‖x_0−x*‖²/(2γk) for γ ≤ 1/L_f [BT09, Thm. 3.1]
 //	LineSearch  by backtracking, without L_f   the bounds in k², or k, with the last γ, for μ = 0
 //
-// With a strongly convex J it converges linearly. LineSearch shortens γ between restarts and doubles
-// it at a restart; with Plain it may lengthen γ at every step. The residual is ‖y − x⁺‖/γ; where L_f
-// is unknown it costs a second gradient, see docs/theory/splitting.md#splitting.residual
+// With a strongly convex J it converges linearly. LineSearch shortens γ between restarts and
+// doubles it at a restart; with Plain it may lengthen γ at every step. The residual is ‖y − x⁺‖/γ;
+// where L_f is unknown it costs a second gradient, see docs/theory/splitting.md#splitting.residual
 type ForwardBackward struct {
 	// StepSize is γ in (0, 1/L_f], with Plain in (0, 2/L_f), or the first γ of LineSearch; 0 means
 	// 1/L_f, and for LineSearch the inverse of the curvature at x0.
@@ -60,7 +60,8 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var ok bool
 	if m.psi, ok = p.sum(); !ok {
-		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin and StochasticTOS need none",
+		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin and StochasticTOS need "+
+			"none",
 			ErrProblem)
 	}
 	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {

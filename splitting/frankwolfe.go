@@ -15,18 +15,19 @@ import (
 //
 //	s = argmin_{s∈C} ⟨∇f(x),s⟩,   x ← x + τ(s − x)
 //
-// C is a [prox.LinearMinimizer]: a simplex, an ℓ1, ℓ2 or nuclear ball, a box. X is the point of the least
-// gap so far, Γ(x) = ⟨∇f(x), x − s⟩ ≥ f(x) − min_C f. On a Simplex and an L1Ball the steps are pairwise
-// [LJ15, Algorithm 2], unless Plain: x is a convex combination Σw_jv_j of vertices, and
+// C is a [prox.LinearMinimizer]: a simplex, an ℓ1, ℓ2 or nuclear ball, a box. X is the point of the
+// least gap so far, Γ(x) = ⟨∇f(x), x − s⟩ ≥ f(x) − min_C f. On a Simplex and an L1Ball the steps
+// are pairwise [LJ15, Algorithm 2], unless Plain: x is a convex combination Σw_jv_j of vertices,
+// and
 //
 //	a = argmax_{w_a>0} ⟨∇f(x),v_a⟩,   x ← x + τ(s − v_a),   τ ≤ w_a.
 //
-//	rule          τ                                              Γ, with D the diameter of C
-//	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)}, d the direction and  min Γ = O(L_f D²/k) [Jag13, Thm. 2];
-//	              Γ′ = −⟨∇f(x),d⟩                                pairwise linear if f is strongly convex
-//	LineSearch    the same with an estimate of L_f by            [LJ15, Thm. 1], but for swaps of weights
-//	              backtracking [PNAJ20, Algorithm 2]
-//	OpenLoopStep  2/(k+2), never pairwise                        min Γ = O(L_f D²/k)
+//	rule          τ                                    Γ, with D the diameter of C
+//	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)} for the     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
+//	              direction d, Γ′ = −⟨∇f(x),d⟩         pairwise linear if f is strongly convex
+//	LineSearch    the same, L_f by backtracking        [LJ15, Thm. 1], but for swaps of weights
+//	              [PNAJ20, Algorithm 2]
+//	OpenLoopStep  2/(k+2), never pairwise              min Γ = O(L_f D²/k)
 //
 // If L_f is +Inf, FixedStep means LineSearch. The residual is √(2μΓ) for a strongly convex f; with
 // pairwise steps it may be dist(0, ∂J(X)) + L_f·prox.Shift, if less. Otherwise it is +Inf, and
@@ -61,8 +62,8 @@ var (
 	_ Gapper   = (*FrankWolfe)(nil)
 )
 
-// Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one of G
-// and H is a bounded prox.LinearMinimizer and the other is nil.
+// Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one
+// of G and H is a bounded prox.LinearMinimizer and the other is nil.
 func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("FrankWolfe"); err != nil {
 		return err
@@ -240,8 +241,8 @@ func (a *atoms) at(v []float64, j int) float64 {
 	return -a.r * v[j-len(v)]
 }
 
-// pair returns the vertex of weight > 0 with the largest ⟨v,·⟩, the vertex with the least ⟨v,·⟩, Γ as a
-// sum of nonnegative terms, and the difference of ⟨v,·⟩ between the two vertices.
+// pair returns the vertex of weight > 0 with the largest ⟨v,·⟩, the vertex with the least ⟨v,·⟩, Γ
+// as a sum of nonnegative terms, and the difference of ⟨v,·⟩ between the two vertices.
 func (a *atoms) pair(v []float64) (from, to int, gap, slope float64) {
 	from = -1
 	for j, w := range a.w {

@@ -11,19 +11,20 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// LBFGS minimizes a smooth J = f + (w/2)‖x‖², where G is nil or a [prox.SquaredL2] and H is nil, by the
-// limited-memory method of Broyden, Fletcher, Goldfarb and Shanno [NW06, Alg. 7.4, 7.5]: x⁺ = x + αp,
+// LBFGS minimizes a smooth J = f + (w/2)‖x‖², where G is nil or a [prox.SquaredL2] and H is nil, by
+// the limited-memory method of Broyden, Fletcher, Goldfarb and Shanno [NW06, Alg. 7.4, 7.5]: x⁺ = x
+// + αp,
 //
 //	p = −B∇J(x),  B from the last Memory pairs s = x⁺ − x, y = ∇J(x⁺) − ∇J(x).
 //
-// The search for α starts at 1 and ends where J and its slope φ′(α) = ⟨∇J(x+αp), p⟩ decrease enough, or
-// where rounding hides the descent and the slope decides [HZ05, (T2)]:
+// The search for α starts at 1 and ends where J and its slope φ′(α) = ⟨∇J(x+αp), p⟩ decrease
+// enough, or where rounding hides the descent and the slope decides [HZ05, (T2)]:
 //
 //	J(x+αp) ≤ J(x) + α/10⁴·φ′(0)      and  φ′(α) ≥ 0.9·φ′(0),  or
 //	|J(x+αp) − J(x)| ≤ 2⁻⁴⁰|J(x)|     and  |φ′(α)| ≤ 0.9·|φ′(0)|.
 //
-// A step usually costs one value with its gradient, and the method keeps 2·Memory vectors: it is for
-// dimensions in which a Hessian is too large. For a strongly convex J it converges linearly
+// A step usually costs one value with its gradient, and the method keeps 2·Memory vectors: it is
+// for dimensions in which a Hessian is too large. For a strongly convex J it converges linearly
 // [LN89, Thm. 6.1]. The residual is ‖∇J(X)‖.
 type LBFGS struct {
 	// Memory is the number of pairs; 0 means 10.
@@ -64,15 +65,16 @@ func (p Problem) bends() (w float64, ok bool) {
 	return 0, false
 }
 
-// Init implements Method. The error wraps ErrProblem if J is not smooth, and ErrSettings for a negative
-// Memory.
+// Init implements Method. The error wraps ErrProblem if J is not smooth, and ErrSettings for a
+// negative Memory.
 func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("LBFGS"); err != nil {
 		return err
 	}
 	var ok bool
 	if m.weight, ok = p.bends(); !ok {
-		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a proximal map only",
+		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a "+
+			"proximal map only",
 			ErrProblem)
 	}
 	if m.Memory < 0 {

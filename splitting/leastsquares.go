@@ -60,8 +60,8 @@ func (e *equations) mulTrans(v, r []float64) {
 	}
 }
 
-// NewLeastSquares copies a, n×d, column by column, and y. The error wraps ErrProblem if a is nil, an
-// entry is not finite, or len(y) is not n.
+// NewLeastSquares copies a, n×d, column by column, and y. The error wraps ErrProblem if a is nil,
+// an entry is not finite, or len(y) is not n.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
@@ -84,8 +84,8 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	return f, nil
 }
 
-// transpose stores a' in dst, in bands of eight columns: a cache line holds one row of a band, is read
-// once and goes to eight rows of dst.
+// transpose stores a' in dst, in bands of eight columns: a cache line holds one row of a band, is
+// read once and goes to eight rows of dst.
 func transpose(dst []float64, a blas64.General) {
 	const band = 8
 	n := a.Rows
@@ -134,8 +134,8 @@ func (f *LeastSquares) Grad(dst, x []float64) {
 	floats.Scale(-1, dst)
 }
 
-// Smoothness returns an upper bound on λ_max(A'A), computed once: from the smaller of A'A and AA' where
-// that takes at most about a second, else Σ‖aⱼ‖².
+// Smoothness returns an upper bound on λ_max(A'A), computed once: from the smaller of A'A and AA'
+// where that takes at most about a second, else Σ‖aⱼ‖².
 func (f *LeastSquares) Smoothness() float64 {
 	f.lipOnce.Do(func() {
 		f.lip = largestSquare(blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at})
@@ -143,13 +143,13 @@ func (f *LeastSquares) Smoothness() float64 {
 	return f.lip
 }
 
-// Convexity returns a lower bound on σ_min(A)², computed once: from the eigenvalues of A'A, or where
-// rounding hides their digits from the singular values of the triangular factor of A. It is 0 if n < d
-// or the computation would take more than about a second.
+// Convexity returns a lower bound on σ_min(A)², computed once: from the eigenvalues of A'A, or
+// where rounding hides their digits from the singular values of the triangular factor of A. It is 0
+// if n < d or the computation would take more than about a second.
 //
 // A'A is within n·2⁻⁵³·‖A‖_F², and its eigenvalues within 8d·2⁻⁵³·‖A'A‖. Householder's QR and the
-// singular values are those of a matrix A + E with ‖E‖ ≤ 16(n+d)·2⁻⁵³·‖A‖_F, and no singular value moves
-// by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
+// singular values are those of a matrix A + E with ‖E‖ ≤ 16(n+d)·2⁻⁵³·‖A‖_F, and no singular value
+// moves by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
 func (f *LeastSquares) Convexity() float64 {
 	f.muOnce.Do(func() {
 		n, d := float64(f.n), float64(f.d)
@@ -200,14 +200,14 @@ func (f *LeastSquares) leastSquare() float64 {
 	return math.Ldexp(least*least*(1-0x1p-50), 2*exp)
 }
 
-// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a coordinatewise g + h, an upper
-// bound on J(x) − J*. It is +Inf where x is outside the domain or no bound is known. With v = A'r,
-// r = y − Ax, ψ = g + h and the conjugates ψⱼ*, every s has
+// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a coordinatewise g + h, an
+// upper bound on J(x) − J*. It is +Inf where x is outside the domain or no bound is known. With v =
+// A'r, r = y − Ax, ψ = g + h and the conjugates ψⱼ*, every s has
 //
 //	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ).
 //
-// s is 1, or the largest s ≤ 1 with a finite sum. For s < 1 the bound is a difference, and n + d units of
-// 2⁻⁵³ of its terms are added for its rounding. The rounding of r and v has no allowance.
+// s is 1, or the largest s ≤ 1 with a finite sum. For s < 1 the bound is a difference, and n + d
+// units of 2⁻⁵³ of its terms are added for its rounding. The rounding of r and v has no allowance.
 func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	psi, ok := Problem{G: g, H: h}.coordinatewise()
 	var p penalty
@@ -231,8 +231,8 @@ func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	return math.Inf(1) // NaN: x is too large for float64
 }
 
-// leastSquaresGap returns the Gap for r = y − Ax, v = A'r and an x in the box, NaN where a number is too
-// large for float64.
+// leastSquaresGap returns the Gap for r = y − Ax, v = A'r and an x in the box, NaN where a number
+// is too large for float64.
 func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
 	s := 1.0
 	for j, vj := range v {

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its methods do not allocate, and
-// panic where lengths do not match.
+// Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its methods do not allocate,
+// and panic where lengths do not match.
 type Linear interface {
 	// Dims returns m, the length of Kx, and d, the length of x.
 	Dims() (m, d int)
@@ -37,8 +37,8 @@ type Matrix struct {
 }
 
 // NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
-// adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is not
-// finite.
+// adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is
+// not finite.
 func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
@@ -95,13 +95,13 @@ func (k *Matrix) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 // Norm returns an upper bound on ‖K‖₂, within rounding of it.
 func (k *Matrix) Norm() float64 { return k.norm }
 
-// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm h over disjoint ranges of
-// Kx it expresses groups that overlap in any way. ‖K‖₂² is the number of copies of the coordinate that
-// is selected most often.
+// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm h over disjoint
+// ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number of copies of the
+// coordinate that is selected most often.
 type Selection struct{ incidence }
 
-// NewSelection returns the selection of index from dim coordinates. The error wraps ErrProblem if index
-// is empty or has an entry outside [0, dim).
+// NewSelection returns the selection of index from dim coordinates. The error wraps ErrProblem if
+// index is empty or has an entry outside [0, dim).
 func NewSelection(index []int, dim int) (*Selection, error) {
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
@@ -114,9 +114,9 @@ func NewSelection(index []int, dim int) (*Selection, error) {
 	return &Selection{newIncidence(slices.Clone(index), nil, dim)}, nil
 }
 
-// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph. With h = prox.L1 the term
-// h(Kx) is the total variation of a signal on the graph, for instance of an image, and with groups of
-// edges it is the isotropic total variation.
+// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph. With h = prox.L1 the
+// term h(Kx) is the total variation of a signal on the graph, for instance of an image, and with
+// groups of edges it is the isotropic total variation.
 //
 //	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
 type Differences struct{ incidence }
@@ -142,8 +142,8 @@ func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
 	return &Differences{newIncidence(to, from, dim)}, nil
 }
 
-// incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the number
-// of entries of column i, ‖K‖₂² is at most the largest sum of deg over the entries of a row.
+// incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the
+// number of entries of column i, ‖K‖₂² is at most the largest sum of deg over the entries of a row.
 type incidence struct {
 	to, from []int
 	dim      int

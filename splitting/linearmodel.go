@@ -20,8 +20,8 @@ import (
 //
 //	∇f(x) = A'φ′(Ax),   ∇²f(x) = A'diag(φ″(Ax))A,   L_f ≤ c·λ_max(A'A)
 //
-// It is a [FiniteSum] of n terms and a [Hessianer], so every method of this package applies to it. It is
-// not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use.
+// It is a [FiniteSum] of n terms and a [Hessianer], so every method of this package applies to it.
+// It is not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use.
 type LinearModel struct {
 	a       *mat.Dense // n×d
 	y       []float64
@@ -52,20 +52,21 @@ var (
 	_ nonnegative  = (*LinearModel)(nil)
 )
 
-// NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and classes
-// yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the same. It copies
-// a and y. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an entry is not finite.
+// NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and
+// classes yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the
+// same. It copies a and y. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an
+// entry is not finite.
 func NewLogistic(a mat.Matrix, y []float64) (*LinearModel, error) {
 	return newLinearModel("Logistic", a, y, loss.Logistic{}, 0.25)
 }
 
-// NewHuber returns the robust least squares f(x) = Σᵢ φ(⟨aᵢ,x⟩ − yᵢ), c = 1, for the rows aᵢ of a, n×d,
-// where φ is Huber's function,
+// NewHuber returns the robust least squares f(x) = Σᵢ φ(⟨aᵢ,x⟩ − yᵢ), c = 1, for the rows aᵢ of a,
+// n×d, where φ is Huber's function,
 //
 //	φ(r) = ½r² where |r| ≤ delta,   delta·|r| − ½delta² elsewhere.
 //
-// It copies a and y. The error wraps ErrProblem as for [NewLogistic], and if delta is not a positive
-// finite number.
+// It copies a and y. The error wraps ErrProblem as for [NewLogistic], and if delta is not a
+// positive finite number.
 func NewHuber(a mat.Matrix, y []float64, delta float64) (*LinearModel, error) {
 	if !(delta > 0) || math.IsInf(delta, 1) {
 		return nil, fmt.Errorf("%w: Huber: delta = %v, want a positive finite number", ErrProblem, delta)

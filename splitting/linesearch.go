@@ -150,11 +150,13 @@ func firstStep(
 		return gamma, lip, false, err
 	}
 	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
-		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", ErrProblem,
+		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and "+
+			"LineSearch", ErrProblem,
 			lip)
 	}
 	if !(step >= 0) || math.IsInf(step, 1) {
-		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess", ErrSettings, field, step)
+		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess",
+			ErrSettings, field, step)
 	}
 	if gamma = step; gamma == 0 {
 		gamma = s.guess(x0)

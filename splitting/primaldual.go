@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx) [Con13, Algorithm 3.1; Vu13], and
-// the method of Chambolle and Pock [CP11] if F is nil:
+// PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx) [Con13, Algorithm 3.1; Vu13],
+// and the method of Chambolle and Pock [CP11] if F is nil:
 //
 //	y⁺ = prox_{σh*}(y + σK(x + θ(x − x⁻)))
 //	x⁺ = prox_{τg}(x − τ(∇f(x) + Kᵀy⁺))

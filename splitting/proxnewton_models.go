@@ -46,8 +46,8 @@ func (c *separableModel) load(h *mat.SymDense) {
 // modelSweeps bounds the work on one local model.
 const modelSweeps = 500
 
-// solve minimizes by coordinate descent, to a thousandth of accuracy: the outer residual falls at most
-// a hundredfold in a step, because of the error of the model.
+// solve minimizes by coordinate descent, to a thousandth of accuracy: the outer residual falls at
+// most a hundredfold in a step, because of the error of the model.
 func (c *separableModel) solve(x, grad []float64, nu, accuracy float64) []float64 {
 	for i, v := range c.diag {
 		c.q[i*c.n+i] = v + nu
@@ -67,8 +67,8 @@ func (c *separableModel) solve(x, grad []float64, nu, accuracy float64) []float6
 	return c.x
 }
 
-// ballModel is the newtonModel of the ball ‖x‖₂ ≤ r with (ridge/2)‖x‖₂². It solves the secular equation
-// [MS83]: the u(λ) with
+// ballModel is the newtonModel of the ball ‖x‖₂ ≤ r with (ridge/2)‖x‖₂². It solves the secular
+// equation [MS83]: the u(λ) with
 //
 //	(∇²f(x) + (ν + ridge + λ)I) u = (∇²f(x) + νI)x − ∇f(x),
 //
@@ -83,8 +83,8 @@ type ballModel struct {
 	b, u, w  []float64
 }
 
-// ball returns the model of G + H if it is a ball, alone or with a squared norm. The model is not yet
-// allocated.
+// ball returns the model of G + H if it is a ball, alone or with a squared norm. The model is not
+// yet allocated.
 func (p Problem) ball() (*ballModel, bool) {
 	m := &ballModel{r: math.Inf(1)}
 	for _, op := range []prox.Operator{p.G, p.H} {

@@ -29,9 +29,9 @@ var (
 	_ Hessianer   = (*Quadratic)(nil)
 )
 
-// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in O(d³),
-// and adds the rounding error of the eigensolver. The error wraps ErrProblem if a coefficient is not
-// finite, Q has a negative eigenvalue, or the size of q is not len(lin).
+// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in
+// O(d³), and adds the rounding error of the eigensolver. The error wraps ErrProblem if a
+// coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
 	if q == nil {
 		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
@@ -69,9 +69,9 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	return f, nil
 }
 
-// eigenvalues returns the eigenvalues of q in increasing order. It scales q to about 1 by a power of two
-// and drops entries below 2⁻³⁰⁰ of the largest, which changes eigenvalues by less than 2⁻²⁹⁰, because
-// gonum's iteration panics for blocks near underflow.
+// eigenvalues returns the eigenvalues of q in increasing order. It scales q to about 1 by a power
+// of two and drops entries below 2⁻³⁰⁰ of the largest, which changes eigenvalues by less than
+// 2⁻²⁹⁰, because gonum's iteration panics for blocks near underflow.
 func eigenvalues(q *mat.SymDense) (v []float64, ok bool) {
 	d := q.SymmetricDim()
 	scaled := mat.NewSymDense(d, nil)
@@ -133,8 +133,8 @@ func (f *Quadratic) Grad(dst, x []float64) {
 	gradient(dst, raw.Data, f.lin, x)
 }
 
-// gradient stores Qx − lin in dst for a full row-major Q. Gemv reads Q once and is three to four times
-// faster than Symv.
+// gradient stores Qx − lin in dst for a full row-major Q. Gemv reads Q once and is three to four
+// times faster than Symv.
 func gradient(dst, q, lin, x []float64) {
 	n := len(x)
 	copy(dst, lin)

@@ -37,9 +37,9 @@ func (t *Trace) Record(loc *Location, stats *Stats) error {
 	return nil
 }
 
-// LogSpaced returns a [Recorder] that passes about perDecade iterations of each decade to r: 1, 2, 5,
-// 10, 22, 46, 100, … for 3; perDecade < 1 means 1. The last iteration need not be among them; the
-// [Result] reports it. It panics if r is nil.
+// LogSpaced returns a [Recorder] that passes about perDecade iterations of each decade to r: 1, 2,
+// 5, 10, 22, 46, 100, … for 3; perDecade < 1 means 1. The last iteration need not be among them;
+// the [Result] reports it. It panics if r is nil.
 func LogSpaced(perDecade int, r Recorder) Recorder {
 	if r == nil {
 		panic("splitting: nil Recorder")

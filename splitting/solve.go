@@ -32,12 +32,12 @@ const (
 // rounding allows no progress (Stalled), and on a Recorder's error or a NaN (Failure).
 //
 // The error is nil for Converged, IterationLimit, RuntimeLimit and Stalled; [Status.Err] reports an
-// early ending. The error is ctx.Err() for Cancelled, the Recorder's own, or wraps ErrNaN; the Result
-// then holds the last finite point, with residual +Inf after a NaN. The Result is nil if the error
-// wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not finite.
+// early ending. The error is ctx.Err() for Cancelled, the Recorder's own, or wraps ErrNaN; the
+// Result then holds the last finite point, with residual +Inf after a NaN. The Result is nil if the
+// error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not finite.
 //
-// Solve compares the dimensions of K, and of an F with a method Dim() int, with len(x0). Other terms
-// panic if their dimension is wrong, except operators with a Check.
+// Solve compares the dimensions of K, and of an F with a method Dim() int, with len(x0). Other
+// terms panic if their dimension is wrong, except operators with a Check.
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
 	switch {
 	case m == nil:
@@ -149,9 +149,11 @@ func interrupted(ctx, limited context.Context) (Status, error) {
 func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
-		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
+		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations,
+			defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
+		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run "+
+			"to another limit",
 			ErrSettings, s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
 		return nil, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
@@ -290,7 +292,8 @@ func convexity(f Smooth) float64 {
 func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64, err error) {
 	lip = f.Smoothness()
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient", ErrProblem)
+		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient",
+			ErrProblem)
 	}
 	limit := 2 / lip // +Inf for an affine F
 	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {

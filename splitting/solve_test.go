@@ -47,7 +47,8 @@ func TestSolveStops(t *testing.T) {
 	x0 := []float64{7}
 	down := residual(func(k int) float64 { return 1 / float64(k) })
 
-	res, err := splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Tolerance: 0.1}, &scripted{step: down})
+	res, err := splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Tolerance: 0.1},
+		&scripted{step: down})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 	require.NoError(t, res.Status.Err())
@@ -72,7 +73,8 @@ func TestSolveStops(t *testing.T) {
 	require.Equal(t, 3, res.Iterations)
 
 	slow := func(k int, loc *splitting.Location) { time.Sleep(time.Millisecond) }
-	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Runtime: 20 * time.Millisecond}, &scripted{step: slow})
+	res, err = splitting.Solve(background, splitting.Problem{}, x0, &splitting.Settings{Runtime: 20 * time.Millisecond},
+		&scripted{step: slow})
 	require.NoError(t, err)
 	require.Equal(t, splitting.RuntimeLimit, res.Status)
 	require.GreaterOrEqual(t, res.Runtime, 20*time.Millisecond)
@@ -99,7 +101,8 @@ func TestSolveContext(t *testing.T) {
 	deadline, stop := context.WithTimeout(background, 20*time.Millisecond)
 	defer stop()
 	busy := &scripted{step: func(int, *splitting.Location) {}}
-	res, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt}, busy)
+	res, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt},
+		busy)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -123,17 +126,20 @@ func TestSolveRecorder(t *testing.T) {
 	down := residual(func(k int) float64 { return 1 / float64(k) })
 	boom := errors.New("boom")
 	r := &recorder{at: 3, err: boom}
-	res, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: r}, &scripted{step: down})
+	res, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: r},
+		&scripted{step: down})
 	require.Equal(t, boom, err)
 	require.Equal(t, splitting.Failure, res.Status)
 	require.Equal(t, []float64{1, 2, 3}, r.seen)
 
-	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: &recorder{initErr: boom}},
+	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0},
+		&splitting.Settings{Recorder: &recorder{initErr: boom}},
 		&scripted{step: down})
 	require.Equal(t, boom, err)
 
 	r = &recorder{}
-	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Recorder: r, Tolerance: 0.25},
+	_, err = splitting.Solve(background, splitting.Problem{}, []float64{0},
+		&splitting.Settings{Recorder: r, Tolerance: 0.25},
 		&scripted{step: down})
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 2, 3, 4}, r.seen, "the last point is recorded too")
@@ -153,7 +159,8 @@ func TestSolveNaN(t *testing.T) {
 						bad(loc)
 					}
 				}}
-				res, err := splitting.Solve(background, splitting.Problem{}, make([]float64, 3), &splitting.Settings{Recorder: rec, Iterations: 41}, m)
+				res, err := splitting.Solve(background, splitting.Problem{}, make([]float64, 3),
+					&splitting.Settings{Recorder: rec, Iterations: 41}, m)
 				require.ErrorIs(t, err, splitting.ErrNaN, name)
 				require.Equal(t, splitting.Failure, res.Status)
 				require.False(t, math.IsNaN(res.Residual))
@@ -317,7 +324,8 @@ func newParabola(lip, mu float64) *parabola {
 func TestMomentumTakesNoLongSteps(t *testing.T) {
 	f := newParabola(1, 0)
 	for _, step := range []float64{1 + 1e-9, 1.4, 1.9} {
-		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, &splitting.ForwardBackward{StepSize: step})
+		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil,
+			&splitting.ForwardBackward{StepSize: step})
 		require.ErrorIs(t, err, splitting.ErrSettings)
 		require.ErrorContains(t, err, "(0, 1/L_f]")
 		require.Nil(t, res)
@@ -339,7 +347,8 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 	l1 := prox.L1{Weight: 1e-4}
 	for _, mu := range []float64{0, 1e-3} {
 		f := newParabola(math.Inf(1), mu)
-		res, err := splitting.Solve(background, splitting.Problem{F: f, G: l1}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
+		res, err := splitting.Solve(background, splitting.Problem{F: f, G: l1}, []float64{5, 5}, nil,
+			&splitting.DouglasRachford{})
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status)
 		require.InDeltaSlice(t, []float64{1 - 1e-4, 0.9}, res.X, 1.1e-6)
@@ -355,7 +364,8 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 	_, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
 	require.ErrorIs(t, err, splitting.ErrProblem)
 	require.ErrorContains(t, err, "Quadratizer")
-	_, err = splitting.Solve(background, splitting.Problem{F: notQuadratic{f}}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
+	_, err = splitting.Solve(background, splitting.Problem{F: notQuadratic{f}}, []float64{5, 5}, nil,
+		&splitting.DouglasRachford{})
 	require.ErrorIs(t, err, splitting.ErrProblem)
 	require.ErrorContains(t, err, "not quadratic")
 }
@@ -366,7 +376,8 @@ func TestSolveRefusesInfinity(t *testing.T) {
 	for field, s := range map[string]*splitting.Settings{
 		"Tolerance = +Inf": {Tolerance: inf}, "Gap = +Inf": {Gap: inf}, "Gap = NaN": {Gap: math.NaN()}, "Gap = -1": {Gap: -1},
 	} {
-		res, err := splitting.Solve(background, splitting.Problem{F: newParabola(1, 0)}, []float64{5, 5}, s, &splitting.DavisYin{})
+		res, err := splitting.Solve(background, splitting.Problem{F: newParabola(1, 0)}, []float64{5, 5}, s,
+			&splitting.DavisYin{})
 		require.ErrorIs(t, err, splitting.ErrSettings)
 		require.ErrorContains(t, err, field)
 		require.Nil(t, res)
@@ -381,7 +392,8 @@ func TestSolveRefusesInfinity(t *testing.T) {
 func TestSolveToAGapByConvexity(t *testing.T) {
 	f := newParabola(1, 1e-3)
 	const gap = 1e-4
-	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, &splitting.Settings{Gap: gap, Tolerance: -1},
+	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5},
+		&splitting.Settings{Gap: gap, Tolerance: -1},
 		&splitting.DavisYin{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
@@ -403,11 +415,13 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 	inf, box := math.Inf(1), prox.Box{Lo: -1, Hi: 1}
 	group := prox.GroupL2{Groups: [][]int{{0, 1}}, Weight: 1}
 	for name, p := range map[string]splitting.Problem{
-		"sum": {G: prox.L1{Weight: 1}, H: box}, "G": {G: box}, "H": {H: box}, "blind": {H: blind{box}}, "pair": {G: group, H: box},
+		"sum": {G: prox.L1{Weight: 1}, H: box}, "G": {G: box}, "H": {H: box}, "blind": {H: blind{box}}, "pair": {G: group,
+			H: box},
 	} {
 		for _, m := range []splitting.Method{
 			&splitting.DavisYin{}, &splitting.ForwardBackward{}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
-			&splitting.PrimalDual{}, &splitting.StochasticTOS{Estimator: splitting.SVRG}, &splitting.StochasticTOS{Estimator: splitting.SAGA},
+			&splitting.PrimalDual{}, &splitting.StochasticTOS{Estimator: splitting.SVRG},
+			&splitting.StochasticTOS{Estimator: splitting.SAGA},
 		} {
 			for _, v := range []float64{inf, -inf, math.NaN()} {
 				p.F = constant{v}
@@ -416,7 +430,8 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 					require.ErrorIs(t, err, splitting.ErrProblem) // no sum
 					continue
 				}
-				require.NotContains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s %T %v", name, m, v)
+				require.NotContains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s %T %v", name, m,
+					v)
 				require.True(t, math.IsInf(res.Residual, 1), "%s %T %v: %v", name, m, v, res.Residual)
 			}
 		}
@@ -470,8 +485,9 @@ func (scaledConstant) Smoothness() float64 { return 1e308 }
 // Every gradient is counted, those of the first guess of a search too.
 func TestGradientsAreCounted(t *testing.T) {
 	for name, m := range map[string]splitting.Method{
-		"DavisYin": &splitting.DavisYin{Rule: splitting.LineSearch}, "ForwardBackward": &splitting.ForwardBackward{Rule: splitting.LineSearch},
-		"PrimalDual": &splitting.PrimalDual{}, "DouglasRachford": &splitting.DouglasRachford{},
+		"DavisYin":        &splitting.DavisYin{Rule: splitting.LineSearch},
+		"ForwardBackward": &splitting.ForwardBackward{Rule: splitting.LineSearch},
+		"PrimalDual":      &splitting.PrimalDual{}, "DouglasRachford": &splitting.DouglasRachford{},
 	} {
 		f := &counted{parabola: newParabola(1, 0)}
 		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 1e-4}}, []float64{5, 5},
@@ -507,7 +523,8 @@ func TestColumnsSlowIsNotStalled(t *testing.T) {
 		f, err := splitting.NewLeastSquares(a, y)
 		require.NoError(t, err)
 		p := splitting.Problem{F: f, G: prox.L1{Weight: 0.3}}
-		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1}, &splitting.CoordinateDescent{})
+		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1},
+			&splitting.CoordinateDescent{})
 		require.NoError(t, err)
 		require.Equal(t, splitting.Stalled, res.Status)
 		// The terms of v add up to some 500: 2⁻⁴³ of that is 6e-11.

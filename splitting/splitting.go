@@ -89,10 +89,9 @@ type Stats struct {
 // Method advances an iterate; [Solve] owns stopping, counting, timing and recording. A Method value
 // serves one Solve at a time.
 type Method interface {
-	// Init allocates for p and starts at x0, which it copies. The error wraps ErrProblem if the
-	// method cannot solve p, and ErrSettings if a field of the method is out of range. rnd is the
-	// source of sampling; deterministic methods ignore it. Init may be called again for another
-	// problem.
+	// Init allocates for p and starts at x0, which it copies. The error wraps ErrProblem if the method
+	// cannot solve p, and ErrSettings if a field of the method is out of range. rnd is the source of
+	// sampling; deterministic methods ignore it. Init may be called again for another problem.
 	Init(p Problem, x0 []float64, rnd *rand.Rand) error
 	// Step advances loc.X by one iteration, updates loc.Residual, and adds to the GradTerms and
 	// Proxes of stats. It does not allocate.
@@ -112,9 +111,8 @@ type Recorder interface {
 type Settings struct {
 	// Iterations is the most iterations to do; 0 means 1e5.
 	Iterations int
-	// Tolerance stops the solve once Location.Residual is at most this; 0 means 1e-9. With a
-	// negative number the solve ends at another limit or at the least residual that rounding allows
-	// (Stalled).
+	// Tolerance stops the solve once Location.Residual is at most this; 0 means 1e-9. With a negative
+	// number the solve ends at another limit or at the least residual that rounding allows (Stalled).
 	Tolerance float64
 	// Gap stops the solve once Result.Gap is at most this; 0 means not to look.
 	Gap float64
@@ -148,9 +146,9 @@ type Gapper interface {
 	Gap() float64
 }
 
-// Statuser is the optional ability of a [Method] to end the solve by itself, as in gonum's optimize.
-// Solve calls Status after every Step; any status but NotTerminated ends the solve. Converged counts
-// as Stalled if the residual does not support it.
+// Statuser is the optional ability of a [Method] to end the solve by itself, as in gonum's
+// optimize. Solve calls Status after every Step; any status but NotTerminated ends the solve.
+// Converged counts as Stalled if the residual does not support it.
 type Statuser interface {
 	Status() (Status, error)
 }

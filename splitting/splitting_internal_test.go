@@ -165,7 +165,8 @@ func TestFISTABound(t *testing.T) {
 			gamma := m.gamma
 			m.Step(loc, stats)
 			gamma = math.Min(gamma, m.gamma)
-			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best), "%v, k = %d", r, k+1)
+			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best),
+				"%v, k = %d", r, k+1)
 			if m.t <= before && k > 0 {
 				break // a restart
 			}
@@ -199,7 +200,8 @@ func TestFISTAStronglyConvexBound(t *testing.T) {
 			m.Step(loc, stats)
 			rate := math.Min(4/float64((k+1)*(k+1)), (1+root)*math.Pow(1-root, float64(k)))
 			// 1e-13: rounding of values.
-			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d", ridge, k)
+			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d",
+				ridge, k)
 			require.LessOrEqual(t, m.t*root, 1+1e-12)
 			if m.t < before {
 				break // a restart
@@ -426,8 +428,9 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 		// One seed; the mean of the last steps, so that it is the bias that shows
 		// and not the noise of one iterate.
 		tail := &tail{from: steps / 2, mean: make([]float64, d)}
-		_, err := Solve(context.Background(), p, make([]float64, d), &Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
-			Recorder: tail}, m)
+		_, err := Solve(context.Background(), p, make([]float64, d),
+			&Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
+				Recorder: tail}, m)
 		require.NoError(t, err)
 		return floats.Distance(tail.mean, x, 2)
 	}

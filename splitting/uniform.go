@@ -6,8 +6,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// uniform is an operator whose proximal map, for one γ, is the same for every coordinate,
-// u ↦ clip(scale·soft(u, tau), lo, hi). It needs no call per coordinate, and skips the parts that do
+// uniform is an operator whose proximal map, for one γ, is the same for every coordinate, u ↦
+// clip(scale·soft(u, tau), lo, hi). It needs no call per coordinate, and skips the parts that do
 // nothing.
 type uniform struct {
 	prox.Operator

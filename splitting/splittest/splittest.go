@@ -1,6 +1,6 @@
-// Package splittest checks implementations of splitting.Method on problems with a planted minimizer:
-// choose x*, choose u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u. Then x* is the
-// minimizer, known without any solver.
+// Package splittest checks implementations of splitting.Method on problems with a planted
+// minimizer: choose x*, choose u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u.
+// Then x* is the minimizer, known without any solver.
 package splittest
 
 import (
@@ -24,14 +24,14 @@ const iterationBudget = 10_000
 // sampledBudget bounds the steps of a method that evaluates a few of the thirty terms a step.
 const sampledBudget = iterationBudget * records / 3
 
-// stochasticSteps are enough for the default relaxation to remove nine tenths of the initial gap of a
-// planted problem.
+// stochasticSteps are enough for the default relaxation to remove nine tenths of the initial gap of
+// a planted problem.
 const stochasticSteps = 5_000
 
 // Check runs planted problems and requires of m
 //
-//   - an error wrapping splitting.ErrProblem, and no panic, where m does not apply, and at least one
-//     problem to which it applies;
+//   - an error wrapping splitting.ErrProblem, and no panic, where m does not apply, and at least
+//     one problem to which it applies;
 //   - the planted minimizer within the budget, certified to 1e-8, or, if the residual stays +Inf
 //     (plain stochastic sampling), a tenth of the initial gap;
 //   - a residual that bounds the distance to the minimizer and the gap, at every iterate, and a

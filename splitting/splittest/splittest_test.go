@@ -181,7 +181,8 @@ func TestCheckBites(t *testing.T) {
 	}
 	require.Zero(t, bad(""), "the sound method passes")
 	require.Zero(t, bad("random"), "and so does one that uses the seed")
-	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates", "keeps x0",
+	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates",
+		"keeps x0",
 		"infeasible"} {
 		require.Positive(t, bad(fault), fault)
 	}
