@@ -30,7 +30,8 @@ func BenchmarkProx(b *testing.B) {
 			"Simplex":  prox.Simplex{Total: 1},
 			"LInfNorm": prox.LInfNorm{Weight: 3}, "SortedL1": prox.SortedL1{Weights: falling(d)},
 			"TotalVariation": prox.TotalVariation{Weight: 0.5},
-			"Huber":          prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1}, "LogBarrier": prox.LogBarrier{Weight: 1},
+			"Huber":          prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1},
+			"LogBarrier":      prox.LogBarrier{Weight: 1},
 			"SecondOrderCone": prox.SecondOrderCone{}, "NuclearNorm": prox.NuclearNorm{Rows: d / 10, Cols: 10, Weight: 3},
 			"SpectralBall": prox.SpectralBall{Rows: d / 10, Cols: 10, R: 3},
 		} {
