@@ -25,7 +25,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // outOfCore is what the child process of TestOutOfCore says of one fit.

@@ -109,6 +109,7 @@ func TestLoadHostile(t *testing.T) {
 		if name == "bare" {
 			data = &table.Data{Records: data.Records}
 		}
+		o.Source = noise.Reproducible(2, "hostile", name)
 		m, err := Fit(t.Context(), data, some, &o)
 		require.NoError(t, err)
 		var b bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -138,7 +139,7 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
 	err := o.Relation.Check()
 	if err != nil {
-		return nil, fmt.Errorf("model: Relation: %w", err)
+		return nil, prefix.Errorf("model: Relation: %w", err)
 	}
 	if o.Loss, err = o.Loss.complete(kind); err != nil {
 		return nil, err
@@ -178,11 +179,11 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 // plan calibrates. Of the problem it sees what is public.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
 	if err := b.Check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", err)
 	}
 	q, err := t.public()
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", err)
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: Params{
@@ -195,7 +196,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		err = pl.release(q, o)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", prefix.Of("lop", err))
 	}
 	return pl, nil
 }
@@ -336,14 +337,18 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	if s.Mu, err = pl.mu(*s); err != nil {
 		return err
 	}
+	proved := pl.prove(s)
 	pl.seq = pl.composed(*s, s.Mu)
 	pl.failure = float64(len(pl.seq.S)) * linear.StepFailure(q.Dim, b)
 	theorem := TheoremAuto
 	if o.Intervals != nil {
 		theorem = TheoremIntervals
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic},
-		q.Assumptions...)}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
+	if !proved {
+		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
+	}
+	pl.cert = pl.cert.With(q.Assumptions...)
 	return nil
 }
 
@@ -386,6 +391,23 @@ func (pl *Plan) mu(s Sequence) (float64, error) {
 		remove, add := pl.composed(s, mu).Profile()
 		return func(eps float64) float64 { return max(remove(eps), add(eps)) }
 	}, b)
+}
+
+// prove reports whether the sequence at μ is certainly within the budget, of which rare events of
+// the noise take their part; if need be, it lowers μ by a relative 1e-6 at most. The shifts of the
+// releases are below those of the sequence by safeScale, which is more than the rounding of
+// their formulas.
+func (pl *Plan) prove(s *Sequence) bool {
+	b := pl.params.Budget
+	b.Delta *= spare
+	for down := 0.0; down < 1e-6; down = max(1e-12, 4*down) {
+		mu := s.Mu * (1 - down)
+		if seq := pl.composed(*s, mu); seq.Proves(b) && linear.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
+			s.Mu = mu
+			return true
+		}
+	}
+	return false
 }
 
 // curvatureCost sets c = fε with the least risk for guesses that are public.

@@ -3,7 +3,7 @@ package prox
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // rise returns the root of an increasing, concave and piecewise linear ψ with ψ(t) ≤ 0, or t if
@@ -40,7 +40,7 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 			}
 			if yi > tau {
 				var e float64
-				h, e = twofold.Sum(h, yi-tau)
+				h, e = num.TwoSum(h, yi-tau)
 				low += e
 				n++
 			}

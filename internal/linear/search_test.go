@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,7 +123,11 @@ func TestJoint(t *testing.T) {
 			b := at(t, p, 10)
 			joint := calibrator(t, p).Joint(b, whole, o)
 			require.Less(t, joint.Sigma, b.Sigma)
-			require.Equal(t, TheoremJoint, joint.Theorem)
+			want := TheoremJoint
+			if rel == dp.Replace && c.Rank == 1 { // where removal by theorem R saves .05 %
+				want = TheoremRenyi
+			}
+			require.Equal(t, want, joint.Theorem)
 			remove, add := joint.Curve.Profile(o, 0)
 			require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-9))
 			require.Greater(t, max(remove(1), add(1)), 1e-5*(1-1e-4))
@@ -132,8 +135,9 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// TestExtremes: whatever is declared, every calibration ends soon, with an error or with
-// numbers; the noise in one step is never more than that in two.
+// TestExtremes: whatever is declared, every calibration ends, after a bounded number of
+// looks at the envelope, with an error or with numbers; the noise in one step is never more
+// than that in two.
 func TestExtremes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	size := func() float64 {
@@ -143,7 +147,8 @@ func TestExtremes(t *testing.T) {
 		return math.Pow(10, 600*rnd.Float64()-300)
 	}
 	done := 0
-	for run := range 2000 {
+	for range 2000 {
+		asked := 0
 		p := Problem{
 			Dim: int(math.Pow(10, 6*rnd.Float64())), Constants: glm(size(), size()), Relation: dp.AddRemove,
 			Budget: dp.Budget{Epsilon: math.Pow(10, 11*rnd.Float64()-6), Delta: math.Pow(10, -0.31-10*rnd.Float64())},
@@ -173,12 +178,11 @@ func TestExtremes(t *testing.T) {
 			}
 			bounds := loss.Bounds{Row: size(), Label: 1}
 			p.Constants = l.Constants(bounds, 1)
-			p.Envelope = func(lo, hi float64) float64 { return l.(loss.Envelope).Envelope(bounds, lo, hi) }
+			p.Envelope = func(lo, hi float64) float64 { asked++; return l.(loss.Envelope).Envelope(bounds, lo, hi) }
 			if !(p.Constants.Lipschitz > 0 && p.Constants.Smoothness > 0 && p.Constants.Lipschitz+p.Constants.Smoothness < math.Inf(1)) {
 				continue
 			}
 		}
-		start := time.Now()
 		k, err := New(p)
 		require.NoError(t, err, "%+v", p)
 		bound := Bound{Radius: size(), Variance: size()}
@@ -200,7 +204,7 @@ func TestExtremes(t *testing.T) {
 			joint := k.Joint(b, whole, math.Pow(10, 8*rnd.Float64()-8)*min(1, whole.Epsilon))
 			require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v of %+v", joint.Sigma, b.Sigma, p)
 		}
-		require.Less(t, time.Since(start), 5*time.Second, "run %d, Δ = %v, %+v", run, ridge, p)
+		require.LessOrEqual(t, asked, 2*patient, "%+v", p) // At and Joint, each the cells of one patient certificate
 	}
 	require.Greater(t, done, 1000)
 

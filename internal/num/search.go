@@ -1,0 +1,126 @@
+package num
+
+import "math"
+
+// Bisect narrows a bracket of a monotone predicate until its ends are
+// neighboring float64s or 200 halvings are done: if ok(lo) and not ok(hi), the
+// same holds of the returned pair. The ends may be in either order; between
+// positive ends far apart it halves the logarithm. The caller picks the end
+// that errs to the safe side.
+func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
+	good, bad = lo, hi
+	for range 200 {
+		mid := good + (bad-good)/2
+		if good > 0 && bad > 0 && (good > 4*bad || bad > 4*good) {
+			mid = math.Sqrt(good) * math.Sqrt(bad)
+		}
+		if mid == good || mid == bad {
+			break
+		}
+		if ok(mid) {
+			good = mid
+		} else {
+			bad = mid
+		}
+	}
+	return good, bad
+}
+
+// LeastRoot returns an x > 0 with f(x) ≥ 0, above the least one by a relative
+// tol at most, for an f that does not decrease. It looks for a bracket from
+// start > 0 on and narrows it by regula falsi with halved weights, so that an f
+// that is nearly linear needs few steps; whatever the steps, f(x) ≥ 0 was
+// checked. It is +Inf where f is negative or NaN up to the largest float64, and
+// next to 0 where f is never negative.
+func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
+	hi := min(start, math.MaxFloat64)
+	fhi := f(hi)
+	for !(fhi >= 0) {
+		hi = max(1.25*hi, math.Nextafter(hi, math.Inf(1))) // the least numbers do not grow by a quarter
+		if !(hi > 0 && hi < math.MaxFloat64) {             // also NaN: nothing is enough
+			return math.Inf(1)
+		}
+		fhi = f(hi)
+	}
+	lo := hi / 1.25
+	flo := f(lo)
+	for flo >= 0 && lo > math.SmallestNonzeroFloat64 {
+		hi, fhi = lo, flo
+		lo /= 1.5
+		flo = f(lo)
+	}
+	if flo >= 0 {
+		return lo
+	}
+	return Narrow(f, lo, flo, hi, fhi, tol)
+}
+
+// Narrow returns an x in (lo, hi] with f(x) ≥ 0, above the least one by a relative tol at most,
+// for f(lo) = flo < 0 ≤ fhi = f(hi): regula falsi that halves the weight of an end that stays.
+func Narrow(f func(x float64) float64, lo, flo, hi, fhi, tol float64) float64 {
+	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
+		x := lo + (hi-lo)*(flo/(flo-fhi))
+		if math.IsNaN(x) {
+			x = lo + (hi-lo)/2
+		}
+		x = min(max(x, lo+tol/3*hi), hi-tol/3*hi) // so that the far end closes in too
+		switch v := f(x); {
+		case v >= 0:
+			hi, fhi = x, v
+			if side > 0 {
+				flo /= 2
+			}
+			side = 1
+		default:
+			lo, flo = x, v
+			if side < 0 {
+				fhi /= 2
+			}
+			side = -1
+		}
+	}
+	return hi
+}
+
+// Minimize returns the best point it finds for f on [lo, hi], and its value: it
+// divides the interval into the given number of steps, takes the best of their
+// ends, and narrows the two steps around it to a length of at most tol by golden
+// section. With 0 steps it narrows the whole interval, which finds the minimum
+// of a unimodal f. NaN is worse than every number. f is evaluated at the ends of
+// the interval only if steps is positive.
+func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64) (x, value float64) {
+	x, value = lo, math.Inf(1)
+	try := func(y float64) float64 {
+		v := f(y)
+		if math.IsNaN(v) {
+			v = math.Inf(1)
+		}
+		if v < value {
+			x, value = y, v
+		}
+		return v
+	}
+	a, b := lo, hi
+	if steps > 0 {
+		h := (hi - lo) / float64(steps)
+		for i := range steps + 1 {
+			try(lo + float64(i)*h)
+		}
+		a, b = max(lo, x-h), min(hi, x+h)
+	}
+	const golden = 0.6180339887498949 // (√5 − 1)/2
+	left, right := b-golden*(b-a), a+golden*(b-a)
+	fl, fr := try(left), try(right)
+	for b-a > tol && a < left && left < right && right < b { // else float64 has no points between
+		if fl <= fr {
+			b, right, fr = right, left, fl
+			left = b - golden*(b-a)
+			fl = try(left)
+		} else {
+			a, left, fl = left, right, fr
+			right = a + golden*(b-a)
+			fr = try(right)
+		}
+	}
+	return x, value
+}

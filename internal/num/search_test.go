@@ -1,0 +1,70 @@
+package num
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBisect(t *testing.T) {
+	good, bad := Bisect(func(x float64) bool { return x*x <= 2 }, 0, 2)
+	require.LessOrEqual(t, good*good, 2.)
+	require.Greater(t, bad*bad, 2.)
+	require.Equal(t, math.Nextafter(good, 2), bad)
+	// Reversed ends and a bracket of 600 binades.
+	good, bad = Bisect(func(x float64) bool { return x >= 3e-150 }, 1e30, 1e-160)
+	require.Equal(t, 3e-150, good)
+	require.Less(t, bad, good)
+}
+
+// The root is rounded up by 1e-12 at most from any start, and was checked.
+func TestLeastRoot(t *testing.T) {
+	for _, root := range []float64{1e-200, 0.3, 1, 40, 1e200} {
+		for name, f := range map[string]func(x float64) float64{
+			"linear": func(x float64) float64 { return x - root },
+			"cube":   func(x float64) float64 { return math.Pow(x/root, 3) - 1 },
+			"step":   func(x float64) float64 { return math.Copysign(1, x-root) },
+			"root":   func(x float64) float64 { return math.Sqrt(x/root) - 1 },
+		} {
+			for _, start := range []float64{0.01, 0.9, 1, 1.1, 30} {
+				calls := 0
+				x := LeastRoot(func(x float64) float64 { calls++; return f(x) }, root*start, 1e-12)
+				require.GreaterOrEqual(t, f(x), 0.0, name)
+				require.InEpsilon(t, root, x, 2e-12, name)
+				require.LessOrEqual(t, calls, 130, name)
+			}
+		}
+	}
+	coarse := LeastRoot(func(x float64) float64 { return math.Log(x) - 1 }, 1, 1e-2)
+	require.GreaterOrEqual(t, coarse, math.E)
+	require.LessOrEqual(t, coarse, math.E*1.01)
+	always := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
+	require.Equal(t, math.Inf(1), LeastRoot(always(-1), 1, 1e-12))
+	require.Equal(t, math.Inf(1), LeastRoot(always(math.NaN()), 1, 1e-12))
+	require.LessOrEqual(t, LeastRoot(always(0), 1, 1e-12), 1e-323)
+}
+
+// A unimodal minimum is found to the tolerance, at the ends too; a grid finds the
+// deepest of several valleys; NaN never wins; the value is that of the point.
+func TestMinimize(t *testing.T) {
+	for _, at := range []float64{-2, -1.999, 0.3, 4.9, 5} {
+		f := func(x float64) float64 { return math.Abs(x - at) }
+		for _, steps := range []int{0, 7} {
+			x, v := Minimize(f, -2, 5, steps, 1e-6)
+			require.InDelta(t, at, x, 1e-6)
+			require.Equal(t, f(x), v)
+		}
+	}
+	valleys := func(x float64) float64 { return math.Cos(x) + 0.01*x } // least near π
+	x, _ := Minimize(valleys, 0, 30, 40, 1e-9)
+	require.InDelta(t, math.Pi-0.01, x, 1e-4)
+	x, v := Minimize(func(x float64) float64 { return math.Sqrt(x-1) - 2*min(x, 3) }, 0, 4, 8, 1e-9)
+	require.InDelta(t, 3, x, 1e-8)
+	require.InDelta(t, math.Sqrt2-6, v, 1e-8)
+	x, _ = Minimize(func(x float64) float64 { return math.Abs(x - 1.5) }, 1, 2, 0, 1e-300) // no float64s so near
+	require.InDelta(t, 1.5, x, 1e-15)
+	calls := 0
+	Minimize(func(x float64) float64 { calls++; return x * x }, -1, 1, 0, 1e-3)
+	require.LessOrEqual(t, calls, 19, "golden section takes a call a step")
+}
