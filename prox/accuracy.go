@@ -10,7 +10,6 @@ import (
 //
 //	‖Prox(x) − prox_{γg}(x)‖₂ ≤ factor·u·(‖x‖₂ + scale)
 //	Shift(x) ≤ factor·u·(‖x‖₂ + scale)   if the operator is Rounded and Shift(x) finite
-
 type Accurate interface {
 	Operator
 	Accuracy(dim int) (factor, scale float64)
