@@ -223,7 +223,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// An operator without a proof tells so.
+// An operator without a proof reports that.
 func TestAccuracyUnproved(t *testing.T) {
 	for _, g := range []Operator{TotalVariation{1}, SortedL1{[]float64{2, 1}}, LogBarrier{1}, accurate{}} {
 		factor, _, proved := Accuracy(g, 2)

@@ -63,7 +63,7 @@ func TestCalculus(t *testing.T) {
 	}
 }
 
-// The values of the calculus are those of its definition.
+// The values of the calculus agree with its definition.
 func TestCalculusValues(t *testing.T) {
 	a := rotation()
 	rapid.Check(t, func(t *rapid.T) {

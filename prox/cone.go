@@ -72,7 +72,7 @@ func (g SecondOrderCone) Prox(dst, x []float64, _ float64) {
 }
 
 // Dist: N(x) is {0} inside, the ray of (−1, z/‖z‖₂) on the surface, and minus
-// the cone at 0, where the distance is that of v to the cone.
+// the cone at 0, where the distance is the distance of v from the cone.
 func (g SecondOrderCone) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	t, n, ok := g.split(x)

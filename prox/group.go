@@ -126,7 +126,7 @@ func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }
 // copies the other coordinates. It panics on an index outside x.
 func (g GroupL2) Prox(dst, x []float64, gamma float64) { g.asGrouped().Prox(dst, x, gamma) }
 
-// Dist returns dist(−v, ∂g(x)), group by group that of L2Norm.
+// Dist returns dist(−v, ∂g(x)), group by group as for L2Norm.
 func (g GroupL2) Dist(x, v []float64) float64 { return g.asGrouped().Dist(x, v) }
 
 // Check wants a finite Weight ≥ 0 and groups that are disjoint and inside [0, dim).

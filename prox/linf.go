@@ -110,7 +110,7 @@ func (g LInfBall) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 // Prox stores P_[−R,R](x_i) in dst, exactly.
 func (g LInfBall) Prox(dst, x []float64, gamma float64) { Box{-g.R, g.R}.Prox(dst, x, gamma) }
 
-// Dist returns dist(−v, N(x)), that of the box.
+// Dist returns dist(−v, N(x)) of the box.
 func (g LInfBall) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, 0, −R, R).
@@ -119,5 +119,5 @@ func (g LInfBall) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSepara
 // Radius returns √dim·R, rounded up; +Inf also for an invalid ball.
 func (g LInfBall) Radius(dim int) float64 { return validRadius(g, dim, Box{-g.R, g.R}.Radius(dim)) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as of every ball.
+// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as for every ball.
 func (g LInfBall) Check(int) error { return radius("LInfBall.R", g.R) }

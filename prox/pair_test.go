@@ -74,7 +74,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// A pair next to a face that float64 cannot tell from it.
+// A pair that is next to a face, but equal to it in float64.
 func TestSteepestDecidesFaces(t *testing.T) {
 	g := L1Box{1, -1, 1}
 	for _, c := range []struct {

@@ -1,9 +1,12 @@
 package prox_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -282,7 +285,7 @@ func TestSumNil(t *testing.T) {
 	}
 }
 
-// Sums say what they are: sets as sets, and coordinatewise ones as such.
+// Sums keep the abilities of their parts: Set and Coordinatewise.
 func TestSumForms(t *testing.T) {
 	sum := func(ops ...prox.Operator) prox.Operator {
 		var s prox.Operator
@@ -489,5 +492,34 @@ func TestRadius(t *testing.T) {
 		r := prox.Box{Lo: -3, Hi: 2}.Radius(d)
 		require.GreaterOrEqual(t, r*r, 9*float64(d), "rounded up")
 		require.InEpsilon(t, 3*math.Sqrt(float64(d)), r, 1e-15)
+	}
+}
+
+// Distances computed independently in high precision; testdata/README.md.
+func TestDistGolden(t *testing.T) {
+	raw, err := os.ReadFile("testdata/certificate_distance.json")
+	require.NoError(t, err)
+	var cases []struct {
+		Lambda, Dist string
+		Box, X, Grad []string
+	}
+	require.NoError(t, json.Unmarshal(raw, &cases))
+	require.Len(t, cases, 3)
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		require.NoError(t, err)
+		return x
+	}
+	vector := func(s []string) (x []float64) {
+		for _, si := range s {
+			x = append(x, number(si))
+		}
+		return x
+	}
+	for _, c := range cases {
+		sum, ok := prox.Sum(prox.L1{Weight: number(c.Lambda)}, prox.Box{Lo: number(c.Box[0]), Hi: number(c.Box[1])})
+		require.True(t, ok)
+		got := sum.(prox.Subdifferential).Dist(vector(c.X), vector(c.Grad))
+		require.InEpsilon(t, number(c.Dist), got, 1e-15)
 	}
 }

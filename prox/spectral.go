@@ -17,8 +17,8 @@ import (
 //
 //	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [CCS10, Thm. 2.1]
 //
-// X stands for a matrix X′ of low rank, see [Rounded]: of the computed singular values without
-// those of at most 2⁻⁴⁸·max(Rows,Cols) of the largest, and of the orthonormal vectors nearest to
+// X stands for a matrix X′ of low rank, see [Rounded]: of the computed singular values above
+// 2⁻⁴⁸·max(Rows,Cols) of the largest, and of the orthonormal vectors nearest to
 // the computed singular vectors. Shift bounds X′−X with all roundings.
 //
 // Prox is a singular value decomposition by gonum in pooled scratch. It does not allocate once the

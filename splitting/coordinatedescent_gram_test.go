@@ -85,8 +85,8 @@ var deterministic = map[string]func() splitting.Method{
 	"DavisYin":          func() splitting.Method { return &splitting.DavisYin{} },
 }
 
-// Every method ends the experiment's problems at rounding, and its residual is
-// what a recomputation finds.
+// Every method ends the experiment's problems at rounding, and its residual
+// agrees with a recomputation.
 func TestPerturbedLasso(t *testing.T) {
 	const d = 40
 	for _, n := range []int{120, 36} { // 36: singular unless delta > 0

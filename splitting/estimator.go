@@ -105,7 +105,7 @@ func (e *estimate) row(i int) []float64 {
 	return e.table[i*d : (i+1)*d : (i+1)*d]
 }
 
-// addRows sets total to Σⱼtⱼ. Updates keep it current but for rounding, which adds up.
+// addRows sets total to Σⱼtⱼ. Updates keep total current, but their rounding errors add up.
 func (e *estimate) addRows() {
 	clear(e.total)
 	for i := range e.n {

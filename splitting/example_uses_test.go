@@ -52,7 +52,7 @@ func Example_constrainedLasso() {
 	// Output: Converged [1.000 0.000 0.400]
 }
 
-// The fused lasso: a signal that is zero but for a few plateaus. The sum of its
+// The fused lasso: a signal that is zero except on a few plateaus. The sum of its
 // two penalties has a proximal map, exact in linear time.
 func Example_fusedLasso() {
 	signal := distance{0.1, -0.2, 0.1, 2.1, 1.9, 2.0, 0.2, -0.1, 0}

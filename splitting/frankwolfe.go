@@ -25,7 +25,7 @@ import (
 //	rule          τ                                    Γ, with D the diameter of C
 //	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)} for the     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
 //	              direction d, Γ′ = −⟨∇f(x),d⟩         pairwise linear if f is strongly convex
-//	LineSearch    the same, L_f by backtracking        [LJ15, Thm. 1], but for swaps of weights
+//	LineSearch    the same, L_f by backtracking        [LJ15, Thm. 1], except in swap steps
 //	              [PNAJ20, Algorithm 2]
 //	OpenLoopStep  2/(k+2), never pairwise              min Γ = O(L_f D²/k)
 //

@@ -148,7 +148,7 @@ func (f *LeastSquares) Smoothness() float64 {
 // if n < d or the computation would take more than about a second.
 //
 // A'A is within n·2⁻⁵³·‖A‖_F², and its eigenvalues within 8d·2⁻⁵³·‖A'A‖. Householder's QR and the
-// singular values are those of a matrix A + E with ‖E‖ ≤ 16(n+d)·2⁻⁵³·‖A‖_F, and no singular value
+// singular values belong to a matrix A + E with ‖E‖ ≤ 16(n+d)·2⁻⁵³·‖A‖_F, and no singular value
 // moves by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
 func (f *LeastSquares) Convexity() float64 {
 	f.muOnce.Do(func() {

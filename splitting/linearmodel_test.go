@@ -26,7 +26,7 @@ func randomRows(n, d int) (*mat.Dense, []float64) {
 	return a, y
 }
 
-// Values, gradients and Hessians are those of the sum of scalar losses written out in
+// Values, gradients and Hessians agree with the sum of scalar losses written out in
 // methods_test.go.
 func TestLinearModel(t *testing.T) {
 	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} { // the last has more rows than a block

@@ -21,16 +21,10 @@ import (
 //	                    F strongly convex; θ_k =       [CP11, Algorithm 2; CP16, §5]
 //	                    1/√(1+μτ), τ ← θτ, σ ← σ/θ
 //
-// StronglyConvexStep moves (μ/2)‖·‖² from f to g, whose proximal map becomes that of g at x/(1+τμ)
-// with γ = τ/(1+τμ). The point X and its residual:
-//
-//	H nil                        X = x⁺, ‖x−x⁺‖/τ as in ForwardBackward
-//	K nil and prox.Sum known     X = prox_{c(g+h)}(x − c∇f(x)), c = min{τ, 1/L_f}, as there
-//	F strongly convex            √(2μΓ), Γ the duality gap; X = x⁺, or prox_{h/σ}(·) if K is nil
-//	otherwise                    X = x⁺, +Inf: nothing is proved
-//
-// Γ is +Inf where Kx⁺ is outside the domain of h: a constraint on Kx with K ≠ I is met in the limit
-// only, and not certified. Proof: docs/theory/splitting.md#splitting.primaldual
+// StronglyConvexStep moves (μ/2)‖·‖² from f to g. The residual is finite if H is nil, if K is nil and
+// prox.Sum knows G + H, or if F is strongly convex; the gap also if minimizers are known to be bounded.
+// A constraint on Kx with K ≠ I is met in the limit only, and not certified. Which point X is shown,
+// and why the bounds hold: docs/theory/splitting.md#splitting.primaldual
 type PrimalDual struct {
 	// Tau and Sigma are the first τ and σ. If both are 0, σ = max{L_f/2, 10μ}/‖K‖² and
 	// τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0; for StronglyConvexStep

@@ -54,7 +54,7 @@ type logSpaced struct {
 	at    int // the next iteration to pass on
 }
 
-// Init calls that of r.
+// Init calls r.Init.
 func (s *logSpaced) Init() error {
 	s.at = 1
 	return s.r.Init()

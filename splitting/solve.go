@@ -300,7 +300,7 @@ func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64,
 		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
 	}
 	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
-		gamma = 1 // F is affine, or nearly: every step size will do
+		gamma = 1 // F is affine, or nearly: every step size is allowed
 	}
 	return gamma, lip, nil
 }

@@ -192,7 +192,7 @@ func TestSolveStatuser(t *testing.T) {
 		want   splitting.Status
 	}{
 		{splitting.Stalled, nil, splitting.Stalled},
-		{splitting.Converged, nil, splitting.Stalled}, // not what the residual says
+		{splitting.Converged, nil, splitting.Stalled}, // the residual is above the tolerance
 		{splitting.NotTerminated, errors.New("x"), splitting.Failure},
 		{splitting.Failure, splitting.ErrProblem, splitting.Failure},
 	} {
@@ -359,7 +359,7 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 		require.ErrorIs(t, err, splitting.ErrProblem)
 		require.ErrorContains(t, err, "Smoothness")
 	}
-	// What is no quadratic is told so, whatever its L_f.
+	// An F that is not quadratic is refused, also if its L_f is infinite.
 	f := newGLM(3, 2, 1, math.Inf(1), logistic)
 	_, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
 	require.ErrorIs(t, err, splitting.ErrProblem)
@@ -482,7 +482,7 @@ type scaledConstant struct{ constant }
 func (scaledConstant) Convexity() float64  { return 1e308 }
 func (scaledConstant) Smoothness() float64 { return 1e308 }
 
-// Every gradient is counted, those of the first guess of a search too.
+// Every gradient is counted, also in the first guess of a search.
 func TestGradientsAreCounted(t *testing.T) {
 	for name, m := range map[string]splitting.Method{
 		"DavisYin":        &splitting.DavisYin{Rule: splitting.LineSearch},

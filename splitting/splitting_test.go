@@ -503,7 +503,7 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 }
 
-// An affine F has no curvature to measure a step by; any step will do.
+// An affine F has no curvature to measure a step by; any step is allowed.
 func TestAffine(t *testing.T) {
 	for name, m := range deterministic {
 		f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)

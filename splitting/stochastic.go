@@ -163,7 +163,7 @@ func (m *StochasticTOS) step(lip float64) error {
 			m.lip)
 	}
 	if m.gamma = cmp.Or(m.StepSize, first); math.IsInf(m.gamma, 1) {
-		m.gamma = 1 // f is affine: every step size will do
+		m.gamma = 1 // f is affine: every step size is allowed
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (m *StochasticTOS) average(y []float64) {
 	copy(y, m.mean)
 }
 
-// proveAt certifies what a deterministic step of length c = 1/L_f from y with u = (z−y)/γ would.
+// proveAt certifies y by a deterministic step of length c = 1/L_f from y with u = (z−y)/γ.
 func (m *StochasticTOS) proveAt(loc *Location, stats *Stats, x, y, z, grad []float64, gamma float64) {
 	c := gamma
 	if m.lip > 0 && gamma*m.lip <= 1 {
