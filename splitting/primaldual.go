@@ -21,10 +21,10 @@ import (
 //	                    F strongly convex; θ_k =       [CP11, Algorithm 2; CP16, §5]
 //	                    1/√(1+μτ), τ ← θτ, σ ← σ/θ
 //
-// StronglyConvexStep moves (μ/2)‖·‖² from f to g. The residual is finite if H is nil, if K is nil and
-// prox.Sum knows G + H, or if F is strongly convex; the gap also if minimizers are known to be bounded.
-// A constraint on Kx with K ≠ I is met in the limit only, and not certified. Which point X is shown,
-// and why the bounds hold: docs/theory/splitting.md#splitting.primaldual
+// StronglyConvexStep moves (μ/2)‖·‖² from f to g. The residual is finite if H is nil, if K is nil
+// and prox.Sum knows G + H, or if F is strongly convex; the gap also if minimizers are known to be
+// bounded. A constraint on Kx with K ≠ I is met in the limit only, and not certified. Which point X
+// is shown, and why the bounds hold: docs/theory/splitting.md#splitting.primaldual
 type PrimalDual struct {
 	// Tau and Sigma are the first τ and σ. If both are 0, σ = max{L_f/2, 10μ}/‖K‖² and
 	// τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0; for StronglyConvexStep
