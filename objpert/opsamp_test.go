@@ -194,6 +194,33 @@ func TestOPSampNoise(t *testing.T) {
 	})
 }
 
+// Noise beyond the range of 64-bit integers hides the points all the same: minimizers at opposite ends of
+// the set release the same numbers wherever it is that large.
+func TestOPSampSaturates(t *testing.T) {
+	pl, err := (&OPSamp{Rate: 0.001}).Calibrate(
+		SampPublic{Dim: 3, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1e-12, Delta: 1e-6}})
+	require.NoError(t, err)
+	q := pl.params
+	require.Greater(t, q.Scale*float64(q.Calls), math.Ldexp(1, 62+q.Exponent), "the noise leaves int64 more often than not")
+	at := func(v float64, seed uint64) []float64 {
+		rel, err := pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) {
+			for j := range w {
+				w[j] = v
+			}
+			return 0, nil
+		}), sample.Reproducible(seed))
+		require.NoError(t, err)
+		return rel.Theta
+	}
+	most := math.Ldexp(1, 61+q.Exponent) / float64(q.Calls)
+	for seed := range uint64(10) {
+		require.Equal(t, at(-0.5, seed), at(0.5, seed))
+		for _, v := range at(0.5, seed) {
+			require.LessOrEqual(t, math.Abs(v), most*(1+1e-12))
+		}
+	}
+}
+
 type minimizerFunc func(w, sigma []float64) (float64, error)
 
 func (f minimizerFunc) Minimize(_ context.Context, w, sigma []float64) (float64, error) {
