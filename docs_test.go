@@ -94,7 +94,7 @@ func TestCommands(t *testing.T) {
 					require.Regexp(t, `^\./cmd/`, words[0], "want a command of this module")
 					runs(t, filepath.Join(bin, filepath.Base(words[0])), words[1:])
 				case "privopt":
-					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of internal/cli run
+					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt/cli run
 						helps(t, filepath.Join(bin, "privopt"), words)
 					}
 				case "go test":

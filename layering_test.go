@@ -43,7 +43,6 @@ var layer = map[string]int{
 	"dp/ledger":           3, // its file lock is a library
 	"internal/packed":     3,
 	"model":               4,
-	"internal/cli":        5,
 	"objpert":             2,
 	"internal/spy":        5,
 	"bench":               5,

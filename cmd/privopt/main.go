@@ -18,6 +18,6 @@
 //	130  cancelled by Ctrl-C, SIGTERM or a terminal that was closed
 package main
 
-import "github.com/privopt/privopt/internal/cli"
+import "github.com/privopt/privopt/cmd/privopt/cli"
 
 func main() { cli.Main(cli.Run) }

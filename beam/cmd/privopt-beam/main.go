@@ -28,8 +28,8 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/spark"
 
 	"github.com/privopt/privopt/beam"
+	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/cli"
 	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"

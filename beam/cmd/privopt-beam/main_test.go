@@ -18,8 +18,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/cli"
 	"github.com/privopt/privopt/table/npy"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/privopt/privopt/internal/cli"
+	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 )
