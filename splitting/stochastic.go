@@ -19,10 +19,10 @@ import (
 //	x = prox_{γh}(2y − z − γv),   v from the Estimator at y
 //	z ← z + λ(x − y)
 //
-//	G and H    it is
-//	H only     the proximal stochastic gradient method; ProxSVRG and ProxSAGA [XZ14, DBL14]
-//	G only     stochastic backward–forward [CC26b]: v is added outside the proximal map
-//	both       [CC26, Algorithm G.2] with Sampled, VarianceReducedTOS [PFC19; SCMR22] otherwise
+//	Problem    name of the method
+//	G is nil   proximal stochastic gradient method; ProxSVRG and ProxSAGA [XZ14, DBL14]
+//	H is nil   stochastic backward–forward splitting [CC26b]: v is added outside the proximal map
+//	G and H    [CC26, Algorithm G.2] with Sampled, else variance-reduced TOS [PFC19; SCMR22]
 //
 // With SVRG or SAGA it converges at a constant step, because the noise vanishes at the minimizer.
 // Location.X is the point of the least residual so far, and y before the first residual. With
@@ -32,11 +32,11 @@ import (
 //	Estimator   Rule                γ, λ, X                                  limit
 //	SVRG, SAGA  FixedStep           γ in (0, 1/(2L)), λ = 1                  the minimizer
 //	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 biased if h acts
-//	Sampled     StronglyConvexStep  γ_k of [DavisYin], η = ½, X = y [YVC16]  E‖y_k−x*‖² = O(1/k)
+//	Sampled     StronglyConvexStep  γ_k of DavisYin, η = ½, X = y [YVC16]    E‖y_k−x*‖² = O(1/k)
 //	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
 //	Sampled     AdaptiveStep        γ/√Σ‖v_j‖², X = mean of y [YGS21, §4]    the same without L_f
 //
-// The last two rules want gradients ∇fᵢ that are bounded on G. Rates, conditions and proofs:
+// The last two rules want gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and proofs:
 // docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
 	// Estimator is Sampled, SVRG or SAGA.
