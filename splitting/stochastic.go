@@ -36,8 +36,8 @@ import (
 //	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
 //	Sampled     AdaptiveStep        γ/√Σ‖v_j‖², X = mean of y [YGS21, §4]    the same without L_f
 //
-// The last two rules want gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and proofs:
-// docs/theory/splitting.md#splitting.stochastic
+// The last two rules want gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
+// proofs: docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
 	// Estimator is Sampled, SVRG or SAGA.
 	Estimator Estimator
