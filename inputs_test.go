@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -84,6 +85,9 @@ func call(f any, args ...any) row { return row{f: f, args: args} }
 func (r row) mayBeNaN() row        { r.nan = true; return r }
 func (r row) sharing() row         { r.shares = true; return r }
 func (r row) keep(args ...int) row { r.skip = args; return r }
+
+// slow marks a row whose calls take long: without PRIVOPT_LONG it is brief.
+func (r row) slow() row { r.brief = !testsize.Long(); return r }
 
 // variant is one hostile value somewhere inside an argument.
 type variant struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -461,11 +462,11 @@ func TestForeignOperatorsOfMechanisms(t *testing.T) {
 		}
 		for name, g := range operators(t) {
 			few := name == "L1" || name == "Box" || name == "L2Ball"
-			if name == "PSDCone" || testing.Short() && !few { // one is of one dimension here
+			if name == "PSDCone" || !testsize.Long() && !few { // one is of one dimension here
 				continue
 			}
 			about := methodsOfOperators
-			if testing.Short() || !few {
+			if !testsize.Long() || !few {
 				about = []string{"nothing"}
 			}
 			for _, about := range about {

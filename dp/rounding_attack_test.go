@@ -4,20 +4,20 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
 	switch {
-	case os.Getenv("PRIVOPT_DEEP") != "":
+	case testsize.Deep():
 		return all
 	case testing.Short():
 		return all / 100

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -32,6 +32,9 @@ func TestCalibrate(t *testing.T) {
 	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
+				if calibration == Sharp && s > loss.LSQ && d > 1 && !testsize.Long() {
+					continue
+				}
 				var replace Params
 				for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 					m := Mechanism{Calibration: calibration, Relation: relation, Radius: 2}
@@ -205,7 +208,7 @@ func TestCheckDegrees(t *testing.T) {
 // at the same m, and every sharp form needs less than the published constants.
 func TestOrder(t *testing.T) {
 	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4, Delta: 1e-8}} {
-		if d > 10 && os.Getenv("PRIVOPT_DEEP") == "" {
+		if d > 2 && !testsize.Long() || d > 10 && !testsize.Deep() {
 			continue
 		}
 		last := 0.0
@@ -255,7 +258,7 @@ func TestMonotone(t *testing.T) {
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, 200).Draw(t, "d")
+		d := rapid.IntRange(1, testsize.Of(30, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
 		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))
@@ -371,13 +374,13 @@ func (l exactLaw) ends() (lo, hi float64)   { return 0, math.Inf(1) }
 // ranges and large d.
 func TestExtremes(t *testing.T) {
 	epsilons, deltas := []float64{dp.MinEpsilon, 1, dp.MaxEpsilon}, []float64{leastDelta, 1e-6, 0.999}
-	if os.Getenv("PRIVOPT_DEEP") != "" {
+	if testsize.Deep() {
 		epsilons, deltas = append(epsilons, 1e-6, 200), append(deltas, 1e-30, 0.5)
 	}
 	released := 0
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, d := range []int{1, 2, 1000} {
-			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && os.Getenv("PRIVOPT_DEEP") == "" {
+			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testsize.Deep() {
 				continue // minutes
 			}
 			for _, eps := range epsilons {

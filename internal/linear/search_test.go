@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -143,7 +144,7 @@ func TestExtremes(t *testing.T) {
 		return math.Pow(10, 600*rnd.Float64()-300)
 	}
 	done := 0
-	for run := range 2000 {
+	for run := range testsize.Of(500, 2000) {
 		p := Problem{
 			Dim: int(math.Pow(10, 6*rnd.Float64())), Constants: glm(size(), size()), Relation: dp.AddRemove,
 			Budget: dp.Budget{Epsilon: math.Pow(10, 11*rnd.Float64()-6), Delta: math.Pow(10, -0.31-10*rnd.Float64())},
