@@ -34,6 +34,5 @@ func Example() {
 	// 4 coefficients
 	// (ε = 1, δ = 0)-differentially private, replace neighbors
 	//   theorem: lop.envelope-pure/1
-	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }

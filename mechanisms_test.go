@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
@@ -309,7 +309,7 @@ func uniform(t *testing.T, counts []int) {
 			square += float64(c) * float64(c)
 		}
 		k := float64(len(counts))
-		require.Greater(t, specfun.Chi2SF(square*k/total-total, k-1), 1e-7, "%v", counts)
+		require.Greater(t, num.Chi2SF(square*k/total-total, k-1), 1e-7, "%v", counts)
 	}
 }
 

@@ -20,13 +20,14 @@ import (
 //
 //	δ(ε) = max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Σ Failure
 //
-// Below δ = 1e-12, which the loss distributions do not resolve, it takes the sum of the
+// Gaussian profiles alone compose to the Gaussian profile with the root of the sum of squares [DRS22].
+// Otherwise, below δ = 1e-12, which the loss distributions do not resolve, it takes the sum of the
 // Rényi curves. The result is never more than that of Basic, which alone serves
 // delta = 0.
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts in parentheses; the
 // assumptions are the union of theirs in order of appearance, DeclaredPlan if a plan is of a type
-// of the caller, and CalibrationArithmetic. The error wraps ErrCondition for an empty list, a plan
+// of the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan
 // without a certificate, or where no ε is known at delta, ErrRelation for a mix of
 // relations, and ErrBudget for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
@@ -61,7 +62,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	for _, p := range plans {
 		sum.Assumptions = union(sum.Assumptions, Declared(p)...)
 	}
-	sum.Assumptions = union(sum.Assumptions, CalibrationArithmetic)
+	sum.Assumptions = union(sum.Assumptions, LossArithmetic)
 	return sum, nil
 }
 
@@ -70,6 +71,9 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 func composed(delta float64, plans []Plan) float64 {
 	if len(plans) == 1 {
 		return plans[0].Profile().Epsilon(delta)
+	}
+	if curve, failure, ok := gaussians(plans); ok {
+		return pld.WithFailure(delta, failure, curve.Epsilon)
 	}
 	var failure float64
 	var rdp []RDP
@@ -104,4 +108,20 @@ func composed(delta float64, plans []Plan) float64 {
 		}
 	}
 	return pld.WithFailure(delta, failure, epsilon)
+}
+
+// gaussians returns the curve of the plans together, and the sum of their failures, if all profiles are Gaussian.
+func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
+	sum := 0.0
+	for _, plan := range plans {
+		p := plan.Profile()
+		s, ok := p.gaussian()
+		if !ok {
+			return nil, 0, false
+		}
+		sum = math.Hypot(sum, s)
+		failure += p.Failure * (1 + 0x1p-50)
+	}
+	// Each root loses at most two units in the last place.
+	return GaussianCurve(sum * (1 + float64(len(plans)+1)*0x1p-51)), failure, true
 }

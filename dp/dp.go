@@ -25,6 +25,7 @@
 //	[CKS20]  Canonne, Kamath, Steinke. The Discrete Gaussian for Differential
 //	         Privacy. NeurIPS 2020.
 //	[DR14]   Dwork, Roth. The Algorithmic Foundations of Differential Privacy.
+//	[DRS22]  Dong, Roth, Su. Gaussian Differential Privacy. JRSS B 2022.
 //	[KOV15]  Kairouz, Oh, Viswanath. The Composition Theorem for Differential
 //	         Privacy. ICML 2015.
 //	[Mir17]  Mironov. Rényi Differential Privacy. CSF 2017.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // GaussianLogDelta returns log δ(ε) of the Gaussian mechanism with
@@ -25,9 +26,9 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case eps < 0:
 		l := GaussianLogDelta(-eps, s)
 		if l > -math.Ln2 { // 1 - δ(ε) = e^ε (1 - δ(-ε)) keeps the digits of 1 - δ
-			return specfun.Log1mExp(eps + specfun.Log1mExp(l))
+			return num.Log1mExp(eps + num.Log1mExp(l))
 		}
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+l)
+		return num.LogSumExp(num.Log1mExp(eps), eps+l)
 	case s == 0 || math.IsInf(eps, 1):
 		return math.Inf(-1)
 	}
@@ -37,9 +38,9 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case a > 1e150: // a² overflows
 		return math.Inf(-1)
 	case s > 1 && a <= 0: // 1 - δ = Φ(a) + φ(a)R(b)
-		return math.Log1p(-(specfun.NormalCDF(a) + math.Exp(logNormal(a))*specfun.Mills(b)))
+		return math.Log1p(-(num.NormalCDF(a) + math.Exp(logNormal(a))*num.Mills(b)))
 	case s > 1:
-		return logNormal(a) + specfun.Log(specfun.Mills(a)-specfun.Mills(b))
+		return logNormal(a) + num.Log(num.Mills(a)-num.Mills(b))
 	}
 	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
 	// interval of length at most 1, where 12 nodes reach rounding, and fewer on a
@@ -51,22 +52,22 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case s <= 0.3:
 		nodes = 6
 	}
-	x, w := specfun.GaussLegendre(nodes)
+	x, w := num.GaussLegendre(nodes)
 	sum := 0.0
 	for i := range x {
-		sum += w[i] * specfun.MillsSlope(a+s*(1+x[i])/2)
+		sum += w[i] * num.MillsSlope(a+s*(1+x[i])/2)
 	}
-	return logNormal(a) + specfun.Log(s/2*sum)
+	return logNormal(a) + num.Log(s/2*sum)
 }
 
 // logNormal returns log φ(x).
-func logNormal(x float64) float64 { return -x*x/2 - 0.5*specfun.Log(2*math.Pi) }
+func logNormal(x float64) float64 { return -x*x/2 - 0.5*num.Log(2*math.Pi) }
 
 // GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
 
 // GaussianSigma returns the least standard deviation σ, rounded up by less
-// than 1e-6 relative, with which adding N(0, σ²I) to a vector of the given
+// than 1e-6 relative and proved by intervals, with which adding N(0, σ²I) to a vector of the given
 // ℓ₂ sensitivity is (ε, δ)-differentially private. It solves
 //
 //	δ(ε; sensitivity/σ) = δ                             [BW18, Algorithm 1]
@@ -87,10 +88,15 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition, sensitivity)
 	}
 	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
-	if math.IsInf(sigma, 1) {
-		return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
+	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // a hair above what float64 found, if it has to be
+		least := sigma * (1 + up)
+		if !math.IsInf(least, 1) && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.GaussianDelta(c.Of(b.Epsilon), c.Quo(c.Of(sensitivity), c.Of(least))), c.Of(b.Delta)
+		}) {
+			return least, nil
+		}
 	}
-	return sigma, nil
+	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
 }
 
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.
@@ -104,8 +110,8 @@ func gaussianScale(b Budget) (float64, error) {
 	}
 	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
 	// costs less than 1e-9 in s.
-	target := specfun.Log(b.Delta) * (1 + 1e-12)
-	good, _ := specfun.Bisect(func(s float64) bool {
+	target := num.Log(b.Delta) * (1 + 1e-12)
+	good, _ := num.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target
 	}, 0x1p-80, 1e4) // δ(MinEpsilon; 2⁻⁸⁰) < MinDelta, δ(MaxEpsilon; 1e4) = 1
 	return good, nil

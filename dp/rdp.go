@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // RDP is a Rényi curve: at every order α > 1 (or at the orders its source
@@ -85,8 +85,8 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 		return eps, order
 	}
 	r.search(orders, func(alpha float64) float64 {
-		v, cost := r(alpha), -specfun.Log(delta)/(alpha-1)
-		e := v + log1mInverse(alpha) + cost - specfun.Log(alpha)/(alpha-1)
+		v, cost := r(alpha), -num.Log(delta)/(alpha-1)
+		e := v + log1mInverse(alpha) + cost - num.Log(alpha)/(alpha-1)
 		e += rounding * (v + cost)
 		if e < eps {
 			eps, order = e, alpha
@@ -111,7 +111,7 @@ func (r RDP) Curve(orders ...float64) Curve {
 			// Up by more than the rounding of the large terms; 1+1e-12 is for the rest.
 			margin := rounding * (v + math.Abs(eps) + 1)
 			e := v - eps + log1mInverse(alpha) + margin
-			l := (alpha-1)*e - specfun.Log(alpha)
+			l := (alpha-1)*e - num.Log(alpha)
 			if l < best {
 				best = l
 			}
@@ -125,7 +125,7 @@ func (r RDP) Curve(orders ...float64) Curve {
 // 1/α would show.
 func log1mInverse(alpha float64) float64 {
 	if alpha < 2 {
-		return specfun.Log((alpha - 1) / alpha)
+		return num.Log((alpha - 1) / alpha)
 	}
 	return math.Log1p(-1 / alpha)
 }
@@ -142,5 +142,5 @@ func (r RDP) search(orders []float64, f func(alpha float64) float64) {
 		return
 	}
 	const lo, step, n = -6.9, 0.125, 221 // log(α-1) from log 1e-3 to log 1e9
-	specfun.Minimize(func(u float64) float64 { return f(1 + math.Exp(u)) }, lo, lo+n*step, n, 1e-9)
+	num.Minimize(func(u float64) float64 { return f(1 + math.Exp(u)) }, lo, lo+n*step, n, 1e-9)
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +23,7 @@ func poisson(q, z, steps float64) RDP {
 			if k < alpha { // the power 0 of 1-q is 1 also for q = 1
 				l += (alpha - k) * math.Log1p(-q)
 			}
-			sum = specfun.LogSumExp(sum, l)
+			sum = num.LogSumExp(sum, l)
 		}
 		return steps * sum / (alpha - 1)
 	}

@@ -22,7 +22,7 @@ func points(all int) int {
 	case testing.Short():
 		return all / 100
 	}
-	return all / 4
+	return all / testsize.Of(10, 4)
 }
 
 // budget draws ε log-uniformly from [lo, hi] and δ from [1e-300, 0.9].

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // forceRow replaces row in place by the nearest multiple inside ‖row‖₂ ≤ bound,
@@ -142,7 +142,7 @@ func exceeds(row []float64, bound float64) bool {
 		p := float64(t * t)
 		q := math.FMA(t, t, -p)
 		var r float64
-		hi, r = twofold.Sum(hi, p)
+		hi, r = num.TwoSum(hi, p)
 		lo += r + q
 	}
 	ph := float64(f * f)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/privopt/privopt/internal/exactsum"
 	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // pass answers a query by one sweep over consecutive records.
@@ -23,7 +23,7 @@ type pass struct {
 	unit         int // records in a part: a grain in memory, else what is read at a time
 
 	mu    sync.Mutex
-	total exactsum.Vector
+	total num.ExactVector
 	print [2]uint64
 	err   error
 }
@@ -141,7 +141,7 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 	if !s.holds() {
 		return p
 	}
-	p.x, p.low, p.total = slices.Clone(x), slices.Clone(low), exactsum.Vector{}
+	p.x, p.low, p.total = slices.Clone(x), slices.Clone(low), num.ExactVector{}
 	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the collector takes the older
 	return p
 }

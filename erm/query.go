@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/exactsum"
 	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -332,7 +332,7 @@ func (p *partial) outer(r *records, lo int, w []float64) {
 }
 
 // collect adds p to the exact sums.
-func (q *query) collect(sum *exactsum.Vector, p *partial) {
+func (q *query) collect(sum *num.ExactVector, p *partial) {
 	if q.ask&(askValue|askGram) != 0 {
 		if sum.AddSlice(atValue, p.value[:1]); !math.IsInf(p.value[0], 0) { // else its error is NaN
 			sum.AddSlice(atValue, p.value[1:])
@@ -381,7 +381,7 @@ type answer struct {
 }
 
 // round rounds the exact sums.
-func (a *answer) round(q *query, sum *exactsum.Vector) {
+func (a *answer) round(q *query, sum *num.ExactVector) {
 	hi, lo := sum.Pair(atValue)
 	a.value = hi + lo
 	hi, lo = sum.Pair(atAllow)

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/kernel"
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -43,10 +43,10 @@ const (
 // and adds what rounding may have taken.
 //
 // The allowance for rounding (docs/theory/release.md#release.residual) is a hundredth more than the sum
-// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, N = 512 (or more) records in one partial sum,
+// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, M = 512 (or more) records in one partial sum,
 // eᵢ the error of a slope and D that of the distance; a curved face of the domain adds to it.
 //
-//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
+//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
 // For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row). A loss.Linear that
@@ -175,7 +175,7 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 	s.done(p)
 	allowance += 0x1p-100 * floats.Norm(hi, 2) // the rounding of exact sums
 	for j, b := range s.linear {
-		hi[j], lo[j] = twofold.Add(hi[j], lo[j], b, 0)
+		hi[j], lo[j] = num.Add2(hi[j], lo[j], b, 0)
 	}
 	allowance += 96 * unit * unit * floats.Norm(s.linear, 2)
 	if s.diag != nil || s.quad != nil {
@@ -204,7 +204,7 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 		if q.low != nil {
 			r.mul(low, s, at, q.low, q.stream)
 			for i, v := range low {
-				w[i], wl[i] = twofold.Sum(w[i], wl[i]+v)
+				w[i], wl[i] = num.TwoSum(w[i], wl[i]+v)
 			}
 		}
 		for i, u := range w {
@@ -243,7 +243,7 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 	if s.lsq != 0 { // c(u−b)
 		hi, lo, _ = loss.Squared{}.Slope2(u, ul, b, norm)
-		hi, lo = twofold.Mul(hi, lo, s.lsq, 0)
+		hi, lo = num.Mul2(hi, lo, s.lsq, 0)
 		return hi, lo, 16*unit*unit*math.Abs(hi) + 4*tiny, s.lsq
 	}
 	if s.exact != nil {
@@ -277,7 +277,7 @@ func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	y, e := make([]float64, d), make([]float64, d) // x−θ̃ = y + e exactly
 	copy(y, x)
 	for j, c := range s.center {
-		y[j], e[j] = twofold.Sum(x[j], -c)
+		y[j], e[j] = num.TwoSum(x[j], -c)
 	}
 	if low != nil {
 		floats.Add(e, low)
@@ -286,7 +286,7 @@ func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	for i := range d {
 		var h, l float64
 		if s.diag != nil {
-			h, l = twofold.Prod(s.diag[i], y[i])
+			h, l = num.TwoProd(s.diag[i], y[i])
 			l += s.diag[i] * e[i]
 		} else {
 			row := s.quad[i*d : (i+1)*d]
@@ -294,7 +294,7 @@ func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 			l += floats.Dot(row, e)
 		}
 		qy[i] = h + l
-		hi[i], lo[i] = twofold.Add(hi[i], lo[i], h, l)
+		hi[i], lo[i] = num.Add2(hi[i], lo[i], h, l)
 	}
 	size := floats.Norm(s.diag, 2) + floats.Norm(s.quad, 2) // ‖Q‖_F: one is empty
 	k := float64(d + 4)

@@ -15,7 +15,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/exactsum"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -191,7 +191,7 @@ type sums struct {
 	id    [16]byte // of the query
 	n     int64
 	print [2]uint64
-	total exactsum.Vector
+	total num.ExactVector
 }
 
 // String returns "erm.Sums(not private)".

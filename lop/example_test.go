@@ -45,7 +45,6 @@ func ExampleMechanism_Fit() {
 	// [10.9 0.1]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
 	//   theorem: lop.joint/2
-	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
@@ -104,8 +103,8 @@ func ExampleMechanism_Plan_noise() {
 	// Output:
 	// loss.Logistic, replace: 7.78 7.46 7.46
 	// loss.Logistic, add-remove: 3.73 3.73 3.73
-	// loss.Huber, replace: 22.66 12.29 9.61
-	// loss.Huber, add-remove: 11.06 6.01 4.70
+	// loss.Huber, replace: 20.66 11.71 9.38
+	// loss.Huber, add-remove: 9.71 5.70 4.65
 	// loss.PseudoHuber, replace: 12.70 7.79 7.61
 	// loss.PseudoHuber, add-remove: 3.89 3.89 3.89
 }

@@ -35,6 +35,7 @@
 //	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
 //	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
+//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  smooth loss without an envelope, δ > 0
 //	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
 //	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0

@@ -162,7 +162,7 @@ func TestOutputNoiseIsSmall(t *testing.T) {
 
 // A plan has no exported field, and what it hands out are copies.
 func TestPlanCannotBeEdited(t *testing.T) {
-	p := &erm.Problem{Data: records(t, 60, 4), Loss: loss.Logistic{}}
+	p := &erm.Problem{Data: records(t, 60, 4), Loss: struct{ loss.Logistic }{}}
 	plan, err := (&Mechanism{Radius: 1}).Plan(p, budget)
 	require.NoError(t, err)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Plan]()) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/loss/losstest"
 )
@@ -40,7 +40,7 @@ func TestEnvelopeIsAttained(t *testing.T) {
 		}
 		for p := 0.02; p < 0.995; p += 0.0137 {
 			g := p * sup
-			u, _ := specfun.Bisect(func(u float64) bool {
+			u, _ := num.Bisect(func(u float64) bool {
 				_, s, _ := l.Scalar(-u, 1, bounds.Row)
 				return bounds.Row*math.Abs(s) <= g
 			}, least, 60)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Exact is the optional ability of a Linear loss to compute φ′ in twice the precision of
@@ -61,7 +61,7 @@ func Proved(l Loss) bool {
 }
 
 const (
-	unit = twofold.Unit // u
+	unit = num.Unit // u
 	tiny = math.SmallestNonzeroFloat64
 )
 
@@ -69,8 +69,8 @@ const (
 // s + e = u − b: where |s| < |u|/2, e = 0 [Sterbenz] and s + ul is exact; elsewhere
 // |e+ul| ≤ 3u|s|(1+u), which is rounded once.
 func difference(u, ul, b float64) (hi, lo float64) {
-	s, e := twofold.Sum(u, -b)
-	return twofold.Sum(s, e+ul)
+	s, e := num.TwoSum(u, -b)
+	return num.TwoSum(s, e+ul)
 }
 
 // clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error
@@ -88,7 +88,7 @@ func clamp2(hi, lo, err, k float64) (g, gl, gerr float64) {
 
 // ramp2 returns P_[lo,hi]((x+xl)/kappa), lo ≤ 0 ≤ hi, for kappa > 0 and a normalized x + xl
 // with an error of at most 4u² of it. Its own error is at most 24u² of the result, of which
-// twofold.Div takes 16, and 2⁻¹⁰⁷¹(1 + 1/kappa) for what underflows.
+// num.Div2 takes 16, and 2⁻¹⁰⁷¹(1 + 1/kappa) for what underflows.
 func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	switch g = x / kappa; {
 	case g > 2*hi: // so is the exact quotient, also where this one overflows
@@ -96,7 +96,7 @@ func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	case g < 2*lo:
 		return lo, 0, 0
 	}
-	g, gl = twofold.Div(x, xl, kappa, 0)
+	g, gl = num.Div2(x, xl, kappa, 0)
 	err = 24*unit*unit*math.Abs(g) + 8*tiny + 8*(tiny/kappa)
 	switch {
 	case g > hi || g == hi && gl > 0:
@@ -178,23 +178,23 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 	}
 	k := int(float64(x*(steps/math.Ln2)) + 0.5) // anything for NaN
 	f := float64(k)
-	p, pl := twofold.Prod(f, stepB)
-	r, e1 := twofold.Sum(f*stepA-x, p)
-	r, e2 := twofold.Sum(r, -xl)
+	p, pl := num.TwoProd(f, stepB)
+	r, e1 := num.TwoSum(f*stepA-x, p)
+	r, e2 := num.TwoSum(r, -xl)
 	rl := (e1 + e2) + (pl + float64(f*stepC))
 
-	z, zl := twofold.Prod(r, r)
+	z, zl := num.TwoProd(r, r)
 	c := float64(float64(r*z) * (1./6 + (float64(r*(1./24)) + float64(z*(1./120))))) // r³/6 + r⁴/24 + r⁵/120
-	h, l := twofold.Fast(r, z/2)
+	h, l := num.FastTwoSum(r, z/2)
 	l += (rl + (zl/2 + float64(r*rl))) + c
 
 	const mask = 1<<tableBits - 1
 	a, b := &powers[0][k>>tableBits&mask], &powers[1][k&mask]
-	t, te := twofold.Prod(a[0], b[0])
+	t, te := num.TwoProd(a[0], b[0])
 	tl := te + (float64(a[0]*b[1]) + float64(a[1]*b[0]))
-	q, ql := twofold.Prod(t, h)
-	hi, lo = twofold.Fast(t, q)
-	hi, lo = twofold.Fast(hi, lo+(tl+(ql+(float64(t*l)+float64(tl*h)))))
+	q, ql := num.TwoProd(t, h)
+	hi, lo = num.FastTwoSum(t, q)
+	hi, lo = num.FastTwoSum(hi, lo+(tl+(ql+(float64(t*l)+float64(tl*h)))))
 	n := k >> (2 * tableBits)
 	if n < 1022 {
 		scale := math.Float64frombits(uint64(1023-n) << 52)
@@ -204,7 +204,7 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 }
 
 // quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0 with
-// an error of at most 20u², of which twofold.Div takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
+// an error of at most 20u², of which num.Div2 takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
 // remainder of the division would underflow are scaled.
 func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
@@ -212,15 +212,15 @@ func quotient2(x, xl, k, kl float64) (t, tl float64) {
 		x, xl = math.Ldexp(x, -e), math.Ldexp(xl, -e)
 		k, kl = math.Ldexp(k, -e), math.Ldexp(kl, -e)
 	}
-	return twofold.Div(x, xl, k, kl)
+	return num.Div2(x, xl, k, kl)
 }
 
 // root2 returns √(1+t²) for 0 ≤ t ≤ 1 that is known to 20u² of it, within 21u² of it: t² has 48u²
 // of it, at most half of 1 + t², whose sum adds 4.5u²; half of these 28.5u² and 6u² are left.
 func root2(t, tl float64) (s, sl float64) {
-	t, tl = twofold.Mul(t, tl, t, tl)
-	t, tl = twofold.Add(1, 0, t, tl)
-	return twofold.Sqrt(t, tl)
+	t, tl = num.Mul2(t, tl, t, tl)
+	t, tl = num.Add2(1, 0, t, tl)
+	return num.Sqrt2(t, tl)
 }
 
 // negligible is a t such that 1 + t² is 1 to 2⁻¹²⁰.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // The losses of this file have a kink: φ′ jumps, and at the jump Scalar and Grad
@@ -221,7 +221,7 @@ func (l EpsilonInsensitive) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 
 // ProxSlope returns sign(u−b)·P_[0,1]((|u−b|−Epsilon)/κ).
 func (l EpsilonInsensitive) ProxSlope(u, b, kappa float64) (g, dg float64) {
-	r, e := twofold.Sum(u, -b)
+	r, e := num.TwoSum(u, -b)
 	y := sign(r)
 	g, dg = ramp((y*r-l.Epsilon)+y*e, kappa, 0, 1) // correct to 3 roundings next to the end of the tube too
 	return y * g, dg

@@ -3,7 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // LogCosh is a smooth relative of the Huber loss with the same L and β: with
@@ -94,21 +94,21 @@ func (l LogCosh) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	default:
 		x, xl := quotient2(r, rl, l.Delta, 0)
 		if x < seriesTanh {
-			z, zl := twofold.Mul(x, xl, x, xl)
+			z, zl := num.Mul2(x, xl, x, xl)
 			w := float64(z * (2./15 - float64(z*(17./315-float64(z*(62./2835))))))
-			d, dl := twofold.Add(third, thirdLow, -w, 0)
-			d, dl = twofold.Mul(d, dl, z, zl)
-			d, dl = twofold.Add(1, 0, -d, -dl)
-			hi, lo = twofold.Mul(x, xl, d, dl)
+			d, dl := num.Add2(third, thirdLow, -w, 0)
+			d, dl = num.Mul2(d, dl, z, zl)
+			d, dl = num.Add2(1, 0, -d, -dl)
+			hi, lo = num.Mul2(x, xl, d, dl)
 			err += float64(0x1p-93 * l.Delta * hi)
 		} else {
 			err += float64(0x1p-101 * l.Delta)
 			e, el := expNeg2(2*x, 2*xl)
-			m, ml := twofold.Add(1, 0, -e, -el)
-			d, dl := twofold.Add(1, 0, e, el)
-			hi, lo = twofold.Div(m, ml, d, dl)
+			m, ml := num.Add2(1, 0, -e, -el)
+			d, dl := num.Add2(1, 0, e, el)
+			hi, lo = num.Div2(m, ml, d, dl)
 		}
-		hi, lo = twofold.Mul(hi, lo, l.Delta, 0)
+		hi, lo = num.Mul2(hi, lo, l.Delta, 0)
 	}
 	return sign * hi, sign * lo, err + float64(0x1p-100*hi)
 }

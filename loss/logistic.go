@@ -3,8 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Logistic is the logistic loss of a class label: with y = +1 for b > 0 and
@@ -68,13 +67,13 @@ func (Logistic) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	y := class(b)
 	sign := math.Float64bits(u) & (1 << 63)
 	e, el := expNeg2(math.Abs(u), math.Float64frombits(math.Float64bits(ul)^sign)) // e^−|u+ul|
-	d, dl := twofold.Add(1, 0, e, el)
+	d, dl := num.Add2(1, 0, e, el)
 	// e where m ≥ 0, else 1, by a conditional move, as in Slopes.
 	top, low := math.Float64bits(e), math.Float64bits(el)
 	if y*u < 0 {
 		top, low = math.Float64bits(1), 0
 	}
-	hi, lo = twofold.Div(math.Float64frombits(top), math.Float64frombits(low), d, dl) // e^−|m|/(1+e^−|m|) or 1/(1+e^−|m|)
+	hi, lo = num.Div2(math.Float64frombits(top), math.Float64frombits(low), d, dl) // e^−|m|/(1+e^−|m|) or 1/(1+e^−|m|)
 	return -y * hi, -y * lo, 0x1p-100*hi + 8*tiny
 }
 
@@ -105,7 +104,7 @@ func (l Logistic) Constants(bounds Bounds, radius float64) Constants {
 
 // ClipPoints: |φ′| = k at yu = log((1−k)/k) for k < 1 and nowhere for k ≥ 1.
 func (Logistic) ClipPoints(b, k float64) (lo, hi float64) {
-	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-specfun.Log(k))
+	return oneSided(class(b), k < 1, math.Log1p(-min(k, 1))-num.Log(k))
 }
 
 // Monotone returns true: the sign of φ′ is −y.

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Multinomial is the logistic loss of Classes = K classes, the cross entropy of
@@ -55,7 +55,7 @@ func (l Multinomial) Func(theta, a []float64, b float64) float64 {
 	for k := range l.Classes {
 		sum += math.Exp(floats.Dot(theta[k*p:(k+1)*p], x) - top)
 	}
-	return specfun.Log(sum) + (top - own)
+	return num.Log(sum) + (top - own)
 }
 
 // Grad stores (π_k − 1[k = y])·x in block k of dst, and 0 behind the blocks.

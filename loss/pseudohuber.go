@@ -3,7 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // PseudoHuber is a smooth relative of the Huber loss with the same L and β: with
@@ -77,7 +77,7 @@ func pseudoHuber2(r, rl, k float64) (hi, lo, err float64) {
 	}
 	if small > negligible*large {
 		s, sl := root2(quotient2(small, smallLow, large, largeLow))
-		small, smallLow = twofold.Div(small, smallLow, s, sl)
+		small, smallLow = num.Div2(small, smallLow, s, sl)
 	}
 	return sign * small, sign * smallLow, 0x1p-100*small + 8*tiny
 }

@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/privopt/privopt/internal/enclose"
+)
 
 // Ranged is the optional ability of a loss to bound what the cost of one record can fall by:
 //
@@ -59,7 +63,11 @@ func (Logistic) Range(bounds Bounds, radius float64) float64 {
 // Range returns ln K + √2·Row·radius: log Σ_k e^{s_k−s_y} ≤ ln K + max_k(s_k−s_y), where
 // |s_k−s_y| ≤ √2‖θ‖‖x‖, and no cost is below 0.
 func (l Multinomial) Range(bounds Bounds, radius float64) float64 {
-	return outward(math.Log1p(float64(l.Classes-1)) + math.Sqrt2*bounds.Row*radius)
+	log := math.Log1p(float64(l.Classes - 1))
+	if !enclose.ExceedsExpm1(log*(1+0x1p-44), float64(l.Classes-1)) { // outward has the room
+		return math.Inf(1)
+	}
+	return outward(log + math.Sqrt2*bounds.Row*radius)
 }
 
 // Range returns 1 + Row·radius ≥ (1−m)₊: the least cost is 0.

@@ -3,7 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // RootHinge is the hinge loss of a class label with its kink rounded by a square
@@ -83,19 +83,19 @@ func (l RootHinge) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	if size >= l.Width {
 		t, tl := quotient2(l.Width, 0, size, sizeLow)
 		s, sl := root2(t, tl)
-		t, tl = twofold.Mul(t, tl, t, tl)
-		m, ml = twofold.Add(s, sl, 1, 0)
-		m, ml = twofold.Mul(m, ml, s, sl)
-		m, ml = twofold.Div(t/2, tl/2, m, ml)
+		t, tl = num.Mul2(t, tl, t, tl)
+		m, ml = num.Add2(s, sl, 1, 0)
+		m, ml = num.Mul2(m, ml, s, sl)
+		m, ml = num.Div2(t/2, tl/2, m, ml)
 	} else {
 		t, tl := quotient2(size, sizeLow, l.Width, 0)
 		s, sl := root2(t, tl)
-		m, ml = twofold.Add(s, sl, t, tl)
-		m, ml = twofold.Mul(m, ml, s, sl)
-		m, ml = twofold.Div(0.5, 0, m, ml)
+		m, ml = num.Add2(s, sl, t, tl)
+		m, ml = num.Mul2(m, ml, s, sl)
+		m, ml = num.Div2(0.5, 0, m, ml)
 	}
 	if x > 0 {
-		m, ml = twofold.Add(1, 0, -m, -ml)
+		m, ml = num.Add2(1, 0, -m, -ml)
 	}
 	return -y * m, -y * ml, 0x1p-99*m + 8*tiny
 }

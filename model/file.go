@@ -228,6 +228,10 @@ func (m *Model) checkNumbers() error {
 				return fmt.Errorf("choice: %v, want numbers from 0 to %g", v, mostNumber)
 			}
 		}
+		if p.Intervals != nil && !within(leastNoise, c.Ridge+p.Penalty.Ridge*float64(p.Records)) {
+			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals divide by it",
+				c.Ridge, leastNoise, mostNumber)
+		}
 		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
 			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)
 		}

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/table"
 )
 
@@ -310,7 +310,7 @@ func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) 
 
 // biasQuantile returns the level-quantile of |N(t,1)|, t ≥ 0.
 func biasQuantile(t, level float64) float64 {
-	good, _ := specfun.Bisect(func(x float64) bool { return normalCDF(x-t)-normalCDF(-x-t) >= level }, t+10, 0)
+	good, _ := num.Bisect(func(x float64) bool { return normalCDF(x-t)-normalCDF(-x-t) >= level }, t+10, 0)
 	return good
 }
 
@@ -324,7 +324,7 @@ func noisyQuantile(rho, lo, level float64) float64 {
 	if !(rho <= mostRho) {
 		return math.Inf(1)
 	}
-	x, w := specfun.GaussLegendre(32)
+	x, w := num.GaussLegendre(32)
 	covered := func(q float64) float64 {
 		sum := 0.0
 		const reach, panels = 8, 8
@@ -341,6 +341,6 @@ func noisyQuantile(rho, lo, level float64) float64 {
 	if covered(most) < level {
 		return math.Inf(1)
 	}
-	good, _ := specfun.Bisect(func(q float64) bool { return covered(q) >= level }, most, 0.1)
+	good, _ := num.Bisect(func(q float64) bool { return covered(q) >= level }, most, 0.1)
 	return good
 }

@@ -156,9 +156,10 @@ func TestParamsAreACopy(t *testing.T) {
 	pl := planFor(t, 500, 2, some, Options{Loss: Loss{Name: Squares}, Intervals: &Intervals{}})
 	p := pl.Params()
 	p.Sequence.Mu, p.Intervals.Level = 100, 0.6
-	pl.Certificate().Assumptions[0] = "nothing"
 	require.NotEqual(t, p, pl.Params())
-	require.NotEqual(t, "nothing", string(pl.Certificate().Assumptions[0]))
+	pl.cert = pl.cert.With("something")
+	pl.Certificate().Assumptions[0] = "nothing"
+	require.Equal(t, []dp.Assumption{"something"}, pl.Certificate().Assumptions)
 }
 
 // The ledger has the entry before noise is drawn, and without budget nothing is fitted.

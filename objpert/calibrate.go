@@ -6,7 +6,7 @@ import (
 	"math/big"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // safeScale multiplies noise scales and ε: closed forms and quadratures of
@@ -59,12 +59,12 @@ func chiLogDelta(eps, a float64, k int) float64 {
 	if start > 1e100 {
 		return math.Inf(-1)
 	}
-	logSF := func(x float64) float64 { return specfun.Chi2LogSF(x*x, nu) }
+	logSF := func(x float64) float64 { return num.Chi2LogSF(x*x, nu) }
 	top := logSF(start)
 	if top < -1e5 { // δ ≤ P(R > x₀): less than any budget
 		return top
 	}
-	nodes, weights := specfun.GaussLegendre(16)
+	nodes, weights := num.GaussLegendre(16)
 	x, sum := start, 0.0
 	// P(R > x) = 1 to double precision below √k - 9: that stretch has a closed form.
 	if flat := math.Sqrt(nu) - 9; flat > x {
@@ -76,10 +76,10 @@ func chiLogDelta(eps, a float64, k int) float64 {
 		at := logf(x)
 		hazard := 0.0 // -d/dx log P(R > x)
 		if x > 0 {
-			hazard = 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logSF(x))
+			hazard = 2 * x * math.Exp(num.Chi2LogPDF(x*x, nu)-logSF(x))
 		}
 		rate := a + hazard
-		if at < -40 && at < specfun.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
+		if at < -40 && at < num.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
 			sum += a * math.Exp(at) / rate
 			break
 		}
@@ -91,10 +91,10 @@ func chiLogDelta(eps, a float64, k int) float64 {
 		x += h
 	}
 	if x0 >= 0 {
-		return math.Min(0, top+specfun.Log(sum))
+		return math.Min(0, top+num.Log(sum))
 	}
 	// 1 - e^{a x₀} + e^{a x₀} E(1 - e^{-aR})
-	return math.Min(0, specfun.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
+	return math.Min(0, num.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
 }
 
 // l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables of which each
@@ -113,21 +113,21 @@ func l1LogDelta(eps, a float64, m int) float64 {
 		return math.Inf(-1)
 	}
 	slope := func(t float64) float64 { // derivative of the logarithm, increasing in t
-		ratio := math.Exp(-t*t/2-specfun.LogPhi(t)) / math.Sqrt(2*math.Pi) // φ(t)/Φ(t)
+		ratio := math.Exp(-t*t/2-num.LogPhi(t)) / math.Sqrt(2*math.Pi) // φ(t)/Φ(t)
 		return n*(t+ratio) - x0 - 1/(a+t)
 	}
 	t := 0.0 // every t gives a valid bound
 	if slope(0) < 0 {
-		t, _ = specfun.Bisect(func(t float64) bool { return slope(t) < 0 }, 0, (x0+1/a)/n+1)
+		t, _ = num.Bisect(func(t float64) bool { return slope(t) < 0 }, 0, (x0+1/a)/n+1)
 	}
-	return math.Min(0, n*(math.Ln2+specfun.LogPhi(t)+t*t/2)-t*x0+specfun.Log(a/(a+t)))
+	return math.Min(0, n*(math.Ln2+num.LogPhi(t)+t*t/2)-t*x0+num.Log(a/(a+t)))
 }
 
 // leastSigma returns the least σ, rounded up by less than 1e-8 relative, with
 // logDelta(ε, shift/σ) ≤ log δ, from a guess of any size. logDelta does not
 // decrease with its second argument.
 func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
-	target := specfun.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
+	target := num.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
 	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
 	hi := guess
 	for !ok(hi) {
@@ -140,7 +140,7 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 	for ok(lo) && lo > 0x1p-900 {
 		hi, lo = lo, lo/1.5
 	}
-	hi, _ = specfun.Bisect(ok, hi, lo)
+	hi, _ = num.Bisect(ok, hi, lo)
 	return hi * safeScale
 }
 
@@ -148,7 +148,7 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 // σ = shift/a is (ε, δ)-private by logDelta; +Inf if there is none up to
 // dp.MaxEpsilon.
 func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) float64 {
-	target := specfun.Log(delta) * (1 + 1e-12)
+	target := num.Log(delta) * (1 + 1e-12)
 	ok := func(eps float64) bool { return logDelta(eps, a) <= target }
 	switch {
 	case !ok(dp.MaxEpsilon):
@@ -156,13 +156,13 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 	case ok(dp.MinEpsilon):
 		return dp.MinEpsilon
 	}
-	eps, _ := specfun.Bisect(ok, dp.MaxEpsilon, dp.MinEpsilon)
+	eps, _ := num.Bisect(ok, dp.MaxEpsilon, dp.MinEpsilon)
 	return math.Min(dp.MaxEpsilon, eps*safeScale)
 }
 
 // chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.
 func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
-	r := math.Sqrt(specfun.Chi2UpperQuantile(specfun.Log(b.Delta), float64(k)))
+	r := math.Sqrt(num.Chi2UpperQuantile(num.Log(b.Delta), float64(k)))
 	return shift * (r + math.Sqrt(r*r+2*b.Epsilon)) / (2 * b.Epsilon)
 }
 
@@ -172,7 +172,7 @@ func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
 //	OPDisc  7GD²√ln(1/δ)/(τε) = 7R·Q√ln(1/δ)/ε on ℤᵈ, a quarter of 7R·d√ln(1/δ)/ε on {-1,+1}ᵈ
 //	RSPM    7√(m ln(1/δ))/ε                                     [NRVW20, Algorithms 1, 2]
 func paperSigma(b dp.Budget, factor float64) float64 {
-	return 7 * factor * math.Sqrt(-specfun.Log(b.Delta)) / b.Epsilon
+	return 7 * factor * math.Sqrt(-num.Log(b.Delta)) / b.Epsilon
 }
 
 // setGrid gives the plan a grid of steps 2^Exponent on which shifts of the size

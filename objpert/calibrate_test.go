@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // constants is testdata/calibration.json; see its field "about".
@@ -77,7 +77,7 @@ func cube() Space    { return Space{Values: []int{-1, 1}, NormSq: -1} }
 
 // The hockey-stick integral against plain quadrature of its definition.
 func TestChiLogDelta(t *testing.T) {
-	nodes, weights := specfun.GaussLegendre(40)
+	nodes, weights := num.GaussLegendre(40)
 	for _, k := range []int{1, 2, 3, 24, 200, 1000} {
 		for _, a := range []float64{0.003, 0.05, 0.3, 1, 4} {
 			for _, eps := range []float64{1e-3, 0.1, 1, 5, 20} {
@@ -95,7 +95,7 @@ func TestChiLogDelta(t *testing.T) {
 					h := (hi - lo) / float64(panels)
 					for j, u := range nodes {
 						x := lo + h*(float64(i)+(u+1)/2)
-						f := math.Exp(math.Ln2 + math.Log(x) + specfun.Chi2LogPDF(x*x, nu)) // density of χ_k
+						f := math.Exp(math.Ln2 + math.Log(x) + num.Chi2LogPDF(x*x, nu)) // density of χ_k
 						sum += weights[j] * h / 2 * f * -math.Expm1(eps-a*x-a*a/2)
 					}
 				}
@@ -175,7 +175,7 @@ func TestRSPMGolden(t *testing.T) {
 			x0 := eps/a - n*a/2
 			best := 0.0
 			for t := 0.001; t < 20; t += 0.001 {
-				best = math.Min(best, n*(math.Ln2+specfun.LogPhi(t)+t*t/2)-t*x0)
+				best = math.Min(best, n*(math.Ln2+num.LogPhi(t)+t*t/2)-t*x0)
 			}
 			return best
 		}
@@ -304,7 +304,7 @@ func TestSafeConstants(t *testing.T) {
 func TestGammaTail(t *testing.T) {
 	for _, k := range []int{1, 2, 7, 50, 1000} {
 		r := gammaTail(k, 139)
-		log := specfun.Chi2LogSF(2*r, 2*float64(k))
+		log := num.Chi2LogSF(2*r, 2*float64(k))
 		require.Less(t, log, -200*math.Ln2)
 		require.Greater(t, log, -270*math.Ln2) // Laurent and Massart's bound loses bits for many variables
 		require.InEpsilon(t, float64(k)+math.Sqrt(278*float64(k))+139, r, 1e-14)
@@ -321,7 +321,7 @@ func TestChernoffForm(t *testing.T) {
 		n := float64(c.m)
 		x0 := c.eps/c.a - n*c.a/2
 		bound := func(t float64) float64 {
-			return n*(math.Ln2+specfun.LogPhi(t)+t*t/2) - t*x0 + math.Log(c.a/(c.a+t))
+			return n*(math.Ln2+num.LogPhi(t)+t*t/2) - t*x0 + math.Log(c.a/(c.a+t))
 		}
 		best, at := bound(0), 0.0
 		for lo, hi, cells := 0.0, x0/n+60, 2000; hi-lo > 1e-9; {
@@ -347,7 +347,7 @@ func TestChernoffForm(t *testing.T) {
 func TestChiEnds(t *testing.T) {
 	// a²/2 = ε: δ = E(1 − e^{−aR}), for one degree of freedom 1 − 2e^{a²/2}Φ(−a).
 	for _, a := range []float64{0.1, 1, 3} {
-		want := 1 - 2*math.Exp(a*a/2)*math.Exp(specfun.LogPhi(-a))
+		want := 1 - 2*math.Exp(a*a/2)*math.Exp(num.LogPhi(-a))
 		require.InDelta(t, math.Log(want), chiLogDelta(a*a/2, a, 1), 1e-11)
 	}
 	require.Equal(t, math.Inf(-1), chiLogDelta(1, 0.99e-100, 1))
@@ -356,7 +356,7 @@ func TestChiEnds(t *testing.T) {
 	// δ = a e^{ax₀ + a²/2} √(2π) Φ(−x₀−a).
 	for _, c := range []struct{ eps, a float64 }{{1, 0.3}, {0.5, 1}, {3, 0.1}, {2, 0.02}, {7, 0.016}} {
 		x0 := c.eps/c.a - c.a/2
-		want := math.Log(c.a) + c.a*x0 + c.a*c.a/2 + math.Log(2*math.Pi)/2 + specfun.LogPhi(-x0-c.a)
+		want := math.Log(c.a) + c.a*x0 + c.a*c.a/2 + math.Log(2*math.Pi)/2 + num.LogPhi(-x0-c.a)
 		require.InDelta(t, want, chiLogDelta(c.eps, c.a, 2), 1e-11*(1+math.Abs(want)), "%+v", c)
 	}
 	// Far beyond every budget the bound P(R > x₀) alone: −x₀²/2 to within its log.
@@ -444,7 +444,7 @@ func TestGuesses(t *testing.T) {
 	for _, k := range []int{1, 5, 100} {
 		a := 3 / chiSigmaGuess(b, 3, k) // P(aR + a²/2 > ε) = δ
 		x := (0.7 - a*a/2) / a
-		require.InDelta(t, math.Log(1e-6), specfun.Chi2LogSF(x*x, float64(k)), 1e-8)
+		require.InDelta(t, math.Log(1e-6), num.Chi2LogSF(x*x, float64(k)), 1e-8)
 	}
 	require.InEpsilon(t, 7*3*math.Sqrt(6*math.Ln10)/0.7, paperSigma(b, 3), 1e-14)
 }

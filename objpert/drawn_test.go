@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -50,7 +50,7 @@ func TestDrawnLaws(t *testing.T) {
 		radius[i] = math.Sqrt(sq)
 		first[i] = norms[i][0] / radius[i]
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(specfun.GammaLogP(4, x*b.Epsilon/delta)) })
+	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/delta)) })
 	// a coordinate of the sphere of ℝ⁴: P(u ≤ x) = ½ + (x√(1−x²) + asin x)/π
 	dptest.CheckLaw(t, first, func(x float64) float64 { return 0.5 + (x*math.Sqrt(1-x*x)+math.Asin(x))/math.Pi })
 
@@ -62,7 +62,7 @@ func TestDrawnLaws(t *testing.T) {
 	for i, table := range tables {
 		z = append(z, table[1][4], norms[i][0])
 	}
-	dptest.CheckLaw(t, z, func(x float64) float64 { return specfun.NormalCDF(x / pl.params.Scale) })
+	dptest.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
 
 	// The cube: T_j[1] = η_j/√d, no norm.
 	pl, err = (&OPDisc{}).Calibrate(Public{Space: cube(), Dim: 4, Range: 1, Budget: b})
@@ -77,7 +77,7 @@ func TestDrawnLaws(t *testing.T) {
 		}
 		radius[i] = math.Sqrt(sq)
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(specfun.GammaLogP(4, x*b.Epsilon/4)) }) // Δ = d
+	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/4)) }) // Δ = d
 
 	// Product, one-sided: exponential of mean 2d/ε up to a step of the grid.
 	pl, err = (&Product{Law: OneSided}).Calibrate(Public{Space: ternary(), Dim: 3, Range: 1, Budget: b})
@@ -102,7 +102,7 @@ func TestDrawnLaws(t *testing.T) {
 			radius[i] = math.Max(radius[i], math.Abs(row[1]-row[0]))
 		}
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(specfun.GammaLogP(3, x*b.Epsilon/2)) })
+	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(3, x*b.Epsilon/2)) })
 
 	// RSPM: Laplace of scale 2m/ε on each separator, wherever it fires.
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestDrawnLaws(t *testing.T) {
 		require.Zero(t, table[0][1])
 		z = append(z, table[0][2], table[1][0])
 	}
-	dptest.CheckLaw(t, z, func(x float64) float64 { return specfun.NormalCDF(x / pl.params.Scale) })
+	dptest.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
 }
 
 // withIntercept is {−b..b}^{d−1} × {1}.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -192,7 +192,7 @@ func stability(q SampPublic, kappa, eta float64) (factor, s float64) {
 	}
 	// Any P > 1 gives a valid bound; in P − 1 = e^z the best one is near 0 for α =
 	// 0 and larger with α.
-	z, _ := specfun.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
+	z, _ := num.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
 	factor = 1 + math.Exp(z)
 	return factor, math.Min(d*q.Diameter, at(factor)*safeScale)
 }
@@ -227,7 +227,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 		tilted := q
 		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) of
 		// that must not exceed 2⁻⁵⁰δ
-		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - specfun.Log(q.Budget.Delta)) / eta
+		most := ((40+15+51)*math.Ln2 + q.Budget.Epsilon - num.Log(q.Budget.Delta)) / eta
 		tilted.Gap += 0x1p-51 * most * d * q.Diameter * safeScale
 		return stability(tilted, kappa, eta)
 	}
@@ -243,8 +243,8 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 				"rate", ErrMechanism)
 		}
 		// The optimum for α = 0 and small η, and four orders of magnitude around it.
-		center := specfun.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
-		z, _ := specfun.Minimize(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9, 160, 1e-6)
+		center := num.Log(math.Sqrt(q.Budget.Epsilon/(4*kappa*(1+t)*n)) / (q.Lipschitz * d))
+		z, _ := num.Minimize(func(z float64) float64 { return excess(math.Exp(z)) }, center-9, center+9, 160, 1e-6)
 		p.Rate = math.Exp(z)
 	}
 	p.Factor, p.Stability = steady(p.Rate)
@@ -258,7 +258,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 	p.Lambda = (1 + t) * p.Stability * safeScale
 	p.Scale = p.Lambda / q.Budget.Epsilon
 	h := (1+t)*math.Log1p(t) - t
-	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -specfun.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
+	calls := math.Ceil(d * (q.Diameter + g) / p.Stability * -num.Log(q.Budget.Delta*(1-rareShare)) / h * safeScale)
 	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
 		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate",
 			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -51,7 +51,7 @@ func (o parityOracle) Solve(_ context.Context, p *Problem) (*Solution, error) {
 // they are q/2 and 1 − q/2.
 func parityProbs(d int, sigma float64) (low, high float64) {
 	s := sigma / math.Sqrt(float64(d))
-	q := math.Exp(float64(d) * (math.Ln2 + specfun.LogQ(1/(2*s))))
+	q := math.Exp(float64(d) * (math.Ln2 + num.LogQ(1/(2*s))))
 	return q / 2, 1 - q/2
 }
 

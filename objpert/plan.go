@@ -14,8 +14,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -263,7 +263,7 @@ const coinBits = 64
 func (pl *Plan) tail(b dp.Budget) float64 {
 	x := 200*math.Ln2*(1+0x1p-40) + pl.params.logChoices(pl.params.Dim)
 	if b.Delta > 0 {
-		x += b.Epsilon - specfun.Log(b.Delta)
+		x += b.Epsilon - num.Log(b.Delta)
 	}
 	return x
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -100,7 +100,7 @@ func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 	// Integers add at most one step per variable to the spread of real noise.
 	if q.Law == OneSided {
 		q.ExcessBound = q.Scale*top + unit*float64(m)
-		return pl.finish(onesided, q.Scale*(x+specfun.Log(float64(q.Noises+1)))*float64(max(1, free)))
+		return pl.finish(onesided, q.Scale*(x+num.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
 	if least := uint64(2*m + 2); q.Time < least {
 		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2¹²

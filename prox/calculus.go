@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // calculus is an operator made of others. What it can do depends on what they
@@ -216,7 +216,7 @@ func (t translated) shift(x []float64) float64 {
 	sameLen(x, t.by)
 	var d ssq
 	for i, xi := range x {
-		_, e := twofold.Sum(xi, -t.by[i])
+		_, e := num.TwoSum(xi, -t.by[i])
 		d.add(math.Abs(e))
 	}
 	return d.norm() * (1 + float64(len(x))*4*ulp)

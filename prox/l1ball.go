@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form
@@ -77,7 +77,7 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 			}
 			if yi > tau {
 				var e float64
-				h, e = twofold.Sum(h, yi-tau)
+				h, e = num.TwoSum(h, yi-tau)
 				low += e
 				n++
 			}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // ulp is the unit roundoff u = 2⁻⁵³ of float64: fl(a∘b) = (a∘b)(1+t), |t| ≤ u.
@@ -40,7 +40,7 @@ func (s *ssq) norm() float64 {
 func sumAbs(x []float64) float64 {
 	var s, c, e float64
 	for _, xi := range x {
-		s, e = twofold.Sum(s, math.Abs(xi))
+		s, e = num.TwoSum(s, math.Abs(xi))
 		c += e
 	}
 	return s + c
@@ -62,7 +62,7 @@ func norm2(x []float64) float64 {
 	for _, xi := range x {
 		t := xi * up * down
 		q := float64(t * t) // not fused with the sums
-		s, e = twofold.Sum(s, q)
+		s, e = num.TwoSum(s, q)
 		c += e + math.FMA(t, t, -q) // t² = q + FMA(t, t, −q) exactly
 	}
 	return math.Ldexp(math.Sqrt(s+c), exp)
@@ -76,7 +76,7 @@ func dot(a, x []float64) (s, abs float64) {
 	for i, ai := range a {
 		q := float64(ai * x[i])
 		abs += math.Abs(q)
-		s, e = twofold.Sum(s, q)
+		s, e = num.TwoSum(s, q)
 		c += e + math.FMA(ai, x[i], -q)
 	}
 	return s + c, abs

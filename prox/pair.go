@@ -3,7 +3,7 @@ package prox
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Pair is a number hi + lo, |lo| ≤ u|hi|(1+u): a coordinate in twice the precision of float64.
@@ -25,13 +25,13 @@ func (p Pair) Compare(c float64) float64 {
 
 // Plus returns p + c with an error of at most 6u²(|p|+|c|).
 func (p Pair) Plus(c Pair) Pair {
-	hi, lo := twofold.Add(p.Hi, p.Lo, c.Hi, c.Lo)
+	hi, lo := num.Add2(p.Hi, p.Lo, c.Hi, c.Lo)
 	return Pair{hi, lo}
 }
 
 // Times returns cp with an error of at most 16u²|cp|.
 func (p Pair) Times(c float64) Pair {
-	hi, lo := twofold.Mul(p.Hi, p.Lo, c, 0)
+	hi, lo := num.Mul2(p.Hi, p.Lo, c, 0)
 	return Pair{hi, lo}
 }
 
@@ -88,7 +88,7 @@ func ProxPair(g Coordinatewise, i int, x Pair, gamma float64) Pair {
 	}
 	if l2 > 0 {
 		s := Pair{Hi: gamma}.Times(l2).Plus(Pair{Hi: 1})
-		x.Hi, x.Lo = twofold.Div(x.Hi, x.Lo, s.Hi, s.Lo)
+		x.Hi, x.Lo = num.Div2(x.Hi, x.Lo, s.Hi, s.Lo)
 	}
 	if x.Compare(lo) < 0 {
 		return Pair{Hi: lo}

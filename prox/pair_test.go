@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 func exactly(p Pair) *big.Float {
@@ -17,7 +17,7 @@ func exactly(p Pair) *big.Float {
 }
 
 func randomPair(rnd *rand.Rand) Pair {
-	hi, lo := twofold.Sum(rnd.NormFloat64(), rnd.NormFloat64()*0x1p-54)
+	hi, lo := num.TwoSum(rnd.NormFloat64(), rnd.NormFloat64()*0x1p-54)
 	return Pair{hi, lo}
 }
 
@@ -34,8 +34,8 @@ func TestPairs(t *testing.T) {
 		}
 		x, gamma := randomPair(rnd), math.Abs(rnd.NormFloat64())
 		if rnd.IntN(3) == 0 { // near the kink
-			h, l := twofold.Prod(gamma, g.l1)
-			x.Hi, x.Lo = twofold.Sum(h, l*(1+0x1p-40*rnd.NormFloat64()))
+			h, l := num.TwoProd(gamma, g.l1)
+			x.Hi, x.Lo = num.TwoSum(h, l*(1+0x1p-40*rnd.NormFloat64()))
 		}
 		big0, big1 := new(big.Float).SetPrec(500), new(big.Float).SetPrec(500).SetInt64(1)
 		gm := new(big.Float).SetPrec(500).SetFloat64(gamma)

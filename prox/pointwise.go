@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Huber is g(x) = Weight·Σh(x_i), h(t) = t²/2 where |t| ≤ Delta and
@@ -132,7 +132,7 @@ func (g LogBarrier) Func(x []float64) float64 {
 		if !(xi > 0) || xi > math.MaxFloat64 {
 			return inf
 		}
-		sum -= specfun.Log(xi)
+		sum -= num.Log(xi)
 	}
 	return number(g.Weight * sum)
 }

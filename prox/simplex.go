@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. No float64 vector need have
@@ -47,7 +47,7 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	mean, low := 0.0, 0.0 // in twice the precision, see Accuracy
 	for _, xi := range x {
 		var e float64
-		mean, e = twofold.Sum(mean, xi/n)
+		mean, e = num.TwoSum(mean, xi/n)
 		low += e
 	}
 	tau := waterline(x, mean+low-g.Total/n, g.Total, false) // h ≥ 0 where all terms are taken

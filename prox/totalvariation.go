@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // TotalVariation is g(x) = Weight·Σ|x_{i+1}−x_i|, the regularizer of the fused
@@ -60,7 +60,7 @@ func (l line) at(b, s float64) float64 { return l.a*b + (l.c + s) + l.e }
 
 // plus returns l + (a·b + c + e).
 func (l line) plus(a, c, e float64) line {
-	s, r := twofold.Sum(l.c, c)
+	s, r := num.TwoSum(l.c, c)
 	return line{l.a + a, s, l.e + e + r}
 }
 

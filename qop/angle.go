@@ -3,14 +3,14 @@ package qop
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // parallel is E₀(ε) of Theorem G, two generalized linear losses along one direction: with u = t/α, α ~ χ²_k,
 //
 //	E₀ = E[(1 − e^{ε−max(l₂, l₃)})₊],   l₂ = t/2 − N log(1+u),   l₃ = log(1+u) − (k/2) log(1−u) − t/2
 //
-// l₁ = log(1+u) is never the largest: l₃ ≥ l₁ for u ≥ 1 − e^{−t/k}, and l₂ ≥ l₁ below. l₂ and l₃ cross at u = tanh(t/k).
+// where l₂ and l₃ cross at u = tanh(t/k) and l₁ is never the largest (docs/theory/quadratic.md#qop.joint/1).
 // In one dimension it is the δ of replacing a record.
 type parallel struct{ eps, k float64 }
 
@@ -23,9 +23,9 @@ func (p parallel) logDelta(t float64) float64 {
 		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
 	}
 	// y = t + s²: half-integer powers of y − t become smooth.
-	sum := specfun.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
+	sum := num.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
 		y := t + s*s
-		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
 	})
 	switch {
 	case both:
@@ -33,26 +33,19 @@ func (p parallel) logDelta(t float64) float64 {
 	case p.eps < t/2:
 		sum += removeTail(p.eps, t, p.k, t/math.Expm1((t/2-p.eps)/n))
 	}
-	return specfun.Log(math.Min(sum, 1))
+	return num.Log(math.Min(sum, 1))
 }
 
-// angles proves Theorem G: the exact minimizer of generalized linear losses is (ε, δ)-DP under replacement for
-// δ = sup_φ E_φ(ε), φ the angle between the two features. With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1),
-// and x = 1/α, w = 1/√b
+// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two features. With
+// independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
 //
 //	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
 //	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
 //	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
 //	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
 //
-// E_φ is bounded from above box by box. With log(1+tx) replaced by a tangent above it, every l is convex in each of x,
-// w and z, hence so is max(ε, l₁, …, l₄), which on a box is therefore at most the multilinear interpolation of
-// its values at the vertices. The mean of that is its value L at the conditional means of x, w and z, so that by Jensen's inequality
-//
-//	E[(1 − e^{ε−max l})₊; box] ≤ P(box)·(1 − e^{ε−L})
-//
-// and P(box) if a vertex is infinite. Boxes are halved until the excess over the value at the means is small; any
-// mesh is valid. What is not covered by boxes counts in full.
+// Boxes of x, w and z bound E_φ from above (#quadratic.boxes): with a tangent in the place of l₁ every l is convex in each
+// coordinate. Any mesh is valid; boxes are halved until the excess is small. What no box covers counts in full.
 type angles struct {
 	eps, k, target float64
 	x, w, z        axis
@@ -121,9 +114,9 @@ func chiAxis(nu, lo, hi, power, other, scale float64) axis {
 // chiMass returns P(lo < χ²_nu < hi).
 func chiMass(lo, hi, nu float64) float64 {
 	if lo > nu {
-		return specfun.Chi2SF(lo, nu) - specfun.Chi2SF(hi, nu)
+		return num.Chi2SF(lo, nu) - num.Chi2SF(hi, nu)
 	}
-	return specfun.Chi2CDF(hi, nu) - specfun.Chi2CDF(lo, nu)
+	return num.Chi2CDF(hi, nu) - num.Chi2CDF(lo, nu)
 }
 
 // normalAxis is a standard normal coordinate in [−most, most].
@@ -139,7 +132,7 @@ func normalAxis(most float64) axis {
 		if lo >= 0 {
 			lo, hi = -hi, -lo
 		}
-		p[i] = specfun.NormalCDF(hi) - specfun.NormalCDF(lo)
+		p[i] = num.NormalCDF(hi) - num.NormalCDF(lo)
 	}
 	return newAxis(edge, p, m)
 }
@@ -151,10 +144,10 @@ const outsideShare = 3e-5
 func newAngles(eps, k, logTarget float64) *angles {
 	tail := logTarget + math.Log(outsideShare)
 	j := &angles{eps: eps, k: k, target: math.Exp(logTarget), outside: 3 * math.Exp(tail), leaf: 1. / 2000}
-	j.x = chiAxis(k, specfun.Chi2Quantile(tail, k), specfun.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
-	j.least = specfun.Chi2Quantile(tail, k+1)
-	j.w = chiAxis(k+1, j.least, specfun.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
-	j.most, _ = specfun.Bisect(func(z float64) bool { return specfun.LogQ(z) <= tail-math.Ln2 }, 100, 0)
+	j.x = chiAxis(k, num.Chi2Quantile(tail, k), num.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
+	j.least = num.Chi2Quantile(tail, k+1)
+	j.w = chiAxis(k+1, j.least, num.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
+	j.most, _ = num.Bisect(func(z float64) bool { return num.LogQ(z) <= tail-math.Ln2 }, 100, 0)
 	j.z = normalAxis(j.most)
 	return j
 }
@@ -379,9 +372,7 @@ const (
 )
 
 // certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0, by angle at
-// finitely many others, and between these because with ζ = cos²φ, E_φ/(1−ζ)^κ is a power series in ζ with nonnegative
-// coefficients. (The inverse of the 2×2 matrix of P, Q and R in Theorem G has a Wishart law whose density is an average
-// of such series; the losses do not depend on the sign of the angle.) It is convex in ζ, and its logarithm in log ζ.
+// finitely many others, and between these by interval (docs/theory/quadratic.md#quadratic.mixture).
 func (j *angles) certify(t float64) bool {
 	j.at(t)
 	kappa := (j.k + 1) / 2
@@ -464,14 +455,15 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// Sizes beyond which Theorem G is not tried in more than one dimension: a certificate has at most mostBoxes boxes.
+// Sizes beyond which Theorem G is not tried in more than one dimension: each of the six tries at a certificate has at
+// most mostBoxes boxes, a second's work.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000
 )
 
 // joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
-// if none is proved with so many boxes.
+// if none is proved with that many boxes.
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
@@ -491,7 +483,8 @@ func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 		}
 		return l
 	}, logTarget, guess, coarseT)
-	for _, less := range []float64{0, 0.003, 0.01, 0.03} {
+	for _, less := range []float64{0, 0.003, 0.01, 0.03, 0.06, 0.1} {
+		j.boxes = boxes // of one try: a hard t must leave boxes for the easier ones below it
 		if t*(1-less) > guess && j.certify(t*(1-less)) {
 			return t * (1 - less)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -68,12 +68,11 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 			false).excessRisk, nil
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
-	dof := c.degrees(b)
-	t := c.largest(b, dof).t
-	if !(t > 0) {
+	dof, best := c.sharpest(b)
+	if !(best.t > 0) {
 		return 0, fmt.Errorf("qop: %w: no σ² was found for %v", dp.ErrCondition, b)
 	}
-	return u.Constants.Smoothness * dof / t / 2 * square(u.Radius), nil
+	return u.Constants.Smoothness * dof / best.t / 2 * square(u.Radius), nil
 }
 
 // published minimizes the published bound over log(m−d), the share of ε₁ and
@@ -103,12 +102,12 @@ func (u Utility) published(b dp.Budget, rank int) (float64, error) {
 			c.Sigma2*in.M/2*(square(u.Radius)+square(u.Eta))
 	}
 	best := math.Inf(1)
-	for _, x := range [][]float64{{specfun.Log(d + 1), 0, 0, 0, 0}, {specfun.Log(3*d + 3), -2, 1, -1, -1},
-		{specfun.Log(6*d + 6), -4, -1, 1, 0}} {
+	for _, x := range [][]float64{{num.Log(d + 1), 0, 0, 0, 0}, {num.Log(3*d + 3), -2, 1, -1, -1},
+		{num.Log(6*d + 6), -4, -1, 1, 0}} {
 		if u.Tau == 0 {
 			x = x[:2]
 		}
-		_, v := simplex(func(x []float64) float64 { return specfun.Log(value(x)) }, x, 600)
+		_, v := simplex(func(x []float64) float64 { return num.Log(value(x)) }, x, 600)
 		best = math.Min(best, math.Exp(v))
 	}
 	if math.IsInf(best, 1) {

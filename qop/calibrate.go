@@ -8,8 +8,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -119,7 +119,7 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic},
+	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.WishartArithmetic},
 		q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
@@ -173,7 +173,7 @@ const eventShare = 0x1p-8
 // for which there is no Cover. rough uses an approximate law of λ_min.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
-	each := specfun.Log(p.Budget.Delta) - 10*math.Ln2 - specfun.LogSumExp(0, p.Budget.Epsilon)
+	each := num.Log(p.Budget.Delta) - 10*math.Ln2 - num.LogSumExp(0, p.Budget.Epsilon)
 	sigma2 := p.Constants.Smoothness / t * (1 + 0x1p-50)
 	var a0 float64
 	if rough {
@@ -181,7 +181,7 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	} else {
 		a0 = minQuantile(p.Dim, m, each)
 	}
-	b0 := specfun.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
+	b0 := num.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
 	per = c.per
 	per.MaxEig = sigma2 * b0 * safeScale
 	per.QuadError = sigma2 * randmat.WishartError(p.Dim, b0) * safeScale
@@ -339,8 +339,8 @@ func (c *calibrator) exact() error {
 			return err
 		}
 	} else {
-		p.M = c.degrees(p.Objective)
-		best := c.largest(p.Objective, p.M)
+		var best proved
+		p.M, best = c.sharpest(p.Objective)
 		p.T, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
 	if !(p.T > 0) {
@@ -354,15 +354,19 @@ func (c *calibrator) exact() error {
 
 // degrees returns the caller's m, or the integer that nearly minimizes the
 // mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
-func (c *calibrator) degrees(b dp.Budget) float64 {
+func (c *calibrator) degrees(b dp.Budget) float64 { return c.candidates(b)[0] }
+
+// candidates returns the caller's m, or for every bound that the structure allows, the best first, the integer that
+// nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within nearlyBest of the least.
+func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 	if c.asked.M != 0 {
-		return c.asked.M
+		return []float64{c.asked.M}
 	}
 	s := c.s
 	s.eps = b.Epsilon
 	d := float64(s.dim)
-	logDelta := specfun.Log(b.Delta)
-	best, least := 0.0, math.Inf(1)
+	logDelta := num.Log(b.Delta)
+	least := math.Inf(1)
 	for _, rough := range s.rough() {
 		guess := 0.0
 		at := func(m float64) float64 {
@@ -376,11 +380,34 @@ func (c *calibrator) degrees(b dp.Budget) float64 {
 			return m / t
 		}
 		m := leastRatio(at, leastDegrees(s.dim), math.Min(rough.start, s.most()), s.most())
-		if cost := at(m); cost < least || best == 0 {
-			best, least = m, cost
+		switch cost := at(m); {
+		case degrees == nil || cost*nearlyBest < least:
+			degrees, least = []float64{m}, cost
+		case cost < least:
+			degrees, least = append([]float64{m}, degrees...), cost
+		case cost < least*nearlyBest:
+			degrees = append(degrees, m)
 		}
 	}
-	return best
+	return degrees
+}
+
+const (
+	// nearlyBest is the ratio of approximate curvatures up to which the exact ones decide between two bounds: the
+	// approximate laws err by a few percent in few dimensions.
+	nearlyBest = 1.1
+	// mostEdelman is the largest ρ for which edelmanQuantile is the better approximation.
+	mostEdelman = 8
+)
+
+// sharpest returns the m of the candidates with the least mean curvature, and its t.
+func (c *calibrator) sharpest(b dp.Budget) (m float64, best proved) {
+	for _, candidate := range c.candidates(b) {
+		if p := c.largest(b, candidate); m == 0 || candidate*best.t < m*p.t {
+			m, best = candidate, p
+		}
+	}
+	return m, best
 }
 
 // most returns the largest m that a calibration chooses.
@@ -408,7 +435,11 @@ func (s setting) rough() []roughBound {
 	}
 	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
 		k := m - d + 1
-		if s.structure == loss.FixedRange {
+		switch {
+		case s.structure != loss.FixedRange:
+		case s.rank <= mostEdelman:
+			return s.closed(k, edelmanQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+		default:
 			return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
 		}
 		return s.closed(k, roughQuantile(d, m, logDelta))
@@ -494,7 +525,7 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	s.eps = b.Epsilon
 	d := float64(s.dim)
 	k := m - d + 1
-	logDelta := specfun.Log(b.Delta)
+	logDelta := num.Log(b.Delta)
 	guess := s.eps * math.Sqrt(k) / 3
 	root := func(theorem string, p profile, guess float64) proved {
 		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}

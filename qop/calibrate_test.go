@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -14,7 +13,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
@@ -89,16 +88,17 @@ func TestCalibrate(t *testing.T) {
 func consistent(t *testing.T, p Params, at string) {
 	t.Helper()
 	require.GreaterOrEqual(t, p.M, leastDegrees(p.Dim), at)
-	l := num(p.Constants.Smoothness)
-	product := bigref.Mul(num(p.Sigma2), num(p.T))
+	l := rational(p.Constants.Smoothness)
+	product := bigref.Mul(rational(p.Sigma2), rational(p.T))
 	require.GreaterOrEqual(t, product.Cmp(l), 0, "σ² = %v is too small, %s", p.Sigma2, at)
-	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, num(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
+	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, rational(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
 	require.GreaterOrEqual(t, p.Sensitivity, (2*p.Reach+p.Grid*math.Sqrt(float64(p.Dim)))*(1-1e-15), at)
 	require.LessOrEqual(t, p.Sensitivity, 2*p.Reach*1.01, at)
-	s := bigref.Quo(num(p.Sensitivity), num(p.OutputSigma))
-	eps, delta := num(p.Output.Epsilon), num(p.Output.Delta)
+	s := bigref.Quo(rational(p.Sensitivity), rational(p.OutputSigma))
+	eps, delta := rational(p.Output.Epsilon), rational(p.Output.Delta)
 	require.LessOrEqual(t, bigref.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma, at)
-	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, num(1+1e-6))).Cmp(delta), "output σ = %v is too large, %s", p.OutputSigma, at)
+	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, rational(1+1e-6))).Cmp(delta),
+		"output σ = %v is too large, %s", p.OutputSigma, at)
 	require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, p.Budget.Epsilon, at)
 	sum := p.Objective.Delta + p.Output.Delta + p.Low + p.High
 	require.LessOrEqual(t, sum, p.Budget.Delta*(1-0x1p-8), at)
@@ -122,7 +122,7 @@ func TestPerturbation(t *testing.T) {
 		least := (per.MinEig+per.QuadError)/(4*(1-0x1p-8)) + per.QuadError/4 // of W, as used
 		require.LessOrEqual(t, law.CDF(least), failure/2*(1+1e-6), "%+v", c)
 		require.Greater(t, law.CDF(least*1.01), failure/2, "%+v", c)
-		require.LessOrEqual(t, specfun.Chi2SF(per.MaxEig/4, c.m*float64(c.d)), failure/2*(1+1e-9), "%+v", c)
+		require.LessOrEqual(t, num.Chi2SF(per.MaxEig/4, c.m*float64(c.d)), failure/2*(1+1e-9), "%+v", c)
 		require.GreaterOrEqual(t, per.QuadError, 4*randmat.WishartError(c.d, per.MaxEig/4)*(1-1e-8))
 	}
 	// Where float64 proves nothing of λ_min there is no release.
@@ -187,7 +187,7 @@ func TestCheckDegrees(t *testing.T) {
 	}
 	require.NoError(t, checkDegrees(65533, 0))
 	require.ErrorIs(t, checkDegrees(65534, 0), ErrMechanism)
-	// Sizes are refused at once instead of computed for hours.
+	// Sizes are refused before anything is computed: a law of λ_min alone takes a thousand allocations.
 	for _, c := range []struct {
 		d    int
 		m    float64
@@ -197,10 +197,12 @@ func TestCheckDegrees(t *testing.T) {
 		{1001, 0, loss.General, "declare GLM"}, {3, 5001, loss.General, "declare GLM"}, {3, 1e300, loss.GLM, "at most 65536"},
 		{1e9, 0, loss.LSQ, "at most 65533"},
 	} {
-		start := time.Now()
-		_, err := (&Mechanism{M: c.m}).Calibrate(public(c.d, c.s), dp.Budget{Epsilon: 1, Delta: 1e-3})
+		var err error
+		work := testing.AllocsPerRun(1, func() {
+			_, err = (&Mechanism{M: c.m}).Calibrate(public(c.d, c.s), dp.Budget{Epsilon: 1, Delta: 1e-3})
+		})
 		require.ErrorContains(t, err, c.text, "%+v", c)
-		require.Less(t, time.Since(start), time.Second)
+		require.Less(t, work, 50., "%+v", c)
 	}
 }
 
@@ -255,10 +257,49 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
+// TestCurvatureFallsWithEpsilon: a larger ε never means more curvature, at the m that is chosen for it: for every structure and
+// relation where one bound takes over from another, and at ε = 1.4 and 1.5, where a certificate of Theorem G once ran out of boxes
+// and the plan fell back to the bound in two steps. All 40 ε if PRIVOPT_DEEP is set.
+func TestCurvatureFallsWithEpsilon(t *testing.T) {
+	coarse := map[loss.Structure][]int{loss.LSQ: {1, 2, 40}, loss.GLM: {14, 15, 16}, loss.FixedRange: {5, 33, 34}, loss.General: {5, 40}}
+	for s, points := range coarse {
+		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			for _, d := range []int{2, 5, 12} {
+				if testsize.Deep() {
+					points = nil
+					for i := range 40 {
+						points = append(points, i+1)
+					}
+				} else if d == 12 != (s == loss.GLM) {
+					continue
+				}
+				last := math.Inf(1)
+				for _, i := range points {
+					c := &calibrator{plan: &Params{}, s: setting{dim: d, rank: 1, structure: s, relation: relation}}
+					if s >= loss.FixedRange {
+						c.s.rank = 2
+					}
+					m, best := c.sharpest(dp.Budget{Epsilon: 0.1 * float64(i), Delta: 0.01})
+					require.LessOrEqual(t, m/best.t, last, "%v, %v, d = %d, ε = %v", s, relation, d, 0.1*float64(i))
+					last = m / best.t
+				}
+			}
+		}
+	}
+	// Where the approximate laws rank two bounds wrongly, the exact ones decide.
+	c := &calibrator{plan: &Params{}, s: setting{dim: 2, rank: 2, structure: loss.FixedRange, relation: dp.AddRemove}}
+	b := dp.Budget{Epsilon: 2.2, Delta: 0.05}
+	degrees := c.candidates(b)
+	require.Len(t, degrees, 2)
+	m, best := c.sharpest(b)
+	require.Equal(t, degrees[1], m)
+	require.Less(t, m/best.t, 0.97*degrees[0]/c.largest(b, degrees[0]).t)
+}
+
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, testsize.Of(30, 200)).Draw(t, "d")
+		d := rapid.IntRange(1, testsize.Of(12, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
 		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
@@ -51,7 +51,7 @@ func density1(l scalarLoss, c, m, sigma2, u float64) float64 {
 	if w <= 0 {
 		return 0
 	}
-	return math.Exp(specfun.Chi2LogPDF(w, m)) * (b + sigma2*w) / (sigma2 * math.Abs(u))
+	return math.Exp(num.Chi2LogPDF(w, m)) * (b + sigma2*w) / (sigma2 * math.Abs(u))
 }
 
 // masses1 returns the mass of the output in one dimension on each cell of a grid

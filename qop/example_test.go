@@ -43,7 +43,7 @@ func ExampleMechanism_Fit() {
 	// [0.9 -1.0]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
 	//   theorem: qop.lsq/2
-	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
+	//   assumes: the laws of the eigenvalues of Wishart matrices, computed in float64 and tested against 60 digits, ask for no more noise
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }

@@ -3,7 +3,7 @@ package qop
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of
@@ -20,7 +20,7 @@ const negligible = 1e-14
 
 // gauss returns ∫_a^b f by one Gauss–Legendre panel.
 func gauss(a, b float64, f func(s float64) float64) float64 {
-	x, w := specfun.GaussLegendre(panel)
+	x, w := num.GaussLegendre(panel)
 	c, h := (a+b)/2, (b-a)/2
 	sum := 0.0
 	for i, xi := range x {
@@ -82,7 +82,7 @@ func up(bottom, mode float64, width func(s float64) float64, f func(s float64) f
 //
 //	Q(t) + ∫_t^{y*} f_k(y) (1 − e^{ε+t/2} (1 − t/y)^p) dy,   y* = t/(1 − e^{−(ε+t/2)/p})
 func stickAdd(eps, t, k, p float64) float64 {
-	sure := specfun.Chi2CDF(t, k) // the minimizer can leave the support
+	sure := num.Chi2CDF(t, k) // the minimizer can leave the support
 	if p <= 0 {
 		return sure
 	}
@@ -90,7 +90,7 @@ func stickAdd(eps, t, k, p float64) float64 {
 	// y = t + s²: half-integer powers of y − t become smooth.
 	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
 		y := t + s*s
-		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
 	})
 }
 
@@ -113,11 +113,11 @@ func stickRemove(eps, t, k float64) float64 {
 func removeTail(eps, t, k, from float64) float64 {
 	n := k/2 - 1
 	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
-		return specfun.Chi2CDF(least, k) + removeTail(eps, t, k, least)
+		return num.Chi2CDF(least, k) + removeTail(eps, t, k, least)
 	}
 	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), chi(k), func(s float64) float64 {
 		y := s * s
-		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
 	})
 }
 
@@ -134,7 +134,7 @@ func stickRemoveGLM(eps, t, k float64) float64 {
 	y1 := t / math.Expm1(math.Max(eps, t/k))
 	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, k-1)), chi(k), func(s float64) float64 {
 		y := s * s
-		return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
 	})
 	if eps >= t/2 {
 		return sum
@@ -149,16 +149,11 @@ func stickRemoveGLM(eps, t, k float64) float64 {
 }
 
 // replaceStick computes B(ε) of least squares for one ε and k: the
-// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t).
+// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t), which docs/theory/quadratic.md#qop.lsq/2 reduces to
 //
-// The trace of Y does not move, and with p = (Y₁₁ − Y₂₂)/tr Y, q = 2Y₁₂/tr Y
-// the density is ∝ T^{κ−1} e^{−T/2} (1 − p² − q²)^N, N = (κ−3)/2, T = tr Y; the
-// translation is p → p + 2t/T. Put x = p/√(1−q²) and g = T√(1−q²)/2. Then x
-// has the density c (1 − x²)^N on [−1, 1], g is independent of it with the law
-// of a geometric mean √(X₁X₂) of independent X₁, X₂ ~ χ²_κ, and the
-// translation is x → x + t/g. Hence
+//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx,   N = (κ−3)/2
 //
-//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx
+// with g of the law of √(X₁X₂), X₁, X₂ ~ χ²_κ independent.
 type replaceStick struct {
 	eps, k   float64
 	n        float64 // N
@@ -200,13 +195,13 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 	kappa := b.k + 1
 	logc := 2*lgamma(kappa/2) + (kappa-2)*math.Ln2
-	x, w := specfun.GaussLegendre(panel)
+	x, w := num.GaussLegendre(panel)
 	at := func(lo, hi float64) (m meanPanel, mass float64) {
 		for i := range x {
 			s := (lo+hi)/2 + (hi-lo)/2*x[i]
 			g := s * s
 			m.g[i] = g
-			m.w[i] = (hi - lo) * w[i] * s * math.Exp((kappa-1)*specfun.Log(g)+logBesselK0(g)-logc)
+			m.w[i] = (hi - lo) * w[i] * s * math.Exp((kappa-1)*num.Log(g)+logBesselK0(g)-logc)
 			mass += m.w[i]
 		}
 		return m, mass
@@ -282,7 +277,7 @@ func (b *replaceStick) kernel(h float64) float64 {
 		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, b.width, func(psi float64) float64 {
 			sin, cos := math.Sincos(psi)
 			moved := 2*h*cos - h*h // 1 − x² = sin²ψ + moved
-			return sin * math.Exp(b.n*specfun.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
+			return sin * math.Exp(b.n*num.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
 		})
 	}
 	top, p := math.Acos(1-h), 2*b.n+1
@@ -309,7 +304,7 @@ func logBesselK0(z float64) float64 {
 			term *= -(2*i - 1) * (2*i - 1) / (8 * i * z)
 			sum += term
 		}
-		return -z + specfun.Log(math.Pi/(2*z))/2 + specfun.Log(sum)
+		return -z + num.Log(math.Pi/(2*z))/2 + num.Log(sum)
 	}
 	// e^{z} K₀(z): width of the integrand 1/√z for large z, log(1/z) for small.
 	step := 0.15 / math.Sqrt(1+z)
@@ -322,7 +317,7 @@ func logBesselK0(z float64) float64 {
 			break
 		}
 	}
-	return -z + specfun.Log(step*sum)
+	return -z + num.Log(step*sum)
 }
 
 func lgamma(x float64) float64 {

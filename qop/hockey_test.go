@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // TestHockeySticks holds the four scalar hockey-sticks to 1e-9, and the joint
@@ -64,7 +64,7 @@ func TestSticks(t *testing.T) {
 						if y == 0 {
 							return 0
 						}
-						return 2 * s * math.Exp(specfun.Chi2LogPDF(y, k)) * math.Max(0, 1-math.Exp(eps-privacyLoss(y)))
+						return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * math.Max(0, 1-math.Exp(eps-privacyLoss(y)))
 					})
 				}
 				add := func(p float64) func(y float64) float64 {
@@ -97,8 +97,8 @@ func TestSticks(t *testing.T) {
 // a fractional power, which overstates δ by at most 2e-6 and understates it by
 // less than safeLogDelta.
 func TestClosedForms(t *testing.T) {
-	cdf := func(x, k float64) float64 { return specfun.Chi2CDF(x, k) }
-	sf := func(x, k float64) float64 { return math.Exp(specfun.Chi2LogSF(x, k)) }
+	cdf := func(x, k float64) float64 { return num.Chi2CDF(x, k) }
+	sf := func(x, k float64) float64 { return math.Exp(num.Chi2LogSF(x, k)) }
 	for _, k := range []float64{2.5, 3, 3.3, 4, 4.2, 7, 30} {
 		n := k/2 - 1
 		low, high := 1e-9, 1e-9
@@ -126,7 +126,7 @@ func TestClosedForms(t *testing.T) {
 		}
 	}
 	require.InEpsilon(t, -math.Expm1(0.3-1), stickRemove(0.3, 2, 2), 1e-14) // k = 2: the loss is t/2
-	require.Equal(t, specfun.Chi2CDF(0.7, 2), stickAdd(0.3, 0.7, 2, 0))
+	require.Equal(t, num.Chi2CDF(0.7, 2), stickAdd(0.3, 0.7, 2, 0))
 	// K₀ by its integral, on both sides of its asymptotic series.
 	for _, z := range []float64{0.01, 1, 30, 39.9, 40.1, 80} {
 		want := simpson(0, math.Acosh(1+60/z), 4000, func(u float64) float64 { return math.Exp(-z * (math.Cosh(u) - 1)) })

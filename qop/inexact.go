@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // split is one point of the search behind Theorem B with η > 0 (or a solver
@@ -30,7 +30,7 @@ func (c *calibrator) inexact() error {
 	best := split{excessRisk: math.Inf(1)}
 	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
 	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 1}} {
-		x, _ := simplex(func(x []float64) float64 { return specfun.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
+		x, _ := simplex(func(x []float64) float64 { return num.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
 		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
 			best = s
 		}
@@ -101,8 +101,8 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	}
 	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)):
 	// the one with the larger α is chosen by the approximate law.
-	twice := specfun.LogSumExp(0, s.objective.Epsilon)
-	once := specfun.Log(s.low)
+	twice := num.LogSumExp(0, s.objective.Epsilon)
+	once := num.Log(s.low)
 	shifted, unshifted := roughQuantile(d, s.m, once)-s.t, roughQuantile(d, s.m, once-twice)
 	switch s.alpha = math.Max(shifted, unshifted); {
 	case rough:
@@ -124,8 +124,8 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	}
 	if p.Eta > 0 {
 		s.b = safeScale * math.Min(
-			specfun.Chi2UpperQuantile(specfun.Log(s.high), s.m)+s.t,
-			specfun.Chi2UpperQuantile(specfun.Log(s.high)-twice, s.m))
+			num.Chi2UpperQuantile(num.Log(s.high), s.m)+s.t,
+			num.Chi2UpperQuantile(num.Log(s.high)-twice, s.m))
 		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
 	}
 	sigma, err := dp.GaussianSigma(s.output, 2*s.reach*safeScale)
@@ -147,7 +147,7 @@ func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
 	if c.last > 0 { // t/ε√k varies little along the search
 		guess *= c.last
 	}
-	t := s.roughLargest(m, specfun.Log(b.Delta), guess, 10*coarseT)
+	t := s.roughLargest(m, num.Log(b.Delta), guess, 10*coarseT)
 	c.last = t / (s.eps * math.Sqrt(m-float64(s.dim)+1) / 3)
 	return t
 }

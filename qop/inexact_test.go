@@ -11,7 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
@@ -34,7 +34,7 @@ func TestTheoremB(t *testing.T) {
 			law := randmat.MinEigenvalueLaw{Dim: 4, Dof: p.M}
 			both := 1 + math.Exp(p.Objective.Epsilon)
 			require.LessOrEqual(t, math.Min(law.CDF(p.Alpha+p.T), both*law.CDF(p.Alpha)), p.Low)
-			require.LessOrEqual(t, math.Min(specfun.Chi2SF(p.Upper-p.T, p.M), both*specfun.Chi2SF(p.Upper, p.M)), p.High)
+			require.LessOrEqual(t, math.Min(num.Chi2SF(p.Upper-p.T, p.M), both*num.Chi2SF(p.Upper, p.M)), p.High)
 			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.Upper/p.Alpha))
 			c := &calibrator{s: setting{dim: 4, rank: 1, structure: s, relation: dp.Replace}}
 			at := c.largest(p.Objective, p.M).t
@@ -91,22 +91,22 @@ func TestInexactIsRoundedUp(t *testing.T) {
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
 		dof := int(p.M)
-		f := func(x *big.Float) *big.Float { return bigref.Sub(num(1), bigref.Chi2SF(x, dof)) }
-		twice := bigref.Add(num(1), bigref.Exp(num(p.Objective.Epsilon)))
+		f := func(x *big.Float) *big.Float { return bigref.Sub(rational(1), bigref.Chi2SF(x, dof)) }
+		twice := bigref.Add(rational(1), bigref.Exp(rational(p.Objective.Epsilon)))
 		least := func(a, b *big.Float) *big.Float {
 			if a.Cmp(b) < 0 {
 				return a
 			}
 			return b
 		}
-		alpha, b, x := num(p.Alpha), num(p.Upper), num(p.T)
+		alpha, b, x := rational(p.Alpha), rational(p.Upper), rational(p.T)
 		low := least(f(bigref.Add(alpha, x)), bigref.Mul(twice, f(alpha)))
-		require.LessOrEqual(t, low.Cmp(num(p.Low)), 0, "α = %v is too large, %s", p.Alpha, at)
+		require.LessOrEqual(t, low.Cmp(rational(p.Low)), 0, "α = %v is too large, %s", p.Alpha, at)
 		high := least(bigref.Chi2SF(bigref.Sub(b, x), dof), bigref.Mul(twice, bigref.Chi2SF(b, dof)))
-		require.LessOrEqual(t, high.Cmp(num(p.High)), 0, "b = %v is too small, %s", p.Upper, at)
-		reach := bigref.Add(num(p.Cover), bigref.Mul(num(p.Eta), bigref.Sqrt(bigref.Quo(b, alpha))))
-		require.GreaterOrEqual(t, num(p.Reach).Cmp(reach), 0, "R = %v is too small, %s", p.Reach, at)
-		require.LessOrEqual(t, num(p.Reach).Cmp(bigref.Mul(reach, num(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)
+		require.LessOrEqual(t, high.Cmp(rational(p.High)), 0, "b = %v is too small, %s", p.Upper, at)
+		reach := bigref.Add(rational(p.Cover), bigref.Mul(rational(p.Eta), bigref.Sqrt(bigref.Quo(b, alpha))))
+		require.GreaterOrEqual(t, rational(p.Reach).Cmp(reach), 0, "R = %v is too small, %s", p.Reach, at)
+		require.LessOrEqual(t, rational(p.Reach).Cmp(bigref.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)
 		consistent(t, p, at)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Published holds the inputs of the constants of [CC26].
@@ -51,9 +51,9 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 	k := p.M - d + 1
 	logD := logEdelman(d, p.M) + lgamma(k/2)
 	var c PublishedConstants
-	half := specfun.GammaInvLogP(k/2, math.Min(specfun.Log(p.Delta3)-logD, 0))
+	half := num.GammaInvLogP(k/2, math.Min(num.Log(p.Delta3)-logD, 0))
 	c.Alpha = 2 * half
-	logp1 := specfun.Log(p.Delta1) + math.Log1p(-p.Delta3) - logD
+	logp1 := num.Log(p.Delta1) + math.Log1p(-p.Delta3) - logD
 	if asPrinted {
 		c.Alpha1 = gammaStep(k/2, c.Alpha, logp1)
 	} else {
@@ -62,11 +62,11 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 	c.F2 = k/c.Alpha + 1
 	c.Sigma2 = math.Max(2*p.Smoothness/p.Epsilon1*(c.F2+2*(2*float64(p.Rank)+2)/c.Alpha), 2*p.Smoothness/c.Alpha1)
 	if p.Delta4 > 0 {
-		c.Beta = square(math.Sqrt(2*specfun.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.M) + math.Sqrt(d))
+		c.Beta = square(math.Sqrt(2*num.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.M) + math.Sqrt(d))
 	}
 	if p.Tau > 0 {
 		c.OutputSigma = (math.Sqrt(2*p.Tau/(c.Alpha*c.Sigma2)) + c.Beta*p.Eta/c.Alpha) *
-			(2 / p.Epsilon2) * math.Sqrt(2*specfun.Log(1.25/p.Delta2))
+			(2 / p.Epsilon2) * math.Sqrt(2*num.Log(1.25/p.Delta2))
 	}
 	if all := c.Sigma2 + c.Beta + c.OutputSigma; math.IsNaN(all) || math.IsInf(all, 1) {
 		return PublishedConstants{}, fmt.Errorf("%w: the constants leave the range of float64 for Epsilon1 = %v, Epsilon2 = %v, Smoothness = "+
@@ -103,7 +103,7 @@ func (p Published) check() error {
 // gammaStep returns s ≥ 0 with P(a, x+s) − P(a, x) = e^logp to full relative
 // accuracy, without taking the difference; +Inf if the tail is too light.
 func gammaStep(a, x, logp float64) float64 {
-	if logp >= specfun.GammaLogQ(a, x) {
+	if logp >= num.GammaLogQ(a, x) {
 		return math.Inf(1)
 	}
 	logMass := func(s float64) float64 { // log ∫_x^{x+s} of the gamma density, in r = √y
@@ -118,7 +118,7 @@ func gammaStep(a, x, logp float64) float64 {
 				return 2 * r * math.Exp(gammaLogDensity(a, r*r)-shift)
 			})
 		}
-		return specfun.Log(sum) + shift
+		return num.Log(sum) + shift
 	}
 	guess := math.Exp(logp - gammaLogDensity(a, x))
 	if !(guess > 0) || math.IsInf(guess, 1) {
@@ -127,7 +127,7 @@ func gammaStep(a, x, logp float64) float64 {
 	return largest(logMass, logp, math.Min(guess, 1e3*(x+a)), 1e-13)
 }
 
-func gammaLogDensity(a, y float64) float64 { return specfun.Chi2LogPDF(2*y, 2*a) + math.Ln2 }
+func gammaLogDensity(a, y float64) float64 { return num.Chi2LogPDF(2*y, 2*a) + math.Ln2 }
 
 // paper calibrates with the repaired constants, δ₁ = δ₃ = half of the
 // objective's δ, m = max(2d, d+3) unless the caller says otherwise.

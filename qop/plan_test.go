@@ -18,8 +18,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
@@ -96,7 +96,7 @@ func TestFitWhiteBox(t *testing.T) {
 		slices.Sort(found)
 		worst := 0.0
 		for i, v := range found {
-			f := specfun.Chi2CDF(v/par.Sigma2, dof)
+			f := num.Chi2CDF(v/par.Sigma2, dof)
 			worst = math.Max(worst, math.Max(math.Abs(f-float64(i)/draws), math.Abs(f-float64(i+1)/draws)))
 		}
 		return worst
@@ -260,8 +260,8 @@ func TestFitOutputNoise(t *testing.T) {
 			sum += square((v - center[i]) / par.OutputSigma)
 		}
 	}
-	require.Greater(t, sum, specfun.Chi2Quantile(math.Log(5e-7), d*draws))
-	require.Less(t, sum, specfun.Chi2UpperQuantile(math.Log(5e-7), d*draws))
+	require.Greater(t, sum, num.Chi2Quantile(math.Log(5e-7), d*draws))
+	require.Less(t, sum, num.Chi2UpperQuantile(math.Log(5e-7), d*draws))
 }
 
 // TestFitWithin: an anchor off by less than Eta costs output noise; the solver still comes

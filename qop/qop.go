@@ -84,10 +84,6 @@
 // the two losses; general/2 is that of dp.Replace, because an absent record is the zero
 // loss.
 //
-// The repaired constants of [CC26] put t ≤ min(ε/(2(k/α + 1 + (4ρ+4)/α)), α₁/2)
-// and a = α+α₁ with F(a) ≤ δ. With x = t/a ≤ 1/2, l_G(a) ≤ ρx + kx ≤ ε/2, and
-// t/2 ≤ ε/4: the threshold form holds, which is why they may be released under.
-//
 // Theorem B: let ‖θ̃−θ*‖ ≤ η, the solver's point within R_s of the minimizer
 // for the drawn W, α, b > 0 public, and R = R_s + η√(b/α). The release with
 // σ̃ calibrated to (ε₂, δ₂) and sensitivity 2R + g√d is (ε₁+ε₂, δ₁+δ₂+δ_G)-DP,

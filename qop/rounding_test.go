@@ -16,7 +16,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-var num = bigref.New
+var rational = bigref.New
 
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
@@ -31,7 +31,7 @@ func logUniform(rnd *rand.Rand, lo, hi float64) float64 {
 	return min(max(lo*math.Exp(rnd.Float64()*math.Log(hi/lo)), lo), hi)
 }
 
-func log1p(x *big.Float) *big.Float { return bigref.Log(bigref.Add(num(1), x)) }
+func log1p(x *big.Float) *big.Float { return bigref.Log(bigref.Add(rational(1), x)) }
 
 // hockey returns max(A, R) of least squares for integer k in closed form: the
 // integrals of Theorem A are those of shifted χ²_k densities,
@@ -41,14 +41,14 @@ func log1p(x *big.Float) *big.Float { return bigref.Log(bigref.Add(num(1), x)) }
 //
 // with N = k/2 − 1 > 0, F the distribution function of χ²_k and Q = 1 − F.
 func hockey(eps, t *big.Float, k int) *big.Float {
-	n, half := num(float64(k)/2-1), bigref.Quo(t, num(2))
-	f := func(x *big.Float) *big.Float { return bigref.Sub(num(1), bigref.Chi2SF(x, k)) }
-	top := bigref.Quo(t, bigref.Sub(num(1), bigref.Exp(bigref.Quo(bigref.Add(eps, half), bigref.Mul(num(-1), n)))))
+	n, half := rational(float64(k)/2-1), bigref.Quo(t, rational(2))
+	f := func(x *big.Float) *big.Float { return bigref.Sub(rational(1), bigref.Chi2SF(x, k)) }
+	top := bigref.Quo(t, bigref.Sub(rational(1), bigref.Exp(bigref.Quo(bigref.Add(eps, half), bigref.Mul(rational(-1), n)))))
 	add := bigref.Sub(f(top), bigref.Mul(bigref.Exp(eps), f(bigref.Sub(top, t))))
 	if half.Cmp(eps) <= 0 {
 		return add
 	}
-	from := bigref.Quo(t, bigref.Sub(bigref.Exp(bigref.Quo(bigref.Sub(half, eps), n)), num(1)))
+	from := bigref.Quo(t, bigref.Sub(bigref.Exp(bigref.Quo(bigref.Sub(half, eps), n)), rational(1)))
 	remove := bigref.Sub(bigref.Chi2SF(from, k), bigref.Mul(bigref.Exp(eps), bigref.Chi2SF(bigref.Add(from, t), k)))
 	if remove.Cmp(add) > 0 {
 		return remove
@@ -85,9 +85,9 @@ func TestLeastSquaresIsRoundedUp(t *testing.T) {
 		at := fmt.Sprintf("%+v %+v", *m, q)
 		require.Equal(t, TheoremLSQ, p.Theorem)
 		k := int(p.M) - d + 1
-		eps, delta := num(p.Objective.Epsilon), num(p.Objective.Delta)
-		require.LessOrEqual(t, hockey(eps, num(p.T), k).Cmp(delta), 0, "t = %v is too large, %s", p.T, at)
-		require.Positive(t, hockey(eps, bigref.Mul(num(p.T), num(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.T, at)
+		eps, delta := rational(p.Objective.Epsilon), rational(p.Objective.Delta)
+		require.LessOrEqual(t, hockey(eps, rational(p.T), k).Cmp(delta), 0, "t = %v is too large, %s", p.T, at)
+		require.Positive(t, hockey(eps, bigref.Mul(rational(p.T), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.T, at)
 		consistent(t, p, at)
 	}
 }
@@ -110,25 +110,25 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 		require.NoError(t, err)
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
-		a, x, eps := num(p.Threshold), num(p.T), num(p.Objective.Epsilon)
+		a, x, eps := rational(p.Threshold), rational(p.T), rational(p.Objective.Epsilon)
 		k := p.M - float64(d) + 1
 		ratio := func(x *big.Float) *big.Float { return bigref.Quo(x, a) }
 		tail := func(a *big.Float) *big.Float { // P(λ_min < a)
-			return bigref.Sub(num(1), bigref.Chi2SF(a, int(k)))
+			return bigref.Sub(rational(1), bigref.Chi2SF(a, int(k)))
 		}
-		budget := num(p.Objective.Delta)
+		budget := rational(p.Objective.Delta)
 		if structure == loss.FixedRange && p.Relation == dp.Replace {
-			budget = num(p.Objective.Delta / 2)
+			budget = rational(p.Objective.Delta / 2)
 		}
 		require.LessOrEqual(t, tail(a).Cmp(budget), 0, "a = %v is too large, %s", p.Threshold, at)
-		require.Positive(t, tail(bigref.Mul(a, num(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.Threshold, at)
+		require.Positive(t, tail(bigref.Mul(a, rational(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.Threshold, at)
 
 		privacyLoss := func(x *big.Float) *big.Float {
 			l := log1p(ratio(x))
-			minus := bigref.Mul(num(-k/2), log1p(bigref.Mul(num(-1), ratio(x))))
-			half := bigref.Quo(x, num(2))
+			minus := bigref.Mul(rational(-k/2), log1p(bigref.Mul(rational(-1), ratio(x))))
+			half := bigref.Quo(x, rational(2))
 			if structure == loss.General {
-				s := bigref.Add(bigref.Mul(num(float64(min(q.Constants.Rank, d))), l), minus)
+				s := bigref.Add(bigref.Mul(rational(float64(min(q.Constants.Rank, d))), l), minus)
 				if d == 1 {
 					s = bigref.Add(s, half)
 				}
@@ -139,7 +139,7 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 				remove = half
 			}
 			if add.Sign() < 0 {
-				add = num(0)
+				add = rational(0)
 			}
 			if p.Relation == dp.Replace {
 				return bigref.Add(remove, add)
@@ -150,7 +150,7 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 			return add
 		}
 		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.T, at)
-		require.Positive(t, privacyLoss(bigref.Mul(x, num(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.T, at)
+		require.Positive(t, privacyLoss(bigref.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.T, at)
 		consistent(t, p, at)
 	}
 }

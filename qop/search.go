@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/optimize"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // largest returns the largest t, less at most the fraction tol, at which the
@@ -18,7 +18,7 @@ import (
 func largest(logDelta func(t float64) float64, logTarget, guess, tol float64) float64 {
 	f := func(u float64) float64 { return logDelta(math.Exp(u)) - logTarget }
 	const floor = -690 // log 1e-300
-	lo := math.Max(specfun.Log(guess), floor+1)
+	lo := math.Max(num.Log(guess), floor+1)
 	flo := f(lo)
 	hi, fhi := lo, flo
 	for step := 0.15; !(flo <= 0); step *= 2 { // also NaN
@@ -85,7 +85,7 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 		return c, m
 	}
 	const step = 0.4
-	b := specfun.Log(math.Max(start-shift, 2))
+	b := num.Log(math.Max(start-shift, 2))
 	fb, _ := at(b)
 	a, c := math.Max(b-step, math.Ln2), b+step
 	fa, _ := at(a)

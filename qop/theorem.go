@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -45,7 +45,7 @@ func (p *lsq) logDelta(t float64) float64 {
 	if p.b != nil {
 		delta = math.Max(delta, p.b.at(t))
 	}
-	return specfun.Log(delta)
+	return num.Log(delta)
 }
 
 // glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in
@@ -64,7 +64,7 @@ type glm struct {
 
 func (p *glm) logDelta(t float64) float64 {
 	if p.relation == dp.AddRemove {
-		return specfun.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
+		return num.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
 	}
 	at := func(share float64) float64 {
 		er := share * p.eps
@@ -98,7 +98,7 @@ func (p *glm) logDelta(t float64) float64 {
 		try(math.Min(arg+width/2, 1))
 	}
 	p.hint = arg
-	return specfun.Log(math.Min(best, 1))
+	return num.Log(math.Min(best, 1))
 }
 
 // generalLoss returns l_G(x) = ρ·log(1 + t/x) − (k/2)·log(1 − t/x), x > t.
@@ -117,7 +117,7 @@ func fixedLosses(rho, k, t, y float64) (remove, add float64) {
 
 // largestBelow returns the largest t < a with l(t) ≤ ε for an increasing l.
 func largestBelow(a, eps float64, l func(t float64) float64) float64 {
-	good, _ := specfun.Bisect(func(t float64) bool { return l(t) <= eps }, 0, a)
+	good, _ := num.Bisect(func(t float64) bool { return l(t) <= eps }, 0, a)
 	return good
 }
 
@@ -150,7 +150,7 @@ func (p *general) logDelta(t float64) float64 {
 		top = hi
 	}
 	// x = t + v², panels narrow in log v.
-	x, w := specfun.GaussLegendre(panel)
+	x, w := num.GaussLegendre(panel)
 	b := math.Sqrt(top - t)
 	end := math.Sqrt(bottom - t)
 	for b > end {
@@ -171,5 +171,5 @@ func (p *general) logDelta(t float64) float64 {
 		}
 		b = a
 	}
-	return specfun.Log(math.Min(sum, 1))
+	return num.Log(math.Min(sum, 1))
 }

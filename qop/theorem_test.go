@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 func TestLosses(t *testing.T) {
@@ -42,7 +42,7 @@ func TestGeneralStick(t *testing.T) {
 		{1, 1, 2, 0.3, 0.5}, {1, 3, 2, 0.3, 0.5}, {0.3, 2, 5, 0.05, 1}, {4, 1, 8, 2, 0.1}, {0.5, 2, 12, 1e-3, 2}, {2, 2, 30, 0.5, 0.05},
 	} {
 		privacyLoss := func(x float64) float64 { return c.rho*math.Log1p(c.t/x) - c.k/2*math.Log1p(-c.t/x) }
-		top, _ := specfun.Bisect(func(x float64) bool { return privacyLoss(x) <= c.eps }, 1e9, c.t*(1+1e-15))
+		top, _ := num.Bisect(func(x float64) bool { return privacyLoss(x) <= c.eps }, 1e9, c.t*(1+1e-15))
 		rest := func(x float64) float64 { return math.Exp(c.eps - privacyLoss(x)) } // e^{ε−l}, 0 at t
 		want := -math.Expm1(-c.rate*c.t) + simpson(0, math.Sqrt(top-c.t), 20_000, func(v float64) float64 {
 			x := c.t + v*v

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 	dropped    = 1e-11 // mass counted as killed in excess, relative to a lower bound of F
 )
 
-var logTail = specfun.Log(tailMass)
+var logTail = num.Log(tailMass)
 
 // chain computes F(x) by propagating the law of gᵢ = x + y
 // (docs/theory/numerics.md#numerics.eigenlaw), killed mass aside, as masses on Gauss–Legendre nodes
@@ -44,7 +44,7 @@ type chain struct {
 // with a guess of F and once more if that was too large.
 func minEigCDF(d int, m, x float64) float64 {
 	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1}
-	least := max(specfun.Chi2CDF(x, m-float64(d)+1), 1e-300)
+	least := max(num.Chi2CDF(x, m-float64(d)+1), 1e-300)
 	guess := max(least, 1e-12)
 	for {
 		f := newChain(d, m, x, guess).run()
@@ -57,7 +57,7 @@ func minEigCDF(d int, m, x float64) float64 {
 
 func newChain(d int, m, x, least float64) *chain {
 	c := &chain{d: d, m: m, x: x, least: least, g: []float64{x}, w: []float64{1}}
-	node, weight := specfun.GaussLegendre(gaussNodes)
+	node, weight := num.GaussLegendre(gaussNodes)
 	for i := range node {
 		c.node[i], c.weight[i] = (1+node[i])/2, weight[i]/2
 	}
@@ -84,11 +84,11 @@ func (c *chain) run() float64 {
 // kill counts Σ_j w_j P(χ²_nu ≤ scale g_j).
 func (c *chain) kill(nu, scale float64) {
 	enough := tailMass * c.least / float64(c.d)
-	sure := specfun.Chi2UpperQuantile(logTail, nu)
+	sure := num.Chi2UpperQuantile(logTail, nu)
 	for j := len(c.g) - 1; j >= 0; j-- { // from the largest g down
 		f := 1.
 		if c.g[j]*scale < sure {
-			f = specfun.Chi2CDF(c.g[j]*scale, nu)
+			f = num.Chi2CDF(c.g[j]*scale, nu)
 		}
 		c.killed += c.w[j] * f
 		if f < enough { // all nodes below together hold at most mass 1
@@ -103,15 +103,15 @@ func (c *chain) panel(t float64) int { return int(math.Floor(t / c.h)) }
 // half carries the state to masses on a grid of log r. It reports false if
 // nothing survives.
 func (c *chain) half(nuA, nuB float64) bool {
-	top := specfun.Chi2UpperQuantile(logTail, nuA-1)                           // Y
-	high := specfun.Log(top) - specfun.Log(specfun.Chi2Quantile(logTail, nuB)) // log R
-	aTop := specfun.Chi2UpperQuantile(logTail, nuA)
+	top := num.Chi2UpperQuantile(logTail, nuA-1)                   // Y
+	high := num.Log(top) - num.Log(num.Chi2Quantile(logTail, nuB)) // log R
+	aTop := num.Chi2UpperQuantile(logTail, nuA)
 	gMin := c.g[0]
 	if gMin >= aTop {
 		c.kill(nuA, 1)
 		return false
 	}
-	low := specfun.Log(gMin / (aTop - gMin))
+	low := num.Log(gMin / (aTop - gMin))
 	p1 := c.panel(high) + 1
 	p0 := min(c.panel(low), p1-1)
 	c.kill(nuA, 1+math.Exp(-float64(p1)*c.h))
@@ -133,8 +133,8 @@ func (c *chain) half(nuA, nuB float64) bool {
 			continue
 		}
 		// w f_A(g q) g/r = exp(e + inv - g q/2)
-		e := norm + specfun.Log(c.w[j]) + nuA/2*specfun.Log(g)
-		first := max(0, (c.panel(specfun.Log(g/(aTop-g)))-p0)*gaussNodes)
+		e := norm + num.Log(c.w[j]) + nuA/2*num.Log(g)
+		first := max(0, (c.panel(num.Log(g/(aTop-g)))-p0)*gaussNodes)
 		last := 0.
 		for k := first; k < n; k++ {
 			v := math.Exp(e + c.inv[k] - g*c.q[k]/2)
@@ -158,17 +158,17 @@ func (c *chain) step(nu, nuB float64) {
 	p0 := c.panel(c.logr[0])
 	n := len(c.logr) / gaussNodes
 
-	bLow := specfun.Log(specfun.Chi2Quantile(logTail, nuB))
-	bHigh := specfun.Log(specfun.Chi2UpperQuantile(specfun.Log(enough), nuB))
-	floor := specfun.Log(c.x) + logTail
+	bLow := num.Log(num.Chi2Quantile(logTail, nuB))
+	bHigh := num.Log(num.Chi2UpperQuantile(num.Log(enough), nuB))
+	floor := num.Log(c.x) + logTail
 	y0 := c.panel(max(c.logr[0]+bLow, floor))
-	y1 := c.panel(specfun.Log(specfun.Chi2UpperQuantile(logTail, nu))) + 1
+	y1 := c.panel(num.Log(num.Chi2UpperQuantile(logTail, nu))) + 1
 	y0 = min(y0, y1-1)
 
 	// Mass above Y is killed.
 	top := math.Exp(float64(y1) * c.h)
 	for k := len(c.logr) - 1; k >= 0; k-- {
-		f := specfun.Chi2SF(top*math.Exp(-c.logr[k]), nuB)
+		f := num.Chi2SF(top*math.Exp(-c.logr[k]), nuB)
 		c.killed += c.p[k] * f
 		if f < enough {
 			break
@@ -178,7 +178,7 @@ func (c *chain) step(nu, nuB float64) {
 	// Mass below the grid goes up to its lower end.
 	bottom, lost := math.Exp(float64(y0)*c.h), 0.
 	for k, t := range c.logr {
-		f := specfun.Chi2CDF(bottom*math.Exp(-t), nuB)
+		f := num.Chi2CDF(bottom*math.Exp(-t), nuB)
 		lost += c.p[k] * f
 		if f < 1e-2*tailMass {
 			break

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // MinEigenvalueLaw is the law of λ_min(W), W ~ W_d(m), d = Dim, m = Dof > d-1 real. Its methods
@@ -64,9 +64,9 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	}
 	switch {
 	case l.Dim == 1:
-		return specfun.Chi2LogCDF(x, l.Dof)
+		return num.Chi2LogCDF(x, l.Dof)
 	case l.Dof == float64(l.Dim)+1: // F = 1 - exp(-dx/2)
-		return specfun.Log1mExp(-float64(l.Dim) * x / 2)
+		return num.Log1mExp(-float64(l.Dim) * x / 2)
 	}
 	bound := EdelmanLogCDF(l.Dim, l.Dof, x)
 	if bound <= logLeast {
@@ -75,7 +75,7 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	if l.Dim > chainDim || l.Dof > chainDof {
 		return min(bound, DavidsonSzarekLogCDF(l.Dim, l.Dof, x))
 	}
-	return max(logLeast, min(bound, specfun.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
+	return max(logLeast, min(bound, num.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
 }
 
 // trivial returns log F(x), or the bound 0 of it, where nothing is to be computed.
@@ -93,7 +93,7 @@ func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
 // result x satisfies (1+1e-6) F(x) ≤ p, and (1+2e-6) times it with an F larger
 // by 1e-6 would not, where the chain gives F. It is 0 for p ≤ 0, NaN and
 // results below 2⁻¹⁰²², and +Inf for p ≥ 1.
-func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(specfun.Log(p)) }
+func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(num.Log(p)) }
 
 // LogQuantile is Quantile for a probability given by its logarithm.
 func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
@@ -108,7 +108,7 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	target := logp - safe
 	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above; from below
 	// F(x) ≤ C P(k/2, x/2) ≤ C (x/2)^{k/2}/Γ(k/2+1).
-	hi := specfun.Log(specfun.Chi2Quantile(logp, k)) + safe
+	hi := num.Log(num.Chi2Quantile(logp, k)) + safe
 	g, _ := math.Lgamma(k/2 + 1)
 	lo := math.Ln2 + 2/k*(target+g-logEdelman(l.Dim, l.Dof)) - safe
 	// Start near the edge (√m - √d)² of the bulk; its width over its place is
@@ -117,7 +117,7 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	slope := math.Cbrt(1/math.Sqrt(n)-1/math.Sqrt(l.Dof+1)) / edge
 	goal := score(target)
 	f := func(logx float64) float64 { return score(l.LogCDF(math.Exp(logx))) - goal }
-	x := math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*specfun.Log(edge)+slope*(goal-1), slope))
+	x := math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*num.Log(edge)+slope*(goal-1), slope))
 	if x < 0x1p-1022 { // rounded to few digits
 		return 0
 	}
@@ -130,7 +130,7 @@ func score(logp float64) float64 {
 	if logp < -600 {
 		return -math.Sqrt(-2*logp - 7.4) // below the normal score at e⁻⁶⁰⁰, -34.50
 	}
-	return specfun.NormalQuantile(min(math.Exp(logp), 1-0x1p-53))
+	return num.NormalQuantile(min(math.Exp(logp), 1-0x1p-53))
 }
 
 // lowerRoot narrows the bracket of a root of an increasing f from lo, hi, which
@@ -174,7 +174,7 @@ func logEdelman(d int, m float64) float64 {
 	b, _ := math.Lgamma((m + 1) / 2)
 	c, _ := math.Lgamma(n/2 + 1)
 	e, _ := math.Lgamma((k + 1) / 2)
-	return specfun.Log(n) + a + b - c - e
+	return num.Log(n) + a + b - c - e
 }
 
 // EdelmanLogCDF returns an upper bound of log F(x), at most 0 [Ede88]:
@@ -188,7 +188,7 @@ func EdelmanLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF
 	}
-	return min(0, logEdelman(d, m)+specfun.GammaLogP((m-float64(d)+1)/2, x/2))
+	return min(0, logEdelman(d, m)+num.GammaLogP((m-float64(d)+1)/2, x/2))
 }
 
 // DavidsonSzarekLogCDF returns an upper bound of log F(x) [DS01]:

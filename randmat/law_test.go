@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/noise"
 )
@@ -234,15 +234,15 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 			if w == 0 {
 				continue
 			}
-			killed += w * specfun.Chi2CDF(g, nuA)
+			killed += w * num.Chi2CDF(g, nuA)
 			// r ≤ ρ if a² ≥ g (1 + 1/ρ)
 			before := 0.
 			for k := range r {
-				p := specfun.Chi2SF(g*(1+x/grid(k)), nuA) // r on the grid of y/x
+				p := num.Chi2SF(g*(1+x/grid(k)), nuA) // r on the grid of y/x
 				r[k] += w * (p - before)
 				before = p
 			}
-			over += w * (specfun.Chi2SF(g, nuA) - before)
+			over += w * (num.Chi2SF(g, nuA) - before)
 		}
 		next := map[float64]float64{}
 		if up {
@@ -256,7 +256,7 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 			for l := range n + 1 {
 				p := 1.
 				if rho > 0 {
-					p = specfun.Chi2CDF(grid(l)/rho, nuB)
+					p = num.Chi2CDF(grid(l)/rho, nuB)
 				}
 				next[x+side(l)] += w * (p - before)
 				before = p
@@ -270,7 +270,7 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 		state = next
 	}
 	for g, w := range state {
-		killed += w * specfun.Chi2CDF(g, m-float64(d)+1)
+		killed += w * num.Chi2CDF(g, m-float64(d)+1)
 	}
 	return killed
 }
@@ -310,7 +310,7 @@ func TestLambdaMinMonotone(t *testing.T) {
 		require.False(t, math.IsNaN(f))
 		require.GreaterOrEqual(t, law.LogCDF(x*1.01), f-tol, "increases with x")
 		require.LessOrEqual(t, MinEigenvalueLaw{d, m + 0.5}.LogCDF(x), max(f, logLeast)+tol, "decreases with m")
-		require.GreaterOrEqual(t, MinEigenvalueLaw{d + 1, m + 1}.LogCDF(x), specfun.Chi2LogCDF(x, m-float64(d)+1)-tol, "λ_min ≤ 1/(W⁻¹)₁₁")
+		require.GreaterOrEqual(t, MinEigenvalueLaw{d + 1, m + 1}.LogCDF(x), num.Chi2LogCDF(x, m-float64(d)+1)-tol, "λ_min ≤ 1/(W⁻¹)₁₁")
 		require.LessOrEqual(t, f, max(logLeast, EdelmanLogCDF(d, m, x))+tol)
 		require.LessOrEqual(t, f, max(logLeast, DavidsonSzarekLogCDF(d, m, x))+tol)
 		require.InEpsilon(t, math.Exp(f), law.CDF(x), 1e-12)

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -164,13 +164,13 @@ func checkWindow(d int, m, alpha, beta float64) error {
 		return fmt.Errorf("%w: [%v, %v] is empty", ErrWindow, alpha, beta)
 	}
 	k := m - float64(d) + 1
-	if p := specfun.Chi2SF(max(alpha, 0), k); p < leastChance {
+	if p := num.Chi2SF(max(alpha, 0), k); p < leastChance {
 		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g",
-			ErrWindow, alpha, p, d, m, specfun.Chi2UpperQuantile(specfun.Log(leastChance), k))
+			ErrWindow, alpha, p, d, m, num.Chi2UpperQuantile(num.Log(leastChance), k))
 	}
-	if p := specfun.Chi2CDF(max(beta, 0), m); p < leastChance {
+	if p := num.Chi2CDF(max(beta, 0), m); p < leastChance {
 		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g",
-			ErrWindow, beta, p, d, m, specfun.Chi2Quantile(specfun.Log(leastChance), m))
+			ErrWindow, beta, p, d, m, num.Chi2Quantile(num.Log(leastChance), m))
 	}
 	return nil
 }

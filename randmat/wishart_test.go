@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -28,7 +28,7 @@ func ks(x []float64, cdf func(float64) float64) (dist float64) {
 }
 
 func chi2(nu float64) func(float64) float64 {
-	return func(x float64) float64 { return specfun.Chi2CDF(x, nu) }
+	return func(x float64) float64 { return num.Chi2CDF(x, nu) }
 }
 
 // TestWishartIsBartlett rebuilds T from the same stream and multiplies naively.
@@ -181,8 +181,8 @@ func TestWishartBetweenLaw(t *testing.T) {
 		x[i] = w.At(0, 0)
 		require.True(t, alpha <= x[i] && x[i] <= beta)
 	}
-	lo, hi := specfun.Chi2CDF(alpha, m), specfun.Chi2CDF(beta, m)
-	require.Less(t, ks(x, func(v float64) float64 { return (specfun.Chi2CDF(v, m) - lo) / (hi - lo) }), ksCritical(n))
+	lo, hi := num.Chi2CDF(alpha, m), num.Chi2CDF(beta, m)
+	require.Less(t, ks(x, func(v float64) float64 { return (num.Chi2CDF(v, m) - lo) / (hi - lo) }), ksCritical(n))
 
 	const d, dof, low, high = 5, 20, 4.5, 40.
 	w = mat.NewSymDense(d, nil)
@@ -219,7 +219,7 @@ func TestWishartBetweenCost(t *testing.T) {
 			if x < from || x <= 0 {
 				return 0
 			}
-			return math.Exp(specfun.Chi2LogPDF(x, m))
+			return math.Exp(num.Chi2LogPDF(x, m))
 		}
 		delta := func(from float64) (worst float64) { // the larger of both orders, by the midpoint rule
 			const h = 1e-3
@@ -229,11 +229,11 @@ func TestWishartBetweenCost(t *testing.T) {
 				forth += h * max(0, p-math.Exp(eps)*q)
 				back += h * max(0, q-math.Exp(eps)*p)
 			}
-			return max(forth, back) / specfun.Chi2SF(from, m)
+			return max(forth, back) / num.Chi2SF(from, m)
 		}
 		free, conditioned := delta(0), delta(alpha)
-		below := specfun.Chi2CDF(alpha, m)
-		jump := specfun.Chi2CDF(alpha+shift, m) - below
+		below := num.Chi2CDF(alpha, m)
+		jump := num.Chi2CDF(alpha+shift, m) - below
 		require.Greater(t, conditioned, 2*free/(1-below), "dividing δ by P does not pay")
 		require.LessOrEqual(t, conditioned, (free+min(jump, math.Exp(eps)*below))/(1-below)*(1+1e-4))
 		require.GreaterOrEqual(t, conditioned, min(jump, math.Exp(eps)*below)/(1-below)/4, "the term is of the right size")

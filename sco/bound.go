@@ -3,7 +3,7 @@ package sco
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A schedule is noisy SGD up to its step size: T steps over batches of m
@@ -76,7 +76,7 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 	}
 	if s.scheme == Poisson && s.m < s.q.n() {
 		r := 2 / ratio
-		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*specfun.Log(r)-r+1)))
+		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*num.Log(r)-r+1)))
 	}
 	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
 }

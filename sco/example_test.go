@@ -97,7 +97,6 @@ func ExampleObjPertSVRG() {
 	// true
 	// (ε = 1, δ = 1e-08)-differentially private, replace neighbors
 	//   theorem: lop.joint/2
-	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/splitting"
 )
@@ -236,7 +236,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
 		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
 	}
-	log := -specfun.Log(b.Delta)
+	log := -num.Log(b.Delta)
 	root := math.Sqrt(2/n + 4*float64(q.Dim)*log/(eps*eps*n*n))
 	lambda := 2 * k.Lipschitz / radius * root
 	if k.Smoothness > eps*n*lambda {

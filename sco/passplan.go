@@ -128,7 +128,7 @@ func (pl *PassPlan) Profile() dp.Profile {
 	for _, ph := range pl.params.Phases {
 		s = max(s, math.Nextafter(ph.Hidden/ph.Sigma, math.Inf(1)))
 	}
-	return dp.Symmetric(dp.GaussianCurve(s), dp.GaussianRDP(s))
+	return dp.GaussianProfile(s)
 }
 
 // String describes the plan in prose.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -138,7 +138,7 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 // Letters of formulas.
 func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
-func (s setting) logDelta() float64 { return -specfun.Log(s.budget.Delta) } // ln(1/δ)
+func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
 
 // fit plans and fits.
 func fit[P interface {
@@ -158,7 +158,7 @@ func fit[P interface {
 
 // certified returns the certificate of plans, from the secure source.
 func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
-	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(dp.CalibrationArithmetic).With(assumptions...)
+	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
 }
 
 // admit refuses a problem that is not valid or of other dimensions.

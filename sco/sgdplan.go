@@ -12,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
@@ -114,7 +115,27 @@ func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace 
 	if err != nil {
 		return nil, err
 	}
-	return &SGDPlan{params: p, cert: certified(p.Theorem, cost, p.Relation, assumptions), comp: comp, trace: trace}, nil
+	cert := certified(p.Theorem, cost, p.Relation, nil)
+	if !p.proves(cost) {
+		cert = cert.With(dp.LossArithmetic)
+	}
+	return &SGDPlan{params: p, cert: cert.With(assumptions...), comp: comp, trace: trace}, nil
+}
+
+// proves reports whether the sums are certainly within the cost: those over all records are
+// T Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or removing.
+func (p *SGDParams) proves(cost dp.Budget) bool {
+	if _, copies := p.Sampler.(accounting.WithReplacement); copies || p.Sampler.Fraction() != 1 {
+		return false
+	}
+	reach := 1.0
+	if p.Relation == dp.Replace {
+		reach = 2
+	}
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		s := c.Quo(c.Mul(c.Of(reach), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
+		return c.GaussianDelta(c.Of(cost.Epsilon), s), c.Of(cost.Delta)
+	})
 }
 
 // Params returns a copy of the numbers of the plan, the zero value of an empty one.

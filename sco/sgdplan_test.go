@@ -342,7 +342,7 @@ func TestPlanIsImmutable(t *testing.T) {
 	require.Equal(t, before, pl.Params())
 	require.Equal(t, text, pl.String())
 	require.Equal(t, b, pl.Certificate().Budget)
-	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic}, pl.Certificate().Assumptions)
+	require.Equal(t, []dp.Assumption{dp.LossArithmetic}, pl.Certificate().Assumptions)
 	require.Contains(t, text, "3 steps")
 	raw, err := json.Marshal(pl.Params())
 	require.NoError(t, err)

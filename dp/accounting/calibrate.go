@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Noise returns the least noise z, rounded up by less than 1e-6 relative, with
@@ -36,7 +36,7 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 	g := func(coarse float64) func(z float64) float64 {
 		return func(z float64) float64 {
 			d := deltaAt(s, z, steps, b, coarse)
-			return math.Sqrt(-2*specfun.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*specfun.Log(b.Delta))
+			return math.Sqrt(-2*num.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*num.Log(b.Delta))
 		}
 	}
 	// A grid four times as coarse tells z to a percent at a tenth of the cost.
@@ -81,7 +81,7 @@ func startNoise(s Sampler, steps int, b dp.Budget) float64 {
 }
 
 // leastNoise returns a z with g(z) ≥ 0 that is the least up to the relative
-// tol, for a g that does not decrease (specfun.Narrow). It looks
+// tol, for a g that does not decrease (num.Narrow). It looks
 // for a bracket by a factor that squares from step to step.
 func leastNoise(g func(z float64) float64, guess, factor, tol float64) (z float64, ok bool) {
 	lo, hi := guess, guess
@@ -103,5 +103,5 @@ func leastNoise(g func(z float64) float64, guess, factor, tol float64) (z float6
 		lo = max(lo/f, minNoise)
 		glo = g(lo)
 	}
-	return specfun.Narrow(g, lo, glo, hi, ghi, tol), true
+	return num.Narrow(g, lo, glo, hi, ghi, tol), true
 }

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/pld"
-	"github.com/privopt/privopt/internal/specfun"
 )
 
 // above requires that a bound is at least the exact value and at most slightly
@@ -83,7 +83,7 @@ func TestRandomizedResponseExact(t *testing.T) {
 // Two Poisson steps under add-remove against quadrature over the loss of the
 // first, δ₂(ε) = E_P δ₁(ε − ℓ(x)), with the exact δ₁ of the second.
 func TestPoissonPairExact(t *testing.T) {
-	nodes, weights := specfun.GaussLegendre(16)
+	nodes, weights := num.GaussLegendre(16)
 	for _, c := range []struct{ q, z float64 }{{0.1, 1}, {0.3, 2}, {0.02, 0.8}} {
 		step, err := Gaussian(Poisson{Rate: c.q, Relation: dp.AddRemove}, c.z)
 		require.NoError(t, err)

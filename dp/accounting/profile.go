@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // gauss returns δ_G(ε, s) for ε ≥ 0 with relative error below 1e-11.
@@ -52,7 +52,7 @@ func poissonAdd(q, z float64) func(eps float64) float64 {
 		if y <= 0 {
 			return 0
 		}
-		return q * math.Exp(eps) * y * gauss(-specfun.Log(y), 1/z)
+		return q * math.Exp(eps) * y * gauss(-num.Log(y), 1/z)
 	}
 }
 
@@ -94,13 +94,13 @@ func withReplacement(m, n int, z float64) func(eps float64) float64 {
 		s := 2 * float64(m) / z
 		return func(eps float64) float64 { return gauss(eps, s) }
 	}
-	logit := specfun.Log(p) - math.Log1p(-p)
+	logit := num.Log(p) - math.Log1p(-p)
 	lw := float64(m) * math.Log1p(-p) // log Binom(m, p)(0)
 	q := -math.Expm1(lw)
 	var weights []float64
 	rest := 0.0
 	for k := 1; k <= m; k++ {
-		lw += specfun.Log(float64(m-k+1)) - specfun.Log(float64(k)) + logit
+		lw += num.Log(float64(m-k+1)) - num.Log(float64(k)) + logit
 		// Beyond twice the mean the weights fall by half at least.
 		w := math.Exp(lw)
 		if w < negligible && float64(k) > 2*float64(m)*p {

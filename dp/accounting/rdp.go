@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // largestOrder is the largest order at which sums over α terms are computed.
@@ -72,9 +72,9 @@ func rdpPoisson(q, z float64) dp.RDP {
 		a, sum := float64(alpha), math.Inf(-1)
 		for k := 2.0; k <= a; k++ {
 			x := k * (k - 1) / (2 * z * z)
-			sum = specfun.LogSumExp(sum, raised(logBinomial(a, k), (a-k)*math.Log1p(-q), k*specfun.Log(q), x, specfun.Log(-math.Expm1(-x))))
+			sum = num.LogSumExp(sum, raised(logBinomial(a, k), (a-k)*math.Log1p(-q), k*num.Log(q), x, num.Log(-math.Expm1(-x))))
 		}
-		return specfun.LogSumExp(0, sum)
+		return num.LogSumExp(0, sum)
 	})
 }
 
@@ -85,13 +85,13 @@ func rdpReplace(q, z float64) dp.RDP {
 		// min{4(e^{e(2)}−1), 2e^{e(2)}}, the first where e^{e(2)} < 2
 		two := math.Ln2 + e(2)
 		if e(2) < math.Ln2 {
-			two = specfun.Log(4 * math.Expm1(e(2)))
+			two = num.Log(4 * math.Expm1(e(2)))
 		}
-		sum := raised(2*specfun.Log(q), logBinomial(a, 2), two)
+		sum := raised(2*num.Log(q), logBinomial(a, 2), two)
 		for j := 3.0; j <= a; j++ {
-			sum = specfun.LogSumExp(sum, raised(math.Ln2, j*specfun.Log(q), logBinomial(a, j), (j-1)*e(j)))
+			sum = num.LogSumExp(sum, raised(math.Ln2, j*num.Log(q), logBinomial(a, j), (j-1)*e(j)))
 		}
-		return specfun.LogSumExp(0, sum)
+		return num.LogSumExp(0, sum)
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -32,7 +32,7 @@ func uniformCells(t *testing.T, counts map[string]int, cells int) {
 		e := float64(total) / float64(cells)
 		x2 += (float64(c) - e) * (float64(c) - e) / e
 	}
-	require.Greater(t, specfun.Chi2SF(x2, float64(cells-1)), falseReject)
+	require.Greater(t, num.Chi2SF(x2, float64(cells-1)), falseReject)
 }
 
 // All 2⁴ subsets of four records occur as often as independent coins make
@@ -65,7 +65,7 @@ func TestPoissonLaw(t *testing.T) {
 			}
 			x2 += (c - e) * (c - e) / e
 		}
-		require.Greater(t, specfun.Chi2SF(x2, 15), falseReject, "q = %v", q)
+		require.Greater(t, num.Chi2SF(x2, 15), falseReject, "q = %v", q)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // ClopperPearson returns the exact two-sided confidence limits for the
@@ -21,7 +21,7 @@ func ClopperPearson(k, n int, alpha float64) (lo, hi float64) {
 	}
 	// P(X ≥ k | p) = I_p(k, n-k+1) increases in p.
 	solve := func(a, b, target float64) float64 {
-		_, p := specfun.Bisect(func(p float64) bool { return mathext.RegIncBeta(a, b, p) < target }, 0, 1)
+		_, p := num.Bisect(func(p float64) bool { return mathext.RegIncBeta(a, b, p) < target }, 0, 1)
 		return p
 	}
 	hi = 1

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Divergence computes the hockey-stick divergences of two laws P and Q on the
@@ -36,7 +36,7 @@ func NewDivergence(logP, logQ func(x float64) float64, lo, hi float64, breaks ..
 	const cells = 512
 	breaks = slices.Clone(breaks)
 	slices.Sort(breaks)
-	at, _ := specfun.GaussLegendre(nodes)
+	at, _ := num.GaussLegendre(nodes)
 	prev := lo
 	add := func(x float64) {
 		if !(x > prev) {
@@ -90,7 +90,7 @@ func (d *Divergence) at(eps float64, reverse bool) float64 {
 	if reverse {
 		logP, logQ, atomP, atomQ = logQ, logP, atomQ, atomP
 	}
-	_, w := specfun.GaussLegendre(nodes)
+	_, w := num.GaussLegendre(nodes)
 	sum := 0.0
 	for i := range d.panels {
 		c := &d.panels[i]
@@ -128,7 +128,7 @@ func excess(p, q, eps float64) float64 {
 // pieces integrates a panel between the points where log p - log q crosses ε.
 func (d *Divergence) pieces(c *panel, logP, logQ func(x float64) float64, eps float64) float64 {
 	above := func(x float64) bool { return logP(x)-logQ(x) > eps }
-	at, w := specfun.GaussLegendre(nodes)
+	at, w := num.GaussLegendre(nodes)
 	sum := 0.0
 	piece := func(a, b float64) {
 		mid, half := (a+b)/2, (b-a)/2
@@ -141,7 +141,7 @@ func (d *Divergence) pieces(c *panel, logP, logQ func(x float64) float64, eps fl
 	from := c.x[0] - ends
 	for j := 1; j < nodes+2; j++ {
 		if a := above(c.x[j-1]); a != above(c.x[j]) {
-			z, _ := specfun.Bisect(func(x float64) bool { return above(x) == a }, c.x[j-1], c.x[j])
+			z, _ := num.Bisect(func(x float64) bool { return above(x) == a }, c.x[j-1], c.x[j])
 			piece(from, z)
 			from = z
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -221,26 +221,26 @@ func TestAuditGaussian(t *testing.T) {
 func TestLaws(t *testing.T) {
 	x := make([]float64, 20000)
 	noise.Normal(x, 1, rand.NewPCG(3, 4))
-	CheckLaw(t, x, specfun.NormalCDF)
+	CheckLaw(t, x, num.NormalCDF)
 	for _, cdf := range []func(float64) float64{
-		func(v float64) float64 { return specfun.NormalCDF(v / 1.05) }, // 5 % too little noise
-		func(v float64) float64 { return specfun.NormalCDF(v - 0.05) },
+		func(v float64) float64 { return num.NormalCDF(v / 1.05) }, // 5 % too little noise
+		func(v float64) float64 { return num.NormalCDF(v - 0.05) },
 		func(float64) float64 { return math.NaN() },
 	} {
 		bites(t, func(r T) { CheckLaw(r, x, cdf) })
 	}
-	bites(t, func(r T) { CheckLaw(r, x[:10], specfun.NormalCDF) })
+	bites(t, func(r T) { CheckLaw(r, x[:10], num.NormalCDF) })
 
 	d, p := KolmogorovSmirnov([]float64{0.9, 0.1}, func(v float64) float64 { return v })
 	require.InDelta(t, 0.4, d, 1e-15)
 	require.Equal(t, 1., p) // 2e^{-0.64} > 1
-	d, p = KolmogorovSmirnov(nil, specfun.NormalCDF)
+	d, p = KolmogorovSmirnov(nil, num.NormalCDF)
 	require.Zero(t, d)
 	require.Equal(t, 1., p)
 
 	stat, p := ChiSquare([]int{30, 70}, []float64{0.5, 0.5})
 	require.Equal(t, 16., stat)
-	require.InEpsilon(t, 2*specfun.NormalCDF(-4), p, 1e-12)
+	require.InEpsilon(t, 2*num.NormalCDF(-4), p, 1e-12)
 	stat, p = ChiSquare([]int{1, 9, 0}, []float64{0, 1, 0})
 	require.Equal(t, math.Inf(1), stat)
 	require.Zero(t, p)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // KolmogorovSmirnov returns the distance of a sample to the law with the
@@ -57,7 +57,7 @@ func ChiSquare(counts []int, probs []float64) (stat, p float64) {
 			return math.Inf(1), 0
 		}
 	}
-	return stat, specfun.Chi2SF(stat, float64(len(counts)-1))
+	return stat, num.Chi2SF(stat, float64(len(counts)-1))
 }
 
 // CheckLaw fails t if the sample differs from the law with distribution

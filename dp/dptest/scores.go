@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Test is a test of a hypothesis and a bound on its p-value.
@@ -48,8 +48,8 @@ func Scores(z [][]float64) []Test {
 			return []Test{{Name: "finite", P: 0}}
 		}
 	}
-	_, shape := KolmogorovSmirnov(flat, specfun.NormalCDF)
-	_, cells := cells(flat, specfun.NormalCDF)
+	_, shape := KolmogorovSmirnov(flat, num.NormalCDF)
+	_, cells := cells(flat, num.NormalCDF)
 	tests := []Test{
 		{"size", size(flat)},
 		{"mean", mean(z)},
@@ -67,13 +67,13 @@ func Scores(z [][]float64) []Test {
 func size(z []float64) float64 {
 	nu := float64(len(z))
 	s := floats.Dot(z, z)
-	return math.Min(1, 2*math.Min(specfun.Chi2CDF(s, nu), specfun.Chi2SF(s, nu)))
+	return math.Min(1, 2*math.Min(num.Chi2CDF(s, nu), num.Chi2SF(s, nu)))
 }
 
 // twoSided returns min(1, m·P(|N| > t)), the p-value of the largest of m
 // standard normal variables.
 func twoSided(t float64, m int) float64 {
-	return math.Min(1, 2*float64(m)*math.Exp(specfun.LogQ(t)))
+	return math.Min(1, 2*float64(m)*math.Exp(num.LogQ(t)))
 }
 
 // standardized returns |s|/√square, +Inf where nothing varies.
@@ -152,11 +152,11 @@ func ScalePower(n int, change, alpha float64) float64 {
 		panic("dptest: ScalePower out of range")
 	}
 	nu := float64(n)
-	lo := specfun.Chi2Quantile(math.Log(alpha/2), nu)
-	hi := specfun.Chi2UpperQuantile(math.Log(alpha/2), nu)
+	lo := num.Chi2Quantile(math.Log(alpha/2), nu)
+	hi := num.Chi2UpperQuantile(math.Log(alpha/2), nu)
 	power := 1.0
 	for _, s := range []float64{1 - change, 1 + change} {
-		power = math.Min(power, specfun.Chi2CDF(lo/(s*s), nu)+specfun.Chi2SF(hi/(s*s), nu))
+		power = math.Min(power, num.Chi2CDF(lo/(s*s), nu)+num.Chi2SF(hi/(s*s), nu))
 	}
 	return power
 }
@@ -168,7 +168,7 @@ func (t Test) String() string { return fmt.Sprintf("%s p = %.2g", t.Name, t.P) }
 // the false alarm alpha, a coordinate whose mean is off by shift standard
 // deviations: P(|N + √n·shift| > t), P(|N| > t) = alpha.
 func MeanPower(n int, shift, alpha float64) float64 {
-	t := specfun.NormalQuantile(alpha / 2) // negative
+	t := num.NormalQuantile(alpha / 2) // negative
 	at := math.Sqrt(float64(n)) * shift
-	return specfun.NormalCDF(t+at) + specfun.NormalCDF(t-at)
+	return num.NormalCDF(t+at) + num.NormalCDF(t-at)
 }

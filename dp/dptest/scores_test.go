@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // matrix returns n rows of k independent standard normals.
@@ -100,7 +100,7 @@ func TestScoresBite(t *testing.T) {
 		"Laplace of variance 1": {func(z [][]float64) {
 			for _, row := range z {
 				for j, v := range row {
-					u := specfun.NormalCDF(-math.Abs(v)) * 2
+					u := num.NormalCDF(-math.Abs(v)) * 2
 					row[j] = math.Copysign(-math.Log(u)/math.Sqrt2, v)
 				}
 			}

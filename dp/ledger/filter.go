@@ -84,15 +84,21 @@ func (s spent) admits(t Terms, e Entry) error {
 		max(0, t.Total.Epsilon-left.Epsilon))
 }
 
+// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not. If
+// failures took from δ what they need and left the rest to the curve, outputs could choose between
+// runs that spend δ on one of the two, and all these runs together would cost almost 2δ.
+const failureShare = 0x1p-10
+
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
 // its order.
 func (s spent) renyi(t Terms) (eps, order float64) {
 	// One rounding of the quotient and one of the product that undoes it.
 	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
-	if s.failure > 0 {
-		delta = (delta - (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40)) * (1 - 0x1p-51)
-	}
 	eps = math.Inf(1)
+	if s.failure > 0 && (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40) > failureShare*delta {
+		return eps, 0
+	}
+	delta *= 1 - failureShare
 	for i, alpha := range t.Orders {
 		if e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha); e < eps {
 			eps, order = e, alpha
@@ -163,6 +169,9 @@ func (l *Ledger) Show(w io.Writer) error {
 	var all dp.Certificate
 	for _, e := range s.entries {
 		all = all.With(e.Assumptions...)
+	}
+	if len(s.terms.Orders) > 0 && len(s.entries) > 0 { // Rényi curves are computed in float64
+		all = all.With(dp.CalibrationArithmetic)
 	}
 	for _, a := range all.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)

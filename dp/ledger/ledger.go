@@ -44,7 +44,8 @@
 // admits it:
 //
 //	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m                                [RRUV16]
-//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, δ/m − (1+e^ε)ΣFailureᵢ)  [FZ21], [CKS20]
+//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m),      [FZ21], [CKS20]
+//	         and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
 //
 // one for each α of Terms.Orders, which are fixed when the ledger is made. Each filter sums up all
 // entries, so that a run which one of them still admits is the run that it alone would have

@@ -1,6 +1,6 @@
 // Package bigref computes the functions that privacy constants are made of to
 // 60 digits and more, for tests: slow, plain series in math/big that share no
-// code with package specfun.
+// code with package num.
 //
 // # Notation
 //

@@ -3,7 +3,7 @@ package kernel
 import (
 	"math"
 
-	"github.com/privopt/privopt/internal/twofold"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Products with a block of rows in twice the precision: m rows of d numbers, row-major without gaps.
@@ -34,16 +34,16 @@ func Dot2(a, x []float64) (hi, lo float64) {
 	if len(a) > 2 {
 		h2, l2 = addProduct(h2, l2, a[2], x[2])
 	}
-	h0, e0 := twofold.Sum(h0, h1)
-	h2, e2 := twofold.Sum(h2, h3)
-	h0, e := twofold.Sum(h0, h2)
-	return twofold.Sum(h0, ((l0+l1)+(l2+l3))+((e0+e2)+e))
+	h0, e0 := num.TwoSum(h0, h1)
+	h2, e2 := num.TwoSum(h2, h3)
+	h0, e := num.TwoSum(h0, h2)
+	return num.TwoSum(h0, ((l0+l1)+(l2+l3))+((e0+e2)+e))
 }
 
 // addProduct adds ax to h + l.
 func addProduct(h, l, a, x float64) (hi, lo float64) {
-	p, e := twofold.Prod(a, x)
-	s, t := twofold.Sum(h, p)
+	p, e := num.TwoProd(a, x)
+	s, t := num.TwoSum(h, p)
 	return s, l + (t + e)
 }
 
@@ -64,7 +64,7 @@ func MulVec2(u, ul, a, x []float64) {
 }
 
 // AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. With S = Σᵢ|wᵢaᵢⱼ| it loses at
-// most (m+2)²u²S in the sum over the block, and 3u²(2|hiⱼ| + (m+2)S) where twofold.Add adds that sum to
+// most (m+2)²u²S in the sum over the block, and 3u²(2|hiⱼ| + (m+2)S) where num.Add2 adds that sum to
 // hiⱼ + loⱼ: its low part, not normalized, has at most (m+1)uS. All up to underflow.
 //
 // The low part of the sum over the block adds up m−1 errors of sums, at most (m−1)u of Σᵢ|wᵢaᵢⱼ|, and
@@ -85,10 +85,10 @@ func AddMulVec2(hi, lo, a, w, wl []float64) {
 	for j := range hi {
 		var h, l float64
 		for i, v := range w {
-			p, e := twofold.Prod(a[i*d+j], v)
-			s, t := twofold.Sum(h, p)
+			p, e := num.TwoProd(a[i*d+j], v)
+			s, t := num.TwoSum(h, p)
 			h, l = s, l+(t+math.FMA(a[i*d+j], wl[i], e))
 		}
-		hi[j], lo[j] = twofold.Add(hi[j], lo[j], h, l)
+		hi[j], lo[j] = num.Add2(hi[j], lo[j], h, l)
 	}
 }

@@ -308,7 +308,7 @@ tile8Done:
 	VZEROUPPER
 	RET
 
-// SUM sets s = a + b, rounded, and e = a + b − s: twofold.Sum.
+// SUM sets s = a + b, rounded, and e = a + b − s: num.TwoSum.
 #define SUM(a, b, s, e, t) \
 	VADDPD b, a, s; \
 	VSUBPD a, s, t; \
@@ -424,7 +424,7 @@ mul2Sum:
 	VFMADD231PD Y7, a, Y11; \
 	ADD(h, l, Y10, Y11)
 
-// TOTAL adds h + l to Y8 + Y9: twofold.Add.
+// TOTAL adds h + l to Y8 + Y9: num.Add2.
 #define TOTAL(h, l) \
 	SUM(Y8, h, Y10, Y11, Y12); \
 	VADDPD l, Y9, Y9; \

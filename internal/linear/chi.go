@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Chi bounds the privacy loss of the exact minimizer of the linearly
@@ -25,10 +26,8 @@ type Chi struct {
 	Monotone bool
 }
 
-// PairedR0 is where the q = 1 formula begins to hold for two scalar
-// derivatives. With A(v) = P(|Y| ≤ (t−v/2)/√v), log A is concave on (0, s²] and
-// vanishes at 0 as soon as x(x+m(x)) ≥ 3 for all x ≥ r₀, m = 2φ/(2Φ−1), which
-// holds from 1.65 on; hence A(s₁²)A(s₂²) ≥ A(s₁²+s₂²).
+// PairedR0 is where the q = 1 formula begins to hold for two scalar derivatives:
+// docs/theory/linear.md#lop.curve/2.
 const PairedR0 = 1.65
 
 // r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
@@ -74,7 +73,7 @@ func LogMonotone(e1, s float64) float64 {
 	if e1 >= 0 {
 		return dp.GaussianLogDelta(e1, s)
 	}
-	return specfun.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
+	return num.Log(-math.Expm1(e1 + math.Log1p(-dp.GaussianDelta(0, s))))
 }
 
 // LogChi returns log E[(1 − e^{e₁ − s²/2 − sχ_q})₊]. With r₀ = e₁/s − s/2 ≥ 0,
@@ -87,16 +86,16 @@ func LogMonotone(e1, s float64) float64 {
 func LogChi(e1, s float64, q int) float64 {
 	r0 := e1/s - s/2
 	if r0 < 0 {
-		return specfun.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
+		return num.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
 	}
 	switch q {
 	case 1:
 		return math.Ln2 + dp.GaussianLogDelta(e1, s)
 	case 2:
-		return specfun.Log(s) - r0*r0/2 + specfun.Log(specfun.Mills(r0+s))
+		return num.Log(s) - r0*r0/2 + num.Log(num.Mills(r0+s))
 	}
 	r0 = math.Min(r0, farthest)
-	if tail := specfun.Chi2LogSF(r0*r0, float64(q)); tail < nothing { // δ ≤ P(χ_q > r₀)
+	if tail := num.Chi2LogSF(r0*r0, float64(q)); tail < nothing { // δ ≤ P(χ_q > r₀)
 		return tail
 	}
 	return math.Min(0, logChiTail(r0, s, q))
@@ -116,9 +115,9 @@ const (
 // is bounded by the last hazard rate, which only grows, and added.
 func logChiTail(r0, s float64, q int) float64 {
 	nu := float64(q)
-	logT := func(x float64) float64 { return specfun.Chi2LogSF(x*x, nu) }
+	logT := func(x float64) float64 { return num.Chi2LogSF(x*x, nu) }
 	hazard := func(x, logTx float64) float64 { // −T′(x)/T(x), 0 at 0
-		return 2 * x * math.Exp(specfun.Chi2LogPDF(x*x, nu)-logTx)
+		return 2 * x * math.Exp(num.Chi2LogPDF(x*x, nu)-logTx)
 	}
 	var head float64 // where T = 1 to double precision: P(χ_q ≤ √q − 9) < e^{−40}
 	x := r0
@@ -126,7 +125,7 @@ func logChiTail(r0, s float64, q int) float64 {
 		head, x = -math.Expm1(-s*(flat-x)), flat
 	}
 	top := -s*(x-r0) + logT(x)
-	nodes, weights := specfun.GaussLegendre(16)
+	nodes, weights := num.GaussLegendre(16)
 	var sum, comp float64 // in units of e^{top}
 	for {
 		at := -s*(x-r0) + logT(x) - top
@@ -146,9 +145,9 @@ func logChiTail(r0, s float64, q int) float64 {
 		x += h
 	}
 	if head > 0 {
-		return specfun.Log(head + math.Exp(top)*sum)
+		return num.Log(head + math.Exp(top)*sum)
 	}
-	return top + specfun.Log(sum)
+	return top + num.Log(sum)
 }
 
 // LogMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
@@ -158,15 +157,15 @@ func LogMGF(t float64, q int) float64 {
 	case t == 0:
 		return 0
 	case q == 1: // 2Φ(t) e^{t²/2}
-		return math.Ln2 + specfun.LogPhi(t) + t*t/2
+		return math.Ln2 + num.LogPhi(t) + t*t/2
 	case q == 2 && t < 0: // 1 + t R(−t)
-		return math.Log1p(t * specfun.Mills(-t))
+		return math.Log1p(t * num.Mills(-t))
 	case t > 1e6: // no scale to resolve: χ_q is 1-Lipschitz, E χ_q ≤ √q
 		return t*t/2 + t*math.Sqrt(float64(q))
 	}
 	n := float64(q - 1)
 	mode := mgfMode(t, n)
-	logf := func(x float64) float64 { return n*specfun.Log(x) + t*x - x*x/2 }
+	logf := func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }
 	top := logf(mode)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
 	panel := panelOf(logf, top)
@@ -178,12 +177,12 @@ func LogMGF(t float64, q int) float64 {
 		sum += panel(math.Max(0, hi-h), hi)
 	}
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
-	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + specfun.Log(sum)
+	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + num.Log(sum)
 }
 
 // panelOf returns ∫ e^{logf−top} over an interval, by the 16-point rule.
 func panelOf(logf func(x float64) float64, top float64) func(lo, hi float64) float64 {
-	nodes, weights := specfun.GaussLegendre(16)
+	nodes, weights := num.GaussLegendre(16)
 	return func(lo, hi float64) (sum float64) {
 		for i, z := range nodes {
 			x := lo + (hi-lo)*(z+1)/2
@@ -214,13 +213,13 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 	nu := float64(k.Q)
 	r0 := math.Min(k.r0(eps), farthest)
 	if half := r0 / 2; half > 0 { // δ ≤ P(χ_q > r₀/2) + δ_G(s r₀/2; o)
-		if bound := specfun.LogSumExp(specfun.Chi2LogSF(half*half, nu), dp.GaussianLogDelta(k.S*half, o)); bound < nothing {
+		if bound := num.LogSumExp(num.Chi2LogSF(half*half, nu), dp.GaussianLogDelta(k.S*half, o)); bound < nothing {
 			return bound
 		}
 	}
 	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
 	logf := func(x float64) float64 {
-		return math.Ln2 + specfun.Log(x) + specfun.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
+		return math.Ln2 + num.Log(x) + num.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
 	}
 	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
 	// the density of χ_q does, on the scale 1.
@@ -258,11 +257,11 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 			break
 		}
 	}
-	if log := top + specfun.Log(sum); panels < mostPanels && !math.IsNaN(log) && !math.IsInf(log, 0) {
+	if log := top + num.Log(sum); panels < mostPanels && !math.IsNaN(log) && !math.IsInf(log, 0) {
 		return math.Min(0, log)
 	}
 	// No scale to be resolved on: in two steps, δ_curve(ε−12o) + δ_G(12o; o).
-	return math.Min(0, specfun.LogSumExp(k.LogDelta(eps-12*o), dp.GaussianLogDelta(12*o, o)))
+	return math.Min(0, num.LogSumExp(k.LogDelta(eps-12*o), dp.GaussianLogDelta(12*o, o)))
 }
 
 // mostPanels of an integral; an ordinary one takes less than a hundred.
@@ -290,7 +289,7 @@ func peakOf(logf func(x float64) float64, hi float64) float64 {
 // holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
 func (k Chi) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
-		return Least(func(s float64) float64 { return logCurve(e1, s) }, specfun.Log(delta), enough(e1, delta, q))
+		return Least(func(s float64) float64 { return logCurve(e1, s) }, num.Log(delta), enough(e1, delta, q))
 	}
 	chi := func(q int) float64 {
 		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
@@ -313,7 +312,7 @@ func (k Chi) LeastNoise(e1, delta float64) float64 {
 // enough returns u = 1/s that is enough at e₁: χ_q ≤ √q + √(2 ln(1/δ)) = r but
 // with probability δ, and s²/2 + s r = e₁.
 func enough(e1, delta float64, q int) float64 {
-	r := math.Sqrt(float64(q)) + math.Sqrt(-2*specfun.Log(delta))
+	r := math.Sqrt(float64(q)) + math.Sqrt(-2*num.Log(delta))
 	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 
@@ -327,7 +326,7 @@ func Least(logDelta func(s float64) float64, target, enough float64) float64 {
 // least is Least with the relative tolerance of the search.
 func least(logDelta func(s float64) float64, target, enough, tol float64) float64 {
 	goal := math.Sqrt(-2 * target)
-	return specfun.LeastRoot(func(u float64) float64 {
+	return num.LeastRoot(func(u float64) float64 {
 		return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
 	}, enough, tol)
 }
@@ -335,4 +334,47 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 func lgamma(x float64) float64 {
 	v, _ := math.Lgamma(x)
 	return v
+}
+
+// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact for o = 0.
+// Let X be standard normal, g(x) = δ_G(s(r₀−x); o), k = g′, and let
+//
+//	U_n = E Xⁿg(X),  V_n = E Xⁿk(X),  W_n = E Xⁿ(k′ + sk)(X) = s φ_{1+v}(m) E Yⁿ
+//
+// with v = o²/s², m = r₀ − o²/(2s), φ_{1+v} the density of N(0, 1+v), Y ~ N(m/(1+v), v/(1+v)). E Xh(X) = E h′(X) gives
+//
+//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + W_{n−1}
+//	U₀ = δ_G(e₁; S),   V₀ = s e^{e₁}Φ(−e₁/S − S/2),   S² = s²+o²
+//
+// The density of χ_q is x^{q−1}e^{−x²/2}/(2^{q/2−1}Γ(q/2)), so that √(2π)U_{q−1} over the same constant differs from the
+// mean by the part x < 0 of U, in which g ≤ δ_G(s r₀; o): by that at most, which is added.
+func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
+	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
+	two, half := of(2), c.Quo(c.Square(s), of(2))
+	whole := c.Hypot(s, o)
+	far, mid := c.Quo(e1, whole), c.Quo(whole, two)
+	ratio := c.Square(c.Quo(o, s))
+	spread := c.Add(of(1), ratio)
+	// φ_{1+v}(m) = φ(m/√(1+v))/√(1+v)
+	m := c.Sub(c.Quo(c.Sub(e1, half), s), c.Quo(c.Square(o), c.Mul(two, s)))
+	root := c.Sqrt(spread)
+	peak := c.Mul(s, c.Quo(c.Density(c.Quo(m, root)), root))
+	mean, variance := c.Quo(m, spread), c.Quo(ratio, spread)
+
+	u0, u := of(0), c.GaussianDelta(e1, whole)                                            // U_{n−1}, U_n
+	v0, v := of(0), c.Mul(s, c.Mul(c.Density(c.Sub(far, mid)), c.Mills(c.Add(far, mid)))) // V_{n−1}, V_n
+	y0, y := of(0), of(1)                                                                 // E Y^{n−1}, E Yⁿ
+	factor := two                                                                         // √(2π)/(2^{q/2−1}Γ(q/2))
+	if q%2 == 0 {
+		factor = c.Sqrt(c.Mul(two, c.Pi()))
+	}
+	for n := 1; n < q; n++ {
+		u0, u = u, c.Add(c.Mul(of(n-1), u0), v)
+		v0, v = v, c.Add(c.Sub(c.Mul(of(n-1), v0), c.Mul(s, v)), c.Mul(peak, y))
+		y0, y = y, c.Add(c.Mul(mean, y), c.Mul(c.Mul(of(n-1), variance), y0))
+		if n > 1 && n%2 == q%2 {
+			factor = c.Quo(factor, of(n))
+		}
+	}
+	return c.Add(c.Mul(factor, u), c.GaussianDelta(c.Sub(e1, half), o))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/enclose"
 )
 
 // number is a decimal string of more digits than a float64 has.
@@ -462,6 +463,66 @@ func TestEnough(t *testing.T) {
 				s := 1 / enough(e1, delta, q)
 				require.InEpsilon(t, e1, s*s/2+s*(math.Sqrt(float64(q))+math.Sqrt(2*math.Log(1/delta))), 1e-12)
 				require.LessOrEqual(t, LogChi(e1, s, q), math.Log(delta))
+			}
+		}
+	}
+}
+
+// The enclosure of the law of χ_q holds the integral in 60 digits where there is no output
+// noise, and is above the quadrature where there is, by no more than its error.
+func TestChiStick(t *testing.T) {
+	for _, q := range []int{1, 2, 3, 4, 7, 20, 51, 200} {
+		for _, s := range []float64{0.01, 0.15, 0.8, 3} {
+			for _, r0 := range []float64{0.1, 1.7, 4.5, 17} {
+				e1 := s * (r0 + s/2)
+				r0 = e1/s - s/2
+				c := enclose.New(512, nil)
+				at := func(o float64) enclose.Interval { return chiStick(c, c.Of(e1), c.Of(s), c.Of(o), q) }
+				if q <= 51 && r0 > 1 {
+					n := bigref.New
+					v, want := at(0), bigref.ChiStick(bigref.Sub(bigref.Quo(n(e1), n(s)), bigref.Quo(n(s), n(2))), n(s), q)
+					lo, _ := v.Lo.Float64()
+					hi, _ := v.Hi.Float64()
+					x, _ := want.Float64()
+					require.InEpsilon(t, x, lo, 1e-12, "q = %d, s = %v, r₀ = %v", q, s, r0)
+					require.InEpsilon(t, x, hi, 1e-12, "q = %d, s = %v, r₀ = %v", q, s, r0)
+					require.InEpsilon(t, x, math.Exp(LogChi(e1, s, q)), 1e-10)
+				}
+				for _, o := range []float64{0.001, 0.03, 0.3} {
+					if o*20 > s*r0 { // the part below 0 is no longer nothing
+						continue
+					}
+					hi, _ := at(o).Hi.Float64()
+					want := Chi{S: s, Q: q}.LogJoint(e1, o)
+					if want < -600 {
+						continue
+					}
+					require.InEpsilon(t, math.Exp(want), hi, 1e-9, "q = %d, s = %v, r₀ = %v, o = %v", q, s, r0, o)
+				}
+			}
+		}
+	}
+}
+
+// What a search finds is proved as it is, for any rank and with output noise; a little less
+// noise is not.
+func TestChiIsProved(t *testing.T) {
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		for _, rank := range []int{2, 3, 9, 40} {
+			const ridge = 100
+			p := Problem{Dim: 60, Constants: ranked(rank), Relation: rel, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+			k := calibrator(t, p)
+			chi := k.chi
+			chi.C = k.curvature(ridge)
+			for _, o := range []float64{0, 0.0085} {
+				u := chi.LeastNoise(1-chi.C, 1e-5)
+				if o > 0 {
+					u = Least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u)
+				}
+				q := claim{ridge: ridge, sigma: k.g * u * safeScale, eps: 1, delta: 1e-5, o: o}
+				require.True(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
+				q.sigma *= 1 - 1e-5
+				require.False(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
 			}
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Sequence is a fixed number of exact minimizers of linearly perturbed objectives,
@@ -23,13 +24,11 @@ import (
 //	A(ε, μ) = Σ over subsets I of the minimizers of δ_G(ε, √(Σ_I sᵢ² + t²))   sign of φ′ fixed
 //	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
 //
-// for the loss is at most max(0, X) or s²/2 + s|N|, and E h(max(0, X)) ≤ E h(0) + E h(X),
-// E h(s|N|) ≤ 2 E h(sN) for nondecreasing h ≥ 0. Replacing goes through a data set in
-// the middle, with half of every sᵢ and of t on each side:
+// Replacing goes through a data set in the middle, with half of every sᵢ and of t on each side:
 //
 //	min over e₁ ∈ [0, ε] of A(e₁, μ/2) + e^{e₁} δ_G(ε−e₁−c, μ/2),  or the other order
 //
-// and costs at most 4^k δ_G(ε−c, μ).
+// and costs at most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
 type Sequence struct {
 	Relation dp.Relation
 	C, S     []float64 // cᵢ and sᵢ of the minimizers
@@ -107,7 +106,7 @@ func (q Sequence) logAdd(eps, scale float64) float64 {
 	}
 	sum := math.Inf(-1)
 	for bits := range q.all() + 1 {
-		sum = specfun.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
+		sum = num.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
 	}
 	return min(0, sum)
 }
@@ -116,15 +115,78 @@ func (q Sequence) logAdd(eps, scale float64) float64 {
 // 1 − e^ε + e^ε δ(−ε): the bound holds for both orders of the pair.
 func (q Sequence) logReplace(eps float64) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+q.logReplace(-eps))
+		return num.LogSumExp(num.Log1mExp(eps), eps+q.logReplace(-eps))
 	}
-	best := float64(2*len(q.S))*math.Ln2 + q.logRemove(eps, 1)
+	_, best := q.bestLeg(eps)
+	return min(0, best, float64(2*len(q.S))*math.Ln2+q.logRemove(eps, 1))
+}
+
+// bestLeg returns the leg with the least bound at ε ≥ 0, and its logarithm.
+func (q Sequence) bestLeg(eps float64) (g leg, best float64) {
+	best = math.Inf(1)
 	for _, removeFirst := range []bool{false, true} {
-		_, v := specfun.Minimize(func(e1 float64) float64 {
+		e1, v := num.Minimize(func(e1 float64) float64 {
 			remove, add, lr, la := leg{removeFirst, e1}.parts(eps)
-			return specfun.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
+			return num.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
 		}, 0, eps, 16, 1e-5*eps)
-		best = min(best, v)
+		if v < best {
+			g, best = leg{removeFirst, e1}, v
+		}
 	}
-	return min(0, best)
+	return g, best
+}
+
+// Proves reports whether the sequence is certainly within δ at ε, by intervals.
+func (q Sequence) Proves(b dp.Budget) bool {
+	if q.Check() != nil {
+		return false
+	}
+	remove := func(c enclose.Arithmetic, eps enclose.Interval, scale float64) enclose.Interval {
+		for _, cost := range q.C {
+			eps = c.Sub(eps, c.Of(cost))
+		}
+		return c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale))
+	}
+	add := func(c enclose.Arithmetic, eps enclose.Interval, scale float64) enclose.Interval {
+		if !q.Monotone {
+			return c.Mul(c.Of(math.Ldexp(1, len(q.S))), c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale)))
+		}
+		sum := c.Of(0)
+		for bits := range q.all() + 1 {
+			sum = c.Add(sum, c.GaussianDelta(eps, q.enclosedShift(c, bits, scale)))
+		}
+		return sum
+	}
+	if q.Relation == dp.AddRemove {
+		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return remove(c, c.Of(b.Epsilon), 1), c.Of(b.Delta)
+		}, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return add(c, c.Of(b.Epsilon), 1), c.Of(b.Delta)
+		})
+	}
+	g, _ := q.bestLeg(b.Epsilon)
+	if !(g.e1 >= 0 && g.e1 <= b.Epsilon) {
+		return false
+	}
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		e1, rest := c.Of(g.e1), c.Sub(c.Of(b.Epsilon), c.Of(g.e1))
+		less = c.Add(add(c, e1, 0.5), c.Mul(c.Exp(e1), remove(c, rest, 0.5)))
+		if g.removeFirst {
+			less = c.Add(remove(c, e1, 0.5), c.Mul(c.Exp(e1), add(c, rest, 0.5)))
+		}
+		return less, c.Of(b.Delta)
+	}) || enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		return c.Mul(c.Of(math.Ldexp(1, 2*len(q.S))), remove(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
+	})
+}
+
+// enclosedShift is shift, in intervals.
+func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) enclose.Interval {
+	sum := c.Square(c.Of(q.T))
+	for i, s := range q.S {
+		if bits>>i&1 == 1 {
+			sum = c.Add(sum, c.Square(c.Of(s)))
+		}
+	}
+	return c.Mul(c.Of(scale), c.Sqrt(sum))
 }

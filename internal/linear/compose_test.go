@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testsize"
 )
 
@@ -56,7 +56,7 @@ func TestSequenceInSixtyDigits(t *testing.T) {
 // with a Gaussian release, E over N of δ_G(ε − loss, t).
 func TestSequenceIsAboveTheIntegral(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 9))
-	x, w := specfun.GaussLegendre(16)
+	x, w := num.GaussLegendre(16)
 	for range 40 {
 		c, s, tt, eps := 0.3*rnd.Float64(), math.Exp(2*rnd.Float64()-3), math.Exp(2*rnd.Float64()-3), 2*rnd.Float64()
 		for _, monotone := range []bool{false, true} {

@@ -4,18 +4,19 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Curve bounds what the exact minimizer at one Δ and one σ tells about a
 // record. Its methods take o = 2R/σ_out of a Gaussian output noise that hides
 // all points within R of the minimizer, 0 for none. The zero value is no curve.
 type Curve struct {
-	chi     Chi
-	tied    *tied    // nil where a record has more than one scalar derivative
-	simplex *simplex // nil but for the multinomial logistic loss
-	s       float64  // L/σ
-	replace bool
+	chi      Chi
+	tied     *tied     // nil where a record has more than one scalar derivative
+	simplex  *simplex  // nil but for the multinomial logistic loss
+	spectrum *spectrum // nil where a record has one scalar derivative
+	s        float64   // L/σ
+	replace  bool
 }
 
 // Profile returns bounds δ(ε) for removing and for adding a record, output noise
@@ -58,6 +59,10 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	if o > 0 {
 		chi = func(eps float64) float64 { return k.chi.LogJoint(eps, o) }
 	}
+	if m := k.spectrum; m != nil {
+		curve := chi
+		chi = func(eps float64) float64 { return min(curve(eps), m.logDelta(eps, k.chi.S, o)) }
+	}
 	switch {
 	case k.simplex != nil:
 		remove, add = k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
@@ -76,11 +81,11 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	return least(remove), least(add)
 }
 
-// boundRemove returns an upper bound on the supremum of logRemove, certified: above
-// it by 1e-6 where that takes few cells, and at worst that of curvature and
-// gradient apart.
+// boundRemove returns the smaller of renyi and of an upper bound on the supremum of
+// logRemove, certified: above it by 1e-6 where that takes few cells, and at worst that of
+// curvature and gradient apart.
 func (k *tied) boundRemove(eps, s, o float64) float64 {
-	apart := k.at(eps, s, o, 1, k.c)
+	apart := min(k.at(eps, s, o, 1, k.c), k.renyi(eps, s, o))
 	found, _ := k.logRemove(eps, s, o)
 	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
 		if k.removes(eps, s, o, found+slack, patient) {
@@ -95,11 +100,16 @@ func (k *tied) boundRemove(eps, s, o float64) float64 {
 // pair.
 func (k *tied) boundReplace(eps, s, o float64) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+k.boundReplace(-eps, s, o))
+		return num.LogSumExp(num.Log1mExp(eps), eps+k.boundReplace(-eps, s, o))
 	}
 	_, g := k.logReplace(eps, s, o, nil)
 	er, ea, lr, la := g.parts(eps)
-	return specfun.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
+	log := num.LogSumExp(lr+k.boundRemove(er, s, o/2), la+k.logAdd(ea, s, o/2))
+	if k.mayGain(g, eps, s, o) {
+		renyi, _ := k.renyiReplace(eps, s, o, nil)
+		log = min(log, renyi)
+	}
+	return log
 }
 
 // RDP returns the Rényi divergence bound of order α ≥ 1, output noise included, for
@@ -114,17 +124,22 @@ func (k *tied) boundReplace(eps, s, o float64) float64 {
 //	           the first formula with c = 0                       any convex φ
 //	replacing  min( k·add(2α−1) + remove(2α), k·remove(2α−1) + add(2α) ),  k = 2α/(2α−1)
 //
-// plus α o²/2, the last by Hölder's inequality through the data set in the middle.
-// It is +Inf for other α.
+// plus α o²/2, the last by Hölder's inequality through the data set in the middle; each
+// line is the least of this and of rdpRenyi. It is +Inf for other α.
 func (k Curve) RDP(alpha, o float64) float64 {
 	if !(alpha >= 1) || math.IsInf(alpha, 1) {
 		return math.Inf(1)
 	}
 	bound := k.chi.RDP(alpha)
+	if k.spectrum != nil {
+		bound = min(bound, k.spectrum.rdp(alpha, k.chi.S))
+	}
 	if t := k.tied; t != nil {
 		if k.replace {
 			twice := 2 * alpha / (2*alpha - 1)
-			bound = min(bound, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s), twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
+			_, _, renyi := t.rdpRenyi(alpha, k.s)
+			bound = min(bound, renyi, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s),
+				twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
 		} else {
 			bound = min(bound, max(t.rdpRemove(alpha, k.s), t.rdpAdd(alpha, k.s)))
 		}
@@ -132,8 +147,14 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// rdpRemove returns sup_p [κ(p) + α s²p²/2], certified.
+// rdpRemove returns the smaller of sup_p [κ(p) + α s²p²/2], certified, and of rdpRenyi.
 func (k *tied) rdpRemove(alpha, s float64) float64 {
+	renyi, _, _ := k.rdpRenyi(alpha, s)
+	return min(renyi, k.rdpTied(alpha, s))
+}
+
+// rdpTied returns sup_p [κ(p) + α s²p²/2], certified.
+func (k *tied) rdpTied(alpha, s float64) float64 {
 	f := func(p, kappa float64) float64 { return kappa + alpha*s*s*p*p/2 }
 	if k.envelope == nil {
 		return f(1, k.c)
@@ -148,9 +169,16 @@ func (k *tied) rdpRemove(alpha, s float64) float64 {
 	return k.c + alpha*s*s/2
 }
 
-// rdpAdd returns the bound for adding a record. Next to order 1, where the logarithm
-// of a number near 1 has no digits, that of a larger order is taken if it is less.
+// rdpAdd returns the smaller of the bound for adding a record and of rdpRenyi.
 func (k *tied) rdpAdd(alpha, s float64) float64 {
+	_, renyi, _ := k.rdpRenyi(alpha, s)
+	return min(renyi, k.rdpFree(alpha, s))
+}
+
+// rdpFree returns the bound for adding a record in which curvature is free. Next to order 1,
+// where the logarithm of a number near 1 has no digits, that of a larger order is taken if
+// it is less.
+func (k *tied) rdpFree(alpha, s float64) float64 {
 	if !k.monotone {
 		return Chi{S: s, Q: 1}.RDP(alpha)
 	}
@@ -158,7 +186,7 @@ func (k *tied) rdpAdd(alpha, s float64) float64 {
 		if alpha == 1 {
 			return math.Inf(1)
 		}
-		x := specfun.LogSumExp(specfun.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+specfun.LogPhi((alpha-0.5)*s))
+		x := num.LogSumExp(num.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+num.LogPhi((alpha-0.5)*s))
 		return (x + 1e-15) / (alpha - 1)
 	}
 	return min(at(alpha), at(max(alpha, 1+1e-3)))

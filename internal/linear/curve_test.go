@@ -80,7 +80,8 @@ func TestRDP(t *testing.T) {
 			implied := dp.RDP(func(alpha float64) float64 { return k.RDP(alpha, o) }).Curve()
 			for _, eps := range []float64{0.5, 1, 3} {
 				if !strings.HasSuffix(name, dp.Replace.String()) { // there RDP takes q = 1 and the profile q = 2
-					require.LessOrEqual(t, max(remove(eps), add(eps)), implied(eps), "%s at %v", name, eps)
+					// Up to 1e-8, where both are the same Rényi bound, minimized by two searches.
+					require.LessOrEqual(t, max(remove(eps), add(eps)), implied(eps)*(1+1e-8), "%s at %v", name, eps)
 				}
 			}
 			for _, alpha := range []float64{0.5, math.NaN(), math.Inf(1)} {

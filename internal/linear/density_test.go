@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -61,7 +61,7 @@ func (w world) delta(eps, sigma float64, d, d2 []record) float64 {
 		return g, h
 	}
 	excess := func(u float64) float64 { // loss − ε at u = b/σ = −J_D′(θ)/σ, which falls with θ
-		theta, _ := specfun.Bisect(func(x float64) bool { g, _ := sum(x, d); return -g/sigma >= u }, -1e6, 1e6)
+		theta, _ := num.Bisect(func(x float64) bool { g, _ := sum(x, d); return -g/sigma >= u }, -1e6, 1e6)
 		_, h := sum(theta, d)
 		g2, h2 := sum(theta, d2)
 		return math.Log(h/h2) + (g2/sigma-u)*(g2/sigma+u)/2 - eps
@@ -75,7 +75,7 @@ func (w world) delta(eps, sigma float64, d, d2 []record) float64 {
 		}
 	}
 	slices.Sort(ends)
-	x, weights := specfun.GaussLegendre(12)
+	x, weights := num.GaussLegendre(12)
 	total := 0.0
 	panel := func(lo, hi float64) {
 		for n := range x {
@@ -91,7 +91,7 @@ func (w world) delta(eps, sigma float64, d, d2 []record) float64 {
 			lo, hi := ends[i-1]+width*float64(j), ends[i-1]+width*float64(j+1)
 			inner := 1e-9 * width // the limits from inside
 			if (excess(lo+inner) > 0) != (excess(hi-inner) > 0) {
-				cut, _ := specfun.Bisect(func(u float64) bool { return (excess(u) > 0) == (excess(lo+inner) > 0) }, lo, hi)
+				cut, _ := num.Bisect(func(u float64) bool { return (excess(u) > 0) == (excess(lo+inner) > 0) }, lo, hi)
 				panel(lo, cut)
 				lo = cut
 			}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A leg is one way to replace a record in two steps, each of which removes or adds
@@ -14,9 +14,8 @@ import (
 //	add first      δ_add(e₁) + e^{e₁} δ_remove(ε−e₁)
 //	remove first   δ_remove(e₁) + e^{e₁} δ_add(ε−e₁)
 //
-// is a bound, whatever the angle between the records. The data set in the middle
-// belongs to the proof only, and so does its minimizer, to which no solver comes:
-// each step hides R of the output noise, not 2R, hence o/2.
+// is a bound, whatever the angle between the records; each step hides R of the output noise, not 2R,
+// hence o/2: docs/theory/linear.md#lop.envelope-replace/1.
 type leg struct {
 	removeFirst bool
 	e1          float64
@@ -45,7 +44,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 	half := o / 2
 	sum := func(g leg, remove func(eps float64) float64) float64 {
 		er, ea, lr, la := g.parts(eps)
-		return specfun.LogSumExp(lr+remove(er), la+k.logAdd(ea, s, half))
+		return num.LogSumExp(lr+remove(er), la+k.logAdd(ea, s, half))
 	}
 	ps, kappas := []float64{1}, []float64{k.kappa(1, 1)}
 	log = math.Inf(1)
@@ -60,7 +59,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 				ps, kappas = append(ps, p), append(kappas, k.kappa(p, p))
 			}
 			lo, hi := max(0, g.e1-width), min(eps, g.e1+width)
-			e1, v := specfun.Minimize(func(e1 float64) float64 {
+			e1, v := num.Minimize(func(e1 float64) float64 {
 				return sum(leg{g.removeFirst, e1}, func(er float64) float64 {
 					v := math.Inf(-1)
 					for i, p := range ps {
@@ -89,7 +88,7 @@ func (k *tied) logReplace(eps, s, o float64, near *leg) (log float64, best leg) 
 func (k *tied) replaces(g leg, eps, s, o, log float64, work int) bool {
 	er, ea, lr, la := g.parts(eps)
 	add := la + k.logAdd(ea, s, o/2) + 1e-9
-	return add < log && k.removes(er, s, o/2, specfun.LogDiffExp(log-1e-9, add)-lr, work)
+	return add < log && k.removes(er, s, o/2, num.LogDiffExp(log-1e-9, add)-lr, work)
 }
 
 // slacks are what a noise scale found by search is raised by until it is certified:
@@ -101,19 +100,26 @@ var slacks = [...]struct {
 
 // leastNoise returns u = σ/L at which removing and adding a record, or replacing one,
 // are within (ε, δ) with output noise o, certified; +Inf where none below most, the u
-// of another bound, is found. target is log δ.
-func (k *tied) leastNoise(eps, o, target, most float64, replace bool) float64 {
-	found := k.searchNoise(eps, o, target, most, &guess{u: most}, replace, 1e-11)
-	if math.IsInf(found, 1) {
-		return found
-	}
-	for _, slack := range slacks {
-		u := found * (1 + slack.up)
-		if k.meets(eps, 1/u, o, target, replace, slack.work) {
-			return u
+// of another bound, is found. target is log δ. renyi tells that this u rests on the bound
+// of that name.
+func (k *tied) leastNoise(eps, o, target, most float64, replace bool) (u float64, renyi bool) {
+	u = math.Inf(1)
+	from := &guess{u: most}
+	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
+		for _, slack := range slacks {
+			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
+				u = v
+				break
+			}
 		}
 	}
-	return math.Inf(1)
+	if most = min(u, most); from.leg != nil && !k.mayGain(*from.leg, eps, 1/most, o) {
+		return u, false
+	}
+	if v := k.renyiNoise(eps, o, target, most, replace); v < u {
+		return v, true
+	}
+	return u, false
 }
 
 // A guess is where a search starts: the result of a search at another ridge.

@@ -16,6 +16,8 @@
 //	lop.envelope-replace/1  the least over e₁ of lop.envelope/1 taken twice,
 //	                        through the data set with or without both records
 //	lop.envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)
+//	lop.renyi/1             the first two with a removal that counts curvature in second
+//	                        order, for losses without an envelope where β/μ is large
 //
 // Adding costs no curvature: δ_add(ε) = δ_G(ε, L/σ) where the sign of φ′ is fixed
 // and 2δ_G(ε, L/σ) else. Losses of ⟨a,θ⟩ have one scalar derivative; with an envelope
@@ -58,8 +60,8 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -94,6 +96,7 @@ const (
 	TheoremMonotone        = "lop.monotone/2"
 	TheoremEnvelope        = "lop.envelope/1"
 	TheoremEnvelopeReplace = "lop.envelope-replace/1"
+	TheoremRenyi           = "lop.renyi/1"
 	TheoremSimplex         = "lop.simplex/1"
 	TheoremJoint           = "lop.joint/2"
 	TheoremPure            = "lop.pure/2"
@@ -303,7 +306,7 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	}
 	least := beta / math.Expm1(share*eps/k.rank) * safeC
 	if k.simplex(least) != nil {
-		least, _ = specfun.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
+		least, _ = num.Bisect(func(mu float64) bool { return k.curvature(mu) <= share*eps }, least*(1+1e-9), 0)
 	}
 	return least
 }
@@ -320,8 +323,8 @@ func (k *Calibrator) LeastRidge(share float64) float64 {
 //	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
 //	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
 //
-// Sharp takes the smaller of this noise and that of gradient and curvature counted
-// together, where a record has one scalar derivative. From a guess it is not certified
+// Sharp takes the smallest of this noise, that of gradient and curvature counted
+// together, and that of removal by Rényi divergence, where a record has one scalar derivative. From a guess it is not certified
 // and good for a search only.
 func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
@@ -346,7 +349,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		return b
 	}
 	if k.p.Calibration == Kifer {
-		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-specfun.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
+		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*safeScale, TheoremKifer
 	} else {
 		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*safeScale, TheoremCurve
 		if k.chi.Monotone {
@@ -356,25 +359,34 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	if tied != nil {
 		l := k.p.Constants.Lipschitz
 		var sigma float64
+		theorem := TheoremEnvelope
+		if replace {
+			theorem = TheoremEnvelopeReplace
+		}
 		if from == nil {
-			sigma = l * tied.leastNoise(eps, 0, specfun.Log(delta), b.Sigma/l, replace)
+			u, renyi := tied.leastNoise(eps, 0, num.Log(delta), b.Sigma/l, replace)
+			if sigma = l * u; renyi {
+				theorem = TheoremRenyi
+			}
 		} else {
 			if from.u == 0 {
 				from.u = b.Sigma / l
 			}
-			sigma = l * tied.searchNoise(eps, 0, specfun.Log(delta), b.Sigma/l, from, replace, 1e-8)
+			sigma = l * tied.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8)
 		}
 		if sigma < b.Sigma {
-			b.Sigma, b.Theorem = sigma, TheoremEnvelope
-			if replace {
-				b.Theorem = TheoremEnvelopeReplace
-			}
+			b.Sigma, b.Theorem = sigma, theorem
 		}
 	}
 	if m := k.simplex(mu); m != nil && from == nil { // too slow for a search over Δ
 		x := k.p.Constants.Lipschitz / math.Sqrt2
-		if sigma := x * m.leastNoise(eps, specfun.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
+		if sigma := x * m.leastNoise(eps, num.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremSimplex
+		}
+	}
+	if m := k.spectrum(mu); m != nil && from == nil {
+		if sigma := k.g * m.leastNoise(eps, num.Log(delta), 0); sigma < b.Sigma*(1-1e-6) {
+			b.Sigma, b.Theorem = sigma, TheoremRenyi
 		}
 	}
 	b.S = k.g / b.Sigma
@@ -404,5 +416,8 @@ func (k *Calibrator) simplex(mu float64) *simplex {
 func (k *Calibrator) curve(mu, sigma float64) Curve {
 	chi := k.chi
 	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace}
+	return Curve{
+		chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu),
+		s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace,
+	}
 }

@@ -26,7 +26,8 @@ type Plan struct {
 	curve    Curve   // of the exact minimizer; meaningless unless Gaussian
 	out      float64 // ε of the output noise by itself, 0 if one curve accounts for both
 	failure  float64
-	step     int // exponent of the grid of b
+	step     int  // exponent of the grid of b
+	proved   bool // no constant rests on the error of float64 functions
 }
 
 var _ dp.Plan = (*Plan)(nil)
@@ -107,10 +108,7 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
 		}
 	}
-	pl.cert = dp.Certificate{
-		Budget: b, Relation: p.Relation, Theorem: p.Theorem,
-		Assumptions: append([]dp.Assumption{dp.CalibrationArithmetic}, q.Assumptions...),
-	}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
 	return pl, pl.finish()
 }
 
@@ -165,6 +163,11 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 			shift = 0
 		}
 	}
+	claimed, o := objective, shift*(1+0x1p-50) // of S′/σ_out, which is rounded
+	if shift > 0 {
+		claimed = whole
+	}
+	noise, pl.proved = k.Prove(noise, claimed, o)
 	if err := pl.cover(noise, 0, pl.unnoticed(noise, shift, output), b); err != nil {
 		return err
 	}
@@ -181,6 +184,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	pl.curve = noise.Curve
 	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
 	p.ExcessBound = s.Bound.At(ridge, q.Modulus, noise.Square())
+	pl.proved = pl.proved && pl.provesRest(b, claimed, output, o)
 	return nil
 }
 
@@ -228,6 +232,7 @@ func (pl *Plan) outputPerturbation(b dp.Budget) error {
 	if b.Delta > 0 {
 		p.S, p.Theorem = pl.output.Shift(), TheoremOutput
 	}
+	pl.proved = pl.output.Proves(b)
 	if r := s.Bound.Radius; r > 0 && n > 0 {
 		p.ExcessBound = n*l*(pl.output.Mean()+pl.output.Cover) + ridge*r*r/2 + s.Bound.Variance/(2*mu)
 	}
@@ -325,6 +330,19 @@ func (pl *Plan) finish() error {
 	return nil
 }
 
+// arithmetic returns what is assumed of the constants.
+func (pl *Plan) arithmetic() []dp.Assumption {
+	switch s := pl.public; {
+	case pl.proved:
+		return nil
+	case pl.params.Theorem == TheoremSimplex || s.Classes > 2:
+		return []dp.Assumption{dp.SimplexArithmetic}
+	case !s.Linear:
+		return []dp.Assumption{dp.ChiArithmetic}
+	}
+	return []dp.Assumption{dp.CalibrationArithmetic}
+}
+
 // made reports whether a calibration made pl.
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
 
@@ -353,7 +371,7 @@ func (pl *Plan) Profile() dp.Profile {
 	case pl.params.Budget.Delta == 0:
 		return pl.params.Budget.Profile()
 	case pl.params.Sigma == 0:
-		return dp.Symmetric(dp.GaussianCurve(pl.params.S), dp.GaussianRDP(pl.params.S))
+		return dp.GaussianProfile(pl.params.S)
 	}
 	o := pl.output.Shift()
 	remove, add := pl.curve.Profile(o, pl.out)

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A Bound is what a mechanism proves about the expected excess risk of the exact
@@ -38,6 +38,33 @@ const cCeiling = 0.99
 // theorem. The error wraps ErrProblem for a bound without a Radius, or one that
 // has no finite least point.
 func (k *Calibrator) Best(b Bound) (float64, error) {
+	ridge, err := k.best(b)
+	if err != nil || b.Radius == 0 || k.spectrum(1) == nil {
+		return ridge, err
+	}
+	// The noise of a spectrum is a curve of its own, which is minimized by itself.
+	at := func(ridge, sigma float64) float64 {
+		return b.At(ridge, k.p.Modulus, Noise{Sigma: sigma, dim: k.p.Dim}.Square())
+	}
+	value := at(ridge, k.noise(ridge+k.p.Modulus, new(guess)).Sigma)
+	hi := 2 * value / (b.Radius * b.Radius)
+	lo := max(k.LeastRidge(cCeiling), 1e-9*hi)
+	if !(lo < hi && hi < math.MaxFloat64) {
+		return ridge, nil
+	}
+	target := num.Log(k.p.Budget.Delta)
+	x, v := num.Minimize(func(x float64) float64 {
+		ridge := math.Exp(x)
+		return at(ridge, k.g*k.spectrum(ridge+k.p.Modulus).leastNoise(k.p.Budget.Epsilon, target, 0))
+	}, num.Log(lo), num.Log(hi), 16, 1e-3)
+	if v < value*(1-1e-6) {
+		ridge = min(max(math.Exp(x), lo), hi)
+	}
+	return ridge, nil
+}
+
+// best is Best without the noise of a spectrum.
+func (k *Calibrator) best(b Bound) (float64, error) {
 	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
 		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
 	}
@@ -86,7 +113,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
 		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
 	}
-	x, _ := specfun.Minimize(func(x float64) float64 {
+	x, _ := num.Minimize(func(x float64) float64 {
 		ridge := math.Exp(x)
 		if v := floor(ridge); v > least { // worse without its noise, and increasing from lo on
 			return v
@@ -94,8 +121,35 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 		v := at(ridge)
 		least = min(least, v)
 		return v
-	}, specfun.Log(lo), specfun.Log(hi), 8, 1e-3)
-	return min(max(math.Exp(x), lo), hi), nil
+	}, num.Log(lo), num.Log(hi), 8, 1e-3)
+	return k.renyiBest(b, min(max(math.Exp(x), lo), hi), least, lo, hi), nil
+}
+
+// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of theorem R, is below value,
+// the bound at ridge with that of the others; ridge where it finds none. The least of
+// two curves has a kink and may have two dips: each is minimized by itself.
+func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
+	if k.fixed != 1 || k.p.Envelope != nil || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
+		return ridge
+	}
+	l, target := k.p.Constants.Lipschitz, num.Log(k.p.Budget.Delta)
+	at := func(x, level float64) float64 { // +Inf above the level
+		ridge := math.Exp(x)
+		mu := ridge + k.p.Modulus
+		most := math.Sqrt((2*mu*(level-ridge*b.Radius*b.Radius/2)-b.Variance)/float64(k.p.Dim)) / l
+		u := k.tied(mu).renyiNoise(k.p.Budget.Epsilon, 0, target, most, k.p.Relation == dp.Replace)
+		return b.At(ridge, k.p.Modulus, Noise{Sigma: l * u, dim: k.p.Dim}.Square())
+	}
+	from, to := num.Log(lo), num.Log(hi)
+	x, v := num.Minimize(func(x float64) float64 { return at(x, value) }, from, to, 8, to-from)
+	if y := num.Log(ridge); at(y, value) < v {
+		x, v = y, 0
+	}
+	if !(v < value) {
+		return ridge
+	}
+	x, _ = num.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8), min(to, x+(to-from)/8), 0, 1e-3)
+	return min(max(math.Exp(x), lo), hi)
 }
 
 var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
@@ -105,7 +159,7 @@ var errRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius
 // output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
 // b must be Gaussian and Sharp.
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
-	mu, target := b.Ridge+k.p.Modulus, specfun.Log(whole.Delta)
+	mu, target := b.Ridge+k.p.Modulus, num.Log(whole.Delta)
 	replace := k.p.Relation == dp.Replace
 	joint := func(s float64) float64 {
 		chi := k.chi
@@ -116,12 +170,22 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
 		sigma = k.g * safeScale * Least(joint, target, b.Sigma/k.g)
 	}
+	theorem := TheoremJoint
 	if tied := k.tied(mu); tied != nil {
 		l := k.p.Constants.Lipschitz
-		sigma = min(sigma, l*tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace))
+		u, renyi := tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace)
+		if renyi && l*u < sigma {
+			theorem = TheoremRenyi
+		}
+		sigma = min(sigma, l*u)
+	}
+	if m := k.spectrum(mu); m != nil {
+		if v := k.g * m.leastNoise(whole.Epsilon, target, o); v < min(sigma, b.Sigma)*(1-1e-6) {
+			sigma, theorem = v, TheoremRenyi
+		}
 	}
 	if sigma < b.Sigma {
-		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, TheoremJoint
+		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, theorem
 		b.Curve = k.curve(mu, sigma)
 	}
 	return b

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +124,11 @@ func TestJoint(t *testing.T) {
 			b := at(t, p, 10)
 			joint := calibrator(t, p).Joint(b, whole, o)
 			require.Less(t, joint.Sigma, b.Sigma)
-			require.Equal(t, TheoremJoint, joint.Theorem)
+			want := TheoremJoint
+			if rel == dp.Replace && c.Rank == 1 { // where removal by theorem R saves .05 %
+				want = TheoremRenyi
+			}
+			require.Equal(t, want, joint.Theorem)
 			remove, add := joint.Curve.Profile(o, 0)
 			require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-9))
 			require.Greater(t, max(remove(1), add(1)), 1e-5*(1-1e-4))
@@ -133,8 +136,9 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// TestExtremes: whatever is declared, every calibration ends soon, with an error or with
-// numbers; the noise in one step is never more than that in two.
+// TestExtremes: whatever is declared, every calibration ends, after a bounded number of
+// looks at the envelope, with an error or with numbers; the noise in one step is never more
+// than that in two.
 func TestExtremes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	size := func() float64 {
@@ -144,7 +148,9 @@ func TestExtremes(t *testing.T) {
 		return math.Pow(10, 600*rnd.Float64()-300)
 	}
 	done := 0
-	for run := range testsize.Of(500, 2000) {
+	runs := testsize.Of(500, 2000)
+	for range runs {
+		asked := 0
 		p := Problem{
 			Dim: int(math.Pow(10, 6*rnd.Float64())), Constants: glm(size(), size()), Relation: dp.AddRemove,
 			Budget: dp.Budget{Epsilon: math.Pow(10, 11*rnd.Float64()-6), Delta: math.Pow(10, -0.31-10*rnd.Float64())},
@@ -174,12 +180,11 @@ func TestExtremes(t *testing.T) {
 			}
 			bounds := loss.Bounds{Row: size(), Label: 1}
 			p.Constants = l.Constants(bounds, 1)
-			p.Envelope = func(lo, hi float64) float64 { return l.(loss.Envelope).Envelope(bounds, lo, hi) }
+			p.Envelope = func(lo, hi float64) float64 { asked++; return l.(loss.Envelope).Envelope(bounds, lo, hi) }
 			if !(p.Constants.Lipschitz > 0 && p.Constants.Smoothness > 0 && p.Constants.Lipschitz+p.Constants.Smoothness < math.Inf(1)) {
 				continue
 			}
 		}
-		start := time.Now()
 		k, err := New(p)
 		require.NoError(t, err, "%+v", p)
 		bound := Bound{Radius: size(), Variance: size()}
@@ -201,9 +206,9 @@ func TestExtremes(t *testing.T) {
 			joint := k.Joint(b, whole, math.Pow(10, 8*rnd.Float64()-8)*min(1, whole.Epsilon))
 			require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v of %+v", joint.Sigma, b.Sigma, p)
 		}
-		require.Less(t, time.Since(start), 5*time.Second, "run %d, Δ = %v, %+v", run, ridge, p)
+		require.LessOrEqual(t, asked, 2*patient, "%+v", p) // At and Joint, each the cells of one patient certificate
 	}
-	require.Greater(t, done, 1000)
+	require.Greater(t, done, runs/2)
 
 	// A ridge next to 1e308, where s falls to 1e-20 before the search for it ends.
 	p := Problem{Dim: 3, Constants: ranked(2), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 0.99, Delta: 1e-6}}

@@ -4,23 +4,18 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
-// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K
-// classes: the gradient of a record of class y is (π − e_y)⊗a, its Hessian
-// (diag π − ππ′)⊗aa′, π in the simplex. With s = X/σ, X the bound on ‖a‖, q = 1 − π_y and
-// M = max_{j≠y} (N_j − N_y) over K independent normal numbers,
+// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K classes. With
+// s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K independent normal
+// numbers,
 //
-//	⟨π−e_y, N⟩ ≤ qM,  ‖π−e_y‖² ≤ 2q²
 //	removing   loss ≤ max_q [c(q) + sqM + s²q²]
 //	adding     loss ≤ max(0, sM + s²)
 //	c(q)       log det(I + (diag π − ππ′)X²/μ) at π_j = q/(K−1), j ≠ y
 //
-// c(q) is the largest for its q, because log det is concave and symmetric in π, and
-// rows shorter than X are covered by another π. The suprema stand inside the
-// expectation over M: two monotone maps of ℝᴷ do not compose to one, so that the
-// argument of type tied is not available.
+// Proof, and why the suprema stand inside the expectation: docs/theory/linear.md#lop.simplex/1.
 type simplex struct {
 	k    int     // K ≥ 2
 	d    float64 // μ/X²
@@ -44,20 +39,23 @@ func (m *simplex) curvature(q float64) float64 {
 	}
 	n := float64(m.k - 1)
 	p := q / n
-	c := math.Log1p((1-q)/m.d) + n*math.Log1p(p/m.d) + specfun.Log(m.d*((1-q)/(m.d+1-q)+q/(m.d+p)))
+	c := math.Log1p((1-q)/m.d) + n*math.Log1p(p/m.d) + num.Log(m.d*((1-q)/(m.d+1-q)+q/(m.d+p)))
 	return max(0, c)*safeC + 1e-14
 }
 
 // tail returns P(M > x) = 1 − E Φ(x+Z)^{K−1}, as the integral of a positive function.
 func (m *simplex) tail(x float64) float64 {
+	if math.IsInf(x, -1) {
+		return 1
+	}
 	const panels = 6
 	lo, hi := -max(x, 0)/2-8, 8-min(x, 0)
-	nodes, weights := specfun.GaussLegendre(16)
+	nodes, weights := num.GaussLegendre(16)
 	sum := 0.0
 	for i := range panels {
 		for j := range nodes {
 			z := lo + (hi-lo)*(float64(i)+(nodes[j]+1)/2)/panels
-			sum += weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*specfun.LogPhi(x+z))
+			sum += weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*num.LogPhi(x+z))
 		}
 	}
 	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
@@ -70,7 +68,7 @@ func (m *simplex) tail(x float64) float64 {
 // as a search finds it, or certified, rounded down.
 func (m *simplex) reach(l, s float64, certified bool) float64 {
 	f := func(q float64) float64 { return (l - m.curvature(q) - s*s*q*q) / (s * q) }
-	_, x := specfun.Minimize(f, 1./32, 1, 31, 1e-6)
+	_, x := num.Minimize(f, 1./32, 1, 31, 1e-6)
 	if !certified {
 		return x
 	}
@@ -88,16 +86,20 @@ func (m *simplex) reach(l, s float64, certified bool) float64 {
 // chords lie below it, and what they give lies above.
 func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 	const segments = 18
-	nodes, weights := specfun.GaussLegendre(5)
+	nodes, weights := num.GaussLegendre(5)
 	width := 12 * s
 	at, from := eps, x(eps)
 	total := 0.0
 	for i := 1; i <= segments; i++ {
 		l := eps + width*float64(i*i)/(segments*segments)
 		to := x(l)
+		rise := to - from
+		if math.IsInf(from, -1) { // nothing is proved before l: the tail is 1
+			rise = 0
+		}
 		for j := range nodes {
 			t := (nodes[j] + 1) / 2
-			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*(to-from))
+			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*rise)
 		}
 		at, from = l, to
 	}
@@ -107,17 +109,17 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 // logRemove returns log δ of removing a record; below ε = 0 it is that of a loss ≥ 0.
 func (m *simplex) logRemove(eps, s float64, certified bool) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+m.logRemove(0, s, certified))
+		return num.LogSumExp(num.Log1mExp(eps), eps+m.logRemove(0, s, certified))
 	}
-	return min(0, specfun.Log(m.delta(max(eps, 1e-300), s, func(l float64) float64 { return m.reach(l, s, certified) })))
+	return min(0, num.Log(m.delta(max(eps, 1e-300), s, func(l float64) float64 { return m.reach(l, s, certified) })))
 }
 
 // logAdd returns log δ of adding a record.
 func (m *simplex) logAdd(eps, s float64) float64 {
 	if eps < 0 {
-		return specfun.LogSumExp(specfun.Log1mExp(eps), eps+m.logAdd(0, s))
+		return num.LogSumExp(num.Log1mExp(eps), eps+m.logAdd(0, s))
 	}
-	return min(0, specfun.Log(m.delta(eps, s, func(l float64) float64 { return (l - s*s) / s })))
+	return min(0, num.Log(m.delta(eps, s, func(l float64) float64 { return (l - s*s) / s })))
 }
 
 // logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by
@@ -127,12 +129,12 @@ func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float
 		return max(m.logRemove(eps, s, certified), m.logAdd(eps, s))
 	}
 	er, ea, lr, la := g.parts(eps)
-	return min(0, specfun.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s)))
+	return min(0, num.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s)))
 }
 
 // bestLeg returns the leg with the least logDelta, to 0.02 ε in e₁, where it is flat.
 func (m *simplex) bestLeg(eps, s float64) leg {
-	e1, _ := specfun.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0, 0.02*eps)
+	e1, _ := num.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0, 0.02*eps)
 	return leg{false, e1}
 }
 
@@ -166,14 +168,14 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 			if o == 0 {
 				return log(eps)
 			}
-			return min(0, specfun.LogSumExp(log(eps-12*o), dp.GaussianLogDelta(12*o, o)))
+			return min(0, num.LogSumExp(log(eps-12*o), dp.GaussianLogDelta(12*o, o)))
 		}
 	}
 	if replace {
 		var both func(eps float64) float64
 		both = func(eps float64) float64 {
 			if eps < 0 {
-				return specfun.LogSumExp(specfun.Log1mExp(eps), eps+both(-eps))
+				return num.LogSumExp(num.Log1mExp(eps), eps+both(-eps))
 			}
 			return m.logDelta(eps, s, true, true, m.bestLeg(eps, s))
 		}

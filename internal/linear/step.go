@@ -8,6 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/release"
 )
 
@@ -62,7 +63,8 @@ func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *
 		g *= 2
 	}
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * safeC
-	if !q.Linear || !(c <= step.C) || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
+	enough := enclose.ExceedsExpm1(step.C, math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0), math.Inf(1)))
+	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
 		return nil, nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
 			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
@@ -76,6 +78,23 @@ func (s Settings) step(p *erm.Problem, cert dp.Certificate, step Step) (*Plan, *
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * safeScale
 	return pl, p, pl.finish()
+}
+
+// ProvesFailure reports whether δ pays for a part of it and for the failures of a number of steps,
+// each with a relative 1e-9 of room for the rounding of their bounds:
+//
+//	part + 2·steps·(1+e^ε)·e^{−t²/2} ≤ δ,   B_max = σ(√d + t)
+func ProvesFailure(dim, steps int, b dp.Budget, part float64) bool {
+	most, _ := release.MostNormal(dim, b, 1)
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		return c.Add(c.Of(part), c.Mul(c.Of(2*float64(steps)), failure(c, dim, b.Epsilon, c.Of(most)))), c.Of(b.Delta)
+	})
+}
+
+// failure returns (1+e^ε)e^{−t²/2} for ‖b‖ > σ(√d+t) = σ·most.
+func failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) enclose.Interval {
+	t := c.Sub(most, c.Sqrt(c.Of(float64(dim))))
+	return c.Mul(c.Add(c.Of(1), c.Exp(c.Of(eps))), c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(t), c.Of(2)))))
 }
 
 // StepFailure is the probability that the noise of one step of a sequence with budget b

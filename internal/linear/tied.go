@@ -4,44 +4,34 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
 )
 
-// tied bounds what the exact minimizer tells where a record has one scalar
-// derivative, counting its gradient and its curvature together: at the minimizer
-// its gradient has the norm pL, 0 ≤ p ≤ 1, and its curvature is then at most h(p),
-// the envelope of the loss. With s = L/σ and κ(p) = log1p(h(p)/(Δ+μ_r)),
+// tied bounds what the exact minimizer tells where a record has one scalar derivative, counting its
+// gradient and its curvature together: at the minimizer its gradient has the norm pL, 0 ≤ p ≤ 1, and
+// its curvature is then at most h(p), the envelope of the loss. With s = L/σ and κ(p) =
+// log1p(h(p)/(Δ+μ_r)),
 //
 //	removing a record   sup_p δ_G(ε−κ(p), √(s²p²+o²))
 //	adding a record     E δ_G(ε − max(0, sN+s²/2), o)   the sign of φ′ is fixed
 //	                    E δ_G(ε − s|N| − s²/2, o)       any convex φ
 //
-// Removal: let P be the law of b for the data set that contains the record, u the
-// direction of its row, N = ⟨u,b⟩/σ. The loss is
-//
-//	log(1 + φ″a′H₀⁻¹a) + sqN + s²q²/2 ≤ κ(|q|) + sqN + s²q²/2,  q = φ′‖a‖/L
-//
-// For a fixed part of b orthogonal to u, ∇J is monotone, so that ⟨a,θ⟩ does not
-// increase with N, and q does not because φ is convex. But the bound has increasing
-// differences in (q, N): a q that falls with N is never better than the best
-// constant, and E (1−e^{ε−loss})₊ is at most its supremum over constants q, which is
-// the formula. Adding: P is the law without the record, the determinant of the
-// other law is larger, and sq|N| + s²q²/2 increases with |q|.
-//
-// κ covers rows shorter than their bound, and weights below 1, whose gradient and
-// curvature are smaller by the same factor: δ_G increases with both.
+// Proof, with short rows and weights below 1: docs/theory/linear.md#lop.envelope/1.
 type tied struct {
 	l, mu    float64                      // L, Δ + μ_r
+	beta     float64                      // β
 	c        float64                      // log1p(β/μ) ≥ κ, rounded up
 	envelope func(lo, hi float64) float64 // sup of h over gradient norms in [lo, hi]; nil: β
 	monotone bool
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
+	exact    bool      // κ is rounded up by proof, see rigorous
 }
 
 // newTied prepares the curve for a modulus.
 func newTied(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *tied {
-	k := &tied{l: l, mu: mu, c: math.Log1p(beta/mu) * safeC, envelope: envelope, monotone: monotone}
+	k := &tied{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * safeC, envelope: envelope, monotone: monotone}
 	if envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
@@ -65,7 +55,11 @@ func (k *tied) kappa(p, q float64) float64 {
 	if k.envelope == nil {
 		return k.c
 	}
-	return min(k.c, math.Log1p(k.envelope(k.l*p, k.l*q)/k.mu)*safeC)
+	x := k.envelope(k.l*p, k.l*q) / k.mu
+	if k.exact {
+		return min(k.c, enclose.Log1pAbove(math.Nextafter(x, math.Inf(1))))
+	}
+	return min(k.c, math.Log1p(x)*safeC)
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.
@@ -94,7 +88,7 @@ func (k *tied) largest(f func(p, kappa float64) float64, share, tol float64) (va
 		return value, p
 	}
 	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
-	x, v := specfun.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	x, v := num.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
 	if -v > value {
 		return -v, x
 	}
@@ -115,7 +109,7 @@ func (k *tied) logAdd(eps, s, o float64) float64 {
 	case o == 0:
 		return LogChi(eps, s, 1)
 	case k.monotone:
-		return min(0, specfun.LogSumExp(dp.GaussianLogDelta(eps, math.Hypot(s, o)), specfun.LogPhi(-s/2)+dp.GaussianLogDelta(eps, o)))
+		return min(0, num.LogSumExp(dp.GaussianLogDelta(eps, math.Hypot(s, o)), num.LogPhi(-s/2)+dp.GaussianLogDelta(eps, o)))
 	}
 	return min(0, math.Ln2+dp.GaussianLogDelta(eps, math.Hypot(s, o)))
 }
@@ -124,9 +118,7 @@ func (k *tied) logAdd(eps, s, o float64) float64 {
 //
 //	κ(p) ≤ ε − E(√(s²p²+o²)) for all p,   E(S) the ε with δ_G(ε, S) = e^{log}
 //
-// E is convex and increasing: by the implicit function theorem E′(S) = 1/R(b),
-// R the Mills ratio and b = E/S + S/2, and b′ = (1/R(b) − (E/S − S/2))/S > 0
-// because 1/R(b) > b. The root is convex in p too.
+// ε − E is concave in p and does not increase: docs/theory/linear.md#linear.chord.
 func (k *tied) removes(eps, s, o, log float64, work int) bool {
 	if !(log < 0) {
 		return log == 0
@@ -142,9 +134,13 @@ func (k *tied) removes(eps, s, o, log float64, work int) bool {
 // epsilonAt returns an ε, hardly above the least one, with log δ_G(ε, S) ≤ log < 0,
 // by Newton's method from a guess: log δ_G is concave in ε, so that from the second
 // step on the iterates are on the safe side. It is +Inf where none is found.
-func epsilonAt(shift, log, guess float64) float64 {
+func epsilonAt(shift, log, guess float64) float64 { return epsilonWithin(shift, log, guess, 1e-12) }
+
+// epsilonWithin is epsilonAt with the relative distance to the root at which it stops. As it steps
+// 1e-12 to the safe side of the root, less than 2e-12 may send it back and forth.
+func epsilonWithin(shift, log, guess, near float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
-		return math.Nextafter(specfun.Log1mExp(log), math.Inf(1))
+		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
 	}
 	eps := guess
 	for range 100 {
@@ -154,9 +150,9 @@ func epsilonAt(shift, log, guess float64) float64 {
 			continue
 		}
 		// ∂δ/∂ε = −e^ε Φ(−ε/S − S/2)
-		slope := math.Exp(min(700, eps+specfun.LogPhi(-eps/shift-shift/2)-v))
+		slope := math.Exp(min(700, eps+num.LogPhi(-eps/shift-shift/2)-v))
 		step := (v - log) / slope
-		if v <= log && -step <= 1e-12*(math.Abs(eps)+shift) {
+		if v <= log && -step <= near*(math.Abs(eps)+shift) {
 			return eps
 		}
 		eps += step
@@ -197,7 +193,7 @@ func (k *tied) below(f func(p float64) float64, work int) bool {
 			return true
 		}
 		mid := p + (q-p)/2
-		fm := fp + (fq-fp)/2
+		fm := fp + (fq-fp)/2 - 0x1p-51*(math.Abs(fp)+math.Abs(fq)) // rounded down
 		if depth == 0 || cells > work || mid == p || mid == q || k.kappa(mid, mid) > fm {
 			return false
 		}

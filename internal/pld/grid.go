@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A grid law is a discrete pair of measures (P, Q) on the losses jh: P puts
@@ -113,5 +113,5 @@ func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
 		s2 += w * x * x
 	}
 	mean = s1 / s0
-	return specfun.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
+	return num.Log(s0) + top, mean, max(0, s2/s0-mean*mean)
 }

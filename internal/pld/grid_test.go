@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // gauss is δ_G(ε, s) = Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s), ε ≥ 0.
 func gauss(eps, s float64) float64 {
-	a, b := specfun.LogPhi(s/2-eps/s), eps+specfun.LogPhi(-s/2-eps/s)
+	a, b := num.LogPhi(s/2-eps/s), eps+num.LogPhi(-s/2-eps/s)
 	return math.Exp(a) * -math.Expm1(min(0, b-a))
 }
 

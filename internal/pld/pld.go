@@ -33,7 +33,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // MinDelta is the least δ that the discretized loss distribution resolves: the
@@ -222,7 +222,7 @@ func (l *law) epsilon(delta float64) float64 {
 	eps0 := math.Inf(1)
 	for lambda := 1e-3; lambda < 600/l.largest(); lambda *= 1.3 {
 		k, _, _ := l.cumulant(lambda)
-		eps0 = min(eps0, (chernoff(k, lambda, 0)-specfun.Log(rest))/lambda)
+		eps0 = min(eps0, (chernoff(k, lambda, 0)-num.Log(rest))/lambda)
 	}
 	eps0 = max(eps0, 0)
 	t, ok := l.tail(eps0)

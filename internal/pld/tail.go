@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // A law is the product of grid laws on one grid, the i-th taken times[i]
@@ -88,7 +88,7 @@ func (l *law) tilt(eps float64) float64 {
 
 // chernoff returns log of the bound on δ(ε) by one λ, without the mass at +∞.
 func chernoff(k, lambda, eps float64) float64 {
-	return k - lambda*eps + lambda*specfun.Log(lambda) - (1+lambda)*math.Log1p(lambda)
+	return k - lambda*eps + lambda*num.Log(lambda) - (1+lambda)*math.Log1p(lambda)
 }
 
 // chernoff returns a bound on δ(ε) without an FFT, for a law whose window would
@@ -112,7 +112,7 @@ func (l *law) chernoff(eps float64) float64 {
 // The bound is best near θ = √(−2 log wrap)/sd for a normal law and at a
 // smaller θ for one with heavier tails.
 func (l *law) window(lambda, k, mean, variance float64) (lo, hi float64) {
-	need := -specfun.Log(wrap)
+	need := -num.Log(wrap)
 	base := math.Sqrt(2*need) / math.Sqrt(variance+l.h*l.h)
 	// side returns the least distance from 0 in direction sign over a few θ.
 	side := func(sign, start float64) float64 {
@@ -172,12 +172,12 @@ func (l *law) tail(eps0 float64) (*tail, bool) {
 		fft.Coefficients(factor, buf)
 		for j, c := range factor {
 			r := math.Sqrt(real(c)*real(c) + imag(c)*imag(c))
-			logr := specfun.Log(r)
+			logr := num.Log(r)
 			at[j] += l.times[i] * logr
 			if r > unit { // log(r+unit) ≤ log r + unit/r
 				above[j] += l.times[i] * (logr + unit/r)
 			} else {
-				above[j] += l.times[i] * specfun.Log(2*unit)
+				above[j] += l.times[i] * num.Log(2*unit)
 			}
 			product[j] *= power(c, l.times[i])
 		}

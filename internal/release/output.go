@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -38,6 +39,8 @@ const (
 	mostSum   = 1 << 61
 	// mostFinite is K, the clamp of a release with a coin.
 	mostFinite = 1 << 60
+	// Points is a bound on 2K + 1, the values of a coordinate of such a release.
+	Points = 0x1p61 * (1 + 0x1p-52)
 	// largest scale or rate of noise and the inverse of the least.
 	largest = 0x1p400
 )
@@ -85,6 +88,16 @@ func (o Output) For(b dp.Budget) (Output, error) {
 	return o, err
 }
 
+// Proves reports whether the noise of o is certainly within b: δ_G(ε; S′/σ) ≤ δ, or aS′ ≤ ε.
+func (o Output) Proves(b dp.Budget) bool {
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		if o.Rate > 0 {
+			return c.Mul(c.Of(o.Rate), c.Of(o.Sensitivity)), c.Of(b.Epsilon)
+		}
+		return c.GaussianDelta(c.Of(b.Epsilon), c.Quo(c.Of(o.Sensitivity), c.Of(o.Sigma))), c.Of(b.Delta)
+	})
+}
+
 // Shift returns S′/σ of Gaussian noise.
 func (o Output) Shift() float64 { return o.Sensitivity / o.Sigma }
 
@@ -111,7 +124,7 @@ func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 	need := d*math.Log(side) + bits*math.Ln2 + math.Log1p(2/math.Expm1(eps)) + 1
 	x := 2 * d
 	for range 200 { // x = need + d + d·log(x/d) is a contraction for x > d
-		x = need + d + d*specfun.Log(x/d)
+		x = need + d + d*num.Log(x/d)
 	}
 	return x * (1 + 1e-9) / rate
 }
@@ -122,7 +135,7 @@ func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 //
 // and p, for which (1+e^ε)p ≤ 2⁻⁵⁷δ.
 func MostNormal(dim int, b dp.Budget, sigma float64) (most, p float64) {
-	half := b.Epsilon - specfun.Log(b.Delta) + 41
+	half := b.Epsilon - num.Log(b.Delta) + 41
 	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * safeScale, math.Exp(-half)
 }
 

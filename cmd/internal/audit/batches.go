@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/sco"
 )
@@ -245,7 +245,7 @@ func (m mixture) logDensity(y float64) float64 {
 func (m mixture) above(y float64) float64 {
 	p := 0.0
 	for k, w := range m.weight {
-		p += w * specfun.NormalCDF((m.mean[k]-y)/m.z)
+		p += w * num.NormalCDF((m.mean[k]-y)/m.z)
 	}
 	return p
 }
@@ -255,7 +255,7 @@ func (m mixture) above(y float64) float64 {
 func (m mixture) sticks(q mixture) (up, down func(eps float64) float64) {
 	loss := func(y float64) float64 { return m.logDensity(y) - q.logDensity(y) }
 	threshold := func(eps float64) float64 {
-		_, y := specfun.Bisect(func(y float64) bool { return loss(y) <= eps }, -60*m.z, 60*m.z)
+		_, y := num.Bisect(func(y float64) bool { return loss(y) <= eps }, -60*m.z, 60*m.z)
 		return y
 	}
 	up = func(eps float64) float64 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Verdict of a case.
@@ -228,7 +228,7 @@ func EpsilonAt(stick func(eps float64) float64, delta float64) float64 {
 // p = F(x) and whose upper tail is q = 1 − F(x), without loss in either tail.
 func Normal(p, q float64) float64 {
 	if p < q {
-		return specfun.NormalQuantile(p)
+		return num.NormalQuantile(p)
 	}
-	return -specfun.NormalQuantile(q)
+	return -num.NormalQuantile(q)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -86,7 +86,7 @@ func (r *linear) law1(i int) law {
 		return -(g[0] + r.Ridge*x), hess[0] + r.Ridge
 	}
 	root := func(reach float64) float64 { // of b
-		x, _ := specfun.Bisect(func(x float64) bool { b, _ := at(x); return b >= 0 }, -reach, reach)
+		x, _ := num.Bisect(func(x float64) bool { b, _ := at(x); return b >= 0 }, -reach, reach)
 		return x
 	}
 	total := float64(len(r.records[i])) * r.Lipschitz
@@ -144,7 +144,7 @@ func (n scalar) logDensity(x float64) float64 {
 func (n scalar) below(x float64) float64 {
 	switch {
 	case n.rate == 0:
-		return specfun.NormalCDF(x / n.sigma)
+		return num.NormalCDF(x / n.sigma)
 	case x < 0:
 		return math.Exp(n.rate*x) / 2
 	}
@@ -171,7 +171,7 @@ func (r *linear) jumps(rec record) (at []float64) {
 	for i := range n {
 		lo, hi := rec.b-span+2*span*float64(i)/n, rec.b-span+2*span*float64(i+1)/n
 		if inside := curved(lo); inside != curved(hi) {
-			x, _ := specfun.Bisect(func(u float64) bool { return curved(u) == inside }, lo, hi)
+			x, _ := num.Bisect(func(u float64) bool { return curved(u) == inside }, lo, hi)
 			at = append(at, x)
 		}
 	}

@@ -110,6 +110,16 @@ func curved(far bool) *linear {
 	return c
 }
 
+// tail is A3 for removing a record where theorem R calibrates the noise: the others pull the
+// minimizer so far that only noise of three standard deviations brings it to where the
+// record is curved, with a gradient along that noise.
+func tail() *linear {
+	pull := slices.Repeat([]record{axis(1, 1, 50)}, 8)
+	c := at(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
+	c.loss, c.bounds.Label = loss.Huber{Delta: 0.5}, 50
+	return c
+}
+
 // held is A7: least squares in a box with an ℓ1 norm, the last record pulling
 // the minimizer to a face on one side and off it on the other.
 func held(dim int, rel dp.Relation) *linear {
@@ -190,6 +200,7 @@ func init() {
 		{"pure, d = 5", "A1", "wo", published(lop.Sharp, five(dp.Replace), 0)},
 		{"huber", "A3", "wxB", func() *linear { return curved(false) }},
 		{"huber", "A1", "wxbS", func() *linear { return curved(true) }},
+		{"huber in the tail", "A3", "wxS", tail},
 		{"one record, ε = 8, δ = 0.3", "A4", "wx", func() *linear {
 			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 		}},
@@ -322,6 +333,8 @@ var linearControls = []Control{
 		instead(func() *linear { return outputs(present()) })},
 	{"curvature-term", "what the curvature costs dropped from a pure calibration", "lop/A3/huber exactly", 0,
 		planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+	{"curvature-renyi", "the curvature dropped from theorem R", "lop/A3/huber in the tail exactly", 0,
+		planned(func(p *lop.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
 	{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
 	{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
 	{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0, one(release.Data, unclipped(1))},

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/objpert"
 )
 
@@ -230,7 +230,7 @@ func circle(b dp.Budget, i int) map[string]float64 {
 func parity(b dp.Budget, d int) (low, high float64) {
 	sigma := 7 * float64(d) / 4 * math.Sqrt(-math.Log(b.Delta)) / b.Epsilon
 	s := sigma / math.Sqrt(float64(d))
-	q := math.Exp(float64(d) * (math.Ln2 + specfun.LogQ(1/(2*s))))
+	q := math.Exp(float64(d) * (math.Ln2 + num.LogQ(1/(2*s))))
 	return q / 2, 1 - q/2
 }
 
@@ -275,7 +275,7 @@ func laplaceScores(theta float64, x ...float64) []float64 {
 
 // gammaScore standardizes a Gamma(k) variable of scale theta.
 func gammaScore(k, theta, x float64) float64 {
-	return Normal(math.Exp(specfun.GammaLogP(k, x/theta)), math.Exp(specfun.GammaLogQ(k, x/theta)))
+	return Normal(math.Exp(num.GammaLogP(k, x/theta)), math.Exp(num.GammaLogQ(k, x/theta)))
 }
 
 // ballScores standardizes the noise of Lattice(4), where √Q = 2 is a value: T_j[2]
@@ -297,7 +297,7 @@ func gaussianBall(b dp.Budget, m float64) float64 {
 	return 1 / largestUnder(b.Delta, func(x float64) float64 { // x = 1/σ
 		a, end := ballShift*x, math.Sqrt(m)+9
 		return simpson(min(max(0, b.Epsilon/a-a/2), end), end, 320, func(r float64) float64 {
-			return 2 * r * math.Exp(specfun.Chi2LogPDF(r*r, m)) * -math.Expm1(b.Epsilon-a*r-a*a/2)
+			return 2 * r * math.Exp(num.Chi2LogPDF(r*r, m)) * -math.Expm1(b.Epsilon-a*r-a*a/2)
 		})
 	})
 }

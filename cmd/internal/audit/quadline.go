@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
 )
@@ -46,7 +46,7 @@ func (r *quadratic) law1(i int) (law, error) {
 		if !(w > 0) {
 			return math.Inf(-1)
 		}
-		return specfun.Chi2LogPDF(w, r.mech.M) + math.Log((curve+r.sigma2*w)/r.sigma2)
+		return num.Chi2LogPDF(w, r.mech.M) + math.Log((curve+r.sigma2*w)/r.sigma2)
 	}}
 	// |θ−θ̃| ≤ |s|/(σ²w), and w lies within [m·10⁻⁹, m+120√m] but for a negligible part.
 	m := r.mech.M
@@ -62,7 +62,7 @@ func (r *quadratic) law1(i int) (law, error) {
 		a, _ := at(x, lo)
 		b, _ := at(x, hi)
 		l.at = append(l.at, u)
-		l.mass = append(l.mass, math.Abs(specfun.Chi2CDF(b, m)-specfun.Chi2CDF(a, m)))
+		l.mass = append(l.mass, math.Abs(num.Chi2CDF(b, m)-num.Chi2CDF(a, m)))
 		l.breaks = append(l.breaks, u)
 	}
 	if h, ok := r.loss.(loss.Huber); ok { // φ″ jumps where |a(θ−θ̃)| = Delta
@@ -163,7 +163,7 @@ func (r *quadratic) plane() (stick func(eps float64) float64, err error) {
 			return 0
 		}
 		b2 := math.Max((qx*qx+qy*qy)/vv-a*a, 0)
-		log := specfun.Chi2LogPDF(a, m) - b2/(2*a) - math.Log(2*math.Pi*a)/2
+		log := num.Chi2LogPDF(a, m) - b2/(2*a) - math.Log(2*math.Pi*a)/2
 		// det(∇²F + σ²W) with V = m−1 along p = (−y, x)/‖v‖
 		v := s2 * (m - 1) / vv
 		vq := x*qx + y*qy
@@ -213,7 +213,7 @@ func (r *quadratic) blurred(i int) law {
 	l := law{lo: math.Inf(1), hi: math.Inf(-1)}
 	for k := range n {
 		u := end * (float64(k) + 0.5) / n // the midpoint rule, for a function that vanishes with its derivatives at the ends
-		logWeight = append(logWeight, math.Log(2*u*end/n)+specfun.Chi2LogPDF(u*u, r.mech.M)-math.Log(sigma)-math.Log(2*math.Pi)/2)
+		logWeight = append(logWeight, math.Log(2*u*end/n)+num.Chi2LogPDF(u*u, r.mech.M)-math.Log(sigma)-math.Log(2*math.Pi)/2)
 		x := r.minimizer(i, u*u)
 		point = append(point, x)
 		l.lo, l.hi = math.Min(l.lo, x-9*sigma), math.Max(l.hi, x+9*sigma)
@@ -232,7 +232,7 @@ func (r *quadratic) blurred(i int) law {
 // minimizer returns θ̂(w) for d = 1 by bisection of the subdifferential.
 func (r *quadratic) minimizer(i int, w float64) float64 {
 	center, hess := r.mech.Center[0], make([]float64, 1)
-	x, _ := specfun.Bisect(func(x float64) bool {
+	x, _ := num.Bisect(func(x float64) bool {
 		s, _ := r.kinks.subgradients(x)
 		return r.slope([]float64{x}, i, hess)[0]+s+r.sigma2*w*(x-center) <= 0
 	}, -10, 10)

@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/specfun"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
 )
@@ -199,7 +199,7 @@ func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 			z = append(z, t.At(i, j))
 		}
 		x, nu := t.At(i, i)*t.At(i, i), m-float64(i)
-		z = append(z, Normal(specfun.Chi2CDF(x, nu), specfun.Chi2SF(x, nu)))
+		z = append(z, Normal(num.Chi2CDF(x, nu), num.Chi2SF(x, nu)))
 	}
 	return z, nil
 }

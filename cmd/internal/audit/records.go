@@ -8,7 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -157,8 +157,8 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 	if lo > 0 {
 		return -truncated(-hi, -lo, sigma, src)
 	}
-	p, q := specfun.NormalCDF(lo/sigma), specfun.NormalCDF(hi/sigma)
-	x := sigma * specfun.NormalQuantile(p+noise.Uniform(src)*(q-p))
+	p, q := num.NormalCDF(lo/sigma), num.NormalCDF(hi/sigma)
+	x := sigma * num.NormalQuantile(p+noise.Uniform(src)*(q-p))
 	return math.Min(math.Max(x, lo), hi)
 }
 

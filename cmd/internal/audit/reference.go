@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -49,12 +49,24 @@ func largestUnder(bound float64, f func(s float64) float64) float64 {
 
 // normalStick returns E(1 − e^{e₁ − (s²/2 + sN)})₊ = Φ(s/2 − e₁/s) − e^{e₁}Φ(−s/2 − e₁/s).
 func normalStick(e1, s float64) float64 {
-	return specfun.NormalCDF(s/2-e1/s) - math.Exp(e1)*specfun.NormalCDF(-s/2-e1/s)
+	return num.NormalCDF(s/2-e1/s) - math.Exp(e1)*num.NormalCDF(-s/2-e1/s)
 }
 
 // gaussianScale returns σ for a vector of the given sensitivity.
 func gaussianScale(b dp.Budget, sensitivity float64) float64 {
 	return sensitivity / largestUnder(b.Delta, func(s float64) float64 { return normalStick(b.Epsilon, s) })
+}
+
+// renyiScale returns σ for a vector of the given sensitivity by its Rényi divergence of
+// orders κ+1: δ = e^{κ((κ+1)s²/2−ε)} (κ/(κ+1))^κ/(κ+1).
+func renyiScale(b dp.Budget, sensitivity float64) float64 {
+	return sensitivity / largestUnder(math.Log(b.Delta), func(s float64) float64 {
+		least := 0.0
+		for kappa := 0.5; kappa < 1e3; kappa *= 1.01 {
+			least = min(least, kappa*((kappa+1)*s*s/2-b.Epsilon)-kappa*math.Log1p(1/kappa)-math.Log1p(kappa))
+		}
+		return least
+	})
 }
 
 // sensitivity returns how far a neighbor moves a sum of vectors of norm l.
@@ -76,10 +88,10 @@ func standard(b []float64, sigma, rate float64) []float64 {
 	d, norm := float64(len(b)), floats.Norm(b, 2)
 	x := 2 * rate * norm
 	square := 0.0
-	if p, q := specfun.Chi2LogCDF(x, 2*d), specfun.Chi2LogSF(x, 2*d); p < q {
-		square = specfun.Chi2Quantile(p, d)
+	if p, q := num.Chi2LogCDF(x, 2*d), num.Chi2LogSF(x, 2*d); p < q {
+		square = num.Chi2Quantile(p, d)
 	} else {
-		square = specfun.Chi2UpperQuantile(q, d)
+		square = num.Chi2UpperQuantile(q, d)
 	}
 	floats.Scale(math.Sqrt(square)/norm, b)
 	return b
@@ -91,7 +103,7 @@ func placedNormal(k int64, s float64, src rand.Source) float64 {
 	if k > 0 {
 		return -placedNormal(-k, s, src)
 	}
-	lo, hi := specfun.NormalCDF((float64(k)-0.5)/s), specfun.NormalCDF((float64(k)+0.5)/s)
+	lo, hi := num.NormalCDF((float64(k)-0.5)/s), num.NormalCDF((float64(k)+0.5)/s)
 	p := lo + noise.Uniform(src)*(hi-lo)
 	return Normal(p, 1-p)
 }

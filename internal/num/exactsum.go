@@ -1,20 +1,10 @@
-// Package exactsum adds float64 numbers without rounding, so that a sum has the same bits in
-// whatever order, on whatever threads and machines its terms were added.
-//
-// A number m·2ᵉ of 53 bits is added as three digits of 32 bits to a row of 64-bit integers
-// [Kul13]. Integers of 64 bits take 2³⁰ such terms before their carries must move on:
-// docs/theory/numerics.md#numerics.exact-sums
-//
-// [Kul13] Kulisch. Computer Arithmetic and Validity. 2013, ch. 8.
-package exactsum
+package num
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/privopt/privopt/internal/twofold"
 )
 
 const (
@@ -28,11 +18,16 @@ const (
 	mostDigits = 68
 )
 
-const badLen = "exactsum: length mismatch"
+// The sums of this file have no rounding, so that their bits depend neither on the order of the terms nor on
+// the threads and machines that added them. A number m·2ᵉ of 53 bits is added as three digits of 32 bits to a
+// row of 64-bit integers [Kul13]. Integers of 64 bits take 2³⁰ such terms before their carries must move on:
+// docs/theory/numerics.md#numerics.exact-sums
 
-// Vector is a vector of exact sums. The zero value has length 0. Infinite and NaN terms are
+const badLen = "num: length mismatch"
+
+// ExactVector is a vector of exact sums. The zero value has length 0. Infinite and NaN terms are
 // added as float64 does.
-type Vector struct {
+type ExactVector struct {
 	n       int
 	first   int     // the digit that comes first: digit k counts 2^(32k−1074)
 	width   int     // digits held of every sum, the last of them with its sign
@@ -43,7 +38,7 @@ type Vector struct {
 }
 
 // Reset makes v the 0 of length n. It keeps its memory.
-func (v *Vector) Reset(n int) {
+func (v *ExactVector) Reset(n int) {
 	size := n * v.width
 	if cap(v.digits) < size {
 		v.width, size = 0, 0
@@ -54,10 +49,10 @@ func (v *Vector) Reset(n int) {
 }
 
 // Len returns the length.
-func (v *Vector) Len() int { return v.n }
+func (v *ExactVector) Len() int { return v.n }
 
 // AddSlice adds xs[i] to sum at+i.
-func (v *Vector) AddSlice(at int, xs []float64) {
+func (v *ExactVector) AddSlice(at int, xs []float64) {
 	if at < 0 || at+len(xs) > v.n {
 		panic(badLen)
 	}
@@ -95,7 +90,7 @@ func (v *Vector) AddSlice(at int, xs []float64) {
 	}
 }
 
-func (v *Vector) addSpecial(j int, x float64) {
+func (v *ExactVector) addSpecial(j int, x float64) {
 	if v.special == nil {
 		v.special = make([]float64, v.n)
 	}
@@ -103,7 +98,7 @@ func (v *Vector) addSpecial(j int, x float64) {
 }
 
 // hold makes room for terms whose lowest digit is k, with one digit above them for carries.
-func (v *Vector) hold(k int) {
+func (v *ExactVector) hold(k int) {
 	first, end := k, k+4
 	if v.width > 0 {
 		first, end = min(first, v.first), max(end, v.first+v.width)
@@ -112,7 +107,7 @@ func (v *Vector) hold(k int) {
 }
 
 // resize changes the digits held to a range that contains those held now.
-func (v *Vector) resize(first, width int) {
+func (v *ExactVector) resize(first, width int) {
 	old := *v
 	v.first, v.width = first, width
 	v.digits = make([]int64, v.n*width)
@@ -128,7 +123,7 @@ func (v *Vector) resize(first, width int) {
 }
 
 // carry leaves digits in [0, 2³²) but for the last, which keeps the sign.
-func (v *Vector) carry() {
+func (v *ExactVector) carry() {
 	for j := range v.n {
 		d := v.digits[j*v.width : (j+1)*v.width]
 		c := int64(0)
@@ -144,7 +139,7 @@ func (v *Vector) carry() {
 }
 
 // room makes room for one more term.
-func (v *Vector) room() {
+func (v *ExactVector) room() {
 	if v.adds++; v.adds >= maxAdds {
 		v.carry()
 	}
@@ -152,7 +147,7 @@ func (v *Vector) room() {
 }
 
 // Merge adds w, which has the same length.
-func (v *Vector) Merge(w *Vector) {
+func (v *ExactVector) Merge(w *ExactVector) {
 	if w.n != v.n {
 		panic(badLen)
 	}
@@ -183,7 +178,7 @@ func (v *Vector) Merge(w *Vector) {
 
 // Pair returns sum j as hi + lo, normalized, with an error of at most 2⁻¹⁰² of it; lo is 0
 // where it is infinite or NaN. It moves carries.
-func (v *Vector) Pair(j int) (hi, lo float64) {
+func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	if v.special != nil && v.special[j] != 0 {
 		return v.special[j], 0
 	}
@@ -216,7 +211,7 @@ func (v *Vector) Pair(j int) (hi, lo float64) {
 	}
 	// The five digits from the first that is not 0 have at least 129 bits.
 	for low := max(k-4, 0); k >= low; k-- {
-		hi, lo = twofold.Add(hi, lo, math.Ldexp(digits[k], radix*(v.first+k)+offset), 0)
+		hi, lo = Add2(hi, lo, math.Ldexp(digits[k], radix*(v.first+k)+offset), 0)
 	}
 	if math.IsInf(hi, 0) || math.IsNaN(hi) {
 		return sign * math.Inf(1), 0
@@ -224,11 +219,11 @@ func (v *Vector) Pair(j int) (hi, lo float64) {
 	return sign * hi, sign * lo
 }
 
-// errFormat reports bytes that no Vector was written as.
-var errFormat = errors.New("exactsum: not the bytes of a Vector")
+// errFormat reports bytes that no ExactVector was written as.
+var errFormat = errors.New("num: not the bytes of a ExactVector")
 
 // AppendBinary appends v to b.
-func (v *Vector) AppendBinary(b []byte) ([]byte, error) {
+func (v *ExactVector) AppendBinary(b []byte) ([]byte, error) {
 	if !v.carried {
 		v.carry()
 	}
@@ -244,7 +239,7 @@ func (v *Vector) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary reads what AppendBinary wrote.
-func (v *Vector) UnmarshalBinary(b []byte) error {
+func (v *ExactVector) UnmarshalBinary(b []byte) error {
 	const head = 7
 	if len(b) < head {
 		return fmt.Errorf("%w: %d bytes, want at least %d", errFormat, len(b), head)
@@ -259,7 +254,7 @@ func (v *Vector) UnmarshalBinary(b []byte) error {
 		b = b[8:]
 		return t
 	}
-	*v = Vector{n: n, first: first, width: width, adds: 1, carried: true, digits: make([]int64, n*width)}
+	*v = ExactVector{n: n, first: first, width: width, adds: 1, carried: true, digits: make([]int64, n*width)}
 	for i := range v.digits {
 		v.digits[i] = int64(next())
 		if k := i % width; k < width-1 && uint64(v.digits[i]) > mask || v.digits[i] < -1<<52 || v.digits[i] > 1<<52 {

@@ -1,10 +1,10 @@
-// Package specfun has the special functions that set privacy constants, each
-// accurate in relative terms where the constants live: far in the tails.
+// Package num has the numbers that privacy rests on: special functions that are accurate in relative
+// terms far in the tails, arithmetic in twice the precision of float64, sums without rounding, and
+// searches for roots and minima.
 //
-// Probabilities travel as logarithms, and a tail is always summed from its own
-// side, never as one minus the other. Arguments outside a function's domain
-// and NaN give NaN, as in package math; points outside the support of a law
-// give its limits.
+// Probabilities travel as logarithms, and a tail is always summed from its own side, never as one
+// minus the other. Arguments outside a function's domain and NaN give NaN, as in package math; points
+// outside the support of a law give its limits. The proofs are in docs/theory/numerics.md.
 //
 // # Notation
 //
@@ -16,9 +16,13 @@
 // # References
 //
 //	[DLMF]   NIST Digital Library of Mathematical Functions, chapters 7 and 8.
+//	[JMP17]  Joldes, Muller, Popescu. Tight and rigorous error bounds for basic
+//	         building blocks of double-word arithmetic. TOMS 2017.
+//	[Kul13]  Kulisch. Computer Arithmetic and Validity. 2013.
 //	[Loa00]  Loader. Fast and Accurate Computation of Binomial Probabilities. 2000.
+//	[ORO05]  Ogita, Rump, Oishi. Accurate sum and dot product. SISC 2005.
 //	[WH31]   Wilson, Hilferty. The Distribution of Chi-Square. PNAS 17, 1931.
-package specfun
+package num
 
 import (
 	"math"
@@ -76,7 +80,7 @@ var rules sync.Map // int → rule
 // slices are shared by all callers: do not write to them. It panics if n < 1.
 func GaussLegendre(n int) (x, w []float64) {
 	if n < 1 {
-		panic("specfun: rule without nodes")
+		panic("num: rule without nodes")
 	}
 	if r, ok := rules.Load(n); ok {
 		return r.(rule).x, r.(rule).w

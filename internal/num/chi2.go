@@ -1,4 +1,4 @@
-package specfun
+package num
 
 import "math"
 

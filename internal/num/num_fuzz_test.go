@@ -1,4 +1,4 @@
-package specfun_test
+package num_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/specfun"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // FuzzSpecfun: no argument makes a function loop or panic, NaN comes out only
@@ -22,44 +22,44 @@ func FuzzSpecfun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, x, a float64) {
 		nan := math.IsNaN
 		for name, v := range map[string]float64{
-			"NormalCDF": specfun.NormalCDF(x), "exp LogPhi": math.Exp(specfun.LogPhi(x)), "exp LogQ": math.Exp(specfun.LogQ(x)),
+			"NormalCDF": num.NormalCDF(x), "exp LogPhi": math.Exp(num.LogPhi(x)), "exp LogQ": math.Exp(num.LogQ(x)),
 		} {
 			require.Equal(t, nan(x), nan(v), "%s(%v) = %v", name, x, v)
 			require.False(t, v < 0 || v > 1+1e-15, "%s(%v) = %v", name, x, v)
 		}
-		require.False(t, !nan(x) && (nan(specfun.Mills(x)) || specfun.Mills(x) < 0), "Mills(%v)", x)
-		require.False(t, !nan(x) && (nan(specfun.Erfcx(x)) || specfun.Erfcx(x) < 0), "Erfcx(%v)", x)
+		require.False(t, !nan(x) && (nan(num.Mills(x)) || num.Mills(x) < 0), "Mills(%v)", x)
+		require.False(t, !nan(x) && (nan(num.Erfcx(x)) || num.Erfcx(x) < 0), "Erfcx(%v)", x)
 		if x >= -1e150 {
-			require.GreaterOrEqual(t, specfun.MillsSlope(x), 0., "MillsSlope(%v)", x)
+			require.GreaterOrEqual(t, num.MillsSlope(x), 0., "MillsSlope(%v)", x)
 		}
-		require.Equal(t, nan(x) || x < 0 || x > 1, nan(specfun.NormalQuantile(x)), "NormalQuantile(%v)", x)
-		specfun.Log1mExp(x)
-		specfun.LogDiffExp(x, a)
+		require.Equal(t, nan(x) || x < 0 || x > 1, nan(num.NormalQuantile(x)), "NormalQuantile(%v)", x)
+		num.Log1mExp(x)
+		num.LogDiffExp(x, a)
 		if !nan(x) && !nan(a) {
-			s := specfun.LogSumExp(x, a)
+			s := num.LogSumExp(x, a)
 			require.False(t, nan(s) || s < max(x, a), "LogSumExp(%v, %v) = %v", x, a, s)
 		}
 
 		if !(a > 1e-300 && a < 1e7) || nan(x) { // the cost of larger shapes grows as their root
 			if !(a > 0 && a <= 0x1p50) {
-				require.True(t, nan(specfun.GammaLogP(a, x)) && nan(specfun.GammaLogQ(a, x)))
+				require.True(t, nan(num.GammaLogP(a, x)) && nan(num.GammaLogQ(a, x)))
 			}
 			return
 		}
-		for name, v := range map[string]float64{"GammaLogP": specfun.GammaLogP(a, x), "GammaLogQ": specfun.GammaLogQ(a, x),
-			"Chi2LogCDF": specfun.Chi2LogCDF(x, 2*a), "Chi2LogSF": specfun.Chi2LogSF(x, 2*a)} {
+		for name, v := range map[string]float64{"GammaLogP": num.GammaLogP(a, x), "GammaLogQ": num.GammaLogQ(a, x),
+			"Chi2LogCDF": num.Chi2LogCDF(x, 2*a), "Chi2LogSF": num.Chi2LogSF(x, 2*a)} {
 			require.True(t, v <= 0, "%s(%v, %v) = %v", name, a, x, v)
 		}
 		if x <= 0 {
-			q := specfun.GammaInvLogP(a, x)
+			q := num.GammaInvLogP(a, x)
 			require.True(t, q >= 0, "GammaInvLogP(%v, %v) = %v", a, x, q)
-			r := specfun.GammaInvLogQ(a, x)
+			r := num.GammaInvLogQ(a, x)
 			require.True(t, r >= 0, "GammaInvLogQ(%v, %v) = %v", a, x, r)
 			if x > -600 && x < -1e-9 && a > 1e-2 && a < 1e5 && q > 1e-290 {
 				// A quantile is known to one unit in the last place, log P to its
 				// slope times that.
-				slope := math.Exp(specfun.Chi2LogPDF(2*q, 2*a)-x) * 2 * q
-				require.InDelta(t, x, specfun.GammaLogP(a, q), 1e-10*(1+math.Abs(x))+1e-12*slope, "a = %v, q = %v", a, q)
+				slope := math.Exp(num.Chi2LogPDF(2*q, 2*a)-x) * 2 * q
+				require.InDelta(t, x, num.GammaLogP(a, q), 1e-10*(1+math.Abs(x))+1e-12*slope, "a = %v, q = %v", a, q)
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package exactsum
+package num
 
 import (
 	"math"
@@ -37,7 +37,7 @@ func TestPairIsTheSum(t *testing.T) {
 			}
 		}
 		want := new(big.Float).SetPrec(2400)
-		var v Vector
+		var v ExactVector
 		v.Reset(2)
 		for _, y := range x {
 			v.AddSlice(1, []float64{y})
@@ -66,13 +66,13 @@ func TestMergeIsExact(t *testing.T) {
 		for i := range terms {
 			terms[i] = numbers(rnd, d, k%2 == 0)
 		}
-		var whole Vector
+		var whole ExactVector
 		whole.Reset(d)
 		for _, x := range terms {
 			whole.AddSlice(0, x)
 		}
 		rnd.Shuffle(n, func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
-		parts := make([]Vector, 1+rnd.IntN(9))
+		parts := make([]ExactVector, 1+rnd.IntN(9))
 		for i := range parts {
 			parts[i].Reset(d)
 		}
@@ -83,7 +83,7 @@ func TestMergeIsExact(t *testing.T) {
 			i := rnd.IntN(len(parts) - 1)
 			b, err := parts[i].AppendBinary(nil)
 			require.NoError(t, err)
-			var read Vector
+			var read ExactVector
 			require.NoError(t, read.UnmarshalBinary(b))
 			parts[i+1].Merge(&read)
 			parts = append(parts[:i], parts[i+1:]...)
@@ -99,7 +99,7 @@ func TestMergeIsExact(t *testing.T) {
 
 // Carries keep the sums of many terms: 2¹⁸ of the largest mantissa, and as many opposites.
 func TestManyTerms(t *testing.T) {
-	var v Vector
+	var v ExactVector
 	v.Reset(1)
 	v.adds = maxAdds - 1000 // carries move on the way
 	x := []float64{math.Nextafter(2, 1)}
@@ -118,7 +118,7 @@ func TestManyTerms(t *testing.T) {
 
 // Digits that are nearly full, as after 2³⁰ terms, take more terms, more room and more sums.
 func TestFullDigits(t *testing.T) {
-	full := func(sign int64) (v Vector, value *big.Int) {
+	full := func(sign int64) (v ExactVector, value *big.Int) {
 		v.Reset(1)
 		v.AddSlice(0, []float64{0x1p200})
 		value = new(big.Int)
@@ -131,14 +131,14 @@ func TestFullDigits(t *testing.T) {
 	}
 	for _, sign := range []int64{1, -1} {
 		term := new(big.Int).Lsh(big.NewInt(sign*(1<<53-1)), 31)
-		for name, more := range map[string]func(v *Vector, want *big.Int){
-			"terms": func(*Vector, *big.Int) {},
-			"room": func(v *Vector, _ *big.Int) {
+		for name, more := range map[string]func(v *ExactVector, want *big.Int){
+			"terms": func(*ExactVector, *big.Int) {},
+			"room": func(v *ExactVector, _ *big.Int) {
 				x := math.Ldexp(1, radix*(v.first+9)+offset)
 				v.AddSlice(0, []float64{x})
 				v.AddSlice(0, []float64{-x})
 			},
-			"sums": func(v *Vector, want *big.Int) {
+			"sums": func(v *ExactVector, want *big.Int) {
 				for range 4 {
 					w, value := full(sign)
 					v.Merge(&w)
@@ -163,7 +163,7 @@ func TestFullDigits(t *testing.T) {
 
 func TestInfinitiesAndNaN(t *testing.T) {
 	sum := func(x ...float64) float64 {
-		var v, w Vector
+		var v, w ExactVector
 		v.Reset(1)
 		w.Reset(1)
 		for i, y := range x {
@@ -191,7 +191,7 @@ func TestInfinitiesAndNaN(t *testing.T) {
 }
 
 func TestResetForgets(t *testing.T) {
-	var v Vector
+	var v ExactVector
 	v.Reset(3)
 	v.AddSlice(0, []float64{math.Inf(1), 1e300, 1})
 	v.Reset(2)
@@ -204,7 +204,7 @@ func TestResetForgets(t *testing.T) {
 
 // Bytes of digits that no sum has are refused.
 func TestUnmarshalBinaryRefuses(t *testing.T) {
-	var v Vector
+	var v ExactVector
 	v.Reset(1)
 	v.AddSlice(0, []float64{1})
 	good, err := v.AppendBinary(nil)
@@ -222,7 +222,7 @@ func TestUnmarshalBinaryRefuses(t *testing.T) {
 }
 
 func FuzzUnmarshalBinary(f *testing.F) {
-	var v Vector
+	var v ExactVector
 	v.Reset(2)
 	v.AddSlice(0, []float64{1, -1e-3})
 	b, err := v.AppendBinary(nil)
@@ -230,7 +230,7 @@ func FuzzUnmarshalBinary(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var v Vector
+		var v ExactVector
 		if v.UnmarshalBinary(b) != nil {
 			return
 		}
@@ -239,14 +239,14 @@ func FuzzUnmarshalBinary(f *testing.F) {
 		}
 		c, err := v.AppendBinary(nil)
 		require.NoError(t, err)
-		var w Vector
+		var w ExactVector
 		require.NoError(t, w.UnmarshalBinary(c))
 	})
 }
 
 func BenchmarkAddSlice(b *testing.B) {
 	x := numbers(rand.New(rand.NewPCG(1, 1)), 91, false)
-	var v Vector
+	var v ExactVector
 	v.Reset(len(x))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -256,7 +256,7 @@ func BenchmarkAddSlice(b *testing.B) {
 
 func BenchmarkPair(b *testing.B) {
 	x := numbers(rand.New(rand.NewPCG(1, 1)), 91, false)
-	var v Vector
+	var v ExactVector
 	v.Reset(len(x))
 	for range 100 {
 		v.AddSlice(0, x)

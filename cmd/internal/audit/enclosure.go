@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/fault"
+)
+
+// Plans rest on intervals in the place of an assumption (package enclose). This case holds
+// them against 320 bits of package bigref, which shares no code with them: an interval that
+// misses its number, or an inequality that is false by a unit in the last place of float64 and is
+// proved all the same, is a violation.
+func init() {
+	const name = "enclosure/δ_G"
+	Register(Mechanism{
+		Name:  "enclosure",
+		Cases: []Case{{Name: "δ_G", Layer: Exact, Run: enclosures}},
+		Controls: []Control{
+			{"enclosure-swapped", "the sides of an inequality that is to be proved are swapped", name, 0,
+				one(enclose.Sides, func(s [2]enclose.Interval) [2]enclose.Interval { return [2]enclose.Interval{s[1], s[0]} })},
+			{"enclosure-convergent", "one convergent of the Mills ratio too few: from the other side", name, 0,
+				one(enclose.Depth, func(n int) int { return n - 1 })},
+			{"enclosure-remainder", "the remainder of a series is dropped", name, 0,
+				one(enclose.Remainder, always(new(big.Float)))},
+		},
+	})
+}
+
+func enclosures(ctx context.Context, e *Env) (Finding, error) {
+	f := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "enclosure"})
+	sigma, err := dp.GaussianSigma(f.Claim, 1)
+	if err != nil {
+		return f, err
+	}
+	f.Exact = EpsilonAt(func(eps float64) float64 {
+		delta, _ := bigref.GaussianDelta(bigref.New(eps), bigref.New(1/sigma)).Float64()
+		return delta
+	}, f.Claim.Delta)
+	faults, rnd := fault.From(ctx), rand.New(e.Source("enclosures"))
+	c := enclose.New(64, faults)
+	holds := func(v enclose.Interval, x *big.Float, what string, args ...float64) {
+		if f.Runs++; f.Reason == "" && (v.Lo.Cmp(x) > 0 || v.Hi.Cmp(x) < 0) {
+			f.Reason = fmt.Sprintf("the interval of %s at %v misses its value", what, args)
+		}
+	}
+	for range 400 * int(e.Tier) {
+		if err := ctx.Err(); err != nil {
+			return f, err
+		}
+		x := 40 * rnd.Float64()
+		holds(c.Exp(c.Of(x)), bigref.Exp(bigref.New(x)), "exp", x)
+		holds(c.Mills(c.Of(x-3)), bigref.Mills(bigref.New(x-3)), "the Mills ratio", x-3)
+		s := math.Ldexp(1+rnd.Float64(), -rnd.IntN(14))
+		eps := s * (s/2 + 12*rnd.Float64())
+		want := bigref.GaussianDelta(bigref.New(eps), bigref.New(s))
+		v := c.GaussianDelta(c.Of(eps), c.Of(s))
+		holds(v, want, "δ_G", eps, s)
+		target, acc := want.Float64()
+		if acc != big.Below {
+			target = math.Nextafter(target, 0)
+		}
+		if f.Reason == "" && enclose.Proves(faults, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.GaussianDelta(c.Of(eps), c.Of(s)), c.Of(target)
+		}) {
+			f.Reason = fmt.Sprintf("δ_G(%v; %v) ≤ %v is false, and was proved", eps, s, target)
+		}
+		if claimed, _ := v.Hi.Float64(); len(f.Profile) < 41 {
+			f.Profile = append(f.Profile, Point{eps, claimed, target})
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,255 @@
+package enclose
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/privopt/privopt/internal/fault"
+)
+
+// extra is the number of bits above the precision of a result that series are summed
+// with: they lose fewer by cancellation and by squaring.
+const extra = 32
+
+// Exp returns eˣ.
+func (c Arithmetic) Exp(x Interval) Interval { return Interval{c.exp(x.Lo, false), c.exp(x.Hi, true)} }
+
+// farthest argument of an exponential: eˣ ≥ 2ˣ beyond.
+const farthest = 1 << 24
+
+// exp bounds eˣ from one side. For x ≥ 0 let y = x/2ᵏ ≤ 1/16,
+//
+//	Σ_{n<N} yⁿ/n! ≤ e^y ≤ Σ_{n<N} yⁿ/n! + 2y^N/N!
+//
+// as the terms left out fall by more than a half from one to the next; all terms are
+// positive and rounded to the side that is asked for, and so are the k squares. For
+// x < 0 it is the inverse of the other side.
+func (c Arithmetic) exp(x *big.Float, up bool) *big.Float {
+	wide := Arithmetic{c.prec + extra, c.fault}
+	side, end := wide.down, c.down
+	if up {
+		side, end = wide.up, c.up
+	}
+	switch {
+	case x.Sign() < 0:
+		return end().Quo(side().SetInt64(1), wide.exp(new(big.Float).Neg(x), !up))
+	case x.Sign() == 0:
+		return end().SetInt64(1)
+	case x.Cmp(big.NewFloat(farthest)) > 0 && up:
+		return end().SetInf(false)
+	case x.Cmp(big.NewFloat(farthest)) > 0:
+		return end().SetMantExp(big.NewFloat(1), farthest)
+	}
+	k := max(x.MantExp(nil)+4, 0) // x < 2^{k−4}
+	y := side().SetMantExp(side().Set(x), -k)
+	sum, term := side().SetInt64(1), side().SetInt64(1)
+	for n := int64(1); ; n++ {
+		term = side().Quo(side().Mul(term, y), side().SetInt64(n))
+		if term.MantExp(nil) < -int(c.prec)-k { // squares double the error k times
+			break
+		}
+		sum.Add(sum, term)
+	}
+	if up {
+		sum.Add(sum, fault.At(c.fault, Remainder, side().Add(term, term)))
+	}
+	for range k {
+		sum.Mul(sum, sum)
+	}
+	return end().Set(sum)
+}
+
+// Log returns log x for x > 0.
+func (c Arithmetic) Log(x Interval) Interval {
+	if x.Lo.Sign() <= 0 {
+		panic(big.ErrNaN{})
+	}
+	return Interval{c.log(x.Lo).Lo, c.log(x.Hi).Hi}
+}
+
+// log encloses log x = y + log(1+z) for any y near it, z = xe^{−y} − 1, by
+//
+//	z − z² ≤ log(1+z) ≤ z,   |z| ≤ ½
+//
+// first for the y of float64, then for the y that this gives.
+func (c Arithmetic) log(x *big.Float) Interval {
+	m := new(big.Float)
+	e := x.MantExp(m)
+	f, _ := m.Float64()
+	one, point := c.Of(1), Interval{x, x}
+	y := c.Of(math.Log(f) + float64(e)*math.Ln2)
+	for try := 0; ; try++ {
+		z := c.Sub(c.Mul(point, c.Exp(c.Sub(c.Of(0), y))), one)
+		if z.Lo.Cmp(big.NewFloat(-0.5)) < 0 || z.Hi.Cmp(big.NewFloat(0.5)) > 0 {
+			panic(big.ErrNaN{}) // not near at all
+		}
+		square := c.Square(z)
+		v := c.Add(y, Interval{c.Sub(z, square).Lo, z.Hi})
+		if square.Hi.Sign() == 0 || square.Hi.MantExp(nil) < -int(c.prec) || try == 4 {
+			return v
+		}
+		y = Interval{v.Lo, v.Lo}
+	}
+}
+
+// Log1p returns log(1 + x) for x > −1.
+func (c Arithmetic) Log1p(x Interval) Interval {
+	wide := Arithmetic{2*c.prec + extra, c.fault} // 1 + x keeps the digits of x
+	return c.outward(wide.Log(wide.Add(wide.Of(1), x)))
+}
+
+// outward rounds x to the precision of c.
+func (c Arithmetic) outward(x Interval) Interval {
+	return Interval{c.down().Set(x.Lo), c.up().Set(x.Hi)}
+}
+
+// π lies between these numbers: its first hundred digits, and one more in the last.
+var piLo, piHi = digits(big.ToNegativeInf, "7"), digits(big.ToPositiveInf, "8")
+
+func digits(mode big.RoundingMode, last string) *big.Float {
+	const pi = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706"
+	v, _, err := big.ParseFloat(pi+last, 10, 1024, mode)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Pi returns π, to 98 digits at most.
+func (c Arithmetic) Pi() Interval { return c.outward(Interval{piLo, piHi}) }
+
+// Density returns φ(x).
+func (c Arithmetic) Density(x Interval) Interval {
+	two := c.Of(2)
+	return c.Quo(c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(x), two))), c.Sqrt(c.Mul(two, c.Pi())))
+}
+
+// Mills returns R(x) for x ≥ −3: R decreases.
+func (c Arithmetic) Mills(x Interval) Interval {
+	return Interval{c.mills(x.Hi, false), c.mills(x.Lo, true)}
+}
+
+// fraction is where the continued fraction takes over from the series, as fast there.
+const fraction = 3
+
+// mills bounds R(x) from one side: by a convergent of
+//
+//	R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ⋯))))     [AS64, 26.2.14]
+//
+// for x ≥ 3, or else by the series
+//
+//	R(x) = √(π/2) e^{x²/2} − Σ_{n≥0} x^{2n+1}/(1·3⋯(2n+1))     [AS64, 26.2.11].
+//
+// All elements of the fraction are positive, so that convergents 0, 2, 4, … lie above R
+// and 1, 3, 5, … below [LW08, Theorem 3.5]: whatever the depth, the bound is right.
+func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
+	f, _ := x.Float64()
+	switch {
+	case f < -fraction:
+		panic(big.ErrNaN{})
+	case f < fraction:
+		return c.millsSeries(x, up)
+	case f > 0x1p200: // 1/x(1 − 1/x²) ≤ R ≤ 1/x
+		f = 0x1p200
+	}
+	n := 0
+	for left := 1.0; left > math.Ldexp(1, 6-int(c.prec)); n++ { // about what convergent n is off by, more than rounding
+		root := math.Sqrt(f*f + 4*float64(n+1))
+		left *= 4 * float64(n+1) / ((root + f) * (root + f))
+	}
+	if up != (n%2 == 0) {
+		n++
+	}
+	n = fault.At(c.fault, Depth, n)
+	// The last addition is rounded to the other side than its inverse, the one before
+	// it to the other side again, and so on.
+	t := x
+	for k := n; k >= 1; k-- {
+		side := c.side(up == (k%2 == 0))
+		next := side().Quo(side().SetInt64(int64(k)), t)
+		t = next.Add(next, x)
+	}
+	inverse := c.side(up)
+	return inverse().Quo(inverse().SetInt64(1), t)
+}
+
+func (c Arithmetic) side(up bool) func() *big.Float {
+	if up {
+		return c.up
+	}
+	return c.down
+}
+
+// millsSeries is mills by the series, |x| ≤ 3. From where x² ≤ n + 1 on the terms fall by half at
+// least, so that those left out are no more than the last one.
+func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
+	wide := Arithmetic{c.prec + extra, c.fault}
+	size := new(big.Float).Abs(x)
+	// Σ is to be below where x > 0 and R above, or x < 0 and R below.
+	below := up == (x.Sign() > 0)
+	side := wide.side(!below)
+	sum, term := side(), side().Set(size)
+	square := side().Mul(size, size)
+	for n := int64(1); term.Sign() != 0; n++ {
+		sum.Add(sum, term)
+		term = side().Quo(side().Mul(term, square), side().SetInt64(2*n+1))
+		if n >= 2*fraction*fraction && term.MantExp(nil) < -int(c.prec)-3 {
+			if !below {
+				sum.Add(sum, fault.At(c.fault, Remainder, side().Add(term, term)))
+			}
+			break
+		}
+	}
+	point := Interval{x, x}
+	whole := wide.Mul(wide.Sqrt(wide.Quo(wide.Pi(), wide.Of(2))), wide.Exp(wide.Quo(wide.Square(point), wide.Of(2))))
+	if x.Sign() < 0 {
+		sum.Neg(sum)
+	}
+	if up {
+		return c.up().Sub(whole.Hi, sum)
+	}
+	return c.down().Sub(whole.Lo, sum)
+}
+
+// NormalTail returns Φ(−x) = φ(x)R(x) for x ≥ −3.
+func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
+
+// GaussianDelta returns δ_G(ε; s) for s ≥ 0: it decreases with ε and increases with s. At the least
+// precision the lower end of a proper interval is 0, for speed: it shows only that a claim is false, and
+// the next precision does as well.
+func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
+	if eps.Lo.Cmp(eps.Hi) == 0 && s.Lo.Cmp(s.Hi) == 0 {
+		return c.gaussian(eps, s)
+	}
+	v := Interval{new(big.Float), c.gaussian(Interval{eps.Lo, eps.Lo}, Interval{s.Hi, s.Hi}).Hi}
+	if c.prec > leastPrec {
+		v.Lo = c.gaussian(Interval{eps.Hi, eps.Hi}, Interval{s.Lo, s.Lo}).Lo
+	}
+	return v
+}
+
+// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 the two terms of
+// the definition are φ(a)R(a) and φ(a)R(b) [BW18, Theorem 8]; where a is negative,
+// 1 − φ(a)R(a) is φ(a)R(−a). Below zero δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
+func (c Arithmetic) gaussian(eps, s Interval) Interval {
+	zero, one := c.Of(0), c.Of(1)
+	var v Interval
+	switch {
+	case s.Lo.Sign() < 0:
+		panic(big.ErrNaN{})
+	case eps.Lo.Sign() < 0:
+		e := c.Exp(eps)
+		v = c.Add(c.Sub(one, e), c.Mul(e, c.gaussian(c.Sub(zero, eps), s)))
+	case s.Lo.Sign() == 0:
+		return zero
+	default:
+		far, half := c.Quo(eps, s), c.Quo(s, c.Of(2))
+		a, b := c.Sub(far, half), c.Add(far, half)
+		if a.Lo.Cmp(big.NewFloat(-1)) >= 0 {
+			v = c.Mul(c.Density(a), c.Most(zero, c.Sub(c.Mills(a), c.Mills(b))))
+		} else {
+			v = c.Sub(one, c.Mul(c.Density(a), c.Add(c.Mills(c.Sub(zero, a)), c.Mills(b))))
+		}
+	}
+	return c.Most(zero, c.Least(one, v))
+}
