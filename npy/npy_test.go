@@ -280,7 +280,7 @@ func TestBadReads(t *testing.T) {
 		err := f.Read(t.Context(), make([]float64, c.rows), make([]float64, c.labels), c.first)
 		require.Error(t, err, c)
 		if c.labels != 1235 {
-			require.NotContains(t, err.Error(), "123")
+			require.NotContains(t, strings.ReplaceAll(err.Error(), path, ""), "123")
 		}
 	}
 	require.NoError(t, f.Read(t.Context(), nil, nil, 1234))
