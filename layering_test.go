@@ -45,6 +45,7 @@ var layer = map[string]int{
 	"model":               4,
 	"objpert":             2,
 	"internal/spy":        5,
+	"internal/testsize":   5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
