@@ -2,6 +2,7 @@ package privopt_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -347,6 +348,17 @@ func TestEveryInputNum(t *testing.T) {
 			return num.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
 		}, 0., 2.).mayBeNaN(),
 		"GaussLegendre": call(num.GaussLegendre, 3),
+		// of functions and widths that callers write: widths are positive
+		"Panel": call(func(a, b float64) float64 {
+			return num.Panel(a, b, func(float64) float64 { return 1 })
+		}, 0., 1.).mayBeNaN(),
+		"PanelsDown": call(func(top, mode float64) float64 {
+			return num.PanelsDown(top, mode, func(s float64) float64 { return s / 2 }, func(s float64) float64 { return s })
+		}, 1., 1.).mayBeNaN(),
+		"PanelsUp": call(func(bottom, mode float64) float64 {
+			one := func(float64) float64 { return 1 }
+			return num.PanelsUp(max(bottom, -10), min(mode, 1), one, func(s float64) float64 { return math.Exp(-s) })
+		}, 1., 1.).mayBeNaN(),
 		// These are functions of real numbers: outside their domain they are NaN.
 		"Log":       call(num.Log, 2.).mayBeNaN(),
 		"LogSumExp": call(num.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(num.LogDiffExp, 2., 1.).mayBeNaN(),

@@ -348,7 +348,8 @@ func TestFingerprint(t *testing.T) {
 	}
 	seen := map[uint64]bool{}
 	for _, p := range [][2]uint64{
-		fingerprint(7, 0.25, 1), fingerprint(8, 0.25, 1), fingerprint(7, math.Nextafter(0.25, 1), 1), fingerprint(7, 0.25, -1), fingerprint(7, 0.25, math.Nextafter(1, 0)),
+		fingerprint(7, 0.25, 1), fingerprint(8, 0.25, 1), fingerprint(7, math.Nextafter(0.25, 1), 1),
+		fingerprint(7, 0.25, -1), fingerprint(7, 0.25, math.Nextafter(1, 0)),
 	} {
 		require.False(t, seen[p[0]] || seen[p[1]])
 		seen[p[0]], seen[p[1]] = true, true

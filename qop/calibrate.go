@@ -75,8 +75,9 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.Degrees > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of "+
-			"freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
+		return nil, fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
+			"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
+			dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
@@ -344,7 +345,8 @@ func (c *calibrator) exact() error {
 		p.Ratio, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
 	if !(p.Ratio > 0) {
-		return fmt.Errorf("qop: %w: no σ² was found for %v with Degrees = %v; a larger Delta or Degrees needs less", dp.ErrCondition, p.Objective, p.Degrees)
+		return fmt.Errorf("qop: %w: no σ² was found for %v with Degrees = %v; a larger Delta or Degrees needs less",
+			dp.ErrCondition, p.Objective, p.Degrees)
 	}
 	var err error
 	p.Cover, err = c.coverOf(p.Ratio, p.Degrees, false)

@@ -53,8 +53,8 @@ func FuzzParams(f *testing.F) {
 			require.Nil(t, plan)
 			require.True(t, documented(err), "%v", err)
 		} else {
-			for name, v := range map[string]float64{"Degrees": p.Degrees, "Ratio": p.Ratio, "Sigma2": p.Sigma2, "Curvature": p.Curvature, "Cover": p.Cover,
-				"Reach": p.Reach, "OutputSigma": p.OutputSigma} {
+			for name, v := range map[string]float64{"Degrees": p.Degrees, "Ratio": p.Ratio, "Sigma2": p.Sigma2,
+				"Curvature": p.Curvature, "Cover": p.Cover, "Reach": p.Reach, "OutputSigma": p.OutputSigma} {
 				require.True(t, v > 0 && !math.IsInf(v, 1), "%s = %v in %+v", name, v, p)
 			}
 			require.GreaterOrEqual(t, p.Degrees, float64(dim)+3)

@@ -144,7 +144,8 @@ func (c *calibrator) paper() error {
 		return err
 	}
 	if math.IsInf(k.Alpha1, 1) || !(k.Alpha > 0) {
-		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta", dp.ErrCondition, b, p.Degrees)
+		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
+			dp.ErrCondition, b, p.Degrees)
 	}
 	p.Theorem, p.Threshold = theoremPaper, k.Alpha+k.Alpha1
 	p.Ratio = p.Constants.Smoothness / k.Sigma2 / safeScale

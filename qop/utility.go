@@ -64,8 +64,9 @@ func (u Utility) Bound(b dp.Budget) (float64, error) {
 		if err := c.inexact(); err != nil {
 			return 0, err
 		}
-		return c.evaluate(split{m: c.plan.Degrees, objective: c.plan.Objective, output: c.plan.Output, low: c.plan.MinEigDelta, high: c.plan.MaxEigDelta},
-			false).excessRisk, nil
+		p := c.plan
+		found := split{m: p.Degrees, objective: p.Objective, output: p.Output, low: p.MinEigDelta, high: p.MaxEigDelta}
+		return c.evaluate(found, false).excessRisk, nil
 	}
 	b.Epsilon = math.Min(b.Epsilon, mostEpsilon)
 	dof, best := c.sharpest(b)
