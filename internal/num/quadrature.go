@@ -74,7 +74,7 @@ func PanelsUp(bottom, mode float64, width func(s float64) float64, f func(s floa
 		b := a + width(a)
 		part := Panel(a, b, f)
 		sum += part
-		if b >= mode && part <= Negligible*sum || !(a < b) { // float64 has no panel between a and b
+		if !(b < mode) && part <= Negligible*sum || !(a < b) { // also a NaN, or no float64 between a and b
 			return sum
 		}
 		a = b
