@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/npy"
@@ -149,12 +149,11 @@ func TestEveryInputAccounting(t *testing.T) {
 	require.NoError(t, err)
 	composed, err := accounting.Compose(step)
 	require.NoError(t, err)
-	everyInput(t, "dp/accounting", brief(merged(methods(t, []any{1., 10, source}, composed, step, sampler,
+	everyInput(t, "internal/accounting", brief(merged(methods(t, []any{1., 10, source}, composed, step, sampler,
 		accounting.FixedSize{Size: 5, Records: 10}, accounting.WithReplacement{Size: 5, Records: 10}, accounting.Full{}), map[string]row{
 		"Batches.Next": call(func(records int, src rand.Source) int { return len(sampler.Batches(records, src).Next()) }, 10, source),
 		"Compose":      call(accounting.Compose, step),
 		"Gaussian":     call(accounting.Gaussian, accounting.Sampler(sampler), 1.),
-		"General":      call(accounting.General, dp.Replace, b.Profile()),
 		"Noise":        call(accounting.Noise, accounting.Sampler(sampler), 2, b),
 	})))
 }

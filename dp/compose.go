@@ -103,7 +103,12 @@ func composed(delta float64, plans []Plan) float64 {
 		return math.Inf(1)
 	default:
 		epsilon = func(delta float64) float64 {
-			eps, _ := ComposeRDP(rdp...).Epsilon(delta)
+			eps, _ := RDP(func(alpha float64) (sum float64) { // [Mir17, Proposition 1]
+				for _, r := range rdp {
+					sum += r(alpha)
+				}
+				return sum
+			}).Epsilon(delta)
 			return eps
 		}
 	}

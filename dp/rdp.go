@@ -52,20 +52,6 @@ func PureRDP(eps0 float64) RDP {
 	}
 }
 
-// ComposeRDP returns the curve of releasing all the outputs, each chosen with
-// knowledge of the earlier ones: the sum of the curves [Mir17, Proposition 1].
-// The curve of nothing is 0.
-func ComposeRDP(curves ...RDP) RDP {
-	curves = slices.Clone(curves)
-	return func(alpha float64) float64 {
-		sum := 0.0
-		for _, r := range curves {
-			sum += r(alpha)
-		}
-		return sum
-	}
-}
-
 // rounding allows for the float64 error of a few sums, relative to their terms.
 const rounding = 0x1p-50
 

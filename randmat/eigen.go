@@ -109,16 +109,6 @@ func (w *work) margin(trace float64) float64 {
 	return float64(w.d+8)*0x1p-53*1.0001*trace + float64(w.d)*0x1p-1000
 }
 
-// slack is at least twice any margin that atLeast(x), for S - xI positive
-// definite and x > 0, or atMost(x) can meet.
-func (w *work) slack(x float64) float64 {
-	var trace float64
-	for i := range w.d {
-		trace += math.Abs(w.s[i*w.d+i])
-	}
-	return 2 * w.margin(trace+float64(w.d)*math.Abs(x))
-}
-
 // atMost tries to prove λ_max(S) ≤ bound, with bound just above x.
 func (w *work) atMost(x float64) (bound float64, ok bool) {
 	trace, ok := w.cholesky(-1, x)

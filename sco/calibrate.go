@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 )
 

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 )
 
 // Scheme is how NoisySGD and ProxGD sample batches.

@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"

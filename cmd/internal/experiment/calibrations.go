@@ -7,8 +7,8 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"

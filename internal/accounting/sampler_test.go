@@ -188,10 +188,6 @@ func TestSamplersRefuse(t *testing.T) {
 	}
 	_, err := Gaussian(nil, 1)
 	require.ErrorIs(t, err, ErrSampler)
-	_, err = General(0, dp.Symmetric(dp.GaussianCurve(1), nil))
-	require.ErrorIs(t, err, dp.ErrRelation)
-	_, err = General(dp.Replace, dp.Profile{})
-	require.ErrorIs(t, err, ErrSampler)
 }
 
 func TestComposeRefuses(t *testing.T) {
