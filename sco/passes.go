@@ -174,14 +174,14 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch,
 			c.Records)
 	}
-	p := newPassParams(c, TheoremPSGD)
+	p := newPassParams(c, theoremPSGD)
 	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)
 	k := float64(p.Passes)
 	c.batch = float64(p.Batch)
 	steps := math.Floor(c.n() / c.batch) // of one pass
 	var ph Phase
 	if m.Ridge > 0 {
-		p.Theorem, p.Ridge, c.lambda = TheoremPSGDStrong, m.Ridge, m.Ridge/(2*c.n())
+		p.Theorem, p.Ridge, c.lambda = theoremPSGDStrong, m.Ridge, m.Ridge/(2*c.n())
 		ph = c.phase(c.Records, k*steps, 1/(c.beta+2*c.lambda), c.l/(c.lambda*c.batch*steps), 0)
 	} else {
 		// The bound is M²/(2ηT) + ηv/2 with Lσ√d = 2kL²η√d·unit/b.
@@ -235,7 +235,7 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
 	if err := c.check(eta * step(0)); err != nil {
 		return nil, err
 	}
-	p := newPassParams(c, TheoremPhased)
+	p := newPassParams(c, theoremPhased)
 	p.ExcessBound = first / eta
 	from := 0.0
 	for i, n := range sizes {

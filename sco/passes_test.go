@@ -132,7 +132,7 @@ func TestStrongSensitivity(t *testing.T) {
 		p, q := axis(10, 1), axis(10, -1)
 		plan, err := m.Plan(p, b)
 		require.NoError(t, err)
-		require.Equal(t, TheoremPSGDStrong, plan.Params().Theorem)
+		require.Equal(t, theoremPSGDStrong, plan.Params().Theorem)
 		require.True(t, math.IsInf(plan.Params().ExcessBound, 1))
 		batch := max(m.Batch, 1)
 		want := 1 / (m.Ridge / 20 * float64(batch*(10/batch))) // L = 1
@@ -145,7 +145,7 @@ func TestStrongSensitivity(t *testing.T) {
 			require.NoError(t, err)
 			two, err := plan.Fit(ctx, q, noise.Reproducible(seed))
 			require.NoError(t, err)
-			require.Equal(t, TheoremPSGDStrong, one.Certificate.Theorem)
+			require.Equal(t, theoremPSGDStrong, one.Certificate.Theorem)
 			most = max(most, math.Abs(one.Theta[0]-two.Theta[0]))
 			require.LessOrEqual(t, most, plan.Params().Phases[0].Hidden)
 		}

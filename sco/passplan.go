@@ -220,13 +220,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 			p.Set.Prox(w, w, 1)
 		}
 	}
-	if err := failed(src, obj); err != nil {
-		return nil, err
-	}
-	if pl.trace != nil {
-		pl.trace(done(w, steps, steps*par.Batch))
-	}
-	return &dp.Release{Theta: w, Certificate: cert}, nil
+	return released(cert, src, obj, pl.trace, w, steps, steps*par.Batch)
 }
 
 // toGrid stores x/g in k, rounded, cut off at ±2⁵² and with 0 for NaN. Division by a power

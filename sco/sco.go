@@ -105,12 +105,12 @@ var ErrMechanism = linear.ErrProblem
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremSGD  = "sco.sgd/2"
-	TheoremProx = "sco.prox/2"
-	TheoremPSGD = "sco.psgd/2"
-	// TheoremPSGDStrong is that of PermutationSGD with λ > 0.
-	TheoremPSGDStrong = "sco.psgd-strong/2"
-	TheoremPhased     = "sco.phased/2"
+	theoremSGD  = "sco.sgd/2"
+	theoremProx = "sco.prox/2"
+	theoremPSGD = "sco.psgd/2"
+	// theoremPSGDStrong is that of PermutationSGD with λ > 0.
+	theoremPSGDStrong = "sco.psgd-strong/2"
+	theoremPhased     = "sco.phased/2"
 )
 
 // checkField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says.

@@ -55,18 +55,11 @@ const (
 	// noise is raised to what the accountant finds where it is not private as
 	// published, which happens for small T.
 	Paper
-	// PaperStrict refuses published noise that the accountant does not confirm.
-	PaperStrict
-	// PaperUnsafe keeps the published noise, whatever it is worth: the
-	// certificate then states the ε that the accountant finds, which may be
-	// much larger than that of the budget.
-	PaperUnsafe
 )
 
-// String returns "accounted", "paper", "paper-strict", "paper-unsafe" or a
-// marker of an invalid value.
+// String returns "accounted", "paper" or a marker of an invalid value.
 func (c Calibration) String() string {
-	if names := [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}; c >= 0 && int(c) < len(names) {
+	if names := [...]string{"accounted", "paper"}; c >= 0 && int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
@@ -91,8 +84,8 @@ type NoisySGD struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
 	// Scheme Poisson and the Records of the problem.
 	Relation dp.Relation
-	// Scheme of sampling; the zero value is Poisson. The paper's calibrations
-	// draw with replacement whatever it says.
+	// Scheme of sampling; the zero value is Poisson. Paper draws with
+	// replacement whatever Scheme says.
 	Scheme Scheme
 	// Calibration of all parameters; the zero value is Accounted.
 	Calibration Calibration

@@ -114,7 +114,7 @@ func TestTrace(t *testing.T) {
 	_, err = pl.Fit(ctx, p, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.Equal(t, 200, tr.Iterations)
-	require.InDelta(t, pl.Params().Evaluations(), float64(tr.GradTerms), 5*math.Sqrt(200))
+	require.InDelta(t, float64(pl.Params().Steps)*pl.Params().Batch, float64(tr.GradTerms), 5*math.Sqrt(200))
 
 	// A rate at which no batch has a record: the release is noise all the same.
 	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = accounting.Poisson{Rate: 1e-12}; return p })
@@ -151,10 +151,10 @@ func TestNothingIsKept(t *testing.T) {
 func TestSGDEnds(t *testing.T) {
 	const below = largest * (1 - 0x1p-53)
 	try := func(edit func(p *SGDParams)) error {
-		p := SGDParams{Theorem: TheoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
+		p := SGDParams{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
 			StepSize: 0.5, Smoothing: 0.5}
 		edit(&p)
-		_, err := newSGDPlan(p, dp.Budget{}, nil, nil)
+		_, err := newSGDPlan(p, nil, nil)
 		return err
 	}
 	for i, edit := range []func(p *SGDParams){

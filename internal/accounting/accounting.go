@@ -110,11 +110,3 @@ func (s Step) Times(count int) Step {
 	s.count *= max(count, 0)
 	return s
 }
-
-// Profile returns the privacy profile of the step alone, once.
-func (s Step) Profile() dp.Profile {
-	if s.count == 0 {
-		return dp.Unknown()
-	}
-	return dp.Profile{Remove: s.pair.At, Add: s.pair.Swapped().At, RDP: s.rdp}
-}

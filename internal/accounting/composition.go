@@ -59,12 +59,6 @@ func Compose(steps ...Step) (*Composition, error) {
 	return c, nil
 }
 
-// Relation returns the neighbors that the steps are about.
-func (c *Composition) Relation() dp.Relation { return c.rel }
-
-// Steps returns the number of steps, repetitions counted.
-func (c *Composition) Steps() int { return c.total }
-
 // Delta returns an upper bound on the least δ for which the composition is
 // (ε, δ)-differentially private, for any real ε: the larger one of the two orders
 // of Profile. It costs a few FFTs. Where it is below pld.MinDelta the Rényi curve of

@@ -62,8 +62,8 @@ func FuzzAccounting(f *testing.F) {
 			require.True(t, documented(err), "%v", err)
 			return
 		}
-		require.Equal(t, steps, c.Steps())
-		require.Equal(t, s.Neighbors(), c.Relation())
+		require.Equal(t, steps, c.total)
+		require.Equal(t, s.Neighbors(), c.rel)
 		all, err := Gaussian(Full{Relation: s.Neighbors()}, z)
 		require.NoError(t, err)
 		full, err := Compose(all.Times(steps))
@@ -91,10 +91,10 @@ func FuzzAccounting(f *testing.F) {
 			require.True(t, r >= 0, "RDP(%v) = %v", a, r)
 		}
 		require.Equal(t, c.Delta(1), c.Profile().Delta(1))
-		require.True(t, one.Profile().Delta(1) <= 1)
+		require.True(t, one.profile().Delta(1) <= 1)
 		two, err := Compose(one.Times(steps), one)
 		require.NoError(t, err)
-		require.Equal(t, steps+1, two.Steps())
+		require.Equal(t, steps+1, two.total)
 	})
 }
 

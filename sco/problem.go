@@ -185,22 +185,23 @@ func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (
 	return noise.Watch(src), cert.With(dp.CallerSource)
 }
 
-// failed returns the error of a caller's source that repeats itself.
-func failed(src rand.Source, obj *erm.Objective) error {
+// released returns the release of theta, or the error of a caller's source that repeats itself or of
+// reading the records.
+func released(cert dp.Certificate, src rand.Source, obj *erm.Objective, trace func(erm.Trace), theta []float64, steps, evaluations int) (
+	*dp.Release, error,
+) {
 	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
-		return fmt.Errorf("sco: %w", w.Err())
+		return nil, fmt.Errorf("sco: %w", w.Err())
 	}
 	if err := obj.Err(); err != nil {
-		return fmt.Errorf("sco: %w", err)
+		return nil, fmt.Errorf("sco: %w", err)
 	}
-	return nil
-}
-
-// done returns the trace of a fit without a certified minimizer.
-func done(theta []float64, steps, evaluations int) erm.Trace {
-	t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1)
-	t.Iterations, t.GradTerms = steps, evaluations
-	return t
+	if trace != nil {
+		t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1) // no minimizer is certified
+		t.Iterations, t.GradTerms = steps, evaluations
+		trace(t)
+	}
+	return &dp.Release{Theta: theta, Certificate: cert}, nil
 }
 
 // proved returns v for JSON, which has no +Inf: null where nothing is proved.
