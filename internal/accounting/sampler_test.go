@@ -210,7 +210,7 @@ func TestComposeRefuses(t *testing.T) {
 		_, err := Compose(c.steps...)
 		require.ErrorIs(t, err, c.want)
 	}
-	
+
 	for _, c := range []struct {
 		want  error
 		steps int
