@@ -60,11 +60,10 @@ const rounding = 0x1p-50
 //
 //	ε = RDP(α) + log(1 - 1/α) - (log δ + log α)/(α-1)     [CKS20, Proposition 12]
 //
-// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs utility only. Without
-// orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
-// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or
-// delta is not in (0, 1), and is rounded up by less than 1e-11 relative where
-// the terms do not cancel.
+// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs
+// utility only. Without orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
+// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or delta is not in (0,
+// 1), and is rounded up by less than 1e-11 relative where the terms do not cancel.
 func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	eps, order = math.Inf(1), math.NaN()
 	if !(delta > 0 && delta < 1) {
@@ -90,7 +89,7 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 func (r RDP) Curve(orders ...float64) Curve {
 	orders = slices.Clone(orders)
 	return func(eps float64) float64 {
-		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is no number
+		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is NaN
 		best := 0.0                          // log 1
 		r.search(orders, func(alpha float64) float64 {
 			v := r(alpha)

@@ -181,9 +181,9 @@ func logEdelman(d int, m float64) float64 {
 //
 //	F(x) ≤ C P(k/2, x/2),  C = d Γ(3/2) Γ((m+1)/2) / (Γ(d/2+1) Γ((k+1)/2)),  k = m-d+1,
 //
-// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues replace
-// λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0
-// outside the law's domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
+// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues
+// replace λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0 outside the law's
+// domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
 func EdelmanLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF

@@ -34,7 +34,7 @@ func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
 }
 
-// accountant is accounting.Noise, or in tests a quick substitute.
+// accountant is the type of [accounting.Noise]; tests put a quick substitute in its place.
 type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error)
 
 // check refuses fields that make no sense by themselves.
@@ -153,7 +153,7 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 		least = min(m.Batch, q.n())
 	}
 	best := math.Inf(1)
-	reach := 1.0 // the least z to try: what one record in a batch changes, over L
+	reach := 1.0 // the least z to try: the change of a sum by one record, over L
 	if q.rel == dp.Replace {
 		reach = 2
 	}

@@ -32,7 +32,7 @@ type ObjPlan = linear.Plan
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
 // A Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared Problem.Records stands
-// for n. The zero value asks for nothing but a bounded Set or a Radius.
+// for n. The zero value needs only a bounded Set or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -40,7 +40,7 @@ type ObjPert struct {
 	// or Paper for λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²)) and twice the published
 	// σ = √(10 L² ln(1/δ))/ε: no proof covers the published one under dp.Replace.
 	Calibration Calibration
-	// Radius is M ≥ ‖w*‖, a public guess; 0 means what the Set gives.
+	// Radius is M ≥ ‖w*‖, a public guess; 0 means the radius of the Set.
 	Radius float64
 	// Ridge is Δ = 2nλ; 0 means the best.
 	Ridge float64
@@ -48,8 +48,8 @@ type ObjPert struct {
 	Cover float64
 	// Share of ε and δ spent on the output noise, in (0, 1); 0 means the default.
 	Share float64
-	// Trace, if not nil, is called at the end of every solve. Not private: what it
-	// receives is a function of the records.
+	// Trace, if not nil, is called at the end of every solve. Not private: its argument
+	// depends on the records.
 	Trace func(erm.Trace)
 }
 
@@ -79,8 +79,7 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-// settings returns the settings for a problem with the public quantities q, which
-// only Paper looks at.
+// settings returns the settings for a problem with the public quantities q; only Paper uses q.
 func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
 	s := linear.Settings{
@@ -100,8 +99,8 @@ func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws
 // b, solves, adds the output noise and projects on W. src feeds the noise; nil means
-// noise.Secure(), anything else adds the assumption dp.CallerSource. The error wraps
-// what Plan's or ObjPlan.Fit's does.
+// noise.Secure(), anything else adds the assumption dp.CallerSource. The errors are
+// those of Plan and of [ObjPlan].Fit.
 func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	s, err := m.forProblem(p, b)
 	if err != nil {

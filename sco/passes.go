@@ -31,7 +31,7 @@ type PermutationSGD struct {
 	Batch    int     // b; 0 means 1
 	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
 	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
-	Radius   float64 // M; 0 means what the Set gives
+	Radius   float64 // M; 0 means the radius of the Set
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(erm.Trace)
 }
@@ -49,7 +49,7 @@ type PermutationSGD struct {
 // dp.Replace. Proof: docs/theory/population.md#sco.phased/2
 type Phased struct {
 	StepSize float64 // η; 0 means the best
-	Radius   float64 // M; 0 means what the Set gives
+	Radius   float64 // M; 0 means the radius of the Set
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(erm.Trace)
 }
@@ -74,7 +74,7 @@ func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 	return planPasses(p, b, m.Calibrate)
 }
 
-// planPasses calibrates for what may be known of p.
+// planPasses calibrates for the public quantities of p.
 func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
 	q, _, op, err := known(p, dp.Replace)
 	if err != nil {
@@ -84,7 +84,7 @@ func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budge
 	return calibrate(q, b)
 }
 
-// A course is what is known before the phases are laid out.
+// course holds the quantities that the layout of phases depends on.
 type course struct {
 	setting
 	l, beta float64
@@ -127,8 +127,8 @@ func (c course) check(eta float64) error {
 
 const unit = 0x1p-53 // u
 
-// phase completes a phase of n records and so many steps of length η: how far its iterates get,
-// what rounding adds to the sensitivity S, the grid, and the noise. from bounds the distance of its
+// phase returns a phase of n records and the given number of steps of length η: a bound on its
+// iterates, the sensitivity with rounding, the grid, and the noise. from bounds the distance of its
 // start from w₀. A step that is computed is within e of one that does not expand:
 // docs/theory/population.md#population.rounding
 func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
@@ -152,7 +152,7 @@ func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	return ph
 }
 
-// error is what rounding moves the end of a phase by, at most.
+// error bounds how far rounding moves the end of a phase.
 func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
 
 // Calibrate returns the plan for problems with the public quantities q, under the budget

@@ -191,7 +191,8 @@ func TestStrongConverges(t *testing.T) {
 }
 
 // TestForeignOperatorStep: a proximal map of low accuracy, such as one that is not of package prox,
-// may err by its factor times all that it is applied to, the step included: each step adds at least that.
+// may err by its factor times all that it is applied to, the step included: each step adds at least
+// that.
 func TestForeignOperatorStep(t *testing.T) {
 	set, err := newSetting(erm.Public{
 		Dim: 3, Records: 1000, Bounds: loss.Bounds{Row: 1, Label: 1}, Radius: 1e-3, Anchor: 1e-4, ProxScale: 0.25,

@@ -34,8 +34,8 @@ type SGDParams struct {
 	Noise    float64            `json:"noise"`    // z
 	Sigma    float64            `json:"sigma"`    // zL/(qn), of the noise on a mean gradient, per coordinate
 	StepSize float64            `json:"stepSize"` // η
-	// Grid is g, of which rounded gradients and their noise are multiples, and Threshold
-	// what a gradient is clipped to before it is rounded, so that it has norm at most L after.
+	// Grid is g: rounded gradients and their noise are multiples of it. Threshold is the norm to
+	// which a gradient is clipped before it is rounded, so that its norm is at most L after.
 	Grid      float64 `json:"grid"`
 	Threshold float64 `json:"threshold"`
 	// Smoothing is the β of the envelope, 0 without one.
@@ -64,7 +64,7 @@ func (p SGDParams) MarshalJSON() ([]byte, error) {
 	}{plain(p), proved(p.ExcessBound)})
 }
 
-// newSGDParams fills in what does not depend on the schedule.
+// newSGDParams returns the parameters that do not depend on the schedule.
 func newSGDParams(q setting, clip float64) SGDParams {
 	return SGDParams{
 		Theorem: theoremSGD, Budget: q.budget, Relation: q.rel, Dim: q.Dim, Records: q.Records, Radius: q.m,
@@ -119,8 +119,9 @@ func newSGDPlan(p SGDParams, assumptions []dp.Assumption, trace func(erm.Trace))
 	return &SGDPlan{params: p, cert: cert.With(assumptions...), comp: comp, trace: trace}, nil
 }
 
-// proves reports whether the sums are certainly within the budget: those over all records are
-// T Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or removing.
+// proves reports whether the sums are certainly within the budget: those over all records are T
+// Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or
+// removing.
 func (p *SGDParams) proves() bool {
 	if _, copies := p.Sampler.(accounting.WithReplacement); copies || p.Sampler.Fraction() != 1 {
 		return false
@@ -143,7 +144,7 @@ func (pl *SGDPlan) Params() SGDParams {
 	return pl.params
 }
 
-// Certificate states what one release costs, the zero value for an empty plan.
+// Certificate returns the cost of one release, the zero value for an empty plan.
 func (pl *SGDPlan) Certificate() dp.Certificate {
 	if pl == nil {
 		return dp.Certificate{}

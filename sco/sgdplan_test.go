@@ -294,8 +294,8 @@ func TestRoundedGradients(t *testing.T) {
 	}
 }
 
-// reached tells whether w₁ = 0 − η(gN/m) in float64 for an integer N. With the sum k of the one data
-// set or the other N is k plus an integer of noise: all integers are possible for both.
+// reached tells whether w₁ = 0 − η(gN/m) in float64 for an integer N. With the sum k of the one
+// data set or the other N is k plus an integer of noise: all integers are possible for both.
 func reached(w, eta, g, m float64) bool {
 	near := math.Round(-w / eta * m / g)
 	for _, off := range []float64{0, -1, 1} {
@@ -306,8 +306,8 @@ func reached(w, eta, g, m float64) bool {
 	return false
 }
 
-// TestSGDReachable: whatever one noisy step releases from either neighbor, the other reaches. The control
-// adds float64 noise to a float64 sum: hardly any of its releases is on the grid.
+// TestSGDReachable: whatever one noisy step releases from either neighbor, the other reaches. The
+// control adds float64 noise to a float64 sum: hardly any of its releases is on the grid.
 func TestSGDReachable(t *testing.T) {
 	m := &DPSGD{StepSize: 0.7, Batch: 10, Epochs: 1} // one step over all records, the last iterate
 	p := axis(10, 1)

@@ -40,7 +40,7 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 			return math.Sqrt(-2*num.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*num.Log(b.Delta))
 		}
 	}
-	// A grid four times as coarse tells z to a percent at a tenth of the cost.
+	// A grid four times as coarse gives z to a percent at a tenth of the cost.
 	z, ok := leastNoise(g(4), startNoise(s, steps, b), 1.2, 1e-3)
 	if ok {
 		z, ok = leastNoise(g(1), z*0.999, 1.003, 5e-7)
