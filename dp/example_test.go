@@ -18,8 +18,8 @@ func ExampleGaussianSigma() {
 	_, err = dp.GaussianSigma(dp.Budget{Epsilon: 1}, 2)
 	fmt.Println(err)
 	// Output:
-	// σ = 8.4494 dp: invalid budget: Delta = 0, but Gaussian noise gives no pure guarantee, want a
-	// number in [1e-300, 1), for example 1e-6
+	// σ = 8.4494
+	// dp: invalid budget: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [1e-300, 1), for example 1e-6
 }
 
 // Two releases about the same records cost the sum of their budgets.
@@ -45,8 +45,7 @@ func ExampleBasic() {
 	//   theorem: dp.basic/1(qop.lsq/2, lop.pure/2)
 	//   assumes: the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no smaller than the theorem asks for
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
-	// dp: invalid relation: part 1 is about add-remove neighbors and part 0 about replace, want one
-	// relation
+	// dp: invalid relation: part 1 is about add-remove neighbors and part 0 about replace, want one relation
 }
 
 // The exact cost of ten Gaussian releases, against their Rényi accounting.

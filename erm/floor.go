@@ -46,8 +46,8 @@ func (q Public) Reach(per PublicPerturbation) float64 {
 }
 
 // Allowance returns A(ρ), a bound on what Residual adds for rounding at any point x of C with
-// ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more, which the factor 4
-// of Floor has room for.
+// ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more, but the
+// gradient is within A(ρ) there too.
 func (q Public) Allowance(per PublicPerturbation, rho float64) float64 {
 	n, d := float64(q.MaxRecords), float64(q.Dim)
 	slope, beta := q.slope(rho), q.OnSet.Smoothness // sup ‖∇ℓ‖, sup λ_max(∇²ℓ)

@@ -43,10 +43,10 @@ const (
 // and adds what rounding may have taken.
 //
 // The allowance for rounding (docs/theory/release.md#release.residual) is a hundredth more than the sum
-// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, N = 512 (or more) records in one partial sum,
+// below, with u = 2⁻⁵³, kᵢ the number of entries of row i, M = 512 (or more) records in one partial sum,
 // eᵢ the error of a slope and D that of the distance; a curved face of the domain adds to it.
 //
-//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(N+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
+//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
 // For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row). A loss.Linear that

@@ -135,7 +135,7 @@ func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) 
 // multiplied by e^{-E}, is compared with f(x) e^E.
 //
 // Floating point decides outside the distance 2⁻⁴⁴ from the curve. The bits of x
-// not known and two roundings are a relative 2⁻⁵¹, which moves f by t'(x) x f(x) 2⁻⁵¹ < 2⁻⁵¹; expNeg adds
+// not known and the roundings of x and t are a relative 2⁻⁵⁰ of t, which moves f by t f 2⁻⁵⁰ < 2⁻⁵¹; expNeg adds
 // 2⁻⁴⁸, the ordinate 2⁻⁵¹, fused multiplications less than plain ones. Inside, rational
 // arithmetic decides. The outcome and the words used are thus those of exact
 // arithmetic, on every machine.

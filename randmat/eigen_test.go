@@ -2,6 +2,7 @@ package randmat
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -31,6 +32,29 @@ func symmetric(d int, f func(i, j int) float64) *mat.SymDense {
 		}
 	}
 	return a
+}
+
+// TestMarginIsNeeded: Cholesky's factorization runs to its end for matrices that have a negative
+// eigenvalue, λ = det/λ_max here, and no bound lies above it.
+func TestMarginIsNeeded(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	ended := 0
+	for range 10_000 {
+		x, y := 0.5+rnd.Float64(), 0.5+rnd.Float64()
+		a := mat.NewSymDense(2, []float64{x * x, x * y, x * y, y * y}) // rounded: det ≈ ±u
+		exact := func(i, j int) *big.Float { return big.NewFloat(a.At(i, j)).SetPrec(300) }
+		det := exact(0, 0)
+		det.Mul(det, exact(1, 1)).Sub(det, exact(0, 1).Mul(exact(0, 1), exact(0, 1)))
+		d, _ := det.Float64()
+		least := d / mat.Trace(a) // and a relative 1e-15
+		require.LessOrEqual(t, MinEig(a), least+1e-9*math.Abs(least))
+		w, _ := newWork(a)
+		if _, ok := w.cholesky(1, 0); ok && d < 0 {
+			ended++
+		}
+		w.free()
+	}
+	require.Greater(t, ended, 100)
 }
 
 // TestKnownSpectra uses matrices whose eigenvalues are known in closed form.

@@ -45,10 +45,10 @@ func Example() {
 	}
 	fmt.Println("spent", l.Spent())
 	// Output:
-	// entry 1 is on the disk: now noise may be drawn entry 2 is on the disk: now noise may be drawn
-	// ledger: the total would be exceeded: (ε = 0.4, δ = 0) of the plan and (ε = 0.8, δ = 0) spent add
-	// up to (ε = 1.2, δ = 0), want at most ε = 1 and δ = 1e-06, declared; plan with a smaller budget,
-	// at most ε = 0.2 spent (ε = 0.8, δ = 0)
+	// entry 1 is on the disk: now noise may be drawn
+	// entry 2 is on the disk: now noise may be drawn
+	// ledger: the total would be exceeded: (ε = 0.4, δ = 0) of the plan and (ε = 0.8, δ = 0) spent add up to (ε = 1.2, δ = 0), want at most ε = 1 and δ = 1e-06, declared; plan with a smaller budget, at most ε = 0.2
+	// spent (ε = 0.8, δ = 0)
 }
 
 // A published file is checked against its entry: another file, or another claim, is refused.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -167,6 +168,22 @@ func TestMostRadial(t *testing.T) {
 				pays := math.Log(math.Expm1(eps)) - 64*math.Ln2 - float64(d)*math.Log(0x1p61+1)
 				require.LessOrEqual(t, logEta, pays, "d=%d ε=%v", d, eps)
 				require.Greater(t, logEta, pays-1.5-3*math.Log(x)*math.Sqrt(float64(d)), "d=%d ε=%v: far too large", d, eps)
+			}
+		}
+	}
+}
+
+// The norm of a normal vector exceeds B_max, less what its float64 may be off by, with probability at
+// most p, for which 2⁻⁵⁷δ pays.
+func TestMostNormal(t *testing.T) {
+	for _, d := range []int{1, 2, 10, 100, 10_000} {
+		for _, b := range []dp.Budget{{Epsilon: 1e-6, Delta: 0.5}, {Epsilon: 1, Delta: 1e-6}, {Epsilon: 20, Delta: 1e-30}} {
+			for _, sigma := range []float64{1e-9, 3} {
+				most, p := MostNormal(d, b, sigma)
+				x := most / sigma * (1 - 1e-10)
+				require.LessOrEqual(t, num.Chi2LogSF(x*x, float64(d)), math.Log(p), "d=%d %v", d, b)
+				require.LessOrEqual(t, (1+math.Exp(b.Epsilon))*p, 0x1p-57*b.Delta, "d=%d %v", d, b)
+				require.Less(t, x, math.Sqrt(float64(d))+math.Sqrt(-2*math.Log(p))+1e-6, "d=%d %v: far too large", d, b)
 			}
 		}
 	}
