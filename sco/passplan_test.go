@@ -133,8 +133,8 @@ func sums(c, r float64) bool {
 	return false
 }
 
-// TestPassReachable: every coordinate of a release is a multiple of the public grid, and so one that
-// either neighbor reaches. The controls are a grid that follows the data, and float64 noise on
+// TestPassReachable: every coordinate of a release is a multiple of the public grid, and so one
+// that either neighbor reaches. The controls are a grid that follows the data, and float64 noise on
 // the same means, for which most releases rule out the neighbor.
 func TestPassReachable(t *testing.T) {
 	b := dp.Budget{Epsilon: 10, Delta: 1e-5} // noise of about the size of the means

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/pld"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -61,8 +62,8 @@ func FuzzAccounting(f *testing.F) {
 			require.True(t, documented(err), "%v", err)
 			return
 		}
-		require.Equal(t, steps, c.Steps())
-		require.Equal(t, s.Neighbors(), c.Relation())
+		require.Equal(t, steps, c.total)
+		require.Equal(t, s.Neighbors(), c.rel)
 		all, err := Gaussian(Full{Relation: s.Neighbors()}, z)
 		require.NoError(t, err)
 		full, err := Compose(all.Times(steps))
@@ -82,7 +83,7 @@ func FuzzAccounting(f *testing.F) {
 		require.True(t, d >= 0 && d <= 1, "δ(%v) = %v", eps, d)
 		e := c.Epsilon(delta)
 		require.True(t, e >= 0, "ε(%v) = %v", delta, e)
-		if delta >= MinDelta && delta < 1 && e < 100 {
+		if delta >= pld.MinDelta && delta < 1 && e < 100 {
 			require.LessOrEqual(t, c.Delta(e), delta*(1+1e-6)+1e-12, "ε = %v", e)
 		}
 		for _, a := range []float64{eps, 1, 1.5, 2, 64, 1e5} {
@@ -90,10 +91,10 @@ func FuzzAccounting(f *testing.F) {
 			require.True(t, r >= 0, "RDP(%v) = %v", a, r)
 		}
 		require.Equal(t, c.Delta(1), c.Profile().Delta(1))
-		require.True(t, one.Profile().Delta(1) <= 1)
+		require.True(t, one.profile().Delta(1) <= 1)
 		two, err := Compose(one.Times(steps), one)
 		require.NoError(t, err)
-		require.Equal(t, steps+1, two.Steps())
+		require.Equal(t, steps+1, two.total)
 	})
 }
 
@@ -169,39 +170,5 @@ func FuzzBatches(f *testing.F) {
 				require.True(t, s.Rate < 1 || len(batch) == records)
 			}
 		}
-	})
-}
-
-// FuzzGeneral: any profile and any Rényi curve compose, or are refused, and the
-// result is never better than one of them alone, nor a value that is no bound.
-func FuzzGeneral(f *testing.F) {
-	for i, v := range hostile {
-		f.Add(uint8(i), v, 1e-5, 1.0)
-		f.Add(uint8(i+1), 1.0, v, 1.0)
-		f.Add(uint8(i+2), 1.0, 0.0, v)
-	}
-	f.Fuzz(func(t *testing.T, kind uint8, eps, delta, at float64) {
-		profile := dp.Budget{Epsilon: eps, Delta: delta}.Profile().Delta
-		if kind&1 == 1 {
-			profile = func(float64) float64 { return delta } // may be no probability
-		}
-		rdp := func(alpha float64) float64 { return alpha * eps }
-		if kind&2 == 2 {
-			rdp = nil
-		}
-		one, err := General(dp.Relation(kind>>2&3), dp.Symmetric(profile, rdp))
-		if err != nil {
-			require.True(t, documented(err), "%v", err)
-			return
-		}
-		c, err := Compose(one.Times(1 + int(kind>>5)))
-		if err != nil {
-			require.True(t, documented(err), "%v", err)
-			return
-		}
-		d := c.Delta(at)
-		require.True(t, d >= 0 && d <= 1, "δ(%v) = %v", at, d)
-		require.True(t, c.Epsilon(at) >= 0)
-		require.True(t, c.RDP()(2) >= 0)
 	})
 }

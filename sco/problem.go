@@ -19,11 +19,11 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// LossLocality is what noisy SGD assumes of a loss that package loss does not prove.
+// LossLocality is the assumption of noisy SGD about a loss that is not of package loss.
 const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record " +
 	"alone"
 
-// locality returns what noisy SGD assumes of the parts of p.
+// locality returns the assumptions of noisy SGD about the parts of p.
 func locality(p *erm.Problem) []dp.Assumption {
 	list := p.Data.Assumptions()
 	if !loss.Proved(p.Loss) {
@@ -35,7 +35,7 @@ func locality(p *erm.Problem) []dp.Assumption {
 	return list
 }
 
-// convexity returns what passes assume of the parts of p, op among them.
+// convexity returns the assumptions of passes about the parts of p and about op.
 func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
 	if op == nil {
@@ -48,9 +48,9 @@ func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
 	return list
 }
 
-// known returns what may be known of p, w₀, where methods start: Anchor and Slope are
-// about that, and r + ι_W, nil if there is neither. Unlike p.Public it does not ask that a
-// minimizer could be certified.
+// known returns the public quantities of p, with Anchor and Slope at the start w₀; w₀ itself; and r
+// + ι_W, nil if there is neither. Unlike p.Public it accepts a p whose minimizer cannot be
+// certified.
 func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.Operator, err error) {
 	if err := p.Check(); err != nil {
 		return q, nil, nil, fmt.Errorf("sco: %w", err)
@@ -98,7 +98,7 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	return op, nil
 }
 
-// setting is what formulas are about: public quantities, a budget and M.
+// setting holds the arguments of all formulas: public quantities, a budget and M.
 type setting struct {
 	erm.Public
 	rel    dp.Relation
@@ -106,8 +106,8 @@ type setting struct {
 	m      float64 // M
 }
 
-// newSetting checks what every method needs. radius is the field of a mechanism; 0 means
-// the most that Set allows: w₀ and w* lie in it.
+// newSetting checks the quantities that every method needs. radius is the field of a mechanism; 0
+// means the largest distance that Set allows, since w₀ and w* lie in it.
 func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (setting, error) {
 	rel = cmp.Or(rel, dp.Replace)
 	q, err := q.Complete(rel)
@@ -176,7 +176,8 @@ func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
 	return nil
 }
 
-// signed returns the source of one release and the certificate of that release, from the one of its plan.
+// signed returns the source of one release and the certificate of that release, from the one of its
+// plan.
 func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
 	cert = cert.With(assumptions...)
 	if src == nil {
@@ -185,25 +186,26 @@ func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (
 	return noise.Watch(src), cert.With(dp.CallerSource)
 }
 
-// failed returns the error of a caller's source that repeats itself.
-func failed(src rand.Source, obj *erm.Objective) error {
+// released returns the release of theta, or the error of a caller's source that repeats itself or
+// of reading the records.
+func released(cert dp.Certificate, src rand.Source, obj *erm.Objective, trace func(erm.Trace), theta []float64, steps, evaluations int) (
+	*dp.Release, error,
+) {
 	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
-		return fmt.Errorf("sco: %w", w.Err())
+		return nil, fmt.Errorf("sco: %w", w.Err())
 	}
 	if err := obj.Err(); err != nil {
-		return fmt.Errorf("sco: %w", err)
+		return nil, fmt.Errorf("sco: %w", err)
 	}
-	return nil
+	if trace != nil {
+		t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1) // no minimizer is certified
+		t.Iterations, t.GradTerms = steps, evaluations
+		trace(t)
+	}
+	return &dp.Release{Theta: theta, Certificate: cert}, nil
 }
 
-// done returns the trace of a fit without a certified minimizer.
-func done(theta []float64, steps, evaluations int) erm.Trace {
-	t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1)
-	t.Iterations, t.GradTerms = steps, evaluations
-	return t
-}
-
-// proved returns v for JSON, which has no +Inf: null where nothing is proved.
+// proved returns v for JSON, and null for +Inf, which JSON does not have.
 func proved(v float64) *float64 {
 	if math.IsInf(v, 1) {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/pld"
 )
 
-// Sampler is a way to draw batches together with what one noisy sum over such
-// a batch costs. The set of samplers is closed: Poisson, FixedSize,
+// Sampler is a way to draw batches together with the cost of one noisy sum over such
+// a batch. The set of samplers is closed: Poisson, FixedSize,
 // WithReplacement, Full. All fields are public numbers.
 type Sampler interface {
 	// Check returns an error wrapping ErrSampler or dp.ErrRelation unless the

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
+	"github.com/privopt/privopt/internal/accounting"
 )
 
 // The noise for 1000 steps of stochastic gradient descent in which every record

@@ -6,6 +6,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/pld"
 )
 
 // Noise returns the least noise z, rounded up by less than 1e-6 relative, with
@@ -14,7 +15,7 @@ import (
 //
 //	z = min{ z : δ_{s,z,steps}(ε) ≤ δ }
 //
-// For δ < MinDelta it rests on the Rényi curves. The returned z is one for which the
+// For δ < pld.MinDelta it rests on the Rényi curves. The returned z is one for which the
 // inequality was checked. The error wraps dp.ErrBudget (also for δ = 0, which
 // Gaussian noise does not give), ErrSampler, or dp.ErrCondition where no z
 // serves.
@@ -39,14 +40,14 @@ func Noise(s Sampler, steps int, b dp.Budget) (z float64, err error) {
 			return math.Sqrt(-2*num.Log(max(min(d, 1), math.SmallestNonzeroFloat64))) - math.Sqrt(-2*num.Log(b.Delta))
 		}
 	}
-	// A grid four times as coarse tells z to a percent at a tenth of the cost.
+	// A grid four times as coarse gives z to a percent at a tenth of the cost.
 	z, ok := leastNoise(g(4), startNoise(s, steps, b), 1.2, 1e-3)
 	if ok {
 		z, ok = leastNoise(g(1), z*0.999, 1.003, 5e-7)
 	}
 	if !ok {
 		return 0, fmt.Errorf("accounting: %w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a Rényi "+
-			"bound need a larger δ", dp.ErrCondition, minNoise, maxNoise, b, steps, s, MinDelta)
+			"bound need a larger δ", dp.ErrCondition, minNoise, maxNoise, b, steps, s, pld.MinDelta)
 	}
 	return z, nil
 }
@@ -62,7 +63,7 @@ func deltaAt(s Sampler, z float64, steps int, b dp.Budget, coarse float64) float
 		return 1
 	}
 	c.law.Coarse = coarse
-	if b.Delta < MinDelta && c.gauss == 0 && c.total > 1 {
+	if b.Delta < pld.MinDelta && c.gauss == 0 && c.total > 1 {
 		return c.RDP().Curve(orders()...)(b.Epsilon)
 	}
 	return c.Delta(b.Epsilon)

@@ -82,7 +82,7 @@ func FuzzRDP(f *testing.F) {
 		f.Add(0.5, 1e-6, v)
 	}
 	f.Fuzz(func(t *testing.T, s, delta, alpha float64) {
-		for _, r := range []dp.RDP{dp.GaussianRDP(s), dp.PureRDP(s), dp.ComposeRDP(dp.GaussianRDP(s), dp.PureRDP(s)), dp.ComposeRDP()} {
+		for _, r := range []dp.RDP{dp.GaussianRDP(s), dp.PureRDP(s), dp.GaussianRDP(0)} {
 			require.False(t, math.IsNaN(r(alpha)) || r(alpha) < 0, "%v", r(alpha))
 			eps, order := r.Epsilon(delta)
 			require.False(t, math.IsNaN(eps) || eps < 0, "%v", eps)

@@ -56,14 +56,14 @@ func (s schedule) step(smoothness float64) float64 {
 	return eta
 }
 
-// bound returns the bound on the excess population loss for step size η and smoothness β of what is
-// sampled, e = 2⁻²⁵L for clipping to a grid:
+// bound returns the bound on the excess population loss for step size η and smoothness β of the
+// sampled functions, e = 2⁻²⁵L for clipping to a grid:
 //
 //	M²/(2ηT) + η(V − s L²)/2 + L²/(2β)·[envelope] + 2LM·P + e(M + 3ηLT + η√(TV)),
 //	P(a Poisson batch expands) ≤ P = T exp(−qn(r log r − r + 1)),  r = 2/(ηβ)
 //
-// It is +Inf where steps expand or smoothness is unknown. Proof, and what the term of P needs:
-// docs/theory/population.md#population.excess
+// It is +Inf where steps expand or smoothness is unknown. Proof, and the conditions of the term of
+// P: docs/theory/population.md#population.excess
 func (s schedule) bound(eta, smoothness float64) float64 {
 	ratio := eta * smoothness
 	if !(ratio > 0 && ratio <= s.contraction()*(1+1e-12)) {

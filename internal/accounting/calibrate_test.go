@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/pld"
 )
 
 // TestLeastNoise: the least z from above to the width asked for, from near and
@@ -76,11 +77,11 @@ func TestNoiseEnds(t *testing.T) {
 	require.Equal(t, 1., deltaAt(Full{}, 2*maxNoise, 3, b, 1))
 	require.Equal(t, 1., deltaAt(Full{}, 1, 0, b, 1))
 	require.InEpsilon(t, dp.GaussianDelta(1, 2*math.Sqrt(3)/5), deltaAt(Full{}, 5, 3, b, 1), 1e-9)
-	// Below MinDelta the closed form of one step and of full batches is used.
+	// Below pld.MinDelta the closed form of one step and of full batches is used.
 	low := dp.Budget{Epsilon: 1, Delta: 1e-15}
 	require.InEpsilon(t, composed(t, Poisson{Rate: 0.1}, 5, 1).Delta(1), deltaAt(Poisson{Rate: 0.1}, 5, 1, low, 1), 1e-12)
 	require.InEpsilon(t, dp.GaussianDelta(1, 0.4), deltaAt(Full{}, 5, 1, low, 1), 1e-9)
-	for _, delta := range []float64{1e-15, 0.97 * MinDelta} {
+	for _, delta := range []float64{1e-15, 0.97 * pld.MinDelta} {
 		low.Delta = delta
 		require.Equal(t, composed(t, Poisson{Rate: 0.1}, 5, 2).RDP().Curve(orders()...)(1), deltaAt(Poisson{Rate: 0.1}, 5, 2, low, 1))
 	}

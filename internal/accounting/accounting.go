@@ -56,7 +56,6 @@ package accounting
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/pld"
@@ -65,10 +64,6 @@ import (
 // ErrSampler reports a sampler, a noise or a number of steps outside its
 // range. Test with errors.Is.
 var ErrSampler = errors.New("accounting: invalid parameter")
-
-// MinDelta is the least δ that the discretized loss distribution resolves. Below
-// it the Rényi bounds of the steps take over, which need more noise.
-const MinDelta = pld.MinDelta
 
 // Least and largest noise z. Beyond them a profile is 1 or 0 to float64.
 const (
@@ -79,16 +74,13 @@ const (
 // MaxSteps is the largest number of steps of a Composition.
 const MaxSteps = 1 << 40
 
-// A Step is one release of a kind that the package can compose. Gaussian and
-// General make one; the zero value is invalid.
+// A Step is one noisy sum over a batch, made by [Gaussian]; the zero value is invalid.
 type Step struct {
-	rel     dp.Relation
-	pair    pld.Pair
-	rdp     dp.RDP
-	gauss   float64 // s if the step is exactly δ_G(ε, s) both ways, else 0
-	failure float64 // of one repetition, see dp.Profile
-	general bool    // made by General
-	count   int
+	rel   dp.Relation
+	pair  pld.Pair
+	rdp   dp.RDP
+	gauss float64 // s if the step is exactly δ_G(ε, s) both ways, else 0
+	count int
 }
 
 // Gaussian returns the step that adds N(0, z²L²I) to the sum of vectors of
@@ -108,43 +100,6 @@ func Gaussian(s Sampler, z float64) (Step, error) {
 	return s.step(z), nil
 }
 
-// General returns a step with a known profile under rel, such as that of a
-// dp.Plan. Its curves may be any bounds that hold at each ε by itself: repeated or
-// composed with others, their lower convex hulls in e^ε are taken, which are bounds
-// because the true profiles are convex. Where a curve is no number in [0, 1] it counts
-// as 1, and a Rényi bound that is no number ≥ 0 as +Inf. The error wraps ErrSampler
-// or dp.ErrRelation.
-func General(rel dp.Relation, p dp.Profile) (Step, error) {
-	if err := rel.Check(); err != nil {
-		return Step{}, fmt.Errorf("accounting: %w", err)
-	}
-	if p.Remove == nil || p.Add == nil || !(p.Failure >= 0) {
-		return Step{}, fmt.Errorf("%w: the Profile has no curve, or Failure = %v, want δ(ε) of both orders and a number in [0, 1]", ErrSampler,
-			p.Failure)
-	}
-	inRange := func(c dp.Curve) func(eps float64) float64 {
-		return func(eps float64) float64 {
-			if d := c(eps); d >= 0 && d <= 1 {
-				return d
-			}
-			return 1
-		}
-	}
-	order := pld.Pair{Up: inRange(p.Remove), Down: inRange(p.Add)}
-	if rel == dp.Replace {
-		order = pld.Symmetric(inRange(func(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) }))
-	}
-	rdp := func(alpha float64) float64 {
-		if p.RDP != nil {
-			if v := p.RDP(alpha); v >= 0 {
-				return v
-			}
-		}
-		return math.Inf(1)
-	}
-	return Step{rel: rel, pair: order, rdp: rdp, failure: p.Failure, general: true, count: 1}, nil
-}
-
 // Times returns count repetitions of s, each chosen with knowledge of the
 // outputs before it and with fresh batches and noise. Compose refuses a count
 // below 1.
@@ -154,12 +109,4 @@ func (s Step) Times(count int) Step {
 	}
 	s.count *= max(count, 0)
 	return s
-}
-
-// Profile returns the privacy profile of the step alone, once.
-func (s Step) Profile() dp.Profile {
-	if s.count == 0 {
-		return dp.Unknown()
-	}
-	return dp.Profile{Remove: s.pair.At, Add: s.pair.Swapped().At, RDP: s.rdp, Failure: s.failure}
 }

@@ -28,7 +28,8 @@ func lines(t *testing.T, l *Ledger) [][]byte {
 	return bytes.SplitAfter(bytes.TrimSuffix(text, []byte{'\n'}), []byte{'\n'})
 }
 
-// resealed returns the lines with all hashes computed anew, as somebody does who writes the whole file.
+// resealed returns the lines with all hashes computed anew, as somebody does who writes the whole
+// file.
 func resealed(t *testing.T, lines ...[]byte) (text []byte) {
 	previous := ""
 	for _, line := range lines {
@@ -133,13 +134,15 @@ func TestRewritten(t *testing.T) {
 	cheaper, err := open(all[0], all[1], all[2], edit(all[3], `"epsilon":0.1`, `"epsilon":0.01`), all[4], all[5], all[6])
 	require.NoError(t, err)
 	require.ErrorIs(t, cheaper.VerifyFile(last.Hash, c, []byte("three")), ErrBehind)
-	// The file of entry 1 is edited and signed again: the models behind it tell, that of the entry itself does not.
+	// The file of entry 1 is edited and signed again: the models behind it tell, that of the entry
+	// itself does not.
 	signed, err := open(all[0], all[1], edit(all[2], fileDigest([]byte("one")), fileDigest([]byte("ONE"))), all[3], all[4], all[5], all[6])
 	require.NoError(t, err)
 	require.NoError(t, signed.VerifyFile(first.Hash, c, []byte("ONE")))
 	require.ErrorIs(t, signed.VerifyFile(second.Hash, c, []byte("two")), ErrBehind)
 
-	// An older copy in the place of the file: whoever has seen more notices, and so does a later model.
+	// An older copy in the place of the file: whoever has seen more notices, and so does a later
+	// model.
 	path := l.Path()
 	require.NoError(t, os.WriteFile(path, resealed(t, all[:3]...), 0o600))
 	old, err := Open(path)

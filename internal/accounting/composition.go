@@ -17,12 +17,11 @@ import (
 // of Full steps only, are evaluated in closed form. A Composition is immutable and
 // safe for concurrent use.
 type Composition struct {
-	steps   []Step
-	rel     dp.Relation
-	total   int
-	gauss   float64 // s of a composition of Gaussian mechanisms, else 0
-	failure float64 // of all steps
-	law     *pld.Composition
+	steps []Step
+	rel   dp.Relation
+	total int
+	gauss float64 // s of a composition of Gaussian mechanisms, else 0
+	law   *pld.Composition
 }
 
 // Compose returns the composition of steps. The error wraps ErrSampler or,
@@ -36,7 +35,7 @@ func Compose(steps ...Step) (*Composition, error) {
 	for i, s := range steps {
 		switch {
 		case s.rel == 0:
-			return nil, fmt.Errorf("%w: step %d is empty, want one made by Gaussian or General", ErrSampler, i)
+			return nil, fmt.Errorf("%w: step %d is empty, want one made by Gaussian", ErrSampler, i)
 		case s.count < 1 || c.total > MaxSteps-s.count:
 			return nil, fmt.Errorf("%w: step %d is repeated fewer than 1 or more than %d times", ErrSampler, i, MaxSteps)
 		case s.rel != c.rel:
@@ -44,7 +43,6 @@ func Compose(steps ...Step) (*Composition, error) {
 				c.rel)
 		}
 		c.total += s.count
-		c.failure += float64(s.count) * s.failure * (1 + 0x1p-50)
 		s2 += float64(s.count) * s.gauss * s.gauss
 		if s.gauss == 0 {
 			s2 = math.Inf(1)
@@ -55,24 +53,15 @@ func Compose(steps ...Step) (*Composition, error) {
 	}
 	var parts []pld.Part
 	for _, s := range steps {
-		if s.general && c.total > 1 {
-			s.pair = pld.Tabulate(s.pair, 1e-16/float64(c.total))
-		}
 		parts = append(parts, pld.Part{Pair: s.pair, Times: s.count})
 	}
 	c.law = pld.New(parts)
 	return c, nil
 }
 
-// Relation returns the neighbors that the steps are about.
-func (c *Composition) Relation() dp.Relation { return c.rel }
-
-// Steps returns the number of steps, repetitions counted.
-func (c *Composition) Steps() int { return c.total }
-
 // Delta returns an upper bound on the least δ for which the composition is
 // (ε, δ)-differentially private, for any real ε: the larger one of the two orders
-// of Profile. It costs a few FFTs. Where it is below MinDelta the Rényi curve of
+// of Profile. It costs a few FFTs. Where it is below pld.MinDelta the Rényi curve of
 // the steps bounds it as well.
 func (c *Composition) Delta(eps float64) float64 {
 	p := c.Profile()
@@ -82,15 +71,13 @@ func (c *Composition) Delta(eps float64) float64 {
 	return p.Delta(eps)
 }
 
-// Profile returns the curves of both orders, RDP and the failures of all steps:
-// Remove takes the law with the record first. Where no step tells them apart they
-// are the same curve.
+// Profile returns the curves of both orders and RDP: Remove takes the law with the record
+// first. The two curves are the same one where they are equal for every step.
 func (c *Composition) Profile() dp.Profile {
 	p := dp.Symmetric(func(eps float64) float64 { return c.delta(pld.Up, eps) }, c.RDP())
 	if !c.law.Symmetric() {
 		p.Add = func(eps float64) float64 { return c.delta(pld.Down, eps) }
 	}
-	p.Failure = c.failure
 	return p
 }
 
@@ -100,7 +87,7 @@ func (c *Composition) delta(o pld.Order, eps float64) float64 {
 		return min(1, dp.GaussianDelta(eps, c.gauss)*(1+1e-11))
 	}
 	d := c.law.Delta(o, eps)
-	if d < MinDelta && c.total > 1 && !math.IsInf(eps, 1) {
+	if d < pld.MinDelta && c.total > 1 && !math.IsInf(eps, 1) {
 		d = min(d, c.RDP().Curve(orders()...)(eps))
 	}
 	return d
@@ -108,21 +95,18 @@ func (c *Composition) delta(o pld.Order, eps float64) float64 {
 
 // Epsilon returns an ε ≥ 0 for which the composition is (ε, delta)-
 // differentially private, least up to 1e-9 relative and the errors that Delta
-// allows for, 1e-6 where steps may fail; +Inf if none is known. Below MinDelta it
+// allows for; +Inf if none is known. Below pld.MinDelta it
 // rests on the Rényi curve of the steps alone, unless the composition has a closed
 // form.
 func (c *Composition) Epsilon(delta float64) float64 {
-	epsilon := c.law.Epsilon
 	switch {
 	case !(delta > 0 && delta < 1):
 		return math.Inf(1)
 	case c.gauss > 0, c.total == 1:
 		return c.Profile().Epsilon(delta)
-	case delta < MinDelta:
-		epsilon = func(delta float64) float64 {
-			eps, _ := c.RDP().Epsilon(delta, orders()...)
-			return eps
-		}
+	case delta < pld.MinDelta:
+		eps, _ := c.RDP().Epsilon(delta, orders()...)
+		return eps
 	}
-	return pld.WithFailure(delta, c.failure, epsilon)
+	return c.law.Epsilon(delta)
 }
