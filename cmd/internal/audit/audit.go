@@ -22,13 +22,13 @@
 //
 //	Register(Mechanism{
 //		Name:  "lop",
-//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "wx", logistic}}),
+//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "white exactly", logistic}}),
 //		Controls: []Control{{
 //			"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9),
 //		}},
 //	})
 //
-// Settings are listed with the letters of the ways to measure them (linearKinds, …),
+// Settings are listed with the names of the ways to measure them (linearKinds, …),
 // see cases.
 //
 // A case calls the exported Fit of plans with the context it is given and nothing

@@ -164,17 +164,17 @@ func unnamed() *linear {
 	return logistic(lop.Mechanism{Ridge: 5, Cover: 2e-12, Radius: 1}, ended(dp.Replace, list, axis(10, 0.5, 1), axis(10, 0.5, -1)))
 }
 
-var linearKinds = map[rune]kind[*linear]{
-	'w': {"", WhiteBox, (*linear).white},
-	'x': {" exactly", Exact, (*linear).exact},
-	's': {" searched", Exact, (*linear).search},
-	'b': {" from outside", BlackBox, (*linear).outside},
-	'o': {" output noise", WhiteBox, (*linear).output},
-	'c': {" coarse output noise", WhiteBox, (*linear).coarse},
-	'm': {" residues", WhiteBox, (*linear).residues},
-	'r': {" cover", WhiteBox, (*linear).covered},
-	'p': {" order", WhiteBox, (*linear).permuted},
-	'n': {"", BlackBox, (*linear).named},
+var linearKinds = map[string]kind[*linear]{
+	"white":    {"", WhiteBox, (*linear).white},
+	"exactly":  {" exactly", Exact, (*linear).exact},
+	"searched": {" searched", Exact, (*linear).search},
+	"outside":  {" from outside", BlackBox, (*linear).outside},
+	"output":   {" output noise", WhiteBox, (*linear).output},
+	"coarse":   {" coarse output noise", WhiteBox, (*linear).coarse},
+	"residues": {" residues", WhiteBox, (*linear).residues},
+	"cover":    {" cover", WhiteBox, (*linear).covered},
+	"permuted": {" order", WhiteBox, (*linear).permuted},
+	"named":    {"", BlackBox, (*linear).named},
 }
 
 func init() {
@@ -187,42 +187,42 @@ func init() {
 		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
 	}
 	Register(Mechanism{Name: "lop", Controls: linearControls, Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "wxbocmrSt", sharp(opposite)},
-		{"logistic", "A2", "wxBS", sharp(present)},
-		{"kifer", "A1", "wxo", published(lop.Kifer, opposite, 0.01)},
-		{"kifer", "A2", "wx", published(lop.Kifer, present, 0.01)},
-		{"a fifth for the output", "A1", "wxo", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
-		{"a fifth for the output, d = 5", "A2", "WO", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
-		{"pure", "A1", "wxboS", published(lop.Sharp, opposite, 0)},
-		{"pure", "A2", "wxS", published(lop.Sharp, present, 0)},
-		{"pure kifer", "A1", "wx", published(lop.Kifer, opposite, 0)},
-		{"pure cms11", "A1", "wx", published(lop.CMS11, opposite, 0)},
-		{"pure, d = 5", "A1", "wo", published(lop.Sharp, five(dp.Replace), 0)},
-		{"huber", "A3", "wxB", func() *linear { return curved(false) }},
-		{"huber", "A1", "wxbS", func() *linear { return curved(true) }},
-		{"huber in the tail", "A3", "wxS", tail},
-		{"one record, ε = 8, δ = 0.3", "A4", "wx", func() *linear {
+		{"logistic", "A1", "white exactly outside output coarse residues cover searched* twice", sharp(opposite)},
+		{"logistic", "A2", "white exactly outside* searched*", sharp(present)},
+		{"kifer", "A1", "white exactly output", published(lop.Kifer, opposite, 0.01)},
+		{"kifer", "A2", "white exactly", published(lop.Kifer, present, 0.01)},
+		{"a fifth for the output", "A1", "white exactly output", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
+		{"a fifth for the output, d = 5", "A2", "white* output*", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
+		{"pure", "A1", "white exactly outside output searched*", published(lop.Sharp, opposite, 0)},
+		{"pure", "A2", "white exactly searched*", published(lop.Sharp, present, 0)},
+		{"pure kifer", "A1", "white exactly", published(lop.Kifer, opposite, 0)},
+		{"pure cms11", "A1", "white exactly", published(lop.CMS11, opposite, 0)},
+		{"pure, d = 5", "A1", "white output", published(lop.Sharp, five(dp.Replace), 0)},
+		{"huber", "A3", "white exactly outside*", func() *linear { return curved(false) }},
+		{"huber", "A1", "white exactly outside searched*", func() *linear { return curved(true) }},
+		{"huber in the tail", "A3", "white exactly searched*", tail},
+		{"one record, ε = 8, δ = 0.3", "A4", "white exactly", func() *linear {
 			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 		}},
-		{"logistic, d = 5", "A1", "wBomrpt", sharp(five(dp.Replace))},
-		{"logistic, d = 5", "A2", "wr", sharp(five(dp.AddRemove))},
-		{"ℓ1 in a box", "A7", "wxbrS", func() *linear { return held(1, dp.Replace) }},
-		{"ℓ1 in a box, d = 5", "A7", "wBr", func() *linear { return held(5, dp.Replace) }},
-		{"ℓ1 in a box, d = 8", "A7", "wr", func() *linear { return held(8, dp.AddRemove) }},
-		{"equal records", "A8", "wr", equal},
-		{"rows of 1e±150", "A9", "wr", extreme},
-		{"lattice", "A1", "n", unnamed},
+		{"logistic, d = 5", "A1", "white outside* output residues cover permuted twice", sharp(five(dp.Replace))},
+		{"logistic, d = 5", "A2", "white cover", sharp(five(dp.AddRemove))},
+		{"ℓ1 in a box", "A7", "white exactly outside cover searched*", func() *linear { return held(1, dp.Replace) }},
+		{"ℓ1 in a box, d = 5", "A7", "white outside* cover", func() *linear { return held(5, dp.Replace) }},
+		{"ℓ1 in a box, d = 8", "A7", "white cover", func() *linear { return held(8, dp.AddRemove) }},
+		{"equal records", "A8", "white cover", equal},
+		{"rows of 1e±150", "A9", "white cover", extreme},
+		{"lattice", "A1", "named", unnamed},
 	})})
 	Register(Mechanism{Name: "lop-clip", Cases: cases(linearKinds, settings{
-		{"least squares, d = 1", "A1", "wxbr", func() *linear { return clipped(1) }},
-		{"least squares, d = 5", "A1", "wbr", func() *linear { return clipped(5) }},
+		{"least squares, d = 1", "A1", "white exactly outside cover", func() *linear { return clipped(1) }},
+		{"least squares, d = 5", "A1", "white outside cover", func() *linear { return clipped(5) }},
 	})})
 	Register(Mechanism{Name: "lop-output", Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "oxcmr", func() *linear { return outputs(opposite()) }},
-		{"logistic", "A2", "oxb", func() *linear { return outputs(present()) }},
-		{"pure", "A1", "oxb", func() *linear { return at(outputs(opposite()), 1, 0) }},
-		{"logistic, d = 5", "A1", "or", func() *linear { return outputs(space(20, dp.Replace)) }},
-		{"pure, d = 5", "A2", "om", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
+		{"logistic", "A1", "output exactly coarse residues cover", func() *linear { return outputs(opposite()) }},
+		{"logistic", "A2", "output exactly outside", func() *linear { return outputs(present()) }},
+		{"pure", "A1", "output exactly outside", func() *linear { return at(outputs(opposite()), 1, 0) }},
+		{"logistic, d = 5", "A1", "output cover", func() *linear { return outputs(space(20, dp.Replace)) }},
+		{"pure, d = 5", "A2", "output residues", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
@@ -231,12 +231,12 @@ func init() {
 		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 	}
 	Register(Mechanism{Name: "sco-objective", Controls: populationControls, Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "wxt", func() *linear { return population(cover, opposite(), objective) }},
-		{"logistic", "A2", "wx", func() *linear { return population(cover, present(), objective) }},
-		{"logistic, d = 5", "A1", "wor", func() *linear { return population(cover, space(20, dp.Replace), objective) }},
-		{"svrg, d = 5", "A1", "w", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
-		{"output", "A1", "oxr", func() *linear { return population(cover, opposite(), output) }},
-		{"output, d = 5", "A2", "or", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
+		{"logistic", "A1", "white exactly twice", func() *linear { return population(cover, opposite(), objective) }},
+		{"logistic", "A2", "white exactly", func() *linear { return population(cover, present(), objective) }},
+		{"logistic, d = 5", "A1", "white output cover", func() *linear { return population(cover, space(20, dp.Replace), objective) }},
+		{"svrg, d = 5", "A1", "white", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
+		{"output", "A1", "output exactly cover", func() *linear { return population(cover, opposite(), output) }},
+		{"output, d = 5", "A2", "output cover", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
 	})})
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/qop"
 )
 
 // law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the
@@ -86,7 +85,7 @@ func (r *quadratic) most(i int) float64 {
 // η > 0 that part is not for the minimizer alone: the release with its output
 // noise is held against the whole.
 func (r *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
+	r.sigma2 = fault.At(fault.From(ctx), quadraticParams, r.Params).Sigma2
 	cert := r.cert
 	if r.mech.Eta == 0 {
 		cert.Budget = r.Objective
