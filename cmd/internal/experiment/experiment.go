@@ -22,7 +22,6 @@ package experiment
 
 import (
 	"os"
-	"strconv"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
@@ -42,12 +41,7 @@ type details map[string]float64
 
 // column shows one of the details.
 func column(name string) sweep.Column {
-	return sweep.Column{Name: name, Text: func(r sweep.Result) string {
-		if x, ok := Detail(r, name); ok {
-			return strconv.FormatFloat(x, 'g', -1, 64)
-		}
-		return ""
-	}}
+	return sweep.Number(name, func(r sweep.Result) (float64, bool) { return Detail(r, name) })
 }
 
 // Detail returns a number that a cell keeps beside its mean: a column of the CSV file.

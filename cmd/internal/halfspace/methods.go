@@ -42,7 +42,7 @@ type detail struct {
 	Seconds     []float64       `json:"seconds,omitempty"` // of each fit
 	Nodes       []int64         `json:"nodes,omitempty"`
 	Unproven    int             `json:"unproven,omitempty"`
-	Laps        []lap           `json:"laps,omitempty"` // of -oracle cmd:NAME
+	Laps        []Lap           `json:"laps,omitempty"` // of -oracle cmd:NAME
 }
 
 // fitter is a calibrated mechanism.

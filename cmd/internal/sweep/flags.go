@@ -36,14 +36,8 @@ var Formats = []string{"csv", "json", "png", "svg", "pdf"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
-	f.Func("seed", "`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)", func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
-		}
-		o.Seed = &n
-		return nil
-	})
+	f.SeedVar(func(seed uint64) { o.Seed = &seed },
+		"`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)")
 	f.IntVar(&o.Workers, "workers", 0, Between(0, 1024), "parallel workers `N`, 0 for one each processor")
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
@@ -280,21 +274,34 @@ type File struct {
 	Modified string `json:"modified"`
 }
 
-// OpenFile opens the file named by a flag for reading; errors name the flag.
-func OpenFile(name, path string) (*os.File, *File, error) {
+// ReadFile parses the file named by a flag; errors name the flag.
+func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (content T, _ *File, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, Usagef("flag -%s: %w", name, err)
+		return content, nil, Usagef("flag -%s: %w", name, err)
 	}
+	defer file.Close()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		err = Usagef("flag -%s: %w", name, err)
+		return content, nil, Usagef("flag -%s: %w", name, err)
 	case info.IsDir():
-		err = Usagef("flag -%s: %s is a folder, want a file", name, path)
-	default:
-		return file, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, nil
+		return content, nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
 	}
-	file.Close()
-	return nil, nil, err
+	if content, err = parse(file); err != nil {
+		err = fmt.Errorf("flag -%s: %w", name, err)
+	}
+	return content, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, err
+}
+
+// SeedVar defines a flag that takes a seed and passes it to set.
+func (f *Flags) SeedVar(set func(seed uint64), usage string) {
+	f.Func("seed", usage, func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		set(n)
+		return nil
+	})
 }
