@@ -135,16 +135,21 @@ func (c *convex) within(
 	return f, nil
 }
 
-// exactly is a setting whose laws are known.
+// exactly is a setting whose laws are known; on returns it on other data.
 type exactly interface {
 	preparer
+	common() *convex
+	on(data [2][]record) exactly
 	exact(ctx context.Context, e *Env) (Finding, error)
 }
 
-// searched is an exact layer for data that nobody chose: it draws neighbors on the
-// line, integrates the setting on each and returns the finding of the pair that comes
-// nearest to its claim.
-func (c *convex) searched(ctx context.Context, e *Env, on func(data [2][]record) exactly) (Finding, error) {
+// common returns what all convex settings have.
+func (c *convex) common() *convex { return c }
+
+// searched is an exact layer for data that nobody chose: it draws neighbors on the line, integrates
+// the setting s on each pair and returns the finding of the pair that comes nearest to its claim.
+func searched[T exactly](s T, ctx context.Context, e *Env) (Finding, error) {
+	c := s.common()
 	src := e.Source("search")
 	var found Finding
 	most := math.Inf(-1)
@@ -152,7 +157,7 @@ func (c *convex) searched(ctx context.Context, e *Env, on func(data [2][]record)
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		random := on(neighbors(relationOf(c.data), c.bounds, src))
+		random := s.on(neighbors(relationOf(c.data), c.bounds, src))
 		if err := random.prepare(ctx, e); err != nil {
 			return Finding{}, err
 		}

@@ -183,12 +183,11 @@ func (c *linear) exact(context.Context, *Env) (Finding, error) {
 	return Integrate(c.cert, c.plan.Profile().Delta, d.Max), nil
 }
 
-func (c *linear) search(ctx context.Context, e *Env) (Finding, error) {
-	return c.searched(ctx, e, func(data [2][]record) exactly {
-		random := *c
-		random.data = data
-		return &random
-	})
+// on returns the setting on other data.
+func (c *linear) on(data [2][]record) exactly {
+	other := *c
+	other.data = data
+	return &other
 }
 
 func (c *linear) outside(ctx context.Context, e *Env) (Finding, error) {

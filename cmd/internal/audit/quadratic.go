@@ -228,10 +228,9 @@ func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-func (c *quadratic) search(ctx context.Context, e *Env) (Finding, error) {
-	return c.searched(ctx, e, func(data [2][]record) exactly {
-		random := *c
-		random.data = data
-		return &random
-	})
+// on returns the setting on other data.
+func (c *quadratic) on(data [2][]record) exactly {
+	other := *c
+	other.data = data
+	return &other
 }

@@ -90,10 +90,8 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 	}
 	n, _ := data.Dims()
 	c.Delta = cmp.Or(c.Delta, 1/(float64(n)*float64(n)))
-	for _, eps := range c.values {
-		if err := (dp.Budget{Epsilon: eps, Delta: c.Delta}).Check(); err != nil {
-			return nil, sweep.Usagef("flags -values, -delta: %w", err)
-		}
+	if err := sweep.CheckBudgets("-values, -delta", c.Delta, c.values...); err != nil {
+		return nil, err
 	}
 	e := &sweep.Experiment{
 		Name:       "population",

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/dp"
 )
 
 var (
@@ -119,8 +118,8 @@ func (c *config) check(f *sweep.Flags) error {
 		case p.N < 2:
 			return sweep.Usagef("flag -n = %d: want at least 2 records", p.N)
 		}
-		if err := (dp.Budget{Epsilon: p.Epsilon, Delta: p.Delta}).Check(); err != nil {
-			return sweep.Usagef("flags -eps, -delta: %w", err)
+		if err := sweep.CheckBudgets("-eps, -delta", p.Delta, p.Epsilon); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -268,6 +268,25 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 	return values, nil
 }
 
+// Swept are the ranges of the quantities that experiments sweep, and whether they are whole numbers.
+var Swept = map[string]struct {
+	Range
+	Whole bool
+}{
+	"kappa": {Range: Positive(1e9)}, "eps": {Range: Positive(1e5)},
+	"n": {Between(1, 1e7), true}, "d": {Between(1, 5000), true},
+}
+
+// CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
+func CheckBudgets(flags string, delta float64, epsilons ...float64) error {
+	for _, eps := range epsilons {
+		if err := (dp.Budget{Epsilon: eps, Delta: delta}).Check(); err != nil {
+			return Usagef("flags %s: %w", flags, err)
+		}
+	}
+	return nil
+}
+
 // File identifies a file without a function of what is in it.
 type File struct {
 	Path     string `json:"path"`

@@ -171,7 +171,7 @@ var quadraticSettings = []setting[*quadratic]{
 var quadraticKinds = map[string]kind[*quadratic]{
 	"white":    {"", WhiteBox, (*quadratic).white},
 	"exactly":  {" exactly", Exact, (*quadratic).exact},
-	"searched": {" searched", Exact, (*quadratic).search},
+	"searched": {" searched", Exact, searched[*quadratic]},
 	"outside":  {" from outside", BlackBox, (*quadratic).outside},
 	"output":   {" output noise", WhiteBox, (*quadratic).output},
 	"cover":    {" cover", WhiteBox, (*quadratic).covered},
