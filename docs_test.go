@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 var (
@@ -94,7 +96,7 @@ func TestCommands(t *testing.T) {
 					require.Regexp(t, `^\./cmd/`, words[0], "want a command of this module")
 					runs(t, filepath.Join(bin, filepath.Base(words[0])), words[1:])
 				case "privopt":
-					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt run
+					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt/cli run
 						helps(t, filepath.Join(bin, "privopt"), words)
 					}
 				case "go test":
@@ -122,7 +124,7 @@ func helps(t *testing.T, path string, args []string) {
 func runs(t *testing.T, path string, args []string) {
 	t.Helper()
 	helps(t, path, args)
-	if os.Getenv("PRIVOPT_DEEP") == "" || strings.Contains(strings.Join(args, " "), "FILE") {
+	if !testsize.Deep() || strings.Contains(strings.Join(args, " "), "FILE") {
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)

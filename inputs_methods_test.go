@@ -19,12 +19,12 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/sco"
 	"github.com/privopt/privopt/splitting"
 	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // methods returns a row for every exported method of the samples, with the argument of the pool that
@@ -238,7 +238,7 @@ func TestEveryInputNPY(t *testing.T) {
 	require.NoError(t, w.Commit())
 	file, err := npy.Open(path)
 	require.NoError(t, err)
-	everyInput(t, "npy", brief(merged(methods(t, []any{background, []float64{0}, 0}, file), map[string]row{
+	everyInput(t, "table/npy", brief(merged(methods(t, []any{background, []float64{0}, 0}, file), map[string]row{
 		"Open":   call(npy.Open, path),
 		"Create": call(created, []string{"x", "y"}, npy.Options{}).sharing(),
 		"Writer.Append": call(func(row []float64, label float64) error {

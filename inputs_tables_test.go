@@ -566,9 +566,9 @@ func TestEveryInputQOP(t *testing.T) {
 	}
 	src := func() rand.Source { return fixed() }
 	everyInput(t, "qop", map[string]row{
-		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b),
-		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
-		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0),
+		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b).slow(),
+		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0).slow(),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0).slow(),
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
 		}, background, p, src),
@@ -579,6 +579,6 @@ func TestEveryInputQOP(t *testing.T) {
 		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
 			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
 		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
-			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b),
+			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b).slow(),
 	})
 }

@@ -18,6 +18,7 @@ var layer = map[string]int{
 	"internal/bigref":     -1,
 	"internal/adult":      -1,
 	"internal/wholefile":  -1,
+	"internal/prefix":     -1,
 	"internal/enclose":    -1,
 	"internal/kernel":     -1,
 	"internal/num":        -2,
@@ -32,8 +33,7 @@ var layer = map[string]int{
 	"internal/fault":      -2, // imports the standard library only
 	"splitting":           1,
 	"erm":                 1,
-	"npy":                 1,
-	"erm/shard":           2,
+	"table/npy":           1,
 	"internal/release":    1,
 	"qop":                 2,
 	"lop":                 2,
@@ -41,9 +41,11 @@ var layer = map[string]int{
 	"lasso":               2,
 	"table":               2,
 	"dp/ledger":           3, // its file lock is a library
+	"internal/packed":     3,
 	"model":               4,
 	"objpert":             2,
 	"internal/spy":        5,
+	"internal/testsize":   5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // passes returns one pass over a million records of 12 features in this process and one on a runner.

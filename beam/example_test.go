@@ -11,7 +11,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // A program that uses this package begins with beam.Init of the SDK, as the TestMain of these tests

@@ -12,8 +12,9 @@ import (
 	"sync"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/parquetdata"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // dataset names files of records and what the driver found in them, so that workers open only the
@@ -23,11 +24,13 @@ type dataset struct {
 	Sums     []string // checksums of the files
 	Label    string   // of Parquet files
 	Features []string
-	Dim      int
+	Dim      int   // of the files
+	Width    int   // of the records: the rest is 0
 	First    []int // number of the first record of every file, and of all records at the end
 }
 
-// files are the records of a dataset, one file after the other. A file is opened when it is first read.
+// files are the records of a dataset, one file after the other. A file is opened when it is first
+// read.
 type files struct {
 	dataset
 	mu   sync.Mutex
@@ -102,7 +105,8 @@ func open(path, label string, features []string) (source, []string, error) {
 		}
 		if src.Checksum() == "" {
 			src.Close()
-			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is that of the driver; "+
+			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is "+
+				"that of the driver; "+
 				"want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
@@ -119,26 +123,28 @@ func open(path, label string, features []string) (source, []string, error) {
 func (f *files) fits(i int, src source, names []string) error {
 	if f.Dim == 0 { // the driver, the first file
 		_, f.Dim = src.Dims()
-		f.Features = names
+		f.Width, f.Features = max(f.Width, f.Dim), names
 	}
 	switch {
 	case !slices.Equal(names, f.Features):
 		return fmt.Errorf("beam: %s has the features %q and %s has %q; want files of the same columns in the same order",
 			f.Paths[i], names, f.Paths[0], f.Features)
 	case i < len(f.Sums) && src.Checksum() != f.Sums[i]:
-		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy of it", f.Paths[i])
+		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy "+
+			"of it", f.Paths[i])
 	}
 	return nil
 }
 
 // Dims implements erm.Source.
-func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f.Dim }
+func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f.Width }
 
 // Read implements erm.Source.
 func (f *files) Read(ctx context.Context, rows, labels []float64, first int) error {
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first || len(rows) != len(labels)*d {
-		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers for each",
+		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers "+
+			"for each",
 			len(labels), len(rows), d)
 	}
 	for len(labels) > 0 {
@@ -148,7 +154,7 @@ func (f *files) Read(ctx context.Context, rows, labels []float64, first int) err
 			return err
 		}
 		m := min(len(labels), f.First[i+1]-first)
-		if err := src.Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
+		if err := packed.Pad(src, d).Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
 			return err
 		}
 		rows, labels, first = rows[m*d:], labels[m:], first+m

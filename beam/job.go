@@ -9,7 +9,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/privopt/privopt/erm"
-	shards "github.com/privopt/privopt/erm/shard"
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
@@ -67,7 +66,7 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 		m := &part{Shards: make([]uint64, (s.task.Shards+63)/64)}
 		m.Shards[shard/64] |= 1 << (shard % 64)
 		records, _ := s.files.Dims()
-		first, count := shards.Range(records, shard+1, s.task.Shards)
+		first, count := share(records, shard, s.task.Shards)
 		if s.query == nil {
 			err = s.files.openAll(first, count)
 		} else if sums, e := s.query.Sum(ctx, s.files, first, count, s.task.Threads); e != nil {
@@ -82,6 +81,17 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 		return err
 	})
 	return sealed, err
+}
+
+// share returns the records of shard i of k: parts of nearly the same size that begin at multiples
+// of erm.Chunk, the last ones empty if there are fewer chunks than shards.
+func share(records, i, k int) (first, count int) {
+	chunks := (records + erm.Chunk - 1) / erm.Chunk
+	at := func(i int) int { return min(records, (chunks/k*i+min(i, chunks%k))*erm.Chunk) }
+	if first, count = at(i), at(i+1)-at(i); count == 0 {
+		first = 0
+	}
+	return first, count
 }
 
 func (s *sumShard) load() error {

@@ -53,7 +53,8 @@ func newPass(s *Source, query []byte) (*pass, error) {
 	rand.Read(random) // never fails
 	name := hex.EncodeToString(random[:16])
 	p := &pass{
-		task:   &task{Pass: name, Key: random[16:], Query: query, Data: s.files.dataset, Shards: s.options.Shards, Threads: s.options.Threads},
+		task: &task{Pass: name, Key: random[16:], Query: query, Data: s.files.dataset, Shards: s.options.Shards,
+			Threads: s.options.Threads},
 		folder: filepath.Join(s.options.Scratch, "privopt-"+name),
 	}
 	p.ticket = ticket{File: filepath.Join(p.folder, taskFile), Pass: name}
@@ -76,7 +77,8 @@ func (p *pass) remove() error { return os.RemoveAll(p.folder) }
 func (p *pass) result() (*erm.Sums, error) {
 	sealed, err := os.ReadFile(filepath.Join(p.folder, resultFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, errors.New("the job ended without a result; want a job that is waited for, not --async, and a Scratch that all workers share")
+		return nil, errors.New("the job ended without a result; want a job that is waited for, not --async, and a " +
+			"Scratch that all workers share")
 	} else if err != nil {
 		return nil, err
 	}

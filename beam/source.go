@@ -1,5 +1,5 @@
-// Package beam adds up records on a cluster: its Source is an erm.Remote, every pass of which is one
-// Apache Beam job.
+// Package beam adds up records on a cluster: its Source is an erm.Remote, every pass of which is
+// one Apache Beam job.
 //
 //	func main() {
 //		sdk.Init() // github.com/apache/beam/sdks/v2/go/pkg/beam
@@ -8,23 +8,23 @@
 //		rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, &erm.Problem{Data: data, Loss: loss.Logistic{}}, budget, nil)
 //	}
 //
-// The records lie in .npy or Parquet files that the driver, which is the program that calls Fit, and
-// all workers can open under the same names. The driver keeps the noise, the solver and the
+// The records lie in .npy or Parquet files that the driver, which is the program that calls Fit,
+// and all workers can open under the same names. The driver keeps the noise, the solver and the
 // certificate; workers are told a point and return sums.
 //
 // # What is secret and where it is
 //
 // A point of the solver and the sums at it together tell the noise. Neither is a part of the
-// pipeline, which engines store and show. It holds the name of a file, a random name of the pass and
-// the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
+// pipeline, which engines store and show. It holds the name of a file, a random name of the pass
+// and the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
 // Options.Scratch that the driver removes when the pass ends, well or not; a driver that is killed
-// leaves it. It holds the point, the names and checksums of the files of records, and a key that was
-// drawn for the pass: what workers send one another and to the driver is encrypted with it.
+// leaves it. It holds the point, the names and checksums of the files of records, and a key that
+// was drawn for the pass: what workers send one another and to the driver is encrypted with it.
 //
 // Those who read Scratch or the memory of a worker learn the point and sums of records without any
-// noise, and a worker that computes something else voids the guarantee. A certificate of a fit over a
-// Source therefore says erm.TrustedCluster. An engine sees when passes run and how long they take,
-// which depends on the records.
+// noise, and a worker that computes something else voids the guarantee. A certificate of a fit over
+// a Source therefore says erm.TrustedCluster. An engine sees when passes run and how long they
+// take, which depends on the records.
 package beam
 
 import (
@@ -62,6 +62,9 @@ type Options struct {
 	// npy tell the label themselves.
 	Label    string
 	Features []string
+	// Dim is the number of features of a record, if it is larger than that of the files; the others
+	// are 0. A label with classes wants a block of features for each class.
+	Dim int
 }
 
 const (
@@ -77,25 +80,31 @@ type Source struct {
 
 var _ erm.Remote = (*Source)(nil)
 
-// NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the order
-// of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK first
-// thing in main. Close the source after its last use.
+// NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the
+// order of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK
+// first thing in main. Close the source after its last use.
 //
 // NewSource runs one job, in which the workers open the files of their shards and compare them with
 // those of the driver, so that what is missing is found before a fit spends its budget.
 //
-// The error wraps ErrOptions, or erm.ErrSource for a job that failed, or tells which file cannot be read.
+// The error wraps ErrOptions, or erm.ErrSource for a job that failed, or tells which file cannot be
+// read.
 func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
 	if !sdk.Initialized() {
-		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain", ErrOptions)
+		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in "+
+			"TestMain", ErrOptions)
 	}
 	switch {
 	case o.Scratch == "":
-		return nil, fmt.Errorf("%w: Options.Scratch is empty, want a folder that the driver and all workers share", ErrOptions)
+		return nil, fmt.Errorf("%w: Options.Scratch is empty, want a folder that the driver and all workers share",
+			ErrOptions)
 	case o.Shards < 0 || o.Shards > maxShards:
 		return nil, fmt.Errorf("%w: Options.Shards = %d, want 1 to 2²⁰, or 0 for %d", ErrOptions, o.Shards, defaultShards)
 	case o.Threads < 0:
 		return nil, fmt.Errorf("%w: Options.Threads = %d, want at least 1, or 0 for GOMAXPROCS", ErrOptions, o.Threads)
+	case o.Dim < 0:
+		return nil, fmt.Errorf("%w: Options.Dim = %d, want a number of features, or 0 for that of the files",
+			ErrOptions, o.Dim)
 	case len(paths) == 0:
 		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
 	}
@@ -104,9 +113,10 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return nil, fmt.Errorf("beam: Options.Scratch: %w", err)
 	}
-	set := dataset{Label: o.Label, Features: slices.Clone(o.Features)}
+	set := dataset{Label: o.Label, Features: slices.Clone(o.Features), Width: o.Dim}
 	for _, path := range paths {
-		if ext := filepath.Ext(path); !strings.EqualFold(ext, ".npy") && !strings.EqualFold(ext, ".parquet") || ext != filepath.Ext(paths[0]) {
+		if ext := filepath.Ext(path); !strings.EqualFold(ext, ".npy") && !strings.EqualFold(ext, ".parquet") ||
+			ext != filepath.Ext(paths[0]) {
 			return nil, fmt.Errorf("%w: the file %s, want all files .npy, or all .parquet", ErrOptions, path)
 		}
 		if path, err = filepath.Abs(path); err != nil {
@@ -130,7 +140,8 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 func claim(name string) {
 	defer func() { recover() }() // Beam knows it, and panics
 	sdk.RegisterRunner(name, func(context.Context, *sdk.Pipeline) (sdk.PipelineResult, error) {
-		return nil, fmt.Errorf("%w: Options.Runner = %q is not linked in, want prism, or the import of its package", ErrOptions, name)
+		return nil, fmt.Errorf("%w: Options.Runner = %q is not linked in, want prism, or the import of its package",
+			ErrOptions, name)
 	})
 }
 

@@ -27,8 +27,8 @@ import (
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/table/npy"
 )
 
 func TestMain(m *testing.M) {
@@ -491,6 +491,7 @@ func TestNewSourceErrors(t *testing.T) {
 		{"shards", t.Context(), Options{Scratch: dir, Shards: -1}, []string{a}, "Options.Shards = -1"},
 		{"many shards", t.Context(), Options{Scratch: dir, Shards: maxShards + 1}, []string{a}, "want 1 to 2²⁰"},
 		{"threads", t.Context(), Options{Scratch: dir, Threads: -2}, []string{a}, "Options.Threads = -2"},
+		{"dim", t.Context(), Options{Scratch: dir, Dim: -2}, []string{a}, "Options.Dim = -2"},
 		{"kind", t.Context(), Options{Scratch: dir}, []string{"a.csv"}, "want all files .npy, or all .parquet"},
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
 		{"absent", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "x.npy")}, "no such file"},

@@ -34,28 +34,29 @@
 package dp
 
 import (
-	"errors"
 	"fmt"
 	"math"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // Errors that the mechanisms of this module wrap. Test with errors.Is.
 var (
 	// ErrBudget reports a budget outside the range that Budget.Check accepts.
-	ErrBudget = errors.New("dp: invalid budget")
+	ErrBudget = prefix.New("dp: invalid budget")
 
 	// ErrCondition reports that a public condition of the privacy theorem is
 	// not met: no noise level would make the claim true.
-	ErrCondition = errors.New("dp: privacy condition not met")
+	ErrCondition = prefix.New("dp: privacy condition not met")
 
 	// ErrWithheld reports that nothing is released because a condition that
 	// depends on the private records failed: a search of package objpert that ended
 	// without a proof. The event itself is a function of the records: treat it as one
 	// more output, which the certificate covers only if it says so.
-	ErrWithheld = errors.New("dp: release withheld")
+	ErrWithheld = prefix.New("dp: release withheld")
 
 	// ErrRelation reports an unset or unknown Relation, or a mix of two.
-	ErrRelation = errors.New("dp: invalid relation")
+	ErrRelation = prefix.New("dp: invalid relation")
 )
 
 // Least and largest ε that Budget.Check accepts. Below MinEpsilon the rounding

@@ -49,10 +49,9 @@
 package erm
 
 import (
-	"errors"
-
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -61,9 +60,9 @@ import (
 // quantities only: fields, dimensions and positions, never a value of a record.
 var (
 	// ErrData reports data whose public shape is wrong.
-	ErrData = errors.New("erm: invalid data")
+	ErrData = prefix.New("erm: invalid data")
 	// ErrProblem reports a Problem whose parts do not fit together.
-	ErrProblem = errors.New("erm: invalid problem")
+	ErrProblem = prefix.New("erm: invalid problem")
 )
 
 // Problem is the regularized risk Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) over θ ∈ C.

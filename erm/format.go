@@ -1,9 +1,10 @@
 package erm
 
 import (
-	"errors"
 	"fmt"
 	"io"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // Printing must not leak: every verb and flag of fmt, for values as for
@@ -42,7 +43,7 @@ func (o *Objective) String() string {
 func (o Objective) Format(f fmt.State, _ rune) { io.WriteString(f, o.String()) }
 
 // errSecret is what encoders get instead of a perturbation.
-var errSecret = errors.New("erm: a Perturbation is secret noise and is not encoded")
+var errSecret = prefix.New("erm: a Perturbation is secret noise and is not encoded")
 
 // String returns "erm.Perturbation(secret)": whoever knows the perturbation
 // can remove it.
@@ -58,7 +59,7 @@ func (Perturbation) MarshalText() ([]byte, error) { return nil, errSecret }
 func (Perturbation) MarshalBinary() ([]byte, error) { return nil, errSecret }
 
 // errTrace is what encoders get instead of a trace.
-var errTrace = errors.New("erm: a Trace is a function of the records and is not encoded; read its fields")
+var errTrace = prefix.New("erm: a Trace is a function of the records and is not encoded; read its fields")
 
 // String returns "erm.Trace(not private)": the difference of a printed θ̂ and the
 // release would be its output noise.

@@ -4,7 +4,6 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -13,12 +12,13 @@ import (
 	"sync/atomic"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 )
 
 // ErrSource reports that records could not be read, or not the same in every pass. No
 // release is made then; what was drawn for it is spent.
-var ErrSource = errors.New("erm: the source of the records failed")
+var ErrSource = prefix.New("erm: the source of the records failed")
 
 // Chunk is the number of records that are read at a time; parts of a Source are cut at its multiples.
 const Chunk = 8192

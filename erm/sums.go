@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/gob"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -43,7 +43,7 @@ type wireQuery struct {
 const wireVersion = 1
 
 var (
-	errWire  = errors.New("erm: not the bytes of a Query or of Sums of this version")
+	errWire  = prefix.New("erm: not the bytes of a Query or of Sums of this version")
 	errEmpty = fmt.Errorf("%w: the Query is empty", errWire)
 )
 
@@ -75,7 +75,7 @@ func (q *query) sealed() (*Query, error) {
 		wireVersion, q.dim, uint8(q.ask), q.x, q.low, q.loss, q.bounds, q.stream, q.grain, q.key,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("erm: the loss %T cannot be sent to other processes: %w", q.loss, err)
+		return nil, prefix.Errorf("erm: the loss %T cannot be sent to other processes: %w", q.loss, err)
 	}
 	in := *q
 	in.x, in.low = slices.Clone(q.x), slices.Clone(q.low)
@@ -206,7 +206,7 @@ func (s *Sums) answers(q *query) error {
 	case s == nil || s.in == nil:
 		return fmt.Errorf("%w: no Sums", errWire)
 	case s.in.id != q.id() || s.in.total.Len() != q.size():
-		return errors.New("erm: these Sums answer another query")
+		return prefix.New("erm: these Sums answer another query")
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (s *Sums) Merge(t *Sums) error {
 		s.in = &sums{id: t.in.id}
 		s.in.total.Reset(t.in.total.Len())
 	case s.in.id != t.in.id || s.in.total.Len() != t.in.total.Len():
-		return errors.New("erm: Merge of Sums that answer different queries")
+		return prefix.New("erm: Merge of Sums that answer different queries")
 	}
 	s.in.n += t.in.n
 	for k := range s.in.print {

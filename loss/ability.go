@@ -1,16 +1,17 @@
 package loss
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // ErrParameter reports a parameter of a loss that makes no sense. Test with
 // errors.Is.
-var ErrParameter = errors.New("loss: invalid parameter")
+var ErrParameter = prefix.New("loss: invalid parameter")
 
 // Checker is the ability to check the parameters of a loss.
 type Checker interface {

@@ -41,13 +41,14 @@
 package loss
 
 import (
-	"errors"
 	"fmt"
 	"math"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // ErrBounds reports declared bounds that are not positive finite numbers.
-var ErrBounds = errors.New("loss: invalid bounds")
+var ErrBounds = prefix.New("loss: invalid bounds")
 
 // Bounds are declared by the caller, never measured: every record is forced
 // into ‖a‖₂ ≤ Row and |b| ≤ Label, each by itself.

@@ -62,6 +62,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
@@ -114,13 +115,13 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	if l != nil {
 		entry, err := l.Spend(ctx, pl, t.options.Source)
 		if err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, prefix.Errorf("model: %w", err)
 		}
 		head = entry.Hash
 	}
 	out, err := pl.run(ctx, t.problem, t.options.Source)
 	if err != nil {
-		return nil, err
+		return nil, prefix.Of("model", prefix.Of("lop", err)) // what plans of package linear are told to say
 	}
 	m := &Model{
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
@@ -133,7 +134,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 			err = l.Commit(ctx, head, file.Bytes())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, prefix.Errorf("model: %w", err)
 		}
 	}
 	return m, nil

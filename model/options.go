@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/table"
@@ -19,9 +19,9 @@ import (
 // Errors of this package. Test with errors.Is.
 var (
 	// ErrOptions reports options that make no sense, by themselves or for the data.
-	ErrOptions = errors.New("model: invalid options")
+	ErrOptions = prefix.New("model: invalid options")
 	// ErrFile reports a file that is no model, or one that this version does not understand.
-	ErrFile = errors.New("model: invalid file")
+	ErrFile = prefix.New("model: invalid file")
 )
 
 // Options are public choices. The zero value and nil mean that everything is

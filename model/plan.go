@@ -9,6 +9,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -138,7 +139,7 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
 	err := o.Relation.Check()
 	if err != nil {
-		return nil, fmt.Errorf("model: Relation: %w", err)
+		return nil, prefix.Errorf("model: Relation: %w", err)
 	}
 	if o.Loss, err = o.Loss.complete(kind); err != nil {
 		return nil, err
@@ -178,11 +179,11 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 // plan calibrates. Of the problem it sees what is public.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
 	if err := b.Check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", err)
 	}
 	q, err := t.public()
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", err)
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: Params{
@@ -195,7 +196,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		err = pl.release(q, o)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, prefix.Errorf("model: %w", prefix.Of("lop", err))
 	}
 	return pl, nil
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
@@ -92,7 +92,7 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, lin
 // it is exceeded, and the minimizers at both ends of the range of clips.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
-		return fmt.Errorf("model: %w: the table has more than %d records, the most that the plan accounts for: "+
+		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan accounts for: "+
 			"declare a larger \"records\" in the schema, of which a table may have four times as many",
 			dp.ErrCondition, pl.params.MaxRecords)
 	}
@@ -107,7 +107,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
 			settings, step := pl.minimizer(last, clip, leastSignal)
 			if err := settings.CheckStep(p, pl.cert, step); err != nil {
-				return fmt.Errorf("model: %w", err)
+				return prefix.Errorf("model: %w", err)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
 		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), direct)
 		if err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, prefix.Errorf("model: %w", err)
 		}
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
@@ -145,7 +145,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		}
 		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), direct)
 		if err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, prefix.Errorf("model: %w", err)
 		}
 		choice.choose(resid, square, n, d, pl.gradients()/pl.shift(w.Last))
 	} else if pl.params.Loss.Name != Squares {
@@ -160,7 +160,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
 		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, direct); err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, prefix.Errorf("model: %w", err)
 		}
 	}
 	return out, nil

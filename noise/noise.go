@@ -57,9 +57,10 @@ import (
 	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // source is a ChaCha8 stream whose state cannot be printed or saved: whoever
@@ -100,7 +101,7 @@ func (s *source) Uint64() uint64 { return s.chacha.Uint64() }
 const secret = "[secret]"
 
 // errSaved is what every encoder reports.
-var errSaved = errors.New("noise: a source is never saved; draw a new one with noise.Secure")
+var errSaved = prefix.New("noise: a source is never saved; draw a new one with noise.Secure")
 
 // hidden gives the source that embeds it methods that print and save nothing.
 type hidden struct{}

@@ -1,12 +1,13 @@
 package noise
 
 import (
-	"errors"
 	"math/rand/v2"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // ErrSource reports a source of randomness that repeats itself. Test with errors.Is.
-var ErrSource = errors.New("noise: the source of randomness repeats itself; pass a uniform one, or nil for a secure one")
+var ErrSource = prefix.New("noise: the source of randomness repeats itself; pass a uniform one, or nil for a secure one")
 
 const errStuck = "noise: the source of randomness repeats itself"
 

@@ -117,6 +117,7 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 			}
 			stated = paperSigma(b, factor)
 		}
+		x = p.tail(provedBudget(logDelta, delta*(1+2*maxLoss)/stated, b))
 	}
 	if law != Radial {
 		radius, mean = math.Sqrt(n+2*math.Sqrt(n*x)+2*x), chiMean(c.Noises)

@@ -375,8 +375,8 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	w, sigma := make([]float64, q.Dim), make([]float64, q.Dim)
 	defer clear(sigma)
-	// Cutting points off at a public size is a projection: points come no farther
-	// apart, and the sum with noise up to 2⁶² + 2⁵² steps stays in int64.
+	// Cutting points off at a public size is a projection: points come no farther apart, their sum
+	// stays within ±2⁶¹, and that with noise up to 2⁶² + 2⁵² steps in int64.
 	most := math.Floor(0x1p61 / float64(calls))
 	for range calls {
 		for j := range sigma {
@@ -403,6 +403,8 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	theta := make([]float64, q.Dim)
 	for j, k := range sum {
+		// Noise that saturated is cut off with the points it was added to: it would not hide them.
+		k = min(max(k, -far), far)
 		theta[j] = math.Ldexp(float64(k), q.Exponent) / float64(calls)
 	}
 	return &dp.Release{Theta: theta, Certificate: cert}, nil

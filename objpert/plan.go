@@ -137,7 +137,11 @@ func (pl *Plan) Profile() dp.Profile {
 		core = func(eps float64) float64 { return math.Exp(pl.logDelta(eps)) * (1 + 0x1p-33) } // correct to 1e-11
 	}
 	return dp.Symmetric(func(eps float64) float64 {
-		return min(1, core(eps)+(1+math.Exp(eps))*(q.Failure+pl.rare()))
+		total := core(eps) + math.Exp(num.LogSumExp(0, eps)+pl.logRare())
+		if q.Failure > 0 { // else 0·∞ for large ε
+			total += (1 + math.Exp(eps)) * q.Failure
+		}
+		return min(1, total)
 	}, nil)
 }
 
@@ -264,13 +268,24 @@ func (pl *Plan) tail(b dp.Budget) float64 {
 	return x
 }
 
-// rare is a bound on the probability of noise beyond Limit under a law that is not
-// pure, 0 under one that is: the coin pays for it there.
-func (pl *Plan) rare() float64 {
+// mostBeyond is how far the ε′ of a stated scale may exceed the ε that tail is given: noise beyond Limit
+// costs (1 + e^ε′) of its probability, less than rareShare of δ as long as e^(ε′−ε) < 2¹⁴⁹.
+const mostBeyond = 100
+
+// provedBudget is the budget to give to tail for noise of scale shift/a or more that was not calibrated for b.
+func provedBudget(logDelta func(eps, a float64) float64, a float64, b dp.Budget) dp.Budget {
+	b.Epsilon = max(b.Epsilon, min(dp.MaxEpsilon, provedEpsilon(logDelta, a, b.Delta))-mostBeyond)
+	return b
+}
+
+// logRare is the logarithm of a bound on the probability of noise beyond Limit under a law that is not
+// pure, −∞ under one that is: the coin pays for it there.
+func (pl *Plan) logRare() float64 {
 	if pl.logDelta == nil {
-		return 0
+		return math.Inf(-1)
 	}
-	return math.Exp(-pl.tail(dp.Budget{Epsilon: pl.params.Budget.Epsilon, Delta: 1}))
+	q := &pl.params
+	return -pl.tail(dp.Budget{Epsilon: max(q.Budget.Epsilon, q.Proved.Epsilon-mostBeyond), Delta: 1})
 }
 
 // pure records a law that needs no δ.

@@ -119,10 +119,13 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
 	theorem := TheoremRSPMGaussian
 	c.Proved = q.Budget
+	shift, spent := c.Shift, b
+	if law == PaperSigma { // its steps are 1 at most
+		spent = provedBudget(logDelta, (shift+1)/paperSigma(b, math.Sqrt(n)), b)
+	}
 	// ‖g‖₁ ≤ m + √(2mx) but with probability e^{-x}, and half a step of rounding each
-	norm := n + math.Sqrt(2*n*p.tail(b))
+	norm := n + math.Sqrt(2*n*p.tail(spent))
 	reach := func() float64 { return c.Scale*norm + n*math.Ldexp(1, c.Exponent-1) }
-	shift := c.Shift
 	for c.Exponent = -maxShift; ; c.Exponent++ { // the finest grid that holds the noise
 		g := math.Ldexp(1, c.Exponent)
 		c.Shift = math.Ceil(shift/g) * g // shifts are multiples of it

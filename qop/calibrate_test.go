@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -31,6 +31,9 @@ func TestCalibrate(t *testing.T) {
 	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
+				if calibration == Sharp && s > loss.LSQ && d > 1 && !testsize.Long() {
+					continue
+				}
 				var replace Params
 				for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 					m := Mechanism{Calibration: calibration, Relation: relation, Radius: 2}
@@ -207,7 +210,7 @@ func TestCheckDegrees(t *testing.T) {
 // at the same m, and every sharp form needs less than the published constants.
 func TestOrder(t *testing.T) {
 	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4, Delta: 1e-8}} {
-		if d > 10 && os.Getenv("PRIVOPT_DEEP") == "" {
+		if d > 2 && !testsize.Long() || d > 10 && !testsize.Deep() {
 			continue
 		}
 		last := 0.0
@@ -256,18 +259,19 @@ func TestMonotone(t *testing.T) {
 
 // TestCurvatureFallsWithEpsilon: a larger ε never means more curvature, at the m that is chosen for it: for every structure and
 // relation where one bound takes over from another, and at ε = 1.4 and 1.5, where a certificate of Theorem G once ran out of boxes
-// and the plan fell back to the bound in two steps. All 40 ε if PRIVOPT_DEEP is set.
+// and the plan fell back to the bound in two steps. Theorem G and d = 5 with PRIVOPT_LONG
+// only, all 40 ε with PRIVOPT_DEEP.
 func TestCurvatureFallsWithEpsilon(t *testing.T) {
 	coarse := map[loss.Structure][]int{loss.LSQ: {1, 2, 40}, loss.GLM: {14, 15, 16}, loss.FixedRange: {5, 33, 34}, loss.General: {5, 40}}
 	for s, points := range coarse {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, d := range []int{2, 5, 12} {
-				if os.Getenv("PRIVOPT_DEEP") != "" {
+				if testsize.Deep() {
 					points = nil
 					for i := range 40 {
 						points = append(points, i+1)
 					}
-				} else if d == 12 != (s == loss.GLM) {
+				} else if d == 12 != (s == loss.GLM) || !testsize.Long() && (s == loss.GLM || d > 2) {
 					continue
 				}
 				last := math.Inf(1)
@@ -296,7 +300,7 @@ func TestCurvatureFallsWithEpsilon(t *testing.T) {
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, 200).Draw(t, "d")
+		d := rapid.IntRange(1, testsize.Of(12, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
 		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))
@@ -412,13 +416,13 @@ func (l exactLaw) ends() (lo, hi float64)   { return 0, math.Inf(1) }
 // ranges and large d.
 func TestExtremes(t *testing.T) {
 	epsilons, deltas := []float64{dp.MinEpsilon, 1, dp.MaxEpsilon}, []float64{leastDelta, 1e-6, 0.999}
-	if os.Getenv("PRIVOPT_DEEP") != "" {
+	if testsize.Deep() {
 		epsilons, deltas = append(epsilons, 1e-6, 200), append(deltas, 1e-30, 0.5)
 	}
 	released := 0
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, d := range []int{1, 2, 1000} {
-			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && os.Getenv("PRIVOPT_DEEP") == "" {
+			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testsize.Deep() {
 				continue // minutes
 			}
 			for _, eps := range epsilons {

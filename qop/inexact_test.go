@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -22,7 +22,7 @@ func TestTheoremB(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, eta := range []float64{1e-6, 0.1} {
-			if (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && os.Getenv("PRIVOPT_DEEP") == "" {
+			if s != loss.LSQ && !testsize.Long() || (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && !testsize.Deep() {
 				continue
 			}
 			q := public(4, s)

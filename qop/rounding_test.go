@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -21,7 +21,7 @@ var rational = bigref.New
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
-	if os.Getenv("PRIVOPT_DEEP") != "" {
+	if testsize.Deep() {
 		return all
 	}
 	return all / 20

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -158,7 +159,9 @@ func TestLambdaMinPfaffian(t *testing.T) {
 	for d := 1; d <= 6; d++ {
 		require.InEpsilon(t, -math.Expm1(-float64(d)*0.15), pfaffianCDF(d, d+1, big.NewRat(3, 10)), 1e-14)
 	}
-	for _, c := range [][2]int{{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30}} {
+	for _, c := range [][2]int{
+		{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30},
+	}[:testsize.Of(10, 13)] {
 		d, m := c[0], c[1]
 		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2) // of the bulk
 		for _, s := range []float64{1e-6, 0.01, 0.1, 0.4, 1, 2} {
@@ -176,7 +179,7 @@ func TestLambdaMinPfaffian(t *testing.T) {
 // TestLambdaMinSimulation compares with draws; the band is Massart's at 1e-6.
 func TestLambdaMinSimulation(t *testing.T) {
 	const n = 20_000
-	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}} {
+	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}}[:testsize.Of(2, 3)] {
 		src := noise.Reproducible(9, "lambda min")
 		x := make([]float64, n)
 		w := mat.NewSymDense(law.Dim, nil)
@@ -315,7 +318,7 @@ func TestLambdaMinMonotone(t *testing.T) {
 }
 
 func TestQuantileIsSafe(t *testing.T) {
-	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}} {
+	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testsize.Of(5, 7)] {
 		for _, p := range []float64{1e-9, 0.005, 0.9} {
 			x := law.Quantile(p)
 			require.Positive(t, x)

@@ -65,12 +65,12 @@
 //	[CL11]     Chang, Lin. LIBSVM: A Library for Support Vector Machines. 2011.
 package table
 
-import "errors"
+import "github.com/privopt/privopt/internal/prefix"
 
 // Errors of this package. Test with errors.Is.
 var (
 	// ErrSchema reports a schema that is not valid.
-	ErrSchema = errors.New("table: invalid schema")
+	ErrSchema = prefix.New("table: invalid schema")
 	// ErrTable reports a file that is not the table that was declared.
-	ErrTable = errors.New("table: invalid table")
+	ErrTable = prefix.New("table: invalid table")
 )

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // The file has a line of JSON for the terms, one for each entry and, some lines behind
@@ -78,7 +79,7 @@ func digest(previous string, body []byte) string {
 func seal(v any, previous string) (line []byte, hash string, err error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil, "", fmt.Errorf("ledger: %w", err)
+		return nil, "", prefix.Errorf("ledger: %w", err)
 	}
 	body := text[:len(text)-1] // without the brace
 	hash = digest(previous, body)

@@ -97,24 +97,25 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // Errors of this package. Test with errors.Is.
 var (
 	// ErrTerms reports terms that make no ledger.
-	ErrTerms = errors.New("ledger: invalid terms")
+	ErrTerms = prefix.New("ledger: invalid terms")
 	// ErrOverspent reports a plan that the total does not admit.
-	ErrOverspent = errors.New("ledger: the total would be exceeded")
+	ErrOverspent = prefix.New("ledger: the total would be exceeded")
 	// ErrSeeded reports noise that somebody could draw again.
-	ErrSeeded = errors.New("ledger: reproducible noise is not private")
+	ErrSeeded = prefix.New("ledger: reproducible noise is not private")
 	// ErrBroken reports a file that is no ledger or was edited.
-	ErrBroken = errors.New("ledger: the file is broken")
+	ErrBroken = prefix.New("ledger: the file is broken")
 	// ErrBehind reports a ledger that lacks an entry whose hash is known.
-	ErrBehind = errors.New("ledger: the file is behind")
+	ErrBehind = prefix.New("ledger: the file is behind")
 	// ErrMismatch reports a file that is not the one that the ledger committed to.
-	ErrMismatch = errors.New("ledger: the file is not the release that was paid for")
+	ErrMismatch = prefix.New("ledger: the file is not the release that was paid for")
 	// ErrBusy reports that other processes kept the lock.
-	ErrBusy = errors.New("ledger: locked by another process")
+	ErrBusy = prefix.New("ledger: locked by another process")
 )
 
 // Terms are fixed when a ledger is made.
@@ -204,9 +205,9 @@ func Create(path string, t Terms) (*Ledger, error) {
 	}
 	switch err := writeNew(path, line); {
 	case errors.Is(err, os.ErrExist):
-		return nil, fmt.Errorf("ledger: %s: %w: open it, or choose another name", path, os.ErrExist)
+		return nil, prefix.Errorf("ledger: %s: %w: open it, or choose another name", path, os.ErrExist)
 	case err != nil:
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, prefix.Errorf("ledger: %w", err)
 	}
 	return Open(path)
 }
@@ -222,7 +223,7 @@ func Open(path string) (*Ledger, error) {
 func (l *Ledger) reload() error {
 	text, err := os.ReadFile(l.path)
 	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return prefix.Errorf("ledger: %w", err)
 	}
 	return l.update(text)
 }
@@ -250,7 +251,7 @@ func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (
 	defer func() { err = errors.Join(err, unlock()) }()
 	text, err := io.ReadAll(f)
 	if err != nil {
-		return "", fmt.Errorf("ledger: %w", err)
+		return "", prefix.Errorf("ledger: %w", err)
 	}
 	if err := l.update(text); err != nil {
 		return "", err
@@ -265,7 +266,7 @@ func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (
 	}
 	const warning = "release nothing; the line may be in the file and count"
 	if err := l.s.append(f, line); err != nil {
-		return "", fmt.Errorf("ledger: %s: writing: %w: %s", l.path, err, warning)
+		return "", prefix.Errorf("ledger: %s: writing: %w: %s", l.path, err, warning)
 	}
 	if err := l.reload(); err != nil { // by its name, which may lead to another file by now
 		return "", fmt.Errorf("%w: %s", err, warning)
@@ -299,7 +300,7 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	}
 	c := plan.Certificate()
 	if err := c.Check(); err != nil {
-		return Entry{}, fmt.Errorf("ledger: the plan has no valid certificate: %w", err)
+		return Entry{}, prefix.Errorf("ledger: the plan has no valid certificate: %w", err)
 	}
 	if slices.Contains(c.Assumptions, dp.CallerSource) {
 		return Entry{}, fmt.Errorf("%w: the certificate assumes that a caller's source is secret: use the secure source", ErrSeeded)

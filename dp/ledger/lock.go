@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // lock waits until ctx is done for the lock of the file that path leads to, through links, and opens that
@@ -19,7 +21,7 @@ func lock(ctx context.Context, path string) (f *os.File, unlock func() error, er
 		}
 		locked, release, err := tryLock(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("ledger: %w", err)
+			return nil, nil, prefix.Errorf("ledger: %w", err)
 		}
 		if locked == nil {
 			select {

@@ -489,11 +489,13 @@ func TestChiStick(t *testing.T) {
 					require.InEpsilon(t, x, math.Exp(LogChi(e1, s, q)), 1e-10)
 				}
 				for _, o := range []float64{0.001, 0.03, 0.3} {
-					if o*20 > s*r0 { // the part below 0 is no longer nothing
-						continue
-					}
 					hi, _ := at(o).Hi.Float64()
 					want := Chi{S: s, Q: q}.LogJoint(e1, o)
+					if o*20 > s*r0 { // the part below 0 is no longer nothing, and less than it without the bound for it if q is even
+						require.GreaterOrEqual(t, hi, math.Exp(want)*(1-1e-9), "q = %d, s = %v, r₀ = %v, o = %v", q, s, r0, o)
+						require.LessOrEqual(t, hi, (math.Exp(want)+2*dp.GaussianDelta(s*r0, o))*(1+1e-9))
+						continue
+					}
 					if want < -600 {
 						continue
 					}

@@ -48,7 +48,7 @@ func (k *Calibrator) bounds() (list []bound) {
 		list = append(list, k.provesRenyi)
 	}
 	if !pure {
-		list = append(list, k.provesChi, k.provesSpectrum)
+		list = append(list, k.provesSpectrum, k.provesChi) // the fast one first
 	}
 	return list
 }
@@ -99,10 +99,14 @@ func (k *Calibrator) cost(c enclose.Arithmetic, q claim) enclose.Interval {
 
 // provesPure: c + aG ≤ ε.
 func (k *Calibrator) provesPure(q claim) bool {
-	return q.delta == 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+	return q.delta == 0 && q.rate > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		return c.Add(k.cost(c, q), c.Mul(c.Of(q.rate), c.Of(k.g))), c.Of(q.eps)
 	})
 }
+
+// mostStick is the largest q of chiStick: products of as many float64 numbers are far from the least and the largest
+// exponent of big.Float, ±2³¹, where rounding would not be outward.
+const mostStick = 1 << 20
 
 // provesChi: Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint.
 func (k *Calibrator) provesChi(q claim) bool {
@@ -117,7 +121,7 @@ func (k *Calibrator) provesChi(q claim) bool {
 			v = c.Least(v, folded(c, e1, s))
 		}
 		switch {
-		case r0.Lo.Sign() >= 0:
+		case r0.Lo.Sign() >= 0 && k.chi.Q <= mostStick:
 			v = c.Least(v, chiStick(c, e1, s, o, k.chi.Q))
 		case r0.Hi.Sign() <= 0 && k.chi.Q == 2 && q.o == 0: // 1 − e^{s r₀}(1 − sR(s))
 			v = c.Least(v, c.Sub(one, c.Mul(c.Exp(c.Mul(s, r0)), c.Sub(one, c.Mul(s, c.Mills(s))))))
@@ -221,6 +225,9 @@ func (k *tied) provesRemoval(eps enclosed, near, o, delta float64, q claim) bool
 
 // provesRate: κ(p) ≤ ε − aL(base + p), base = 1 for replacing, with a line that is rounded down.
 func (k *tied) provesRate(q claim, replace bool) bool {
+	if !(q.rate > 0) { // no noise at all
+		return false
+	}
 	base := 0.0
 	if replace {
 		base = 1
@@ -235,9 +242,12 @@ func (k *tied) provesRate(q claim, replace bool) bool {
 //
 //	two steps  ε₁ + ε₂ ≤ ε, δ_G(ε₂; S′/σ_out) ≤ δ₂ or S′a_out ≤ ε₂
 //	one step   S′ ≤ oσ_out
-//	δ > 0      (1+e^ε)P(‖b‖ > B_max) + δ₁ + δ₂ ≤ δ, as P(‖b‖ > σ(√d+t)) ≤ e^{−t²/2}
-//	δ = 0      x − d − d ln(x/d) ≥ ln(2⁶⁴N(e^ε+1)/(e^ε−1)), x = aB_max, N = (2K+1)^d
+//	δ > 0      (1+e^ε)P(‖b‖ > B) + δ₁ + δ₂ ≤ δ, as P(‖b‖ > σ(√d+t)) ≤ e^{−t²/2}
+//	δ = 0      x − d − d ln(x/d) ≥ ln(2⁶⁴N(e^ε+1)/(e^ε−1)), x = aB > d, N = (2K+1)^d
 //	           points of the grid, see release.MostRadial
+//
+// B is B_max less what rounding can add to ‖b‖ before draw compares it: LinearError, and less
+// than d + 8 roundings of a float64 norm.
 func (pl *Plan) provesRest(b, objective, output dp.Budget, o float64) bool {
 	p, out, d := pl.params, pl.output, float64(pl.params.Dim)
 	type interval = enclose.Interval
@@ -255,14 +265,17 @@ func (pl *Plan) provesRest(b, objective, output dp.Budget, o float64) bool {
 		return c.Add(c.Of(objective.Epsilon), c.Of(output.Epsilon)), c.Of(b.Epsilon)
 	}, func(c enclose.Arithmetic) (less, more interval) {
 		one, e := c.Of(1), c.Exp(c.Of(b.Epsilon))
+		most := c.Mul(c.Of(pl.per.Linear), c.Sub(one, c.Of((d+8)*0x1p-52)))
+		most = c.Sub(most, c.Of(pl.per.LinearError))
 		if b.Delta == 0 {
-			x, log2 := c.Mul(c.Of(p.Rate), c.Of(pl.per.Linear)), c.Log(c.Of(2))
+			// At x = d the left side is 0; below it Chernoff's bound says nothing.
+			x, log2 := c.Most(c.Of(d), c.Mul(c.Of(p.Rate), most)), c.Log(c.Of(2))
 			points := c.Mul(c.Of(d), c.Log(c.Of(release.Points)))
 			odds := c.Log(c.Quo(c.Add(e, one), c.Sub(e, one)))
 			need := c.Add(c.Add(points, c.Mul(c.Of(64), log2)), odds)
 			return need, c.Sub(c.Sub(x, c.Of(d)), c.Mul(c.Of(d), c.Log(c.Quo(x, c.Of(d)))))
 		}
-		tail := failure(c, p.Dim, b.Epsilon, c.Quo(c.Of(pl.per.Linear), c.Of(p.Sigma)))
+		tail := failure(c, p.Dim, b.Epsilon, c.Quo(most, c.Of(p.Sigma)))
 		return c.Add(tail, c.Add(c.Of(objective.Delta), c.Of(output.Delta))), c.Of(b.Delta)
 	})
 }

@@ -84,6 +84,21 @@ func TestProve(t *testing.T) {
 	require.Greater(t, short, 10)
 }
 
+// No noise is no proof, although it would satisfy c + aG ≤ ε; nor is a rate that is no number.
+func TestProveRefusesNoNoise(t *testing.T) {
+	for name, l := range provable {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			for _, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-6}} {
+				k := provableBy(t, l, rel, b, 3)
+				for _, none := range []float64{0, -1, math.NaN()} {
+					_, ok := k.Prove(Noise{Ridge: 4 * k.LeastRidge(1), Rate: none, Sigma: none}, b, 0)
+					require.False(t, ok, "%s, %v, %v: %v", name, rel, b, none)
+				}
+			}
+		}
+	}
+}
+
 // κ of a proof is no less than the real one: log1p(h/μ) to 90 digits, h from its formula.
 func TestRigorousKappa(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
@@ -153,7 +168,7 @@ func TestIntervalsDecide(t *testing.T) {
 // The parts of a plan are proved to add up: each of its numbers a little on the wrong side is
 // refused.
 func TestProveRest(t *testing.T) {
-	public := erm.Public{Dim: 3, Records: 100, Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.3, Rank: 1, Structure: loss.GLM}}
+	public := erm.Public{Dim: 3000, Records: 100, Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.3, Rank: 1, Structure: loss.GLM}}
 	for _, b := range []dp.Budget{{Epsilon: 1, Delta: 1e-6}, {Epsilon: 1}} {
 		pl, err := Calibrate(public, b, Settings{Package: "lop", Ridge: 2, LeastSigma: 1e-9 * b.Delta})
 		require.NoError(t, err)
@@ -166,6 +181,9 @@ func TestProveRest(t *testing.T) {
 		for name, change := range map[string]func(pl *Plan, objective, output *dp.Budget){
 			"output noise": func(pl *Plan, _, _ *dp.Budget) { pl.output.Sigma *= 0.999; pl.output.Rate *= 1.001 },
 			"reach of b":   func(pl *Plan, _, _ *dp.Budget) { pl.per.Linear *= 0.9 },
+			"half of it":   func(pl *Plan, _, _ *dp.Budget) { pl.per.Linear /= 2 },
+			"no reach":     func(pl *Plan, _, _ *dp.Budget) { pl.per.Linear *= 1e-300 },
+			"grid of b":    func(pl *Plan, _, _ *dp.Budget) { pl.per.LinearError = pl.per.Linear / 4 },
 			"ε":            func(_ *Plan, objective, _ *dp.Budget) { objective.Epsilon *= 1.001 },
 			"δ":            func(_ *Plan, objective, _ *dp.Budget) { objective.Delta *= 1.001 },
 		} {
@@ -179,6 +197,23 @@ func TestProveRest(t *testing.T) {
 		if b.Delta > 0 {
 			require.True(t, pl.provesRest(b, dp.Budget{Epsilon: 1, Delta: whole.Delta}, output, pl.output.Shift()*(1+1e-12)))
 			require.False(t, pl.provesRest(b, dp.Budget{Epsilon: 1, Delta: whole.Delta}, output, pl.output.Shift()*0.999))
+		}
+	}
+}
+
+// The enclosure of what adding costs holds the bound in float64, also where output noise is no trifle.
+func TestProveAdding(t *testing.T) {
+	c := enclose.New(128, nil)
+	for name, l := range provable {
+		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5}, 3).tied(1)
+		for _, s := range []float64{0.1, 0.7, 3} {
+			for _, o := range []float64{0, 0.05, 1} {
+				for _, eps := range []float64{0, 0.02, 0.5, 2} {
+					v := k.adding(c, func(c enclose.Arithmetic) enclose.Interval { return c.Of(eps) }, o, claim{sigma: k.l / s})
+					got, _ := v.Hi.Float64()
+					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o, eps)
+				}
+			}
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 //
 //	log δ ≤ κ(αS²/2 − ε) + ψ₊ + κ log(κ/α) − log α
 //
-// Proof: docs/theory/renyi.md, Theorem R.
+// Proof: docs/theory/renyi.md#lop.renyi/1.
 func (k *tied) renyi(eps, s, o float64) float64 {
 	if k.envelope != nil {
 		return 0

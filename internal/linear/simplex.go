@@ -45,6 +45,9 @@ func (m *simplex) curvature(q float64) float64 {
 
 // tail returns P(M > x) = 1 − E Φ(x+Z)^{K−1}, as the integral of a positive function.
 func (m *simplex) tail(x float64) float64 {
+	if math.IsInf(x, -1) {
+		return 1
+	}
 	const panels = 6
 	lo, hi := -max(x, 0)/2-8, 8-min(x, 0)
 	nodes, weights := num.GaussLegendre(16)
@@ -90,9 +93,13 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 	for i := 1; i <= segments; i++ {
 		l := eps + width*float64(i*i)/(segments*segments)
 		to := x(l)
+		rise := to - from
+		if math.IsInf(from, -1) { // nothing is proved before l: the tail is 1
+			rise = 0
+		}
 		for j := range nodes {
 			t := (nodes[j] + 1) / 2
-			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*(to-from))
+			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*rise)
 		}
 		at, from = l, to
 	}

@@ -142,3 +142,19 @@ func calibratorOf(t testing.TB, p Problem, classes int) *Calibrator {
 	p.Classes = classes
 	return calibrator(t, p)
 }
+
+// Near ε = 0 the loss may be above ε at every M, where reach certifies nothing.
+func TestSimplexNearZero(t *testing.T) {
+	m := newSimplex(3, 5)
+	for _, o := range []float64{0, 0.01} {
+		remove, add := m.logCurves(0.2, o, false)
+		last := 0.0
+		for _, eps := range []float64{-1, -0.1, 0, 1e-3, 0.05, 0.2, 1} {
+			r, a := remove(eps), add(eps)
+			if !(r <= last && r >= a) { // also NaN
+				t.Errorf("o = %v, ε = %v: log δ of removing is %v, want at most %v and at least %v of adding", o, eps, r, last, a)
+			}
+			last = r
+		}
+	}
+}

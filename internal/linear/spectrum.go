@@ -9,7 +9,7 @@ import (
 )
 
 // A spectrum bounds the eigenvalues of the Hessian of one record, of any rank: each is
-// at most λμ, and their sum at most kλμ. By theorem R in docs/theory/renyi.md the minimizer's
+// at most λμ, and their sum at most kλμ. By docs/theory/renyi.md#lop.renyi/1 the minimizer's
 // Rényi divergence of order α = κ+1 < 1 + 1/λ is at most
 //
 //	αs²/2 + Ψ₋/κ                     s = L/σ, adding and removing

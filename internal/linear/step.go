@@ -91,9 +91,9 @@ func ProvesFailure(dim, steps int, b dp.Budget, part float64) bool {
 	})
 }
 
-// failure returns (1+e^ε)e^{−t²/2} for ‖b‖ > σ(√d+t) = σ·most.
+// failure returns (1+e^ε)e^{−t²/2} for ‖b‖ > σ(√d+t) = σ·most; t = 0 where that is negative.
 func failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) enclose.Interval {
-	t := c.Sub(most, c.Sqrt(c.Of(float64(dim))))
+	t := c.Most(c.Of(0), c.Sub(most, c.Sqrt(c.Of(float64(dim)))))
 	return c.Mul(c.Add(c.Of(1), c.Exp(c.Of(eps))), c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(t), c.Of(2)))))
 }
 

@@ -55,11 +55,12 @@ func (k *tied) kappa(p, q float64) float64 {
 	if k.envelope == nil {
 		return k.c
 	}
-	x := k.envelope(k.l*p, k.l*q) / k.mu
+	lo, hi := k.l*p, k.l*q
 	if k.exact {
-		return min(k.c, enclose.Log1pAbove(math.Nextafter(x, math.Inf(1))))
+		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
+		return min(k.c, enclose.Log1pAbove(math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))))
 	}
-	return min(k.c, math.Log1p(x)*safeC)
+	return min(k.c, math.Log1p(k.envelope(lo, hi)/k.mu)*safeC)
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.

@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/internal/spy"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/npy"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // Methods of Passes: what is computed at a new point.

@@ -211,7 +211,7 @@ func TestOtherSweeps(t *testing.T) {
 		{[]string{"-sweep", "n", "-d", "3"}, []float64{9, 15, 25, 42, 70, 116, 194, 323, 540, 900}},
 		{[]string{"-sweep", "n", "-d", "3", "-values", "20,10"}, []float64{20, 10}},
 		{[]string{"-sweep", "d", "-values", "1,2,6"}, []float64{1, 2, 6}},
-		{[]string{"-sweep", "eps", "-n", "30", "-d", "3"}, []float64{0.1, 0.2, 0.5, 1, 2, 5}},
+		{[]string{"-sweep", "eps", "-n", "30", "-d", "1"}, []float64{0.1, 0.2, 0.5, 1, 2, 5}},
 	} {
 		_, rows := solved(t, append(s.args, "-runs", "2")...)
 		for _, m := range methods {

@@ -23,8 +23,8 @@ import (
 	"syscall"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/npy"
 	"github.com/privopt/privopt/parquetdata"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // main ends in order on the first SIGINT, SIGTERM or SIGHUP and at once on the second.

@@ -1,0 +1,195 @@
+// Command privopt-beam is privopt fit for records that a cluster adds up: every pass over them is
+// one Apache Beam job.
+//
+//	privopt-beam --schema people.json --data people.npy --epsilon 1 --scratch /mnt/scratch --out model.json
+//
+// It takes the flags of privopt fit and has its exit codes. It writes the model that privopt fit
+// makes of the same packed file, or of the one that privopt pack --canonical makes of a CSV, bit by
+// bit, but for two facts that the file states: its certificate lists erm.TrustedCluster, and "build"
+// names this program. Arguments after "--" are the flags of Beam: -- --endpoint=HOST:8099.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	//lint:ignore SA1019 deprecated, but it runs everything in one bundle, unlike prism
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/spark"
+
+	"github.com/privopt/privopt/beam"
+	"github.com/privopt/privopt/cmd/privopt/cli"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/packed"
+	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
+)
+
+const long = `Fit a private model to a private table whose records a cluster adds up.
+
+Every pass over the records is one Apache Beam job; the noise, the solver and the
+certificate stay in this process. The flags of privopt fit mean the same here, and the
+model is that of the same packed file, bit by bit, except that its certificate lists the
+cluster among the assumptions.
+
+The table is one or several files of one kind:
+
+  .npy       made by privopt pack with the same schema; workers read it where it is
+  .parquet   with the encoded columns of the schema: workers read it where it is
+  .parquet   with the columns of the table: treated as a CSV
+  other      CSV, plain or gzip, - for standard input
+
+This process reads a CSV once and writes its encoded rows, in canonical order, to a file
+of mode 0600 in a folder of mode 0700 inside --scratch, which it removes at the end. That
+takes about 70 bytes of memory for each record. Workers have to see --scratch and the
+files that they read under the same names.
+
+--scratch is as secret as the table: the points of the solver stand there while a pass
+runs, and together with the model they give the noise away. A process that is killed
+leaves folders named privopt-… in it: delete them.
+
+With --ledger, damaged records are found in the first pass, after the ledger was charged.`
+
+// isWorker reports whether an engine started this program as a worker.
+func isWorker(arg string) bool {
+	name, value, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return strings.HasPrefix(arg, "-") && name == "worker" && (!valued || value == "true")
+}
+
+func main() {
+	if slices.ContainsFunc(os.Args[1:], isWorker) {
+		flag.Parse()
+		sdk.Init() // does not return
+	}
+	log.SetupLogging("warn", "text") // at the default level, every job takes several lines
+	cli.Main(run)
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var o beam.Options
+	flags := flag.NewFlagSet("privopt-beam", flag.ContinueOnError)
+	flags.StringVar(&o.Runner, "runner", "prism", "`NAME` of a Beam runner: prism, direct, flink, spark")
+	flags.StringVar(&o.Scratch, "scratch", "", "`FOLDER` that this program and all workers share, and nobody else")
+	flags.IntVar(&o.Shards, "shards", 0, "number `K` of parts of the records, two to four for each slot (default 16)")
+	flags.IntVar(&o.Threads, "threads", 0, "number `N` of threads that add up one part (default all processors)")
+	e := &cli.Engine{
+		Name: "privopt-beam", Short: "Fit a private model to records that a cluster adds up", Long: long,
+		Example: `  privopt-beam --schema people.json --data people.npy --epsilon 1 \
+    --scratch /mnt/scratch --out model.json
+  privopt-beam --schema people.json --data a.csv --data b.csv --epsilon 1 \
+    --runner flink --scratch /mnt/scratch --out model.json -- --endpoint=HOST:8099`,
+		Data:  "private table `FILE`, .npy, .parquet or CSV; may be repeated",
+		Flags: flags,
+		Start: func(args []string) error { return start(o, args) },
+		Open: func(ctx context.Context, t *cli.Table) (erm.Source, func() error, error) {
+			return open(ctx, t, o)
+		},
+	}
+	return e.Run(ctx, args, stdin, stdout, stderr)
+}
+
+// start gives Beam its flags and initializes it.
+func start(o beam.Options, args []string) error {
+	if o.Scratch == "" {
+		return cli.Usagef("--scratch is missing, want a folder that this program and all workers share")
+	}
+	flag.CommandLine.Init("privopt-beam", flag.ContinueOnError)
+	flag.CommandLine.SetOutput(io.Discard)
+	if err := flag.CommandLine.Parse(args); err != nil {
+		return cli.Usagef("after --, the flags of Beam: %w", err)
+	}
+	if flag.NArg() > 0 {
+		return cli.Usagef("after --: unexpected argument %q, want flags of Beam", flag.Arg(0))
+	}
+	if !sdk.Initialized() {
+		sdk.Init()
+	}
+	return nil
+}
+
+// open returns the records of a table: of its own files if workers can read them, else of a file
+// inside o.Scratch that ends with the source.
+func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
+	encoded := 0
+	for _, path := range t.Files {
+		ready, err := isEncoded(path, t.Encoder)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ready {
+			encoded++
+		}
+	}
+	switch encoded {
+	case 0:
+		return pack(ctx, t, o)
+	case len(t.Files):
+		return source(ctx, t.Files, t.Encoder, o)
+	}
+	return nil, nil, cli.Usagef("--data: some files hold encoded rows and some do not, want files of one kind")
+}
+
+// isEncoded reports whether a file holds the encoded rows of a schema.
+func isEncoded(path string, e *table.Encoder) (bool, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".npy":
+		f, err := npy.Open(path)
+		if err != nil {
+			return false, cli.Usagef("--data: %w", err)
+		}
+		defer f.Close()
+		if err := packed.Check(f, e); err != nil {
+			return false, cli.Usagef("--data: %s: %w", path, err)
+		}
+		return true, nil
+	case ".parquet":
+		return holdsEncoded(path, e)
+	}
+	return false, nil
+}
+
+func source(ctx context.Context, paths []string, e *table.Encoder, o beam.Options) (erm.Source, func() error, error) {
+	columns := packed.Columns(e)
+	o.Dim, o.Features, o.Label = e.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
+	src, err := beam.NewSource(ctx, paths, o)
+	if errors.Is(err, beam.ErrOptions) {
+		err = cli.Usagef("%w", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return src, src.Close, nil
+}
+
+// pack writes the encoded rows of a table where the workers see them.
+func pack(ctx context.Context, t *cli.Table, o beam.Options) (src erm.Source, end func() error, err error) {
+	dir, err := os.MkdirTemp(o.Scratch, "privopt-packed-")
+	if err != nil {
+		return nil, nil, cli.Usagef("--scratch: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	path := filepath.Join(dir, "records.npy")
+	if err := t.Pack(ctx, path, rawRows(t.Encoder)); err != nil {
+		return nil, nil, err
+	}
+	src, done, err := source(ctx, []string{path}, t.Encoder, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the packed table: %w", err)
+	}
+	return src, func() error { return errors.Join(done(), os.RemoveAll(dir)) }, nil
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/cmd/privopt/cli"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/table/npy"
+)
+
+func TestMain(m *testing.M) {
+	temp, err := os.MkdirTemp("", "beam") // prism leaves an empty file there for every job
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("TMPDIR", temp)
+	sdk.Init()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	code := m.Run()
+	os.RemoveAll(temp)
+	os.Exit(code)
+}
+
+const schema = `{ "schema": 1, "records": 60000, "intercept": true, "missing": ["?", "none"], "file": {"multiline": true},
+  "label": {"column": "pays", "positive": ["yes"], "negative": ["no"]},
+  "columns": [
+    {"name": "age", "min": 20, "max": 80},
+    {"name": "job", "levels": ["nurse", "pilot \"1\""], "other": true} ] }`
+
+// person is a record of the table, as a Parquet file holds it.
+type person struct {
+	Age  *float64 `parquet:"age,optional"`
+	Job  string   `parquet:"job"`
+	Pays string   `parquet:"pays"`
+}
+
+func people(n int) []person {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	out := make([]person, n)
+	for i := range out {
+		age := 20 + 60*rnd.Float64()
+		p := person{Age: &age, Job: []string{"nurse", `pilot "1"`, "baker, retired\n"}[rnd.IntN(3)], Pays: "no"}
+		if rnd.Float64() < 1/(1+math.Exp((50-age)/15)) {
+			p.Pays = "yes"
+		}
+		if rnd.IntN(100) == 0 {
+			p.Age = nil
+		}
+		out[i] = p
+	}
+	return out
+}
+
+func csvOf(all []person) string {
+	var b strings.Builder
+	b.WriteString("age,job,pays\n")
+	for _, p := range all {
+		age := "?"
+		if p.Age != nil {
+			age = fmt.Sprint(*p.Age)
+		}
+		fmt.Fprintf(&b, "%s,\"%s\",%s\n", age, strings.ReplaceAll(p.Job, `"`, `""`), p.Pays)
+	}
+	return b.String()
+}
+
+func put[T any](t *testing.T, path string, rows []T) {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, parquet.MaxRowsPerRowGroup(25_000))
+	_, err := w.Write(rows)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+}
+
+// encodedRow has the columns that the schema encodes, in another order.
+type encodedRow struct {
+	Pays      float64 `parquet:"pays"`
+	Intercept float64 `parquet:"(intercept)"`
+	Age       float64 `parquet:"age"`
+	Nurse     float64 `parquet:"job=nurse"`
+	Pilot     float64 `parquet:"job=pilot \"1\""`
+	Other     float64 `parquet:"job other"`
+}
+
+// program runs privopt-beam, or with "fit" and "pack" privopt, in this process.
+func program(ctx context.Context, args ...string) (code int, stderr string) {
+	var out, errs bytes.Buffer
+	f := run
+	if args[0] == "fit" || args[0] == "pack" {
+		f = cli.Run
+	}
+	code = f(ctx, args, strings.NewReader(""), &out, &errs)
+	return code, errs.String()
+}
+
+func call(t *testing.T, args ...string) {
+	t.Helper()
+	code, errs := program(t.Context(), args...)
+	require.Equal(t, 0, code, errs)
+}
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// requireSame compares a model of privopt with one of privopt-beam.
+func requireSame(t *testing.T, want, got string) {
+	t.Helper()
+	trust := fmt.Sprintf("      %q,\n", erm.TrustedCluster)
+	require.NotContains(t, want, trust)
+	require.Contains(t, got, trust)
+	require.Equal(t, want, strings.Replace(got, trust, "", 1))
+}
+
+// A model is that of privopt fit on one machine, to the byte, but for the assumption that the
+// cluster can be trusted.
+func TestSameModel(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	scratch := at("scratch")
+	require.NoError(t, os.Mkdir(scratch, 0o700))
+	all := people(60_000)
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(all)), 0o600))
+	require.NoError(t, os.WriteFile(at("0.csv"), []byte(csvOf(all[:777])), 0o600))
+	require.NoError(t, os.WriteFile(at("1.csv"), []byte(csvOf(all[777:])), 0o600))
+	put(t, at("0.parquet"), all[:30_001])
+	put(t, at("1.parquet"), all[30_001:])
+	call(t, "pack", "--schema", at("s.json"), "--data", at("all.csv"), "--out", at("all.npy"), "--canonical")
+	encoded(t, at("all.npy"), at("encoded.parquet"))
+	flags := []string{"--schema", at("s.json"), "--epsilon", "1", "--seed", "7"}
+	call(t, append([]string{"fit", "--data", at("all.csv"), "--out", at("want.json")}, flags...)...)
+	want := text(t, at("want.json"))
+	for _, runner := range []string{"direct", "prism"} {
+		for _, shards := range []string{"1", "7"} {
+			for _, data := range [][]string{
+				{"all.npy"}, {"all.csv"}, {"1.csv", "0.csv"}, {"encoded.parquet"}, {"1.parquet", "0.parquet"}, {"0.csv", "1.csv"},
+			} {
+				t.Run(runner+"/"+shards+"/"+strings.Join(data, "+"), func(t *testing.T) {
+					args := append(flags[:len(flags):len(flags)], "--out", at("got.json"), "--force", "--scratch", scratch,
+						"--runner", runner, "--shards", shards)
+					for _, name := range data {
+						args = append(args, "--data", at(name))
+					}
+					call(t, args...)
+					requireSame(t, want, text(t, at("got.json")))
+					left, err := os.ReadDir(scratch)
+					require.NoError(t, err)
+					require.Empty(t, left)
+				})
+			}
+		}
+	}
+}
+
+// A label with classes has a block of features for each, which the files do not have.
+func TestClasses(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	classes := strings.Replace(schema, `"positive": ["yes"], "negative": ["no"]`, `"levels": ["no", "yes", "maybe"]`, 1)
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(classes), 0o600))
+	put(t, at("all.parquet"), people(400))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(people(400))), 0o600))
+	flags := []string{"--schema", at("s.json"), "--epsilon", "1", "--seed", "7"}
+	call(t, append([]string{"fit", "--data", at("all.csv"), "--out", at("want.json")}, flags...)...)
+	call(t, append(flags, "--data", at("all.parquet"), "--out", at("got.json"), "--scratch", dir, "--shards", "2")...)
+	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
+}
+
+// A schema of many levels: memory keeps entries that are not 0, so the file is what to compare with.
+func TestManyLevels(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	levels := `"nurse"`
+	for i := range 60 {
+		levels += fmt.Sprintf(`, "job %d"`, i)
+	}
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(strings.Replace(schema, `"nurse"`, levels, 1)), 0o600))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(people(20_000))), 0o600))
+	call(t, "pack", "--schema", at("s.json"), "--data", at("all.csv"), "--out", at("all.npy"), "--canonical")
+	flags := []string{"--schema", at("s.json"), "--epsilon", "1", "--seed", "7"}
+	call(t, append([]string{"fit", "--data", at("all.npy"), "--out", at("want.json")}, flags...)...)
+	call(t, append(flags, "--data", at("all.csv"), "--out", at("got.json"), "--scratch", dir, "--shards", "2")...)
+	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
+}
+
+// encoded writes the records of a packed file to a Parquet file.
+func encoded(t *testing.T, from, to string) {
+	t.Helper()
+	f, err := npy.Open(from)
+	require.NoError(t, err)
+	defer f.Close()
+	n, d := f.Dims()
+	rows, labels := make([]float64, n*d), make([]float64, n)
+	require.NoError(t, f.Read(t.Context(), rows, labels, 0))
+	out := make([]encodedRow, n)
+	for i := range out {
+		r := rows[i*d : (i+1)*d]
+		out[i] = encodedRow{labels[i], r[0], r[1], r[2], r[3], r[4]}
+	}
+	put(t, to, out)
+}
+
+// spy is a runner whose jobs fail, after it looked at the scratch folder.
+var spy func()
+
+func init() {
+	sdk.RegisterRunner("spy", func(context.Context, *sdk.Pipeline) (sdk.PipelineResult, error) {
+		spy()
+		return nil, errors.New("the job failed")
+	})
+}
+
+// The packed table is for this user only, and is removed after a failure too.
+func TestScratch(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.Mkdir(at("scratch"), 0o700))
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(people(300))), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seen := 0
+	spy = func() {
+		files, err := filepath.Glob(at("scratch/privopt-packed-*/*"))
+		require.NoError(t, err)
+		require.Len(t, files, 2, "records.npy and its description")
+		for _, path := range append(files, filepath.Dir(files[0])) {
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Zero(t, info.Mode().Perm()&0o077, path)
+		}
+		if seen++; seen > 3 { // the second fit
+			cancel()
+		}
+	}
+	args := []string{"--schema", at("s.json"), "--epsilon", "1", "--data", at("all.csv"), "--out", at("m.json"),
+		"--scratch", at("scratch"),
+		"--runner", "spy"}
+	code, errs := program(ctx, args...)
+	require.Equal(t, 1, code, errs)
+	require.Contains(t, errs, "the job failed")
+	require.Equal(t, 3, seen)
+	code, errs = program(ctx, args...)
+	require.Equal(t, 130, code, errs)
+	left, err := os.ReadDir(at("scratch"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoFileExists(t, at("m.json"))
+}
+
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) string {
+		require.NoError(t, os.WriteFile(at(name), []byte(text), 0o600))
+		return at(name)
+	}
+	require.NoError(t, os.Mkdir(at("scratch"), 0o700))
+	all := people(300)
+	s, csv := write("s.json", schema), write("all.csv", csvOf(all))
+	numbers := write("numbers.json", `{ "schema": 1, "records": 300, "label": {"column": "pays", "min": 0, "max": 9},
+		"columns": [{"name": "age", "min": 20, "max": 80}] }`)
+	put(t, at("all.parquet"), all)
+	put(t, at("secret.parquet"), []person{{Job: "nurse", Pays: "SECRET"}})
+	type day struct {
+		Age  float64   `parquet:"age"`
+		Job  time.Time `parquet:"job,date"`
+		Pays string    `parquet:"pays"`
+	}
+	put(t, at("date.parquet"), []day{{30, time.Now(), "yes"}})
+	type pair struct {
+		Age  float64 `parquet:"age"`
+		Pays float64 `parquet:"pays"`
+	}
+	put(t, at("numbers.parquet"), []pair{{30, 1}})
+	write("damaged.parquet", "SECRET, and no Parquet")
+	call(t, "pack", "--schema", s, "--data", csv, "--out", at("all.npy"))
+	fit := func(schema, data string, more ...string) []string {
+		return append([]string{"--schema", schema, "--data", data, "--epsilon", "1", "--scratch", at("scratch"),
+			"--out", at("m.json")}, more...)
+	}
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{2, `required flag(s)`, []string{"--epsilon", "1"}},
+		{2, "--scratch is missing", fit(s, csv, "--scratch", "")},
+		{2, "--scratch: ", fit(s, csv, "--scratch", at("none"))},
+		{2, `unexpected argument "x"`, fit(s, csv, "x")},
+		{2, "after --, the flags of Beam: flag provided but not defined: -bogus", fit(s, csv, "--", "--bogus")},
+		{2, `after --: unexpected argument "x"`, fit(s, csv, "--", "x")},
+		{2, `Options.Runner = "bogus" is not linked in`, fit(s, at("all.npy"), "--runner", "bogus")},
+		{2, "Options.Shards = -1", fit(s, at("all.npy"), "--shards", "-1")},
+		{2, "files of one kind", fit(s, at("all.npy"), "--data", csv)},
+		{2, "encodes rows in another way", fit(numbers, at("all.npy"))},
+		{2, "no such file", fit(s, at("none.npy"))},
+		{2, "no such file", fit(s, at("none.parquet"))},
+		{2, "no such file", fit(s, at("none.csv"))},
+		{2, "have the same names", fit(numbers, at("numbers.parquet"))},
+		{2, `column "job" has a type other than text, number or bool`, fit(s, at("date.parquet"))},
+		{2, `no column "job"`, fit(s, at("numbers.parquet"))},
+		{2, `line 2, column 3 ("pays", the label): text`, fit(s, at("secret.parquet"))},
+		{2, "it is no Parquet file", fit(s, at("damaged.parquet"))},
+		{3, "--seed with --ledger", fit(s, csv, "--seed", "1", "--ledger", at("l"))},
+	} {
+		code, errs := program(t.Context(), c.args...)
+		require.Equal(t, c.code, code, "%v\n%s", c.args, errs)
+		require.Contains(t, errs, c.want)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+		require.True(t, strings.HasPrefix(errs, "privopt-beam: "), errs)
+		require.NotContains(t, errs, "SECRET")
+		left, err := os.ReadDir(at("scratch"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.NoFileExists(t, at("m.json"))
+	}
+}
+
+// An engine starts the program as a worker by a flag.
+func TestIsWorker(t *testing.T) {
+	for arg, want := range map[string]bool{
+		"--worker": true, "-worker=true": true, "--worker=true": true, "--worker=false": false, "worker": false,
+		"--workers": false,
+	} {
+		require.Equal(t, want, isWorker(arg), arg)
+	}
+}

@@ -1,0 +1,33 @@
+package beam
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/erm"
+)
+
+// Every record is in one shard, shards begin at chunks, and no shard has two chunks more than another.
+func TestShare(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	for range 2000 {
+		n, k := rnd.IntN(100*erm.Chunk), 1+rnd.IntN(120)
+		next, least, most := 0, n, 0
+		for i := range k {
+			first, count := share(n, i, k)
+			if count == 0 {
+				require.Zero(t, first)
+				continue
+			}
+			require.Equal(t, next, first)
+			require.Zero(t, first%erm.Chunk)
+			next, least, most = first+count, min(least, count), max(most, count)
+		}
+		require.Equal(t, n, next)
+		if n >= k*erm.Chunk {
+			require.LessOrEqual(t, most-least, 2*erm.Chunk)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/packed"
+	"github.com/privopt/privopt/table"
+)
+
+// Engine is a program that fits as privopt fit does, with records that it adds up in its own way.
+type Engine struct {
+	Name, Short, Long, Example string
+	// Flags are those that the program has beside the flags of privopt fit.
+	Flags *flag.FlagSet
+	// Data describes the flag --data.
+	Data string
+	// Start gets the arguments after "--", before anything is read.
+	Start func(args []string) error
+	// Open returns the records of a table, of Encoder.Dim features, and a function that closes them.
+	Open func(ctx context.Context, t *Table) (src erm.Source, end func() error, err error)
+}
+
+// Table is the private table of a fit.
+type Table struct {
+	Files   []string // the values of --data
+	Encoder *table.Encoder
+	app     *app
+	options table.Options
+}
+
+// opener returns a reader of a file, or nil.
+type opener = func(path string) (io.ReadCloser, error)
+
+// Pack writes the rows of all files to a new .npy file, in the order in which privopt fit keeps the
+// records of a CSV in memory. Files are CSV, unless plain returns another reader of them, which
+// gives CSV with a header line whatever form the schema declares.
+func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
+	w, err := packed.Create(out, t.Encoder, packed.Options{Canonical: true})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, path := range t.Files {
+		if err := t.add(ctx, w, path, plain); err != nil {
+			return err
+		}
+	}
+	return w.Commit(ctx)
+}
+
+func (t *Table) add(ctx context.Context, w *packed.Writer, path string, plain opener) error {
+	rows, err := plain(path)
+	if err != nil {
+		return err
+	}
+	if rows != nil {
+		defer rows.Close()
+		if err := w.AddPlain(rows, t.options); err != nil {
+			return fmt.Errorf("%s, as CSV: %w", path, err)
+		}
+		return nil
+	}
+	in, err := t.app.open(ctx, "--data", path, "packing")
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if err := w.Add(in, t.options); err != nil {
+		return fmt.Errorf("%s: %w", in.name, err)
+	}
+	return nil
+}
+
+// Run fits and returns the exit code.
+func (e *Engine) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	t := fitting{engine: e}
+	c := &cobra.Command{
+		Use:     e.Name + " --schema FILE --data FILE --epsilon E --out FILE [-- FLAGS]",
+		Short:   e.Short,
+		Long:    e.Long,
+		Example: e.Example,
+		Args: func(c *cobra.Command, args []string) error {
+			if end := c.ArgsLenAtDash(); end >= 0 {
+				args = args[:end]
+			}
+			return noArgs(c, args)
+		},
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			if err := e.Start(args); err != nil {
+				return err
+			}
+			return a.doFit(ctx, &t)
+		}),
+	}
+	a.prepare(c)
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.Flags().SortFlags = false
+	t.flags(c, e.Data)
+	c.Flags().AddGoFlagSet(e.Flags)
+	return a.execute(ctx, c, args)
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/privopt/privopt/internal/wholefile"
+)
+
+// input is an open file, or standard input, that ends with the error of its context.
+type input struct {
+	io.Reader
+	name  string
+	close func()
+}
+
+// open opens the file that a flag or argument names; "-" is standard input. Reading shows
+// a bar on a terminal if what is not empty.
+func (a *app) open(ctx context.Context, flag, path, what string) (*input, error) {
+	in := &input{name: path, close: func() {}}
+	size := int64(-1)
+	switch {
+	case path == "":
+		return nil, usagef("%s is empty, want the name of a file, or - for standard input", flag)
+	case path == "-":
+		in.Reader, in.name = untilDone(ctx, a.stdin), "standard input"
+	default:
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usagef("%s: %w", flag, err)
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			f.Close()
+			return nil, usagef("%s: %s is a folder, want a file", flag, path)
+		}
+		if err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+		r := untilDone(ctx, f)
+		in.Reader, in.close = r, func() { r.Close(); f.Close() }
+	}
+	if bar := a.bar(what, size); bar != nil {
+		in.Reader = io.TeeReader(in.Reader, bar)
+		shut := in.close
+		in.close = func() { bar.Finish(); shut() }
+	}
+	return in, nil
+}
+
+// untilDone reads from r, which may block as a terminal does, until ctx is done.
+func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
+	pr, pw := io.Pipe()
+	go func() {
+		_, err := io.CopyBuffer(struct{ io.Writer }{pw}, struct{ io.Reader }{r}, make([]byte, 1<<16))
+		pw.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { pw.CloseWithError(ctx.Err()) })
+	return pr
+}
+
+// bar returns a bar of bytes read, nil without a terminal or without a name.
+func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
+	f, ok := a.stderr.(*os.File)
+	if what == "" || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(size > 0))
+}
+
+// output is a file that appears whole or not at all, with a lock against other processes.
+type output struct {
+	io.Writer
+	path   string
+	file   *wholefile.File // nil for standard output and devices
+	device *os.File
+	lock   *flock.Flock
+}
+
+// errBusy reports that another process writes the file.
+var errBusy = errors.New("another process is writing this file")
+
+// create begins the file that --out names, "-" for standard output. It replaces a file
+// only with force. reserve bytes are taken of the disk, so that a full one is found
+// before anything else happens.
+func (a *app) create(path string, force bool, reserve int) (*output, error) {
+	if path == "-" {
+		return &output{Writer: a.stdout, path: "standard output"}, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, usagef("--out: %s is a folder, want the name of a file", path)
+	case err == nil && !info.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &output{Writer: f, path: path, device: f}, err
+	case err == nil && !force:
+		return nil, usagef("--out: %s exists: choose another name, or --force to replace it", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("--out: %w", err)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return nil, usagef("--out: there is no folder %s", filepath.Dir(path))
+	}
+	o := &output{path: path}
+	if o.lock, err = lock(path + ".lock"); err != nil {
+		return nil, err
+	}
+	if o.file, err = wholefile.Create(path); err != nil {
+		o.abandon()
+		return nil, usagef("--out: %w", err)
+	}
+	o.Writer = o.file
+	if reserve > 0 {
+		_, err = o.file.Write(make([]byte, reserve))
+		if err = errors.Join(err, o.file.Sync()); err == nil {
+			_, err = o.file.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			o.abandon()
+			return nil, fmt.Errorf("--out: %w: nothing was read or spent", err)
+		}
+	}
+	return o, nil
+}
+
+// lock takes a lock file, which unlock removes. Another process may remove it between
+// opening and locking: then the lock is of no file, and is taken again.
+func lock(path string) (*flock.Flock, error) {
+	for {
+		l := flock.New(path, flock.SetPermissions(0o600))
+		ok, err := l.TryLock()
+		if err != nil {
+			return nil, usagef("--out: %w", err)
+		}
+		if !ok {
+			l.Close()
+			return nil, fmt.Errorf("--out: %w (it holds %s): wait for it, or choose another name", errBusy, path)
+		}
+		mine, err := l.Stat()
+		if there, failed := os.Stat(path); err == nil && failed == nil && os.SameFile(mine, there) {
+			return l, nil
+		}
+		l.Close()
+	}
+}
+
+func (o *output) commit() error {
+	if o.device != nil {
+		return o.device.Close()
+	}
+	if o.file == nil {
+		return nil
+	}
+	end, err := o.file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		err = o.file.Truncate(end)
+	}
+	if err != nil {
+		return err
+	}
+	return o.file.Commit()
+}
+
+// abandon removes what was begun, and the lock. After commit it removes the lock only.
+func (o *output) abandon() {
+	if o.device != nil {
+		o.device.Close()
+	}
+	if o.file != nil {
+		o.file.Abandon()
+	}
+	if o.lock != nil {
+		os.Remove(o.lock.Path())
+		o.lock.Close()
+	}
+}
+
+// claim checks and locks the name of a file that something else writes.
+func (a *app) claim(path string, force bool) (*output, error) {
+	o, err := a.create(path, force, 0)
+	if err == nil && o.file == nil {
+		o.abandon()
+		return nil, usagef("--out: %s is no file, want the name of one", o.path)
+	}
+	return o, err
+}
+
+// write writes text as the whole file path: to a new file, or to standard output.
+func (a *app) write(path string, force bool, render func(w io.Writer) error) error {
+	var b bytes.Buffer
+	if err := render(&b); err != nil {
+		return err
+	}
+	o, err := a.create(path, force, 0)
+	if err != nil {
+		return err
+	}
+	defer o.abandon()
+	if _, err := o.Write(b.Bytes()); err != nil {
+		return err
+	}
+	return o.commit()
+}

@@ -1,0 +1,339 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/table"
+)
+
+// task is what plan and fit have in common: a schema, a budget and choices.
+type task struct {
+	schemaPath, set string
+	budget          dp.Budget
+	intervals       bool
+	level, bound    float64
+	options         model.Options
+
+	schema *table.Schema
+	origin string // where δ comes from
+}
+
+func (t *task) flags(c *cobra.Command) {
+	f, o := c.Flags(), &t.options
+	f.StringVar(&t.schemaPath, "schema", "", "schema `FILE`, see privopt schema -h")
+	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E`; 1 is common, smaller is more private")
+	f.Float64Var(&t.budget.Delta, "delta", -1,
+		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the "+
+			"schema declares)")
+	required(c, "schema", "epsilon")
+	neighborsFlag(c, &o.Relation, 0,
+		"what is hidden: `KIND` replace (a record's values, not the number of records) or\n"+
+			"add-remove (also its presence) (default that of the schema, else replace)")
+	f.StringVar(&o.Loss.Name, "loss", "",
+		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, "+
+			"squares for numbers)")
+	f.Float64Var(&o.Loss.Order, "order", 0, "order `Q` in (0, 1) of --loss quantile (default 0.5, the median)")
+	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, beside what privacy needs")
+	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss: few coefficients that are not 0")
+	f.Float64Var(&o.Penalty.Group, "group", 0, "weight `W` of the norm of each column's coefficients in the mean loss")
+	f.StringVar(&t.set, "set", "", "constrain θ to a `SET` box, ball, simplex, nonnegative, with its size as in ball:2")
+	f.BoolVar(&t.intervals, "intervals", false, "release standard errors and confidence intervals too; costs a "+
+		"quarter of the budget")
+	f.Float64Var(&t.level, "level", 0.95, "confidence `L` of the intervals")
+	f.Float64Var(&t.bound, "bound", 0,
+		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify "+
+			"(default none)")
+	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares "+
+		"(default 20)")
+	f.Float64Var(&o.Clip, "clip", 0, "clip slopes of squares at `C` of their range, in (0, 1] (default chosen privately)")
+	complete(c, "loss", model.Losses())
+	complete(c, "set", model.Sets())
+}
+
+// stated is the origin of a δ that --delta states.
+const stated = "as stated"
+
+// complete reads the schema and completes budget and options. It needs no data.
+func (t *task) complete(ctx context.Context, a *app) (err error) {
+	if t.schema, err = a.readSchema(ctx, t.schemaPath); err != nil {
+		return err
+	}
+	o := &t.options
+	if t.set != "" {
+		name, size, sized := strings.Cut(t.set, ":")
+		o.Set.Name = name
+		if sized {
+			if o.Set.Size, err = strconv.ParseFloat(size, 64); err != nil {
+				return usagef("--set %q: want a name, or a name and its size such as ball:2", t.set)
+			}
+		}
+	}
+	switch {
+	case t.intervals:
+		o.Intervals = &model.Intervals{Level: t.level, Radius: t.bound}
+	case t.bound != 0 || t.level != 0.95:
+		return usagef("--level and --bound are for --intervals: add it, or leave them out")
+	}
+	t.origin = stated
+	if t.budget.Delta < 0 {
+		if t.schema.Records == 0 {
+			return usagef(`the schema declares no number of records, which δ = 1/n₀² follows from: `+
+				`add "records": N to %s, or state --delta, such as 1e-9`, t.schemaPath)
+		}
+		t.budget.Delta = model.DefaultDelta(t.schema.Records)
+		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
+	}
+	return t.budget.Check()
+}
+
+// privacy describes what a certificate promises, and where its δ comes from.
+func (t *task) privacy(c dp.Certificate) string {
+	if c.Delta == 0 && t.budget.Delta > 0 {
+		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors",
+			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation)
+	}
+	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(c.Epsilon), number(c.Delta), t.origin, c.Relation)
+}
+
+const fitHelp = `Fit a private model to a private table.
+
+Every choice is made from public quantities, or privately within the budget, and is
+explained: the mechanism, its noise, the ridge. Rows outside the declared ranges are
+brought into them without a word. The model may be published; the table, the time it
+took and error messages may not.
+
+The table is CSV with a header line, plain or gzip, as the schema says, which is read
+into memory once; or a .npy file that pack made with the same schema, which stays on
+disk and is read in every pass. Every line behind the header is one record: an empty line
+and a comment are records without values. The model appears whole or not at all. Fits to
+the same data add up: --ledger keeps account in a file that several processes may share,
+refuses what exceeds its total, and names the SHA-256 of the model.`
+
+type fitting struct {
+	task
+	data              []string
+	out, ledger, seed string
+	public, force     bool
+	entries           int     // of the ledger, before the fit
+	engine            *Engine // nil for privopt, which reads the records itself
+}
+
+func (a *app) fit() *cobra.Command {
+	var t fitting
+	c := &cobra.Command{
+		Use:   "fit --schema FILE --data FILE --epsilon E --out FILE",
+		Short: "Fit a private model to a private table",
+		Long:  fitHelp,
+		Example: `  privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
+  zcat people.csv.gz | privopt fit --schema people.json --data - --epsilon 0.5 --out model.json
+  privopt fit --schema people.json --data people.csv --epsilon 1 --intervals --out model.json
+  privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json
+
+  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
+  privopt fit --schema people.json --data people.csv --epsilon 1 --ledger people.ledger --out a.json`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doFit(ctx, &t) }),
+	}
+	t.flags(c, "private table `FILE`, CSV or gzip of it, - for standard input, or .npy, see\nprivopt pack -h")
+	return c
+}
+
+func (t *fitting) flags(c *cobra.Command, data string) {
+	f := c.Flags()
+	f.StringArrayVar(&t.data, "data", nil, data)
+	t.task.flags(c)
+	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
+	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
+	f.StringVar(&t.seed, "seed", "", "reproducible noise from the whole number `N`; the model is NOT PRIVATE")
+	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
+	required(c, "data", "out")
+}
+
+// fitted is what fit --json prints.
+type fitted struct {
+	Model       string         `json:"model"`
+	Private     bool           `json:"private"`
+	Certificate dp.Certificate `json:"certificate"`
+	Delta       string         `json:"deltaIs"`
+	Plan        string         `json:"plan"`
+	Parameters  int            `json:"parameters"`
+	Ledger      string         `json:"ledger,omitempty"`
+	Entry       string         `json:"entry,omitempty"`
+}
+
+func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
+	if t.schemaPath == "-" && slices.Contains(t.data, "-") {
+		return usagef("--schema and --data are both standard input: want a file for one of them")
+	}
+	if err := t.complete(ctx, a); err != nil {
+		return err
+	}
+	o := &t.options
+	if err := t.source(); err != nil {
+		return err
+	}
+	if t.ledger != "" {
+		l, err := openLedger("--ledger", t.ledger)
+		if err != nil {
+			return err
+		}
+		o.Ledger, t.entries = l, len(l.Entries())
+	}
+	early, err := t.early()
+	if err != nil {
+		return err
+	}
+	out, err := a.create(t.out, t.force, early)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
+	data, err := a.read(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.close()) }()
+	m, err := model.Fit(ctx, data.Data, t.budget, o)
+	if err != nil {
+		return t.spent(err)
+	}
+	var text bytes.Buffer
+	if err = m.Save(&text); err == nil {
+		if _, err = out.Write(text.Bytes()); err == nil {
+			err = out.commit()
+		}
+	}
+	if err != nil {
+		return t.spent(fmt.Errorf("%s: %w", out.path, err))
+	}
+	return a.report(t, m, data.Data, text.Len())
+}
+
+func (t *fitting) source() error {
+	if t.seed == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(t.seed, 10, 64)
+	if err != nil {
+		return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise", t.seed)
+	}
+	if t.ledger != "" {
+		return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
+	}
+	t.options.Source = noise.Reproducible(n)
+	return nil
+}
+
+// early finds what is wrong with the task before the table is opened, and returns about
+// how many bytes the model will take.
+func (t *fitting) early() (int, error) {
+	e, err := t.schema.Encoder()
+	if err != nil {
+		return 0, err
+	}
+	if t.schema.Records > 0 {
+		if _, err := model.NewPlan(t.schema, t.budget, &t.options); err != nil {
+			return 0, err
+		}
+	}
+	d := e.Dim()
+	size := 1<<14 + 250*d + len(t.schemaPath)
+	if t.intervals {
+		size += 24 * d * (d + 1)
+	}
+	return size, nil
+}
+
+func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
+	e, err := t.schema.Encoder()
+	if err != nil {
+		return nil, err
+	}
+	o := table.Options{Public: t.public}
+	if t.engine != nil {
+		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e, app: a, options: o})
+		if err != nil {
+			return nil, err
+		}
+		return openRecords(src, end, e)
+	}
+	if len(t.data) > 1 {
+		return nil, usagef("--data is given %d times, want one table", len(t.data))
+	}
+	if isPacked(t.data[0]) {
+		return openPacked(ctx, t.data[0], e, t.ledger != "") // a damaged file is not to cost budget
+	}
+	in, err := a.open(ctx, "--data", t.data[0], "reading")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	data, err := o.ReadCSV(in, t.schema)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return &records{data, func() error { return nil }}, nil
+}
+
+// spent adds to an error of a fit what the ledger says of it.
+func (t *fitting) spent(err error) error {
+	l := t.options.Ledger
+	if errors.Is(err, ledger.ErrOverspent) && t.origin != stated {
+		return noted{err, "δ is " + t.origin + ", state another with --delta"}
+	}
+	if l == nil || exitCode(err) == exitRefused || errors.Is(err, model.ErrOptions) {
+		return err
+	}
+	if len(l.Entries()) == t.entries {
+		return err
+	}
+	return noted{err, fmt.Sprintf("%s has the entry already: its budget counts as spent", l.Path())}
+}
+
+func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) error {
+	cert := m.Certificate()
+	private := t.options.Source == nil
+	r := fitted{Model: t.out, Private: private, Certificate: cert, Delta: t.origin, Plan: m.Describe(),
+		Parameters: len(m.Theta())}
+	if l := t.options.Ledger; l != nil {
+		r.Ledger, r.Entry = l.Path(), m.LedgerHead()
+	}
+	n, _ := data.Records.Dims()
+	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
+		a.note("The schema declares %s, the table has %s, empty lines and comments among them. "+
+			"Under replace neighbors the number is public, and noise follows from that of the table.",
+			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
+	}
+	if !private {
+		a.note("NOT PRIVATE: --seed lets anyone who guesses it draw the noise again. Use such a model for tests only.")
+	}
+	if t.out == "-" {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s model with %s, %s\n", t.out, m.Params().Loss.Name, amount(r.Parameters, "parameter"),
+		humanize.Bytes(uint64(size)))
+	b.WriteString(paragraph("  privacy  ", t.privacy(cert)))
+	b.WriteString(paragraph("  plan     ", r.Plan))
+	if l := t.options.Ledger; l != nil {
+		spent, total := l.Spent(), l.Terms().Total
+		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d: spent ε = %s of %s, δ = %s of %s", l.Path(),
+			len(l.Entries()), number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
+	}
+	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s "+
+		"--data FILE", t.out)))
+	return a.show(r, b.String())
+}

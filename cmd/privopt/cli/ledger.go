@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+)
+
+// openLedger opens the file that a flag or argument names.
+func openLedger(flag, path string) (*ledger.Ledger, error) {
+	l, err := ledger.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: there is no file %s: make it once for the data with "+
+			"privopt ledger create %s --epsilon E --delta D, its total budget", flag, path, path)
+	}
+	return l, err
+}
+
+func (a *app) ledger() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ledger",
+		Short: "Keep account of all fits to the same data",
+		Long: `Keep account of all fits to the same data.
+
+Fits add up: two models at ε = 1 may together reveal what one model at ε = 2 does. A
+ledger is a file with a total budget, declared once. privopt fit --ledger FILE writes an
+entry and syncs it to the disk before noise is drawn, so that a crash counts as spent,
+and is refused where the total would be exceeded. Several processes of one machine may use
+one ledger, under any of its names: they wait for each other. Keep it on a local disk.
+
+Each line carries a hash of itself and the line before, every model the hash of its
+entry, and the ledger the SHA-256 of every model: verify finds edits of both, and with
+models also entries that were cut off. A ledger that was made anew, or an older copy of
+it, cannot be told from an honest one without a model of a later entry.`,
+		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
+  privopt ledger show people.ledger
+  privopt ledger verify people.ledger model.json`,
+	}
+	c.AddCommand(a.ledgerCreate(), a.ledgerShow(), a.ledgerVerify())
+	return c
+}
+
+func (a *app) ledgerCreate() *cobra.Command {
+	var t ledger.Terms
+	c := &cobra.Command{
+		Use:     "create FILE --epsilon E",
+		Short:   "Make a ledger with a total budget",
+		Long:    "Make a ledger with a total budget. It cannot be changed later: that is its purpose.",
+		Example: "  privopt ledger create people.ledger --epsilon 3 --delta 1e-8",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			l, err := ledger.Create(args[0], t)
+			if errors.Is(err, fs.ErrExist) {
+				return usagef("%s exists: use it, or choose another name", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			return a.showLedger(l)
+		}),
+	}
+	c.Flags().SortFlags = false
+	c.Flags().Float64Var(&t.Total.Epsilon, "epsilon", 0, "total `E` of all fits")
+	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
+	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
+	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
+		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less, and\n"+
+			"a large one may use δ/(1 + number of orders) only (default none: ε and δ add up)")
+	required(c, "epsilon")
+	return c
+}
+
+// shown is what ledger show --json prints.
+type shown struct {
+	Path    string       `json:"path"`
+	Terms   ledger.Terms `json:"terms"`
+	Spent   dp.Budget    `json:"spent"`
+	Entries []shownEntry `json:"entries"`
+	Head    string       `json:"head"`
+}
+
+type shownEntry struct {
+	ledger.Entry
+	Hash  string `json:"hash"`
+	Model string `json:"model,omitempty"` // SHA-256 of its file
+}
+
+func (a *app) ledgerShow() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show FILE",
+		Short:   "Print the total, what was spent, and each entry",
+		Example: "  privopt ledger show people.ledger\n  privopt ledger show people.ledger --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			l, err := openLedger("FILE", args[0])
+			if err != nil {
+				return err
+			}
+			return a.showLedger(l)
+		}),
+	}
+}
+
+func (a *app) showLedger(l *ledger.Ledger) error {
+	s := shown{l.Path(), l.Terms(), l.Spent(), []shownEntry{}, l.Head()}
+	for _, e := range l.Entries() {
+		s.Entries = append(s.Entries, shownEntry{e, e.Hash, e.File})
+	}
+	var b strings.Builder
+	filters := "ε and δ of the entries add up"
+	if len(s.Terms.Orders) > 0 {
+		filters = "Rényi filters of orders " + strings.Trim(fmt.Sprint(s.Terms.Orders), "[]") + ", or ε and δ that add up"
+	}
+	fmt.Fprintf(&b, "%s: %v neighbors; %s\n", s.Path, s.Terms.Relation, filters)
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s\nspent  ε = %s, δ = %s in %s\n", number(s.Terms.Total.Epsilon),
+		number(s.Terms.Total.Delta),
+		number(s.Spent.Epsilon), number(s.Spent.Delta), entries(len(s.Entries)))
+	if len(s.Entries) > 0 {
+		rows := make([][]string, len(s.Entries))
+		for i, e := range s.Entries {
+			file := "none"
+			if e.Model != "" {
+				file = e.Model[:12]
+			}
+			rows[i] = []string{
+				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
+				number(e.Epsilon), number(e.Delta), e.Hash[:12], file,
+			}
+		}
+		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash", "model"}, rows))
+	}
+	return a.show(s, b.String())
+}
+
+func (a *app) ledgerVerify() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify FILE [MODEL…]",
+		Short: "Check the hashes of a ledger, and that models are those that it paid for",
+		Long: `Check the hashes of a ledger, and that models are those that it paid for.
+
+A model is refused unless the ledger has its entry, with the same epsilon, delta, neighbors
+and theorem, and the SHA-256 of the entry's model is that of the file. So an edited file
+is found, and a second model of one entry. A fit that was killed after it was charged
+leaves an entry without a model. Models of version 0.1.0 cannot be verified: their entries
+name no file.`,
+		Example: `  privopt ledger verify people.ledger
+  privopt ledger verify people.ledger models/*.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			l, err := openLedger("FILE", args[0])
+			if err != nil {
+				return err
+			}
+			for _, path := range args[1:] {
+				m, text, err := a.readModelFile(ctx, "MODEL", path)
+				if err != nil {
+					return err
+				}
+				if m.LedgerHead() == "" {
+					return fmt.Errorf("%w: %s was fitted without a ledger, so that no ledger counts it", ledger.ErrBehind, path)
+				}
+				if err := l.VerifyFile(m.LedgerHead(), m.Certificate(), text); err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+			}
+			return a.show(struct {
+				Intact bool   `json:"intact"`
+				Models int    `json:"models"`
+				Head   string `json:"head"`
+			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(),
+				entries(len(l.Entries())), l.Head()[:12],
+				models(len(args)-1)))
+		}),
+	}
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return humanize.Comma(int64(n)) + " entries"
+}
+
+func models(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; the model is the one that it paid for"
+	}
+	return "; all " + strconv.Itoa(n) + " models are those that it paid for"
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+func (a *app) readModel(ctx context.Context, flag, path string) (*model.Model, error) {
+	m, _, err := a.readModelFile(ctx, flag, path)
+	return m, err
+}
+
+// readModelFile returns the text of the file as well.
+func (a *app) readModelFile(ctx context.Context, flag, path string) (*model.Model, []byte, error) {
+	in, err := a.open(ctx, flag, path, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.close()
+	var text bytes.Buffer
+	m, err := model.Load(io.TeeReader(in, &text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return m, text.Bytes(), nil
+}
+
+// usage are the flags of commands that use a model on a table.
+type usage struct {
+	model, data string
+	public      bool
+}
+
+func (u *usage) flags(c *cobra.Command, table string) {
+	c.Flags().StringVar(&u.model, "model", "", "model `FILE` that fit wrote")
+	c.Flags().StringVar(&u.data, "data", "", table+" `FILE`, CSV or gzip of it, - for standard input")
+	c.Flags().BoolVar(&u.public, "public", false, "the table is public: error messages may show its values")
+	required(c, "model", "data")
+}
+
+func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) {
+	if u.model == "-" && u.data == "-" {
+		return nil, nil, usagef("--model and --data are both standard input: want a file for one of them")
+	}
+	m, err := u.load(ctx, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := a.open(ctx, "--data", u.data, "reading")
+	return m, in, err
+}
+
+func (u *usage) load(ctx context.Context, a *app) (*model.Model, error) {
+	m, err := a.readModel(ctx, "--model", u.model)
+	if err == nil && m.Encoder() == nil {
+		return nil, usagef("--model: %s has no schema, so that it does not say how to read a table", u.model)
+	}
+	return m, err
+}
+
+func (a *app) predict() *cobra.Command {
+	var (
+		u     usage
+		out   = "-"
+		force bool
+	)
+	c := &cobra.Command{
+		Use:   "predict --model FILE --data FILE",
+		Short: "Predict the label of every row of a table",
+		Long: `Predict the label of every row of a table, in its order, one row at a time.
+
+The output is CSV. For numbers it has the column prediction; for classes also score (the
+logarithm of the odds, or what decides) and, where the loss has them, p(CLASS), the
+probability of each class. With --json it is one object a line. The table has the columns
+of the schema; the label may be absent.
+
+Predicting spends no budget. A prediction is as private as the row it was made for.`,
+		Example: `  privopt predict --model model.json --data new.csv > predictions.csv
+  privopt predict --model model.json --data new.csv.gz --out predictions.csv
+  privopt predict --model model.json --data new.csv | paste -d, new.csv -`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if isPacked(u.data) {
+				return usagef("--data: %s has its records in another order than the table it was made of: want the table, "+
+					"as CSV", u.data)
+			}
+			m, in, err := u.open(ctx, a)
+			if err != nil {
+				return err
+			}
+			defer in.close()
+			o, err := a.create(out, force, 0)
+			if err != nil {
+				return err
+			}
+			defer o.abandon()
+			buffer := bufio.NewWriterSize(o, 1<<16)
+			format := csvPredictions
+			if a.json {
+				format = jsonPredictions
+			}
+			yield, flush := format(m, buffer)
+			err = m.PredictCSV(in, table.Options{Public: u.public}, yield)
+			if err != nil && errors.Is(err, table.ErrTable) {
+				err = fmt.Errorf("%s: %w", in.name, err)
+			}
+			if err = errors.Join(err, flush(), buffer.Flush()); err != nil {
+				return err
+			}
+			return o.commit()
+		}),
+	}
+	u.flags(c, "table")
+	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")
+	return c
+}
+
+// classNames are the classes of a label as the schema spells them first.
+func classNames(m *model.Model) []string {
+	l := m.Encoder().Schema().Label
+	if l.Levels != nil {
+		return l.Levels
+	}
+	if l.Positive != nil {
+		return []string{l.Negative[0], l.Positive[0]}
+	}
+	return nil
+}
+
+func hasProbabilities(m *model.Model) bool {
+	name := m.Params().Loss.Name
+	return name == model.Logistic || name == model.Multinomial
+}
+
+func csvPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Prediction) error, flush func() error) {
+	w := csv.NewWriter(out)
+	head := []string{"prediction", "score"}
+	if classNames(m) == nil { // the score is the prediction
+		head = head[:1]
+	}
+	if hasProbabilities(m) {
+		for _, c := range classNames(m) {
+			head = append(head, "p("+c+")")
+		}
+	}
+	failed := w.Write(head)
+	row := make([]string, len(head))
+	return func(p model.Prediction) error {
+			if failed != nil {
+				return failed
+			}
+			if row = append(row[:0], p.Label, short(p.Score, 6)); len(head) == 1 {
+				row = append(row[:0], short(p.Score, 10))
+			}
+			for _, v := range p.Probabilities {
+				row = append(row, short(v, 6))
+			}
+			return w.Write(row)
+		}, func() error {
+			w.Flush()
+			return w.Error()
+		}
+}
+
+// short formats to the digits that a prediction deserves.
+func short(v float64, digits int) string { return strconv.FormatFloat(v, 'g', digits, 64) }
+
+func jsonPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Prediction) error, flush func() error) {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	names := classNames(m)
+	return func(p model.Prediction) error {
+		line := struct {
+			Prediction    string             `json:"prediction"`
+			Score         float64            `json:"score"`
+			Probabilities map[string]float64 `json:"probabilities,omitempty"`
+		}{Prediction: p.Label, Score: p.Score}
+		if p.Probabilities != nil {
+			line.Probabilities = make(map[string]float64, len(names))
+			for k, v := range p.Probabilities {
+				line.Probabilities[names[k]] = v
+			}
+		}
+		return enc.Encode(line)
+	}, out.Flush
+}
+
+// scored is what score --json prints.
+type scored struct {
+	Private bool `json:"private"`
+	Public  bool `json:"public"`
+	model.Scores
+}
+
+func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
+	if isPacked(u.data) {
+		m, err := u.load(ctx, a)
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		data, err := openPacked(ctx, u.data, m.Encoder(), false)
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		defer data.close()
+		s, err := m.Score(data.Data)
+		return m, s, err
+	}
+	m, in, err := u.open(ctx, a)
+	if err != nil {
+		return nil, model.Scores{}, err
+	}
+	defer in.close()
+	s, err := m.ScoreCSV(in, table.Options{Public: u.public})
+	if err != nil {
+		return nil, s, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return m, s, nil
+}
+
+func (a *app) score() *cobra.Command {
+	var u usage
+	c := &cobra.Command{
+		Use:   "score --model FILE --data FILE",
+		Short: "Compare predictions with known labels: NOT PRIVATE",
+		Long: `Compare predictions with the labels of a table.
+
+For classes: accuracy, that of always predicting the most frequent class, and the mean
+log loss. For numbers: R², the share of the variance that is explained, and the root of
+the mean squared error. The table may be a .npy file that pack made with the schema.
+
+The result is NOT PRIVATE: it is computed from the rows without noise. Publish it only
+if the table is public, which --public states.`,
+		Example: `  privopt score --model model.json --data adult.test --public
+  privopt score --model model.json --data holdout.csv --json
+  privopt score --model model.json --data holdout.npy`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			m, s, err := u.score(ctx, a)
+			if err != nil {
+				return err
+			}
+			if s.Records == 0 {
+				return usagef("%s: the table has no records to compare with", u.data)
+			}
+			var b strings.Builder
+			if !u.public {
+				b.WriteString("NOT PRIVATE: computed from the rows without noise; publish it only if they are public (--public).\n")
+			}
+			line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
+			line("records", humanize.Comma(int64(s.Records)))
+			if classNames(m) != nil {
+				line("accuracy", percent(s.Accuracy))
+				line("baseline", percent(s.Baseline)+" (always the most frequent class)")
+				if hasProbabilities(m) {
+					line("log loss", number(s.LogLoss)+" nats a record")
+				}
+			} else {
+				line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
+				line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
+			}
+			return a.show(scored{false, u.public, s}, b.String())
+		}),
+	}
+	u.flags(c, "labelled table")
+	return c
+}

@@ -1,0 +1,138 @@
+package npy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testsize"
+)
+
+func list(t *testing.T, dir string) (out []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// A file appears with Commit, for its owner only; without it nothing is left.
+func TestWriter(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.npy")
+	w, err := Create(path, names(3), Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Append([]float64{1, 2}, 3))
+	require.ErrorContains(t, w.Append([]float64{1}, 3), "Append of 1 features, want 2")
+	require.Len(t, list(t, dir), 1)
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Close())
+	require.Empty(t, list(t, dir))
+	require.ErrorIs(t, w.Append([]float64{1, 2}, 3), errDone)
+	require.ErrorIs(t, w.Commit(), errDone)
+
+	w, err = Create(path, names(3), Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Append([]float64{1, 2}, 3))
+	require.NoError(t, w.Commit())
+	require.NoError(t, w.Close())
+	require.Equal(t, []string{"x.npy", "x.npy.json"}, list(t, dir))
+	for _, name := range list(t, dir) {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+
+	// A Commit that fails leaves nothing, and the sidecar of nothing is harmless.
+	folder := filepath.Join(dir, "folder.npy")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "full"), 0o700))
+	w, err = Create(folder, names(3), Options{})
+	require.NoError(t, err)
+	require.Error(t, w.Commit())
+	require.NoError(t, w.Close())
+	require.Equal(t, []string{"folder.npy", "folder.npy.json", "x.npy", "x.npy.json"}, list(t, dir))
+
+	for _, c := range []struct {
+		columns []string
+		label   string
+		want    string
+	}{
+		{nil, "", "0 columns"}, {names(1), "", "1 columns"}, {[]string{"a", "a"}, "", "twice or empty"},
+		{[]string{"", "a"}, "", "twice or empty"}, {names(2), "x", `the label "x"`},
+	} {
+		_, err := Create(path, c.columns, Options{Label: c.label})
+		require.ErrorContains(t, err, c.want)
+	}
+	_, err = Create(filepath.Join(dir, "none", "x.npy"), names(2), Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestMain lets the test binary be the program that TestKill kills.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("NPY_TEST_WRITE"); path != "" {
+		w, err := Create(path, names(11), Options{})
+		for i := 0; i < 100_000 && err == nil; i++ {
+			err = w.Append(make([]float64, 10), float64(i))
+		}
+		if err == nil {
+			err = w.Commit()
+		}
+		if err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestKill kills writers at arbitrary moments: a file is there whole, with its sidecar, or not
+// at all.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.npy")
+	writer := func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "NPY_TEST_WRITE="+path)
+		return cmd
+	}
+	start := time.Now()
+	out, err := writer().CombinedOutput()
+	require.NoError(t, err, string(out))
+	whole := time.Since(start)
+	kills := testsize.Of(8, 25)
+	killed, complete := 0, 0
+	for i := range kills {
+		os.Remove(path)
+		os.Remove(path + ".json")
+		cmd := writer()
+		require.NoError(t, cmd.Start())
+		time.Sleep(whole * time.Duration(i) * 5 / 4 / time.Duration(kills))
+		require.NoError(t, cmd.Process.Kill())
+		if cmd.Wait() != nil {
+			killed++
+		}
+		f, err := Open(path)
+		if err != nil {
+			require.ErrorIs(t, err, os.ErrNotExist)
+			continue
+		}
+		complete++
+		require.NotNil(t, f.Columns(), "a file without its sidecar")
+		_, labels, err := all(f, 8192)
+		require.NoError(t, err)
+		require.Len(t, labels, 100_000)
+		f.Close()
+	}
+	for _, name := range list(t, dir) { // what is left does not have the name
+		require.True(t, strings.HasPrefix(name, ".x.npy.") || name == "x.npy" || name == "x.npy.json", name)
+	}
+	t.Logf("%d of %d killed, %d files", killed, kills, complete)
+	require.Positive(t, killed)
+}
