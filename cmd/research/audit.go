@@ -208,8 +208,7 @@ func (c *auditFlags) controls() ([]audit.Control, error) {
 	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
 }
 
-// control runs the selected sabotages and reports them like cases, each under its own
-// name.
+// control runs the selected sabotages and reports them like cases, each under its own name.
 func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) error {
 	start := time.Now()
 	list, err := c.controls()

@@ -59,9 +59,8 @@ func only(dir, ext string) (string, error) {
 	return found[0], nil
 }
 
-// collectSweeps puts the tables of all parts under one another, without their
-// times, and the slopes of their summaries, and takes the picture of a
-// single part if the job asks for it.
+// collectSweeps puts the tables of all parts under one another, without their times, and the slopes
+// of their summaries, and takes the picture of a single part if the job asks for it.
 func collectSweeps(j job, folders []string) (*output, error) {
 	out := &output{}
 	for i, dir := range folders {

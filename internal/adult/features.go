@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Column is one feature: a 0/1 indicator of a level, or a number divided by
-// its public maximum.
+// Column is one feature: a 0/1 indicator of a level, or a number divided by its public maximum.
 type Column struct {
 	Attribute int // index into Attributes
 	Level     int // index into Levels, -1 for a number

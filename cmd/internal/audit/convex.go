@@ -30,9 +30,8 @@ type convex struct {
 // dim returns d.
 func (c *convex) dim() int { return len(c.data[0][0].a) }
 
-// ready makes a setting ready to release by the mechanism that mech makes for a hook of
-// traces, which has to use the records as use makes them. It returns the plan for the
-// first data set.
+// ready makes a setting ready to release by the mechanism that mech makes for a hook of traces,
+// which has to use the records as use makes them. It returns the plan for the first data set.
 func ready[L plan[*erm.Problem]](
 	ctx context.Context, e *Env, c *convex, mech func(trace func(erm.Trace)) planner[*erm.Problem, L], use func(record) record,
 ) (first L, err error) {

@@ -42,8 +42,7 @@ type halfspaces []struct {
 	y int
 }
 
-// one record that tells −1 from +1, of either label; and, A12, two records that
-// are tied, or agree.
+// one record that tells −1 from +1, of either label; and, A12, two records that are tied, or agree.
 var (
 	flipped = [2]halfspaces{{{[]int64{1}, 1}}, {{[]int64{1}, -1}}}
 	tied    = [2]halfspaces{{{[]int64{1}, 1}, {[]int64{1}, -1}}, {{[]int64{1}, 1}, {[]int64{1}, 1}}}
@@ -174,9 +173,8 @@ func apartIfReleased(
 	return f, err
 }
 
-// signs are the probabilities of −1 and +1 where noise of density e^{−|x|/θ}/2θ,
-// θ = 2/ε, has to make up for a loss of either sign: the losses of +1 less those
-// of −1 are advantage.
+// signs are the probabilities of −1 and +1 where noise of density e^{−|x|/θ}/2θ, θ = 2/ε, has to
+// make up for a loss of either sign: the losses of +1 less those of −1 are advantage.
 func signs(b dp.Budget, advantage float64) map[string]float64 {
 	p := math.Exp(-math.Abs(advantage)*b.Epsilon/2) / 2
 	if advantage < 0 {

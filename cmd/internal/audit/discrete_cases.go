@@ -60,9 +60,8 @@ func kNormSigns() *discrete {
 	return c
 }
 
-// kNormTernary is the K-norm law on {−1,0,1}: Σ_k (η_k − min η) is Gamma(2)·θ, and
-// of the two entries beyond the least the first in cyclic order is uniform below
-// that sum.
+// kNormTernary is the K-norm law on {−1,0,1}: Σ_k (η_k − min η) is Gamma(2)·θ, and of the two
+// entries beyond the least the first in cyclic order is uniform below that sum.
 func kNormTernary() *discrete {
 	c := cubeCase(1, func(o objpert.Oracle) discreteMechanism { return &objpert.Product{Oracle: o} })
 	c.space, c.k = ternarySpace(), 2
@@ -135,8 +134,7 @@ const (
 
 var sampPublic = objpert.SampPublic{Dim: sampDim, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-2}}
 
-// sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c
-// = 2GdP.
+// sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c = 2GdP.
 func sampScale() float64 {
 	least := math.Inf(1)
 	for p := 1.01; p < 100; p += 0.01 {

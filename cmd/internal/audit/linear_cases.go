@@ -18,8 +18,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// The settings of linear perturbation. Δ is stated, and Cover, whose default depends on
-// a radius.
+// The settings of linear perturbation. Δ is stated, and Cover, whose default depends on a radius.
 const (
 	ridge = 8.0
 	cover = 1e-8
@@ -50,8 +49,7 @@ func space(n int, rel dp.Relation) [2][]record {
 	return ended(rel, sample(n, 5, "space"), axis(5, 1, 1), axis(5, 1, -1))
 }
 
-// logistic is the setting that most others vary: logistic regression by a mechanism of
-// package lop.
+// logistic is the setting that most others vary: logistic regression by a mechanism of package lop.
 func logistic(m lop.Mechanism, data [2][]record) *linear {
 	m.Relation = relationOf(data)
 	if m.Ridge == 0 {

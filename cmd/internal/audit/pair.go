@@ -31,8 +31,7 @@ type planner[P any, L plan[P]] interface {
 	Plan(P, dp.Budget) (L, error)
 }
 
-// open plans for both data sets, outside every fault, and returns the plan for the
-// first.
+// open plans for both data sets, outside every fault, and returns the plan for the first.
 func open[P any, L plan[P]](out *pair, mech planner[P, L], problems [2]P, b dp.Budget) (first L, err error) {
 	for i, p := range problems {
 		plan, err := mech.Plan(p, b)

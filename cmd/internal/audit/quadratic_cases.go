@@ -45,8 +45,7 @@ func squares(m qop.Mechanism) *quadratic {
 	return anchored(m, []float64{0.4}, loss.Squared{}, pull(0.3), curveOnly(m.Relation, 2))
 }
 
-// bent is the setting with Huber's loss, a generalized linear one whose
-// curvature ends.
+// bent is the setting with Huber's loss, a generalized linear one whose curvature ends.
 func bent(m qop.Mechanism) *quadratic {
 	c := squares(m)
 	c.loss = loss.Huber{Delta: 0.05}
@@ -74,8 +73,7 @@ func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	return anchored(m, center, l, k, ended(m.Relation, sample(6, d, "many"), axis(d, 1, 1), axis(d, 0, 0)))
 }
 
-// flat is a setting in the plane, with a last record along the first axis or
-// another one.
+// flat is a setting in the plane, with a last record along the first axis or another one.
 func flat(m qop.Mechanism, l loss.Loss, other record) *quadratic {
 	m.M = 10
 	list := []record{{[]float64{0.3, 0.1}, 1.2}, {[]float64{0, 0.2}, 0.6}}
@@ -90,8 +88,7 @@ func variant(rel dp.Relation, cal qop.Calibration, s loss.Structure) qop.Mechani
 	return qop.Mechanism{Relation: rel, Calibration: cal, Structure: s}
 }
 
-// off is a setting whose anchor lies η from the point at which the records
-// interpolate.
+// off is a setting whose anchor lies η from the point at which the records interpolate.
 func off(m qop.Mechanism) *quadratic {
 	m.Interpolation, m.Eta, m.Share = qop.Trust{}, 0.03, 0.3
 	c := squares(m)

@@ -6,10 +6,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// trail follows stochastic gradients through the public interfaces of a problem:
-// it is the set of the problem, all of ℝᵈ, and sees every iterate; and its losses
-// see every record that is evaluated. A record is known by its label, which is
-// one more than its place.
+// trail follows stochastic gradients through the public interfaces of a problem: it is the set of
+// the problem, all of ℝᵈ, and sees every iterate; and its losses see every record that is
+// evaluated. A record is known by its label, which is one more than its place.
 type trail struct {
 	points  [][]float64 // where Prox was asked for, first the start
 	batches [][]int     // records evaluated before each of the points

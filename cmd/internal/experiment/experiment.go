@@ -1,7 +1,6 @@
-// Package experiment holds the experiments behind docs/results.md that have no
-// command of their own: cmd/research runs them and keeps their figures, and the
-// tests of the packages that they measure assert what they show. Each is a
-// sweep.Experiment.
+// Package experiment holds the experiments behind docs/results.md that have no command of their
+// own: cmd/research runs them and keeps their figures, and the tests of the packages that they
+// measure assert what they show. Each is a sweep.Experiment.
 //
 //	o := &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}
 //	results, err := experiment.Coverage(200, 2000, 0.5, 1).Run(ctx, o, stdout, stderr)

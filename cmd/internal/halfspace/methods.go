@@ -31,8 +31,7 @@ type data struct {
 	exactErr error
 }
 
-// detail is what a cell keeps besides its mean. Not private, but for the plan
-// and the certificate.
+// detail is what a cell keeps besides its mean. Not private, but for the plan and the certificate.
 type detail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 	Claimed     dp.Budget       `json:"claimed,omitzero"`

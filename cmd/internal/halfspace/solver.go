@@ -134,8 +134,7 @@ func (o *Oracle) lookup() (string, solver, error) {
 	return "", solver{}, fmt.Errorf("%w: Command = %q, want one of %s", ErrCommand, o.Command, strings.Join(Commands(), ", "))
 }
 
-// Find returns the point of Solve. It has the form of the Heuristic of
-// objpert.SampleAndAggregate.
+// Find returns the point of Solve. It has the form of the Heuristic of objpert.SampleAndAggregate.
 func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
 	s, err := o.Solve(ctx, p)
 	if s == nil {
@@ -144,13 +143,11 @@ func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
 	return s.W, err
 }
 
-// Solve implements objpert.Oracle: it writes the model, runs the solver and
-// recomputes its answer in integers. Proven is always false, and Lower -Inf:
-// nothing is known.
+// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer
+// in integers. Proven is always false, and Lower -Inf: nothing is known.
 //
-// The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted
-// if ctx ended or a signal came, or a cause from the file system. It holds
-// nothing that the solver printed.
+// The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended
+// or a signal came, or a cause from the file system. It holds nothing that the solver printed.
 func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	path, sv, err := o.lookup()
 	if err != nil {
@@ -295,8 +292,7 @@ func parseNamed(r io.Reader, m *model) (a answer, err error) {
 	return a, nil
 }
 
-// parseGLPK reads the file of glpsol -w, which numbers the columns in the order
-// of the model:
+// parseGLPK reads the file of glpsol -w, which numbers the columns in the order of the model:
 //
 //	s mip ROWS COLS STATUS OBJECTIVE
 //	j COLUMN VALUE

@@ -37,8 +37,7 @@ type config struct {
 	values      []float64
 }
 
-// newConfig defines the flags. Those that are 0 or empty take the value of the
-// regime.
+// newConfig defines the flags. Those that are 0 or empty take the value of the regime.
 func newConfig() (*config, *sweep.Flags) {
 	c := &config{}
 	f := sweep.NewFlags("population", "Excess population loss of private stochastic convex optimization, where it is known exactly.")

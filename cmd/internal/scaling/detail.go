@@ -34,10 +34,9 @@ type detail struct {
 	// solves of the cell were certified to. Not private.
 	RelativeGap *float64 `json:"relative_gap,omitempty"`
 
-	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁,
-	// from public quantities; MeasuredExcess is its mean over the runs. θ₀ is
-	// the point of the method named Comparator. For lop-clip J is that of the
-	// clipped loss.
+	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁, from public quantities;
+	// MeasuredExcess is its mean over the runs. θ₀ is the point of the method named Comparator. For
+	// lop-clip J is that of the clipped loss.
 	PredictedExcess *float64 `json:"predicted_excess,omitempty"`
 	MeasuredExcess  *float64 `json:"measured_excess,omitempty"`
 	Comparator      string   `json:"comparator,omitempty"`

@@ -233,8 +233,7 @@ func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usa
 	}}, name, usage)
 }
 
-// ListVar defines a flag that takes a comma-separated list of choices, none
-// twice.
+// ListVar defines a flag that takes a comma-separated list of choices, none twice.
 func (f *Flags) ListVar(p *[]string, name string, initial, choices []string, usage string) {
 	*p = slices.Clone(initial)
 	f.Var(value{func() string { return strings.Join(*p, ",") }, func(text string) error {
