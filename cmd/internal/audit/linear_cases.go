@@ -184,13 +184,16 @@ func init() {
 	published := func(c lop.Calibration, data func() [2][]record, delta float64) func() *linear {
 		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
 	}
+	fifth := func(data func() [2][]record) func() *linear {
+		return func() *linear { return logistic(lop.Mechanism{Share: 0.2}, data()) }
+	}
 	Register(Mechanism{Name: "lop", Controls: linearControls, Cases: cases(linearKinds, settings{
 		{"logistic", "A1", "white exactly outside output coarse residues cover searched* twice", sharp(opposite)},
 		{"logistic", "A2", "white exactly outside* searched*", sharp(present)},
 		{"kifer", "A1", "white exactly output", published(lop.Kifer, opposite, 0.01)},
 		{"kifer", "A2", "white exactly", published(lop.Kifer, present, 0.01)},
-		{"a fifth for the output", "A1", "white exactly output", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
-		{"a fifth for the output, d = 5", "A2", "white* output*", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
+		{"a fifth for the output", "A1", "white exactly output", fifth(opposite)},
+		{"a fifth for the output, d = 5", "A2", "white* output*", fifth(five(dp.AddRemove))},
 		{"pure", "A1", "white exactly outside output searched*", published(lop.Sharp, opposite, 0)},
 		{"pure", "A2", "white exactly searched*", published(lop.Sharp, present, 0)},
 		{"pure kifer", "A1", "white exactly", published(lop.Kifer, opposite, 0)},

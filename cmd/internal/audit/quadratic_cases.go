@@ -96,6 +96,15 @@ func off(m qop.Mechanism) *quadratic {
 	return c
 }
 
+// squaresFor and huberFor are settings of many.
+func squaresFor(k kinks) func() *quadratic {
+	return func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), k) }
+}
+
+func huberFor(k kinks) func() *quadratic {
+	return func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, k) }
+}
+
 var quadraticSettings = []setting[*quadratic]{
 	{"least squares", "A3", "white exactly outside output cover searched*", func() *quadratic { return squares(qop.Mechanism{}) }},
 	{"least squares", "A2", "white exactly searched*", func() *quadratic { return squares(variant(dp.AddRemove, 0, 0)) }},
@@ -141,15 +150,15 @@ var quadraticSettings = []setting[*quadratic]{
 		c.data = curveOnly(dp.Replace, 29)
 		return c
 	}},
-	{"least squares, d = 5", "A2", "white output cover", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3)) }},
+	{"least squares, d = 5", "A2", "white output cover", squaresFor(pull(0.3))},
 	{"least squares, d = 5, m = 400", "A2", "white", func() *quadratic {
 		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3))
 		c.mech.M = 400
 		return c
 	}},
-	{"huber, d = 5", "A3", "white outside* cover", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, pull(0.3)) }},
-	{"ℓ1 in a box, d = 5", "A7", "white cover", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, -2, 2}) }},
-	{"huber, ℓ1 in a box, d = 5", "A7", "white* cover", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, -2, 2}) }},
+	{"huber, d = 5", "A3", "white outside* cover", huberFor(pull(0.3))},
+	{"ℓ1 in a box, d = 5", "A7", "white cover", squaresFor(kinks{0.3, -2, 2})},
+	{"huber, ℓ1 in a box, d = 5", "A7", "white* cover", huberFor(kinks{0.3, -2, 2})},
 	{"least squares, d = 2", "A3", "exactly", func() *quadratic { return flat(qop.Mechanism{}, loss.Squared{}, axis(2, 0, 0)) }},
 	{"least squares across, d = 2", "A3", "exactly", func() *quadratic {
 		return flat(qop.Mechanism{}, loss.Squared{}, record{[]float64{0, 1}, 3})

@@ -197,8 +197,8 @@ func TestFolderIsRemoved(t *testing.T) {
 
 	// a point outside the ball
 	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&halfspace.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > "+
-		"solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
+	_, err = (&halfspace.Oracle{Command: script(t, "scip-outside",
+		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, halfspace.ErrNoPoint)
 
 	// cancelled and expired contexts: were the solver not killed, the test would not end
@@ -221,7 +221,8 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &halfspace.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
+	o := &halfspace.Oracle{Command: script(t, "gurobi_cl_hang",
+		"printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
 		Dir: dir, Limit: time.Second}
 	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
@@ -276,7 +277,8 @@ func TestFormatsOfOthers(t *testing.T) {
 		var claim halfspace.Claim
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
-		o := &halfspace.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(), Trace: func(c halfspace.Claim) { claim = c }}
+		o := &halfspace.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(),
+			Trace: func(c halfspace.Claim) { claim = c }}
 		sol, err := o.Solve(bg, p)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{1, 0}, sol.W, name)
