@@ -9,10 +9,10 @@
 //	exact       the hockey-stick divergence of the outputs, by quadrature
 //
 // The white box is the gate for the size of the noise: it sees an error of 5 % with probability
-// 0.99. The black box shares no reasoning with the mechanism, but textbook noise is several times
-// what one pair of data sets needs, so it is held against the exact profile of its pair too, at δ ≥
-// 0.01, where the same code leaves it some power. The exact layer says whether the constants are
-// right, with their slack.
+// 0.99. The black box shares no reasoning with the mechanism. Textbook noise is several times larger
+// than one pair of data sets needs, so the bound is also compared with the exact ε of the pair, at
+// δ ≥ 0.01, where the black box has some power. The exact layer shows whether the constants are
+// right, and how much slack they have.
 //
 // # How a mechanism joins
 //
@@ -36,10 +36,9 @@
 //	Integrate    exact: the hockey-stick divergences of the pair
 //
 // The scale of the noise of a convex mechanism is that of its plan, made outside the context and
-// its faults. Whether that is the right one is the question of the exact layer, which holds the
-// density of the releases against the claimed profile for d = 1 and 2, and of the tests of each
-// formula; in every dimension a white box refuses noise that does not hide the gradients or the
-// distances of its pair. For stochastic gradients and finite sets the scale is computed here, from
+// its faults. The exact layer shows whether that scale is right: for d = 1 and 2 it compares the
+// density of the releases with the claimed profile. The tests of each formula do so, too, and in
+// every dimension a white box refuses noise that does not hide the gradients or distances of its pair. For stochastic gradients and finite sets the scale is computed here, from
 // the budget, the relation and the declared bounds.
 //
 // A control runs a case with the same code, in a context that replaces one step

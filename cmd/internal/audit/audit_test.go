@@ -128,7 +128,7 @@ func TestReferences(t *testing.T) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
 	} {
-		r := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
+		r := withBudget(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
 		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: c.name}))
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)

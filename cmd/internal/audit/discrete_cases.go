@@ -185,7 +185,7 @@ func sampled(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-// apart is a minimizer whose gap is too wide and whose point tells the data set.
+// apart is a minimizer whose gap is too wide and whose point reveals the data set.
 type apart struct{ at float64 }
 
 func (a apart) Minimize(_ context.Context, w, _ []float64) (float64, error) {

@@ -68,8 +68,8 @@ func logistic(m lop.Mechanism, data [2][]record) *linear {
 	}
 }
 
-// by is the setting with another mechanism.
-func by[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.Trace)) M) *linear {
+// withMechanism returns c with its mechanism replaced.
+func withMechanism[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.Trace)) M) *linear {
 	c.mech = func(trace func(erm.Trace)) planner[*erm.Problem, *lop.Plan] { return mech(trace) }
 	return c
 }
@@ -77,7 +77,7 @@ func by[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.
 // outputs is output perturbation of package lop.
 func outputs(data [2][]record) *linear {
 	rel := relationOf(data)
-	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) *lop.Output {
+	return withMechanism(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) *lop.Output {
 		return &lop.Output{Relation: rel, Ridge: ridge, Cover: cover, Trace: trace}
 	})
 }
@@ -85,13 +85,13 @@ func outputs(data [2][]record) *linear {
 // population is logistic regression by a mechanism of package sco.
 func population[M planner[*erm.Problem, *lop.Plan]](cover float64, data [2][]record, mech func(o sco.ObjPert) M) *linear {
 	rel := relationOf(data)
-	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) M {
+	return withMechanism(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) M {
 		return mech(sco.ObjPert{Relation: rel, Radius: 1, Ridge: ridge, Cover: cover, Trace: trace})
 	})
 }
 
-// at is the setting with another budget.
-func at(c *linear, eps, delta float64) *linear {
+// withBudget returns c with its budget replaced.
+func withBudget(c *linear, eps, delta float64) *linear {
 	c.budget = dp.Budget{Epsilon: eps, Delta: delta}
 	return c
 }
@@ -113,7 +113,7 @@ func curved(far bool) *linear {
 // record is curved, with a gradient along that noise.
 func tail() *linear {
 	pull := slices.Repeat([]record{axis(1, 1, 50)}, 8)
-	c := at(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
+	c := withBudget(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
 	c.loss, c.bounds.Label = loss.Huber{Delta: 0.5}, 50
 	return c
 }
@@ -182,7 +182,7 @@ func init() {
 	}
 	five := func(rel dp.Relation) func() [2][]record { return func() [2][]record { return space(20, rel) } }
 	published := func(c lop.Calibration, data func() [2][]record, delta float64) func() *linear {
-		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
+		return func() *linear { return withBudget(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
 	}
 	fifth := func(data func() [2][]record) func() *linear {
 		return func() *linear { return logistic(lop.Mechanism{Share: 0.2}, data()) }
@@ -203,7 +203,7 @@ func init() {
 		{"huber", "A1", "white exactly outside searched*", func() *linear { return curved(true) }},
 		{"huber in the tail", "A3", "white exactly searched*", tail},
 		{"one record, ε = 8, δ = 0.3", "A4", "white exactly", func() *linear {
-			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
+			return withBudget(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 		}},
 		{"logistic, d = 5", "A1", "white outside* output residues cover permuted twice", sharp(five(dp.Replace))},
 		{"logistic, d = 5", "A2", "white cover", sharp(five(dp.AddRemove))},
@@ -221,9 +221,9 @@ func init() {
 	Register(Mechanism{Name: "lop-output", Cases: cases(linearKinds, settings{
 		{"logistic", "A1", "output exactly coarse residues cover", func() *linear { return outputs(opposite()) }},
 		{"logistic", "A2", "output exactly outside", func() *linear { return outputs(present()) }},
-		{"pure", "A1", "output exactly outside", func() *linear { return at(outputs(opposite()), 1, 0) }},
+		{"pure", "A1", "output exactly outside", func() *linear { return withBudget(outputs(opposite()), 1, 0) }},
 		{"logistic, d = 5", "A1", "output cover", func() *linear { return outputs(space(20, dp.Replace)) }},
-		{"pure, d = 5", "A2", "output residues", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
+		{"pure, d = 5", "A2", "output residues", func() *linear { return withBudget(outputs(space(20, dp.AddRemove)), 1, 0) }},
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
@@ -315,7 +315,7 @@ var linearControls = []Control{
 	{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0, louder(0.125)},
 	{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
 	{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0, instead(func() *linear {
-		return at(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
+		return withBudget(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
 	})},
 	{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000, instead(func() *linear {
 		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
@@ -328,7 +328,7 @@ var linearControls = []Control{
 		c := curved(true)
 		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
 		c.data[1] = base()
-		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
+		return withMechanism(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
 	})},
 	{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,
 		instead(func() *linear { return outputs(present()) })},

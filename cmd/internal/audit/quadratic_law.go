@@ -78,10 +78,10 @@ func (r *quadratic) most(i int) float64 {
 	return float64(len(r.records[i])) * r.loss.Constants(r.bounds, math.Inf(1)).Smoothness
 }
 
-// exact integrates the density of the minimizer for d = 1 or 2 under the curvature of the plan. The
-// plan has no profile beside its budget: the minimizer is held against the part of it that the
-// objective may spend. With η > 0 that part is not for the minimizer alone: the release with its
-// output noise is held against the whole.
+// exact integrates the density of the minimizer for d = 1 or 2 under the curvature of the plan. A
+// plan has no profile beside its budget, so the minimizer is compared with the part of the budget
+// that the objective may spend. If η > 0, the output noise protects the minimizer as well, so the
+// release with its output noise is compared with the whole budget.
 func (r *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
 	r.sigma2 = fault.At(fault.From(ctx), quadraticParams, r.Params).Sigma2
 	cert := r.cert

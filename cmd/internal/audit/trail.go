@@ -73,7 +73,7 @@ func (l *tagged) Constants(_ loss.Bounds, radius float64) loss.Constants {
 }
 
 // taggedHinge is a tagged loss with an envelope in closed form, which is
-// evaluated in the place of the loss.
+// evaluated instead of the loss.
 type taggedHinge struct{ *tagged }
 
 func (l taggedHinge) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {

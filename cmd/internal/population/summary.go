@@ -33,7 +33,7 @@ var columns = []sweep.Column{sweep.Number("evaluations", func(r sweep.Result) (f
 	return stat.Mean(d.Evaluations, nil), len(d.Evaluations) > 0
 })}
 
-// summarize fits slopes and holds means against bounds.
+// summarize fits slopes and compares means with bounds.
 func (c *config) summarize(results []sweep.Result) (any, []string) {
 	sum := &summary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
 	var lines []string

@@ -11,7 +11,7 @@ import (
 
 var inf = math.Inf(1)
 
-// detail is what the summary tells of one cell beside its risk.
+// detail holds the numbers of one cell that the summary reports beside its risk.
 type detail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 
