@@ -38,8 +38,9 @@
 // The scale of the noise of a convex mechanism is that of its plan, made outside the context and
 // its faults. The exact layer shows whether that scale is right: for d = 1 and 2 it compares the
 // density of the releases with the claimed profile. The tests of each formula do so, too, and in
-// every dimension a white box refuses noise that does not hide the gradients or distances of its pair. For stochastic gradients and finite sets the scale is computed here, from
-// the budget, the relation and the declared bounds.
+// every dimension a white box refuses noise that does not hide the gradients or distances of its
+// pair. For stochastic gradients and finite sets the scale is computed here, from the budget, the
+// relation and the declared bounds.
 //
 // A control runs a case with the same code, in a context that replaces one step
 // of the production path (package fault). It is caught if the verdict of the

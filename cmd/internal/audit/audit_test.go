@@ -377,7 +377,8 @@ func TestRefused(t *testing.T) {
 	pass := permuted(1, loss.Huber{Delta: 0.5})
 	pass.budget.Delta = 2
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
-	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "w", func() *linear { return bad }}})[0].Run
+	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "white", func() *linear { return bad }}})[0].Run
 	_, err := run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
+	require.Panics(t, func() { cases(linearKinds, []setting[*linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
 }
