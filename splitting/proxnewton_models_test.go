@@ -22,7 +22,8 @@ func TestProxNewtonOnABall(t *testing.T) {
 			continue
 		}
 		n++
-		res, err := splitting.Solve(background, p.Problem, p.Start, &splitting.Settings{Tolerance: 1e-12 * p.Scale}, &splitting.ProxNewton{})
+		res, err := splitting.Solve(background, p.Problem, p.Start, &splitting.Settings{Tolerance: 1e-12 * p.Scale},
+			&splitting.ProxNewton{})
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status, p.Name)
 		require.Less(t, res.Iterations, 12, p.Name)
@@ -68,7 +69,8 @@ func TestProxNewtonOnBalls(t *testing.T) {
 					require.GreaterOrEqual(t, c, -1e-12*size/radius)
 					floats.AddScaled(v, c, x)
 				}
-				require.LessOrEqual(t, floats.Norm(v, 2), 1e-10*size, "rank %d, R = %v, ridge %v: %v after %d", rank, radius, ridge, res.Status,
+				require.LessOrEqual(t, floats.Norm(v, 2), 1e-10*size, "rank %d, R = %v, ridge %v: %v after %d", rank, radius,
+					ridge, res.Status,
 					res.Iterations)
 			}
 		}

@@ -72,7 +72,8 @@ func sortedNaive(x, weights []float64, gamma float64) []float64 {
 func TestSortedL1Naive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 10).Draw(t, "dim")).Draw(t, "x")
-		weights := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 2), rapid.SampledFrom([]float64{0, 1})), len(x), len(x)).Draw(t, "weights")
+		weights := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 2), rapid.SampledFrom([]float64{0, 1})), len(x),
+			len(x)).Draw(t, "weights")
 		slices.Sort(weights)
 		slices.Reverse(weights)
 		gamma := rapid.Float64Range(0.1, 3).Draw(t, "gamma")
@@ -187,7 +188,8 @@ func TestPointwiseBySearch(t *testing.T) {
 		w, gamma := rapid.Float64Range(0.01, 3).Draw(t, "w"), rapid.Float64Range(0.1, 4).Draw(t, "gamma")
 		x := []float64{rapid.Float64Range(-5, 5).Draw(t, "x")}
 		for _, g := range []prox.Operator{
-			prox.Huber{Weight: w, Delta: rapid.Float64Range(0.01, 3).Draw(t, "delta")}, prox.Hinge{Weight: w}, prox.LogBarrier{Weight: w},
+			prox.Huber{Weight: w, Delta: rapid.Float64Range(0.01, 3).Draw(t,
+				"delta")}, prox.Hinge{Weight: w}, prox.LogBarrier{Weight: w},
 		} {
 			phi := func(u float64) float64 { return g.Func([]float64{u}) + (u-x[0])*(u-x[0])/(2*gamma) }
 			a, b := -30.0, 30.0
@@ -219,7 +221,8 @@ func TestPointwiseExactly(t *testing.T) {
 	require.Equal(t, []float64{0.5, 2, -2}, apply(prox.Huber{Weight: 1, Delta: 1}, []float64{1, 3, -3}, 1))
 	p := apply(prox.LogBarrier{Weight: 1}, []float64{-1e8, 0, 1e8, -1e308, 1e308}, 1)
 	require.InEpsilonSlice(t, []float64{1e-8, 1, 1e8, 1e-308, 1e308}, p, 1e-14)
-	require.Equal(t, []float64{0x1p-1074}, apply(prox.LogBarrier{Weight: 1e-300}, []float64{-1e300}, 1), "in the domain whatever underflows")
+	require.Equal(t, []float64{0x1p-1074}, apply(prox.LogBarrier{Weight: 1e-300}, []float64{-1e300}, 1),
+		"in the domain whatever underflows")
 	barrier := prox.LogBarrier{Weight: 2}
 	require.True(t, math.IsInf(barrier.Func([]float64{0}), 1))
 	require.True(t, math.IsInf(barrier.Dist([]float64{0}, []float64{0}), 1))

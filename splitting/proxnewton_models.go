@@ -9,13 +9,13 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// newtonModel is what ProxNewton asks of ψ.
+// newtonModel is a penalty ψ for ProxNewton.
 type newtonModel interface {
 	clip(x []float64)                                        // moves x into the domain
 	distance(x, grad []float64) float64                      // dist(−grad, ∂ψ(x))
 	value(x []float64) float64                               // ψ(x) for an x in the domain
 	prox(dst, x []float64, gamma float64)                    // prox_{γψ}
-	load(h *mat.SymDense)                                    // takes a new Hessian
+	load(h *mat.SymDense)                                    // sets the Hessian
 	solve(x, grad []float64, nu, accuracy float64) []float64 // the minimizer of the model, nil if none was found
 }
 
@@ -23,7 +23,7 @@ type newtonModel interface {
 type separableModel struct {
 	descent
 	diag, w []float64
-	pieces  []int8 // of points other than those of descent
+	pieces  []int8 // of x in distance, which is not the x of descent
 }
 
 func (c *separableModel) init(op coordinatewise, n int) error {
@@ -46,9 +46,8 @@ func (c *separableModel) load(h *mat.SymDense) {
 // modelSweeps bounds the work on one local model.
 const modelSweeps = 500
 
-// solve minimizes by coordinate descent, to a thousandth of the residual:
-// enough for one that falls a hundredfold, and more would be lost to the error
-// of the model.
+// solve minimizes by coordinate descent, to a thousandth of accuracy: the outer residual falls at
+// most a hundredfold in a step, because of the error of the model.
 func (c *separableModel) solve(x, grad []float64, nu, accuracy float64) []float64 {
 	for i, v := range c.diag {
 		c.q[i*c.n+i] = v + nu
@@ -68,24 +67,24 @@ func (c *separableModel) solve(x, grad []float64, nu, accuracy float64) []float6
 	return c.x
 }
 
-// ballModel is the newtonModel of the ball ‖x‖₂ ≤ r with (ridge/2)‖x‖₂². Its
-// model is minimized by solving the secular equation [MS83]: u(λ) with
+// ballModel is the newtonModel of the ball ‖x‖₂ ≤ r with (ridge/2)‖x‖₂². It solves the secular
+// equation [MS83]: the u(λ) with
 //
 //	(∇²f(x) + (ν + ridge + λ)I) u = (∇²f(x) + νI)x − ∇f(x),
 //
-// for λ = 0 if that lies in the ball, else for the λ > 0 with ‖u(λ)‖ = r, by
-// Newton's method on 1/r − 1/‖u(λ)‖, which converges from below.
+// for λ = 0 if u(0) lies in the ball, else for the λ > 0 with ‖u(λ)‖ = r, by Newton's method on
+// 1/r − 1/‖u(λ)‖, which converges from below.
 type ballModel struct {
 	psi      prox.Operator
 	sub      prox.Subdifferential
 	r, ridge float64
-	h        *mat.SymDense // not ours
+	h        *mat.SymDense // of the caller
 	chol     []float64
 	b, u, w  []float64
 }
 
-// ball returns the model of G + H, still to be allocated, where it is a ball,
-// alone or with a squared norm.
+// ball returns the model of G + H if it is a ball, alone or with a squared norm. The model is not
+// yet allocated.
 func (p Problem) ball() (*ballModel, bool) {
 	m := &ballModel{r: math.Inf(1)}
 	for _, op := range []prox.Operator{p.G, p.H} {
@@ -129,7 +128,7 @@ func (m *ballModel) value(x []float64) float64            { return m.psi.Func(x)
 func (m *ballModel) prox(dst, x []float64, gamma float64) { m.psi.Prox(dst, x, gamma) }
 func (m *ballModel) load(h *mat.SymDense)                 { m.h = h }
 
-// secularSteps bounds the search for λ; it takes five.
+// secularSteps bounds the search for λ, which usually takes five.
 const secularSteps = 60
 
 func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
@@ -145,7 +144,7 @@ func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
 	}
 	lambda, least := 0.0, 0.0
 	for range secularSteps {
-		if !m.factor(nu + m.ridge + lambda) {
+		if !shifted(m.chol, m.h, 1, nu+m.ridge+lambda) {
 			least = math.Max(10*least, 1e-14*top)
 			if lambda = math.Max(lambda, least); !(lambda > 0) {
 				return nil
@@ -167,7 +166,7 @@ func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
 		}
 		lambda = next
 	}
-	if lambda > least && norm(m.u) >= m.r*(1-1e-9) { // onto the sphere, where Dist knows that the ball pushes
+	if lambda > least && norm(m.u) >= m.r*(1-1e-9) { // clip moves it onto the sphere, for the sake of Dist
 		floats.Scale(1+1e-8, m.u)
 	}
 	m.clip(m.u)
@@ -175,25 +174,4 @@ func (m *ballModel) solve(x, grad []float64, nu, _ float64) []float64 {
 		return nil
 	}
 	return m.u
-}
-
-// factor computes the Cholesky factor of ∇²f + shift·I.
-func (m *ballModel) factor(shift float64) bool {
-	n := len(m.u)
-	for i := range n {
-		row := m.chol[i*(i+1)/2:][:i+1]
-		for j := range row {
-			row[j] = m.h.At(j, i)
-		}
-		row[i] += shift
-	}
-	return cholesky(m.chol, n)
-}
-
-// cholHalf replaces b by L⁻¹b.
-func cholHalf(l, b []float64) {
-	for i := range b {
-		row := l[i*(i+1)/2:][:i+1]
-		b[i] = (b[i] - floats.Dot(row[:i], b[:i])) / row[i]
-	}
 }

@@ -16,7 +16,8 @@ func TestPenaltyDist(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 4
 	for _, c := range []struct{ l1, l2, lo, hi float64 }{
-		{0, 0, math.Inf(-1), math.Inf(1)}, {1, 0, -1, 1}, {1, 2, 0, 1}, {0, 1, -1, 0}, {0.5, 0, 0, 0}, {2, 0, 0.5, math.Inf(1)},
+		{0, 0, math.Inf(-1), math.Inf(1)}, {1, 0, -1, 1}, {1, 2, 0, 1}, {0, 1, -1, 0}, {0.5, 0, 0, 0}, {2, 0, 0.5,
+			math.Inf(1)},
 	} {
 		box := prox.Box{Lo: c.lo, Hi: c.hi}
 		op, ok := prox.Sum(prox.ElasticNet{L1: c.l1, L2: c.l2}, box)

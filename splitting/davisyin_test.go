@@ -36,7 +36,8 @@ func newLinearModel(a *mat.Dense, b []float64, curve float64, phi func(u, b floa
 	}
 	top := svd.Values(nil)[0]
 	n := float64(len(b))
-	return &linearModel{a: a.RawMatrix(), b: b, t: make([]float64, len(b)), phi: phi, lip: curve * top * top / n * (1 + 1e-12)}
+	return &linearModel{a: a.RawMatrix(), b: b, t: make([]float64, len(b)), phi: phi,
+		lip: curve * top * top / n * (1 + 1e-12)}
 }
 
 func (f *linearModel) Smoothness() float64 { return f.lip }
@@ -127,7 +128,8 @@ func boxLasso() (splitting.Problem, int) {
 		}
 		b[i] = floats.Dot(row, truth) + r.NormFloat64()
 	}
-	return splitting.Problem{F: newLinearModel(a, b, 1, square), G: prox.L1{Weight: 0.05}, H: prox.Box{Lo: -0.8, Hi: 0.8}}, d
+	return splitting.Problem{F: newLinearModel(a, b, 1, square), G: prox.L1{Weight: 0.05},
+		H: prox.Box{Lo: -0.8, Hi: 0.8}}, d
 }
 
 // countdown notes the first iteration whose value is within 1e-6 of the least.
@@ -159,8 +161,10 @@ func TestIterationsOfCopt(t *testing.T) {
 		copt int
 	}{
 		{"lasso+box 1/L", boxLasso, func(float64) *splitting.DavisYin { return &splitting.DavisYin{} }, 65},
-		{"lasso+box 1.9/L", boxLasso, func(lip float64) *splitting.DavisYin { return &splitting.DavisYin{StepSize: 1.9 / lip} }, 41},
-		{"lasso+box search", boxLasso, func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 51},
+		{"lasso+box 1.9/L", boxLasso,
+			func(lip float64) *splitting.DavisYin { return &splitting.DavisYin{StepSize: 1.9 / lip} }, 41},
+		{"lasso+box search", boxLasso,
+			func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 51},
 		{"groups 1e-2", func() (splitting.Problem, int) { return overlapping(1e-2) },
 			func(float64) *splitting.DavisYin { return &splitting.DavisYin{Rule: splitting.LineSearch} }, 358},
 		{"groups 1e-3", func() (splitting.Problem, int) { return overlapping(1e-3) },
@@ -168,13 +172,15 @@ func TestIterationsOfCopt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, d := c.make()
-			best, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 8 * c.copt, Tolerance: -1},
+			best, err := splitting.Solve(background, p, make([]float64, d),
+				&splitting.Settings{Iterations: 8 * c.copt, Tolerance: -1},
 				c.m(p.F.Smoothness()))
 			require.NoError(t, err)
 			goal := p.Func(best.X)
 			goal += 1e-6 * math.Abs(goal)
 			count := &countdown{p: p, goal: goal}
-			_, err = splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: 2 * c.copt, Tolerance: -1, Recorder: count},
+			_, err = splitting.Solve(background, p, make([]float64, d),
+				&splitting.Settings{Iterations: 2 * c.copt, Tolerance: -1, Recorder: count},
 				c.m(p.F.Smoothness()))
 			require.NoError(t, err)
 			t.Logf("%d iterations, copt %d", count.first, c.copt)

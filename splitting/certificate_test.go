@@ -50,9 +50,15 @@ func TestShortSteps(t *testing.T) {
 		g, h prox.Operator
 		x    func(s float64, b float64) float64 // the minimizer, of a weight s
 	}{
-		"none":  {nil, nil, func(_, b float64) float64 { return b }},
-		"l1":    {nil, prox.L1{Weight: 1}, func(w, b float64) float64 { return math.Copysign(math.Max(math.Abs(b)-w, 0), b) }},
-		"G":     {prox.L1{Weight: 1}, nil, func(w, b float64) float64 { return math.Copysign(math.Max(math.Abs(b)-w, 0), b) }},
+		"none": {nil, nil, func(_, b float64) float64 { return b }},
+		"l1": {nil, prox.L1{Weight: 1}, func(w, b float64) float64 {
+			return math.Copysign(math.Max(math.Abs(b)-w, 0),
+				b)
+		}},
+		"G": {prox.L1{Weight: 1}, nil, func(w, b float64) float64 {
+			return math.Copysign(math.Max(math.Abs(b)-w, 0),
+				b)
+		}},
 		"huber": {prox.Huber{Weight: 1, Delta: 0.1}, prox.Box{Lo: -1, Hi: 1}, nil},
 	}
 	runs := 0
@@ -66,12 +72,9 @@ func TestShortSteps(t *testing.T) {
 				"DavisYin/strong":    &splitting.DavisYin{StepSize: step, Rule: splitting.StronglyConvexStep},
 				"ForwardBackward":    &splitting.ForwardBackward{StepSize: step},
 				"ForwardBackward/ls": &splitting.ForwardBackward{StepSize: step, Rule: splitting.LineSearch},
-				"BackwardForward":    &splitting.BackwardForward{StepSize: step},
 				"PrimalDual":         &splitting.PrimalDual{Tau: tau},
-				"VarianceReduced":    &splitting.VarianceReducedTOS{StepSize: step / 4},
-				"SAGA":               &splitting.VarianceReducedTOS{Estimator: splitting.SAGA, StepSize: step / 4},
-				"ProxSVRG":           &splitting.ProxSVRG{StepSize: step / 4},
-				"StochasticBF":       &splitting.StochasticBackwardForward{StepSize: step / 4},
+				"VarianceReduced":    &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: step / 4},
+				"SAGA":               &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: step / 4},
 			} {
 				for pair, c := range pairs {
 					for _, lip := range []float64{s, math.Inf(1)} {

@@ -59,7 +59,7 @@ func TestSpectralByGram(t *testing.T) {
 	})
 }
 
-// Diagonal matrices reduce spectral functions to those of vectors.
+// On diagonal matrices spectral functions reduce to functions of vectors.
 func TestSpectralOfDiagonals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// No value is so near to 0 or 1 that only rounding tells them apart.
@@ -145,7 +145,7 @@ func TestSecondOrderConeBySearch(t *testing.T) {
 }
 
 // A matrix of low rank stands for a neighbor that Shift bounds: near enough it
-// counts as singular, farther away as what it is.
+// counts as singular, farther away it does not.
 func TestRoundedRank(t *testing.T) {
 	nuclear, psd := prox.NuclearNorm{Rows: 2, Cols: 2, Weight: 1}, prox.PSDCone{Order: 2}
 	v := []float64{-1, 0, 0, 0.5}
@@ -205,7 +205,8 @@ func TestLargeMatrices(t *testing.T) {
 	for i := range x {
 		x[i] = math.Sin(float64(i * i))
 	}
-	for _, g := range []prox.Rounded{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6}, prox.SpectralBall{Rows: m, Cols: n, R: 6}} {
+	for _, g := range []prox.Rounded{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6},
+		prox.SpectralBall{Rows: m, Cols: n, R: 6}} {
 		p, v := apply(g, x, 1), make([]float64, m*n)
 		floats.SubTo(v, p, x)
 		require.Less(t, g.Dist(p, v), 1e-10)

@@ -114,10 +114,12 @@ func TestColumnsReachRounding(t *testing.T) {
 		var points [2][]float64
 		for i, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
 			p.F = smooth
-			res, err := splitting.Solve(background, p, make([]float64, c.d), &splitting.Settings{Tolerance: -1, Iterations: 5000},
+			res, err := splitting.Solve(background, p, make([]float64, c.d),
+				&splitting.Settings{Tolerance: -1, Iterations: 5000},
 				&splitting.CoordinateDescent{})
 			require.NoError(t, err)
-			require.Equal(t, splitting.Stalled, res.Status, "%+v %T: residual %g after %d", c, smooth, res.Residual, res.Iterations)
+			require.Equal(t, splitting.Stalled, res.Status, "%+v %T: residual %g after %d", c, smooth, res.Residual,
+				res.Iterations)
 			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
 			// n + d products and sums of this size in each entry.
 			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v %T", c, smooth)
@@ -165,7 +167,8 @@ func TestGapIsABound(t *testing.T) {
 			return v
 		}
 		m := &splitting.CoordinateDescent{}
-		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 20000}, m)
+		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 20000},
+			m)
 		require.NoError(t, err)
 		best := value(res.X)
 		size := 1 + f.Func(make([]float64, d))
@@ -209,7 +212,8 @@ func TestSolveToAGap(t *testing.T) {
 			require.LessOrEqual(t, f.Func(res.X)+p.G.Func(res.X)-best, res.Gap+1e-12*best)
 		}
 	}
-	_, err = splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Gap: -1}, &splitting.CoordinateDescent{})
+	_, err = splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Gap: -1},
+		&splitting.CoordinateDescent{})
 	require.ErrorIs(t, err, splitting.ErrSettings)
 }
 
@@ -219,7 +223,8 @@ func TestColumnsUnboundedAndDegenerate(t *testing.T) {
 	y := []float64{1, 2, 3}
 	f := leastSquares(t, a, y)
 	for _, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
-		res, err := splitting.Solve(background, splitting.Problem{F: smooth}, []float64{0, 5}, &splitting.Settings{Tolerance: -1},
+		res, err := splitting.Solve(background, splitting.Problem{F: smooth}, []float64{0, 5},
+			&splitting.Settings{Tolerance: -1},
 			&splitting.CoordinateDescent{})
 		require.NoError(t, err)
 		require.InDeltaSlice(t, []float64{1, 5}, res.X, 1e-14)

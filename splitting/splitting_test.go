@@ -179,13 +179,15 @@ func TestMethodsAgreeWithPrimalDual(t *testing.T) {
 			ref := primalDual(p, d, 20000)
 			for mname, m := range deterministic {
 				name := fmt.Sprintf("%s/%s/%s", mname, fname, pname)
-				res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: 1e-10, Iterations: 20000}, m())
+				res, err := splitting.Solve(background, p, make([]float64, d),
+					&splitting.Settings{Tolerance: 1e-10, Iterations: 20000}, m())
 				if err != nil {
 					require.ErrorIs(t, err, splitting.ErrProblem, name)
 					continue
 				}
 				used[mname]++
-				require.Contains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s: residual %g", name, res.Residual)
+				require.Contains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s: residual %g",
+					name, res.Residual)
 				dist := floats.Distance(res.X, ref, 2)
 				require.LessOrEqual(t, dist, 1e-8*(1+floats.Norm(ref, 2)), "%s: %v, residual %g", name, res.Status, res.Residual)
 				if !math.IsInf(res.Distance, 1) {
@@ -285,7 +287,7 @@ func TestMethodsRefuse(t *testing.T) {
 	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
 	require.NoError(t, err)
 	f := newGLM(3, 1, 1, 1, square)
-	nan := math.NaN()
+	nan, svrg := math.NaN(), &splitting.StochasticTOS{Estimator: splitting.SVRG}
 	group, box := prox.GroupL2{Groups: [][]int{{0}}, Weight: 1}, prox.Box{Lo: -3, Hi: 1}
 	steep := newGLM(3, 1, 1, nan, square)
 	k, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1}))
@@ -310,29 +312,37 @@ func TestMethodsRefuse(t *testing.T) {
 		want error
 		text string
 	}{
-		"DY step":       {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: -1}, splitting.ErrSettings, "DavisYin.StepSize = -1"},
-		"DY long step":  {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: 2.1}, splitting.ErrSettings, "(0, 2/L_f)"},
-		"DY NaN":        {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: nan}, splitting.ErrSettings, "NaN"},
-		"DY relaxation": {splitting.Problem{F: q}, &splitting.DavisYin{Relaxation: 1.6}, splitting.ErrSettings, "DavisYin.Relaxation = 1.6"},
-		"DY L":          {splitting.Problem{F: steep}, &splitting.DavisYin{}, splitting.ErrProblem, "Smoothness"},
-		"DY search L":   {splitting.Problem{F: steep}, &splitting.DavisYin{Rule: splitting.LineSearch}, splitting.ErrProblem, "Smoothness"},
-		"DY search step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, StepSize: nan}, splitting.ErrSettings,
+		"DY step": {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: -1}, splitting.ErrSettings,
+			"DavisYin.StepSize = -1"},
+		"DY long step": {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: 2.1}, splitting.ErrSettings, "(0, 2/L_f)"},
+		"DY NaN":       {splitting.Problem{F: q}, &splitting.DavisYin{StepSize: nan}, splitting.ErrSettings, "NaN"},
+		"DY relaxation": {splitting.Problem{F: q}, &splitting.DavisYin{Relaxation: 1.6}, splitting.ErrSettings,
+			"DavisYin.Relaxation = 1.6"},
+		"DY L": {splitting.Problem{F: steep}, &splitting.DavisYin{}, splitting.ErrProblem, "Smoothness"},
+		"DY search L": {splitting.Problem{F: steep}, &splitting.DavisYin{Rule: splitting.LineSearch}, splitting.ErrProblem,
+			"Smoothness"},
+		"DY search step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, StepSize: nan},
+			splitting.ErrSettings,
 			"begin the search"},
-		"DY search λ": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2}, splitting.ErrSettings,
+		"DY search λ": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2},
+			splitting.ErrSettings,
 			"variable steps"},
 		"DY rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.RootStep}, splitting.ErrSettings,
 			"DavisYin.Rule = RootStep"},
 		"DY no rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: -1}, splitting.ErrSettings, "invalid rule -1"},
-		"DY not strong": {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+		"DY not strong": {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep},
+			splitting.ErrProblem,
 			"Convexity() > 0"},
-		"DY eta": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1}, splitting.ErrSettings,
+		"DY eta": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1},
+			splitting.ErrSettings,
 			"DavisYin.Eta = 1"},
-		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9}, splitting.ErrSettings,
+		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9},
+			splitting.ErrSettings,
 			"2(1−Eta)/L_f"},
-		"DY strong L": {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1},
+		"DY strong L": {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep,
+			StepSize: 1},
 			splitting.ErrProblem, "Smoothness"},
 		"DY K":  {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
-		"BF K":  {splitting.Problem{F: q, K: k}, &splitting.BackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
 		"FB K":  {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
 		"TOS K": {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
 		"CD K":  {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
@@ -340,23 +350,24 @@ func TestMethodsRefuse(t *testing.T) {
 			"ForwardBackward.Rule = AdaptiveStep"},
 		"FB step": {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings,
 			"ForwardBackward.StepSize"},
-		"FB sum":  {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem, "DavisYin"},
-		"BF step": {splitting.Problem{F: q}, &splitting.BackwardForward{StepSize: 2.1}, splitting.ErrSettings, "BackwardForward.StepSize"},
-		"BF relaxation": {splitting.Problem{F: q}, &splitting.BackwardForward{Relaxation: -1}, splitting.ErrSettings,
-			"BackwardForward.Relaxation"},
-		"BF sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.BackwardForward{}, splitting.ErrProblem, "DavisYin"},
-		"CD F":       {splitting.Problem{F: f}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
-		"CD nil F":   {splitting.Problem{}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
-		"CD G":       {splitting.Problem{F: q, G: group}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"CD no sum":  {splitting.Problem{F: q, G: group, H: box}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"CD not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "not quadratic"},
-		"CD empty":   {splitting.Problem{F: q, G: hopeless}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinate 0"},
-		"PN F":       {splitting.Problem{F: fs}, &splitting.ProxNewton{}, splitting.ErrProblem, "Hessian"},
-		"PN G":       {splitting.Problem{F: f, G: group}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinatewise"},
-		"PN empty":   {splitting.Problem{F: f, G: hopeless}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinate 0"},
-		"TOS F":      {splitting.Problem{F: f}, &splitting.StochasticTOS{}, splitting.ErrProblem, "FiniteSum"},
-		"TOS none":   {splitting.Problem{F: none}, &splitting.StochasticTOS{}, splitting.ErrProblem, "no terms"},
-		"TOS L":      {splitting.Problem{F: wild}, &splitting.StochasticTOS{}, splitting.ErrProblem, "StepSize"},
+		"FB sum": {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem,
+			"DavisYin"},
+		"CD F":     {splitting.Problem{F: f}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
+		"CD nil F": {splitting.Problem{}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "Quadratizer"},
+		"CD G": {splitting.Problem{F: q, G: group}, &splitting.CoordinateDescent{}, splitting.ErrProblem,
+			"coordinatewise"},
+		"CD no sum": {splitting.Problem{F: q, G: group, H: box}, &splitting.CoordinateDescent{}, splitting.ErrProblem,
+			"coordinatewise"},
+		"CD not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.CoordinateDescent{}, splitting.ErrProblem,
+			"not quadratic"},
+		"CD empty": {splitting.Problem{F: q, G: hopeless}, &splitting.CoordinateDescent{}, splitting.ErrProblem,
+			"coordinate 0"},
+		"PN F":     {splitting.Problem{F: fs}, &splitting.ProxNewton{}, splitting.ErrProblem, "Hessian"},
+		"PN G":     {splitting.Problem{F: f, G: group}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinatewise"},
+		"PN empty": {splitting.Problem{F: f, G: hopeless}, &splitting.ProxNewton{}, splitting.ErrProblem, "coordinate 0"},
+		"TOS F":    {splitting.Problem{F: f}, &splitting.StochasticTOS{}, splitting.ErrProblem, "FiniteSum"},
+		"TOS none": {splitting.Problem{F: none}, &splitting.StochasticTOS{}, splitting.ErrProblem, "no terms"},
+		"TOS L":    {splitting.Problem{F: wild}, &splitting.StochasticTOS{}, splitting.ErrProblem, "StepSize"},
 		"TOS step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: -2}, splitting.ErrSettings,
 			"StochasticTOS.StepSize = -2"},
 		"TOS NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: nan}, splitting.ErrSettings, "NaN"},
@@ -367,51 +378,55 @@ func TestMethodsRefuse(t *testing.T) {
 		"PD L": {splitting.Problem{F: endless}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
 		"PD mu": {splitting.Problem{F: flat}, &splitting.PrimalDual{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
 			"Convexity() > 0"},
-		"PD tau":       {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings, "PrimalDual.Tau = -1"},
-		"PD sigma":     {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: math.Inf(1)}, splitting.ErrSettings, "PrimalDual.Sigma = +Inf"},
-		"PD condition": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
-		"PD long tau":  {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
-		"CP condition": {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"PD tau": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: -1}, splitting.ErrSettings,
+			"PrimalDual.Tau = -1"},
+		"PD sigma": {splitting.Problem{F: q}, &splitting.PrimalDual{Sigma: math.Inf(1)}, splitting.ErrSettings,
+			"PrimalDual.Sigma = +Inf"},
+		"PD condition": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 1, Sigma: 1}, splitting.ErrSettings,
+			"1/Tau − Sigma"},
+		"PD long tau": {splitting.Problem{F: q}, &splitting.PrimalDual{Tau: 3}, splitting.ErrSettings, "1/Tau − Sigma"},
+		"CP condition": {splitting.Problem{G: box, K: k}, &splitting.PrimalDual{Tau: 2, Sigma: 1}, splitting.ErrSettings,
+			"1/Tau − Sigma"},
 		"DR step": {splitting.Problem{F: q}, &splitting.DouglasRachford{StepSize: -1}, splitting.ErrSettings,
 			"DouglasRachford.StepSize = -1"},
 		"DR relaxation": {splitting.Problem{F: q}, &splitting.DouglasRachford{Relaxation: 2}, splitting.ErrSettings,
 			"DouglasRachford.Relaxation = 2"},
-		"DR F":       {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
-		"DR not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem, "not quadratic"},
-		"DR sum":     {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem, "no closed form"},
-		"DR K":       {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
-		"VR F":       {splitting.Problem{F: f}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "FiniteSum"},
-		"VR none":    {splitting.Problem{F: none}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "no terms"},
-		"VR L":       {splitting.Problem{F: wild}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "TermSmoothness"},
-		"VR NaN L":   {splitting.Problem{F: unknowable}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "NaN"},
-		"VR step": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{StepSize: 1}, splitting.ErrSettings,
-			"VarianceReducedTOS.StepSize = 1"},
-		"VR estimator": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: 7}, splitting.ErrSettings, "invalid estimator 7"},
-		"VR K":         {splitting.Problem{F: fs, K: k}, &splitting.VarianceReducedTOS{}, splitting.ErrProblem, "only PrimalDual"},
-		"SAGA F":       {splitting.Problem{F: f}, &splitting.ProxSAGA{}, splitting.ErrProblem, "ProxSAGA: F is no FiniteSum"},
-		"SAGA sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.ProxSAGA{}, splitting.ErrProblem,
-			"DavisYin and VarianceReducedTOS need none"},
-		"SVRG step": {splitting.Problem{F: fs}, &splitting.ProxSVRG{StepSize: math.NaN()}, splitting.ErrSettings, "ProxSVRG.StepSize = NaN"},
-		"VR sampled": {splitting.Problem{F: fs}, &splitting.VarianceReducedTOS{Estimator: splitting.Sampled}, splitting.ErrSettings,
-			"want SVRG or SAGA"},
-		"SBF sum": {splitting.Problem{F: fs, G: group, H: box}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem,
+		"DR F": {splitting.Problem{F: f}, &splitting.DouglasRachford{}, splitting.ErrProblem, "DavisYin takes any"},
+		"DR not one": {splitting.Problem{F: notQuadratic{f}}, &splitting.DouglasRachford{}, splitting.ErrProblem,
+			"not quadratic"},
+		"DR sum": {splitting.Problem{F: q, G: group, H: box}, &splitting.DouglasRachford{}, splitting.ErrProblem,
 			"no closed form"},
-		"SBF F":    {splitting.Problem{F: f}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "FiniteSum"},
-		"SBF K":    {splitting.Problem{F: fs, K: k}, &splitting.StochasticBackwardForward{}, splitting.ErrProblem, "only PrimalDual"},
-		"SBF step": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{StepSize: 1}, splitting.ErrSettings, "StepSize = 1"},
-		"SBF p":    {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Relaxation: 2}, splitting.ErrSettings, "Relaxation = 2"},
-		"SBF estimator": {splitting.Problem{F: fs}, &splitting.StochasticBackwardForward{Estimator: -1}, splitting.ErrSettings,
-			"invalid estimator -1"},
-		"SVRG K": {splitting.Problem{F: fs, K: k}, &splitting.ProxSVRG{}, splitting.ErrProblem, "only PrimalDual"},
+		"DR K":     {splitting.Problem{F: q, K: k}, &splitting.DouglasRachford{}, splitting.ErrProblem, "only PrimalDual"},
+		"VR F":     {splitting.Problem{F: f}, svrg, splitting.ErrProblem, "FiniteSum"},
+		"VR none":  {splitting.Problem{F: none}, svrg, splitting.ErrProblem, "no terms"},
+		"VR L":     {splitting.Problem{F: wild}, svrg, splitting.ErrProblem, "TermSmoothness"},
+		"VR NaN L": {splitting.Problem{F: unknowable}, svrg, splitting.ErrProblem, "NaN"},
+		"VR K":     {splitting.Problem{F: fs, K: k}, svrg, splitting.ErrProblem, "only PrimalDual"},
+		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: 1},
+			splitting.ErrSettings,
+			"StochasticTOS.StepSize = 1"},
+		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: nan},
+			splitting.ErrSettings,
+			"StochasticTOS.StepSize = NaN"},
+		"VR estimator": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: 7}, splitting.ErrSettings,
+			"invalid estimator 7"},
+		"VR rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Rule: splitting.RootStep},
+			splitting.ErrSettings, "StochasticTOS.Rule = RootStep"},
+		"VR relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Relaxation: 1},
+			splitting.ErrSettings, "Relaxation = 1 with SAGA"},
 		"TOS rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings,
 			"StochasticTOS.Rule = LineSearch"},
-		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1}, splitting.ErrSettings,
-			"with RootStep"},
-		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1},
+			splitting.ErrSettings,
+			"and RootStep"},
+		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep},
+			splitting.ErrProblem,
 			"Convexity() > 0"},
-		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1}, splitting.ErrSettings,
+		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1},
+			splitting.ErrSettings,
 			"at most 1/(2L)"},
-		"TOS no L": {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep}, splitting.ErrProblem,
+		"TOS no L": {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep},
+			splitting.ErrProblem,
 			"TermSmoothness"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
@@ -421,7 +436,7 @@ func TestMethodsRefuse(t *testing.T) {
 	}
 	_, err = splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil)
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	require.Equal(t, "SAGA SVRG", splitting.SAGA.String()+" "+splitting.SVRG.String())
+	require.Equal(t, "SAGA SVRG Sampled", fmt.Sprint(splitting.SAGA, splitting.SVRG, splitting.Sampled))
 }
 
 type notQuadratic struct{ *glm }
@@ -488,12 +503,13 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 }
 
-// An affine F has no curvature to measure a step by; any step will do.
+// An affine F has no curvature to measure a step by; any step is allowed.
 func TestAffine(t *testing.T) {
 	for name, m := range deterministic {
 		f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)
 		require.NoError(t, err)
-		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 0.5}, H: prox.Box{Lo: -1, Hi: 3}}, []float64{0, 0},
+		res, err := splitting.Solve(background, splitting.Problem{F: f, G: prox.L1{Weight: 0.5}, H: prox.Box{Lo: -1, Hi: 3}},
+			[]float64{0, 0},
 			nil, m())
 		require.NoError(t, err, name)
 		require.Equal(t, splitting.Converged, res.Status, name)

@@ -67,7 +67,8 @@ func TestCoordinateDescentSingular(t *testing.T) {
 						s := &splitting.Settings{Iterations: 1000, Tolerance: 1e-10 * mat.Norm(a, 2) * floats.Norm(y, 2)}
 						res, err := splitting.Solve(background, p, x0, s, &splitting.CoordinateDescent{})
 						require.NoError(t, err)
-						require.Equal(t, splitting.Converged, res.Status, "seed %d, %T: residual %g, want %g", seed, p.F, res.Residual, s.Tolerance)
+						require.Equal(t, splitting.Converged, res.Status, "seed %d, %T: residual %g, want %g", seed, p.F, res.Residual,
+							s.Tolerance)
 						psi, _ := prox.Sum(p.G, p.H)
 						g := make([]float64, d)
 						f.Grad(g, res.X)
@@ -91,7 +92,8 @@ func TestCoordinateDescentUnseen(t *testing.T) {
 		{prox.Box{Lo: -2, Hi: 3}, []float64{0, 0, 0}},
 		{prox.Box{Lo: 2, Hi: 3}, []float64{2, 2, 2}},
 	} {
-		res, err := splitting.Minimize(background, splitting.Problem{F: q, G: prox.L1{Weight: 1}, H: c.h}, []float64{5, -4, 7}, nil)
+		res, err := splitting.Minimize(background, splitting.Problem{F: q, G: prox.L1{Weight: 1}, H: c.h},
+			[]float64{5, -4, 7}, nil)
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status)
 		require.Equal(t, c.want, res.X)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Singular vectors that are not orthonormal stand for those that are, and the
+// Singular vectors that are not orthonormal stand for orthonormal vectors, and the
 // bound of the shift covers the difference: X = (1+10⁻⁶)·1·1 stands for 1.
 func TestShiftOfSkewVectors(t *testing.T) {
 	for _, swap := range []bool{false, true} {

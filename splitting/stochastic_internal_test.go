@@ -86,7 +86,7 @@ func TestStochasticStrongRate(t *testing.T) {
 		require.NoError(t, m.Init(Problem{F: f, G: g, H: h}, make([]float64, d), rand.New(rand.NewPCG(seed, 1))))
 		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
 		for k := 1; k <= 10_000; k++ {
-			before, z := m.omega, append([]float64(nil), m.x...)
+			before, z := m.gamma, append([]float64(nil), m.z...)
 			m.Step(loc, stats)
 			dist2 := math.Pow(floats.Distance(loc.X, x, 2), 2)
 			if k == 1 { // S at the first step
@@ -130,16 +130,13 @@ func TestMemory(t *testing.T) {
 		f    Smooth
 		data int // numbers
 	}{
-		"DavisYin":                  {&DavisYin{Rule: LineSearch}, f, n * d},
-		"ForwardBackward":           {&ForwardBackward{Rule: LineSearch}, f, n * d},
-		"BackwardForward":           {&BackwardForward{}, f, n * d},
-		"PrimalDual":                {&PrimalDual{}, f, n * d},
-		"StochasticTOS":             {&StochasticTOS{}, f, n * d},
-		"VarianceReducedTOS":        {&VarianceReducedTOS{Estimator: SAGA}, f, n * d},
-		"ProxSVRG":                  {&ProxSVRG{}, f, n * d},
-		"ProxSAGA":                  {&ProxSAGA{}, f, n * d},
-		"StochasticBackwardForward": {&StochasticBackwardForward{Estimator: SAGA}, f, n * d},
-		"DouglasRachford":           {&DouglasRachford{}, quad, d*d + d},
+		"DavisYin":        {&DavisYin{Rule: LineSearch}, f, n * d},
+		"ForwardBackward": {&ForwardBackward{Rule: LineSearch}, f, n * d},
+		"PrimalDual":      {&PrimalDual{}, f, n * d},
+		"StochasticTOS":   {&StochasticTOS{}, f, n * d},
+		"SVRG":            {&StochasticTOS{Estimator: SVRG}, f, n * d},
+		"SAGA":            {&StochasticTOS{Estimator: SAGA}, f, n * d},
+		"DouglasRachford": {&DouglasRachford{}, quad, d*d + d},
 	} {
 		x0 := make([]float64, d)
 		var before, after runtime.MemStats

@@ -8,24 +8,22 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// StepRule says how a method chooses its step sizes γ_k. Each method lists
-// the rules it takes.
+// StepRule is the way in which a method chooses its step sizes γ_k. Each method lists its rules.
 type StepRule int
 
 const (
-	// FixedStep is γ_k = γ; where L_f is unknown (+Inf) the deterministic
-	// methods do LineSearch instead.
+	// FixedStep is γ_k = γ. If L_f is unknown (+Inf), deterministic methods use LineSearch instead.
 	FixedStep StepRule = iota
-	// LineSearch shortens γ_k until f lies below its quadratic model, and
-	// lengthens it where the theorem of the method allows it. It needs no L_f.
+	// LineSearch shortens γ_k until f lies below its quadratic model, and lengthens γ_k as far as
+	// the theorem of the method allows. It needs no L_f.
 	LineSearch
-	// StronglyConvexStep shrinks γ_k like 1/(μk) as a strongly convex F allows.
+	// StronglyConvexStep shrinks γ_k like 1/(μk), for a strongly convex F.
 	StronglyConvexStep
 	// RootStep is γ_k = γ/√(k+1).
 	RootStep
 	// AdaptiveStep divides γ by the root of the sum of squared gradients.
 	AdaptiveStep
-	// OpenLoopStep is 2/(k+2), of FrankWolfe only.
+	// OpenLoopStep is 2/(k+2), for FrankWolfe only.
 	OpenLoopStep
 )
 
@@ -39,7 +37,7 @@ func (r StepRule) String() string {
 	return ruleNames[r]
 }
 
-// rule refuses all but the allowed rules.
+// rule returns an error unless r is one of the allowed rules.
 func rule(field string, r StepRule, allowed ...StepRule) error {
 	if slices.Contains(allowed, r) {
 		return nil
@@ -51,12 +49,10 @@ func rule(field string, r StepRule, allowed ...StepRule) error {
 //
 //	δ = f(y) + ⟨∇f(y),x−y⟩ + ‖x−y‖²/(2γ) − f(x) ≥ 0          (descent)
 //
-// where x depends on γ. Every γ ≤ 1/L_f will do [Nes04, (2.1.6)], so a search
-// that shortens by the factor shrink ends above shrink/L_f.
-//
-// Where rounding of f could hide the sign of δ, ‖x−y‖² is tiny and f(x) − f(y) −
-// ⟨∇f(y),x−y⟩ is taken as ½⟨∇f(x)−∇f(y),x−y⟩: exact for quadratics, and to third
-// order for others [BCG11, §5.3].
+// where x depends on γ. Every γ ≤ 1/L_f satisfies it [Nes04, (2.1.6)], so a search that shortens by
+// the factor shrink ends above shrink/L_f. Where rounding of f could hide the sign of δ, ‖x−y‖² is
+// tiny, and f(x) − f(y) − ⟨∇f(y),x−y⟩ is computed as ½⟨∇f(x)−∇f(y),x−y⟩, which is exact for
+// quadratics and of third order for other functions [BCG11, §5.3].
 type lineSearch struct {
 	f     Smooth
 	fy    float64
@@ -69,11 +65,10 @@ type lineSearch struct {
 
 const (
 	shrink = 0.7
-	// visible is the relative size below which the terms of δ are taken to be
-	// rounding: sums of n terms err by up to n·2⁻⁵³, and n may be 1e6.
+	// visible is the relative size below which the terms of δ count as rounding: sums of n terms err
+	// by up to n·2⁻⁵³, and n may be 1e6.
 	visible = 1e-10
-	// farther bounds how much longer than the first a step may become: where f
-	// is affine nothing else would.
+	// farther bounds the ratio of a step to the first one: if f is affine no other bound exists.
 	farther = 1e12
 	// searches bounds the work of one search: 0.7²⁰⁰ = 1e-31.
 	searches = 200
@@ -84,7 +79,7 @@ func (s *lineSearch) init(f Smooth, n, terms int) {
 	s.d, s.w = resize(s.d, n), resize(s.w, n)
 }
 
-// grad stores ∇f(y) in dst and notes f(y).
+// grad stores ∇f(y) in dst and keeps f(y).
 func (s *lineSearch) grad(dst, y []float64) { s.fy = funcGrad(s.f, dst, y) }
 
 // longer returns γ lengthened by a factor, up to most.
@@ -115,8 +110,8 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 	return s.delta >= 0
 }
 
-// guess returns a first γ ≥ 1/L_f for a search: the inverse of the curvature
-// of f at x0 along its gradient.
+// guess returns a first γ ≥ 1/L_f for a search: the inverse of the curvature of f at x0 along its
+// gradient.
 func (s *lineSearch) guess(x0 []float64) float64 {
 	g := make([]float64, len(x0))
 	s.owed = 2 * s.terms
@@ -139,13 +134,13 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 	s.f.Grad(g, s.w)
 	gamma := moved / separation(g, s.d)
 	if !(gamma > 0) || math.IsInf(gamma, 1) {
-		return 1 // affine, or not finite there: the search will tell
+		return 1 // f is affine, or not finite there: the search finds out
 	}
 	return gamma
 }
 
-// firstStep returns the γ to begin with and L_f, +Inf if it is unknown; search
-// tells that the rule is LineSearch, asked for or needed.
+// firstStep returns the first γ, L_f (+Inf if unknown), and whether the method has to search,
+// because the rule is LineSearch or L_f is unknown.
 func firstStep(
 	field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
 ) (gamma, lip float64, search bool, err error) {
@@ -155,11 +150,13 @@ func firstStep(
 		return gamma, lip, false, err
 	}
 	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
-		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", ErrProblem,
+		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and "+
+			"LineSearch", ErrProblem,
 			lip)
 	}
 	if !(step >= 0) || math.IsInf(step, 1) {
-		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess", ErrSettings, field, step)
+		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess",
+			ErrSettings, field, step)
 	}
 	if gamma = step; gamma == 0 {
 		gamma = s.guess(x0)

@@ -165,7 +165,8 @@ func TestFISTABound(t *testing.T) {
 			gamma := m.gamma
 			m.Step(loc, stats)
 			gamma = math.Min(gamma, m.gamma)
-			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best), "%v, k = %d", r, k+1)
+			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best),
+				"%v, k = %d", r, k+1)
 			if m.t <= before && k > 0 {
 				break // a restart
 			}
@@ -199,7 +200,8 @@ func TestFISTAStronglyConvexBound(t *testing.T) {
 			m.Step(loc, stats)
 			rate := math.Min(4/float64((k+1)*(k+1)), (1+root)*math.Pow(1-root, float64(k)))
 			// 1e-13: rounding of values.
-			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d", ridge, k)
+			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d",
+				ridge, k)
 			require.LessOrEqual(t, m.t*root, 1+1e-12)
 			if m.t < before {
 				break // a restart
@@ -342,11 +344,13 @@ func TestVarianceReducedRate(t *testing.T) {
 	const n, d = 20, 9
 	g, h, x, u, v := plantedPair(d)
 	f := newToy(n, d, 2, x, plus(u, v))
-	p := Problem{F: f, G: g, H: h}
+	psi, ok := prox.Sum(g, h)
+	require.True(t, ok)
+	p := Problem{F: f, H: psi}
 	at, star := make([]float64, d), make([]float64, d)
 	for name, kind := range map[string]Estimator{"SVRG": SVRG, "SAGA": SAGA} {
-		m := &proxSampled{}
-		require.NoError(t, m.init(name, kind, 0, p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		m := &StochasticTOS{Estimator: kind}
+		require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
 		lip := float64(n) * f.lipOne
 		require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
 		lyapunov := func() float64 {
@@ -360,7 +364,7 @@ func TestVarianceReducedRate(t *testing.T) {
 				}
 				sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
 			}
-			return math.Pow(floats.Distance(m.x, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
+			return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
 		}
 		rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
 		start := lyapunov()
@@ -381,8 +385,7 @@ func TestEstimators(t *testing.T) {
 	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
 	for _, kind := range []Estimator{SVRG, SAGA} {
 		e := &estimate{}
-		_, err := e.init("", kind, 0, Problem{F: f}, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
-		require.NoError(t, err)
+		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 30 { // some history, less than SAGA needs to add up anew
 			for j := range y {
@@ -394,10 +397,10 @@ func TestEstimators(t *testing.T) {
 		f.Grad(want, y)
 		mean := make([]float64, d)
 		seen := map[int]bool{}
-		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.mean...)
+		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.total...)
 		for len(seen) < n { // every term once, from the same memory
 			copy(e.table, table)
-			copy(e.mean, sum)
+			copy(e.total, sum)
 			e.at(got, y, &Stats{})
 			if i := e.idx[0]; !seen[i] {
 				seen[i] = true
@@ -406,9 +409,9 @@ func TestEstimators(t *testing.T) {
 		}
 		require.InDeltaSlice(t, want, mean, 1e-10, kind.String())
 		if kind == SAGA {
-			before := append([]float64(nil), e.mean...)
-			e.total()
-			require.InDeltaSlice(t, e.mean, before, 1e-11)
+			before := append([]float64(nil), e.total...)
+			e.addRows()
+			require.InDeltaSlice(t, e.total, before, 1e-11)
 		}
 	}
 }
@@ -425,8 +428,9 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 		// One seed; the mean of the last steps, so that it is the bias that shows
 		// and not the noise of one iterate.
 		tail := &tail{from: steps / 2, mean: make([]float64, d)}
-		_, err := Solve(context.Background(), p, make([]float64, d), &Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
-			Recorder: tail}, m)
+		_, err := Solve(context.Background(), p, make([]float64, d),
+			&Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
+				Recorder: tail}, m)
 		require.NoError(t, err)
 		return floats.Distance(tail.mean, x, 2)
 	}
@@ -434,7 +438,7 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 	require.Greater(t, many, 0.01, "biased")
 	require.Greater(t, many, 0.5*few, "and more steps do not help")
 	for _, kind := range []Estimator{SVRG, SAGA} {
-		require.Less(t, solve(&VarianceReducedTOS{Estimator: kind}, 20_000), 1e-9, kind)
+		require.Less(t, solve(&StochasticTOS{Estimator: kind}, 20_000), 1e-9, kind)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// coordinatewise is prox.Coordinatewise without Operator: all that coordinate
-// descent asks of ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ).
+// coordinatewise is prox.Coordinatewise without the methods of Operator, which coordinate descent
+// on ψ(x) = Σᵢ l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ) does not need.
 type coordinatewise interface {
 	Coordinate(i int) (l1, l2, lo, hi float64)
 }
@@ -22,8 +22,8 @@ func (p *penalty) init(op coordinatewise, n int) error {
 	for i := range n {
 		p.l1[i], p.l2[i], p.lo[i], p.hi[i] = op.Coordinate(i)
 		if !(p.l1[i] >= 0 && p.l2[i] >= 0 && p.lo[i] <= p.hi[i]) {
-			return fmt.Errorf("%w: coordinate %d of G + H has l1 = %v, l2 = %v on [%v, %v], want l1, l2 ≥ 0 on a nonempty interval",
-				ErrProblem, i, p.l1[i], p.l2[i], p.lo[i], p.hi[i])
+			return fmt.Errorf("%w: coordinate %d of G + H has l1 = %v, l2 = %v on [%v, %v], want l1, l2 ≥ 0 on a nonempty "+
+				"interval", ErrProblem, i, p.l1[i], p.l2[i], p.lo[i], p.hi[i])
 		}
 	}
 	return nil
@@ -77,11 +77,9 @@ func (p *penalty) top(j int, v float64) float64 {
 	return p.lo[j]
 }
 
-// fenchel returns Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ ≥ 0 for an x in the box, +Inf where
-// a conjugate is. With v = −∇f(x) it is a duality gap for every convex f,
-// because f(x) + f*(∇f(x)) = ⟨x,∇f(x)⟩:
-//
-//	J(x) − J* ≤ Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ
+// fenchel returns Σⱼ ψⱼ(xⱼ) + ψⱼ*(vⱼ) − xⱼvⱼ ≥ 0 for an x in the box, +Inf where a conjugate is
+// infinite. With v = −∇f(x) it is a duality gap for every convex f, because f(x) + f*(∇f(x)) =
+// ⟨x,∇f(x)⟩.
 func (p *penalty) fenchel(x, v []float64) float64 {
 	var gap float64
 	for j, vj := range v {
@@ -95,8 +93,8 @@ func (p *penalty) fenchel(x, v []float64) float64 {
 	return gap
 }
 
-// walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on
-// their piece of ψ, and reports whether α = 1.
+// walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on their piece of ψ,
+// and reports whether α = 1.
 func (p *penalty) walk(x []float64, active []int, delta []float64) (full bool) {
 	alpha, block, at := 1.0, -1, 0.0
 	for k, i := range active {
@@ -131,8 +129,8 @@ func (p *penalty) prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// The pieces of ψ on one coordinate. Each is decided exactly: coordinates are
-// set to a kink or a bound, never found near one.
+// The pieces of ψ on one coordinate. The piece is exact, because steps set a coordinate to a kink
+// or a bound exactly.
 const (
 	unseen   int8 = iota
 	negative      // x < 0 inside the box
@@ -152,7 +150,8 @@ func (p *penalty) slope(i int, x float64) float64 {
 	return 0
 }
 
-// along returns the minimizer of J along eⱼ from x, where ∂f/∂xⱼ = g and ∂²f/∂xⱼ² = h; x where J is constant.
+// along returns the minimizer of J along eⱼ from x, where ∂f/∂xⱼ = g and ∂²f/∂xⱼ² = h. It returns x
+// where J is constant.
 func (p *penalty) along(j int, x, g, h float64) float64 {
 	u, l1 := x*h-g, p.l1[j] // u = −∂f/∂xⱼ at xⱼ = 0
 	switch h += p.l2[j]; {
@@ -168,8 +167,7 @@ func (p *penalty) along(j int, x, g, h float64) float64 {
 	return x
 }
 
-// dist returns dist(−v, ∂ψ(x)) and whether every coordinate still lies on the
-// piece noted in pieces, which it brings up to date.
+// dist returns dist(−v, ∂ψ(x)), updates pieces, and reports whether no piece has changed:
 //
 //	∂ψ(xᵢ) = l2·xᵢ + [a, b],  a = b = l1·sgn xᵢ, [−l1, l1] at 0,
 //	a = −∞ at lo, b = +∞ at hi;   entry max(a + v, −v − b, 0)
@@ -232,8 +230,7 @@ func soft(u, t float64) float64 {
 	return 0
 }
 
-// clamp returns the point of [lo, hi] nearest to v, exactly lo or hi outside;
-// NaN stays NaN.
+// clamp returns the point of [lo, hi] nearest to v; NaN stays NaN.
 func clamp(v, lo, hi float64) float64 {
 	if v < lo {
 		return lo
