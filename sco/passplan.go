@@ -181,7 +181,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		}
 		clear(mean)
 		count := 0.0
-		records := fault.At(f, batchRecords, order[:ph.Records])
+		records := fault.At(f, fault.Batch, order[:ph.Records])
 		order = order[ph.Records:]
 		for range par.Passes {
 			for lo := 0; lo+par.Batch <= ph.Records; lo += par.Batch {
@@ -212,7 +212,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		toGrid(k, mean, ph.Grid)
 		exponent := math.Ilogb(ph.Grid)
 		noise.Grid(nu, ph.Sigma, exponent, src)
-		k, nu := fault.At(f, gridVector, k), fault.At(f, gridNoise, nu)
+		k, nu := fault.At(f, fault.GridVector, k), fault.At(f, fault.GridNoise, nu)
 		for j := range w {
 			w[j] = ph.Grid * float64(max(min(k[j]+nu[j], 1<<62), -1<<62))
 		}

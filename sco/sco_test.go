@@ -495,7 +495,7 @@ func TestNothingPrintsNoise(t *testing.T) {
 		require.NoError(t, err, name)
 		show(fmt.Sprintf("%v %+v %#v", pl, pl, pl))
 		src := noise.Reproducible(63, name)
-		ctx := fault.With(t.Context(), gridNoise, s.Integers)
+		ctx := fault.With(t.Context(), fault.GridNoise, s.Integers)
 		before := s.Len()
 		for range 2 {
 			rel, err := fit(ctx, src)

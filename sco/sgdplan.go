@@ -180,14 +180,10 @@ func (pl *SGDPlan) String() string {
 		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.cert)
 }
 
-// Steps of a fit that an audit may replace: the parameters, the sum of the rounded gradients
-// of a batch, or the rounded end of a phase, and the noise, both in units of g.
+// Parameters of a fit that an audit may replace.
 var (
-	sgdParams    = fault.NewStep[SGDParams]("sgd-params")
-	passParams   = fault.NewStep[PassParams]("pass-params")
-	gridVector   = fault.NewStep[[]int64]("grid-vector")
-	gridNoise    = fault.NewStep[[]int64]("grid-noise")
-	batchRecords = fault.Batch
+	sgdParams  = fault.NewStep[SGDParams](fault.SGDParams)
+	passParams = fault.NewStep[PassParams](fault.PassParams)
 )
 
 // Fit runs the T steps of the plan on p and releases the average of the
@@ -231,11 +227,11 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch := fault.At(f, batchRecords, batches.Next())
+		batch := fault.At(f, fault.Batch, batches.Next())
 		evaluations += len(batch)
 		obj.SumRounded(sum, w, batch, grid.exponent, grid.norm) // Σ_{i∈B} kᵢ
 		noise.Grid(nu, par.scale(), grid.exponent, src)         // N(0, z²L²I), rounded to the grid
-		sum, nu := fault.At(f, gridVector, sum), fault.At(f, gridNoise, nu)
+		sum, nu := fault.At(f, fault.GridVector, sum), fault.At(f, fault.GridNoise, nu)
 		for j := range v {
 			v[j] = par.Momentum*v[j] + par.Grid*float64(sum[j]+nu[j])/par.Batch
 			w[j] -= par.StepSize * v[j]

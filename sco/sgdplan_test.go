@@ -131,7 +131,7 @@ func TestNothingIsKept(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		var nu []int64
 		ctx, cancel := context.WithCancel(t.Context())
-		ctx = fault.With(ctx, gridNoise, func(v []int64) []int64 {
+		ctx = fault.With(ctx, fault.GridNoise, func(v []int64) []int64 {
 			if nu = v; stop {
 				cancel()
 			}

@@ -16,8 +16,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// noises returns the noise of a method at ε and the ε that is proved for it, 0 if
-// nothing is.
+// noises returns the noise of a method at ε and the ε that is proved for it, 0 if nothing is.
 type noises func(epsilon float64) (noise, proved float64, err error)
 
 // Calibrations is published, repaired and own noise against ε ≤ 1. Neighbors are replaced

@@ -1,4 +1,4 @@
-package mip_test
+package halfspace_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/cmd/internal/mip"
+	"github.com/privopt/privopt/cmd/internal/halfspace"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
@@ -103,8 +103,8 @@ func TestRealSolvers(t *testing.T) {
 				p := problem(t, seed, 25, 3, spaces()[seed%4])
 				want, err := objpert.Enumerate{}.Solve(bg, p)
 				require.NoError(t, err)
-				var claim mip.Claim
-				o := &mip.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c mip.Claim) { claim = c }}
+				var claim halfspace.Claim
+				o := &halfspace.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c halfspace.Claim) { claim = c }}
 				got, err := o.Solve(bg, p)
 				require.NoError(t, err)
 				require.False(t, got.Proven)
@@ -123,7 +123,7 @@ func TestRealSolvers(t *testing.T) {
 func TestNeverReleased(t *testing.T) {
 	installed(t, "cbc")
 	p := records(t, rand.New(rand.NewPCG(1, 1)), 40, 3, spaces()[1])
-	o := &mip.Oracle{Command: "cbc", Dir: t.TempDir()}
+	o := &halfspace.Oracle{Command: "cbc", Dir: t.TempDir()}
 	rel, err := (&objpert.Product{Oracle: o}).Fit(bg, p, dp.Budget{Epsilon: 1}, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
@@ -150,8 +150,8 @@ func TestModes(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "modes")
 	fake := script(t, "cbc-spy", `ls -la > `+seen)
 	dir := t.TempDir()
-	_, err := (&mip.Oracle{Command: fake, Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
-	require.ErrorIs(t, err, mip.ErrNoPoint)
+	_, err := (&halfspace.Oracle{Command: fake, Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
+	require.ErrorIs(t, err, halfspace.ErrNoPoint)
 	b, err := os.ReadFile(seen)
 	require.NoError(t, err)
 	lines := strings.Split(string(b), "\n")
@@ -169,17 +169,17 @@ func TestFolderIsRemoved(t *testing.T) {
 		body string
 		want error
 	}{
-		"no answer":     {"exit 0", mip.ErrNoPoint},
-		"failure":       {"exit 3", mip.ErrNoPoint},
-		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", mip.ErrNoPoint},
-		"empty answer":  {": > solution.sol", mip.ErrNoPoint},
-		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", mip.ErrNoPoint},
+		"no answer":     {"exit 0", halfspace.ErrNoPoint},
+		"failure":       {"exit 3", halfspace.ErrNoPoint},
+		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", halfspace.ErrNoPoint},
+		"empty answer":  {": > solution.sol", halfspace.ErrNoPoint},
+		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", halfspace.ErrNoPoint},
 		"outside":       {"printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol", nil},
-		"crash":         {"kill -9 $$", mip.ErrNoPoint},
-		"litter inside": {"mkdir a; echo x > a/b; exit 1", mip.ErrNoPoint},
+		"crash":         {"kill -9 $$", halfspace.ErrNoPoint},
+		"litter inside": {"mkdir a; echo x > a/b; exit 1", halfspace.ErrNoPoint},
 	} {
 		dir := t.TempDir()
-		sol, err := (&mip.Oracle{Command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), Dir: dir}).Solve(bg, p)
+		sol, err := (&halfspace.Oracle{Command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), Dir: dir}).Solve(bg, p)
 		if c.want == nil { // (1, 1) is inside ‖w‖² ≤ 2
 			require.NoError(t, err, name)
 			require.Equal(t, []int{1, 1}, sol.W)
@@ -189,7 +189,7 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &mip.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+	never := &halfspace.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
 		"solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
@@ -197,13 +197,13 @@ func TestFolderIsRemoved(t *testing.T) {
 
 	// a point outside the ball
 	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&mip.Oracle{Command: script(t, "scip-outside", "printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > "+
-		"solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
-	require.ErrorIs(t, err, mip.ErrNoPoint)
+	_, err = (&halfspace.Oracle{Command: script(t, "scip-outside",
+		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
+	require.ErrorIs(t, err, halfspace.ErrNoPoint)
 
 	// cancelled and expired contexts: were the solver not killed, the test would not end
 	dir := t.TempDir()
-	sleep := &mip.Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
+	sleep := &halfspace.Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
 	ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 	defer cancel()
 	_, err = sleep.Solve(ctx, p)
@@ -221,7 +221,8 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &mip.Oracle{Command: script(t, "gurobi_cl_hang", "printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
+	o := &halfspace.Oracle{Command: script(t, "gurobi_cl_hang",
+		"printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
 		Dir: dir, Limit: time.Second}
 	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
@@ -233,7 +234,7 @@ func TestLimit(t *testing.T) {
 // a second process that runs this test.
 func TestSignal(t *testing.T) {
 	if dir := os.Getenv("MIP_TEST_SIGNAL_DIR"); dir != "" {
-		_, err := (&mip.Oracle{Command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
+		_, err := (&halfspace.Oracle{Command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
 		if errors.Is(err, objpert.ErrInterrupted) {
 			fmt.Println("interrupted in order")
 		}
@@ -273,10 +274,11 @@ func TestFormatsOfOthers(t *testing.T) {
 		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
 	} {
-		var claim mip.Claim
+		var claim halfspace.Claim
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
-		o := &mip.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(), Trace: func(c mip.Claim) { claim = c }}
+		o := &halfspace.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(),
+			Trace: func(c halfspace.Claim) { claim = c }}
 		sol, err := o.Solve(bg, p)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{1, 0}, sol.W, name)
@@ -286,31 +288,31 @@ func TestFormatsOfOthers(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	p := problem(t, 1, 5, 2, objpert.Lattice(2))
-	for _, o := range []*mip.Oracle{{}, {Command: "cplex"}, {Command: "cbc-not-installed"}, {Command: "/nowhere/scip"}} {
+	for _, o := range []*halfspace.Oracle{{}, {Command: "cplex"}, {Command: "cbc-not-installed"}, {Command: "/nowhere/scip"}} {
 		_, err := o.Solve(bg, p)
-		require.ErrorIs(t, err, mip.ErrCommand)
+		require.ErrorIs(t, err, halfspace.ErrCommand)
 		_, err = o.Find(bg, p)
-		require.ErrorIs(t, err, mip.ErrCommand)
+		require.ErrorIs(t, err, halfspace.ErrCommand)
 	}
 	cbc := script(t, "cbc", "exit 1")
-	for _, o := range []*mip.Oracle{
+	for _, o := range []*halfspace.Oracle{
 		{Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
 	} {
 		_, err := o.Solve(bg, p)
 		require.Error(t, err)
-		require.NotErrorIs(t, err, mip.ErrNoPoint)
+		require.NotErrorIs(t, err, halfspace.ErrNoPoint)
 	}
-	_, err := (&mip.Oracle{Command: cbc}).Solve(bg, nil)
+	_, err := (&halfspace.Oracle{Command: cbc}).Solve(bg, nil)
 	require.ErrorIs(t, err, objpert.ErrProblem)
-	require.ErrorIs(t, mip.WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
-	require.Error(t, mip.WriteLP(broken{}, p))
+	require.ErrorIs(t, halfspace.WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
+	require.Error(t, halfspace.WriteLP(broken{}, p))
 	junk := filepath.Join(t.TempDir(), "not-a-program")
 	require.NoError(t, os.Mkdir(junk, 0o700))
 	// An executable that the system cannot run.
 	bad := filepath.Join(t.TempDir(), "cbc")
 	require.NoError(t, os.WriteFile(bad, []byte{0, 1, 2}, 0o700))
-	_, err = (&mip.Oracle{Command: bad, Dir: t.TempDir()}).Solve(bg, p)
-	require.ErrorIs(t, err, mip.ErrCommand)
+	_, err = (&halfspace.Oracle{Command: bad, Dir: t.TempDir()}).Solve(bg, p)
+	require.ErrorIs(t, err, halfspace.ErrCommand)
 	// glpsol files that cannot be read
 	for name, body := range map[string]string{
 		"column":  "s mip 1 1 o 1\nj 99999 1\n",
@@ -319,8 +321,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(body), 0o600))
-		_, err := (&mip.Oracle{Command: script(t, "glpsol", "cp "+text+" solution.sol"), Dir: t.TempDir()}).Solve(bg, p)
-		require.ErrorIs(t, err, mip.ErrNoPoint, name)
+		_, err := (&halfspace.Oracle{Command: script(t, "glpsol", "cp "+text+" solution.sol"), Dir: t.TempDir()}).Solve(bg, p)
+		require.ErrorIs(t, err, halfspace.ErrNoPoint, name)
 	}
 }
 
@@ -339,7 +341,7 @@ func ExampleWriteLP() {
 		fmt.Println(err)
 		return
 	}
-	if err := mip.WriteLP(os.Stdout, p); err != nil {
+	if err := halfspace.WriteLP(os.Stdout, p); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

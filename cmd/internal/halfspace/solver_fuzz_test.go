@@ -1,4 +1,4 @@
-package mip
+package halfspace
 
 import (
 	"bytes"

@@ -45,8 +45,7 @@ func squares(m qop.Mechanism) *quadratic {
 	return anchored(m, []float64{0.4}, loss.Squared{}, pull(0.3), curveOnly(m.Relation, 2))
 }
 
-// bent is the setting with Huber's loss, a generalized linear one whose
-// curvature ends.
+// bent is the setting with Huber's loss, a generalized linear one whose curvature ends.
 func bent(m qop.Mechanism) *quadratic {
 	c := squares(m)
 	c.loss = loss.Huber{Delta: 0.05}
@@ -74,8 +73,7 @@ func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	return anchored(m, center, l, k, ended(m.Relation, sample(6, d, "many"), axis(d, 1, 1), axis(d, 0, 0)))
 }
 
-// flat is a setting in the plane, with a last record along the first axis or
-// another one.
+// flat is a setting in the plane, with a last record along the first axis or another one.
 func flat(m qop.Mechanism, l loss.Loss, other record) *quadratic {
 	m.M = 10
 	list := []record{{[]float64{0.3, 0.1}, 1.2}, {[]float64{0, 0.2}, 0.6}}
@@ -90,8 +88,7 @@ func variant(rel dp.Relation, cal qop.Calibration, s loss.Structure) qop.Mechani
 	return qop.Mechanism{Relation: rel, Calibration: cal, Structure: s}
 }
 
-// off is a setting whose anchor lies η from the point at which the records
-// interpolate.
+// off is a setting whose anchor lies η from the point at which the records interpolate.
 func off(m qop.Mechanism) *quadratic {
 	m.Interpolation, m.Eta, m.Share = qop.Trust{}, 0.03, 0.3
 	c := squares(m)
@@ -99,91 +96,103 @@ func off(m qop.Mechanism) *quadratic {
 	return c
 }
 
+// squaresFor and huberFor are settings of many.
+func squaresFor(k kinks) func() *quadratic {
+	return func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), k) }
+}
+
+func huberFor(k kinks) func() *quadratic {
+	return func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, k) }
+}
+
 var quadraticSettings = []setting[*quadratic]{
-	{"least squares", "A3", "wxborS", func() *quadratic { return squares(qop.Mechanism{}) }},
-	{"least squares", "A2", "wxS", func() *quadratic { return squares(variant(dp.AddRemove, 0, 0)) }},
-	{"half for the output", "A3", "Wx", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}) }},
-	{"least squares as glm", "A3", "wx", func() *quadratic { return squares(variant(0, 0, loss.GLM)) }},
-	{"huber", "A3", "wxBS", func() *quadratic { return bent(qop.Mechanism{}) }},
-	{"huber", "A2", "wxS", func() *quadratic { return bent(variant(dp.AddRemove, 0, 0)) }},
-	{"fixed range", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange)) }},
-	{"general", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General)) }},
-	{"threshold", "A2", "wx", func() *quadratic { return bent(variant(dp.AddRemove, qop.Threshold, 0)) }},
-	{"paper", "A3", "wx", func() *quadratic { return bent(variant(0, qop.Paper, 0)) }},
-	{"smoothed hinge", "A3", "wB", func() *quadratic { return hinged(qop.Mechanism{}) }},
-	{"relabelled", "A5", "wbr", func() *quadratic {
+	{"least squares", "A3", "white exactly outside output cover searched*", func() *quadratic { return squares(qop.Mechanism{}) }},
+	{"least squares", "A2", "white exactly searched*", func() *quadratic { return squares(variant(dp.AddRemove, 0, 0)) }},
+	{"half for the output", "A3", "white* exactly", func() *quadratic { return squares(qop.Mechanism{Share: 0.5}) }},
+	{"least squares as glm", "A3", "white exactly", func() *quadratic { return squares(variant(0, 0, loss.GLM)) }},
+	{"huber", "A3", "white exactly outside* searched*", func() *quadratic { return bent(qop.Mechanism{}) }},
+	{"huber", "A2", "white exactly searched*", func() *quadratic { return bent(variant(dp.AddRemove, 0, 0)) }},
+	{"fixed range", "A3", "white exactly", func() *quadratic { return bent(variant(0, qop.Threshold, loss.FixedRange)) }},
+	{"general", "A3", "white exactly", func() *quadratic { return bent(variant(0, qop.Threshold, loss.General)) }},
+	{"threshold", "A2", "white exactly", func() *quadratic { return bent(variant(dp.AddRemove, qop.Threshold, 0)) }},
+	{"paper", "A3", "white exactly", func() *quadratic { return bent(variant(0, qop.Paper, 0)) }},
+	{"smoothed hinge", "A3", "white outside*", func() *quadratic { return hinged(qop.Mechanism{}) }},
+	{"relabelled", "A5", "white outside cover", func() *quadratic {
 		c := squares(qop.Mechanism{})
 		c.data = [2][]record{with(c.data[0], axis(1, 1, 0.4)), with(c.data[0], axis(1, 1, -9))}
 		return c
 	}},
-	{"dropped", "A5", "wbr", func() *quadratic {
+	{"dropped", "A5", "white outside cover", func() *quadratic {
 		c := squares(qop.Mechanism{Interpolation: qop.Drop{Tolerance: 0.5}})
 		c.data = [2][]record{with(c.data[0], axis(1, 1, 0.8)), with(c.data[0], axis(1, 1, -9))}
 		return c
 	}},
-	{"trusted", "A5", "w", func() *quadratic { return squares(qop.Mechanism{Interpolation: qop.Trust{}}) }},
-	{"ℓ1 in a box", "A7", "wxbrS", func() *quadratic {
+	{"trusted", "A5", "white", func() *quadratic { return squares(qop.Mechanism{Interpolation: qop.Trust{}}) }},
+	{"ℓ1 in a box", "A7", "white exactly outside cover searched*", func() *quadratic {
 		c := squares(qop.Mechanism{})
 		c.kinks = kinks{2, -1, 1}
 		return c
 	}},
-	{"rows of 1e±150", "A9", "wr", func() *quadratic {
+	{"rows of 1e±150", "A9", "white cover", func() *quadratic {
 		c := squares(qop.Mechanism{})
 		c.data = [2][]record{with(nil, record{[]float64{1e150}, 1e300}, record{[]float64{1e-150}, 5}),
 			with(nil, record{[]float64{-1e-150}, 0}, record{[]float64{1e-150}, 5})}
 		return c
 	}},
-	{"ε = 4, δ = 0.1, m = 6", "A4", "wx", func() *quadratic {
+	{"ε = 4, δ = 0.1, m = 6", "A4", "white exactly", func() *quadratic {
 		c := squares(qop.Mechanism{M: 6})
 		c.budget, c.kinks.weight, c.mech.Cover = dp.Budget{Epsilon: 4, Delta: 0.1}, 0.3, 10*cover
 		c.data = [2][]record{{{[]float64{1}, 0.4}}, {{[]float64{0}, 0}}}
 		return c
 	}},
-	{"equal records", "A8", "wr", func() *quadratic {
+	{"equal records", "A8", "white cover", func() *quadratic {
 		c := squares(qop.Mechanism{})
 		c.data = curveOnly(dp.Replace, 29)
 		return c
 	}},
-	{"least squares, d = 5", "A2", "wor", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3)) }},
-	{"least squares, d = 5, m = 400", "A2", "w", func() *quadratic {
+	{"least squares, d = 5", "A2", "white output cover", squaresFor(pull(0.3))},
+	{"least squares, d = 5, m = 400", "A2", "white", func() *quadratic {
 		c := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3))
 		c.mech.M = 400
 		return c
 	}},
-	{"huber, d = 5", "A3", "wBr", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, pull(0.3)) }},
-	{"ℓ1 in a box, d = 5", "A7", "wr", func() *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), kinks{0.3, -2, 2}) }},
-	{"huber, ℓ1 in a box, d = 5", "A7", "Wr", func() *quadratic { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, kinks{0.3, -2, 2}) }},
-	{"least squares, d = 2", "A3", "x", func() *quadratic { return flat(qop.Mechanism{}, loss.Squared{}, axis(2, 0, 0)) }},
-	{"least squares across, d = 2", "A3", "x", func() *quadratic {
+	{"huber, d = 5", "A3", "white outside* cover", huberFor(pull(0.3))},
+	{"ℓ1 in a box, d = 5", "A7", "white cover", squaresFor(kinks{0.3, -2, 2})},
+	{"huber, ℓ1 in a box, d = 5", "A7", "white* cover", huberFor(kinks{0.3, -2, 2})},
+	{"least squares, d = 2", "A3", "exactly", func() *quadratic { return flat(qop.Mechanism{}, loss.Squared{}, axis(2, 0, 0)) }},
+	{"least squares across, d = 2", "A3", "exactly", func() *quadratic {
 		return flat(qop.Mechanism{}, loss.Squared{}, record{[]float64{0, 1}, 3})
 	}},
-	{"huber, d = 2", "A3", "x", func() *quadratic { return flat(qop.Mechanism{}, loss.Huber{Delta: 0.1}, axis(2, 0, 0)) }},
-	{"rank 2 as general", "A6", "wx", func() *quadratic {
+	{"huber, d = 2", "A3", "exactly", func() *quadratic { return flat(qop.Mechanism{}, loss.Huber{Delta: 0.1}, axis(2, 0, 0)) }},
+	{"rank 2 as general", "A6", "white exactly", func() *quadratic {
 		return flat(qop.Mechanism{Interpolation: qop.Trust{}}, round{corner}, axis(2, 0, 0))
 	}},
-	{"rank 1 as general", "A6", "WX", func() *quadratic {
+	{"rank 1 as general", "A6", "white* exactly*", func() *quadratic {
 		return flat(variant(0, 0, loss.General), loss.Huber{Delta: 0.1}, axis(2, 0, 0))
 	}},
-	{"inexact anchor", "A5", "wXor", func() *quadratic { return off(qop.Mechanism{}) }},
-	{"inexact anchor", "A2", "WXO", func() *quadratic { return off(variant(dp.AddRemove, 0, 0)) }},
+	{"inexact anchor", "A5", "white exactly* output cover", func() *quadratic { return off(qop.Mechanism{}) }},
+	{"inexact anchor", "A2", "white* exactly* output*", func() *quadratic { return off(variant(dp.AddRemove, 0, 0)) }},
 }
 
-var quadraticKinds = map[rune]kind[*quadratic]{
-	'w': {"", WhiteBox, (*quadratic).white},
-	'x': {" exactly", Exact, (*quadratic).exact},
-	's': {" searched", Exact, (*quadratic).search},
-	'b': {" from outside", BlackBox, (*quadratic).outside},
-	'o': {" output noise", WhiteBox, (*quadratic).output},
-	'r': {" cover", WhiteBox, (*quadratic).covered},
+var quadraticKinds = map[string]kind[*quadratic]{
+	"white":    {"", WhiteBox, (*quadratic).white},
+	"exactly":  {" exactly", Exact, (*quadratic).exact},
+	"searched": {" searched", Exact, searched[*quadratic]},
+	"outside":  {" from outside", BlackBox, (*quadratic).outside},
+	"output":   {" output noise", WhiteBox, (*quadratic).output},
+	"cover":    {" cover", WhiteBox, (*quadratic).covered},
 }
 
 func init() {
 	Register(Mechanism{Name: "qop", Controls: quadraticControls, Cases: cases(quadraticKinds, quadraticSettings)})
 }
 
+// quadraticParams are the parameters by which a fit draws.
+var quadraticParams = fault.NewStep[qop.Params](fault.QuadraticParams)
+
 // drawnBy returns a Break that replaces numbers of the plan by which a fit draws.
 func drawnBy(change func(p *qop.Params)) func(context.Context) context.Context {
-	return one(qop.Calibrated, func(p qop.Params) qop.Params { change(&p); return p })
+	return one(quadraticParams, func(p qop.Params) qop.Params { change(&p); return p })
 }
 
 // flatter multiplies σ².

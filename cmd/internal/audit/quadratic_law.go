@@ -10,11 +10,9 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/qop"
 )
 
-// law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the
-// change of variables
+// law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the change of variables
 //
 //	w(θ) = −(F′(θ) + s)/(σ²(θ−θ̃)),   density f_m(w)·(F″(θ) + σ²w)/σ²
 //
@@ -80,13 +78,12 @@ func (r *quadratic) most(i int) float64 {
 	return float64(len(r.records[i])) * r.loss.Constants(r.bounds, math.Inf(1)).Smoothness
 }
 
-// exact integrates the density of the minimizer for d = 1 or 2 under the
-// curvature of the plan. The plan has no profile beside its budget: the
-// minimizer is held against the part of it that the objective may spend. With
-// η > 0 that part is not for the minimizer alone: the release with its output
-// noise is held against the whole.
+// exact integrates the density of the minimizer for d = 1 or 2 under the curvature of the plan. A
+// plan has no profile beside its budget, so the minimizer is compared with the part of the budget
+// that the objective may spend. If η > 0, the output noise protects the minimizer as well, so the
+// release with its output noise is compared with the whole budget.
 func (r *quadratic) exact(ctx context.Context, e *Env) (Finding, error) {
-	r.sigma2 = fault.At(fault.From(ctx), qop.Calibrated, r.Params).Sigma2
+	r.sigma2 = fault.At(fault.From(ctx), quadraticParams, r.Params).Sigma2
 	cert := r.cert
 	if r.mech.Eta == 0 {
 		cert.Budget = r.Objective

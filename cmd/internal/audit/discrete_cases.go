@@ -60,9 +60,8 @@ func kNormSigns() *discrete {
 	return c
 }
 
-// kNormTernary is the K-norm law on {−1,0,1}: Σ_k (η_k − min η) is Gamma(2)·θ, and
-// of the two entries beyond the least the first in cyclic order is uniform below
-// that sum.
+// kNormTernary is the K-norm law on {−1,0,1}: Σ_k (η_k − min η) is Gamma(2)·θ, and of the two
+// entries beyond the least the first in cyclic order is uniform below that sum.
 func kNormTernary() *discrete {
 	c := cubeCase(1, func(o objpert.Oracle) discreteMechanism { return &objpert.Product{Oracle: o} })
 	c.space, c.k = ternarySpace(), 2
@@ -135,8 +134,7 @@ const (
 
 var sampPublic = objpert.SampPublic{Dim: sampDim, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-2}}
 
-// sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c
-// = 2GdP.
+// sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c = 2GdP.
 func sampScale() float64 {
 	least := math.Inf(1)
 	for p := 1.01; p < 100; p += 0.01 {
@@ -187,7 +185,7 @@ func sampled(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-// apart is a minimizer whose gap is too wide and whose point tells the data set.
+// apart is a minimizer whose gap is too wide and whose point reveals the data set.
 type apart struct{ at float64 }
 
 func (a apart) Minimize(_ context.Context, w, _ []float64) (float64, error) {
@@ -212,11 +210,11 @@ func sampledGap(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-var discreteKinds = map[rune]kind[*discrete]{
-	'w': {"", WhiteBox, (*discrete).white},
-	'x': {", exactly", Exact, (*discrete).exact},
-	'b': {", from outside", BlackBox, (*discrete).black},
-	'g': {"", BlackBox, (*discrete).withheld},
+var discreteKinds = map[string]kind[*discrete]{
+	"white":   {"", WhiteBox, (*discrete).white},
+	"exactly": {", exactly", Exact, (*discrete).exact},
+	"outside": {", from outside", BlackBox, (*discrete).black},
+	"gap":     {"", BlackBox, (*discrete).withheld},
 }
 
 func init() {
@@ -225,29 +223,37 @@ func init() {
 	flip := func() *discrete { return productLine(flipped, [2]float64{-1, 1}) }
 	tie := func() *discrete { return productLine(tied, [2]float64{0, -2}) }
 
-	params := fault.NewStep[objpert.Params]("objpert.params")
-	samp := fault.NewStep[objpert.SampParams]("objpert.opsamp")
-	drawn := fault.NewStep[[]int64]("objpert.noise")
+	params := fault.NewStep[objpert.Params](fault.DiscreteParams)
+	samp := fault.NewStep[objpert.SampParams](fault.SampParams)
+	drawn := fault.DiscreteNoise
 	edit := func(change func(q *objpert.Params)) func(context.Context) context.Context {
 		return one(params, func(q objpert.Params) objpert.Params { change(&q); return q })
 	}
 	scaled := func(f float64) func(context.Context) context.Context {
 		return edit(func(q *objpert.Params) { q.Scale *= f; q.Time = uint64(float64(q.Time) * f) })
 	}
+	// dropped draws noise for fewer variables than the plan has; the others get none.
+	dropped := func(keep func(noises int) int) func(context.Context) context.Context {
+		return func(ctx context.Context) context.Context {
+			missing := 0
+			ctx = edit(func(q *objpert.Params) { missing = q.Noises - keep(q.Noises); q.Noises -= missing })(ctx)
+			return one(drawn, func(eta []int64) []int64 { return append(eta, make([]int64, missing)...) })(ctx)
+		}
+	}
 	Register(Mechanism{
 		Name: "opdisc",
 		Cases: append(cases(discreteKinds, settings{
-			{"radial", "A1", "wt", ball(objpert.Radial)},
-			{"gaussian", "A1", "w", ball(objpert.Gaussian)},
-			{"radial, d = 1", "A1", "xb", opdiscCircle},
-			{"gap", "A12", "g", opdiscCircle},
+			{"radial", "A1", "white twice", ball(objpert.Radial)},
+			{"gaussian", "A1", "white", ball(objpert.Gaussian)},
+			{"radial, d = 1", "A1", "exactly outside", opdiscCircle},
+			{"gap", "A12", "gap", opdiscCircle},
 		}), Case{Name: "A1/parity under the published σ", Pair: "A1", Layer: Exact, Run: sold}),
 		Controls: []Control{
 			{"opdisc-noise-0.9", "radial noise of 0.9 times its scale", "opdisc/A1/radial", 0, scaled(0.9)},
 			{"opdisc-noise-0.5", "Gaussian noise of half its scale", "opdisc/A1/gaussian", 0, scaled(0.5)},
 			{"opdisc-noise-0.125", "radial noise of an eighth of its scale, seen from outside", "opdisc/A1/radial, d = 1, from outside", 0,
 				scaled(0.125)},
-			{"opdisc-dimension", "d noise variables in the place of d+1", "opdisc/A1/radial", 0, edit(func(q *objpert.Params) { q.Noises-- })},
+			{"opdisc-dimension", "d noise variables in the place of d+1", "opdisc/A1/radial", 0, dropped(func(n int) int { return n - 1 })},
 			{"opdisc-relation", "the shift of an added record for a replaced one", "opdisc/A1/radial", 0, scaled(0.5)},
 			{"opdisc-paper-sigma", "the published σ sold at the ε it claims", "opdisc/A1/parity under the published σ", 0,
 				edit(func(q *objpert.Params) { q.Proved.Epsilon = 1 })},
@@ -258,12 +264,12 @@ func init() {
 	Register(Mechanism{
 		Name: "product",
 		Cases: cases(discreteKinds, settings{
-			{"k-norm, signs", "A1", "wt", kNormSigns},
-			{"k-norm, ternary", "A1", "w", kNormTernary},
-			{"one-sided", "A1", "w", oneSidedTernary},
-			{"k-norm, d = 1", "A1", "xb", flip},
-			{"tie", "A12", "xb", tie},
-			{"gap", "A12", "g", flip},
+			{"k-norm, signs", "A1", "white twice", kNormSigns},
+			{"k-norm, ternary", "A1", "white", kNormTernary},
+			{"one-sided", "A1", "white", oneSidedTernary},
+			{"k-norm, d = 1", "A1", "exactly outside", flip},
+			{"tie", "A12", "exactly outside", tie},
+			{"gap", "A12", "gap", flip},
 		}),
 		Controls: []Control{
 			{"product-noise-0.9", "K-norm noise of 0.9 times its scale", "product/A1/k-norm, signs", 0, scaled(0.9)},
@@ -277,12 +283,12 @@ func init() {
 	Register(Mechanism{
 		Name: "rspm",
 		Cases: cases(discreteKinds, settings{
-			{"laplace, ternary", "A1", "wt", rspmTernary},
-			{"laplace, d = 1", "A1", "xb", rspmLine},
+			{"laplace, ternary", "A1", "white twice", rspmTernary},
+			{"laplace, d = 1", "A1", "exactly outside", rspmLine},
 		}),
 		Controls: []Control{
 			{"rspm-dimension", "d noise variables in the place of 2d separators", "rspm/A1/laplace, ternary", 0,
-				edit(func(q *objpert.Params) { q.Noises /= 2 })},
+				dropped(func(n int) int { return n / 2 })},
 			{"rspm-noise-0.9", "Laplace noise of 0.9 times its scale", "rspm/A1/laplace, ternary", 0, scaled(0.9)},
 			{"rspm-noise-0.5", "Laplace noise of half its scale, seen from outside", "rspm/A1/laplace, d = 1, from outside", 0, scaled(0.5)},
 			{"rspm-cached", "one draw of η for all releases", "rspm/A13/laplace, ternary", 0, cached(drawn, slices.Clone[[]int64])},
@@ -290,7 +296,7 @@ func init() {
 	})
 	Register(Mechanism{
 		Name:  "aggregate",
-		Cases: cases(discreteKinds, settings{{"votes", "A1", "xb", votes}}),
+		Cases: cases(discreteKinds, settings{{"votes", "A1", "exactly outside", votes}}),
 		Controls: []Control{
 			{"aggregate-noise-0.5", "noise for one vote in the place of two, seen from outside", "aggregate/A1/votes, from outside", 0, scaled(0.5)},
 		},

@@ -1,47 +1,4 @@
-// Package mip hands the problems of objpert to mixed-integer programming solvers
-// that are installed as commands: CBC, GLPK, HiGHS, SCIP and Gurobi.
-//
-// # What its answers are worth
-//
-// They are incumbents: points, with their loss and objective recomputed in
-// integers, and never a proof. Solvers work in float64 with tolerances for
-// feasibility and integrality, and have reported wrong losses and points that
-// were not optimal as optimal on problems of this kind. So Solution.Proven is
-// always false, and the mechanisms of objpert withhold: use the searches of
-// objpert for a release, and this package to compare with them, or as the
-// heuristic of objpert.SampleAndAggregate (Oracle.Find), which is private whatever
-// a solver does.
-//
-// # Secrets on disk
-//
-// The model holds the records and the noise. It is written to a new folder of
-// mode 0700, with files of mode 0600, which is removed when Solve returns for any
-// reason: success, error, panic, the end of the context, SIGINT, SIGTERM or
-// SIGHUP. While Solve runs, those signals end it, with objpert.ErrInterrupted,
-// instead of the process. After SIGKILL or a loss of power the folder stays:
-// point Dir at a file system in memory.
-//
-// # The model
-//
-//	min  Σ_g |Pos_g − Neg_g| e_g − Σ_j Σ_k T_j[k] r_jk − Σ_q z[q] n_q
-//	     Σ_k r_jk = 1,  w_j = Σ_k Values[k] r_jk
-//	     Σ_q n_q = 1,   Σ_q q n_q = Σ_j Σ_k Values[k]² r_jk     (≤ Q without a norm table)
-//	     ⟨x_g, w⟩ + M_g e_g ≥ 1  if Pos_g > Neg_g,   ⟨x_g, w⟩ − M_g e_g ≤ 0  if Pos_g < Neg_g
-//	     r, n, e ∈ {0, 1}
-//
-// with M_g = 1 + min{ ‖x_g‖₂√Q, Σ_j |x_gj| max|Values| }, and Σ_g min(Pos_g, Neg_g)
-// left out. Rows are integers, so that a positive score is at least 1.
-//
-// # Notation
-//
-//	r_jk    variable rj_k: w_j = Values[k]
-//	n_q     variable nq: ‖w‖² = q
-//	e_g     variable eg: the majority of row g is misclassified
-//
-// # References
-//
-// The format is LP as CPLEX reads it.
-package mip
+package halfspace
 
 import (
 	"bufio"
@@ -54,14 +11,15 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// column is one variable. Its bounds are 0 and 1 if it is binary.
-type column struct {
+// variable is a variable of the program. Its bounds are 0 and 1 if it is binary.
+type variable struct {
 	name   string
 	cost   float64
 	lo, hi float64
 	binary bool
 }
 
+// term is one summand of a row.
 type term struct {
 	col  int
 	coef float64
@@ -74,14 +32,23 @@ type row struct {
 	rhs   float64
 }
 
+// model is a problem of objpert as a mixed-integer program:
+//
+//	min  Σ_g |Pos_g − Neg_g| e_g − Σ_j Σ_k T_j[k] r_jk − Σ_q z[q] n_q
+//	     Σ_k r_jk = 1,  w_j = Σ_k Values[k] r_jk
+//	     Σ_q n_q = 1,   Σ_q q n_q = Σ_j Σ_k Values[k]² r_jk     (≤ Q without a norm table)
+//	     ⟨x_g, w⟩ + M_g e_g ≥ 1  if Pos_g > Neg_g,   ⟨x_g, w⟩ − M_g e_g ≤ 0  if Pos_g < Neg_g
+//	     r, n, e ∈ {0, 1}
+//
+// with M_g of bigM, and Σ_g min(Pos_g, Neg_g) left out. Rows are integers: a positive score is at least 1.
 type model struct {
-	cols    []column
+	cols    []variable
 	rows    []row
 	choice  [][]int // column of r_jk, -1 where not allowed
 	problem *objpert.Problem
 }
 
-func (m *model) add(c column) int {
+func (m *model) add(c variable) int {
 	m.cols = append(m.cols, c)
 	return len(m.cols) - 1
 }
@@ -92,7 +59,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 		return nil, err
 	}
 	m := &model{problem: p, choice: make([][]int, p.Dim)}
-	table, norm := noise(p)
+	table, norm := reals(p)
 	w := make([]int, p.Dim) // columns of w_j
 	var squares []term      // ‖w‖²
 	for j := range p.Dim {
@@ -102,7 +69,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 			if p.Allowed != nil && !p.Allowed[j][k] {
 				continue
 			}
-			c := column{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
+			c := variable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
 			if table != nil {
 				c.cost = -table[j][k]
 			}
@@ -112,14 +79,14 @@ func newModel(p *objpert.Problem) (*model, error) {
 			squares = append(squares, term{i, float64(v * v)})
 		}
 		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
-		w[j] = m.add(column{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
+		w[j] = m.add(variable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
 		m.rows = append(m.rows, row{"=", one, 1}, row{"=", append(sum, term{w[j], -1}), 0})
 	}
 	switch {
 	case norm != nil:
 		var one []term
 		for q, z := range norm {
-			i := m.add(column{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
+			i := m.add(variable{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
 			one = append(one, term{i, 1})
 			squares = append(squares, term{i, -float64(q)})
 		}
@@ -132,7 +99,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 		if weight == 0 {
 			continue
 		}
-		e := m.add(column{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
+		e := m.add(variable{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
 		var terms []term
 		for j, v := range x {
 			if v != 0 {
@@ -164,7 +131,7 @@ func bigM(p *objpert.Problem, x []int64) float64 {
 	return 1 + math.Ceil(bound)
 }
 
-// WriteLP writes p in LP format. The file holds the records and the noise of p.
+// WriteLP writes p in the LP format of CPLEX. The file holds the records and the noise of p.
 func WriteLP(w io.Writer, p *objpert.Problem) error {
 	m, err := newModel(p)
 	if err != nil {
@@ -232,8 +199,8 @@ func (m *model) point(value []float64) (w []int, ok bool) {
 	return w, m.problem.Contains(w)
 }
 
-// noise returns the noise of p as float64.
-func noise(p *objpert.Problem) (table [][]float64, norm []float64) {
+// reals returns the noise of p as float64.
+func reals(p *objpert.Problem) (table [][]float64, norm []float64) {
 	steps, z, exponent := p.Noise()
 	row := func(src []int64) []float64 {
 		dst := make([]float64, len(src))

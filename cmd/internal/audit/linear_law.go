@@ -53,7 +53,7 @@ func ratio(p, q law, x float64) float64 {
 	return a - b
 }
 
-// black tells releases on the two data sets apart, for d = 1 with the likelihood ratio of
+// black distinguishes releases on the two data sets, for d = 1 with the likelihood ratio of
 // the exact laws of place(x) as a score.
 func (c *convex) black(
 	ctx context.Context, e *Env, laws func() (p, q law, err error), place func(x float64) float64,

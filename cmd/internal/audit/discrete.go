@@ -42,8 +42,8 @@ type halfspaces []struct {
 	y int
 }
 
-// one record that tells −1 from +1, of either label; and, A12, two records that
-// are tied, or agree.
+// flipped is one record that separates −1 from +1, with either label. tied (A12) is two records that
+// disagree, so that both points have the same loss, or agree.
 var (
 	flipped = [2]halfspaces{{{[]int64{1}, 1}}, {{[]int64{1}, -1}}}
 	tied    = [2]halfspaces{{{[]int64{1}, 1}, {[]int64{1}, -1}}, {{[]int64{1}, 1}, {[]int64{1}, 1}}}
@@ -127,7 +127,7 @@ func (c *discrete) stick(eps float64) float64 {
 	return math.Max(there, back)
 }
 
-// black tells releases apart, against the exact ε of the pair.
+// black distinguishes the pair by its releases and compares the bound with the exact ε.
 func (c *discrete) black(ctx context.Context, e *Env) (Finding, error) {
 	exact := EpsilonAt(c.stick, math.Max(c.cert.Delta, pureDelta))
 	f, err := Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta)
@@ -135,12 +135,12 @@ func (c *discrete) black(ctx context.Context, e *Env) (Finding, error) {
 	return f, err
 }
 
-// exact holds the probabilities of all outputs against the claim.
+// exact compares the probabilities of all outputs with the claim.
 func (c *discrete) exact(context.Context, *Env) (Finding, error) {
 	return Integrate(c.cert, c.cert.Budget.Profile().Delta, c.stick), nil
 }
 
-// gap is an oracle that proves nothing and tells which data set it has.
+// gap is an oracle that proves nothing and whose point reveals the data set.
 type gap struct{}
 
 func (gap) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
@@ -174,9 +174,8 @@ func apartIfReleased(
 	return f, err
 }
 
-// signs are the probabilities of −1 and +1 where noise of density e^{−|x|/θ}/2θ,
-// θ = 2/ε, has to make up for a loss of either sign: the losses of +1 less those
-// of −1 are advantage.
+// signs are the probabilities of −1 and +1 where noise of density e^{−|x|/θ}/2θ, θ = 2/ε, has to
+// make up for a loss of either sign: the losses of +1 less those of −1 are advantage.
 func signs(b dp.Budget, advantage float64) map[string]float64 {
 	p := math.Exp(-math.Abs(advantage)*b.Epsilon/2) / 2
 	if advantage < 0 {
@@ -234,7 +233,7 @@ func parity(b dp.Budget, d int) (low, high float64) {
 	return q / 2, 1 - q/2
 }
 
-// sold holds what a release under the published σ claims against the parities.
+// sold compares the claim of a release under the published σ with the probabilities of the parities.
 func sold(ctx context.Context, e *Env) (Finding, error) {
 	const d = 200
 	low, high := parity(usual6, d)

@@ -18,8 +18,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// The settings of linear perturbation. Δ is stated, and Cover, whose default depends on
-// a radius.
+// The settings of linear perturbation. Δ is stated, and Cover, whose default depends on a radius.
 const (
 	ridge = 8.0
 	cover = 1e-8
@@ -50,8 +49,7 @@ func space(n int, rel dp.Relation) [2][]record {
 	return ended(rel, sample(n, 5, "space"), axis(5, 1, 1), axis(5, 1, -1))
 }
 
-// logistic is the setting that most others vary: logistic regression by a mechanism of
-// package lop.
+// logistic is the setting that most others vary: logistic regression by a mechanism of package lop.
 func logistic(m lop.Mechanism, data [2][]record) *linear {
 	m.Relation = relationOf(data)
 	if m.Ridge == 0 {
@@ -70,8 +68,8 @@ func logistic(m lop.Mechanism, data [2][]record) *linear {
 	}
 }
 
-// by is the setting with another mechanism.
-func by[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.Trace)) M) *linear {
+// withMechanism returns c with its mechanism replaced.
+func withMechanism[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.Trace)) M) *linear {
 	c.mech = func(trace func(erm.Trace)) planner[*erm.Problem, *lop.Plan] { return mech(trace) }
 	return c
 }
@@ -79,7 +77,7 @@ func by[M planner[*erm.Problem, *lop.Plan]](c *linear, mech func(trace func(erm.
 // outputs is output perturbation of package lop.
 func outputs(data [2][]record) *linear {
 	rel := relationOf(data)
-	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) *lop.Output {
+	return withMechanism(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) *lop.Output {
 		return &lop.Output{Relation: rel, Ridge: ridge, Cover: cover, Trace: trace}
 	})
 }
@@ -87,13 +85,13 @@ func outputs(data [2][]record) *linear {
 // population is logistic regression by a mechanism of package sco.
 func population[M planner[*erm.Problem, *lop.Plan]](cover float64, data [2][]record, mech func(o sco.ObjPert) M) *linear {
 	rel := relationOf(data)
-	return by(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) M {
+	return withMechanism(logistic(lop.Mechanism{}, data), func(trace func(erm.Trace)) M {
 		return mech(sco.ObjPert{Relation: rel, Radius: 1, Ridge: ridge, Cover: cover, Trace: trace})
 	})
 }
 
-// at is the setting with another budget.
-func at(c *linear, eps, delta float64) *linear {
+// withBudget returns c with its budget replaced.
+func withBudget(c *linear, eps, delta float64) *linear {
 	c.budget = dp.Budget{Epsilon: eps, Delta: delta}
 	return c
 }
@@ -115,7 +113,7 @@ func curved(far bool) *linear {
 // record is curved, with a gradient along that noise.
 func tail() *linear {
 	pull := slices.Repeat([]record{axis(1, 1, 50)}, 8)
-	c := at(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
+	c := withBudget(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
 	c.loss, c.bounds.Label = loss.Huber{Delta: 0.5}, 50
 	return c
 }
@@ -164,17 +162,17 @@ func unnamed() *linear {
 	return logistic(lop.Mechanism{Ridge: 5, Cover: 2e-12, Radius: 1}, ended(dp.Replace, list, axis(10, 0.5, 1), axis(10, 0.5, -1)))
 }
 
-var linearKinds = map[rune]kind[*linear]{
-	'w': {"", WhiteBox, (*linear).white},
-	'x': {" exactly", Exact, (*linear).exact},
-	's': {" searched", Exact, (*linear).search},
-	'b': {" from outside", BlackBox, (*linear).outside},
-	'o': {" output noise", WhiteBox, (*linear).output},
-	'c': {" coarse output noise", WhiteBox, (*linear).coarse},
-	'm': {" residues", WhiteBox, (*linear).residues},
-	'r': {" cover", WhiteBox, (*linear).covered},
-	'p': {" order", WhiteBox, (*linear).permuted},
-	'n': {"", BlackBox, (*linear).named},
+var linearKinds = map[string]kind[*linear]{
+	"white":    {"", WhiteBox, (*linear).white},
+	"exactly":  {" exactly", Exact, (*linear).exact},
+	"searched": {" searched", Exact, searched[*linear]},
+	"outside":  {" from outside", BlackBox, (*linear).outside},
+	"output":   {" output noise", WhiteBox, (*linear).output},
+	"coarse":   {" coarse output noise", WhiteBox, (*linear).coarse},
+	"residues": {" residues", WhiteBox, (*linear).residues},
+	"cover":    {" cover", WhiteBox, (*linear).covered},
+	"permuted": {" order", WhiteBox, (*linear).permuted},
+	"named":    {"", BlackBox, (*linear).named},
 }
 
 func init() {
@@ -184,45 +182,48 @@ func init() {
 	}
 	five := func(rel dp.Relation) func() [2][]record { return func() [2][]record { return space(20, rel) } }
 	published := func(c lop.Calibration, data func() [2][]record, delta float64) func() *linear {
-		return func() *linear { return at(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
+		return func() *linear { return withBudget(logistic(lop.Mechanism{Calibration: c}, data()), 1, delta) }
+	}
+	fifth := func(data func() [2][]record) func() *linear {
+		return func() *linear { return logistic(lop.Mechanism{Share: 0.2}, data()) }
 	}
 	Register(Mechanism{Name: "lop", Controls: linearControls, Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "wxbocmrSt", sharp(opposite)},
-		{"logistic", "A2", "wxBS", sharp(present)},
-		{"kifer", "A1", "wxo", published(lop.Kifer, opposite, 0.01)},
-		{"kifer", "A2", "wx", published(lop.Kifer, present, 0.01)},
-		{"a fifth for the output", "A1", "wxo", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, opposite()) }},
-		{"a fifth for the output, d = 5", "A2", "WO", func() *linear { return logistic(lop.Mechanism{Share: 0.2}, space(20, dp.AddRemove)) }},
-		{"pure", "A1", "wxboS", published(lop.Sharp, opposite, 0)},
-		{"pure", "A2", "wxS", published(lop.Sharp, present, 0)},
-		{"pure kifer", "A1", "wx", published(lop.Kifer, opposite, 0)},
-		{"pure cms11", "A1", "wx", published(lop.CMS11, opposite, 0)},
-		{"pure, d = 5", "A1", "wo", published(lop.Sharp, five(dp.Replace), 0)},
-		{"huber", "A3", "wxB", func() *linear { return curved(false) }},
-		{"huber", "A1", "wxbS", func() *linear { return curved(true) }},
-		{"huber in the tail", "A3", "wxS", tail},
-		{"one record, ε = 8, δ = 0.3", "A4", "wx", func() *linear {
-			return at(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
+		{"logistic", "A1", "white exactly outside output coarse residues cover searched* twice", sharp(opposite)},
+		{"logistic", "A2", "white exactly outside* searched*", sharp(present)},
+		{"kifer", "A1", "white exactly output", published(lop.Kifer, opposite, 0.01)},
+		{"kifer", "A2", "white exactly", published(lop.Kifer, present, 0.01)},
+		{"a fifth for the output", "A1", "white exactly output", fifth(opposite)},
+		{"a fifth for the output, d = 5", "A2", "white* output*", fifth(five(dp.AddRemove))},
+		{"pure", "A1", "white exactly outside output searched*", published(lop.Sharp, opposite, 0)},
+		{"pure", "A2", "white exactly searched*", published(lop.Sharp, present, 0)},
+		{"pure kifer", "A1", "white exactly", published(lop.Kifer, opposite, 0)},
+		{"pure cms11", "A1", "white exactly", published(lop.CMS11, opposite, 0)},
+		{"pure, d = 5", "A1", "white output", published(lop.Sharp, five(dp.Replace), 0)},
+		{"huber", "A3", "white exactly outside*", func() *linear { return curved(false) }},
+		{"huber", "A1", "white exactly outside searched*", func() *linear { return curved(true) }},
+		{"huber in the tail", "A3", "white exactly searched*", tail},
+		{"one record, ε = 8, δ = 0.3", "A4", "white exactly", func() *linear {
+			return withBudget(logistic(lop.Mechanism{}, [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}), 8, 0.3)
 		}},
-		{"logistic, d = 5", "A1", "wBomrpt", sharp(five(dp.Replace))},
-		{"logistic, d = 5", "A2", "wr", sharp(five(dp.AddRemove))},
-		{"ℓ1 in a box", "A7", "wxbrS", func() *linear { return held(1, dp.Replace) }},
-		{"ℓ1 in a box, d = 5", "A7", "wBr", func() *linear { return held(5, dp.Replace) }},
-		{"ℓ1 in a box, d = 8", "A7", "wr", func() *linear { return held(8, dp.AddRemove) }},
-		{"equal records", "A8", "wr", equal},
-		{"rows of 1e±150", "A9", "wr", extreme},
-		{"lattice", "A1", "n", unnamed},
+		{"logistic, d = 5", "A1", "white outside* output residues cover permuted twice", sharp(five(dp.Replace))},
+		{"logistic, d = 5", "A2", "white cover", sharp(five(dp.AddRemove))},
+		{"ℓ1 in a box", "A7", "white exactly outside cover searched*", func() *linear { return held(1, dp.Replace) }},
+		{"ℓ1 in a box, d = 5", "A7", "white outside* cover", func() *linear { return held(5, dp.Replace) }},
+		{"ℓ1 in a box, d = 8", "A7", "white cover", func() *linear { return held(8, dp.AddRemove) }},
+		{"equal records", "A8", "white cover", equal},
+		{"rows of 1e±150", "A9", "white cover", extreme},
+		{"lattice", "A1", "named", unnamed},
 	})})
 	Register(Mechanism{Name: "lop-clip", Cases: cases(linearKinds, settings{
-		{"least squares, d = 1", "A1", "wxbr", func() *linear { return clipped(1) }},
-		{"least squares, d = 5", "A1", "wbr", func() *linear { return clipped(5) }},
+		{"least squares, d = 1", "A1", "white exactly outside cover", func() *linear { return clipped(1) }},
+		{"least squares, d = 5", "A1", "white outside cover", func() *linear { return clipped(5) }},
 	})})
 	Register(Mechanism{Name: "lop-output", Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "oxcmr", func() *linear { return outputs(opposite()) }},
-		{"logistic", "A2", "oxb", func() *linear { return outputs(present()) }},
-		{"pure", "A1", "oxb", func() *linear { return at(outputs(opposite()), 1, 0) }},
-		{"logistic, d = 5", "A1", "or", func() *linear { return outputs(space(20, dp.Replace)) }},
-		{"pure, d = 5", "A2", "om", func() *linear { return at(outputs(space(20, dp.AddRemove)), 1, 0) }},
+		{"logistic", "A1", "output exactly coarse residues cover", func() *linear { return outputs(opposite()) }},
+		{"logistic", "A2", "output exactly outside", func() *linear { return outputs(present()) }},
+		{"pure", "A1", "output exactly outside", func() *linear { return withBudget(outputs(opposite()), 1, 0) }},
+		{"logistic, d = 5", "A1", "output cover", func() *linear { return outputs(space(20, dp.Replace)) }},
+		{"pure, d = 5", "A2", "output residues", func() *linear { return withBudget(outputs(space(20, dp.AddRemove)), 1, 0) }},
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
@@ -231,12 +232,12 @@ func init() {
 		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 	}
 	Register(Mechanism{Name: "sco-objective", Controls: populationControls, Cases: cases(linearKinds, settings{
-		{"logistic", "A1", "wxt", func() *linear { return population(cover, opposite(), objective) }},
-		{"logistic", "A2", "wx", func() *linear { return population(cover, present(), objective) }},
-		{"logistic, d = 5", "A1", "wor", func() *linear { return population(cover, space(20, dp.Replace), objective) }},
-		{"svrg, d = 5", "A1", "w", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
-		{"output", "A1", "oxr", func() *linear { return population(cover, opposite(), output) }},
-		{"output, d = 5", "A2", "or", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
+		{"logistic", "A1", "white exactly twice", func() *linear { return population(cover, opposite(), objective) }},
+		{"logistic", "A2", "white exactly", func() *linear { return population(cover, present(), objective) }},
+		{"logistic, d = 5", "A1", "white output cover", func() *linear { return population(cover, space(20, dp.Replace), objective) }},
+		{"svrg, d = 5", "A1", "white", func() *linear { return population(1e-6, space(4, dp.Replace), svrg) }},
+		{"output", "A1", "output exactly cover", func() *linear { return population(cover, opposite(), output) }},
+		{"output, d = 5", "A2", "output cover", func() *linear { return population(cover, space(20, dp.AddRemove), output) }},
 	})})
 }
 
@@ -314,7 +315,7 @@ var linearControls = []Control{
 	{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0, louder(0.125)},
 	{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
 	{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0, instead(func() *linear {
-		return at(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
+		return withBudget(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
 	})},
 	{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000, instead(func() *linear {
 		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
@@ -327,7 +328,7 @@ var linearControls = []Control{
 		c := curved(true)
 		m := lop.Mechanism{Relation: dp.AddRemove, Ridge: ridge, Cover: cover}
 		c.data[1] = base()
-		return by(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
+		return withMechanism(c, func(func(erm.Trace)) *lop.Mechanism { return &m })
 	})},
 	{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,
 		instead(func() *linear { return outputs(present()) })},

@@ -12,13 +12,10 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// Steps of package sco: the parameters of a plan, and what is added up on a grid,
-// in its units: the sum of a batch or the end of a phase, and the noise.
+// Parameters of package sco that a control replaces.
 var (
-	sgdParams  = fault.NewStep[sco.SGDParams]("sgd-params")
-	passParams = fault.NewStep[sco.PassParams]("pass-params")
-	gridVector = fault.NewStep[[]int64]("grid-vector")
-	gridNoise  = fault.NewStep[[]int64]("grid-noise")
+	sgdParams  = fault.NewStep[sco.SGDParams](fault.SGDParams)
+	passParams = fault.NewStep[sco.PassParams](fault.PassParams)
 )
 
 // size is n of the settings of stochastic gradients.
@@ -99,17 +96,17 @@ func practised(rel dp.Relation, average bool) *stochastic {
 	return c
 }
 
-var stochasticKinds = map[rune]kind[*stochastic]{
-	'w': {"", WhiteBox, (*stochastic).white},
-	'i': {" batches", WhiteBox, (*stochastic).sampled},
-	'x': {" exactly", Exact, (*stochastic).exact},
-	'b': {" from outside", BlackBox, (*stochastic).black},
+var stochasticKinds = map[string]kind[*stochastic]{
+	"white":   {"", WhiteBox, (*stochastic).white},
+	"batches": {" batches", WhiteBox, (*stochastic).sampled},
+	"exactly": {" exactly", Exact, (*stochastic).exact},
+	"outside": {" from outside", BlackBox, (*stochastic).black},
 }
 
-var passingKinds = map[rune]kind[*passing]{
-	'w': {"", WhiteBox, (*passing).white},
-	'i': {" order", WhiteBox, (*passing).sampled},
-	'c': {" sensitivity", WhiteBox, (*passing).coupled},
+var passingKinds = map[string]kind[*passing]{
+	"white":   {"", WhiteBox, (*passing).white},
+	"order":   {" order", WhiteBox, (*passing).sampled},
+	"coupled": {" sensitivity", WhiteBox, (*passing).coupled},
 }
 
 // permuted is PermutationSGD in batches of 3 of 8 records: two are left out.
@@ -148,30 +145,30 @@ func init() {
 		return func() *stochastic { return gradients(scheme, rel, m, steps) }
 	}
 	Register(Mechanism{Name: "sco-sgd", Controls: sgdControls, Cases: cases(stochasticKinds, []setting[*stochastic]{
-		{"poisson", "A11", "wiXt", batches(sco.Poisson, dp.Replace, 2, 3)},
-		{"poisson, one step", "A11", "wxb", batches(sco.Poisson, dp.Replace, 4, 1)},
-		{"poisson, add or remove", "A11", "wiX", batches(sco.Poisson, dp.AddRemove, 2, 3)},
-		{"poisson, add or remove, one step", "A11", "xb", batches(sco.Poisson, dp.AddRemove, 4, 1)},
-		{"one record a batch", "A11", "wi", batches(sco.Poisson, dp.Replace, 1, 2)},
-		{"fixed size", "A11", "wiX", batches(sco.FixedSize, dp.Replace, 3, 3)},
-		{"fixed size, one step", "A11", "wxb", batches(sco.FixedSize, dp.Replace, 3, 1)},
-		{"with replacement", "A11", "wiX", batches(sco.WithReplacement, dp.Replace, 3, 2)},
-		{"all records", "A11", "wiX", batches(sco.Poisson, dp.Replace, size, 3)},
-		{"poisson, d = 5", "A11", "wt", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
-		{"fixed size, d = 5", "A11", "w", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
-		{"prox, poisson", "A11", "wi", func() *stochastic { return envelope(sco.Poisson) }},
-		{"prox, fixed size", "A11", "w", func() *stochastic { return envelope(sco.FixedSize) }},
-		{"epochs, clipped", "A11", "wi", func() *stochastic { return practised(dp.Replace, false) }},
-		{"epochs, clipped, averaged, add or remove", "A11", "w", func() *stochastic { return practised(dp.AddRemove, true) }},
+		{"poisson", "A11", "white batches exactly* twice", batches(sco.Poisson, dp.Replace, 2, 3)},
+		{"poisson, one step", "A11", "white exactly outside", batches(sco.Poisson, dp.Replace, 4, 1)},
+		{"poisson, add or remove", "A11", "white batches exactly*", batches(sco.Poisson, dp.AddRemove, 2, 3)},
+		{"poisson, add or remove, one step", "A11", "exactly outside", batches(sco.Poisson, dp.AddRemove, 4, 1)},
+		{"one record a batch", "A11", "white batches", batches(sco.Poisson, dp.Replace, 1, 2)},
+		{"fixed size", "A11", "white batches exactly*", batches(sco.FixedSize, dp.Replace, 3, 3)},
+		{"fixed size, one step", "A11", "white exactly outside", batches(sco.FixedSize, dp.Replace, 3, 1)},
+		{"with replacement", "A11", "white batches exactly*", batches(sco.WithReplacement, dp.Replace, 3, 2)},
+		{"all records", "A11", "white batches exactly*", batches(sco.Poisson, dp.Replace, size, 3)},
+		{"poisson, d = 5", "A11", "white twice", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
+		{"fixed size, d = 5", "A11", "white", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
+		{"prox, poisson", "A11", "white batches", func() *stochastic { return envelope(sco.Poisson) }},
+		{"prox, fixed size", "A11", "white", func() *stochastic { return envelope(sco.FixedSize) }},
+		{"epochs, clipped", "A11", "white batches", func() *stochastic { return practised(dp.Replace, false) }},
+		{"epochs, clipped, averaged, add or remove", "A11", "white", func() *stochastic { return practised(dp.AddRemove, true) }},
 	})})
 	Register(Mechanism{Name: "sco-passes", Controls: passControls, Cases: cases(passingKinds, []setting[*passing]{
-		{"one pass", "A11", "wict", func() *passing { return permuted(1, huber) }},
-		{"three passes", "A11", "wic", func() *passing { return permuted(3, huber) }},
-		{"a loss that lies", "A11", "c", func() *passing { return permuted(1, liar) }},
-		{"strongly convex passes", "A11", "wic", func() *passing { return shrinking(2, huber) }},
-		{"strongly convex passes of a loss that lies", "A11", "c", func() *passing { return shrinking(2, liar) }},
-		{"phases", "A11", "wict", func() *passing { return phased(huber) }},
-		{"phases of a loss that lies", "A11", "c", func() *passing { return phased(liar) }},
+		{"one pass", "A11", "white order coupled twice", func() *passing { return permuted(1, huber) }},
+		{"three passes", "A11", "white order coupled", func() *passing { return permuted(3, huber) }},
+		{"a loss that lies", "A11", "coupled", func() *passing { return permuted(1, liar) }},
+		{"strongly convex passes", "A11", "white order coupled", func() *passing { return shrinking(2, huber) }},
+		{"strongly convex passes of a loss that lies", "A11", "coupled", func() *passing { return shrinking(2, liar) }},
+		{"phases", "A11", "white order coupled twice", func() *passing { return phased(huber) }},
+		{"phases of a loss that lies", "A11", "coupled", func() *passing { return phased(liar) }},
 	})})
 }
 
@@ -232,13 +229,13 @@ var sgdControls = []Control{
 	{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0, func(ctx context.Context) context.Context {
 		c := 1.0 // the expected size of a batch over its size
 		ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
-		ctx = one(gridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-		return one(gridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+		ctx = one(fault.GridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+		return one(fault.GridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
 	}},
 	{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, func(ctx context.Context) context.Context {
 		batch := 0
 		ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
-		return one(gridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
+		return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
 	}},
 	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
 		drawn(accounting.FixedSize{Size: 2, Records: size})},
@@ -263,7 +260,7 @@ var sgdControls = []Control{
 		func(ctx context.Context) context.Context {
 			g := 0.0
 			ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
-			return one(gridVector, func(k []int64) []int64 {
+			return one(fault.GridVector, func(k []int64) []int64 {
 				norm := 0.0
 				for _, v := range k {
 					norm = math.Hypot(norm, float64(v)*g)
@@ -271,7 +268,7 @@ var sgdControls = []Control{
 				return scaled(k, math.Min(1, 0.25/norm))
 			})(ctx)
 		}},
-	{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0, cached(gridNoise, slices.Clone[[]int64])},
+	{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0, cached(fault.GridNoise, slices.Clone[[]int64])},
 	{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0, cached(fault.Batch, slices.Clone[[]int])},
 }
 

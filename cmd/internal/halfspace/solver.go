@@ -1,4 +1,4 @@
-package mip
+package halfspace
 
 import (
 	"bufio"
@@ -20,17 +20,25 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// Errors that this package wraps. Test with errors.Is.
+// Errors of an Oracle. Test with errors.Is.
 var (
 	// ErrCommand reports a command that is unknown, absent or failed to run.
-	ErrCommand = errors.New("mip: no such solver")
+	ErrCommand = errors.New("halfspace: no such solver")
 
 	// ErrNoPoint reports that the solver found no point of W.
-	ErrNoPoint = errors.New("mip: the solver found no point")
+	ErrNoPoint = errors.New("halfspace: the solver found no point")
 )
 
-// Oracle runs a solver. Its answers are incumbents, never proofs: see the
-// package comment.
+// Oracle hands problems to a solver of mixed-integer programs that is installed as a command.
+//
+// Its answers are incumbents and never proofs: solvers work in float64 with tolerances, and have
+// reported points that were not optimal as optimal. Loss and objective are recomputed in integers,
+// Solution.Proven is always false, and the mechanisms of objpert withhold.
+//
+// The model holds the records and the noise. It lies in a new folder of mode 0700, in files of mode
+// 0600, which is removed when Solve returns for any reason but SIGKILL or a loss of power: point Dir
+// at a file system in memory. SIGINT, SIGTERM and SIGHUP end Solve with objpert.ErrInterrupted
+// instead of the process.
 type Oracle struct {
 	// Command is the name or the path of the solver. The base name says which one
 	// it is: cbc, glpsol, highs, scip or gurobi_cl, with any suffix.
@@ -126,8 +134,7 @@ func (o *Oracle) lookup() (string, solver, error) {
 	return "", solver{}, fmt.Errorf("%w: Command = %q, want one of %s", ErrCommand, o.Command, strings.Join(Commands(), ", "))
 }
 
-// Find returns the point of Solve. It has the form of the Heuristic of
-// objpert.SampleAndAggregate.
+// Find returns the point of Solve. It has the form of the Heuristic of objpert.SampleAndAggregate.
 func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
 	s, err := o.Solve(ctx, p)
 	if s == nil {
@@ -136,13 +143,11 @@ func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
 	return s.W, err
 }
 
-// Solve implements objpert.Oracle: it writes the model, runs the solver and
-// recomputes its answer in integers. Proven is always false, and Lower -Inf:
-// nothing is known.
+// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer
+// in integers. Proven is always false, and Lower -Inf: nothing is known.
 //
-// The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted
-// if ctx ended or a signal came, or a cause from the file system. It holds
-// nothing that the solver printed.
+// The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended
+// or a signal came, or a cause from the file system. It holds nothing that the solver printed.
 func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	path, sv, err := o.lookup()
 	if err != nil {
@@ -150,7 +155,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	}
 	limit := cmp.Or(o.Limit, time.Minute)
 	if limit < 0 {
-		return nil, fmt.Errorf("mip: Limit = %v, want a positive time, or 0 for one minute", o.Limit)
+		return nil, fmt.Errorf("halfspace: Limit = %v, want a positive time, or 0 for one minute", o.Limit)
 	}
 	m, err := newModel(p)
 	if err != nil {
@@ -165,7 +170,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	}
 	dir, err := os.MkdirTemp(o.Dir, "privopt-mip-") // mode 0700
 	if err != nil {
-		return nil, fmt.Errorf("mip: %w", err)
+		return nil, fmt.Errorf("halfspace: %w", err)
 	}
 	defer os.RemoveAll(dir)
 
@@ -198,7 +203,7 @@ func run(ctx context.Context, path string, sv solver, m *model, dir string, limi
 		return ans, err
 	}
 	if err := os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600); err != nil {
-		return ans, fmt.Errorf("mip: %w", err)
+		return ans, fmt.Errorf("halfspace: %w", err)
 	}
 	seconds := max(1, int(math.Ceil(limit.Seconds())))
 	const grace = 2 * time.Second
@@ -232,10 +237,10 @@ func run(ctx context.Context, path string, sv solver, m *model, dir string, limi
 func create(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("mip: %w", err)
+		return fmt.Errorf("halfspace: %w", err)
 	}
 	if err := errors.Join(write(f), f.Close()); err != nil {
-		return fmt.Errorf("mip: %w", err)
+		return fmt.Errorf("halfspace: %w", err)
 	}
 	return nil
 }
@@ -287,8 +292,7 @@ func parseNamed(r io.Reader, m *model) (a answer, err error) {
 	return a, nil
 }
 
-// parseGLPK reads the file of glpsol -w, which numbers the columns in the order
-// of the model:
+// parseGLPK reads the file of glpsol -w, which numbers the columns in the order of the model:
 //
 //	s mip ROWS COLS STATUS OBJECTIVE
 //	j COLUMN VALUE
