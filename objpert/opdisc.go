@@ -276,7 +276,7 @@ func (pl *Plan) drawFeatures(src rand.Source) []int64 {
 // Values that no point has get 0: the bound on Σ_j max|T_j| is about points.
 func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 	q := &pl.params
-	for j, row := range n.table[:min(q.Dim, len(eta))] { // an audit may have drawn too few
+	for j, row := range n.table {
 		for k, v := range q.Values {
 			if q.allowed(j, k) && (q.NormSq < 0 || v*v <= q.NormSq) {
 				row[k] = times(eta[j], int64(v)<<q.FeatureBits)
@@ -287,9 +287,7 @@ func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 		return
 	}
 	n.norm = make([]fixed, len(pl.last))
-	if len(eta) > q.Dim {
-		for i, c := range pl.last {
-			n.norm[i] = times(eta[q.Dim], c)
-		}
+	for i, c := range pl.last {
+		n.norm[i] = times(eta[q.Dim], c)
 	}
 }

@@ -116,7 +116,7 @@ type SampPlan struct{ params SampParams }
 var _ dp.Plan = (*SampPlan)(nil)
 
 // stepSamp is where an audit changes a plan of OPSamp.
-var stepSamp = fault.NewStep[SampParams]("objpert.opsamp")
+var stepSamp = fault.NewStep[SampParams](fault.SampParams)
 
 // Params returns a copy of what the plan fixed.
 func (pl *SampPlan) Params() SampParams {
@@ -368,7 +368,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g
 	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, src)
-	sum = fault.At(f, stepNoise, sum)
+	sum = fault.At(f, fault.DiscreteNoise, sum)
 	withhold := func(format string, args ...any) (*dp.Release, error) {
 		clear(sum)
 		return nil, fmt.Errorf("objpert: %w: "+format, append([]any{dp.ErrWithheld}, args...)...)

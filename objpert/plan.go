@@ -79,12 +79,8 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// stepParams is where an audit changes a plan, stepNoise where it replaces the
-// integers that were drawn.
-var (
-	stepParams = fault.NewStep[Params]("objpert.params")
-	stepNoise  = fault.NewStep[[]int64]("objpert.noise")
-)
+// stepParams is where an audit changes a plan.
+var stepParams = fault.NewStep[Params](fault.DiscreteParams)
 
 // Params returns a copy of what the plan fixed.
 func (pl *Plan) Params() Params {
@@ -469,7 +465,7 @@ func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	}
 	eta := draw(src)
 	defer clear(eta)
-	eta = fault.At(f, stepNoise, eta)
+	eta = fault.At(f, fault.DiscreteNoise, eta)
 	n := newPerturbation(q.Dim, len(q.Values))
 	n.shift = -q.unit()
 	spread(n, eta)

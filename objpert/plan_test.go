@@ -302,23 +302,6 @@ func TestOracleRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrProblem)
 }
 
-// An audit that draws too few variables reaches the oracle: it is seen, not a
-// panic.
-func TestTooFewVariables(t *testing.T) {
-	for _, m := range []interface {
-		Calibrate(Public) (*Plan, error)
-	}{&OPDisc{}, &RSPM{}} {
-		space := ternary()
-		if _, ok := m.(*OPDisc); ok {
-			space = Lattice(4)
-		}
-		pl, err := m.Calibrate(Public{Space: space, Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1}})
-		require.NoError(t, err)
-		pl.params.Noises -= 2
-		require.Zero(t, pl.draw(nil, sample.Reproducible(1)).table[2][0])
-	}
-}
-
 // Laws and separators print.
 func TestStrings(t *testing.T) {
 	for l := DefaultLaw; l <= Laplace; l++ {

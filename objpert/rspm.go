@@ -218,12 +218,7 @@ func (pl *Plan) drawSeparators(src rand.Source) []int64 {
 // separators of coordinate j that fire at w_j = v.
 func (pl *Plan) spreadSeparators(n *perturbation, eta []int64) {
 	q := &pl.params
-	at := func(i int) int64 { // an audit may have drawn too few
-		if i < len(eta) {
-			return times(eta[i], -1)
-		}
-		return 0
-	}
+	at := func(i int) int64 { return times(eta[i], -1) }
 	next := 0
 	for j, row := range n.table {
 		sum, first := int64(0), true

@@ -83,8 +83,8 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
-var Calibrated = fault.NewStep[Params]("quadratic parameters")
+// stepParams is where an audit replaces the numbers that the noise of a fit is drawn by.
+var stepParams = fault.NewStep[Params](fault.QuadraticParams)
 
 // made reports whether a calibration made pl.
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
@@ -175,7 +175,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 		return nil, fmt.Errorf("qop: %w", err)
 	}
 	used := *pl
-	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
 	used.output.Sigma = used.params.OutputSigma
 	q := *p
 	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)

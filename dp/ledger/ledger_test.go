@@ -145,7 +145,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.Len(t, left, 1) // no temporary file, and no file to lock
 }
 
-// A Rényi curve holds but for rare events of the noise, for which a share of the filter's δ is kept.
+// A Rényi curve holds but for rare events of the noise, for which a share of the filter's δ is
+// kept.
 func TestRenyiFilterPaysForFailures(t *testing.T) {
 	total := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	terms := Terms{Total: total, Orders: []float64{100}}

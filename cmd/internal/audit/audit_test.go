@@ -128,7 +128,7 @@ func TestReferences(t *testing.T) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
 	} {
-		r := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
+		r := withBudget(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
 		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: c.name}))
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
@@ -377,7 +377,8 @@ func TestRefused(t *testing.T) {
 	pass := permuted(1, loss.Huber{Delta: 0.5})
 	pass.budget.Delta = 2
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
-	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "w", func() *linear { return bad }}})[0].Run
+	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "white", func() *linear { return bad }}})[0].Run
 	_, err := run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
+	require.Panics(t, func() { cases(linearKinds, []setting[*linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
 }

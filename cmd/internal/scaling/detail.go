@@ -11,7 +11,7 @@ import (
 
 var inf = math.Inf(1)
 
-// detail is what the summary tells of one cell beside its risk.
+// detail holds the numbers of one cell that the summary reports beside its risk.
 type detail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 
@@ -34,10 +34,9 @@ type detail struct {
 	// solves of the cell were certified to. Not private.
 	RelativeGap *float64 `json:"relative_gap,omitempty"`
 
-	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁,
-	// from public quantities; MeasuredExcess is its mean over the runs. θ₀ is
-	// the point of the method named Comparator. For lop-clip J is that of the
-	// clipped loss.
+	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁, from public quantities;
+	// MeasuredExcess is its mean over the runs. θ₀ is the point of the method named Comparator. For
+	// lop-clip J is that of the clipped loss.
 	PredictedExcess *float64 `json:"predicted_excess,omitempty"`
 	MeasuredExcess  *float64 `json:"measured_excess,omitempty"`
 	Comparator      string   `json:"comparator,omitempty"`
