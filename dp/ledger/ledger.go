@@ -1,5 +1,5 @@
-// Package ledger keeps what was spent on a data set in a file, and refuses what
-// would exceed a declared total:
+// Package ledger keeps a file of the budgets spent on a data set, and refuses a release that would
+// exceed a declared total:
 //
 //	l, err := ledger.Open("adult.ledger")
 //	if err != nil {
@@ -108,7 +108,7 @@ var (
 	ErrOverspent = prefix.New("ledger: the total would be exceeded")
 	// ErrSeeded reports noise that somebody could draw again.
 	ErrSeeded = prefix.New("ledger: reproducible noise is not private")
-	// ErrBroken reports a file that is no ledger or was edited.
+	// ErrBroken reports a file that is not a ledger or was edited.
 	ErrBroken = prefix.New("ledger: the file is broken")
 	// ErrBehind reports a ledger that lacks an entry whose hash is known.
 	ErrBehind = prefix.New("ledger: the file is behind")
@@ -125,7 +125,7 @@ type Terms struct {
 	// Relation is that of every plan; unset means dp.Replace.
 	Relation dp.Relation `json:"relation"`
 	// Orders are the orders α > 1 of Rényi filters, increasing; none means
-	// basic composition only. See the package comment for what they cost.
+	// basic composition only. See the package comment for their cost.
 	Orders []float64 `json:"orders,omitempty"`
 }
 
@@ -228,7 +228,7 @@ func (l *Ledger) reload() error {
 	return l.update(text)
 }
 
-// update takes in what the file says now. What was known has to be in it.
+// update replaces the state by that of the text, which must contain all lines read before.
 func (l *Ledger) update(text []byte) error {
 	s, err := parse(text)
 	if err != nil {
@@ -447,7 +447,7 @@ func (l *Ledger) Terms() Terms {
 	return t
 }
 
-// Entries returns what was spent, as of the last reading.
+// Entries returns the entries as of the last reading.
 func (l *Ledger) Entries() []Entry { return slices.Clone(l.read().entries) }
 
 // Spent returns Σ εᵢ and Σ δᵢ, rounded up.
