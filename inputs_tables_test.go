@@ -544,9 +544,7 @@ func TestEveryInputLOP(t *testing.T) {
 	require.NoError(t, err)
 	q.Assumptions = []dp.Assumption{erm.DeclaredOperator}
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
 	settings := lop.Settings{Mechanism: lop.Mechanism{Share: 0.1}}
 	cert, step := plan.Certificate(), linear.Step{C: 0.1, S: 0.1, Output: 0.1, Ridge: 10}
@@ -562,12 +560,10 @@ func TestEveryInputLOP(t *testing.T) {
 		"Settings.Fit":        call(lop.Settings.Fit, settings, background, p, b, src),
 		"Settings.CheckStep":  call(lop.Settings.CheckStep, settings, p, cert, step),
 		"Settings.Run":        call(lop.Settings.Run, settings, background, p, cert, step, src),
-		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-			return plan.Fit(ctx, p, src)
-		}, background, p, src),
-		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
-		"Plan.Params":      call(plan.Params),
-		"Plan.Certificate": call(plan.Certificate),
+		"Plan.Fit":            call(plan.Fit, background, p, src),
+		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Plan.Params":         call(plan.Params),
+		"Plan.Certificate":    call(plan.Certificate),
 	})
 }
 
