@@ -226,21 +226,21 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 		return err
 	}
 	pl.single = pure
-	words := "pure noise, as the budget has no δ"
+	words := "pure noise, because δ = 0"
 	if b.Delta > 0 {
 		gauss, failed := m.Calibrate(q, b)
 		if failed != nil {
 			return failed
 		}
-		words = fmt.Sprintf("pure noise, whose expected norm is no more than that of Gaussian noise in %d dimensions", q.Dim)
+		words = fmt.Sprintf("pure noise, whose expected norm in %d dimensions is at most that of Gaussian noise", q.Dim)
 		if err != nil || gauss.Params().Sigma*math.Sqrt(d) < d/pure.Params().Rate {
-			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm is less than that of pure noise in %d dimensions", q.Dim)
+			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm in %d dimensions is less than that of pure noise", q.Dim)
 		}
 	}
 	p := pl.single.Params()
 	pl.cert, pl.params.Release = pl.single.Certificate(), &p
-	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s; the ridge has the least bound on the excess risk for solutions "+
-		"of norm at most %.4g.", words, m.Radius)
+	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s. The ridge minimizes the bound on the excess risk for solutions of "+
+		"norm at most %.4g.", words, m.Radius)
 	return nil
 }
 
@@ -276,17 +276,18 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	switch {
 	case b.Delta == 0:
-		return fmt.Errorf("%w: automatic least squares and intervals need Gaussian noise: state δ > 0, or the loss %q or %q without intervals",
+		return fmt.Errorf("%w: least squares and intervals need Gaussian noise: state δ > 0, or choose the loss %q or %q without intervals",
 			dp.ErrCondition, PseudoHuber, Quantile)
 	case !q.Linear:
 		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
 	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
-		return fmt.Errorf("%w: intervals with a lasso, a group or a set: their theory is for smooth problems on the whole space", ErrOptions)
+		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals are proved for smooth problems "+
+			"on the whole space", ErrOptions)
 	case q.Records == 0:
-		return fmt.Errorf("%w: least squares and intervals weigh noise against the number of records: declare \"records\" in the schema, or "+
+		return fmt.Errorf("%w: least squares and intervals need the public number of records: declare \"records\" in the schema, or "+
 			"Records of the options", ErrOptions)
 	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records, a quarter of which may be declared under add-remove",
+		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most a quarter of that number",
 			ErrOptions, int64(mostSummed))
 	case o.Intervals != nil && q.Dim > mostDim:
 		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
@@ -302,7 +303,7 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	if o.Intervals != nil {
 		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
 	}
-	p.Decision = "One minimizer of a loss with bounded slopes."
+	p.Decision = "One release: the minimizer of a loss with bounded slopes."
 	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
 	if o.Loss.Name == Squares {
 		two := *s
@@ -322,15 +323,15 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		switch {
 		case o.Clip > 0:
 			s.Clip = o.Clip
-			p.Decision = "Least squares in one step, the clip is stated."
+			p.Decision = "Least squares in one step, with the stated clip."
 		case t2 > mostNoise*n || two.Shares.Last <= 0:
 			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step with slopes clipped at %.4g of their range: the noise of a histogram of %d "+
-				"records, %.3g a bin, is too large to choose a clip by.", s.Clip, q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d records, a noisy "+
+				"histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms (%.3g a bin of %d records) and a first fit choose the clip and "+
-				"the ridge of the last.", t2, q.Records)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g per bin) and a first "+
+				"fit choose the clip and the ridge of the final fit.", q.Records, t2)
 		}
 	}
 	var err error
@@ -574,21 +575,21 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. %s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. %s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
-		fmt.Fprintf(&b, " All releases together have the privacy of Gaussian noise with sensitivity over deviation %.4g, and curvature costs "+
-			"at most %.3g of ε.", s.Mu, s.C+s.FirstC)
+		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity divided by standard "+
+			"deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
 		if p.Intervals != nil {
-			fmt.Fprintf(&b, " %.0f %% of that pays for standard errors.", 100*(s.Shares.Hessian+s.Shares.Scores))
+			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
 	}
 	if p.Records > 0 {
-		fmt.Fprintf(&b, " Noise is expected to give a coefficient of encoded rows a deviation near %.2g; from about %.0f records on, sampling "+
-			"adds more to the error than privacy.", f.Deviation, f.Records)
+		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. With more than "+
+			"about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
 	}
 	if !math.IsInf(f.Excess, 1) {
-		fmt.Fprintf(&b, " The expected excess of the mean loss is at most %.3g.", f.Excess)
+		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)
 	}
 	return b.String()
 }

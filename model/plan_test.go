@@ -191,7 +191,7 @@ func TestOptionErrors(t *testing.T) {
 		`HessianShare = 2`:            {Intervals: &Intervals{HessianShare: 2}},
 		`Clip = 1`:                    {Clip: 1},
 		`Penalty.Group with`:          {Penalty: Penalty{Group: 1, Lasso: 1}},
-		`intervals with a lasso, a group or a set`: {Intervals: &Intervals{}, Penalty: Penalty{Lasso: 1}},
+		`intervals with a lasso, a group penalty or a set`: {Intervals: &Intervals{}, Penalty: Penalty{Lasso: 1}},
 		`Level = 1`: {Intervals: &Intervals{Level: 1}},
 	} {
 		_, err := Fit(t.Context(), data, some, &o)

@@ -92,8 +92,8 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, lin
 // it is exceeded, and the minimizers at both ends of the range of clips.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
-		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan accounts for: "+
-			"declare a larger \"records\" in the schema, of which a table may have four times as many",
+		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: "+
+			"declare a larger \"records\" in the schema; a table may have four times the declared number",
 			dp.ErrCondition, pl.params.MaxRecords)
 	}
 	if pl.single != nil {

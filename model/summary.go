@@ -51,7 +51,7 @@ type Summary struct {
 // Summary returns the coefficients, with intervals if Options.Intervals asked for them.
 // The p-values are of one coefficient each: looking at many needs a correction.
 func (m *Model) Summary() Summary {
-	s := Summary{Note: "No standard errors: they take a share of the budget, ask for Intervals."}
+	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference
 	if m.moments != nil {
 		inf = m.inference()
@@ -94,15 +94,16 @@ func (m *Model) Summary() Summary {
 }
 
 func (m *Model) note() string {
-	about := "They refer to the fitted loss without its ridge."
+	about := "They estimate the minimizer of the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {
-		about = fmt.Sprintf("They refer to least squares with gradients clipped at %.3g of their range, without a ridge; that is the ordinary "+
-			"coefficient where errors are symmetric.", c.Clip)
+		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their range, without a "+
+			"ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	}
-	return "Intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" Where the schema makes columns redundant, as an intercept and levels that cover every record are, they are those of the solution of " +
-		"least norm." +
-		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller Radius."
+	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
+		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they estimate the solution " +
+		"of least norm." +
+		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller bound on " +
+		"the norm of the true coefficients."
 }
 
 // Contrast estimates ⟨k,θ⟩, θ in the units of encoded rows, with an interval if

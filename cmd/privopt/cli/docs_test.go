@@ -19,7 +19,7 @@ import (
 
 // fenced returns the blocks of a language in a file of the documentation.
 func fenced(t *testing.T, file, language string) []string {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))
 	require.NoError(t, err)
 	var blocks []string
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
@@ -120,7 +120,7 @@ func TestModelJSON(t *testing.T) {
 // Tables of the documentation fit the width too.
 func TestDocsWidth(t *testing.T) {
 	for _, file := range []string{"choosing.md", "model-json.md"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))
 		require.NoError(t, err)
 		for _, line := range strings.Split(string(text), "\n") {
 			if strings.HasPrefix(line, "|") {
