@@ -89,6 +89,28 @@ var _ dp.Plan = (*Plan)(nil)
 // The error wraps table.ErrSchema, ErrOptions, dp.ErrBudget, dp.ErrRelation,
 // erm.ErrProblem or dp.ErrCondition.
 func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
+	t, err := schemaTask(s, o)
+	if err != nil {
+		return nil, err
+	}
+	return t.plan(b)
+}
+
+// Check returns the errors of NewPlan that show without a calibration, which takes most of the time
+// of a plan. A program can call it before it reads a large table.
+func Check(s *table.Schema, b dp.Budget, o *Options) error {
+	t, err := schemaTask(s, o)
+	if err != nil {
+		return err
+	}
+	if _, err := t.check(b); err != nil {
+		return prefix.Errorf("model: %w", err)
+	}
+	return nil
+}
+
+// schemaTask returns the task of a schema, without records.
+func schemaTask(s *table.Schema, o *Options) (*task, error) {
 	e, err := s.Encoder()
 	if err != nil {
 		return nil, err
@@ -104,7 +126,7 @@ func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	if task.options.Relation == dp.Replace && s.Records == 0 {
 		return nil, fmt.Errorf("%w: a plan needs the public number of records: declare \"records\" in the schema", ErrOptions)
 	}
-	return task.plan(b)
+	return task, nil
 }
 
 // DefaultDelta returns δ = 1/n₀² for a declared number of records, 1e-10 for none.
@@ -136,11 +158,13 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	if e := data.Encoder; e != nil {
 		kind, classes, schema = e.Kind(), e.NumClasses(), e.Schema()
 	}
-	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
-	err := o.Relation.Check()
-	if err != nil {
-		return nil, prefix.Errorf("model: Relation: %w", err)
+	if o.Relation != 0 { // an Encoder has checked the relation of its schema
+		if err := o.Relation.Check(); err != nil {
+			return nil, prefix.Errorf("model: Relation: %w", err)
+		}
 	}
+	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
+	var err error
 	if o.Loss, err = o.Loss.complete(kind); err != nil {
 		return nil, err
 	}
@@ -178,10 +202,7 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 
 // plan calibrates. Of the problem it sees what is public.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
-	if err := b.Check(); err != nil {
-		return nil, prefix.Errorf("model: %w", err)
-	}
-	q, err := t.public()
+	q, err := t.check(b)
 	if err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
@@ -190,7 +211,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
 		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
 	}}
-	if o.Loss.Name == Squares || o.Intervals != nil {
+	if t.composed() {
 		err = pl.sequence(q, o)
 	} else {
 		err = pl.release(q, o)
@@ -199,6 +220,45 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		return nil, prefix.Errorf("model: %w", prefix.Of("lop", err))
 	}
 	return pl, nil
+}
+
+// composed reports whether the plan is a sequence of releases.
+func (t *task) composed() bool { return t.options.Loss.Name == Squares || t.options.Intervals != nil }
+
+// check returns the public quantities of the problem, and the errors of a plan that show without
+// a calibration.
+func (t *task) check(b dp.Budget) (erm.Public, error) {
+	if err := b.Check(); err != nil {
+		return erm.Public{}, err
+	}
+	q, err := t.public()
+	if err == nil && t.composed() {
+		err = t.options.checkSequence(q, b)
+	}
+	return q, cmp.Or(err, q.Smooth())
+}
+
+// checkSequence returns an error unless a sequence of releases can serve the options.
+func (o Options) checkSequence(q erm.Public, b dp.Budget) error {
+	switch {
+	case b.Delta == 0:
+		return fmt.Errorf("%w: least squares and intervals need Gaussian noise: state δ > 0, or choose the loss %q or %q "+
+			"without intervals", dp.ErrCondition, PseudoHuber, Quantile)
+	case !q.Linear:
+		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
+	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
+		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals are "+
+			"proved for smooth problems on the whole space", ErrOptions)
+	case q.Records == 0:
+		return fmt.Errorf("%w: least squares and intervals need the public number of records: declare \"records\" in the "+
+			"schema, or Records of the options", ErrOptions)
+	case q.MaxRecords > mostSummed:
+		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most a "+
+			"quarter of that number", ErrOptions, int64(mostSummed))
+	case o.Intervals != nil && q.Dim > mostDim:
+		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
+	}
+	return nil
 }
 
 // public returns what is public of the problem. Before there are data, the declared
@@ -274,27 +334,6 @@ const spare = 1 - 0x1p-50
 // sequence plans several releases, or one minimizer with a clip that is chosen.
 func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
-	switch {
-	case b.Delta == 0:
-		return fmt.Errorf("%w: least squares and intervals need Gaussian noise: state δ > 0, or choose the loss %q or %q without intervals",
-			dp.ErrCondition, PseudoHuber, Quantile)
-	case !q.Linear:
-		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
-	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
-		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals are proved for smooth problems "+
-			"on the whole space", ErrOptions)
-	case q.Records == 0:
-		return fmt.Errorf("%w: least squares and intervals need the public number of records: declare \"records\" in the schema, or "+
-			"Records of the options", ErrOptions)
-	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most a quarter of that number",
-			ErrOptions, int64(mostSummed))
-	case o.Intervals != nil && q.Dim > mostDim:
-		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
-	}
-	if err := q.Smooth(); err != nil {
-		return err
-	}
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
 	pl.settings, pl.monotone = linear.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
@@ -312,10 +351,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
 		if o.Intervals == nil {
 			for _, at := range []*Sequence{s, &two} {
-				pl.curvatureCost(at, n, d)
+				if err := pl.curvatureCost(at, n, d); err != nil {
+					return err
+				}
 			}
 		}
-		mu, err := pl.mu(two)
+		mu, err := pl.mu(two, 0)
 		if err != nil {
 			return err
 		}
@@ -335,7 +376,7 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		}
 	}
 	var err error
-	if s.Mu, err = pl.mu(*s); err != nil {
+	if s.Mu, err = pl.mu(*s, 0); err != nil {
 		return err
 	}
 	proved := pl.prove(s)
@@ -384,14 +425,11 @@ func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	return q
 }
 
-// mu returns the largest μ that the budget allows the sequence.
-func (pl *Plan) mu(s Sequence) (float64, error) {
+// mu returns the largest μ that the budget allows the sequence, up to the given relative error.
+func (pl *Plan) mu(s Sequence, tolerance float64) (float64, error) {
 	b := pl.params.Budget
 	b.Delta *= spare
-	return dp.Calibrate(func(mu float64) dp.Curve {
-		remove, add := pl.composed(s, mu).Profile()
-		return func(eps float64) float64 { return max(remove(eps), add(eps)) }
-	}, b)
+	return linear.LargestShift(b, tolerance, func(mu float64) linear.Sequence { return pl.composed(s, mu) })
 }
 
 // prove reports whether the sequence at μ is certainly within the budget, of which rare events of
@@ -412,12 +450,15 @@ func (pl *Plan) prove(s *Sequence) bool {
 }
 
 // curvatureCost sets c = fε with the least risk for guesses that are public.
-func (pl *Plan) curvatureCost(s *Sequence, n, d float64) {
+func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 	const rho2, slope = 0.06, 0.25
 	best, least := 0.0, math.Inf(1)
 	for _, f := range curvatureShares {
 		s.C = min(f*pl.params.Budget.Epsilon, mostC)
-		mu := pl.roughMu(*s)
+		mu, err := pl.mu(*s, 1e-5) // enough to choose by
+		if err != nil {
+			return err
+		}
 		sigma := slope * pl.gradients() / mu
 		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
@@ -425,20 +466,7 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) {
 		}
 	}
 	s.C = best
-}
-
-// roughMu returns what mu does to a relative 1e-5 or so, to choose by.
-func (pl *Plan) roughMu(s Sequence) float64 {
-	b, lo, hi := pl.params.Budget, 0x1p-60, 0x1p10
-	for hi > lo*(1+1e-5) {
-		mid := math.Sqrt(lo * hi)
-		if remove, add := pl.composed(s, mid).Profile(); max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return nil
 }
 
 // risk returns what least squares with ridge Δ and noise σ loses for rows with

@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{2, `--set "ball:x"`, fit(ok, csv, "--set", "ball:x")},
 		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`, fit(ok, csv, "--neighbors", "x")},
 		{2, "--seed \"x\": want a whole number", fit(ok, csv, "--seed", "x")},
-		{2, "add it, or leave them out", fit(ok, csv, "--bound", "3")},
+		{2, "add --intervals, or leave them out", fit(ok, csv, "--bound", "3")},
 		{2, "privopt ledger create", fit(ok, csv, "--ledger", at("none.ledger"))},
 		{3, "want at most ε = 0.5", fit(ok, csv, "--delta", "0", "--ledger", at("small.ledger"))},
 		{3, "state a smaller one with --delta", fit(at("wide.json"), csv, "--epsilon", "0.1", "--ledger", at("small.ledger"))},

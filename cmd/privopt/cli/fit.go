@@ -248,7 +248,7 @@ func (t *fitting) early() (int, error) {
 		return 0, err
 	}
 	if t.schema.Records > 0 {
-		if _, err := model.NewPlan(t.schema, t.budget, &t.options); err != nil {
+		if err := model.Check(t.schema, t.budget, &t.options); err != nil {
 			return 0, err
 		}
 	}

@@ -154,7 +154,7 @@ func TestPackErrors(t *testing.T) {
 	}
 	code, _, errs := call(t, "a,b\n1,2\n", "pack", "--data", "-", "--out", "-")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "standard output is no file")
+	require.Contains(t, errs, "standard output is not a file")
 }
 
 // The description of a file stands beside it, and replaces nothing else.
