@@ -21,18 +21,6 @@ const (
 	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors
 )
 
-// Shares divide μ², the square of the sensitivity over the noise of the whole plan,
-// among the releases of a sequence.
-type Shares struct {
-	Labels    float64 `json:"labels,omitzero"`    // histogram of |b|‖a‖
-	First     float64 `json:"first,omitzero"`     // first minimizer
-	Residuals float64 `json:"residuals,omitzero"` // histogram of the residuals of the first minimizer
-	Last      float64 `json:"last"`               // last minimizer
-	Hessian   float64 `json:"hessian,omitzero"`   // Σ φ″aa′
-	Scores    float64 `json:"scores,omitzero"`    // Σ φ′²aa′
-	Output    float64 `json:"output"`             // output noise of every minimizer
-}
-
 // Params are the numbers of a Plan, a copy. All are public.
 type Params struct {
 	Loss       Loss        `json:"loss"`
@@ -50,19 +38,6 @@ type Params struct {
 	Release *lop.Params `json:"release,omitempty"`
 	// Sequence holds those of a sequence, nil for one release.
 	Sequence *Sequence `json:"sequence,omitempty"`
-}
-
-// Sequence are the numbers of releases that are accounted for together: with
-// shares w, a minimizer has s = G/σ = √w·μ and a Gaussian release a noise of its
-// sensitivity over √w·μ. They are fixed before a record is read; clip and ridge
-// follow from earlier outputs.
-type Sequence struct {
-	Mu      float64 `json:"mu"`
-	Shares  Shares  `json:"shares"`
-	TwoStep bool    `json:"twoStep"`         // histograms and a first minimizer choose the clip of the last
-	C       float64 `json:"c"`               // what the curvature of the last minimizer may cost
-	FirstC  float64 `json:"firstC,omitzero"` // the same of the first one
-	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer, unless TwoStep
 }
 
 // Plan is what a fit will do and cost, fixed from public quantities alone. It has no
@@ -238,29 +213,6 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 	return q, cmp.Or(err, q.Smooth())
 }
 
-// checkSequence returns an error unless a sequence of releases can serve the options.
-func (o Options) checkSequence(q erm.Public, b dp.Budget) error {
-	switch {
-	case b.Delta == 0:
-		return fmt.Errorf("%w: least squares and intervals need Gaussian noise: state δ > 0, or choose the loss %q or %q "+
-			"without intervals", dp.ErrCondition, PseudoHuber, Quantile)
-	case !q.Linear:
-		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
-	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
-		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals are "+
-			"proved for smooth problems on the whole space", ErrOptions)
-	case q.Records == 0:
-		return fmt.Errorf("%w: least squares and intervals need the public number of records: declare \"records\" in the "+
-			"schema, or Records of the options", ErrOptions)
-	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most a "+
-			"quarter of that number", ErrOptions, int64(mostSummed))
-	case o.Intervals != nil && q.Dim > mostDim:
-		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
-	}
-	return nil
-}
-
 // public returns what is public of the problem. Before there are data, the declared
 // number of records stands for theirs.
 func (t *task) public() (erm.Public, error) {
@@ -312,172 +264,6 @@ func radius(q erm.Public) float64 {
 	return 20 / q.Bounds.Row
 }
 
-// Numbers of the automatic rule, which were fixed on data that is public.
-const (
-	outputShare = 0.001 // of every output noise
-	labelShare  = 0.015
-	firstShare  = 0.07
-	residShare  = 0.025
-	firstC      = 0.05 // of ε
-	intervalC   = 0.1  // of ε
-	mostC       = 20   // e⁻²⁰β is as good a ridge as any smaller one
-	mostNoise   = 0.12 // deviation of a bin over n up to which two steps pay
-	defaultClip = 0.3
-)
-
-// curvatureShares are the shares of ε that curvature may cost.
-var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
-
-// spare is the part of δ that remains once rare events of the noise are paid for.
-const spare = 1 - 0x1p-50
-
-// sequence plans several releases, or one minimizer with a clip that is chosen.
-func (pl *Plan) sequence(q erm.Public, o Options) error {
-	b, p := pl.params.Budget, &pl.params
-	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = linear.Settings{Package: "model", Relation: p.Relation}, q.Monotone
-	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
-	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
-	p.Sequence = s
-	if o.Intervals != nil {
-		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
-	}
-	p.Decision = "One release: the minimizer of a loss with bounded slopes."
-	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
-	if o.Loss.Name == Squares {
-		two := *s
-		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
-		two.Shares.Labels, two.Shares.First, two.Shares.Residuals = labelShare, firstShare, residShare
-		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
-		if o.Intervals == nil {
-			for _, at := range []*Sequence{s, &two} {
-				if err := pl.curvatureCost(at, n, d); err != nil {
-					return err
-				}
-			}
-		}
-		mu, err := pl.mu(two, 0)
-		if err != nil {
-			return err
-		}
-		t2 := pl.pair() / (math.Sqrt(residShare) * mu)
-		switch {
-		case o.Clip > 0:
-			s.Clip = o.Clip
-			p.Decision = "Least squares in one step, with the stated clip."
-		case t2 > mostNoise*n || two.Shares.Last <= 0:
-			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d records, a noisy "+
-				"histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
-		default:
-			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g per bin) and a first "+
-				"fit choose the clip and the ridge of the final fit.", q.Records, t2)
-		}
-	}
-	var err error
-	if s.Mu, err = pl.mu(*s, 0); err != nil {
-		return err
-	}
-	proved := pl.prove(s)
-	pl.seq = pl.composed(*s, s.Mu)
-	pl.failure = float64(len(pl.seq.S)) * linear.StepFailure(q.Dim, b)
-	theorem := TheoremAuto
-	if o.Intervals != nil {
-		theorem = TheoremIntervals
-	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
-	if !proved {
-		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
-	}
-	pl.cert = pl.cert.With(q.Assumptions...)
-	return nil
-}
-
-// pair returns M, the ℓ₂ sensitivity of a sum of nonnegative orthogonal terms of norm at
-// most 1: 1, or √2 for a record that is replaced.
-func (pl *Plan) pair() float64 {
-	if pl.params.Relation == dp.Replace {
-		return math.Sqrt2
-	}
-	return 1
-}
-
-// gradients returns G/L: 1, or 2 for a record that is replaced.
-func (pl *Plan) gradients() float64 {
-	if pl.params.Relation == dp.Replace {
-		return 2
-	}
-	return 1
-}
-
-// composed returns the sequence of releases at μ.
-func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
-	w := s.Shares
-	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone}
-	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores
-	if s.TwoStep {
-		q.C, q.S = append(q.C, s.FirstC), append(q.S, math.Sqrt(w.First)*mu)
-		gauss += w.Output
-	}
-	q.C, q.S = append(q.C, s.C), append(q.S, math.Sqrt(w.Last)*mu)
-	q.T = math.Sqrt(gauss+w.Output) * mu
-	return q
-}
-
-// mu returns the largest μ that the budget allows the sequence, up to the given relative error.
-func (pl *Plan) mu(s Sequence, tolerance float64) (float64, error) {
-	b := pl.params.Budget
-	b.Delta *= spare
-	return linear.LargestShift(b, tolerance, func(mu float64) linear.Sequence { return pl.composed(s, mu) })
-}
-
-// prove reports whether the sequence at μ is certainly within the budget, of which rare events of
-// the noise take their part; if need be, it lowers μ by a relative 1e-6 at most. The shifts of the
-// releases are below those of the sequence by safeScale, which is more than the rounding of
-// their formulas.
-func (pl *Plan) prove(s *Sequence) bool {
-	b := pl.params.Budget
-	b.Delta *= spare
-	for down := 0.0; down < 1e-6; down = max(1e-12, 4*down) {
-		mu := s.Mu * (1 - down)
-		if seq := pl.composed(*s, mu); seq.Proves(b) && linear.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
-			s.Mu = mu
-			return true
-		}
-	}
-	return false
-}
-
-// curvatureCost sets c = fε with the least risk for guesses that are public.
-func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
-	const rho2, slope = 0.06, 0.25
-	best, least := 0.0, math.Inf(1)
-	for _, f := range curvatureShares {
-		s.C = min(f*pl.params.Budget.Epsilon, mostC)
-		mu, err := pl.mu(*s, 1e-5) // enough to choose by
-		if err != nil {
-			return err
-		}
-		sigma := slope * pl.gradients() / mu
-		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
-		if r := risk(n, d, ridge, sigma, rho2); r < least {
-			best, least = s.C, r
-		}
-	}
-	s.C = best
-	return nil
-}
-
-// risk returns what least squares with ridge Δ and noise σ loses for rows with
-// Σaa′ = (n/d)I and a signal of energy ρ²:
-//
-//	ρ²(Δ/(h+Δ))² + σ²dh/((h+Δ)²n),  h = n/d
-func risk(n, d, ridge, sigma, rho2 float64) float64 {
-	h := n / d
-	return rho2*math.Pow(ridge/(h+ridge), 2) + sigma*sigma*d*h/(math.Pow(h+ridge, 2)*n)
-}
-
 // Params returns a copy of the numbers of the plan.
 func (pl *Plan) Params() Params {
 	if !pl.made() {
@@ -519,81 +305,6 @@ func (pl *Plan) Profile() dp.Profile {
 	}
 	remove, add := pl.seq.Profile()
 	return dp.Profile{Remove: remove, Add: add, Failure: pl.failure}
-}
-
-// Forecast is what a plan expects, from guesses that are public and no claim.
-type Forecast struct {
-	// Sigma is the noise that a coordinate of the sum of gradients gets and Ridge the
-	// weight of (Δ/2)‖θ‖², for rows and labels in [−1, 1].
-	Sigma, Ridge float64
-	// Deviation is the standard deviation that noise gives a coefficient of encoded
-	// rows, if the records spread evenly over the coordinates.
-	Deviation float64
-	// Records is the number of records from which on sampling adds more to the error
-	// of a coefficient than privacy.
-	Records float64
-	// Excess bounds the expected excess of the mean loss against solutions of norm at
-	// most Options.Radius, +Inf where no bound is known.
-	Excess float64
-}
-
-// Forecast returns what the plan expects.
-func (pl *Plan) Forecast() Forecast {
-	f := Forecast{Excess: math.Inf(1)}
-	if !pl.made() {
-		return f
-	}
-	p := pl.params
-	n, d, bend, slope := float64(p.Records), float64(p.Dim), 1.0, 1.0
-	if kinds[p.Loss.Name] != table.Range {
-		bend = 0.15
-	}
-	if r := p.Release; r != nil {
-		f.Sigma, f.Ridge, slope = r.Sigma, r.Ridge/(p.Bounds.Row*p.Bounds.Row), r.Lipschitz/p.Bounds.Row
-		if r.Rate > 0 {
-			f.Sigma = math.Sqrt(d+1) / r.Rate
-		}
-		f.Sigma /= p.Bounds.Row
-		if n > 0 {
-			f.Excess = r.ExcessBound / n
-		}
-	} else {
-		slope = cmp.Or(p.Sequence.Clip, 0.25)
-		if p.Loss.Name != Squares {
-			slope = 1
-		}
-		f.Sigma = slope * pl.gradients() / (math.Sqrt(p.Sequence.Shares.Last) * p.Sequence.Mu)
-		f.Ridge = 1 / math.Expm1(p.Sequence.C)
-	}
-	f.Deviation = f.Sigma / (bend*n/d + f.Ridge)
-	f.Records = math.Ceil(f.Sigma * f.Sigma * d * 4 / (slope * slope))
-	return f
-}
-
-// Coefficients returns the deviation that noise is expected to give each coefficient, in
-// the units of the file; nil without a schema.
-func (pl *Plan) Coefficients() []table.Coefficient {
-	if !pl.made() || pl.encoder == nil {
-		return nil
-	}
-	out := pl.encoder.Coefficients(make([]float64, pl.params.Dim))
-	features := pl.encoder.Features()
-	dev := pl.Forecast().Deviation
-	if kinds[pl.params.Loss.Name] == table.Range {
-		dev *= pl.params.Bounds.Label
-	}
-	sum, scale := 0.0, map[string]float64{}
-	for _, f := range features {
-		sum += f.Offset * f.Offset
-		scale[f.Name] = math.Abs(f.Scale)
-	}
-	for i := range out {
-		if out[i].Column == "" {
-			scale[out[i].Name] = math.Sqrt(sum)
-		}
-		out[i].Value = dev * scale[out[i].Name]
-	}
-	return out
 }
 
 // String describes the plan in prose that may be published.

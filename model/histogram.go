@@ -6,11 +6,9 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -119,89 +117,27 @@ func (h histogram) secondMoment() float64 {
 	return min(max(square/max(1, sum), 1e-3), 1)
 }
 
-// moments are the two sums for standard errors, as symmetric matrices with noise.
-type moments struct {
-	hessian, scores       *mat.SymDense
-	hessianTau, scoresTau float64 // τ: the noise has deviation τ on the diagonal, τ/√2 off it
+// Choice is what a plan with histograms chose from its noisy outputs, in units of the
+// declared bounds. It is part of the release.
+type Choice struct {
+	FirstClip float64 `json:"firstClip,omitzero"`
+	Clip      float64 `json:"clip,omitzero"`
+	// Clipped is the estimated share of records whose gradient is longer than Clip.
+	Clipped float64 `json:"clipped,omitzero"`
+	Signal  float64 `json:"signal,omitzero"` // ρ̂², what the ridge is tuned for
+	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer
+	Sigma   float64 `json:"sigma"`           // noise of the last minimizer
+	// OutputSigma is the standard deviation of the noise on θ itself.
+	OutputSigma float64 `json:"outputSigma"`
 }
 
-// sumSensitivity returns the ℓ₂ sensitivity of the rounded sum of terms waa′ with
-// 0 ≤ w‖a‖² ≤ bound, as vectors (diagonal, √2·upper triangle), and the exponent of the
-// grid they are rounded to:
-//
-//	add or remove  bound + g√m/2
-//	replace        √2·bound + g√m,  as ⟨waa′, w′zz′⟩ ≥ 0; bound + g√m in one dimension
-//
-// m = d(d+1)/2. The factor covers the rounding of the float64 products.
-func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent int) {
-	root := math.Sqrt(float64(d*(d+1)) / 2)
-	_, e := math.Frexp(bound / root)
-	exponent = e - 1 - 20
-	rounding := math.Ldexp(root, exponent-1)
-	if pair > 1 {
-		rounding *= 2
-	}
-	if d == 1 {
-		pair = 1
-	}
-	return pair*bound*(1+0x1p-40) + rounding, exponent
-}
-
-// sums adds the rounded terms of all records: of each, weights returns w for the two
-// matrices from a's prediction, label and norm, and bounds are the most of w‖a‖².
-// What a record adds depends on it alone, and integers add up exactly.
-func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64, err error) {
-	_, d := data.Dims()
-	for k := range out {
-		out[k] = make([]int64, d*(d+1)/2)
-	}
-	err = data.Each(func(a []float64, b float64) {
-		norm := floats.Norm(a, 2)
-		_, dphi, d2phi := l.Scalar(floats.Dot(a, theta), b, norm)
-		for k, w := range [2]float64{d2phi, dphi * dphi} {
-			if norm == 0 || !(w > 0) {
-				continue
-			}
-			w = math.Ldexp(min(w, bounds[k]/(norm*norm)), -exponent[k])
-			addOuter(out[k], a, w)
-		}
-	})
-	return out, err
-}
-
-// addOuter adds the rounded vector (diagonal, √2·upper triangle) of waa′, row by row.
-func addOuter(dst []int64, a []float64, w float64) {
-	at := 0
-	for j, v := range a {
-		if v == 0 {
-			at += len(a) - j
-			continue
-		}
-		wv := w * v
-		dst[at] += int64(math.RoundToEven(wv * v))
-		at++
-		wv *= math.Sqrt2
-		for _, u := range a[j+1:] {
-			if u != 0 {
-				dst[at] += int64(math.RoundToEven(wv * u))
-			}
-			at++
-		}
-	}
-}
-
-// releaseSum adds noise of deviation tau to a sum and returns the symmetric matrix.
-func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	values := withNoise(fault.At(f, fault.Moments, sum), tau, exponent, src)
-	m, at := mat.NewSymDense(d, nil), 0
-	for j := range d {
-		for k := j; k < d; k++ {
-			if k > j {
-				values[at] /= math.Sqrt2
-			}
-			m.SetSym(j, k, values[at])
-			at++
-		}
-	}
-	return m
+// choose takes the clip and the signal energy of the last minimizer from the histogram of
+// residuals and Ê b²; tau is G/s of a gradient of norm 1.
+func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
+	f := resid.cdf(n)
+	tau := unit * math.Sqrt(d) / n
+	q := min(max(1-20*tau, 0.5), 0.98)
+	c.Clip = min(max(quantile(f, q), leastClip), 1)
+	c.Clipped = 1 - q
+	c.Signal = max(leastSignal, square/2, square-resid.secondMoment())
 }
