@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// build says which program made a model.
+// build identifies the program that made a model.
 type build struct {
 	Module   string `json:"module,omitzero"`   // path and version of the main module
 	Revision string `json:"revision,omitzero"` // of the version control system
@@ -87,8 +87,8 @@ func (m *Model) Save(w io.Writer) error {
 
 const maxFile = 1 << 30
 
-// Load reads a model that Save wrote. It refuses, wrapping ErrFile, what it does not
-// understand: another version, unknown keys, and numbers that do not fit together.
+// Load reads a model that [Model.Save] wrote. The error wraps [ErrFile] for another version, unknown keys
+// and numbers that contradict each other.
 func Load(r io.Reader) (*Model, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil, want one of a model that Save wrote", ErrFile)
@@ -184,11 +184,11 @@ func (m *Model) restore(f file) error {
 	return nil
 }
 
-// mostNumber is the largest number of a model but for those of its schema: products of two and sums of
-// many of them are finite.
+// mostNumber is the largest number of a model, except in its schema. Products of two such numbers and
+// sums of many are finite.
 const mostNumber = 1e100
 
-// leastNoise is the least deviation of noise: its square is no 0.
+// leastNoise is the least standard deviation of noise; its square is not 0.
 const leastNoise = 1e-100
 
 func within(lo, v float64) bool { return v >= lo && v <= mostNumber }
@@ -239,7 +239,7 @@ func (m *Model) checkNumbers() error {
 	return nil
 }
 
-// checkClaim compares the certificate with the plan. Somebody who edits both is not found out: a ledger finds that.
+// checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger can.
 func (m *Model) checkClaim() error {
 	p, theorem, b := m.params, TheoremAuto, m.params.Budget
 	if p.Intervals != nil {

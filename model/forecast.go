@@ -7,23 +7,23 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Forecast is what a plan expects, from guesses that are public and no claim.
+// Forecast is the accuracy that a plan expects for public guesses of the data. Only Excess is proved.
 type Forecast struct {
-	// Sigma is the noise that a coordinate of the sum of gradients gets and Ridge the
-	// weight of (Δ/2)‖θ‖², for rows and labels in [−1, 1].
+	// Sigma is the standard deviation of the noise on a coordinate of the sum of gradients, and
+	// Ridge the weight Δ of (Δ/2)‖θ‖², for rows and labels in [−1, 1].
 	Sigma, Ridge float64
-	// Deviation is the standard deviation that noise gives a coefficient of encoded
-	// rows, if the records spread evenly over the coordinates.
+	// Deviation is the standard deviation that noise gives a coefficient of encoded rows, if the
+	// records are spread evenly over the coordinates.
 	Deviation float64
-	// Records is the number of records from which on sampling adds more to the error
-	// of a coefficient than privacy.
+	// Records is the number of records above which the sampling error of a coefficient exceeds its
+	// privacy error.
 	Records float64
-	// Excess bounds the expected excess of the mean loss against solutions of norm at
-	// most Options.Radius, +Inf where no bound is known.
+	// Excess bounds the expected mean loss above that of any solution of norm at most
+	// Options.Radius; +Inf if no bound is known.
 	Excess float64
 }
 
-// Forecast returns what the plan expects.
+// Forecast returns the expected accuracy of the plan.
 func (pl *Plan) Forecast() Forecast {
 	f := Forecast{Excess: math.Inf(1)}
 	if !pl.made() {
@@ -56,8 +56,8 @@ func (pl *Plan) Forecast() Forecast {
 	return f
 }
 
-// Coefficients returns the deviation that noise is expected to give each coefficient, in
-// the units of the file; nil without a schema.
+// Coefficients returns the standard deviation that noise is expected to give each coefficient, in the
+// units of the file; nil without a schema.
 func (pl *Plan) Coefficients() []table.Coefficient {
 	if !pl.made() || pl.encoder == nil {
 		return nil

@@ -19,8 +19,8 @@ const (
 	mostSum    = 1 << 61
 )
 
-// withNoise returns g·(k + round(τN/g)), g = 2^exponent. The sum is clamped where the
-// noise may have saturated, so that it is that of unsaturated noise.
+// withNoise returns g·(k + round(τN/g)), g = 2^exponent. It clamps the sum where the noise may have
+// saturated, so that the result has the law of unsaturated noise, clamped.
 func withNoise(k []int64, tau float64, exponent int, src rand.Source) []float64 {
 	draw := make([]int64, len(k))
 	defer clear(draw)
@@ -48,9 +48,9 @@ func bin(v float64) int {
 	return len(edges) - 1
 }
 
-// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖, nil for θ = 0. A record counts in
-// one bin, so that the sensitivity is 1, or √2 for a record that is replaced. The
-// counts are multiples of the grid, a power of two below the noise.
+// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one bin,
+// so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of the grid,
+// a power of two below the noise.
 func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
 	counts := make([]int64, len(edges))
 	b, exponent := data.Bounds(), countGrid(tau)
@@ -67,14 +67,14 @@ func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, sr
 	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
 }
 
-// countGrid returns the exponent of a grid well below tau that 1 is a multiple of.
+// countGrid returns the exponent of a grid well below tau; 1 is a multiple of the grid.
 func countGrid(tau float64) int {
 	_, e := math.Frexp(min(tau, 1))
 	return max(min(e-20, 0), -30)
 }
 
-// cdf returns the share of records up to each edge: increasing, in [0, 1]. Of a total
-// that is hardly more than noise, n stands for the number of records.
+// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is far
+// below n, cdf divides by n instead.
 func (h histogram) cdf(n float64) []float64 {
 	total := floats.Sum(h)
 	if total <= 0.2*n {
@@ -117,22 +117,22 @@ func (h histogram) secondMoment() float64 {
 	return min(max(square/max(1, sum), 1e-3), 1)
 }
 
-// Choice is what a plan with histograms chose from its noisy outputs, in units of the
+// Choice holds the numbers that a plan with histograms chose from its noisy outputs, in units of the
 // declared bounds. It is part of the release.
 type Choice struct {
 	FirstClip float64 `json:"firstClip,omitzero"`
 	Clip      float64 `json:"clip,omitzero"`
 	// Clipped is the estimated share of records whose gradient is longer than Clip.
 	Clipped float64 `json:"clipped,omitzero"`
-	Signal  float64 `json:"signal,omitzero"` // ρ̂², what the ridge is tuned for
+	Signal  float64 `json:"signal,omitzero"` // ρ̂², for which the ridge is tuned
 	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer
 	Sigma   float64 `json:"sigma"`           // noise of the last minimizer
 	// OutputSigma is the standard deviation of the noise on θ itself.
 	OutputSigma float64 `json:"outputSigma"`
 }
 
-// choose takes the clip and the signal energy of the last minimizer from the histogram of
-// residuals and Ê b²; tau is G/s of a gradient of norm 1.
+// choose sets the clip and the signal energy of the last minimizer, from the histogram of residuals
+// and square, the estimate of the mean of b². unit is G/s for gradients of norm at most 1.
 func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
 	f := resid.cdf(n)
 	tau := unit * math.Sqrt(d) / n

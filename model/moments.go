@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// moments are the two sums for standard errors, as symmetric matrices with noise.
+// moments holds the two noisy sums for standard errors, as symmetric matrices.
 type moments struct {
 	hessian, scores       *mat.SymDense
 	hessianTau, scoresTau float64 // τ: the noise has deviation τ on the diagonal, τ/√2 off it
@@ -41,9 +41,8 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 	return pair*bound*(1+0x1p-40) + rounding, exponent
 }
 
-// sums adds the rounded terms of all records: of each, weights returns w for the two
-// matrices from a's prediction, label and norm, and bounds are the most of w‖a‖².
-// What a record adds depends on it alone, and integers add up exactly.
+// sums adds the rounded terms waa′ of all records for the two matrices, w = φ″ and w = φ′², with w‖a‖²
+// clamped to bounds. The term of a record depends on that record alone, and integers add up exactly.
 func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64, err error) {
 	_, d := data.Dims()
 	for k := range out {
@@ -84,7 +83,7 @@ func addOuter(dst []int64, a []float64, w float64) {
 	}
 }
 
-// releaseSum adds noise of deviation tau to a sum and returns the symmetric matrix.
+// releaseSum adds noise of standard deviation tau to a sum and returns the symmetric matrix.
 func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
 	values := withNoise(fault.At(f, fault.Moments, sum), tau, exponent, src)
 	m, at := mat.NewSymDense(d, nil), 0

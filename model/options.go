@@ -18,14 +18,13 @@ import (
 
 // Errors of this package. Test with errors.Is.
 var (
-	// ErrOptions reports options that make no sense, by themselves or for the data.
+	// ErrOptions reports options that are not valid, by themselves or for the data.
 	ErrOptions = prefix.New("model: invalid options")
-	// ErrFile reports a file that is no model, or one that this version does not understand.
+	// ErrFile reports a file that is not a model, or that this version cannot read.
 	ErrFile = prefix.New("model: invalid file")
 )
 
-// Options are public choices. The zero value and nil mean that everything is
-// chosen automatically, from public quantities.
+// Options are public choices. With nil or the zero value, everything is chosen automatically.
 type Options struct {
 	// Loss is fitted; the zero value means Squares for a label with a range, Logistic
 	// for two classes, Multinomial for more.
@@ -37,21 +36,21 @@ type Options struct {
 	// Intervals spends a share of the budget on standard errors and intervals; nil
 	// means none.
 	Intervals *Intervals
-	// Relation of neighboring data sets; 0 means that of the schema, else dp.Replace.
+	// Relation of neighboring data sets; 0 means the relation of the schema, else [dp.Replace].
 	Relation dp.Relation
-	// Records is the declared public number of records n₀ under dp.AddRemove; 0 means
-	// that of the schema.
+	// Records is the declared public number of records n₀ under [dp.AddRemove]; 0 means the
+	// number that the schema declares.
 	Records int
-	// Radius is a public guess at ‖θ‖₂ that the ridge is tuned for where no rule of
-	// its own applies; 0 means 20.
+	// Radius is a public guess of ‖θ‖₂, used to tune the ridge of a plan of one release; 0 means
+	// 20.
 	Radius float64
-	// Clip, if positive, is the threshold that Squares clips gradients at, in units of
-	// the declared bounds Row·Label; 0 means a rule that the plan explains.
+	// Clip, if positive, is the threshold at which Squares clips gradients, in units of the
+	// declared bounds Row·Label; 0 means that the plan or the fit chooses it.
 	Clip float64
 	// Ledger, if not nil, is charged before noise is drawn.
 	Ledger *ledger.Ledger
-	// Source feeds the noise; nil means a secure one. A model from another source
-	// carries the assumption dp.CallerSource and no ledger admits it.
+	// Source feeds the noise; nil means the secure source. A model from another source carries the
+	// assumption [dp.CallerSource], and no ledger admits it.
 	Source rand.Source
 }
 
@@ -98,7 +97,7 @@ type Penalty struct {
 	Group float64 `json:"group,omitzero"`
 }
 
-// Set is a convex set that θ is constrained to, in the units of encoded rows.
+// Set is a convex constraint on θ, in the units of encoded rows.
 type Set struct {
 	// Name is one of Box, Ball, Simplex and NonNegative, or "" for ℝᵈ.
 	Name string `json:"name,omitzero"`
@@ -121,15 +120,14 @@ func Sets() []string { return []string{Box, Ball, Simplex, NonNegative} }
 // Intervals ask for standard errors: the sums of the curvature and of the squared
 // gradients are released too. The zero value means the defaults.
 type Intervals struct {
-	// HessianShare and ScoreShare are what the two sums take of the square of the
-	// sensitivity over the noise; 0 means 0.20 and 0.05.
+	// HessianShare and ScoreShare are the shares of μ² that pay for the two sums; 0 means 0.20 and
+	// 0.05.
 	HessianShare float64 `json:"hessianShare,omitzero"`
 	ScoreShare   float64 `json:"scoreShare,omitzero"`
 	// Level of the intervals; 0 means 0.95.
 	Level float64 `json:"level,omitzero"`
-	// Radius is a public bound on the norm of the true θ in the units of encoded
-	// rows, for coefficients that the data do not identify; 0 means none, and such
-	// coefficients get no interval.
+	// Radius is a public bound on the norm of the true θ, in the units of encoded rows. Coefficients
+	// that the data do not identify need it for their interval; 0 means none.
 	Radius float64 `json:"radius,omitzero"`
 }
 

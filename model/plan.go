@@ -15,13 +15,14 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1; a plan of one release has that of package lop.
+// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1. A plan of one
+// release has a theorem of package lop.
 const (
 	TheoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors
 )
 
-// Params are the numbers of a Plan, a copy. All are public.
+// Params are the numbers of a [Plan]. All are public.
 type Params struct {
 	Loss       Loss        `json:"loss"`
 	Penalty    Penalty     `json:"penalty,omitzero"`
@@ -33,15 +34,15 @@ type Params struct {
 	Records    int         `json:"records,omitzero"` // n under Replace, else the declared number
 	MaxRecords int64       `json:"maxRecords"`
 	Bounds     loss.Bounds `json:"bounds"`
-	Decision   string      `json:"decision"` // what was chosen and why, in words
+	Decision   string      `json:"decision"` // the mechanism and the reason for it, in words
 	// Release holds the numbers of a plan of one release, nil for a sequence.
 	Release *lop.Params `json:"release,omitempty"`
 	// Sequence holds those of a sequence, nil for one release.
 	Sequence *Sequence `json:"sequence,omitempty"`
 }
 
-// Plan is what a fit will do and cost, fixed from public quantities alone. It has no
-// exported field, may be published, and serves any number of fits.
+// Plan fixes the mechanism, the noise and the cost of a fit from public quantities alone. It may be
+// published, and serves any number of fits.
 type Plan struct {
 	params   Params
 	cert     dp.Certificate
@@ -57,12 +58,12 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// NewPlan plans for tables of the schema, of which no record is needed. Under
-// dp.Replace the number of records is that of the schema; Fit plans anew for the
-// number that the table has. nil options mean automatic.
+// NewPlan plans for tables of the schema. It needs no record: under [dp.Replace] it uses the number of
+// records that the schema declares, while [Fit] uses the number in the table. nil options mean that
+// everything is automatic.
 //
-// The error wraps table.ErrSchema, ErrOptions, dp.ErrBudget, dp.ErrRelation,
-// erm.ErrProblem or dp.ErrCondition.
+// The error wraps [table.ErrSchema], [ErrOptions], [dp.ErrBudget], [dp.ErrRelation],
+// [erm.ErrProblem] or [dp.ErrCondition].
 func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	t, err := schemaTask(s, o)
 	if err != nil {
@@ -71,8 +72,8 @@ func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	return t.plan(b)
 }
 
-// Check returns the errors of NewPlan that show without a calibration, which takes most of the time
-// of a plan. A program can call it before it reads a large table.
+// Check returns those errors of [NewPlan] that need no calibration. It is quick, so a program can call
+// it before it reads a large table.
 func Check(s *table.Schema, b dp.Budget, o *Options) error {
 	t, err := schemaTask(s, o)
 	if err != nil {
@@ -112,14 +113,14 @@ func DefaultDelta(records int) float64 {
 	return 1 / (float64(records) * float64(records))
 }
 
-// task is a problem with the options of a fit, complete.
+// task is a problem with complete options.
 type task struct {
 	problem *erm.Problem // Records is n under Replace, n₀ under AddRemove, 0 for not declared
 	encoder *table.Encoder
 	options Options
 }
 
-// newTask puts data and options together. It reads no record.
+// newTask completes the options for the data. It reads no record.
 func newTask(data *table.Data, opt *Options) (*task, error) {
 	if data == nil || data.Records == nil {
 		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
@@ -175,7 +176,7 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	return t, nil
 }
 
-// plan calibrates. Of the problem it sees what is public.
+// plan calibrates, from the public quantities of the problem alone.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
 	q, err := t.check(b)
 	if err != nil {
@@ -200,8 +201,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 // composed reports whether the plan is a sequence of releases.
 func (t *task) composed() bool { return t.options.Loss.Name == Squares || t.options.Intervals != nil }
 
-// check returns the public quantities of the problem, and the errors of a plan that show without
-// a calibration.
+// check returns the public quantities of the problem, and errors that need no calibration.
 func (t *task) check(b dp.Budget) (erm.Public, error) {
 	if err := b.Check(); err != nil {
 		return erm.Public{}, err
@@ -213,8 +213,8 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 	return q, cmp.Or(err, q.Smooth())
 }
 
-// public returns what is public of the problem. Before there are data, the declared
-// number of records stands for theirs.
+// public returns the public quantities of the problem. Without data, the declared number of records
+// takes the place of the number in the table.
 func (t *task) public() (erm.Public, error) {
 	relation := t.options.Relation
 	if n, _ := t.problem.Data.Dims(); n > 0 || relation == dp.AddRemove {
@@ -228,8 +228,7 @@ func (t *task) public() (erm.Public, error) {
 	return q.Complete(relation)
 }
 
-// release plans one release of package lop, with Gaussian or with pure noise,
-// whichever has the smaller E‖b‖.
+// release plans one release of package lop, with Gaussian or pure noise: the one of smaller E‖b‖.
 func (pl *Plan) release(q erm.Public, o Options) error {
 	b, d := pl.params.Budget, float64(q.Dim)
 	m := lop.Mechanism{Relation: pl.params.Relation, Radius: cmp.Or(o.Radius, radius(q))}

@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/noise"
 )
 
-// Shares divide μ², the square of the sensitivity over the noise of the whole plan,
-// among the releases of a sequence.
+// Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over its
+// noise.
 type Shares struct {
 	Labels    float64 `json:"labels,omitzero"`    // histogram of |b|‖a‖
 	First     float64 `json:"first,omitzero"`     // first minimizer
@@ -26,10 +26,10 @@ type Shares struct {
 	Output    float64 `json:"output"`             // output noise of every minimizer
 }
 
-// Sequence are the numbers of releases that are accounted for together: with
-// shares w, a minimizer has s = G/σ = √w·μ and a Gaussian release a noise of its
-// sensitivity over √w·μ. They are fixed before a record is read; clip and ridge
-// follow from earlier outputs.
+// Sequence holds the numbers of several releases that one theorem accounts for. With share w, a
+// minimizer has s = G/σ = √w·μ, and a Gaussian release has a standard deviation of its sensitivity
+// over √w·μ. These numbers are fixed before a record is read; clip and ridge follow from earlier
+// outputs.
 type Sequence struct {
 	Mu      float64 `json:"mu"`
 	Shares  Shares  `json:"shares"`
@@ -62,7 +62,7 @@ func (o Options) checkSequence(q erm.Public, b dp.Budget) error {
 	return nil
 }
 
-// Numbers of the automatic rule, which were fixed on data that is public.
+// Numbers of the automatic rule, fixed on public data.
 const (
 	outputShare = 0.001 // of every output noise
 	labelShare  = 0.015
@@ -70,18 +70,19 @@ const (
 	residShare  = 0.025
 	firstC      = 0.05 // of ε
 	intervalC   = 0.1  // of ε
-	mostC       = 20   // e⁻²⁰β is as good a ridge as any smaller one
-	mostNoise   = 0.12 // deviation of a bin over n up to which two steps pay
+	mostC       = 20   // ridges below e⁻²⁰β have no effect
+	mostNoise   = 0.12 // two steps pay up to this standard deviation of a bin over n
 	defaultClip = 0.3
 )
 
-// curvatureShares are the shares of ε that curvature may cost.
+// curvatureShares are the candidates for the share of ε spent on curvature.
 var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
 
-// spare is the part of δ that remains once rare events of the noise are paid for.
+// spare is the share of δ left for calibration; the rest covers events in which the noise exceeds its
+// bounds.
 const spare = 1 - 0x1p-50
 
-// sequence plans several releases, or one minimizer with a clip that is chosen.
+// sequence plans several releases, or one minimizer with a fixed clip.
 func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
@@ -182,10 +183,9 @@ func (pl *Plan) mu(s Sequence, tolerance float64) (float64, error) {
 	return linear.LargestShift(b, tolerance, func(mu float64) linear.Sequence { return pl.composed(s, mu) })
 }
 
-// prove reports whether the sequence at μ is certainly within the budget, of which rare events of
-// the noise take their part; if need be, it lowers μ by a relative 1e-6 at most. The shifts of the
-// releases are below those of the sequence by safeScale, which is more than the rounding of
-// their formulas.
+// prove reports whether interval arithmetic proves that the sequence is within the budget, including
+// the events in which noise exceeds its bounds. If necessary, it first lowers μ, by a relative 1e-6 at
+// most. The factor safeScale on the noise of each release covers the rounding of its formula.
 func (pl *Plan) prove(s *Sequence) bool {
 	b := pl.params.Budget
 	b.Delta *= spare
@@ -199,7 +199,7 @@ func (pl *Plan) prove(s *Sequence) bool {
 	return false
 }
 
-// curvatureCost sets c = fε with the least risk for guesses that are public.
+// curvatureCost sets c to the candidate fε of least risk, for public guesses of the data.
 func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 	const rho2, slope = 0.06, 0.25
 	best, least := 0.0, math.Inf(1)
@@ -219,7 +219,7 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 	return nil
 }
 
-// risk returns what least squares with ridge Δ and noise σ loses for rows with
+// risk returns the excess risk of least squares with ridge Δ and noise σ, for rows with
 // Σaa′ = (n/d)I and a signal of energy ρ²:
 //
 //	ρ²(Δ/(h+Δ))² + σ²dh/((h+Δ)²n),  h = n/d
@@ -228,7 +228,7 @@ func risk(n, d, ridge, sigma, rho2 float64) float64 {
 	return rho2*math.Pow(ridge/(h+ridge), 2) + sigma*sigma*d*h/(math.Pow(h+ridge, 2)*n)
 }
 
-// outcome is all that one run of a plan releases.
+// outcome holds everything that one run of a plan releases.
 type outcome struct {
 	theta   []float64
 	cert    dp.Certificate
@@ -236,7 +236,7 @@ type outcome struct {
 	moments *moments
 }
 
-// run draws the noise of the plan once for p, the problem it was made for.
+// run draws the noise of the plan once, for the problem p that the plan was made for.
 func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
 	if pl.single != nil {
 		rel, err := pl.single.Fit(ctx, p, src)
@@ -262,12 +262,12 @@ func (pl *Plan) shift(share float64) float64 {
 	return math.Sqrt(share) * pl.params.Sequence.Mu
 }
 
-// minimizer returns the first or the last minimizer of a sequence for a clip, 0 for none, and
-// a signal energy ρ², both in units of the declared bounds:
+// minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for none)
+// and signal, the energy ρ², are in units of the declared bounds. The ridge is
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
-// With intervals the last one has the least ridge, for they undo its shrinkage.
+// With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
 func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
@@ -287,9 +287,9 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (linear.Settings, lin
 	return settings, step
 }
 
-// check returns the error that a run would end with for a public reason, so that no
-// budget is charged for it: the number of records that is accounted for, which reveals no more than that
-// it is exceeded, and the minimizers at both ends of the range of clips.
+// check returns errors of a run that have a public reason, so that no budget is charged for it. It
+// checks the minimizers at both ends of the range of clips, and the limit on the number of records;
+// the latter error reveals only that the limit is exceeded.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
 		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: "+
@@ -314,18 +314,18 @@ func (pl *Plan) check(p *erm.Problem) error {
 	return nil
 }
 
-// Ends of what is chosen from noisy outputs.
+// Lower ends of the numbers that are chosen from noisy outputs.
 const (
 	leastClip   = 0.03
 	leastSignal = 0.02
 )
 
-// steps runs a sequence. Minimizers take a nil source for a secure one.
+// steps runs a sequence.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	direct := src // of what is no minimizer
+	direct := src // for histograms and sums; minimizers accept nil
 	if direct == nil {
 		direct = noise.Secure()
 	}
@@ -366,5 +366,5 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 	return out, nil
 }
 
-// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
+// safeScale multiplies scales of noise; their closed forms are exact to 1e-12.
 const safeScale = 1 + 1e-9

@@ -14,23 +14,23 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Numeric reads tables of numbers that need no encoding: rows go into the
-// declared bounds as erm.Data describes, longer ones are scaled in.
+// Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled into
+// them, as [erm.Data] describes.
 //
 // Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
-// one that is too large for float64, such as 1e400, is infinite. What a record
+// a number too large for float64, such as 1e400, is infinite. What a record
 // becomes depends on that record and the bounds alone. An empty line behind the header is
 // a record of zeros, so that no edit of one line changes the number of records.
 type Numeric struct {
 	// Bounds are declared, never measured.
 	Bounds loss.Bounds
-	// Header says that the first line holds names.
+	// Header declares that the first line holds names.
 	Header bool
 	// Label is the name of the label's column, with Header; "" means the last column.
 	Label string
 	// Delimiter separates fields; 0 means a comma.
 	Delimiter byte
-	// Public says that the table is public: errors may show values of fields.
+	// Public declares that the table is public: errors may show values of fields.
 	Public bool
 }
 

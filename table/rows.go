@@ -10,16 +10,14 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-// Options say how a table is read.
+// Options of reading a table.
 type Options struct {
-	// Public says that the table is public: errors may show values of fields.
+	// Public declares that the table is public: errors may show values of fields.
 	Public bool
-	// Unlabeled says that the column of the label may be absent, as in a table
-	// to make predictions for.
+	// Unlabeled allows the column of the label to be absent, as in a table to predict for.
 	Unlabeled bool
-	// Skip leaves out empty lines and comments behind the header, as is right where
-	// rows are looked at one by one, to predict or to score. Without it each is a
-	// record of zeros: see the package comment.
+	// Skip leaves out empty lines and comments after the header, for predictions and scores.
+	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool
 }
 
@@ -170,7 +168,7 @@ func (r *Rows) header() error {
 	return nil
 }
 
-// otherDelimiter says which delimiter would make the header line one.
+// otherDelimiter returns a hint if another delimiter would make the header line valid.
 func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string {
 	if len(fields) != 1 {
 		return ""
@@ -285,7 +283,7 @@ func (r *Rows) noLabel() error {
 		ErrTable, r.text.line, r.label+1, quote(l.Column), r.shape(r.label), want)
 }
 
-// shape says what stands in a field without showing it, unless it is public.
+// shape describes the content of a field, without showing it unless it is public.
 func (r *Rows) shape(j int) string {
 	f := r.fields[j]
 	switch {

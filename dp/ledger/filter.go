@@ -17,10 +17,10 @@ import (
 type spent struct {
 	eps, delta *big.Rat  // of the decimals; nil is 0
 	rdp        []float64 // of each order, rounded up
-	failure    float64   // the probability that a release is not one with these curves, rounded up
+	failure    float64   // probability of the events for which rdp does not hold, rounded up
 }
 
-// decimal returns the number that v is written as.
+// decimal returns the decimal number that prints v.
 func decimal(v float64) *big.Rat {
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
 	return r
@@ -84,9 +84,9 @@ func (s spent) admits(t Terms, e Entry) error {
 		max(0, t.Total.Epsilon-left.Epsilon))
 }
 
-// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not. If
-// failures took from δ what they need and left the rest to the curve, outputs could choose between
-// runs that spend δ on one of the two, and all these runs together would cost almost 2δ.
+// failureShare is the share of the δ of every Rényi filter that pays for failures. It is fixed: with a
+// share that depends on the failures, outputs could choose between runs that spend δ on failures and
+// runs that spend it on the curve, and together these runs would cost almost 2δ.
 const failureShare = 0x1p-10
 
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
