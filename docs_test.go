@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 var (
@@ -122,7 +124,7 @@ func helps(t *testing.T, path string, args []string) {
 func runs(t *testing.T, path string, args []string) {
 	t.Helper()
 	helps(t, path, args)
-	if os.Getenv("PRIVOPT_DEEP") == "" || strings.Contains(strings.Join(args, " "), "FILE") {
+	if !testsize.Deep() || strings.Contains(strings.Join(args, " "), "FILE") {
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)

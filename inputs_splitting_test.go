@@ -63,9 +63,8 @@ func TestEveryInputSplitting(t *testing.T) {
 		"DavisYin.Init":          solve(func() splitting.Method { return &splitting.DavisYin{} }, p),
 		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
 		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
-		"BackwardForward.Init":   solve(func() splitting.Method { return &splitting.BackwardForward{} }, p),
 	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "BackwardForward", "FrankWolfe"} {
+	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "FrankWolfe"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
 	everyInput(t, "splitting", merged(table, methodsOfSplitting(t)))

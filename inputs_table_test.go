@@ -28,11 +28,9 @@ func TestEveryInputLasso(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := func() rand.Source { return fixed() }
-	problem := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
 		"Generate":            call(lasso.Generate, spec, src),
-		"Read":                call(lasso.Read, problem, vector, 1.),
 		"ReadVector":          call(lasso.ReadVector, vector, 1),
 		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
 		"Instance.Data":       call(in.Data, 1.),

@@ -2,6 +2,7 @@ package privopt_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -79,7 +80,6 @@ func TestEveryInputDP(t *testing.T) {
 		"GaussianProfile":  call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
 		"GaussianRDP":      call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":          call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
-		"ComposeRDP":       call(func(s, a float64) float64 { return dp.ComposeRDP(dp.PureRDP(s), dp.GaussianRDP(s))(a) }, 1., 2.),
 		"RDP.Epsilon": call(func(s, delta, order float64) float64 {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
@@ -127,14 +127,12 @@ func TestEveryInputRandmat(t *testing.T) {
 		"MinEigenvalueLaw.Quantile":    call(randmat.MinEigenvalueLaw.Quantile, law, 0.5),
 		"MinEigenvalueLaw.LogQuantile": call(randmat.MinEigenvalueLaw.LogQuantile, law, -1.),
 		"EdelmanLogCDF":                call(randmat.EdelmanLogCDF, 2, 5., 1.),
-		"DavidsonSzarekLogCDF":         call(randmat.DavidsonSzarekLogCDF, 2, 5., 1.),
 		"MinEig":                       call(randmat.MinEig, m),
 		"MinEigAbove":                  call(randmat.MinEigAbove, m, 0.1),
 		"MaxEig":                       call(randmat.MaxEig, m),
 		"RitzMax":                      call(randmat.RitzMax, m),
 		"Wishart":                      call(randmat.Wishart, m, 5., src),
 		"WishartError":                 call(randmat.WishartError, 2, 1.),
-		"WishartBetween":               call(randmat.WishartBetween, m, 5., 0.01, 50., src).keep(2, 3), // a window that is seldom hit takes long
 	})
 }
 
@@ -347,6 +345,17 @@ func TestEveryInputNum(t *testing.T) {
 			return num.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
 		}, 0., 2.).mayBeNaN(),
 		"GaussLegendre": call(num.GaussLegendre, 3),
+		// of functions and widths that callers write: widths are positive
+		"Panel": call(func(a, b float64) float64 {
+			return num.Panel(a, b, func(float64) float64 { return 1 })
+		}, 0., 1.).mayBeNaN(),
+		"PanelsDown": call(func(top, mode float64) float64 {
+			return num.PanelsDown(top, mode, func(s float64) float64 { return s / 2 }, func(s float64) float64 { return s })
+		}, 1., 1.).mayBeNaN(),
+		"PanelsUp": call(func(bottom, mode float64) float64 {
+			one := func(float64) float64 { return 1 }
+			return num.PanelsUp(max(bottom, -10), min(mode, 1), one, func(s float64) float64 { return math.Exp(-s) })
+		}, 1., 1.).mayBeNaN(),
 		// These are functions of real numbers: outside their domain they are NaN.
 		"Log":       call(num.Log, 2.).mayBeNaN(),
 		"LogSumExp": call(num.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(num.LogDiffExp, 2., 1.).mayBeNaN(),
@@ -566,9 +575,9 @@ func TestEveryInputQOP(t *testing.T) {
 	}
 	src := func() rand.Source { return fixed() }
 	everyInput(t, "qop", map[string]row{
-		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b),
-		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0),
-		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0),
+		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b).slow(),
+		"Mechanism.Plan":      call((*qop.Mechanism).Plan, m, p, b).keep(0).slow(),
+		"Mechanism.Fit":       call((*qop.Mechanism).Fit, m, background, p, b, src).keep(0).slow(),
 		"Plan.Fit": call(func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 			return plan.Fit(ctx, p, src)
 		}, background, p, src),
@@ -576,9 +585,9 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
-		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, M: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
+		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, Degrees: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
 			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
 		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
-			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b),
+			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b).slow(),
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
@@ -75,6 +76,8 @@ type row struct {
 	skip []int
 	// brief tells that of the hostile values only nil, NaN and wrong lengths are tried.
 	brief bool
+	// long tells that calls take long: without PRIVOPT_LONG every fifth hostile value is tried.
+	long bool
 	// shares tells that the result refers to an argument, as documented.
 	shares bool
 }
@@ -84,6 +87,7 @@ func call(f any, args ...any) row { return row{f: f, args: args} }
 func (r row) mayBeNaN() row        { r.nan = true; return r }
 func (r row) sharing() row         { r.shares = true; return r }
 func (r row) keep(args ...int) row { r.skip = args; return r }
+func (r row) slow() row            { r.long = true; return r }
 
 // variant is one hostile value somewhere inside an argument.
 type variant struct {
@@ -212,11 +216,11 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 			if skip {
 				continue
 			}
-			for _, v := range variants(fmt.Sprintf("argument %d", i), fresh()[i]) {
+			for k, v := range variants(fmt.Sprintf("argument %d", i), fresh()[i]) {
 				if strings.HasSuffix(v.where, " = nil") && v.value.Kind() != reflect.Slice && !fails(f) {
 					continue // nothing could report it: a pointer that its constructor returned with an error, a nil source
 				}
-				if r.brief && !briefly.MatchString(v.where) {
+				if r.brief && !briefly.MatchString(v.where) || r.long && k%5 > 0 && !testsize.Long() {
 					continue
 				}
 				a := append([]reflect.Value{}, fresh()...)

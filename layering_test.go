@@ -25,7 +25,7 @@ var layer = map[string]int{
 	"internal/pld":        0,
 	"noise":               0,
 	"dp":                  0,
-	"dp/accounting":       0,
+	"internal/accounting": 0,
 	"internal/linear":     1,
 	"prox":                0,
 	"loss":                0,
@@ -45,6 +45,7 @@ var layer = map[string]int{
 	"model":               4,
 	"objpert":             2,
 	"internal/spy":        5,
+	"internal/testsize":   5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
@@ -61,9 +62,9 @@ var sameLayer = map[[2]string]string{
 	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
 	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
-	{"dp/accounting", "internal/pld"}:       "steps compose by their loss distributions",
-	{"dp/accounting", "dp"}:                 "accounting of sampled sums is accounting: it makes dp.Profiles",
-	{"dp/accounting", "noise"}:              "a sampler is one value with its cost, and draws its batches securely",
+	{"internal/accounting", "internal/pld"}: "steps compose by their loss distributions",
+	{"internal/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"internal/accounting", "noise"}:        "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -167,15 +167,12 @@ func mechanisms(cover float64) []mechanism {
 	return list
 }
 
-// deep tells that the attacks run at full size.
-var deep = os.Getenv("PRIVOPT_DEEP") != ""
-
 // often is the number of releases or settings of an attack.
 func often() int {
-	if deep {
+	if testsize.Deep() {
 		return 100_000
 	}
-	return 1000
+	return testsize.Of(400, 1000)
 }
 
 // records returns n random records with labels ±1, of which the last has the given label.
@@ -336,8 +333,8 @@ func outcome(_ *dp.Release, err error) string {
 // TestTotal: on adversarial settings the error of a mechanism is the same for both
 // neighbors, and no convex mechanism withholds a release.
 func TestTotal(t *testing.T) {
-	all, runs := mechanisms(0), 180
-	if deep {
+	all, runs := mechanisms(0), testsize.Of(90, 180)
+	if testsize.Deep() {
 		runs = often()
 	}
 	rnd := rand.New(noise.Reproducible(1, "total"))
@@ -511,7 +508,7 @@ func TestHostileRecords(t *testing.T) {
 		require.Equal(t, "released", want, m.name)
 		for _, row := range [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0}, {0.5, 0.2},
 			{math.Copysign(0, -1), -1}} {
-			for _, label := range []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324} {
+			for _, label := range testsize.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
 				require.Equal(t, want, last(row, label), "%s: %v, %v", m.name, row, label)
 			}
 		}
@@ -553,7 +550,7 @@ func TestForeignPlanIsListed(t *testing.T) {
 		require.NoError(t, err, m.name)
 		own := plan.(dp.Plan)
 		require.Empty(t, dp.Declared(own), m.name)
-		for _, p := range []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}} {
+		for _, p := range testsize.Every(3, []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}}) {
 			c, err := dp.Compose(1e-5, own, p)
 			require.NoError(t, err, m.name)
 			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)

@@ -2,6 +2,7 @@ package privopt_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -461,11 +463,11 @@ func TestForeignOperatorsOfMechanisms(t *testing.T) {
 		}
 		for name, g := range operators(t) {
 			few := name == "L1" || name == "Box" || name == "L2Ball"
-			if name == "PSDCone" || testing.Short() && !few { // one is of one dimension here
+			if name == "PSDCone" || !testsize.Long() && !few { // one is of one dimension here
 				continue
 			}
 			about := methodsOfOperators
-			if testing.Short() || !few {
+			if !testsize.Long() || !few {
 				about = []string{"nothing"}
 			}
 			for _, about := range about {
@@ -565,9 +567,10 @@ func TestForeignLosses(t *testing.T) {
 			p.Set = prox.L2Ball{R: 1}
 			plan, _, err := m.open(p, dp.Budget{Epsilon: 1, Delta: 1e-4}, nil)
 			if err == nil {
-				require.Subset(t, []dp.Assumption{dp.CalibrationArithmetic, erm.DeclaredLoss, erm.ScalarAccuracy, sco.LossLocality},
-					plan.(dp.Plan).Certificate().Assumptions)
-				require.Greater(t, len(plan.(dp.Plan).Certificate().Assumptions), 1, "%s: %T", m.name, l)
+				own := []dp.Assumption{erm.DeclaredLoss, sco.LossLocality} // noisy SGD clips: it needs the second alone
+				require.True(t, slices.ContainsFunc(own, func(a dp.Assumption) bool {
+					return slices.Contains(plan.(dp.Plan).Certificate().Assumptions, a)
+				}), "%s: %T: %v", m.name, l, plan.(dp.Plan).Certificate())
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/noise"
@@ -21,13 +22,14 @@ import (
 // TestReleasedBits compares releases of every mechanism under a fixed source with
 // testdata/releases.txt, which holds their theorem and their bits. A change of a noise scale, of
 // a sampler or of a solver shows there. `go test . -run TestReleasedBits -update` writes the
-// file; CHANGELOG.md then says which mechanisms changed and why.
+// file; CHANGELOG.md then says which mechanisms changed and why. Without PRIVOPT_LONG quadratic
+// perturbation has squared loss only: calibrations for other losses take long.
 func TestReleasedBits(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("other processors fuse multiplications and additions: their last digits differ")
 	}
 	const file = "testdata/releases.txt"
-	var lines []string
+	var lines, skipped []string
 	note := func(name string, c dp.Certificate, theta []float64) {
 		lines = append(lines, fmt.Sprintf("%s | %s | %x", name, c.Theorem, theta))
 	}
@@ -40,11 +42,15 @@ func TestReleasedBits(t *testing.T) {
 				continue
 			}
 			for _, b := range []dp.Budget{{Epsilon: 0.3, Delta: 1e-5}, {Epsilon: 2, Delta: 1e-9}} {
+				name := fmt.Sprintf("%s | %T | %v", m.name, l, b)
+				if m.name[:3] == "qop" && l != loss.Loss(loss.Squared{}) && !testsize.Long() && !*update {
+					skipped = append(skipped, name+" | ")
+					continue
+				}
 				p := records(t, 60, 3, 1, l, unit)
 				if i == 2 {
 					p.Reg, p.Set = prox.L1{Weight: 0.5}, prox.Box{Lo: -0.7, Hi: 0.9}
 				}
-				name := fmt.Sprintf("%s | %T | %v", m.name, l, b)
 				_, fit, err := m.open(p, b, nil)
 				if err != nil {
 					require.ErrorIs(t, err, dp.ErrCondition) // not for this loss
@@ -81,7 +87,8 @@ func TestReleasedBits(t *testing.T) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for _, line := range strings.Split(string(want), "\n") {
-		if !slices.Contains(lines, line) && line != "" {
+		later := slices.ContainsFunc(skipped, func(name string) bool { return strings.HasPrefix(line, name) })
+		if !slices.Contains(lines, line) && line != "" && !later {
 			t.Errorf("gone: %s", line)
 		}
 	}

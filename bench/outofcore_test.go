@@ -23,6 +23,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table/npy"
@@ -39,16 +40,17 @@ type outOfCore struct {
 
 const childFile = "PRIVOPT_OUT_OF_CORE_FILE"
 
-// TestOutOfCore fits logistic regression to a file of PRIVOPT_ROWS records of 12 features, 10⁷ if not set: 1.04 GB. A process
-// of its own has no more than 100 MB of memory for 10⁷ records, 1 GB for more, and makes at most six passes to
-// its certificate: without one, a fit goes on for thousands. It prints how fast the passes are beside reading alone, from the disk:
+// TestOutOfCore fits logistic regression to a file of PRIVOPT_ROWS records of 12 features: if that is not set, 2·10⁶,
+// or with PRIVOPT_LONG 10⁷, which is 1.04 GB. A process of its own has no more than 100 MB of memory for up to 10⁷
+// records, 1 GB for more, and makes at most six passes to its certificate: without one, a fit goes on for thousands.
+// It prints how fast the passes are beside reading alone, from the disk:
 //
 //	PRIVOPT_ROWS=100000000 go test ./bench -run TestOutOfCore -v -timeout 1h
 func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a file of 1 GB")
 	}
-	n := 10_000_000
+	n := testsize.Of(2_000_000, 10_000_000)
 	if s := os.Getenv("PRIVOPT_ROWS"); s != "" {
 		v, err := strconv.ParseFloat(s, 64)
 		require.NoError(t, err, "PRIVOPT_ROWS")

@@ -22,25 +22,25 @@ const (
 	// ChiArithmetic: the noise of a linear perturbation comes from the law of χ_q.
 	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by quadrature in float64 " +
 		"and tested against 60 digits, asks for no more noise"
-	// SimplexArithmetic: it comes from the largest of several normal numbers, for the multinomial logistic loss.
+	// SimplexArithmetic: it comes from the largest of several normal numbers, for the multinomial
+	// logistic loss.
 	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by quadrature in float64 and " +
 		"tested against 60 digits, asks for no more noise"
 	// LossArithmetic: the cost is that of composed privacy loss distributions.
 	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a bound on their error and " +
 		"tested against 60 digits, cost no more"
-	// WishartArithmetic: the noise of a quadratic perturbation comes from the laws of the eigenvalues of Wishart matrices.
+	// WishartArithmetic: the noise of a quadratic perturbation comes from the laws of the eigenvalues
+	// of Wishart matrices.
 	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and tested against 60 digits, " +
 		"ask for no more noise"
 )
 
-// model is what every theorem of this module takes for granted, so that it is no
-// Assumption of one of them.
+// model is the premise of every theorem of this module; certificates do not repeat it.
 const model = "about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen"
 
-// Certificate states what a release cost and on what that statement rests. It is
-// a statement about the program, not about an idealized one that computes with
-// real numbers. What all theorems of this module take for granted is not in the list
-// of Assumptions:
+// Certificate states the cost of a release and the grounds of the statement. The statement is about
+// the program, not about an idealized one that computes with real numbers. All theorems of this
+// module assume the following, which Assumptions does not list:
 //
 //   - the bits of the random source are uniform and secret;
 //   - float64 operations round as IEEE 754 says, and integers are exact;
@@ -75,8 +75,7 @@ func (c Certificate) Check() error {
 }
 
 // String returns the certificate for a terminal: the claim on the first line,
-// the theorem and each assumption on a line of its own, and last what all theorems
-// take for granted.
+// the theorem and each assumption on a line of its own, and last the premise of all theorems.
 func (c Certificate) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differentially private, %v neighbors\n  theorem: %s", c.Budget, c.Relation, c.Theorem)
@@ -156,7 +155,7 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 	return sum, nil
 }
 
-// union appends to a what it does not hold yet of b.
+// union appends to a the elements of b that a does not hold yet.
 func union(a []Assumption, b ...Assumption) []Assumption {
 	for _, v := range b {
 		if !slices.Contains(a, v) {

@@ -20,15 +20,15 @@ import (
 //
 //	δ(ε) = max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Σ Failure
 //
-// Gaussian profiles alone compose to the Gaussian profile with the root of the sum of squares [DRS22].
-// Otherwise, below δ = 1e-12, which the loss distributions do not resolve, it takes the sum of the
-// Rényi curves. The result is never more than that of Basic, which alone serves
-// delta = 0.
+// Gaussian profiles alone compose to the Gaussian profile with the root of the sum of squares
+// [DRS22]. Otherwise, below δ = 1e-12, which the loss distributions do not resolve, it takes the
+// sum of the Rényi curves. The result is never more than that of Basic, which alone serves delta =
+// 0.
 //
-// The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts in parentheses; the
-// assumptions are the union of theirs in order of appearance, DeclaredPlan if a plan is of a type
-// of the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan
-// without a certificate, or where no ε is known at delta, ErrRelation for a mix of
+// The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts
+// in parentheses; the assumptions are the union of theirs in order of appearance, DeclaredPlan if a
+// plan is of a type of the caller, and LossArithmetic. The error wraps ErrCondition for an empty
+// list, a plan without a certificate, or where no ε is known at delta, ErrRelation for a mix of
 // relations, and ErrBudget for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	parts := make([]Certificate, len(plans))
@@ -103,14 +103,20 @@ func composed(delta float64, plans []Plan) float64 {
 		return math.Inf(1)
 	default:
 		epsilon = func(delta float64) float64 {
-			eps, _ := ComposeRDP(rdp...).Epsilon(delta)
+			eps, _ := RDP(func(alpha float64) (sum float64) { // [Mir17, Proposition 1]
+				for _, r := range rdp {
+					sum += r(alpha)
+				}
+				return sum
+			}).Epsilon(delta)
 			return eps
 		}
 	}
 	return pld.WithFailure(delta, failure, epsilon)
 }
 
-// gaussians returns the curve of the plans together, and the sum of their failures, if all profiles are Gaussian.
+// gaussians returns the curve of the plans together, and the sum of their failures, if all profiles
+// are Gaussian.
 func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 	sum := 0.0
 	for _, plan := range plans {

@@ -55,8 +55,9 @@ func TestComposeGaussian(t *testing.T) {
 	}
 }
 
-// Gaussian profiles compose exactly, at every δ, and not through the Rényi curves below 1e-12, which cost 3 % more; with curves
-// that are no longer those of the profile they are not taken for Gaussian.
+// Gaussian profiles compose exactly, at every δ, and not through the Rényi curves below 1e-12,
+// which cost 3 % more; with curves that are no longer those of the profile they are not taken for
+// Gaussian.
 func TestComposeGaussianExact(t *testing.T) {
 	var plans []*fixed
 	for _, s := range []float64{0.3, 0.5, 0.2} {

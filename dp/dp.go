@@ -1,4 +1,4 @@
-// Package dp states what a release costs: budgets, certificates, composition,
+// Package dp states the cost of releases: budgets, certificates, composition,
 // the analytic Gaussian mechanism and the accounting that all mechanisms share.
 //
 //	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-6}, 2)  // noise that hides a distance of 2

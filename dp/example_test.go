@@ -51,11 +51,8 @@ func ExampleBasic() {
 // The exact cost of ten Gaussian releases, against their Rényi accounting.
 func ExampleRDP_Epsilon() {
 	one := dp.GaussianRDP(0.1) // sensitivity/σ = 0.1
-	ten := make([]dp.RDP, 10)
-	for i := range ten {
-		ten[i] = one
-	}
-	eps, _ := dp.ComposeRDP(ten...).Epsilon(1e-6)
+	ten := dp.RDP(func(alpha float64) float64 { return 10 * one(alpha) })
+	eps, _ := ten.Epsilon(1e-6)
 	fmt.Printf("RDP %.4f, exact %.4f\n", eps, dp.GaussianCurve(0.31622776601683794).Epsilon(1e-6))
 	// Output:
 	// RDP 1.4716, exact 1.3676

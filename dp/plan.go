@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Plan is a calibrated mechanism: what one release will cost, fixed from public
-// quantities before any record is read. The plans of all families satisfy it.
-// They have no exported field and no setter, so that what they certify is what
-// they were calibrated for.
+// Plan is a calibrated mechanism. It fixes the cost of one release from public quantities, before
+// any record is read. The plans of all families satisfy it. They have no exported field and no
+// setter, so that a plan cannot be edited after its calibration.
 type Plan interface {
-	// Certificate states what one release of the plan costs. A plan that no
+	// Certificate states the cost of one release of the plan. A plan that no
 	// calibration made returns the zero Certificate, which fails its Check.
 	Certificate() Certificate
 	// Profile returns δ(ε) of one release, that of the budget where nothing
@@ -24,8 +23,8 @@ type Plan interface {
 // charged to a ledger.
 const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its releases"
 
-// Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of this
-// module, also where it is a struct that embeds a plan of this module.
+// Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of
+// this module, also where it is a struct that embeds a plan of this module.
 func Declared(p Plan) []Assumption {
 	t := reflect.TypeOf(p)
 	if t != nil && t.Kind() == reflect.Pointer {

@@ -13,15 +13,14 @@ import (
 //
 //	sup_S P(S) - e^ε Q(S)
 //
-// It is defined for every real ε, takes values in [0, 1] and does not increase. The
-// least of several curves is one again: what holds at each ε by itself may be
-// composed, because the divergence itself is convex in e^ε and lies below the lower
-// convex hull of any bound on it.
+// It is defined for every real ε, takes values in [0, 1] and does not increase. The pointwise least
+// of several curves is a curve again, and may be composed: the divergence is convex in e^ε and so
+// lies below the lower convex hull of any bound on it.
 type Curve func(eps float64) float64
 
 // Profile is the privacy profile of a release. Under AddRemove the two orders of
-// a pair of neighbors are kept apart, because many releases compose in each order
-// by itself; under Replace both fields hold the same curve.
+// a pair of neighbors are kept apart, because releases compose in each order separately;
+// under Replace both fields hold the same curve.
 type Profile struct {
 	Remove Curve // P is the law on the data set with the record, Q without it
 	Add    Curve // the other way round
@@ -35,8 +34,8 @@ type Profile struct {
 	shift float64 // s of GaussianProfile, else 0
 }
 
-// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. Compose
-// recognizes it: several of them cost what one with the root of the sum of squares does.
+// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose]
+// recognizes it: several of them have the profile of one with the root of the sum of squares.
 func GaussianProfile(s float64) Profile {
 	p := Symmetric(GaussianCurve(s), GaussianRDP(s))
 	p.shift = s
@@ -127,7 +126,8 @@ func PureCurve(eps0 float64) Curve {
 //
 //	δ(ε) = δ₀ + (1 - δ₀)·δ_pure(ε; ε₀)                  [KOV15]
 //
-// in both orders (docs/theory/composition.md#composition.pure). A budget that fails Check gives δ = 1.
+// in both orders (docs/theory/composition.md#composition.pure). A budget that fails Check gives δ =
+// 1.
 func (b Budget) Profile() Profile {
 	if b.Check() != nil {
 		return Unknown()

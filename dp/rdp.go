@@ -52,20 +52,6 @@ func PureRDP(eps0 float64) RDP {
 	}
 }
 
-// ComposeRDP returns the curve of releasing all the outputs, each chosen with
-// knowledge of the earlier ones: the sum of the curves [Mir17, Proposition 1].
-// The curve of nothing is 0.
-func ComposeRDP(curves ...RDP) RDP {
-	curves = slices.Clone(curves)
-	return func(alpha float64) float64 {
-		sum := 0.0
-		for _, r := range curves {
-			sum += r(alpha)
-		}
-		return sum
-	}
-}
-
 // rounding allows for the float64 error of a few sums, relative to their terms.
 const rounding = 0x1p-50
 
@@ -74,11 +60,10 @@ const rounding = 0x1p-50
 //
 //	ε = RDP(α) + log(1 - 1/α) - (log δ + log α)/(α-1)     [CKS20, Proposition 12]
 //
-// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs utility only. Without
-// orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
-// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or
-// delta is not in (0, 1), and is rounded up by less than 1e-11 relative where
-// the terms do not cancel.
+// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs
+// utility only. Without orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
+// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or delta is not in (0,
+// 1), and is rounded up by less than 1e-11 relative where the terms do not cancel.
 func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	eps, order = math.Inf(1), math.NaN()
 	if !(delta > 0 && delta < 1) {
@@ -104,7 +89,7 @@ func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 func (r RDP) Curve(orders ...float64) Curve {
 	orders = slices.Clone(orders)
 	return func(eps float64) float64 {
-		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is no number
+		eps = math.Min(eps, math.MaxFloat64) // ∞ - ∞ is NaN
 		best := 0.0                          // log 1
 		r.search(orders, func(alpha float64) float64 {
 			v := r(alpha)

@@ -4,25 +4,25 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
 	switch {
-	case os.Getenv("PRIVOPT_DEEP") != "":
+	case testsize.Deep():
 		return all
 	case testing.Short():
 		return all / 100
 	}
-	return all / 4
+	return all / testsize.Of(10, 4)
 }
 
 // budget draws ε log-uniformly from [lo, hi] and δ from [1e-300, 0.9].

@@ -297,3 +297,21 @@ func (s *objective) most() float64 {
 	})
 	return s.hi
 }
+
+// Attainable returns about the size of ∇f that rounding leaves in Grad, where a pass over the records is so
+// expensive that a solver should not spend one on finding out: 0 where HessianIsFree does not
+// hold. It is no bound: the rounding is at most (512+8+32)u times Σ‖∇ℓᵢ‖, and seldom a thousandth of that.
+func (o *Objective) Attainable() float64 {
+	s := o.s()
+	if !s.whole || math.IsInf(known(s.consts.Lipschitz), 1) {
+		return 0
+	}
+	return 0x1p-10 * (grain + 40) * unit * float64(s.data.n) * s.consts.Lipschitz
+}
+
+// Steepness returns n·sup λ_max(∇²ℓ) + λ_max(Q), an upper bound on the Lipschitz constant of ∇f
+// from declared bounds and n alone, rounded up; +Inf if the loss states none.
+func (o *Objective) Steepness() float64 {
+	s := o.s()
+	return (float64(s.data.n)*known(s.consts.Smoothness) + s.most()) * (1 + 0x1p-40)
+}

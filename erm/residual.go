@@ -332,3 +332,44 @@ func frobenius(q []float64) float64 {
 	const least = 0x1p-1022
 	return math.Sqrt(kernel.Dot(q, q) + float64(len(q))*least)
 }
+
+const badPair = "erm: pairs need a loss.Linear and an r + ι_C that is a sum over coordinates"
+
+// ResidualPair is Residual at the point x + low, |lowⱼ| ≤ u|xⱼ|(1+u), of twice the precision of
+// float64: where ∇²f is large, the nearest float64 point to a minimizer is not near enough for
+// its residual to be small. It stores ∇f(x+low) as hi + lo in grad and gradLow, which are no part
+// of its arguments. It panics unless Public.Split and Public.Linear hold. Not private.
+func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
+	s := o.s()
+	g, ok := prox.Sum(s.reg, s.set)
+	_, separable := prox.Separable(g)
+	if !ok || !separable || s.glm == nil {
+		panic(badPair)
+	}
+	if len(x) != s.data.d || len(low) != len(x) || len(grad) != len(x) || len(gradLow) != len(x) {
+		panic(badLen)
+	}
+	for j, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v+low[j] != v {
+			return math.Inf(1)
+		}
+	}
+	return o.residual(x, low, func(x []float64) ([]float64, []float64, float64) {
+		hi, lo, allowance := s.pairGrad(x, low)
+		copy(grad, hi)
+		copy(gradLow, lo)
+		return hi, lo, allowance
+	})
+}
+
+// AccurateGrad stores ∇f(x), computed in twice the precision and rounded, in dst, and returns a bound
+// on its error before that rounding: the gradient of Residual. Not private.
+func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
+	s := o.s()
+	if len(x) != s.data.d || len(dst) != len(x) {
+		panic(badLen)
+	}
+	hi, lo, allowance := s.accurateGrad(x)
+	floats.AddTo(dst, hi, lo)
+	return allowance
+}

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
@@ -93,12 +94,10 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	cases := 500
+	cases := testsize.Of(300, 500)
 	switch {
-	case os.Getenv("PRIVOPT_DEEP") != "":
+	case testsize.Deep():
 		cases = 5000
-	case testing.Short():
-		cases = 300
 	}
 	for _, l := range certified() {
 		rnd := rand.New(rand.NewPCG(17, 5))

@@ -128,19 +128,19 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 	}
 	w := windows.Get().(*window)
 	defer windows.Put(w)
-	var print [2]uint64
+	var fingerprint [2]uint64
 	mult := multipliersOf(r.src.key, r.d)
 	for at := 0; at < r.n; at += w.rec.n {
 		if err := r.src.read(context.Background(), w, r, at, min(readRows(r.d), r.n-at)); err != nil {
 			return err
 		}
-		sum := w.print(mult)
-		print[0], print[1] = print[0]+sum[0], print[1]+sum[1]
+		sum := w.fingerprint(mult)
+		fingerprint[0], fingerprint[1] = fingerprint[0]+sum[0], fingerprint[1]+sum[1]
 		for i := range w.rec.n {
 			f(w.rec.row(i, nil), w.rec.label(i))
 		}
 	}
-	return r.src.same(print)
+	return r.src.same(fingerprint)
 }
 
 // source is what records outside of memory have.
@@ -152,9 +152,9 @@ type source struct {
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records read last by at
 
-	mu    sync.Mutex
-	known bool      // a pass was made
-	print [2]uint64 // its fingerprint
+	mu          sync.Mutex
+	known       bool      // a pass was made
+	fingerprint [2]uint64 // its fingerprint
 }
 
 // readRows returns how many records of d features are read at a time, a power of two.
@@ -211,8 +211,8 @@ func multipliersOf(key [2]uint64, d int) []uint64 {
 	return mult
 }
 
-// print returns the fingerprint of the records: the sum of two keyed hashes of each.
-func (w *window) print(mult []uint64) (sum [2]uint64) {
+// fingerprint returns the fingerprint of the records: the sum of two keyed hashes of each.
+func (w *window) fingerprint(mult []uint64) (sum [2]uint64) {
 	d, x := w.rec.d, w.rec.slabs[0].x
 	for i, label := range w.rec.slabs[0].y {
 		h := math.Float64bits(label) * (mult[d] | 1)
@@ -256,7 +256,7 @@ func (s *source) at(r *records, i int) (*slab, int) {
 // sum answers p, here or elsewhere, and compares the records with those of the passes before.
 func (s *source) sum(p *pass, threads int) error {
 	n := p.data.n
-	var print [2]uint64
+	var fingerprint [2]uint64
 	if remote, ok := s.Source.(Remote); ok {
 		q, err := p.query.sealed()
 		if err != nil {
@@ -269,30 +269,30 @@ func (s *source) sum(p *pass, threads int) error {
 		if err != nil {
 			return sourceError(err)
 		}
-		n, print = int(sums.in.n), sums.in.print
+		n, fingerprint = int(sums.in.n), sums.in.fingerprint
 		p.round(&p.query, &sums.in.total)
 	} else {
 		if err := p.rounded(threads); err != nil {
 			return err
 		}
-		print = p.print
+		fingerprint = p.fingerprint
 	}
 	if n != p.data.n {
 		return errOther
 	}
-	return s.same(print)
+	return s.same(fingerprint)
 }
 
 var errOther = fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed", ErrSource)
 
 // same compares the fingerprint of all records with that of the passes before.
-func (s *source) same(print [2]uint64) error {
+func (s *source) same(fingerprint [2]uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known && print != s.print {
+	if s.known && fingerprint != s.fingerprint {
 		return errOther
 	}
-	s.known, s.print = true, print
+	s.known, s.fingerprint = true, fingerprint
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -79,9 +80,12 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {400, 3}, {9000, 5}, {40000, 2}, {17000, 90}} {
 		n, d := size[0], size[1]
 		data, x, qs := random(uint64(n), n, d)
-		for _, l := range []loss.Loss{
+		for i, l := range []loss.Loss{
 			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}},
 		} {
+			if n > 9000 && i > 0 && !testsize.Long() {
+				break
+			}
 			p := &Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}}
 			want := values(p.Perturb(qs[len(qs)-1]), x)
 			check := func(src Source, name string) {
@@ -338,13 +342,14 @@ func TestSourceTellsPairsApart(t *testing.T) {
 
 // Both sums of the fingerprint depend on every bit of every record and on the key.
 func TestFingerprint(t *testing.T) {
-	print := func(key uint64, x, y float64) [2]uint64 {
+	fingerprint := func(key uint64, x, y float64) [2]uint64 {
 		w := &window{rec: records{n: 2, d: 2, slabs: []slab{{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}}}}}
-		return w.print(multipliersOf([2]uint64{key, 1}, 2))
+		return w.fingerprint(multipliersOf([2]uint64{key, 1}, 2))
 	}
 	seen := map[uint64]bool{}
 	for _, p := range [][2]uint64{
-		print(7, 0.25, 1), print(8, 0.25, 1), print(7, math.Nextafter(0.25, 1), 1), print(7, 0.25, -1), print(7, 0.25, math.Nextafter(1, 0)),
+		fingerprint(7, 0.25, 1), fingerprint(8, 0.25, 1), fingerprint(7, math.Nextafter(0.25, 1), 1),
+		fingerprint(7, 0.25, -1), fingerprint(7, 0.25, math.Nextafter(1, 0)),
 	} {
 		require.False(t, seen[p[0]] || seen[p[1]])
 		seen[p[0]], seen[p[1]] = true, true

@@ -72,9 +72,8 @@ type Instance struct {
 // largestNorm keeps products of numbers and their squares in float64.
 const largestNorm = 1e150
 
-// Generate draws an instance [CC26, §5.2]: xᵢ standard normal, rescaled to
-// norm ξ; θ_true ~ N(0, I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I).
-// The error wraps ErrParameter.
+// Generate draws an instance [CC26, §5.2]: xᵢ standard normal, rescaled to norm ξ; θ_true ~ N(0,
+// I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I). The error wraps ErrParameter.
 func Generate(s Spec, src rand.Source) (*Instance, error) {
 	switch {
 	case s.N < 1:
@@ -125,15 +124,13 @@ func (in *Instance) String() string {
 // Format prints String for every verb.
 func (in Instance) Format(f fmt.State, _ rune) { io.WriteString(f, in.String()) }
 
-// Data returns the records as erm.Data with declared bounds ‖xᵢ‖₂ ≤ ξ and
-// |yᵢ| ≤ labelBound, into which they are forced; 5ξ is a bound that few labels
-// exceed. The error wraps erm.ErrData.
+// Data returns the records as erm.Data with declared bounds ‖xᵢ‖₂ ≤ ξ and |yᵢ| ≤ labelBound, into
+// which they are forced; 5ξ is a bound that few labels exceed. The error wraps erm.ErrData.
 func (in *Instance) Data(labelBound float64) (*erm.Data, error) {
 	return erm.NewDataDense(in.X, in.Y, loss.Bounds{Row: in.Xi, Label: labelBound})
 }
 
-// Problem returns Σᵢ ½(aᵢ'θ−bᵢ)² + λ‖θ‖₁ over [−κ, κ]ᵈ on data, which several
-// problems may share.
+// Problem returns Σᵢ ½(aᵢ'θ−bᵢ)² + λ‖θ‖₁ over [−κ, κ]ᵈ on data, which several problems may share.
 func Problem(data *erm.Data, lambda, kappa float64) *erm.Problem {
 	return &erm.Problem{
 		Data: data,
@@ -143,8 +140,7 @@ func Problem(data *erm.Data, lambda, kappa float64) *erm.Problem {
 	}
 }
 
-// Risk returns ½ mean (xᵢ'θ − yᵢ)², the empirical risk of the experiment. Not
-// private.
+// Risk returns ½ mean (xᵢ'θ − yᵢ)², the empirical risk of the experiment. Not private.
 func (in *Instance) Risk(theta []float64) float64 {
 	n, d := in.Dims()
 	if len(theta) != d {

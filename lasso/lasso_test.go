@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
@@ -87,43 +86,29 @@ func TestProblem(t *testing.T) {
 	require.ErrorIs(t, err, erm.ErrData)
 }
 
-func TestRead(t *testing.T) {
-	in, err := Read(strings.NewReader("x1,x2,y\n3,4,1\r\n-4, 3 ,2\n"), strings.NewReader("theta_ref\n0.5\n-1\n"), 5)
+func TestReadVector(t *testing.T) {
+	x, err := ReadVector(strings.NewReader("theta_ref\r\n0.5\n -1 \n"), 2)
 	require.NoError(t, err)
-	require.True(t, mat.Equal(mat.NewDense(2, 2, []float64{3, 4, -4, 3}), in.X))
-	require.Equal(t, []float64{1, 2}, in.Y)
-	require.Equal(t, []float64{0.5, -1}, in.Anchor)
-	require.Equal(t, 5.0, in.Xi)
-	in, err = Read(strings.NewReader("x1,x2,y\n3,4,1\n"), nil, 5)
-	require.NoError(t, err)
-	require.Nil(t, in.Anchor)
-}
-
-func TestReadErrors(t *testing.T) {
-	good := "x,y\n1,2\n"
-	for text, c := range map[string]struct{ problem, anchor string }{
-		"no numbers below":       {"", "t\n1\n"},
-		"no numbers below a":     {"x,y\n", "t\n1\n"},
-		"1 column":               {"x\n1\n", "t\n1\n"},
-		"line 3, column 3":       {"x,y\n1,2\n1,secret\n", "t\n1\n"},
-		"line 2, column 1: not":  {"x,y\nNaN,2\n", "t\n1\n"},
-		"line 2, column 3: not":  {"x,y\n1,1e400\n", "t\n1\n"},
-		"line 3":                 {"x,y\n1,2\n1\n", "t\n1\n"},
-		"vector: 2 columns":      {good, "s,t\n1,2\n"},
-		"vector: 2 numbers":      {good, "t\n1\n2\n"},
-		"vector: no numbers":     {good, "t\n"},
-		"vector: line 2, column": {good, "t\n\"1\n"},
+	require.Equal(t, []float64{0.5, -1}, x)
+	for want, text := range map[string]string{
+		"no numbers below a header": "t\n",
+		"no numbers below":          "",
+		"2 columns":                 "s,t\n1,2\n",
+		"2 numbers, want 1":         "t\n1\n2\n",
+		"line 2, column":            "t\n\"1\n",
+		"line 3":                    "t\n1\n1,2\n",
+		"number 1 is not":           "t\nsecret\n",
+		"number 1 is":               "t\nNaN\n",
+		"number 1":                  "t\n1e400\n",
 	} {
-		_, err := Read(strings.NewReader(c.problem), strings.NewReader(c.anchor), 1)
+		_, err := ReadVector(strings.NewReader(text), 1)
 		require.ErrorIs(t, err, ErrFile, text)
-		require.ErrorContains(t, err, text)
+		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	_, err := Read(nil, nil, 1)
+	_, err = ReadVector(nil, 1)
 	require.ErrorIs(t, err, ErrFile)
-	_, err = Read(strings.NewReader(good), nil, math.Inf(1))
-	require.ErrorIs(t, err, ErrParameter)
-	_, err = Read(broken{}, nil, 1)
+	_, err = ReadVector(broken{}, 1)
 	require.ErrorIs(t, err, ErrFile)
 	require.ErrorIs(t, err, errBroken)
 }

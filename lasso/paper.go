@@ -144,14 +144,12 @@ func (e *Experiment) Omega(maxEig float64) float64 {
 //
 //	θ = prox_{ωr}(x);  z = P_box(2θ − x − ωn gᵢ(θ));  x ← x + (k+1)^−0.502 (z − θ)
 //
-// with uniform i, and returns the θ of step K−1 as published: before the last
-// update of x, and not projected on the box. gᵢ is the gradient of
-// ½(xᵢ'θ−yᵢ)² plus 1/n of the perturbation's. LOPClip replaces the gradient of
-// a record that is longer than ζ by its *unit* vector, as published, where the
-// vector of norm ζ is meant.
+// with uniform i, and returns the θ of step K−1 as published: before the last update of x, and not
+// projected on the box. gᵢ is the gradient of ½(xᵢ'θ−yᵢ)² plus 1/n of the perturbation's. LOPClip
+// replaces the gradient of a record that is longer than ζ by its *unit* vector, as published, where
+// the vector of norm ζ is meant.
 //
-// The error wraps ErrParameter for an invalid method, κ or source, or is the
-// context's.
+// The error wraps ErrParameter for an invalid method, κ or source, or is the context's.
 func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src rand.Source) ([]float64, error) {
 	switch {
 	case m < LOP || m > QOP:

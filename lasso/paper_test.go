@@ -251,7 +251,20 @@ func reference(t testing.TB) (rows []map[string]float64) {
 // The published curves, rerun on the published data: means over 100 runs agree
 // with the authors' means over 10 runs within 6 standard errors.
 func TestPublishedFigure(t *testing.T) {
-	in, err := Read(published(t, "problem.csv"), published(t, "anchor.csv"), 5)
+	lines, err := csv.NewReader(published(t, "problem.csv")).ReadAll()
+	require.NoError(t, err)
+	n, d := len(lines)-1, len(lines[0])-1
+	in := &Instance{X: mat.NewDense(n, d, nil), Y: make([]float64, n), Xi: 5}
+	for i, fields := range lines[1:] {
+		row := make([]float64, d+1)
+		for j, text := range fields {
+			row[j], err = strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+		}
+		in.X.SetRow(i, row[:d])
+		in.Y[i] = row[d]
+	}
+	in.Anchor, err = ReadVector(published(t, "anchor.csv"), d)
 	require.NoError(t, err)
 	e, err := PublishedParameters().Experiment(in, figureSigma2)
 	require.NoError(t, err)

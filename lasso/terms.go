@@ -88,8 +88,7 @@ func (f *terms) Slope(i int, u float64) float64 {
 	return w
 }
 
-// Rest returns the gradient of the perturbation but for the ridge: a, or
-// σ²W(θ − θ_ref) in dst.
+// Rest returns the gradient of the perturbation but for the ridge: a, or σ²W(θ − θ_ref) in dst.
 func (f *terms) Rest(dst, x []float64) (grad []float64, ridge float64) {
 	if f.quad == nil {
 		return f.linear, f.ridge

@@ -32,11 +32,11 @@ func Check(l Loss) error {
 	return nil
 }
 
-// DataChecker is the optional ability of a loss to refuse declared shapes of data that it
-// gives no meaning. It is asked before a record is read.
+// DataChecker is the optional ability of a loss to refuse declared shapes of data that have no
+// meaning for it. Callers ask before a record is read.
 type DataChecker interface {
 	// CheckData returns an error wrapping ErrParameter unless records of dim features within
-	// the bounds are what the loss is about.
+	// the bounds have a meaning for the loss.
 	CheckData(dim int, bounds Bounds) error
 }
 
@@ -48,7 +48,7 @@ func CheckData(l Loss, dim int, bounds Bounds) error {
 	return nil
 }
 
-// checkClasses refuses bounds under which labels may be codes that the sign does not tell apart.
+// checkClasses refuses bounds under which two labels of one sign may stand for different classes.
 func checkClasses(name string, bounds Bounds) error {
 	if bounds.Label != 1 {
 		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded "+
@@ -57,16 +57,15 @@ func checkClasses(name string, bounds Bounds) error {
 	return nil
 }
 
-// Monotone is the optional ability of a Linear loss to tell that the sign of
-// φ′(·;b) is the same for every u, for each label b by itself. One-sided
-// accounting of linear objective perturbation uses it.
+// Monotone is the optional ability of a [Linear] loss to report that, for each label b, φ′(·;b) has
+// the same sign at every u. One-sided accounting of linear objective perturbation uses it.
 type Monotone interface {
 	Monotone() bool
 }
 
-// Attained is the optional ability of a loss to tell whether records have a minimizer: false
-// means that the gradient of a record with a row that is not 0 vanishes nowhere. Quadratic objective
-// perturbation needs one public point at which the gradients of all records vanish.
+// Attained is the optional ability of a loss to report whether records have a minimizer: false
+// means that the gradient of a record with a row that is not 0 vanishes nowhere. Quadratic
+// objective perturbation needs one public point at which the gradients of all records vanish.
 type Attained interface {
 	Attained() bool
 }
@@ -157,7 +156,7 @@ func along(dst []float64, c float64, a []float64) {
 	}
 }
 
-// value and slope are φ and φ′ of what Scalar returns.
+// value and slope select φ and φ′ from the results of Scalar.
 func value(phi, _, _ float64) float64  { return phi }
 func slope(_, dphi, _ float64) float64 { return dphi }
 

@@ -139,8 +139,8 @@ func expm1(s float64) float64 {
 	return s + z*(even+s*odd)
 }
 
-// step = ln(2)/2¹⁶ = stepA + stepB + stepC is that of the tables of expNeg2. stepA has 21 bits, so that
-// its products with integers below 2³² are exact; stepB is the rest, rounded.
+// step = ln(2)/2¹⁶ = stepA + stepB + stepC is that of the tables of expNeg2. stepA has 21 bits, so
+// that its products with integers below 2³² are exact; stepB is the rest, rounded.
 const (
 	tableBits = 8
 	steps     = 1 << (2 * tableBits)
@@ -149,7 +149,8 @@ const (
 	stepC     = math.Ln2/steps - stepA - stepB
 )
 
-// powers holds 2^(−i/2⁸) and 2^(−i/2¹⁶), i < 2⁸, as normalized hi + lo with an error of at most u² of it.
+// powers holds 2^(−i/2⁸) and 2^(−i/2¹⁶), i < 2⁸, as normalized hi + lo with an error of at most u²
+// of it.
 var powers = [2][1 << tableBits][2]float64{powersOf(tableBits), powersOf(2 * tableBits)}
 
 // powersOf returns the powers 0, 1, … of 2^(−1/2ᵇ), from products of 128 bits.
@@ -203,9 +204,9 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
 }
 
-// quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0 with
-// an error of at most 20u², of which num.Div2 takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that the
-// remainder of the division would underflow are scaled.
+// quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0
+// with an error of at most 20u², of which num.Div2 takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that
+// the remainder of the division would underflow are scaled.
 func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
 		e := math.Ilogb(max(x, k))

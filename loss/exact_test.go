@@ -4,11 +4,11 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -121,7 +121,7 @@ func exacts() []loss.Exact {
 // points returns how many points to test: 3e4, a million with PRIVOPT_DEEP.
 func points() int {
 	switch {
-	case os.Getenv("PRIVOPT_DEEP") != "":
+	case testsize.Deep():
 		return 1e6
 	case testing.Short():
 		return 1e4

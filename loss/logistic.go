@@ -61,8 +61,8 @@ func (Logistic) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // Exact returns true. In float64, e^−|m| is correct to 4u, so φ′ is to 7u.
 func (Logistic) Exact() bool { return true }
 
-// Slope2 returns −y/(1+e^m), m = y(u+ul), within 2⁻¹⁰⁰ = 64u² of itself and 2⁻¹⁰⁷¹: 24u² come from the
-// exponential, 4.5u² from 1 + e^−|m| and 16u² from the quotient.
+// Slope2 returns −y/(1+e^m), m = y(u+ul), within 2⁻¹⁰⁰ = 64u² of itself and 2⁻¹⁰⁷¹: 24u² come from
+// the exponential, 4.5u² from 1 + e^−|m| and 16u² from the quotient.
 func (Logistic) Slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	y := class(b)
 	sign := math.Float64bits(u) & (1 << 63)
@@ -110,6 +110,6 @@ func (Logistic) ClipPoints(b, k float64) (lo, hi float64) {
 // Monotone returns true: the sign of φ′ is −y.
 func (Logistic) Monotone() bool { return true }
 
-// CheckData wants Label = 1, so that labels are coded −1, 1 or 0, 1: of other codings, such as
-// 1, 2, the sign tells no classes.
+// CheckData wants Label = 1, so that labels are coded −1, 1 or 0, 1: the signs of other
+// codings, such as 1, 2, do not distinguish the classes.
 func (Logistic) CheckData(_ int, bounds Bounds) error { return checkClasses("Logistic", bounds) }

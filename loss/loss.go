@@ -29,8 +29,8 @@
 //
 // # Lengths
 //
-// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
-// a mistake in the program. Constructors, and functions that return an error, report it.
+// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that
+// is a mistake in the program. Constructors, and functions that return an error, report it.
 //
 // # References
 //
@@ -51,7 +51,7 @@ import (
 var ErrBounds = prefix.New("loss: invalid bounds")
 
 // Bounds are declared by the caller, never measured: every record is forced
-// into ‖a‖₂ ≤ Row and |b| ≤ Label, each by itself.
+// into ‖a‖₂ ≤ Row and |b| ≤ Label.
 type Bounds struct{ Row, Label float64 }
 
 // Check returns an error wrapping ErrBounds unless Row and Label are positive

@@ -48,8 +48,8 @@ func (l PseudoHuber) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 //	|r| ≥ k:  φ = k|r|/(s+t),  φ′ = ±k/s,  φ″ = (t/s)³
 //	|r| < k:  φ = r²/(s+1),    φ′ = r/s,   φ″ = 1/s³
 //
-// In float64, for an r that is u − b rounded, t is off by 2u of it, 1 + t² by 3.5u, s by 2.75u and φ′
-// by 5u of it.
+// In float64, for an r that is u − b rounded, t is off by 2u of it, 1 + t² by 3.5u, s by 2.75u and
+// φ′ by 5u of it.
 func pseudoHuber(r, k float64) (phi, dphi, d2phi float64) {
 	x := math.Abs(r)
 	if x < k {
@@ -64,8 +64,8 @@ func pseudoHuber(r, k float64) (phi, dphi, d2phi float64) {
 }
 
 // pseudoHuber2 returns φ′ of pseudoHuber for a normalized r + rl with an error of at most 4u² of
-// it, within 64u² = 2⁻¹⁰⁰ of itself and 2⁻¹⁰⁷¹: 4u² from r, 21u² from s and 16u² from the quotient; or
-// 2⁻¹²¹ and those of r where t is negligible.
+// it, within 64u² = 2⁻¹⁰⁰ of itself and 2⁻¹⁰⁷¹: 4u² from r, 21u² from s and 16u² from the quotient;
+// or 2⁻¹²¹ and those of r where t is negligible.
 func pseudoHuber2(r, rl, k float64) (hi, lo, err float64) {
 	x, xl, sign := r, rl, 1.0
 	if r < 0 {

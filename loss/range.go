@@ -6,7 +6,8 @@ import (
 	"github.com/privopt/privopt/internal/enclose"
 )
 
-// Ranged is the optional ability of a loss to bound what the cost of one record can fall by:
+// Ranged is the optional ability of a loss to bound the possible decrease of the cost of one
+// record:
 //
 //	Range(bounds, radius) ≥ sup ℓ(θ;a,b) − inf_v ℓ(v;a,b)
 //

@@ -87,8 +87,8 @@ func (m *Model) Save(w io.Writer) error {
 
 const maxFile = 1 << 30
 
-// Load reads a model that [Model.Save] wrote. The error wraps [ErrFile] for another version, unknown keys
-// and numbers that contradict each other.
+// Load reads a model that [Model.Save] wrote. The error wraps [ErrFile] for another version,
+// unknown keys and numbers that contradict each other.
 func Load(r io.Reader) (*Model, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil, want one of a model that Save wrote", ErrFile)
@@ -184,8 +184,8 @@ func (m *Model) restore(f file) error {
 	return nil
 }
 
-// mostNumber is the largest number of a model, except in its schema. Products of two such numbers and
-// sums of many are finite.
+// mostNumber is the largest number of a model, except in its schema. Products of two such numbers
+// and sums of many are finite.
 const mostNumber = 1e100
 
 // leastNoise is the least standard deviation of noise; its square is not 0.
@@ -239,7 +239,8 @@ func (m *Model) checkNumbers() error {
 	return nil
 }
 
-// checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger can.
+// checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger
+// can.
 func (m *Model) checkClaim() error {
 	p, theorem, b := m.params, TheoremAuto, m.params.Budget
 	if p.Intervals != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Forecast is the accuracy that a plan expects for public guesses of the data. Only Excess is proved.
+// Forecast is the accuracy that a plan expects for public guesses of the data. Only Excess is
+// proved.
 type Forecast struct {
 	// Sigma is the standard deviation of the noise on a coordinate of the sum of gradients, and
 	// Ridge the weight Δ of (Δ/2)‖θ‖², for rows and labels in [−1, 1].
@@ -56,8 +57,8 @@ func (pl *Plan) Forecast() Forecast {
 	return f
 }
 
-// Coefficients returns the standard deviation that noise is expected to give each coefficient, in the
-// units of the file; nil without a schema.
+// Coefficients returns the standard deviation that noise is expected to give each coefficient, in
+// the units of the file; nil without a schema.
 func (pl *Plan) Coefficients() []table.Coefficient {
 	if !pl.made() || pl.encoder == nil {
 		return nil

@@ -48,9 +48,9 @@ func bin(v float64) int {
 	return len(edges) - 1
 }
 
-// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one bin,
-// so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of the grid,
-// a power of two below the noise.
+// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
+// bin, so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of
+// the grid, a power of two below the noise.
 func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
 	counts := make([]int64, len(edges))
 	b, exponent := data.Bounds(), countGrid(tau)
@@ -73,8 +73,8 @@ func countGrid(tau float64) int {
 	return max(min(e-20, 0), -30)
 }
 
-// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is far
-// below n, cdf divides by n instead.
+// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is
+// far below n, cdf divides by n instead.
 func (h histogram) cdf(n float64) []float64 {
 	total := floats.Sum(h)
 	if total <= 0.2*n {
@@ -117,8 +117,8 @@ func (h histogram) secondMoment() float64 {
 	return min(max(square/max(1, sum), 1e-3), 1)
 }
 
-// Choice holds the numbers that a plan with histograms chose from its noisy outputs, in units of the
-// declared bounds. It is part of the release.
+// Choice holds the numbers that a plan with histograms chose from its noisy outputs, in units of
+// the declared bounds. It is part of the release.
 type Choice struct {
 	FirstClip float64 `json:"firstClip,omitzero"`
 	Clip      float64 `json:"clip,omitzero"`

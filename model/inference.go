@@ -53,8 +53,8 @@ func (m *Model) inference() *inference {
 	return newInference(in)
 }
 
-// constants returns the vectors t for which the schema makes ⟨a,t⟩ the same for every row: one for the
-// intercept, and one for each column in which every row has exactly one level or bin.
+// constants returns the vectors t for which the schema makes ⟨a,t⟩ the same for every row: one for
+// the intercept, and one for each column in which every row has exactly one level or bin.
 func constants(e *table.Encoder) [][]float64 {
 	var out [][]float64
 	s := e.Schema()
@@ -77,10 +77,10 @@ func constants(e *table.Encoder) [][]float64 {
 	return out
 }
 
-// reduce rewrites the release in an orthonormal basis of the orthogonal complement of the differences
-// of the given vectors. All rows are orthogonal to these differences, so data carry no information about
-// θ along them. E and b have the same law in the basis. The estimates are those of the solution of
-// least norm.
+// reduce rewrites the release in an orthonormal basis of the orthogonal complement of the
+// differences of the given vectors. All rows are orthogonal to these differences, so data carry no
+// information about θ along them. E and b have the same law in the basis. The estimates are those
+// of the solution of least norm.
 func (q *inference) reduce(constants [][]float64) {
 	if len(constants) < 2 {
 		return

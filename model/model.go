@@ -20,8 +20,8 @@
 //
 // # Theorems
 //
-// A plan of one release has a theorem of package lop. The theorems of several releases are proved in
-// docs/theory/composition.md#model.auto/1:
+// A plan of one release has a theorem of package lop. The theorems of several releases are proved
+// in docs/theory/composition.md#model.auto/1:
 //
 //	identifier         statement
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
@@ -301,9 +301,10 @@ func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
 	return m.encoder.Rows(r, o)
 }
 
-// PredictCSV reads a table in the form of the schema, one row at a time, and yields a prediction for
-// each row. The label may be absent. Empty lines and comments are skipped. It stops at the first
-// error of yield. The error wraps [table.ErrTable], or [ErrOptions] for a model without a schema.
+// PredictCSV reads a table in the form of the schema, one row at a time, and yields a prediction
+// for each row. The label may be absent. Empty lines and comments are skipped. It stops at the
+// first error of yield. The error wraps [table.ErrTable], or [ErrOptions] for a model without a
+// schema.
 func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
 	if yield == nil {
 		return fmt.Errorf("%w: yield is nil, want a function that takes predictions", ErrOptions)

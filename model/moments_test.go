@@ -100,7 +100,8 @@ func TestReleaseSum(t *testing.T) {
 		off += math.Pow(m.At(0, 1)-16./1024/math.Sqrt2, 2) / runs
 		trace += math.Pow(mat.Trace(m)-32./1024, 2) / runs
 	}
-	// A mean of 4000 squares has a relative deviation of √(2/4000); 4.9 of them are exceeded with probability 1e-6.
+	// A mean of 4000 squares has a relative deviation of √(2/4000); 4.9 of them are exceeded with
+	// probability 1e-6.
 	slack := 4.9 * math.Sqrt(2./runs)
 	require.InEpsilon(t, tau*tau, diag, slack)
 	require.InEpsilon(t, tau*tau/2, off, slack)

@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1. A plan of one
-// release has a theorem of package lop.
+// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1. A plan of
+// one release has a theorem of package lop.
 const (
 	TheoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors
@@ -58,9 +58,9 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// NewPlan plans for tables of the schema. It needs no record: under [dp.Replace] it uses the number of
-// records that the schema declares, while [Fit] uses the number in the table. nil options mean that
-// everything is automatic.
+// NewPlan plans for tables of the schema. It needs no record: under [dp.Replace] it uses the number
+// of records that the schema declares, while [Fit] uses the number in the table. nil options mean
+// that everything is automatic.
 //
 // The error wraps [table.ErrSchema], [ErrOptions], [dp.ErrBudget], [dp.ErrRelation],
 // [erm.ErrProblem] or [dp.ErrCondition].
@@ -72,8 +72,8 @@ func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	return t.plan(b)
 }
 
-// Check returns those errors of [NewPlan] that need no calibration. It is quick, so a program can call
-// it before it reads a large table.
+// Check returns those errors of [NewPlan] that need no calibration. It is quick, so a program can
+// call it before it reads a large table.
 func Check(s *table.Schema, b dp.Budget, o *Options) error {
 	t, err := schemaTask(s, o)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/noise"
 )
 
-// Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over its
-// noise.
+// Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over
+// its noise.
 type Shares struct {
 	Labels    float64 `json:"labels,omitzero"`    // histogram of |b|‖a‖
 	First     float64 `json:"first,omitzero"`     // first minimizer
@@ -78,8 +78,8 @@ const (
 // curvatureShares are the candidates for the share of ε spent on curvature.
 var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
 
-// spare is the share of δ left for calibration; the rest covers events in which the noise exceeds its
-// bounds.
+// spare is the share of δ left for calibration; the rest covers events in which the noise exceeds
+// its bounds.
 const spare = 1 - 0x1p-50
 
 // sequence plans several releases, or one minimizer with a fixed clip.
@@ -183,9 +183,10 @@ func (pl *Plan) mu(s Sequence, tolerance float64) (float64, error) {
 	return linear.LargestShift(b, tolerance, func(mu float64) linear.Sequence { return pl.composed(s, mu) })
 }
 
-// prove reports whether interval arithmetic proves that the sequence is within the budget, including
-// the events in which noise exceeds its bounds. If necessary, it first lowers μ, by a relative 1e-6 at
-// most. The factor safeScale on the noise of each release covers the rounding of its formula.
+// prove reports whether interval arithmetic proves that the sequence is within the budget,
+// including the events in which noise exceeds its bounds. If necessary, it first lowers μ, by a
+// relative 1e-6 at most. The factor safeScale on the noise of each release covers the rounding of
+// its formula.
 func (pl *Plan) prove(s *Sequence) bool {
 	b := pl.params.Budget
 	b.Delta *= spare
@@ -262,8 +263,8 @@ func (pl *Plan) shift(share float64) float64 {
 	return math.Sqrt(share) * pl.params.Sequence.Mu
 }
 
-// minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for none)
-// and signal, the energy ρ², are in units of the declared bounds. The ridge is
+// minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for
+// none) and signal, the energy ρ², are in units of the declared bounds. The ridge is
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //

@@ -18,9 +18,9 @@ type Row struct {
 	Interval *Interval `json:"interval,omitempty"`
 }
 
-// Interval is a confidence interval for the minimizer of the expected fitted loss, with its clip and
-// without any ridge. It accounts for sampling, for the noise of the minimizer, for its shrinkage by the
-// ridge and for the noise of the standard error itself.
+// Interval is a confidence interval for the minimizer of the expected fitted loss, with its clip
+// and without any ridge. It accounts for sampling, for the noise of the minimizer, for its
+// shrinkage by the ridge and for the noise of the standard error itself.
 type Interval struct {
 	Debiased float64 `json:"debiased"` // the estimate without the shrinkage, the middle of the interval
 	StdErr   float64 `json:"stdErr"`   // of Debiased
@@ -47,8 +47,8 @@ type Summary struct {
 	Note  string  `json:"note"`
 }
 
-// Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is for
-// one coefficient: testing several needs a correction.
+// Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
+// for one coefficient: testing several needs a correction.
 func (m *Model) Summary() Summary {
 	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference

@@ -4,12 +4,12 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // draws is the length of the streams on which two ways of deciding are compared:
@@ -18,7 +18,7 @@ func draws() int {
 	switch {
 	case testing.Short():
 		return 1e5
-	case os.Getenv("PRIVOPT_DEEP") != "":
+	case testsize.Deep():
 		return 1e7
 	}
 	return 1e6
@@ -133,7 +133,7 @@ func same(t *testing.T, z *ziggurat, words []uint64, seed uint64) (used int) {
 func TestDecisions(t *testing.T) {
 	for _, z := range []*ziggurat{normals, exponentials} {
 		fast, slow := &tape{then: Reproducible(21)}, &tape{then: Reproducible(21)}
-		n := draws()
+		n := min(draws(), testsize.Of(200_000, math.MaxInt))
 		for k := range n {
 			u, far := z.draw(fast)
 			v, exact := exactly[z].draw(slow)
@@ -158,7 +158,7 @@ func TestAdversarialWords(t *testing.T) {
 			if i == 0 {
 				edges = append(edges, z.inner-1, z.inner, z.inner+1)
 			}
-			if testing.Short() && i%16 != 0 {
+			if !testsize.Long() && i%8 != 0 {
 				continue
 			}
 			for _, m := range edges {

@@ -85,7 +85,7 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	pl.vote = &vote
 	pl.params.Blocks = m.Blocks
 	pl.params.Shift = 2
-	return pl.product(b, TheoremAggregate, TheoremAggregate)
+	return pl.product(b, theoremAggregate, theoremAggregate)
 }
 
 // aggregate returns the vote on p with the noise eta.

@@ -45,58 +45,6 @@ func radialShift(cube bool, d, q int, bound, slope float64) float64 {
 	return delta * (1 + 0x1p-50)
 }
 
-// chiLogDelta returns log δ(ε) of Gaussian noise whose privacy loss is at most aR + a²/2, R the
-// norm of a standard normal vector of ℝᵏ, a = Δ/σ:
-//
-//	δ = E (1 - e^{ε - aR - a²/2})₊ = (1 - e^{a x₀})₊ + ∫_{x₀⁺}^∞ a e^{-a(x-x₀)} P(R > x) dx
-//
-// with x₀ = (ε - a²/2)/a, to 1e-13 by Gauss–Legendre panels over each of which the integrand falls
-// by less than e¹⁵; see docs/theory/discrete.md#objpert.gaussian/2
-func chiLogDelta(eps, a float64, k int) float64 {
-	nu := float64(k)
-	x0 := eps/a - a/2
-	start := math.Max(0, x0)
-	if start > 1e100 {
-		return math.Inf(-1)
-	}
-	logSF := func(x float64) float64 { return num.Chi2LogSF(x*x, nu) }
-	top := logSF(start)
-	if top < -1e5 { // δ ≤ P(R > x₀): less than any budget
-		return top
-	}
-	nodes, weights := num.GaussLegendre(16)
-	x, sum := start, 0.0
-	// P(R > x) = 1 to double precision below √k - 9: that stretch has a closed form.
-	if flat := math.Sqrt(nu) - 9; flat > x {
-		sum = -math.Expm1(-a * (flat - x))
-		x = flat
-	}
-	logf := func(x float64) float64 { return logSF(x) - a*(x-start) - top }
-	for {
-		at := logf(x)
-		hazard := 0.0 // -d/dx log P(R > x)
-		if x > 0 {
-			hazard = 2 * x * math.Exp(num.Chi2LogPDF(x*x, nu)-logSF(x))
-		}
-		rate := a + hazard
-		if at < -40 && at < num.Log(sum)-40 { // the rest is below e⁻⁴⁰ of the whole
-			sum += a * math.Exp(at) / rate
-			break
-		}
-		h := math.Min(0.75, 8/rate)
-		for i, t := range nodes {
-			y := x + h*(t+1)/2
-			sum += weights[i] * h / 2 * a * math.Exp(logf(y))
-		}
-		x += h
-	}
-	if x0 >= 0 {
-		return math.Min(0, top+num.Log(sum))
-	}
-	// 1 - e^{a x₀} + e^{a x₀} E(1 - e^{-aR})
-	return math.Min(0, num.Log(-math.Expm1(a*x0)+math.Exp(a*x0)*sum))
-}
-
 // l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables of which each
 // may be shifted either way, a = shift/σ:
 //

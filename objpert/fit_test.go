@@ -74,17 +74,17 @@ func TestFit(t *testing.T) {
 		pure    bool
 		rest    []dp.Assumption
 	}{
-		{"radial", &objpert.OPDisc{}, objpert.Lattice(4), objpert.TheoremRadial, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), objpert.TheoremGaussian, false,
+		{"radial", &objpert.OPDisc{}, objpert.Lattice(4), "objpert.radial/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), "objpert.gaussian/2", false,
 			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
-		{"cube", &objpert.OPDisc{}, cube(), objpert.TheoremRadial, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"k-norm", &objpert.Product{}, ternary(), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"k-norm in a ball", &objpert.Product{}, objpert.Lattice(2), objpert.TheoremKNorm, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"one-sided", &objpert.Product{Law: objpert.OneSided}, cube(), objpert.TheoremOneSided, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"rspm", &objpert.RSPM{}, ternary(), objpert.TheoremRSPMLaplace, true, []dp.Assumption{objpert.CompleteSearch}},
-		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), objpert.TheoremRSPMGaussian, false,
+		{"cube", &objpert.OPDisc{}, cube(), "objpert.radial/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"k-norm", &objpert.Product{}, ternary(), "objpert.knorm/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"k-norm in a ball", &objpert.Product{}, objpert.Lattice(2), "objpert.knorm/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"one-sided", &objpert.Product{Law: objpert.OneSided}, cube(), "objpert.onesided/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"rspm", &objpert.RSPM{}, ternary(), "objpert.rspm-laplace/2", true, []dp.Assumption{objpert.CompleteSearch}},
+		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), "objpert.rspm-gaussian/2", false,
 			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
-		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), objpert.TheoremAggregate, true,
+		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), "objpert.aggregate/2", true,
 			[]dp.Assumption{objpert.HeuristicByBlock}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,10 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/loss"
 	sample "github.com/privopt/privopt/noise"
-	"github.com/privopt/privopt/prox"
 )
 
 // A tape reads the bytes of a fuzzer as numbers, mostly small ones and now and
@@ -329,19 +326,8 @@ func FuzzOPDisc(f *testing.F) {
 			}
 			return w, nil
 		}
-		box := func() (*dp.Release, error) { // OPSamp over a box, from hostile records
-			data, err := erm.NewData([][]float64{{b.float(), b.float()}, {b.float(), 1}}, []float64{b.float(), 1}, loss.Bounds{Row: 1, Label: 1})
-			require.NoError(t, err)
-			m := &OPSamp{Relation: rel, Gap: 1, Rate: 1e-3}
-			pl, err := m.Calibrate(SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Gap: 1, Records: 2, Convex: true, Budget: budget})
-			if err != nil || pl.params.Calls > 50 {
-				return nil, err
-			}
-			return pl.Fit(ctx, &BoxMinimizer{Problem: &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.Box{Lo: -1, Hi: 1}}, Gap: 1,
-				Iterations: 100}, sample.Reproducible(1))
-		}
 		samples := &OPSamp{Relation: rel, Gap: 1}
-		fits := map[string]func() (*dp.Release, error){"box": box, "samples": func() (*dp.Release, error) {
+		fits := map[string]func() (*dp.Release, error){"samples": func() (*dp.Release, error) {
 			pl, err := samples.Plan(p, budget)
 			if err != nil || pl.params.Calls > 30 {
 				return nil, err

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -95,21 +96,22 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 	delta := radialShift(p.cube, q.Dim, q.NormSq, k*q.Range, k*q.slope())
 
 	// The scale for a shift of size 1, and the radius that noise of scale 1 stays below.
-	logDelta := func(eps, a float64) float64 { return chiLogDelta(eps, a, c.Noises) }
+	// The privacy loss is at most aR + a²/2, a = Δ/σ and R the norm of a standard normal vector.
+	logDelta := func(eps, a float64) float64 { return linear.LogChi(eps, a, c.Noises) }
 	b.Delta *= 1 - rareShare
 	x := p.tail(b)
 	n := float64(c.Noises)
 	var unit, radius, mean, stated float64
-	theorem := TheoremRadial
+	theorem := theoremRadial
 	switch {
 	case law == Radial:
 		unit, radius, mean = 1/b.Epsilon*(1+0x1p-46), gammaTail(c.Noises, x), n
 		p.pure()
 	case law == Gaussian && m.Sigma == 0:
-		theorem = TheoremGaussian
+		theorem = theoremGaussian
 		unit = leastSigma(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
 	default:
-		theorem, stated = TheoremSigma, m.Sigma
+		theorem, stated = theoremSigma, m.Sigma
 		if law == PaperSigma {
 			factor := q.Range * float64(q.NormSq)
 			if p.cube {
@@ -117,6 +119,7 @@ func (m *OPDisc) Calibrate(q Public) (*Plan, error) {
 			}
 			stated = paperSigma(b, factor)
 		}
+		x = p.tail(provedBudget(logDelta, delta*(1+2*maxLoss)/stated, b))
 	}
 	if law != Radial {
 		radius, mean = math.Sqrt(n+2*math.Sqrt(n*x)+2*x), chiMean(c.Noises)
@@ -273,7 +276,7 @@ func (pl *Plan) drawFeatures(src rand.Source) []int64 {
 // Values that no point has get 0: the bound on Σ_j max|T_j| is about points.
 func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 	q := &pl.params
-	for j, row := range n.table[:min(q.Dim, len(eta))] { // an audit may have drawn too few
+	for j, row := range n.table {
 		for k, v := range q.Values {
 			if q.allowed(j, k) && (q.NormSq < 0 || v*v <= q.NormSq) {
 				row[k] = times(eta[j], int64(v)<<q.FeatureBits)
@@ -284,9 +287,7 @@ func (pl *Plan) spreadFeatures(n *perturbation, eta []int64) {
 		return
 	}
 	n.norm = make([]fixed, len(pl.last))
-	if len(eta) > q.Dim {
-		for i, c := range pl.last {
-			n.norm[i] = times(eta[q.Dim], c)
-		}
+	for i, c := range pl.last {
+		n.norm[i] = times(eta[q.Dim], c)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/linear"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -41,7 +42,7 @@ func TestOPDiscGolden(t *testing.T) {
 		require.Contains(t, p.String(), "not proved at the budget")
 		// The proved Gaussian at the shift of a set that is only separated.
 		b := q.Budget
-		safe(g.Proved92, leastSigma(func(e, a float64) float64 { return chiLogDelta(e, a, g.D+1) }, b, g.ShiftAll, 1))
+		safe(g.Proved92, leastSigma(func(e, a float64) float64 { return linear.LogChi(e, a, g.D+1) }, b, g.ShiftAll, 1))
 	}
 	for _, g := range c.More {
 		q := Public{Space: Lattice(g.Q), Dim: g.D, Range: 1, Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
@@ -64,7 +65,7 @@ func TestOPDiscGolden(t *testing.T) {
 		q.Budget.Epsilon = 1 // a stated scale does not depend on it
 		p, err = (&OPDisc{Law: Gaussian, Sigma: p.params.Scale / 2}).Calibrate(q)
 		require.NoError(t, err)
-		require.Equal(t, TheoremSigma, p.params.Theorem)
+		require.Equal(t, theoremSigma, p.params.Theorem)
 		require.Equal(t, half, big.NewFloat(p.params.Proved.Epsilon).Text('f', 3))
 	}
 }
@@ -89,15 +90,15 @@ func TestDiscFormulas(t *testing.T) {
 		require.InEpsilon(t, 2*p.params.Scale*float64(c.m), p.params.ExcessBound, 1e-4)
 		g, err := (&OPDisc{Law: Gaussian}).Calibrate(q)
 		require.NoError(t, err)
-		require.LessOrEqual(t, chiLogDelta(0.8, g.params.Shift/g.params.Scale, c.m), math.Log(1e-6))
-		require.Greater(t, chiLogDelta(0.8, g.params.Shift/g.params.Scale*(1+1e-7), c.m), math.Log(1e-6))
+		require.LessOrEqual(t, linear.LogChi(0.8, g.params.Shift/g.params.Scale, c.m), math.Log(1e-6))
+		require.Greater(t, linear.LogChi(0.8, g.params.Shift/g.params.Scale*(1+1e-7), c.m), math.Log(1e-6))
 		mean := math.Sqrt2 * math.Gamma(float64(c.m+1)/2) / math.Gamma(float64(c.m)/2)
 		require.InEpsilon(t, 2*g.params.Scale*mean, g.params.ExcessBound, 1e-4)
 		paper, err := (&OPDisc{Law: PaperSigma}).Calibrate(q)
 		require.NoError(t, err)
 		require.InEpsilon(t, paperSigma(budget, c.factor), paper.params.Scale, 1e-14)
-		require.LessOrEqual(t, chiLogDelta(paper.params.Proved.Epsilon, paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
-		require.Greater(t, chiLogDelta(paper.params.Proved.Epsilon*(1-1e-7), paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
+		require.LessOrEqual(t, linear.LogChi(paper.params.Proved.Epsilon, paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
+		require.Greater(t, linear.LogChi(paper.params.Proved.Epsilon*(1-1e-7), paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
 		stated, err := (&OPDisc{Law: Gaussian, Sigma: 0.9 * g.params.Scale}).Calibrate(q)
 		require.NoError(t, err)
 		require.Equal(t, 0.9*g.params.Scale, stated.params.Scale)

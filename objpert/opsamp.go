@@ -116,7 +116,7 @@ type SampPlan struct{ params SampParams }
 var _ dp.Plan = (*SampPlan)(nil)
 
 // stepSamp is where an audit changes a plan of OPSamp.
-var stepSamp = fault.NewStep[SampParams]("objpert.opsamp")
+var stepSamp = fault.NewStep[SampParams](fault.SampParams)
 
 // Params returns a copy of what the plan fixed.
 func (pl *SampPlan) Params() SampParams {
@@ -264,7 +264,7 @@ func (m *OPSamp) Calibrate(q SampPublic) (*SampPlan, error) {
 			dp.ErrCondition, q.Budget, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
-	p.Theorem = TheoremOPSamp
+	p.Theorem = theoremOPSamp
 	p.TrivialBound = n * q.Lipschitz * d * q.Diameter
 	if q.Convex && q.Records > 0 {
 		p.ExcessBound = excess(p.Rate) + n*q.Lipschitz*d*g*2
@@ -291,7 +291,7 @@ func (m *OPSamp) Plan(p *Problem, b dp.Budget) (*SampPlan, error) {
 	}
 	s := SampPublic{
 		Dim: q.Dim, Diameter: float64(2 * q.bound()), Lipschitz: 1 / step,
-		Gap:     m.Gap + math.Ldexp(float64(q.Dim+1), -maxShift), // the tilt in steps, see LatticeMinimizer
+		Gap:     m.Gap + math.Ldexp(float64(q.Dim+1), -maxShift), // the tilt in steps, see latticeMinimizer
 		Records: m.Records, Budget: b,
 	}
 	if p.OracleLoss {
@@ -314,7 +314,7 @@ func (m *OPSamp) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 	if err != nil {
 		return nil, err
 	}
-	return plan.fit(ctx, &LatticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.params.Gap}, src)
+	return plan.fit(ctx, &latticeMinimizer{Problem: p, Oracle: m.Oracle, Gap: plan.params.Gap}, src)
 }
 
 // Minimizer minimizes the risk of its records over its set, tilted:
@@ -356,7 +356,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%w: the Minimizer is nil, want one such as a BoxMinimizer", ErrMechanism)
+		return nil, fmt.Errorf("%w: the Minimizer is nil, want one over the set of the plan", ErrMechanism)
 	}
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, err
@@ -368,15 +368,15 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g
 	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, src)
-	sum = fault.At(f, stepNoise, sum)
+	sum = fault.At(f, fault.DiscreteNoise, sum)
 	withhold := func(format string, args ...any) (*dp.Release, error) {
 		clear(sum)
 		return nil, fmt.Errorf("objpert: %w: "+format, append([]any{dp.ErrWithheld}, args...)...)
 	}
 	w, sigma := make([]float64, q.Dim), make([]float64, q.Dim)
 	defer clear(sigma)
-	// Cutting points off at a public size is a projection: points come no farther
-	// apart, and the sum with noise up to 2⁶² + 2⁵² steps stays in int64.
+	// Cutting points off at a public size is a projection: points come no farther apart, their sum
+	// stays within ±2⁶¹, and that with noise up to 2⁶² + 2⁵² steps in int64.
 	most := math.Floor(0x1p61 / float64(calls))
 	for range calls {
 		for j := range sigma {
@@ -403,6 +403,8 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	theta := make([]float64, q.Dim)
 	for j, k := range sum {
+		// Noise that saturated is cut off with the points it was added to: it would not hide them.
+		k = min(max(k, -far), far)
 		theta[j] = math.Ldexp(float64(k), q.Exponent) / float64(calls)
 	}
 	return &dp.Release{Theta: theta, Certificate: cert}, nil

@@ -137,7 +137,7 @@ func TestParityThroughFit(t *testing.T) {
 		for range runs {
 			rel, err := pl.Fit(bg, p, src)
 			require.NoError(t, err)
-			require.Equal(t, TheoremSigma, rel.Certificate.Theorem)
+			require.Equal(t, theoremSigma, rel.Certificate.Theorem)
 			require.Greater(t, rel.Certificate.Epsilon, b.Epsilon)
 			parity := 0
 			for _, v := range rel.Theta {

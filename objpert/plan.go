@@ -25,16 +25,16 @@ var ErrMechanism = errors.New("objpert: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremRadial       = "objpert.radial/2"
-	TheoremGaussian     = "objpert.gaussian/2"
-	TheoremSigma        = "objpert.sigma/2"
-	TheoremKNorm        = "objpert.knorm/2"
-	TheoremOneSided     = "objpert.onesided/2"
-	TheoremRSPMLaplace  = "objpert.rspm-laplace/2"
-	TheoremRSPMGaussian = "objpert.rspm-gaussian/2"
-	TheoremRSPMSigma    = "objpert.rspm-sigma/2"
-	TheoremOPSamp       = "objpert.opsamp/2"
-	TheoremAggregate    = "objpert.aggregate/2"
+	theoremRadial       = "objpert.radial/2"
+	theoremGaussian     = "objpert.gaussian/2"
+	theoremSigma        = "objpert.sigma/2"
+	theoremKNorm        = "objpert.knorm/2"
+	theoremOneSided     = "objpert.onesided/2"
+	theoremRSPMLaplace  = "objpert.rspm-laplace/2"
+	theoremRSPMGaussian = "objpert.rspm-gaussian/2"
+	theoremRSPMSigma    = "objpert.rspm-sigma/2"
+	theoremOPSamp       = "objpert.opsamp/2"
+	theoremAggregate    = "objpert.aggregate/2"
 	theoremFailure      = "objpert.failure/2"
 )
 
@@ -79,12 +79,8 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// stepParams is where an audit changes a plan, stepNoise where it replaces the
-// integers that were drawn.
-var (
-	stepParams = fault.NewStep[Params]("objpert.params")
-	stepNoise  = fault.NewStep[[]int64]("objpert.noise")
-)
+// stepParams is where an audit changes a plan.
+var stepParams = fault.NewStep[Params](fault.DiscreteParams)
 
 // Params returns a copy of what the plan fixed.
 func (pl *Plan) Params() Params {
@@ -141,7 +137,11 @@ func (pl *Plan) Profile() dp.Profile {
 		core = func(eps float64) float64 { return math.Exp(pl.logDelta(eps)) * (1 + 0x1p-33) } // correct to 1e-11
 	}
 	return dp.Symmetric(func(eps float64) float64 {
-		return min(1, core(eps)+(1+math.Exp(eps))*(q.Failure+pl.rare()))
+		total := core(eps) + math.Exp(num.LogSumExp(0, eps)+pl.logRare())
+		if q.Failure > 0 { // else 0·∞ for large ε
+			total += (1 + math.Exp(eps)) * q.Failure
+		}
+		return min(1, total)
 	}, nil)
 }
 
@@ -268,13 +268,24 @@ func (pl *Plan) tail(b dp.Budget) float64 {
 	return x
 }
 
-// rare is a bound on the probability of noise beyond Limit under a law that is not
-// pure, 0 under one that is: the coin pays for it there.
-func (pl *Plan) rare() float64 {
+// mostBeyond is how far the ε′ of a stated scale may exceed the ε that tail is given: noise beyond Limit
+// costs (1 + e^ε′) of its probability, less than rareShare of δ as long as e^(ε′−ε) < 2¹⁴⁹.
+const mostBeyond = 100
+
+// provedBudget is the budget to give to tail for noise of scale shift/a or more that was not calibrated for b.
+func provedBudget(logDelta func(eps, a float64) float64, a float64, b dp.Budget) dp.Budget {
+	b.Epsilon = max(b.Epsilon, min(dp.MaxEpsilon, provedEpsilon(logDelta, a, b.Delta))-mostBeyond)
+	return b
+}
+
+// logRare is the logarithm of a bound on the probability of noise beyond Limit under a law that is not
+// pure, −∞ under one that is: the coin pays for it there.
+func (pl *Plan) logRare() float64 {
 	if pl.logDelta == nil {
-		return 0
+		return math.Inf(-1)
 	}
-	return math.Exp(-pl.tail(dp.Budget{Epsilon: pl.params.Budget.Epsilon, Delta: 1}))
+	q := &pl.params
+	return -pl.tail(dp.Budget{Epsilon: max(q.Budget.Epsilon, q.Proved.Epsilon-mostBeyond), Delta: 1})
 }
 
 // pure records a law that needs no δ.
@@ -454,7 +465,7 @@ func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	}
 	eta := draw(src)
 	defer clear(eta)
-	eta = fault.At(f, stepNoise, eta)
+	eta = fault.At(f, fault.DiscreteNoise, eta)
 	n := newPerturbation(q.Dim, len(q.Values))
 	n.shift = -q.unit()
 	spread(n, eta)

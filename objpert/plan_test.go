@@ -183,6 +183,33 @@ func TestHopelessCalibrations(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrCondition)
 }
 
+// Noise that leaves the tables costs (1 + e^ε′) of its probability. Where the ε′ that is proved for a stated scale is
+// far beyond the ε that was asked for, tables reach farther.
+func TestRareNoiseOfStatedScales(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, m := range []interface{ Calibrate(Public) (*Plan, error) }{
+		&OPDisc{Law: Gaussian, Sigma: 5}, &OPDisc{Law: Gaussian, Sigma: 1}, &OPDisc{Law: Gaussian, Sigma: 0.3}, &RSPM{Law: PaperSigma},
+	} {
+		for _, size := range []float64{1, 1e3} { // of the loss of one record
+			pl, err := m.Calibrate(Public{Space: cube(), Dim: 20, OracleLoss: true, Range: size, Budget: b})
+			if err != nil { // ε′ beyond dp.MaxEpsilon
+				require.ErrorIs(t, err, dp.ErrCondition)
+				continue
+			}
+			q := pl.Params()
+			n, unit := float64(q.Noises), math.Ldexp(1, q.unit())
+			// ‖g‖ ≤ √n + √(2x) and ‖g‖₁ ≤ √n·‖g‖ but with probability e^−x: the x up to which tables hold σg
+			x := math.Pow((float64(q.Limit)*unit/q.Scale/math.Sqrt(n)-math.Sqrt(n))*0.9, 2) / 2
+			require.Less(t, q.Proved.Epsilon-x, math.Log(rareShare*b.Delta/2), "%+v", q)
+			require.LessOrEqual(t, pl.Profile().Delta(q.Proved.Epsilon), b.Delta*(1+1e-6), "%+v", q)
+		}
+	}
+	// No profile is NaN, however large ε is.
+	pl, err := (&OPDisc{Law: Gaussian}).Calibrate(Public{Space: Lattice(4), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 2000, Delta: 1e-6}})
+	require.NoError(t, err)
+	require.InEpsilon(t, 1e-6, pl.Profile().Delta(2000), 1e-5)
+}
+
 // A declared slope lowers Δ where it is the better bound.
 func TestLipschitz(t *testing.T) {
 	at := func(g float64) float64 {
@@ -273,23 +300,6 @@ func TestOracleRefuses(t *testing.T) {
 	bad := &Problem{Space: ternary(), Dim: 2, X: [][]int64{{1}}, Pos: []int{1}, Neg: []int{0}}
 	_, err = pl.Fit(bg, bad, nil)
 	require.ErrorIs(t, err, ErrProblem)
-}
-
-// An audit that draws too few variables reaches the oracle: it is seen, not a
-// panic.
-func TestTooFewVariables(t *testing.T) {
-	for _, m := range []interface {
-		Calibrate(Public) (*Plan, error)
-	}{&OPDisc{}, &RSPM{}} {
-		space := ternary()
-		if _, ok := m.(*OPDisc); ok {
-			space = Lattice(4)
-		}
-		pl, err := m.Calibrate(Public{Space: space, Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1}})
-		require.NoError(t, err)
-		pl.params.Noises -= 2
-		require.Zero(t, pl.draw(nil, sample.Reproducible(1)).table[2][0])
-	}
 }
 
 // Laws and separators print.

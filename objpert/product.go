@@ -60,7 +60,7 @@ func (m *Product) Calibrate(q Public) (*Plan, error) {
 		return nil, err
 	}
 	p.params.Shift = swing(p.params.Relation) * q.Range
-	return p.product(b, TheoremKNorm, TheoremOneSided)
+	return p.product(b, theoremKNorm, theoremOneSided)
 }
 
 // startProduct is start for a mechanism that ends in product.
@@ -103,7 +103,7 @@ func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 		return pl.finish(onesided, q.Scale*(x+num.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
 	if least := uint64(2*m + 2); q.Time < least {
-		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2¹²
+		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2³
 		q.Scale = float64(q.Time) * unit
 	}
 	q.ExcessBound = q.Scale*float64(m+1)*spread + unit*float64(m)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/testsize"
 	sample "github.com/privopt/privopt/noise"
 )
 
@@ -45,10 +46,7 @@ func quotient(choices []int, n int64, visit func(eta [][]int64, gauge int64)) {
 // kNorm has P ∝ e^{−gauge/t} on tables modulo constants, in all cells with ten
 // expected draws or more.
 func TestKNormLaw(t *testing.T) {
-	draws := 50_000
-	if testing.Short() {
-		draws = 4000
-	}
+	draws := testsize.Of(10_000, 50_000)
 	for _, c := range []struct {
 		choices []int
 		t       uint64

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // draft is what a problem is made of.
@@ -141,10 +143,7 @@ func (d *draft) extreme(r *rand.Rand) {
 
 // TestReferee compares every oracle with the definition in rational numbers.
 func TestReferee(t *testing.T) {
-	cases := 1500
-	if testing.Short() {
-		cases = 300
-	}
+	cases := testsize.Of(300, 1500)
 	r := rand.New(rand.NewPCG(61, 7))
 	ties := 0
 	for i := range cases {
@@ -298,10 +297,7 @@ func randomProblem(r *rand.Rand) *draft {
 // TestFuzz compares every search with complete enumeration, and again after the
 // records were shuffled, which makes the same problem.
 func TestFuzz(t *testing.T) {
-	cases := 2000
-	if testing.Short() {
-		cases = 700
-	}
+	cases := testsize.Of(500, 2000)
 	r := rand.New(rand.NewPCG(6, 1))
 	ctx := context.Background()
 	cells := 0

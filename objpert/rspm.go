@@ -113,16 +113,19 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 		unit := math.Ldexp(1, c.Exponent)
 		c.ExcessBound = c.Scale*n + unit*n // E|η| ≤ Scale + a step
 		// P(|k| ≥ i) ≤ e^{1/2t}e^{-i/t}: the sum is below t·Gamma(m) but for e^{m/2t} times its tail
-		return p.finish(TheoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
+		return p.finish(theoremRSPMLaplace, c.Scale*gammaTail(c.Noises, p.tail(b)+n/(2*float64(c.Time))))
 	}
 	b.Delta *= 1 - rareShare
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
-	theorem := TheoremRSPMGaussian
+	theorem := theoremRSPMGaussian
 	c.Proved = q.Budget
+	shift, spent := c.Shift, b
+	if law == PaperSigma { // its steps are 1 at most
+		spent = provedBudget(logDelta, (shift+1)/paperSigma(b, math.Sqrt(n)), b)
+	}
 	// ‖g‖₁ ≤ m + √(2mx) but with probability e^{-x}, and half a step of rounding each
-	norm := n + math.Sqrt(2*n*p.tail(b))
+	norm := n + math.Sqrt(2*n*p.tail(spent))
 	reach := func() float64 { return c.Scale*norm + n*math.Ldexp(1, c.Exponent-1) }
-	shift := c.Shift
 	for c.Exponent = -maxShift; ; c.Exponent++ { // the finest grid that holds the noise
 		g := math.Ldexp(1, c.Exponent)
 		c.Shift = math.Ceil(shift/g) * g // shifts are multiples of it
@@ -138,7 +141,7 @@ func (m *RSPM) Calibrate(q Public) (*Plan, error) {
 	a := c.Shift / c.Scale
 	p.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
 	if law == PaperSigma {
-		theorem = TheoremRSPMSigma
+		theorem = theoremRSPMSigma
 		if err := p.prove(logDelta, b); err != nil {
 			return nil, err
 		}
@@ -215,12 +218,7 @@ func (pl *Plan) drawSeparators(src rand.Source) []int64 {
 // separators of coordinate j that fire at w_j = v.
 func (pl *Plan) spreadSeparators(n *perturbation, eta []int64) {
 	q := &pl.params
-	at := func(i int) int64 { // an audit may have drawn too few
-		if i < len(eta) {
-			return times(eta[i], -1)
-		}
-		return 0
-	}
+	at := func(i int) int64 { return times(eta[i], -1) }
 	next := 0
 	for j, row := range n.table {
 		sum, first := int64(0), true

@@ -5,24 +5,23 @@ import (
 	"reflect"
 )
 
-// Accurate is the ability of an operator to bound its rounding: with u = 2⁻⁵³, for every γ > 0 and
+// Accurate is the ability of an operator to bound its rounding. With u = 2⁻⁵³, for every γ > 0 and
 // finite x in dim dimensions, up to underflow,
 //
 //	‖Prox(x) − prox_{γg}(x)‖₂ ≤ factor·u·(‖x‖₂ + scale)
 //	Shift(x) ≤ factor·u·(‖x‖₂ + scale)   if the operator is Rounded and Shift(x) finite
-//
-// A solver that has to end at a known distance of a minimizer relies on it.
 type Accurate interface {
 	Operator
 	Accuracy(dim int) (factor, scale float64)
 }
 
-// assumedFactor is that of an operator of which nothing is known, in units of d.
+// assumedFactor is the factor of an operator without a bound, divided by d.
 const assumedFactor = 1024
 
-// Accuracy returns the bound of Accurate for g in dim dimensions, and whether it is proved
-// (docs/theory/numerics.md#numerics.prox). Else it is what g declares, or 1024·dim and
-// ‖prox_g(0)‖₂, which a certificate has to list as an assumption. A nil g is 0; with parameters that fail Check the factor is +Inf.
+// Accuracy returns the bound of [Accurate] for g in dim dimensions, and whether it is proved, see
+// docs/theory/numerics.md#numerics.prox. A bound that is not proved is the one that g declares, or
+// 1024·dim and ‖prox_g(0)‖₂; a certificate has to list it as an assumption. A nil g is 0. The
+// factor is +Inf if g fails its Check.
 //
 //	Coordinatewise of this package           8           0
 //	L2Norm, L2Ball, and L1, orthants, (c/2)‖·‖² with them   48   0
@@ -64,8 +63,8 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 	return assumedFactor * d, norm2(p), false
 }
 
-// Separable returns g as a sum over coordinates if it is one whose Prox and Dist are functions of
-// its coefficients alone, so that Steepest and ProxPair are about the same function. A nil g is 0.
+// Separable returns g as a sum over coordinates if its Prox and Dist are functions of the
+// coefficients alone, so that Steepest and ProxPair belong to the same function. A nil g is 0.
 func Separable(g Operator) (Coordinatewise, bool) {
 	g = orZero(g)
 	if _, ok := form(g).(separable); ok {
@@ -92,10 +91,10 @@ func (g coordwise) separable() bool {
 	return left && right
 }
 
-// Proved reports whether g is an operator of this package, made of none but operators of this package:
-// then g is convex, a function of its parameters alone, and what its methods declare is true, by the
-// proofs in their comments. Of another operator a mechanism must assume all of that, also where it is a
-// struct that embeds an operator of this package. A nil g is 0.
+// Proved reports whether g and all its parts are operators of this package. Then g is convex, it
+// depends on its parameters alone, and the declarations of its methods are proved in their
+// comments. A mechanism must assume this of any other operator, also of a struct that embeds an
+// operator of this package. A nil g is 0.
 func Proved(g Operator) bool { return g == nil || own(reflect.ValueOf(g)) }
 
 // own reports whether v and every value that it holds in an interface have types of this package.
@@ -118,5 +117,6 @@ func own(v reflect.Value) bool {
 			}
 		}
 	}
-	return home || t.PkgPath() == "" && t.Kind() != reflect.Struct // a number, a slice; a struct without a name may embed
+	// A number or a slice is harmless; a struct without a name may embed an operator.
+	return home || t.PkgPath() == "" && t.Kind() != reflect.Struct
 }

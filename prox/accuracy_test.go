@@ -163,7 +163,8 @@ func TestAccuracy(t *testing.T) {
 			L2Ball{0.9}, L2Norm{0.6}, sum(L1{0.2}, L2Ball{1}), sum(NonNegative{}, L2Norm{0.7}), sum(SquaredL2{1.5}, L2Norm{0.4}),
 			sum(sum(L1{0.1}, L2Norm{0.3}), L2Ball{0.7}),
 			GroupL2{groups, 0.8}, sum(L1{0.3}, GroupL2{groups, 0.5}),
-			Simplex{1}, Simplex{1e-3}, sum(L1{1}, Simplex{2}), L1Ball{1}, L1Ball{1e-3}, sum(L1{0.2}, L1Ball{1}), sum(NonNegative{}, L1Ball{0.7}),
+			Simplex{1}, Simplex{1e-3}, sum(L1{1}, Simplex{2}), L1Ball{1}, L1Ball{1e-3}, sum(L1{0.2},
+				L1Ball{1}), sum(NonNegative{}, L1Ball{0.7}),
 			sum(SquaredL2{0.7}, L1Ball{1}), sum(SquaredL2{0.7}, Simplex{1}), sum(SquaredL2{0.5}, GroupL2{groups, 0.5}),
 		} {
 			factor, scale, proved := Accuracy(g, d)
@@ -222,7 +223,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// An operator without a proof tells so.
+// An operator without a proof reports that.
 func TestAccuracyUnproved(t *testing.T) {
 	for _, g := range []Operator{TotalVariation{1}, SortedL1{[]float64{2, 1}}, LogBarrier{1}, accurate{}} {
 		factor, _, proved := Accuracy(g, 2)
@@ -243,8 +244,9 @@ func TestAccuracyUnproved(t *testing.T) {
 type embeds struct{ L1 }
 
 func TestSeparable(t *testing.T) {
-	for g, want := range map[Operator]bool{nil: true, L1{1}: true, Box{0, 1}: true, embeds{}: false, addCoordinates(L1{1}, Box{0, 1}): true,
-		addCoordinates(L1{1}, embeds{}): false, L2Ball{1}: false} {
+	for g, want := range map[Operator]bool{nil: true, L1{1}: true, Box{0, 1}: true, embeds{}: false,
+		addCoordinates(L1{1}, Box{0, 1}): true,
+		addCoordinates(L1{1}, embeds{}):  false, L2Ball{1}: false} {
 		_, ok := Separable(g)
 		require.Equal(t, want, ok, "%T", g)
 	}

@@ -10,9 +10,8 @@ import (
 
 // HalfSpace is the set {x : ⟨A,x⟩ ≤ B}, A ≠ 0. The caller must not change A.
 //
-// No float64 vector need lie on the plane ⟨A,x⟩ = B: a point with
-// |⟨A,x⟩−B| ≤ 2⁻⁴⁸(Σ|A_i x_i| + |B|) stands for its projection x′ on the
-// plane, see Rounded.
+// Perhaps no float64 vector lies on the plane ⟨A,x⟩ = B. A point with |⟨A,x⟩−B| ≤ 2⁻⁴⁸(Σ|A_i x_i| +
+// |B|) stands for its projection x′ on the plane, see [Rounded].
 type HalfSpace struct {
 	A []float64
 	B float64
@@ -52,8 +51,7 @@ func (g HalfSpace) Prox(dst, x []float64, _ float64) {
 	floats.AddScaled(dst, -s/nn, g.A)
 }
 
-// Dist returns ‖v‖₂ inside and ‖v + q·A‖₂ with q = max(0, −⟨v,A⟩/‖A‖²) on the
-// plane.
+// Dist returns ‖v‖₂ inside and ‖v + q·A‖₂ with q = max(0, −⟨v,A⟩/‖A‖²) on the plane.
 func (g HalfSpace) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	s, tol := g.over(x)
@@ -72,8 +70,8 @@ func (g HalfSpace) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point
-// that stands for one on the plane, and 0 inside.
+// Shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0
+// inside.
 func (g HalfSpace) Shift(x []float64) float64 {
 	s, tol := g.over(x)
 	switch {
@@ -112,10 +110,9 @@ func finite(x []float64) bool {
 	return true
 }
 
-// Affine is the set {x : Ax = b} made by NewAffine, held as Vx = c with
-// orthonormal rows v_k of V. A float64 vector hardly ever solves Ax = b, so
-// membership allows the rounding of x: |⟨v_k,x⟩−c_k| ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), d
-// the dimension, and such a point stands for its projection x′.
+// Affine is the set {x : Ax = b}, made by [NewAffine] and held as Vx = c with orthonormal rows v_k
+// of V. A float64 vector hardly ever solves Ax = b, so membership allows for the rounding of x in d
+// dimensions, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′.
 type Affine struct {
 	v   [][]float64
 	c   []float64
@@ -129,13 +126,11 @@ var (
 	_ Checker = (*Affine)(nil)
 )
 
-// NewAffine returns {x : Ax = b} for an m×d matrix A, from its singular value
-// decomposition A = UΣVᵀ. Rows may depend on one another if b agrees: singular
-// values at most max(m,d)·2⁻⁵²·σ_max count as 0, and the set is refused,
-// wrapping ErrParameter, if its point x of least norm has
-// ‖Ax−b‖ > 10⁻¹⁰(σ_max‖x‖+‖b‖). The relative error of the set by rounding is
-// of the order 2⁻⁵²·σ_max/σ_min over the singular values kept. A and b are not
-// kept.
+// NewAffine returns {x : Ax = b} for an m×d matrix A, from its singular value decomposition A =
+// UΣVᵀ. Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
+// count as 0, and the error wraps ErrParameter if the point x of least norm has ‖Ax−b‖ >
+// 10⁻¹⁰(σ_max‖x‖+‖b‖). The relative error of the set by rounding is of the order 2⁻⁵²·σ_max/σ_min,
+// σ_min the least singular value that does not count as 0.
 func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Affine matrix is nil", ErrParameter)
@@ -151,7 +146,8 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	}
 	var svd mat.SVD
 	if !svd.Factorize(dense, mat.SVDThin) {
-		return nil, fmt.Errorf("%w: Affine matrix has no singular value decomposition in float64; rescale its rows", ErrParameter)
+		return nil, fmt.Errorf("%w: Affine matrix has no singular value decomposition in float64; rescale its rows",
+			ErrParameter)
 	}
 	var u, v mat.Dense
 	svd.UTo(&u)
@@ -195,15 +191,14 @@ func (g *Affine) residual(x []float64) (r, tol float64) {
 	return d.norm(), float64(g.dim) * nearSphere * (norm2(x) + g.off)
 }
 
-// Func returns 0 where ‖Vx−c‖₂ is within the allowance of the type and +Inf
-// elsewhere.
+// Func returns 0 where ‖Vx−c‖₂ is within the allowance of the type and +Inf elsewhere.
 func (g *Affine) Func(x []float64) float64 {
 	r, tol := g.residual(x)
 	return indicator(r <= tol && finite(x))
 }
 
-// Prox projects: x − Vᵀ(Vx−c), one row after the other, which is the same for
-// orthonormal rows. A second round removes the rounding of the size of x.
+// Prox projects: x − Vᵀ(Vx−c), one row after the other, which gives the same for orthonormal rows.
+// A second round removes the rounding of the size of x.
 func (g *Affine) Prox(dst, x []float64, _ float64) {
 	sameLen(dst, x)
 	if len(x) != g.dim {
@@ -245,8 +240,8 @@ func (g *Affine) Shift(x []float64) float64 {
 	return r + tol/4
 }
 
-// Radius returns +Inf unless A has full column rank: then the norm of the only
-// point, with 10⁻¹² of it for rounding.
+// Radius returns +Inf unless A has full column rank. Then it returns the norm of the only point,
+// plus 10⁻¹² of it for rounding.
 func (g *Affine) Radius(int) float64 {
 	if len(g.v) < g.dim {
 		return inf
@@ -254,7 +249,7 @@ func (g *Affine) Radius(int) float64 {
 	return g.off * (1 + 1e-12)
 }
 
-// Check wants the dimension NewAffine has seen.
+// Check wants dim = d, the number of columns of A.
 func (g *Affine) Check(dim int) error {
 	if g == nil {
 		return fmt.Errorf("%w: Affine is nil", ErrParameter)

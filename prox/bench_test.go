@@ -28,8 +28,10 @@ func BenchmarkProx(b *testing.B) {
 			"L1": prox.L1{Weight: 0.5}, "Box": prox.Box{Lo: -1, Hi: 1}, "L1Box": prox.L1Box{Weight: 0.5, Lo: -1, Hi: 1},
 			"ElasticNet": prox.ElasticNet{L1: 0.5, L2: 1}, "L2Ball": prox.L2Ball{R: 1}, "L1Ball": prox.L1Ball{R: 3},
 			"Simplex":  prox.Simplex{Total: 1},
-			"LInfNorm": prox.LInfNorm{Weight: 3}, "SortedL1": prox.SortedL1{Weights: falling(d)}, "TotalVariation": prox.TotalVariation{Weight: 0.5},
-			"Huber": prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1}, "LogBarrier": prox.LogBarrier{Weight: 1},
+			"LInfNorm": prox.LInfNorm{Weight: 3}, "SortedL1": prox.SortedL1{Weights: falling(d)},
+			"TotalVariation": prox.TotalVariation{Weight: 0.5},
+			"Huber":          prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1},
+			"LogBarrier":      prox.LogBarrier{Weight: 1},
 			"SecondOrderCone": prox.SecondOrderCone{}, "NuclearNorm": prox.NuclearNorm{Rows: d / 10, Cols: 10, Weight: 3},
 			"SpectralBall": prox.SpectralBall{Rows: d / 10, Cols: 10, R: 3},
 		} {

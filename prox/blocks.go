@@ -16,8 +16,7 @@ type Block struct {
 //
 //	prox_{γg}(x) = (prox_{γg_1}(x_1), prox_{γg_2}(x_2), …)   [PB14, §2.1]
 //
-// The result is a Subdifferential, a Set or Coordinatewise if all parts are.
-// parts is copied.
+// The result is a Subdifferential, a Set or Coordinatewise if all parts are. parts is copied.
 func Blocks(parts ...Block) Operator {
 	b := blocks{parts: make([]Block, len(parts)), end: make([]int, len(parts))}
 	dist, set, coordinate := true, true, true

@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// calculus is an operator made of others. What it can do depends on what they
-// can: expose gives it the matching type.
+// calculus is an operator that is made of other operators, and inherits some of their abilities:
+// expose wraps it in the matching type.
 type calculus interface {
 	Operator
 	Checker
@@ -60,8 +60,8 @@ func setRadius(g calculus, dim int) float64 {
 	return g.(canRadius).radius(dim)
 }
 
-// expose returns g as a Rounded, a Set and a Coordinatewise as told.
-// Coordinatewise operators have distances.
+// expose wraps g in a type that implements exactly the requested interfaces: Rounded, Set and
+// Coordinatewise. A Coordinatewise is always Rounded.
 func expose(g calculus, dist, set, coordinate bool) Operator {
 	switch {
 	case coordinate && set:
@@ -78,7 +78,8 @@ func expose(g calculus, dist, set, coordinate bool) Operator {
 	return g
 }
 
-// abilities reports what op can do.
+// abilities reports whether op is a Subdifferential, a Set, and both Coordinatewise and a
+// Subdifferential.
 func abilities(op Operator) (dist, set, coordinate bool) {
 	_, dist = op.(Subdifferential)
 	_, set = op.(Set)
@@ -94,15 +95,15 @@ func orZero(g Operator) Operator {
 	return g
 }
 
-// seminorm is an operator of this package with g(ax) = |a|g(x), real on the whole space.
+// seminorm is an operator of this package with g(ax) = |a|g(x) that is finite everywhere.
 type seminorm interface {
 	Subdifferential
-	// lipschitz returns max{‖u‖₂ : u ∈ ∂g(0)}, rounded up: the Lipschitz
-	// constant of g in dim dimensions.
+	// lipschitz returns max{‖u‖₂ : u ∈ ∂g(0)}, the Lipschitz constant in dim dimensions, rounded up.
 	lipschitz(dim int) float64
 }
 
-// asSeminorm returns g as a seminorm if its concrete type is one, not only a struct that embeds one.
+// asSeminorm returns g as a seminorm if its concrete type is a seminorm. A struct that embeds a
+// seminorm may be another function.
 func asSeminorm(g Operator) (seminorm, bool) {
 	switch g.(type) {
 	case L2Norm, GroupL2, LInfNorm, SortedL1, TotalVariation, NuclearNorm:
@@ -123,9 +124,8 @@ func (g GroupL2) lipschitz(int) float64 {
 	return math.Sqrt(n) * g.Weight * (1 + 4*ulp)
 }
 
-// lenient returns g(y) for a point y that rounding may have moved by
-// nearSphere·size: off the domain by no more, it counts as the nearest point
-// of the domain.
+// lenient returns g(y) for a point y that rounding may have moved by nearSphere·size. A point that
+// is off the domain by no more counts as the nearest point of the domain.
 func lenient(g Operator, y []float64, size float64) float64 {
 	f := g.Func(y)
 	if !math.IsInf(f, 1) || !(size <= math.MaxFloat64) {
@@ -148,12 +148,11 @@ func lenient(g Operator, y []float64, size float64) float64 {
 // Translate returns g(x − by), whose proximal map is
 // by + prox_{γg}(x − by) [PB14, §2.2]. A nil g is 0; by is copied.
 //
-// The result is a Set if g is one, with an upper bound of the radius. It is a
-// Subdifferential if g is Coordinatewise (bounds are rounded to lo + by_i and
-// hi + by_i, which moves the set by a unit in the last place, and then decided
-// exactly), L2Norm, GroupL2 or Huber (kinks are where coordinates are 0, which
-// subtraction decides exactly; Shift reports its rounding elsewhere). Other
-// faces do not survive the rounding of x − by: membership then allows for it.
+// The result is a Set if g is a Set, with an upper bound of the radius. It is a Subdifferential if
+// g is Coordinatewise (bounds are rounded to lo + by_i and hi + by_i, and then exact), L2Norm,
+// GroupL2 or Huber (kinks are where coordinates are 0, which subtraction decides exactly; Shift
+// reports its rounding elsewhere). Other faces do not survive the rounding of x − by, and
+// membership allows for it.
 func Translate(g Operator, by []float64) Operator {
 	t := translated{orZero(g), append([]float64(nil), by...)}
 	_, set, coordinate := abilities(t.g)
@@ -173,7 +172,7 @@ type translated struct {
 	by []float64
 }
 
-// minus returns x − by in scratch to be given back.
+// minus returns x − by in borrowed scratch.
 func (t translated) minus(x []float64) *[]float64 {
 	sameLen(x, t.by)
 	buf := borrow(len(x))
@@ -194,7 +193,7 @@ func (t translated) Prox(dst, x []float64, gamma float64) {
 	y := *buf
 	t.g.Prox(y, y, gamma)
 	for i, xi := range x {
-		// by + y, or x less the displacement if that is the smaller.
+		// by + y, or x minus the displacement if the displacement is smaller than y.
 		d := (xi - t.by[i]) - y[i]
 		if math.Abs(d) < math.Abs(y[i]) {
 			dst[i] = xi - d
@@ -210,8 +209,8 @@ func (t translated) dist(x, v []float64) float64 {
 	return t.g.(Subdifferential).Dist(*y, v)
 }
 
-// shift: x′ = by + y for the rounded y = x − by, and x′−x is the error of the
-// subtraction, which is known exactly.
+// shift: x′ = by + y for the rounded y = x − by, and x′−x is the error of the subtraction, which
+// Sum returns exactly.
 func (t translated) shift(x []float64) float64 {
 	sameLen(x, t.by)
 	var d ssq
@@ -306,11 +305,10 @@ func (m moved) shift([]float64) float64 { return 0 }
 // Scale returns w·g(a·x) for a ≠ 0 and w > 0, whose proximal map is
 // prox_{γwa²g}(a·x)/a [PB14, §2.2]. A nil g is 0.
 //
-// Norms, total variation and balls keep their form, coordinatewise operators
-// stay so (bounds are rounded to lo/a and hi/a), and both keep all abilities.
-// Others keep them if a is ±1 or another power of two, which rounds nothing;
-// else the result is no Subdifferential, since faces do not survive the
-// rounding of a·x, and membership allows for it. Sets stay sets.
+// Norms, total variation, balls and Coordinatewise operators (bounds are rounded to lo/a and hi/a)
+// keep all abilities. Other operators keep them if a is ± a power of two, which rounds nothing; for
+// another a the result is not a Subdifferential, because faces do not survive the rounding of a·x,
+// and membership allows for it. Sets stay sets.
 func Scale(g Operator, a, w float64) Operator {
 	s := scaled{g: orZero(g), a: a, w: w}
 	if factor("", a) != nil || factor("", w) != nil || w < 0 {
@@ -333,7 +331,7 @@ func Scale(g Operator, a, w float64) Operator {
 		return SpectralBall{g.Rows, g.Cols, g.R / abs}
 	}
 	mantissa, _ := math.Frexp(abs)
-	s.exact = mantissa == 0.5
+	s.exact = mantissa == 0.5 // a is ± a power of two
 	return expose(s, dist && s.exact, set, false)
 }
 
@@ -345,14 +343,14 @@ func factor(field string, a float64) error {
 	return nil
 }
 
-// scaled is w·g(a·x); exact says that a·x is not rounded.
+// scaled is w·g(a·x). If exact, a·x is not rounded.
 type scaled struct {
 	g     Operator
 	a, w  float64
 	exact bool
 }
 
-// times returns c·x in scratch to be given back.
+// times returns c·x in borrowed scratch.
 func times(c float64, x []float64) *[]float64 {
 	buf := borrow(len(x))
 	floats.ScaleTo(*buf, c, x)
@@ -390,7 +388,7 @@ func (s scaled) shift(x []float64) float64 {
 	defer giveBack(y)
 	var d ssq
 	for i, xi := range x {
-		d.add(math.Abs((*y)[i]/s.a - xi)) // 0 but for underflow: a is a power of two
+		d.add(math.Abs((*y)[i]/s.a - xi)) // 0 except for underflow: a is a power of two
 	}
 	return number(Shift(s.g, *y)/math.Abs(s.a) + d.norm())
 }

@@ -63,7 +63,7 @@ func TestCalculus(t *testing.T) {
 	}
 }
 
-// The values of the calculus are those of its definition.
+// The values of the calculus agree with its definition.
 func TestCalculusValues(t *testing.T) {
 	a := rotation()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,8 @@ func finiteOperators() map[string]prox.Operator {
 		"L1": prox.L1{Weight: 0.7}, "ElasticNet": prox.ElasticNet{L1: 0.7, L2: 2}, "L2Norm": prox.L2Norm{Weight: 0.7},
 		"GroupL2":  prox.GroupL2{Groups: [][]int{{0, 2}, {1}, {}}, Weight: 0.7},
 		"LInfNorm": prox.LInfNorm{Weight: 0.7}, "SortedL1": prox.SortedL1{Weights: []float64{1.1, 0.7, 0.7, 0.2}},
-		"TotalVariation": prox.TotalVariation{Weight: 0.7}, "Huber": prox.Huber{Weight: 0.7, Delta: 1.2}, "Hinge": prox.Hinge{Weight: 0.7},
+		"TotalVariation": prox.TotalVariation{Weight: 0.7}, "Huber": prox.Huber{Weight: 0.7,
+			Delta: 1.2}, "Hinge": prox.Hinge{Weight: 0.7},
 		"NuclearNorm": prox.NuclearNorm{Rows: 2, Cols: 2, Weight: 0.7},
 	}
 }
@@ -141,7 +142,8 @@ func TestConjugateTwice(t *testing.T) {
 	}
 	require.Greater(t, again, 12)
 	for _, g := range []prox.Operator{
-		prox.L2Ball{R: inf}, prox.SquaredL2{}, prox.L1{Weight: -1}, prox.HalfSpace{A: []float64{1, 0}}, prox.NuclearNorm{Rows: -1, Cols: -1},
+		prox.L2Ball{R: inf}, prox.SquaredL2{}, prox.L1{Weight: -1}, prox.HalfSpace{A: []float64{1,
+			0}}, prox.NuclearNorm{Rows: -1, Cols: -1},
 		prox.Translate(prox.L2Ball{R: 1}, []float64{1, 2}), prox.Scale(prox.PSDCone{Order: 2}, -1, 1),
 		mustSum(t, prox.ElasticNet{L1: 1, L2: 2}, prox.NonNegative{}),
 	} {
@@ -176,7 +178,8 @@ func mustSum(t *testing.T, g, h prox.Operator) prox.Operator {
 func TestScaleForms(t *testing.T) {
 	require.Equal(t, prox.L2Ball{R: 0.5}, prox.Scale(prox.L2Ball{R: 1}, -2, 3))
 	require.Equal(t, prox.L1Ball{R: 0.5}, prox.Scale(prox.L1Ball{R: 1}, -2, 3))
-	require.Equal(t, prox.SpectralBall{Rows: 2, Cols: 3, R: 0.5}, prox.Scale(prox.SpectralBall{Rows: 2, Cols: 3, R: 1}, -2, 3))
+	require.Equal(t, prox.SpectralBall{Rows: 2, Cols: 3, R: 0.5},
+		prox.Scale(prox.SpectralBall{Rows: 2, Cols: 3, R: 1}, -2, 3))
 	box := prox.Scale(prox.Box{Lo: -1, Hi: 2}, -2, 3)
 	l1, l2, lo, hi := box.(prox.Coordinatewise).Coordinate(0)
 	require.Equal(t, [4]float64{0, 0, -1, 0.5}, [4]float64{l1, l2, lo, hi})
@@ -202,7 +205,8 @@ func TestTranslateBox(t *testing.T) {
 	p := apply(g, []float64{5, 1e8 + 0.25}, 1)
 	require.Equal(t, []float64{hi + by[0], 1e8}, p, "the bound and the kink")
 	require.Zero(t, g.Dist(p, []float64{-3, 0.9}))
-	require.InEpsilon(t, 2.0, g.Dist([]float64{math.Nextafter(p[0], 0), 1e8}, []float64{-3, 0.9}), 1e-15, "an interior point")
+	require.InEpsilon(t, 2.0, g.Dist([]float64{math.Nextafter(p[0], 0), 1e8}, []float64{-3, 0.9}), 1e-15,
+		"an interior point")
 	require.True(t, math.IsInf(g.Dist([]float64{math.Nextafter(p[0], 2), 1e8}, []float64{-3, 0.9}), 1))
 	require.Zero(t, prox.Shift(g, p))
 
@@ -217,12 +221,14 @@ func TestTranslateBox(t *testing.T) {
 // Blocks put each operator on its own range.
 func TestBlocks(t *testing.T) {
 	g := prox.Blocks(
-		prox.Block{Op: prox.L1{Weight: 1}, Len: 2}, prox.Block{Op: nil, Len: 1}, prox.Block{Op: prox.Box{Lo: -1, Hi: 1}, Len: 0},
+		prox.Block{Op: prox.L1{Weight: 1}, Len: 2}, prox.Block{Op: nil, Len: 1}, prox.Block{Op: prox.Box{Lo: -1, Hi: 1},
+			Len: 0},
 		prox.Block{Op: prox.Box{Lo: 0, Hi: 1}, Len: 2})
 	require.NoError(t, prox.Check(g, 5))
 	require.Equal(t, []float64{2, 0, 7, 1, 0}, apply(g, []float64{3, -0.5, 7, 7, -7}, 1))
 	c := g.(prox.Coordinatewise)
-	for i, want := range [][4]float64{{1, 0, -inf, inf}, {1, 0, -inf, inf}, {0, 0, -inf, inf}, {0, 0, 0, 1}, {0, 0, 0, 1}} {
+	for i, want := range [][4]float64{{1, 0, -inf, inf}, {1, 0, -inf, inf}, {0, 0, -inf, inf}, {0, 0, 0, 1},
+		{0, 0, 0, 1}} {
 		l1, l2, lo, hi := c.Coordinate(i)
 		require.Equal(t, want, [4]float64{l1, l2, lo, hi}, i)
 	}
@@ -241,7 +247,8 @@ func TestBlocks(t *testing.T) {
 	require.ErrorIs(t, prox.Check(empty, 2), prox.ErrParameter)
 	require.True(t, math.IsInf(empty.(prox.Set).Radius(2), 1))
 
-	sets := prox.Blocks(prox.Block{Op: prox.L2Ball{R: 3}, Len: 2}, prox.Block{Op: prox.Simplex{Total: 4}, Len: 3}).(prox.Set)
+	sets := prox.Blocks(prox.Block{Op: prox.L2Ball{R: 3}, Len: 2},
+		prox.Block{Op: prox.Simplex{Total: 4}, Len: 3}).(prox.Set)
 	require.InEpsilon(t, 5.0, sets.Radius(5), 1e-14)
 	require.True(t, math.IsInf(sets.Radius(4), 1))
 	proxtest.Check(t, sets, 5)
@@ -267,7 +274,8 @@ func TestTightFrame(t *testing.T) {
 	proxtest.Check(t, g, 4)
 	// A selection keeps faces, and so distances.
 	for name, op := range map[string]prox.Operator{
-		"L1": prox.L1{Weight: 0.7}, "Box": prox.Box{Lo: -1, Hi: 0.5}, "L2Ball": prox.L2Ball{R: 2}, "L2Norm": prox.L2Norm{Weight: 1},
+		"L1": prox.L1{Weight: 0.7}, "Box": prox.Box{Lo: -1, Hi: 0.5}, "L2Ball": prox.L2Ball{R: 2},
+		"L2Norm":  prox.L2Norm{Weight: 1},
 		"Simplex": prox.Simplex{Total: 1}, "TotalVariation": prox.TotalVariation{Weight: 1}, "Hinge": prox.Hinge{Weight: 1},
 	} {
 		for _, c := range []float64{1, -0.5, 4} {
@@ -299,7 +307,8 @@ func TestTightFrame(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 4}, apply(mean, []float64{1, 2, 4}, 1))
 
 	for name, a := range map[string]mat.Matrix{
-		"nil": nil, "empty": new(mat.Dense), "zero": mat.NewDense(1, 2, nil), "NaN": mat.NewDense(1, 1, []float64{math.NaN()}),
+		"nil": nil, "empty": new(mat.Dense), "zero": mat.NewDense(1, 2, nil), "NaN": mat.NewDense(1, 1,
+			[]float64{math.NaN()}),
 		"tall": mat.NewDense(2, 1, []float64{1, 1}), "lengths": mat.NewDense(2, 2, []float64{1, 0, 0, 2}),
 		"huge": mat.NewDense(1, 1, []float64{1e200}),
 	} {

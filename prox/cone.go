@@ -15,19 +15,18 @@ import (
 // SecondOrderCone is the set {(t, z) : ‖z‖₂ ≤ t} with t = x[0] and z = x[1:],
 // the Lorentz cone. [PB14, §6.3]
 //
-// Projections satisfy ‖z‖₂ ≤ t in real arithmetic. A point with ‖z‖₂ within
-// t(1 ± 2⁻⁴⁸) stands for x′ = (t, (t/‖z‖₂)z) on the surface, see Rounded.
+// Projections satisfy ‖z‖₂ ≤ t in real arithmetic. A point with ‖z‖₂ within t(1 ± 2⁻⁴⁸) stands for
+// x′ = (t, (t/‖z‖₂)z) on the surface, see [Rounded].
 type SecondOrderCone struct{}
 
 // PSDCone is the set of symmetric positive semidefinite matrices X of order
 // Order, held row by row in a vector of Order² numbers. The projection is
 // Σ max(λ_k,0)·q_k q_kᵀ over the eigenpairs of ½(X+Xᵀ). [PB14, §6.3]
 //
-// Members are symmetric exactly. No float64 matrix need be singular:
-// eigenvalues within 2⁻⁴⁸·Order of 0, relative to the largest in size, stand
-// for 0, and X for the matrix X′ that is made of the other eigenpairs as
-// computed, with the orthonormal vectors nearest to the computed ones, see
-// Rounded. Scratch and failures are as for NuclearNorm.
+// Members are symmetric exactly. Eigenvalues within 2⁻⁴⁸·Order of 0, relative to the largest in
+// size, stand for 0, and X stands for the matrix X′ of the other computed eigenvalues and of the
+// orthonormal vectors nearest to the computed eigenvectors, see [Rounded]. Scratch and failures are
+// as for [NuclearNorm].
 type PSDCone struct{ Order int }
 
 var (
@@ -73,7 +72,7 @@ func (g SecondOrderCone) Prox(dst, x []float64, _ float64) {
 }
 
 // Dist: N(x) is {0} inside, the ray of (−1, z/‖z‖₂) on the surface, and minus
-// the cone at 0, where the distance is that of v to the cone.
+// the cone at 0, where the distance is the distance of v from the cone.
 func (g SecondOrderCone) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	t, n, ok := g.split(x)
@@ -107,8 +106,7 @@ func (g SecondOrderCone) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |‖z‖₂−t| plus the rounding of the norm for a point that stands
-// for one on the surface, and 0 inside.
+// Shift returns |‖z‖₂−t| plus the rounding of the norm for a point near the surface, and 0 inside.
 func (g SecondOrderCone) Shift(x []float64) float64 {
 	t, n, ok := g.split(x)
 	switch {
@@ -142,14 +140,15 @@ type eigen struct {
 
 var eigens = sync.Pool{New: func() any { return new(eigen) }}
 
-// diagonalize returns the decomposition of ½(X+Xᵀ) in scratch to be put back,
-// and whether it exists in float64.
+// diagonalize returns the decomposition of ½(X+Xᵀ) in pooled scratch, and whether it exists in
+// float64.
 func diagonalize(x []float64, n int) (*eigen, bool) {
 	if !fits(n, n, len(x)) {
 		panic(badLen)
 	}
 	d := eigens.Get().(*eigen)
-	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: x}, nil, d.size[:], -1)
+	given := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: x}
+	lapack64.Syev(lapack.EVCompute, given, nil, d.size[:], -1)
 	if need := 2*n*n + n + int(d.size[0]); len(d.buf) < need {
 		d.buf = make([]float64, need)
 	}
@@ -180,8 +179,7 @@ func (d *eigen) last(r int) blas64.General {
 	return q
 }
 
-// compose stores Σλ_k q_k q_kᵀ over the last r eigenpairs in dst, symmetric
-// exactly.
+// compose stores Σλ_k q_k q_kᵀ over the last r eigenpairs in dst, symmetric exactly.
 func (d *eigen) compose(dst []float64, r int) {
 	n := d.q.Rows
 	if r == 0 {
@@ -221,8 +219,8 @@ func positivePart(s []float64, n int) bool {
 	return ok
 }
 
-// member returns the decomposition of x in scratch to be put back, the number
-// of eigenvalues that do not count as 0, and whether x is a member.
+// member returns the decomposition of x in pooled scratch, the number of eigenvalues that do not
+// count as 0, and whether x is a member.
 func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 	d, ok = diagonalize(x, g.Order)
 	n := g.Order
@@ -240,8 +238,7 @@ func (g PSDCone) member(x []float64) (d *eigen, r int, ok bool) {
 	return d, d.positives(tol), ok
 }
 
-// Func returns 0 where X is symmetric and λ_k ≥ −Order·max(2⁻⁴⁸‖X‖₂, 2⁻¹⁰⁷⁰), +Inf
-// elsewhere.
+// Func returns 0 where X is symmetric and λ_k ≥ −Order·max(2⁻⁴⁸‖X‖₂, 2⁻¹⁰⁷⁰), +Inf elsewhere.
 func (g PSDCone) Func(x []float64) float64 {
 	d, _, ok := g.member(x)
 	defer eigens.Put(d)
@@ -265,8 +262,8 @@ func (g PSDCone) Prox(dst, x []float64, _ float64) {
 }
 
 // Dist: with the eigenvectors U of the eigenvalues 0,
-// N(X′) = {K − USUᵀ : K skew-symmetric, S ⪰ 0}. The skew-symmetric part of v
-// costs nothing; with Y = −½(v+vᵀ) the nearest element has S = (−UᵀYU)₊.
+// N(X′) = {K − USUᵀ : K skew-symmetric, S ⪰ 0}. The skew-symmetric part of v has distance 0; with
+// Y = −½(v+vᵀ) the nearest element has S = (−UᵀYU)₊.
 func (g PSDCone) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	d, r, ok := g.member(x)

@@ -7,7 +7,7 @@ import "math"
 //
 //	prox_{γg*}(x) = x − γ·prox_{g/γ}(x/γ)   [BC17, Thm. 14.3; PB14, §2.5]
 //
-// for every operator g; nil is 0. Primal-dual methods need no more of g*.
+// for every operator g; nil is 0.
 func ProxConjugate(g Operator, dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	buf := times(1/gamma, x)
@@ -18,8 +18,8 @@ func ProxConjugate(g Operator, dst, x []float64, gamma float64) {
 	}
 }
 
-// Conjugate returns g* as an operator if its value is known in closed form,
-// and reports whether it is. A nil operator is 0.
+// Conjugate returns g* as an operator, and reports whether its value is known in closed form. A nil
+// operator is 0.
 //
 //	g                                   g*
 //	0                                   ι{0}
@@ -29,10 +29,9 @@ func ProxConjugate(g Operator, dst, x []float64, gamma float64) {
 //	SquaredL2{w}, w > 0                 SquaredL2{1/w}
 //	NonNegative, SecondOrderCone        the polar cones
 //
-// The indicator of ∂g(0) projects by ProxConjugate; membership,
-// dist(u, ∂g(0)) = 0, allows for 2⁻⁴⁸ times the dimension of ‖u‖₂, and it is no
-// Subdifferential. Parameters that fail Check, infinite balls and SquaredL2
-// without weight have no conjugate here.
+// The indicator of ∂g(0) is not a Subdifferential. It projects by [ProxConjugate], and membership,
+// dist(u, ∂g(0)) = 0, allows for 2⁻⁴⁸·dim·‖u‖₂. Operators that fail Check, infinite balls and
+// SquaredL2 with weight 0 have no conjugate here.
 func Conjugate(g Operator) (Operator, bool) {
 	switch g := orZero(g).(type) {
 	case separable:
@@ -84,8 +83,7 @@ func checked(g, h Operator, dim int) (Operator, bool) {
 	return h, true
 }
 
-// dual is g* = ι_{∂g(0)} of a seminorm g, whose subdifferential at 0 is
-// symmetric.
+// dual is g* = ι_{∂g(0)} of a seminorm g, whose subdifferential at 0 is symmetric.
 type dual struct{ g seminorm }
 
 func (d dual) Func(u []float64) float64 {

@@ -11,18 +11,18 @@ import (
 //
 //	g(x) = Weight·Σx_i log x_i + ι{x_i ≥ 0, Σx_i = Total},   Weight ≥ 0,
 //
-// which up to constants is the Kullback–Leibler divergence from the uniform distribution. From
-// another one q it is that with the linear function −Weight·Σx_i log q_i added to F. With t = γ·Weight and ω the
-// Wright omega function, the solution of ω(z) + log ω(z) = z,
+// up to constants the Kullback–Leibler divergence from the uniform distribution. For the divergence
+// from a distribution q, add the linear function −Weight·Σx_i log q_i to F. With t = γ·Weight and
+// the Wright omega function ω, the solution of ω(z) + log ω(z) = z,
 //
 //	prox_{γg}(x)_i = t·ω(x_i/t − c),   c the root of t·Σω(x_i/t − c) = Total,
 //
 // because log u_i + 1 + (u_i − x_i)/t is the same number for all i. The sum is decreasing and
-// convex in c: Newton's method rises to the root from where the largest term alone is Total. For t = 0 it
-// is the projection onto the Simplex.
+// convex in c, so Newton's method rises to the root from the c at which the largest term alone is
+// Total. For t = 0 the proximal map is the projection onto the [Simplex].
 //
-// Prox has some 16 roundings of ‖x‖ + Total as its error. Coordinates that underflow are 0, where g has no
-// subgradient: so it is no Subdifferential, unlike the other types.
+// The error of Prox is some 16 roundings of ‖x‖ + Total. Entropy is not a Subdifferential:
+// coordinates that underflow are 0, where g has no subgradient.
 type Entropy struct{ Weight, Total float64 }
 
 var (
@@ -52,8 +52,8 @@ func (g Entropy) Prox(dst, x []float64, gamma float64) {
 		return
 	}
 	top := floats.Max(x)
-	// Where the steps of ω are below the rounding of x it is the projection up to that rounding: t·ω(z) is
-	// within t(1 + |log ω|) of t·z₊.
+	// Where t is small beside the rounding of x, the map is the projection up to this rounding: t·ω(z)
+	// is within t(1 + |log ω|) of t·z₊.
 	if t*800 <= ulp*(math.Abs(top)+g.Total) || g.Total == 0 || !finite(x) {
 		Simplex{g.Total}.Prox(dst, x, gamma)
 		return
@@ -82,7 +82,7 @@ func (g Entropy) Prox(dst, x []float64, gamma float64) {
 }
 
 // omega returns the ω > 0 with ω + log ω = z, the Wright omega function on the real line, within a
-// few units in the last place: each round of [LCJ12], of order four, begins within a factor 2 of it.
+// few units in the last place, by rounds of [LCJ12], of order four, from a start within a factor 2.
 func omega(z float64) float64 {
 	if z < -40 {
 		return math.Exp(z) // (1 − e^z)e^z, and e^z is below 2⁻⁵⁷

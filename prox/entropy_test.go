@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// The proximal map of the entropy: t·log u_i + u_i − x_i is the same number for all i, up to rounding, for
-// weights and arguments of every size.
+// The proximal map of the entropy: t·log u_i + u_i − x_i is the same number for all i, up to
+// rounding, for weights and arguments of every size.
 func TestEntropyOptimality(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 9))
 	for _, weight := range []float64{1e-6, 1e-2, 1, 30, 1e6} {

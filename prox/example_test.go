@@ -27,7 +27,8 @@ func ExampleTotalVariation() {
 // Windows that overlap their neighbors split into two terms, each with a
 // proximal map in closed form.
 func ExampleSplitGroups() {
-	for _, g := range prox.SplitGroups(prox.GroupL2{Groups: [][]int{{0, 1, 2, 3}, {2, 3, 4, 5}, {4, 5, 6, 7}}, Weight: 1}) {
+	for _, g := range prox.SplitGroups(prox.GroupL2{Groups: [][]int{{0, 1, 2, 3}, {2, 3, 4, 5}, {4, 5, 6, 7}},
+		Weight: 1}) {
 		fmt.Println(g.Groups)
 	}
 	// Output:

@@ -3,11 +3,10 @@ package prox
 // fused is s(x) + TotalVariation(x), where s is the same convex function φ of
 // every coordinate: with φ = l1|·| the fused lasso.
 //
-// prox_{γ(s+TV)} = prox_{γs}∘prox_{γTV} [FHHT07, Yu13]. For y = prox_{γTV}(x) and
-// p = prox_{γs}(y), x−y ∈ γ∂TV(y) and y−p ∈ γ∂s(p). p is a nondecreasing function
-// of y, the same for every coordinate, so each jump p_{i+1}−p_i has the sign of
-// y_{i+1}−y_i or is 0; ∂TV depends on these signs only and grows where one becomes
-// 0: ∂TV(y) ⊆ ∂TV(p), and x−p ∈ γ∂TV(p) + γ∂s(p).
+// prox_{γ(s+TV)} = prox_{γs}∘prox_{γTV} [FHHT07, Yu13]. For y = prox_{γTV}(x) and p = prox_{γs}(y),
+// x−y ∈ γ∂TV(y) and y−p ∈ γ∂s(p). p is a nondecreasing function of y, the same for every
+// coordinate, so each jump p_{i+1}−p_i has the sign of y_{i+1}−y_i or is 0; ∂TV depends on these
+// signs only and grows where one becomes 0: ∂TV(y) ⊆ ∂TV(p), and x−p ∈ γ∂TV(p) + γ∂s(p).
 type fused struct {
 	s  separable
 	tv TotalVariation
@@ -32,9 +31,8 @@ func (g fused) Prox(dst, x []float64, gamma float64) {
 //
 //	min_{|w_i|≤Weight, u_i∈[a,b]} ‖y − Dᵀw − u‖ = ‖prox_{σ+TV}(y)‖
 //
-// by Moreau's identity, where σ(t) = Σmax(at_i, bt_i) is the support function of
-// [a,b]: a sum as above, whose proximal map takes t to its distance from [a,b],
-// signed, after that of TV.
+// by Moreau's identity, where σ(t) = Σmax(at_i, bt_i) is the support function of [a,b]: a sum as
+// above, whose proximal map takes t to its distance from [a,b], signed, after that of TV.
 func (g fused) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	for _, xi := range x {

@@ -70,7 +70,8 @@ func TestFusedForms(t *testing.T) {
 	fused := sum(prox.L1{Weight: 0.5}, tv)
 	again := sum(fused, sum(prox.NonNegative{}, prox.TotalVariation{Weight: 1}))
 	x := []float64{2, 1.5, -1, 4}
-	require.Equal(t, apply(sum(prox.L1Box{Weight: 0.5, Lo: 0, Hi: math.Inf(1)}, prox.TotalVariation{Weight: 2}), x, 1), apply(again, x, 1))
+	require.Equal(t, apply(sum(prox.L1Box{Weight: 0.5, Lo: 0, Hi: math.Inf(1)}, prox.TotalVariation{Weight: 2}), x, 1),
+		apply(again, x, 1))
 	require.True(t, math.IsInf(again.Func(x), 1))
 	require.Equal(t, 0.5*8.5+8, fused.Func(x))
 	_, ok := prox.Sum(sum(prox.Box{Lo: 0, Hi: 1}, tv), prox.Box{Lo: 2, Hi: 3})
@@ -123,7 +124,8 @@ func TestLipschitzBounds(t *testing.T) {
 	require.True(t, ok)
 	require.Zero(t, zero)
 	for _, g := range []prox.Operator{
-		prox.Box{Lo: -1, Hi: 1}, prox.SquaredL2{Weight: 1}, prox.L2Ball{R: 1}, prox.LogBarrier{Weight: 1}, prox.L1{Weight: -1},
+		prox.Box{Lo: -1, Hi: 1}, prox.SquaredL2{Weight: 1}, prox.L2Ball{R: 1}, prox.LogBarrier{Weight: 1},
+		prox.L1{Weight: -1},
 		prox.L1Box{Weight: 1, Lo: -1, Hi: 1}, prox.Simplex{Total: 1},
 	} {
 		_, ok := prox.Lipschitz(g, 3)

@@ -23,8 +23,8 @@ var (
 // every lo 0 or −∞ and every hi 0 or +∞.
 //
 // prox of the sum is prox_GroupL2∘prox_s [Yu13, Thm. 1], as in
-// docs/theory/numerics.md#numerics.sphere: the group step scales each group by a factor in [0,1], so
-// ∂s(y) ⊆ ∂s of the result.
+// docs/theory/numerics.md#numerics.sphere: the group step scales each group by a factor in [0,1],
+// so ∂s(y) ⊆ ∂s of the result.
 type grouped struct {
 	s separable // l1, lo, hi; its l2 is 0
 	g GroupL2
@@ -80,9 +80,8 @@ func (g grouped) Prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// Dist: a group with x_G ≠ 0 has the gradient Weight·x_G/‖x_G‖, one with
-// x_G = 0 the ball {‖u‖₂ ≤ Weight}, which shortens the distance of the rest by
-// up to Weight.
+// Dist: a group with x_G ≠ 0 has the gradient Weight·x_G/‖x_G‖, one with x_G = 0 the ball {‖u‖₂ ≤
+// Weight}, which shortens the distance of the rest by up to Weight.
 func (g grouped) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(x))
@@ -127,11 +126,10 @@ func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }
 // copies the other coordinates. It panics on an index outside x.
 func (g GroupL2) Prox(dst, x []float64, gamma float64) { g.asGrouped().Prox(dst, x, gamma) }
 
-// Dist returns dist(−v, ∂g(x)), group by group that of L2Norm.
+// Dist returns dist(−v, ∂g(x)), group by group as for L2Norm.
 func (g GroupL2) Dist(x, v []float64) float64 { return g.asGrouped().Dist(x, v) }
 
-// Check wants a finite Weight ≥ 0 and groups that are disjoint and inside
-// [0, dim).
+// Check wants a finite Weight ≥ 0 and groups that are disjoint and inside [0, dim).
 func (g GroupL2) Check(dim int) error {
 	if err := weight("GroupL2.Weight", g.Weight); err != nil {
 		return err
@@ -151,17 +149,15 @@ func (g GroupL2) Check(dim int) error {
 	return nil
 }
 
-// SplitGroups writes the regularizer of overlapping groups as a sum of pieces
-// with disjoint groups, g = g_1 + g_2 + …, each of which has a proximal map in
-// closed form where g has none: the pieces are what a splitting method takes
-// as its terms. Two terms suffice for groups of which each overlaps its
-// neighbors only, such as windows that slide by at least half their length;
-// with more, give the method copies of x tied by an Affine set, see [PB14,
-// §5.2].
+// SplitGroups writes the regularizer of overlapping groups as a sum g = g_1 + g_2 + … of pieces
+// with disjoint groups. Each piece has a proximal map in closed form, and a splitting method takes
+// the pieces as its terms. Two pieces suffice for groups that overlap with their neighbors only,
+// such as windows that slide by at least half their length; with more pieces, use copies of x and
+// an Affine set [PB14, §5.2].
 //
-// Groups go, in their order, to the first piece they do not meet. If they are
-// intervals in order of their first index, no split has fewer pieces. Groups
-// and their order are kept; a group that repeats an index stays invalid.
+// Each group goes, in order, to the first piece without a common index. For intervals in order of
+// their first index no split has fewer pieces. Groups and their order are kept; a group that
+// repeats an index stays invalid.
 func SplitGroups(g GroupL2) []GroupL2 {
 	var pieces []GroupL2
 	var taken []map[int]bool

@@ -58,10 +58,9 @@ func (g LInfNorm) Prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// Dist: ∂‖x‖∞ is the convex hull of sgn(x_i)e_i over the coordinates with
-// |x_i| = ‖x‖∞, and the ℓ1 ball at 0. With y_i = −v_i·sgn x_i on them, the
-// point of the simplex nearest to y is (y−τ)₊, which leaves min(y_i, τ); the
-// other coordinates leave v_i.
+// Dist: ∂‖x‖∞ is the convex hull of sgn(x_i)e_i over the coordinates with |x_i| = ‖x‖∞, and the ℓ1
+// ball at 0. With y_i = −v_i·sgn x_i on them, the point of the simplex nearest to y is (y−τ)₊,
+// which leaves min(y_i, τ); the other coordinates leave v_i.
 func (g LInfNorm) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	m := supAbs(x)
@@ -111,7 +110,7 @@ func (g LInfBall) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 // Prox stores P_[−R,R](x_i) in dst, exactly.
 func (g LInfBall) Prox(dst, x []float64, gamma float64) { Box{-g.R, g.R}.Prox(dst, x, gamma) }
 
-// Dist returns dist(−v, N(x)), that of the box.
+// Dist returns dist(−v, N(x)) of the box.
 func (g LInfBall) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, 0, −R, R).
@@ -120,5 +119,5 @@ func (g LInfBall) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSepara
 // Radius returns √dim·R, rounded up; +Inf also for an invalid ball.
 func (g LInfBall) Radius(dim int) float64 { return validRadius(g, dim, Box{-g.R, g.R}.Radius(dim)) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as of every ball.
+// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as for every ball.
 func (g LInfBall) Check(int) error { return radius("LInfBall.R", g.R) }

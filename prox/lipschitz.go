@@ -4,7 +4,7 @@ import "math"
 
 // Lipschitz returns an upper bound on the Lipschitz constant of g in dim
 // dimensions, max{‖u‖₂ : u ∈ ∂g(x), x ∈ ℝᵈ}, and reports whether one is known.
-// A nil g is 0. Step sizes of splitting methods may grow where it is.
+// A nil g is 0. Where it is known, step sizes of splitting methods may grow.
 //
 //	L1, Hinge        Weight·√d
 //	Huber            Weight·Delta·√d

@@ -2,8 +2,8 @@ package prox
 
 import "math"
 
-// LinearMinimizer is the ability of a bounded Set to minimize a linear function over it, which is all
-// that the Frank–Wolfe method asks of a set.
+// LinearMinimizer is the ability of a bounded [Set] to minimize a linear function over it, for the
+// Frank–Wolfe method.
 //
 //	set          argmin_{s∈C} ⟨v,s⟩
 //	Simplex      Total·e_i, i the first with the least v_i
@@ -12,7 +12,7 @@ import "math"
 //	Box          Lo where v_i > 0, Hi elsewhere; LInfBall as the box [−R,R]ᵈ
 //	NuclearBall  −R·u₁v₁ᵀ of the largest singular value of v, in O(d·min(Rows,Cols))
 //
-// For v = 0 every point of the set will do.
+// For v = 0 every point of the set is a minimizer.
 type LinearMinimizer interface {
 	Set
 	// MinLinear stores a minimizer of ⟨v,s⟩ over s ∈ C in dst, which may be v. It
@@ -29,7 +29,7 @@ var (
 	_ LinearMinimizer = NuclearBall{}
 )
 
-// minLinear prepares MinLinear: it reports that there is something to do.
+// minLinear checks the arguments of MinLinear, and reports whether there is something to minimize.
 func minLinear(dst, v []float64) bool {
 	sameLen(dst, v)
 	if finite(v) {

@@ -10,8 +10,8 @@ import (
 // singular values add up to at most R. With X = UΣVᵀ the projection is
 // U(Σ−τ)₊Vᵀ with the root τ of Σ_k(σ_k−τ)₊ = R [CCS10; DSSC08].
 //
-// X stands for a matrix X′ as it does for NuclearNorm. If the sum of its singular
-// values is within R(1 ± 2⁻⁴⁸·max(Rows,Cols)), X′ is scaled to the sphere.
+// X stands for a matrix X′ as for [NuclearNorm]. If the sum of its singular values is within
+// R(1 ± 2⁻⁴⁸·max(Rows,Cols)), X′ is scaled to the sphere.
 type NuclearBall struct {
 	Rows, Cols int
 	R          float64
@@ -28,7 +28,7 @@ func (g NuclearBall) on(sum float64) bool {
 	return math.Abs(sum-g.R) <= edge(g.Rows, g.Cols)*g.R && g.R < inf
 }
 
-// member returns the decomposition of x in scratch to be put back, the sum of the singular values, and
+// member returns the decomposition of x in pooled scratch, the sum of the singular values, and
 // whether x is a member.
 func (g NuclearBall) member(x []float64) (d *svd, sum float64, ok bool) {
 	d, ok = decompose(x, g.Rows, g.Cols)
@@ -70,9 +70,8 @@ func (g NuclearBall) Prox(dst, x []float64, _ float64) {
 }
 
 // Dist: on the sphere N(X′) is the cone of the subgradients of the nuclear norm at X′, and with the
-// notation of NuclearNorm the nearest one has the weight t ≥ 0 that minimizes
-// ‖Y − Z − t·UVᵀ‖² + Σ(σ_k(Z) − t)₊². Half the derivative, r·t − ⟨Y,UVᵀ⟩ − Σ(σ_k(Z)−t)₊, is increasing,
-// concave and piecewise linear: Newton's method from 0 rises to its root.
+// notation of NuclearNorm.Dist the nearest subgradient has the weight t ≥ 0 that minimizes ‖Y − Z −
+// t·UVᵀ‖² + Σ(σ_k(Z) − t)₊². Half the derivative is r·t − ⟨Y,UVᵀ⟩ − Σ(σ_k(Z)−t)₊, see rise.
 func (g NuclearBall) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	d, sum, ok := g.member(x)

@@ -10,7 +10,7 @@ import (
 // ulp is the unit roundoff u = 2⁻⁵³ of float64: fl(a∘b) = (a∘b)(1+t), |t| ≤ u.
 const ulp = 0x1p-53
 
-// ssq gathers the Euclidean norm of numbers of at least 0.
+// ssq accumulates the Euclidean norm of numbers of at least 0.
 type ssq struct {
 	sum, max float64
 	n        int
@@ -34,9 +34,8 @@ func (s *ssq) norm() float64 {
 	return math.Sqrt(s.sum)
 }
 
-// sumAbs returns Σ|x_i| as if computed in twice the working
-// precision: the relative error of Σ|x_i| is at most 2u for n ≤ 2⁴⁰. [ORO05,
-// Prop. 4.5]
+// sumAbs returns Σ|x_i| as if computed in twice the working precision: the relative error is at
+// most 2u for n ≤ 2⁴⁰ [ORO05, Prop. 4.5].
 func sumAbs(x []float64) float64 {
 	var s, c, e float64
 	for _, xi := range x {
@@ -57,7 +56,8 @@ func norm2(x []float64) float64 {
 	}
 	// 2^exp > big; scaled coordinates are in (−1, 1), the largest at least ½.
 	_, exp := math.Frexp(big)
-	up, down := math.Ldexp(1, -exp/2), math.Ldexp(1, -exp-(-exp/2)) // 2^-exp in two factors, neither out of range
+	// 2^-exp in two factors, neither out of range
+	up, down := math.Ldexp(1, -exp/2), math.Ldexp(1, -exp-(-exp/2))
 	var s, c, e float64
 	for _, xi := range x {
 		t := xi * up * down
@@ -68,9 +68,8 @@ func norm2(x []float64) float64 {
 	return math.Ldexp(math.Sqrt(s+c), exp)
 }
 
-// dot returns ⟨a,x⟩ as if computed in twice the working precision, and the sum
-// Σ|a_i x_i| that bounds its error: |error| ≤ u|⟨a,x⟩| + n²u²·Σ|a_i x_i| up to
-// underflow. [ORO05, Prop. 5.5]
+// dot returns ⟨a,x⟩ as if computed in twice the working precision, and the sum Σ|a_i x_i| that
+// bounds its error: |error| ≤ u|⟨a,x⟩| + n²u²·Σ|a_i x_i| up to underflow. [ORO05, Prop. 5.5]
 func dot(a, x []float64) (s, abs float64) {
 	var c, e float64
 	for i, ai := range a {
@@ -82,11 +81,11 @@ func dot(a, x []float64) (s, abs float64) {
 	return s + c, abs
 }
 
-// lender lends scratch slices, so that maps that need one neither allocate nor share state between
+// lender lends scratch slices, so that proximal maps neither allocate nor share state between
 // goroutines.
 type lender[T any] struct{ pool sync.Pool }
 
-// borrow returns a slice of length n with arbitrary content; give it back.
+// borrow returns a slice of length n with arbitrary content, for giveBack.
 func (l *lender[T]) borrow(n int) *[]T {
 	p, _ := l.pool.Get().(*[]T)
 	if p == nil {
@@ -113,7 +112,7 @@ func sameLen(a, b []float64) {
 	}
 }
 
-// number returns v, and +Inf for a NaN: a product 0·∞ of a function value.
+// number returns v, and +Inf for a NaN, which a product 0·∞ in a function value gives.
 func number(v float64) float64 {
 	if math.IsNaN(v) {
 		return math.Inf(1)
@@ -121,8 +120,8 @@ func number(v float64) float64 {
 	return v
 }
 
-// poison fills dst with NaN and reports true if x is not finite: maps that mix
-// the coordinates of x have no better answer.
+// poison fills dst with NaN and returns true if x is not finite, for proximal maps that mix the
+// coordinates of x.
 func poison(dst, x []float64) bool {
 	if finite(x) {
 		return false

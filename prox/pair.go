@@ -36,9 +36,8 @@ func (p Pair) Times(c float64) Pair {
 }
 
 // Steepest returns the element of v + ∂g_i(x) of smallest size, rounded, for coordinate i of g, and
-// whether g_i is differentiable at x. It is +Inf outside the domain
-// and where v or x is not finite. Faces are decided exactly,
-// and the error is at most u|w| + 32u²|v|.
+// whether g_i is differentiable at x. It is +Inf outside the domain and where v or x is not finite.
+// Faces are decided exactly, and the error is at most u|w| + 32u²|v|.
 func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
 	l1, l2, lo, hi := g.Coordinate(i)
 	fromLo, fromHi := x.Compare(lo), x.Compare(hi)
@@ -55,7 +54,7 @@ func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
 	}
 	v = v.Plus(x.Times(l2))
 	smooth = a == b && fromLo > 0 && fromHi < 0
-	if up := v.Plus(Pair{Hi: a}).Hi; up > 0 && fromLo > 0 { // at lo every slope below is in the normal cone
+	if up := v.Plus(Pair{Hi: a}).Hi; up > 0 && fromLo > 0 { // the normal cone at lo has every smaller slope
 		return up, smooth
 	}
 	if down := v.Plus(Pair{Hi: b}).Hi; down < 0 && fromHi < 0 {
@@ -68,8 +67,8 @@ func Steepest(g Coordinatewise, i int, x, v Pair) (w float64, smooth bool) {
 //
 //	P_[lo,hi]( S_{γ·l1}(x) / (1+γ·l2) ),
 //
-// with an error of at most 64u²|x|, up to underflow: products with γ are exact to 8u², and where the
-// threshold is taken off it is below |x|.
+// with an error of at most 64u²|x|, up to underflow: products with γ are exact to 8u², and the
+// threshold is subtracted only if it is below |x|.
 func ProxPair(g Coordinatewise, i int, x Pair, gamma float64) Pair {
 	l1, l2, lo, hi := g.Coordinate(i)
 	if l1 > 0 {

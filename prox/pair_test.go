@@ -74,7 +74,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// A pair next to a face that float64 cannot tell from it.
+// A pair that is next to a face, but equal to it in float64.
 func TestSteepestDecidesFaces(t *testing.T) {
 	g := L1Box{1, -1, 1}
 	for _, c := range []struct {
@@ -82,9 +82,11 @@ func TestSteepestDecidesFaces(t *testing.T) {
 		v, w   float64
 		smooth bool
 	}{
-		{Pair{1, 0}, -3, 0, false}, {Pair{1, 0}, 3, 4, false}, {Pair{1, -0x1p-60}, -3, -2, true}, {Pair{1, 0x1p-60}, 0, inf, false},
+		{Pair{1, 0}, -3, 0, false}, {Pair{1, 0}, 3, 4, false}, {Pair{1, -0x1p-60}, -3, -2, true}, {Pair{1, 0x1p-60}, 0, inf,
+			false},
 		{Pair{0, 0}, 0.5, 0, false}, {Pair{0, 0}, 1.5, 0.5, false}, {Pair{0x1p-900, 0}, 0.5, 1.5, true},
-		{Pair{-1, 0}, 3, 0, false}, {Pair{-1, 0x1p-60}, 3, 2, true}, {Pair{-1, -0x1p-60}, 3, inf, false}, {Pair{math.NaN(), 0}, 0, inf, false},
+		{Pair{-1, 0}, 3, 0, false}, {Pair{-1, 0x1p-60}, 3, 2, true}, {Pair{-1, -0x1p-60}, 3, inf,
+			false}, {Pair{math.NaN(), 0}, 0, inf, false},
 		{Pair{0.5, 0}, math.NaN(), inf, false}, {Pair{0.5, 0}, inf, inf, false}, {Pair{0.5, 0}, -inf, inf, false},
 	} {
 		w, smooth := Steepest(g, 0, c.x, Pair{Hi: c.v})

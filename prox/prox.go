@@ -1,5 +1,8 @@
-// Package prox holds convex functions that are known by their proximal map and
-// convex sets that are known by their projection.
+// Package prox holds convex functions that are known by their proximal map and convex sets that are
+// known by their projection.
+//
+//	g, _ := prox.Sum(prox.L1{Weight: 0.1}, prox.L2Ball{R: 1})
+//	g.Prox(dst, x, gamma) // argmin_u g(u) + ‖u−x‖²/(2γ)
 //
 // # Operators
 //
@@ -17,59 +20,26 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //	                 TightFrame g(Ax), AAᵀ = νI
 //
-// All operators that are types but Entropy are Subdifferentials; an operator of the
-// calculus is one where the rounding of its argument leaves faces decidable,
-// see there. Lipschitz bounds subgradients where that is possible,
-// and bounded sets that are LinearMinimizers serve the Frank–Wolfe method. Proximal
-// maps cost O(d), but for a logarithm in SortedL1, a handful of passes where a
-// root is sought (LInfNorm, L1Ball, Simplex), the product with the matrix in
-// Affine and TightFrame and a matrix decomposition in those of matrices.
+// All types but [Entropy] are Subdifferentials, and an operator of the calculus is one if the faces
+// of its parts survive rounding. [Lipschitz] bounds subgradients, and a [LinearMinimizer] serves
+// the Frank–Wolfe method. A proximal map costs O(d); O(d log d) for SortedL1, a few passes for
+// LInfNorm, L1Ball and Simplex, a product with the matrix for Affine and TightFrame, and a
+// decomposition for operators of matrices.
 //
 // # Notation
 //
-//	γ               step size, gamma
-//	prox_{γg}(x)    argmin_u g(u) + ‖u−x‖²/(2γ), Operator.Prox
-//	∂g(x)           the subdifferential, Subdifferential
-//	ι_C, N_C(x)     the indicator of C and its normal cone at x
-//	g*              the convex conjugate, Conjugate
-//	P_C             the projection onto C
-//	(·)₊            max(·, 0), of a symmetric matrix on its eigenvalues
-//	UΣVᵀ, σ_k       the singular value decomposition, σ_1 ≥ σ_2 ≥ … ≥ 0
+// γ is the step size, ∂g the subdifferential, ι_C and N_C(x) the indicator of C and its normal cone
+// at x, g* the convex conjugate, P_C the projection onto C and (·)₊ = max(·, 0), of a symmetric
+// matrix on its eigenvalues. X = UΣVᵀ is the singular value decomposition, σ_1 ≥ σ_2 ≥ … ≥ 0.
+// References in brackets: docs/theory/numerics.md
 //
-// # Lengths
+// # Values and lengths
 //
-// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
-// a mistake in the program. Constructors, and functions that return an error, report it.
-//
-// # References
-//
-//	[BC17]  Bauschke, Combettes. Convex Analysis and Monotone Operator Theory
-//	        in Hilbert Spaces, 2nd ed. 2017.
-//	[PB14]  Parikh, Boyd. Proximal Algorithms. 2014.
-//	[Yu13]  Yu. On Decomposing the Proximal Map. NIPS 2013.
-//	[HWC74] Held, Wolfe, Crowder. Validation of Subgradient Optimization.
-//	        Math. Program. 1974. Projection on the simplex.
-//	[DSSC08] Duchi, Shalev-Shwartz, Singer, Chandra. Efficient Projections
-//	        onto the ℓ1-Ball for Learning in High Dimensions. ICML 2008.
-//	[BBSSC15] Bogdan, van den Berg, Sabatti, Su, Candès. SLOPE: Adaptive
-//	        Variable Selection via Convex Optimization. Ann. Appl. Stat. 2015.
-//	[CCS10] Cai, Candès, Shen. A Singular Value Thresholding Algorithm for
-//	        Matrix Completion. SIAM J. Optim. 2010.
-//	[Joh13] Johnson. A Dynamic Programming Algorithm for the Fused Lasso and
-//	        L0-Segmentation. J. Comput. Graph. Stat. 2013.
-//	[FHHT07] Friedman, Hastie, Höfling, Tibshirani. Pathwise Coordinate
-//	        Optimization. Ann. Appl. Stat. 2007.
-//	[LCJ12] Lawrence, Corless, Jeffrey. Algorithm 917: Complex Double-Precision
-//	        Evaluation of the Wright ω Function. ACM Trans. Math. Softw. 2012.
-//	[ORO05] Ogita, Rump, Oishi. Accurate Sum and Dot Product. SIAM J. Sci.
-//	        Comput. 2005.
-//
-// # Values
-//
-// Parameters are plain fields; Check reports the ones that make no sense, and
-// results of an operator that fails it are unspecified. A NaN coordinate of x
-// stays NaN under Prox, so that a solver sees it; Func and Dist return +Inf
-// where x is not a finite point of the domain, never NaN.
+// Parameters are plain fields; [Check] reports parameters that make no sense, and results of an
+// operator that fails it are unspecified. A NaN coordinate of x stays NaN under Prox, so that a
+// solver sees it; Func and Dist return +Inf where x is not a finite point of the domain, never NaN.
+// Methods panic where lengths do not match, as those of gonum do. Constructors, and functions that
+// return an error, report it.
 package prox
 
 import (
@@ -92,42 +62,35 @@ type Operator interface {
 	Prox(dst, x []float64, gamma float64)
 }
 
-// Set is the indicator ι_C of a closed convex set. Prox projects onto C and
-// ignores gamma.
+// Set is the indicator ι_C of a closed convex set. Prox projects onto C and ignores gamma.
 type Set interface {
 	Operator
 	// Radius returns sup{‖x‖₂ : x ∈ C} in dim dimensions, +Inf if C is unbounded.
 	Radius(dim int) float64
 }
 
-// Subdifferential is the optional ability to measure the distance from −v to
-// ∂g(x). It is what a certificate of optimality is made of.
+// Subdifferential is the optional ability to compute the distance from −v to ∂g(x), which certifies
+// optimality.
 type Subdifferential interface {
 	Operator
-	// Dist returns dist(−v, ∂g(x)) = min{‖v+u‖₂ : u ∈ ∂g(x)}, and +Inf where
-	// x is outside the domain. Whether x lies at a kink or on a face is
-	// decided exactly, never by a tolerance: an interior point that is taken
-	// for a boundary point would under-report the distance. Where float64 has
-	// hardly any point on the face, as on a sphere, the operator is Rounded.
+	// Dist returns dist(−v, ∂g(x)) = min{‖v+u‖₂ : u ∈ ∂g(x)}, and +Inf where x is outside the domain.
+	// It decides exactly, never by a tolerance, whether x lies at a kink or on a face: to mistake an
+	// interior point for a boundary point would under-report the distance. Where float64 has hardly
+	// any point on a face, as on a sphere, the operator is Rounded.
 	Dist(x, v []float64) float64
 }
 
-// Rounded is the ability of a Subdifferential whose faces contain hardly any
-// float64 vector: a sphere, a hyperplane. There x stands for a point x′ of the
-// domain that is close to it and known in real arithmetic, Dist(x, v) is
-// dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂ says how close. An operator without
-// this ability has x′ = x.
+// Rounded is the ability of a [Subdifferential] whose faces contain hardly any float64 vector, such
+// as a sphere or a hyperplane. There x stands for a nearby point x′ of the domain in real
+// arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂. Other operators have x′ = x.
 //
-// What a certificate makes of it: let J = f + g be μ-strongly convex with
-// minimizer z and ∇f L_f-Lipschitz. Then e = ∇f(x′) + u, u ∈ ∂g(x′), is in
-// ∂J(x′), so ‖x′−z‖ ≤ ‖e‖/μ; with the u nearest to −∇f(x),
-// ‖e‖ ≤ Dist(x, ∇f(x)) + L_f‖x′−x‖; so
+// If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
 //
-//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ
+//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ,
 //
-// and Dist + (L_f+μ)·Shift is a residual of x that nothing under-reports,
-// however large Shift is. Projections of this package keep Shift at a few
-// units in the last place of the point.
+// because e = ∇f(x′) + u is in ∂J(x′) for u ∈ ∂g(x′), and the u nearest to −∇f(x) has ‖e‖ ≤ Dist(x,
+// ∇f(x)) + L_f‖x′−x‖. Projections of this package keep Shift at a few units in the last place of
+// the point.
 type Rounded interface {
 	Subdifferential
 	// Shift returns an upper bound on ‖x′−x‖₂ for the x′ of Dist, and +Inf
@@ -147,15 +110,13 @@ func Shift(op Operator, x []float64) float64 {
 //
 //	g(x) = Σ_i l1|x_i| + (l2/2)x_i² + ι_[lo,hi](x_i),
 //
-// to show its coefficients, l1, l2 ≥ 0 and lo ≤ hi, which may be infinite.
-// Coordinate descent uses it.
+// to show its coefficients: l1, l2 ≥ 0 and lo ≤ hi, where the bounds may be infinite.
 type Coordinatewise interface {
 	Operator
 	Coordinate(i int) (l1, l2, lo, hi float64)
 }
 
-// ErrParameter reports a parameter of an operator that makes no sense. Test
-// with errors.Is.
+// ErrParameter reports a parameter of an operator that makes no sense. Test with errors.Is.
 var ErrParameter = errors.New("prox: invalid parameter")
 
 // Checker is the ability to check parameters for use in dim dimensions.
@@ -165,8 +126,7 @@ type Checker interface {
 	Check(dim int) error
 }
 
-// Check returns op.Check(dim) if op is a Checker, and nil otherwise and for a
-// nil op, which is 0.
+// Check returns op.Check(dim) if op is a [Checker], and otherwise nil, as for a nil op, which is 0.
 func Check(op Operator, dim int) error {
 	if c, ok := op.(Checker); ok {
 		return c.Check(dim)

@@ -152,7 +152,8 @@ func FuzzProx(f *testing.F) {
 
 		// What rounding may add: units in the last place of the largest numbers
 		// that enter, times the 20-fold steps that a root search takes.
-		size := 1 + floats.Norm(x, 2) + floats.Norm(y, 2) + floats.Norm(px, 2) + floats.Norm(py, 2) + (math.Abs(p)+math.Abs(q))*(1+gamma)
+		size := 1 + floats.Norm(x, 2) + floats.Norm(y, 2) + floats.Norm(px, 2) + floats.Norm(py,
+			2) + (math.Abs(p)+math.Abs(q))*(1+gamma)
 		eps := 1e-12 * size
 		var inner, dist float64
 		for i := range px {
@@ -175,7 +176,8 @@ func FuzzProx(f *testing.F) {
 		prox.ProxConjugate(g, moreau, scaled, 1/gamma)
 		floats.Scale(gamma, moreau)
 		floats.Add(moreau, px)
-		require.True(t, floats.EqualApprox(moreau, x, eps*(1+gamma)), "%#v γ = %v: Moreau sums to %v, want %v", g, gamma, moreau, x)
+		require.True(t, floats.EqualApprox(moreau, x, eps*(1+gamma)), "%#v γ = %v: Moreau sums to %v, want %v", g, gamma,
+			moreau, x)
 
 		if s, ok := g.(prox.Subdifferential); ok {
 			v := make([]float64, d)

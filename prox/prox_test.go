@@ -1,9 +1,12 @@
 package prox_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -166,7 +169,8 @@ func TestSumsByDykstra(t *testing.T) {
 				z = apply(pair[1], y, 1)
 				floats.SubTo(q, y, z)
 			}
-			require.InDeltaSlice(t, z, apply(sum, x, 1), 1e-6, "%T + %T at %v", pair[0], pair[1], x) // slow where faces meet at an angle
+			require.InDeltaSlice(t, z, apply(sum, x, 1), 1e-6, "%T + %T at %v", pair[0], pair[1],
+				x) // slow where faces meet at an angle
 		}
 	}
 }
@@ -177,7 +181,8 @@ func TestAffine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, g.Rank())
 	require.InDeltaSlice(t, []float64{2, 1, 0}, apply(g, []float64{2, 1, 0}, 1), 1e-15)
-	require.InDeltaSlice(t, []float64{1, 1, 1}, apply(g, []float64{1e8, 1e8, 1e8}, 1), 1e-14, "feasible whatever the size of x")
+	require.InDeltaSlice(t, []float64{1, 1, 1}, apply(g, []float64{1e8, 1e8, 1e8}, 1), 1e-14,
+		"feasible whatever the size of x")
 	require.True(t, math.IsInf(g.Radius(3), 1))
 	require.True(t, math.IsInf(g.Func([]float64{1, 1, 1.001}), 1))
 	require.NoError(t, g.Check(3))
@@ -225,7 +230,8 @@ func TestCheckParameters(t *testing.T) {
 	for _, op := range []prox.Operator{
 		prox.L1{Weight: -1}, prox.L1{Weight: nan}, prox.L1{Weight: inf},
 		prox.SquaredL2{Weight: -1}, prox.ElasticNet{L1: -1}, prox.ElasticNet{L2: nan}, prox.L2Norm{Weight: inf},
-		prox.Box{Lo: 1, Hi: 0}, prox.Box{Lo: nan}, prox.Box{Hi: nan}, prox.Box{Lo: inf, Hi: inf}, prox.Box{Lo: -inf, Hi: -inf},
+		prox.Box{Lo: 1, Hi: 0}, prox.Box{Lo: nan}, prox.Box{Hi: nan}, prox.Box{Lo: inf, Hi: inf}, prox.Box{Lo: -inf,
+			Hi: -inf},
 		prox.L1Box{Weight: -1}, prox.L1Box{Lo: 1},
 		prox.L2Ball{R: -1}, prox.L2Ball{R: nan}, prox.L2Ball{R: 1e-300}, prox.L1Ball{R: -1},
 		prox.Simplex{Total: -1}, prox.Simplex{Total: inf}, prox.Simplex{Total: nan},
@@ -237,9 +243,11 @@ func TestCheckParameters(t *testing.T) {
 		prox.SortedL1{Weights: []float64{nan, 1, 0}},
 		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},
 		prox.Huber{Weight: -1, Delta: 1}, prox.Huber{Weight: 1}, prox.Huber{Weight: 1, Delta: nan},
-		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1, Cols: -3},
+		prox.NuclearNorm{Rows: 3, Cols: 1, Weight: -1}, prox.NuclearNorm{Rows: 2, Cols: 2}, prox.NuclearNorm{Rows: -1,
+			Cols: -3},
 		prox.NuclearNorm{Rows: 3, Cols: 1 + 1<<62},
-		prox.SpectralBall{Rows: 1, Cols: 3, R: -1}, prox.SpectralBall{Rows: 1, Cols: 3, R: nan}, prox.SpectralBall{Rows: 2, Cols: 1, R: 1},
+		prox.SpectralBall{Rows: 1, Cols: 3, R: -1}, prox.SpectralBall{Rows: 1, Cols: 3, R: nan}, prox.SpectralBall{Rows: 2,
+			Cols: 1, R: 1},
 		prox.PSDCone{Order: 3},
 		prox.Hinge{Weight: nan}, prox.LogBarrier{}, prox.LogBarrier{Weight: inf},
 		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}},
@@ -277,7 +285,7 @@ func TestSumNil(t *testing.T) {
 	}
 }
 
-// Sums say what they are: sets as sets, and coordinatewise ones as such.
+// Sums keep the abilities of their parts: Set and Coordinatewise.
 func TestSumForms(t *testing.T) {
 	sum := func(ops ...prox.Operator) prox.Operator {
 		var s prox.Operator
@@ -297,7 +305,8 @@ func TestSumForms(t *testing.T) {
 	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L2Ball{R: 1}).(prox.Set).Radius(3))
 	require.Equal(t, 1.0, sum(prox.NonNegative{}, prox.L1Ball{R: 1}).(prox.Set).Radius(3))
 
-	long := sum(prox.SquaredL2{Weight: 1}, prox.NonNegative{}, prox.L1{Weight: 0.1}, prox.L1Ball{R: 1}, prox.SquaredL2{Weight: 2},
+	long := sum(prox.SquaredL2{Weight: 1}, prox.NonNegative{}, prox.L1{Weight: 0.1}, prox.L1Ball{R: 1},
+		prox.SquaredL2{Weight: 2},
 		prox.L1{Weight: 0.2})
 	x := []float64{0.4, 0.3, 0.1}
 	require.InEpsilon(t, 0.3*0.8+1.5*0.26, long.Func(x), 1e-15)
@@ -311,7 +320,8 @@ func TestSumForms(t *testing.T) {
 	for _, pair := range [][2]prox.Operator{
 		{prox.L1Ball{R: 1}, prox.L2Ball{R: 0.8}}, {prox.Box{Lo: -1, Hi: 0.5}, prox.L2Ball{R: 1}},
 		{prox.Box{Lo: 0, Hi: 0.5}, prox.Simplex{Total: 1}}, {prox.Simplex{Total: 1}, prox.Simplex{Total: 2}},
-		{prox.GroupL2{}, prox.Box{Lo: -1, Hi: 1}}, {bare{prox.L1{}}, prox.L1{Weight: 1}}, {perCoordinate{}, prox.L2Ball{R: 1}},
+		{prox.GroupL2{}, prox.Box{Lo: -1, Hi: 1}}, {bare{prox.L1{}}, prox.L1{Weight: 1}}, {perCoordinate{},
+			prox.L2Ball{R: 1}},
 	} {
 		_, ok := prox.Sum(pair[0], pair[1])
 		require.False(t, ok, "%T + %T", pair[0], pair[1])
@@ -386,7 +396,8 @@ func TestBadValues(t *testing.T) {
 			ops[name+"+L1"] = sum
 		}
 		for kind, op := range map[string]prox.Operator{
-			"translate": prox.Translate(g, []float64{1, 2, 3, 4}), "scale": prox.Scale(g, -0.7, 2), "reflect": prox.Scale(g, -2, 1),
+			"translate": prox.Translate(g, []float64{1, 2, 3, 4}), "scale": prox.Scale(g, -0.7, 2), "reflect": prox.Scale(g, -2,
+				1),
 			"blocks": prox.Blocks(prox.Block{Op: g, Len: 4}),
 		} {
 			ops[kind+" "+name] = op
@@ -398,7 +409,8 @@ func TestBadValues(t *testing.T) {
 		require.NoError(t, err)
 		ops["frame "+name] = frame
 	}
-	bad := [][]float64{{nan, 0, 0, 0}, {0, inf, 0, 0}, {-inf, 1, inf, 2}, {1e308, 1e308, 1e308, -1e308}, {5e-324, 0, -5e-324, 0}}
+	bad := [][]float64{{nan, 0, 0, 0}, {0, inf, 0, 0}, {-inf, 1, inf, 2}, {1e308, 1e308, 1e308, -1e308},
+		{5e-324, 0, -5e-324, 0}}
 	for name, op := range ops {
 		dist := func(x, v []float64) float64 { return inf }
 		if sub, ok := op.(prox.Subdifferential); ok {
@@ -419,7 +431,8 @@ func TestBadValues(t *testing.T) {
 			}
 		}
 	}
-	require.PanicsWithValue(t, "prox: group index out of range", func() { apply(prox.GroupL2{Groups: [][]int{{4}}}, []float64{1}, 1) })
+	require.PanicsWithValue(t, "prox: group index out of range",
+		func() { apply(prox.GroupL2{Groups: [][]int{{4}}}, []float64{1}, 1) })
 }
 
 // The distance from a point that is nearly on the sphere: a point not near
@@ -479,5 +492,34 @@ func TestRadius(t *testing.T) {
 		r := prox.Box{Lo: -3, Hi: 2}.Radius(d)
 		require.GreaterOrEqual(t, r*r, 9*float64(d), "rounded up")
 		require.InEpsilon(t, 3*math.Sqrt(float64(d)), r, 1e-15)
+	}
+}
+
+// Distances computed independently in high precision; testdata/README.md.
+func TestDistGolden(t *testing.T) {
+	raw, err := os.ReadFile("testdata/certificate_distance.json")
+	require.NoError(t, err)
+	var cases []struct {
+		Lambda, Dist string
+		Box, X, Grad []string
+	}
+	require.NoError(t, json.Unmarshal(raw, &cases))
+	require.Len(t, cases, 3)
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		require.NoError(t, err)
+		return x
+	}
+	vector := func(s []string) (x []float64) {
+		for _, si := range s {
+			x = append(x, number(si))
+		}
+		return x
+	}
+	for _, c := range cases {
+		sum, ok := prox.Sum(prox.L1{Weight: number(c.Lambda)}, prox.Box{Lo: number(c.Box[0]), Hi: number(c.Box[1])})
+		require.True(t, ok)
+		got := sum.(prox.Subdifferential).Dist(vector(c.X), vector(c.Grad))
+		require.InEpsilon(t, number(c.Dist), got, 1e-15)
 	}
 }

@@ -26,16 +26,16 @@ var (
 	_ Checker = radial{}
 )
 
-// nearSphere is the relative distance from the sphere within which a point
-// stands for the point of the sphere on its ray. It costs accuracy, not
-// safety: Shift reports what it does.
+// nearSphere is the relative distance from the sphere within which a point stands for the point of
+// the sphere on its ray. It costs accuracy, not safety, because Shift reports the distance.
 const nearSphere = 32 * ulp
 
 // onSphere reports whether x, of norm n = norm2(x), stands for a point of the
 // sphere of radius r; there is no sphere of infinite radius.
 func onSphere(n, r float64) bool { return math.Abs(n-r) <= nearSphere*r && r < inf }
 
-// outside reports whether x of norm n is infinite, or beyond the sphere and does not stand for a point of it.
+// outside reports whether x of norm n is infinite, or beyond the sphere without standing for a
+// point of it.
 func outside(n, r float64) bool { return !(n <= math.MaxFloat64) || n > r && !onSphere(n, r) }
 
 func (g radial) Func(x []float64) float64 {
@@ -70,11 +70,10 @@ func (g radial) Prox(dst, x []float64, gamma float64) {
 	floats.Scale(c, dst)
 }
 
-// Dist: ∂g(x′) = ∂s(x′) + {c·x′}, where c = norm/‖x′‖ + l2 inside the ball and
-// any c at least that on the sphere, and ∂g(0) = ∂s(0) + {‖u‖₂ ≤ norm}. The
-// coordinates with x_i ≠ 0 have the single element w_i = v_i + l1·sgn x_i plus
-// c·x_i, the others do not see c. So the best c on the sphere is the larger of
-// its bound and −⟨w,x′⟩/Σx′_i².
+// Dist: ∂g(x′) = ∂s(x′) + {c·x′}, where c = norm/‖x′‖ + l2 inside the ball and any c of at least
+// this size on the sphere, and ∂g(0) = ∂s(0) + {‖u‖₂ ≤ norm}. A coordinate with x_i ≠ 0 has the
+// single element w_i = v_i + l1·sgn x_i plus c·x_i, and the other coordinates do not depend on c.
+// So the best c on the sphere is the larger of its bound and −⟨w,x′⟩/Σx′_i².
 func (g radial) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	n := norm2(x)
@@ -111,8 +110,7 @@ func (g radial) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |‖x‖₂−r| plus the rounding of the norm for a point that stands
-// for one on the sphere, and 0 inside.
+// Shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
 func (g radial) Shift(x []float64) float64 {
 	return shiftToSphere(norm2(x), g.r)
 }
@@ -141,12 +139,11 @@ func (g radial) Check(dim int) error {
 	return radius("radius", g.r)
 }
 
-// minRadius is the least positive radius: below it the coordinates of points
-// of the sphere lose digits to underflow and the bounds on rounding fail.
+// minRadius is the least positive radius. Below it the coordinates of points of the sphere lose
+// digits to underflow, and the bounds on rounding fail.
 const minRadius = 0x1p-900
 
-// radius returns an error unless r is 0 or a number of at least minRadius; +Inf
-// is allowed.
+// radius returns an error unless r is 0 or at least minRadius; +Inf is allowed.
 func radius(field string, r float64) error {
 	if !(r == 0 || r >= minRadius) {
 		return fmt.Errorf("%w: %s = %v, want 0 or at least %g", ErrParameter, field, r, minRadius)
@@ -165,8 +162,7 @@ func validRadius(g Checker, dim int, r float64) float64 {
 // whole is the separable function 0.
 func whole() separable { return separable{lo: -inf, hi: inf} }
 
-// L2Norm is g(x) = Weight·‖x‖₂; its proximal map is block soft thresholding.
-// [PB14, §6.5.1]
+// L2Norm is g(x) = Weight·‖x‖₂; its proximal map is block soft thresholding. [PB14, §6.5.1]
 type L2Norm struct{ Weight float64 }
 
 // L2Ball is the set {x : ‖x‖₂ ≤ R}. Projections satisfy ‖x‖₂ ≤ R in real
@@ -194,8 +190,7 @@ func (g L2Norm) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 // Check wants a finite Weight ≥ 0.
 func (g L2Norm) Check(int) error { return weight("L2Norm.Weight", g.Weight) }
 
-// Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere; the allowance is
-// that of Dist.
+// Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere, with the allowance of Dist.
 func (g L2Ball) Func(x []float64) float64 { return g.asRadial().Func(x) }
 
 // Prox stores min(1, R/‖x‖₂)·x in dst, rounded into the ball.

@@ -59,8 +59,7 @@ func (g separable) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// gap returns dist(−v, ∂g(x)) for one coordinate: ∂g(x) is the interval
-// l2·x + [a,b].
+// gap returns dist(−v, ∂g(x)) for one coordinate: ∂g(x) is the interval l2·x + [a,b].
 func (g separable) gap(x, v float64) float64 {
 	if !g.inside(x) {
 		return math.Inf(1)
@@ -114,8 +113,7 @@ type ElasticNet struct{ L1, L2 float64 }
 // NonNegative is the set {x : x_i ≥ 0}.
 type NonNegative struct{}
 
-// Box is the set {x : Lo ≤ x_i ≤ Hi}; a bound may be infinite. The zero value
-// is the set {0}.
+// Box is the set {x : Lo ≤ x_i ≤ Hi}; a bound may be infinite. The zero value is the set {0}.
 type Box struct{ Lo, Hi float64 }
 
 // L1Box is g(x) = Weight·‖x‖₁ + ι_[Lo,Hi]ᵈ(x), the regularizer and the
@@ -216,8 +214,7 @@ func (g NonNegative) Radius(int) float64 { return inf }
 // Check returns nil.
 func (g NonNegative) Check(int) error { return nil }
 
-// Func returns 0 where Lo ≤ x_i ≤ Hi for every i and +Inf elsewhere, decided
-// exactly.
+// Func returns 0 where Lo ≤ x_i ≤ Hi for every i and +Inf elsewhere, decided exactly.
 func (g Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores P_[Lo,Hi](x_i) in dst, exactly.
@@ -228,8 +225,7 @@ func (g Box) Prox(dst, x []float64, _ float64) {
 	}
 }
 
-// Dist returns dist(−v, N(x)), where N_i is (−∞,0] at Lo, [0,∞) at Hi and {0}
-// between them.
+// Dist returns dist(−v, N(x)), where N_i is (−∞,0] at Lo, [0,∞) at Hi and {0} between them.
 func (g Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 
 // Coordinate returns (0, 0, Lo, Hi).

@@ -9,9 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. No float64 vector need have
-// that sum, so membership allows a relative 2⁻⁴⁸ of Total in it; coordinates
-// are nonnegative exactly.
+// Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. Perhaps no float64 vector has exactly that sum,
+// so membership allows a relative error of 2⁻⁴⁸ in the sum; coordinates are nonnegative exactly.
 type Simplex struct{ Total float64 }
 
 var (
@@ -57,12 +56,10 @@ func (g Simplex) Prox(dst, x []float64, _ float64) {
 	floats.Scale(g.Total/sumAbs(dst), dst) // by 1 up to rounding
 }
 
-// Dist: N(x′) = {q·1 + w : q ∈ ℝ, w_i ≤ 0 where x_i = 0, else w_i = 0}. With
-// y = −v the distance is the least over q of
-// Σ_{x_i>0} (q−y_i)² + Σ_{x_i=0} (y_i−q)₊², whose derivative is increasing,
-// concave and piecewise linear: Newton's method rises to its root from the
-// mean of y_i over x_i > 0. Any q gives an element of N(x′), so an early stop
-// could only over-report.
+// Dist: N(x′) = {q·1 + w : q ∈ ℝ, w_i ≤ 0 where x_i = 0, else w_i = 0}. With y = −v the distance is
+// the least over q of Σ_{x_i>0} (q−y_i)² + Σ_{x_i=0} (y_i−q)₊². The root of the derivative is
+// sought by rise from the mean of y_i over x_i > 0. Every q gives an element of N(x′), so an early
+// stop could only over-report.
 func (g Simplex) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	if _, ok := g.member(x); !ok {
@@ -71,25 +68,26 @@ func (g Simplex) Dist(x, v []float64) float64 {
 	if g.Total == 0 {
 		return 0
 	}
-	q := 0.0
-	for start := true; ; start = false {
-		psi, k := 0.0, 0.0
+	q, k := 0.0, 0.0
+	for i, xi := range x {
+		if xi > 0 {
+			q -= v[i]
+			k++
+		}
+	}
+	q = rise(q/k, inf, func(q float64) (psi, k float64) {
 		for i, xi := range x {
 			switch {
 			case xi > 0:
 				psi += q + v[i] // q − y_i
 				k++
-			case !start && -v[i] > q:
+			case -v[i] > q:
 				psi -= -v[i] - q
 				k++
 			}
 		}
-		next := q - psi/k
-		if !start && !(next > q) {
-			break
-		}
-		q = next
-	}
+		return psi, k
+	})
 	var d ssq
 	for i, xi := range x {
 		e := q + v[i]
@@ -124,9 +122,8 @@ func (g Simplex) Check(dim int) error {
 	return radius("Simplex.Total", g.Total)
 }
 
-// weighted is g(x) = l1·‖x‖₁ + ι_simplex(x) = l1·Total + ι_simplex(x): the
-// ℓ1 norm is constant on the simplex, so proximal map and subdifferential are
-// those of the simplex.
+// weighted is g(x) = l1·‖x‖₁ + ι_simplex(x) = l1·Total + ι_simplex(x). The ℓ1 norm is constant on
+// the simplex, so proximal map and distance are those of the simplex.
 type weighted struct {
 	set Simplex
 	l1  float64

@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// SortedL1 is g(x) = Σ_k Weights[k]·|x|_(k), where |x|_(1) ≥ |x|_(2) ≥ … are
-// the sorted magnitudes and the weights do not increase: SLOPE, also called
-// OWL. Equal weights give the ℓ1 norm, weights (w, 0, …, 0) the ℓ∞ norm. The
-// caller must not change Weights. [BBSSC15]
+// SortedL1 is g(x) = Σ_k Weights[k]·|x|_(k), where |x|_(1) ≥ |x|_(2) ≥ … are the sorted magnitudes
+// and the weights do not increase: SLOPE, also called OWL. Equal weights give the ℓ1 norm, weights
+// (w, 0, …, 0) the ℓ∞ norm. The caller must not change Weights. [BBSSC15]
 //
-// prox_{γg} sorts |x|, takes γ·Weights off, pools adjacent violators of the
-// order and clips at 0, in O(d log d) [BBSSC15, Alg. 4]. Pooled coordinates are
-// equal to the last bit, so faces are decided exactly.
+// prox_{γg} sorts |x|, subtracts γ·Weights, pools adjacent violators of the order and clips at 0,
+// in O(d log d) [BBSSC15, Alg. 4]. Pooled coordinates are equal to the last bit, so faces are
+// decided exactly.
 type SortedL1 struct{ Weights []float64 }
 
 var (
@@ -36,7 +35,7 @@ func descend(z []ranked) {
 	slices.SortFunc(z, func(a, b ranked) int { return cmp.Compare(b.key, a.key) })
 }
 
-// magnitudes returns the |x_i| in falling order, in scratch to be given back.
+// magnitudes returns the |x_i| in falling order, in borrowed scratch.
 func magnitudes(x []float64) *[]ranked {
 	buf := rankings.borrow(len(x))
 	for i, xi := range x {
@@ -46,10 +45,9 @@ func magnitudes(x []float64) *[]ranked {
 	return buf
 }
 
-// pool replaces the keys by the nonincreasing sequence nearest to them: the
-// blocks on the stack z[:top] have strictly falling means, and a new key joins
-// the blocks before it until that is so again. Every key is pushed and popped
-// at most once.
+// pool replaces the keys by the nonincreasing sequence nearest to them. The blocks on the stack
+// z[:top] have strictly falling means, and a new key joins the blocks before it until the means
+// fall again. Every key is pushed and popped at most once.
 func pool(z []ranked) {
 	top := 0
 	for k := range z {
@@ -108,12 +106,11 @@ func (g SortedL1) Prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// Dist: ∂g(x) is a product over the sets of coordinates with equal |x_i|. For
-// |x_i| > 0, up to the signs of x, it is the convex hull P of the permutations
-// of the weights of those ranks; its support function is the sum of sorted
-// coordinates times weights, so by Moreau's identity y − P_P(y) is what pool
-// makes of the sorted y minus the weights. At 0 it is the same with |y| and
-// clipping: y − P(y) is the proximal map of a smaller SortedL1.
+// Dist: ∂g(x) is a product over the sets of coordinates with equal |x_i|. For |x_i| > 0, up to the
+// signs of x, it is the convex hull P of the permutations of the weights of those ranks. Its
+// support function is the sum of sorted coordinates times weights, so by Moreau's identity pool
+// maps the sorted y minus the weights to y − P_P(y). At 0 the same holds with |y| and clipping: y −
+// P(y) is the proximal map of a smaller SortedL1.
 func (g SortedL1) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	sameLen(x, g.Weights)
@@ -160,7 +157,8 @@ func (g SortedL1) Check(dim int) error {
 			return err
 		}
 		if k > 0 && w > g.Weights[k-1] {
-			return fmt.Errorf("%w: SortedL1.Weights[%d] = %v exceeds the weight %v before it, want them sorted", ErrParameter, k, w, g.Weights[k-1])
+			return fmt.Errorf("%w: SortedL1.Weights[%d] = %v exceeds the weight %v before it, want them sorted",
+				ErrParameter, k, w, g.Weights[k-1])
 		}
 	}
 	return nil

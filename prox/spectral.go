@@ -17,29 +17,24 @@ import (
 //
 //	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [CCS10, Thm. 2.1]
 //
-// No float64 matrix need have low rank. X stands for the matrix X′ (see
-// Rounded) that is made of the singular triplets of X as computed, without
-// those whose value is at most 2⁻⁴⁸·max(Rows,Cols) of the largest, the vectors
-// replaced by the orthonormal ones nearest to them. X′ has these triplets in
-// real arithmetic whatever the gaps between them, and Shift is the size of
-// X′−X with all roundings bounded.
+// X stands for a matrix X′ of low rank, see [Rounded]: of the computed singular values above
+// 2⁻⁴⁸·max(Rows,Cols) of the largest, and of the orthonormal vectors nearest to
+// the computed singular vectors. Shift bounds X′−X with all roundings.
 //
-// Prox is a singular value decomposition by gonum in pooled scratch. It does
-// not allocate once that has grown, except that gonum's matrix products start
-// goroutines at several hundred rows. If the decomposition does not converge,
-// results are NaN and distances +Inf.
+// Prox is a singular value decomposition by gonum in pooled scratch. It does not allocate once the
+// scratch has grown, except that gonum's matrix products start goroutines at several hundred rows.
+// If the decomposition does not converge, results are NaN and distances +Inf.
 type NuclearNorm struct {
 	Rows, Cols int
 	Weight     float64
 }
 
-// SpectralBall is the set of Rows×Cols matrices X, held row by row, whose
-// singular values are at most R. With X = UΣVᵀ the projection is
-// U·min(Σ,R)·Vᵀ.
+// SpectralBall is the set of Rows×Cols matrices X, held row by row, whose singular values are at
+// most R. With X = UΣVᵀ the projection is U·min(Σ,R)·Vᵀ.
 //
-// Singular values within R(1 ± 2⁻⁴⁸·max(Rows,Cols)) stand for R: membership
-// and faces allow for the rounding of the decomposition, see Rounded and
-// NuclearNorm, and Prox stays within a quarter of that below R.
+// Singular values within R(1 ± 2⁻⁴⁸·max(Rows,Cols)) stand for R, so that membership and faces allow
+// for the rounding of the decomposition, see [Rounded] and [NuclearNorm]. Prox stays below R by a
+// quarter of this allowance.
 type SpectralBall struct {
 	Rows, Cols int
 	R          float64
@@ -69,16 +64,16 @@ func matrixOf(m, n int, data []float64) blas64.General {
 	return blas64.General{Rows: m, Cols: n, Stride: max(n, 1), Data: data[:m*n]}
 }
 
-// decompose returns the decomposition of the m×n matrix x in scratch to be put
-// back, and whether it exists in float64.
+// decompose returns the decomposition of the m×n matrix x in pooled scratch, and whether it exists
+// in float64.
 func decompose(x []float64, m, n int) (*svd, bool) {
 	if !fits(m, n, len(x)) {
 		panic(badLen)
 	}
 	d := svds.Get().(*svd)
 	k := min(m, n)
-	lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, matrixOf(m, n, x), blas64.General{Rows: m, Cols: k, Stride: max(k, 1)},
-		blas64.General{Rows: k, Cols: n, Stride: max(n, 1)}, nil, d.size[:], -1)
+	u, vt := blas64.General{Rows: m, Cols: k, Stride: max(k, 1)}, blas64.General{Rows: k, Cols: n, Stride: max(n, 1)}
+	lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, matrixOf(m, n, x), u, vt, nil, d.size[:], -1)
 	if need := m*n + m*k + k*n + k + int(d.size[0]); len(d.buf) < need {
 		d.buf = make([]float64, need)
 	}
@@ -92,7 +87,7 @@ func decompose(x []float64, m, n int) (*svd, bool) {
 	return d, ok
 }
 
-// edge is the relative size of singular values of an m×n matrix that counts as
+// edge is the relative size below which a difference of singular values of an m×n matrix counts as
 // rounding. Like nearSphere it costs accuracy, not safety.
 func edge(m, n int) float64 { return nearSphere * float64(max(m, n)) }
 
@@ -159,8 +154,8 @@ func (d *svd) shift(x []float64, r int) float64 {
 	return number((norm2(*buf) + (p+q+p*q)*d.s[0] + float64(r+8)*2*ulp*sum) * (1 + 8*ulp))
 }
 
-// subgradient returns the distance of −v to t·∂‖X′‖_* as at NuclearNorm.Dist, or to the nearest of
-// these for t ≥ 0.
+// subgradient returns the distance of −v to t·∂‖X′‖_*, see NuclearNorm.Dist, or if nearest the
+// least of these distances over t ≥ 0.
 func (d *svd) subgradient(v []float64, t float64, nearest bool) float64 {
 	m, n, r := d.a.Rows, d.a.Cols, d.rank()
 	buf := borrow(2*len(v) + r*max(m, n))
@@ -200,22 +195,18 @@ func (d *svd) subgradient(v []float64, t float64, nearest bool) float64 {
 	return e.norm()
 }
 
-// nearestWeight returns the root t ≥ 0 of r·t − inner − Σ(s_k−t)₊, or 0 if that is positive there.
+// nearestWeight returns the root t ≥ 0 of r·t − inner − Σ(s_k−t)₊, or 0 if there is none.
 func nearestWeight(inner float64, r int, s []float64) float64 {
-	for t := 0.0; ; {
-		psi, k := float64(r)*t-inner, float64(r)
+	return rise(0, inf, func(t float64) (psi, k float64) {
+		psi, k = float64(r)*t-inner, float64(r)
 		for _, sk := range s {
 			if sk > t {
 				psi -= sk - t
 				k++
 			}
 		}
-		next := t - psi/k
-		if !(next > t) {
-			return t
-		}
-		t = next
-	}
+		return psi, k
+	})
 }
 
 // rank returns the number of singular values that do not count as 0.
@@ -300,7 +291,8 @@ func (g NuclearNorm) lipschitz(int) float64 {
 // shape returns an error unless rows×cols is dim and neither is negative.
 func shape(name string, rows, cols, dim int) error {
 	if !fits(rows, cols, dim) {
-		return fmt.Errorf("%w: %s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim", ErrParameter, name, rows, cols, dim)
+		return fmt.Errorf("%w: %s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim",
+			ErrParameter, name, rows, cols, dim)
 	}
 	return nil
 }
@@ -313,7 +305,7 @@ func fits(rows, cols, dim int) bool {
 	return dim%rows == 0 && dim/rows == cols
 }
 
-// member returns the decomposition of x in scratch to be put back, and whether it exists and x is a member.
+// member returns the decomposition of x in pooled scratch, and whether it exists and x is a member.
 func (g SpectralBall) member(x []float64) (d *svd, ok bool) {
 	d, ok = decompose(x, g.Rows, g.Cols)
 	return d, ok && (len(d.s) == 0 || d.s[0] <= g.R || g.on(d.s[0]))
@@ -350,9 +342,8 @@ func (g SpectralBall) Prox(dst, x []float64, _ float64) {
 	}
 }
 
-// Dist: let U and V be the singular vectors of the r singular values that
-// stand for R. N(X′) = {USVᵀ : S symmetric, S ⪰ 0}, so with Y = −v the nearest
-// element has S = (½(M + Mᵀ))₊, M = UᵀYV.
+// Dist: let U and V be the singular vectors of the r singular values that stand for R. N(X′) =
+// {USVᵀ : S symmetric, S ⪰ 0}, so with Y = −v the nearest element has S = (½(M + Mᵀ))₊, M = UᵀYV.
 func (g SpectralBall) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	d, ok := g.member(x)
@@ -386,8 +377,7 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 	return number(norm2(y.Data))
 }
 
-// Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values
-// that stand for it.
+// Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values that stand for it.
 func (g SpectralBall) Shift(x []float64) float64 {
 	d, ok := g.member(x)
 	defer svds.Put(d)

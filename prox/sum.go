@@ -2,26 +2,25 @@ package prox
 
 import "gonum.org/v1/gonum/floats"
 
-// Sum returns g + h as one operator if a theorem gives its proximal map in
-// closed form, and reports whether it did. A nil operator is 0. Sums of sums
-// are covered as far as the table goes.
+// Sum returns g + h as one operator, and reports whether its proximal map is known in closed form.
+// A nil operator is 0, and the operators of the table may be sums themselves.
 //
-//	g                                     h                     prox_{γ(g+h)}
-//	Coordinatewise                        Coordinatewise        per coordinate [BC17, Prop. 24.47]
-//	anything here                         (c/2)‖·‖₂²            prox_{γ′g}(x/(1+γc)), γ′ = γ/(1+γc) [BC17, Prop. 24.8]
-//	L2Norm, L2Ball                        L2Norm, L2Ball        scaling on the ray of x [Yu13, Thm. 4]
-//	L1, orthants, Box around the ball     L2Norm, L2Ball        prox_h∘prox_g [Yu13, Thm. 4]
-//	L1, orthants, Box around the ball     L1Ball                prox_h∘prox_g [Yu13, Thm. 1]
-//	L1, orthants                          GroupL2               prox_h∘prox_g [Yu13, Thm. 1]
-//	L1, Box or orthant around it          Simplex               that of the simplex
-//	L1, Box, orthants, sums of these      TotalVariation        prox_g∘prox_h, the fused lasso [FHHT07]
-//	TotalVariation                        TotalVariation        the weights add up
-//	L1Ball                                L1Ball                that of the smaller
+//	g                                   h                prox_{γ(g+h)}
+//	Coordinatewise                      Coordinatewise   per coordinate [BC17, Prop. 24.47]
+//	anything here                       (c/2)‖·‖₂²       prox_{γ′g}(x/(1+γc)), γ′ = γ/(1+γc)
+//	                                                     [BC17, Prop. 24.8]
+//	L2Norm, L2Ball                      L2Norm, L2Ball   scaling on the ray of x [Yu13, Thm. 4]
+//	L1, orthants, Box around the ball   L2Norm, L2Ball   prox_h∘prox_g [Yu13, Thm. 4]
+//	L1, orthants, Box around the ball   L1Ball           prox_h∘prox_g [Yu13, Thm. 1]
+//	L1, orthants                        GroupL2          prox_h∘prox_g [Yu13, Thm. 1]
+//	L1, Box or orthant around it        Simplex          that of the simplex
+//	L1, Box, orthants, sums of these    TotalVariation   prox_g∘prox_h, the fused lasso [FHHT07]
+//	TotalVariation                      TotalVariation   the weights add up
+//	L1Ball                              L1Ball           that of the smaller
 //
-// An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum
-// implements Subdifferential if its parts do, Set if both are sets, and
-// Coordinatewise if both are. Sums with an empty domain have no proximal map,
-// and invalid weights are refused or stay visible to Check.
+// An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum is a Subdifferential, a Set
+// or Coordinatewise if both parts are. Sums with an empty domain have no proximal map, and invalid
+// weights are refused or stay visible to Check.
 func Sum(g, h Operator) (Operator, bool) {
 	switch {
 	case g == nil && h == nil:
@@ -37,9 +36,10 @@ func Sum(g, h Operator) (Operator, bool) {
 	return add(h, g)
 }
 
-// form returns the normal form of an operator of this package that has one, a separable, radial, absBall,
-// grouped, weighted, fused or ridge, and other operators as they are. It looks at the concrete type, not at
-// methods: a struct that embeds an operator inherits its methods, but may be another function.
+// form returns the normal form of an operator of this package: a separable, radial, absBall,
+// grouped, weighted, fused or ridge. Other operators have no normal form and are returned as they
+// are. form looks at the concrete type, not at methods, because a struct that embeds an operator
+// inherits its methods but may be another function.
 func form(g Operator) Operator {
 	switch g := g.(type) {
 	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall:
@@ -172,14 +172,13 @@ func addOrthant(g Operator, s separable) (Operator, bool) {
 	return nil, false
 }
 
-// around reports whether each bound of s is 0 or outside the ball of radius r,
-// where it acts as none.
+// around reports whether each bound of s is 0 or outside the ball of radius r, where it has no
+// effect.
 func (g separable) around(r float64) bool {
 	return (g.lo == 0 || g.lo <= -r) && (g.hi == 0 || g.hi >= r)
 }
 
-// and returns the orthant form g + h for h with bounds that are 0 or act as
-// none.
+// and returns the orthant form g + h for an h with bounds that are 0 or have no effect.
 func (g separable) and(h separable) separable {
 	g.l1 += h.l1
 	if h.lo == 0 {
@@ -196,7 +195,7 @@ func (g separable) with(h separable) separable {
 	return separable{g.l1 + h.l1, g.l2 + h.l2, max(g.lo, h.lo), min(g.hi, h.hi)}
 }
 
-// simplestSeparable returns s as the exported type it is, if it is one.
+// simplestSeparable returns s as an exported type, if one fits.
 func simplestSeparable(s separable) Coordinatewise {
 	switch {
 	case s.l1 == 0 && s.l2 == 0:
@@ -207,7 +206,7 @@ func simplestSeparable(s separable) Coordinatewise {
 	return s
 }
 
-// simplest returns f as the exported type or the Set it is, if it is one.
+// simplest returns f as an exported type or as a Set, if one fits.
 func simplest(f Operator) Operator {
 	switch f := f.(type) {
 	case radial:
@@ -254,15 +253,14 @@ var (
 func (g radialSet) Radius(dim int) float64  { return L2Ball{g.r}.Radius(dim) }
 func (g absBallSet) Radius(dim int) float64 { return L1Ball{g.r}.Radius(dim) }
 
-// ridge is g(x) + (l2/2)‖x‖₂², with
-// prox_{γ(g+l2‖·‖²/2)}(x) = prox_{γ′g}(x/(1+γ·l2)), γ′ = γ/(1+γ·l2), by
-// completing the square. [BC17, Prop. 24.8]
+// ridge is g(x) + (l2/2)‖x‖₂², with prox_{γ(g+l2‖·‖²/2)}(x) = prox_{γ′g}(x/(1+γ·l2)), γ′ =
+// γ/(1+γ·l2), by completing the square. [BC17, Prop. 24.8]
 type ridge struct {
 	g  Operator
 	l2 float64
 }
 
-// ridgeDist is a ridge whose g is a Subdifferential, so that it is one too.
+// ridgeDist is a ridge that is a Subdifferential, because its g is.
 type ridgeDist struct{ ridge }
 
 var (
@@ -301,7 +299,7 @@ func (g ridge) Check(dim int) error {
 	return Check(g.g, dim)
 }
 
-// Dist is that of g with v + l2·x, plus l2·Shift since l2·x′ is meant.
+// Dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
 func (g ridgeDist) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(v))
@@ -310,7 +308,7 @@ func (g ridgeDist) Dist(x, v []float64) float64 {
 	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.Shift(x)
 }
 
-// Shift is that of g.
+// Shift is the Shift of g.
 func (g ridgeDist) Shift(x []float64) float64 { return Shift(g.g, x) }
 
 // addCoordinates returns g + h, as a Set if both are.
@@ -320,8 +318,8 @@ func addCoordinates(g, h Coordinatewise) Operator {
 	return expose(each{coordinates{g, h}}, true, gSet && hSet, true)
 }
 
-// coordinates is the sum of two Coordinatewise operators whose coefficients
-// may differ between coordinates.
+// coordinates is the sum of two Coordinatewise operators whose coefficients may differ between
+// coordinates.
 type coordinates struct{ g, h Coordinatewise }
 
 func (c coordinates) at(i int) separable { return coordinate(c.g, i).with(coordinate(c.h, i)) }
@@ -341,7 +339,7 @@ func coordinate(g Coordinatewise, i int) separable {
 // each is a sum over coordinates with coefficients of their own.
 type each struct{ coefficients }
 
-// coefficients are those of an each; Check is about all else.
+// coefficients are the coefficients of an each. Check checks everything but the coefficients.
 type coefficients interface {
 	Checker
 	at(i int) separable

@@ -8,20 +8,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TightFrame returns g(Ax) for an m×n matrix with AAᵀ = νI, ν > 0: rows that
-// are orthogonal and of the same length, such as an orthonormal transform, a
-// selection of coordinates or a mean. Then
+// TightFrame returns g(Ax) for an m×n matrix with AAᵀ = νI, ν > 0: rows that are orthogonal and of
+// the same length, such as an orthonormal transform, a selection of coordinates or a mean. Then
 //
 //	prox(x) = x + ν⁻¹Aᵀ(prox_{γνg}(Ax) − Ax)   [BC17, Prop. 24.14]
 //
-// where a second round of the correction removes the rounding of the size of x.
-// A is copied and ν measured. It is refused, wrapping ErrParameter, unless
-// every entry of AAᵀ − νI is at most max(m,n)·2⁻⁴⁸ν in size. The result is a
-// Set if g is one; a point whose image is off the domain of g by no more than
-// the rounding of Ax counts as a member. It is no Subdifferential, since faces of
-// g do not survive the rounding of Ax, unless A selects: every row has one entry
-// that is not 0, and it is ± the same power of two. Then Ax is exact, and so is
-// the result where g is a Subdifferential. A nil g is 0.
+// where a second round of the correction removes the rounding of the size of x. A is copied and ν
+// is computed. The error wraps ErrParameter unless every entry of AAᵀ − νI is at most
+// max(m,n)·2⁻⁴⁸ν in size. A nil g is 0.
+//
+// The result is a Set if g is a Set; a point whose image is off the domain of g by no more than the
+// rounding of Ax counts as a member. It is a Subdifferential if g is one and A selects, that is
+// every row has one entry that is not 0, ± the same power of two: then Ax is exact. For other A,
+// faces of g do not survive the rounding of Ax.
 func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: TightFrame matrix is nil", ErrParameter)
@@ -36,7 +35,8 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 		f.nu += floats.Dot(f.rows[k], f.rows[k]) / float64(m)
 	}
 	if !(f.nu >= 0x1p-800 && f.nu <= 0x1p800) {
-		return nil, fmt.Errorf("%w: TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]", ErrParameter, f.nu)
+		return nil, fmt.Errorf("%w: TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]",
+			ErrParameter, f.nu)
 	}
 	tol := edge(m, n) * f.nu
 	for j, r := range f.rows {
@@ -66,7 +66,7 @@ type frame struct {
 	dim  int
 }
 
-// image returns Ax in scratch to be given back, with room for as much again.
+// image returns Ax in borrowed scratch of twice its length.
 func (f frame) image(x []float64) *[]float64 {
 	if len(x) != f.dim {
 		panic(badLen)
@@ -117,8 +117,7 @@ func (f frame) Check(dim int) error {
 	return Check(f.g, len(f.rows))
 }
 
-// chosen is a frame whose rows have one entry each: y_k = c_k·x_{j_k}, |c_k| = c, a
-// power of two.
+// chosen is a frame whose rows have one entry each: y_k = c_k·x_{j_k}, |c_k| = c, a power of two.
 type chosen struct {
 	frame
 	j []int
@@ -143,7 +142,7 @@ func (f frame) selects() (chosen, bool) {
 	return s, true
 }
 
-// of returns c_k·x_{j_k} in scratch to be given back.
+// of returns c_k·x_{j_k} in borrowed scratch.
 func (s chosen) of(x []float64) *[]float64 {
 	if len(x) != s.dim {
 		panic(badLen)
@@ -176,8 +175,8 @@ func (s chosen) Prox(dst, x []float64, gamma float64) {
 	}
 }
 
-// dist: ∂(g∘A)(x) = Aᵀ∂g(Ax), so the coordinates that are not selected stand for
-// themselves, and those that are have v_j + c_k·u_k = c_k(v_j/c_k + u_k).
+// dist: ∂(g∘A)(x) = Aᵀ∂g(Ax), so a coordinate that is not selected contributes v_j, and a selected
+// one v_j + c_k·u_k = c_k(v_j/c_k + u_k).
 func (s chosen) dist(x, v []float64) float64 {
 	sameLen(x, v)
 	y, w := s.of(x), borrow(len(s.rows))
@@ -201,7 +200,7 @@ func (s chosen) dist(x, v []float64) float64 {
 	return number(d.norm())
 }
 
-// shift is that of g, in units of x.
+// shift is the Shift of g, in units of x.
 func (s chosen) shift(x []float64) float64 {
 	y := s.of(x)
 	defer giveBack(y)

@@ -11,15 +11,13 @@ import (
 // TotalVariation is g(x) = Weight·Σ|x_{i+1}−x_i|, the regularizer of the fused
 // lasso and of piecewise constant signals.
 //
-// prox_{γg} is exact, in time and space O(d), by dynamic programming [Joh13].
-// Let φ_k(b) be the least cost of x_0 … x_{k-1} and of the jump to x_k = b. Its
-// derivative is that of the quadratics so far, clipped to ±t, t = γ·Weight: it
-// is increasing and piecewise linear, and x_{k-1} = P_[tm,tp](x_k), where tm
-// and tp are its two clipping points. Knots leave the ends of a list that each
-// step extends by one knot at each end.
+// prox_{γg} is exact, in time and space O(d), by dynamic programming [Joh13]. Let φ_k(b) be the
+// least cost of x_0 … x_{k-1} and of the jump to x_k = b. Its derivative is that of the quadratics
+// so far, clipped to ±t, t = γ·Weight: it is increasing and piecewise linear, and x_{k-1} =
+// P_[tm,tp](x_k), where tm and tp are its two clipping points. Knots leave the ends of a list that
+// each step extends by one knot at each end.
 //
-// Coordinates that fuse are equal to the last bit, so faces are decided
-// exactly.
+// Coordinates that fuse are equal to the last bit, so faces are decided exactly.
 type TotalVariation struct{ Weight float64 }
 
 var (
@@ -50,9 +48,8 @@ func (g TotalVariation) Prox(dst, x []float64, gamma float64) {
 	fuse(dst, x, gamma*g.Weight, *buf)
 }
 
-// line is the function a·b + (c + e) of b, with the intercept in twice the
-// working precision: intercepts are sums of up to d coordinates, whose rounding
-// would otherwise grow with d.
+// line is the function a·b + (c + e) of b. The intercept has twice the working precision, because
+// it is a sum of up to d coordinates, whose rounding would otherwise grow with d.
 type line struct{ a, c, e float64 }
 
 // at returns a·b + c + e + s.
@@ -119,8 +116,8 @@ func fuse(dst, y []float64, t float64, work []float64) {
 // by Moreau's identity.
 func (g TotalVariation) Dist(x, v []float64) float64 { return g.asFused().Dist(x, v) }
 
-// runs calls each with x_i and the coordinate i of prox_g(y) of its run, y = −v
-// less the pull of the jumps. It reports false if x or v is not finite.
+// runs calls each with x_i and the coordinate i of prox_g(y) in its run, where y is −v minus the
+// pull of the jumps. It returns false if x or v is not finite.
 func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
 	if !finite(x) || !finite(v) {
 		return false

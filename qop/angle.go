@@ -23,7 +23,7 @@ func (p parallel) logDelta(t float64) float64 {
 		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
 	}
 	// y = t + s²: half-integer powers of y − t become smooth.
-	sum := num.Chi2CDF(t, p.k) + down(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
+	sum := num.Chi2CDF(t, p.k) + num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
 		y := t + s*s
 		return 2 * s * math.Exp(num.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
 	})

@@ -3,13 +3,13 @@ package qop
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -25,7 +25,7 @@ func TestParallelExact(t *testing.T) {
 // TestAngleGolden: the bounds of E_φ are not below reference quadratures (of 1e-5 at φ = π/2, 2e-3 elsewhere), nor far
 // above, and tighten with the tolerance.
 func TestAngleGolden(t *testing.T) {
-	for _, c := range jointCases(t) {
+	for _, c := range testsize.Every(2, jointCases(t)) {
 		require.InEpsilon(t, c.Parallel, math.Exp(parallel{c.Eps, c.K}.logDelta(c.T)), 1e-8)
 		if c.D == 1 {
 			continue
@@ -133,7 +133,7 @@ func TestInterval(t *testing.T) {
 // between E_π/2 and E₀, of whichever order, or below both, is refused.
 func TestCertify(t *testing.T) {
 	for _, c := range jointCases(t) {
-		if c.D != 30 && c.D != 2 || c.Eps == 4 || c.K == 3 {
+		if c.D != 30 && c.D != 2 || c.Eps == 4 || c.K == 3 || c.D == 30 && !testsize.Long() {
 			continue
 		}
 		worst := math.Max(c.Parallel, c.Orthogonal)
@@ -155,23 +155,23 @@ func TestJointTable(t *testing.T) {
 		return c.largest(dp.Budget{Epsilon: eps, Delta: delta}, m)
 	}
 	got := at(100, 0.5, 0.01, 250)
-	require.Equal(t, TheoremJoint, got.theorem)
+	require.Equal(t, theoremJoint, got.theorem)
 	require.LessOrEqual(t, 250/got.t, 72.)
 	require.GreaterOrEqual(t, 250/got.t, 70.)
-	require.Equal(t, TheoremJoint, at(1, 1, 0.01, 5).theorem)
+	require.Equal(t, theoremJoint, at(1, 1, 0.01, 5).theorem)
 	require.InEpsilon(t, 0.231146, at(1, 1, 0.01, 5).t, 2e-3) // 1e-3 below the root
-	require.Equal(t, TheoremGLM, at(3, 1, 0.01, 4).theorem)   // k = 2: 1/α has no mean
+	require.Equal(t, theoremGLM, at(3, 1, 0.01, 4).theorem)   // k = 2: 1/α has no mean
 	// A candidate that is not certified is not used: these boxes are enough to find one.
 	s := setting{dim: 10, rank: 1, eps: 0.5, relation: dp.Replace}
 	require.Positive(t, s.joint(16, math.Log(0.01), 0.6, mostBoxes))
 	require.Zero(t, s.joint(16, math.Log(0.01), 0.6, 100))
-	if os.Getenv("PRIVOPT_DEEP") == "" {
+	if !testsize.Deep() {
 		return
 	}
 	for _, c := range jointCases(t) {
 		m := c.K + float64(c.D) - 1
 		got := at(c.D, c.Eps, c.Delta, m)
-		require.Equal(t, TheoremJoint, got.theorem)
+		require.Equal(t, theoremJoint, got.theorem)
 		require.InEpsilon(t, c.T, got.t, 0.025, "%+v", c)
 		// The claim at a grid of angles, by finer boxes than it was certified with.
 		for i := 0; c.D > 1 && i <= 12; i++ {

@@ -74,9 +74,10 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.M > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with M = %v and Dim = %d: the law of λ_min is computed for at most %d degrees of "+
-			"freedom in %d dimensions; declare GLM or LSQ where that holds, or take a smaller M", dp.ErrCondition, m.M, q.Dim, mostExact, mostDim)
+	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.Degrees > mostExact) {
+		return nil, fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
+			"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
+			dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
@@ -106,8 +107,8 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Sigma2 = p.Constants.Smoothness / p.T * (1 + 0x1p-50)
-	pl.per, _ = c.perturbation(p.T, p.M, false)
+	p.Sigma2 = p.Constants.Smoothness / p.Ratio * (1 + 0x1p-50)
+	pl.per, _ = c.perturbation(p.Ratio, p.Degrees, false)
 	// The solver comes within R_s; the anchor's error moves the minimizer by R − R_s at most.
 	if pl.output, err = release.NewOutput(q.Dim, p.Cover, 2*(p.Reach-p.Cover), q.Reach(pl.per)+p.Cover); err == nil {
 		pl.output, err = pl.output.For(p.Output)
@@ -212,12 +213,12 @@ func checkDegrees(dim int, m float64) error {
 	case m == 0:
 		return nil
 	case m < least:
-		return fmt.Errorf("qop: %w: M = %v degrees of freedom in %d dimensions: W is so often nearly singular that no useful distance to the "+
+		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful distance to the "+
 			"minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m != math.Trunc(m):
-		return fmt.Errorf("%w: M = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
+		return fmt.Errorf("%w: Degrees = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
 	case m > mostDegrees:
-		return fmt.Errorf("%w: M = %v, want at most %d", ErrMechanism, m, mostDegrees)
+		return fmt.Errorf("%w: Degrees = %v, want at most %d", ErrMechanism, m, mostDegrees)
 	}
 	return nil
 }
@@ -227,7 +228,7 @@ func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
 	if err := checkPublic(q, b); err != nil {
 		return s, err
 	}
-	if err := checkDegrees(q.Dim, m.M); err != nil {
+	if err := checkDegrees(q.Dim, m.Degrees); err != nil {
 		return s, err
 	}
 	s = setting{dim: q.Dim, relation: cmp.Or(m.Relation, dp.Replace), threshold: m.Calibration == Threshold}
@@ -272,8 +273,8 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	}
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
-		return math.Inf(1), fmt.Errorf("qop: %w: with M = %v degrees of freedom W is so often nearly singular that float64 cannot bound its "+
-			"least eigenvalue; want a larger M, or 0 for automatic", dp.ErrCondition, m)
+		return math.Inf(1), fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
+			"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
 	}
 	r, err := c.public.Cover(per, c.asked.Cover, c.length)
 	if err != nil {
@@ -285,12 +286,12 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 // finish fills what follows from T, M, Reach and the budgets, and checks that
 // all of it can be computed with.
 func (p *Params) finish() error {
-	p.Curvature = p.Sigma2 * p.M
-	for _, v := range []float64{p.M, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
+	p.Curvature = p.Sigma2 * p.Degrees
+	for _, v := range []float64{p.Degrees, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
 		if !(v > 1/extreme && v < extreme) { // also NaN
 			return fmt.Errorf("%w: the calibration leaves the range of float64 (T %v, Sigma2 %v, Curvature %v, Cover %v, Reach %v, OutputSigma "+
 				"%v): rescale the problem",
-				ErrMechanism, p.T, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
+				ErrMechanism, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
 		}
 	}
 	p.ExcessBound = math.Inf(1)
@@ -340,14 +341,15 @@ func (c *calibrator) exact() error {
 		}
 	} else {
 		var best proved
-		p.M, best = c.sharpest(p.Objective)
-		p.T, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
+		p.Degrees, best = c.sharpest(p.Objective)
+		p.Ratio, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
 	}
-	if !(p.T > 0) {
-		return fmt.Errorf("qop: %w: no σ² was found for %v with M = %v; a larger Delta or M needs less", dp.ErrCondition, p.Objective, p.M)
+	if !(p.Ratio > 0) {
+		return fmt.Errorf("qop: %w: no σ² was found for %v with Degrees = %v; a larger Delta or Degrees needs less",
+			dp.ErrCondition, p.Objective, p.Degrees)
 	}
 	var err error
-	p.Cover, err = c.coverOf(p.T, p.M, false)
+	p.Cover, err = c.coverOf(p.Ratio, p.Degrees, false)
 	p.Reach = p.Cover
 	return err
 }
@@ -359,8 +361,8 @@ func (c *calibrator) degrees(b dp.Budget) float64 { return c.candidates(b)[0] }
 // candidates returns the caller's m, or for every bound that the structure allows, the best first, the integer that
 // nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within nearlyBest of the least.
 func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
-	if c.asked.M != 0 {
-		return []float64{c.asked.M}
+	if c.asked.Degrees != 0 {
+		return []float64{c.asked.Degrees}
 	}
 	s := c.s
 	s.eps = b.Epsilon
@@ -533,32 +535,32 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	switch {
 	case s.structure == loss.LSQ:
 		guess = largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
-		return root(TheoremLSQ, newLSQ(s, m, false), guess)
+		return root(theoremLSQ, newLSQ(s, m, false), guess)
 	case s.structure == loss.GLM:
 		p := &glm{eps: s.eps, k: k, relation: s.relation}
 		guess = s.roughLargest(m, logDelta, guess, coarseT)
-		best := root(TheoremGLM, p, guess)
+		best := root(theoremGLM, p, guess)
 		if s.relation == dp.Replace {
-			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: TheoremJoint})
+			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: theoremJoint})
 		}
 		return best
 	case s.threshold || s.structure == loss.FixedRange:
 		best := s.closedForm(m, logDelta)
 		if q, dof := s.tiltedLaw(m); !s.threshold && q <= mostDim && dof <= mostExact {
-			best = best.better(root(TheoremTilt, newTilt(s, m, logDelta, newTable(q, dof, logDelta), false), best.t))
+			best = best.better(root(theoremTilt, newTilt(s, m, logDelta, newTable(q, dof, logDelta), false), best.t))
 		}
 		return best
 	}
 	law := newTable(s.dim, m, logDelta)
-	best := root(TheoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
-	return best.better(root(TheoremTilt, newTilt(s, m, logDelta, law, false), best.t))
+	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
+	return best.better(root(theoremTilt, newTilt(s, m, logDelta, law, false), best.t))
 }
 
 // closedForm is the threshold form of Theorem A.
 func (s setting) closedForm(m, logDelta float64) proved {
-	dim, dof, theorem := s.dim, m, TheoremThreshold
+	dim, dof, theorem := s.dim, m, theoremThreshold
 	if s.structure == loss.FixedRange {
-		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, TheoremFixed
+		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
 	}
 	a := minQuantile(dim, dof, s.logTail(logDelta))
 	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}

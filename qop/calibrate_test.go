@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -31,6 +31,9 @@ func TestCalibrate(t *testing.T) {
 	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
+				if calibration == Sharp && s > loss.LSQ && d > 1 && !testsize.Long() {
+					continue
+				}
 				var replace Params
 				for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 					m := Mechanism{Calibration: calibration, Relation: relation, Radius: 2}
@@ -45,14 +48,14 @@ func TestCalibrate(t *testing.T) {
 					require.Equal(t, p.Cover, p.Reach, name)
 					require.InEpsilon(t, p.Curvature*2+100*3*float64(d)/2*square(p.OutputSigma), p.ExcessBound, 1e-12, name)
 					if d == 1 && calibration == Sharp {
-						require.Contains(t, []string{TheoremLSQ, TheoremGLM, TheoremJoint}, p.Theorem, name)
-						require.Equal(t, s == loss.LSQ, p.Theorem == TheoremLSQ, name)
+						require.Contains(t, []string{theoremLSQ, theoremGLM, theoremJoint}, p.Theorem, name)
+						require.Equal(t, s == loss.LSQ, p.Theorem == theoremLSQ, name)
 					}
 					if calibration == Paper { // the threshold form holds for it, see the package comment
-						require.Equal(t, TheoremPaper, p.Theorem, name)
-						k := p.M - float64(d) + 1
-						require.LessOrEqual(t, generalLoss(float64(min(2, d)), k, p.T, p.Threshold), p.Objective.Epsilon/2, name)
-						require.LessOrEqual(t, randmat.EdelmanLogCDF(d, p.M, p.Threshold), math.Log(p.Objective.Delta)+1e-9, name)
+						require.Equal(t, theoremPaper, p.Theorem, name)
+						k := p.Degrees - float64(d) + 1
+						require.LessOrEqual(t, generalLoss(float64(min(2, d)), k, p.Ratio, p.Threshold), p.Objective.Epsilon/2, name)
+						require.LessOrEqual(t, randmat.EdelmanLogCDF(d, p.Degrees, p.Threshold), math.Log(p.Objective.Delta)+1e-9, name)
 					}
 					if relation == dp.Replace {
 						replace = p
@@ -66,16 +69,16 @@ func TestCalibrate(t *testing.T) {
 	// The radius of the set is that of the bound where the mechanism has none, to the anchor.
 	q := public(3, loss.LSQ)
 	q.Radius = 0.5
-	plan, err := (&Mechanism{M: 9, Share: 0.25, Center: []float64{0, 3, 4}, Interpolation: Trust{}}).Calibrate(q, b)
+	plan, err := (&Mechanism{Degrees: 9, Share: 0.25, Center: []float64{0, 3, 4}, Interpolation: Trust{}}).Calibrate(q, b)
 	require.NoError(t, err)
 	require.Equal(t, 5.5, plan.Params().Radius)
 	require.InEpsilon(t, 0.25, plan.Params().Output.Epsilon, 1e-9)
 	q.Radius, q.Constants.Lipschitz = 0, 1
-	plan, err = (&Mechanism{M: 9}).Calibrate(q, b)
+	plan, err = (&Mechanism{Degrees: 9}).Calibrate(q, b)
 	require.NoError(t, err)
 	require.True(t, math.IsInf(plan.Params().ExcessBound, 1))
 	// An ε beyond what e^ε holds is not made use of.
-	plan, err = (&Mechanism{M: 200}).Calibrate(q, dp.Budget{Epsilon: 400, Delta: 1e-5})
+	plan, err = (&Mechanism{Degrees: 200}).Calibrate(q, dp.Budget{Epsilon: 400, Delta: 1e-5})
 	require.NoError(t, err)
 	require.Equal(t, 300., plan.Params().Objective.Epsilon)
 }
@@ -84,9 +87,9 @@ func TestCalibrate(t *testing.T) {
 // 2R + g√d, and a 256th of δ for the events of W.
 func consistent(t *testing.T, p Params, at string) {
 	t.Helper()
-	require.GreaterOrEqual(t, p.M, leastDegrees(p.Dim), at)
+	require.GreaterOrEqual(t, p.Degrees, leastDegrees(p.Dim), at)
 	l := rational(p.Constants.Smoothness)
-	product := bigref.Mul(rational(p.Sigma2), rational(p.T))
+	product := bigref.Mul(rational(p.Sigma2), rational(p.Ratio))
 	require.GreaterOrEqual(t, product.Cmp(l), 0, "σ² = %v is too small, %s", p.Sigma2, at)
 	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, rational(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
 	require.GreaterOrEqual(t, p.Sensitivity, (2*p.Reach+p.Grid*math.Sqrt(float64(p.Dim)))*(1-1e-15), at)
@@ -97,10 +100,10 @@ func consistent(t *testing.T, p Params, at string) {
 	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, rational(1+1e-6))).Cmp(delta),
 		"output σ = %v is too large, %s", p.OutputSigma, at)
 	require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, p.Budget.Epsilon, at)
-	sum := p.Objective.Delta + p.Output.Delta + p.Low + p.High
+	sum := p.Objective.Delta + p.Output.Delta + p.MinEigDelta + p.MaxEigDelta
 	require.LessOrEqual(t, sum, p.Budget.Delta*(1-0x1p-8), at)
 	require.GreaterOrEqual(t, sum, p.Budget.Delta*(1-0x1p-7), at)
-	require.Equal(t, p.Sigma2*p.M, p.Curvature, at)
+	require.Equal(t, p.Sigma2*p.Degrees, p.Curvature, at)
 }
 
 // TestPerturbation: the bounds on σ²W hold but for an event that 2⁻⁹ of δ pays for, and there
@@ -126,9 +129,9 @@ func TestPerturbation(t *testing.T) {
 	k := &calibrator{plan: &Params{Dim: 100, Constants: loss.Constants{Smoothness: 1}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-20}}}
 	per, _ := k.perturbation(0.5, 103, false)
 	require.Zero(t, per.MinEig)
-	_, err := (&Mechanism{M: 103}).Calibrate(public(100, loss.LSQ), dp.Budget{Epsilon: 1, Delta: 1e-20})
+	_, err := (&Mechanism{Degrees: 103}).Calibrate(public(100, loss.LSQ), dp.Budget{Epsilon: 1, Delta: 1e-20})
 	require.ErrorIs(t, err, dp.ErrCondition)
-	require.ErrorContains(t, err, "M = 103")
+	require.ErrorContains(t, err, "Degrees = 103")
 }
 
 // TestWhatIsCalibrated: structure and rank by loss, dimension and mechanism.
@@ -196,7 +199,7 @@ func TestCheckDegrees(t *testing.T) {
 	} {
 		var err error
 		work := testing.AllocsPerRun(1, func() {
-			_, err = (&Mechanism{M: c.m}).Calibrate(public(c.d, c.s), dp.Budget{Epsilon: 1, Delta: 1e-3})
+			_, err = (&Mechanism{Degrees: c.m}).Calibrate(public(c.d, c.s), dp.Budget{Epsilon: 1, Delta: 1e-3})
 		})
 		require.ErrorContains(t, err, c.text, "%+v", c)
 		require.Less(t, work, 50., "%+v", c)
@@ -207,13 +210,13 @@ func TestCheckDegrees(t *testing.T) {
 // at the same m, and every sharp form needs less than the published constants.
 func TestOrder(t *testing.T) {
 	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4, Delta: 1e-8}} {
-		if d > 10 && os.Getenv("PRIVOPT_DEEP") == "" {
+		if d > 2 && !testsize.Long() || d > 10 && !testsize.Deep() {
 			continue
 		}
 		last := 0.0
 		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General}, {Calibration: Threshold},
 			{Calibration: Paper}} {
-			m.M = float64(2*d + 4)
+			m.Degrees = float64(2*d + 4)
 			p, err := m.Calibrate(public(d, loss.LSQ), b)
 			require.NoError(t, err)
 			require.Greater(t, p.Params().Sigma2, last, m)
@@ -231,7 +234,7 @@ func TestMonotone(t *testing.T) {
 		d := 1 + rnd.IntN(6)
 		q := public(d, s)
 		b := dp.Budget{Epsilon: logUniform(rnd, 0.02, 20), Delta: logUniform(rnd, 1e-9, 0.1)}
-		m := Mechanism{M: float64(d + 6 + rnd.IntN(40)), Cover: 1e-3}
+		m := Mechanism{Degrees: float64(d + 6 + rnd.IntN(40)), Cover: 1e-3}
 		switch s { // forms without a search that stops early
 		case loss.GLM:
 			m.Relation = dp.AddRemove
@@ -256,18 +259,19 @@ func TestMonotone(t *testing.T) {
 
 // TestCurvatureFallsWithEpsilon: a larger ε never means more curvature, at the m that is chosen for it: for every structure and
 // relation where one bound takes over from another, and at ε = 1.4 and 1.5, where a certificate of Theorem G once ran out of boxes
-// and the plan fell back to the bound in two steps. All 40 ε if PRIVOPT_DEEP is set.
+// and the plan fell back to the bound in two steps. Theorem G and d = 5 with PRIVOPT_LONG
+// only, all 40 ε with PRIVOPT_DEEP.
 func TestCurvatureFallsWithEpsilon(t *testing.T) {
 	coarse := map[loss.Structure][]int{loss.LSQ: {1, 2, 40}, loss.GLM: {14, 15, 16}, loss.FixedRange: {5, 33, 34}, loss.General: {5, 40}}
 	for s, points := range coarse {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, d := range []int{2, 5, 12} {
-				if os.Getenv("PRIVOPT_DEEP") != "" {
+				if testsize.Deep() {
 					points = nil
 					for i := range 40 {
 						points = append(points, i+1)
 					}
-				} else if d == 12 != (s == loss.GLM) {
+				} else if d == 12 != (s == loss.GLM) || !testsize.Long() && (s == loss.GLM || d > 2) {
 					continue
 				}
 				last := math.Inf(1)
@@ -296,7 +300,7 @@ func TestCurvatureFallsWithEpsilon(t *testing.T) {
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, 200).Draw(t, "d")
+		d := rapid.IntRange(1, testsize.Of(12, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
 		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))
@@ -412,13 +416,13 @@ func (l exactLaw) ends() (lo, hi float64)   { return 0, math.Inf(1) }
 // ranges and large d.
 func TestExtremes(t *testing.T) {
 	epsilons, deltas := []float64{dp.MinEpsilon, 1, dp.MaxEpsilon}, []float64{leastDelta, 1e-6, 0.999}
-	if os.Getenv("PRIVOPT_DEEP") != "" {
+	if testsize.Deep() {
 		epsilons, deltas = append(epsilons, 1e-6, 200), append(deltas, 1e-30, 0.5)
 	}
 	released := 0
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, d := range []int{1, 2, 1000} {
-			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && os.Getenv("PRIVOPT_DEEP") == "" {
+			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testsize.Deep() {
 				continue // minutes
 			}
 			for _, eps := range epsilons {
@@ -431,7 +435,7 @@ func TestExtremes(t *testing.T) {
 					}
 					released++
 					p := plan.Params()
-					for _, v := range []float64{p.M, p.T, p.Sigma2, p.Curvature, p.Cover, p.OutputSigma} {
+					for _, v := range []float64{p.Degrees, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.OutputSigma} {
 						require.True(t, v > 0 && !math.IsInf(v, 0), "%s: %+v", at, p)
 					}
 				}

@@ -61,14 +61,14 @@ func ExampleMechanism_Calibrate() {
 		p := plan.Params()
 		fmt.Printf("%-15s σ²m = %.0f, excess risk ≤ %.0f\n", p.Theorem, p.Curvature, p.ExcessBound)
 	}
-	_, err := (&qop.Mechanism{M: 100}).Calibrate(q, b)
+	_, err := (&qop.Mechanism{Degrees: 100}).Calibrate(q, b)
 	fmt.Println(err)
 	// Output:
 	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
 	// qop.joint/1     σ²m = 71, excess risk ≤ 36
 	// qop.threshold/2 σ²m = 1264, excess risk ≤ 632
 	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829
-	// qop: dp: privacy condition not met: M = 100 degrees of freedom in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
+	// qop: dp: privacy condition not met: Degrees = 100 in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
 }
 
 // Without a rule nothing would be private, so there is no default.

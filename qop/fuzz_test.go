@@ -45,7 +45,7 @@ func FuzzParams(f *testing.F) {
 			eta = 0
 		}
 		m := &Mechanism{
-			Relation: dp.Relation(bits >> 3 % 4), Calibration: Calibration(bits >> 5 % 4), Eta: eta, M: degrees,
+			Relation: dp.Relation(bits >> 3 % 4), Calibration: Calibration(bits >> 5 % 4), Eta: eta, Degrees: degrees,
 			Share: float64(bits>>10%4) / 4,
 		}
 		plan, err := m.Calibrate(q, dp.Budget{Epsilon: eps, Delta: delta})
@@ -53,16 +53,16 @@ func FuzzParams(f *testing.F) {
 			require.Nil(t, plan)
 			require.True(t, documented(err), "%v", err)
 		} else {
-			for name, v := range map[string]float64{"M": p.M, "T": p.T, "Sigma2": p.Sigma2, "Curvature": p.Curvature, "Cover": p.Cover,
-				"Reach": p.Reach, "OutputSigma": p.OutputSigma} {
+			for name, v := range map[string]float64{"Degrees": p.Degrees, "Ratio": p.Ratio, "Sigma2": p.Sigma2,
+				"Curvature": p.Curvature, "Cover": p.Cover, "Reach": p.Reach, "OutputSigma": p.OutputSigma} {
 				require.True(t, v > 0 && !math.IsInf(v, 1), "%s = %v in %+v", name, v, p)
 			}
-			require.GreaterOrEqual(t, p.M, float64(dim)+3)
+			require.GreaterOrEqual(t, p.Degrees, float64(dim)+3)
 			require.False(t, math.IsNaN(p.ExcessBound) || p.ExcessBound < 0, "%v", p.ExcessBound)
 			require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, eps)
-			require.LessOrEqual(t, p.Objective.Delta+p.Output.Delta+p.Low+p.High, delta*(1-0x1p-8))
+			require.LessOrEqual(t, p.Objective.Delta+p.Output.Delta+p.MinEigDelta+p.MaxEigDelta, delta*(1-0x1p-8))
 		}
-		c, err := Published{Dim: dim, M: degrees, Rank: int(bits % 4), Smoothness: smoothness, Epsilon1: eps, Epsilon2: eps, Delta1: delta,
+		c, err := Published{Dim: dim, Degrees: degrees, Rank: int(bits % 4), Smoothness: smoothness, Epsilon1: eps, Epsilon2: eps, Delta1: delta,
 			Delta2: delta, Delta3: delta, Delta4: delta, Tau: radius, Eta: eta}.Constants(bits&1 == 0)
 		if err != nil {
 			require.True(t, documented(err), "%v", err)
@@ -112,11 +112,11 @@ func FuzzFit(f *testing.F) {
 		m := &Mechanism{
 			Center: []float64{center, 0.25}, Relation: dp.Relation(bits >> 5 & 3), Calibration: Calibration(bits >> 7 & 3),
 			Interpolation: []Interpolation{Relabel{}, Drop{Tolerance: field}, Trust{}, nil}[bits>>9&3],
-			M:             5,
+			Degrees:       5,
 		}
 		switch bits >> 11 & 3 { // Eta has a search that a fuzzer has no time for
 		case 0:
-			m.M = field
+			m.Degrees = field
 		case 1:
 			m.Radius = field
 		case 2:
@@ -124,7 +124,7 @@ func FuzzFit(f *testing.F) {
 		case 3:
 			m.Share = field
 		}
-		if m.M > 100 && m.M < 1e9 {
+		if m.Degrees > 100 && m.Degrees < 1e9 {
 			return
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,23 +11,8 @@ import (
 // integral of a nonnegative function, so that δ = 1e-100 keeps its relative
 // accuracy, about 1e-12; no difference of distribution functions is taken.
 
-// panel is the number of Gauss–Legendre nodes per panel of the integrals below.
+// panel is the number of Gauss–Legendre nodes per panel of the laws below.
 const panel = 12
-
-// negligible is the relative size of a panel behind which an integral of a
-// log-concave tail is cut. What is cut is of the same order.
-const negligible = 1e-14
-
-// gauss returns ∫_a^b f by one Gauss–Legendre panel.
-func gauss(a, b float64, f func(s float64) float64) float64 {
-	x, w := num.GaussLegendre(panel)
-	c, h := (a+b)/2, (b-a)/2
-	sum := 0.0
-	for i, xi := range x {
-		sum += w[i] * f(c+h*xi)
-	}
-	return h * sum
-}
 
 // chi returns the width of a panel that has s as its end, for an integrand that behaves
 // like the density of a χ variable with k degrees of freedom:
@@ -38,38 +23,6 @@ func gauss(a, b float64, f func(s float64) float64) float64 {
 // much a panel spans far in the tails, where |k/s − s| is the logarithmic slope of the density.
 func chi(k float64) func(s float64) float64 {
 	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
-}
-
-// down returns ∫_0^top f, panel by panel from top to 0, for an f that is
-// analytic but for a branch point at 0; width gives the widths of panels by their upper ends. It
-// stops at the first negligible panel below mode, where f decreases downward.
-func down(top, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
-	sum := 0.0
-	for b := top; b > 0; {
-		a := b - width(b)
-		part := gauss(a, b, f)
-		sum += part
-		if b < mode && part <= negligible*sum || !(a < b) {
-			break
-		}
-		b = a
-	}
-	return sum
-}
-
-// up returns ∫_bottom^∞ f for an f with the tail of a χ density, that increases at most up to mode;
-// width gives the widths of panels by their lower ends.
-func up(bottom, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
-	sum := 0.0
-	for a := bottom; ; {
-		b := a + width(a)
-		part := gauss(a, b, f)
-		sum += part
-		if b >= mode && part <= negligible*sum { // also where a is so large that b = a
-			return sum
-		}
-		a = b
-	}
 }
 
 // stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added
@@ -88,7 +41,7 @@ func stickAdd(eps, t, k, p float64) float64 {
 	}
 	top := t / -math.Expm1(-(eps+t/2)/p)
 	// y = t + s²: half-integer powers of y − t become smooth.
-	return sure + down(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
+	return sure + num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
 		y := t + s*s
 		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
 	})
@@ -115,7 +68,7 @@ func removeTail(eps, t, k, from float64) float64 {
 	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
 		return num.Chi2CDF(least, k) + removeTail(eps, t, k, least)
 	}
-	return up(math.Sqrt(from), math.Sqrt(math.Max(k, from)), chi(k), func(s float64) float64 {
+	return num.PanelsUp(math.Sqrt(from), math.Sqrt(math.Max(k, from)), chi(k), func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps-t/2+n*math.Log1p(t/y))
 	})
@@ -132,7 +85,7 @@ func removeTail(eps, t, k, from float64) float64 {
 func stickRemoveGLM(eps, t, k float64) float64 {
 	n := k/2 - 1
 	y1 := t / math.Expm1(math.Max(eps, t/k))
-	sum := down(math.Sqrt(y1), math.Sqrt(math.Min(y1, k-1)), chi(k), func(s float64) float64 {
+	sum := num.PanelsDown(math.Sqrt(y1), math.Sqrt(math.Min(y1, k-1)), chi(k), func(s float64) float64 {
 		y := s * s
 		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps-math.Log1p(t/y))
 	})
@@ -249,7 +202,7 @@ func (b *replaceStick) at(t float64) float64 {
 				part += side[i].w[j] * b.kernel(t/g)
 			}
 			sum += part
-			if part <= last && part <= negligible*sum { // past the mode the integrand only falls
+			if part <= last && part <= num.Negligible*sum { // past the mode the integrand only falls
 				break
 			}
 			last = part
@@ -274,17 +227,17 @@ func (b *replaceStick) kernel(h float64) float64 {
 	low := (b.cth - h*h) / (math.Sqrt(b.ith*h*h+b.cth*b.cth) + h) // x*
 	sum := 0.0
 	if b.n > 0 {
-		sum = down(math.Acos(math.Min(low+h, 1)), math.Pi/2, b.width, func(psi float64) float64 {
+		sum = num.PanelsDown(math.Acos(math.Min(low+h, 1)), math.Pi/2, b.width, func(psi float64) float64 {
 			sin, cos := math.Sincos(psi)
 			moved := 2*h*cos - h*h // 1 − x² = sin²ψ + moved
 			return sin * math.Exp(b.n*num.Log(sin*sin+moved)) * -math.Expm1(b.eps-b.n*math.Log1p(moved/(sin*sin)))
 		})
 	}
 	top, p := math.Acos(1-h), 2*b.n+1
-	if bound := top * math.Pow(math.Sin(top), p); top < math.Pi/2 && bound <= negligible*sum {
+	if bound := top * math.Pow(math.Sin(top), p); top < math.Pi/2 && bound <= num.Negligible*sum {
 		return b.norm * (sum + bound)
 	}
-	sum += down(top, math.Pi/2, b.width, func(theta float64) float64 {
+	sum += num.PanelsDown(top, math.Pi/2, b.width, func(theta float64) float64 {
 		return math.Pow(math.Sin(theta), p)
 	})
 	return b.norm * sum

@@ -40,12 +40,13 @@ func (c *calibrator) inexact() error {
 	}
 	best = c.evaluate(best, false)
 	if math.IsInf(best.excessRisk, 1) {
-		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and M = %v; a larger Delta or M, or a smaller Eta, needs less",
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; "+
+			"a larger Delta or Degrees, or a smaller Eta, needs less",
 			dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
-	p.M, p.T, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
+	p.Degrees, p.Ratio, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
-	p.Alpha, p.Upper, p.Low, p.High = best.alpha, best.b, best.low, best.high
+	p.Alpha, p.MaxEig, p.MinEigDelta, p.MaxEigDelta = best.alpha, best.b, best.low, best.high
 	p.Cover, p.Reach = best.cover, best.reach
 	return nil
 }
@@ -75,7 +76,7 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon),
 		Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
-	if s.m = c.asked.M; s.m == 0 {
+	if s.m = c.asked.Degrees; s.m == 0 {
 		m := math.Round((start-d+1)*math.Exp(math.Max(-3, math.Min(3, x[4])))) + d - 1
 		s.m = math.Min(math.Max(m, leastDegrees(c.s.dim)), c.s.most())
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -22,7 +22,7 @@ func TestTheoremB(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, eta := range []float64{1e-6, 0.1} {
-			if (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && os.Getenv("PRIVOPT_DEEP") == "" {
+			if s != loss.LSQ && !testsize.Long() || (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && !testsize.Deep() {
 				continue
 			}
 			q := public(4, s)
@@ -31,14 +31,14 @@ func TestTheoremB(t *testing.T) {
 			require.NoError(t, err, "%v %v", s, eta)
 			p := plan.Params()
 			consistent(t, p, fmt.Sprint(s, eta))
-			law := randmat.MinEigenvalueLaw{Dim: 4, Dof: p.M}
+			law := randmat.MinEigenvalueLaw{Dim: 4, Dof: p.Degrees}
 			both := 1 + math.Exp(p.Objective.Epsilon)
-			require.LessOrEqual(t, math.Min(law.CDF(p.Alpha+p.T), both*law.CDF(p.Alpha)), p.Low)
-			require.LessOrEqual(t, math.Min(num.Chi2SF(p.Upper-p.T, p.M), both*num.Chi2SF(p.Upper, p.M)), p.High)
-			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.Upper/p.Alpha))
+			require.LessOrEqual(t, math.Min(law.CDF(p.Alpha+p.Ratio), both*law.CDF(p.Alpha)), p.MinEigDelta)
+			require.LessOrEqual(t, math.Min(num.Chi2SF(p.MaxEig-p.Ratio, p.Degrees), both*num.Chi2SF(p.MaxEig, p.Degrees)), p.MaxEigDelta)
+			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.MaxEig/p.Alpha))
 			c := &calibrator{s: setting{dim: 4, rank: 1, structure: s, relation: dp.Replace}}
-			at := c.largest(p.Objective, p.M).t
-			require.LessOrEqual(t, p.T, at)
+			at := c.largest(p.Objective, p.Degrees).t
+			require.LessOrEqual(t, p.Ratio, at)
 
 			exact, err := (&Mechanism{}).Calibrate(q, b)
 			require.NoError(t, err)
@@ -49,12 +49,12 @@ func TestTheoremB(t *testing.T) {
 		}
 	}
 	// A given share is kept.
-	plan, err := (&Mechanism{Eta: 0.01, Share: 0.25, M: 20}).Calibrate(public(4, loss.LSQ), b)
+	plan, err := (&Mechanism{Eta: 0.01, Share: 0.25, Degrees: 20}).Calibrate(public(4, loss.LSQ), b)
 	require.NoError(t, err)
 	p := plan.Params()
 	require.InEpsilon(t, 0.25, p.Output.Epsilon, 1e-9)
 	require.InEpsilon(t, 0.25e-5*(1-0x1p-8), p.Output.Delta, 1e-9)
-	require.Equal(t, 20.0, p.M)
+	require.Equal(t, 20.0, p.Degrees)
 }
 
 // TestGoldenOutputNoise recomputes the golden sharp_noise: its α and b come from
@@ -85,12 +85,12 @@ func TestInexactIsRoundedUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 11))
 	for range points(120) {
 		q, budget := declared(rnd, loss.LSQ, 1)
-		m := &Mechanism{Relation: dp.AddRemove, Eta: logUniform(rnd, 1e-3, 1) * q.Radius, M: float64(4 + rnd.IntN(30))}
+		m := &Mechanism{Relation: dp.AddRemove, Eta: logUniform(rnd, 1e-3, 1) * q.Radius, Degrees: float64(4 + rnd.IntN(30))}
 		plan, err := m.Calibrate(q, budget)
 		require.NoError(t, err)
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
-		dof := int(p.M)
+		dof := int(p.Degrees)
 		f := func(x *big.Float) *big.Float { return bigref.Sub(rational(1), bigref.Chi2SF(x, dof)) }
 		twice := bigref.Add(rational(1), bigref.Exp(rational(p.Objective.Epsilon)))
 		least := func(a, b *big.Float) *big.Float {
@@ -99,11 +99,11 @@ func TestInexactIsRoundedUp(t *testing.T) {
 			}
 			return b
 		}
-		alpha, b, x := rational(p.Alpha), rational(p.Upper), rational(p.T)
+		alpha, b, x := rational(p.Alpha), rational(p.MaxEig), rational(p.Ratio)
 		low := least(f(bigref.Add(alpha, x)), bigref.Mul(twice, f(alpha)))
-		require.LessOrEqual(t, low.Cmp(rational(p.Low)), 0, "α = %v is too large, %s", p.Alpha, at)
+		require.LessOrEqual(t, low.Cmp(rational(p.MinEigDelta)), 0, "α = %v is too large, %s", p.Alpha, at)
 		high := least(bigref.Chi2SF(bigref.Sub(b, x), dof), bigref.Mul(twice, bigref.Chi2SF(b, dof)))
-		require.LessOrEqual(t, high.Cmp(rational(p.High)), 0, "b = %v is too small, %s", p.Upper, at)
+		require.LessOrEqual(t, high.Cmp(rational(p.MaxEigDelta)), 0, "b = %v is too small, %s", p.MaxEig, at)
 		reach := bigref.Add(rational(p.Cover), bigref.Mul(rational(p.Eta), bigref.Sqrt(bigref.Quo(b, alpha))))
 		require.GreaterOrEqual(t, rational(p.Reach).Cmp(reach), 0, "R = %v is too small, %s", p.Reach, at)
 		require.LessOrEqual(t, rational(p.Reach).Cmp(bigref.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)

@@ -12,7 +12,7 @@ import (
 // Published holds the inputs of the constants of [CC26].
 type Published struct {
 	Dim        int     // d
-	M          float64 // m ≥ d+1
+	Degrees    float64 // m ≥ d+1
 	Rank       int     // ρ
 	Smoothness float64 // L
 
@@ -48,8 +48,8 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 		return PublishedConstants{}, err
 	}
 	d := float64(p.Dim)
-	k := p.M - d + 1
-	logD := logEdelman(d, p.M) + lgamma(k/2)
+	k := p.Degrees - d + 1
+	logD := logEdelman(d, p.Degrees) + lgamma(k/2)
 	var c PublishedConstants
 	half := num.GammaInvLogP(k/2, math.Min(num.Log(p.Delta3)-logD, 0))
 	c.Alpha = 2 * half
@@ -62,7 +62,7 @@ func (p Published) Constants(asPrinted bool) (PublishedConstants, error) {
 	c.F2 = k/c.Alpha + 1
 	c.Sigma2 = math.Max(2*p.Smoothness/p.Epsilon1*(c.F2+2*(2*float64(p.Rank)+2)/c.Alpha), 2*p.Smoothness/c.Alpha1)
 	if p.Delta4 > 0 {
-		c.Beta = square(math.Sqrt(2*num.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.M) + math.Sqrt(d))
+		c.Beta = square(math.Sqrt(2*num.Log(2/(p.Delta4*(1-p.Delta3)))) + math.Sqrt(p.Degrees) + math.Sqrt(d))
 	}
 	if p.Tau > 0 {
 		c.OutputSigma = (math.Sqrt(2*p.Tau/(c.Alpha*c.Sigma2)) + c.Beta*p.Eta/c.Alpha) *
@@ -81,8 +81,8 @@ func (p Published) check() error {
 	switch {
 	case p.Dim < 1 || p.Rank < 1:
 		return fmt.Errorf("%w: Dim = %d and Rank = %d, want at least 1", ErrMechanism, p.Dim, p.Rank)
-	case !(p.M >= float64(p.Dim)+1 && p.M <= mostDegrees):
-		return fmt.Errorf("%w: M = %v, want at least Dim+1 = %d and at most %d", ErrMechanism, p.M, p.Dim+1, mostDegrees)
+	case !(p.Degrees >= float64(p.Dim)+1 && p.Degrees <= mostDegrees):
+		return fmt.Errorf("%w: Degrees = %v, want at least Dim+1 = %d and at most %d", ErrMechanism, p.Degrees, p.Dim+1, mostDegrees)
 	case !in(p.Smoothness, 0, inf) || !in(p.Epsilon1, 0, inf):
 		return fmt.Errorf("%w: Smoothness = %v and Epsilon1 = %v, want positive finite numbers", ErrMechanism, p.Smoothness, p.Epsilon1)
 	case !in(p.Delta1, dp.MinDelta, 1) || !in(p.Delta3, dp.MinDelta, 1):
@@ -113,7 +113,7 @@ func gammaStep(a, x, logp float64) float64 {
 		n := math.Ceil(length / 0.3)                  // panels of half a standard deviation
 		sum := 0.0
 		for i := range int(n) {
-			sum += gauss(0, length/n, func(v float64) float64 {
+			sum += num.Panel(0, length/n, func(v float64) float64 {
 				r := lo + float64(i)*length/n + v
 				return 2 * r * math.Exp(gammaLogDensity(a, r*r)-shift)
 			})
@@ -134,19 +134,20 @@ func gammaLogDensity(a, y float64) float64 { return num.Chi2LogPDF(2*y, 2*a) + m
 func (c *calibrator) paper() error {
 	p := c.plan
 	d := p.Dim
-	p.M = cmp.Or(c.asked.M, math.Min(math.Max(2*float64(d), leastDegrees(d)), mostDegrees))
+	p.Degrees = cmp.Or(c.asked.Degrees, math.Min(math.Max(2*float64(d), leastDegrees(d)), mostDegrees))
 	b := p.Objective
 	k, err := Published{
-		Dim: d, M: p.M, Rank: int(c.s.rank), Smoothness: p.Constants.Smoothness,
+		Dim: d, Degrees: p.Degrees, Rank: int(c.s.rank), Smoothness: p.Constants.Smoothness,
 		Epsilon1: b.Epsilon, Delta1: b.Delta / 2, Delta3: b.Delta / 2,
 	}.Constants(false)
 	if err != nil {
 		return err
 	}
 	if math.IsInf(k.Alpha1, 1) || !(k.Alpha > 0) {
-		return fmt.Errorf("qop: %w: the published constants do not exist for %v with M = %v; want a smaller Delta", dp.ErrCondition, b, p.M)
+		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
+			dp.ErrCondition, b, p.Degrees)
 	}
-	p.Theorem, p.Threshold = TheoremPaper, k.Alpha+k.Alpha1
-	p.T = p.Constants.Smoothness / k.Sigma2 / safeScale
+	p.Theorem, p.Threshold = theoremPaper, k.Alpha+k.Alpha1
+	p.Ratio = p.Constants.Smoothness / k.Sigma2 / safeScale
 	return nil
 }

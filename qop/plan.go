@@ -34,8 +34,8 @@ type Params struct {
 	Radius      float64        `json:"radius,omitempty"`  // D of ExcessBound
 
 	// The perturbation (σ²/2)(θ−θ̃)'W(θ−θ̃), W ~ W_d(m).
-	M         float64 `json:"m"`                   // m, degrees of freedom
-	T         float64 `json:"t"`                   // t = L/σ²
+	Degrees   float64 `json:"m"`                   // m, degrees of freedom
+	Ratio     float64 `json:"t"`                   // t = L/σ²
 	Sigma2    float64 `json:"sigma2"`              // σ²
 	Curvature float64 `json:"curvature"`           // σ²m, the mean curvature added per direction
 	Threshold float64 `json:"threshold,omitempty"` // a, where the closed form is used, else 0
@@ -51,11 +51,11 @@ type Params struct {
 	OutputSigma float64   `json:"outputSigma"` // σ̃, standard deviation of the output noise
 
 	// The anchor's error, all 0 if η = 0.
-	Eta   float64 `json:"eta,omitempty"`   // η
-	Alpha float64 `json:"alpha,omitempty"` // α of Theorem B
-	Upper float64 `json:"upper,omitempty"` // b of Theorem B
-	Low   float64 `json:"low,omitempty"`   // the shares of δ of both;
-	High  float64 `json:"high,omitempty"`  // δ₁ + δ₂ + Low + High ≤ δ
+	Eta         float64 `json:"eta,omitempty"`   // η
+	Alpha       float64 `json:"alpha,omitempty"` // α of Theorem B
+	MaxEig      float64 `json:"upper,omitempty"` // b of Theorem B
+	MinEigDelta float64 `json:"low,omitempty"`   // the shares of δ of both;
+	MaxEigDelta float64 `json:"high,omitempty"`  // δ₁ + δ₂ + MinEigDelta + MaxEigDelta ≤ δ
 
 	// ExcessBound bounds the expected excess empirical risk, a sum over the
 	// records, against the best θ₀ with ‖θ₀−θ*‖₂ ≤ Radius:
@@ -83,8 +83,8 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// Calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
-var Calibrated = fault.NewStep[Params]("quadratic parameters")
+// stepParams is where an audit replaces the numbers that the noise of a fit is drawn by.
+var stepParams = fault.NewStep[Params](fault.QuadraticParams)
 
 // made reports whether a calibration made pl.
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
@@ -128,7 +128,7 @@ func (pl *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
 	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix of %v degrees of "+
-		"freedom, %.4g in the mean; ", p.Sigma2, p.M, p.Curvature)
+		"freedom, %.4g in the mean; ", p.Sigma2, p.Degrees, p.Curvature)
 	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.", p.OutputSigma, p.Grid)
 	if !math.IsInf(p.ExcessBound, 1) {
 		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution within %.4g of the anchor.", p.ExcessBound, p.Radius)
@@ -175,7 +175,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 		return nil, fmt.Errorf("qop: %w", err)
 	}
 	used := *pl
-	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
+	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
 	used.output.Sigma = used.params.OutputSigma
 	q := *p
 	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
@@ -196,7 +196,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 // Cover was fixed for.
 func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, bool) {
 	p := pl.params
-	if err := randmat.Wishart(quad, p.M, src); err != nil {
+	if err := randmat.Wishart(quad, p.Degrees, src); err != nil {
 		panic(err) // the calibration checked Dim and M
 	}
 	trace := mat.Trace(quad)
@@ -205,7 +205,7 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 		Center: pl.center, Quad: quad, LinearError: pl.per.LinearError,
 		QuadError: p.Sigma2 * randmat.WishartError(p.Dim, trace),
 		// Proved, of the matrix that is used.
-		MinEig: randmat.MinEigAbove(quad, math.Max(p.Sigma2*usualEig(p.Dim, p.M), pl.per.MinEig*(1+0x1p-7)+pl.per.QuadError*2)),
+		MinEig: randmat.MinEigAbove(quad, math.Max(p.Sigma2*usualEig(p.Dim, p.Degrees), pl.per.MinEig*(1+0x1p-7)+pl.per.QuadError*2)),
 	}
 	if p.Structure != loss.LSQ {
 		q.MaxEig = randmat.MaxEig(quad)

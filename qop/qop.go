@@ -97,14 +97,14 @@
 //	n, d         records; parameters, Params.Dim
 //	L, ρ         loss.Constants.Smoothness, Rank
 //	θ̃, θ*, η     Mechanism.Center; the common minimizer; Mechanism.Eta
-//	W, m, k      the Wishart matrix; Params.M; m−d+1
-//	σ², t        Params.Sigma2; Params.T = L/σ²
+//	W, m, k      the Wishart matrix; Params.Degrees; m−d+1
+//	σ², t        Params.Sigma2; Params.Ratio = L/σ²
 //	N            k/2 − 1, the exponent of det W in its density
 //	F, a         distribution function of λ_min; Params.Threshold
 //	ε₁, δ₁       Params.Objective
 //	ε₂, δ₂, σ̃    Params.Output, Params.OutputSigma
 //	R_s, R, g    Params.Cover, Params.Reach, Params.Grid
-//	α, b         Params.Alpha, Params.Upper
+//	α, b         Params.Alpha, Params.MaxEig
 //	D            Params.Radius
 //	μ            σ²λ_min(W), the strong convexity of J
 //
@@ -139,14 +139,14 @@ var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremLSQ       = "qop.lsq/2"
-	TheoremGLM       = "qop.glm/2"
-	TheoremJoint     = "qop.joint/1"
-	TheoremFixed     = "qop.fixed/2"
-	TheoremGeneral   = "qop.general/2"
-	TheoremTilt      = "qop.tilt/1"
-	TheoremThreshold = "qop.threshold/2"
-	TheoremPaper     = "qop.paper/2"
+	theoremLSQ       = "qop.lsq/2"
+	theoremGLM       = "qop.glm/2"
+	theoremJoint     = "qop.joint/1"
+	theoremFixed     = "qop.fixed/2"
+	theoremGeneral   = "qop.general/2"
+	theoremTilt      = "qop.tilt/1"
+	theoremThreshold = "qop.threshold/2"
+	theoremPaper     = "qop.paper/2"
 )
 
 // Calibration chooses the constants of Mechanism.
@@ -191,9 +191,9 @@ type Mechanism struct {
 	// Structure, if not 0, asks for the theorem of a weaker structure than the
 	// loss declares. A stronger one is refused.
 	Structure loss.Structure
-	// M is m ≥ d+3, the degrees of freedom of W, an integer; 0 means automatic: that
+	// Degrees is m ≥ d+3, the degrees of freedom of W, an integer; 0 means automatic: m
 	// with nearly the least mean curvature σ²m.
-	M float64
+	Degrees float64
 	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess that ExcessBound and, for Eta > 0,
 	// the split of the budget are tuned for. It costs no privacy. 0 means the
 	// radius of the problem's Set, where that is finite, plus ‖Center‖₂.
@@ -227,7 +227,7 @@ func (m *Mechanism) check() error {
 	}
 	if err := cmp.Or(
 		release.CheckField(ErrMechanism, "Eta", "an exact anchor", m.Eta),
-		release.CheckField(ErrMechanism, "M", "automatic", m.M),
+		release.CheckField(ErrMechanism, "Degrees", "automatic", m.Degrees),
 		release.CheckField(ErrMechanism, "Radius", "the radius of Set", m.Radius),
 		release.CheckField(ErrMechanism, "Cover", "the default", m.Cover),
 	); err != nil {

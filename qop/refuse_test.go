@@ -136,10 +136,10 @@ func TestRefused(t *testing.T) {
 		is    error
 		words string
 	}{
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = 5 }, dp.ErrCondition, "at least Dim+3 = 6"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = 6.5 }, ErrMechanism, "M = 6.5"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = nan }, ErrMechanism, "M = NaN"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.M = inf }, ErrMechanism, "M = +Inf"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Degrees = 5 }, dp.ErrCondition, "at least Dim+3 = 6"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Degrees = 6.5 }, ErrMechanism, "Degrees = 6.5"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Degrees = nan }, ErrMechanism, "Degrees = NaN"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Degrees = inf }, ErrMechanism, "Degrees = +Inf"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation, m.Eta = Trust{}, -1 }, ErrMechanism, "Eta = -1"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Calibration = 1, Paper }, dp.ErrCondition, "not proved"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta = 1 }, ErrMechanism, "want 0, or Trust{}"},

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -21,7 +21,7 @@ var rational = bigref.New
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
-	if os.Getenv("PRIVOPT_DEEP") != "" {
+	if testsize.Deep() {
 		return all
 	}
 	return all / 20
@@ -77,17 +77,17 @@ func TestLeastSquaresIsRoundedUp(t *testing.T) {
 		q, b := declared(rnd, loss.LSQ, d)
 		m := &Mechanism{Relation: rel}
 		if rnd.IntN(2) == 0 {
-			m.M = float64(d + 3 + rnd.IntN(40))
+			m.Degrees = float64(d + 3 + rnd.IntN(40))
 		}
 		plan, err := m.Calibrate(q, b)
 		require.NoError(t, err)
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
-		require.Equal(t, TheoremLSQ, p.Theorem)
-		k := int(p.M) - d + 1
+		require.Equal(t, theoremLSQ, p.Theorem)
+		k := int(p.Degrees) - d + 1
 		eps, delta := rational(p.Objective.Epsilon), rational(p.Objective.Delta)
-		require.LessOrEqual(t, hockey(eps, rational(p.T), k).Cmp(delta), 0, "t = %v is too large, %s", p.T, at)
-		require.Positive(t, hockey(eps, bigref.Mul(rational(p.T), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.T, at)
+		require.LessOrEqual(t, hockey(eps, rational(p.Ratio), k).Cmp(delta), 0, "t = %v is too large, %s", p.Ratio, at)
+		require.Positive(t, hockey(eps, bigref.Mul(rational(p.Ratio), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.Ratio, at)
 		consistent(t, p, at)
 	}
 }
@@ -110,8 +110,8 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 		require.NoError(t, err)
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
-		a, x, eps := rational(p.Threshold), rational(p.T), rational(p.Objective.Epsilon)
-		k := p.M - float64(d) + 1
+		a, x, eps := rational(p.Threshold), rational(p.Ratio), rational(p.Objective.Epsilon)
+		k := p.Degrees - float64(d) + 1
 		ratio := func(x *big.Float) *big.Float { return bigref.Quo(x, a) }
 		tail := func(a *big.Float) *big.Float { // P(λ_min < a)
 			return bigref.Sub(rational(1), bigref.Chi2SF(a, int(k)))
@@ -149,8 +149,8 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 			}
 			return add
 		}
-		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.T, at)
-		require.Positive(t, privacyLoss(bigref.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.T, at)
+		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.Ratio, at)
+		require.Positive(t, privacyLoss(bigref.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.Ratio, at)
 		consistent(t, p, at)
 	}
 }

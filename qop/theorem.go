@@ -166,7 +166,7 @@ func (p *general) logDelta(t float64) float64 {
 			part += w[i] * (b - a) * v * slope * math.Exp(p.law.logCDF(y)+p.eps-p.rho*math.Log1p(t/y)-p.k/2*math.Log1p(t/(v*v)))
 		}
 		sum += part
-		if part < negligible*sum {
+		if part < num.Negligible*sum {
 			break
 		}
 		b = a

@@ -2,13 +2,13 @@ package qop
 
 import (
 	"math"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -111,7 +111,7 @@ func TestTiltGolden(t *testing.T) {
 	load(t, "qop2.json", &g)
 	require.Len(t, g.Tilt, 17)
 	for _, c := range g.Tilt {
-		if c.D > 3 && os.Getenv("PRIVOPT_DEEP") == "" {
+		if c.D > 3 && !testsize.Deep() {
 			continue
 		}
 		m := math.Round(c.Curvature * c.T)
@@ -186,7 +186,7 @@ func TestTiltSearch(t *testing.T) {
 		{setting{dim: 30, rank: 5, structure: loss.General, relation: dp.AddRemove}, 150, 112.4},
 	} {
 		got := (&calibrator{s: c.s}).largest(b, c.m)
-		require.Equal(t, TheoremTilt, got.theorem)
+		require.Equal(t, theoremTilt, got.theorem)
 		require.LessOrEqual(t, c.m/got.t, c.most, "%+v", c.s)
 		require.GreaterOrEqual(t, c.m/got.t, 0.999*c.most, "%+v", c.s)
 	}

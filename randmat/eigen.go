@@ -109,16 +109,6 @@ func (w *work) margin(trace float64) float64 {
 	return float64(w.d+8)*0x1p-53*1.0001*trace + float64(w.d)*0x1p-1000
 }
 
-// slack is at least twice any margin that atLeast(x), for S - xI positive
-// definite and x > 0, or atMost(x) can meet.
-func (w *work) slack(x float64) float64 {
-	var trace float64
-	for i := range w.d {
-		trace += math.Abs(w.s[i*w.d+i])
-	}
-	return 2 * w.margin(trace+float64(w.d)*math.Abs(x))
-}
-
 // atMost tries to prove λ_max(S) ≤ bound, with bound just above x.
 func (w *work) atMost(x float64) (bound float64, ok bool) {
 	trace, ok := w.cholesky(-1, x)
@@ -253,8 +243,8 @@ func (w *work) solve(z, x []float64) {
 
 // RitzMax returns the largest Ritz value of a Lanczos process and the residual
 // of its vector: λ_max ≥ value, and some eigenvalue lies within residual of
-// value. For a Wishart matrix value is λ_max to 1e-10; MaxEig proves such a bound,
-// this does not. It is what a step size needs, for about 40 products with a at
+// value. For a Wishart matrix value is λ_max to 1e-10; RitzMax proves no
+// bound; [MaxEig] does. A step size needs no proof, and RitzMax takes about 40 products with a at
 // d = 100. A matrix without rows gives 0, one with a NaN or an infinity +Inf.
 func RitzMax(a *mat.SymDense) (value, residual float64) {
 	if a.SymmetricDim() == 0 {
@@ -348,9 +338,9 @@ func (w *work) minEig(near bool) float64 {
 	return math.Nextafter(max(w.raise(mu, norm, least, near), least)*w.scale, math.Inf(-1))
 }
 
-// raise returns a proved bound of λ_min(S): just below mu if that is one, else by
-// bisection between it and least. If near is set and x(1+2⁻⁹) turns out to be a bound as well, x having
-// been proved, it is raised by bisection up to norm ≥ λ_min.
+// raise returns a proved bound of λ_min(S): just below mu if that is one, else by bisection between
+// it and least. If near is set and x(1+2⁻⁹) turns out to be a bound as well, x having been proved,
+// it is raised by bisection up to norm ≥ λ_min.
 func (w *work) raise(mu, norm, least float64, near bool) float64 {
 	x := mu * (1 - certify)
 	bound, ok := w.atLeast(x)
@@ -370,10 +360,10 @@ func (w *work) raise(mu, norm, least float64, near bool) float64 {
 //
 //	(1-2⁻⁸) min(λ_min(a), floor)
 //
-// if that minimum is at least 1024 (d+8) u tr a: where a single Cholesky factorization
-// of a - x I proves λ_min ≥ x - (d+8) u tr(a - x I), with x = floor or slightly below it, that, for a third of
-// the work of MinEig; else what MinEig returns, whose start is then checked. It is for
-// callers that know how small λ_min may be without harm. floor may be any number.
+// if that minimum is at least 1024 (d+8) u tr a: where a single Cholesky factorization of a - x I
+// proves λ_min ≥ x - (d+8) u tr(a - x I), with x = floor or slightly below it, that, for a third of
+// the work of MinEig; else what MinEig returns, whose start is then checked. It is for callers that
+// know how small λ_min may be without harm. floor may be any number.
 func MinEigAbove(a *mat.SymDense, floor float64) float64 {
 	return within(a, math.Inf(-1), func(w *work) float64 {
 		// A factorization runs to its end where λ_min - x exceeds the margin, so that

@@ -54,7 +54,7 @@ func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) 
 //   - for d ≤ 5000, m ≤ 2e4, x ≥ 1e-290 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
 //   - for d = 1 (χ²_m) and m = d+1 (exponential) log F in closed form;
 //   - else an upper bound: -80, or EdelmanLogCDF if that is below -80, for
-//     larger d or m the smaller of EdelmanLogCDF and DavidsonSzarekLogCDF, and for
+//     larger d or m the smaller of EdelmanLogCDF and davidsonSzarekLogCDF, and for
 //     smaller x that of EdelmanLogCDF and log F(1e-290).
 //
 // Where F scales noise, multiply it by 1+1e-6.
@@ -73,7 +73,7 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 		return bound
 	}
 	if l.Dim > chainDim || l.Dof > chainDof {
-		return min(bound, DavidsonSzarekLogCDF(l.Dim, l.Dof, x))
+		return min(bound, davidsonSzarekLogCDF(l.Dim, l.Dof, x))
 	}
 	return max(logLeast, min(bound, num.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
 }
@@ -181,9 +181,9 @@ func logEdelman(d int, m float64) float64 {
 //
 //	F(x) ≤ C P(k/2, x/2),  C = d Γ(3/2) Γ((m+1)/2) / (Γ(d/2+1) Γ((k+1)/2)),  k = m-d+1,
 //
-// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues replace
-// λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0
-// outside the law's domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
+// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues
+// replace λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0 outside the law's
+// domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
 func EdelmanLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF
@@ -191,13 +191,13 @@ func EdelmanLogCDF(d int, m, x float64) float64 {
 	return min(0, logEdelman(d, m)+num.GammaLogP((m-float64(d)+1)/2, x/2))
 }
 
-// DavidsonSzarekLogCDF returns an upper bound of log F(x) [DS01]:
+// davidsonSzarekLogCDF returns an upper bound of log F(x) [DS01]:
 //
 //	F(x) ≤ exp(-(√m - √d - √x)²/2)  for √x ≤ √m - √d,
 //
 // proved for integers m; for a real m it holds with ⌊m⌋, as F decreases in m. It
 // is 0, no information, elsewhere, and -Inf for x ≤ 0.
-func DavidsonSzarekLogCDF(d int, m, x float64) float64 {
+func davidsonSzarekLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF
 	}

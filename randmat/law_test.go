@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -41,7 +42,7 @@ func TestLambdaMinGolden(t *testing.T) {
 			require.InEpsilon(t, want, minEigCDF(v.D, v.M, x), 1e-9, "%v at %v", law, x)
 		}
 		require.GreaterOrEqual(t, EdelmanLogCDF(v.D, v.M, x), math.Log(want)-1e-12)
-		require.GreaterOrEqual(t, DavidsonSzarekLogCDF(v.D, v.M, x), math.Log(want))
+		require.GreaterOrEqual(t, davidsonSzarekLogCDF(v.D, v.M, x), math.Log(want))
 	}
 }
 
@@ -158,7 +159,9 @@ func TestLambdaMinPfaffian(t *testing.T) {
 	for d := 1; d <= 6; d++ {
 		require.InEpsilon(t, -math.Expm1(-float64(d)*0.15), pfaffianCDF(d, d+1, big.NewRat(3, 10)), 1e-14)
 	}
-	for _, c := range [][2]int{{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30}} {
+	for _, c := range [][2]int{
+		{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30},
+	}[:testsize.Of(10, 13)] {
 		d, m := c[0], c[1]
 		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2) // of the bulk
 		for _, s := range []float64{1e-6, 0.01, 0.1, 0.4, 1, 2} {
@@ -176,7 +179,7 @@ func TestLambdaMinPfaffian(t *testing.T) {
 // TestLambdaMinSimulation compares with draws; the band is Massart's at 1e-6.
 func TestLambdaMinSimulation(t *testing.T) {
 	const n = 20_000
-	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}} {
+	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}}[:testsize.Of(2, 3)] {
 		src := noise.Reproducible(9, "lambda min")
 		x := make([]float64, n)
 		w := mat.NewSymDense(law.Dim, nil)
@@ -309,13 +312,13 @@ func TestLambdaMinMonotone(t *testing.T) {
 		require.LessOrEqual(t, MinEigenvalueLaw{d, m + 0.5}.LogCDF(x), max(f, logLeast)+tol, "decreases with m")
 		require.GreaterOrEqual(t, MinEigenvalueLaw{d + 1, m + 1}.LogCDF(x), num.Chi2LogCDF(x, m-float64(d)+1)-tol, "λ_min ≤ 1/(W⁻¹)₁₁")
 		require.LessOrEqual(t, f, max(logLeast, EdelmanLogCDF(d, m, x))+tol)
-		require.LessOrEqual(t, f, max(logLeast, DavidsonSzarekLogCDF(d, m, x))+tol)
+		require.LessOrEqual(t, f, max(logLeast, davidsonSzarekLogCDF(d, m, x))+tol)
 		require.InEpsilon(t, math.Exp(f), law.CDF(x), 1e-12)
 	})
 }
 
 func TestQuantileIsSafe(t *testing.T) {
-	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}} {
+	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testsize.Of(5, 7)] {
 		for _, p := range []float64{1e-9, 0.005, 0.9} {
 			x := law.Quantile(p)
 			require.Positive(t, x)
@@ -344,7 +347,7 @@ func TestLawDegenerate(t *testing.T) {
 		require.Zero(t, law.Quantile(0.5))
 		require.Zero(t, law.LogQuantile(-1))
 		require.Zero(t, EdelmanLogCDF(law.Dim, law.Dof, 1e-9))
-		require.Zero(t, DavidsonSzarekLogCDF(law.Dim, law.Dof, 1e-9))
+		require.Zero(t, davidsonSzarekLogCDF(law.Dim, law.Dof, 1e-9))
 	}
 	require.ErrorIs(t, MinEigenvalueLaw{-1, 5}.Check(), ErrDimension)
 	require.ErrorIs(t, MinEigenvalueLaw{3, 2}.Check(), ErrDegrees)
@@ -353,7 +356,7 @@ func TestLawDegenerate(t *testing.T) {
 	for _, f := range []func(float64) float64{
 		law.LogCDF,
 		func(x float64) float64 { return EdelmanLogCDF(6, 11, x) },
-		func(x float64) float64 { return DavidsonSzarekLogCDF(6, 11, x) },
+		func(x float64) float64 { return davidsonSzarekLogCDF(6, 11, x) },
 	} {
 		require.Equal(t, -inf, f(0))
 		require.Equal(t, -inf, f(-1))
@@ -372,7 +375,7 @@ func TestLawDegenerate(t *testing.T) {
 	require.Equal(t, inf, law.LogQuantile(0))
 	require.Zero(t, law.LogQuantile(-inf))
 	require.Zero(t, law.LogQuantile(nan))
-	require.Equal(t, 0., DavidsonSzarekLogCDF(3, 2.5, 0.1), "⌊m⌋ < d tells nothing")
+	require.Equal(t, 0., davidsonSzarekLogCDF(3, 2.5, 0.1), "⌊m⌋ < d tells nothing")
 }
 
 // TestLambdaMinLarge pins values that a run with panels of 5 instead of 7
@@ -392,7 +395,7 @@ func TestLawBeyondChain(t *testing.T) {
 		d    int
 		m, x float64
 	}{{30, 1e14, 1e13}, {100, 1e6, 9.5e5}, {6000, 12000, 100}, {2, 1e8, 1}} {
-		require.Equal(t, min(EdelmanLogCDF(c.d, c.m, c.x), DavidsonSzarekLogCDF(c.d, c.m, c.x)),
+		require.Equal(t, min(EdelmanLogCDF(c.d, c.m, c.x), davidsonSzarekLogCDF(c.d, c.m, c.x)),
 			MinEigenvalueLaw{c.d, c.m}.LogCDF(c.x))
 	}
 	law := MinEigenvalueLaw{100, 1e6}

@@ -9,7 +9,6 @@
 //	T            Bartlett's lower triangular factor, W = T T'
 //	k            m-d+1
 //	F(x)         P(λ_min(W) < x)
-//	α, β         alpha, beta: the window for the spectrum of a conditioned draw
 //	u            2⁻⁵³, the unit roundoff
 //
 // # References
@@ -40,10 +39,6 @@ var (
 	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite, or
 	// for a draw not an integer up to 2¹⁶.
 	ErrDegrees = errors.New("randmat: degrees of freedom out of range")
-
-	// ErrWindow reports a window [alpha, beta] that holds the spectrum of a
-	// Wishart matrix never or too rarely.
-	ErrWindow = errors.New("randmat: window of eigenvalues out of reach")
 
 	// ErrDimension reports a matrix without rows.
 	ErrDimension = errors.New("randmat: empty matrix")

@@ -35,7 +35,6 @@ func FuzzMinEigenvalueLaw(f *testing.F) {
 			require.LessOrEqual(t, at, law.LogCDF(x*1.5+1e-9)+1e-8)
 		}
 		require.False(t, math.IsNaN(randmat.EdelmanLogCDF(d, m, x)))
-		require.False(t, math.IsNaN(randmat.DavidsonSzarekLogCDF(d, m, x)))
 		q := law.LogQuantile(logp)
 		require.True(t, q >= 0, "quantile of %v: %v", logp, q)
 		if q > 0 && !math.IsInf(q, 1) {
@@ -79,25 +78,15 @@ func finite(x ...float64) bool {
 // there is an error and the matrix is NaN.
 func FuzzWishart(f *testing.F) {
 	for _, m := range []float64{0, 1, 2, 3, 3.5, 4, 1e3, 1e300, -1, math.NaN(), math.Inf(1)} {
-		f.Add(m, uint64(1), 0.0, math.Inf(1))
-		f.Add(m, uint64(2), 0.1, 50.0)
-		f.Add(4.0, uint64(3), m, m)
+		f.Add(m, uint64(1))
 	}
-	f.Fuzz(func(t *testing.T, m float64, seed uint64, alpha, beta float64) {
+	f.Fuzz(func(t *testing.T, m float64, seed uint64) {
 		w := mat.NewSymDense(3, nil)
 		err := randmat.Wishart(w, m, noise.Reproducible(seed))
 		require.Equal(t, err != nil, math.IsNaN(w.At(0, 0)))
 		if err == nil {
 			require.True(t, finite(w.RawSymmetric().Data...), "%v", mat.Formatted(w))
 			require.GreaterOrEqual(t, randmat.MinEig(w), -1e-12*randmat.MaxEig(w))
-		}
-		// A window that a draw seldom hits is refused or takes long by design.
-		if alpha <= 0.01 && beta > 1e3 && m < 100 {
-			err = randmat.WishartBetween(w, m, alpha, beta, noise.Reproducible(seed))
-			require.Equal(t, err != nil, math.IsNaN(w.At(0, 0)))
-			if err == nil {
-				require.LessOrEqual(t, alpha, randmat.MaxEig(w))
-			}
 		}
 	})
 }

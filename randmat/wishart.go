@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/noise"
 )
 
@@ -107,91 +106,4 @@ func poison(dst *mat.SymDense) {
 			row[j] = math.NaN()
 		}
 	}
-}
-
-const (
-	maxAttempts = 1000
-	leastChance = 0.01 // of a window; maxAttempts then all miss with probability below 5e-5
-)
-
-// WishartBetween overwrites dst with a draw from W_d(m) conditioned on
-// α ≤ λ_min and λ_max ≤ β: it draws until the spectrum lies in the window. The
-// decision reads W and nothing else, so the law of the result is public. It is
-// rigorous: a matrix is taken only if Cholesky factorizations with an allowance
-// for rounding prove both inequalities (see MinEig), which refuses matrices
-// within about d u tr W of a bound. alpha ≤ 0 and beta = +Inf lift a bound.
-//
-// Conditioning is not free: if without the window an (ε, δ) guarantee holds, and the W and W' that
-// explain one output satisfy ‖W - W'‖₂ ≤ t, then for the window λ_min ≥ α it holds with the same ε and
-//
-//	δ_α = [δ + min(F(α+t) - F(α), e^ε F(α))]/P,  P = 1 - F(α)
-//
-// (docs/theory/numerics.md#numerics.window), and likewise for λ_max ≤ β.
-//
-// Errors wrap ErrDegrees, ErrDimension, or ErrWindow: alpha or beta is NaN or
-// alpha ≥ beta; or the window has probability below 1 %, by
-// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1} and λ_max ≥ W₁₁ ~ χ²_m; or 1000 draws missed it.
-// On an error dst holds NaN.
-func WishartBetween(dst *mat.SymDense, m, alpha, beta float64, src rand.Source) error {
-	if dst == nil || src == nil {
-		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
-	}
-	d := dst.SymmetricDim()
-	err := checkDraw(d, m)
-	if err == nil {
-		err = checkWindow(d, m, alpha, beta)
-	}
-	if err != nil {
-		poison(dst)
-		return err
-	}
-	for range maxAttempts {
-		if err := Wishart(dst, m, src); err != nil {
-			return err
-		}
-		if between(dst, alpha, beta) {
-			return nil
-		}
-	}
-	poison(dst)
-	return fmt.Errorf("%w: none of %d draws has eigenvalues in [%v, %v] at d = %d, m = %v; widen the window",
-		ErrWindow, maxAttempts, alpha, beta, d, m)
-}
-
-// checkWindow refuses a window that a draw hits with probability below leastChance.
-func checkWindow(d int, m, alpha, beta float64) error {
-	if !(alpha < beta) {
-		return fmt.Errorf("%w: [%v, %v] is empty", ErrWindow, alpha, beta)
-	}
-	k := m - float64(d) + 1
-	if p := num.Chi2SF(max(alpha, 0), k); p < leastChance {
-		return fmt.Errorf("%w: P(λ_min ≥ %v) ≤ %.2g at d = %d, m = %v, want alpha ≤ %.6g",
-			ErrWindow, alpha, p, d, m, num.Chi2UpperQuantile(num.Log(leastChance), k))
-	}
-	if p := num.Chi2CDF(max(beta, 0), m); p < leastChance {
-		return fmt.Errorf("%w: P(λ_max ≤ %v) ≤ %.2g at d = %d, m = %v, want beta ≥ %.6g",
-			ErrWindow, beta, p, d, m, num.Chi2Quantile(num.Log(leastChance), m))
-	}
-	return nil
-}
-
-// between proves α ≤ λ_min(a) and λ_max(a) ≤ β, or returns false.
-func between(a *mat.SymDense, alpha, beta float64) bool {
-	w, ok := newWork(a)
-	if !ok {
-		return false
-	}
-	defer w.free()
-	// A - x'I positive definite proves λ_min(A) ≥ x' - margin ≥ x, if x' = x + slack.
-	if x := alpha / w.scale; alpha > 0 {
-		if bound, ok := w.atLeast(x + w.slack(x)); !ok || bound < x {
-			return false
-		}
-	}
-	if x := beta / w.scale; !math.IsInf(beta, 1) {
-		if bound, ok := w.atMost(x - w.slack(x)); !ok || bound > x {
-			return false
-		}
-	}
-	return true
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
@@ -34,7 +34,7 @@ func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
 }
 
-// accountant is accounting.Noise, or in tests a quick substitute.
+// accountant is the type of [accounting.Noise]; tests put a quick substitute in its place.
 type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error)
 
 // check refuses fields that make no sense by themselves.
@@ -42,8 +42,8 @@ func (m *NoisySGD) check() error {
 	switch {
 	case m.Scheme < Poisson || m.Scheme > WithReplacement:
 		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
-	case m.Calibration < Accounted || m.Calibration > PaperUnsafe:
-		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted, Paper, PaperStrict or PaperUnsafe", ErrMechanism, int(m.Calibration))
+	case m.Calibration < Accounted || m.Calibration > Paper:
+		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted or Paper", ErrMechanism, int(m.Calibration))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
 		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
 	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
@@ -77,14 +77,13 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	}
 	p := newSGDParams(set, l)
 	if smoothing != nil {
-		p.Theorem = TheoremProx
+		p.Theorem = theoremProx
 	}
 	s := schedule{q: set, l: l, scheme: m.Scheme, envelope: smoothing != nil}
-	cost := b
 	if m.Calibration == Accounted {
 		err = m.accounted(&p, s, noise)
 	} else {
-		cost, err = m.paper(&p, s, noise)
+		err = m.paper(&p, s, noise)
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +99,7 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	if exact {
 		p.ExcessBound = s.bound(p.StepSize, smoothness)
 	}
-	return newSGDPlan(p, cost, q.Assumptions, m.Trace)
+	return newSGDPlan(p, q.Assumptions, m.Trace)
 }
 
 // clipNorm returns L, and whether the clipped gradients are those of a convex
@@ -154,7 +153,7 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 		least = min(m.Batch, q.n())
 	}
 	best := math.Inf(1)
-	reach := 1.0 // the least z to try: what one record in a batch changes, over L
+	reach := 1.0 // the least z to try: the change of a sum by one record, over L
 	if q.rel == dp.Replace {
 		reach = 2
 	}
@@ -247,26 +246,24 @@ func (p *SGDParams) setNoise(z float64) {
 //
 // The published proof refers to an accountant whose conditions fail for
 // T < 128 ln(1/δ), where the noise may be too small by far.
-//
-// cost is what a release is certified for.
-func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Budget, err error) {
+func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) error {
 	q := s.q
 	eps, delta := q.budget.Epsilon, q.budget.Delta
 	root := math.Sqrt(q.d() * q.logDelta())
 	limit := s.l / q.m * min(math.Sqrt(q.n()/2), eps*q.n()/(2*math.Sqrt2*root))
 	switch {
 	case eps > 1:
-		return cost, fmt.Errorf("sco: %w: Epsilon = %v, Calibration %v is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps, m.Calibration)
+		return fmt.Errorf("sco: %w: Epsilon = %v, Calibration Paper is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps)
 	case delta > 1/(q.n()*q.n()):
-		return cost, fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta,
+		return fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta,
 			m.Calibration, 1/(q.n()*q.n()))
 	case s.envelope:
 		p.Smoothing = s.l / q.m * min(math.Sqrt(q.n())/4, eps*q.n()/(8*root))
 	case !(q.OnSet.Smoothness > 0) || math.IsInf(q.OnSet.Smoothness, 1):
-		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness,
+		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness,
 			m.Calibration)
 	case q.OnSet.Smoothness > limit:
-		return cost, fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use "+
+		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use "+
 			"Accounted or ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration, limit)
 	}
 	steps := max(1, math.Floor(paperSteps(q)))
@@ -284,30 +281,19 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) (cost dp.Bu
 
 	comp, err := p.composition()
 	if err != nil {
-		return cost, err
+		return err
 	}
-	cost = q.budget
 	p.PaperDelta = comp.Delta(eps)
-	switch {
-	case p.PaperDelta <= delta:
-	case m.Calibration == PaperUnsafe:
-		cost.Epsilon = comp.Epsilon(delta)
-		if err := cost.Check(); err != nil {
-			return cost, fmt.Errorf("sco: %w: the published noise z = %v gives δ = %.3g at ε = %v and no ε at δ = %v", dp.ErrCondition, p.PaperNoise,
-				p.PaperDelta, eps, delta)
-		}
-	case m.Calibration == PaperStrict:
-		return cost, fmt.Errorf("sco: %w: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, the budget is δ = "+
-			"%v; use Paper, which raises it, or Accounted", dp.ErrCondition, p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, delta)
-	default:
-		z, err := noise(p.Sampler, p.Steps, q.budget)
-		if err != nil {
-			return cost, fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be "+
-				"raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
-		}
-		p.setNoise(max(z, p.PaperNoise))
+	if p.PaperDelta <= delta {
+		return nil
 	}
-	return cost, nil
+	z, err := noise(p.Sampler, p.Steps, q.budget)
+	if err != nil {
+		return fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be "+
+			"raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
+	}
+	p.setNoise(max(z, p.PaperNoise))
+	return nil
 }
 
 // Calibrate returns the plan for problems with the public quantities q. Errors are
@@ -355,7 +341,7 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 		s := schedule{q: set, l: l, steps: steps, m: p.Batch, sigma: p.Sigma}
 		p.StepSize = s.step(set.OnSet.Smoothness) * (1 - m.Momentum)
 	}
-	return newSGDPlan(p, b, q.Assumptions, m.Trace)
+	return newSGDPlan(p, q.Assumptions, m.Trace)
 }
 
 // largest scale of noise and of steps: their products still fit.

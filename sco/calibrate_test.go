@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -52,8 +52,8 @@ func TestCheckEnds(t *testing.T) {
 		{NoisySGD{Scheme: WithReplacement}, true},
 		{NoisySGD{Scheme: WithReplacement + 1}, false},
 		{NoisySGD{Calibration: Accounted - 1}, false},
-		{NoisySGD{Calibration: PaperUnsafe}, true},
-		{NoisySGD{Calibration: PaperUnsafe + 1}, false},
+		{NoisySGD{Calibration: Paper}, true},
+		{NoisySGD{Calibration: Paper + 1}, false},
 		{NoisySGD{Calibration: Paper, Steps: 1}, false},
 		{NoisySGD{Calibration: Paper, Batch: 0.5}, false},
 		{NoisySGD{Calibration: Paper, StepSize: 0.5}, false},
@@ -62,7 +62,7 @@ func TestCheckEnds(t *testing.T) {
 		{NoisySGD{Relation: dp.AddRemove}, true},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}, false},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: WithReplacement}, false},
-		{NoisySGD{Relation: dp.AddRemove, Calibration: PaperStrict}, false},
+		{NoisySGD{Relation: dp.AddRemove, Calibration: Paper}, false},
 	} {
 		require.Equal(t, c.ok, c.m.check() == nil, "%+v", c.m)
 	}
@@ -107,12 +107,13 @@ func TestPaperGolden(t *testing.T) {
 	for _, v := range raw.Values {
 		n, d, l, m := int(num(v, "n")), int(num(v, "d")), num(v, "L"), num(v, "M")
 		q, b := declared(n, d, num(v, "eps"), num(v, "delta"), l, num(v, "beta_max_smooth")*(1-1e-12), m)
-		pl, err := (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q, b)
+		pl, err := (&NoisySGD{Calibration: Paper}).calibrate(q, b, nil, full)
 		require.NoError(t, err)
 		require.Equal(t, int(num(v, "T")), pl.Params().Steps)
 		require.Equal(t, accounting.WithReplacement{Size: int(num(v, "m")), Records: n}, pl.Params().Sampler)
-		require.InEpsilon(t, num(v, "sigma2_mean_gradient"), pl.Params().Sigma*pl.Params().Sigma, 1e-12)
-		require.InEpsilon(t, num(v, "z_on_sum_over_L"), pl.Params().Noise, 1e-12)
+		sigma := pl.Params().PaperNoise * pl.Params().Clip / pl.Params().Batch
+		require.InEpsilon(t, num(v, "sigma2_mean_gradient"), sigma*sigma, 1e-12)
+		require.InEpsilon(t, num(v, "z_on_sum_over_L"), pl.Params().PaperNoise, 1e-12)
 		require.InEpsilon(t, num(v, "eta"), pl.Params().StepSize, 1e-12)
 		require.InEpsilon(t, num(v, "risk_bound_thm32"), pl.Params().PaperBound, 1e-12)
 
@@ -152,7 +153,7 @@ func TestPaperFormulas(t *testing.T) {
 			c.envelope = min(c.envelope, c.eps*c.n/(8*math.Sqrt(set.logDelta())))
 		}
 		q.OnSet.Smoothness = 1.5 * c.smooth * (1 - 1e-12)
-		pl, err := (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q, b)
+		pl, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 		require.NoError(t, err)
 		require.Equal(t, 1, pl.Params().Steps)
 		m := math.Ceil(c.n * math.Sqrt(c.eps/4))
@@ -160,26 +161,22 @@ func TestPaperFormulas(t *testing.T) {
 		require.Equal(t, m, pl.Params().Batch)
 		require.InEpsilon(t, 2./3, pl.Params().StepSize, 1e-12) // M/(L√T)
 		require.InEpsilon(t, math.Sqrt(8*set.logDelta())/(c.n*c.eps)*m, pl.Params().PaperNoise, 1e-12)
-		require.InEpsilon(t, pl.Params().PaperNoise*3/m, pl.Params().Sigma, 1e-12)
+		require.InEpsilon(t, pl.Params().Noise*3/m, pl.Params().Sigma, 1e-12)
 		require.InEpsilon(t, 60*rate(set), pl.Params().PaperBound, 1e-12)
-		comp := pl.comp
-		require.Equal(t, comp.Delta(c.eps), pl.Params().PaperDelta)
-		require.Greater(t, pl.Params().PaperDelta, c.delta)
-		require.LessOrEqual(t, comp.Delta(pl.Certificate().Budget.Epsilon), c.delta)
-		require.Greater(t, comp.Delta(pl.Certificate().Budget.Epsilon*(1-1e-6)), c.delta)
-		_, err = (&NoisySGD{Calibration: PaperStrict}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		raised, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
+		published := pl.Params()
+		published.Noise = published.PaperNoise
+		comp, err := published.composition()
 		require.NoError(t, err)
-		comp = raised.comp
-		require.LessOrEqual(t, comp.Delta(c.eps), c.delta)
-		require.Greater(t, raised.Params().Noise, raised.Params().PaperNoise)
+		require.Equal(t, comp.Delta(c.eps), published.PaperDelta)
+		require.Greater(t, published.PaperDelta, c.delta)
+		require.LessOrEqual(t, pl.comp.Delta(c.eps), c.delta)
+		require.Greater(t, pl.Params().Noise, published.PaperNoise)
 
 		q.OnSet.Smoothness = 1.5 * c.smooth * (1 + 1e-12)
-		_, err = (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q, b)
+		_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 		require.ErrorIs(t, err, dp.ErrCondition)
 		require.ErrorContains(t, err, "needs at most")
-		prox, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: PaperUnsafe}}).Calibrate(q, b)
+		prox, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(q, b)
 		require.NoError(t, err)
 		require.InEpsilon(t, 1.5*c.envelope, prox.Params().Smoothing, 1e-12)
 		require.InEpsilon(t, 144*rate(set), prox.Params().PaperBound, 1e-12)
@@ -194,7 +191,7 @@ func TestPaperFormulas(t *testing.T) {
 	limit, err := strconv.ParseFloat(text[:strings.Index(text, ";")], 64)
 	require.NoError(t, err)
 	require.InEpsilon(t, 1.5*math.Sqrt(20), limit, 1e-12)
-	many, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: PaperUnsafe}}).Calibrate(p, b)
+	many, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(p, b)
 	require.NoError(t, err)
 	require.InEpsilon(t, 1.5*math.Sqrt(40)/4, many.Params().Smoothing, 1e-12)
 	require.Equal(t, 5, many.Params().Steps)
@@ -214,7 +211,7 @@ func TestPaperFormulas(t *testing.T) {
 	} {
 		b := b
 		c.edit(&b)
-		_, err := (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(p, b)
+		_, err := (&NoisySGD{Calibration: Paper}).Calibrate(p, b)
 		if c.text == "" {
 			require.NoError(t, err)
 		} else {
@@ -223,8 +220,7 @@ func TestPaperFormulas(t *testing.T) {
 	}
 }
 
-// The published noise of small T is raised, refused with the accounted δ, or
-// kept at the ε that the accountant finds, which is far above the claim.
+// The published noise of small T costs more than is claimed, and is raised.
 func TestPaperCounterexample(t *testing.T) {
 	var g struct {
 		Values []struct {
@@ -245,23 +241,12 @@ func TestPaperCounterexample(t *testing.T) {
 		require.InEpsilon(t, v.Z, raised.Params().PaperNoise, 1e-12)
 		require.Greater(t, raised.Params().PaperDelta, v.Actual)
 		require.Greater(t, raised.Params().Noise, 1.2*raised.Params().PaperNoise)
-		comp := raised.comp
-		require.LessOrEqual(t, comp.Delta(v.Eps), v.Claimed)
+		require.LessOrEqual(t, raised.comp.Delta(v.Eps), v.Claimed)
 		require.Equal(t, b, raised.Certificate().Budget)
-
-		_, err = (&NoisySGD{Calibration: PaperStrict}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		require.ErrorContains(t, err, "accounted at δ =")
-
-		unsafe, err := (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.Equal(t, unsafe.Params().PaperNoise, unsafe.Params().Noise)
-		require.Greater(t, unsafe.Certificate().Budget.Epsilon, 1.3*v.Eps)
-		require.Equal(t, v.Claimed, unsafe.Certificate().Budget.Delta)
 	}
 	// Where T is large the published noise is confirmed and kept.
 	q, b := declared(10000, 10, 1, 1e-8, 1, 1, 1)
-	kept, err := (&NoisySGD{Calibration: PaperStrict}).Calibrate(q, b)
+	kept, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 	require.NoError(t, err)
 	require.Equal(t, kept.Params().PaperNoise, kept.Params().Noise)
 	require.LessOrEqual(t, kept.Params().PaperDelta, 1e-8)
@@ -315,7 +300,7 @@ func TestGivenSteps(t *testing.T) {
 				require.InEpsilon(t, s.bound(pl.Params().StepSize, beta), pl.Params().ExcessBound, 1e-14)
 			}
 			require.Zero(t, pl.Params().Smoothing)
-			require.Equal(t, TheoremSGD, pl.Params().Theorem)
+			require.Equal(t, theoremSGD, pl.Params().Theorem)
 
 			m.StepSize = 0.0123
 			pl, err = m.calibrate(q, b, nil, full)
@@ -334,7 +319,7 @@ func TestGivenSteps(t *testing.T) {
 					require.Equal(t, given, prox.Params().Smoothing)
 				}
 				require.InEpsilon(t, s.bound(prox.Params().StepSize, prox.Params().Smoothing), prox.Params().ExcessBound, 1e-14)
-				require.Equal(t, TheoremProx, prox.Params().Theorem)
+				require.Equal(t, theoremProx, prox.Params().Theorem)
 			}
 		}
 	}
@@ -412,7 +397,7 @@ func TestSearch(t *testing.T) {
 	q, b := declared(50, 2, 1, 1e-4, 1, 1, 1)
 	pl, err := (&NoisySGD{Steps: 5, Batch: 3, Evaluations: 1e6}).calibrate(q, b, nil, full)
 	require.NoError(t, err)
-	require.InEpsilon(t, 15, pl.Params().Evaluations(), 1e-12)
+	require.InEpsilon(t, 15, float64(pl.Params().Steps)*pl.Params().Batch, 1e-12)
 }
 
 // TestSearchTies: the same for problems among which ties within a few percent
@@ -561,9 +546,6 @@ func TestBeyondAccounting(t *testing.T) {
 	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 	require.ErrorIs(t, err, accounting.ErrSampler)
 	q, b = declared(100, 1, 1, 1e-16, 1, 1, 1) // several steps, below the least δ that is resolved
-	_, err = (&NoisySGD{Calibration: PaperUnsafe}).Calibrate(q, b)
-	require.ErrorIs(t, err, dp.ErrCondition)
-	require.ErrorContains(t, err, "no ε")
 	_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 	require.ErrorContains(t, err, "cannot be raised")
 }

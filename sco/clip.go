@@ -13,22 +13,22 @@ import (
 type grid struct {
 	exponent int
 	norm     int64   // K = ⌊L/g⌋: a rounded gradient has norm at most Kg ≤ L
-	limit    float64 // what a gradient is clipped to before it is rounded
+	limit    float64 // the norm to which a gradient is clipped before it is rounded
 }
 
 // gridBits says how fine a grid is: g is about 2^{−gridBits} of L/√d.
 const gridBits = 26
 
-// gradientError bounds what clipping to limit and rounding change a gradient of norm at most L by,
-// over L: 2^{−gridBits}(1/√d + ½ + ½).
+// gradientError bounds the change of a gradient of norm at most L by clipping to limit and
+// rounding, over L: 2^{−gridBits}(1/√d + ½ + ½).
 const gradientError = 0x1p-25
 
 // newGrid returns the grid for gradients clipped to norm l in d dimensions:
 //
 //	g = 2^(⌊log₂(L/√d)⌋ − 26),   limit = L − g(√d/2 + 1)
 //
-// Rounding moves a vector by at most g√d/2, so that what is left has norm below L;
-// g itself is for the rounding of limit.
+// Rounding moves a vector by at most g√d/2, so that a rounded gradient has norm below L; the
+// further g allows for the rounding of limit.
 func newGrid(l float64, d int) grid {
 	root := math.Sqrt(float64(d))
 	_, e := math.Frexp(l / root)
@@ -85,8 +85,7 @@ func (l clippedSlope) Grad(dst, theta, a []float64, b float64) {
 	clip(dst, l.limit)
 }
 
-// Constants has structure GLM, so that nobody takes a shortcut through the
-// coefficients of a quadratic loss.
+// Constants has structure GLM: the gradients are not affine, as those of structure LSQ are.
 func (l clippedSlope) Constants(bounds loss.Bounds, radius float64) loss.Constants {
 	k := l.Linear.Constants(bounds, radius)
 	k.Structure, k.Rank = loss.GLM, 1
@@ -99,12 +98,11 @@ func (l clippedGrad) Grad(dst, theta, a []float64, b float64) {
 	clip(dst, l.limit)
 }
 
-// leastFactor is far above the numbers that float64 holds to fewer digits: a
-// factor rounded there could be twice what it should be.
+// leastFactor is far above the subnormal numbers of float64, where rounding could double a factor.
 const leastFactor = 0x1p-1000
 
-// clip scales g into norm limit, so that the exact norm of what is left is at
-// most limit; a g that is not finite, or 2¹⁰⁰⁰ times too long, becomes 0.
+// clip scales g so that its exact norm is at most limit; a g that is not finite, or 2¹⁰⁰⁰ times too
+// long, becomes 0.
 func clip(g []float64, limit float64) {
 	norm := floats.Norm(g, 2)
 	slack := float64(len(g)+8) * 0x1p-52 // whatever the rounding of norm

@@ -13,8 +13,8 @@ import (
 //
 //	ℓ_β(w) = min_v ℓ(v) + (β/2)‖v−w‖²,   ∇ℓ_β(w) = β(w − v*)
 //
-// solved for every record by itself, from w alone: nothing is kept from one
-// record or step to the next. v* is within L/β of w.
+// solved for each record from w alone: no state passes from one record or step to the next. v* is
+// within L/β of w.
 type envelope struct {
 	loss.Loss
 	beta       float64

@@ -32,7 +32,7 @@ type ObjPlan = linear.Plan
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
 // A Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared Problem.Records stands
-// for n. The zero value asks for nothing but a bounded Set or a Radius.
+// for n. The zero value needs only a bounded Set or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -40,7 +40,7 @@ type ObjPert struct {
 	// or Paper for λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²)) and twice the published
 	// σ = √(10 L² ln(1/δ))/ε: no proof covers the published one under dp.Replace.
 	Calibration Calibration
-	// Radius is M ≥ ‖w*‖, a public guess; 0 means what the Set gives.
+	// Radius is M ≥ ‖w*‖, a public guess; 0 means the radius of the Set.
 	Radius float64
 	// Ridge is Δ = 2nλ; 0 means the best.
 	Ridge float64
@@ -48,8 +48,8 @@ type ObjPert struct {
 	Cover float64
 	// Share of ε and δ spent on the output noise, in (0, 1); 0 means the default.
 	Share float64
-	// Trace, if not nil, is called at the end of every solve. Not private: what it
-	// receives is a function of the records.
+	// Trace, if not nil, is called at the end of every solve. Not private: its argument
+	// depends on the records.
 	Trace func(erm.Trace)
 }
 
@@ -79,8 +79,7 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-// settings returns the settings for a problem with the public quantities q, which
-// only Paper looks at.
+// settings returns the settings for a problem with the public quantities q; only Paper uses q.
 func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
 	s := linear.Settings{
@@ -91,8 +90,8 @@ func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 	case Accounted:
 		return s, nil
 	case Paper:
-		p, err := m.Published(q, b)
-		s.Ridge, s.LeastSigma = p.Ridge, 2*p.Sigma
+		p, err := m.published(q, b)
+		s.Ridge, s.LeastSigma = p.ridge, 2*p.sigma
 		return s, err
 	}
 	return s, fmt.Errorf("sco: %w: Calibration = %v, want Accounted or Paper", ErrMechanism, m.Calibration)
@@ -100,8 +99,8 @@ func (m *ObjPert) settings(q erm.Public, b dp.Budget) (linear.Settings, error) {
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws
 // b, solves, adds the output noise and projects on W. src feeds the noise; nil means
-// noise.Secure(), anything else adds the assumption dp.CallerSource. The error wraps
-// what Plan's or ObjPlan.Fit's does.
+// noise.Secure(), anything else adds the assumption dp.CallerSource. The errors are
+// those of Plan and of [ObjPlan].Fit.
 func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	s, err := m.forProblem(p, b)
 	if err != nil {
@@ -177,48 +176,47 @@ func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
 func bySVRG(p linear.Params) release.Method {
-	schedule, err := SVRGFor(p, true)
+	schedule, err := svrgFor(p)
 	if err != nil {
 		return nil
 	}
 	return func(splitting.Problem, int) splitting.Method { return &svrg{schedule: schedule} }
 }
 
-// SVRGFor returns the schedule for a plan of ObjPert, composite for problems with a
-// set or a regularizer: from the gap that a start at 0 has at most, for ‖b‖ ≤ σ√d + 6σ,
-// 2LM + 2M‖b‖/n + λM², to λR².
-func SVRGFor(p linear.Params, composite bool) (SVRGSchedule, error) {
+// svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
+// at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
+func svrgFor(p linear.Params) (svrgSchedule, error) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
 	gap := 2*p.Lipschitz*m + 2*m*b/n + lambda*m*m
-	return NewSVRGSchedule(p.Records, p.Smoothness, lambda, gap, lambda*p.Cover*p.Cover, composite)
+	return newSVRGSchedule(p.Records, p.Smoothness, lambda, gap, lambda*p.Cover*p.Cover)
 }
 
-// PublishedObjPert are the parameters of [BFTT19, Algorithm 4].
-type PublishedObjPert struct {
-	Ridge float64 // 2nλ, λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²))
-	Sigma float64 // √(10L² ln(1/δ))/ε, for adding or removing a record
-	Bound float64 // 4ML√(2/n + 4d ln(1/δ)/(ε²n²)), on the excess population loss
+// publishedObjPert are the parameters of [BFTT19, Algorithm 4].
+type publishedObjPert struct {
+	ridge float64 // 2nλ, λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²))
+	sigma float64 // √(10L² ln(1/δ))/ε, for adding or removing a record
+	bound float64 // 4ML√(2/n + 4d ln(1/δ)/(ε²n²)), on the excess population loss
 }
 
-// Published returns the published parameters, which Calibration Paper starts from. The
+// published returns the published parameters, which Calibration Paper starts from. The
 // error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
 // ⟨a,w⟩ with β ≤ εnλ, and replacement.
-func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error) {
+func (m *ObjPert) published(q erm.Public, b dp.Budget) (publishedObjPert, error) {
 	m = cmp.Or(m, new(ObjPert))
 	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
 	if err != nil {
-		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
+		return publishedObjPert{}, fmt.Errorf("sco: %w", err)
 	}
 	if err := b.Check(); err != nil {
-		return PublishedObjPert{}, fmt.Errorf("sco: %w", err)
+		return publishedObjPert{}, fmt.Errorf("sco: %w", err)
 	}
 	radius := cmp.Or(m.Radius, q.Radius)
 	k, n, eps := q.Constants, float64(q.Records), b.Epsilon
-	refuse := func(format string, args ...any) (PublishedObjPert, error) {
-		return PublishedObjPert{}, fmt.Errorf("sco: %w: %s; use Accounted", dp.ErrCondition, fmt.Sprintf(format, args...))
+	refuse := func(format string, args ...any) (publishedObjPert, error) {
+		return publishedObjPert{}, fmt.Errorf("sco: %w: %s; use Accounted", dp.ErrCondition, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case rel != dp.Replace:
@@ -242,7 +240,7 @@ func (m *ObjPert) Published(q erm.Public, b dp.Budget) (PublishedObjPert, error)
 	if k.Smoothness > eps*n*lambda {
 		return refuse("Smoothness = %v, Calibration Paper needs at most εnλ = %v", k.Smoothness, eps*n*lambda)
 	}
-	return PublishedObjPert{Ridge: 2 * n * lambda, Sigma: math.Sqrt(10*log) * k.Lipschitz / eps, Bound: 4 * radius * k.Lipschitz * root}, nil
+	return publishedObjPert{ridge: 2 * n * lambda, sigma: math.Sqrt(10*log) * k.Lipschitz / eps, bound: 4 * radius * k.Lipschitz * root}, nil
 }
 
 func (m *Output) settings() linear.Settings {

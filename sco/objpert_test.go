@@ -103,22 +103,22 @@ func TestObjPertGolden(t *testing.T) {
 	}
 	for _, g := range goldenSettings(t, "aobjp_paper") {
 		q, b := declared(g.N, g.D, g.Eps, g.Delta, g.L, 1, g.M)
-		p, err := (&ObjPert{Calibration: Paper}).Published(q, b)
+		p, err := (&ObjPert{Calibration: Paper}).published(q, b)
 		require.NoError(t, err)
-		require.InEpsilon(t, g.Ridge, p.Ridge, 1e-12)
-		require.InEpsilon(t, 2*float64(g.N)*g.LambdaPaper, p.Ridge, 1e-12)
-		require.InEpsilon(t, g.SigmaPaper, p.Sigma, 1e-12)
-		require.InEpsilon(t, g.BoundPaper, p.Bound, 1e-12)
+		require.InEpsilon(t, g.Ridge, p.ridge, 1e-12)
+		require.InEpsilon(t, 2*float64(g.N)*g.LambdaPaper, p.ridge, 1e-12)
+		require.InEpsilon(t, g.SigmaPaper, p.sigma, 1e-12)
+		require.InEpsilon(t, g.BoundPaper, p.bound, 1e-12)
 
 		// Paper keeps the published λ and has twice the published σ, or what the proof needs.
 		plan, err := (&ObjPert{Calibration: Paper}).Calibrate(q, b)
 		require.NoError(t, err)
-		require.Equal(t, p.Ridge, plan.Params().Ridge)
-		require.GreaterOrEqual(t, plan.Params().Sigma, 2*p.Sigma)
+		require.Equal(t, p.ridge, plan.Params().Ridge)
+		require.GreaterOrEqual(t, plan.Params().Sigma, 2*p.sigma)
 
 		for _, f := range []float64{1 - 1e-9, 1 + 1e-9} {
 			q.Constants.Smoothness = f * g.BetaMax
-			_, err = (&ObjPert{Calibration: Paper}).Published(q, b)
+			_, err = (&ObjPert{Calibration: Paper}).published(q, b)
 			if f < 1 {
 				require.NoError(t, err)
 			} else {
@@ -147,10 +147,10 @@ func TestObjPertSVRG(t *testing.T) {
 
 	// SVRG does the work: at least two passes over the records, and as many gradients as its
 	// schedule says at most, where Newton's method takes a few passes.
-	schedule, err := SVRGFor(par, true)
+	schedule, err := svrgFor(par)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, trace.GradTerms, 2*2000)
-	require.LessOrEqual(t, float64(trace.GradTerms), float64(schedule.Evaluations)+10*2000)
+	require.LessOrEqual(t, float64(trace.GradTerms), float64(schedule.evaluations)+10*2000)
 	var other erm.Trace
 	_, err = (&ObjPert{Trace: func(tr erm.Trace) { other = tr }}).Fit(ctx, p, b, noise.Reproducible(1))
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ type PermutationSGD struct {
 	Batch    int     // b; 0 means 1
 	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
 	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
-	Radius   float64 // M; 0 means what the Set gives
+	Radius   float64 // M; 0 means the radius of the Set
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(erm.Trace)
 }
@@ -49,7 +49,7 @@ type PermutationSGD struct {
 // dp.Replace. Proof: docs/theory/population.md#sco.phased/2
 type Phased struct {
 	StepSize float64 // η; 0 means the best
-	Radius   float64 // M; 0 means what the Set gives
+	Radius   float64 // M; 0 means the radius of the Set
 	// Trace, if not nil, is called at the end of every fit. Not private.
 	Trace func(erm.Trace)
 }
@@ -74,7 +74,7 @@ func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
 	return planPasses(p, b, m.Calibrate)
 }
 
-// planPasses calibrates for what may be known of p.
+// planPasses calibrates for the public quantities of p.
 func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
 	q, _, op, err := known(p, dp.Replace)
 	if err != nil {
@@ -84,7 +84,7 @@ func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budge
 	return calibrate(q, b)
 }
 
-// A course is what is known before the phases are laid out.
+// course holds the quantities that the layout of phases depends on.
 type course struct {
 	setting
 	l, beta float64
@@ -127,8 +127,8 @@ func (c course) check(eta float64) error {
 
 const unit = 0x1p-53 // u
 
-// phase completes a phase of n records and so many steps of length η: how far its iterates get,
-// what rounding adds to the sensitivity S, the grid, and the noise. from bounds the distance of its
+// phase returns a phase of n records and the given number of steps of length η: a bound on its
+// iterates, the sensitivity with rounding, the grid, and the noise. from bounds the distance of its
 // start from w₀. A step that is computed is within e of one that does not expand:
 // docs/theory/population.md#population.rounding
 func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
@@ -152,7 +152,7 @@ func (c course) phase(n int, steps, eta, sensitivity, from float64) Phase {
 	return ph
 }
 
-// error is what rounding moves the end of a phase by, at most.
+// error bounds how far rounding moves the end of a phase.
 func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
 
 // Calibrate returns the plan for problems with the public quantities q, under the budget
@@ -174,14 +174,14 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch,
 			c.Records)
 	}
-	p := newPassParams(c, TheoremPSGD)
+	p := newPassParams(c, theoremPSGD)
 	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)
 	k := float64(p.Passes)
 	c.batch = float64(p.Batch)
 	steps := math.Floor(c.n() / c.batch) // of one pass
 	var ph Phase
 	if m.Ridge > 0 {
-		p.Theorem, p.Ridge, c.lambda = TheoremPSGDStrong, m.Ridge, m.Ridge/(2*c.n())
+		p.Theorem, p.Ridge, c.lambda = theoremPSGDStrong, m.Ridge, m.Ridge/(2*c.n())
 		ph = c.phase(c.Records, k*steps, 1/(c.beta+2*c.lambda), c.l/(c.lambda*c.batch*steps), 0)
 	} else {
 		// The bound is M²/(2ηT) + ηv/2 with Lσ√d = 2kL²η√d·unit/b.
@@ -235,7 +235,7 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
 	if err := c.check(eta * step(0)); err != nil {
 		return nil, err
 	}
-	p := newPassParams(c, TheoremPhased)
+	p := newPassParams(c, theoremPhased)
 	p.ExcessBound = first / eta
 	from := 0.0
 	for i, n := range sizes {

@@ -132,7 +132,7 @@ func TestStrongSensitivity(t *testing.T) {
 		p, q := axis(10, 1), axis(10, -1)
 		plan, err := m.Plan(p, b)
 		require.NoError(t, err)
-		require.Equal(t, TheoremPSGDStrong, plan.Params().Theorem)
+		require.Equal(t, theoremPSGDStrong, plan.Params().Theorem)
 		require.True(t, math.IsInf(plan.Params().ExcessBound, 1))
 		batch := max(m.Batch, 1)
 		want := 1 / (m.Ridge / 20 * float64(batch*(10/batch))) // L = 1
@@ -145,7 +145,7 @@ func TestStrongSensitivity(t *testing.T) {
 			require.NoError(t, err)
 			two, err := plan.Fit(ctx, q, noise.Reproducible(seed))
 			require.NoError(t, err)
-			require.Equal(t, TheoremPSGDStrong, one.Certificate.Theorem)
+			require.Equal(t, theoremPSGDStrong, one.Certificate.Theorem)
 			most = max(most, math.Abs(one.Theta[0]-two.Theta[0]))
 			require.LessOrEqual(t, most, plan.Params().Phases[0].Hidden)
 		}
@@ -191,7 +191,8 @@ func TestStrongConverges(t *testing.T) {
 }
 
 // TestForeignOperatorStep: a proximal map of low accuracy, such as one that is not of package prox,
-// may err by its factor times all that it is applied to, the step included: each step adds at least that.
+// may err by its factor times all that it is applied to, the step included: each step adds at least
+// that.
 func TestForeignOperatorStep(t *testing.T) {
 	set, err := newSetting(erm.Public{
 		Dim: 3, Records: 1000, Bounds: loss.Bounds{Row: 1, Label: 1}, Radius: 1e-3, Anchor: 1e-4, ProxScale: 0.25,

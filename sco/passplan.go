@@ -25,8 +25,8 @@ type Phase struct {
 	Records  int     `json:"records"`  // n_i
 	StepSize float64 `json:"stepSize"` // η_i, or the longest step with a Ridge
 	// Sensitivity is 2kLη_i/b, or L/(λb⌊n/b⌋) with a Ridge: how far a record moves the
-	// end of the phase in exact arithmetic. Hidden adds what rounding may add, and is
-	// what the noise hides.
+	// end of the phase in exact arithmetic. Hidden is this with
+	// rounding; the noise hides it.
 	Sensitivity float64 `json:"sensitivity"`
 	Hidden      float64 `json:"hidden"`
 	Sigma       float64 `json:"sigma"` // σ_i
@@ -72,13 +72,13 @@ func newPassParams(c course, theorem string) PassParams {
 // concurrent use.
 type PassPlan struct {
 	params PassParams
-	known  erm.Public // what a problem may be at most
+	known  erm.Public // bounds that a problem must meet
 	cert   dp.Certificate
 	trace  func(erm.Trace)
 }
 
 // newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold, and
-// those of which rounding makes a quantity that matters more than a hundredth larger.
+// plans in which rounding raises a quantity from exact to rounded by more than a hundredth.
 func newPassPlan(p PassParams, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*PassPlan, error) {
 	if !(p.Lipschitz > 1/largest && p.Ridge < largest) {
 		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem", ErrMechanism,
@@ -110,7 +110,7 @@ func (pl *PassPlan) Params() PassParams {
 	return p
 }
 
-// Certificate states what one release costs, the zero value for an empty plan.
+// Certificate returns the cost of one release, the zero value for an empty plan.
 func (pl *PassPlan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
@@ -118,8 +118,8 @@ func (pl *PassPlan) Certificate() dp.Certificate {
 	return pl.cert.With()
 }
 
-// Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase:
-// phases have no record in common, so that a record is hidden by the noise of one.
+// Profile returns the curve of Gaussian noise at the largest Hidden/Sigma of a phase: each record
+// is in one phase only.
 func (pl *PassPlan) Profile() dp.Profile {
 	if pl.empty() {
 		return dp.Unknown()
@@ -181,7 +181,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		}
 		clear(mean)
 		count := 0.0
-		records := fault.At(f, batchRecords, order[:ph.Records])
+		records := fault.At(f, fault.Batch, order[:ph.Records])
 		order = order[ph.Records:]
 		for range par.Passes {
 			for lo := 0; lo+par.Batch <= ph.Records; lo += par.Batch {
@@ -212,7 +212,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 		toGrid(k, mean, ph.Grid)
 		exponent := math.Ilogb(ph.Grid)
 		noise.Grid(nu, ph.Sigma, exponent, src)
-		k, nu := fault.At(f, gridVector, k), fault.At(f, gridNoise, nu)
+		k, nu := fault.At(f, fault.GridVector, k), fault.At(f, fault.GridNoise, nu)
 		for j := range w {
 			w[j] = ph.Grid * float64(max(min(k[j]+nu[j], 1<<62), -1<<62))
 		}
@@ -220,13 +220,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 			p.Set.Prox(w, w, 1)
 		}
 	}
-	if err := failed(src, obj); err != nil {
-		return nil, err
-	}
-	if pl.trace != nil {
-		pl.trace(done(w, steps, steps*par.Batch))
-	}
-	return &dp.Release{Theta: w, Certificate: cert}, nil
+	return released(cert, src, obj, pl.trace, w, steps, steps*par.Batch)
 }
 
 // toGrid stores x/g in k, rounded, cut off at ±2⁵² and with 0 for NaN. Division by a power

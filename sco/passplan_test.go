@@ -27,7 +27,7 @@ func TestPassPath(t *testing.T) {
 	p.Reg = prox.SquaredL2{Weight: 8}
 	var tr erm.Trace
 	m := &PermutationSGD{Radius: 1, Batch: 2, StepSize: 0.1, Trace: func(t erm.Trace) { tr = t }}
-	silent := fault.With(ctx, gridNoise, func(k []int64) []int64 { return make([]int64, len(k)) })
+	silent := fault.With(ctx, fault.GridNoise, func(k []int64) []int64 { return make([]int64, len(k)) })
 	const grid = 0.2 * 0x1p-20 // of a sensitivity of 2Lη/b = 0.1
 	rel, err := m.Fit(silent, p, dp.Budget{Epsilon: 1, Delta: 1e-5}, noise.Reproducible(1))
 	require.NoError(t, err)
@@ -133,8 +133,8 @@ func sums(c, r float64) bool {
 	return false
 }
 
-// TestPassReachable: every coordinate of a release is a multiple of the public grid, and so one that
-// either neighbor reaches. The controls are a grid that follows the data, and float64 noise on
+// TestPassReachable: every coordinate of a release is a multiple of the public grid, and so one
+// that either neighbor reaches. The controls are a grid that follows the data, and float64 noise on
 // the same means, for which most releases rule out the neighbor.
 func TestPassReachable(t *testing.T) {
 	b := dp.Budget{Epsilon: 10, Delta: 1e-5} // noise of about the size of the means
@@ -157,7 +157,7 @@ func TestPassReachable(t *testing.T) {
 		apart, moved := 0, 0
 		for seed := range uint64(100) {
 			for i, sign := range []float64{1, -1} {
-				seen := fault.With(ctx, gridVector, func(k []int64) []int64 {
+				seen := fault.With(ctx, fault.GridVector, func(k []int64) []int64 {
 					ends[i] = nil
 					for _, v := range k {
 						ends[i] = append(ends[i], last.Grid*float64(v))
@@ -233,8 +233,8 @@ func TestStepError(t *testing.T) {
 		ph := plan.Params().Phases[0]
 		var end []int64
 		var order []int
-		ctx := fault.With(fault.With(ctx, gridVector, func(k []int64) []int64 { end = append(end, k...); return k }),
-			batchRecords, func(o []int) []int { order = append(order, o...); return o })
+		ctx := fault.With(fault.With(ctx, fault.GridVector, func(k []int64) []int64 { end = append(end, k...); return k }),
+			fault.Batch, func(o []int) []int { order = append(order, o...); return o })
 		_, err = plan.Fit(ctx, p, noise.Reproducible(rnd.Uint64()))
 		require.NoError(t, err)
 

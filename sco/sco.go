@@ -11,7 +11,7 @@
 //	NoisySGD      smooth losses: noisy mini-batch SGD, averaged [BFTT19]
 //	ProxGD        nonsmooth losses of ⟨a,w⟩ (hinge, absolute, pinball, …): the same
 //	              on the Moreau envelope
-//	DPSGD         noisy SGD as it is practised: epochs, clipping below L, last iterate
+//	DPSGD         noisy SGD as practitioners run it: epochs, clipping below L, last iterate
 //	ObjPert       smooth losses of ⟨a,w⟩, moderate dimension: objective
 //	              perturbation with λ for the population; usually the best
 //	ObjPertSVRG   the same for large n: O(n log n) gradients
@@ -35,18 +35,17 @@
 //
 // # Exactness
 //
-// Noisy SGD and passes are private as programs, not only as formulas: noise is an integer multiple of a
-// power of two with the exact law of a rounded Gaussian, and what it is added to is a vector of integers
-// times the same power. Proofs are in docs/theory/population.md, by the identifiers below.
+// Noisy SGD and passes are private as programs, not only as formulas: noise is an integer multiple
+// of a power of two with the exact law of a rounded Gaussian, and is added to integer multiples of
+// the same power. Proofs are in docs/theory/population.md, by the identifiers below.
 //
 // # Theorems
 //
 //	identifier          statement                                          needs
 //	sco.sgd/2           T sums of vectors clipped at L and rounded to a grid, plus
-//	                    zL·N(0,I) on that grid, over the batches of an
-//	                    accounting.Sampler, cost what
-//	                    accounting.Composition says; all else is
-//	                    post-processing                                    δ > 0
+//	                    zL·N(0,I) on that grid, over random batches, have
+//	                    the profile that package accounting composes;
+//	                    all else is post-processing                        δ > 0
 //	sco.prox/2          the same for gradients of Moreau envelopes         δ > 0
 //	sco.psgd/2          Gaussian noise hides 2kLη/b after k passes in
 //	                    batches of b [WLKCJN17], and all rounding          smooth loss, η ≤ 2/β, δ > 0
@@ -105,15 +104,15 @@ var ErrMechanism = linear.ErrProblem
 
 // Identifiers of the theorems, see the package comment.
 const (
-	TheoremSGD  = "sco.sgd/2"
-	TheoremProx = "sco.prox/2"
-	TheoremPSGD = "sco.psgd/2"
-	// TheoremPSGDStrong is that of PermutationSGD with λ > 0.
-	TheoremPSGDStrong = "sco.psgd-strong/2"
-	TheoremPhased     = "sco.phased/2"
+	theoremSGD  = "sco.sgd/2"
+	theoremProx = "sco.prox/2"
+	theoremPSGD = "sco.psgd/2"
+	// theoremPSGDStrong is that of PermutationSGD with λ > 0.
+	theoremPSGDStrong = "sco.psgd-strong/2"
+	theoremPhased     = "sco.phased/2"
 )
 
-// checkField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says.
+// checkField refuses a field that is neither positive and finite nor 0. zero describes the default.
 func checkField(name, zero string, v float64) error {
 	if err := release.CheckField(ErrMechanism, name, zero, v); err != nil {
 		return fmt.Errorf("sco: %w", err)

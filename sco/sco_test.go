@@ -130,12 +130,12 @@ func TestReleases(t *testing.T) {
 	b := dp.Budget{Epsilon: 2, Delta: 1e-5}
 	p.Records = 280
 	for want, ms := range map[string][]mechanism{
-		TheoremSGD:     {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{Relation: dp.AddRemove, Average: true}},
-		TheoremProx:    {&ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
+		theoremSGD:     {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{Relation: dp.AddRemove, Average: true}},
+		theoremProx:    {&ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
 		"lop.":         {&ObjPert{}, &ObjPertSVRG{}, &ObjPert{Relation: dp.AddRemove}},
 		"lop.output/2": {&Output{}, &Output{Relation: dp.AddRemove}},
-		TheoremPSGD:    {&PermutationSGD{Passes: 2, Batch: 7}},
-		TheoremPhased:  {&Phased{}},
+		theoremPSGD:    {&PermutationSGD{Passes: 2, Batch: 7}},
+		theoremPhased:  {&Phased{}},
 	} {
 		for _, m := range ms {
 			one, err := m.Fit(ctx, p, b, noise.Reproducible(5))
@@ -259,7 +259,7 @@ func TestRefuse(t *testing.T) {
 		d    declaration
 	}{
 		{dp.ErrCondition, "ε ≤ 1", calibrating(&NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Epsilon = 1.5 })},
-		{dp.ErrCondition, "1/n²", calibrating(&NoisySGD{Calibration: PaperStrict}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
+		{dp.ErrCondition, "1/n²", calibrating(&NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
 		{dp.ErrCondition, "ProxGD", calibrating(&NoisySGD{Calibration: Paper}), kinked},
 		{dp.ErrCondition, "Smoothness = 100", calibrating(&NoisySGD{Calibration: Paper}),
 			with(func(c *declaration) { c.q.OnSet.Smoothness = 100 })},
@@ -495,7 +495,7 @@ func TestNothingPrintsNoise(t *testing.T) {
 		require.NoError(t, err, name)
 		show(fmt.Sprintf("%v %+v %#v", pl, pl, pl))
 		src := noise.Reproducible(63, name)
-		ctx := fault.With(t.Context(), gridNoise, s.Integers)
+		ctx := fault.With(t.Context(), fault.GridNoise, s.Integers)
 		before := s.Len()
 		for range 2 {
 			rel, err := fit(ctx, src)

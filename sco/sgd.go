@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 )
 
 // Scheme is how NoisySGD and ProxGD sample batches.
@@ -52,21 +52,14 @@ const (
 	// least bound, and the noise that the accountant finds for them.
 	Accounted Calibration = iota
 	// Paper takes the parameters of [BFTT19], batches drawn with replacement. Its
-	// noise is raised to what the accountant finds where it is not private as
-	// published, which happens for small T.
+	// noise is raised to that of the accountant where the published noise is not
+	// private, which happens for small T.
 	Paper
-	// PaperStrict refuses published noise that the accountant does not confirm.
-	PaperStrict
-	// PaperUnsafe keeps the published noise, whatever it is worth: the
-	// certificate then states the ε that the accountant finds, which may be
-	// much larger than that of the budget.
-	PaperUnsafe
 )
 
-// String returns "accounted", "paper", "paper-strict", "paper-unsafe" or a
-// marker of an invalid value.
+// String returns "accounted", "paper" or a marker of an invalid value.
 func (c Calibration) String() string {
-	if names := [...]string{"accounted", "paper", "paper-strict", "paper-unsafe"}; c >= 0 && int(c) < len(names) {
+	if names := [...]string{"accounted", "paper"}; c >= 0 && int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
@@ -79,24 +72,23 @@ func (c Calibration) String() string {
 //	w_{t+1} = P_W(w_t − ηg_t)
 //
 // and the release is the average of w₀, …, w_T. Every record's gradient is
-// clipped to L by itself, the divisor qn is public and does not depend on the
+// clipped to L, the divisor qn is public and does not depend on the
 // batch, and an empty batch is a step of noise. All iterates are accounted for.
 //
 // A problem's Reg enters as the proximal map of (η/n)r; the bounds are about
 // problems without one.
 //
-// The zero value means the documented defaults and asks for nothing but a
-// bounded Set or a Radius.
+// The zero value means the documented defaults and needs only a bounded Set or a Radius.
 type NoisySGD struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
 	// Scheme Poisson and the Records of the problem.
 	Relation dp.Relation
-	// Scheme of sampling; the zero value is Poisson. The paper's calibrations
-	// draw with replacement whatever it says.
+	// Scheme of sampling; the zero value is Poisson. Paper draws with
+	// replacement whatever Scheme says.
 	Scheme Scheme
 	// Calibration of all parameters; the zero value is Accounted.
 	Calibration Calibration
-	// Radius is M ≥ ‖w₀ − w*‖, a public guess; 0 means what the Set gives.
+	// Radius is M ≥ ‖w₀ − w*‖, a public guess; 0 means the radius of the Set.
 	Radius float64
 	// Clip is L; 0 means the constant of the loss. Losses of ⟨a,w⟩ clipped below
 	// their constant are optimized as loss.Clipped.
@@ -134,7 +126,7 @@ type ProxGD struct {
 	Smoothing float64
 }
 
-// DPSGD is noisy SGD as it is practised: T = ⌈Epochs·n/Batch⌉ steps over
+// DPSGD is noisy SGD as practitioners run it: T = ⌈Epochs·n/Batch⌉ steps over
 // Poisson batches, gradients clipped at Clip, momentum, and the last iterate.
 // The noise is the accountant's for these numbers; there is no bound on the
 // loss. Parameters must be chosen without looking at the records: a search
@@ -156,7 +148,7 @@ type DPSGD struct {
 
 // Fit releases the average iterate of p under the budget b. src feeds sampling
 // and noise; nil means noise.Secure(), anything else adds the assumption
-// dp.CallerSource. The error wraps what Plan's or SGDPlan.Fit's does.
+// dp.CallerSource. The errors are those of Plan and of [SGDPlan.Fit].
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
@@ -190,7 +182,7 @@ func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error) {
 	return planSGD(p, m.Relation, b, m.Calibrate)
 }
 
-// planSGD calibrates for what may be known of p.
+// planSGD calibrates for the public quantities of p.
 func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*SGDPlan, error)) (*SGDPlan, error) {
 	q, _, _, err := known(p, cmp.Or(rel, dp.Replace))
 	if err != nil {

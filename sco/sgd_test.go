@@ -20,6 +20,6 @@ func TestScheduleAndNames(t *testing.T) {
 	}
 	require.Equal(t, "poisson fixed-size with-replacement invalid scheme 4", Poisson.String()+" "+FixedSize.String()+" "+
 		WithReplacement.String()+" "+Scheme(4).String())
-	require.Equal(t, "accounted paper paper-strict paper-unsafe invalid calibration 9", Accounted.String()+" "+Paper.String()+" "+
-		PaperStrict.String()+" "+PaperUnsafe.String()+" "+Calibration(9).String())
+	require.Equal(t, "accounted paper invalid calibration 9", Accounted.String()+" "+Paper.String()+" "+
+		Calibration(9).String())
 }

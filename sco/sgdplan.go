@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
@@ -34,8 +34,8 @@ type SGDParams struct {
 	Noise    float64            `json:"noise"`    // z
 	Sigma    float64            `json:"sigma"`    // zL/(qn), of the noise on a mean gradient, per coordinate
 	StepSize float64            `json:"stepSize"` // η
-	// Grid is g, of which rounded gradients and their noise are multiples, and Threshold
-	// what a gradient is clipped to before it is rounded, so that it has norm at most L after.
+	// Grid is g: rounded gradients and their noise are multiples of it. Threshold is the norm to
+	// which a gradient is clipped before it is rounded, so that its norm is at most L after.
 	Grid      float64 `json:"grid"`
 	Threshold float64 `json:"threshold"`
 	// Smoothing is the β of the envelope, 0 without one.
@@ -45,18 +45,15 @@ type SGDParams struct {
 	// ExcessBound is on the expected excess population loss against every w ∈ W with
 	// ‖w − w₀‖ ≤ M, in mean form; +Inf where nothing is proved, null as JSON.
 	ExcessBound float64 `json:"excessBound"`
-	// PaperBound is the bound printed in the paper, of its calibrations.
+	// PaperBound is the bound printed in the paper, of Calibration [Paper].
 	PaperBound float64 `json:"paperBound"`
 	// PaperNoise is the published z, and PaperDelta the δ that the accountant
-	// finds for it at the ε of the budget; 0 for other calibrations.
+	// finds for it at the ε of the budget; 0 for [Accounted].
 	PaperNoise float64 `json:"paperNoise"`
 	PaperDelta float64 `json:"paperDelta"`
 
 	smoothness float64 // of one record's loss
 }
-
-// Evaluations returns the expected number of gradient evaluations, Tqn.
-func (p SGDParams) Evaluations() float64 { return float64(p.Steps) * p.Batch }
 
 // MarshalJSON writes the numbers under stable names.
 func (p SGDParams) MarshalJSON() ([]byte, error) {
@@ -67,10 +64,10 @@ func (p SGDParams) MarshalJSON() ([]byte, error) {
 	}{plain(p), proved(p.ExcessBound)})
 }
 
-// newSGDParams fills in what does not depend on the schedule.
+// newSGDParams returns the parameters that do not depend on the schedule.
 func newSGDParams(q setting, clip float64) SGDParams {
 	return SGDParams{
-		Theorem: TheoremSGD, Budget: q.budget, Relation: q.rel, Dim: q.Dim, Records: q.Records, Radius: q.m,
+		Theorem: theoremSGD, Budget: q.budget, Relation: q.rel, Dim: q.Dim, Records: q.Records, Radius: q.m,
 		Clip: clip, ExcessBound: math.Inf(1), smoothness: q.OnSet.Smoothness,
 	}
 }
@@ -96,8 +93,8 @@ type SGDPlan struct {
 }
 
 // newSGDPlan refuses parameters that float64 or the samplers of package noise cannot
-// hold, and returns their plan, certified for cost.
-func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace func(erm.Trace)) (*SGDPlan, error) {
+// hold, and returns their plan, certified for the budget.
+func newSGDPlan(p SGDParams, assumptions []dp.Assumption, trace func(erm.Trace)) (*SGDPlan, error) {
 	scale := p.Noise * p.Clip
 	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 &&
 		p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
@@ -115,16 +112,17 @@ func newSGDPlan(p SGDParams, cost dp.Budget, assumptions []dp.Assumption, trace 
 	if err != nil {
 		return nil, err
 	}
-	cert := certified(p.Theorem, cost, p.Relation, nil)
-	if !p.proves(cost) {
+	cert := certified(p.Theorem, p.Budget, p.Relation, nil)
+	if !p.proves() {
 		cert = cert.With(dp.LossArithmetic)
 	}
 	return &SGDPlan{params: p, cert: cert.With(assumptions...), comp: comp, trace: trace}, nil
 }
 
-// proves reports whether the sums are certainly within the cost: those over all records are
-// T Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or removing.
-func (p *SGDParams) proves(cost dp.Budget) bool {
+// proves reports whether the sums are certainly within the budget: those over all records are T
+// Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or
+// removing.
+func (p *SGDParams) proves() bool {
 	if _, copies := p.Sampler.(accounting.WithReplacement); copies || p.Sampler.Fraction() != 1 {
 		return false
 	}
@@ -134,7 +132,7 @@ func (p *SGDParams) proves(cost dp.Budget) bool {
 	}
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		s := c.Quo(c.Mul(c.Of(reach), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
-		return c.GaussianDelta(c.Of(cost.Epsilon), s), c.Of(cost.Delta)
+		return c.GaussianDelta(c.Of(p.Budget.Epsilon), s), c.Of(p.Budget.Delta)
 	})
 }
 
@@ -146,7 +144,7 @@ func (pl *SGDPlan) Params() SGDParams {
 	return pl.params
 }
 
-// Certificate states what one release costs, the zero value for an empty plan.
+// Certificate returns the cost of one release, the zero value for an empty plan.
 func (pl *SGDPlan) Certificate() dp.Certificate {
 	if pl == nil {
 		return dp.Certificate{}
@@ -182,14 +180,10 @@ func (pl *SGDPlan) String() string {
 		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.cert)
 }
 
-// Steps of a fit that an audit may replace: the parameters, the sum of the rounded gradients
-// of a batch, or the rounded end of a phase, and the noise, both in units of g.
+// Parameters of a fit that an audit may replace.
 var (
-	sgdParams    = fault.NewStep[SGDParams]("sgd-params")
-	passParams   = fault.NewStep[PassParams]("pass-params")
-	gridVector   = fault.NewStep[[]int64]("grid-vector")
-	gridNoise    = fault.NewStep[[]int64]("grid-noise")
-	batchRecords = fault.Batch
+	sgdParams  = fault.NewStep[SGDParams](fault.SGDParams)
+	passParams = fault.NewStep[PassParams](fault.PassParams)
 )
 
 // Fit runs the T steps of the plan on p and releases the average of the
@@ -233,11 +227,11 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch := fault.At(f, batchRecords, batches.Next())
+		batch := fault.At(f, fault.Batch, batches.Next())
 		evaluations += len(batch)
 		obj.SumRounded(sum, w, batch, grid.exponent, grid.norm) // Σ_{i∈B} kᵢ
 		noise.Grid(nu, par.scale(), grid.exponent, src)         // N(0, z²L²I), rounded to the grid
-		sum, nu := fault.At(f, gridVector, sum), fault.At(f, gridNoise, nu)
+		sum, nu := fault.At(f, fault.GridVector, sum), fault.At(f, fault.GridNoise, nu)
 		for j := range v {
 			v[j] = par.Momentum*v[j] + par.Grid*float64(sum[j]+nu[j])/par.Batch
 			w[j] -= par.StepSize * v[j]
@@ -250,13 +244,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	if par.Last {
 		avg = w
 	}
-	if err := failed(src, obj); err != nil {
-		return nil, err
-	}
-	if pl.trace != nil {
-		pl.trace(done(avg, par.Steps, evaluations))
-	}
-	return &dp.Release{Theta: avg, Certificate: cert}, nil
+	return released(cert, src, obj, pl.trace, avg, par.Steps, evaluations)
 }
 
 // perRecord returns a loss whose gradients are those of l, or of its envelope,

@@ -11,55 +11,42 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// SVRGSchedule is how many gradients SVRG needs for a mean of n β-smooth convex
+// svrgSchedule is how many gradients SVRG needs for a mean of n β-smooth convex
 // functions plus λ‖w‖², with μ = 2λ, b = β + 2λ, κ = b/μ.
-type SVRGSchedule struct {
-	StepSize float64 // η, for the mean
-	Inner    int     // m, steps of an epoch
-	Factor   float64 // ρ, by which an epoch shrinks the expected gap at least
-	Epochs   int     // ⌈log_ρ(target/gap)⌉, at ρ = ½
-	// Evaluations is Epochs·(n + 2m), gradients of single functions.
-	Evaluations int
+type svrgSchedule struct {
+	stepSize    float64 // η, for the mean
+	inner       int     // m, steps of an epoch
+	factor      float64 // ρ, by which an epoch shrinks the expected gap at least
+	epochs      int     // ⌈log_ρ(target/gap)⌉, at ρ = ½
+	evaluations int     // epochs·(n + 2m), gradients of single functions
 }
 
-// NewSVRGSchedule returns the schedule that takes an expected gap to target:
+// newSVRGSchedule returns the schedule that takes an expected gap to target [XZ14]:
 //
-//	smooth     η = 1/(10b), m = 50κ,  ρ = 1/(μη(1−2bη)m) + 2bη/(1−2bη) = ½          [JZ13]
-//	composite  η = 1/(20b), m = 100κ, ρ = 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½  [XZ14]
+//	η = 1/(20b), m = 100κ, ρ = 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½
 //
-// composite is for problems with a set or a regularizer. The error wraps
-// ErrMechanism if an argument is not positive and finite, or if the schedule
-// would take more than 2⁵³ gradients.
-func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (SVRGSchedule, error) {
+// The error wraps ErrMechanism if an argument is not positive and finite, or if the schedule would
+// take more than 2⁵³ gradients.
+func newSVRGSchedule(n int, beta, lambda, gap, target float64) (svrgSchedule, error) {
 	for _, f := range []struct {
 		name string
 		v    float64
 	}{{"n", float64(n)}, {"beta", beta}, {"lambda", lambda}, {"gap", gap}, {"target", target}} {
 		if !(f.v > 0) || math.IsInf(f.v, 1) {
-			return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
+			return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
 		}
 	}
 	mu, b := 2*lambda, beta+2*lambda
 	kappa := b / mu
 	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
 	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/(20*b) > 0) { // true for NaN
-		return SVRGSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want "+
+		return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want "+
 			"at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
 	}
-	s := SVRGSchedule{StepSize: 1 / (10 * b), Inner: int(math.Ceil(50 * kappa * (1 - 1e-12)))}
-	m := float64(s.Inner)
-	if composite {
-		s.StepSize /= 2
-		s.Inner = int(math.Ceil(100 * kappa * (1 - 1e-12)))
-		m = float64(s.Inner)
-		h := 4 * b * s.StepSize
-		s.Factor = 1/(mu*s.StepSize*(1-h)*m) + h*(m+1)/((1-h)*m)
-	} else {
-		h := 2 * b * s.StepSize
-		s.Factor = 1/(mu*s.StepSize*(1-h)*m) + h/(1-h)
-	}
-	s.Epochs = int(epochs)
-	s.Evaluations = s.Epochs * (n + 2*s.Inner)
+	s := svrgSchedule{stepSize: 1 / (10 * b) / 2, inner: int(math.Ceil(100 * kappa * (1 - 1e-12))), epochs: int(epochs)}
+	m, h := float64(s.inner), 4*b*s.stepSize
+	s.factor = 1/(mu*s.stepSize*(1-h)*m) + h*(m+1)/((1-h)*m)
+	s.evaluations = s.epochs * (n + 2*s.inner)
 	return s, nil
 }
 
@@ -74,7 +61,7 @@ func NewSVRGSchedule(n int, beta, lambda, gap, target float64, composite bool) (
 //
 // so that X = x₊ costs no gradient beyond those of the method.
 type svrg struct {
-	schedule SVRGSchedule
+	schedule svrgSchedule
 
 	f    splitting.FiniteSum
 	psi  prox.Operator // nil means 0
@@ -103,7 +90,7 @@ func (m *svrg) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 		}
 	}
 	m.rnd, m.n = rnd, m.f.Len()
-	m.last = 2*m.schedule.Epochs + 10
+	m.last = 2*m.schedule.epochs + 10
 	d := len(x0)
 	for _, s := range []*[]float64{&m.anchor, &m.full, &m.x, &m.mean, &m.v, &m.w} {
 		*s = make([]float64, d)
@@ -125,10 +112,10 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 	}
 	loc.Residual = 2 * floats.Distance(m.anchor, loc.X, 2) / t
 
-	eta := m.schedule.StepSize
+	eta := m.schedule.stepSize
 	copy(m.x, m.anchor)
 	clear(m.mean)
-	for range m.schedule.Inner {
+	for range m.schedule.inner {
 		m.idx[0] = m.rnd.IntN(m.n)
 		m.f.GradTerms(m.v, m.x, m.idx)
 		m.f.GradTerms(m.w, m.anchor, m.idx)
@@ -140,9 +127,9 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 		}
 		floats.Add(m.mean, m.x)
 	}
-	stats.GradTerms += 2 * m.schedule.Inner
-	stats.Proxes += m.schedule.Inner + 1
-	floats.ScaleTo(m.anchor, 1/float64(m.schedule.Inner), m.mean)
+	stats.GradTerms += 2 * m.schedule.inner
+	stats.Proxes += m.schedule.inner + 1
+	floats.ScaleTo(m.anchor, 1/float64(m.schedule.inner), m.mean)
 	m.last--
 }
 

@@ -16,29 +16,24 @@ import (
 func TestSVRGGolden(t *testing.T) {
 	var g struct {
 		Values []struct {
-			N             int
-			Beta, Lambda  float64
-			Unconstrained map[string]float64
-			Proximal      map[string]float64
+			N            int
+			Beta, Lambda float64
+			Proximal     map[string]float64
 		}
 	}
 	readGolden(t, "svrg", &g)
 	require.Len(t, g.Values, 2)
 	for _, v := range g.Values {
-		for _, c := range []struct {
-			composite bool
-			want      map[string]float64
-		}{{false, v.Unconstrained}, {true, v.Proximal}} {
-			s, err := NewSVRGSchedule(v.N, v.Beta, v.Lambda, c.want["gap0"], c.want["target"], c.composite)
-			require.NoError(t, err)
-			require.InEpsilon(t, c.want["eta"], s.StepSize, 1e-12)
-			require.EqualValues(t, c.want["inner"], s.Inner)
-			require.InEpsilon(t, c.want["rho"], s.Factor, 1e-12)
-			require.EqualValues(t, c.want["epochs_for_gap_ratio"], s.Epochs)
-			require.EqualValues(t, c.want["gradient_evaluations"], s.Evaluations)
-		}
+		want := v.Proximal
+		s, err := newSVRGSchedule(v.N, v.Beta, v.Lambda, want["gap0"], want["target"])
+		require.NoError(t, err)
+		require.InEpsilon(t, want["eta"], s.stepSize, 1e-12)
+		require.EqualValues(t, want["inner"], s.inner)
+		require.InEpsilon(t, want["rho"], s.factor, 1e-12)
+		require.EqualValues(t, want["epochs_for_gap_ratio"], s.epochs)
+		require.EqualValues(t, want["gradient_evaluations"], s.evaluations)
 	}
-	_, err := NewSVRGSchedule(10, 1, 0, 1, 1, false)
+	_, err := newSVRGSchedule(10, 1, 0, 1, 1)
 	require.ErrorIs(t, err, ErrMechanism)
 }
 
@@ -65,4 +60,24 @@ func TestSVRGEvaluations(t *testing.T) {
 	plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-10})
 	require.NoError(t, err)
 	require.Less(t, floats.Distance(rel.Theta, other.Theta, 2), 2*plan.Params().Cover+1e-15)
+}
+
+// FuzzSVRG: a schedule is one of positive finite numbers, or refused.
+func FuzzSVRG(f *testing.F) {
+	for i, v := range []float64{0, -1, math.NaN(), math.Inf(1), 5e-324, 1e-9, 1e6, 1e308} {
+		f.Add(100, v, 1.0, 1.0, 0.1)
+		f.Add(i-1, 1.0, v, 1.0, 0.1)
+		f.Add(i, 1.0, 1.0, v, 0.1)
+		f.Add(math.MaxInt, 1.0, 1.0, 1.0, v)
+	}
+	f.Fuzz(func(t *testing.T, n int, beta, lambda, gap, target float64) {
+		s, err := newSVRGSchedule(n, beta, lambda, gap, target)
+		if err != nil {
+			require.ErrorIs(t, err, ErrMechanism)
+			return
+		}
+		require.True(t, s.stepSize > 0 && !math.IsInf(s.stepSize, 1), "%+v", s)
+		require.True(t, s.inner > 0 && s.epochs > 0 && s.evaluations >= s.inner, "%+v", s)
+		require.True(t, s.factor > 0 && s.factor < 1, "%+v", s)
+	})
 }

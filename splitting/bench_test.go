@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
+	"github.com/privopt/privopt/splitting/splittest"
 )
 
 // sum is Σᵢ ½(⟨aᵢ,x⟩−bᵢ)² + ⟨lin,x⟩ + ½(x−center)'quad(x−center) as a
@@ -41,7 +43,8 @@ func (f *sum) perturbation(dst, x []float64, share float64) {
 	}
 	d := len(x)
 	floats.SubTo(f.v, x, f.center)
-	blas64.Gemv(blas.NoTrans, share, blas64.General{Rows: d, Cols: d, Stride: d, Data: f.quad}, vector(f.v), 1, vector(dst))
+	blas64.Gemv(blas.NoTrans, share, blas64.General{Rows: d, Cols: d, Stride: d, Data: f.quad}, vector(f.v), 1,
+		vector(dst))
 }
 
 func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
@@ -81,7 +84,8 @@ func (f *sum) GradTerms(dst, x []float64, idx []int) {
 func experiment(n, d int, kappa float64, quad bool) (*sum, *splitting.Quadratic) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	f := &sum{x: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n),
-		lin: make([]float64, d), center: make([]float64, d), u: make([]float64, n), v: make([]float64, d), w: make([]float64, d)}
+		lin: make([]float64, d), center: make([]float64, d), u: make([]float64, n), v: make([]float64, d), w: make([]float64,
+			d)}
 	theta := make([]float64, d)
 	for j := range theta {
 		theta[j] = r.NormFloat64()
@@ -116,7 +120,8 @@ func experiment(n, d int, kappa float64, quad bool) (*sum, *splitting.Quadratic)
 				f.quad[i*d+j] = w.At(i, j)
 			}
 		}
-		blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: d, Cols: d, Stride: d, Data: f.quad}, vector(f.center), 1, vector(lin))
+		blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: d, Cols: d, Stride: d, Data: f.quad}, vector(f.center), 1,
+			vector(lin))
 	} else {
 		f.ridge = 1e4
 		for j := range d {
@@ -157,7 +162,7 @@ func BenchmarkStep(b *testing.B) {
 			}{
 				{"StochasticTOS", f, &splitting.StochasticTOS{}},
 				{"DavisYin", f, &splitting.DavisYin{}},
-				{"BackwardForward", f, &splitting.BackwardForward{}},
+				{"SVRG", f, &splitting.StochasticTOS{Estimator: splitting.SVRG}},
 				{"ForwardBackward", f, &splitting.ForwardBackward{}},
 				{"CoordinateDescent", exact, &splitting.CoordinateDescent{}},
 			} {
@@ -221,5 +226,62 @@ func BenchmarkSolve(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkAuto times, for every row of the table at Minimize, the method that
+// Auto picks first and then others that apply, each to the same residual.
+func BenchmarkAuto(b *testing.B) {
+	race := func(name string, p splitting.Problem, x0 []float64, tol float64, others map[string]splitting.Method) {
+		run := func(method string, m splitting.Method) {
+			b.Run(fmt.Sprintf("problem=%s/method=%s", name, method), func(b *testing.B) {
+				b.ReportAllocs()
+				iters := 0
+				for b.Loop() {
+					res, err := splitting.Solve(background, p, x0, &splitting.Settings{Tolerance: tol}, m)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if res.Status != splitting.Converged {
+						b.Fatal(res.Status)
+					}
+					iters += res.Iterations
+				}
+				b.ReportMetric(float64(iters)/float64(b.N), "iters/op")
+			})
+		}
+		pick := splitting.Auto(p, len(x0))
+		run("Auto-"+strings.TrimPrefix(fmt.Sprintf("%T", pick), "*splitting."), pick)
+		for method, m := range others {
+			run(method, m)
+		}
+	}
+	for _, s := range [][2]int{{1000, 500}, {4000, 50}, {15682, 23}} {
+		n, d := s[0], s[1]
+		a, y := lassoBox(n, d, d*2/5, 1)
+		f := leastSquares(b, a, y)
+		race(fmt.Sprintf("leastsquares-%dx%d", n, d), splitting.Problem{F: f, G: prox.L1{Weight: 200},
+			H: prox.Box{Lo: -1.25, Hi: 1.25}},
+			make([]float64, d), 1e-6*f.Smoothness(),
+			map[string]splitting.Method{"ForwardBackward": &splitting.ForwardBackward{}})
+	}
+	_, exact := experiment(300, 100, 1, true)
+	race("quadratic-100", splitting.Problem{F: exact, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -1, Hi: 1}},
+		make([]float64, 100),
+		1e-9*exact.Smoothness(),
+		map[string]splitting.Method{"ProxNewton": &splitting.ProxNewton{}, "ForwardBackward": &splitting.ForwardBackward{}})
+	for _, p := range splittest.Planted() {
+		var others map[string]splitting.Method
+		switch p.Name {
+		case "logistic/l1+box", "logistic/ball":
+			others = map[string]splitting.Method{"ForwardBackward": &splitting.ForwardBackward{},
+				"DavisYin": &splitting.DavisYin{}}
+		case "logistic/group":
+			others = map[string]splitting.Method{"DavisYin": &splitting.DavisYin{}}
+		case "logistic/group+box":
+		default:
+			continue
+		}
+		race(p.Name, p.Problem, p.Start, p.Tolerance(), others)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// bounds makes bounds on the gap and the distance of a location.
+// bounds computes bounds on the gap and the distance of a location.
 type bounds struct {
 	problem Problem
 	method  Method
@@ -15,8 +15,8 @@ type bounds struct {
 	reach   *reach
 }
 
-// modulus returns the μ of J. That of a LeastSquares would cost more than coordinate descent,
-// which has a duality gap without it.
+// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent: that
+// μ would cost more than the solve, which has a duality gap without it.
 func (b *bounds) modulus(dim int) float64 {
 	if b.ready {
 		return b.mu
@@ -32,7 +32,7 @@ func (b *bounds) modulus(dim int) float64 {
 	return b.mu
 }
 
-// distance returns Residual/μ, a bound on ‖X − x*‖, and +Inf where μ is not known to be positive.
+// distance returns Residual/μ, a bound on ‖X − x*‖, and +Inf where no μ > 0 is known.
 func (b *bounds) distance(loc *Location) float64 {
 	if mu := b.modulus(len(loc.X)); mu > 0 {
 		return loc.Residual / mu
@@ -40,8 +40,8 @@ func (b *bounds) distance(loc *Location) float64 {
 	return math.Inf(1)
 }
 
-// gap returns the least known bound on J(X) − J*: that of the method, Residual²/(2μ), and without
-// strong convexity Residual·(‖X‖ + ‖x*‖).
+// gap returns the least known bound on J(X) − J*: the bound of the method, Residual²/(2μ), or
+// without strong convexity Residual·(‖X‖ + ‖x*‖).
 func (b *bounds) gap(loc *Location) float64 {
 	least := math.Inf(1)
 	if g, ok := b.method.(Gapper); ok {
@@ -73,11 +73,11 @@ func (b *bounds) gap(loc *Location) float64 {
 	return least
 }
 
-// nonnegative is the ability of a Smooth to say that f ≥ 0 everywhere.
+// nonnegative marks a Smooth with f ≥ 0 everywhere.
 type nonnegative interface{ nonnegative() }
 
-// modulus returns a lower bound on the strong convexity of g in dim dimensions: the least l2 of
-// its coordinates, and 0 for other functions.
+// modulus returns a lower bound on the modulus of strong convexity of g in dim dimensions: the
+// least l2 of its coordinates, and 0 for a g that is not coordinatewise.
 func modulus(g prox.Operator, dim int) float64 {
 	c, ok := g.(coordinatewise)
 	if !ok {
@@ -95,9 +95,9 @@ func modulus(g prox.Operator, dim int) float64 {
 	return 0
 }
 
-// reach bounds the norm of a minimizer x* of f + g + h, for objectives that are not strongly
-// convex: by the radius of a set, or by the growth of norms. If f ≥ 0 and
-// g + h ≥ slope·‖x_U‖, U the coordinates without bounds, J(x*) ≤ J(X) says that
+// reach bounds the norm of a minimizer x* of f + g + h that is not strongly convex, by the radius
+// of a set or by the growth of norms. If f ≥ 0 and g + h ≥ slope·‖x_U‖, U the coordinates without
+// bounds, J(x*) ≤ J(X) implies
 //
 //	‖x*‖² ≤ Σ_{i∉U} max(lo_i², hi_i²) + (J(X)/slope)².
 type reach struct {
@@ -109,7 +109,8 @@ type reach struct {
 // newReach computes the reach of p in dim dimensions.
 func newReach(p Problem, dim int) reach {
 	r := reach{radius: math.Inf(1)}
-	square := make([]float64, dim) // the slope of each coordinate squared: Σ_k ‖B_k x‖ ≥ ‖(B_1; B_2; …)x‖
+	// square holds the squared slope of each coordinate: Σ_k ‖B_k x‖ ≥ ‖(B_1; B_2; …)x‖.
+	square := make([]float64, dim)
 	edge := make([]float64, dim)
 	for i := range edge {
 		edge[i] = math.Inf(1)
@@ -167,7 +168,7 @@ func norms(g prox.Operator) bool {
 	return false
 }
 
-// grow adds the growth of g: a number to square, or a bound |x_i| ≤ edge_i.
+// grow adds the growth of g to square, or a bound |x_i| ≤ edge_i to edge.
 func grow(g prox.Operator, square, edge []float64) {
 	dim := float64(len(square))
 	all := func(slope float64) {
@@ -209,5 +210,5 @@ func (r reach) of(value float64) float64 {
 	return r.radius
 }
 
-// none reports that no bound is known, whatever the value.
+// none reports whether no bound is known for any value.
 func (r reach) none() bool { return math.IsInf(r.radius, 1) && !(r.slope > 0) }

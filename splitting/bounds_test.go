@@ -142,7 +142,8 @@ func TestEveryAnswerHasABound(t *testing.T) {
 				if !math.IsInf(p.Func(res.X), 1) {
 					require.LessOrEqual(t, p.Func(res.X)-best, res.Gap+1e-12, "%s, %s after %d steps", fname, pname, res.Iterations)
 				}
-				require.LessOrEqual(t, floats.Distance(res.X, at, 2), res.Distance+1e-6, "%s, %s after %d steps", fname, pname, res.Iterations)
+				require.LessOrEqual(t, floats.Distance(res.X, at, 2), res.Distance+1e-6, "%s, %s after %d steps", fname, pname,
+					res.Iterations)
 			}
 		}
 	}

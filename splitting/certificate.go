@@ -8,12 +8,12 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// certificate proves how far a point is from the minimizer of f + g + h, from
-// what a step of three-operator splitting knows:
+// certificate bounds the distance of a point from the minimizer of f + g + h by quantities that a
+// step of three-operator splitting computes:
 //
 //	y = prox_{γg}(z),   x = prox_{γh}(p),   p = 2y − z − γ∇f(y).
 //
-// The proofs stand in the package comment, under Certificates.
+// Proofs: docs/theory/splitting.md#splitting.residual
 type certificate struct {
 	f       Smooth
 	g, h    prox.Operator
@@ -21,8 +21,8 @@ type certificate struct {
 	noG     bool
 	noH     bool
 	mu, lip float64
-	atY     float64 // the strong convexity that counts from y: of f + g
-	atX     float64 // and from x: of h, where K is nil
+	atY     float64 // modulus of strong convexity of f + g, for the distance from y
+	atX     float64 // modulus of h, for the distance from x, where K is nil
 	reach   reach
 	terms   int
 
@@ -32,7 +32,7 @@ type certificate struct {
 	delta float64   // the least ‖δ‖ at which the gap was computed
 	// rounded counts the steps whose ‖x−y‖ was at rounding.
 	rounded int
-	// earlier is what rounding hides of a u ∈ ∂g(y) that is not from this step.
+	// earlier bounds the rounding of a u ∈ ∂g(y) that an earlier step has computed.
 	earlier float64
 	stagnation
 }
@@ -108,7 +108,7 @@ func (c *certificate) mapped(loc *Location, stats *Stats, y, grad []float64, gam
 	loc.Residual += c.hidden(loc.X, y, gamma)
 }
 
-// dual sets the location to the point of the least gap, x while there is none.
+// dual sets the location to the point of the least gap, or to x before the first finite gap.
 func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamma float64) {
 	if c.due(delta) {
 		var cross float64
@@ -132,7 +132,8 @@ func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamm
 	c.leastGap(loc, x)
 }
 
-// due reports that a gap is worth computing: ‖δ‖ has halved, or nothing better is to come.
+// due reports whether a gap is worth computing: ‖δ‖ has halved, or rounding prevents that it
+// halves.
 func (c *certificate) due(delta float64) bool {
 	if !c.bounded() || !(delta <= 0.5*c.delta) && c.rounded == 0 {
 		return false
@@ -141,11 +142,11 @@ func (c *certificate) due(delta float64) bool {
 	return true
 }
 
-// patience is the number of steps, after the first at rounding, in which a pair of sets may
-// find a point that rounding leaves in both.
+// patience is the number of steps at rounding within which a pair of sets may find a common point
+// in float64.
 const patience = 100
 
-// atRounding counts the steps at rounding, and ends the solve after patience of them, or at the first
+// atRounding counts the steps at rounding. The solve ends after patience of them, or at the first
 // finite gap, see better.
 func (c *certificate) atRounding(now bool) {
 	if !now {
@@ -156,7 +157,7 @@ func (c *certificate) atRounding(now bool) {
 	}
 }
 
-// bounded reports that a gap can be finite: J is strongly convex, or its minimizers are bounded.
+// bounded reports whether a gap can be finite: J is strongly convex, or its minimizers are bounded.
 func (c *certificate) bounded() bool { return c.atY+c.atX > 0 || !c.reach.none() }
 
 // tail returns sup_w ⟨δ,w−y⟩ − (A/2)‖w−y‖² − (B/2)‖w−x‖² for x = y + γδ, A = atY and B = atX.
@@ -168,7 +169,7 @@ func (c *certificate) tail(delta, gamma float64) float64 {
 	return delta*delta/(2*(c.atY+c.atX))*(1+b)*(1+b) - b*gamma*delta*delta/2
 }
 
-// leastGap sets the location to the point of the least gap, x while there is none.
+// leastGap sets the location to the point of the least gap, or to x before the first finite gap.
 func (c *certificate) leastGap(loc *Location, x []float64) {
 	if loc.Residual = math.Inf(1); math.IsInf(c.gap, 1) {
 		copy(loc.X, x)
@@ -180,7 +181,7 @@ func (c *certificate) leastGap(loc *Location, x []float64) {
 	copy(loc.X, c.shown)
 }
 
-// better notes Γ if it is the least so far. A Γ that is negative beyond
+// better keeps Γ if it is the least so far, and reports whether it is. A Γ that is negative beyond
 // rounding proves nothing.
 func (c *certificate) better(gap float64) bool {
 	c.stalled = c.stalled || c.rounded > 0 && gap >= 0 && gap <= math.MaxFloat64
@@ -192,12 +193,12 @@ func (c *certificate) better(gap float64) bool {
 }
 
 // Gap implements Gapper for problems whose residual is not an element of ∂J(X), and returns +Inf
-// for others.
+// for other problems.
 func (c *certificate) Gap() float64 { return c.gap }
 
-// stagnation notices that rounding allows no further progress: the residual is
-// a few thousand roundings of the terms it is a difference of, and a thousand
-// steps have not found a smaller one. It then shows the best point.
+// stagnation detects that rounding allows no further progress: the residual is a few thousand
+// roundings of the terms whose difference it is, and a thousand steps have not found a smaller
+// residual. The location then becomes the best point.
 type stagnation struct {
 	best    []float64
 	bestRes float64
@@ -226,16 +227,15 @@ func (s *stagnation) init(n int, lip float64) {
 	s.best = resize(s.best, n)
 	s.bestRes, s.age, s.lip, s.known, s.stalled = math.Inf(1), 0, lip, lip, false
 	if math.IsInf(lip, 1) {
-		s.lip = 0 // unknown: the gradient alone is the scale
+		s.lip = 0 // unknown: the scale is that of the gradient
 	}
 }
 
-// hidden bounds what rounding hides from a residual that is a difference of the
-// points x and y of a step, divided by its length γ: 2⁻⁵⁰(‖x‖+‖y‖)/γ, eight
-// roundings of each, for proximal maps have several. For γ ≈ 1/L_f that is no
-// more than the rounding of ∇f, for which nothing is allowed; but a step may be
-// so short that it moves nothing. An affine f is let off: without strong
-// convexity nothing is concluded from the residual.
+// hidden bounds the rounding error of a residual (x − y)/γ by 2⁻⁵⁰(‖x‖+‖y‖)/γ, eight roundings of
+// each point, because proximal maps have several. For γ ≈ 1/L_f this is no more than the rounding
+// of ∇f, for which residuals have no allowance, so hidden returns 0; a step that is much shorter
+// may move nothing. It also returns 0 for an affine f, where no conclusion is drawn from the
+// residual.
 func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
 	if s.known == 0 || gamma*s.known >= 0.5 && !math.IsInf(s.known, 1) {
 		return 0
@@ -244,11 +244,11 @@ func (s *stagnation) hidden(x, y []float64, gamma float64) float64 {
 	return 0x1p-50 * (norm(x) + norm(y)) / gamma
 }
 
-// norm keeps ‖∇f‖ for watch.
+// norm stores ‖∇f‖ for watch.
 func (s *stagnation) norm(grad []float64) { s.grad = norm(grad) }
 
-// overflowed reports a gradient that is not finite. It proves nothing: the residual
-// is +Inf then, and NaN if the gradient is.
+// overflowed reports whether the gradient is not finite, and then sets the residual to +Inf, or to
+// NaN if the gradient has a NaN: such a gradient proves nothing.
 func (s *stagnation) overflowed(loc *Location) bool {
 	if s.grad <= math.MaxFloat64 {
 		return false
@@ -257,7 +257,8 @@ func (s *stagnation) overflowed(loc *Location) bool {
 	return true
 }
 
-// watch keeps the location of the least residual, and returns to it where rounding allows no progress.
+// watch keeps the location of the least residual, and returns to it once rounding allows no
+// progress.
 func (s *stagnation) watch(loc *Location) {
 	s.age++
 	if s.overflowed(loc) {

@@ -10,32 +10,25 @@ import (
 //
 //	½x'Qx − ⟨lin,x⟩ + Σᵢ (l1|xᵢ| + (l2/2)xᵢ² + ι[lo,hi](xᵢ)),
 //
-// exactly up to rounding [W15]. A step is one sweep: along each coordinate in
-// turn the minimizer is known,
+// exactly up to rounding [W15]. F must be a [LeastSquares] or a [Quadratizer], and prox.Sum(G, H) a
+// [prox.Coordinatewise]. A step is one sweep, which minimizes along each coordinate in turn and
+// keeps the gradient g = Qx − lin current:
 //
-//	xⱼ ← clip(soft(Qⱼⱼxⱼ − gⱼ, l1)/(Qⱼⱼ + l2), lo, hi),   g ← g + Δxⱼ·Qeⱼ,
+//	xⱼ ← clip(soft(Qⱼⱼxⱼ − gⱼ, l1)/(Qⱼⱼ + l2), lo, hi),   g ← g + Δxⱼ·Qeⱼ
 //
-// and the gradient g = Qx − lin is kept current. Once the sweeps stay on one
-// piece of the penalty for as long as a factorization costs, Newton's method
-// solves for the free coordinates at once, which makes ill-conditioned
-// problems end too. It stalls when rounding allows no progress.
+// Once the sweeps stay on one piece of the penalty for as long as a factorization costs, Newton's
+// method solves for the free coordinates at once, so that ill-conditioned problems end too.
 //
-// Where F is a LeastSquares, it works on the residual of the equations and an
-// active set instead. A step is then a look at all coordinates after sweeps over
-// the active ones. Q = A'A would cost as much as d/4 sweeps; only the part of it
-// that belongs to free coordinates is formed, and only once the sweeps have cost
-// as much, so that it pays for every shape and conditioning (BenchmarkAuto).
+// For a LeastSquares it works on the residual of the equations and an active set, and forms only
+// the part of Q = A'A that belongs to free coordinates.
 //
-// F must be a LeastSquares or a Quadratizer, and prox.Sum(G, H) a
-// prox.Coordinatewise. Memory: 1.5 d² numbers on Q, and d²/2 or nd/8 (at least
-// 8192), whichever is less, and n + 13d on residuals; a second Init reuses it.
-//
-// The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality
-// gap where the penalty has one, see LeastSquares.Gap.
+// The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality gap where the penalty
+// has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
+// of d²/2 and nd/8 (at least 8192).
 type CoordinateDescent struct {
 	gram      descent
 	residuals columns
-	on        coordinateSteps // one of them
+	on        coordinateSteps // &gram or &residuals
 	terms     int
 }
 
@@ -62,25 +55,25 @@ func (p *progress) init(n int) {
 	p.x, p.pieces, p.best = resize(p.x, n), resize(p.pieces, n), resize(p.best, n)
 }
 
-// reset forgets other points than x.
+// reset forgets all points but x.
 func (p *progress) reset() {
 	clear(p.pieces)
 	p.unbounded, p.stalled, p.bestRes = false, false, math.Inf(1)
 }
 
-// keep makes x the best point.
+// keep stores x as the best point.
 func (p *progress) keep() {
 	p.bestRes = p.residual
 	copy(p.best, p.x)
 }
 
-// end stalls at the best point.
+// end returns to the best point and stops.
 func (p *progress) end() {
 	p.stalled, p.residual = true, p.bestRes
 	copy(p.x, p.best)
 }
 
-// state is for coordinateSteps.
+// state implements coordinateSteps.
 func (p *progress) state() *progress { return p }
 
 var (
@@ -89,12 +82,14 @@ var (
 	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares
-// nor quadratic, or G + H not coordinatewise.
+// Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic,
+// or G + H is not coordinatewise.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	psi, ok := p.coordinatewise()
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates", ErrProblem)
+		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no "+
+			"coordinates",
+			ErrProblem)
 	}
 	m.terms = terms(p.F)
 	if f, ok := p.F.(*LeastSquares); ok {
@@ -103,7 +98,8 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and "+
+		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; "+
+			"ProxNewton and "+
 			"ForwardBackward need no quadratic", ErrProblem)
 	}
 	m.on = &m.gram
@@ -131,7 +127,7 @@ func (m *CoordinateDescent) Gap() float64 {
 	if gap := m.on.gap(); !math.IsNaN(gap) && !math.IsInf(m.on.state().residual, 1) {
 		return gap
 	}
-	return math.Inf(1) // numbers are too large for float64
+	return math.Inf(1) // a number is too large for float64
 }
 
 // Status implements Statuser.

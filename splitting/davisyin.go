@@ -17,51 +17,33 @@ import (
 //	x = prox_{γh}(2y − z − γ∇f(y))
 //	z ← z + λ(x − y)
 //
-// y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual
-// solution u*. What is proved at X, and by which residual, stands in the
-// package comment under Certificates. The rules for γ:
+// y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual solution u*. If H is
+// nil it is backward–forward splitting [APR18]. The rules for γ:
 //
-//	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and
-//	                    ‖x−y‖² = o(1/k); linearly if F is strongly convex and
-//	                    G or H is smooth [DY17, §§3–4]
+//	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and ‖x−y‖² = o(1/k);
+//	                    linearly if F is strongly convex and G or H is smooth [DY17, §§3–4]
 //	LineSearch          γ_k by backtracking [PG18, Algorithm 1], λ = 1
-//	StronglyConvexStep  γ_k = −ημγ² + γ√(η²μ²γ²+1), γ = γ_{k−1} [DY17, Algorithm 3],
-//	                    γ_0 in (0, 2(1−η)/L_f], λ = 1, for a strongly convex F:
+//	StronglyConvexStep  γ_k = −ημγ² + γ√(η²μ²γ²+1), γ = γ_{k−1} [DY17, Algorithm 3], γ_0 in
+//	                    (0, 2(1−η)/L_f], λ = 1: ‖y_k − x*‖ = O(1/(ημk)) for a strongly convex F
 //
-//	                    ‖y_k − x*‖ ≤ S/(1/γ_0 + ημ(k−1)),  S² = ‖y_1−x*‖²/γ_0² + ‖u_1−u*‖²
-//
-// Where γ changes, from γ to γ′, between y and x, u is kept: z ← y + (γ′/γ)(z−y).
-//
-// Why the last two converge. Let W(γ) = ‖y−x*‖² + γ²‖u−u*‖². The search leaves a δ ≥ 0
-// in (descent), and The inequality of the package comment becomes
-// W⁺(γ) ≤ W(γ) − 2γδ − 2γ(f(x) − f(x*) − ⟨∇f(x*),x−x*⟩). A shorter γ lowers W, and a
-// γ′ > γ adds at most (γ′²−γ²)‖u−u*‖². LineSearch lengthens γ by up to 2 % where
-//
-//   - G has a Lipschitz constant β, prox.Lipschitz, and γ′² ≤ γ² + γδ/(2β²), so that
-//     ‖u−u*‖ ≤ 2β makes W⁺(γ′) ≤ W(γ), or
-//   - the product of all the other lengthenings stays below 10⁴: W ≤ 10⁸·W_1 always,
-//     and once the budget is spent γ lengthens no more but by the first rule.
-//
-// So W stays bounded and the last term, weighted with γ, is summable; the gap of
-// the averages is O(1/k) as in [PG18, §4]. StronglyConvexStep is the rule for
-// which ‖y−x*‖²/γ² + ‖u−u*‖² does not grow.
+// Proofs: docs/theory/splitting.md#splitting.steps. The point X and its residual:
+// docs/theory/splitting.md#splitting.residual
 type DavisYin struct {
-	// StepSize is γ, or the first γ. 0 means 1/L_f, the theorem's largest for
-	// StronglyConvexStep, and for LineSearch the inverse of the curvature at x0.
+	// StepSize is γ, or the first γ. 0 means 1/L_f, for StronglyConvexStep 2(1−η)/L_f, and for
+	// LineSearch the inverse of the curvature at x0.
 	StepSize float64
-	// Relaxation λ; 0 means 1. Other rules than FixedStep want 1.
+	// Relaxation is λ; 0 means 1. Rules other than FixedStep want 1.
 	Relaxation float64
 	// Rule is FixedStep, LineSearch or StronglyConvexStep.
 	Rule StepRule
-	// Eta is the η in (0, 1) of StronglyConvexStep; 0 means 0.1. A small one
-	// keeps γ long for longer.
+	// Eta is the η in (0, 1) of StronglyConvexStep; 0 means 0.1. With a small η, γ shrinks later.
 	Eta float64
 
 	gamma, lambda float64
 	search        bool
 	line          lineSearch
 	slope         float64 // β, +Inf if unknown
-	budget        float64 // what remains of the lengthenings without β
+	budget        float64 // the factor by which γ may still be lengthened without β
 	next          float64 // γ of the next x
 	x, y, z, p    []float64
 	grad          []float64
@@ -100,15 +82,16 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var lip float64
 	var err error
-	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line, x0); err != nil {
+	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
+		x0); err != nil {
 		return err
 	}
 	limit := 2 - m.gamma*lip/2
 	if m.search || m.Rule == StronglyConvexStep {
 		if m.Relaxation != 0 && m.Relaxation != 1 {
 			if m.Rule == FixedStep {
-				return fmt.Errorf("%w: DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it 0 or 1, or a "+
-					"known L_f", ErrProblem)
+				return fmt.Errorf("%w: DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; "+
+					"want it 0 or 1, or a known L_f", ErrProblem)
 			}
 			return fmt.Errorf("%w: DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", ErrSettings, m.Relaxation)
 		}
@@ -119,7 +102,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
 	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
-	copy(m.y, x0) // for keep, if no step is done
+	copy(m.y, x0) // for keep, if there is no step
 	copy(m.z, x0)
 	if u, ok := m.take(n); ok {
 		floats.AddScaled(m.z, m.gamma, u) // z = x0 + γu
@@ -135,16 +118,17 @@ func (m *DavisYin) keep() {
 	}
 }
 
-// strong returns an error unless the problem has what StronglyConvexStep needs.
+// strong returns an error unless StronglyConvexStep applies to p.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
-		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not", ErrProblem)
+		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not",
+			ErrProblem)
 	}
 	if !(m.Eta >= 0) || m.Eta >= 1 {
 		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)
 	}
 	limit, lip := 2*(1-m.eta()), m.f.Smoothness()
-	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // an unknown L_f is refused by firstStep
+	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // firstStep refuses an unknown L_f
 		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/lip)
 	}
 	return nil
@@ -206,7 +190,7 @@ func (m *DavisYin) forward(stats *Stats) {
 	stats.Proxes++
 }
 
-// change sets γ and keeps u = (z−y)/γ.
+// change sets γ, and z so that u = (z−y)/γ stays the same.
 func (m *DavisYin) change(gamma float64) {
 	if gamma == m.gamma {
 		return

@@ -18,25 +18,22 @@ import (
 //
 //	F            a     b
 //	nil          G     H      two functions, or a point of two sets
-//	a Quadratic  F     G + H  of which prox.Sum must be known; as in ADMM
+//	a Quadratic  F     G + H  in the closed form of prox.Sum; as in ADMM
 //
-// prox_{γf}(z) = (I + γQ)⁻¹(z + γ·lin) for a quadratic f is a solve with a Cholesky
-// factor, computed once: O(d³), then O(d²) a step, whatever the conditioning.
+// prox_{γf}(z) = (I + γQ)⁻¹(z + γ·lin) for a quadratic f is a solve with a Cholesky factor that is
+// computed once: O(d³), then O(d²) a step.
 //
-// It converges for every γ > 0 and λ in (0, 2) [BC17, Cor. 28.3], with
-// ‖x−y‖² = o(1/k). If F is quadratic with 0 < μ ≤ L_f and γ = 1/√(μL_f), the error
-// ‖z − z*‖ shrinks by the factor
+// It converges for every γ > 0 and λ in (0, 2) [BC17, Cor. 28.3]. If F is quadratic with
+// 0 < μ ≤ L_f and γ = 1/√(μL_f), ‖z − z*‖ shrinks in every step by the factor
+// |1 − λ/2| + (λ/2)·(√(L_f/μ) − 1)/(√(L_f/μ) + 1) [GB17, Thm. 2].
 //
-//	|1 − λ/2| + (λ/2)·(√(L_f/μ) − 1)/(√(L_f/μ) + 1)   [GB17, Thm. 2]
-//
-// a step. With F, X = x and the residual is the norm of the element
-// ∇f(x) − ∇f(y) + (y−x)/γ of ∂J(x). Without, it is that of DavisYin with f = 0, see
-// Certificates in the package comment: nothing is proved if prox.Sum(G, H) is unknown.
+// With F, X = x and the residual is the norm of the element ∇f(x) − ∇f(y) + (y−x)/γ of ∂J(x).
+// Without F it is the residual of [DavisYin] for f = 0.
 type DouglasRachford struct {
-	// StepSize γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F. Where
-	// F.Smoothness() is +Inf, L_f is maxᵢ Σⱼ|Qᵢⱼ| here.
+	// StepSize is γ > 0; 0 means 1/√(μL_f), 1/L_f if μ is 0, and 1 without F. If F.Smoothness() is
+	// +Inf, L_f is maxᵢ Σⱼ|Qᵢⱼ|.
 	StepSize float64
-	// Relaxation λ in (0, 2); 0 means 1.
+	// Relaxation is λ in (0, 2); 0 means 1.
 	Relaxation float64
 
 	gamma, lambda float64
@@ -52,14 +49,14 @@ var (
 	_ Statuser = (*DouglasRachford)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F is neither nil nor
-// quadratic.
+// Init implements Method. The error wraps ErrProblem if F is neither nil nor quadratic.
 func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("DouglasRachford"); err != nil {
 		return err
 	}
 	if !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1) {
-		return fmt.Errorf("%w: DouglasRachford.StepSize = %v, want a positive finite number, or 0 for a default", ErrSettings, m.StepSize)
+		return fmt.Errorf("%w: DouglasRachford.StepSize = %v, want a positive finite number, or 0 for a default",
+			ErrSettings, m.StepSize)
 	}
 	var err error
 	if m.lambda, err = relaxation("DouglasRachford.Relaxation", m.Relaxation, 2); err != nil {
@@ -72,7 +69,8 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		lip = rowSums(p.F, n)
 	}
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients", ErrProblem, m.lip)
+		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients",
+			ErrProblem, m.lip)
 	}
 	m.known = lip
 	m.gamma, m.quad = m.StepSize, nil
@@ -86,7 +84,9 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	if p.F != nil {
 		if m.psi = m.sum; m.psi == nil {
-			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs none", ErrProblem)
+			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs "+
+				"none",
+				ErrProblem)
 		}
 		if m.quad, err = newQuadraticProx(p.F, m.gamma, n); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (m *DouglasRachford) Step(loc *Location, stats *Stats) {
 	}
 }
 
-// rowSums returns maxᵢ Σⱼ|Qᵢⱼ| ≥ L_f of a quadratic f, 0 if f is none.
+// rowSums returns maxᵢ Σⱼ|Qᵢⱼ| ≥ L_f of a quadratic f, 0 for other functions.
 func rowSums(f Smooth, n int) float64 {
 	q, _, ok := quadratic(f, n)
 	if !ok {
@@ -148,24 +148,17 @@ type quadraticProx struct {
 func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	q, lin, ok := quadratic(f, n)
 	if !ok {
-		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic, want nil or a Quadratizer that is one; DavisYin takes any smooth F",
-			ErrProblem)
+		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic, want nil or a Quadratizer that is quadratic; "+
+			"DavisYin takes any smooth F", ErrProblem)
 	}
 	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
-	for i := range n {
-		row := c.chol[i*(i+1)/2:][:i+1]
-		for j := range row {
-			row[j] = gamma * q.At(j, i)
-		}
-		row[i]++
-	}
-	if !cholesky(c.chol, n) {
+	if !shifted(c.chol, q, gamma, 1) {
 		return nil, fmt.Errorf("%w: DouglasRachford: I + γQ is not positive definite, want a convex F", ErrProblem)
 	}
 	return c, nil
 }
 
-// Prox stores (I + γQ)⁻¹(x + γ·lin) in dst, for the γ it was made for.
+// Prox stores (I + γQ)⁻¹(x + γ·lin) in dst; γ must be the one of newQuadraticProx.
 func (c *quadraticProx) Prox(dst, x []float64, gamma float64) {
 	for i, v := range c.lin {
 		dst[i] = x[i] + gamma*v

@@ -34,7 +34,8 @@ func ExampleSolve() {
 		panic(err)
 	}
 	p := splitting.Problem{F: f, G: prox.L2Norm{Weight: 1}, H: prox.Simplex{Total: 1}}
-	res, err := splitting.Solve(context.Background(), p, []float64{1, 0, 0}, &splitting.Settings{Tolerance: 1e-5}, &splitting.DavisYin{})
+	res, err := splitting.Solve(context.Background(), p, []float64{1, 0, 0}, &splitting.Settings{Tolerance: 1e-5},
+		&splitting.DavisYin{})
 	if err != nil {
 		panic(err)
 	}

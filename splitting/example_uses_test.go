@@ -52,7 +52,7 @@ func Example_constrainedLasso() {
 	// Output: Converged [1.000 0.000 0.400]
 }
 
-// The fused lasso: a signal that is zero but for a few plateaus. The sum of its
+// The fused lasso: a signal that is zero except on a few plateaus. The sum of its
 // two penalties has a proximal map, exact in linear time.
 func Example_fusedLasso() {
 	signal := distance{0.1, -0.2, 0.1, 2.1, 1.9, 2.0, 0.2, -0.1, 0}
@@ -120,7 +120,8 @@ func ExamplePrimalDual() {
 		panic(err)
 	}
 	p := splitting.Problem{F: distance{1, 1.2, 0.9, 4}, H: prox.L1{Weight: 0.5}, K: k}
-	res, err := splitting.Solve(context.Background(), p, make([]float64, 4), &splitting.Settings{Tolerance: 1e-6}, &splitting.PrimalDual{})
+	res, err := splitting.Solve(context.Background(), p, make([]float64, 4), &splitting.Settings{Tolerance: 1e-6},
+		&splitting.PrimalDual{})
 	if err != nil {
 		panic(err)
 	}
@@ -178,7 +179,8 @@ func ExampleLogSpaced() {
 	p := splitting.Problem{F: f, H: prox.NonNegative{}}
 	trace := &splitting.Trace{Func: p.Func}
 	s := &splitting.Settings{Iterations: 60, Tolerance: -1, Recorder: splitting.LogSpaced(3, trace)}
-	if _, err := splitting.Solve(context.Background(), p, []float64{0, 0}, s, &splitting.ForwardBackward{Plain: true}); err != nil {
+	if _, err := splitting.Solve(context.Background(), p, []float64{0, 0}, s,
+		&splitting.ForwardBackward{Plain: true}); err != nil {
 		panic(err)
 	}
 	for _, pt := range trace.Points {
@@ -193,7 +195,8 @@ func ExampleLogSpaced() {
 	// 46  residual 0.159  value -0.5083
 }
 
-// Logistic regression inside an ℓ1 ball, without a projection. The gap bounds how far the value is from the least.
+// Logistic regression inside an ℓ1 ball, without a projection. The gap bounds how far the value is
+// from the least.
 func ExampleFrankWolfe() {
 	a := mat.NewDense(4, 2, []float64{2, 1, 1, -1, -1, 1, -2, -0.5})
 	f, err := splitting.NewLogistic(a, []float64{1, 1, -1, -1})
@@ -201,7 +204,8 @@ func ExampleFrankWolfe() {
 		fmt.Println(err)
 	}
 	p := splitting.Problem{F: f, H: prox.L1Ball{R: 1}}
-	res, err := splitting.Solve(context.Background(), p, []float64{0, 0}, &splitting.Settings{Gap: 1e-6}, &splitting.FrankWolfe{})
+	res, err := splitting.Solve(context.Background(), p, []float64{0, 0}, &splitting.Settings{Gap: 1e-6},
+		&splitting.FrankWolfe{})
 	if err != nil {
 		fmt.Println(err)
 	}

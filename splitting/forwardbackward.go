@@ -10,37 +10,28 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ForwardBackward is the accelerated proximal gradient method for f + ψ,
-// ψ = G + H with the proximal map of prox.Sum [BT09; CP16a, Algorithm 5]:
+// ForwardBackward is the accelerated proximal gradient method for f + ψ, ψ = G + H with the
+// proximal map of [prox.Sum] [BT09; CP16a, Algorithm 5]:
 //
 //	x⁺ = prox_{γψ}(y − γ∇f(y))
 //	y⁺ = x⁺ + β(x⁺ − x),   β = (t−1)/t⁺ · (1−qt⁺)/(1−q),   q = μγ,
 //	t⁺ = (1 − qt² + √((1−qt²)² + 4t²))/2
 //
-// which is FISTA where μ is 0, and else tends to β = (1−√q)/(1+√q).
+// which is FISTA for μ = 0. It restarts with t = 1 when the momentum points uphill,
+// ⟨y − x⁺, x⁺ − x⟩ > 0 [OC15], which adapts to a strong convexity that F does not declare.
 //
-// It restarts, t = 1, when the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0
-// [OC15, gradient scheme], which adapts to a strong convexity nobody declared.
+//	rule        γ                              J(x_k) − J* since a restart
+//	FixedStep   (0, 1/L_f]: longer steps with  ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x_0−x*‖²/(2γ)
+//	            momentum diverge               [BT09, Thm. 4.4; CP16a, Thm. 4.10]
+//	            with Plain (0, 2/L_f)          ≤ ‖x_0−x*‖²/(2γk) for γ ≤ 1/L_f [BT09, Thm. 3.1]
+//	LineSearch  by backtracking, without L_f   the bounds in k², or k, with the last γ, for μ = 0
 //
-//	rule        γ                               J(x_k) − J* since a restart
-//	FixedStep   (0, 1/L_f]: longer ones with    ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x_0−x*‖²/(2γ)
-//	            momentum diverge                [BT09, Thm. 4.4; CP16a, Thm. 4.10]
-//	            with Plain (0, 2/L_f)           ≤ ‖x_0−x*‖²/(2γk) for γ ≤ 1/L_f [BT09, Thm. 3.1]
-//	LineSearch  backtracking [BT09, FISTA with  the bounds in k², or k, with the last γ, for
-//	            backtracking], no L_f needed    μ = 0
-//
-// With a strongly convex J it converges linearly. LineSearch shortens γ within a
-// run, as the theorem wants, and doubles it at a restart, which begins a new
-// run; with Plain it lengthens γ at every step.
-//
-// The residual is ‖y − x⁺‖/γ. It bounds the norm of the element
-// e = ∇f(x⁺) − ∇f(y) + (y − x⁺)/γ of ∂J(x⁺), because I − γ∇f is nonexpansive
-// for γ ≤ 2/L_f; no second gradient is needed. Where L_f is not known, or γ is
-// longer, ‖e‖ is computed, at the price of that gradient.
+// With a strongly convex J it converges linearly. LineSearch shortens γ between restarts and
+// doubles it at a restart; with Plain it may lengthen γ at every step. The residual is ‖y − x⁺‖/γ;
+// where L_f is unknown it costs a second gradient, see docs/theory/splitting.md#splitting.residual
 type ForwardBackward struct {
-	// StepSize γ in (0, 1/L_f], with Plain in (0, 2/L_f), or the first γ of
-	// LineSearch; 0 means 1/L_f, and for LineSearch the inverse of the curvature
-	// at x0.
+	// StepSize is γ in (0, 1/L_f], with Plain in (0, 2/L_f), or the first γ of LineSearch; 0 means
+	// 1/L_f, and for LineSearch the inverse of the curvature at x0.
 	StepSize float64
 	// Plain turns the momentum off: β = 0.
 	Plain bool
@@ -62,12 +53,16 @@ var (
 	_ Statuser = (*ForwardBackward)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if no closed form of
-// prox_{G+H} is known.
+// Init implements Method. The error wraps ErrProblem if no closed form of prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	var err error
-	if m.psi, err = p.closedForm("ForwardBackward"); err != nil {
+	if err := p.plain("ForwardBackward"); err != nil {
 		return err
+	}
+	var ok bool
+	if m.psi, ok = p.sum(); !ok {
+		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin and StochasticTOS need "+
+			"none",
+			ErrProblem)
 	}
 	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
@@ -75,12 +70,14 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	m.certificate.init(Problem{F: p.F, H: m.psi}, n)
 	m.line.init(m.f, n, terms(p.F))
-	if m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0); err != nil {
+	var err error
+	m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0)
+	if err != nil {
 		return err
 	}
 	if !m.search && !m.Plain && m.StepSize > 1/m.lip {
-		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain takes up to 2/L_f",
-			ErrSettings, m.StepSize, 1/m.lip)
+		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; "+
+			"Plain takes up to 2/L_f", ErrSettings, m.StepSize, 1/m.lip)
 	}
 	m.t = 1
 	m.x, m.y, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.p, n), resize(m.grad, n)
@@ -135,8 +132,8 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 	}
 }
 
-// momentum returns t⁺ and β. A t > 1/√q, of a shorter γ, is brought back to 1/√q,
-// where it would stay.
+// momentum returns t⁺ and β. A t above the fixed point 1/√q, which an earlier, shorter γ may have
+// left, is reduced to it.
 func momentum(t, q float64) (next, beta float64) {
 	if q >= 1 {
 		return 1, 0

@@ -11,32 +11,27 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// FrankWolfe minimizes f over a bounded set C that is G or H, without projections [FW56; Jag13]:
+// FrankWolfe minimizes f over a bounded set C, which is G or H, without projections [FW56; Jag13]:
 //
 //	s = argmin_{s∈C} ⟨∇f(x),s⟩,   x ← x + τ(s − x)
 //
-// where C is a prox.LinearMinimizer: a simplex, an ℓ1, ℓ2 or nuclear ball, a box. The gap is that of
-// Frank and Wolfe,
+// C is a [prox.LinearMinimizer]: a simplex, an ℓ1, ℓ2 or nuclear ball, a box. X is the point of the
+// least gap so far, Γ(x) = ⟨∇f(x), x − s⟩ ≥ f(x) − min_C f. On a Simplex and an L1Ball the steps
+// are pairwise [LJ15, Algorithm 2], unless Plain: x is a convex combination Σw_jv_j of vertices,
+// and
 //
-//	Γ(x) = ⟨∇f(x), x − s⟩ ≥ f(x) − min_C f,
+//	a = argmax_{w_a>0} ⟨∇f(x),v_a⟩,   x ← x + τ(s − v_a),   τ ≤ w_a.
 //
-// and X the point of the least gap so far. On a Simplex and an L1Ball the steps are pairwise
-// [LJ15, Algorithm 2], unless Plain: x is a convex combination Σw_jv_j of vertices, and
+//	rule          τ                                    Γ, with D the diameter of C
+//	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)} for the     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
+//	              direction d, Γ′ = −⟨∇f(x),d⟩         pairwise linear if f is strongly convex
+//	LineSearch    the same, L_f by backtracking        [LJ15, Thm. 1], except in swap steps
+//	              [PNAJ20, Algorithm 2]
+//	OpenLoopStep  2/(k+2), never pairwise              min Γ = O(L_f D²/k)
 //
-//	a = argmax_{w_a>0} ⟨∇f(x),v_a⟩,   x ← x + τ(s − v_a),   τ ≤ w_a
-//
-// so that weights become 0 exactly. The rules:
-//
-//	rule          τ                                                 Γ, with D the diameter of C
-//	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)}, d the direction and     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
-//	              Γ′ = −⟨∇f(x),d⟩                                   pairwise: linear for a strongly convex f
-//	LineSearch    the same with an estimate of L_f by               [LJ15, Thm. 1], up to swaps of weights
-//	              backtracking [PNAJ20, Algorithm 2]
-//	OpenLoopStep  2/(k+2), never pairwise                           min Γ = O(L_f D²/k)
-//
-// Where L_f is +Inf FixedStep does LineSearch. The residual is √(2μΓ) for a strongly convex f, and where
-// weights are kept dist(0, ∂J(X)) + L_f·prox.Shift if that is less. With neither it is +Inf, and
-// Settings.Gap is what ends the solve: choose it, because 1/k is slow.
+// If L_f is +Inf, FixedStep means LineSearch. The residual is √(2μΓ) for a strongly convex f; with
+// pairwise steps it may be dist(0, ∂J(X)) + L_f·prox.Shift, if less. Otherwise it is +Inf, and
+// Settings.Gap ends the solve.
 type FrankWolfe struct {
 	// Rule is FixedStep, LineSearch or OpenLoopStep.
 	Rule StepRule
@@ -67,8 +62,8 @@ var (
 	_ Gapper   = (*FrankWolfe)(nil)
 )
 
-// Init implements Method. It begins at the projection of x0. The error wraps ErrProblem if G and H are
-// not one bounded prox.LinearMinimizer and nil.
+// Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one
+// of G and H is a bounded prox.LinearMinimizer and the other is nil.
 func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("FrankWolfe"); err != nil {
 		return err
@@ -79,8 +74,8 @@ func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	set, ok := cmp.Or(p.G, p.H).(prox.LinearMinimizer)
 	if !ok || p.G != nil && p.H != nil {
-		return fmt.Errorf("%w: FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H and nil as the other",
-			ErrProblem)
+		return fmt.Errorf("%w: FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H "+
+			"and nil as the other", ErrProblem)
 	}
 	if r := set.Radius(n); !(r >= 0) || math.IsInf(r, 1) {
 		return fmt.Errorf("%w: FrankWolfe: the set has Radius %v, want a bounded one", ErrProblem, r)
@@ -133,7 +128,7 @@ func (m *FrankWolfe) Step(loc *Location, stats *Stats) {
 	} else {
 		floats.SubTo(dir, s, x)
 		slope = -floats.Dot(m.grad, dir)
-		// A difference of sums of n terms: 64 units in the last place of each.
+		// Γ is a difference of sums of n terms; 64 units in the last place of each cover the rounding.
 		gap = math.Max(slope, 0) + 0x1p-46*norm(m.grad)*(norm(x)+norm(s))
 	}
 	m.prove(loc, gap)
@@ -178,7 +173,7 @@ func (m *FrankWolfe) length(slope, most float64, stats *Stats) float64 {
 	return t
 }
 
-// prove keeps x if its gap is the least so far, and shows the best point.
+// prove keeps x if its gap is the least so far, and sets the location to the best point.
 func (m *FrankWolfe) prove(loc *Location, gap float64) {
 	if gap < m.gap {
 		m.gap, m.residual = gap, math.Inf(1)
@@ -199,7 +194,7 @@ func (m *FrankWolfe) prove(loc *Location, gap float64) {
 // Gap implements Gapper.
 func (m *FrankWolfe) Gap() float64 { return m.gap }
 
-// atoms are the weights of a convex combination of the vertices r·e_j, and of −r·e_j where signs is 2.
+// atoms are the weights of a convex combination of the vertices r·e_j, and of −r·e_j if signs is 2.
 type atoms struct {
 	r     float64
 	signs int
@@ -208,7 +203,7 @@ type atoms struct {
 	to    int
 }
 
-// newAtoms returns weights of x in the set, nil for sets of other kinds.
+// newAtoms returns weights of x in the set, nil for other kinds of sets.
 func newAtoms(set prox.LinearMinimizer, x []float64) *atoms {
 	a := &atoms{signs: 1}
 	switch set := set.(type) {
@@ -246,8 +241,8 @@ func (a *atoms) at(v []float64, j int) float64 {
 	return -a.r * v[j-len(v)]
 }
 
-// pair returns the vertex of weight > 0 with the largest ⟨v,·⟩, the one with the least, the difference
-// of the two and Γ, a sum of nonnegative terms.
+// pair returns the vertex of weight > 0 with the largest ⟨v,·⟩, the vertex with the least ⟨v,·⟩, Γ
+// as a sum of nonnegative terms, and the difference of ⟨v,·⟩ between the two vertices.
 func (a *atoms) pair(v []float64) (from, to int, gap, slope float64) {
 	from = -1
 	for j, w := range a.w {
@@ -283,7 +278,7 @@ func (a *atoms) direction(dir []float64, from, to int) {
 	add(from, -a.r)
 }
 
-// move moves the weight tau from a vertex to the last one that pair chose.
+// move moves the weight tau from a vertex to the vertex that pair chose last.
 func (a *atoms) move(from int, tau float64) {
 	a.w[a.to] += tau
 	if a.w[from] -= tau; a.w[from] < 0 {

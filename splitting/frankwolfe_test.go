@@ -13,7 +13,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// The gap bounds J(X) − J*, for every rule and set, and falls at the rate of the theorem; X is feasible.
+// The gap bounds J(X) − J*, for every rule and set, and falls at the rate of the theorem; X is
+// feasible.
 func TestFrankWolfe(t *testing.T) {
 	const d = 6
 	a, y := randomRows(20, d)
@@ -27,24 +28,29 @@ func TestFrankWolfe(t *testing.T) {
 	for fname, f := range map[string]splitting.Smooth{"squares": ls, "flat": flat, "logistic": logit} {
 		for sname, set := range map[string]prox.LinearMinimizer{
 			"simplex": prox.Simplex{Total: 0.7}, "l1 ball": prox.L1Ball{R: 0.7}, "l1 ball around": prox.L1Ball{R: 50},
-			"nuclear ball": prox.NuclearBall{Rows: 2, Cols: 3, R: 0.7}, "l2 ball": prox.L2Ball{R: 0.4}, "box": prox.Box{Lo: -0.2, Hi: 0.1},
+			"nuclear ball": prox.NuclearBall{Rows: 2, Cols: 3, R: 0.7}, "l2 ball": prox.L2Ball{R: 0.4},
+			"box": prox.Box{Lo: -0.2, Hi: 0.1},
 		} {
 			p := splitting.Problem{F: f, H: set}
-			ref, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: 1e-11}, &splitting.ForwardBackward{})
+			ref, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: 1e-11},
+				&splitting.ForwardBackward{})
 			require.NoError(t, err)
 			best := p.Func(ref.X)
 			diameter := 2 * set.Radius(d)
 			for _, m := range []*splitting.FrankWolfe{
-				{}, {Rule: splitting.LineSearch}, {Rule: splitting.OpenLoopStep}, {Plain: true}, {Rule: splitting.LineSearch, Plain: true},
+				{}, {Rule: splitting.LineSearch}, {Rule: splitting.OpenLoopStep}, {Plain: true}, {Rule: splitting.LineSearch,
+					Plain: true},
 			} {
 				name := fmt.Sprintf("%s, %s, %v, plain %v", fname, sname, m.Rule, m.Plain)
 				for _, steps := range []int{1, 5, 300} {
-					res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1}, m)
+					res, err := splitting.Solve(background, p, make([]float64, d),
+						&splitting.Settings{Iterations: steps, Tolerance: -1}, m)
 					require.NoError(t, err, name)
 					require.Zero(t, set.Func(res.X), name)
 					excess := p.Func(res.X) - best
 					require.LessOrEqual(t, excess, res.Gap+1e-12, name)
-					// [Jag13, Thm. 2] with C_f = L_f·D², and twice that for a search whose estimate is within 1/shrink of L_f.
+					// [Jag13, Thm. 2] with C_f = L_f·D², and twice that for a search whose estimate is within
+					// 1/shrink of L_f.
 					require.LessOrEqual(t, res.Gap, 2*7*f.Smoothness()*diameter*diameter/float64(steps+2), "%s: %d steps", name, steps)
 				}
 			}
@@ -72,7 +78,8 @@ func TestFrankWolfePairwise(t *testing.T) {
 			require.LessOrEqual(t, floats.Distance(ref.X, res.X, 2), ref.Distance+res.Distance)
 		}
 		// The default tolerance is on the residual, which the faces of the set make small.
-		res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: 1e-8}, &splitting.FrankWolfe{})
+		res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: 1e-8},
+			&splitting.FrankWolfe{})
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status, "%T: residual %g", set, res.Residual)
 	}

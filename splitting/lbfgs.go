@@ -11,23 +11,21 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// LBFGS minimizes a smooth J = f + (w/2)‖x‖², G nil or a prox.SquaredL2 and H nil, by the
-// limited-memory method of Broyden, Fletcher, Goldfarb and Shanno [NW06, Alg. 7.4, 7.5]: x⁺ = x + αp,
+// LBFGS minimizes a smooth J = f + (w/2)‖x‖², where G is nil or a [prox.SquaredL2] and H is nil, by
+// the limited-memory method of Broyden, Fletcher, Goldfarb and Shanno [NW06, Alg. 7.4, 7.5]: x⁺ = x
+// + αp,
 //
-//	p = −B∇J(x),  B from the last Memory pairs s = x⁺ − x, y = ∇J(x⁺) − ∇J(x)
+//	p = −B∇J(x),  B from the last Memory pairs s = x⁺ − x, y = ∇J(x⁺) − ∇J(x).
 //
-// and α by a search that starts at 1 and ends where J descends enough and its slope φ′(α) = ⟨∇J(x+αp), p⟩ falls
-// enough, or where rounding hides the descent and only the slope tells [HZ05, (T2)]:
+// The search for α starts at 1 and ends where J and its slope φ′(α) = ⟨∇J(x+αp), p⟩ decrease
+// enough, or where rounding hides the descent and the slope decides [HZ05, (T2)]:
 //
-//	J(x+αp) ≤ J(x) + α/10⁴·φ′(0)  and  φ′(α) ≥ 0.9·φ′(0),  or  |J(x+αp) − J(x)| ≤ 2⁻⁴⁰|J(x)|  and  |φ′(α)| ≤ 0.9·|φ′(0)|.
+//	J(x+αp) ≤ J(x) + α/10⁴·φ′(0)      and  φ′(α) ≥ 0.9·φ′(0),  or
+//	|J(x+αp) − J(x)| ≤ 2⁻⁴⁰|J(x)|     and  |φ′(α)| ≤ 0.9·|φ′(0)|.
 //
-// A step costs one value with its gradient, seldom more, and memory for 2·Memory vectors: it is
-// for dimensions in which a Hessian is too large. For a strongly convex J it converges
-// linearly [LN89, Thm. 6.1]. The residual is ‖∇J(X)‖.
-//
-// [HZ05] Hager, Zhang. A new conjugate gradient method with guaranteed descent and an efficient line search. SIOPT 2005.
-// [LN89] Liu, Nocedal. On the limited memory BFGS method for large scale optimization. Mathematical Programming 1989.
-// [NW06] Nocedal, Wright. Numerical Optimization. 2006.
+// A step usually costs one value with its gradient, and the method keeps 2·Memory vectors: it is
+// for dimensions in which a Hessian is too large. For a strongly convex J it converges linearly
+// [LN89, Thm. 6.1]. The residual is ‖∇J(X)‖.
 type LBFGS struct {
 	// Memory is the number of pairs; 0 means 10.
 	Memory int
@@ -42,7 +40,7 @@ type LBFGS struct {
 	s, y    [][]float64
 	rho     []float64 // 1/⟨s,y⟩
 	alpha   []float64
-	pairs   int     // made so far
+	pairs   int     // number of pairs so far
 	best    float64 // residual
 	idle    int     // steps since it was found
 	stalling
@@ -53,7 +51,7 @@ var (
 	_ Statuser = (*LBFGS)(nil)
 )
 
-// bends returns w of a penalty G + H = (w/2)‖x‖².
+// bends returns the w of G + H = (w/2)‖x‖², if G + H has that form.
 func (p Problem) bends() (w float64, ok bool) {
 	if p.H != nil {
 		return 0, false
@@ -67,14 +65,17 @@ func (p Problem) bends() (w float64, ok bool) {
 	return 0, false
 }
 
-// Init implements Method. The error wraps ErrProblem if J is not smooth, and ErrSettings for a negative Memory.
+// Init implements Method. The error wraps ErrProblem if J is not smooth, and ErrSettings for a
+// negative Memory.
 func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("LBFGS"); err != nil {
 		return err
 	}
 	var ok bool
 	if m.weight, ok = p.bends(); !ok {
-		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a proximal map only", ErrProblem)
+		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a "+
+			"proximal map only",
+			ErrProblem)
 	}
 	if m.Memory < 0 {
 		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)
@@ -111,7 +112,7 @@ func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
 func (m *LBFGS) Step(loc *Location, stats *Stats) {
 	m.direction()
 	found := m.search(stats)
-	if !found && m.pairs > 0 { // what the pairs say of J is wrong here
+	if !found && m.pairs > 0 { // the pairs do not describe J here
 		m.pairs = 0
 		m.direction()
 		found = m.search(stats)
@@ -124,7 +125,7 @@ func (m *LBFGS) Step(loc *Location, stats *Stats) {
 	m.stalled = !found || loc.Residual == 0 || m.idle >= idleSteps
 }
 
-// direction stores p = −B∇J(x) in m.p, the two loops of [NW06, Alg. 7.4].
+// direction stores p = −B∇J(x) in m.p by the two loops of [NW06, Alg. 7.4].
 func (m *LBFGS) direction() {
 	p, k := m.p, len(m.s)
 	floats.ScaleTo(p, -1, m.g)
@@ -148,18 +149,18 @@ func (m *LBFGS) direction() {
 const (
 	enoughDescent = 1e-4
 	enoughSlope   = 0.9
-	hiddenDescent = 0x1p-40 // of |J|, what rounding may hide
-	idleSteps     = 200     // without a smaller residual: rounding decides
+	hiddenDescent = 0x1p-40 // the share of |J| that rounding may hide
+	idleSteps     = 200     // steps without a smaller residual, after which rounding allows no progress
 )
 
-// search looks for α and goes there; false if there is none.
+// search looks for α and moves to x + αp. It reports whether it found an α.
 func (m *LBFGS) search(stats *Stats) bool {
 	slope := floats.Dot(m.g, m.p)
 	if !(slope < 0) {
 		return false
 	}
 	alpha := 1.0
-	if m.pairs == 0 { // nothing is known of the curvature but, perhaps, a bound
+	if m.pairs == 0 { // of the curvature at most a bound is known
 		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
 			alpha = 1 / l
 		} else {
@@ -190,7 +191,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 	return false
 }
 
-// move makes next the iterate and keeps the pair of the step, if J is convex along it.
+// move makes next the iterate and keeps the pair of the step, if J is convex along the step.
 func (m *LBFGS) move(value float64) {
 	j := m.pairs % len(m.s)
 	floats.SubTo(m.s[j], m.next, m.x)

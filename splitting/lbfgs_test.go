@@ -81,7 +81,8 @@ func TestLBFGSStalls(t *testing.T) {
 	for i, v := range res.X {
 		require.InDelta(t, 1/diag[i], v, 1e-10)
 	}
-	res, err = splitting.Solve(background, splitting.Problem{F: f}, res.X, &splitting.Settings{Iterations: 3}, &splitting.LBFGS{})
+	res, err = splitting.Solve(background, splitting.Problem{F: f}, res.X, &splitting.Settings{Iterations: 3},
+		&splitting.LBFGS{})
 	require.NoError(t, err)
 	require.Less(t, res.Residual, 1e-8)
 }
@@ -89,7 +90,8 @@ func TestLBFGSStalls(t *testing.T) {
 func TestLBFGSRefuses(t *testing.T) {
 	f := newGLM(3, 1, 1, 1, square)
 	for _, p := range []splitting.Problem{
-		{F: f, G: prox.L1{Weight: 1}}, {F: f, H: prox.Box{Lo: -1, Hi: 1}}, {F: f, G: prox.SquaredL2{Weight: 1}, H: prox.L2Ball{R: 1}},
+		{F: f, G: prox.L1{Weight: 1}}, {F: f, H: prox.Box{Lo: -1, Hi: 1}}, {F: f, G: prox.SquaredL2{Weight: 1},
+			H: prox.L2Ball{R: 1}},
 	} {
 		_, err := splitting.Solve(background, p, []float64{0}, nil, &splitting.LBFGS{})
 		require.ErrorIs(t, err, splitting.ErrProblem)

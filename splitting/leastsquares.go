@@ -14,8 +14,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// LeastSquares is f(x) = ½‖Ax − y‖² with A stored column by column, as
-// coordinate descent reads it.
+// LeastSquares is f(x) = ½‖Ax − y‖² with A stored column by column, for coordinate descent.
 //
 //	∇f(x) = A'(Ax − y),   L_f ≥ λ_max(A'A),   0 ≤ μ ≤ σ_min(A)²
 //
@@ -61,15 +60,16 @@ func (e *equations) mulTrans(v, r []float64) {
 	}
 }
 
-// NewLeastSquares copies a, n×d, column by column, and y. The error wraps
-// ErrProblem if a is nil, an entry is not finite, or y has not one entry a row.
+// NewLeastSquares copies a, n×d, column by column, and y. The error wraps ErrProblem if a is nil,
+// an entry is not finite, or len(y) is not n.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
 	}
 	n, d := a.Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("%w: LeastSquares: y has %d entries, want one for each of the %d rows of A", ErrProblem, len(y), n)
+		return nil, fmt.Errorf("%w: LeastSquares: y has %d entries, want one for each of the %d rows of A",
+			ErrProblem, len(y), n)
 	}
 	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }
@@ -84,8 +84,8 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	return f, nil
 }
 
-// transpose stores a' in dst, in bands of eight columns, of which a cache line
-// holds one row: it is read once and dealt to eight rows of dst.
+// transpose stores a' in dst, in bands of eight columns: a cache line holds one row of a band, is
+// read once and goes to eight rows of dst.
 func transpose(dst []float64, a blas64.General) {
 	const band = 8
 	n := a.Rows
@@ -134,8 +134,8 @@ func (f *LeastSquares) Grad(dst, x []float64) {
 	floats.Scale(-1, dst)
 }
 
-// Smoothness returns an upper bound on λ_max(A'A), computed once: from the
-// smaller of A'A and AA' where that takes at most a second, else Σ‖aⱼ‖².
+// Smoothness returns an upper bound on λ_max(A'A), computed once: from the smaller of A'A and AA'
+// where that takes at most about a second, else Σ‖aⱼ‖².
 func (f *LeastSquares) Smoothness() float64 {
 	f.lipOnce.Do(func() {
 		f.lip = largestSquare(blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at})
@@ -143,14 +143,13 @@ func (f *LeastSquares) Smoothness() float64 {
 	return f.lip
 }
 
-// Convexity returns a lower bound on σ_min(A)², computed once, and 0 where that would take more than
-// about a second or n < d: from the eigenvalues of A'A, and where rounding hides their digits from the
-// singular values of the triangular factor of A.
+// Convexity returns a lower bound on σ_min(A)², computed once: from the eigenvalues of A'A, or
+// where rounding hides their digits from the singular values of the triangular factor of A. It is 0
+// if n < d or the computation would take more than about a second.
 //
-// A'A is formed within n·2⁻⁵³·‖A‖_F², and its eigenvalues are within a small multiple of
-// d·2⁻⁵³·‖A'A‖, of which 8 covers the multiple. Householder's QR and the singular values are backward
-// stable: they belong to a matrix A + E with ‖E‖ at most a small multiple of (n+d)·2⁻⁵³·‖A‖_F, of which 16
-// covers the multiple, and no singular value moves by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
+// A'A is within n·2⁻⁵³·‖A‖_F², and its eigenvalues within 8d·2⁻⁵³·‖A'A‖. Householder's QR and the
+// singular values belong to a matrix A + E with ‖E‖ ≤ 16(n+d)·2⁻⁵³·‖A‖_F, and no singular value
+// moves by more than ‖E‖ [Hig02, Thm. 19.4; LAPACK Users' Guide §4.9].
 func (f *LeastSquares) Convexity() float64 {
 	f.muOnce.Do(func() {
 		n, d := float64(f.n), float64(f.d)
@@ -158,7 +157,8 @@ func (f *LeastSquares) Convexity() float64 {
 			return
 		}
 		gram := mat.NewSymDense(f.d, nil)
-		blas64.Syrk(blas.NoTrans, 1, blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at}, 0, gram.RawSymmetric())
+		at := blas64.General{Rows: f.d, Cols: f.n, Stride: f.n, Data: f.at}
+		blas64.Syrk(blas.NoTrans, 1, at, 0, gram.RawSymmetric())
 		if finite(gram.RawSymmetric().Data) {
 			v, ok := eigenvalues(gram)
 			if ok {
@@ -200,16 +200,14 @@ func (f *LeastSquares) leastSquare() float64 {
 	return math.Ldexp(least*least*(1-0x1p-50), 2*exp)
 }
 
-// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a
-// coordinatewise g + h, an upper bound on J(x) − J*: +Inf where x is outside the
-// domain or no bound is known. With v = A'r, r = y − Ax and ψ = g + h, every s has
+// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a coordinatewise g + h, an
+// upper bound on J(x) − J*. It is +Inf where x is outside the domain or no bound is known. With v =
+// A'r, r = y − Ax, ψ = g + h and the conjugates ψⱼ*, every s has
 //
-//	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ)
+//	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ).
 //
-// where ψⱼ* is the conjugate; s = 1, or the largest s ≤ 1 for which the sum is
-// finite where ψ grows no faster than an ℓ1 norm and has no box. Where s < 1 the bound
-// is a difference, for whose rounding n + d units of 2⁻⁵³ of its terms are added;
-// for the rounding of r and v nothing is.
+// s is 1, or the largest s ≤ 1 with a finite sum. For s < 1 the bound is a difference, and n + d
+// units of 2⁻⁵³ of its terms are added for its rounding. The rounding of r and v has no allowance.
 func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	psi, ok := Problem{G: g, H: h}.coordinatewise()
 	var p penalty
@@ -233,8 +231,8 @@ func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	return math.Inf(1) // NaN: x is too large for float64
 }
 
-// leastSquaresGap is Gap from r = y − Ax and v = A'r for an x in the box, NaN
-// where numbers are too large.
+// leastSquaresGap returns the Gap for r = y − Ax, v = A'r and an x in the box, NaN where a number
+// is too large for float64.
 func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
 	s := 1.0
 	for j, vj := range v {
@@ -252,7 +250,6 @@ func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
 		low -= star
 		size += math.Abs(star)
 	}
-	// A difference of sums of n and d terms, each sum with their rounding; NaN
-	// where one of them overflows.
+	// A difference of sums of n and d terms, plus their rounding; NaN where a sum overflows.
 	return math.Max(rr/2+psi-low, 0) + float64(len(r)+len(x))*0x1p-53*size
 }

@@ -9,12 +9,10 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/privopt/privopt/prox"
 )
 
-// Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its
-// methods do not allocate and panic when lengths do not match.
+// Linear is a linear map K: ℝᵈ → ℝᵐ, for problems with a term h(Kx). Its methods do not allocate,
+// and panic where lengths do not match.
 type Linear interface {
 	// Dims returns m, the length of Kx, and d, the length of x.
 	Dims() (m, d int)
@@ -38,9 +36,9 @@ type Matrix struct {
 	norm float64
 }
 
-// NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK,
-// O(min(m,d)²max(m,d)), and widens it by the rounding error. The error wraps
-// ErrProblem if a is nil or empty, or an entry or ‖K‖² is not finite.
+// NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
+// adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is
+// not finite.
 func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
@@ -65,15 +63,14 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 		return nil, fmt.Errorf("%w: Matrix: an entry of K, or its norm, is not finite, want finite numbers", ErrProblem)
 	}
 	v := eig.Values(nil)
-	// Forming the Gram matrix errs by max(m,d)·2⁻⁵³ of its trace at most, and
-	// the eigensolver by a small multiple of min(m,d)·2⁻⁵³ of the largest
-	// eigenvalue; 8 covers the multiple.
+	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
+	// multiple of min(m,d)·2⁻⁵³ of the largest eigenvalue; 8 covers the multiple.
 	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)
 	norm := math.Ldexp(math.Sqrt(top)*(1+0x1p-52), exp)
 	if norm > 0 {
-		norm = math.Nextafter(norm, math.Inf(1)) // a subnormal one is rounded once more
+		norm = math.Nextafter(norm, math.Inf(1)) // Ldexp rounds a subnormal norm
 	}
-	if math.IsInf(norm*norm, 1) { // as step sizes have it
+	if math.IsInf(norm*norm, 1) { // step sizes contain the square
 		return nil, fmt.Errorf("%w: Matrix: the square of its norm is not finite, want smaller numbers", ErrProblem)
 	}
 	return &Matrix{k.RawMatrix(), norm}, nil
@@ -98,14 +95,13 @@ func (k *Matrix) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 // Norm returns an upper bound on ‖K‖₂, within rounding of it.
 func (k *Matrix) Norm() float64 { return k.norm }
 
-// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm
-// h over disjoint ranges of Kx it expresses groups that overlap in any way.
-//
-//	‖K‖₂² = the most often that a coordinate is selected
+// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm h over disjoint
+// ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number of copies of the
+// coordinate that is selected most often.
 type Selection struct{ incidence }
 
-// NewSelection returns the selection of index from dim coordinates. The error
-// wraps ErrProblem if an index is outside [0, dim) or there is none.
+// NewSelection returns the selection of index from dim coordinates. The error wraps ErrProblem if
+// index is empty or has an entry outside [0, dim).
 func NewSelection(index []int, dim int) (*Selection, error) {
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
@@ -118,16 +114,15 @@ func NewSelection(index []int, dim int) (*Selection, error) {
 	return &Selection{newIncidence(slices.Clone(index), nil, dim)}, nil
 }
 
-// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph:
-// with h = prox.L1 the total variation of a signal on it, an image for
-// instance, and with groups of edges the isotropic one.
+// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph. With h = prox.L1 the
+// term h(Kx) is the total variation of a signal on the graph, for instance of an image, and with
+// groups of edges it is the isotropic total variation.
 //
 //	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
 type Differences struct{ incidence }
 
-// NewDifferences returns the differences along edges between dim coordinates.
-// The error wraps ErrProblem if there is no edge, or one is a loop or leaves
-// [0, dim).
+// NewDifferences returns the differences along edges between dim coordinates. The error wraps
+// ErrProblem if there is no edge, or an edge is a loop or has an index outside [0, dim).
 func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
 	if len(edges) == 0 {
 		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
@@ -147,8 +142,8 @@ func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
 	return &Differences{newIncidence(to, from, dim)}, nil
 }
 
-// incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the number of
-// entries of column i, ‖K‖₂² is at most the largest sum of deg over the entries of a row.
+// incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the
+// number of entries of column i, ‖K‖₂² is at most the largest sum of deg over the entries of a row.
 type incidence struct {
 	to, from []int
 	dim      int
@@ -219,25 +214,13 @@ func (p Problem) linear(dim int) Linear {
 	return p.K
 }
 
-// plain refuses a K.
+// plain returns an error unless K is nil.
 func (p Problem) plain(method string) error {
 	if p.K == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put prox.TightFrame(h, K) "+
-		"in H if KKᵀ = νI", ErrProblem, method)
-}
-
-// closedForm returns ψ = G + H for a method that takes its proximal map, and no K.
-func (p Problem) closedForm(method string) (prox.Operator, error) {
-	if err := p.plain(method); err != nil {
-		return nil, err
-	}
-	psi, ok := p.sum()
-	if !ok {
-		return nil, fmt.Errorf("%w: %s: no closed form of prox of G + H is known; DavisYin and VarianceReducedTOS need none", ErrProblem, method)
-	}
-	return psi, nil
+	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
+		"prox.TightFrame(h, K) in H if KKᵀ = νI", ErrProblem, method)
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

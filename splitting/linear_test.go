@@ -36,7 +36,8 @@ func TestLinear(t *testing.T) {
 		index := rapid.IntRange(0, dim-1)
 		var all []splitting.Linear
 		m := rapid.IntRange(1, 6).Draw(t, "rows")
-		a, err := splitting.NewMatrix(mat.NewDense(m, dim, rapid.SliceOfN(rapid.Float64Range(-2, 2), m*dim, m*dim).Draw(t, "a")))
+		a, err := splitting.NewMatrix(mat.NewDense(m, dim, rapid.SliceOfN(rapid.Float64Range(-2, 2), m*dim, m*dim).Draw(t,
+			"a")))
 		require.NoError(t, err)
 		s, err := splitting.NewSelection(rapid.SliceOfN(index, 1, 8).Draw(t, "index"), dim)
 		require.NoError(t, err)
@@ -77,15 +78,17 @@ func TestLinearRefuses(t *testing.T) {
 		f    func() error
 		text string
 	}{
-		"nil":      {func() error { _, err := splitting.NewMatrix(nil); return err }, "identity"},
-		"empty":    {func() error { _, err := splitting.NewMatrix(&mat.Dense{}); return err }, "0×0"},
-		"NaN":      {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{math.NaN()})); return err }, "finite"},
-		"overflow": {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1e200})); return err }, "finite"},
-		"none":     {func() error { _, err := splitting.NewSelection(nil, 3); return err }, "no index"},
-		"outside":  {func() error { _, err := splitting.NewSelection([]int{0, 3}, 3); return err }, "Index[1] = 3"},
-		"no edge":  {func() error { _, err := splitting.NewDifferences(nil, 3); return err }, "no edge"},
-		"loop":     {func() error { _, err := splitting.NewDifferences([][2]int{{1, 1}}, 3); return err }, "loop"},
-		"far":      {func() error { _, err := splitting.NewDifferences([][2]int{{1, -1}}, 3); return err }, "index -1"},
+		"nil":   {func() error { _, err := splitting.NewMatrix(nil); return err }, "identity"},
+		"empty": {func() error { _, err := splitting.NewMatrix(&mat.Dense{}); return err }, "0×0"},
+		"NaN": {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{math.NaN()})); return err },
+			"finite"},
+		"overflow": {func() error { _, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1e200})); return err },
+			"finite"},
+		"none":    {func() error { _, err := splitting.NewSelection(nil, 3); return err }, "no index"},
+		"outside": {func() error { _, err := splitting.NewSelection([]int{0, 3}, 3); return err }, "Index[1] = 3"},
+		"no edge": {func() error { _, err := splitting.NewDifferences(nil, 3); return err }, "no edge"},
+		"loop":    {func() error { _, err := splitting.NewDifferences([][2]int{{1, 1}}, 3); return err }, "loop"},
+		"far":     {func() error { _, err := splitting.NewDifferences([][2]int{{1, -1}}, 3); return err }, "index -1"},
 	} {
 		err := c.f()
 		require.ErrorIs(t, err, splitting.ErrProblem, name)
@@ -97,10 +100,12 @@ func TestLinearRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = splitting.Solve(background, splitting.Problem{F: q, K: k}, []float64{1, 2}, nil, &splitting.PrimalDual{})
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	_, err = splitting.Solve(background, splitting.Problem{F: q, K: endless{k}}, []float64{1}, nil, &splitting.PrimalDual{})
+	_, err = splitting.Solve(background, splitting.Problem{F: q, K: endless{k}}, []float64{1}, nil,
+		&splitting.PrimalDual{})
 	require.ErrorContains(t, err, "K.Norm() = +Inf")
 	group := prox.GroupL2{Groups: [][]int{{0, 2}}, Weight: 1}
-	_, err = splitting.Solve(background, splitting.Problem{F: q, H: group, K: k}, []float64{1}, nil, &splitting.PrimalDual{})
+	_, err = splitting.Solve(background, splitting.Problem{F: q, H: group, K: k}, []float64{1}, nil,
+		&splitting.PrimalDual{})
 	require.ErrorIs(t, err, prox.ErrParameter, "H is checked in the dimension of Kx")
 }
 
@@ -224,7 +229,8 @@ func TestPrimalDualEasyF(t *testing.T) {
 	k, err := splitting.NewDifferences(edges, len(image))
 	require.NoError(t, err)
 	p := splitting.Problem{F: image, G: prox.NonNegative{}, H: prox.L1{Weight: 0.3}, K: k}
-	res, err := splitting.Solve(background, p, make([]float64, len(image)), &splitting.Settings{Tolerance: 1e-5, Iterations: 1000},
+	res, err := splitting.Solve(background, p, make([]float64, len(image)),
+		&splitting.Settings{Tolerance: 1e-5, Iterations: 1000},
 		&splitting.PrimalDual{})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status, "residual %g", res.Residual)

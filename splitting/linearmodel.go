@@ -20,8 +20,8 @@ import (
 //
 //	∇f(x) = A'φ′(Ax),   ∇²f(x) = A'diag(φ″(Ax))A,   L_f ≤ c·λ_max(A'A)
 //
-// It is a FiniteSum of n terms and a Hessianer, so every method of this package applies to it. It is
-// not strongly convex; a ridge is G or H: prox.SquaredL2. It is safe for concurrent use.
+// It is a [FiniteSum] of n terms and a [Hessianer], so every method of this package applies to it.
+// It is not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use.
 type LinearModel struct {
 	a       *mat.Dense // n×d
 	y       []float64
@@ -33,7 +33,7 @@ type LinearModel struct {
 	pool    sync.Pool // *work
 }
 
-// scalar is φ: it returns φ, φ′ and φ″ at u for the label b.
+// scalar is φ. Scalar returns φ, φ′ and φ″ at u for the label b.
 type scalar interface {
 	Scalar(u, b, radius float64) (phi, dphi, d2phi float64)
 }
@@ -52,20 +52,21 @@ var (
 	_ nonnegative  = (*LinearModel)(nil)
 )
 
-// NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and classes
-// yᵢ: a positive y is the class 1, any other the class −1, so that the codings −1, 1 and 0, 1 mean
-// the same. It copies a and y. The error wraps ErrProblem if a is nil or empty, y has not one entry
-// a row, or an entry is not finite.
+// NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and
+// classes yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the
+// same. It copies a and y. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an
+// entry is not finite.
 func NewLogistic(a mat.Matrix, y []float64) (*LinearModel, error) {
 	return newLinearModel("Logistic", a, y, loss.Logistic{}, 0.25)
 }
 
-// NewHuber returns f(x) = Σᵢ φ(⟨aᵢ,x⟩ − yᵢ), c = 1, for the rows aᵢ of a, n×d, where φ is Huber's function
+// NewHuber returns the robust least squares f(x) = Σᵢ φ(⟨aᵢ,x⟩ − yᵢ), c = 1, for the rows aᵢ of a,
+// n×d, where φ is Huber's function,
 //
-//	φ(r) = ½r² where |r| ≤ delta,   delta·|r| − ½delta² elsewhere,
+//	φ(r) = ½r² where |r| ≤ delta,   delta·|r| − ½delta² elsewhere.
 //
-// a robust least squares. It copies a and y. The error wraps ErrProblem where that of NewLogistic
-// does, and if delta is not a positive finite number.
+// It copies a and y. The error wraps ErrProblem as for [NewLogistic], and if delta is not a
+// positive finite number.
 func NewHuber(a mat.Matrix, y []float64, delta float64) (*LinearModel, error) {
 	if !(delta > 0) || math.IsInf(delta, 1) {
 		return nil, fmt.Errorf("%w: Huber: delta = %v, want a positive finite number", ErrProblem, delta)
@@ -94,7 +95,8 @@ func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve fl
 	}
 	rows := min(n, max(1, 1<<15/d))
 	f.pool.New = func() any {
-		return &work{make([]float64, n), blas64.General{Rows: rows, Cols: d, Stride: d, Data: make([]float64, rows*d)}}
+		block := blas64.General{Rows: rows, Cols: d, Stride: d, Data: make([]float64, rows*d)}
+		return &work{make([]float64, n), block}
 	}
 	return f, nil
 }
@@ -110,7 +112,8 @@ func (f *LinearModel) predict(u, x []float64) {
 	if len(x) != d {
 		panic(badLen)
 	}
-	blas64.Gemv(blas.NoTrans, 1, f.a.RawMatrix(), blas64.Vector{N: d, Data: x, Inc: 1}, 0, blas64.Vector{N: n, Data: u, Inc: 1})
+	blas64.Gemv(blas.NoTrans, 1, f.a.RawMatrix(), blas64.Vector{N: d, Data: x, Inc: 1}, 0,
+		blas64.Vector{N: n, Data: u, Inc: 1})
 }
 
 // Func returns Σᵢ φ(⟨aᵢ,x⟩; yᵢ).
@@ -197,15 +200,14 @@ func (f *LinearModel) Hessian(dst *mat.SymDense, x []float64) {
 	}
 }
 
-// Smoothness returns c times an upper bound on λ_max(A'A), computed once as that of a
-// LeastSquares is.
+// Smoothness returns c times an upper bound on λ_max(A'A), computed once, see
+// [LeastSquares.Smoothness].
 func (f *LinearModel) Smoothness() float64 {
 	f.lipOnce.Do(func() { f.lip = f.curve * largestSquare(f.a.RawMatrix()) })
 	return f.lip
 }
 
-// lipFlops is the work that Smoothness may spend on a Gram matrix, about a
-// second.
+// lipFlops is the work that Smoothness may spend on a Gram matrix, about a second.
 const lipFlops = 4e9
 
 // largestSquare returns an upper bound on λ_max(A'A): from the smaller of A'A and AA' where that

@@ -26,7 +26,8 @@ func randomRows(n, d int) (*mat.Dense, []float64) {
 	return a, y
 }
 
-// Values, gradients and Hessians are those of the sum of scalar losses written out in methods_test.go.
+// Values, gradients and Hessians agree with the sum of scalar losses written out in
+// methods_test.go.
 func TestLinearModel(t *testing.T) {
 	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} { // the last has more rows than a block
 		n, d := shape[0], shape[1]
@@ -72,7 +73,12 @@ func TestLinearModel(t *testing.T) {
 				longest = max(longest, floats.Dot(a.RawRowView(i), a.RawRowView(i)))
 			}
 			require.InEpsilon(t, c.ref.curve*longest, c.f.TermSmoothness(), 1e-12, name)
-			require.Zero(t, testing.AllocsPerRun(20, func() { c.f.FuncGrad(g, x); c.f.Hessian(h, x); c.f.GradTerms(g, x, all[:2]) }), name)
+			require.Zero(t, testing.AllocsPerRun(20, func() {
+				c.f.FuncGrad(g, x)
+				c.f.Hessian(h, x)
+				c.f.GradTerms(g, x,
+					all[:2])
+			}), name)
 		}
 	}
 }
@@ -89,7 +95,8 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Iterations, 10)
 	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge is a modulus of J")
-	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7}, &splitting.ProxSAGA{})
+	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7},
+		&splitting.StochasticTOS{Estimator: splitting.SAGA})
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(res.X, saga.X, 2), saga.Distance+res.Distance)
 }

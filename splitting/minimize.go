@@ -2,7 +2,7 @@ package splitting
 
 import "context"
 
-// Minimize solves p by the method that Auto picks, exactly as Solve would.
+// Minimize solves p by the method that [Auto] picks, exactly as [Solve] would.
 //
 //	first that applies                                        picks
 //	K is not nil                                              PrimalDual
@@ -13,11 +13,10 @@ import "context"
 //	prox of G+H known in closed form                          ForwardBackward
 //	otherwise                                                 DavisYin
 //
-// Why: CoordinateDescent and ProxNewton end with the accuracy of a direct solver
-// in tens of steps, whatever the conditioning, for d² numbers of memory or less;
-// ForwardBackward needs about √(L_f/μ) gradients a digit; DavisYin is for pairs
-// such as a group norm and a simplex. BenchmarkAuto times the pick of every row
-// beside the methods below it.
+// CoordinateDescent and ProxNewton end with the accuracy of a direct solver in tens of steps,
+// whatever the conditioning, and need at most 1.5 d² numbers of memory. ForwardBackward needs about
+// √(L_f/μ) gradients a digit. DavisYin is for pairs such as a group norm and a simplex.
+// BenchmarkAuto compares the pick of every row with the methods below it.
 func Minimize(ctx context.Context, p Problem, x0 []float64, s *Settings) (*Result, error) {
 	if err := p.check(x0); err != nil { // Auto asks F for its Hessian
 		return nil, err
@@ -25,11 +24,11 @@ func Minimize(ctx context.Context, p Problem, x0 []float64, s *Settings) (*Resul
 	return Solve(ctx, p, x0, s, Auto(p, len(x0)))
 }
 
-// newtonDim is the dimension above which ProxNewton's d² numbers and d³
-// operations a step are no longer the better bargain.
+// newtonDim is the dimension above which ProxNewton is not picked: a step takes d² numbers and d³
+// operations.
 const newtonDim = 2000
 
-// Auto returns a new method for p in dim dimensions, as tabled at Minimize.
+// Auto returns a new method for p in dim dimensions, by the table of [Minimize].
 func Auto(p Problem, dim int) Method {
 	if p.K != nil {
 		return &PrimalDual{}

@@ -5,16 +5,14 @@ import (
 	"fmt"
 )
 
-// Path solves problems in turn, each from the minimizer of the one before it:
-// a sequence of weights λ from large to small, or of boxes from small to large,
-// where neighbors have neighboring minimizers. x0 starts the first. A nil m
-// means a fresh Auto for each problem; otherwise m is used throughout, and
-// DavisYin and PrimalDual go on from their dual variable too.
+// Path solves problems in turn, each from the minimizer of the problem before it: a sequence of
+// weights from large to small, or of boxes from small to large, where neighbors have neighboring
+// minimizers. The first problem starts at x0. A nil m means a new method from [Auto] for each
+// problem; otherwise m solves all of them, and DavisYin and PrimalDual keep their dual variable.
 //
-// s holds for each problem by itself. The results are those of the problems
-// that were begun; the error is that of Solve for the last of them, with its
-// index, and no problem after it is begun. A problem that ends early without
-// an error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
+// s applies to each problem separately. Path stops at the first error of [Solve], which it returns
+// with the index of the problem, and with the results so far. A problem that ends early without an
+// error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
 func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m Method) ([]*Result, error) {
 	results := make([]*Result, 0, len(problems))
 	if d, ok := m.(dual); ok {
@@ -43,8 +41,8 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 	return results, nil
 }
 
-// dual is a method with a dual variable, which keep saves for the next Init of
-// the same dimensions and drop forgets.
+// dual is a method with a dual variable: keep saves the variable for the next Init of the same
+// dimensions, and drop forgets it.
 type dual interface {
 	keep()
 	drop()
@@ -55,7 +53,7 @@ var (
 	_ dual = (*PrimalDual)(nil)
 )
 
-// saved is a dual variable on its way from one solve to the next.
+// saved is a dual variable between two solves.
 type saved struct{ v []float64 }
 
 func (s *saved) save(v []float64) { s.v = append(s.v[:0], v...) }

@@ -6,49 +6,31 @@ import (
 	"math/rand/v2"
 )
 
-// PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx)
-// [Con13, Algorithm 3.1; Vu13], that of Chambolle and Pock [CP11] if F is nil:
+// PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx) [Con13, Algorithm 3.1; Vu13],
+// and the method of Chambolle and Pock [CP11] if F is nil:
 //
 //	y⁺ = prox_{σh*}(y + σK(x + θ(x − x⁻)))
 //	x⁺ = prox_{τg}(x − τ(∇f(x) + Kᵀy⁺))
 //
-// y lives where Kx does. The proximal map of h* is that of h, by
-// prox.ProxConjugate. One product with K and one with Kᵀ a step.
+// where y has the length of Kx. A step costs one product with K and one with Kᵀ.
 //
-//	rule                condition                      what is proved
+//	rule                condition                      theorem
 //	FixedStep           1/τ − σ‖K‖² > L_f/2, θ = 1;    x converges to a minimizer
 //	                    τσ‖K‖² ≤ 1 if F is nil         [Con13, Thms. 3.1, 3.3]
 //	StronglyConvexStep  1/τ₀ − σ₀‖K‖² ≥ L_f − μ,       ‖x_k − x*‖² = O(1/k²)
 //	                    F strongly convex; θ_k =       [CP11, Algorithm 2; CP16, §5]
 //	                    1/√(1+μτ), τ ← θτ, σ ← σ/θ
 //
-// The second rule takes f − (μ/2)‖·‖² for f and g + (μ/2)‖·‖² for g, whose proximal
-// map is that of g at x/(1+τμ) with γ = τ/(1+τμ).
-//
-// What is proved at X:
-//
-//	H nil             X = x⁺, and the residual is ‖x−x⁺‖/τ as in ForwardBackward
-//	K nil and         X = prox_{c(g+h)}(x − c∇f(x)), c = min{τ, 1/L_f}, as there
-//	prox.Sum known
-//	F strongly convex the duality gap below; X = x⁺, or p if K is nil
-//	otherwise         nothing: X = x⁺, the residual is +Inf
-//
-// The gap: p = prox_{h/σ}(y/σ + Kx̄) has y⁺ ∈ ∂h(p), and e = ∇f(x⁺) − ∇f(x) + (x−x⁺)/τ
-// is in ∂(f+g)(x⁺) + Kᵀy⁺ with ‖e‖ ≤ ‖x−x⁺‖/τ, so by strong convexity at x⁺, for all w,
-//
-//	J(w) ≥ f(x⁺) + g(x⁺) + h(p) + ⟨y⁺,Kx⁺−p⟩ − ‖e‖²/(2μ) =: J_low,
-//	J(x⁺) − J_low = h(Kx⁺) − h(p) − ⟨y⁺,Kx⁺−p⟩ + ‖e‖²/(2μ) =: Γ,
-//
-// and the residual is √(2μΓ) as under Certificates in the package comment. It is +Inf where Kx⁺ is
-// outside the domain of h: of a constraint on Kx with K ≠ I feasibility is
-// reached in the limit only, and not certified.
+// StronglyConvexStep moves (μ/2)‖·‖² from f to g. The residual is finite if H is nil, if K is nil
+// and prox.Sum knows G + H, or if F is strongly convex; the gap also if minimizers are known to be
+// bounded. A constraint on Kx with K ≠ I is met in the limit only, and not certified. Which point X
+// is shown, and why the bounds hold: docs/theory/splitting.md#splitting.primaldual
 type PrimalDual struct {
-	// Tau and Sigma are τ and σ, or the first ones. If both are 0,
-	// σ = max{L_f/2, 10μ}/‖K‖² and τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f
-	// is 0; for StronglyConvexStep σ = L_f/(2‖K‖²) and L_f − μ for L_f/2. If one is, it
-	// is the largest that satisfies the condition, times 0.99. A larger σ serves
-	// where f is easy and h∘K is not: the 10μ is worth a factor of ten and more
-	// for ½‖x−b‖² with total variation and for support vectors.
+	// Tau and Sigma are the first τ and σ. If both are 0, σ = max{L_f/2, 10μ}/‖K‖² and
+	// τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0; for StronglyConvexStep
+	// σ = L_f/(2‖K‖²), and L_f − μ takes the place of L_f/2 in τ. If one is 0, it becomes 0.99 times
+	// the largest number that satisfies the condition. A larger σ helps where f is easy and h∘K is
+	// not, such as ½‖x−b‖² with total variation.
 	Tau, Sigma float64
 	// Rule is FixedStep or StronglyConvexStep.
 	Rule StepRule
@@ -56,7 +38,7 @@ type PrimalDual struct {
 	k            Linear
 	tau, sigma   float64
 	theta        float64
-	shift        float64 // the μ moved from f to g, 0 for FixedStep
+	shift        float64 // the μ that is moved from f to g, 0 for FixedStep
 	x, grad      []float64
 	next         []float64
 	y, ky, kx, p []float64 // ky = Kᵀy, kx = Kx
@@ -107,15 +89,16 @@ func (m *PrimalDual) keep() { m.save(m.y) }
 // steps sets τ and σ for L_f = lip.
 func (m *PrimalDual) steps(lip, mu float64) error {
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search for a step",
-			ErrProblem, lip)
+		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can "+
+			"search for a step", ErrProblem, lip)
 	}
 	for _, s := range []struct {
 		name string
 		v    float64
 	}{{"Tau", m.Tau}, {"Sigma", m.Sigma}} {
 		if !(s.v >= 0) || math.IsInf(s.v, 1) {
-			return fmt.Errorf("%w: PrimalDual.%s = %v, want a positive finite number, or 0 for a default", ErrSettings, s.name, s.v)
+			return fmt.Errorf("%w: PrimalDual.%s = %v, want a positive finite number, or 0 for a default",
+				ErrSettings, s.name, s.v)
 		}
 	}
 	need, k2 := lip/2, m.k.Norm()*m.k.Norm() // of 1/τ − σ‖K‖²
@@ -147,8 +130,8 @@ func (m *PrimalDual) steps(lip, mu float64) error {
 		m.sigma = inside * (1/m.tau - need) / k2
 	}
 	if slack := 1/m.tau - m.sigma*k2; !(m.sigma > 0) || slack < need || slack == need && m.Rule == FixedStep && lip > 0 {
-		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, or 0 for either",
-			ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
+		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, "+
+			"or 0 for either", ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
 	}
 	return nil
 }
@@ -206,16 +189,16 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 	case m.sum != nil:
 		m.mapping(loc, stats, m.x, m.grad, tau)
 	default:
-		rest := m.sigma * separation(m.kx, m.p) // of Kx⁺ = p, which dy = 0 says of Kx̄
-		m.atRounding(e+dy+rest <= 1e-14*(m.stagnation.grad+norm(m.ky)+norm(next)/tau+norm(m.y)+m.sigma*norm(m.p)))
+		rest := m.sigma * separation(m.kx, m.p) // dy is the same for Kx̄ instead of Kx⁺
+		size := m.stagnation.grad + norm(m.ky) + norm(next)/tau + norm(m.y) + m.sigma*norm(m.p)
+		m.atRounding(e+dy+rest <= 1e-14*size)
 		m.duality(loc, next, e, dy)
 		return
 	}
 	m.watch(loc)
 }
 
-// duality sets the location to the point of the least gap, x⁺ while there is
-// none.
+// duality sets the location to the point of the least gap, or to x⁺ before the first finite gap.
 func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
 	if m.due(e + dy) {
 		var cross float64
@@ -223,7 +206,7 @@ func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
 			cross += m.y[i] * (m.kx[i] - pi) // ⟨y⁺, Kx⁺ − p⟩
 		}
 		hp := m.h.Func(m.p)
-		// The least over w of ⟨e,w−x⁺⟩ + (A/2)‖w−x⁺‖², with a minimizer for w where J is not strongly convex.
+		// The least of ⟨e,w−x⁺⟩ + (A/2)‖w−x⁺‖², over all w or at a minimizer of J.
 		strong := math.Inf(1)
 		if m.atY > 0 {
 			strong = e * e / (2 * m.atY)

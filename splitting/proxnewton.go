@@ -8,29 +8,24 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ProxNewton minimizes a twice (or piecewise twice) differentiable f plus a
-// penalty ψ = G + H that is coordinatewise, or a ball with or without a squared
-// norm [LSS14]. A step solves the local model
+// ProxNewton minimizes a twice (or piecewise twice) differentiable f plus a penalty ψ = G + H
+// [LSS14]. F must be a [Hessianer], and prox.Sum(G, H) a [prox.Coordinatewise], or G and H a
+// [prox.L2Ball], alone or with a [prox.SquaredL2]. A step solves the local model
 //
 //	s ≈ argmin_s ⟨∇f(x),s⟩ + ½s'(∇²f(x) + νI)s + ψ(x+s)
 //
-// by coordinate descent, on a ball by its secular equation [MS83], and sets
-// x ← x + τs. τ = 1 is taken at once if it
-// halves the residual; else the largest τ ∈ {1, ½, ¼, …} with
+// by coordinate descent, on a ball by its secular equation [MS83], and sets x ← x + τs: τ = 1 if
+// that halves the residual, else the largest τ ∈ {1, ½, ¼, …} with
 //
-//	J(x+τs) ≤ J(x) + τ/10·(⟨∇f(x),s⟩ + ψ(x+s) − ψ(x)),
+//	J(x+τs) ≤ J(x) + τ/10·(⟨∇f(x),s⟩ + ψ(x+s) − ψ(x)).
 //
-// and if no τ ≥ 2⁻²⁰ has it, a proximal gradient step of length 1/L_f, where
-// L_f is known. ν ≥ 0
-// grows after short steps and shrinks after full ones; it starts at 0 if F is
-// strongly convex. The Hessian is kept while the residual falls tenfold a
-// step: a new one costs far more than a gradient, unless F says that it is free.
+// If no τ ≥ 2⁻²⁰ satisfies it, the step is a proximal gradient step of length 1/L_f, if L_f is
+// known. ν ≥ 0 grows after short steps and shrinks after full ones. The Hessian is kept while the
+// residual falls tenfold a step, because a new one costs far more than a gradient; Stats.GradTerms
+// does not count Hessians.
 //
-// Near the minimizer of a strongly convex J the residual falls faster than
-// linearly. F must be a Hessianer, and prox.Sum(G, H) a prox.Coordinatewise, or
-// G and H a prox.L2Ball, alone or with a prox.SquaredL2. The residual is dist(0, ∂J(X)),
-// and X is feasible exactly, in a ball as its projection is. Hessians are not
-// counted in Stats.GradTerms.
+// Near the minimizer of a strongly convex J the residual, dist(0, ∂J(X)), falls faster than
+// linearly. X is feasible exactly.
 type ProxNewton struct {
 	f       Hessianer
 	c       newtonModel
@@ -55,8 +50,8 @@ var (
 	_ Statuser = (*ProxNewton)(nil)
 )
 
-// Init implements Method. The error wraps ErrProblem if F has no Hessian or
-// G + H is neither coordinatewise nor a ball.
+// Init implements Method. The error wraps ErrProblem if F has no Hessian or G + H is neither
+// coordinatewise nor a ball.
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
 	if m.f, ok = hessian(p.F); !ok {
@@ -67,7 +62,9 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		ball.init(n)
 		m.c = ball
 	} else if psi, ok := p.coordinatewise(); !ok {
-		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither", ErrProblem)
+		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need "+
+			"neither",
+			ErrProblem)
 	} else if err := m.coords.init(psi, n); err != nil {
 		return err
 	} else {
@@ -101,7 +98,7 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	before := m.residual
 	held := m.held && !m.damped
 	progress := held && m.full(stats)
-	if !progress { // there is no old Hessian, or it no longer serves
+	if !progress { // there is no old Hessian, or it is too far off
 		m.f.Hessian(m.hess, m.x)
 		m.c.load(m.hess)
 		progress = m.full(stats)
@@ -123,8 +120,8 @@ func hessian(f Smooth) (Hessianer, bool) {
 	return h, ok
 }
 
-// model finds the minimizer x + s of the local model: where the model is as good as it can be, as
-// exactly as its error deserves near the minimizer.
+// model finds the minimizer x + s of the local model, more accurately if every Hessian is new,
+// because the error of the model is then smaller.
 func (m *ProxNewton) model() {
 	accuracy := m.residual
 	if m.fresh {
@@ -200,8 +197,7 @@ func (m *ProxNewton) doubt() {
 	}
 }
 
-// gradient takes the proximal gradient step of length 1/L_f, which never
-// raises J.
+// gradient takes the proximal gradient step of length 1/L_f, which never raises J.
 func (m *ProxNewton) gradient(stats *Stats) bool {
 	if m.lip == 0 {
 		return false

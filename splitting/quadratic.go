@@ -29,10 +29,9 @@ var (
 	_ Hessianer   = (*Quadratic)(nil)
 )
 
-// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme
-// eigenvalues of Q, O(d³), and widens them by the rounding error of the
-// eigensolver. The error wraps ErrProblem if a coefficient is not finite, Q
-// has a negative eigenvalue, or the size of q is not len(lin).
+// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in
+// O(d³), and adds the rounding error of the eigensolver. The error wraps ErrProblem if a
+// coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
 	if q == nil {
 		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
@@ -59,8 +58,8 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	if !ok {
 		return nil, fmt.Errorf("%w: Quadratic: the eigenvalues of Q were not found", ErrProblem)
 	}
-	// The QR algorithm is backward stable: each eigenvalue is off by at most a
-	// small multiple of d·2⁻⁵³·‖Q‖; 8 covers the multiple [LAPACK Users' Guide §4.7].
+	// The QR algorithm is backward stable: the error of an eigenvalue is at most a small multiple of
+	// d·2⁻⁵³·‖Q‖, and 8 covers the multiple [LAPACK Users' Guide §4.7].
 	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
 	margin := 8 * float64(d) * 0x1p-53 * size
 	if v[0] < -margin {
@@ -70,10 +69,9 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	return f, nil
 }
 
-// eigenvalues returns those of q in increasing order. They are computed for q
-// scaled by a power of two to about 1, without entries below 2⁻³⁰⁰ of the
-// largest, which changes them by less than 2⁻²⁹⁰: gonum's iteration panics for blocks
-// that are next to underflow.
+// eigenvalues returns the eigenvalues of q in increasing order. It scales q to about 1 by a power
+// of two and drops entries below 2⁻³⁰⁰ of the largest, which changes eigenvalues by less than
+// 2⁻²⁹⁰, because gonum's iteration panics for blocks near underflow.
 func eigenvalues(q *mat.SymDense) (v []float64, ok bool) {
 	d := q.SymmetricDim()
 	scaled := mat.NewSymDense(d, nil)
@@ -135,8 +133,8 @@ func (f *Quadratic) Grad(dst, x []float64) {
 	gradient(dst, raw.Data, f.lin, x)
 }
 
-// gradient stores Qx − lin in dst for a full row-major Q. Gemv reads Q once,
-// three to four times faster than Symv.
+// gradient stores Qx − lin in dst for a full row-major Q. Gemv reads Q once and is three to four
+// times faster than Symv.
 func gradient(dst, q, lin, x []float64) {
 	n := len(x)
 	copy(dst, lin)
@@ -150,8 +148,7 @@ func (f *Quadratic) Smoothness() float64 { return f.lip }
 // Convexity returns a lower bound on λ_min(Q), at least 0.
 func (f *Quadratic) Convexity() float64 { return f.mu }
 
-// Quadratic returns the coefficients; ok is true. The caller must not change
-// them.
+// Quadratic returns the coefficients, which the caller must not change; ok is true.
 func (f *Quadratic) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	return f.q, f.lin, f.c, true
 }

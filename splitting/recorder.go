@@ -2,19 +2,19 @@ package splitting
 
 import "math"
 
-// TracePoint is what a Trace keeps of an iteration.
+// TracePoint is the record of one iteration in a [Trace].
 type TracePoint struct {
 	Stats
 	Residual float64
 	Value    float64 // Trace.Func at X, 0 if that is nil
 }
 
-// Trace is a Recorder that keeps Stats, residual and value of every iteration
-// it is shown. Wrapped in LogSpaced it keeps some.
+// Trace is a [Recorder] that keeps the [Stats], residual and value of every iteration, or with
+// [LogSpaced] of some.
 //
-// Not private: where f depends on private records, so does all of it.
+// Not private: if f depends on private records, so does every point.
 type Trace struct {
-	// Func is evaluated at X, Problem.Func for instance; nil means 0.
+	// Func is evaluated at X, for instance Problem.Func; nil means 0.
 	Func   func(x []float64) float64
 	Points []TracePoint
 }
@@ -37,10 +37,9 @@ func (t *Trace) Record(loc *Location, stats *Stats) error {
 	return nil
 }
 
-// LogSpaced returns a Recorder that shows r about perDecade iterations of each
-// decade, 1, 2, 5, 10, 22, 46, 100, … for 3; perDecade < 1 means 1. The last
-// iteration is shown only if it is one of them: the Result tells of it. It
-// panics if r is nil.
+// LogSpaced returns a [Recorder] that passes about perDecade iterations of each decade to r: 1, 2,
+// 5, 10, 22, 46, 100, … for 3; perDecade < 1 means 1. The last iteration need not be among them;
+// the [Result] reports it. It panics if r is nil.
 func LogSpaced(perDecade int, r Recorder) Recorder {
 	if r == nil {
 		panic("splitting: nil Recorder")
@@ -52,16 +51,16 @@ func LogSpaced(perDecade int, r Recorder) Recorder {
 type logSpaced struct {
 	r     Recorder
 	ratio float64
-	at    int // the next one
+	at    int // the next iteration to pass on
 }
 
-// Init calls that of r.
+// Init calls r.Init.
 func (s *logSpaced) Init() error {
 	s.at = 1
 	return s.r.Init()
 }
 
-// Record shows r an iteration whose turn it is.
+// Record passes the iteration to r if it is the next one, or later.
 func (s *logSpaced) Record(loc *Location, stats *Stats) error {
 	if stats.Iterations < s.at {
 		return nil

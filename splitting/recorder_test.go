@@ -24,7 +24,8 @@ func iterations(t *splitting.Trace) (k []int) {
 func TestRecorders(t *testing.T) {
 	down := residual(func(k int) float64 { return 1 / float64(k) })
 	solve := func(n int, r splitting.Recorder) {
-		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0}, &splitting.Settings{Iterations: n, Tolerance: -1, Recorder: r},
+		_, err := splitting.Solve(background, splitting.Problem{}, []float64{0},
+			&splitting.Settings{Iterations: n, Tolerance: -1, Recorder: r},
 			&scripted{step: down})
 		require.NoError(t, err)
 	}
@@ -58,7 +59,8 @@ func TestPath(t *testing.T) {
 	var weights, boxes, duals []splitting.Problem
 	for i := range 8 {
 		weights = append(weights, splitting.Problem{F: lasso, G: prox.L1{Weight: 50 * math.Pow(0.8, float64(i))}})
-		boxes = append(boxes, splitting.Problem{F: lasso, G: norm, H: prox.Box{Lo: -0.1 * float64(i+1), Hi: 0.1 * float64(i+1)}})
+		boxes = append(boxes, splitting.Problem{F: lasso, G: norm, H: prox.Box{Lo: -0.1 * float64(i+1),
+			Hi: 0.1 * float64(i+1)}})
 		duals = append(duals, splitting.Problem{F: lasso, H: prox.L1{Weight: 100 - 10*float64(i)}, K: k})
 	}
 	for name, c := range map[string]struct {
@@ -101,7 +103,8 @@ func TestPath(t *testing.T) {
 		p splitting.Problem
 		m splitting.Method
 	}{"DavisYin": {boxes[4], &splitting.DavisYin{}}, "PrimalDual": {duals[4], &splitting.PrimalDual{}}} {
-		results, err := splitting.Path(background, []splitting.Problem{c.p, c.p}, make([]float64, d), &splitting.Settings{Tolerance: 1e-2}, c.m)
+		results, err := splitting.Path(background, []splitting.Problem{c.p, c.p}, make([]float64, d),
+			&splitting.Settings{Tolerance: 1e-2}, c.m)
 		require.NoError(t, err)
 		require.Greater(t, results[0].Iterations, 10, name)
 		require.LessOrEqual(t, results[1].Iterations, 2, name)

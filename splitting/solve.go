@@ -19,30 +19,25 @@ const badLen = "splitting: length mismatch"
 const (
 	defaultIterations = 100_000
 	defaultTolerance  = 1e-9
-	// finiteEvery is how often X is scanned for NaN when nobody watches: a scan
-	// of every iterate would cost a tenth of a stochastic step.
+	// finiteEvery is how often X is scanned for NaN without a Recorder: scanning every iterate would
+	// cost a tenth of a stochastic step.
 	finiteEvery = 16
 )
 
-// Solve minimizes p.F + p.G + p.H∘p.K by m from x0, which it does not change. A nil
-// s means the defaults.
+// Solve minimizes p.F + p.G + p.H∘p.K by m from x0, which it does not change. A nil s means the
+// defaults.
 //
 // It stops when the residual is at most s.Tolerance or the gap at most s.Gap (Converged), after
-// s.Iterations (IterationLimit), after s.Runtime (RuntimeLimit), when ctx is
-// done (Cancelled), when the method can do no better in floating point
-// (Stalled), and on a Recorder's error or a NaN (Failure). Time and context are
-// looked at after every iteration.
+// s.Iterations (IterationLimit) or s.Runtime (RuntimeLimit), when ctx is done (Cancelled), when
+// rounding allows no progress (Stalled), and on a Recorder's error or a NaN (Failure).
 //
-// The error is nil for Converged, IterationLimit, RuntimeLimit and Stalled:
-// look at Result.Status, whose Err tells the early ones, as in gonum's optimize.
-// It is ctx.Err() for Cancelled, the Recorder's own error, or one that wraps
-// ErrNaN; the Result then holds the last finite point, and its residual is
-// +Inf if a NaN was met. The Result is nil, and nothing was computed, if the
-// error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not
-// finite.
+// The error is nil for Converged, IterationLimit, RuntimeLimit and Stalled; [Status.Err] reports an
+// early ending. The error is ctx.Err() for Cancelled, the Recorder's own, or wraps ErrNaN; the
+// Result then holds the last finite point, with residual +Inf after a NaN. The Result is nil if the
+// error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not finite.
 //
-// An F that has a method Dim() int, and p.K, are compared with len(x0). Others panic, as do p.G and p.H
-// without a Check, if their dimension is not the right one.
+// Solve compares the dimensions of K, and of an F with a method Dim() int, with len(x0). Other
+// terms panic if their dimension is wrong, except operators with a Check.
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
 	switch {
 	case m == nil:
@@ -139,7 +134,7 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	return res, err
 }
 
-// interrupted reports that ctx is done, or the runtime limit that limited adds to it.
+// interrupted reports whether ctx is done, or limited, which is ctx with the runtime limit.
 func interrupted(ctx, limited context.Context) (Status, error) {
 	switch {
 	case limited.Err() == nil:
@@ -154,9 +149,11 @@ func interrupted(ctx, limited context.Context) (Status, error) {
 func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
-		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations, defaultIterations)
+		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations,
+			defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to another limit",
+		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run "+
+			"to another limit",
 			ErrSettings, s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
 		return nil, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
@@ -174,7 +171,7 @@ func (s Settings) checked() (*Settings, error) {
 	return &s, nil
 }
 
-// check refuses what no method can start from.
+// check returns an error if no method can start from x0.
 func (p Problem) check(x0 []float64) error {
 	if len(x0) == 0 {
 		return fmt.Errorf("%w: x0 is empty, want a point of the problem's dimension", ErrProblem)
@@ -213,7 +210,7 @@ func (p Problem) check(x0 []float64) error {
 	return nil
 }
 
-// dimension returns the number of parameters of f, if f tells it.
+// dimension returns the number of parameters of f, if it is known.
 func dimension(f Smooth) (d int, ok bool) {
 	switch f := f.(type) {
 	case *Quadratic:
@@ -226,8 +223,8 @@ func dimension(f Smooth) (d int, ok bool) {
 	return 0, false
 }
 
-// finite reports whether no entry of x is NaN or infinite. Neither leaves a sum;
-// only a sum that overflows needs a closer look.
+// finite reports whether no entry of x is NaN or infinite. A finite sum proves that; a sum that is
+// not finite may have overflowed, so entries are checked one by one.
 func finite(x []float64) bool {
 	if s := floats.Sum(x); s-s == 0 {
 		return true
@@ -272,7 +269,7 @@ func (p Problem) sum() (prox.Operator, bool) {
 	return prox.Sum(p.G, p.H)
 }
 
-// terms returns what a full gradient counts in Stats.GradTerms.
+// terms returns the number that a full gradient adds to Stats.GradTerms.
 func terms(f Smooth) int {
 	if s, ok := f.(FiniteSum); ok {
 		return s.Len()
@@ -290,25 +287,25 @@ func convexity(f Smooth) float64 {
 	return 0
 }
 
-// stepSize returns step, or factor/L_f if it is 0, and L_f. It refuses steps
-// outside (0, 2/L_f), where the methods do not converge.
+// stepSize returns step, or factor/L_f if step is 0, and L_f. It refuses steps outside (0, 2/L_f),
+// with which the methods do not converge.
 func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64, err error) {
 	lip = f.Smoothness()
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient", ErrProblem)
+		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient",
+			ErrProblem)
 	}
 	limit := 2 / lip // +Inf for an affine F
 	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
 		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
 	}
 	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
-		gamma = 1 // F is affine, or nearly: every step size will do
+		gamma = 1 // F is affine, or nearly: every step size is allowed
 	}
 	return gamma, lip, nil
 }
 
-// relaxation returns lambda, or 1 if it is 0, and refuses those outside
-// (0, limit).
+// relaxation returns lambda, or 1 for 0, and refuses numbers outside (0, limit).
 func relaxation(field string, lambda, limit float64) (float64, error) {
 	if !(lambda >= 0) || lambda >= limit {
 		return 0, fmt.Errorf("%w: %s = %v, want a number in (0, %v), or 0 for 1", ErrSettings, field, lambda, limit)
@@ -321,3 +318,12 @@ func separation(a, b []float64) float64 { return floats.Distance(a, b, 2) }
 
 // norm returns ‖x‖₂.
 func norm(x []float64) float64 { return floats.Norm(x, 2) }
+
+// resize returns a slice of length n, reusing s where it is large enough. Its
+// content is unspecified.
+func resize[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]T, n)
+}

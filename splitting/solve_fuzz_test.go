@@ -48,14 +48,15 @@ func FuzzSolve(f *testing.F) {
 			return
 		}
 		p := splitting.Problem{F: q}
-		p.G = []prox.Operator{nil, prox.L1{Weight: math.Abs(v[5])}, prox.Box{Lo: -1, Hi: 1}, prox.L2Norm{Weight: 0.5}}[parts%4]
+		p.G = []prox.Operator{nil, prox.L1{Weight: math.Abs(v[5])}, prox.Box{Lo: -1, Hi: 1},
+			prox.L2Norm{Weight: 0.5}}[parts%4]
 		p.H = []prox.Operator{nil, prox.Box{Lo: -2, Hi: math.Abs(v[6])}, prox.L1Ball{R: 1}}[parts/4%3]
 		if prox.Check(p.G, 2) != nil || prox.Check(p.H, 2) != nil {
 			return
 		}
 		methods := []splitting.Method{
 			&splitting.ForwardBackward{}, &splitting.DavisYin{}, &splitting.ProxNewton{}, &splitting.CoordinateDescent{},
-			&splitting.BackwardForward{}, &splitting.StochasticTOS{}, splitting.Auto(p, 2),
+			&splitting.StochasticTOS{Estimator: splitting.SAGA}, &splitting.StochasticTOS{}, splitting.Auto(p, 2),
 		}
 		m := methods[int(kind)%len(methods)]
 		if iterations > 200 {
@@ -67,12 +68,14 @@ func FuzzSolve(f *testing.F) {
 		}
 		res, err := splitting.Solve(t.Context(), p, v[5:7], s, m)
 		if res == nil {
-			require.True(t, errors.Is(err, splitting.ErrProblem) || errors.Is(err, splitting.ErrSettings) || errors.Is(err, splitting.ErrNaN), "%v",
+			require.True(t, errors.Is(err, splitting.ErrProblem) || errors.Is(err, splitting.ErrSettings) || errors.Is(err,
+				splitting.ErrNaN), "%v",
 				err)
 			return
 		}
 		if err != nil {
-			require.True(t, errors.Is(err, splitting.ErrNaN) || errors.Is(err, splitting.ErrProblem), "%v", err) // or the method found it unbounded
+			require.True(t, errors.Is(err, splitting.ErrNaN) || errors.Is(err, splitting.ErrProblem), "%v",
+				err) // or the method found it unbounded
 			require.Equal(t, splitting.Failure, res.Status)
 		}
 		require.LessOrEqual(t, res.Iterations, s.Iterations)

@@ -15,25 +15,24 @@ type Smooth interface {
 	Func(x []float64) float64
 	// Grad stores ∇f(x) in dst; it does not allocate.
 	Grad(dst, x []float64)
-	// Smoothness returns an upper bound L_f on the Lipschitz constant of ∇f,
-	// +Inf if none is known.
+	// Smoothness returns an upper bound L_f on the Lipschitz constant of ∇f, +Inf if none is known.
 	Smoothness() float64
 }
 
-// FuncGrader is the optional ability of a Smooth to compute value and gradient
-// together, which a LineSearch needs and records are read once for.
+// FuncGrader is the optional ability of a [Smooth] to compute value and gradient together, so that
+// records are read once. [LineSearch] uses it.
 type FuncGrader interface {
 	// FuncGrad stores ∇f(x) in dst and returns f(x); it does not allocate.
 	FuncGrad(dst, x []float64) float64
 }
 
-// Convex is the optional ability of a Smooth to state its strong convexity.
+// Convex is the optional ability of a [Smooth] to report its strong convexity.
 type Convex interface {
 	// Convexity returns a lower bound μ ≥ 0 on the modulus of strong convexity.
 	Convexity() float64
 }
 
-// FiniteSum is f = Σᵢ fᵢ, what stochastic methods sample.
+// FiniteSum is f = Σᵢ fᵢ, whose terms [StochasticTOS] samples.
 type FiniteSum interface {
 	Smooth
 	// Len returns the number of terms.
@@ -42,43 +41,40 @@ type FiniteSum interface {
 	GradTerms(dst, x []float64, idx []int)
 }
 
-// Quadratizer is the optional ability of a Smooth that is the quadratic
-// ½x'Qx − ⟨lin,x⟩ + c to show its coefficients. ok is false if it is not one.
-// The caller must not change q or lin.
+// Quadratizer is the optional ability of a [Smooth] that is the quadratic ½x'Qx − ⟨lin,x⟩ + c to
+// show its coefficients. ok is false if f is not quadratic. The caller must not change q or lin.
 type Quadratizer interface {
 	Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool)
 }
 
-// Hessianer is the optional ability of a Smooth to show its curvature.
+// Hessianer is the optional ability of a [Smooth] to show its curvature.
 type Hessianer interface {
 	Smooth
-	// Hessian stores ∇²f(x) in dst, which has the size of x; where f has only a
-	// generalized Hessian, any element of it. It does not allocate.
+	// Hessian stores ∇²f(x) in dst, which has the size of x; where f has only a generalized
+	// Hessian, any element of it. It does not allocate.
 	//
-	// A type that has one for some of its values only also has a method
-	// HasHessian() bool; where that is false Hessian is not called.
+	// A type whose values do not all have a Hessian also has a method HasHessian() bool; Hessian is
+	// not called where HasHessian returns false.
 	Hessian(dst *mat.SymDense, x []float64)
 }
 
-// Problem is min f(x) + g(x) + h(Kx). A nil F, G or H means 0, a nil K the
-// identity.
+// Problem is min f(x) + g(x) + h(Kx). A nil F, G or H means 0, a nil K the identity.
 type Problem struct {
 	F    Smooth
 	G, H prox.Operator
-	// K is taken by PrimalDual only; the other methods refuse one.
+	// K is for PrimalDual; the other methods refuse it.
 	K Linear
 }
 
-// Location is a point and how far from optimal it is known to be.
+// Location is a point with a bound on its distance from optimality.
 type Location struct {
 	X []float64
-	// Residual is at least the norm of an element of ∂J(X), or of such a bound
-	// as is told under Certificates in the package comment: a μ-strongly convex J has
-	// ‖X − x*‖ ≤ Residual/μ and J(X) − J* ≤ Residual²/(2μ). +Inf while none is known. It is computed in
-	// floating point without an allowance for rounding, but for that of points
-	// which steps shorter than 1/(2L_f), or of unknown length beside it, hardly
-	// move: what must be proved beyond that is recomputed at X by the one who
-	// needs it.
+	// Residual is an upper bound on dist(0, ∂J(X)), or a substitute described under Certificates in
+	// the package comment: a μ-strongly convex J has ‖X − x*‖ ≤ Residual/μ and J(X) − J* ≤
+	// Residual²/(2μ). It is +Inf while no bound is known.
+	//
+	// It is computed in floating point without an allowance for rounding, except for steps so
+	// short that rounding may hide that X moved. A caller who must prove more recomputes it at X.
 	Residual float64
 }
 
@@ -90,16 +86,15 @@ type Stats struct {
 	Runtime    time.Duration // wall clock
 }
 
-// Method advances an iterate; Solve owns stopping, counting, timing and
-// recording. A Method value serves one Solve at a time.
+// Method advances an iterate; [Solve] owns stopping, counting, timing and recording. A Method value
+// serves one Solve at a time.
 type Method interface {
-	// Init allocates for p and starts at x0, which it copies. It reports what
-	// p lacks, wrapping ErrProblem, and its own fields that are out of range,
-	// wrapping ErrSettings. rnd is the source of sampling; deterministic
-	// methods ignore it. Init may be called again for another problem.
+	// Init allocates for p and starts at x0, which it copies. The error wraps ErrProblem if the method
+	// cannot solve p, and ErrSettings if a field of the method is out of range. rnd is the source of
+	// sampling; deterministic methods ignore it. Init may be called again for another problem.
 	Init(p Problem, x0 []float64, rnd *rand.Rand) error
-	// Step advances loc.X by one iteration, updates loc.Residual, and adds to
-	// the GradTerms and Proxes of stats. It does not allocate.
+	// Step advances loc.X by one iteration, updates loc.Residual, and adds to the GradTerms and
+	// Proxes of stats. It does not allocate.
 	Step(loc *Location, stats *Stats)
 }
 
@@ -107,8 +102,8 @@ type Method interface {
 type Recorder interface {
 	// Init is called once before the first iteration.
 	Init() error
-	// Record is called after every iteration. It must not keep or change
-	// loc.X. A non-nil error stops the solve and is returned by it.
+	// Record is called after every iteration. It must not keep or change loc.X. A non-nil error
+	// stops the solve, which returns it.
 	Record(loc *Location, stats *Stats) error
 }
 
@@ -116,12 +111,10 @@ type Recorder interface {
 type Settings struct {
 	// Iterations is the most iterations to do; 0 means 1e5.
 	Iterations int
-	// Tolerance stops the solve once Location.Residual is at most this; 0 means
-	// 1e-9, and a negative one runs to another limit or to the least residual
-	// that rounding allows (Stalled).
+	// Tolerance stops the solve once Location.Residual is at most this; 0 means 1e-9. With a negative
+	// number the solve ends at another limit or at the least residual that rounding allows (Stalled).
 	Tolerance float64
-	// Gap stops the solve once J(X) − J* ≤ Gap is proved, as Result.Gap is; 0 means
-	// not to look.
+	// Gap stops the solve once Result.Gap is at most this; 0 means not to look.
 	Gap float64
 	// Runtime is the most time to spend; 0 means no limit.
 	Runtime time.Duration
@@ -137,26 +130,25 @@ type Result struct {
 	Location
 	Stats
 	Status Status
-	// Distance bounds ‖X − x*‖₂ by Residual/μ for the μ of F and of the squares in G and H, +Inf where
-	// no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, which would cost
-	// more than the solve: there Residual/f.Convexity() is the bound.
+	// Distance bounds ‖X − x*‖₂ by Residual/μ for the μ of F and of the squares in G and H, +Inf
+	// where no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, which would
+	// cost more than the solve; there Residual/f.Convexity() is the bound.
 	Distance float64
-	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to be
-	// bounded, or by the duality gap of a Gapper if that is less; +Inf where none is known, see
-	// Certificates in the package comment. Like the residual it has no allowance for rounding.
+	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to
+	// be bounded, or by the duality gap of a Gapper if that is less; +Inf where no bound is known.
+	// Like the residual it has no allowance for rounding.
 	Gap float64
 }
 
-// Gapper is the optional ability of a Method to bound J(X) − J* by duality.
+// Gapper is the optional ability of a [Method] to bound J(X) − J* by duality.
 type Gapper interface {
-	// Gap returns the bound for the X of the last Step, +Inf if there is none.
+	// Gap returns the bound for the X of the last Step, +Inf if none is known.
 	Gap() float64
 }
 
-// Statuser is the optional ability of a Method to end the solve by itself, as
-// in gonum's optimize. It is asked after every Step; any status other than
-// NotTerminated ends the solve. A Converged that the residual does not support
-// counts as Stalled.
+// Statuser is the optional ability of a [Method] to end the solve by itself, as in gonum's
+// optimize. Solve calls Status after every Step; any status but NotTerminated ends the solve.
+// Converged counts as Stalled if the residual does not support it.
 type Statuser interface {
 	Status() (Status, error)
 }

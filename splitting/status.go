@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Status says why a solve stopped.
+// Status is the reason why a solve stopped.
 type Status int
 
-// Why a solve stopped, or that it did not.
+// Reasons why a solve stopped; NotTerminated means that it goes on.
 const (
 	NotTerminated  Status = iota
 	Converged             // the residual met the tolerance
@@ -16,7 +16,7 @@ const (
 	RuntimeLimit          // Settings.Runtime was spent
 	Cancelled             // the context was cancelled
 	Failure               // a value was NaN, or a Recorder or the method returned an error
-	Stalled               // rounding allows no progress beyond a residual above the tolerance
+	Stalled               // rounding allows no progress, and the residual is above the tolerance
 )
 
 var statuses = []struct {

@@ -33,7 +33,8 @@ func TestRowSumTakesTheSameSteps(t *testing.T) {
 	const n, d, steps = 30, 11, 200
 	for _, quad := range []bool{false, true} {
 		f, _ := experiment(n, d, 1, quad)
-		for name, h := range map[string]prox.Operator{"symmetric": prox.Box{Lo: -0.4, Hi: 0.4}, "not": prox.Box{Lo: -0.2, Hi: 0.5}, "none": nil} {
+		for name, h := range map[string]prox.Operator{"symmetric": prox.Box{Lo: -0.4, Hi: 0.4},
+			"not": prox.Box{Lo: -0.2, Hi: 0.5}, "none": nil} {
 			var x [2][]float64
 			for i, term := range []splitting.Smooth{f, rows{f}} {
 				p := splitting.Problem{F: term, G: prox.L1{Weight: 5}, H: h}
@@ -65,7 +66,6 @@ func TestMethodsMemory(t *testing.T) {
 		"CoordinateDescent":  {exact, &splitting.CoordinateDescent{}},
 		"ProxNewton":         {exact, &splitting.ProxNewton{}},
 		"ForwardBackward":    {f, &splitting.ForwardBackward{}},
-		"BackwardForward":    {f, &splitting.BackwardForward{}},
 		"DavisYin":           {f, &splitting.DavisYin{}},
 		"StochasticTOS":      {f, &splitting.StochasticTOS{}},
 		"StochasticTOS rows": {rows{f}, &splitting.StochasticTOS{}},

@@ -30,9 +30,10 @@ const (
 )
 
 // Draft reads a table of public rows and returns a schema that a person should check: numbers with
-// ranges rounded outward, categories with their levels by frequency and "other", identifiers ignored.
-// Records is not set. If the label has two spellings, the later one in numerical or alphabetical order
-// is positive. The error wraps [ErrTable] or [ErrSchema]; it may show values, because the rows are public.
+// ranges rounded outward, categories with their levels by frequency and "other", identifiers
+// ignored. Records is not set. If the label has two spellings, the later one in numerical or
+// alphabetical order is positive. The error wraps [ErrTable] or [ErrSchema]; it may show values,
+// because the rows are public.
 func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 	if err := o.File.check(); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ type Encoder struct {
 //	intercept    Σ_j Offset_j·θ_j
 //	coefficient  Scale_j·θ_j       of the value or the indicator of feature j
 //
-// both linear in θ, so covariances carry over. For a label with a range, Scale and Offset also convert
-// to the units of the label; the middle of the range must still be added to the intercept.
+// both linear in θ, so covariances carry over. For a label with a range, Scale and Offset also
+// convert to the units of the label; the middle of the range must still be added to the intercept.
 type Feature struct {
 	Name   string `json:"name"`             // such as "age<25", "age[25,35)", "education=HS-grad", "hours"
 	Column string `json:"column,omitempty"` // "" for the intercept
@@ -257,8 +257,8 @@ func (e *Encoder) NumClasses() int {
 	return 0
 }
 
-// Dim returns d, the number of parameters: p, or K·p for a label with levels, whose θ holds a block of p
-// coordinates for each class, as in [loss.Multinomial].
+// Dim returns d, the number of parameters: p, or K·p for a label with levels, whose θ holds a block
+// of p coordinates for each class, as in [loss.Multinomial].
 func (e *Encoder) Dim() int {
 	if e.Kind() == Classes {
 		return e.NumClasses() * len(e.features)
@@ -276,8 +276,8 @@ func (e *Encoder) Bounds() loss.Bounds {
 	return b
 }
 
-// Sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be nonzero. A
-// sparse entry takes 12 bytes, a dense one 8.
+// Sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be
+// nonzero. A sparse entry takes 12 bytes, a dense one 8.
 func (e *Encoder) Sparse() bool { return 3*e.width <= e.Dim() }
 
 // LabelText returns an encoded label as the file spells it: the first spelling of its class, or the
@@ -315,9 +315,9 @@ type Coefficient struct {
 	Value  float64 `json:"value"`
 }
 
-// Coefficients converts θ, of length Dim, to the units of the file. The intercept, which includes the
-// middles of the ranges, comes first in every class. A missing value without a level of its own counts
-// as the middle of its range. It panics if θ has another length.
+// Coefficients converts θ, of length Dim, to the units of the file. The intercept, which includes
+// the middles of the ranges, comes first in every class. A missing value without a level of its own
+// counts as the middle of its range. It panics if θ has another length.
 func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 	if len(theta) != e.Dim() {
 		panic(badLen)

@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled into
-// them, as [erm.Data] describes.
+// Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled
+// into them, as [erm.Data] describes.
 //
 // Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
 // a number too large for float64, such as 1e400, is infinite. What a record
@@ -71,9 +71,10 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	return b.Data(), nil
 }
 
-// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory of a
-// line. Bounds and Label have no meaning here. It calls begin with the names of the columns, which are
-// empty without Header, and record with the numbers of every record, which it may change until it returns.
+// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
+// of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
+// which are empty without Header, and record with the numbers of every record, which it may change
+// until it returns.
 //
 // The error is that of begin or record, or wraps ErrTable for a file that is not
 // a table of numbers: no header where one is declared, an empty or repeated
@@ -193,9 +194,9 @@ func headerNames(names []string, fields [][]byte, line int) error {
 //
 //	label index:value index:value …
 //
-// each, with indices from 1 to dim that increase; features that are not listed
-// are 0, and text behind # is a comment. A line without anything else is a record of
-// zeros. Header, Label and Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
+// each, with indices from 1 to dim that increase; features that are not listed are 0, and text
+// behind # is a comment. A line without anything else is a record of zeros. Header, Label and
+// Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
 // compressed by gzip; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)

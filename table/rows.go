@@ -183,7 +183,8 @@ func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string 
 	return ""
 }
 
-// find locates the columns of the schema, given the position of every name, and reports those that the file lacks.
+// find locates the columns of the schema, given the position of every name, and reports those that
+// the file lacks.
 func (r *Rows) find(has map[string]int) error {
 	var lacks []string
 	at := func(name string) int {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,12 +52,7 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 	f := sweep.NewFlags("audit", auditHelp)
 	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...), "mechanisms `LIST` to measure, or all")
 	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
-	f.Func("seed", "`N` instead of 1, or of a new one in the long tier", func(s string) (err error) {
-		if c.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
-		}
-		return nil
-	})
+	f.SeedVar(func(seed uint64) { c.seed = seed }, "`N` instead of 1, or of a new one in the long tier")
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
 	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
 	f.StringVar(&c.sabotage, "sabotage", "",
@@ -88,19 +82,15 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 
 // check reports flags that contradict one another.
 func (c *auditFlags) check(f *sweep.Flags) error {
-	if c.sabotage != "" {
-		for _, name := range []string{"mechanism", "tier", "list"} {
-			if f.Given(name) {
-				return sweep.Usagef("flag -%s has no meaning with -sabotage, which runs its cases in the quick tier: leave it out", name)
-			}
-		}
+	var err error
+	switch {
+	case c.sabotage != "":
+		err = f.Pointless("with -sabotage, which runs its cases in the quick tier", "mechanism", "tier", "list")
+	case c.list:
+		err = f.Pointless("with -list, which measures nothing", "tier", "json", "png")
 	}
-	if c.list {
-		for _, name := range []string{"tier", "json", "png"} {
-			if f.Given(name) {
-				return sweep.Usagef("flag -%s has no meaning with -list, which measures nothing: leave it out", name)
-			}
-		}
+	if err != nil {
+		return err
 	}
 	if len(c.mechanisms) > 1 && slices.Contains(c.mechanisms, all) {
 		return sweep.Usagef("flag -mechanism = %s: want all, or a list without it", strings.Join(c.mechanisms, ","))
@@ -218,8 +208,7 @@ func (c *auditFlags) controls() ([]audit.Control, error) {
 	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
 }
 
-// control runs the selected sabotages and reports them like cases, each under its own
-// name.
+// control runs the selected sabotages and reports them like cases, each under its own name.
 func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) error {
 	start := time.Now()
 	list, err := c.controls()

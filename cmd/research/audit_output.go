@@ -74,8 +74,7 @@ func power(x float64) string {
 	return strconv.FormatFloat(x, 'f', 3, 64)
 }
 
-// listCases writes the pairs, the cases of the named mechanisms and the sabotages of
-// these cases.
+// listCases writes the pairs, the cases of the named mechanisms and the sabotages of these cases.
 func listCases(out io.Writer, names []string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -34,15 +34,15 @@ import (
 // command is a program that returns its exit code.
 type command func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 
-// commands lists the subcommands in the order of the help, and scaling, which results runs.
-func commands() []struct {
+// subcommand is a command with its name and a line of help.
+type subcommand struct {
 	name, what string
 	run        command
-} {
-	return []struct {
-		name, what string
-		run        command
-	}{
+}
+
+// commands lists the subcommands in the order of the help.
+func commands() []subcommand {
+	return []subcommand{
 		{"audit", "measure the privacy of every mechanism, and that a sabotage is caught", runAudit},
 		{"population", "measure the excess population loss beside its proved bounds", population.Run},
 		{"halfspace", "fit private halfspaces, each minimized to proven optimality", halfspace.Run},

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/privopt/privopt/cmd/internal/halfspace"
 )
 
 func readCSV(path string) ([][]string, error) {
@@ -57,9 +59,8 @@ func only(dir, ext string) (string, error) {
 	return found[0], nil
 }
 
-// collectSweeps puts the tables of all parts under one another, without their
-// times, and the slopes of their summaries, and takes the picture of a
-// single part if the job asks for it.
+// collectSweeps puts the tables of all parts under one another, without their times, and the slopes
+// of their summaries, and takes the picture of a single part if the job asks for it.
 func collectSweeps(j job, folders []string) (*output, error) {
 	out := &output{}
 	for i, dir := range folders {
@@ -212,28 +213,14 @@ func collectStdout(_ job, folders []string) (*output, error) {
 	return &output{table: rows}, err
 }
 
-// finding is a case of the JSON file of cmd/audit.
-type finding struct {
-	Mechanism, Case, Sabotage, Layer, Theorem, Relation, Verdict string
-	Claim                                                        struct{ Epsilon, Delta float64 }
-	Exact                                                        *float64 `json:"exact_epsilon"`
-	Lower                                                        *float64 `json:"lower_epsilon"`
-	Power                                                        *float64
-	Releases                                                     int
-	Tests                                                        []struct {
-		Name string
-		P    float64
-	}
-}
-
 // collectAudit turns the findings of cmd/audit into a table and takes its picture.
 func collectAudit(j job, folders []string) (*output, error) {
 	raw, err := os.ReadFile(filepath.Join(folders[0], "audit.json"))
 	if err != nil {
 		return nil, err
 	}
-	var report struct{ Cases []finding }
-	if err := json.Unmarshal(raw, &report); err != nil {
+	var found report
+	if err := json.Unmarshal(raw, &found); err != nil {
 		return nil, err
 	}
 	optional := func(x *float64) string {
@@ -244,7 +231,7 @@ func collectAudit(j job, folders []string) (*output, error) {
 	}
 	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p",
 		"test", "power", "releases", "verdict"}}
-	for _, c := range report.Cases {
+	for _, c := range found.Cases {
 		p, test := "", ""
 		least := math.Inf(1)
 		for _, t := range c.Tests {
@@ -253,23 +240,12 @@ func collectAudit(j job, folders []string) (*output, error) {
 				p = figure4(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
 			}
 		}
-		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, c.Layer, c.Theorem, c.Relation, figure4(c.Claim.Epsilon),
+		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, string(c.Layer), c.Theorem, c.Relation.String(), figure4(c.Claim.Epsilon),
 			figure4(c.Claim.Delta),
-			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), c.Verdict})
+			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), string(c.Verdict)})
 	}
 	out := &output{table: rows}
 	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))
-}
-
-// lap is what cmd/halfspace keeps of one problem that both searches had.
-type lap struct {
-	Status        string
-	Seconds       float64 // of the solver
-	Search        float64 // seconds of the search
-	Excess        float64
-	Open          bool
-	NoPoint       bool `json:"no_point"`
-	ClaimsOptimum bool `json:"claims_optimum"`
 }
 
 // collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
@@ -286,7 +262,7 @@ func collectLaps(j job, folders []string) (*output, error) {
 			var cell struct {
 				Value  float64
 				Method string
-				Detail struct{ Laps []lap }
+				Detail struct{ Laps []halfspace.Lap }
 			}
 			if err := json.Unmarshal([]byte(l), &cell); err != nil {
 				return nil, err

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -326,9 +325,6 @@ func speed(dir string) ([]byte, error) {
 		return nil, err
 	}
 	pl := plot.New()
-	sans := func(size float64) font.Font {
-		return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
-	}
 	pl.Title.Text = "Speed against other programs: how far each goal is met"
 	pl.X.Label.Text = "measured ratio over the goal, or goal over ratio where small is good; 1: just met"
 	pl.Title.TextStyle.Font, pl.X.Label.TextStyle.Font = sans(15), sans(12)
@@ -378,7 +374,7 @@ func speed(dir string) ([]byte, error) {
 	for _, g := range []struct {
 		xy  plotter.XYs
 		ink color.NRGBA
-	}{{met, color.NRGBA{0x00, 0x72, 0xb2, 0xff}}, {missed, color.NRGBA{0xd5, 0x5e, 0x00, 0xff}}} {
+	}{{met, measuredInk}, {missed, claimedInk}} {
 		if len(g.xy) == 0 {
 			continue
 		}

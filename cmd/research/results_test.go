@@ -5,12 +5,14 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // made runs the command.
@@ -37,18 +39,29 @@ func tables(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestSmall: every job that has what it needs works in small; a second run into the same
-// folder repeats none of them, and one into another folder, of quick jobs unless PRIVOPT_DEEP is set, gives the same tables.
+// TestResults: every job that has what it needs works in small; a second run into the same
+// folder repeats none of them, and one into another folder gives the same tables: of quick
+// jobs unless PRIVOPT_DEEP is set. The jobs of many seconds run with PRIVOPT_LONG only.
 func TestResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands and runs every job twice")
 	}
 	t.Setenv("PRIVOPT_PEERS", "") // minutes of Python
 	first, second := t.TempDir(), t.TempDir()
-	code, stdout, stderr := made(t, "-small", "-out", first)
+	all := names()
+	if !testsize.Long() {
+		all = slices.DeleteFunc(all, func(name string) bool {
+			return slices.Contains([]string{"diameter", "sweep-n", "bound", "calibrations"}, name)
+		})
+	}
+	jobList := strings.Join(all, ",")
+	code, stdout, stderr := made(t, "-small", "-out", first, "-jobs", jobList)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "speed              kept as shipped: PRIVOPT_PEERS is not set")
 	for _, j := range jobs {
+		if !slices.Contains(all, j.name) {
+			continue
+		}
 		if len(j.missing()) > 0 {
 			require.Contains(t, stdout, j.name+strings.Repeat(" ", max(0, 18-len(j.name)))+" kept as shipped")
 			continue
@@ -57,7 +70,7 @@ func TestResults(t *testing.T) {
 	}
 	pictures, err := filepath.Glob(filepath.Join(first, "*.png"))
 	require.NoError(t, err)
-	require.Greater(t, len(pictures), 14)
+	require.Greater(t, len(pictures), testsize.Of(9, 14))
 	for _, path := range pictures {
 		f, err := os.Open(path)
 		require.NoError(t, err)
@@ -66,7 +79,7 @@ func TestResults(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 
-	code, stdout, stderr = made(t, "-small", "-out", first)
+	code, stdout, stderr = made(t, "-small", "-out", first, "-jobs", jobList)
 	require.Zero(t, code, stderr)
 	require.NotContains(t, stdout, "made in")
 	require.Contains(t, stdout, "finished before")
@@ -77,8 +90,8 @@ func TestResults(t *testing.T) {
 	require.Contains(t, stdout, "made in")
 
 	again := []string{"-small", "-out", second}
-	if os.Getenv("PRIVOPT_DEEP") == "" {
-		again = append(again, "-jobs", "diameter,sweep-n,sweep-d,sweep-eps,calibrations,lowbits,population")
+	if !testsize.Deep() {
+		again = append(again, "-jobs", testsize.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population")
 	}
 	code, _, stderr = made(t, again...)
 	require.Zero(t, code, stderr)
@@ -86,8 +99,8 @@ func TestResults(t *testing.T) {
 	for name, table := range tables(t, second) {
 		require.Equal(t, whole[name], table, name)
 	}
-	require.Greater(t, len(whole), 15)
-	require.Greater(t, len(tables(t, second)), 5)
+	require.Greater(t, len(whole), testsize.Of(8, 15))
+	require.Greater(t, len(tables(t, second)), testsize.Of(3, 5))
 	old := tables(t, second)
 	code, stdout, _ = made(t, "-small", "-out", second, "-jobs", "lowbits,sweep-d", "-seed", "2")
 	require.Zero(t, code)

@@ -18,9 +18,9 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// The file has a line of JSON for the terms, one for each entry and, some lines later, one for the file
-// that the entry paid for. The last member of a line is "hash": the SHA-256 of the bytes of the previous
-// hash, as text, followed by the line up to this member.
+// The file has a line of JSON for the terms, one for each entry and, some lines behind it, one for
+// the file that the entry paid for. The last member of a line is "hash", the SHA-256 of the hash of
+// the line before, as text, and of the line up to that member, both as bytes.
 
 // opening is the first line.
 type opening struct {
@@ -30,7 +30,7 @@ type opening struct {
 	Terms
 }
 
-// commitment is the line that names the file that an entry paid for.
+// commitment is the line that says which file an entry paid for.
 type commitment struct {
 	Number int       `json:"committed"` // of the entry
 	Time   time.Time `json:"time"`
@@ -103,7 +103,7 @@ func bits() string {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// isHex reports whether s consists of the given number of hexadecimal digits in lower case.
+// isHex reports whether s consists of the given number of lower-case hexadecimal digits.
 func isHex(s string, digits int) bool {
 	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
@@ -126,8 +126,8 @@ func unseal(line []byte, previous string, v any) (hash string, err error) {
 	return hash, nil
 }
 
-// parse reads a file. An unfinished line at its end comes from a crash while writing: noise was never
-// drawn for it.
+// parse reads a file. A partial line at the end of the file is the trace of a crash while writing:
+// noise was never drawn for it.
 func parse(text []byte) (*state, error) {
 	s := &state{ended: true}
 	for number := 1; len(text) > 0; number++ {
@@ -247,9 +247,9 @@ func (s *state) commit(line []byte) error {
 	return nil
 }
 
-// append writes a line after the whole lines and syncs it.
+// append writes a line behind the whole ones and syncs it.
 func (s *state) append(f *os.File, line []byte) error {
-	if err := f.Truncate(s.whole); err != nil { // what a crash left behind the whole lines
+	if err := f.Truncate(s.whole); err != nil { // remove a partial line that a crash left
 		return err
 	}
 	if !s.ended {

@@ -17,10 +17,10 @@ import (
 type spent struct {
 	eps, delta *big.Rat  // of the decimals; nil is 0
 	rdp        []float64 // of each order, rounded up
-	failure    float64   // probability of the events for which rdp does not hold, rounded up
+	failure    float64   // the probability that a release is not one with these curves, rounded up
 }
 
-// decimal returns the decimal number that prints v.
+// decimal returns the number that v is written as.
 func decimal(v float64) *big.Rat {
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
 	return r
@@ -52,8 +52,8 @@ func (s spent) plus(t Terms, e Entry) spent {
 	return out
 }
 
-// failure returns Failure, or for an entry of version 0.1.0, which has no nonce and none, a bound that
-// all plans of that version keep.
+// failure returns Failure, or for an entry of version 0.1.0, which has no nonce and none, a bound
+// that all plans of that version keep.
 func (e Entry) failure() float64 {
 	if e.Nonce == "" && e.RDP != nil {
 		return max(e.Failure, 0x1p-57*e.Delta)
@@ -84,9 +84,9 @@ func (s spent) admits(t Terms, e Entry) error {
 		max(0, t.Total.Epsilon-left.Epsilon))
 }
 
-// failureShare is the share of the δ of every Rényi filter that pays for failures. It is fixed: with a
-// share that depends on the failures, outputs could choose between runs that spend δ on failures and
-// runs that spend it on the curve, and together these runs would cost almost 2δ.
+// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not. If
+// the split of δ between failures and the curve depended on the plans, outputs could choose between
+// runs that spend δ on one of the two, and all these runs together would cost almost 2δ.
 const failureShare = 0x1p-10
 
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
@@ -122,8 +122,8 @@ func up(r *big.Rat) float64 {
 	return v
 }
 
-// curve returns the Rényi curve of an entry at the orders, rounded up: that of
-// the plan, or what its pure budget implies.
+// curve returns the Rényi curve of an entry at the orders, rounded up: that of the plan, or else
+// the one that its pure budget implies.
 func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
 	if r == nil && b.Delta == 0 {
 		r = dp.PureRDP(b.Epsilon)
@@ -142,7 +142,7 @@ func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
 	return values
 }
 
-// Show writes the terms, the entries and what is left as a table for a person.
+// Show writes the terms, the entries and the remaining budget as a table for a person.
 func (l *Ledger) Show(w io.Writer) error {
 	if l == nil || w == nil {
 		return fmt.Errorf("%w: the ledger or the writer is nil, want both", ErrTerms)

@@ -1,4 +1,4 @@
-// Package ledger counts the budget spent on a data set, in a file, and refuses a release that would
+// Package ledger keeps a file of the budgets spent on a data set, and refuses a release that would
 // exceed a declared total:
 //
 //	l, err := ledger.Open("adult.ledger")
@@ -15,29 +15,31 @@
 //	}
 //	err = l.Commit(ctx, entry.Hash, file) // the text of the release, as it will be published
 //
-// Spend writes the entry and syncs it to the disk before it returns, hence before noise is drawn: the
-// budget of a fit that crashes later counts as spent. Commit adds the SHA-256 of the file that
-// publishes the release. A crash between the two leaves a spent entry without a file.
+// Spend writes the entry and syncs it to the disk before it returns, hence before
+// noise is drawn: a crash after that has spent its entry. Commit adds the SHA-256 of
+// the file that publishes the release. A crash between the two leaves an entry that is
+// spent and that no file belongs to.
 //
 // # Locking
 //
 // Processes that use one ledger at once wait for each other. The lock is one of the
 // file itself, not of its name: symbolic links, hard links and other spellings of its
 // path lead to the same lock, on Windows too. After it has the lock, Spend opens the
-// name again and starts again unless the name leads to the locked file. If another program replaces
-// the file of a name, as editors and backups do when they save by renaming, the name leads to another
-// ledger from then on; hard links keep the old one.
+// name again and starts anew unless that leads to the locked file. A name that
+// another program gives a new file, as editors and backups do when they save by
+// renaming, is another ledger from then on; hard links keep the old one.
 //
-// Untested: bind mounts, which show the same file and so the same lock on Linux; and Windows. A lock on a network
+// What is not known: bind mounts of one machine show the same file and so the same
+// lock on Linux, but no test covers them, and none runs on Windows. A lock on a network
 // file system (NFS, SMB, FUSE, folders that a program synchronizes) may not reach other
 // machines, and then two machines may spend the same budget. Spend reads the file again
-// after its entry, and refuses if another writer has overwritten the entry. This detects some of these
-// cases, not all. Keep a ledger on a local disk of the one machine that fits.
+// behind its entry and refuses where another writer has overwritten it, which finds
+// some such cases and not all. Keep a ledger on a local disk of the one machine that fits.
 //
 // # Composition
 //
-// Plans are chosen with knowledge of earlier releases, so their profiles may not be composed as if
-// they had been fixed beforehand. A plan is admitted
+// Plans are chosen with knowledge of earlier releases, so that their profiles
+// may not be composed as if they had been fixed beforehand. A plan is admitted
 // if one of the following filters with the total (ε, δ) and m = 1 + |Orders|
 // admits it:
 //
@@ -56,13 +58,14 @@
 // # What the file proves
 //
 // Every line carries the SHA-256 of itself and the line before, and every entry 128
-// random bits. An edit that does not recompute all later hashes breaks the chain, and is refused. VerifyFile compares a published file with its entry: theorem,
+// random bits. An edit that does not compute all later hashes anew breaks the chain,
+// and is refused. VerifyFile compares a published file with its entry: theorem,
 // relation, ε, δ and every byte. Nothing here is signed: whoever may write the ledger
 // can cut it off after a whole line, put an older copy in its place, or write all its
-// hashes anew, and the file is still consistent. Only a hash recorded elsewhere detects such a change,
-// such as the hash in every model, see [Ledger.Verify]: the models of later entries detect a change of an
-// earlier line, but nothing does so for the last entry. If this matters, give copies of the head to
-// somebody else.
+// hashes anew, and the file is consistent in itself. Only a hash recorded elsewhere
+// shows that, such as the one that every model keeps, see Ledger.Verify: the models of
+// later entries find that an earlier line is another one, and the last entry has no
+// such witness. Give copies of the head to somebody else where that matters.
 //
 // A ledger of version 0.1.0, whose entries have neither random bits nor digests, is
 // opened and continued; its old entries stay charged, and their models cannot be
@@ -99,15 +102,15 @@ import (
 
 // Errors of this package. Test with errors.Is.
 var (
-	// ErrTerms reports terms that are not valid.
+	// ErrTerms reports terms that make no ledger.
 	ErrTerms = prefix.New("ledger: invalid terms")
 	// ErrOverspent reports a plan that the total does not admit.
 	ErrOverspent = prefix.New("ledger: the total would be exceeded")
-	// ErrSeeded reports noise that somebody could reproduce.
+	// ErrSeeded reports noise that somebody could draw again.
 	ErrSeeded = prefix.New("ledger: reproducible noise is not private")
-	// ErrBroken reports a file that is not a ledger, or was edited.
+	// ErrBroken reports a file that is not a ledger or was edited.
 	ErrBroken = prefix.New("ledger: the file is broken")
-	// ErrBehind reports a ledger without an entry whose hash is known.
+	// ErrBehind reports a ledger that lacks an entry whose hash is known.
 	ErrBehind = prefix.New("ledger: the file is behind")
 	// ErrMismatch reports a file that is not the one that the ledger committed to.
 	ErrMismatch = prefix.New("ledger: the file is not the release that was paid for")
@@ -119,10 +122,10 @@ var (
 type Terms struct {
 	// Total is the budget of all releases together.
 	Total dp.Budget `json:"total"`
-	// Relation is the relation of every plan; unset means [dp.Replace].
+	// Relation is that of every plan; unset means dp.Replace.
 	Relation dp.Relation `json:"relation"`
 	// Orders are the orders α > 1 of Rényi filters, increasing; none means
-	// basic composition only. See the package comment for what they cost.
+	// basic composition only. See the package comment for their cost.
 	Orders []float64 `json:"orders,omitempty"`
 }
 
@@ -164,14 +167,14 @@ type Entry struct {
 	// RDP bounds the Rényi divergences of the orders of the terms; nil if no
 	// bound is known.
 	RDP []float64 `json:"rdp,omitempty"`
-	// Failure is the Failure of the plan's profile: RDP holds except for an event of this
-	// probability. An entry of version 0.1.0 with RDP and without Failure counts with 2⁻⁵⁷δ.
+	// Failure is that of the profile of the plan: RDP holds but for an event of this
+	// probability. What has RDP and no Failure in version 0.1.0 counts with 2⁻⁵⁷δ.
 	Failure float64 `json:"failure,omitempty"`
 	Plan    string  `json:"plan"` // prose
 	// Nonce holds 128 random bits as 32 hexadecimal digits, so that no two entries
 	// are equal; "" in entries of version 0.1.0.
 	Nonce string `json:"nonce,omitempty"`
-	// Hash is the hash of the entry and all entries before it, as 64 hexadecimal digits.
+	// Hash is that of the entry and all before it, as 64 hexadecimal digits.
 	Hash string `json:"-"`
 	// File is the SHA-256 of the file that was committed, as 64 hexadecimal digits,
 	// "" before Commit.
@@ -225,7 +228,7 @@ func (l *Ledger) reload() error {
 	return l.update(text)
 }
 
-// update takes over the content of the file, which must contain the known entries.
+// update replaces the state by that of the text, which must contain all lines read before.
 func (l *Ledger) update(text []byte) error {
 	s, err := parse(text)
 	if err != nil {
@@ -238,8 +241,8 @@ func (l *Ledger) update(text []byte) error {
 	return nil
 }
 
-// write appends the line that next returns for the newest state, under the lock of the file, and
-// returns its hash.
+// write appends the line that next makes of the newest state, under the lock of the
+// file, and returns its hash.
 func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (hash string, err error) {
 	f, unlock, err := lock(ctx, l.path)
 	if err != nil {
@@ -336,10 +339,11 @@ func (l *Ledger) usable(ctx context.Context) error {
 	return nil
 }
 
-// Commit records the SHA-256 of file, the whole published text of a release, for the entry with this
-// hash, and returns when the line is on the disk. An entry has one file: the error wraps [ErrMismatch]
-// if the entry has another one and [ErrBehind] if there is no such entry; other errors are those of
-// Spend. Do not publish a release whose Commit failed: VerifyFile will refuse it.
+// Commit writes behind the entries that file, the whole text in which the release of
+// the entry with this hash is published, belongs to it, and returns when that is on the
+// disk. An entry has one file: the error wraps ErrMismatch if it has another one,
+// ErrBehind if there is no such entry, or is as that of Spend. A release whose Commit
+// failed is not to be published, since VerifyFile will refuse it.
 func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -409,9 +413,9 @@ func fileDigest(file []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify reads the file again and checks its chain of hashes, and that it holds every one of the heads:
-// earlier results of Head, or hashes of entries such as those in models. The error wraps [ErrBroken] or
-// [ErrBehind].
+// Verify reads the file again and checks its chain of hashes, and that it holds
+// every one of the heads, which are hashes that Head or Entry gave at some time,
+// such as those of models. The error wraps ErrBroken or ErrBehind.
 func (l *Ledger) Verify(heads ...string) error {
 	if err := l.usable(context.Background()); err != nil {
 		return err
@@ -443,7 +447,7 @@ func (l *Ledger) Terms() Terms {
 	return t
 }
 
-// Entries returns the entries, as of the last reading.
+// Entries returns the entries as of the last reading.
 func (l *Ledger) Entries() []Entry { return slices.Clone(l.read().entries) }
 
 // Spent returns Σ εᵢ and Σ δᵢ, rounded up.

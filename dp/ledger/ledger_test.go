@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 // plan is a dp.Plan for tests.
@@ -144,7 +145,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.Len(t, left, 1) // no temporary file, and no file to lock
 }
 
-// A Rényi curve holds but for rare events of the noise, for which a share of the filter's δ is kept.
+// A Rényi curve holds but for rare events of the noise, for which a share of the filter's δ is
+// kept.
 func TestRenyiFilterPaysForFailures(t *testing.T) {
 	total := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	terms := Terms{Total: total, Orders: []float64{100}}
@@ -393,10 +395,7 @@ func spendForever(path string) {
 // kill −9 a hundred times, two processes at once: every release has its entry,
 // no entry that was ever seen is lost, and no file belongs to two entries.
 func TestKill(t *testing.T) {
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := testsize.Of(15, 100)
 	l := create(t, Terms{Total: dp.Budget{Epsilon: 1}})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range rounds {

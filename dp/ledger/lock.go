@@ -11,9 +11,9 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// lock waits, until ctx is done, for the lock of the file that path leads to, and opens that file. The
-// lock belongs to the file, not to a name of it. If path leads to another file once the lock is there,
-// lock starts again with the other file.
+// lock waits until ctx is done for the lock of the file that path leads to, through links, and
+// opens that file. The lock is one of the file, whatever its name. path may have become the name of
+// another file since the lock was asked for: then that one is locked.
 func lock(ctx context.Context, path string) (f *os.File, unlock func() error, err error) {
 	for {
 		if ctx.Err() != nil {

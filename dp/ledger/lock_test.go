@@ -19,8 +19,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// race is the child of the races: for every line, the name of a ledger, it opens the ledger, says so, waits
-// for the next line, and tries to spend ε = 1 a random moment after it.
+// race is the child of the races: for every line, the name of a ledger, it opens the ledger, says
+// so, waits for the next line, and tries to spend ε = 1 a random moment after it.
 func race(in *bufio.Scanner) {
 	for in.Scan() {
 		l, err := Open(in.Text())

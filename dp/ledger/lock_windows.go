@@ -9,8 +9,8 @@ import (
 )
 
 // tryLock opens a file and locks it. A nil locked means that another process has the lock. Windows
-// forbids others to read bytes that are locked, so it is a byte far behind the end; package flock locks
-// the first.
+// forbids others to read bytes that are locked, so it is a byte far behind the end; package flock
+// locks the first.
 func tryLock(path string) (locked fs.FileInfo, release func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

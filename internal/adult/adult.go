@@ -1,9 +1,8 @@
 // Package adult reads the Adult (Census Income) data set and encodes it as
 // integers, as halfspaces over a lattice need it.
 //
-// The attributes, their levels and their ranges are constants of this package,
-// taken from the published description of the file: nothing is measured on the
-// records.
+// The attributes, their levels and their ranges are constants of this package, taken from the
+// published description of the file: nothing is measured on the records.
 //
 // # Notation
 //

@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Column is one feature: a 0/1 indicator of a level, or a number divided by
-// its public maximum.
+// Column is one feature: a 0/1 indicator of a level, or a number divided by its public maximum.
 type Column struct {
 	Attribute int // index into Attributes
 	Level     int // index into Levels, -1 for a number
@@ -114,33 +113,39 @@ func (f Features) Floats(records []Record) (rows [][]float64, labels []float64) 
 	return rows, labels
 }
 
+// Sample is a set of encoded records.
+type Sample struct {
+	Rows   [][]float64
+	Labels []float64 // ±1
+}
+
 // OneHot reads the records without a missing value of adult.data or adult.test, as the
-// 104 features of Experiment and labels ±1.
-func OneHot(r io.Reader) (rows [][]float64, labels []float64, err error) {
+// 104 features of Experiment.
+func OneHot(r io.Reader) (s Sample, err error) {
 	records, err := Read(r)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	if records = Complete(records); len(records) == 0 {
-		return nil, nil, fmt.Errorf("%w: no record without missing values", ErrFormat)
+		return s, fmt.Errorf("%w: no record without missing values", ErrFormat)
 	}
 	features, err := Experiment(104)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
-	rows, labels = features.Floats(records)
-	return rows, labels, nil
+	s.Rows, s.Labels = features.Floats(records)
+	return s, nil
 }
 
 // Accuracy is the share of labels that the sign of ⟨row, theta⟩ is right about.
-func Accuracy(theta []float64, rows [][]float64, labels []float64) float64 {
+func (s Sample) Accuracy(theta []float64) float64 {
 	right := 0
-	for i, row := range rows {
-		if (floats.Dot(row, theta) > 0) == (labels[i] > 0) {
+	for i, row := range s.Rows {
+		if (floats.Dot(row, theta) > 0) == (s.Labels[i] > 0) {
 			right++
 		}
 	}
-	return float64(right) / float64(len(rows))
+	return float64(right) / float64(len(s.Rows))
 }
 
 // encode returns the rows of records: one where a category has the level of the column, and

@@ -1,5 +1,26 @@
 package fault
 
+// Names of steps whose values have types of the packages that use them: the parameters of a plan.
+// Each package makes its step of the name, and the audit another, which is the same.
+const (
+	QuadraticParams = "quadratic parameters"
+	SGDParams       = "parameters of noisy SGD"
+	PassParams      = "parameters of passes"
+	DiscreteParams  = "parameters over a finite set"
+	SampParams      = "parameters of OPSamp"
+)
+
+// DiscreteNoise are the integers that perturb the objective over a finite set.
+var DiscreteNoise = NewStep[[]int64]("noise over a finite set")
+
+// Steps of noise that is added on a grid, in its units.
+var (
+	// GridVector is the rounded sum of the gradients of a batch, or the rounded end of a phase.
+	GridVector = NewStep[[]int64]("grid-vector")
+	// GridNoise is the noise that it gets.
+	GridNoise = NewStep[[]int64]("grid-noise")
+)
+
 // Batch lists the records of a batch of stochastic gradients, or of a permutation, in order.
 var Batch = NewStep[[]int]("batch")
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -147,7 +148,8 @@ func TestExtremes(t *testing.T) {
 		return math.Pow(10, 600*rnd.Float64()-300)
 	}
 	done := 0
-	for range 2000 {
+	runs := testsize.Of(500, 2000)
+	for range runs {
 		asked := 0
 		p := Problem{
 			Dim: int(math.Pow(10, 6*rnd.Float64())), Constants: glm(size(), size()), Relation: dp.AddRemove,
@@ -206,7 +208,7 @@ func TestExtremes(t *testing.T) {
 		}
 		require.LessOrEqual(t, asked, 2*patient, "%+v", p) // At and Joint, each the cells of one patient certificate
 	}
-	require.Greater(t, done, 1000)
+	require.Greater(t, done, runs/2)
 
 	// A ridge next to 1e308, where s falls to 1e-20 before the search for it ends.
 	p := Problem{Dim: 3, Constants: ranked(2), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 0.99, Delta: 1e-6}}

@@ -11,6 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -193,8 +194,8 @@ func TestRemovalInSixtyDigits(t *testing.T) {
 		for _, mu := range []float64{0.5, 1.3, 9} {
 			k := tiedOf(t, name, mu)
 			for _, s := range []float64{0.03, 0.25, 1.5} {
-				for _, o := range []float64{0, 0.02, 0.7} {
-					for _, eps := range []float64{-0.7, 0.1, 1, 2.5} {
+				for _, o := range testsize.Every(2, []float64{0, 0.02, 0.7}) {
+					for _, eps := range testsize.Every(2, []float64{-0.7, 0.1, 1, 2.5}) {
 						if eps < 0 && s < 0.1 && o < 0.1 {
 							continue // δ is 1 − e^ε there, whatever the curve
 						}

@@ -24,13 +24,7 @@
 //	[WH31]   Wilson, Hilferty. The Distribution of Chi-Square. PNAS 17, 1931.
 package num
 
-import (
-	"math"
-	"slices"
-	"sync"
-
-	"gonum.org/v1/gonum/integrate/quad"
-)
+import "math"
 
 // Log returns log x, also of subnormal numbers, of which math.Log on amd64 and
 // s390x says -709 whatever they are (golang/go#56600): a δ of 1e-320 would count as 1e-308.
@@ -69,28 +63,4 @@ func Log1mExp(x float64) float64 {
 		return Log(-math.Expm1(x))
 	}
 	return math.Log1p(-math.Exp(x))
-}
-
-type rule struct{ x, w []float64 }
-
-var rules sync.Map // int → rule
-
-// GaussLegendre returns the nodes (increasing) and weights of the n-point
-// Gauss–Legendre rule on [-1, 1], exact for polynomials of degree 2n-1. The
-// slices are shared by all callers: do not write to them. It panics if n < 1.
-func GaussLegendre(n int) (x, w []float64) {
-	if n < 1 {
-		panic("num: rule without nodes")
-	}
-	if r, ok := rules.Load(n); ok {
-		return r.(rule).x, r.(rule).w
-	}
-	x, w = make([]float64, n), make([]float64, n)
-	quad.Legendre{}.FixedLocations(x, w, -1, 1)
-	if x[0] > x[n-1] {
-		slices.Reverse(x)
-		slices.Reverse(w)
-	}
-	r, _ := rules.LoadOrStore(n, rule{x, w})
-	return r.(rule).x, r.(rule).w
 }

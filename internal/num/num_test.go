@@ -256,29 +256,6 @@ func TestLogArithmetic(t *testing.T) {
 	relative(t, -math.Exp(-50), Log1mExp(-50), 1e-15)
 }
 
-func TestGaussLegendre(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 16, 100, 400} {
-		x, w := GaussLegendre(n)
-		require.Len(t, x, n)
-		require.IsNonDecreasing(t, append([]float64{-1}, x...))
-		var sum, second, high float64
-		for i := range x {
-			sum += w[i]
-			second += w[i] * x[i] * x[i]
-			high += w[i] * math.Pow(x[i], float64(2*n-2))
-		}
-		relative(t, 2, sum, 1e-14)
-		relative(t, 2/float64(2*n-1), high, 1e-12)
-		if n > 1 {
-			relative(t, 2./3, second, 1e-14)
-		}
-	}
-	x, _ := GaussLegendre(16)
-	y, _ := GaussLegendre(16)
-	require.Same(t, &x[0], &y[0])
-	require.Panics(t, func() { GaussLegendre(0) })
-}
-
 func BenchmarkGammaLogP(b *testing.B) {
 	for _, a := range []float64{5, 50, 500} {
 		b.Run("a="+strconv.Itoa(int(a)), func(b *testing.B) {

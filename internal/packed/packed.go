@@ -50,8 +50,8 @@ func Check(f *npy.File, e *table.Encoder) error {
 	return nil
 }
 
-// Pad returns a source of dim features: those of src, then zeros. Package loss needs rows as long as θ,
-// which has a block of features for each class of the label.
+// Pad returns a source of dim features: those of src, then zeros. Package loss needs rows as long
+// as θ, which has a block of features for each class of the label.
 func Pad(src erm.Source, dim int) erm.Source {
 	if _, d := src.Dims(); d >= dim {
 		return src

@@ -13,7 +13,7 @@ import (
 //	g(ε) = inf + Σ_{jh>ε} p_j (1 − e^{ε−jh})
 //
 // is at least that of the pair it was made from, so that it dominates it. The
-// mass Σp + inf may exceed 1 by what was added to be safe; g, linear in the
+// mass Σp + inf may exceed 1 by the safety margins; g, linear in the
 // masses, only grows by that, and so does the profile of a product.
 type gridLaw struct {
 	lo  int
@@ -25,8 +25,8 @@ type gridLaw struct {
 // f, convex in α = e^ε, between the points α_j = e^{jh}, with f(0) = 1 and the constant f(α_J)
 // beyond, are the profile of the measures Q_j = S_{j+1} − S_j, P_j = α_j Q_j, P_∞ = f(α_J), S_j the
 // slope of the chord that ends at α_j (docs/theory/composition.md#composition.hull). Exchanging P
-// and Q maps chords to chords, so the masses at j < 0 are the Q_{−j} of the exchanged pair, computed
-// from small numbers, and
+// and Q maps chords to chords, so the masses at j < 0 are the Q_{−j} of the exchanged pair,
+// computed from small numbers, and
 //
 //	P_0 = S_1 + S′_1 + 1 − f(1),   S′ the slopes of the exchanged pair.
 //
@@ -45,7 +45,7 @@ func connect(f Pair, h float64, points int) gridLaw {
 		g.p[points-j] = max(0, down[j+1]-down[j])
 	}
 	start := min(1, f.Up(0)*(1+slack))
-	// The raise of f takes from P_0: its own rounding needs a raise by itself.
+	// A raise of f lowers P_0, so the rounding of P_0 needs a raise of its own.
 	g.p[points] = max(0, up[1]+down[1]+1-start) + 0x1p-50
 	return g
 }
@@ -84,7 +84,7 @@ func extent(f Pair, h, cut float64, limit int) int {
 // cumulant returns log Σ p e^{λx} and the mean and variance of x under the
 // tilted measure p e^{λx}.
 func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
-	// e^{λx} by multiplication, afresh after so many points and while it is tiny.
+	// e^{λx} by multiplication, computed anew every run points and while it is tiny.
 	const run = 64
 	// The largest summand is no less than tiny: with zeros at the ends all of them could
 	// underflow. Masses below tiny beyond its ends can only make the sum +Inf.

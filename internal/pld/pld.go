@@ -116,7 +116,7 @@ const (
 	Down              // Q
 )
 
-// Symmetric tells whether both orders have one profile.
+// Symmetric reports whether both orders have one profile.
 func (c *Composition) Symmetric() bool {
 	for _, p := range c.parts {
 		if !p.Pair.Symmetric {
@@ -261,7 +261,7 @@ func (t *tail) epsilon(eps0, delta float64) float64 {
 }
 
 const (
-	// cutMass is what the ends of all grid laws together leave to +∞.
+	// cutMass is the mass that the ends of all grid laws together move to +∞.
 	cutMass = 1e-15
 	// The automatic grid is at most widest, and a finest-th of the standard
 	// deviation of a step, or up to a coarsest-th where it would have more than
@@ -341,8 +341,8 @@ func (c *Composition) wider() *Composition {
 	return c.wide
 }
 
-// beyond returns about the mass that the automatic grid leaves to +∞ when it is
-// made to fit, which tells whether its bound can be the lesser one.
+// beyond returns approximately the mass that the automatic grid moves to +∞ when its range is cut.
+// The mass decides whether its bound can be the lower one.
 func (c *Composition) beyond() float64 {
 	c.choose()
 	if c.end == 0 {
@@ -393,7 +393,7 @@ func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 		}
 		laws = append(laws, two)
 	}
-	for i := range laws { // the window at the mean tells the length of the FFT
+	for i := range laws { // the window at the mean gives the length of the FFT
 		k, mean, variance := laws[i].cumulant(1e-3)
 		if lo, hi := laws[i].window(1e-3, k, mean, variance); !(hi-lo < maxBins*h) {
 			coarser = max(coarser, min(max(1.1*(hi-lo)/(maxBins*h), 1.5), 4))

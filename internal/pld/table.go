@@ -7,8 +7,8 @@ import (
 
 // Tabulate returns a pair with convex profiles, made from bounds that need not be
 // convex and may be slow: any numbers with Up(ε) and Down(ε) no less than the true
-// profile at each ε ≥ 0 by itself, such as the least of several bounds. A bound
-// that is no number in [0, 1] counts as 1.
+// profile at each ε ≥ 0 separately, such as the least of several bounds. A value
+// outside [0, 1] counts as 1.
 //
 // The true profile is convex in α = e^ε and lies below the values at the nodes,
 // hence below their lower convex hull, of which the result are the chords. Both

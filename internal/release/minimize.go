@@ -37,13 +37,14 @@ func Minimize(
 	ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method,
 ) ([]float64, erm.Trace, error) {
 	s := newSolver(ctx, p, obj, start, t)
+	first := fault.At(s.f, fault.Stage, 0)
 	var stages []func() error
 	switch {
-	case s.first == 0 && len(methods) > 0:
+	case first == 0 && len(methods) > 0:
 		for _, m := range methods {
 			stages = append(stages, func() error { return s.try(m) }, s.refine)
 		}
-	case s.first <= 1:
+	case first <= 1:
 		stages = append(stages, s.refine)
 	}
 	for _, run := range append(stages, s.descend) {
@@ -82,7 +83,6 @@ type solver struct {
 	g     prox.Operator       // r + ι_C
 	pairs prox.Coordinatewise // g where points may have twice the precision, else nil
 	start []float64
-	first int // the first stage that runs, 0 but for tests
 
 	best              point
 	done              bool // best is certified
@@ -95,7 +95,6 @@ func newSolver(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []
 	if obj.HasHessian() {
 		s.pairs, _ = prox.Separable(s.g)
 	}
-	s.first = fault.At(s.f, fault.Stage, 0)
 	s.best = point{x: start, low: make([]float64, len(start)), residual: math.Inf(1)}
 	return s
 }

@@ -24,8 +24,8 @@ func Create(path string) (*File, error) {
 	return &File{File: f, path: path}, nil
 }
 
-// Commit syncs the file to the disk, closes it and gives it its name, replacing a file of that name. If
-// an error occurs, the new file is removed.
+// Commit syncs the file to the disk, closes it and gives it its name, replacing a file of that
+// name. If an error occurs, the new file is removed.
 func (f *File) Commit() error {
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package losstest tests implementations of loss.Loss: one line per loss in a
-// test, Check(t, l), holds it to what package loss promises.
+// Package losstest tests implementations of [loss.Loss] against the contract of package loss. A
+// test needs one line per loss, Check(t, l).
 //
 // # Notation
 //
@@ -52,7 +52,7 @@ const (
 //     General a Hessian of rank at most Rank
 //   - loss.Linear: Scalar agrees with Func and Grad, φ″ ≥ 0 is the slope of
 //     φ′, nothing is NaN for huge predictions
-//   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ does what they say
+//   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ agrees with them
 //   - loss.Envelope: no record has more curvature than its gradient allows
 //   - loss.Exact: Slope2 is a normalized pair and agrees with Scalar
 //   - loss.Checker: Check is nil

@@ -1,6 +1,5 @@
-// Package proxtest tests implementations of prox.Operator: one line per
-// operator in a test, Check(t, op, dim), holds it to what package prox
-// promises.
+// Package proxtest tests implementations of prox.Operator. One line per operator in a test,
+// Check(t, op, dim), checks the promises of package prox.
 //
 // # Notation
 //
@@ -27,8 +26,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// T is the part of testing.TB that Check needs, so that a test can watch Check
-// fail.
+// T is the part of testing.TB that Check needs, so that a test can observe a failure of Check.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -38,15 +36,14 @@ type T interface {
 // whose terms are correct to a few units of 2⁻⁵³: 10⁵ of them.
 const rounding = 1e-11
 
-// Check tests op in dim ≥ 1 dimensions, on points drawn from a fixed seed at
-// several scales:
+// Check tests op in dim ≥ 1 dimensions, on points drawn from a fixed seed at several scales:
 //
 //   - definition: Φ(u) ≥ Φ(p) + ‖u−p‖²/(2γ) for points u of the domain, which
 //     holds for all u exactly if p is the minimizer
 //   - firm nonexpansiveness: ‖p−q‖² ≤ ⟨p−q, x−y⟩
 //   - sets: P(P(x)) = P(x), γ does not matter, ‖p‖ ≤ Radius, Func is 0 or +Inf
-//   - dst may be x, x is left alone otherwise, nothing is allocated, lengths
-//     that do not match panic with a constant of package prox
+//   - dst may be x, x is not changed otherwise, nothing is allocated, and lengths that do not match
+//     panic with a constant of package prox
 //   - prox.Subdifferential: Dist(p, (p−x)/γ) = 0; Dist is +Inf exactly outside
 //     the domain; and D is the limit from below of the rate
 //     ‖p − prox_{tg}(p−tv)‖/t as t falls to 0 [BC17, Cor. 23.46], so that it is
@@ -110,7 +107,7 @@ func (c *checker) points() [][]float64 {
 	return points
 }
 
-// prox returns prox_{γg}(x) and checks aliasing and that x is left alone.
+// prox returns prox_{γg}(x), and checks aliasing and that x is not changed.
 func (c *checker) prox(x []float64, gamma float64) []float64 {
 	c.Helper()
 	in, p := slices.Clone(x), make([]float64, c.dim)
@@ -138,13 +135,14 @@ func (c *checker) definition(x, p []float64, gamma float64, images [][]float64) 
 		return g + d*d/(2*gamma), math.Abs(g) + d*d/(2*gamma)
 	}
 	best, size := phi(p)
-	size += floats.Dot(x, x) / gamma // what x−p may have lost by rounding
+	size += floats.Dot(x, x) / gamma // for the rounding of x−p
 	u := make([]float64, c.dim)
 	test := func() {
 		v, s := phi(u)
 		d := floats.Distance(u, p, 2)
 		if v < best+d*d/(2*gamma)-rounding*(1+size+s) {
-			c.Errorf("γ = %v: prox(%v) = %v has Φ = %.17g, but %v has %.17g, want at least %.17g", gamma, x, p, best, u, v, best+d*d/(2*gamma))
+			c.Errorf("γ = %v: prox(%v) = %v has Φ = %.17g, but %v has %.17g, want at least %.17g",
+				gamma, x, p, best, u, v, best+d*d/(2*gamma))
 		}
 	}
 	for _, q := range images {
@@ -311,9 +309,8 @@ func (c *checker) coordinates(points [][]float64) {
 func (c *checker) allocations(x []float64) {
 	c.Helper()
 	dst := make([]float64, c.dim)
-	// Scratch that is pooled may have to be made anew, in a race test on every
-	// fourth call: one call of a hundred without an allocation shows that none
-	// is needed.
+	// A pool may drop its scratch, under the race detector on every fourth call. One call of a hundred
+	// without an allocation shows that none is needed.
 	least := math.Inf(1)
 	for range 100 {
 		if least = min(least, testing.AllocsPerRun(1, func() { c.op.Prox(dst, x, 1) })); least == 0 {

@@ -19,16 +19,15 @@ type Problem struct {
 	Solution []float64 // the minimizer
 	Mu       float64   // modulus of strong convexity of F
 	Scale    float64   // size of the terms of ∇f, for rounding
-	// Certifiable says that every deterministic method can prove a small
-	// residual: G + H has a closed form.
+	// Certifiable: every deterministic method can prove a small residual, because G + H has a
+	// closed form.
 	Certifiable bool
 
 	terms *terms // F
 }
 
-// Tolerance is the residual asked for: one that certifies a relative distance
-// of 1e-8 to the minimizer; where only a gap can be proved, whose residual is
-// the root of a difference of objective values, 1e-6.
+// Tolerance is the residual that certifies a relative distance of 1e-8 to the minimizer, or of 1e-6
+// where only a gap can be proved, because its residual is the root of a difference of values.
 func (p Problem) Tolerance() float64 {
 	size := p.Mu * (1 + floats.Norm(p.Solution, 2))
 	if !p.Certifiable {
@@ -44,7 +43,7 @@ func (p Problem) GapTolerance() float64 {
 
 const records, dim = 30, 8
 
-// Planted returns the problems of Check, built anew.
+// Planted returns new copies of the problems of Check.
 func Planted() []Problem {
 	rnd := rand.New(rand.NewPCG(20, 26))
 	inf := math.Inf(1)
@@ -297,7 +296,7 @@ func (f squares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool
 	return q, lin, f.Func(origin), true
 }
 
-// unknown is a terms whose Smoothness nobody knows.
+// unknown is a terms with unknown Smoothness.
 type unknown struct{ *terms }
 
 func (unknown) Smoothness() float64     { return math.Inf(1) }

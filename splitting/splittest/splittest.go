@@ -1,10 +1,6 @@
-// Package splittest checks implementations of splitting.Method.
-//
-// # Planted problems
-//
-// A problem is built backward from its minimizer: choose x*, choose
-// u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u. Then x* is
-// the minimizer, known without any solver.
+// Package splittest checks implementations of splitting.Method on problems with a planted
+// minimizer: choose x*, choose u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u.
+// Then x* is the minimizer, known without any solver.
 package splittest
 
 import (
@@ -21,37 +17,35 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// iterationBudget is what a deterministic method may need on a planted
-// problem, whose condition number is at most 40: ten times the steps that plain
-// proximal gradient steps need for 1e-10.
+// iterationBudget bounds the steps of a deterministic method on a planted problem, whose condition
+// number is at most 40: ten times the plain proximal gradient steps that reach 1e-10.
 const iterationBudget = 10_000
 
-// sampledBudget is that of a method that evaluates a few of the thirty terms a
-// step: as many full gradients.
+// sampledBudget bounds the steps of a method that evaluates a few of the thirty terms a step.
 const sampledBudget = iterationBudget * records / 3
 
-// stochasticSteps are enough for the default relaxation to take off nine
-// tenths of the initial gap of a planted problem.
+// stochasticSteps are enough for the default relaxation to remove nine tenths of the initial gap of
+// a planted problem.
 const stochasticSteps = 5_000
 
 // Check runs planted problems and requires of m
 //
-//   - an error wrapping splitting.ErrProblem, and no panic, where it does not apply, and
-//     at least one problem where it does;
-//   - the planted minimizer within the budget, certified to 1e-8, or, if the residual stays
-//     +Inf (plain stochastic sampling), a tenth of the initial gap;
-//   - a residual that bounds the distance to the minimizer and the gap, at every
-//     iterate, and an iterate that is feasible wherever a residual is claimed;
+//   - an error wrapping splitting.ErrProblem, and no panic, where m does not apply, and at least
+//     one problem to which it applies;
+//   - the planted minimizer within the budget, certified to 1e-8, or, if the residual stays +Inf
+//     (plain stochastic sampling), a tenth of the initial gap;
+//   - a residual that bounds the distance to the minimizer and the gap, at every iterate, and a
+//     feasible iterate wherever the residual is finite;
 //   - equal results for equal seeds, also when m is used again;
-//   - an x0 that is not changed, and no allocation in a step;
-//   - a NaN in the gradient reported as splitting.ErrNaN, never returned.
+//   - an unchanged x0, and no allocation in a step;
+//   - splitting.ErrNaN for a NaN in the gradient, which must not be returned.
 func Check(t *testing.T, m splitting.Method) {
 	t.Helper()
 	run(t, m, Problem.Tolerance)
 }
 
-// CheckSublinear is Check for a method that promises no linear convergence on
-// strongly convex problems: a gap of 1e-8 is to be certified, not a distance.
+// CheckSublinear is Check for a method without linear convergence on strongly convex problems: it
+// requires a certified gap of 1e-8 instead of a distance.
 func CheckSublinear(t *testing.T, m splitting.Method) {
 	t.Helper()
 	run(t, m, Problem.GapTolerance)
@@ -78,7 +72,7 @@ func run(t *testing.T, m splitting.Method, tolerance func(Problem) float64) {
 
 var errNotApplicable = errors.New("splittest: the method does not apply")
 
-// check returns what is wrong with m on p.
+// check returns the first fault of m on p.
 func check(m splitting.Method, p Problem, tolerance float64) error {
 	x0 := slices.Clone(p.Start)
 	if err := m.Init(p.Problem, x0, rand.New(rand.NewPCG(1, 2))); errors.Is(err, splitting.ErrProblem) {
@@ -92,8 +86,8 @@ func check(m splitting.Method, p Problem, tolerance float64) error {
 	}
 
 	if budget == sampledBudget {
-		// SVRG certifies at every step with probability 1/records: not once in
-		// these steps with probability e⁻²⁰.
+		// SVRG certifies each step with probability 1/records, so that no certificate in these steps
+		// has probability e⁻²⁰.
 		probe := &auditor{p: p}
 		first := &splitting.Settings{Iterations: 20 * records, Tolerance: -1, Src: rand.NewPCG(9, 10), Recorder: probe}
 		if _, err := splitting.Solve(context.Background(), p.Problem, x0, first, m); err != nil {
@@ -131,29 +125,32 @@ func check(m splitting.Method, p Problem, tolerance float64) error {
 // arrived requires the planted minimizer.
 func arrived(p Problem, res *splitting.Result, tolerance float64, budget int) error {
 	if res.Iterations >= budget {
-		return fmt.Errorf("%v after %d iterations at residual %g, want %g within the budget", res.Status, res.Iterations, res.Residual, tolerance)
+		return fmt.Errorf("%v after %d iterations at residual %g, want %g within the budget",
+			res.Status, res.Iterations, res.Residual, tolerance)
 	}
 	if res.Status != splitting.Converged && p.Certifiable {
 		return fmt.Errorf("%v at residual %g, want Converged at %g", res.Status, res.Residual, tolerance)
 	}
 	if !(res.Residual <= math.Max(tolerance, p.GapTolerance())) {
-		return fmt.Errorf("%v at residual %g, which does not certify a gap of 1e-8: want %g", res.Status, res.Residual, p.GapTolerance())
+		return fmt.Errorf("%v at residual %g, which does not certify a gap of 1e-8: want %g",
+			res.Status, res.Residual, p.GapTolerance())
 	}
-	// The distance to the square root of rounding, where a gap is what was proved.
-	if d := floats.Distance(res.X, p.Solution, 2); !(d <= math.Max(tolerance/p.Mu, 1e-6*(1+floats.Norm(p.Solution, 2)))) {
+	// Where the certificate is a gap, the distance is accurate to the square root of rounding.
+	limit := math.Max(tolerance/p.Mu, 1e-6*(1+floats.Norm(p.Solution, 2)))
+	if d := floats.Distance(res.X, p.Solution, 2); !(d <= limit) {
 		return fmt.Errorf("‖X − x*‖ = %g after %v", d, res.Status)
 	}
 	return nil
 }
 
-// sampled requires a stochastic method to take off nine tenths of the gap.
+// sampled requires a stochastic method to remove nine tenths of the gap.
 func sampled(m splitting.Method, p Problem) error {
 	res, err := splitting.Solve(context.Background(), p.Problem, p.Start,
 		&splitting.Settings{Iterations: stochasticSteps, Src: rand.NewPCG(3, 4)}, m)
 	if err != nil {
 		return err
 	}
-	// The distance, because a stochastic iterate need not be feasible.
+	// Distances instead of values, because a stochastic iterate need not be feasible.
 	before, after := floats.Distance(p.Start, p.Solution, 2), floats.Distance(res.X, p.Solution, 2)
 	if !(after*after <= 0.1*before*before) {
 		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want a tenth of its square", after, before, stochasticSteps)
@@ -194,7 +191,7 @@ func (a *auditor) Record(loc *splitting.Location, _ *splitting.Stats) error {
 	return nil
 }
 
-// allocs counts allocations per step, and tells the budget of steps.
+// allocs returns the number of allocations per step, and the budget of steps.
 func allocs(m splitting.Method, p Problem) (n float64, budget int) {
 	loc := &splitting.Location{X: slices.Clone(p.Start), Residual: math.Inf(1)}
 	stats := &splitting.Stats{}

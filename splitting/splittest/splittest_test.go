@@ -1,6 +1,7 @@
 package splittest
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -24,18 +25,18 @@ func TestMethods(t *testing.T) {
 		"DavisYin/strong":         &splitting.DavisYin{Rule: splitting.StronglyConvexStep},
 		"ForwardBackward/search":  &splitting.ForwardBackward{Rule: splitting.LineSearch},
 		"ForwardBackward/both":    &splitting.ForwardBackward{Rule: splitting.LineSearch, Plain: true},
-		"VarianceReducedTOS/SVRG": &splitting.VarianceReducedTOS{},
-		"VarianceReducedTOS/SAGA": &splitting.VarianceReducedTOS{Estimator: splitting.SAGA},
-		"ProxSVRG":                &splitting.ProxSVRG{},
-		"ProxSAGA":                &splitting.ProxSAGA{},
-		"StochasticBF/SVRG":       &splitting.StochasticBackwardForward{},
-		"StochasticBF/SAGA":       &splitting.StochasticBackwardForward{Estimator: splitting.SAGA},
-		"StochasticBF/Sampled":    &splitting.StochasticBackwardForward{Estimator: splitting.Sampled},
+		"StochasticTOS/SVRG":      &splitting.StochasticTOS{Estimator: splitting.SVRG},
+		"StochasticTOS/SAGA":      &splitting.StochasticTOS{Estimator: splitting.SAGA},
+		"ProxSVRG":                &inH{splitting.StochasticTOS{Estimator: splitting.SVRG}},
+		"ProxSAGA":                &inH{splitting.StochasticTOS{Estimator: splitting.SAGA}},
+		"BackwardForward/SVRG":    &inG{splitting.StochasticTOS{Estimator: splitting.SVRG}},
+		"BackwardForward/SAGA":    &inG{splitting.StochasticTOS{Estimator: splitting.SAGA}},
+		"BackwardForward/Sampled": &inG{},
 		"DouglasRachford":         &splitting.DouglasRachford{},
 		"DouglasRachford/relaxed": &splitting.DouglasRachford{Relaxation: 1.7, StepSize: 0.1},
 		"PrimalDual":              &splitting.PrimalDual{},
-		"BackwardForward":         &splitting.BackwardForward{},
-		"BackwardForward/relaxed": &splitting.BackwardForward{Relaxation: 1.4},
+		"BackwardForward":         &backwardForward{},
+		"BackwardForward/relaxed": &backwardForward{splitting.DavisYin{Relaxation: 1.4}},
 		"ForwardBackward":         &splitting.ForwardBackward{},
 		"ForwardBackward/plain":   &splitting.ForwardBackward{Plain: true},
 		"CoordinateDescent":       &splitting.CoordinateDescent{},
@@ -51,6 +52,39 @@ func TestMethods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { CheckSublinear(t, m) })
 	}
+}
+
+// inG and inH solve a problem with G + H in the place of G or of H.
+type (
+	inG             struct{ splitting.StochasticTOS }
+	inH             struct{ splitting.StochasticTOS }
+	backwardForward struct{ splitting.DavisYin }
+)
+
+// sum returns p with G + H in the place of G.
+func sum(p splitting.Problem) (splitting.Problem, error) {
+	psi, ok := prox.Sum(p.G, p.H)
+	if !ok {
+		return p, splitting.ErrProblem
+	}
+	p.G, p.H = psi, nil
+	return p, nil
+}
+
+func (m *inG) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	p, err := sum(p)
+	return errors.Join(err, m.StochasticTOS.Init(p, x0, rnd))
+}
+
+func (m *inH) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	p, err := sum(p)
+	p.G, p.H = p.H, p.G
+	return errors.Join(err, m.StochasticTOS.Init(p, x0, rnd))
+}
+
+func (m *backwardForward) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	p, err := sum(p)
+	return errors.Join(err, m.DavisYin.Init(p, x0, rnd))
 }
 
 // Every planted minimizer is one: −∇f(x*) is in the subdifferential of the sum
@@ -147,7 +181,8 @@ func TestCheckBites(t *testing.T) {
 	}
 	require.Zero(t, bad(""), "the sound method passes")
 	require.Zero(t, bad("random"), "and so does one that uses the seed")
-	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates", "keeps x0",
+	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates",
+		"keeps x0",
 		"infeasible"} {
 		require.Positive(t, bad(fault), fault)
 	}

@@ -18,7 +18,8 @@ type Options struct {
 	Float32 bool
 	// Label is the column of the label, "" for the last one.
 	Label string
-	// Schema identifies the encoding of the columns, such as the hash of a description. Open returns it.
+	// Schema identifies the encoding of the columns, such as the hash of a description. Open returns
+	// it.
 	Schema string
 }
 
@@ -125,9 +126,9 @@ func (w *Writer) endBlock() {
 	w.sum, w.inBlock = 0, 0
 }
 
-// Commit syncs the file and its sidecar to the disk and gives them their names, replacing files of these
-// names. If it cannot replace both, it leaves the old file with a sidecar that refuses it, never a new
-// file without its sidecar.
+// Commit syncs the file and its sidecar to the disk and gives them their names, replacing files of
+// these names. If it cannot replace both, it leaves the old file with a sidecar that refuses it,
+// never a new file without its sidecar.
 func (w *Writer) Commit() error {
 	if w.err != nil {
 		return w.err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testsize"
 )
 
 func list(t *testing.T, dir string) (out []string) {
@@ -104,14 +106,14 @@ func TestKill(t *testing.T) {
 	out, err := writer().CombinedOutput()
 	require.NoError(t, err, string(out))
 	whole := time.Since(start)
-	const kills = 25
+	kills := testsize.Of(8, 25)
 	killed, complete := 0, 0
 	for i := range kills {
 		os.Remove(path)
 		os.Remove(path + ".json")
 		cmd := writer()
 		require.NoError(t, cmd.Start())
-		time.Sleep(whole * time.Duration(i) * 5 / 4 / kills)
+		time.Sleep(whole * time.Duration(i) * 5 / 4 / time.Duration(kills))
 		require.NoError(t, cmd.Process.Kill())
 		if cmd.Wait() != nil {
 			killed++

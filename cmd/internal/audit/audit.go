@@ -8,28 +8,25 @@
 //	black box   a lower bound on ε from releases on neighboring data alone
 //	exact       the hockey-stick divergence of the outputs, by quadrature
 //
-// The white box is the gate for the size of the noise: it sees an error of 5 %
-// with probability 0.99. The black box shares no reasoning with the mechanism,
-// but textbook noise is several times what one pair of data sets needs, so it is
-// held against the exact profile of its pair too, at δ ≥ 0.01, where the same
-// code leaves it some power. The exact layer says whether the constants are
-// right, with their slack.
+// The white box is the gate for the size of the noise: it sees an error of 5 % with probability
+// 0.99. The black box shares no reasoning with the mechanism. Textbook noise is several times larger
+// than one pair of data sets needs, so the bound is also compared with the exact ε of the pair, at
+// δ ≥ 0.01, where the black box has some power. The exact layer shows whether the constants are
+// right, and how much slack they have.
 //
 // # How a mechanism joins
 //
-// It adds one file whose init calls Register with a Mechanism: its cases and its
-// controls.
+// It adds one file whose init calls Register with a Mechanism: its cases and its controls.
 //
 //	Register(Mechanism{
 //		Name:  "lop",
-//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "wx", logistic}}),
+//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "white exactly", logistic}}),
 //		Controls: []Control{{
 //			"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9),
 //		}},
 //	})
 //
-// Settings are listed with the letters of the ways to measure them (linearKinds, …),
-// see cases.
+// Settings are listed with the names of the ways to measure them (linearKinds, …), see cases.
 //
 // A case calls the exported Fit of plans with the context it is given and nothing
 // else that is production code, and ends with one of
@@ -38,13 +35,12 @@
 //	Distinguish  black box: releases on either data set, and the exact ε if known
 //	Integrate    exact: the hockey-stick divergences of the pair
 //
-// The scale of the noise of a convex mechanism is that of its plan, made outside the
-// context and its faults. Whether that is the right one is the question of the exact
-// layer, which holds the density of the releases against the claimed profile for d = 1
-// and 2, and of the tests of each formula; in every dimension a white box refuses noise
-// that does not hide the gradients or the distances of its pair. For stochastic
-// gradients and finite sets the scale is computed here, from the budget, the relation
-// and the declared bounds.
+// The scale of the noise of a convex mechanism is that of its plan, made outside the context and
+// its faults. The exact layer shows whether that scale is right: for d = 1 and 2 it compares the
+// density of the releases with the claimed profile. The tests of each formula do so, too, and in
+// every dimension a white box refuses noise that does not hide the gradients or distances of its
+// pair. For stochastic gradients and finite sets the scale is computed here, from the budget, the
+// relation and the declared bounds.
 //
 // A control runs a case with the same code, in a context that replaces one step
 // of the production path (package fault). It is caught if the verdict of the
@@ -152,8 +148,7 @@ type Control struct {
 	Case string // mechanism/case
 	// Runs, if positive, is how many releases are enough to see it.
 	Runs int
-	// Break returns a context in which one step of the production path is
-	// replaced, by fault.With.
+	// Break returns a context in which one step of the production path is replaced, by fault.With.
 	Break func(ctx context.Context) context.Context
 }
 
@@ -204,8 +199,7 @@ func (e *Env) Rows(k int) int {
 	return max(e.Runs(WhiteBox)/min(k, 5), 20_000/k)
 }
 
-// few returns how many rows of a slow mechanism: as many scores as Runs, and 1000 rows
-// at least.
+// few returns how many rows of a slow mechanism: as many scores as Runs, and 1000 rows at least.
 func (e *Env) few(k int) int {
 	if e.runs > 0 {
 		return e.runs

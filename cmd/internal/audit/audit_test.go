@@ -15,6 +15,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -23,11 +24,15 @@ import (
 )
 
 // TestQuick measures every mechanism: each claim holds, with the power that its
-// layer promises. A correct tree fails with probability 1e-6 a case.
+// layer promises. A correct tree fails with probability 1e-6 a case. Without PRIVOPT_LONG
+// every mechanism has one case of each layer.
 func TestQuick(t *testing.T) {
 	list := Select(nil, Quick)
-	if testing.Short() {
-		list = every(9, list)
+	switch {
+	case testing.Short(): // the race detector looks for races, not for laws
+		list = testsize.Every(9, list)
+	case !testsize.Long():
+		list = representatives(list)
 	}
 	require.NoError(t, Run(t.Context(), list, Quick, 1, func() {}))
 	for _, r := range list {
@@ -45,14 +50,10 @@ func TestQuick(t *testing.T) {
 }
 
 // TestControls is the gate: every sabotage is caught on the production path,
-// with its step reached, all of them within a minute on two cores that have nothing
-// else to do.
+// with its step reached. Without PRIVOPT_LONG every fourth has to do.
 func TestControls(t *testing.T) {
 	start := time.Now()
-	list := Controls()
-	if testing.Short() {
-		list = every(6, list)
-	}
+	list := testsize.Every(4, Controls())
 	results, err := Sabotage(t.Context(), list, 1, func() {})
 	require.NoError(t, err)
 	for i, r := range results {
@@ -65,17 +66,21 @@ func TestControls(t *testing.T) {
 	t.Logf("%d controls in %v", len(list), time.Since(start))
 }
 
-// every returns every k-th of a list: the race detector looks for races, not for laws.
-func every[T any](k int, list []T) (few []T) {
-	for i := 0; i < len(list); i += k {
-		few = append(few, list[i])
+// representatives returns the first case of every mechanism and layer.
+func representatives(list []Result) (few []Result) {
+	seen := map[string]bool{}
+	for _, r := range list {
+		if key := r.Mechanism + string(r.Layer); !seen[key] {
+			seen[key] = true
+			few = append(few, r)
+		}
 	}
 	return few
 }
 
 // TestPower: through the whole production path an error of 5 % in the scale is
-// seen in either direction, for every seed of four, and none is seen where
-// there is none. That the probability is 0.99 and more is measured on scores in
+// seen in either direction, for every seed of four (of one without PRIVOPT_LONG), and none
+// is seen where there is none. That the probability is 0.99 and more is measured on scores in
 // package dptest; scores of the production path are those times the error.
 func TestPower(t *testing.T) {
 	if testing.Short() {
@@ -92,7 +97,7 @@ func TestPower(t *testing.T) {
 		t.Fatal(name)
 		return ""
 	}
-	for seed := range uint64(4) {
+	for seed := range testsize.Of[uint64](1, 4) {
 		for _, s := range []float64{0.95, 1, 1.05} {
 			want := Violated
 			if s == 1 {
@@ -123,7 +128,7 @@ func TestReferences(t *testing.T) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
 	} {
-		r := at(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
+		r := withBudget(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
 		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: c.name}))
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
@@ -372,7 +377,8 @@ func TestRefused(t *testing.T) {
 	pass := permuted(1, loss.Huber{Delta: 0.5})
 	pass.budget.Delta = 2
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
-	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "w", func() *linear { return bad }}})[0].Run
+	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "white", func() *linear { return bad }}})[0].Run
 	_, err := run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
+	require.Panics(t, func() { cases(linearKinds, []setting[*linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
 }

@@ -33,9 +33,8 @@ func binomial(n, k int, p float64) float64 {
 	return float64(combin.Binomial(n, k)) * math.Pow(p, float64(k)) * math.Pow(1-p, float64(n-k))
 }
 
-// placed returns a standard score of k under a law on the integers from 0, drawn
-// uniformly in the gap of its distribution function; NaN where the law has no
-// mass.
+// placed returns a standard score of k under a law on the integers from 0, drawn uniformly in the
+// gap of its distribution function; NaN where the law has no mass.
 func placed(k int, law func(k int) float64, src rand.Source) float64 {
 	below := 0.0
 	for j := range k {
@@ -161,9 +160,8 @@ func (s batches) noise(b dp.Budget, steps int) float64 {
 
 var batchNoises sync.Map
 
-// composed returns the divergence of T independent steps, each with divergence h.
-// The loss of a step has P(loss > x) = h(x) − h′(x); its law is put on a grid, an
-// atom at 0 on a point of it, and
+// composed returns the divergence of T independent steps, each with divergence h. The loss of a
+// step has P(loss > x) = h(x) − h′(x); its law is put on a grid, an atom at 0 on a point of it, and
 //
 //	δ_T(ε) = Σ_x P(loss of T−1 steps = x) h(ε − x)
 //

@@ -12,11 +12,10 @@ func one[T any](step fault.Step[T], replace func(v T) T) func(context.Context) c
 	return func(ctx context.Context) context.Context { return fault.With(ctx, step, replace) }
 }
 
-// always returns a function that is x everywhere.
+// always returns the constant function x.
 func always[T any](x T) func(T) T { return func(T) T { return x } }
 
-// cached returns a Break that keeps the first value of a step and gives it back
-// ever after.
+// cached returns a Break that replays the first value of a step.
 func cached[T any](step fault.Step[T], clone func(T) T) func(context.Context) context.Context {
 	return func(ctx context.Context) context.Context {
 		var once sync.Once

@@ -30,9 +30,8 @@ type convex struct {
 // dim returns d.
 func (c *convex) dim() int { return len(c.data[0][0].a) }
 
-// ready makes a setting ready to release by the mechanism that mech makes for a hook of
-// traces, which has to use the records as use makes them. It returns the plan for the
-// first data set.
+// ready makes a setting ready to release by the mechanism that mech makes for a hook of traces,
+// which has to use the records as use makes them. It returns the plan for the first data set.
 func ready[L plan[*erm.Problem]](
 	ctx context.Context, e *Env, c *convex, mech func(trace func(erm.Trace)) planner[*erm.Problem, L], use func(record) record,
 ) (first L, err error) {
@@ -135,16 +134,21 @@ func (c *convex) within(
 	return f, nil
 }
 
-// exactly is a setting whose laws are known.
+// exactly is a setting whose laws are known; on returns it on other data.
 type exactly interface {
 	preparer
+	common() *convex
+	on(data [2][]record) exactly
 	exact(ctx context.Context, e *Env) (Finding, error)
 }
 
-// searched is an exact layer for data that nobody chose: it draws neighbors on the
-// line, integrates the setting on each and returns the finding of the pair that comes
-// nearest to its claim.
-func (c *convex) searched(ctx context.Context, e *Env, on func(data [2][]record) exactly) (Finding, error) {
+// common returns what all convex settings have.
+func (c *convex) common() *convex { return c }
+
+// searched is an exact layer for data that nobody chose: it draws neighbors on the line, integrates
+// the setting s on each pair and returns the finding of the pair that comes nearest to its claim.
+func searched[T exactly](s T, ctx context.Context, e *Env) (Finding, error) {
+	c := s.common()
 	src := e.Source("search")
 	var found Finding
 	most := math.Inf(-1)
@@ -152,7 +156,7 @@ func (c *convex) searched(ctx context.Context, e *Env, on func(data [2][]record)
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		random := on(neighbors(relationOf(c.data), c.bounds, src))
+		random := s.on(neighbors(relationOf(c.data), c.bounds, src))
 		if err := random.prepare(ctx, e); err != nil {
 			return Finding{}, err
 		}

@@ -13,10 +13,9 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 )
 
-// Plans rest on intervals in the place of an assumption (package enclose). This case holds
-// them against 320 bits of package bigref, which shares no code with them: an interval that
-// misses its number, or an inequality that is false by a unit in the last place of float64 and is
-// proved all the same, is a violation.
+// Plans are proved by intervals (package enclose). This case compares the intervals with numbers of
+// 320 bits from package bigref, which shares no code with them. An interval that misses its number
+// is a violation, and so is the proof of an inequality that is false by a unit in the last place.
 func init() {
 	const name = "enclosure/δ_G"
 	Register(Mechanism{

@@ -36,9 +36,8 @@ type Finding struct {
 	// Tests are the tests of the white box. Each may reject with probability
 	// dptest.FalseReject over their number.
 	Tests []dptest.Test
-	// Power of the white box is the probability to see an error of 5 % in the
-	// scale of the noise; of the black box the share of the exact ε that it
-	// proved; of the exact layer 1.
+	// Power of the white box is the probability to see an error of 5 % in the scale of the noise; of
+	// the black box the share of the exact ε that it proved; of the exact layer 1.
 	Power float64
 	// Least is the power below which the case is Blind.
 	Least float64
@@ -105,8 +104,7 @@ func (e *falseClaim) Error() string {
 	return fmt.Sprintf("audit: %v was asked for, the certificate says %v", e.asked, e.cert)
 }
 
-// asFor returns an error unless the certificate states the relation and no less
-// than the budget.
+// asFor returns an error unless the certificate states the relation and no less than the budget.
 func asFor(cert dp.Certificate, asked dp.Budget, rel dp.Relation) error {
 	if cert.Epsilon >= asked.Epsilon && cert.Delta >= asked.Delta && cert.Relation == rel {
 		return nil
@@ -114,16 +112,14 @@ func asFor(cert dp.Certificate, asked dp.Budget, rel dp.Relation) error {
 	return &falseClaim{cert, asked}
 }
 
-// Claimed returns the finding of a release that claims c, with nothing
-// measured.
+// Claimed returns the finding of a release that claims c, with nothing measured.
 func Claimed(c dp.Certificate) Finding {
 	return Finding{Claim: c.Budget, Theorem: c.Theorem, Relation: c.Relation, Exact: math.NaN(), Lower: math.NaN(), Power: 1}
 }
 
-// Recover is the white box: score releases once and returns numbers that are
-// independent standard normal under the claim, equally many each time. They
-// come from the point that was released, not from the plan. It fills in Runs,
-// Tests and Power.
+// Recover is the white box: score releases once and returns numbers that are independent standard
+// normal under the claim, equally many each time. They come from the point that was released, not
+// from the plan. It fills in Runs, Tests and Power.
 func Recover(
 	ctx context.Context, e *Env, claim dp.Certificate, runs int, score func(ctx context.Context, src rand.Source) ([]float64, error),
 ) (Finding, error) {
@@ -148,11 +144,10 @@ func Recover(
 	return f, nil
 }
 
-// Distinguish is the black box: release(ctx, i, src) returns what the attacker
-// sees of one release on data set i. exact is the exact ε of the pair at the
-// claimed δ, NaN if unknown; scores are functions of an output that an informed
-// attacker would threshold, such as the log-likelihood ratio. It fills in Runs,
-// Lower, Exact and Power.
+// Distinguish is the black box: release(ctx, i, src) returns what the attacker sees of one release
+// on data set i. exact is the exact ε of the pair at the claimed δ, NaN if unknown; scores are
+// functions of an output that an informed attacker would threshold, such as the log-likelihood
+// ratio. It fills in Runs, Lower, Exact and Power.
 func Distinguish(
 	ctx context.Context, e *Env, claim dp.Certificate, runs int, exact float64,
 	release func(ctx context.Context, data int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64,
@@ -184,9 +179,8 @@ func Distinguish(
 	return f, nil
 }
 
-// Integrate is the exact layer: stick(ε) is the larger of the two hockey-stick
-// divergences of the pair at ε, claimed the profile that the release claims. It
-// fills in Exact and Profile.
+// Integrate is the exact layer: stick(ε) is the larger of the two hockey-stick divergences of the
+// pair at ε, claimed the profile that the release claims. It fills in Exact and Profile.
 func Integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) float64) Finding {
 	f := Claimed(claim)
 	f.Exact = EpsilonAt(stick, math.Max(claim.Delta, pureDelta))
@@ -197,12 +191,10 @@ func Integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) f
 	return f
 }
 
-// pureDelta is the δ at which the exact ε of a pure claim is measured: a
-// quadrature has no zero.
+// pureDelta is the δ at which the exact ε of a pure claim is measured: a quadrature has no zero.
 const pureDelta = 1e-12
 
-// EpsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf
-// beyond dp.MaxEpsilon.
+// EpsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf beyond dp.MaxEpsilon.
 func EpsilonAt(stick func(eps float64) float64, delta float64) float64 {
 	if stick(0) <= delta {
 		return 0

@@ -44,16 +44,14 @@ func (c *linear) prepare(ctx context.Context, e *Env) (err error) {
 // shift returns G, how far a neighbor moves the gradient.
 func (c *linear) shift() float64 { return sensitivity(relationOf(c.data), c.Lipschitz) }
 
-// recovered returns the noise of the objective that has its minimizer at theta
-// on data set i:
+// recovered returns the noise of the objective that has its minimizer at theta on data set i:
 //
 //	b = −(∇F(θ) + Δθ + s),  s ∈ ∂(r + ι_C)(θ)
 //
-// At a kink or on a face s is not known. Given everything else, b_j is then
-// N(0, σ²) on the interval that keeps θ_j there: in the coordinates (θ_j free, s_j
-// not free) the density of b is the product of its marginals times a
-// determinant of the free block alone. So such a b_j is drawn from that law, and
-// b is N(0, σ²I) again, exactly and without conditions.
+// At a kink or on a face s is not known. Given everything else, b_j is then N(0, σ²) on the
+// interval that keeps θ_j there: in the coordinates (θ_j free, s_j not free) the density of b is
+// the product of its marginals times a determinant of the free block alone. So such a b_j is drawn
+// from that law, and b is N(0, σ²I) again, exactly and without conditions.
 func (c *linear) recovered(theta []float64, i int, src rand.Source) []float64 {
 	b := c.slope(theta, i, nil)
 	for j, x := range theta {
@@ -183,12 +181,11 @@ func (c *linear) exact(context.Context, *Env) (Finding, error) {
 	return Integrate(c.cert, c.plan.Profile().Delta, d.Max), nil
 }
 
-func (c *linear) search(ctx context.Context, e *Env) (Finding, error) {
-	return c.searched(ctx, e, func(data [2][]record) exactly {
-		random := *c
-		random.data = data
-		return &random
-	})
+// on returns the setting on other data.
+func (c *linear) on(data [2][]record) exactly {
+	other := *c
+	other.data = data
+	return &other
 }
 
 func (c *linear) outside(ctx context.Context, e *Env) (Finding, error) {
@@ -196,10 +193,9 @@ func (c *linear) outside(ctx context.Context, e *Env) (Finding, error) {
 	return c.black(ctx, e, c.laws, func(x float64) float64 { return x })
 }
 
-// named is the attack on the values of the sampler: whoever knows all records
-// but one computes, for each candidate data set, the noise b that a released
-// minimizer implies. If the sampler has few values, the noise of the true data
-// set is one of them and that of the other is not [Mir12].
+// named is the attack on the values of the sampler: whoever knows all records but one computes, for
+// each candidate data set, the noise b that a released minimizer implies. If the sampler has few
+// values, the noise of the true data set is one of them and that of the other is not [Mir12].
 //
 // The output noise is switched off and the cover is the least that can be certified, so
 // that the sampler alone is tested. The noise that ours implies is never a value of the

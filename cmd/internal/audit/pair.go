@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"unicode"
+	"strings"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -31,8 +31,7 @@ type planner[P any, L plan[P]] interface {
 	Plan(P, dp.Budget) (L, error)
 }
 
-// open plans for both data sets, outside every fault, and returns the plan for the
-// first.
+// open plans for both data sets, outside every fault, and returns the plan for the first.
 func open[P any, L plan[P]](out *pair, mech planner[P, L], problems [2]P, b dp.Budget) (first L, err error) {
 	for i, p := range problems {
 		plan, err := mech.Plan(p, b)
@@ -117,27 +116,31 @@ type kind[T preparer] struct {
 	run   func(c T, ctx context.Context, e *Env) (Finding, error)
 }
 
-// setting is what is measured, in the layers that letters of a table of kinds name.
+// setting is one pair of data sets and a mechanism. layers lists the kinds that measure it, in words of
+// a table of kinds: word* runs from the tier CI on, and "twice" is "white" with two releases from one stream.
 type setting[T any] struct {
 	name, pair, layers string
 	make               func() T
 }
 
-// cases lists settings in their layers. A capital letter is the kind of the small one,
-// from the tier CI on; t is the kind w with two releases from one stream.
-func cases[T preparer](kinds map[rune]kind[T], settings []setting[T]) (list []Case) {
+// cases lists the cases of the settings, one for each layer.
+func cases[T preparer](kinds map[string]kind[T], settings []setting[T]) (list []Case) {
 	for _, s := range settings {
-		for _, letter := range s.layers {
+		for _, word := range strings.Fields(s.layers) {
 			pair, least, more := s.pair, Quick, 0
+			word, later := strings.CutSuffix(word, "*")
 			switch {
-			case letter == 'p':
+			case later:
+				least = CI
+			case word == "permuted":
 				pair = "A10"
-			case letter == 't':
-				letter, pair, more = 'w', "A13", 1
-			case unicode.IsUpper(letter):
-				letter, least = unicode.ToLower(letter), CI
+			case word == "twice":
+				word, pair, more = "white", "A13", 1
 			}
-			kind := kinds[letter]
+			kind, ok := kinds[word]
+			if !ok {
+				panic("audit: setting " + s.name + " asks for the layer " + word + ", which its table does not have")
+			}
 			list = append(list, Case{
 				Name: pair + "/" + s.name + kind.name, Pair: pair, Layer: kind.layer, Least: least,
 				Run: func(ctx context.Context, e *Env) (Finding, error) {

@@ -63,9 +63,8 @@ type tour struct {
 	first              []int // records of the first pass, in order
 }
 
-// tours returns the phases of the last release. The noise of a phase is what
-// follows the average of the points where gradients were taken, or the end of
-// strongly convex passes.
+// tours returns the phases of the last release. The noise of a phase is what follows the average of
+// the points where gradients were taken, or the end of strongly convex passes.
 func (c *passing) tours() (list []tour, err error) {
 	points := c.trail.points
 	at := len(points) - 1
@@ -157,10 +156,9 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 	return f, err
 }
 
-// coupled releases from both data sets with one stream: the averages of a phase
-// may not be further apart than its start, or, where the record that differs is
-// passed over, than that and what the noise hides. Its power is the largest share
-// of this that was seen.
+// coupled releases from both data sets with one stream: the averages of a phase may not be further
+// apart than its start, or, where the record that differs is passed over, than that and what the
+// noise hides. Its power is the largest share of this that was seen.
 func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
 	f, n, share := Claimed(c.cert), len(c.data[0]), 0.0
 	for run := range 500 * int(e.Tier) {

@@ -44,7 +44,7 @@ func (c *quadratic) prepare(ctx context.Context, e *Env) error {
 }
 
 // k returns m − d + 1.
-func (c *quadratic) k() float64 { return c.mech.M - float64(c.dim()) + 1 }
+func (c *quadratic) k() float64 { return c.mech.Degrees - float64(c.dim()) + 1 }
 
 // interpolated returns the record that the fit must use: forced into bounds,
 // and by the rule relabelled so that the anchor is optimal, or the zero record
@@ -76,8 +76,7 @@ func (c *quadratic) interpolated(r record) record {
 	return record{r.a, label}
 }
 
-// round is the loss (‖a‖²/2)‖θ − center‖² of full rank, the same in all
-// directions.
+// round is the loss (‖a‖²/2)‖θ − center‖² of full rank, the same in all directions.
 type round struct{ center []float64 }
 
 // Func returns (‖a‖²/2)‖θ − center‖².
@@ -103,15 +102,14 @@ func (l round) Constants(b loss.Bounds, radius float64) loss.Constants {
 
 // white recovers the matrix from releases on both data sets in turn.
 func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
-	// A curvature that is wrong by 5 % moves the mean of the score of W along a
-	// release by 0.05·√(m/2). The frame is fixed, so that only the part cos² of it
-	// is seen, on the average about (m−d+2)/(m+1): off the frame a release
-	// has a t distribution. Nine standard errors of a mean are seen with
-	// probability 0.99 at a false alarm of 1e-8; beyond what that needs, a tier
-	// takes a twentieth of its releases where V has to be drawn: each gives
-	// d(d+1)/2 scores and is as slow as d solutions on the line.
+	// A curvature that is wrong by 5 % moves the mean of the score of W along a release by
+	// 0.05·√(m/2). The frame is fixed, so that only the part cos² of it is seen, on the average about
+	// (m−d+2)/(m+1): off the frame a release has a t distribution. Nine standard errors of a mean are
+	// seen with probability 0.99 at a false alarm of 1e-8; beyond what that needs, a tier takes a
+	// twentieth of its releases where V has to be drawn: each gives d(d+1)/2 scores and is as slow as
+	// d solutions on the line.
 	d := c.dim()
-	shift := 0.05 * math.Sqrt(c.mech.M/2) * (c.k() + 1) / (c.mech.M + 1)
+	shift := 0.05 * math.Sqrt(c.mech.Degrees/2) * (c.k() + 1) / (c.mech.Degrees + 1)
 	runs := e.Runs(WhiteBox)
 	if e.Tier == Quick {
 		runs = 0
@@ -144,7 +142,7 @@ func (c *quadratic) explained(theta []float64, i int, frame *mat.Dense, src rand
 	if err != nil {
 		return nil, err
 	}
-	return bartlett(w, frame, c.mech.M)
+	return bartlett(w, frame, c.mech.Degrees)
 }
 
 // frame returns an orthogonal matrix whose first column is the direction from
@@ -155,7 +153,7 @@ func (c *quadratic) frame() *mat.Dense {
 	c.slope(c.mech.Center, 0, hess)
 	s := mat.NewVecDense(d, nil)
 	for j, x := range c.mech.Center {
-		hess[j*d+j] += c.sigma2 * c.mech.M
+		hess[j*d+j] += c.sigma2 * c.mech.Degrees
 		lo, _ := c.kinks.subgradients(x)
 		s.SetVec(j, -math.Max(lo, -c.kinks.weight))
 	}
@@ -180,9 +178,8 @@ func around(v []float64) *mat.Dense {
 	return &h
 }
 
-// bartlett maps a draw of W_d(m), seen in the frame, to d(d+1)/2 scores: with
-// W = TT', T lower triangular, T_ii² ~ χ²_{m−i+1} and T_ij ~ N(0,1) for i > j, all
-// independent.
+// bartlett maps a draw of W_d(m), seen in the frame, to d(d+1)/2 scores: with W = TT', T lower
+// triangular, T_ii² ~ χ²_{m−i+1} and T_ij ~ N(0,1) for i > j, all independent.
 func bartlett(w *mat.SymDense, frame *mat.Dense, m float64) ([]float64, error) {
 	d := w.SymmetricDim()
 	var turned mat.Dense
@@ -228,10 +225,9 @@ func (c *quadratic) covered(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-func (c *quadratic) search(ctx context.Context, e *Env) (Finding, error) {
-	return c.searched(ctx, e, func(data [2][]record) exactly {
-		random := *c
-		random.data = data
-		return &random
-	})
+// on returns the setting on other data.
+func (c *quadratic) on(data [2][]record) exactly {
+	other := *c
+	other.data = data
+	return &other
 }

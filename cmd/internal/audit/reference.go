@@ -11,10 +11,9 @@ import (
 	"github.com/privopt/privopt/noise"
 )
 
-// The scales that claims ask for, from their definitions: an integral and a
-// bisection where the mechanisms have sharper numerics. They hold to 1e-9 for
-// δ ≥ 1e-4, which is all that an audit needs: a relative error of 1e-4 of a
-// scale is far below what a million scores see.
+// The scales that claims ask for, from their definitions: an integral and a bisection where the
+// mechanisms have sharper numerics. They hold to 1e-9 for δ ≥ 1e-4, which is all that an audit
+// needs: a relative error of 1e-4 of a scale is far below what a million scores see.
 
 // simpson returns ∫_a^b f by Simpson's rule on n panels.
 func simpson(a, b float64, n int, f func(x float64) float64) float64 {
@@ -30,8 +29,7 @@ func simpson(a, b float64, n int, f func(x float64) float64) float64 {
 	return sum * h / 6
 }
 
-// largestUnder returns the largest s with f(s) ≤ bound for an increasing f, to
-// 1e-9.
+// largestUnder returns the largest s with f(s) ≤ bound for an increasing f, to 1e-9.
 func largestUnder(bound float64, f func(s float64) float64) float64 {
 	lo, hi := 0.0, 1.0
 	for f(hi) <= bound {
@@ -77,9 +75,8 @@ func sensitivity(rel dp.Relation, l float64) float64 {
 	return l
 }
 
-// standard maps noise to scores in place: b/σ, or for the density ∝ exp(−a‖b‖)
-// a vector of the same direction whose squared norm has the χ²_d probability that
-// a‖b‖ has for the Gamma(d) law.
+// standard maps noise to scores in place: b/σ, or for the density ∝ exp(−a‖b‖) a vector of the same
+// direction whose squared norm has the χ²_d probability that a‖b‖ has for the Gamma(d) law.
 func standard(b []float64, sigma, rate float64) []float64 {
 	if rate == 0 {
 		floats.Scale(1/sigma, b)

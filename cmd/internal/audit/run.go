@@ -66,9 +66,8 @@ func each(ctx context.Context, n int, do func(i int), done func()) error {
 	return ctx.Err()
 }
 
-// Run runs the cases on all processors and fills them in; done is called after each.
-// Values do not depend on the number of processors. It returns ctx.Err() if it was
-// cancelled.
+// Run runs the cases on all processors and fills them in; done is called after each. Values do not
+// depend on the number of processors. It returns ctx.Err() if it was cancelled.
 func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func()) error {
 	return each(ctx, len(list), func(i int) { list[i].measure(ctx, tier, seed, 0) }, done)
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// trail follows stochastic gradients through the public interfaces of a problem:
-// it is the set of the problem, all of ℝᵈ, and sees every iterate; and its losses
-// see every record that is evaluated. A record is known by its label, which is
-// one more than its place.
+// trail follows stochastic gradients through the public interfaces of a problem: it is the set of
+// the problem, all of ℝᵈ, and sees every iterate; and its losses see every record that is
+// evaluated. A record is known by its label, which is one more than its place.
 type trail struct {
 	points  [][]float64 // where Prox was asked for, first the start
 	batches [][]int     // records evaluated before each of the points
@@ -74,7 +73,7 @@ func (l *tagged) Constants(_ loss.Bounds, radius float64) loss.Constants {
 }
 
 // taggedHinge is a tagged loss with an envelope in closed form, which is
-// evaluated in the place of the loss.
+// evaluated instead of the loss.
 type taggedHinge struct{ *tagged }
 
 func (l taggedHinge) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {

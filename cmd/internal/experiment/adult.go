@@ -27,15 +27,15 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, labels, err := people(filepath.Join(dir, "adult", "adult.data"))
+	train, err := people(filepath.Join(dir, "adult", "adult.data"))
 	if err != nil {
 		return nil, err
 	}
-	testRows, testLabels, err := people(filepath.Join(dir, "adult", "adult.test"))
+	test, err := people(filepath.Join(dir, "adult", "adult.test"))
 	if err != nil {
 		return nil, err
 	}
-	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	data, err := erm.NewData(train.Rows, train.Labels, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 					if err != nil {
 						return 0, err
 					}
-					a := adult.Accuracy(release.Theta, testRows, testLabels)
+					a := test.Accuracy(release.Theta)
 					sum, square = sum+a, square+a*a
 					return risk(release.Theta) - least, nil
 				},
@@ -86,10 +86,10 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 }
 
 // people reads the complete records of a file of Adult as one-hot rows.
-func people(path string) ([][]float64, []float64, error) {
+func people(path string) (adult.Sample, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("evidence: %w", err)
+		return adult.Sample{}, fmt.Errorf("evidence: %w", err)
 	}
 	defer file.Close()
 	return adult.OneHot(file)

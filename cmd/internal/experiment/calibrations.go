@@ -7,8 +7,8 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/accounting"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
@@ -16,8 +16,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// noises returns the noise of a method at ε and the ε that is proved for it, 0 if
-// nothing is.
+// noises returns the noise of a method at ε and the ε that is proved for it, 0 if nothing is.
 type noises func(epsilon float64) (noise, proved float64, err error)
 
 // Calibrations is published, repaired and own noise against ε ≤ 1. Neighbors are replaced
@@ -95,15 +94,24 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 		q := declared(10, c.n, 0.01)
 		budget := func(eps float64) dp.Budget { return dp.Budget{Epsilon: eps, Delta: 1 / float64(c.n*c.n)} }
 		published := func(eps float64) (sco.SGDParams, float64, error) {
-			pl, err := (&sco.NoisySGD{Calibration: sco.PaperUnsafe}).Calibrate(q, budget(eps))
+			pl, err := (&sco.NoisySGD{Calibration: sco.Paper}).Calibrate(q, budget(eps))
 			if err != nil {
 				return sco.SGDParams{}, 0, err
 			}
-			return pl.Params(), pl.Certificate().Epsilon, nil
+			par := pl.Params()
+			step, err := accounting.Gaussian(par.Sampler, par.PaperNoise)
+			if err != nil {
+				return sco.SGDParams{}, 0, err
+			}
+			comp, err := accounting.Compose(step.Times(par.Steps))
+			if err != nil {
+				return sco.SGDParams{}, 0, err
+			}
+			return par, max(eps, comp.Epsilon(par.Budget.Delta)), nil
 		}
 		add(c.name+"/published", func(eps float64) (float64, float64, error) {
 			par, proved, err := published(eps)
-			return par.Noise, proved, err
+			return par.PaperNoise, proved, err
 		})
 		add(c.name+"/ours", func(eps float64) (float64, float64, error) {
 			par, _, err := published(eps)
@@ -142,7 +150,7 @@ func declared(d, n int, beta float64) erm.Public {
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, eps float64, asPrinted bool) (noise, proved float64, err error) {
 	m := 2 * float64(d)
-	c, err := qop.Published{Dim: d, M: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
+	c, err := qop.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
 	if err == nil && !asPrinted {
 		proved = eps
 	}

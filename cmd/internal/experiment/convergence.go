@@ -51,8 +51,7 @@ func Convergence(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	})
 }
 
-// draw solves the problem of f by its methods, prints the table and writes the
-// picture.
+// draw solves the problem of f by its methods, prints the table and writes the picture.
 func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 	e := f.make()
 	fmt.Fprintf(stdout, "%s: %s\n", f.name, e.plot.Title)

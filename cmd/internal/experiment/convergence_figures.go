@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -113,7 +114,7 @@ func deterministic() experiment {
 			{"ForwardBackward", &splitting.ForwardBackward{}, 5000},
 			{"ForwardBackward, search", &splitting.ForwardBackward{Rule: splitting.LineSearch}, 5000},
 			{"ForwardBackward, plain", &splitting.ForwardBackward{Plain: true}, 5000},
-			{"BackwardForward, 1.9/L", &splitting.BackwardForward{StepSize: 1.9 / lip}, 5000},
+			{"BackwardForward, 1.9/L", &backwardForward{splitting.DavisYin{StepSize: 1.9 / lip}}, 5000},
 			{"DavisYin", &splitting.DavisYin{}, 5000},
 			{"DavisYin, 1.9/L", &splitting.DavisYin{StepSize: 1.9 / lip}, 5000},
 			{"DavisYin, search", &splitting.DavisYin{Rule: splitting.LineSearch}, 5000},
@@ -124,6 +125,17 @@ func deterministic() experiment {
 			Dashed: []string{"DavisYin", "PrimalDual", "DavisYin, 1.9/L"}, // they would hide methods that make the same steps
 		},
 	}
+}
+
+// backwardForward is DavisYin with G + H in the place of G.
+type backwardForward struct{ splitting.DavisYin }
+
+func (m *backwardForward) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	psi, ok := prox.Sum(p.G, p.H)
+	if !ok {
+		return splitting.ErrProblem
+	}
+	return m.DavisYin.Init(splitting.Problem{F: p.F, G: psi}, x0, rnd)
 }
 
 func adaptive() experiment {
@@ -170,8 +182,8 @@ func bias() experiment {
 			{"StochasticTOS, fixed step", tos(splitting.FixedStep), n * passes},
 			{"StochasticTOS, root", tos(splitting.RootStep), n * passes},
 			{"StochasticTOS, strongly convex", tos(splitting.StronglyConvexStep), n * passes},
-			{"VarianceReducedTOS, SAGA", &splitting.VarianceReducedTOS{Estimator: splitting.SAGA}, n * passes / 2},
-			{"VarianceReducedTOS, SVRG", &splitting.VarianceReducedTOS{}, n * passes / 3},
+			{"VarianceReducedTOS, SAGA", &splitting.StochasticTOS{Estimator: splitting.SAGA}, n * passes / 2},
+			{"VarianceReducedTOS, SVRG", &splitting.StochasticTOS{Estimator: splitting.SVRG}, n * passes / 3},
 			{"DavisYin", &splitting.DavisYin{}, passes},
 		},
 		plot: sweep.Plot{Title: "Ridge regression with ℓ1 in a box, 2000 × 40: sampling", X: "passes over the data",

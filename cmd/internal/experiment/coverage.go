@@ -22,9 +22,8 @@ const (
 	NoDebiased = "around the coefficient itself"
 )
 
-// Coverage fits three coefficients to n records with intervals of 95 %, and counts
-// how often these hold the truth. The column weak is the share of intervals that the
-// model calls weak.
+// Coverage fits three coefficients to n records with intervals of 95 %, and counts how often these
+// hold the truth. The column weak is the share of intervals that the model calls weak.
 func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 	theta := []float64{0.3, -0.35, 0.4}
 	return &sweep.Experiment{

@@ -1,7 +1,6 @@
-// Package experiment holds the experiments behind docs/results.md that have no
-// command of their own: cmd/research runs them and keeps their figures, and the
-// tests of the packages that they measure assert what they show. Each is a
-// sweep.Experiment.
+// Package experiment holds the experiments behind docs/results.md that have no command of their
+// own: cmd/research runs them and keeps their figures, and the tests of the packages that they
+// measure assert what they show. Each is a sweep.Experiment.
 //
 //	o := &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv"}}
 //	results, err := experiment.Coverage(200, 2000, 0.5, 1).Run(ctx, o, stdout, stderr)
@@ -22,7 +21,6 @@ package experiment
 
 import (
 	"os"
-	"strconv"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
@@ -42,12 +40,7 @@ type details map[string]float64
 
 // column shows one of the details.
 func column(name string) sweep.Column {
-	return sweep.Column{Name: name, Text: func(r sweep.Result) string {
-		if x, ok := Detail(r, name); ok {
-			return strconv.FormatFloat(x, 'g', -1, 64)
-		}
-		return ""
-	}}
+	return sweep.Number(name, func(r sweep.Result) (float64, bool) { return Detail(r, name) })
 }
 
 // Detail returns a number that a cell keeps beside its mean: a column of the CSV file.

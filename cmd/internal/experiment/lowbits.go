@@ -19,13 +19,12 @@ const (
 	Integer = "release of this module"
 )
 
-// LowBits lets the attack look at releases of output perturbation at ε = 1, δ = 1e-6, in
-// each of the given dimensions: minimizers with Gaussian noise of the same deviation,
-// added in float64 as textbooks have it, and what lop.Output releases. Two data sets of
-// 200 records differ in the label of the last. The attacker knows both minimizers and names
-// the one that the release can come from, if only one is possible. The outcome is 1
-// for a release that is named rightly, −1 for one that is named wrongly, else 0; the
-// columns right and wrong are shares.
+// LowBits lets the attack look at releases of output perturbation at ε = 1, δ = 1e-6, in each of
+// the given dimensions: minimizers with Gaussian noise of the same deviation, added in float64 as
+// textbooks have it, and what lop.Output releases. Two data sets of 200 records differ in the label
+// of the last. The attacker knows both minimizers and names the one that the release can come from,
+// if only one is possible. The outcome is 1 for a release that is named rightly, −1 for one that is
+// named wrongly, else 0; the columns right and wrong are shares.
 func LowBits(runs int, dims ...float64) *sweep.Experiment {
 	const n = 200
 	return &sweep.Experiment{

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/adult"
 )
 
@@ -141,10 +140,8 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 	if c.Delta == 0 {
 		c.Delta = 1 / (float64(c.N) * float64(c.N))
 	}
-	for _, eps := range c.values {
-		if err := (dp.Budget{Epsilon: eps, Delta: c.Delta}).Check(); err != nil {
-			return nil, sweep.Usagef("flags -eps, -delta: %w", err)
-		}
+	if err := sweep.CheckBudgets("-eps, -delta", c.Delta, c.values...); err != nil {
+		return nil, err
 	}
 	e := &sweep.Experiment{
 		Name:      "halfspace",

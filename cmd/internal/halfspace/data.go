@@ -1,7 +1,6 @@
 package halfspace
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -46,7 +45,7 @@ func (c *config) load() (*data, error) {
 		src := rand.New(noise.Reproducible(0, "halfspace", "records"))
 		train, test = generate(c.N, src), generate(max(1, c.N/2), src)
 	} else {
-		if train, c.Data, err = read("data", c.data); err != nil {
+		if train, c.Data, err = sweep.ReadFile("data", c.data, adult.Read); err != nil {
 			return nil, err
 		}
 		train = adult.Balanced(train, nil)
@@ -54,7 +53,7 @@ func (c *config) load() (*data, error) {
 			return nil, sweep.Usagef("flag -data: %s has not both classes of income, so there is nothing to tell apart", c.data)
 		}
 		if c.test != "" {
-			if test, c.Test, err = read("test", c.test); err != nil {
+			if test, c.Test, err = sweep.ReadFile("test", c.test, adult.Read); err != nil {
 				return nil, err
 			}
 			test = adult.Balanced(test, nil)
@@ -81,20 +80,6 @@ func (c *config) load() (*data, error) {
 	}
 	d.smooth, err = erm.NewData(rows, labels, loss.Bounds{Row: math.Sqrt(float64(len(ones))), Label: 1})
 	return d, err
-}
-
-// read reads one file of Adult.
-func read(name, path string) ([]adult.Record, *sweep.File, error) {
-	file, info, err := sweep.OpenFile(name, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
-	records, err := adult.Read(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("flag -%s: %w", name, err)
-	}
-	return records, info, nil
 }
 
 // generate draws records like those of Adult: levels by a decaying law, capital

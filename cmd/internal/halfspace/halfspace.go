@@ -1,20 +1,18 @@
-// Package halfspace compares private classifiers on 0/1 loss as the privacy
-// budget grows: objective perturbation over integer halfspaces, each minimized
-// to proven optimality, against private logistic regression. It reproduces the
-// experiment of [NRVW20, Figure 1] on the Adult data, with guarantees that are
-// proved.
+// Package halfspace compares private classifiers on 0/1 loss as the privacy budget grows: objective
+// perturbation over integer halfspaces, each minimized to proven optimality, against private
+// logistic regression. It reproduces the experiment of [NRVW20, Figure 1] on the Adult data, with
+// guarantees that are proved.
 //
 //	go run ./cmd/research halfspace                                 on generated records of the same shape
 //	go run ./cmd/research halfspace -data adult.data                on the records of the experiment
 //	go run ./cmd/research halfspace -data adult.data -test adult.test    and accuracy on records that were not used
 //	go run ./cmd/research halfspace -data adult.data -split 0.2     the same on a fifth of the file
 //
-// The table of accuracies goes to standard output; accuracy.csv, accuracy.png,
-// heldout.png, seconds.png (a histogram of run times), their SVG and PDF,
-// summary.json and cells.jsonl to the folder -out; notes and progress to
-// standard error. adult.data and adult.test are files of the UCI Machine
-// Learning Repository (doi:10.24432/C5XW20). All records with income above 50K
-// are taken, and as many of the others.
+// The table of accuracies goes to standard output; accuracy.csv, accuracy.png, heldout.png,
+// seconds.png (a histogram of run times), their SVG and PDF, summary.json and cells.jsonl to the
+// folder -out; notes and progress to standard error. adult.data and adult.test are files of the UCI
+// Machine Learning Repository (doi:10.24432/C5XW20). All records with income above 50K are taken,
+// and as many of the others.
 //
 // # Methods
 //

@@ -173,12 +173,12 @@ func TestCommand(t *testing.T) {
 func TestRaced(t *testing.T) {
 	c := &config{}
 	c.Oracle = "cmd:x"
-	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
+	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
 		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
-	require.Contains(t, c.raced([]lap{{NoPoint: true}}), "no point beside a proven minimum")
-	require.Contains(t, c.raced([]lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}),
+	require.Contains(t, c.raced([]Lap{{NoPoint: true}}), "no point beside a proven minimum")
+	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}),
 		"claims 2 optima, of which 1 are wrong, no point for 0, excess over the proven minimum: median 2, largest 2")
-	require.Contains(t, c.raced([]lap{{Excess: 2}, {Open: true}}), "This search proves 1: ")
+	require.Contains(t, c.raced([]Lap{{Excess: 2}, {Open: true}}), "This search proves 1: ")
 }
 
 func TestInterrupted(t *testing.T) {

@@ -31,8 +31,7 @@ type data struct {
 	exactErr error
 }
 
-// detail is what a cell keeps besides its mean. Not private, but for the plan
-// and the certificate.
+// detail is what a cell keeps besides its mean. Not private, but for the plan and the certificate.
 type detail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 	Claimed     dp.Budget       `json:"claimed,omitzero"`
@@ -42,7 +41,7 @@ type detail struct {
 	Seconds     []float64       `json:"seconds,omitempty"` // of each fit
 	Nodes       []int64         `json:"nodes,omitempty"`
 	Unproven    int             `json:"unproven,omitempty"`
-	Laps        []lap           `json:"laps,omitempty"` // of -oracle cmd:NAME
+	Laps        []Lap           `json:"laps,omitempty"` // of -oracle cmd:NAME
 }
 
 // fitter is a calibrated mechanism.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/privopt/privopt/cmd/internal/mip"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/objpert"
 )
@@ -33,8 +32,8 @@ func (c *config) checkOracle() error {
 		return sweep.Usagef("flag -oracle = %q: want %s", c.Oracle, oracleNames)
 	}
 	known := func(solver string) bool { return strings.HasPrefix(filepath.Base(name), solver) }
-	if !slices.ContainsFunc(mip.Commands(), known) {
-		return sweep.Usagef("flag -oracle = %q: want cmd: and one of %s", c.Oracle, strings.Join(mip.Commands(), ", "))
+	if !slices.ContainsFunc(Commands(), known) {
+		return sweep.Usagef("flag -oracle = %q: want cmd: and one of %s", c.Oracle, strings.Join(Commands(), ", "))
 	}
 	if _, err := exec.LookPath(name); err != nil {
 		return sweep.Usagef("flag -oracle = %q: %w; install it, or take the search of this program, -oracle auto", c.Oracle, err)
@@ -56,14 +55,14 @@ func (c *config) oracle() objpert.Oracle {
 // race lets a command and the search of this module minimize one problem. Its
 // answer is the command's. Not private.
 type race struct {
-	command *mip.Oracle
+	command *Oracle
 	search  objpert.Oracle
 	bounded func(context.Context) (context.Context, context.CancelFunc)
-	lap     lap
+	lap     Lap
 }
 
-// lap is one problem of a race.
-type lap struct {
+// Lap is one problem of a race.
+type Lap struct {
 	Status        string  `json:"status"`           // what the command said
 	Seconds       float64 `json:"seconds"`          // of the command
 	Search        float64 `json:"search"`           // seconds of the search
@@ -75,10 +74,10 @@ type lap struct {
 
 func (c *config) race() *race {
 	r := &race{search: c.oracle(), bounded: c.bounded}
-	r.command = &mip.Oracle{
+	r.command = &Oracle{
 		Command: strings.TrimPrefix(c.Oracle, "cmd:"),
 		Limit:   c.timeout(),
-		Trace: func(claim mip.Claim) {
+		Trace: func(claim Claim) {
 			r.lap.Status, r.lap.Seconds = claim.Status, claim.Runtime.Seconds()
 			r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(claim.Status), "optimal")
 		},
@@ -88,9 +87,9 @@ func (c *config) race() *race {
 
 // Solve implements objpert.Oracle.
 func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	r.lap = lap{}
+	r.lap = Lap{}
 	found, err := r.command.Solve(ctx, p)
-	if err != nil && !errors.Is(err, mip.ErrNoPoint) {
+	if err != nil && !errors.Is(err, ErrNoPoint) {
 		return nil, err
 	}
 	start := time.Now()

@@ -42,30 +42,19 @@ func held(r sweep.Result) (sweep.Result, bool) {
 }
 
 var columns = []sweep.Column{
-	column("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
-	column("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
-	column("fit_seconds_median", func(r sweep.Result) (float64, bool) {
+	sweep.Number("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
+	sweep.Number("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
+	sweep.Number("fit_seconds_median", func(r sweep.Result) (float64, bool) {
 		d, _ := sweep.DetailOf[detail](r)
 		if len(d.Seconds) == 0 {
 			return 0, false
 		}
 		return sweep.Median(d.Seconds), true
 	}),
-	column("unproven", func(r sweep.Result) (float64, bool) {
+	sweep.Number("unproven", func(r sweep.Result) (float64, bool) {
 		d, ok := sweep.DetailOf[detail](r) // without it nothing is known
 		return float64(d.Unproven), ok
 	}),
-}
-
-// column is a column of numbers, empty where there is none.
-func column(name string, of func(sweep.Result) (float64, bool)) sweep.Column {
-	return sweep.Column{Name: name, Text: func(r sweep.Result) string {
-		v, ok := of(r)
-		if !ok {
-			return ""
-		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}}
 }
 
 // figures are held-out accuracy and the histogram of run times.
@@ -98,7 +87,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 	var lines []string
 	var certificates []dp.Certificate
 	var seconds []float64
-	var laps []lap
+	var laps []Lap
 	seen := map[string]bool{}
 	for _, r := range results {
 		d, ok := sweep.DetailOf[detail](r)
@@ -152,7 +141,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 }
 
 // raced words what a command did beside the search of this module.
-func (c *config) raced(laps []lap) string {
+func (c *config) raced(laps []Lap) string {
 	var claims, wrong, none, open int
 	var command, search, excess []float64
 	for _, l := range laps {

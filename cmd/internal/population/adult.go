@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -74,40 +73,25 @@ type adultParams struct {
 	Records int         `json:"records"`
 }
 
-// read reads the records of a file that have no missing value.
-func (a *files) read(name, path string) (rows [][]float64, labels []float64, info *sweep.File, err error) {
-	file, info, err := sweep.OpenFile(name, path)
-	if err != nil {
-		return nil, nil, info, err
-	}
-	defer file.Close()
-	if rows, labels, err = adult.OneHot(file); err != nil {
-		err = fmt.Errorf("flag -%s: %w", name, err)
-	}
-	return rows, labels, info, err
-}
-
 // adultExperiment is logistic regression on Adult: rows within norm 1 (each
 // longer one scaled by itself), δ = 1/n², every parameter fixed by flags.
 func (c *config) adultExperiment() (*sweep.Experiment, error) {
-	rows, labels, dataInfo, err := c.read("data", c.Data)
+	train, dataInfo, err := sweep.ReadFile("data", c.Data, adult.OneHot)
 	if err != nil {
 		return nil, err
 	}
-	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
+	data, err := erm.NewData(train.Rows, train.Labels, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {
 		return nil, err
 	}
-	testRows, testLabels, testInfo, err := c.read("test", c.Test)
+	test, testInfo, err := sweep.ReadFile("test", c.Test, adult.OneHot)
 	if err != nil {
 		return nil, err
 	}
 	n, _ := data.Dims()
 	c.Delta = cmp.Or(c.Delta, 1/(float64(n)*float64(n)))
-	for _, eps := range c.values {
-		if err := (dp.Budget{Epsilon: eps, Delta: c.Delta}).Check(); err != nil {
-			return nil, sweep.Usagef("flags -values, -delta: %w", err)
-		}
+	if err := sweep.CheckBudgets("-values, -delta", c.Delta, c.values...); err != nil {
+		return nil, err
 	}
 	e := &sweep.Experiment{
 		Name:       "population",
@@ -122,13 +106,13 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			Y:      "accuracy",
 			Linear: true,
 		},
-		Columns: []sweep.Column{{Name: "fit_seconds_median", Text: func(r sweep.Result) string {
-			d, _ := sweep.DetailOf[detail](r)
-			if len(d.Seconds) == 0 {
-				return ""
+		Columns: []sweep.Column{sweep.Number("fit_seconds_median", func(r sweep.Result) (float64, bool) {
+			d, ok := sweep.DetailOf[detail](r)
+			if ok = ok && len(d.Seconds) > 0; !ok {
+				return 0, false
 			}
-			return strconv.FormatFloat(sweep.Median(d.Seconds), 'g', -1, 64)
-		}}},
+			return sweep.Median(d.Seconds), true
+		})},
 		Prepare: func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
 			name, rel := cell.Method, dp.Replace
 			if short, ok := strings.CutSuffix(name, "-addremove"); ok {
@@ -156,7 +140,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 					}
 					det.Seconds = append(det.Seconds, time.Since(start).Seconds())
 					det.Certificate = &release.Certificate
-					return adult.Accuracy(release.Theta, testRows, testLabels), nil
+					return test.Accuracy(release.Theta), nil
 				},
 				Detail: func() any { return det },
 			}, nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/dp"
 )
 
 var (
@@ -38,8 +37,7 @@ type config struct {
 	values      []float64
 }
 
-// newConfig defines the flags. Those that are 0 or empty take the value of the
-// regime.
+// newConfig defines the flags. Those that are 0 or empty take the value of the regime.
 func newConfig() (*config, *sweep.Flags) {
 	c := &config{}
 	f := sweep.NewFlags("population", "Excess population loss of private stochastic convex optimization, where it is known exactly.")
@@ -119,8 +117,8 @@ func (c *config) check(f *sweep.Flags) error {
 		case p.N < 2:
 			return sweep.Usagef("flag -n = %d: want at least 2 records", p.N)
 		}
-		if err := (dp.Budget{Epsilon: p.Epsilon, Delta: p.Delta}).Check(); err != nil {
-			return sweep.Usagef("flags -eps, -delta: %w", err)
+		if err := sweep.CheckBudgets("-eps, -delta", p.Delta, p.Epsilon); err != nil {
+			return err
 		}
 	}
 	return nil

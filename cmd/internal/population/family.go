@@ -71,9 +71,8 @@ func (linear) Constants(b loss.Bounds, _ float64) loss.Constants {
 
 func (linear) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return -b * u, -b, 0 }
 
-// hard is the linear family with ‖μ‖ = signal: z has independent signs over √d
-// with the mean μ = signal·(1, …, 1)/√d, and F(w) = −⟨w, μ⟩ is least, −‖μ‖, at
-// μ/‖μ‖.
+// hard is the linear family with ‖μ‖ = signal: z has independent signs over √d with the mean μ =
+// signal·(1, …, 1)/√d, and F(w) = −⟨w, μ⟩ is least, −‖μ‖, at μ/‖μ‖.
 func hard(d int, signal float64) population {
 	scale := 1 / math.Sqrt(float64(d))
 	return population{

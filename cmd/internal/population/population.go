@@ -9,9 +9,8 @@
 //	go run ./cmd/research population -family absolute               a loss with a kink
 //	go run ./cmd/research population -data adult.data -test adult.test    test accuracy on Adult against ε
 //
-// The table of mean excess goes to standard output; excess.csv, excess.png, its
-// SVG and PDF, summary.json and cells.jsonl to the folder -out; slopes, notes
-// and progress to standard error.
+// The table of mean excess goes to standard output; excess.csv, excess.png, its SVG and PDF,
+// summary.json and cells.jsonl to the folder -out; slopes, notes and progress to standard error.
 //
 // # Families
 //

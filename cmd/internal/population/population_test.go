@@ -17,6 +17,7 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/internal/testsize"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
 )
@@ -75,7 +76,7 @@ func TestSlopes(t *testing.T) {
 		{[]string{"-regime", "privacy"}, -1, 0.15},
 		{[]string{"-regime", "privacy", "-sweep", "d", "-values", "16,32,64,128"}, 0.5, 0.15},
 	} {
-		if i > 1 && os.Getenv("PRIVOPT_DEEP") == "" {
+		if i > 0 && !testsize.Long() || i > 1 && !testsize.Deep() {
 			break // more records
 		}
 		dir := t.TempDir()

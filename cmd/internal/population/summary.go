@@ -28,15 +28,12 @@ type slope struct {
 	High  float64 `json:"high"`
 }
 
-var columns = []sweep.Column{{Name: "evaluations", Text: func(r sweep.Result) string {
+var columns = []sweep.Column{sweep.Number("evaluations", func(r sweep.Result) (float64, bool) {
 	d, _ := sweep.DetailOf[detail](r)
-	if len(d.Evaluations) == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', -1, 64)
-}}}
+	return stat.Mean(d.Evaluations, nil), len(d.Evaluations) > 0
+})}
 
-// summarize fits slopes and holds means against bounds.
+// summarize fits slopes and compares means with bounds.
 func (c *config) summarize(results []sweep.Result) (any, []string) {
 	sum := &summary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
 	var lines []string

@@ -91,8 +91,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		}
 		comparator = objective(x)
 	case "qop":
-		// The projected anchor is a public point of the box; it is also what qop
-		// has to beat.
+		// The projected anchor is a public point of the box; it is also what qop has to beat.
 		shared, err := s.quadratic(p, rec.anchor, at)
 		if err != nil {
 			return sweep.Task{}, err
@@ -172,8 +171,7 @@ type minimumKey struct {
 	kappa float64
 }
 
-// nonprivate minimizes without a perturbation, once for all methods. Not
-// private.
+// nonprivate minimizes without a perturbation, once for all methods. Not private.
 func (s *source) nonprivate(ctx context.Context, p *erm.Problem, at params) ([]float64, error) {
 	n, d := p.Data.Dims()
 	return s.minima.get(minimumKey{n, d, at.Kappa}, func() ([]float64, error) {

@@ -184,12 +184,8 @@ func (c *config) grid() error {
 		c.sweep = "eps"
 	}
 	if c.list != "" {
-		r := map[string]sweep.Range{
-			"kappa": sweep.Positive(1e9), "eps": sweep.Positive(1e5),
-			"n": sweep.Between(1, 1e7), "d": sweep.Between(1, 5000),
-		}[c.sweep]
 		var err error
-		c.values, err = sweep.ParseValues("values", c.list, r, c.sweep == "n" || c.sweep == "d")
+		c.values, err = sweep.ParseValues("values", c.list, sweep.Swept[c.sweep].Range, sweep.Swept[c.sweep].Whole)
 		return err
 	}
 	switch c.sweep {

@@ -1,7 +1,7 @@
 package scaling
 
 import (
-	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"sync"
@@ -54,11 +54,6 @@ func (c *config) open() (*source, error) {
 	if c.data == "" {
 		return s, nil
 	}
-	file, info, err := sweep.OpenFile("data", c.data)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	bounds := loss.Bounds{Row: c.BoundRow, Label: c.BoundLabel}
 	if c.Mode == paper {
 		if bounds.Row > 0 {
@@ -72,22 +67,18 @@ func (c *config) open() (*source, error) {
 	} else {
 		c.Xi = 0
 	}
-	data, err := table.Numeric{Bounds: bounds, Header: true, Label: c.LabelColumn}.ReadCSV(file)
+	format := table.Numeric{Bounds: bounds, Header: true, Label: c.LabelColumn}
+	data, info, err := sweep.ReadFile("data", c.data, func(r io.Reader) (*erm.Data, error) { return format.ReadCSV(r) })
 	if err != nil {
-		return nil, fmt.Errorf("flag -data: %w", err)
+		return nil, err
 	}
 	c.File = info
 	c.N, c.D = data.Dims()
 	s.file = &records{data: data}
 	if c.anchor != "" {
-		file, info, err := sweep.OpenFile("anchor", c.anchor)
-		if err != nil {
+		vector := func(r io.Reader) ([]float64, error) { return lasso.ReadVector(r, c.D) }
+		if s.file.anchor, c.Anchor, err = sweep.ReadFile("anchor", c.anchor, vector); err != nil {
 			return nil, err
-		}
-		defer file.Close()
-		c.Anchor = info
-		if s.file.anchor, err = lasso.ReadVector(file, c.D); err != nil {
-			return nil, fmt.Errorf("flag -anchor: %w", err)
 		}
 	}
 	if c.Mode == paper {

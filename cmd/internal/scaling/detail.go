@@ -11,7 +11,7 @@ import (
 
 var inf = math.Inf(1)
 
-// detail is what the summary tells of one cell beside its risk.
+// detail holds the numbers of one cell that the summary reports beside its risk.
 type detail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 
@@ -34,10 +34,9 @@ type detail struct {
 	// solves of the cell were certified to. Not private.
 	RelativeGap *float64 `json:"relative_gap,omitempty"`
 
-	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁,
-	// from public quantities; MeasuredExcess is its mean over the runs. θ₀ is
-	// the point of the method named Comparator. For lop-clip J is that of the
-	// clipped loss.
+	// PredictedExcess bounds E J(θ)/n − J(θ₀)/n, J the risk's sum plus λ‖θ‖₁, from public quantities;
+	// MeasuredExcess is its mean over the runs. θ₀ is the point of the method named Comparator. For
+	// lop-clip J is that of the clipped loss.
 	PredictedExcess *float64 `json:"predicted_excess,omitempty"`
 	MeasuredExcess  *float64 `json:"measured_excess,omitempty"`
 	Comparator      string   `json:"comparator,omitempty"`
@@ -105,7 +104,7 @@ func (d *detail) linear(p lop.Params) {
 // quadratic fills in the constants and, for a comparator at distance D from θ*,
 // the bound σ²m(D+η)²/2 + nLdσ̃²/2 + λdσ̃, λ√d the Lipschitz constant of λ‖θ‖₁.
 func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
-	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.M), finite(p.Curvature), p.Eta
+	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.Degrees), finite(p.Curvature), p.Eta
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	dim, noise := float64(p.Dim), p.OutputSigma
 	reach := distance + p.Eta

@@ -79,9 +79,8 @@ func (c *config) figure() *sweep.Experiment {
 	return e
 }
 
-// interruptible returns what f returns, or the context's error as soon as it is
-// cancelled: a bound takes up to half a minute and knows no context. f then
-// ends unheard.
+// interruptible returns what f returns, or the context's error as soon as it is cancelled: a bound
+// takes up to half a minute and knows no context. f then ends unheard.
 func interruptible(ctx context.Context, f func() (float64, error)) (float64, error) {
 	done := make(chan struct{})
 	var y float64

@@ -39,7 +39,7 @@ func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment,
 func quadratic(in *lasso.Instance, p params) (qop.PublishedConstants, error) {
 	_, d := in.Dims()
 	return qop.Published{
-		Dim: d, M: 2 * float64(d), Rank: p.Rho, Smoothness: float64(d) * in.Xi * in.Xi,
+		Dim: d, Degrees: 2 * float64(d), Rank: p.Rho, Smoothness: float64(d) * in.Xi * in.Xi,
 		Epsilon1: p.Epsilon, Delta1: p.Delta / 2, Delta3: p.Delta / 2,
 	}.Constants(true)
 }

@@ -9,9 +9,8 @@
 //	go run ./cmd/scaling -sweep n        risk against the number of records in a box that excludes the anchor
 //	go run ./cmd/scaling -figure bound   the paper's bound against ε, published and sharp
 //
-// The table goes to standard output, the files risk.csv, risk.png, risk.svg,
-// risk.pdf, summary.json and cells.jsonl to the folder -out, notes and progress
-// to standard error.
+// The table goes to standard output, the files risk.csv, risk.png, risk.svg, risk.pdf, summary.json
+// and cells.jsonl to the folder -out, notes and progress to standard error.
 //
 // # Methods
 //

@@ -164,7 +164,7 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 	return lines
 }
 
-// anchorNote tells what is known about the claim that qop rests on.
+// anchorNote reports whether the declared error of the anchor, on which qop rests, is true.
 func (c *config) anchorNote(s *source, sum *summary) {
 	if c.Mode == paper || c.data != "" || !slices.Contains(c.methods, "qop") {
 		return

@@ -174,9 +174,8 @@ func (f *files) outputs() []string {
 	return names
 }
 
-// open makes the directory ready: it refuses results of another run unless
-// Force is set, reads the finished cells if Resume is set, and leaves a
-// checkpoint that begins with the header of this run.
+// open makes the directory ready: it refuses results of another run unless Force is set, reads the
+// finished cells if Resume is set, and leaves a checkpoint that begins with the header of this run.
 func (f *files) open() (*journal, map[string]Result, error) {
 	h, err := newHeader(f.e, f.o)
 	if err != nil {
@@ -246,9 +245,8 @@ func (f *files) claim(checkpoint bool) error {
 	return nil
 }
 
-// load reads the cells of a checkpoint with header h and the length of its
-// intact part. A last line cut short is left out; a damaged line before it is
-// an error.
+// load reads the cells of a checkpoint with header h and the length of its intact part. A last line
+// cut short is left out; a damaged line before it is an error.
 func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 	line, rest, whole := bytes.Cut(text, []byte("\n"))
 	var old header

@@ -36,14 +36,8 @@ var Formats = []string{"csv", "json", "png", "svg", "pdf"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
-	f.Func("seed", "`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)", func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
-		}
-		o.Seed = &n
-		return nil
-	})
+	f.SeedVar(func(seed uint64) { o.Seed = &seed },
+		"`N` reproducible noise from this seed; NOT PRIVATE (default: new secure noise)")
 	f.IntVar(&o.Workers, "workers", 0, Between(0, 1024), "parallel workers `N`, 0 for one each processor")
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
@@ -239,8 +233,7 @@ func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usa
 	}}, name, usage)
 }
 
-// ListVar defines a flag that takes a comma-separated list of choices, none
-// twice.
+// ListVar defines a flag that takes a comma-separated list of choices, none twice.
 func (f *Flags) ListVar(p *[]string, name string, initial, choices []string, usage string) {
 	*p = slices.Clone(initial)
 	f.Var(value{func() string { return strings.Join(*p, ",") }, func(text string) error {
@@ -274,27 +267,59 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 	return values, nil
 }
 
+// Swept are the ranges of the quantities that experiments sweep, and whether they are whole numbers.
+var Swept = map[string]struct {
+	Range
+	Whole bool
+}{
+	"kappa": {Range: Positive(1e9)}, "eps": {Range: Positive(1e5)},
+	"n": {Between(1, 1e7), true}, "d": {Between(1, 5000), true},
+}
+
+// CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
+func CheckBudgets(flags string, delta float64, epsilons ...float64) error {
+	for _, eps := range epsilons {
+		if err := (dp.Budget{Epsilon: eps, Delta: delta}).Check(); err != nil {
+			return Usagef("flags %s: %w", flags, err)
+		}
+	}
+	return nil
+}
+
 // File identifies a file without a function of what is in it.
 type File struct {
 	Path     string `json:"path"`
 	Modified string `json:"modified"`
 }
 
-// OpenFile opens the file named by a flag for reading; errors name the flag.
-func OpenFile(name, path string) (*os.File, *File, error) {
+// ReadFile parses the file named by a flag; errors name the flag.
+func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (content T, _ *File, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, Usagef("flag -%s: %w", name, err)
+		return content, nil, Usagef("flag -%s: %w", name, err)
 	}
+	defer file.Close()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		err = Usagef("flag -%s: %w", name, err)
+		return content, nil, Usagef("flag -%s: %w", name, err)
 	case info.IsDir():
-		err = Usagef("flag -%s: %s is a folder, want a file", name, path)
-	default:
-		return file, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, nil
+		return content, nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
 	}
-	file.Close()
-	return nil, nil, err
+	if content, err = parse(file); err != nil {
+		err = fmt.Errorf("flag -%s: %w", name, err)
+	}
+	return content, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, err
+}
+
+// SeedVar defines a flag that takes a seed and passes it to set.
+func (f *Flags) SeedVar(set func(seed uint64), usage string) {
+	f.Func("seed", usage, func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		set(n)
+		return nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -117,18 +118,20 @@ func TestParseValues(t *testing.T) {
 	require.ErrorContains(t, err, "whole number")
 }
 
-func TestOpenFile(t *testing.T) {
+func TestReadFile(t *testing.T) {
 	for _, path := range []string{"/no/such/file", t.TempDir()} {
-		_, _, err := OpenFile("data", path)
+		_, _, err := ReadFile("data", path, io.ReadAll)
 		require.ErrorIs(t, err, ErrUsage)
 		require.Contains(t, err.Error(), "-data")
 		require.Contains(t, err.Error(), path)
 	}
-	f, info, err := OpenFile("data", os.Args[0])
+	_, info, err := ReadFile("data", os.Args[0], func(io.Reader) (int, error) { return 0, nil })
 	require.NoError(t, err)
 	require.Equal(t, os.Args[0], info.Path)
 	require.NotEmpty(t, info.Modified)
-	f.Close()
+	_, _, err = ReadFile("data", os.Args[0], func(io.Reader) (int, error) { return 0, io.ErrUnexpectedEOF })
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.ErrorContains(t, err, "flag -data: ")
 }
 
 func TestExitCodes(t *testing.T) {

@@ -73,8 +73,7 @@ func report(stderr io.Writer, name string, err error) {
 	}
 }
 
-// Version is the version of the module that holds the program, as the go
-// command recorded it.
+// Version is the version of the module that holds the program, as the go command recorded it.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

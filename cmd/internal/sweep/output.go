@@ -145,6 +145,16 @@ type Column struct {
 	Text func(r Result) string
 }
 
+// Number is a column of the numbers that of finds in the cells, empty where there is none.
+func Number(name string, of func(r Result) (x float64, ok bool)) Column {
+	return Column{name, func(r Result) string {
+		if x, ok := of(r); ok {
+			return format(x)
+		}
+		return ""
+	}}
+}
+
 // writeCSV writes one row a cell in full precision. The sweep column of
 // results that are not private says so.
 func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {

@@ -57,9 +57,8 @@ func newProgress(w io.Writer, o *Options, name string, total, done int) *progres
 	return p
 }
 
-// Progress counts total units of work on w as an experiment counts its cells:
-// add after each, end after the last or at an interruption. Of o it reads Quiet
-// and Progress.
+// Progress counts total units of work on w as an experiment counts its cells: add after each, end
+// after the last or at an interruption. Of o it reads Quiet and Progress.
 func Progress(w io.Writer, o *Options, name string, total int) (add, end func()) {
 	p := newProgress(w, o, name, total, 0)
 	return p.add, p.close

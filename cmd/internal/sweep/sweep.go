@@ -1,8 +1,7 @@
-// Package sweep runs experiments that repeat a randomized computation over a
-// grid: swept value × method × run. It is what every experiment binary of this
-// module shares: parallel workers with reproducible streams, a checkpoint that
-// survives kill −9, tables, CSV, JSON, plots and progress. The binary itself
-// says what one cell computes and nothing else.
+// Package sweep runs experiments that repeat a randomized computation over a grid: swept value ×
+// method × run. It is what every experiment binary of this module shares: parallel workers with
+// reproducible streams, a checkpoint that survives kill −9, tables, CSV, JSON, plots and progress.
+// The binary itself says what one cell computes and nothing else.
 //
 //	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 //		var o sweep.Options
@@ -25,19 +24,17 @@
 //
 // # Randomness
 //
-// With a seed, the stream of a run is noise.Reproducible(seed, experiment,
-// sweep, value, method, run): it depends on nothing else, so values do not
-// depend on the number of workers, on the other cells or on interruptions.
-// Seeded noise can be drawn again by anyone and is therefore labelled not
-// private. Without a seed every run draws from noise.Secure, and a resumed
-// experiment draws new noise for its remaining cells.
+// With a seed, the stream of a run is noise.Reproducible(seed, experiment, sweep, value, method,
+// run): it depends on nothing else, so values do not depend on the number of workers, on the other
+// cells or on interruptions. Seeded noise can be drawn again by anyone and is therefore labelled
+// not private. Without a seed every run draws from noise.Secure, and a resumed experiment draws new
+// noise for its remaining cells.
 //
 // # Files
 //
-// Options.Out receives cells.jsonl, a header line followed by one line a
-// finished cell in order of completion, synced before its worker goes on, and at the end
-// in order of cells; and, at the end, NAME.csv, NAME.png, NAME.svg, NAME.pdf
-// and summary.json, each written aside and renamed.
+// Options.Out receives cells.jsonl, a header line followed by one line a finished cell in order of
+// completion, synced before its worker goes on, and at the end in order of cells; and, at the end,
+// NAME.csv, NAME.png, NAME.svg, NAME.pdf and summary.json, each written aside and renamed.
 //
 // # References
 //
@@ -69,8 +66,7 @@ import (
 // changes when a field changes its meaning or goes; new fields do not count.
 const SchemaVersion = 1
 
-// Cell is one point of the grid. Index counts in output order: values outside,
-// methods inside.
+// Cell is one point of the grid. Index counts in output order: values outside, methods inside.
 type Cell struct {
 	Index  int
 	Value  float64
@@ -81,12 +77,10 @@ type Cell struct {
 type Task struct {
 	// Runs is the number of runs, at least 1.
 	Runs int
-	// Run returns the outcome of one run, a finite number, drawing all its
-	// randomness from src.
+	// Run returns the outcome of one run, a finite number, drawing all its randomness from src.
 	Run func(ctx context.Context, src rand.Source) (float64, error)
-	// Detail, if not nil, is called after the last run. Its value is kept with
-	// the cell as JSON and given back to Experiment.Summarize, also after a
-	// resume.
+	// Detail, if not nil, is called after the last run. Its value is kept with the cell as JSON and
+	// given back to Experiment.Summarize, also after a resume.
 	Detail func() any
 }
 
@@ -99,15 +93,13 @@ type Experiment struct {
 	Values  []float64
 	Methods []string
 
-	// Params is everything else that decides the results, as JSON: with Name,
-	// Sweep, Values, Methods and the seed it identifies the experiment that
-	// Options.Resume may continue.
+	// Params is everything else that decides the results, as JSON: with Name, Sweep, Values, Methods
+	// and the seed it identifies the experiment that Options.Resume may continue.
 	Params any
 
-	// NotPrivate, if not empty, says why the results are not private. It is
-	// shown above the table, in the plot's title, in the summary and in each
-	// JSON object, and marks the sweep column of the CSV. A seed adds its own
-	// reason.
+	// NotPrivate, if not empty, says why the results are not private. It is shown above the table, in
+	// the plot's title, in the summary and in each JSON object, and marks the sweep column of the CSV.
+	// A seed adds its own reason.
 	NotPrivate string
 
 	// Prepare calibrates a cell: whatever its runs share is done here once.
@@ -125,8 +117,7 @@ type Experiment struct {
 	Figures func(results []Result) []Figure
 }
 
-// Result is a finished cell. Its JSON form is the line of the checkpoint and
-// of Options.JSON.
+// Result is a finished cell. Its JSON form is the line of the checkpoint and of Options.JSON.
 type Result struct {
 	SchemaVersion int             `json:"schema_version"`
 	Sweep         string          `json:"sweep"`
@@ -304,10 +295,9 @@ func (g *grid) flush(emit func(Result) error) {
 	}
 }
 
-// compute solves the cells that are not in done and returns all results in
-// order. Every finished cell is passed to record before its worker goes on,
-// and to emit in order. On a failure no further cell begins, those under way
-// are finished, and the failure of the first cell is returned.
+// compute solves the cells that are not in done and returns all results in order. Every finished
+// cell is passed to record before its worker goes on, and to emit in order. On a failure no further
+// cell begins, those under way are finished, and the failure of the first cell is returned.
 func (e *Experiment) compute(
 	ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error,
 ) ([]Result, error) {
@@ -366,10 +356,9 @@ func (e *Experiment) compute(
 	return results, g.stop // emit failed, or nil
 }
 
-// Run carries the experiment out as o says and returns its cells in order. A
-// cancelled ctx ends it after the runs under way with an error wrapping
-// context.Canceled; finished cells stay in the checkpoint. The table or JSON
-// lines go to stdout, everything else to stderr.
+// Run carries the experiment out as o says and returns its cells in order. A cancelled ctx ends it
+// after the runs under way with an error wrapping context.Canceled; finished cells stay in the
+// checkpoint. The table or JSON lines go to stdout, everything else to stderr.
 func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writer) ([]Result, error) {
 	if err := e.check(); err != nil {
 		return nil, err

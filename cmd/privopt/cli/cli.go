@@ -77,7 +77,8 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// twoDashes turns -flag into --flag, so that both are accepted. It leaves -h and negative numbers alone.
+// twoDashes turns -flag into --flag, so that both are accepted. It leaves -h and negative numbers
+// alone.
 func twoDashes(args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // a shell asks for completions
 		return args

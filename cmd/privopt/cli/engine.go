@@ -38,8 +38,8 @@ type Table struct {
 type opener = func(path string) (io.ReadCloser, error)
 
 // Pack writes the rows of all files to a new .npy file, in the order in which privopt fit keeps the
-// records of a CSV file in memory. For a file that is not CSV, plain returns a reader of its rows as
-// CSV with a header line and commas; for other files it returns nil.
+// records of a CSV file in memory. For a file that is not CSV, plain returns a reader of its rows
+// as CSV with a header line and commas; for other files it returns nil.
 func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
 	w, err := packed.Create(out, t.Encoder, packed.Options{Canonical: true})
 	if err != nil {

@@ -94,8 +94,8 @@ func TestVerify(t *testing.T) {
 	require.NotContains(t, out, "NaN")
 }
 
-// What is public is refused before the ledger is charged: more records than the plan accounts for, whose
-// number the message does not tell.
+// What is public is refused before the ledger is charged: more records than the plan accounts for,
+// whose number the message does not tell.
 func TestRefusedBeforeCharged(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4", "--neighbors", "add-remove")

@@ -1,0 +1,42 @@
+// Package testsize says how much a test does. Tests come in four sizes:
+//
+//	go test -short ./...          the least: for the race detector and other builds
+//	go test ./...                 every promise once, minutes
+//	PRIVOPT_LONG=1 go test ./...  every case of every table, what .ci/run runs
+//	PRIVOPT_DEEP=1 go test ./...  statistics and attacks in full size, what .ci/deep runs
+//
+// # References
+//
+// None: this package is plumbing.
+package testsize
+
+import (
+	"os"
+	"testing"
+)
+
+// Deep reports whether statistics and attacks run in full size.
+func Deep() bool { return os.Getenv("PRIVOPT_DEEP") != "" && !testing.Short() }
+
+// Long reports whether every case of every table runs. That is so where Deep holds, too.
+func Long() bool { return (os.Getenv("PRIVOPT_LONG") != "" || Deep()) && !testing.Short() }
+
+// Every returns all of a list if Long holds, and else every k-th element from the first.
+func Every[T any](k int, list []T) []T {
+	if Long() {
+		return list
+	}
+	var some []T
+	for i := 0; i < len(list); i += k {
+		some = append(some, list[i])
+	}
+	return some
+}
+
+// Of returns the second value if Long holds, and else the first.
+func Of[T any](usual, long T) T {
+	if Long() {
+		return long
+	}
+	return usual
+}

@@ -1,0 +1,221 @@
+package sco
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/prox"
+)
+
+// LossLocality is the assumption of noisy SGD about a loss that is not of package loss.
+const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record " +
+	"alone"
+
+// locality returns the assumptions of noisy SGD about the parts of p.
+func locality(p *erm.Problem) []dp.Assumption {
+	list := p.Data.Assumptions()
+	if !loss.Proved(p.Loss) {
+		list = append(list, LossLocality)
+	}
+	if !prox.Proved(p.Reg) || !prox.Proved(p.Set) {
+		list = append(list, erm.DeclaredOperator)
+	}
+	return list
+}
+
+// convexity returns the assumptions of passes about the parts of p and about op.
+func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
+	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
+	if op == nil {
+		return list
+	}
+	_, d := p.Data.Dims()
+	if _, _, proved := prox.Accuracy(op, d); !proved {
+		list = append(list, erm.DeclaredOperator)
+	}
+	return list
+}
+
+// known returns the public quantities of p, with Anchor and Slope at the start w₀; w₀ itself; and r
+// + ι_W, nil if there is neither. Unlike p.Public it accepts a p whose minimizer cannot be
+// certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.Operator, err error) {
+	if err := p.Check(); err != nil {
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
+	}
+	n, d := p.Data.Dims()
+	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
+	if rel == dp.Replace {
+		q.Records = n
+	}
+	if p.Set != nil {
+		q.Radius = p.Set.Radius(d)
+	}
+	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
+	q.Constants = q.OnSet
+	w = start(p.Set, d)
+	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
+	if op, err = joint(p); err != nil {
+		return q, nil, nil, err
+	}
+	if p.Reg != nil {
+		q.Slope = math.Inf(1)
+		if g, ok := op.(prox.Subdifferential); ok {
+			q.Slope = g.Dist(w, make([]float64, d)) * (1 + float64(d+16)*0x1p-52)
+		}
+	}
+	if q.Split = op == nil; op != nil {
+		q.ProxFactor, q.ProxScale, _ = prox.Accuracy(op, d)
+	}
+	if q, err = q.Complete(rel); err != nil {
+		return q, nil, nil, fmt.Errorf("sco: %w", err)
+	}
+	return q, w, op, nil
+}
+
+// joint returns r + ι_W, nil if there is neither.
+func joint(p *erm.Problem) (prox.Operator, error) {
+	if p.Set == nil && p.Reg == nil {
+		return nil, nil
+	}
+	op, ok := prox.Sum(p.Reg, p.Set)
+	if !ok {
+		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
+			ErrMechanism, p.Reg, p.Set)
+	}
+	return op, nil
+}
+
+// setting holds the arguments of all formulas: public quantities, a budget and M.
+type setting struct {
+	erm.Public
+	rel    dp.Relation
+	budget dp.Budget
+	m      float64 // M
+}
+
+// newSetting checks the quantities that every method needs. radius is the field of a mechanism; 0
+// means the largest distance that Set allows, since w₀ and w* lie in it.
+func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (setting, error) {
+	rel = cmp.Or(rel, dp.Replace)
+	q, err := q.Complete(rel)
+	if err != nil {
+		return setting{}, fmt.Errorf("sco: %w", err)
+	}
+	s := setting{Public: q, rel: rel, budget: b, m: cmp.Or(radius, q.Radius+q.Anchor)}
+	switch {
+	case q.Records < 1 && s.rel == dp.AddRemove:
+		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records",
+			dp.ErrCondition, s.rel)
+	case q.Records < 1:
+		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
+	case !(s.m > 0) || math.IsInf(s.m, 1):
+		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a "+
+			"bounded Set", ErrMechanism, s.m)
+	}
+	if err := b.Check(); err != nil {
+		return s, fmt.Errorf("sco: %w", err)
+	}
+	if b.Delta == 0 {
+		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²",
+			dp.ErrBudget, dp.MinDelta)
+	}
+	return s, nil
+}
+
+// Letters of formulas.
+func (s setting) n() float64        { return float64(s.Records) }
+func (s setting) d() float64        { return float64(s.Dim) }
+func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
+
+// fit plans and fits.
+func fit[P interface {
+	Fit(context.Context, *erm.Problem, rand.Source) (*dp.Release, error)
+}](
+	ctx context.Context, plan func(*erm.Problem, dp.Budget) (P, error), p *erm.Problem, b dp.Budget, src rand.Source,
+) (*dp.Release, error) {
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
+	pl, err := plan(p, b)
+	if err != nil {
+		return nil, err
+	}
+	return pl.Fit(ctx, p, src)
+}
+
+// certified returns the certificate of plans, from the secure source.
+func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
+	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
+}
+
+// admit refuses a problem that is not valid or of other dimensions.
+func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("sco: %w", err)
+	}
+	n, d := p.Data.Dims()
+	switch {
+	case d != dim:
+		return fmt.Errorf("sco: %w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
+	case rel == dp.Replace && n != records:
+		return fmt.Errorf("sco: %w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
+	}
+	return nil
+}
+
+// signed returns the source of one release and the certificate of that release, from the one of its
+// plan.
+func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
+	cert = cert.With(assumptions...)
+	if src == nil {
+		return noise.Secure(), cert
+	}
+	return noise.Watch(src), cert.With(dp.CallerSource)
+}
+
+// released returns the release of theta, or the error of a caller's source that repeats itself or
+// of reading the records.
+func released(cert dp.Certificate, src rand.Source, obj *erm.Objective, trace func(erm.Trace), theta []float64, steps, evaluations int) (
+	*dp.Release, error,
+) {
+	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
+		return nil, fmt.Errorf("sco: %w", w.Err())
+	}
+	if err := obj.Err(); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
+	if trace != nil {
+		t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1) // no minimizer is certified
+		t.Iterations, t.GradTerms = steps, evaluations
+		trace(t)
+	}
+	return &dp.Release{Theta: theta, Certificate: cert}, nil
+}
+
+// proved returns v for JSON, and null for +Inf, which JSON does not have.
+func proved(v float64) *float64 {
+	if math.IsInf(v, 1) {
+		return nil
+	}
+	return &v
+}
+
+var (
+	_ dp.Plan        = (*SGDPlan)(nil)
+	_ dp.Plan        = (*PassPlan)(nil)
+	_ json.Marshaler = SGDParams{}
+	_ json.Marshaler = PassParams{}
+)

@@ -1,0 +1,290 @@
+package splitting_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// lassoBox is ½‖Ax−y‖² with n×d Gaussian A and y = Ax₀ + ½·noise, the first k
+// entries of x₀ Gaussian and the others 0. At 1000×500, k = 200, with λ = 220 in
+// the box [−1.25, 1.25], the minimizer has 208 nonzero entries, 29 at the bound.
+func lassoBox(n, d, k int, condition float64) (*mat.Dense, []float64) {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	a := mat.NewDense(n, d, nil)
+	for i := range n {
+		for j := range d {
+			a.Set(i, j, r.NormFloat64()*math.Pow(condition, -float64(j)/float64(d)))
+		}
+	}
+	x := make([]float64, d)
+	for j := range k {
+		x[j] = r.NormFloat64()
+	}
+	y := make([]float64, n)
+	mat.NewVecDense(n, y).MulVec(a, mat.NewVecDense(d, x))
+	for i := range y {
+		y[i] += 0.5 * r.NormFloat64()
+	}
+	return a, y
+}
+
+func leastSquares(t testing.TB, a mat.Matrix, y []float64) *splitting.LeastSquares {
+	f, err := splitting.NewLeastSquares(a, y)
+	require.NoError(t, err)
+	return f
+}
+
+// distOf returns dist(0, ∂J(x)) of ½‖Ax−y‖² + l1‖x‖₁ on [−kappa, kappa], and
+// ‖A‖_F‖y‖, the size of the terms it is a difference of, by long hand.
+func distOf(a *mat.Dense, y, x []float64, l1, kappa float64) (dist, size float64) {
+	n, d := a.Dims()
+	r := append([]float64(nil), y...)
+	for i := range n {
+		r[i] -= floats.Dot(a.RawRowView(i), x)
+	}
+	for j := range d {
+		var g float64
+		for i := range n {
+			g -= a.At(i, j) * r[i]
+		}
+		lo, hi := -l1, l1
+		switch {
+		case x[j] > 0:
+			lo = l1
+		case x[j] < 0:
+			hi = -l1
+		}
+		if x[j] == -kappa {
+			lo = math.Inf(-1)
+		}
+		if x[j] == kappa {
+			hi = math.Inf(1)
+		}
+		if math.Abs(x[j]) > kappa {
+			return math.Inf(1), 0
+		}
+		dist = math.Hypot(dist, math.Max(0, math.Max(lo+g, -g-hi)))
+	}
+	return dist, mat.Norm(a, 2) * floats.Norm(y, 2)
+}
+
+// gram is ½‖Ax − y‖² as a quadratic, with Q = A'A.
+type gram struct {
+	splitting.Smooth
+	a *mat.Dense
+	y []float64
+}
+
+func (f gram) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	_, d := f.a.Dims()
+	q, lin = mat.NewSymDense(d, nil), make([]float64, d)
+	q.SymOuterK(1, f.a.T())
+	mat.NewVecDense(d, lin).MulVec(f.a.T(), mat.NewVecDense(len(f.y), f.y))
+	return q, lin, floats.Dot(f.y, f.y) / 2, true
+}
+
+// On residuals and on Q the same point, to rounding, also where there are more
+// columns than rows and where the columns differ in size by a thousand.
+func TestColumnsReachRounding(t *testing.T) {
+	for _, c := range []struct {
+		n, d, k          int
+		l1, kappa, scale float64
+	}{
+		{120, 40, 20, 30, 1.25, 1},
+		{120, 40, 20, 3, math.Inf(1), 1},
+		{120, 40, 20, 0, 0.5, 1},
+		{60, 100, 20, 20, 0.8, 1},
+		{200, 60, 30, 0.1, 5, 1000},
+		{40, 1, 1, 0.1, 5, 1},
+	} {
+		a, y := lassoBox(c.n, c.d, c.k, c.scale)
+		f := leastSquares(t, a, y)
+		p := splitting.Problem{F: f, G: prox.L1{Weight: c.l1}, H: prox.Box{Lo: -c.kappa, Hi: c.kappa}}
+		var points [2][]float64
+		for i, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
+			p.F = smooth
+			res, err := splitting.Solve(background, p, make([]float64, c.d),
+				&splitting.Settings{Tolerance: -1, Iterations: 5000},
+				&splitting.CoordinateDescent{})
+			require.NoError(t, err)
+			require.Equal(t, splitting.Stalled, res.Status, "%+v %T: residual %g after %d", c, smooth, res.Residual,
+				res.Iterations)
+			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
+			// n + d products and sums of this size in each entry.
+			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v %T", c, smooth)
+			if gap := f.Gap(res.X, p.G, p.H); !math.IsInf(res.Gap, 1) {
+				// v is off by the noise of dist, times the width of the box or of x.
+				require.InDelta(t, gap, res.Gap, 1e-10*f.Func(make([]float64, c.d)), "%+v %T", c, smooth)
+			}
+			points[i] = res.X
+		}
+		gap := math.Abs(f.Func(points[0]) + p.G.Func(points[0]) - f.Func(points[1]) - p.G.Func(points[1]))
+		require.LessOrEqual(t, gap, 1e-12*f.Func(make([]float64, c.d)), "%+v", c)
+	}
+}
+
+// The duality gap bounds the distance to the optimal value at any feasible
+// point and closes at the minimizer.
+func TestGapIsABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, d := rapid.IntRange(1, 12).Draw(t, "n"), rapid.IntRange(1, 8).Draw(t, "d")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a, y := mat.NewDense(n, d, nil), make([]float64, n)
+		for i := range n {
+			y[i] = 3 * r.NormFloat64()
+			for j := range d {
+				a.Set(i, j, r.NormFloat64())
+			}
+		}
+		f, err := splitting.NewLeastSquares(a, y)
+		require.NoError(t, err)
+		var g, h prox.Operator = prox.L1{Weight: rapid.SampledFrom([]float64{0, 0.3, 2}).Draw(t, "l1")}, nil
+		switch rapid.IntRange(0, 3).Draw(t, "set") {
+		case 0:
+			h = prox.Box{Lo: -0.5, Hi: 0.7}
+		case 1:
+			h = prox.NonNegative{}
+		case 2:
+			g = prox.ElasticNet{L1: 0.3, L2: 0.2}
+		}
+		p := splitting.Problem{F: f, G: g, H: h}
+		value := func(x []float64) float64 {
+			v := f.Func(x) + g.Func(x)
+			if h != nil {
+				v += h.Func(x)
+			}
+			return v
+		}
+		m := &splitting.CoordinateDescent{}
+		res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 20000},
+			m)
+		require.NoError(t, err)
+		best := value(res.X)
+		size := 1 + f.Func(make([]float64, d))
+		if l1, ok := g.(prox.L1); !ok || l1.Weight > 0 || h == (prox.Box{Lo: -0.5, Hi: 0.7}) {
+			require.LessOrEqual(t, f.Gap(res.X, g, h), 1e-9*size) // the residual at rounding times ‖x‖
+		}
+		x := make([]float64, d)
+		for range 20 {
+			for j := range x {
+				x[j] = 2 * r.NormFloat64()
+			}
+			if h != nil {
+				h.Prox(x, x, 1)
+			}
+			gap := f.Gap(x, g, h)
+			require.GreaterOrEqual(t, gap, value(x)-best-1e-12*size)
+		}
+		x[0] = -1e9 // outside every set above
+		if h != nil {
+			require.True(t, math.IsInf(f.Gap(x, g, h), 1))
+		}
+	})
+}
+
+// Settings.Gap ends a solve with a proved gap, on residuals and on Q.
+func TestSolveToAGap(t *testing.T) {
+	a, y := lassoBox(200, 20, 10, 1)
+	f := leastSquares(t, a, y)
+	p := splitting.Problem{F: f, G: prox.L1{Weight: 20}, H: prox.Box{Lo: -1, Hi: 1}}
+	exact, err := splitting.Minimize(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1})
+	require.NoError(t, err)
+	best := f.Func(exact.X) + p.G.Func(exact.X)
+	for _, p.F = range []splitting.Smooth{gram{f, a, y}, f} {
+		for _, gap := range []float64{1e2, 1e-3, 1e-8} {
+			res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: -1, Gap: gap},
+				&splitting.CoordinateDescent{})
+			require.NoError(t, err)
+			require.Equal(t, splitting.Converged, res.Status)
+			require.LessOrEqual(t, res.Gap, gap)
+			require.InDelta(t, f.Gap(res.X, p.G, p.H), res.Gap, 1e-10*best) // computed twice
+			require.LessOrEqual(t, f.Func(res.X)+p.G.Func(res.X)-best, res.Gap+1e-12*best)
+		}
+	}
+	_, err = splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Gap: -1},
+		&splitting.CoordinateDescent{})
+	require.ErrorIs(t, err, splitting.ErrSettings)
+}
+
+func TestColumnsUnboundedAndDegenerate(t *testing.T) {
+	// A zero column without a penalty on it leaves the coordinate where it is.
+	a := mat.NewDense(3, 2, []float64{1, 0, 2, 0, 3, 0})
+	y := []float64{1, 2, 3}
+	f := leastSquares(t, a, y)
+	for _, smooth := range []splitting.Smooth{gram{f, a, y}, f} {
+		res, err := splitting.Solve(background, splitting.Problem{F: smooth}, []float64{0, 5},
+			&splitting.Settings{Tolerance: -1},
+			&splitting.CoordinateDescent{})
+		require.NoError(t, err)
+		require.InDeltaSlice(t, []float64{1, 5}, res.X, 1e-14)
+	}
+	_, err := splitting.NewLeastSquares(mat.NewDense(1, 1, []float64{math.NaN()}), []float64{1})
+	require.ErrorIs(t, err, splitting.ErrProblem)
+	_, err = splitting.NewLeastSquares(mat.NewDense(1, 1, []float64{1}), []float64{math.Inf(1)})
+	require.ErrorIs(t, err, splitting.ErrProblem)
+	_, err = splitting.NewLeastSquares(a, []float64{1})
+	require.ErrorIs(t, err, splitting.ErrProblem)
+	require.Panics(t, func() { f.Func([]float64{1}) })
+	require.Panics(t, func() { f.Grad([]float64{1}, []float64{1, 2}) })
+	require.Panics(t, func() { f.Gap([]float64{1}, nil, nil) })
+	require.True(t, math.IsInf(f.Gap([]float64{1, 1}, prox.L2Ball{R: 3}, nil), 1), "not coordinatewise")
+	n, d := f.Dims()
+	require.Equal(t, []int{3, 2}, []int{n, d})
+}
+
+// A matrix that shows no raw rows, and one with fewer columns than a band.
+func TestLeastSquaresOfAnyMatrix(t *testing.T) {
+	for _, d := range []int{3, 8, 19} {
+		a, y := lassoBox(21, d, d, 1)
+		f, g := leastSquares(t, a, y), leastSquares(t, mat.DenseCopyOf(a.T()).T(), y)
+		x, u, v := make([]float64, d), make([]float64, d), make([]float64, d)
+		for j := range x {
+			x[j] = float64(j) - 1
+		}
+		f.Grad(u, x)
+		g.Grad(v, x)
+		require.Equal(t, u, v)
+		var r mat.VecDense
+		r.MulVec(a, mat.NewVecDense(d, x))
+		r.SubVec(&r, mat.NewVecDense(21, y))
+		require.InEpsilon(t, mat.Dot(&r, &r)/2, f.Func(x), 1e-13)
+		var w mat.VecDense
+		w.MulVec(a.T(), &r)
+		require.InDeltaSlice(t, w.RawVector().Data, u, 1e-11)
+		var svd mat.SVD
+		require.True(t, svd.Factorize(a, mat.SVDNone))
+		top := math.Pow(svd.Values(nil)[0], 2)
+		require.GreaterOrEqual(t, f.Smoothness(), top*(1-1e-14))
+		require.LessOrEqual(t, f.Smoothness(), top*(1+1e-9))
+	}
+}
+
+// A step allocates nothing, and the method needs at most a fifth of the memory
+// of the data.
+func TestColumnsMemory(t *testing.T) {
+	for _, c := range []struct{ n, d int }{{1000, 500}, {4000, 50}} {
+		a, y := lassoBox(c.n, c.d, c.d/3, 1)
+		f := leastSquares(t, a, y)
+		p := splitting.Problem{F: f, G: prox.L1{Weight: 100}, H: prox.Box{Lo: -1, Hi: 1}}
+		x0 := make([]float64, c.d)
+		m := &splitting.CoordinateDescent{}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.NoError(t, m.Init(p, x0, nil))
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, float64(after.TotalAlloc-before.TotalAlloc), 0.2*8*float64(c.n*c.d), fmt.Sprint(c))
+		loc, stats := splitting.Location{X: make([]float64, c.d)}, splitting.Stats{}
+		require.Zero(t, testing.AllocsPerRun(5, func() { m.Step(&loc, &stats) }))
+	}
+}

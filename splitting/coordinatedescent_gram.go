@@ -1,0 +1,206 @@
+package splitting
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// descent minimizes ½x'Qx − ⟨lin,x⟩ + ψ(x) by cyclic coordinate descent, and by Newton's method
+// once the sweeps stay on one piece of ψ.
+type descent struct {
+	penalty
+	n    int
+	q    []float64 // Q, full and row-major
+	lin  []float64
+	size float64   // ‖lin‖
+	g    []float64 // Qx − lin, kept current by the sweeps
+	progress
+
+	fresh     bool    // g was computed from scratch at x
+	certified float64 // residual when g was last fresh
+	stale     int     // sweeps since then
+	bestAge   int     // steps since the best point was found
+	polished  int     // Newton steps with the full length since then, on this piece
+
+	newtonSteps     // waited counts sweeps
+	settled     int // sweeps that stayed on the same piece
+}
+
+// init allocates for n coordinates and reads ψ. The caller sets q, lin and x.
+func (c *descent) init(op coordinatewise, n int) error {
+	if err := c.penalty.init(op, n); err != nil {
+		return err
+	}
+	c.n = n
+	c.q, c.lin, c.g = resize(c.q, n*n), resize(c.lin, n), resize(c.g, n)
+	c.newtonSteps.init(n, n*(n+1)/2)
+	c.progress.init(n)
+	return nil
+}
+
+// load fills q with both triangles of s, which stores its upper triangle.
+func (c *descent) load(s *mat.SymDense) {
+	n, raw := c.n, s.RawSymmetric()
+	for i := range n {
+		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // below the diagonal it is unspecified
+	}
+	mirror(c.q, n)
+}
+
+// mirror copies the upper triangle of the n×n q to the lower one.
+func mirror(q []float64, n int) {
+	const block = 16 // tiles of 2 KiB, so that reads by row and writes by column both hit the cache
+	for bi := 0; bi < n; bi += block {
+		for bj := bi; bj < n; bj += block {
+			for i := bi; i < min(bi+block, n); i++ {
+				for j := max(bj, i+1); j < min(bj+block, n); j++ {
+					q[j*n+i] = q[i*n+j]
+				}
+			}
+		}
+	}
+}
+
+// gap returns the duality gap at x, +Inf where the conjugate of the penalty is infinite.
+func (c *descent) gap() float64 {
+	if !c.fresh {
+		return math.Inf(1)
+	}
+	for i, g := range c.g {
+		c.delta[i] = -g
+	}
+	return c.fenchel(c.x, c.delta[:c.n])
+}
+
+// start clips x into the box and discards the results of earlier points.
+func (c *descent) start() {
+	c.clip(c.x)
+	c.progress.reset()
+	c.newtonSteps.reset()
+	c.settled, c.stale, c.polished, c.bestAge = 0, 0, 0, 0
+	c.size = norm(c.lin)
+	c.refresh()
+	c.certified = c.residual
+}
+
+// advance does one sweep, and Newton steps where they pay.
+func (c *descent) advance() {
+	moved := c.sweep()
+	c.fresh = false
+	same := c.measure()
+	c.stale++
+	c.waited++
+	if same {
+		c.settled++
+	} else {
+		c.settled, c.polished, c.factored = 0, 0, false
+	}
+	newton, full := false, false
+	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
+		newton, full = c.newton(&c.penalty, c.x, c)
+	}
+	// The gradient is computed from scratch after eight sweeps, when the residual has fallen to a
+	// quarter, and whenever rounding could matter. In between it drifts by less than 8d roundings.
+	near := c.residual <= 1e-9*c.scale()
+	if newton || near || !moved || c.stale >= 8 || c.residual <= 0.25*c.certified {
+		c.refresh()
+		c.judge(moved, full)
+	}
+}
+
+// sweep minimizes J along each coordinate in turn [W15, (11)], and reports whether x changed.
+func (c *descent) sweep() bool {
+	n, x, g := c.n, c.x, c.g
+	moved := false
+	for j := range n {
+		row := c.q[j*n : (j+1)*n : (j+1)*n]
+		z := c.along(j, x[j], g[j], row[j])
+		e := z - x[j]
+		if e == 0 {
+			continue
+		}
+		if math.IsInf(z, 0) {
+			c.unbounded = true
+			return true
+		}
+		moved = true
+		x[j] = z
+		floats.AddScaled(g, e, row) // g += e·Q eⱼ
+	}
+	return moved
+}
+
+// measure computes the residual from g, and reports whether x stayed on its piece.
+func (c *descent) measure() (same bool) {
+	c.residual, same = c.dist(c.x, c.g, c.pieces)
+	return same
+}
+
+// refresh computes g and the residual from scratch.
+func (c *descent) refresh() {
+	gradient(c.g, c.q, c.lin, c.x)
+	c.measure()
+	c.fresh, c.stale, c.certified = true, 0, c.residual
+}
+
+// judge keeps the best point, and ends the solve where rounding allows no progress: a sweep from a
+// fresh gradient moves nothing; or the residual is small beside the terms whose difference it is,
+// and two full Newton steps on the present piece, or fifty sweeps, have not halved it.
+func (c *descent) judge(moved, full bool) {
+	c.bestAge++
+	if full {
+		c.polished++
+	}
+	if c.residual < c.bestRes {
+		if c.residual < 0.5*c.bestRes {
+			c.polished, c.bestAge = 0, 0
+		}
+		c.keep()
+	}
+	near := c.bestRes <= 1e-9*c.scale()
+	switch {
+	case c.residual == 0, !moved, near && c.polished >= 2, near && c.bestAge >= 50:
+		c.end()
+		gradient(c.g, c.q, c.lin, c.x) // for the gap of this point
+	}
+}
+
+// scale returns the size of the terms whose difference the residual is.
+func (c *descent) scale() float64 {
+	return c.size + norm(c.g)
+}
+
+// patience returns the number of sweeps that cost as much as a factorization, so that Newton's
+// steps at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.
+func (c *descent) patience() int {
+	free := 0
+	for _, p := range c.pieces {
+		if p == negative || p == positive {
+			free++
+		}
+	}
+	return 3 + free*free/(6*c.n)
+}
+
+// freeCoordinates appends the coordinates A to dst. Coordinates without curvature are left out: no
+// sweep moves them on a piece.
+func (c *descent) freeCoordinates(dst []int) []int {
+	for i, p := range c.pieces {
+		if (p == negative || p == positive) && c.q[i*c.n+i]+c.l2[i] > 0 {
+			dst = append(dst, i)
+		}
+	}
+	return dst
+}
+
+func (c *descent) hessianRow(free []int, row []float64) {
+	i := free[len(row)-1]
+	for s := range row {
+		row[s] = c.q[i*c.n+free[s]]
+	}
+}
+
+func (c *descent) gradientAlong(i int) float64 { return c.g[i] }
+func (c *descent) cost(int) int                { return c.n * c.n }

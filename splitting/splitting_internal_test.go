@@ -1,0 +1,505 @@
+package splitting
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/prox"
+)
+
+// toy is ½‖Ax−b‖² + (ridge/2)‖x‖² as a FiniteSum, whose tilt plants a minimizer.
+type toy struct {
+	a           [][]float64
+	b           []float64
+	ridge       float64
+	tilt        []float64
+	lip, lipOne float64
+}
+
+var (
+	_ FiniteSum    = (*toy)(nil)
+	_ Convex       = (*toy)(nil)
+	_ TermSmoother = (*toy)(nil)
+)
+
+func (f *toy) Len() int                { return len(f.a) }
+func (f *toy) Smoothness() float64     { return f.lip }
+func (f *toy) TermSmoothness() float64 { return f.lipOne }
+func (f *toy) Convexity() float64      { return f.ridge }
+
+func (f *toy) Func(x []float64) float64 {
+	s := f.ridge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
+	for i, a := range f.a {
+		r := floats.Dot(a, x) - f.b[i]
+		s += r * r / 2
+	}
+	return s
+}
+
+func (f *toy) Grad(dst, x []float64) {
+	all := make([]int, len(f.a))
+	for i := range all {
+		all[i] = i
+	}
+	f.GradTerms(dst, x, all)
+}
+
+func (f *toy) GradTerms(dst, x []float64, idx []int) {
+	clear(dst)
+	for _, i := range idx {
+		floats.AddScaled(dst, floats.Dot(f.a[i], x)-f.b[i], f.a[i])
+	}
+	share := float64(len(idx)) / float64(len(f.a))
+	floats.AddScaled(dst, share*f.ridge, x)
+	floats.AddScaled(dst, share, f.tilt)
+}
+
+// newToy returns an f of n terms in d dimensions with ∇f(x) = −u, and rows whose
+// lengths differ by a factor of ten, so that it is ill-conditioned.
+func newToy(n, d int, ridge float64, x, u []float64) *toy {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	f := &toy{b: make([]float64, n), ridge: ridge, tilt: make([]float64, d)}
+	q := mat.NewSymDense(d, nil)
+	for i := range f.b {
+		row := make([]float64, d)
+		for j := range row {
+			row[j] = r.NormFloat64() * math.Pow(10, -float64(j)/float64(d))
+		}
+		f.a, f.b[i] = append(f.a, row), r.NormFloat64()
+		f.lipOne = math.Max(f.lipOne, floats.Dot(row, row)+ridge/float64(n))
+		q.SymRankOne(q, 1, mat.NewVecDense(d, row))
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(q, false) {
+		panic("eigenvalues")
+	}
+	f.lip = (eig.Values(nil)[d-1] + ridge) * (1 + 1e-12)
+	g := make([]float64, d)
+	f.Grad(g, x)
+	for j := range g {
+		f.tilt[j] = -u[j] - g[j]
+	}
+	return f
+}
+
+// plantedPair is an ℓ1 norm g and a box h with minimizer x*, u* ∈ ∂g(x*) and the
+// rest of −∇f(x*) in N_h(x*).
+func plantedPair(d int) (g, h prox.Operator, x, u, v []float64) {
+	x, u, v = make([]float64, d), make([]float64, d), make([]float64, d)
+	for j := range x {
+		switch j % 3 {
+		case 0:
+			x[j], u[j], v[j] = 1, 2, 0.7 // at hi
+		case 1:
+			u[j] = 0.8 // at the kink
+		default:
+			x[j], u[j] = -0.4, -2
+		}
+	}
+	return prox.L1{Weight: 2}, prox.Box{Lo: -1, Hi: 1}, x, u, v
+}
+
+func plus(u, v []float64) []float64 {
+	s := make([]float64, len(u))
+	floats.AddTo(s, u, v)
+	return s
+}
+
+// [DY17, Algorithm 3] as documented: ‖y_k − x*‖ ≤ S/(1/γ₀ + ημ(k−1)) at every step.
+func TestStronglyConvexStepBound(t *testing.T) {
+	const d = 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(20, d, 0.1, x, plus(u, v))
+	for _, eta := range []float64{0, 0.5, 0.9} {
+		m := &DavisYin{Rule: StronglyConvexStep, Eta: eta}
+		x0 := make([]float64, d)
+		floats.AddConst(3, x0)
+		require.NoError(t, m.Init(Problem{F: f, G: g, H: h}, x0, nil))
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		first := m.gamma
+		m.Step(loc, stats) // y_0, x_0 with γ_0 → γ_1
+		var s float64
+		for k := 1; k <= 3000; k++ {
+			before := m.gamma
+			z := append([]float64(nil), m.z...)
+			m.Step(loc, stats)
+			dist := floats.Distance(m.y, x, 2)
+			if k == 1 {
+				du := make([]float64, d)
+				for j := range du {
+					du[j] = (z[j]-m.y[j])/before - u[j]
+				}
+				s = math.Hypot(dist/before, norm(du))
+				first = before
+			}
+			// 1e-13: rounding of vectors of size 1.
+			require.LessOrEqual(t, dist, s/(1/first+m.eta()*f.ridge*float64(k-1))+1e-13, "eta %v, k = %d", eta, k)
+		}
+	}
+}
+
+// [BT09, Thm. 4.4]: J(x_k) − J* ≤ 2‖x₀−x*‖²/(γ(k+1)²), with a fixed step and with
+// the search, for as long as no restart came.
+func TestFISTABound(t *testing.T) {
+	const d = 60
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(80, d, 0, x, plus(u, v))
+	f.ridge = 0
+	p := Problem{F: f, G: g, H: h}
+	best := p.Func(x)
+	for _, r := range []StepRule{FixedStep, LineSearch} {
+		m := &ForwardBackward{Rule: r}
+		x0 := make([]float64, d)
+		require.NoError(t, m.Init(p, x0, nil))
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		dist := floats.Distance(x0, x, 2)
+		k := 0
+		for ; k < 400; k++ {
+			before := m.t
+			gamma := m.gamma
+			m.Step(loc, stats)
+			gamma = math.Min(gamma, m.gamma)
+			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best),
+				"%v, k = %d", r, k+1)
+			if m.t <= before && k > 0 {
+				break // a restart
+			}
+			if k > 0 {
+				require.InEpsilon(t, before*before, m.t*m.t-m.t, 1e-12)
+			}
+		}
+		require.Greater(t, k, 10, r)
+	}
+}
+
+// [CP16a, Thm. 4.10]: J(x_k) − J* ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x₀−x*‖²/(2γ) with a
+// declared μ, q = μγ, for as long as no restart came; 1/t stays above √q and
+// tends to it.
+func TestFISTAStronglyConvexBound(t *testing.T) {
+	const d = 60
+	g, h, x, u, v := plantedPair(d)
+	for _, ridge := range []float64{1e-2, 1, 30} {
+		f := newToy(80, d, ridge, x, plus(u, v))
+		p := Problem{F: f, G: g, H: h}
+		best := p.Func(x)
+		m := &ForwardBackward{}
+		x0 := make([]float64, d)
+		require.NoError(t, m.Init(p, x0, nil))
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		dist := floats.Distance(x0, x, 2)
+		root := math.Sqrt(ridge * m.gamma)
+		k := 1
+		for ; k < 400; k++ {
+			before := m.t
+			m.Step(loc, stats)
+			rate := math.Min(4/float64((k+1)*(k+1)), (1+root)*math.Pow(1-root, float64(k)))
+			// 1e-13: rounding of values.
+			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d",
+				ridge, k)
+			require.LessOrEqual(t, m.t*root, 1+1e-12)
+			if m.t < before {
+				break // a restart
+			}
+		}
+		require.Greater(t, k, 10, ridge)
+	}
+	next, beta := 1.0, 0.0
+	for range 1000 {
+		next, beta = momentum(next, 0.01)
+	}
+	require.InDelta(t, 10, next, 1e-12)
+	require.InDelta(t, 0.9/1.1, beta, 1e-12)
+	for _, c := range [][3]float64{{1, 0, 0}, {1, 1, 0}, {5, 2, 0}, {20, 0.01, 0.9 / 1.1}, {1, math.Inf(1), 0}} {
+		_, beta := momentum(c[0], c[1])
+		require.InDelta(t, c[2], beta, 1e-12, c)
+	}
+}
+
+// A solve that ends before its first step hands on the dual variable it got,
+// and nothing of what y held before.
+func TestKeepWithoutSteps(t *testing.T) {
+	m := &DavisYin{StepSize: 0.5}
+	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
+	m.y[0], m.y[1] = math.NaN(), 7
+	m.save([]float64{3, -1})
+	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
+	m.keep()
+	require.Equal(t, []float64{3, -1}, m.v)
+}
+
+// An iterate that runs away is no reason to call the least residual rounding.
+func TestStagnationKeepsItsScale(t *testing.T) {
+	s := &stagnation{}
+	s.init(1, 1)
+	loc := &Location{X: []float64{1}, Residual: 1}
+	for range 3 * stagnationAge {
+		s.norm([]float64{loc.X[0]})
+		s.watch(loc)
+		loc.X[0] *= 1.1
+		loc.Residual = loc.X[0]
+		status, err := s.Status()
+		require.NoError(t, err)
+		require.Equal(t, NotTerminated, status)
+	}
+}
+
+// Plain steps of 1/L_f contract: ‖x⁺−x*‖² ≤ (1 − μ/L_f)‖x−x*‖².
+func TestPlainContracts(t *testing.T) {
+	const d = 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(20, d, 0.5, x, plus(u, v))
+	m := &ForwardBackward{Plain: true}
+	x0 := make([]float64, d)
+	floats.AddConst(0.5, x0)
+	require.NoError(t, m.Init(Problem{F: f, G: g, H: h}, x0, nil))
+	loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+	rate := math.Sqrt(1 - f.ridge/f.lip)
+	before := floats.Distance(x0, x, 2)
+	for range 2000 {
+		m.Step(loc, stats)
+		after := floats.Distance(m.x, x, 2)
+		require.LessOrEqual(t, after, rate*before+1e-13)
+		before = after
+	}
+}
+
+// [GB17, Thm. 2]: the factor of DouglasRachford at γ = 1/√(μL_f).
+func TestDouglasRachfordRate(t *testing.T) {
+	const d = 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(20, d, 0.5, x, plus(u, v))
+	q := mat.NewSymDense(d, nil)
+	for _, a := range f.a {
+		q.SymRankOne(q, 1, mat.NewVecDense(d, a))
+	}
+	grad := make([]float64, d)
+	f.Grad(grad, make([]float64, d))
+	for j := range d {
+		q.SetSym(j, j, q.At(j, j)+f.ridge)
+		grad[j] = -grad[j]
+	}
+	quad, err := NewQuadratic(q, grad, 0)
+	require.NoError(t, err)
+	for _, lambda := range []float64{0.5, 1, 1.5} {
+		m := &DouglasRachford{Relaxation: lambda}
+		require.NoError(t, m.Init(Problem{F: quad, G: g, H: h}, make([]float64, d), nil))
+		root := math.Sqrt(quad.Smoothness() / quad.Convexity())
+		factor := math.Abs(1-lambda/2) + lambda/2*(root-1)/(root+1)
+		star := make([]float64, d) // z* = x* + γ∇f(x*)
+		for j := range star {
+			star[j] = x[j] - m.gamma*(u[j]+v[j])
+		}
+		before := floats.Distance(m.z, star, 2)
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		for range 400 {
+			m.Step(loc, stats)
+			after := floats.Distance(m.z, star, 2)
+			require.LessOrEqual(t, after, factor*before+1e-13*norm(star), "λ = %v", lambda)
+			before = after
+		}
+	}
+}
+
+// LineSearch: γ stays above 0.7/L_f, the descent condition holds, and steps
+// grow without a Lipschitz constant at most 10⁴-fold in all.
+func TestLineSearchBounds(t *testing.T) {
+	const d = 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(20, d, 0.01, x, plus(u, v))
+	for _, op := range []prox.Operator{g, struct{ prox.Operator }{g}} {
+		m := &DavisYin{Rule: LineSearch, StepSize: 100 / f.lip}
+		require.NoError(t, m.Init(Problem{F: f, G: op, H: struct{ prox.Operator }{h}}, make([]float64, d), nil))
+		_, known := op.(prox.L1)
+		require.Equal(t, !known, math.IsInf(m.slope, 1))
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		product := 1.0
+		for range 2000 {
+			before := m.gamma
+			m.Step(loc, stats)
+			require.GreaterOrEqual(t, m.gamma, shrink/f.lip)
+			square := math.Pow(floats.Distance(m.x, m.y, 2), 2) / (2 * m.gamma)
+			fx, fy := f.Func(m.x), f.Func(m.y)
+			for j := range m.line.d {
+				fy += m.grad[j] * (m.x[j] - m.y[j])
+			}
+			require.LessOrEqual(t, fx, fy+square+1e-9*(math.Abs(fx)+math.Abs(fy)))
+			product *= math.Max(1, m.gamma/before)
+		}
+		if !known {
+			require.LessOrEqual(t, product, lengthenTotal*1.0001)
+		}
+		require.LessOrEqual(t, floats.Distance(m.x, x, 2), 1e-8)
+	}
+}
+
+// The documented rates of Prox-SVRG and Prox-SAGA: E V_k ≤ ρᵏV_0, so by Markov's
+// inequality V_k ≤ 10⁶ρᵏV_0 but with probability 1e-6; the seed is fixed.
+func TestVarianceReducedRate(t *testing.T) {
+	const n, d = 20, 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(n, d, 2, x, plus(u, v))
+	psi, ok := prox.Sum(g, h)
+	require.True(t, ok)
+	p := Problem{F: f, H: psi}
+	at, star := make([]float64, d), make([]float64, d)
+	for name, kind := range map[string]Estimator{"SVRG": SVRG, "SAGA": SAGA} {
+		m := &StochasticTOS{Estimator: kind}
+		require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		lip := float64(n) * f.lipOne
+		require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
+		lyapunov := func() float64 {
+			var sigma float64 // nΣ‖tᵢ − ∇fᵢ(x*)‖²
+			for i := range n {
+				f.GradTerms(star, x, []int{i})
+				if kind == SAGA {
+					copy(at, m.row(i))
+				} else {
+					f.GradTerms(at, m.anchor, []int{i})
+				}
+				sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
+			}
+			return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
+		}
+		rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
+		start := lyapunov()
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ = 1e-8
+		for range steps {
+			m.Step(loc, stats)
+		}
+		require.LessOrEqual(t, lyapunov(), 1e6*math.Pow(rho, float64(steps))*start, name)
+	}
+}
+
+// Estimates are unbiased, and the gradients remembered add up.
+func TestEstimators(t *testing.T) {
+	const n, d = 20, 9
+	_, _, x, u, v := plantedPair(d)
+	f := newToy(n, d, 2, x, plus(u, v))
+	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
+	for _, kind := range []Estimator{SVRG, SAGA} {
+		e := &estimate{}
+		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 30 { // some history, less than SAGA needs to add up anew
+			for j := range y {
+				y[j] = r.NormFloat64()
+			}
+			e.at(got, y, &Stats{})
+			e.exact(y, &Stats{})
+		}
+		f.Grad(want, y)
+		mean := make([]float64, d)
+		seen := map[int]bool{}
+		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.total...)
+		for len(seen) < n { // every term once, from the same memory
+			copy(e.table, table)
+			copy(e.total, sum)
+			e.at(got, y, &Stats{})
+			if i := e.idx[0]; !seen[i] {
+				seen[i] = true
+				floats.AddScaled(mean, 1.0/n, got)
+			}
+		}
+		require.InDeltaSlice(t, want, mean, 1e-10, kind.String())
+		if kind == SAGA {
+			before := append([]float64(nil), e.total...)
+			e.addRows()
+			require.InDeltaSlice(t, e.total, before, 1e-11)
+		}
+	}
+}
+
+// Where StochasticTOS with a constant step stays biased, because its noise sits
+// inside the projection, variance reduction converges with the same operators
+// and a constant step; and so does Davis–Yin.
+func TestBiasOfStochasticTOS(t *testing.T) {
+	const n, d = 20, 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(n, d, 2, x, plus(u, v))
+	p := Problem{F: f, G: g, H: h}
+	solve := func(m Method, steps int) float64 {
+		// One seed; the mean of the last steps, so that it is the bias that shows
+		// and not the noise of one iterate.
+		tail := &tail{from: steps / 2, mean: make([]float64, d)}
+		_, err := Solve(context.Background(), p, make([]float64, d),
+			&Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
+				Recorder: tail}, m)
+		require.NoError(t, err)
+		return floats.Distance(tail.mean, x, 2)
+	}
+	few, many := solve(&StochasticTOS{}, 20_000), solve(&StochasticTOS{}, 400_000)
+	require.Greater(t, many, 0.01, "biased")
+	require.Greater(t, many, 0.5*few, "and more steps do not help")
+	for _, kind := range []Estimator{SVRG, SAGA} {
+		require.Less(t, solve(&StochasticTOS{Estimator: kind}, 20_000), 1e-9, kind)
+	}
+}
+
+// tail is the mean of X over the steps from the given one on.
+type tail struct {
+	from int
+	n    float64
+	mean []float64
+}
+
+func (t *tail) Init() error { return nil }
+
+func (t *tail) Record(loc *Location, stats *Stats) error {
+	if stats.Iterations >= t.from {
+		t.n++
+		for j, xj := range loc.X {
+			t.mean[j] += (xj - t.mean[j]) / t.n
+		}
+	}
+	return nil
+}
+
+// StronglyConvexStep of PrimalDual: ‖x_k − x*‖ falls like 1/k where the fixed
+// rule would do no better than 1/√k in theory.
+func TestPrimalDualAccelerated(t *testing.T) {
+	const d = 60
+	edges := make([][2]int, d-1)
+	b := make([]float64, d)
+	for j := range b {
+		if j < d-1 {
+			edges[j] = [2]int{j, j + 1}
+		}
+		b[j] = math.Sin(float64(j)*0.7) + float64(j/20)
+	}
+	k, err := NewDifferences(edges, d)
+	require.NoError(t, err)
+	x := make([]float64, d)
+	prox.TotalVariation{Weight: 2}.Prox(x, b, 1) // the minimizer, by another way
+	q := mat.NewSymDense(d, nil)
+	for j := range d {
+		q.SetSym(j, j, 1)
+	}
+	f, err := NewQuadratic(q, b, 0)
+	require.NoError(t, err)
+	p := Problem{F: f, H: prox.L1{Weight: 2}, K: k}
+	m := &PrimalDual{Rule: StronglyConvexStep}
+	require.NoError(t, m.Init(p, make([]float64, d), nil))
+	loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+	product := m.tau * m.sigma
+	var scale float64
+	for i := 1; i <= 20_000; i++ {
+		m.Step(loc, stats)
+		require.InEpsilon(t, product, m.tau*m.sigma, 1e-9)
+		dist := floats.Distance(m.x, x, 2)
+		if i <= 100 {
+			scale = math.Max(scale, float64(i)*dist)
+		}
+		require.LessOrEqual(t, dist, scale/float64(i)+1e-12, i)
+	}
+	// The certificate stands for K ≠ I too.
+	dist := floats.Distance(loc.X, x, 2)
+	require.LessOrEqual(t, dist, loc.Residual/f.Convexity()+1e-12)
+	require.Less(t, loc.Residual, 1e-4)
+}
