@@ -95,13 +95,16 @@ func (m *Model) Summary() Summary {
 func (m *Model) note() string {
 	about := "They estimate the minimizer of the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {
-		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their range, without a "+
+		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
+			"range, without a "+
 			"ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	}
 	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they estimate the solution " +
+		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
+		"estimate the solution " +
 		"of least norm." +
-		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller bound on " +
+		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
+		"smaller bound on " +
 		"the norm of the true coefficients."
 }
 

@@ -60,7 +60,8 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		}
 	}
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, t.comma)
+		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by "+
+			"%q", ErrTable, t.line, t.comma)
 	}
 	seen := make([]summary, len(names))
 	rows := 0
@@ -188,7 +189,8 @@ func (s *summary) label(name string) (Label, error) {
 	case len(levels) > 2 && len(levels) <= maxClasses:
 		l.Levels = levels
 	default:
-		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name),
+		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right "+
+			"column?", ErrTable, quote(name),
 			count(len(levels), "spelling"), maxClasses)
 	}
 	return l, nil

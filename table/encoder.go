@@ -95,7 +95,8 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
-		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
+		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": "+
+			"true", e.Dim(), maxFeatures)
 	}
 	return e, nil
 }

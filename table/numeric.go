@@ -44,7 +44,8 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
 	}
 	if n.Label != "" && !n.Header {
-		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last column", ErrTable, quote(n.Label))
+		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last "+
+			"column", ErrTable, quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -105,7 +106,8 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	case err != nil:
 		return err
 	case len(fields) < 2:
-		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
+		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by "+
+			"%q", ErrTable, t.line, comma)
 	}
 	t.every = true
 	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
@@ -164,7 +166,8 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	case n.Public:
 		found = quote(string(field))
 	}
-	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing one", ErrTable, line, j+1, name, found)
+	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing "+
+		"one", ErrTable, line, j+1, name, found)
 }
 
 // headerNames stores the names of the columns. Errors do not show them: the line may be a record.
@@ -180,9 +183,11 @@ func headerNames(names []string, fields [][]byte, line int) error {
 		case !utf8.ValidString(s):
 			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
 		case twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, line, first+1, j+1)
+			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different "+
+				"ones", ErrTable, line, first+1, j+1)
 		case isNumber:
-			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable, line,
+			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not "+
+				"declare one", ErrTable, line,
 				j+1)
 		}
 		names[j], seen[s] = s, j
@@ -258,9 +263,11 @@ func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float
 		case err != nil || !ok:
 			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: want index:value, two numbers", ErrTable, line, j)
 		case index < 1 || index > dim:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared dimension", ErrTable, line, j, dim)
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared "+
+				"dimension", ErrTable, line, j, dim)
 		case index <= last:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, want increasing indices",
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, "+
+				"want increasing indices",
 				ErrTable, line, j)
 		}
 		last = index

@@ -45,7 +45,8 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip {
-		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label", ErrTable)
+		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a "+
+			"record with a label", ErrTable)
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
@@ -140,7 +141,8 @@ func (r *Rows) header() error {
 		first, twice := seen[name]
 		switch {
 		case declared[name] && twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1,
+			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different "+
+				"names", ErrTable, r.text.line, first+1, j+1,
 				quote(name))
 		case declared[name]:
 			known++
@@ -150,7 +152,8 @@ func (r *Rows) header() error {
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with "+
+			"the names of the "+
 			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
 			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
@@ -162,7 +165,8 @@ func (r *Rows) header() error {
 		if r.o.Public {
 			show = " " + quote(r.names[strange])
 		}
-		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable,
+		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave "+
+			"it out", ErrTable,
 			r.text.line, strange+1, show)
 	}
 	return nil
@@ -205,7 +209,8 @@ func (r *Rows) find(has map[string]int) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are case-sensitive", ErrTable, list(lacks))
+	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are "+
+		"case-sensitive", ErrTable, list(lacks))
 }
 
 // Next reads the next record and reports whether there is one. At the end of the
@@ -222,7 +227,8 @@ func (r *Rows) Next() bool {
 		return true
 	}
 	if len(r.fields) != len(r.names) {
-		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"),
+		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain "+
+			"%q", ErrTable, r.text.line, count(len(r.fields), "field"),
 			len(r.names), r.text.comma)
 		return false
 	}

@@ -101,7 +101,8 @@ func (e *explained) text(m *model.Model) string {
 	line("Compare the table with any other table that differs from it in one record. For every set S of models,")
 	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,   e^ε = %s,  δ = %s\n",
 		number(math.Exp(c.Epsilon)), number(c.Delta))
-	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the reader " +
+	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
+		"reader " +
 		"computes from the model.")
 	b.WriteString("\n  So a test that tries to detect one particular record in the model is weak:\n\n")
 	for _, d := range e.Detects {
@@ -115,14 +116,16 @@ func (e *explained) text(m *model.Model) string {
 		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // not 0·∞
 	section("What is not covered")
 	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")
-	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they reveal part of it.")
+	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they " +
+		"reveal part of it.")
 	item("Other releases from the same table. Their ε and δ add up: fit with --ledger to count and limit them.")
 	item("Error messages, running time, predictions for private rows, and the output of privopt score. For example, " +
 		"the error about a malformed line reveals that the table has such a line.")
 	section("Under which assumptions")
 	family, _, _ := strings.Cut(c.Theorem, ".")
 	line("The guarantee is theorem %s, stated in the documentation of package %s "+
-		"(go doc github.com/privopt/privopt/%s). It holds under assumptions that the program cannot check:", c.Theorem, family, family)
+		"(go doc github.com/privopt/privopt/%s). It holds under assumptions that the program cannot "+
+		"check:", c.Theorem, family, family)
 	for _, assumption := range c.Assumptions {
 		item(string(assumption))
 	}

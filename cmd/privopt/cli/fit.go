@@ -46,7 +46,8 @@ func (t *task) flags(c *cobra.Command) {
 		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, "+
 			"squares for numbers)")
 	f.Float64Var(&o.Loss.Order, "order", 0, "order `Q` in (0, 1) of --loss quantile (default 0.5, the median)")
-	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, in addition to the ridge that privacy needs")
+	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, in addition to the ridge "+
+		"that privacy needs")
 	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss, which sets small coefficients to 0")
 	f.Float64Var(&o.Penalty.Group, "group", 0, "weight `W` of the norm of each column's coefficients in the mean loss")
 	f.StringVar(&t.set, "set", "", "constrain θ to a `SET`: box, ball, simplex or nonnegative, with a size as in ball:2")
@@ -58,7 +59,8 @@ func (t *task) flags(c *cobra.Command) {
 			"(default none)")
 	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` of the norm of θ, used to tune losses other than squares "+
 		"(default 20)")
-	f.Float64Var(&o.Clip, "clip", 0, "clip the slopes of squares at the share `C` of their range, in (0, 1] (default chosen privately)")
+	f.Float64Var(&o.Clip, "clip", 0, "clip the slopes of squares at the share `C` of their range, in (0, 1] "+
+		"(default chosen privately)")
 	complete(c, "loss", model.Losses())
 	complete(c, "set", model.Sets())
 }

@@ -61,7 +61,8 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		fmt.Fprintf(&b, "Estimates, standard errors and bounds are in %s;\nprivacy is the share of the variance that comes from privacy noise.\n\n",
+		fmt.Fprintf(&b, "Estimates, standard errors and bounds are in %s;\nprivacy is the share of the variance that "+
+			"comes from privacy noise.\n\n",
 			scoreUnit(m))
 	}
 	note := s.Note
