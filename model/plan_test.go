@@ -182,6 +182,8 @@ func TestLedgerFirst(t *testing.T) {
 // Errors name the option, its value and the fix.
 func TestOptionErrors(t *testing.T) {
 	s, data := incomes(t, 300)
+	declared := *s
+	declared.Records = 300
 	for want, o := range map[string]Options{
 		`Loss "logit", want one of`:                {Loss: Loss{Name: "logit"}},
 		`is for a number, the label of the schema`: {Loss: Loss{Name: Squares}},
@@ -197,9 +199,12 @@ func TestOptionErrors(t *testing.T) {
 		_, err := Fit(t.Context(), data, some, &o)
 		require.ErrorIs(t, err, ErrOptions, want)
 		require.ErrorContains(t, err, want)
+		require.EqualError(t, Check(&declared, some, &o), err.Error(), "found before the table is read")
 	}
+	require.NoError(t, Check(&declared, some, nil))
 	_, err := Fit(t.Context(), data, dp.Budget{}, nil)
 	require.ErrorIs(t, err, dp.ErrBudget)
+	require.ErrorIs(t, Check(&declared, dp.Budget{}, nil), dp.ErrBudget)
 	_, err = Fit(t.Context(), nil, some, nil)
 	require.ErrorIs(t, err, ErrOptions)
 	_, err = Fit(t.Context(), &table.Data{Records: data.Records}, some, nil)
