@@ -288,7 +288,7 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 	deviation := math.Sqrt(variance)
 	d := float64(len(k))
 	rho := q.tauJ * math.Sqrt(q.weight*q.weight+(1-q.weight*q.weight)/d) * uu / variance
-	z := normalQuantile((1 + q.level) / 2)
+	z := num.NormalQuantile((1 + q.level) / 2)
 	factor := noisyQuantile(rho, rest/variance, q.level)
 	middle := constant + floats.Dot(back, q.theta)
 	half := factor * biasQuantile(bias/deviation, q.level) / z * deviation
@@ -302,15 +302,9 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 	return i
 }
 
-// normalCDF returns Φ(x).
-func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
-
-// normalQuantile returns Φ⁻¹(p).
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
-
 // biasQuantile returns the level-quantile of |N(t,1)|, t ≥ 0.
 func biasQuantile(t, level float64) float64 {
-	good, _ := num.Bisect(func(x float64) bool { return normalCDF(x-t)-normalCDF(-x-t) >= level }, t+10, 0)
+	good, _ := num.Bisect(func(x float64) bool { return num.NormalCDF(x-t)-num.NormalCDF(-x-t) >= level }, t+10, 0)
 	return good
 }
 
