@@ -209,6 +209,7 @@ func TestEveryInputModel(t *testing.T) {
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
 		"NewPlan":              call(model.NewPlan, s, b, o),
+		"Check":                call(model.Check, s, b, o),
 		"Losses":               call(model.Losses),
 		"Sets":                 call(model.Sets),
 		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),

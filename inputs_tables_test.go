@@ -2,7 +2,6 @@ package privopt_test
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/noise"
@@ -338,81 +336,6 @@ func TestEveryInputProx(t *testing.T) {
 	table["Pair.Plus"] = call(func(x, y float64) float64 { return prox.Pair{Hi: x}.Plus(prox.Pair{Hi: y}).Hi }, 1., 2.).mayBeNaN()
 	table["Pair.Times"] = call(func(x, c float64) float64 { return prox.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
 	everyInput(t, "prox", table)
-}
-
-func TestEveryInputNum(t *testing.T) {
-	table := map[string]row{
-		"Bisect": call(func(lo, hi float64) (float64, float64) {
-			return num.Bisect(func(x float64) bool { return x <= 1 }, lo, hi)
-		}, 0., 2.).mayBeNaN(),
-		"GaussLegendre": call(num.GaussLegendre, 3),
-		// of functions and widths that callers write: widths are positive
-		"Panel": call(func(a, b float64) float64 {
-			return num.Panel(a, b, func(float64) float64 { return 1 })
-		}, 0., 1.).mayBeNaN(),
-		"PanelsDown": call(func(top, mode float64) float64 {
-			return num.PanelsDown(top, mode, func(s float64) float64 { return s / 2 }, func(s float64) float64 { return s })
-		}, 1., 1.).mayBeNaN(),
-		"PanelsUp": call(func(bottom, mode float64) float64 {
-			one := func(float64) float64 { return 1 }
-			return num.PanelsUp(max(bottom, -10), min(mode, 1), one, func(s float64) float64 { return math.Exp(-s) })
-		}, 1., 1.).mayBeNaN(),
-		// These are functions of real numbers: outside their domain they are NaN.
-		"Log":       call(num.Log, 2.).mayBeNaN(),
-		"LogSumExp": call(num.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(num.LogDiffExp, 2., 1.).mayBeNaN(),
-		"Log1mExp":  call(num.Log1mExp, -1.).mayBeNaN(),
-		"GammaLogP": call(num.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(num.GammaLogQ, 2., 1.).mayBeNaN(),
-		"GammaInvLogP": call(num.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(num.GammaInvLogQ, 2., -1.).mayBeNaN(),
-		"Erfcx": call(num.Erfcx, 1.).mayBeNaN(), "Mills": call(num.Mills, 1.).mayBeNaN(),
-		"MillsSlope": call(num.MillsSlope, 1.).mayBeNaN(),
-		"NormalCDF":  call(num.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(num.LogPhi, 1.).mayBeNaN(),
-		"LogQ": call(num.LogQ, 1.).mayBeNaN(), "NormalQuantile": call(num.NormalQuantile, 0.5).mayBeNaN(),
-		"Chi2LogPDF": call(num.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(num.Chi2LogCDF, 1., 2.).mayBeNaN(),
-		"Chi2LogSF": call(num.Chi2LogSF, 1., 2.).mayBeNaN(),
-		"Chi2CDF":   call(num.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(num.Chi2SF, 1., 2.).mayBeNaN(),
-		"Chi2Quantile": call(num.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(num.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
-	}
-	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
-		return num.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
-	}, 2., 1., 1e-9).mayBeNaN()
-	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
-		f := func(x float64) float64 { return x - root }
-		return num.Narrow(f, lo, f(lo), hi, f(hi), tol)
-	}, 2., 1., 3., 1e-9).mayBeNaN()
-	table["Minimize"] = call(func(lo, hi, tol float64) float64 {
-		x, _ := num.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
-		return x
-	}, 0., 3., 1e-9).mayBeNaN()
-	for name, f := range map[string]any{
-		"TwoSum": num.TwoSum, "FastTwoSum": num.FastTwoSum, "TwoProd": num.TwoProd, "Sqrt2": num.Sqrt2,
-	} {
-		table[name] = call(f, 2., 1e-17).mayBeNaN()
-	}
-	for name, f := range map[string]any{"Add2": num.Add2, "Mul2": num.Mul2, "Div2": num.Div2} {
-		table[name] = call(f, 2., 1e-17, 3., 1e-17).mayBeNaN()
-	}
-	for _, m := range []string{"Reset", "Len", "AddSlice", "Merge", "Pair", "AppendBinary", "UnmarshalBinary"} {
-		table["ExactVector."+m] = call(exactSum, 1., 2.).mayBeNaN() // it calls all of them
-	}
-	everyInput(t, "internal/num", table)
-}
-
-// exactSum adds two numbers in two vectors, one of which travels as bytes.
-func exactSum(x, y float64) (float64, error) {
-	var v, w, merged num.ExactVector
-	v.Reset(1)
-	w.Reset(1)
-	v.AddSlice(0, []float64{x})
-	w.AddSlice(0, []float64{y})
-	text, err := w.AppendBinary(nil)
-	if err == nil {
-		err = merged.UnmarshalBinary(text)
-	}
-	if err == nil {
-		v.Merge(&merged)
-	}
-	hi, lo := v.Pair(v.Len() - 1)
-	return hi + lo, err
 }
 
 var unit = loss.Bounds{Row: 1, Label: 1}

@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// build says which program made a model.
+// build identifies the program that made a model.
 type build struct {
 	Module   string `json:"module,omitzero"`   // path and version of the main module
 	Revision string `json:"revision,omitzero"` // of the version control system
@@ -87,8 +87,8 @@ func (m *Model) Save(w io.Writer) error {
 
 const maxFile = 1 << 30
 
-// Load reads a model that Save wrote. It refuses, wrapping ErrFile, what it does not
-// understand: another version, unknown keys, and numbers that do not fit together.
+// Load reads a model that [Model.Save] wrote. The error wraps [ErrFile] for another version,
+// unknown keys and numbers that contradict each other.
 func Load(r io.Reader) (*Model, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil, want one of a model that Save wrote", ErrFile)
@@ -107,7 +107,8 @@ func Load(r io.Reader) (*Model, error) {
 		return nil, fmt.Errorf("%w: no JSON of a model: %w", ErrFile, err)
 	}
 	if version.Version != formatVersion {
-		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote it, or fit again", ErrFile,
+		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote "+
+			"it, or fit again", ErrFile,
 			version.Version, formatVersion)
 	}
 	var f file
@@ -176,7 +177,8 @@ func (m *Model) restore(f file) error {
 		h, bad := symmetric(s.Hessian, d)
 		j, worse := symmetric(s.Scores, d)
 		if !within(leastNoise, s.HessianTau) || !within(leastNoise, s.ScoresTau) {
-			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to %g", s.HessianTau, s.ScoresTau, leastNoise, mostNumber)
+			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to "+
+				"%g", s.HessianTau, s.ScoresTau, leastNoise, mostNumber)
 		}
 		m.moments = &moments{hessian: h, scores: j, hessianTau: s.HessianTau, scoresTau: s.ScoresTau}
 		return cmp.Or(bad, worse)
@@ -184,11 +186,11 @@ func (m *Model) restore(f file) error {
 	return nil
 }
 
-// mostNumber is the largest number of a model but for those of its schema: products of two and sums of
-// many of them are finite.
+// mostNumber is the largest number of a model, except in its schema. Products of two such numbers
+// and sums of many are finite.
 const mostNumber = 1e100
 
-// leastNoise is the least deviation of noise: its square is no 0.
+// leastNoise is the least standard deviation of noise; its square is not 0.
 const leastNoise = 1e-100
 
 func within(lo, v float64) bool { return v >= lo && v <= mostNumber }
@@ -200,7 +202,8 @@ func (m *Model) checkNumbers() error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if p.Bounds.Row > mostNumber || p.Bounds.Label > mostNumber || p.Records < 0 || p.MaxRecords < int64(p.Records) {
-		return fmt.Errorf("plan: bounds %+v, records %d, maxRecords %d, want bounds up to %g and no more records than maxRecords", p.Bounds,
+		return fmt.Errorf("plan: bounds %+v, records %d, maxRecords %d, want bounds up to %g and no more records than "+
+			"maxRecords", p.Bounds,
 			p.Records, p.MaxRecords, mostNumber)
 	}
 	for j, v := range m.theta {
@@ -229,17 +232,20 @@ func (m *Model) checkNumbers() error {
 			}
 		}
 		if p.Intervals != nil && !within(leastNoise, c.Ridge+p.Penalty.Ridge*float64(p.Records)) {
-			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals divide by it",
+			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals "+
+				"divide by it",
 				c.Ridge, leastNoise, mostNumber)
 		}
 		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
-			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)
+			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to "+
+				"%g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)
 		}
 	}
 	return nil
 }
 
-// checkClaim compares the certificate with the plan. Somebody who edits both is not found out: a ledger finds that.
+// checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger
+// can.
 func (m *Model) checkClaim() error {
 	p, theorem, b := m.params, TheoremAuto, m.params.Budget
 	if p.Intervals != nil {
@@ -250,7 +256,8 @@ func (m *Model) checkClaim() error {
 		theorem, b, dim, relation = r.Theorem, r.Budget, r.Dim, r.Relation
 	}
 	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation || dim != p.Dim {
-		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d parameters", c.Budget,
+		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d "+
+			"parameters", c.Budget,
 			shortened(c.Theorem), c.Relation, b, shortened(theorem), relation, dim)
 	}
 	return nil

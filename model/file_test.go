@@ -96,8 +96,8 @@ func with(v any, path []any, value any) any {
 	panic("no path")
 }
 
-// Hostile values in the place of every value of a model file, one at a time: the file is refused with an error
-// that is no riddle, or gives a model of which every number is finite.
+// Hostile values in the place of every value of a model file, one at a time: the file is refused
+// with an error that is no riddle, or gives a model of which every number is finite.
 func TestLoadHostile(t *testing.T) {
 	hostile := []any{nil, true, "", "x", "\x1b[31m", strings.Repeat("0", 64), -1, 0, 1, 1e-320, 0.3, 1e9, 1e18, 1e308, -1e308,
 		[]any{}, []any{nil}, []any{1e308, 1e308}, map[string]any{}, json.RawMessage("1e999"), strings.Repeat("x", 1000)}

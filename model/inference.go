@@ -36,7 +36,7 @@ type inference struct {
 	shrunk          *mat.SymDense
 	v               []float64 // θ̃ − θ_db
 	m2              float64
-	raised          float64 // the most that an eigenvalue of Ĥ was raised by, over what it became
+	raised          float64 // largest relative raise of an eigenvalue of Ĥ
 }
 
 // inference prepares the intervals of a model that has moments.
@@ -53,8 +53,8 @@ func (m *Model) inference() *inference {
 	return newInference(in)
 }
 
-// constants returns the vectors t for which the schema makes ⟨a,t⟩ the same for every row:
-// the intercept, and columns of which every row has exactly one level or bin.
+// constants returns the vectors t for which the schema makes ⟨a,t⟩ the same for every row: one for
+// the intercept, and one for each column in which every row has exactly one level or bin.
 func constants(e *table.Encoder) [][]float64 {
 	var out [][]float64
 	s := e.Schema()
@@ -77,10 +77,10 @@ func constants(e *table.Encoder) [][]float64 {
 	return out
 }
 
-// reduce rewrites the release in an orthonormal basis of the complement of the differences of
-// the given vectors, to which all rows are orthogonal: no data say anything about θ along
-// them, and E and b in the basis have the law of E and b. Estimates are then those of the
-// solution of least norm.
+// reduce rewrites the release in an orthonormal basis of the orthogonal complement of the
+// differences of the given vectors. All rows are orthogonal to these differences, so data carry no
+// information about θ along them. E and b have the same law in the basis. The estimates are those
+// of the solution of least norm.
 func (q *inference) reduce(constants [][]float64) {
 	if len(constants) < 2 {
 		return
@@ -165,8 +165,8 @@ func newInference(in inference) *inference {
 		q.shrunk.AddSym(q.shrunk, jm)
 	}
 
-	// v = −ΔĤ⁻¹θ̃ with eigenvalues no less than the edge; how far they were raised is
-	// how much of θ₀ only the radius bounds.
+	// v = −ΔĤ⁻¹θ̃ with eigenvalues raised to the edge. The relative raise is the share of θ₀ that only
+	// the radius bounds.
 	least := q.edge()
 	q.v = q.apply(func(l float64) float64 { return -q.ridge / max(l, least) }, q.theta)
 	for _, l := range q.eig {
@@ -195,7 +195,7 @@ func newInference(in inference) *inference {
 	return q
 }
 
-// edge is about the norm of the noise in Ĥ.
+// edge returns approximately the norm of the noise in Ĥ.
 func (q *inference) edge() float64 { return q.tauH * math.Sqrt(2*float64(len(q.theta))) }
 
 // function returns f(Ĥ).
@@ -288,7 +288,7 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 	deviation := math.Sqrt(variance)
 	d := float64(len(k))
 	rho := q.tauJ * math.Sqrt(q.weight*q.weight+(1-q.weight*q.weight)/d) * uu / variance
-	z := normalQuantile((1 + q.level) / 2)
+	z := num.NormalQuantile((1 + q.level) / 2)
 	factor := noisyQuantile(rho, rest/variance, q.level)
 	middle := constant + floats.Dot(back, q.theta)
 	half := factor * biasQuantile(bias/deviation, q.level) / z * deviation
@@ -302,19 +302,13 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 	return i
 }
 
-// normalCDF returns Φ(x).
-func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
-
-// normalQuantile returns Φ⁻¹(p).
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
-
 // biasQuantile returns the level-quantile of |N(t,1)|, t ≥ 0.
 func biasQuantile(t, level float64) float64 {
-	good, _ := num.Bisect(func(x float64) bool { return normalCDF(x-t)-normalCDF(-x-t) >= level }, t+10, 0)
+	good, _ := num.Bisect(func(x float64) bool { return num.NormalCDF(x-t)-num.NormalCDF(-x-t) >= level }, t+10, 0)
 	return good
 }
 
-// mostRho is the noise of a variance over the variance beyond which nothing can be said.
+// mostRho is the largest relative noise of a variance for which there is a finite interval.
 const mostRho = 1.2
 
 // noisyQuantile returns q with E[2Φ(q√max(1+ρZ, lo)) − 1] = level, Z standard normal: the

@@ -14,25 +14,24 @@
 //	}
 //	fmt.Println(m.Summary())
 //
-// Everything that Options leaves open is chosen from public quantities, or from
-// noisy outputs that the budget pays for, by a Plan that is fixed before a record
-// is read. A Model may be published: it holds nothing but the release and what is
-// public.
+// A [Plan] chooses everything that [Options] leave open. It is fixed before a record is read, and
+// chooses from public quantities, or from noisy outputs that the budget pays for. A [Model] may be
+// published: it holds the release and public quantities only.
 //
 // # Theorems
 //
-// A plan of one release has the theorem of package lop. Plans of several releases:
+// A plan of one release has a theorem of package lop. The theorems of several releases are proved
+// in docs/theory/composition.md#model.auto/1:
 //
 //	identifier         statement
-//	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1,
-//	                   composed by linear.Sequence: whatever order, whatever each chooses from
-//	                   earlier outputs, as long as the numbers s, c, t were fixed before
+//	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
+//	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
 //
-// Clip and ridge of a minimizer are functions of earlier outputs and of what is
-// public; its noise is then σ = G(Clip)/s and its ridge at least β/expm1(c) − μ_r. Sums are
-// sums of integers: every record's term is rounded by itself, to multiples of a
-// public grid, and gets integer noise of exact law.
+// The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
+// noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the
+// term of each record is rounded by itself to a public grid, and the sum gets integer noise of an
+// exact law.
 //
 // # Notation
 //
@@ -80,15 +79,15 @@ type Model struct {
 	build   build
 }
 
-// Fit plans, charges the ledger if there is one, and fits. nil options mean that
-// everything is automatic. data without an Encoder, from rows in memory, need the
-// name of a Loss.
+// Fit plans, charges the ledger if there is one, and fits. nil options mean that everything is
+// automatic. Data without an Encoder, such as rows in memory, need the name of a Loss.
 //
-// The error is that of NewPlan, wraps dp.ErrCondition for a table of more records than the plan
-// accounts for, or that of ledger.Ledger.Spend or Commit, or is ctx.Err(). What is public is refused before
-// the ledger is charged. After that an error does not give the budget back.
+// The error is that of [NewPlan], wraps [dp.ErrCondition] for a table of more records than the plan
+// accounts for, is that of [ledger.Ledger.Spend] or Commit, or is ctx.Err(). Errors that public
+// quantities cause come before the ledger is charged. An error after that does not give the budget
+// back.
 //
-// The ledger commits to the file that Save writes, before Fit returns the model.
+// The ledger commits to the file that [Model.Save] writes before Fit returns the model.
 func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
@@ -140,8 +139,8 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	return m, nil
 }
 
-// threshold sets coefficients of a lasso that its output noise alone may have moved
-// away from 0 to exact zeros.
+// threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away
+// from 0.
 func (m *Model) threshold() {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
@@ -174,13 +173,13 @@ func (m *Model) Coefficients() []table.Coefficient {
 	return m.encoder.Coefficients(m.theta)
 }
 
-// Certificate returns what the model cost.
+// Certificate states the guarantee of the model.
 func (m *Model) Certificate() dp.Certificate { return m.cert.With() }
 
 // Params returns the numbers of the plan.
 func (m *Model) Params() Params { return m.params.clone() }
 
-// Choice returns what was chosen from noisy outputs, nil if there was nothing to choose.
+// Choice returns the numbers chosen from noisy outputs, nil if there was no choice.
 func (m *Model) Choice() *Choice { return copied(m.choice) }
 
 // Describe returns the plan in prose.
@@ -192,10 +191,10 @@ func (m *Model) LedgerHead() string { return m.head }
 // Encoder returns the encoder of the schema, nil without one.
 func (m *Model) Encoder() *table.Encoder { return m.encoder }
 
-// Prediction is what a model says of a row.
+// Prediction is the prediction of a model for one row.
 type Prediction struct {
-	// Score is ⟨a,θ⟩, the largest of the classes for Multinomial; in the units of the
-	// label for a label with a range.
+	// Score is ⟨a,θ⟩; for Multinomial the largest over the classes; for a label with a range, in
+	// the units of the label.
 	Score float64
 	// Label is the predicted label as the file spells it, or a number.
 	Label string
@@ -205,8 +204,8 @@ type Prediction struct {
 	Probabilities []float64
 }
 
-// Predict predicts for an encoded row. It panics unless the row has as many
-// coordinates as the encoder has features.
+// Predict predicts for an encoded row. It panics unless the row has one coordinate for each feature
+// of the encoder.
 func (m *Model) Predict(row []float64) Prediction {
 	if len(row) != m.features() {
 		panic(badRow)
@@ -214,8 +213,8 @@ func (m *Model) Predict(row []float64) Prediction {
 	return m.predict(func(block []float64) float64 { return floats.Dot(row, block) })
 }
 
-// PredictEntries predicts for the entries of an encoded row that are not 0, such as
-// table.Rows gives. It panics if a column is out of range or the lengths differ.
+// PredictEntries predicts for an encoded row given by its nonzero entries, as by [table.Rows]. It
+// panics if a column is out of range or the lengths differ.
 func (m *Model) PredictEntries(col []int32, val []float64) Prediction {
 	if len(col) != len(val) {
 		panic(badRow)
@@ -302,9 +301,10 @@ func (m *Model) rows(r io.Reader, o table.Options) (*table.Rows, error) {
 	return m.encoder.Rows(r, o)
 }
 
-// PredictCSV predicts for every row of a table in the form of the schema, whose
-// label may be absent, one row at a time, without empty lines and comments. It stops at the first error of yield. The
-// error wraps table.ErrTable, or ErrOptions for a model without a schema.
+// PredictCSV reads a table in the form of the schema, one row at a time, and yields a prediction
+// for each row. The label may be absent. Empty lines and comments are skipped. It stops at the
+// first error of yield. The error wraps [table.ErrTable], or [ErrOptions] for a model without a
+// schema.
 func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) error) error {
 	if yield == nil {
 		return fmt.Errorf("%w: yield is nil, want a function that takes predictions", ErrOptions)
@@ -322,7 +322,7 @@ func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) 
 	return rows.Err()
 }
 
-// Scores say how well a model predicts labels that are known.
+// Scores measure how well a model predicts known labels.
 type Scores struct {
 	Records  int     `json:"records"`
 	Accuracy float64 `json:"accuracy,omitzero"` // share of records with the right class
@@ -332,23 +332,23 @@ type Scores struct {
 	RMSE     float64 `json:"rmse,omitzero"`     // root of the mean squared error, in the units of the label
 }
 
-// Score compares predictions with the labels of data that were encoded by the same
-// schema. Not private: it is a function of the records, to be published only if
-// they are public.
+// Score compares predictions with the labels of data encoded by the same schema. Not private: the
+// scores are a function of the records, so publish them only if the records are public.
 func (m *Model) Score(data *table.Data) (Scores, error) {
 	if m == nil || data == nil {
 		return Scores{}, fmt.Errorf("%w: the model or the data are nil, want both", ErrOptions)
 	}
 	_, d := data.Records.Dims()
 	if d != len(m.theta) {
-		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d, len(m.theta))
+		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the "+
+			"model", ErrOptions, d, len(m.theta))
 	}
 	s := tally{m: m, counts: map[int]int{}}
 	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
 	return s.scores(), err
 }
 
-// ScoreCSV is Score for a table that is read one row at a time. Not private.
+// ScoreCSV is [Model.Score] for a table that is read one row at a time. Not private.
 func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
 	o.Unlabeled, o.Skip = false, true
 	rows, err := m.rows(r, o)

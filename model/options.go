@@ -18,14 +18,13 @@ import (
 
 // Errors of this package. Test with errors.Is.
 var (
-	// ErrOptions reports options that make no sense, by themselves or for the data.
+	// ErrOptions reports options that are not valid, by themselves or for the data.
 	ErrOptions = prefix.New("model: invalid options")
-	// ErrFile reports a file that is no model, or one that this version does not understand.
+	// ErrFile reports a file that is not a model, or that this version cannot read.
 	ErrFile = prefix.New("model: invalid file")
 )
 
-// Options are public choices. The zero value and nil mean that everything is
-// chosen automatically, from public quantities.
+// Options are public choices. With nil or the zero value, everything is chosen automatically.
 type Options struct {
 	// Loss is fitted; the zero value means Squares for a label with a range, Logistic
 	// for two classes, Multinomial for more.
@@ -37,21 +36,21 @@ type Options struct {
 	// Intervals spends a share of the budget on standard errors and intervals; nil
 	// means none.
 	Intervals *Intervals
-	// Relation of neighboring data sets; 0 means that of the schema, else dp.Replace.
+	// Relation of neighboring data sets; 0 means the relation of the schema, else [dp.Replace].
 	Relation dp.Relation
-	// Records is the declared public number of records n₀ under dp.AddRemove; 0 means
-	// that of the schema.
+	// Records is the declared public number of records n₀ under [dp.AddRemove]; 0 means the
+	// number that the schema declares.
 	Records int
-	// Radius is a public guess at ‖θ‖₂ that the ridge is tuned for where no rule of
-	// its own applies; 0 means 20.
+	// Radius is a public guess of ‖θ‖₂, used to tune the ridge of a plan of one release; 0 means
+	// 20.
 	Radius float64
-	// Clip, if positive, is the threshold that Squares clips gradients at, in units of
-	// the declared bounds Row·Label; 0 means a rule that the plan explains.
+	// Clip, if positive, is the threshold at which Squares clips gradients, in units of the
+	// declared bounds Row·Label; 0 means that the plan or the fit chooses it.
 	Clip float64
 	// Ledger, if not nil, is charged before noise is drawn.
 	Ledger *ledger.Ledger
-	// Source feeds the noise; nil means a secure one. A model from another source
-	// carries the assumption dp.CallerSource and no ledger admits it.
+	// Source feeds the noise; nil means the secure source. A model from another source carries the
+	// assumption [dp.CallerSource], and no ledger admits it.
 	Source rand.Source
 }
 
@@ -98,7 +97,7 @@ type Penalty struct {
 	Group float64 `json:"group,omitzero"`
 }
 
-// Set is a convex set that θ is constrained to, in the units of encoded rows.
+// Set is a convex constraint on θ, in the units of encoded rows.
 type Set struct {
 	// Name is one of Box, Ball, Simplex and NonNegative, or "" for ℝᵈ.
 	Name string `json:"name,omitzero"`
@@ -121,15 +120,14 @@ func Sets() []string { return []string{Box, Ball, Simplex, NonNegative} }
 // Intervals ask for standard errors: the sums of the curvature and of the squared
 // gradients are released too. The zero value means the defaults.
 type Intervals struct {
-	// HessianShare and ScoreShare are what the two sums take of the square of the
-	// sensitivity over the noise; 0 means 0.20 and 0.05.
+	// HessianShare and ScoreShare are the shares of μ² that pay for the two sums; 0 means 0.20 and
+	// 0.05.
 	HessianShare float64 `json:"hessianShare,omitzero"`
 	ScoreShare   float64 `json:"scoreShare,omitzero"`
 	// Level of the intervals; 0 means 0.95.
 	Level float64 `json:"level,omitzero"`
-	// Radius is a public bound on the norm of the true θ in the units of encoded
-	// rows, for coefficients that the data do not identify; 0 means none, and such
-	// coefficients get no interval.
+	// Radius is a public bound on the norm of the true θ, in the units of encoded rows. Coefficients
+	// that the data do not identify need it for their interval; 0 means none.
 	Radius float64 `json:"radius,omitzero"`
 }
 
@@ -137,7 +135,8 @@ func (o *Intervals) complete() error {
 	o.HessianShare, o.ScoreShare, o.Level = cmp.Or(o.HessianShare, 0.2), cmp.Or(o.ScoreShare, 0.05), cmp.Or(o.Level, 0.95)
 	switch {
 	case !(o.HessianShare > 0 && o.ScoreShare > 0 && o.HessianShare+o.ScoreShare < 0.9):
-		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9", ErrOptions,
+		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than "+
+			"0.9", ErrOptions,
 			o.HessianShare, o.ScoreShare)
 	case !(o.Level > 0.5 && o.Level < 0.9999):
 		return fmt.Errorf("%w: Level = %v, want a number in (0.5, 0.9999)", ErrOptions, o.Level)
@@ -154,11 +153,13 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	}
 	switch want := kinds[l.Name]; {
 	case want == 0 && l.Name == "":
-		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of %s", ErrOptions, strings.Join(Losses(), ", "))
+		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of "+
+			"%s", ErrOptions, strings.Join(Losses(), ", "))
 	case want == 0:
 		return l, fmt.Errorf("%w: Loss %.40q, want one of %s", ErrOptions, l.Name, strings.Join(Losses(), ", "))
 	case kind != 0 && kind != want:
-		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is %s", ErrOptions, l.Name, kindName(want), kindName(kind))
+		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is "+
+			"%s", ErrOptions, l.Name, kindName(want), kindName(kind))
 	case l.Order != 0 && l.Name != Quantile:
 		return l, fmt.Errorf("%w: Order = %v is for the loss %q only, leave it 0 for others", ErrOptions, l.Order, Quantile)
 	case l.Parameter != 0 && l.Name != Quantile && l.Name != PseudoHuber && l.Name != SVM:
@@ -219,7 +220,8 @@ func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 	case p == Penalty{}:
 		return nil, nil
 	case n == 0:
-		return nil, fmt.Errorf("%w: a Penalty of the mean loss needs a public number of records: declare \"records\" in the schema", ErrOptions)
+		return nil, fmt.Errorf("%w: a Penalty of the mean loss needs a public number of records: declare \"records\" "+
+			"in the schema", ErrOptions)
 	case p.Group > 0 && (p.Lasso > 0 || p.Ridge > 0):
 		return nil, fmt.Errorf("%w: Penalty.Group with Ridge or Lasso: want one of them", ErrOptions)
 	case p.Group > 0 && groups == nil:
@@ -243,7 +245,8 @@ func (s Set) set() (prox.Set, error) {
 	switch s.Name {
 	case "":
 		if s.Size != 0 {
-			return nil, fmt.Errorf("%w: Set.Size = %v without a name, want one of %s", ErrOptions, s.Size, strings.Join(Sets(), ", "))
+			return nil, fmt.Errorf("%w: Set.Size = %v without a name, want one of "+
+				"%s", ErrOptions, s.Size, strings.Join(Sets(), ", "))
 		}
 		return nil, nil
 	case Box:

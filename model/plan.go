@@ -10,31 +10,19 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
 
-// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1; a plan of one release has that of package lop.
+// Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1. A plan of
+// one release has a theorem of package lop.
 const (
 	TheoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors
 )
 
-// Shares divide μ², the square of the sensitivity over the noise of the whole plan,
-// among the releases of a sequence.
-type Shares struct {
-	Labels    float64 `json:"labels,omitzero"`    // histogram of |b|‖a‖
-	First     float64 `json:"first,omitzero"`     // first minimizer
-	Residuals float64 `json:"residuals,omitzero"` // histogram of the residuals of the first minimizer
-	Last      float64 `json:"last"`               // last minimizer
-	Hessian   float64 `json:"hessian,omitzero"`   // Σ φ″aa′
-	Scores    float64 `json:"scores,omitzero"`    // Σ φ′²aa′
-	Output    float64 `json:"output"`             // output noise of every minimizer
-}
-
-// Params are the numbers of a Plan, a copy. All are public.
+// Params are the numbers of a [Plan]. All are public.
 type Params struct {
 	Loss       Loss        `json:"loss"`
 	Penalty    Penalty     `json:"penalty,omitzero"`
@@ -46,28 +34,15 @@ type Params struct {
 	Records    int         `json:"records,omitzero"` // n under Replace, else the declared number
 	MaxRecords int64       `json:"maxRecords"`
 	Bounds     loss.Bounds `json:"bounds"`
-	Decision   string      `json:"decision"` // what was chosen and why, in words
+	Decision   string      `json:"decision"` // the mechanism and the reason for it, in words
 	// Release holds the numbers of a plan of one release, nil for a sequence.
 	Release *lop.Params `json:"release,omitempty"`
 	// Sequence holds those of a sequence, nil for one release.
 	Sequence *Sequence `json:"sequence,omitempty"`
 }
 
-// Sequence are the numbers of releases that are accounted for together: with
-// shares w, a minimizer has s = G/σ = √w·μ and a Gaussian release a noise of its
-// sensitivity over √w·μ. They are fixed before a record is read; clip and ridge
-// follow from earlier outputs.
-type Sequence struct {
-	Mu      float64 `json:"mu"`
-	Shares  Shares  `json:"shares"`
-	TwoStep bool    `json:"twoStep"`         // histograms and a first minimizer choose the clip of the last
-	C       float64 `json:"c"`               // what the curvature of the last minimizer may cost
-	FirstC  float64 `json:"firstC,omitzero"` // the same of the first one
-	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer, unless TwoStep
-}
-
-// Plan is what a fit will do and cost, fixed from public quantities alone. It has no
-// exported field, may be published, and serves any number of fits.
+// Plan fixes the mechanism, the noise and the cost of a fit from public quantities alone. It may be
+// published, and serves any number of fits.
 type Plan struct {
 	params   Params
 	cert     dp.Certificate
@@ -83,13 +58,35 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// NewPlan plans for tables of the schema, of which no record is needed. Under
-// dp.Replace the number of records is that of the schema; Fit plans anew for the
-// number that the table has. nil options mean automatic.
+// NewPlan plans for tables of the schema. It needs no record: under [dp.Replace] it uses the number
+// of records that the schema declares, while [Fit] uses the number in the table. nil options mean
+// that everything is automatic.
 //
-// The error wraps table.ErrSchema, ErrOptions, dp.ErrBudget, dp.ErrRelation,
-// erm.ErrProblem or dp.ErrCondition.
+// The error wraps [table.ErrSchema], [ErrOptions], [dp.ErrBudget], [dp.ErrRelation],
+// [erm.ErrProblem] or [dp.ErrCondition].
 func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
+	t, err := schemaTask(s, o)
+	if err != nil {
+		return nil, err
+	}
+	return t.plan(b)
+}
+
+// Check returns those errors of [NewPlan] that need no calibration. It is quick, so a program can
+// call it before it reads a large table.
+func Check(s *table.Schema, b dp.Budget, o *Options) error {
+	t, err := schemaTask(s, o)
+	if err != nil {
+		return err
+	}
+	if _, err := t.check(b); err != nil {
+		return prefix.Errorf("model: %w", err)
+	}
+	return nil
+}
+
+// schemaTask returns the task of a schema, without records.
+func schemaTask(s *table.Schema, o *Options) (*task, error) {
 	e, err := s.Encoder()
 	if err != nil {
 		return nil, err
@@ -105,7 +102,7 @@ func NewPlan(s *table.Schema, b dp.Budget, o *Options) (*Plan, error) {
 	if task.options.Relation == dp.Replace && s.Records == 0 {
 		return nil, fmt.Errorf("%w: a plan needs the public number of records: declare \"records\" in the schema", ErrOptions)
 	}
-	return task.plan(b)
+	return task, nil
 }
 
 // DefaultDelta returns δ = 1/n₀² for a declared number of records, 1e-10 for none.
@@ -116,14 +113,14 @@ func DefaultDelta(records int) float64 {
 	return 1 / (float64(records) * float64(records))
 }
 
-// task is a problem with the options of a fit, complete.
+// task is a problem with complete options.
 type task struct {
 	problem *erm.Problem // Records is n under Replace, n₀ under AddRemove, 0 for not declared
 	encoder *table.Encoder
 	options Options
 }
 
-// newTask puts data and options together. It reads no record.
+// newTask completes the options for the data. It reads no record.
 func newTask(data *table.Data, opt *Options) (*task, error) {
 	if data == nil || data.Records == nil {
 		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
@@ -137,11 +134,13 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	if e := data.Encoder; e != nil {
 		kind, classes, schema = e.Kind(), e.NumClasses(), e.Schema()
 	}
-	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
-	err := o.Relation.Check()
-	if err != nil {
-		return nil, prefix.Errorf("model: Relation: %w", err)
+	if o.Relation != 0 { // an Encoder has checked the relation of its schema
+		if err := o.Relation.Check(); err != nil {
+			return nil, prefix.Errorf("model: Relation: %w", err)
+		}
 	}
+	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
+	var err error
 	if o.Loss, err = o.Loss.complete(kind); err != nil {
 		return nil, err
 	}
@@ -156,10 +155,12 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 		}
 	}
 	if o.Records < 0 || !(o.Radius >= 0) || math.IsInf(o.Radius, 1) || !(o.Clip >= 0) || math.IsInf(o.Clip, 1) {
-		return nil, fmt.Errorf("%w: Records = %d, Radius = %v, Clip = %v, want finite numbers ≥ 0", ErrOptions, o.Records, o.Radius, o.Clip)
+		return nil, fmt.Errorf("%w: Records = %d, Radius = %v, Clip = %v, want finite numbers "+
+			"≥ 0", ErrOptions, o.Records, o.Radius, o.Clip)
 	}
 	if o.Clip > 0 && o.Loss.Name != Squares {
-		return nil, fmt.Errorf("%w: Clip = %v is for the loss %q, the slopes of %q are bounded", ErrOptions, o.Clip, Squares, o.Loss.Name)
+		return nil, fmt.Errorf("%w: Clip = %v is for the loss %q, the slopes of %q are "+
+			"bounded", ErrOptions, o.Clip, Squares, o.Loss.Name)
 	}
 	records := cmp.Or(o.Records, schema.Records)
 	if o.Relation == dp.Replace {
@@ -177,12 +178,9 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	return t, nil
 }
 
-// plan calibrates. Of the problem it sees what is public.
+// plan calibrates, from the public quantities of the problem alone.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
-	if err := b.Check(); err != nil {
-		return nil, prefix.Errorf("model: %w", err)
-	}
-	q, err := t.public()
+	q, err := t.check(b)
 	if err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
@@ -191,7 +189,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
 		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
 	}}
-	if o.Loss.Name == Squares || o.Intervals != nil {
+	if t.composed() {
 		err = pl.sequence(q, o)
 	} else {
 		err = pl.release(q, o)
@@ -202,8 +200,23 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	return pl, nil
 }
 
-// public returns what is public of the problem. Before there are data, the declared
-// number of records stands for theirs.
+// composed reports whether the plan is a sequence of releases.
+func (t *task) composed() bool { return t.options.Loss.Name == Squares || t.options.Intervals != nil }
+
+// check returns the public quantities of the problem, and errors that need no calibration.
+func (t *task) check(b dp.Budget) (erm.Public, error) {
+	if err := b.Check(); err != nil {
+		return erm.Public{}, err
+	}
+	q, err := t.public()
+	if err == nil && t.composed() {
+		err = t.options.checkSequence(q, b)
+	}
+	return q, cmp.Or(err, q.Smooth())
+}
+
+// public returns the public quantities of the problem. Without data, the declared number of records
+// takes the place of the number in the table.
 func (t *task) public() (erm.Public, error) {
 	relation := t.options.Relation
 	if n, _ := t.problem.Data.Dims(); n > 0 || relation == dp.AddRemove {
@@ -217,8 +230,7 @@ func (t *task) public() (erm.Public, error) {
 	return q.Complete(relation)
 }
 
-// release plans one release of package lop, with Gaussian or with pure noise,
-// whichever has the smaller E‖b‖.
+// release plans one release of package lop, with Gaussian or pure noise: the one of smaller E‖b‖.
 func (pl *Plan) release(q erm.Public, o Options) error {
 	b, d := pl.params.Budget, float64(q.Dim)
 	m := lop.Mechanism{Relation: pl.params.Relation, Radius: cmp.Or(o.Radius, radius(q))}
@@ -227,21 +239,23 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 		return err
 	}
 	pl.single = pure
-	words := "pure noise, as the budget has no δ"
+	words := "pure noise, because δ = 0"
 	if b.Delta > 0 {
 		gauss, failed := m.Calibrate(q, b)
 		if failed != nil {
 			return failed
 		}
-		words = fmt.Sprintf("pure noise, whose expected norm is no more than that of Gaussian noise in %d dimensions", q.Dim)
+		words = fmt.Sprintf("pure noise, whose expected norm in %d dimensions is at most that of Gaussian noise", q.Dim)
 		if err != nil || gauss.Params().Sigma*math.Sqrt(d) < d/pure.Params().Rate {
-			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm is less than that of pure noise in %d dimensions", q.Dim)
+			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm in %d dimensions is less than "+
+				"that of pure noise", q.Dim)
 		}
 	}
 	p := pl.single.Params()
 	pl.cert, pl.params.Release = pl.single.Certificate(), &p
-	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s; the ridge has the least bound on the excess risk for solutions "+
-		"of norm at most %.4g.", words, m.Radius)
+	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s. The ridge minimizes the bound on the "+
+		"excess risk for solutions of "+
+		"norm at most %.4g.", words, m.Radius)
 	return nil
 }
 
@@ -251,204 +265,6 @@ func radius(q erm.Public) float64 {
 		return q.Radius
 	}
 	return 20 / q.Bounds.Row
-}
-
-// Numbers of the automatic rule, which were fixed on data that is public.
-const (
-	outputShare = 0.001 // of every output noise
-	labelShare  = 0.015
-	firstShare  = 0.07
-	residShare  = 0.025
-	firstC      = 0.05 // of ε
-	intervalC   = 0.1  // of ε
-	mostC       = 20   // e⁻²⁰β is as good a ridge as any smaller one
-	mostNoise   = 0.12 // deviation of a bin over n up to which two steps pay
-	defaultClip = 0.3
-)
-
-// curvatureShares are the shares of ε that curvature may cost.
-var curvatureShares = []float64{0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5}
-
-// spare is the part of δ that remains once rare events of the noise are paid for.
-const spare = 1 - 0x1p-50
-
-// sequence plans several releases, or one minimizer with a clip that is chosen.
-func (pl *Plan) sequence(q erm.Public, o Options) error {
-	b, p := pl.params.Budget, &pl.params
-	switch {
-	case b.Delta == 0:
-		return fmt.Errorf("%w: automatic least squares and intervals need Gaussian noise: state δ > 0, or the loss %q or %q without intervals",
-			dp.ErrCondition, PseudoHuber, Quantile)
-	case !q.Linear:
-		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
-	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
-		return fmt.Errorf("%w: intervals with a lasso, a group or a set: their theory is for smooth problems on the whole space", ErrOptions)
-	case q.Records == 0:
-		return fmt.Errorf("%w: least squares and intervals weigh noise against the number of records: declare \"records\" in the schema, or "+
-			"Records of the options", ErrOptions)
-	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records, a quarter of which may be declared under add-remove",
-			ErrOptions, int64(mostSummed))
-	case o.Intervals != nil && q.Dim > mostDim:
-		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
-	}
-	if err := q.Smooth(); err != nil {
-		return err
-	}
-	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = lop.Settings{Package: "model", Mechanism: lop.Mechanism{Relation: p.Relation}}, q.Monotone
-	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
-	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
-	p.Sequence = s
-	if o.Intervals != nil {
-		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
-	}
-	p.Decision = "One minimizer of a loss with bounded slopes."
-	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
-	if o.Loss.Name == Squares {
-		two := *s
-		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
-		two.Shares.Labels, two.Shares.First, two.Shares.Residuals = labelShare, firstShare, residShare
-		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
-		if o.Intervals == nil {
-			for _, at := range []*Sequence{s, &two} {
-				pl.curvatureCost(at, n, d)
-			}
-		}
-		mu, err := pl.mu(two)
-		if err != nil {
-			return err
-		}
-		t2 := pl.pair() / (math.Sqrt(residShare) * mu)
-		switch {
-		case o.Clip > 0:
-			s.Clip = o.Clip
-			p.Decision = "Least squares in one step, the clip is stated."
-		case t2 > mostNoise*n || two.Shares.Last <= 0:
-			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step with slopes clipped at %.4g of their range: the noise of a histogram of %d "+
-				"records, %.3g a bin, is too large to choose a clip by.", s.Clip, q.Records, t2)
-		default:
-			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms (%.3g a bin of %d records) and a first fit choose the clip and "+
-				"the ridge of the last.", t2, q.Records)
-		}
-	}
-	var err error
-	if s.Mu, err = pl.mu(*s); err != nil {
-		return err
-	}
-	proved := pl.prove(s)
-	pl.seq = pl.composed(*s, s.Mu)
-	_, failure := release.MostNormal(q.Dim, b, 1)
-	pl.failure = float64(len(pl.seq.S)) * failure
-	theorem := TheoremAuto
-	if o.Intervals != nil {
-		theorem = TheoremIntervals
-	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
-	if !proved {
-		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
-	}
-	pl.cert = pl.cert.With(q.Assumptions...)
-	return nil
-}
-
-// pair returns M, the ℓ₂ sensitivity of a sum of nonnegative orthogonal terms of norm at
-// most 1: 1, or √2 for a record that is replaced.
-func (pl *Plan) pair() float64 {
-	if pl.params.Relation == dp.Replace {
-		return math.Sqrt2
-	}
-	return 1
-}
-
-// gradients returns G/L: 1, or 2 for a record that is replaced.
-func (pl *Plan) gradients() float64 {
-	if pl.params.Relation == dp.Replace {
-		return 2
-	}
-	return 1
-}
-
-// composed returns the sequence of releases at μ.
-func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
-	w := s.Shares
-	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone}
-	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores
-	if s.TwoStep {
-		q.C, q.S = append(q.C, s.FirstC), append(q.S, math.Sqrt(w.First)*mu)
-		gauss += w.Output
-	}
-	q.C, q.S = append(q.C, s.C), append(q.S, math.Sqrt(w.Last)*mu)
-	q.T = math.Sqrt(gauss+w.Output) * mu
-	return q
-}
-
-// mu returns the largest μ that the budget allows the sequence.
-func (pl *Plan) mu(s Sequence) (float64, error) {
-	b := pl.params.Budget
-	b.Delta *= spare
-	return dp.Calibrate(func(mu float64) dp.Curve {
-		remove, add := pl.composed(s, mu).Profile()
-		return func(eps float64) float64 { return max(remove(eps), add(eps)) }
-	}, b)
-}
-
-// prove reports whether the sequence at μ is certainly within the budget, of which rare events of
-// the noise take their part; if need be, it lowers μ by a relative 1e-6 at most. The shifts of the
-// releases are below those of the sequence by safeScale, which is more than the rounding of
-// their formulas.
-func (pl *Plan) prove(s *Sequence) bool {
-	b := pl.params.Budget
-	b.Delta *= spare
-	for down := 0.0; down < 1e-6; down = max(1e-12, 4*down) {
-		mu := s.Mu * (1 - down)
-		if seq := pl.composed(*s, mu); seq.Proves(b) && release.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
-			s.Mu = mu
-			return true
-		}
-	}
-	return false
-}
-
-// curvatureCost sets c = fε with the least risk for guesses that are public.
-func (pl *Plan) curvatureCost(s *Sequence, n, d float64) {
-	const rho2, slope = 0.06, 0.25
-	best, least := 0.0, math.Inf(1)
-	for _, f := range curvatureShares {
-		s.C = min(f*pl.params.Budget.Epsilon, mostC)
-		mu := pl.roughMu(*s)
-		sigma := slope * pl.gradients() / mu
-		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
-		if r := risk(n, d, ridge, sigma, rho2); r < least {
-			best, least = s.C, r
-		}
-	}
-	s.C = best
-}
-
-// roughMu returns what mu does to a relative 1e-5 or so, to choose by.
-func (pl *Plan) roughMu(s Sequence) float64 {
-	b, lo, hi := pl.params.Budget, 0x1p-60, 0x1p10
-	for hi > lo*(1+1e-5) {
-		mid := math.Sqrt(lo * hi)
-		if remove, add := pl.composed(s, mid).Profile(); max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
-// risk returns what least squares with ridge Δ and noise σ loses for rows with
-// Σaa′ = (n/d)I and a signal of energy ρ²:
-//
-//	ρ²(Δ/(h+Δ))² + σ²dh/((h+Δ)²n),  h = n/d
-func risk(n, d, ridge, sigma, rho2 float64) float64 {
-	h := n / d
-	return rho2*math.Pow(ridge/(h+ridge), 2) + sigma*sigma*d*h/(math.Pow(h+ridge, 2)*n)
 }
 
 // Params returns a copy of the numbers of the plan.
@@ -494,81 +310,6 @@ func (pl *Plan) Profile() dp.Profile {
 	return dp.Profile{Remove: remove, Add: add, Failure: pl.failure}
 }
 
-// Forecast is what a plan expects, from guesses that are public and no claim.
-type Forecast struct {
-	// Sigma is the noise that a coordinate of the sum of gradients gets and Ridge the
-	// weight of (Δ/2)‖θ‖², for rows and labels in [−1, 1].
-	Sigma, Ridge float64
-	// Deviation is the standard deviation that noise gives a coefficient of encoded
-	// rows, if the records spread evenly over the coordinates.
-	Deviation float64
-	// Records is the number of records from which on sampling adds more to the error
-	// of a coefficient than privacy.
-	Records float64
-	// Excess bounds the expected excess of the mean loss against solutions of norm at
-	// most Options.Radius, +Inf where no bound is known.
-	Excess float64
-}
-
-// Forecast returns what the plan expects.
-func (pl *Plan) Forecast() Forecast {
-	f := Forecast{Excess: math.Inf(1)}
-	if !pl.made() {
-		return f
-	}
-	p := pl.params
-	n, d, bend, slope := float64(p.Records), float64(p.Dim), 1.0, 1.0
-	if kinds[p.Loss.Name] != table.Range {
-		bend = 0.15
-	}
-	if r := p.Release; r != nil {
-		f.Sigma, f.Ridge, slope = r.Sigma, r.Ridge/(p.Bounds.Row*p.Bounds.Row), r.Lipschitz/p.Bounds.Row
-		if r.Rate > 0 {
-			f.Sigma = math.Sqrt(d+1) / r.Rate
-		}
-		f.Sigma /= p.Bounds.Row
-		if n > 0 {
-			f.Excess = r.ExcessBound / n
-		}
-	} else {
-		slope = cmp.Or(p.Sequence.Clip, 0.25)
-		if p.Loss.Name != Squares {
-			slope = 1
-		}
-		f.Sigma = slope * pl.gradients() / (math.Sqrt(p.Sequence.Shares.Last) * p.Sequence.Mu)
-		f.Ridge = 1 / math.Expm1(p.Sequence.C)
-	}
-	f.Deviation = f.Sigma / (bend*n/d + f.Ridge)
-	f.Records = math.Ceil(f.Sigma * f.Sigma * d * 4 / (slope * slope))
-	return f
-}
-
-// Coefficients returns the deviation that noise is expected to give each coefficient, in
-// the units of the file; nil without a schema.
-func (pl *Plan) Coefficients() []table.Coefficient {
-	if !pl.made() || pl.encoder == nil {
-		return nil
-	}
-	out := pl.encoder.Coefficients(make([]float64, pl.params.Dim))
-	features := pl.encoder.Features()
-	dev := pl.Forecast().Deviation
-	if kinds[pl.params.Loss.Name] == table.Range {
-		dev *= pl.params.Bounds.Label
-	}
-	sum, scale := 0.0, map[string]float64{}
-	for _, f := range features {
-		sum += f.Offset * f.Offset
-		scale[f.Name] = math.Abs(f.Scale)
-	}
-	for i := range out {
-		if out[i].Column == "" {
-			scale[out[i].Name] = math.Sqrt(sum)
-		}
-		out[i].Value = dev * scale[out[i].Name]
-	}
-	return out
-}
-
 // String describes the plan in prose that may be published.
 func (pl *Plan) String() string {
 	if !pl.made() {
@@ -576,21 +317,24 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. %s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. "+
+		"%s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
-		fmt.Fprintf(&b, " All releases together have the privacy of Gaussian noise with sensitivity over deviation %.4g, and curvature costs "+
-			"at most %.3g of ε.", s.Mu, s.C+s.FirstC)
+		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
+			"divided by standard "+
+			"deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
 		if p.Intervals != nil {
-			fmt.Fprintf(&b, " %.0f %% of that pays for standard errors.", 100*(s.Shares.Hessian+s.Shares.Scores))
+			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
 	}
 	if p.Records > 0 {
-		fmt.Fprintf(&b, " Noise is expected to give a coefficient of encoded rows a deviation near %.2g; from about %.0f records on, sampling "+
-			"adds more to the error than privacy.", f.Deviation, f.Records)
+		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. "+
+			"With more than "+
+			"about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
 	}
 	if !math.IsInf(f.Excess, 1) {
-		fmt.Fprintf(&b, " The expected excess of the mean loss is at most %.3g.", f.Excess)
+		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)
 	}
 	return b.String()
 }

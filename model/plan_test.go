@@ -182,6 +182,8 @@ func TestLedgerFirst(t *testing.T) {
 // Errors name the option, its value and the fix.
 func TestOptionErrors(t *testing.T) {
 	s, data := incomes(t, 300)
+	declared := *s
+	declared.Records = 300
 	for want, o := range map[string]Options{
 		`Loss "logit", want one of`:                {Loss: Loss{Name: "logit"}},
 		`is for a number, the label of the schema`: {Loss: Loss{Name: Squares}},
@@ -191,15 +193,18 @@ func TestOptionErrors(t *testing.T) {
 		`HessianShare = 2`:            {Intervals: &Intervals{HessianShare: 2}},
 		`Clip = 1`:                    {Clip: 1},
 		`Penalty.Group with`:          {Penalty: Penalty{Group: 1, Lasso: 1}},
-		`intervals with a lasso, a group or a set`: {Intervals: &Intervals{}, Penalty: Penalty{Lasso: 1}},
+		`intervals with a lasso, a group penalty or a set`: {Intervals: &Intervals{}, Penalty: Penalty{Lasso: 1}},
 		`Level = 1`: {Intervals: &Intervals{Level: 1}},
 	} {
 		_, err := Fit(t.Context(), data, some, &o)
 		require.ErrorIs(t, err, ErrOptions, want)
 		require.ErrorContains(t, err, want)
+		require.EqualError(t, Check(&declared, some, &o), err.Error(), "found before the table is read")
 	}
+	require.NoError(t, Check(&declared, some, nil))
 	_, err := Fit(t.Context(), data, dp.Budget{}, nil)
 	require.ErrorIs(t, err, dp.ErrBudget)
+	require.ErrorIs(t, Check(&declared, dp.Budget{}, nil), dp.ErrBudget)
 	_, err = Fit(t.Context(), nil, some, nil)
 	require.ErrorIs(t, err, ErrOptions)
 	_, err = Fit(t.Context(), &table.Data{Records: data.Records}, some, nil)

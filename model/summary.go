@@ -9,35 +9,34 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Row is an estimated linear function of the coefficients: one of them, or a prediction.
+// Row is an estimated linear function of the coefficients, such as one coefficient or a prediction.
 type Row struct {
 	Class    string  `json:"class,omitzero"` // of a label with levels
 	Name     string  `json:"name,omitzero"`
 	Estimate float64 `json:"estimate"` // of the release, in the units of the file
-	// Interval is what Options.Intervals pays for, nil without them.
+	// Interval is nil without Options.Intervals.
 	Interval *Interval `json:"interval,omitempty"`
 }
 
-// Interval says how far an estimate may be from the truth: the minimizer of the expected
-// loss that was fitted, clipped as it was and without any ridge. It accounts for
-// sampling, for the noise of the minimizer, for its shrinkage by the ridge and for
-// the noise of the standard error itself.
+// Interval is a confidence interval for the minimizer of the expected fitted loss, with its clip
+// and without any ridge. It accounts for sampling, for the noise of the minimizer, for its
+// shrinkage by the ridge and for the noise of the standard error itself.
 type Interval struct {
 	Debiased float64 `json:"debiased"` // the estimate without the shrinkage, the middle of the interval
 	StdErr   float64 `json:"stdErr"`   // of Debiased
-	// PrivacyErr is the part of StdErr that noise makes: the error against the
-	// minimizer without privacy on the same records.
+	// PrivacyErr is the part of StdErr that comes from noise: the error relative to the minimizer
+	// without privacy on the same records.
 	PrivacyErr   float64 `json:"privacyErr"`
-	PrivacyShare float64 `json:"privacyShare"` // of the variance, that of the noise on the gradients
+	PrivacyShare float64 `json:"privacyShare"` // share of the variance that comes from the noise on the gradients
 	Lower        float64 `json:"lower"`
 	Upper        float64 `json:"upper"`
 	Z            float64 `json:"z"` // Debiased/StdErr
 	P            float64 `json:"p"` // two-sided, of the value 0; 1 if Weak
-	// Weak tells that the records do not identify the estimate at this budget: the
-	// interval is conservative and rests on the declared Intervals.Radius.
+	// Weak reports that the records do not identify the estimate at this budget: the interval is
+	// conservative and relies on the declared Intervals.Radius.
 	Weak bool `json:"weak,omitzero"`
-	// Unidentified tells that no Radius was declared for a weak estimate, or that its variance
-	// is all noise: its interval is the whole line, and Lower and Upper are 0.
+	// Unidentified reports that a weak estimate has no declared Radius, or a variance that is all
+	// noise. Its interval is the whole line, and Lower and Upper are 0.
 	Unidentified bool `json:"unidentified,omitzero"`
 }
 
@@ -48,10 +47,10 @@ type Summary struct {
 	Note  string  `json:"note"`
 }
 
-// Summary returns the coefficients, with intervals if Options.Intervals asked for them.
-// The p-values are of one coefficient each: looking at many needs a correction.
+// Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
+// for one coefficient: testing several needs a correction.
 func (m *Model) Summary() Summary {
-	s := Summary{Note: "No standard errors: they take a share of the budget, ask for Intervals."}
+	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference
 	if m.moments != nil {
 		inf = m.inference()
@@ -94,19 +93,23 @@ func (m *Model) Summary() Summary {
 }
 
 func (m *Model) note() string {
-	about := "They refer to the fitted loss without its ridge."
+	about := "They estimate the minimizer of the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {
-		about = fmt.Sprintf("They refer to least squares with gradients clipped at %.3g of their range, without a ridge; that is the ordinary "+
-			"coefficient where errors are symmetric.", c.Clip)
+		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
+			"range, without a "+
+			"ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	}
-	return "Intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" Where the schema makes columns redundant, as an intercept and levels that cover every record are, they are those of the solution of " +
-		"least norm." +
-		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a smaller Radius."
+	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
+		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
+		"estimate the solution " +
+		"of least norm." +
+		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
+		"smaller bound on " +
+		"the norm of the true coefficients."
 }
 
-// Contrast estimates ⟨k,θ⟩, θ in the units of encoded rows, with an interval if
-// Options.Intervals asked for them. The error wraps ErrOptions for a k of another length.
+// Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if
+// Options.Intervals was set. The error wraps [ErrOptions] if k has another length than θ.
 func (m *Model) Contrast(k []float64) (Row, error) {
 	if m == nil {
 		return Row{}, fmt.Errorf("%w: the model is nil, want one made by Fit or Load", ErrOptions)
@@ -155,7 +158,7 @@ func (s Summary) String() string {
 	return b.String()
 }
 
-// finite replaces what is no number by 0.
+// finite replaces NaN and infinities by 0.
 func finite(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

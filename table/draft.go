@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// Drafting drafts a schema from rows that are public, such as a sample that is
-// published or made up. It must not see private rows: ranges and levels of the
-// schema are those of the rows.
+// Drafting drafts a schema from public rows, such as a published or made-up sample. It must not see
+// private rows: the ranges and levels of the schema are those of the rows.
 type Drafting struct {
 	// Label names the column of the label; "" means the last column.
 	Label string
-	// File says how to read the rows, as in the schema that is made.
+	// File is the form of the rows, and of the file in the new schema.
 	File File
 	// Missing lists the spellings of missing values; nil means "", "?", "NA" and "NaN".
 	Missing []string
@@ -30,12 +29,11 @@ const (
 	idShare    = 0.95 // of different values in a column of text: an identifier
 )
 
-// Draft reads a table of public rows and returns a schema to be read over by a
-// person: numbers with ranges rounded outward, categories with their levels by
-// frequency and "other", identifiers ignored; Records is left to declare. Of a
-// label with two spellings the later one in the order of numbers or of text is
-// positive. The error wraps ErrTable or ErrSchema and may show values, for the
-// rows are public.
+// Draft reads a table of public rows and returns a schema that a person should check: numbers with
+// ranges rounded outward, categories with their levels by frequency and "other", identifiers
+// ignored. Records is not set. If the label has two spellings, the later one in numerical or
+// alphabetical order is positive. The error wraps [ErrTable] or [ErrSchema]; it may show values,
+// because the rows are public.
 func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 	if err := o.File.check(); err != nil {
 		return nil, err
@@ -62,7 +60,8 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		}
 	}
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, t.comma)
+		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by "+
+			"%q", ErrTable, t.line, t.comma)
 	}
 	seen := make([]summary, len(names))
 	rows := 0
@@ -102,7 +101,7 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 	return s, s.Check()
 }
 
-// summary is what Draft keeps of a public column.
+// summary holds the statistics of a public column.
 type summary struct {
 	n, numbers, missing int
 	lo, hi              float64
@@ -147,7 +146,7 @@ func (s *summary) span() (lo, hi *float64) {
 		unit = max(unit, 1)
 	}
 	round := func(v float64, to func(float64) float64) float64 {
-		if unit < 1 { // a multiple of 0.1 is no float64, the quotient by 10 is nearest to one
+		if unit < 1 { // 0.1 is not a float64; dividing by 10 rounds correctly
 			return to(v*math.Round(1/unit)) / math.Round(1/unit)
 		}
 		return to(v/unit) * unit
@@ -190,7 +189,8 @@ func (s *summary) label(name string) (Label, error) {
 	case len(levels) > 2 && len(levels) <= maxClasses:
 		l.Levels = levels
 	default:
-		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name),
+		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right "+
+			"column?", ErrTable, quote(name),
 			count(len(levels), "spelling"), maxClasses)
 	}
 	return l, nil

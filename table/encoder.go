@@ -13,8 +13,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Encoder turns fields into records as its schema says. It is immutable and
-// safe for concurrent use.
+// Encoder encodes fields as records, by its schema. It is immutable and safe for concurrent use.
 type Encoder struct {
 	schema    Schema
 	columns   []column // those that are not ignored
@@ -30,9 +29,8 @@ type Encoder struct {
 //	intercept    Σ_j Offset_j·θ_j
 //	coefficient  Scale_j·θ_j       of the value or the indicator of feature j
 //
-// both linear in θ, so that covariances carry over. For a label with a range,
-// Scale and Offset also map to the units of the label, whose middle is left to
-// add to the intercept.
+// both linear in θ, so covariances carry over. For a label with a range, Scale and Offset also
+// convert to the units of the label; the middle of the range must still be added to the intercept.
 type Feature struct {
 	Name   string `json:"name"`             // such as "age<25", "age[25,35)", "education=HS-grad", "hours"
 	Column string `json:"column,omitempty"` // "" for the intercept
@@ -97,7 +95,8 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
-		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
+		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": "+
+			"true", e.Dim(), maxFeatures)
 	}
 	return e, nil
 }
@@ -170,7 +169,7 @@ func groupNorms(w []float64) []float64 {
 	}
 }
 
-// Kind says what a label is.
+// Kind is the kind of a label.
 type Kind int
 
 // The kinds of a label.
@@ -259,9 +258,8 @@ func (e *Encoder) NumClasses() int {
 	return 0
 }
 
-// Dim returns d, the number of parameters: p, or K·p for a label with levels,
-// whose θ holds a block of p coordinates for each class, as loss.Multinomial
-// wants them.
+// Dim returns d, the number of parameters: p, or K·p for a label with levels, whose θ holds a block
+// of p coordinates for each class, as in [loss.Multinomial].
 func (e *Encoder) Dim() int {
 	if e.Kind() == Classes {
 		return e.NumClasses() * len(e.features)
@@ -279,12 +277,12 @@ func (e *Encoder) Bounds() loss.Bounds {
 	return b
 }
 
-// Sparse reports whether ReadCSV keeps sparse rows: where an entry that is not 0
-// (12 bytes) is expected in at most a third of the coordinates (8 bytes).
+// Sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be
+// nonzero. A sparse entry takes 12 bytes, a dense one 8.
 func (e *Encoder) Sparse() bool { return 3*e.width <= e.Dim() }
 
-// LabelText returns what a label of the encoded form means in the file: the
-// first spelling of its class, or the number in the units of the file.
+// LabelText returns an encoded label as the file spells it: the first spelling of its class, or the
+// number in the units of the file.
 func (e *Encoder) LabelText(b float64) string {
 	l := e.schema.Label
 	switch e.Kind() {
@@ -309,8 +307,8 @@ func (e *Encoder) LabelValue(b float64) float64 {
 	return mid + half*b
 }
 
-// Coefficient is a coefficient in the units of the file: what the prediction
-// grows by with a unit of a number, or by the presence of a level.
+// Coefficient is a coefficient in the units of the file: the change of the prediction per unit of a
+// number, or for a row with a level.
 type Coefficient struct {
 	Class  string  `json:"class,omitempty"` // of a label with levels
 	Name   string  `json:"name"`            // of the feature, or "(intercept)"
@@ -318,10 +316,9 @@ type Coefficient struct {
 	Value  float64 `json:"value"`
 }
 
-// Coefficients maps θ, of length Dim, to the units of the file; the intercept,
-// which the middles of the ranges contribute to, stands first in every class.
-// A missing value without a level of its own stands for the middle of its range.
-// It panics if θ has another length.
+// Coefficients converts θ, of length Dim, to the units of the file. The intercept, which includes
+// the middles of the ranges, comes first in every class. A missing value without a level of its own
+// counts as the middle of its range. It panics if θ has another length.
 func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 	if len(theta) != e.Dim() {
 		panic(badLen)

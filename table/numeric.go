@@ -14,23 +14,23 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Numeric reads tables of numbers that need no encoding: rows go into the
-// declared bounds as erm.Data describes, longer ones are scaled in.
+// Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled
+// into them, as [erm.Data] describes.
 //
 // Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
-// one that is too large for float64, such as 1e400, is infinite. What a record
+// a number too large for float64, such as 1e400, is infinite. What a record
 // becomes depends on that record and the bounds alone. An empty line behind the header is
 // a record of zeros, so that no edit of one line changes the number of records.
 type Numeric struct {
 	// Bounds are declared, never measured.
 	Bounds loss.Bounds
-	// Header says that the first line holds names.
+	// Header declares that the first line holds names.
 	Header bool
 	// Label is the name of the label's column, with Header; "" means the last column.
 	Label string
 	// Delimiter separates fields; 0 means a comma.
 	Delimiter byte
-	// Public says that the table is public: errors may show values of fields.
+	// Public declares that the table is public: errors may show values of fields.
 	Public bool
 }
 
@@ -44,7 +44,8 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
 	}
 	if n.Label != "" && !n.Header {
-		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last column", ErrTable, quote(n.Label))
+		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last "+
+			"column", ErrTable, quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -71,9 +72,10 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	return b.Data(), nil
 }
 
-// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory of a
-// line. Bounds and Label have no meaning here. It calls begin with the names of the columns, which are
-// empty without Header, and record with the numbers of every record, which it may change until it returns.
+// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
+// of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
+// which are empty without Header, and record with the numbers of every record, which it may change
+// until it returns.
 //
 // The error is that of begin or record, or wraps ErrTable for a file that is not
 // a table of numbers: no header where one is declared, an empty or repeated
@@ -104,7 +106,8 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	case err != nil:
 		return err
 	case len(fields) < 2:
-		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
+		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by "+
+			"%q", ErrTable, t.line, comma)
 	}
 	t.every = true
 	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
@@ -163,7 +166,8 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	case n.Public:
 		found = quote(string(field))
 	}
-	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing one", ErrTable, line, j+1, name, found)
+	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing "+
+		"one", ErrTable, line, j+1, name, found)
 }
 
 // headerNames stores the names of the columns. Errors do not show them: the line may be a record.
@@ -179,9 +183,11 @@ func headerNames(names []string, fields [][]byte, line int) error {
 		case !utf8.ValidString(s):
 			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
 		case twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, line, first+1, j+1)
+			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different "+
+				"ones", ErrTable, line, first+1, j+1)
 		case isNumber:
-			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one", ErrTable, line,
+			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not "+
+				"declare one", ErrTable, line,
 				j+1)
 		}
 		names[j], seen[s] = s, j
@@ -193,9 +199,9 @@ func headerNames(names []string, fields [][]byte, line int) error {
 //
 //	label index:value index:value …
 //
-// each, with indices from 1 to dim that increase; features that are not listed
-// are 0, and text behind # is a comment. A line without anything else is a record of
-// zeros. Header, Label and Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
+// each, with indices from 1 to dim that increase; features that are not listed are 0, and text
+// behind # is a comment. A line without anything else is a record of zeros. Header, Label and
+// Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
 // compressed by gzip; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
@@ -257,9 +263,11 @@ func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float
 		case err != nil || !ok:
 			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: want index:value, two numbers", ErrTable, line, j)
 		case index < 1 || index > dim:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared dimension", ErrTable, line, j, dim)
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared "+
+				"dimension", ErrTable, line, j, dim)
 		case index <= last:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, want increasing indices",
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, "+
+				"want increasing indices",
 				ErrTable, line, j)
 		}
 		last = index

@@ -10,16 +10,14 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-// Options say how a table is read.
+// Options of reading a table.
 type Options struct {
-	// Public says that the table is public: errors may show values of fields.
+	// Public declares that the table is public: errors may show values of fields.
 	Public bool
-	// Unlabeled says that the column of the label may be absent, as in a table
-	// to make predictions for.
+	// Unlabeled allows the column of the label to be absent, as in a table to predict for.
 	Unlabeled bool
-	// Skip leaves out empty lines and comments behind the header, as is right where
-	// rows are looked at one by one, to predict or to score. Without it each is a
-	// record of zeros: see the package comment.
+	// Skip leaves out empty lines and comments after the header, for predictions and scores.
+	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool
 }
 
@@ -47,7 +45,8 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip {
-		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label", ErrTable)
+		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a "+
+			"record with a label", ErrTable)
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
@@ -142,7 +141,8 @@ func (r *Rows) header() error {
 		first, twice := seen[name]
 		switch {
 		case declared[name] && twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line, first+1, j+1,
+			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different "+
+				"names", ErrTable, r.text.line, first+1, j+1,
 				quote(name))
 		case declared[name]:
 			known++
@@ -152,7 +152,8 @@ func (r *Rows) header() error {
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with "+
+			"the names of the "+
 			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
 			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
@@ -164,13 +165,14 @@ func (r *Rows) header() error {
 		if r.o.Public {
 			show = " " + quote(r.names[strange])
 		}
-		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out", ErrTable,
+		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave "+
+			"it out", ErrTable,
 			r.text.line, strange+1, show)
 	}
 	return nil
 }
 
-// otherDelimiter says which delimiter would make the header line one.
+// otherDelimiter returns a hint if another delimiter would make the header line valid.
 func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string {
 	if len(fields) != 1 {
 		return ""
@@ -185,7 +187,8 @@ func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string 
 	return ""
 }
 
-// find locates the columns of the schema, given the position of every name, and reports those that the file lacks.
+// find locates the columns of the schema, given the position of every name, and reports those that
+// the file lacks.
 func (r *Rows) find(has map[string]int) error {
 	var lacks []string
 	at := func(name string) int {
@@ -206,7 +209,8 @@ func (r *Rows) find(has map[string]int) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are case-sensitive", ErrTable, list(lacks))
+	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are "+
+		"case-sensitive", ErrTable, list(lacks))
 }
 
 // Next reads the next record and reports whether there is one. At the end of the
@@ -223,7 +227,8 @@ func (r *Rows) Next() bool {
 		return true
 	}
 	if len(r.fields) != len(r.names) {
-		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line, count(len(r.fields), "field"),
+		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain "+
+			"%q", ErrTable, r.text.line, count(len(r.fields), "field"),
 			len(r.names), r.text.comma)
 		return false
 	}
@@ -285,7 +290,7 @@ func (r *Rows) noLabel() error {
 		ErrTable, r.text.line, r.label+1, quote(l.Column), r.shape(r.label), want)
 }
 
-// shape says what stands in a field without showing it, unless it is public.
+// shape describes the content of a field, without showing it unless it is public.
 func (r *Rows) shape(j int) string {
 	f := r.fields[j]
 	switch {

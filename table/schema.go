@@ -127,7 +127,8 @@ func ReadSchema(r io.Reader) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	case len(text) > maxSchemaBytes:
-		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": true", ErrSchema, maxSchemaBytes>>20)
+		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": "+
+			"true", ErrSchema, maxSchemaBytes>>20)
 	}
 	s := &Schema{}
 	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
@@ -197,7 +198,8 @@ func (s *Schema) check() error {
 	}
 	for i, f := range s.File.Fields {
 		if _, ok := seen[f]; !ok {
-			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to columns, or its range or "+
+			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to "+
+				"columns, or its range or "+
 				"levels", quote(f), quote(f))
 		}
 	}
@@ -246,7 +248,8 @@ func (l Label) check(missing []string) error {
 		}
 	}
 	if kinds != 1 {
-		return bad("label", "%d kinds of label, want one: \"positive\" and \"negative\" spellings, or \"levels\", or \"min\" and \"max\"", kinds)
+		return bad("label", "%d kinds of label, want one: \"positive\" and \"negative\" spellings, or \"levels\", or "+
+			"\"min\" and \"max\"", kinds)
 	}
 	seen := map[string]string{}
 	for _, m := range missing {
@@ -285,9 +288,11 @@ func choice(unknown string, among ...string) error {
 		return nil
 	}
 	if unknown == "drop" {
-		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one of %s", list(among))
+		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one "+
+			"of %s", list(among))
 	}
-	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an error", quote(unknown), list(among))
+	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an "+
+		"error", quote(unknown), list(among))
 }
 
 func (c Column) check(path string, missing []string) error {
@@ -366,7 +371,8 @@ func spellings(path string, list []string, seen map[string]string, empty bool) e
 		case !utf8.ValidString(s):
 			return bad(at, "%s is not UTF-8, want text that is", quote(s))
 		case s != strings.TrimSpace(s):
-			return bad(at, "%s begins or ends with blanks, which are cut off every field: want %s", quote(s), quote(strings.TrimSpace(s)))
+			return bad(at, "%s begins or ends with blanks, which are cut off every field: want "+
+				"%s", quote(s), quote(strings.TrimSpace(s)))
 		}
 		if first, ok := seen[s]; ok {
 			return bad(at, "%s is also in %s: want each spelling once", quote(s), first)
@@ -383,7 +389,8 @@ func name(path, s string) error {
 	case !utf8.ValidString(s):
 		return bad(path, "%s is not UTF-8, want text that is", quote(s))
 	case s != strings.TrimSpace(s):
-		return bad(path, "%s begins or ends with blanks, which are cut off every name: want %s", quote(s), quote(strings.TrimSpace(s)))
+		return bad(path, "%s begins or ends with blanks, which are cut off every name: want "+
+			"%s", quote(s), quote(strings.TrimSpace(s)))
 	}
 	return nil
 }

@@ -196,5 +196,6 @@ func (t *text) inQuotes(line []byte) ([]byte, error) {
 
 // broken describes quotes that are not those of [RFC4180].
 func (t *text) broken(what string) error {
-	return fmt.Errorf("%w: line %d, column %d: %s; write \"\" for a quote inside quotes", ErrTable, t.line, len(t.end)+1, what)
+	return fmt.Errorf("%w: line %d, column %d: %s; write \"\" for a quote inside "+
+		"quotes", ErrTable, t.line, len(t.end)+1, what)
 }

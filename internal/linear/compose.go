@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -61,6 +62,11 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		one := func(float64) float64 { return 1 }
 		return one, one
 	}
+	return q.curves()
+}
+
+// curves is Profile of a sequence that passed Check.
+func (q Sequence) curves() (remove, add func(eps float64) float64) {
 	of := func(log func(eps float64) float64) func(eps float64) float64 {
 		return everywhere(func(eps float64) float64 { return math.Exp(log(eps)) })
 	}
@@ -69,6 +75,28 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		return both, both
 	}
 	return of(func(eps float64) float64 { return q.logRemove(eps, 1) }), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+}
+
+// LargestShift returns the largest μ at which the sequence is within the budget, up to a relative
+// error of tolerance (0 for that of float64). The sequences may differ in S and T only, which grow
+// with μ; the first one is checked for all.
+func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
+	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
+		return 0, err
+	}
+	within := func(mu float64) bool {
+		remove, add := at(mu).curves()
+		return max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta
+	}
+	const lo, hi = 0x1p-80, 0x1p80 // those of dp.Calibrate
+	switch {
+	case !within(lo):
+		return 0, fmt.Errorf("%w: no noise level gives %v", dp.ErrCondition, b)
+	case within(hi):
+		return hi, nil
+	}
+	mu, _ := num.BisectTo(within, lo, hi, tolerance)
+	return mu, nil
 }
 
 // shift returns scale·√(Σ_I sᵢ² + t²) for the minimizers in the set of bits.

@@ -8,13 +8,18 @@ import "math"
 // positive ends far apart it halves the logarithm. The caller picks the end
 // that errs to the safe side.
 func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
+	return BisectTo(ok, lo, hi, 0)
+}
+
+// BisectTo is Bisect that stops once the ends differ by a relative tol at most.
+func BisectTo(ok func(x float64) bool, lo, hi, tol float64) (good, bad float64) {
 	good, bad = lo, hi
 	for range 200 {
 		mid := good + (bad-good)/2
 		if good > 0 && bad > 0 && (good > 4*bad || bad > 4*good) {
 			mid = math.Sqrt(good) * math.Sqrt(bad)
 		}
-		if mid == good || mid == bad {
+		if mid == good || mid == bad || math.Abs(bad-good) <= tol*math.Abs(good) {
 			break
 		}
 		if ok(mid) {

@@ -36,7 +36,7 @@ func encoding(e *table.Encoder) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Check refuses a file whose columns are not those of e.
+// Check returns an error unless the columns of a file are those of e.
 func Check(f *npy.File, e *table.Encoder) error {
 	_, d := f.Dims()
 	switch want := encoding(e); {
@@ -50,8 +50,8 @@ func Check(f *npy.File, e *table.Encoder) error {
 	return nil
 }
 
-// Pad returns a source of dim features: those of src, then zeros. Package loss wants rows as long
-// as θ, which has a block of features for every class of the label.
+// Pad returns a source of dim features: those of src, then zeros. Package loss needs rows as long
+// as θ, which has a block of features for each class of the label.
 func Pad(src erm.Source, dim int) erm.Source {
 	if _, d := src.Dims(); d >= dim {
 		return src
@@ -79,7 +79,7 @@ func (p padding) Read(ctx context.Context, rows, labels []float64, first int) er
 	return nil
 }
 
-// Options say how a file is written.
+// Options of a new file.
 type Options struct {
 	Float32   bool
 	Canonical bool // in the order of erm.Data; takes about 70 bytes of memory for each record
@@ -143,7 +143,7 @@ func (w *Writer) add(e *table.Encoder, in io.Reader, o table.Options) error {
 	return rows.Err()
 }
 
-// Commit makes the file appear.
+// Commit gives the finished file its name.
 func (w *Writer) Commit(ctx context.Context) (err error) {
 	if !w.o.Canonical {
 		return w.Writer.Commit()

@@ -1,4 +1,4 @@
-// Package wholefile writes files that appear whole or not at all.
+// Package wholefile writes a file whole or not at all.
 package wholefile
 
 import (
@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// File is a new file. Until Commit it is a hidden temporary file of mode 0600 beside the place where it is to
-// appear; a process that is killed may leave that one.
+// File is a new file. Until Commit it is a hidden temporary file of mode 0600 in the same folder. A
+// process that is killed may leave the temporary file.
 type File struct {
 	*os.File
 	path string
@@ -24,8 +24,8 @@ func Create(path string) (*File, error) {
 	return &File{File: f, path: path}, nil
 }
 
-// Commit syncs the file to the disk, closes it and makes it appear, instead of what had its name. If that
-// fails, the file is removed.
+// Commit syncs the file to the disk, closes it and gives it its name, replacing a file of that
+// name. If an error occurs, the new file is removed.
 func (f *File) Commit() error {
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
@@ -35,7 +35,7 @@ func (f *File) Commit() error {
 		return errors.Join(err, f.Abandon())
 	}
 	f.done = true
-	if dir, err := os.Open(filepath.Dir(f.path)); err == nil { // make the name last; some systems cannot sync a folder
+	if dir, err := os.Open(filepath.Dir(f.path)); err == nil { // sync the name; some systems cannot sync a folder
 		dir.Sync()
 		dir.Close()
 	}
@@ -52,7 +52,7 @@ func (f *File) Abandon() error {
 	return os.Remove(f.Name())
 }
 
-// Write writes data to the file path, which gets the mode, as one commit.
+// Write writes a whole file with the given mode.
 func Write(path string, data []byte, mode os.FileMode) error {
 	f, err := Create(path)
 	if err != nil {

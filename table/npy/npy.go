@@ -8,12 +8,12 @@
 //	defer f.Close()
 //	data, err := erm.Open(f, loss.Bounds{Row: 1, Label: 1})
 //
-// A file holds n records of d features and a label as an array of the shape (n, d+1), float64
-// or float32, little-endian, in C order: '<f8' or '<f4' of the versions 1 to 3 of the format
-// [NPY]. The label is the last column, unless the sidecar names another one. Records are read
-// with pread into small buffers that are used again: a pass over the file takes a few hundred
-// kilobytes of memory, whatever its size. It is not mapped into memory, because a mapped file
-// that somebody cuts short ends the process.
+// A file holds n records of d features and a label as an array of the shape (n, d+1), float64 or
+// float32, little-endian, in C order: '<f8' or '<f4' of the versions 1 to 3 of the format [NPY].
+// The label is the last column, unless the sidecar names another one. Records are read with pread
+// into small buffers that are reused: a pass over a file of any size takes a few hundred kilobytes
+// of memory. The file is not mapped into memory, because truncating a mapped file would end the
+// process.
 //
 // # Sidecar
 //
@@ -22,14 +22,13 @@
 //	{ "npy": 1, "records": 1000, "dtype": "<f8", "columns": ["age", "hours", "income"], "label": "income",
 //	  "schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
 //
-// "schema" says how the columns came to be, "" for columns that are as they were. The checksums
-// are those of the data in blocks of 1 MiB, without the header. File.Read returns no record of a
-// block before the whole block was found to have its checksum; it finds out once for each block. A
-// file without a sidecar is read without checksums.
+// "schema" identifies the encoding of the columns, "" for none. There is one checksum for each
+// block of 1 MiB of the data, without the header. [File.Read] verifies a whole block, once, before
+// it returns any record of it. A file without a sidecar is read without checksums.
 //
-// Nothing in a file is trusted: header, sidecar and size must agree, and package erm forces
-// every record into its bounds. A file must not change while it is open: its size and time of
-// change are looked at again and again, and package erm compares what it reads between passes.
+// Nothing in a file is trusted: header, sidecar and size must agree, and package erm forces every
+// record into its bounds. A file must not change while it is open: reads check its size and time of
+// change, and package erm compares the records of different passes.
 //
 // Both files are as private as the records. Messages show no value and no number of records.
 //
@@ -58,8 +57,8 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// ErrFile reports a file that is no table of records in the format, is damaged, or changed
-// while it was read.
+// ErrFile reports a file that is not a table of records in the format, is damaged, or changed while
+// it was read.
 var ErrFile = prefix.New("npy: invalid file")
 
 const (
@@ -84,14 +83,14 @@ type File struct {
 	reads    atomic.Uint32
 }
 
-// block is what is known of a block of the file.
+// block is the state of a block of the file.
 type block struct {
 	verify sync.Mutex // of those who want it verified
 	ok     atomic.Bool
 }
 
-// Open opens a file and its sidecar, if there is one. The error wraps ErrFile if they are not
-// what the package describes.
+// Open opens a file and its sidecar, if there is one. The error wraps [ErrFile] if they are not
+// valid.
 func Open(path string) (*File, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, prefix.Errorf("npy: %w", err)

@@ -12,13 +12,14 @@ import (
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
-// Options say how Create writes a file. The zero value is valid.
+// Options of [Create]. The zero value is valid.
 type Options struct {
 	// Float32 writes float32, half the bytes. Rounding a record by itself is free for privacy.
 	Float32 bool
 	// Label is the column of the label, "" for the last one.
 	Label string
-	// Schema says how the columns came to be, such as the hash of a description. Open returns it.
+	// Schema identifies the encoding of the columns, such as the hash of a description. Open returns
+	// it.
 	Schema string
 }
 
@@ -125,9 +126,9 @@ func (w *Writer) endBlock() {
 	w.sum, w.inBlock = 0, 0
 }
 
-// Commit makes the file and its sidecar appear, instead of what had their names. They are
-// synced to the disk first. Where both cannot be replaced, an old file is left beside a
-// sidecar that refuses it, never a new file without its sidecar.
+// Commit syncs the file and its sidecar to the disk and gives them their names, replacing files of
+// these names. If it cannot replace both, it leaves the old file with a sidecar that refuses it,
+// never a new file without its sidecar.
 func (w *Writer) Commit() error {
 	if w.err != nil {
 		return w.err

@@ -1,5 +1,5 @@
-// Package cli is the command privopt, and the part of it that other programs use to fit: see
-// Engine.
+// Package cli is the command privopt. Programs that read records in another way, but fit as
+// privopt does, use [Engine].
 package cli
 
 import (
@@ -17,12 +17,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main runs a program and exits. It ends in order on the first SIGINT, SIGTERM or SIGHUP and at
-// once on the second. Writes to a closed pipe return syscall.EPIPE instead of killing the process.
+// Main runs a program and exits with the exit code that run returns. The first SIGINT, SIGTERM or
+// SIGHUP cancels the context of run; the second ends the process at once. Writes to a closed pipe
+// return [syscall.EPIPE] instead of killing the process.
 func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -35,10 +36,10 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
-	command        string // that runs, "" before flags were accepted
+	command        string // the command that runs, "" until its flags are parsed
 }
 
-// Run is the command privopt: it returns the exit code.
+// Run runs the command privopt and returns its exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
 	return a.execute(ctx, a.root(), args)
@@ -50,7 +51,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	if err == nil {
 		return exitOK
 	}
-	if a.command == "" { // found by the parser of the command line
+	if a.command == "" { // the parser of the command line found the error
 		text := parsing.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "want a number")
 		if _, found := errors.AsType[usageError](err); !found {
 			err = usagef("%s; %s -h shows flags and examples", text, cmd.CommandPath())
@@ -59,7 +60,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	}
 	code := exitCode(err)
 	switch {
-	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe): // the reader wants to hear nothing
+	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe): // the reader of the output has left
 	case code == exitCancelled:
 		fmt.Fprintf(a.stderr, "%s: cancelled%s\n", a.command, suffix(err))
 	default:
@@ -68,15 +69,16 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	return code
 }
 
-// noArgs refuses arguments where everything is a flag.
+// noArgs refuses arguments of a command that has flags only.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q: everything is a flag here", args[0])
+		return fmt.Errorf("unexpected argument %q: this command takes flags only", args[0])
 	}
 	return nil
 }
 
-// twoDashes turns -flag into --flag: both are accepted, -h and negative numbers stay.
+// twoDashes turns -flag into --flag, so that both are accepted. It leaves -h and negative numbers
+// alone.
 func twoDashes(args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // a shell asks for completions
 		return args
@@ -95,19 +97,19 @@ func twoDashes(args []string) []string {
 
 const rootHelp = `privopt fits private models to tables of sensitive records.
 
-A differentially private model reveals almost nothing about any one record: whoever
-sees it could have seen almost the same model if a record had been another one. How
-much "almost" allows is the budget: epsilon (1 is common, smaller is more private) and
-delta, a tiny probability.
+A differentially private model reveals almost nothing about any one record: if one
+record had other values, almost the same models would come out with almost the same
+probabilities. The budget limits the difference: epsilon (1 is common, smaller is more
+private) and delta, a tiny probability.
 
-  1. Describe the columns in a schema, a JSON file. It is public: write it from what
-     anybody may know, or draft it from public rows, never from the private ones.
+  1. Describe the columns in a schema, a JSON file. The schema is public: write it from
+     public knowledge, or draft it from public rows, never from the private rows.
   2. fit reads the private table and writes a model, which may be published.
   3. predict, score, summary and explain use the model.
 
-plan shows what a fit would do and cost before any data is touched. A ledger keeps
-account of several fits to the same data. pack writes a table that memory does not hold
-as a file that fit reads.
+plan shows the mechanism, the noise and the cost of a fit before any data is read. A
+ledger adds up the budgets of all fits to the same data. pack converts a table larger
+than memory to a file that fit can read piece by piece.
 
 Exit codes: 0 done; 1 failure (file, pipe, disk); 2 usage (flag, schema, table, budget);
 3 refused (privacy condition, ledger); 4 withheld; 130 cancelled.`
@@ -136,7 +138,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// prepare sets what all programs have in common.
+// prepare sets the options that privopt and every Engine have in common.
 func (a *app) prepare(root *cobra.Command) {
 	root.Version = version().String()
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -148,7 +150,7 @@ func (a *app) prepare(root *cobra.Command) {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 }
 
-// do wraps the body of a command: from here on, errors are its own.
+// do wraps the body of a command. It sets a.command, so that errors are reported under its name.
 func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.command = c.CommandPath()
@@ -159,7 +161,7 @@ func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobr
 	}
 }
 
-// build says which program this is.
+// build identifies the program: its version, its revision and its platform.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

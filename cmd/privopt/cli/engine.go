@@ -13,16 +13,16 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Engine is a program that fits as privopt fit does, with records that it adds up in its own way.
+// Engine is a program that fits as privopt fit does, but adds up the records in its own way.
 type Engine struct {
 	Name, Short, Long, Example string
-	// Flags are those that the program has beside the flags of privopt fit.
+	// Flags are added to the flags of privopt fit.
 	Flags *flag.FlagSet
 	// Data describes the flag --data.
 	Data string
-	// Start gets the arguments after "--", before anything is read.
+	// Start receives the arguments after "--" before any file is read.
 	Start func(args []string) error
-	// Open returns the records of a table, of Encoder.Dim features, and a function that closes them.
+	// Open returns the records of a table, with Encoder.Dim features, and a function that closes them.
 	Open func(ctx context.Context, t *Table) (src erm.Source, end func() error, err error)
 }
 
@@ -38,8 +38,8 @@ type Table struct {
 type opener = func(path string) (io.ReadCloser, error)
 
 // Pack writes the rows of all files to a new .npy file, in the order in which privopt fit keeps the
-// records of a CSV in memory. Files are CSV, unless plain returns another reader of them, which
-// gives CSV with a header line whatever form the schema declares.
+// records of a CSV file in memory. For a file that is not CSV, plain returns a reader of its rows
+// as CSV with a header line and commas; for other files it returns nil.
 func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
 	w, err := packed.Create(out, t.Encoder, packed.Options{Canonical: true})
 	if err != nil {

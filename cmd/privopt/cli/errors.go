@@ -15,7 +15,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Exit codes, as the package comment lists them.
+// Exit codes, listed in rootHelp.
 const (
 	exitOK        = 0
 	exitFailure   = 1
@@ -25,16 +25,16 @@ const (
 	exitCancelled = 130
 )
 
-// errUsage reports a command line, or a file it names, that the caller has to change.
+// errUsage reports that the user has to change the command line or a file that it names.
 var errUsage = errors.New("usage")
 
-// usageError is a message without the text of errUsage.
+// usageError is errUsage with a message of its own.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == errUsage }
 func (e usageError) Unwrap() error      { return e.error }
 
-// Usagef is an error with the exit code of a command line that the caller has to change.
+// Usagef formats an error with exit code 2, for a command line that the user has to change.
 func Usagef(format string, args ...any) error { return usagef(format, args...) }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
@@ -69,7 +69,7 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// noted adds to an error what the user should know about the state it leaves.
+// noted adds a note to an error, about the state that the error leaves.
 type noted struct {
 	error
 	note string
@@ -86,8 +86,8 @@ func suffix(err error) string {
 	return ""
 }
 
-// parsing is how package strconv words what is no number.
+// parsing matches the text of the errors of package strconv.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
 
-// clean keeps a message on one line and leaves out the names of packages.
+// clean returns the message of an error on one line, without the names of packages.
 func clean(err error) string { return strings.Join(strings.Fields(prefix.Strip(err)), " ") }

@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/model"
 )
 
-// explained is what explain --json prints.
+// explained is the output of explain --json.
 type explained struct {
 	Private     bool           `json:"private"`
 	Certificate dp.Certificate `json:"certificate"`
@@ -25,10 +25,10 @@ type explained struct {
 	Proof       string         `json:"proof"`
 }
 
-// noProof is what a model file is worth without a ledger.
-const noProof = "The file proves nothing by itself: whoever has it can write other numbers into it, also other ε and δ."
+// noProof warns that a model file can be edited.
+const noProof = "The file proves nothing by itself: whoever holds it can change its numbers, ε and δ included."
 
-// detection bounds a test that tells two neighboring tables apart.
+// detection bounds the power of a test that distinguishes two neighboring tables.
 type detection struct {
 	FalseAlarms float64 `json:"falseAlarms"`
 	Power       float64 `json:"powerAtMost"`
@@ -37,8 +37,8 @@ type detection struct {
 func (a *app) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain MODEL",
-		Short: "Say in plain words what a model guarantees, to whom, and on what that rests",
-		Long: `Say in plain words what a model guarantees, to whom, and on what that rests.
+		Short: "Explain in plain words what a model guarantees, to whom, and under which assumptions",
+		Long: `Explain in plain words what a model guarantees, to whom, and under which assumptions.
 
 The text may be published with the model.`,
 		Example: "  privopt explain model.json\n  privopt explain model.json --json",
@@ -62,8 +62,8 @@ The text may be published with the model.`,
 
 func protects(r dp.Relation) string {
 	if r == dp.AddRemove {
-		return "the values of any one record and whether it is in the table at all; the number of records is protected " +
-			"as well"
+		return "the values of any one record, and whether the record is in the table at all; the number of records is " +
+			"protected as well"
 	}
 	return "the values of any one record; the number of records is not protected"
 }
@@ -86,7 +86,7 @@ func (e *explained) text(m *model.Model) string {
 	item := func(text string) { b.WriteString(paragraph("  - ", printable(text))) }
 	if !e.Private {
 		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. "+
-			"Whoever guesses it learns the records. What follows holds only if nobody can."))
+			"Whoever can guess that source learns the records. The guarantee below holds only if nobody can guess it."))
 		b.WriteByte('\n')
 	}
 	p := m.Params()
@@ -94,53 +94,59 @@ func (e *explained) text(m *model.Model) string {
 	if enc := m.Encoder(); enc != nil {
 		label = " that predicts " + printable(enc.Schema().Label.Column)
 	}
-	b.WriteString(paragraph("", fmt.Sprintf("A %s model%s, with %s, made with differential privacy: ε = %s, δ = %s.",
+	b.WriteString(paragraph("", fmt.Sprintf("A %s model%s, with %s, fitted with differential privacy: ε = %s, δ = %s.",
 		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta))))
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
-	line("Take the table and another that differs in one record. For every set S of models,")
-	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | the other) + δ,   e^ε = %s,  δ = %s\n",
+	line("Compare the table with any other table that differs from it in one record. For every set S of models,")
+	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,   e^ε = %s,  δ = %s\n",
 		number(math.Exp(c.Epsilon)), number(c.Delta))
-	line("whatever else somebody knows, now or later, and whatever they compute from the model.")
-	b.WriteString("\n  A test that guesses from the model which of the two tables it was\n\n")
+	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
+		"reader " +
+		"computes from the model.")
+	b.WriteString("\n  So a test that tries to detect one particular record in the model is weak:\n\n")
 	for _, d := range e.Detects {
-		fmt.Fprintf(&b, "    with %4s false alarms is right about the record in at most %6s of the cases\n",
+		fmt.Fprintf(&b, "    with %4s false alarms, it detects the record in at most %6s of the cases\n",
 			percent0(d.FalseAlarms), percent(d.Power))
 	}
 	section("To whom")
-	line("Each record, that is each line of the table behind its header: an empty line and a comment count as "+
+	line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
 		"records without values, so that no edit of one line changes the number of records. "+
-		"Somebody with several lines is protected less: with two, by ε = %s and δ = %s.",
-		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // 0·∞ is no number
+		"A person with several lines is protected less: with two lines, by ε = %s and δ = %s.",
+		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // not 0·∞
 	section("What is not covered")
-	item("What is true of people in general. That smoking causes cancer can be learned from a table with or without you.")
-	item("Schema, flags and budget: they are public. Had they been chosen by looking at the table, they would reveal it.")
-	item("Other releases from the same table. They add up: fit with --ledger to keep account.")
-	item("Error messages, running time, predictions for private rows, and privopt score. A table that is refused " +
-		"for a malformed line reveals that it has one.")
-	section("What it rests on")
+	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")
+	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they " +
+		"reveal part of it.")
+	item("Other releases from the same table. Their ε and δ add up: fit with --ledger to count and limit them.")
+	item("Error messages, running time, predictions for private rows, and the output of privopt score. For example, " +
+		"the error about a malformed line reveals that the table has such a line.")
+	section("Under which assumptions")
 	family, _, _ := strings.Cut(c.Theorem, ".")
-	line("Theorem %s, which the documentation of package %s states (go doc github.com/privopt/privopt/%s), "+
-		"and these assumptions, which the program cannot check:", c.Theorem, family, family)
+	line("The guarantee is theorem %s, stated in the documentation of package %s "+
+		"(go doc github.com/privopt/privopt/%s). It holds under assumptions that the program cannot "+
+		"check:", c.Theorem, family, family)
 	for _, assumption := range c.Assumptions {
 		item(string(assumption))
 	}
-	item("every line is one record, and the computer that fitted was not watched")
+	item("each line is one record")
+	item("nobody observed the computer during the fit")
 	if enc := m.Encoder(); enc != nil && enc.Schema().File.Multiline {
-		item("no line opens a quote that it does not close: the schema allows it (multiline), and such a line takes in " +
-			"those after it")
+		item("every quote is closed on the line that opens it: the schema allows records of several lines (multiline), " +
+			"and a quote left open joins the following lines to its record")
 	}
 	section("How the model was made")
 	line("%s", e.Plan)
 	if ch := e.Choice; ch != nil && ch.Clip > 0 {
-		line("Slopes were clipped at %s of their range; the ridge is %s and the noise on the sum of gradients %s.",
+		line("Slopes are clipped at %s of their range. The ridge is %s; the noise on the sum of gradients has standard "+
+			"deviation %s.",
 			number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
 	}
 	if e.Ledger != "" {
-		line("%s The ledger that paid for it, with entry %s, tells: privopt ledger verify LEDGER MODEL.", e.Proof,
+		line("%s Check it against its ledger, entry %s: privopt ledger verify LEDGER MODEL.", e.Proof,
 			e.Ledger[:12])
 	} else {
-		line("%s No ledger counts it: keep account of it yourself.", e.Proof)
+		line("%s No ledger counts this model: add its ε and δ to those of other releases yourself.", e.Proof)
 	}
 	return b.String()
 }

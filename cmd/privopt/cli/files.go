@@ -17,15 +17,15 @@ import (
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
-// input is an open file, or standard input, that ends with the error of its context.
+// input is an open file or standard input. Its reads fail once its context is done.
 type input struct {
 	io.Reader
 	name  string
 	close func()
 }
 
-// open opens the file that a flag or argument names; "-" is standard input. Reading shows
-// a bar on a terminal if what is not empty.
+// open opens the file that a flag or argument names; "-" is standard input. On a terminal, reading
+// shows a progress bar labelled what, unless what is empty.
 func (a *app) open(ctx context.Context, flag, path, what string) (*input, error) {
 	in := &input{name: path, close: func() {}}
 	size := int64(-1)
@@ -58,7 +58,7 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	return in, nil
 }
 
-// untilDone reads from r, which may block as a terminal does, until ctx is done.
+// untilDone reads from r until ctx is done, even if a read of r blocks, as on a terminal.
 func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 	pr, pw := io.Pipe()
 	go func() {
@@ -69,7 +69,7 @@ func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 	return pr
 }
 
-// bar returns a bar of bytes read, nil without a terminal or without a name.
+// bar returns a progress bar of bytes read, nil without a terminal or without a name.
 func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
 	f, ok := a.stderr.(*os.File)
 	if what == "" || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -80,7 +80,7 @@ func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
 		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(size > 0))
 }
 
-// output is a file that appears whole or not at all, with a lock against other processes.
+// output is a file that is written whole or not at all, locked against other processes.
 type output struct {
 	io.Writer
 	path   string
@@ -92,9 +92,8 @@ type output struct {
 // errBusy reports that another process writes the file.
 var errBusy = errors.New("another process is writing this file")
 
-// create begins the file that --out names, "-" for standard output. It replaces a file
-// only with force. reserve bytes are taken of the disk, so that a full one is found
-// before anything else happens.
+// create begins the file that --out names; "-" is standard output. It replaces a file only with
+// force. It reserves bytes of the disk, so that a full disk is found before budget is spent.
 func (a *app) create(path string, force bool, reserve int) (*output, error) {
 	if path == "-" {
 		return &output{Writer: a.stdout, path: "standard output"}, nil
@@ -136,8 +135,8 @@ func (a *app) create(path string, force bool, reserve int) (*output, error) {
 	return o, nil
 }
 
-// lock takes a lock file, which unlock removes. Another process may remove it between
-// opening and locking: then the lock is of no file, and is taken again.
+// lock takes a lock file, which unlock removes. If another process removes the file between opening
+// and locking, lock tries again.
 func lock(path string) (*flock.Flock, error) {
 	for {
 		l := flock.New(path, flock.SetPermissions(0o600))
@@ -174,7 +173,7 @@ func (o *output) commit() error {
 	return o.file.Commit()
 }
 
-// abandon removes what was begun, and the lock. After commit it removes the lock only.
+// abandon removes the unfinished file and the lock. After commit it removes the lock only.
 func (o *output) abandon() {
 	if o.device != nil {
 		o.device.Close()
@@ -188,17 +187,17 @@ func (o *output) abandon() {
 	}
 }
 
-// claim checks and locks the name of a file that something else writes.
+// claim checks and locks the name of a file that another writer creates.
 func (a *app) claim(path string, force bool) (*output, error) {
 	o, err := a.create(path, force, 0)
 	if err == nil && o.file == nil {
 		o.abandon()
-		return nil, usagef("--out: %s is no file, want the name of one", o.path)
+		return nil, usagef("--out: %s is not a file, want the name of a file", o.path)
 	}
 	return o, err
 }
 
-// write writes text as the whole file path: to a new file, or to standard output.
+// write writes a whole file, or to standard output.
 func (a *app) write(path string, force bool, render func(w io.Writer) error) error {
 	var b bytes.Buffer
 	if err := render(&b); err != nil {

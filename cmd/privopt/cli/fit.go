@@ -19,7 +19,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// task is what plan and fit have in common: a schema, a budget and choices.
+// task holds the flags that plan and fit have in common: schema, budget and options.
 type task struct {
 	schemaPath, set string
 	budget          dp.Budget
@@ -28,7 +28,7 @@ type task struct {
 	options         model.Options
 
 	schema *table.Schema
-	origin string // where δ comes from
+	origin string // why δ has its value
 }
 
 func (t *task) flags(c *cobra.Command) {
@@ -36,37 +36,39 @@ func (t *task) flags(c *cobra.Command) {
 	f.StringVar(&t.schemaPath, "schema", "", "schema `FILE`, see privopt schema -h")
 	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E`; 1 is common, smaller is more private")
 	f.Float64Var(&t.budget.Delta, "delta", -1,
-		"probability `D` that the guarantee may fail; 0 for pure privacy\n(default 1/n₀² for the n₀ records that the "+
-			"schema declares)")
+		"privacy budget `D`, a tiny probability; 0 for pure differential privacy\n(default 1/n₀² for the n₀ records "+
+			"that the schema declares)")
 	required(c, "schema", "epsilon")
 	neighborsFlag(c, &o.Relation, 0,
-		"what is hidden: `KIND` replace (a record's values, not the number of records) or\n"+
-			"add-remove (also its presence) (default that of the schema, else replace)")
+		"`KIND` replace (hides the values of a record, not the number of records) or\n"+
+			"add-remove (also hides whether a record is there) (default: the schema's, else replace)")
 	f.StringVar(&o.Loss.Name, "loss", "",
 		"`NAME` "+strings.Join(model.Losses(), ", ")+"\n(default logistic for two classes, multinomial for more, "+
 			"squares for numbers)")
 	f.Float64Var(&o.Loss.Order, "order", 0, "order `Q` in (0, 1) of --loss quantile (default 0.5, the median)")
-	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, beside what privacy needs")
-	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss: few coefficients that are not 0")
+	f.Float64Var(&o.Penalty.Ridge, "ridge", 0, "weight `W` of ½‖θ‖² in the mean loss, in addition to the ridge "+
+		"that privacy needs")
+	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss, which sets small coefficients to 0")
 	f.Float64Var(&o.Penalty.Group, "group", 0, "weight `W` of the norm of each column's coefficients in the mean loss")
-	f.StringVar(&t.set, "set", "", "constrain θ to a `SET` box, ball, simplex, nonnegative, with its size as in ball:2")
-	f.BoolVar(&t.intervals, "intervals", false, "release standard errors and confidence intervals too; costs a "+
+	f.StringVar(&t.set, "set", "", "constrain θ to a `SET`: box, ball, simplex or nonnegative, with a size as in ball:2")
+	f.BoolVar(&t.intervals, "intervals", false, "also release standard errors and confidence intervals, for a "+
 		"quarter of the budget")
-	f.Float64Var(&t.level, "level", 0.95, "confidence `L` of the intervals")
+	f.Float64Var(&t.level, "level", 0.95, "confidence level `L` of the intervals")
 	f.Float64Var(&t.bound, "bound", 0,
-		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata hardly identify "+
+		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata barely identify "+
 			"(default none)")
-	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` at the norm of θ, which tunes losses other than squares "+
+	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` of the norm of θ, used to tune losses other than squares "+
 		"(default 20)")
-	f.Float64Var(&o.Clip, "clip", 0, "clip slopes of squares at `C` of their range, in (0, 1] (default chosen privately)")
+	f.Float64Var(&o.Clip, "clip", 0, "clip the slopes of squares at the share `C` of their range, in (0, 1] "+
+		"(default chosen privately)")
 	complete(c, "loss", model.Losses())
 	complete(c, "set", model.Sets())
 }
 
-// stated is the origin of a δ that --delta states.
+// stated is the origin of a δ from --delta.
 const stated = "as stated"
 
-// complete reads the schema and completes budget and options. It needs no data.
+// complete reads the schema and completes budget and options. It reads no data.
 func (t *task) complete(ctx context.Context, a *app) (err error) {
 	if t.schema, err = a.readSchema(ctx, t.schemaPath); err != nil {
 		return err
@@ -85,13 +87,13 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 	case t.intervals:
 		o.Intervals = &model.Intervals{Level: t.level, Radius: t.bound}
 	case t.bound != 0 || t.level != 0.95:
-		return usagef("--level and --bound are for --intervals: add it, or leave them out")
+		return usagef("--level and --bound are options of --intervals: add --intervals, or leave them out")
 	}
 	t.origin = stated
 	if t.budget.Delta < 0 {
 		if t.schema.Records == 0 {
-			return usagef(`the schema declares no number of records, which δ = 1/n₀² follows from: `+
-				`add "records": N to %s, or state --delta, such as 1e-9`, t.schemaPath)
+			return usagef(`the default δ = 1/n₀² needs the number of records: `+
+				`declare "records": N in %s, or state --delta, such as 1e-9`, t.schemaPath)
 		}
 		t.budget.Delta = model.DefaultDelta(t.schema.Records)
 		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
@@ -99,7 +101,7 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 	return t.budget.Check()
 }
 
-// privacy describes what a certificate promises, and where its δ comes from.
+// privacy describes the guarantee of a certificate and the origin of its δ.
 func (t *task) privacy(c dp.Certificate) string {
 	if c.Delta == 0 && t.budget.Delta > 0 {
 		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors",
@@ -110,17 +112,20 @@ func (t *task) privacy(c dp.Certificate) string {
 
 const fitHelp = `Fit a private model to a private table.
 
-Every choice is made from public quantities, or privately within the budget, and is
-explained: the mechanism, its noise, the ridge. Rows outside the declared ranges are
-brought into them without a word. The model may be published; the table, the time it
-took and error messages may not.
+fit chooses the mechanism, its noise and the ridge from public quantities, or privately
+within the budget, and explains every choice. Values outside the declared ranges are
+silently moved to the nearest end: a message would reveal them. The model may be
+published; the table, the running time and error messages may not.
 
-The table is CSV with a header line, plain or gzip, as the schema says, which is read
-into memory once; or a .npy file that pack made with the same schema, which stays on
-disk and is read in every pass. Every line behind the header is one record: an empty line
-and a comment are records without values. The model appears whole or not at all. Fits to
-the same data add up: --ledger keeps account in a file that several processes may share,
-refuses what exceeds its total, and names the SHA-256 of the model.`
+The table is a CSV file with a header line, plain or gzip, in the form that the schema
+declares; fit reads it into memory once. Or it is a .npy file that pack made with the same
+schema; it stays on disk, and every pass reads it. Each line after the header is one
+record; an empty line and a comment are records without values. The model file is written
+whole or not at all.
+
+Budgets of several fits to the same data add up. --ledger counts them in a file that
+several processes may share. It refuses a fit that would exceed the total, and records the
+SHA-256 of every model.`
 
 type fitting struct {
 	task
@@ -147,7 +152,7 @@ func (a *app) fit() *cobra.Command {
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doFit(ctx, &t) }),
 	}
-	t.flags(c, "private table `FILE`, CSV or gzip of it, - for standard input, or .npy, see\nprivopt pack -h")
+	t.flags(c, "private table `FILE`: CSV, plain or gzip, - for standard input, or .npy, see\nprivopt pack -h")
 	return c
 }
 
@@ -156,13 +161,13 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	f.StringArrayVar(&t.data, "data", nil, data)
 	t.task.flags(c)
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
-	f.StringVar(&t.ledger, "ledger", "", "charge the ledger `FILE` before noise is drawn")
-	f.StringVar(&t.seed, "seed", "", "reproducible noise from the whole number `N`; the model is NOT PRIVATE")
+	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
+	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
 	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
 	required(c, "data", "out")
 }
 
-// fitted is what fit --json prints.
+// fitted is the output of fit --json.
 type fitted struct {
 	Model       string         `json:"model"`
 	Private     bool           `json:"private"`
@@ -237,15 +242,15 @@ func (t *fitting) source() error {
 	return nil
 }
 
-// early finds what is wrong with the task before the table is opened, and returns about
-// how many bytes the model will take.
+// early reports errors of the task before the table is opened, and returns the approximate size
+// of the model in bytes.
 func (t *fitting) early() (int, error) {
 	e, err := t.schema.Encoder()
 	if err != nil {
 		return 0, err
 	}
 	if t.schema.Records > 0 {
-		if _, err := model.NewPlan(t.schema, t.budget, &t.options); err != nil {
+		if err := model.Check(t.schema, t.budget, &t.options); err != nil {
 			return 0, err
 		}
 	}
@@ -274,7 +279,7 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 		return nil, usagef("--data is given %d times, want one table", len(t.data))
 	}
 	if isPacked(t.data[0]) {
-		return openPacked(ctx, t.data[0], e, t.ledger != "") // a damaged file is not to cost budget
+		return openPacked(ctx, t.data[0], e, t.ledger != "") // with a ledger, check the file first: a damaged one must not cost budget
 	}
 	in, err := a.open(ctx, "--data", t.data[0], "reading")
 	if err != nil {
@@ -288,11 +293,11 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 	return &records{data, func() error { return nil }}, nil
 }
 
-// spent adds to an error of a fit what the ledger says of it.
+// spent adds to an error of a fit whether the ledger has been charged.
 func (t *fitting) spent(err error) error {
 	l := t.options.Ledger
 	if errors.Is(err, ledger.ErrOverspent) && t.origin != stated {
-		return noted{err, "δ is " + t.origin + ", state another with --delta"}
+		return noted{err, "δ is " + t.origin + ": state a smaller one with --delta"}
 	}
 	if l == nil || exitCode(err) == exitRefused || errors.Is(err, model.ErrOptions) {
 		return err
@@ -300,7 +305,7 @@ func (t *fitting) spent(err error) error {
 	if len(l.Entries()) == t.entries {
 		return err
 	}
-	return noted{err, fmt.Sprintf("%s has the entry already: its budget counts as spent", l.Path())}
+	return noted{err, fmt.Sprintf("%s already has the entry of this fit: its budget counts as spent", l.Path())}
 }
 
 func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) error {
@@ -313,12 +318,12 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	}
 	n, _ := data.Records.Dims()
 	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
-		a.note("The schema declares %s, the table has %s, empty lines and comments among them. "+
-			"Under replace neighbors the number is public, and noise follows from that of the table.",
+		a.note("The schema declares %s; the table has %s, counting empty lines and comments. Under replace "+
+			"neighbors the number of records is public, and the noise was computed for the number in the table.",
 			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
 	}
 	if !private {
-		a.note("NOT PRIVATE: --seed lets anyone who guesses it draw the noise again. Use such a model for tests only.")
+		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this model for tests only.")
 	}
 	if t.out == "-" {
 		return nil

@@ -19,8 +19,8 @@ import (
 func openLedger(flag, path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there is no file %s: make it once for the data with "+
-			"privopt ledger create %s --epsilon E --delta D, its total budget", flag, path, path)
+		return nil, usagef("%s: there is no file %s: create one ledger for the data, with a total budget, by "+
+			"privopt ledger create %s --epsilon E --delta D", flag, path, path)
 	}
 	return l, err
 }
@@ -28,19 +28,21 @@ func openLedger(flag, path string) (*ledger.Ledger, error) {
 func (a *app) ledger() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ledger",
-		Short: "Keep account of all fits to the same data",
-		Long: `Keep account of all fits to the same data.
+		Short: "Count and limit the budget of all fits to the same data",
+		Long: `Count and limit the budget of all fits to the same data.
 
-Fits add up: two models at ε = 1 may together reveal what one model at ε = 2 does. A
-ledger is a file with a total budget, declared once. privopt fit --ledger FILE writes an
-entry and syncs it to the disk before noise is drawn, so that a crash counts as spent,
-and is refused where the total would be exceeded. Several processes of one machine may use
-one ledger, under any of its names: they wait for each other. Keep it on a local disk.
+Budgets add up: two models at ε = 1 may together reveal as much as one model at ε = 2. A
+ledger is a file with a total budget, declared once. privopt fit --ledger FILE refuses a
+fit that would exceed the total. Otherwise it writes an entry, and syncs it to the disk
+before noise is drawn: the budget of a fit that crashes counts as spent. Several processes
+of one machine may share a ledger, under any of its names; they wait for each other. Keep
+the ledger on a local disk.
 
-Each line carries a hash of itself and the line before, every model the hash of its
-entry, and the ledger the SHA-256 of every model: verify finds edits of both, and with
-models also entries that were cut off. A ledger that was made anew, or an older copy of
-it, cannot be told from an honest one without a model of a later entry.`,
+Each line of a ledger holds a hash of itself and of the line before. Each model holds the
+hash of its entry, and the ledger holds the SHA-256 of each model. So verify detects an
+edited ledger and an edited model. Given the models, it also detects entries cut off at
+the end. It cannot detect a ledger that was created again, or restored from an older copy,
+unless it is given a model of a later entry.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger show people.ledger
   privopt ledger verify people.ledger model.json`,
@@ -53,8 +55,8 @@ func (a *app) ledgerCreate() *cobra.Command {
 	var t ledger.Terms
 	c := &cobra.Command{
 		Use:     "create FILE --epsilon E",
-		Short:   "Make a ledger with a total budget",
-		Long:    "Make a ledger with a total budget. It cannot be changed later: that is its purpose.",
+		Short:   "Create a ledger with a total budget",
+		Long:    "Create a ledger with a total budget, which cannot be changed later.",
 		Example: "  privopt ledger create people.ledger --epsilon 3 --delta 1e-8",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
@@ -73,13 +75,14 @@ func (a *app) ledgerCreate() *cobra.Command {
 	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
 	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
-		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less, and\n"+
-			"a large one may use δ/(1 + number of orders) only (default none: ε and δ add up)")
+		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less\n"+
+			"together, but a single fit may spend only δ/(1 + number of orders)\n"+
+			"(default none: ε and δ add up)")
 	required(c, "epsilon")
 	return c
 }
 
-// shown is what ledger show --json prints.
+// shown is the output of ledger show --json.
 type shown struct {
 	Path    string       `json:"path"`
 	Terms   ledger.Terms `json:"terms"`
@@ -97,7 +100,7 @@ type shownEntry struct {
 func (a *app) ledgerShow() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Print the total, what was spent, and each entry",
+		Short:   "Print the total budget, the spent budget and every entry",
 		Example: "  privopt ledger show people.ledger\n  privopt ledger show people.ledger --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
@@ -118,7 +121,8 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	var b strings.Builder
 	filters := "ε and δ of the entries add up"
 	if len(s.Terms.Orders) > 0 {
-		filters = "Rényi filters of orders " + strings.Trim(fmt.Sprint(s.Terms.Orders), "[]") + ", or ε and δ that add up"
+		filters = "Rényi filters of orders " + strings.Trim(fmt.Sprint(s.Terms.Orders), "[]") +
+			", or the sums of ε and δ, whichever allow more"
 	}
 	fmt.Fprintf(&b, "%s: %v neighbors; %s\n", s.Path, s.Terms.Relation, filters)
 	fmt.Fprintf(&b, "total  ε = %s, δ = %s\nspent  ε = %s, δ = %s in %s\n", number(s.Terms.Total.Epsilon),
@@ -144,14 +148,14 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 func (a *app) ledgerVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE [MODEL…]",
-		Short: "Check the hashes of a ledger, and that models are those that it paid for",
-		Long: `Check the hashes of a ledger, and that models are those that it paid for.
+		Short: "Check the hashes of a ledger, and that it paid for the given models",
+		Long: `Check the hashes of a ledger, and that it paid for the given models.
 
-A model is refused unless the ledger has its entry, with the same epsilon, delta, neighbors
-and theorem, and the SHA-256 of the entry's model is that of the file. So an edited file
-is found, and a second model of one entry. A fit that was killed after it was charged
-leaves an entry without a model. Models of version 0.1.0 cannot be verified: their entries
-name no file.`,
+A model is accepted if the ledger has its entry, with the same epsilon, delta, neighbors
+and theorem, and if the entry holds the SHA-256 of the file. So verify detects an edited
+model and a second model for one entry. A fit that is killed after it was charged leaves
+an entry without a model. Models of version 0.1.0 cannot be verified: their entries hold
+no SHA-256.`,
 		Example: `  privopt ledger verify people.ledger
   privopt ledger verify people.ledger models/*.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -166,7 +170,7 @@ name no file.`,
 					return err
 				}
 				if m.LedgerHead() == "" {
-					return fmt.Errorf("%w: %s was fitted without a ledger, so that no ledger counts it", ledger.ErrBehind, path)
+					return fmt.Errorf("%w: %s was fitted without a ledger, so no ledger counts it", ledger.ErrBehind, path)
 				}
 				if err := l.VerifyFile(m.LedgerHead(), m.Certificate(), text); err != nil {
 					return fmt.Errorf("%s: %w", path, err)
@@ -195,7 +199,7 @@ func models(n int) string {
 	case 0:
 		return ""
 	case 1:
-		return "; the model is the one that it paid for"
+		return "; it paid for the model"
 	}
-	return "; all " + strconv.Itoa(n) + " models are those that it paid for"
+	return "; it paid for all " + strconv.Itoa(n) + " models"
 }

@@ -29,7 +29,7 @@ func TestVerify(t *testing.T) {
 	code, out, errs := call(t, "", "ledger", "verify", at("l"), at("a.json"), at("b.json"))
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, out, "2 entries")
-	require.Contains(t, out, "all 2 models are those that it paid for")
+	require.Contains(t, out, "it paid for all 2 models")
 	l, err := ledger.Open(at("l"))
 	require.NoError(t, err)
 	_, out, _ = call(t, "", "ledger", "show", at("l"))
@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 	}
 	_, out, _ = call(t, "", "explain", at("a.json"))
 	require.Contains(t, out, "proves nothing by itself")
-	require.Contains(t, strings.Join(strings.Fields(out), " "), "an empty line and a comment count as records")
+	require.Contains(t, strings.Join(strings.Fields(out), " "), "An empty line and a comment count as records")
 	// Numbers at the end of their range are no NaN.
 	require.NoError(t, os.WriteFile(at("e.json"), []byte(strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 99999`)), 0o600))
 	code, out, errs = call(t, "", "explain", at("e.json"))
@@ -94,8 +94,8 @@ func TestVerify(t *testing.T) {
 	require.NotContains(t, out, "NaN")
 }
 
-// What is public is refused before the ledger is charged: more records than the plan accounts for, whose
-// number the message does not tell.
+// What is public is refused before the ledger is charged: more records than the plan accounts for,
+// whose number the message does not tell.
 func TestRefusedBeforeCharged(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4", "--neighbors", "add-remove")

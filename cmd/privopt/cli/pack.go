@@ -14,24 +14,25 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-const packHelp = `Write a private table as numbers, for records that memory does not hold.
+const packHelp = `Convert a private table to a file of numbers, for tables larger than memory.
 
-fit reads a CSV into memory once. A .npy file, as numpy.save writes, stays on disk: fit
-reads it in every pass, with little memory. With --schema the numbers are the encoded
-rows of the schema, which fit then has to be given too; a schema that encodes otherwise
-is refused. Without it all columns must be numbers, and stay as they are: for programs
-in Go or NumPy, and for schemas of which the columns are the encoded ones.
+fit reads a CSV file into memory once. A .npy file, the format of numpy.save, stays on
+disk: fit reads it once per pass and needs little memory.
 
-Beside out.npy stands out.npy.json with the names of the columns and checksums: keep
-them together. Both appear whole or not at all, and are as private as the table. A pack
-that is killed may leave hidden files with out.npy in their names: they hold records,
-delete them.
+With --schema, pack writes the rows as the schema encodes them. Give the same schema to
+fit, which refuses one that encodes the rows differently. Without --schema, all columns
+must be numbers, and pack writes them unchanged, for programs in Go or NumPy.
 
---canonical writes the records in the order in which fit keeps them in memory, so that
-sums, and with --seed the model, have the same bits as from the CSV (not where memory keeps
-only the entries that are not 0, as it does for schemas of many levels: then the last digits
-may differ). It writes the file twice and takes about 70 bytes of memory for each record. Else
-memory is 15 MB, whatever the size.`
+pack also writes FILE.npy.json, with the names of the columns and checksums: keep the two
+files together. Both are written whole or not at all, and both are as private as the
+table. If pack is killed, it may leave hidden files whose names contain that of the
+output; they hold records, so delete them.
+
+pack needs 15 MB of memory for a table of any size. --canonical writes the records in the
+order in which fit keeps a CSV file in memory. Sums, and with --seed the model, then have
+the same bits as from the CSV file. The exception is a schema of many levels, for which
+memory holds only the entries that are not 0: there the last digits may differ.
+--canonical writes the file twice and needs about 70 bytes of memory per record.`
 
 type packing struct {
 	schema, data, out, label          string
@@ -42,7 +43,7 @@ func (a *app) pack() *cobra.Command {
 	var p packing
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE.npy",
-		Short: "Write a private table as a file for records larger than memory",
+		Short: "Convert a private table to a file of numbers, for tables larger than memory",
 		Long:  packHelp,
 		Example: `  privopt pack --schema people.json --data people.csv.gz --out people.npy
   privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json
@@ -51,19 +52,19 @@ func (a *app) pack() *cobra.Command {
 		RunE: a.do(func(ctx context.Context, _ []string) error { return a.doPack(ctx, &p) }),
 	}
 	f := c.Flags()
-	f.StringVar(&p.data, "data", "", "private table `FILE`, CSV or gzip of it, - for standard input")
-	f.StringVar(&p.schema, "schema", "", "schema `FILE` that encodes the rows, see privopt schema -h")
-	f.StringVar(&p.label, "label", "", "`COLUMN` to predict, without --schema (default: the last one)")
+	f.StringVar(&p.data, "data", "", "private table `FILE`: CSV, plain or gzip, - for standard input")
+	f.StringVar(&p.schema, "schema", "", "schema `FILE` by which to encode the rows, see privopt schema -h")
+	f.StringVar(&p.label, "label", "", "`COLUMN` to predict, if there is no --schema (default: the last one)")
 	outFlags(c, &p.out, &p.force, "`FILE` to write, and FILE.json")
-	f.BoolVar(&p.float32, "float32", false, "half the bytes: numbers of 7 digits")
-	f.BoolVar(&p.canonical, "canonical", false, "the order that records have in memory; wants --schema")
+	f.BoolVar(&p.float32, "float32", false, "write numbers of 7 digits, in half the space")
+	f.BoolVar(&p.canonical, "canonical", false, "write the records in the order of fit's memory; needs --schema")
 	f.BoolVar(&p.public, "public", false, "the table is public: error messages may show its values")
 	required(c, "data", "out")
 	complete(c, "label", nil)
 	return c
 }
 
-// packReport is what pack --json prints.
+// packReport is the output of pack --json.
 type packReport struct {
 	File    string   `json:"file"`
 	Columns []string `json:"columns"`
@@ -77,11 +78,11 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 	case p.schema == "-" && p.data == "-":
 		return usagef("--schema and --data are both standard input: want a file for one of them")
 	case p.out != "-" && filepath.Ext(p.out) != ".npy":
-		return usagef("--out %s: want a name that ends with .npy; its description gets the same name and .json", p.out)
+		return usagef("--out %s: want a name that ends with .npy", p.out)
 	case p.schema != "" && p.label != "":
 		return usagef("--label with --schema: the schema names the label")
 	case p.canonical && (p.schema == "" || p.float32):
-		return usagef("--canonical is for the numbers that a schema makes, in full: want --schema, and not --float32")
+		return usagef("--canonical: want --schema with it, and not --float32")
 	}
 	var e *table.Encoder
 	if p.schema != "" {
@@ -130,7 +131,7 @@ func (a *app) reportPack(path string) error {
 	return a.show(r, fmt.Sprintf("%s: records of %s\n", path, amount(d, "feature")))
 }
 
-// encode writes the rows that a schema makes of the table.
+// encode writes the rows as a schema encodes them.
 func (p *packing) encode(ctx context.Context, in io.Reader, e *table.Encoder) error {
 	w, err := packed.Create(p.out, e, packed.Options{Float32: p.float32, Canonical: p.canonical})
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *packing) encode(ctx context.Context, in io.Reader, e *table.Encoder) er
 	return w.Commit(ctx)
 }
 
-// numbers writes a table of numbers as it is.
+// numbers writes a table of numbers unchanged.
 func (p *packing) numbers(in io.Reader) error {
 	var (
 		w     *npy.Writer

@@ -74,7 +74,7 @@ func TestPack(t *testing.T) {
 	require.Contains(t, errs, "as private as the table")
 	code, _, errs = call(t, "", "predict", "--model", at("model.json"), "--data", at("people.npy"))
 	require.Equal(t, 2, code)
-	require.Contains(t, errs, "want the table, as CSV")
+	require.Contains(t, errs, "want the table as CSV")
 	rows, labels := unpack(t, at("people.npy"))
 	require.Equal(t, wantRows, rows)
 	require.Equal(t, wantLabels, labels)
@@ -128,8 +128,8 @@ func TestPackErrors(t *testing.T) {
 		args     []string
 	}{
 		{"the schema names the label", "", []string{"--schema", at("people.json"), "--label", "x"}},
-		{"want --schema, and not --float32", "", []string{"--canonical"}},
-		{"want --schema, and not --float32", "", []string{"--canonical", "--float32", "--schema", at("people.json")}},
+		{"want --schema with it, and not --float32", "", []string{"--canonical"}},
+		{"want --schema with it, and not --float32", "", []string{"--canonical", "--float32", "--schema", at("people.json")}},
 		{"both standard input", "", []string{"--schema", "-"}},
 		{"the file is empty", "", nil},
 		{"the name of column 2 is a number", "SECRET,12\n1,2\n", nil},
@@ -154,7 +154,7 @@ func TestPackErrors(t *testing.T) {
 	}
 	code, _, errs := call(t, "a,b\n1,2\n", "pack", "--data", "-", "--out", "-")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "standard output is no file")
+	require.Contains(t, errs, "standard output is not a file")
 }
 
 // The description of a file stands beside it, and replaces nothing else.

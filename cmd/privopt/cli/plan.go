@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/model"
 )
 
-// planned is what plan --json prints.
+// planned is the output of plan --json.
 type planned struct {
 	Certificate  dp.Certificate `json:"certificate"`
 	Delta        string         `json:"deltaIs"`
@@ -23,16 +23,16 @@ type planned struct {
 	Coefficients []deviation    `json:"coefficients"`
 }
 
-// forecast is what a budget buys.
+// forecast is the expected accuracy at a budget.
 type forecast struct {
 	Epsilon   float64  `json:"epsilon"`
-	Noise     float64  `json:"noise"`     // of the sum of the gradients, per coordinate
-	Deviation float64  `json:"deviation"` // of a coefficient of encoded rows
+	Noise     float64  `json:"noise"`     // standard deviation on a coordinate of the sum of gradients
+	Deviation float64  `json:"deviation"` // the same on a coefficient of encoded rows
 	Records   float64  `json:"recordsToPay"`
-	Excess    *float64 `json:"excess,omitempty"` // of the mean loss, at most
+	Excess    *float64 `json:"excess,omitempty"` // bound on the mean loss above its minimum
 }
 
-// deviation is that of a coefficient in the units of the file, by noise.
+// deviation is the standard deviation that noise gives a coefficient, in the units of the file.
 type deviation struct {
 	Class     string  `json:"class,omitempty"`
 	Name      string  `json:"name"`
@@ -44,16 +44,17 @@ func (a *app) plan() *cobra.Command {
 	all := false
 	c := &cobra.Command{
 		Use:   "plan --schema FILE --epsilon E",
-		Short: "Show what a fit would do and cost, before any data is touched",
-		Long: `Show what a fit would do and cost, before any data is touched.
+		Short: "Show what a fit would do and cost, before any data is read",
+		Long: `Show what a fit would do and cost, before any data is read.
 
-Printed are the mechanism and why it is chosen, the noise, what smaller and larger
-budgets would buy, and the deviation that noise is expected to give each coefficient,
-in its own units. A coefficient smaller than its deviation will be lost in noise: then
-raise epsilon, find more records, or declare fewer columns and levels.
+plan prints the guarantee, the mechanism and the reason for choosing it, the noise at
+this budget and at a third and three times epsilon, and for each coefficient the standard
+deviation that the noise is expected to add, in the units of the coefficient. A
+coefficient smaller than its deviation is lost in the noise: raise epsilon, find more
+records, or declare fewer columns and levels.
 
-All of it follows from the schema and the flags. It is a forecast, no claim, but for
-the guarantee and the bound on the excess loss.`,
+Everything follows from the schema and the flags. The guarantee and the bound on the
+excess loss are proved; all other numbers are forecasts.`,
 		Example: `  privopt plan --schema adult.json --epsilon 1
   privopt plan --schema people.json --epsilon 0.3 --neighbors add-remove --intervals`,
 		Args: noArgs,
@@ -92,7 +93,7 @@ func newForecast(b dp.Budget, f model.Forecast) forecast {
 	return out
 }
 
-// someRows of a long table are printed without --all.
+// someRows is the number of rows of a long table that are printed without --all.
 const someRows = 20
 
 func (r *planned) text(t *task, all bool) string {
@@ -110,22 +111,25 @@ func (r *planned) text(t *task, all bool) string {
 			excess,
 		})
 	}
-	b.WriteString("\nWhat other budgets would buy: noise on the sum of gradients and on encoded coefficients, the\n" +
-		"records from which on sampling errs more than privacy, and a bound on the excess mean loss.\n\n")
-	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "pays from (records)", "excess loss ≤"}, rows))
+	b.WriteString("\nAccuracy at other budgets. Noise: standard deviation of the noise on each coordinate of the sum\n" +
+		"of gradients, and on each coefficient of encoded rows. Enough records: the number of records above\n" +
+		"which the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss\n" +
+		"above its minimum.\n\n")
+	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "enough records", "excess loss ≤"}, rows))
 	rows = rows[:0]
 	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
 	for _, c := range r.Coefficients {
 		rows = append(rows, []string{coefficientName(c.Class, c.Name), number(c.Deviation, 3)})
 	}
 	rows, more := first(rows, all)
-	b.WriteString("\nExpected deviation of each coefficient by noise, if records spread evenly over levels.\n\n")
+	b.WriteString("\nStandard deviation that privacy noise is expected to add to each coefficient, if the records are\n" +
+		"spread evenly over the levels of each column.\n\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()
 }
 
-// first cuts a long table off, and says so.
+// first returns the first rows of a table, and a line about the rows that it leaves out.
 func first(rows [][]string, all bool) ([][]string, string) {
 	if all || len(rows) <= someRows {
 		return rows, ""
@@ -133,7 +137,7 @@ func first(rows [][]string, all bool) ([][]string, string) {
 	return rows[:someRows], fmt.Sprintf("  … and %s more: --all prints them.\n", humanize.Comma(int64(len(rows)-someRows)))
 }
 
-// unitOf is the unit of a coefficient: of the score per unit of a number or for a level.
+// unitOf returns the unit of coefficients: score per unit of a number, or per level.
 func unitOf(loss, label string) string {
 	switch loss {
 	case model.Logistic, model.Multinomial:

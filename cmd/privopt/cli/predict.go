@@ -39,7 +39,7 @@ func (a *app) readModelFile(ctx context.Context, flag, path string) (*model.Mode
 	return m, text.Bytes(), nil
 }
 
-// usage are the flags of commands that use a model on a table.
+// usage holds the flags of commands that apply a model to a table.
 type usage struct {
 	model, data string
 	public      bool
@@ -47,7 +47,7 @@ type usage struct {
 
 func (u *usage) flags(c *cobra.Command, table string) {
 	c.Flags().StringVar(&u.model, "model", "", "model `FILE` that fit wrote")
-	c.Flags().StringVar(&u.data, "data", "", table+" `FILE`, CSV or gzip of it, - for standard input")
+	c.Flags().StringVar(&u.data, "data", "", table+" `FILE`: CSV, plain or gzip, - for standard input")
 	c.Flags().BoolVar(&u.public, "public", false, "the table is public: error messages may show its values")
 	required(c, "model", "data")
 }
@@ -67,7 +67,7 @@ func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) 
 func (u *usage) load(ctx context.Context, a *app) (*model.Model, error) {
 	m, err := a.readModel(ctx, "--model", u.model)
 	if err == nil && m.Encoder() == nil {
-		return nil, usagef("--model: %s has no schema, so that it does not say how to read a table", u.model)
+		return nil, usagef("--model: %s was fitted without a schema, so it cannot read a table", u.model)
 	}
 	return m, err
 }
@@ -83,20 +83,20 @@ func (a *app) predict() *cobra.Command {
 		Short: "Predict the label of every row of a table",
 		Long: `Predict the label of every row of a table, in its order, one row at a time.
 
-The output is CSV. For numbers it has the column prediction; for classes also score (the
-logarithm of the odds, or what decides) and, where the loss has them, p(CLASS), the
-probability of each class. With --json it is one object a line. The table has the columns
-of the schema; the label may be absent.
+The output is CSV. If the label is a number, its only column is prediction. If the label
+is a class, there is also score (the log-odds; for losses without probabilities, the
+number whose sign or size decides) and p(CLASS), the probability of each class, if the
+loss has probabilities. With --json, each line is one object. The table needs the columns
+of the schema, but no label.
 
-Predicting spends no budget. A prediction is as private as the row it was made for.`,
+Predicting spends no budget. A prediction is as private as its row.`,
 		Example: `  privopt predict --model model.json --data new.csv > predictions.csv
   privopt predict --model model.json --data new.csv.gz --out predictions.csv
   privopt predict --model model.json --data new.csv | paste -d, new.csv -`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			if isPacked(u.data) {
-				return usagef("--data: %s has its records in another order than the table it was made of: want the table, "+
-					"as CSV", u.data)
+				return usagef("--data: %s holds the records in another order than its table: want the table as CSV", u.data)
 			}
 			m, in, err := u.open(ctx, a)
 			if err != nil {
@@ -125,11 +125,11 @@ Predicting spends no budget. A prediction is as private as the row it was made f
 		}),
 	}
 	u.flags(c, "table")
-	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")
+	outFlags(c, &out, &force, "`FILE` to write, - for standard output")
 	return c
 }
 
-// classNames are the classes of a label as the schema spells them first.
+// classNames returns the classes of the label, each in its first spelling; nil for a number.
 func classNames(m *model.Model) []string {
 	l := m.Encoder().Schema().Label
 	if l.Levels != nil {
@@ -176,7 +176,7 @@ func csvPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Predict
 		}
 }
 
-// short formats to the digits that a prediction deserves.
+// short formats to a few digits.
 func short(v float64, digits int) string { return strconv.FormatFloat(v, 'g', digits, 64) }
 
 func jsonPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Prediction) error, flush func() error) {
@@ -199,7 +199,7 @@ func jsonPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Predic
 	}, out.Flush
 }
 
-// scored is what score --json prints.
+// scored is the output of score --json.
 type scored struct {
 	Private bool `json:"private"`
 	Public  bool `json:"public"`
@@ -239,12 +239,13 @@ func (a *app) score() *cobra.Command {
 		Short: "Compare predictions with known labels: NOT PRIVATE",
 		Long: `Compare predictions with the labels of a table.
 
-For classes: accuracy, that of always predicting the most frequent class, and the mean
-log loss. For numbers: R², the share of the variance that is explained, and the root of
-the mean squared error. The table may be a .npy file that pack made with the schema.
+If the label is a class, score prints the accuracy, the accuracy of always predicting the
+most frequent class, and the mean log loss. If the label is a number, score prints R², the
+share of the variance that the model explains, and the root of the mean squared error. The
+table may be a .npy file that pack made with the schema.
 
-The result is NOT PRIVATE: it is computed from the rows without noise. Publish it only
-if the table is public, which --public states.`,
+The result is NOT PRIVATE: it is computed from the rows without noise. Publish it only if
+the table is public. --public declares that it is.`,
 		Example: `  privopt score --model model.json --data adult.test --public
   privopt score --model model.json --data holdout.csv --json
   privopt score --model model.json --data holdout.npy`,
@@ -259,7 +260,7 @@ if the table is public, which --public states.`,
 			}
 			var b strings.Builder
 			if !u.public {
-				b.WriteString("NOT PRIVATE: computed from the rows without noise; publish it only if they are public (--public).\n")
+				b.WriteString("NOT PRIVATE: computed from the rows without noise. Publish it only for public rows (--public).\n")
 			}
 			line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
 			line("records", humanize.Comma(int64(s.Records)))
@@ -267,7 +268,7 @@ if the table is public, which --public states.`,
 				line("accuracy", percent(s.Accuracy))
 				line("baseline", percent(s.Baseline)+" (always the most frequent class)")
 				if hasProbabilities(m) {
-					line("log loss", number(s.LogLoss)+" nats a record")
+					line("log loss", number(s.LogLoss)+" nats per record")
 				}
 			} else {
 				line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")

@@ -29,13 +29,13 @@ func (a *app) schema() *cobra.Command {
 		Short: "Draft a schema from public rows, or print an example",
 		Long: `Draft a schema, the public description of a table, from rows that are public.
 
-A schema lists the columns with the range of numbers and the levels of categories, the
-label to predict and the number of records. Values outside are brought into the range,
-or become the level "other". Everything in it is published with the model, so it must
-not be learned from the private table: use a published sample, a code book, or rows you
-make up, and edit the result. Check every range and level by what is known, and
---records, the public size of the private table: noise, and the default of delta, follow
-from it.`,
+A schema lists the columns, with the range of each number and the levels of each category,
+the label to predict, and the number of records. A number outside its range is moved to
+the nearest end; an undeclared level becomes the level "other". The whole schema is
+published with the model, so it must not be learned from the private table: use a
+published sample, a code book, or made-up rows, and edit the draft. Check every range and
+level against public knowledge. Check --records too, the public size of the private table:
+the noise and the default of delta follow from it.`,
 		Example: `  privopt schema --public sample.csv --label income --records 30000 > people.json
   privopt schema --public sample.csv --delimiter ";" --fields age,job,income > people.json
   privopt schema --example adult > adult.json`,
@@ -70,8 +70,8 @@ from it.`,
 			if err := a.write(out, force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
 			}
-			a.note("This is a draft from rows that must be public. "+
-				"Read it over: the ranges and levels of each column,%s which label is positive.", undeclared(records))
+			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each column,%s "+
+				"and which label is positive.", undeclared(records))
 			return nil
 		}),
 	}
@@ -79,19 +79,19 @@ from it.`,
 	f.StringVar(&public, "public", "", "table `FILE` of public rows, - for standard input")
 	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
 	f.StringVar(&o.Label, "label", "", "`COLUMN` to predict (default: the last one)")
-	f.IntVar(&records, "records", 0, "declared public number `N` of records of the private table")
+	f.IntVar(&records, "records", 0, "public number `N` of records of the private table")
 	neighborsFlag(c, &neighbors, 0,
-		"what the model hides: `KIND` replace (one record's values) or add-remove (its\npresence) (default replace)")
+		"`KIND` replace (hides the values of a record) or add-remove (also hides whether it\nis there) (default replace)")
 	f.StringVar(&o.File.Delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
 	f.StringVar(&fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
-	outFlags(c, &out, &force, "file `FILE` to write, - for standard output")
+	outFlags(c, &out, &force, "`FILE` to write, - for standard output")
 	complete(c, "label", nil)
 	complete(c, "example", []string{"adult"})
 	complete(c, "delimiter", []string{",", ";", "|", `\t`})
 	return c
 }
 
-// neighborsFlag adds --neighbors, which is unset if the command line does not have it.
+// neighborsFlag adds --neighbors with the default unset.
 func neighborsFlag(c *cobra.Command, r *dp.Relation, unset dp.Relation, usage string) {
 	*r = unset
 	c.Flags().Var(relation{r}, "neighbors", usage)
@@ -129,7 +129,7 @@ func outFlags(c *cobra.Command, out *string, force *bool, usage string) {
 	c.Flags().BoolVar(force, "force", false, "replace the file of --out if it exists")
 }
 
-// complete offers words for a flag to the shell; nil offers nothing, not even files.
+// complete offers words for a flag to the shell; nil offers nothing, not even names of files.
 func complete(c *cobra.Command, flag string, words []string) {
 	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
@@ -137,7 +137,7 @@ func complete(c *cobra.Command, flag string, words []string) {
 	}
 }
 
-// required marks flags that a command cannot do without.
+// required marks flags as required.
 func required(c *cobra.Command, flags ...string) {
 	for _, f := range flags {
 		if err := c.MarkFlagRequired(f); err != nil {

@@ -17,12 +17,17 @@ func (a *app) summary() *cobra.Command {
 		Short: "Print the coefficients, with intervals if fit released them",
 		Long: `Print the coefficients of a model in the units of the table.
 
-A coefficient of a number is what one unit of it adds to the score, that of a level what
-being of this level adds. With fit --intervals there are also the debiased estimate (the
-ridge, which privacy needs, shrinks the coefficients of the model), its standard error
-and a confidence interval, which account for sampling and for privacy noise, and the
-share of the variance that privacy noise makes. A coefficient marked "weak" is not
-identified at this budget. Everything here may be published with the model.`,
+The coefficient of a number is the change of the score for one more unit. The coefficient
+of a level is added to the score of every row with this level. If the model was fitted
+with --intervals, summary also prints
+
+  debiased   the estimate corrected for the ridge, which shrinks coefficients
+  std. err.  its standard error, from sampling and privacy noise together
+  lower, upper, z, p  confidence interval, z statistic and p-value of one coefficient
+  privacy    the share of the variance that comes from privacy noise
+
+A coefficient marked "weak" is not identified at this budget. Everything printed here may
+be published with the model.`,
 		Example: `  privopt summary model.json
   privopt summary model.json --all
   privopt summary model.json --json`,
@@ -56,12 +61,13 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		fmt.Fprintf(&b, "Estimates, errors and bounds in %s; privacy: share of the variance that noise makes.\n\n",
+		fmt.Fprintf(&b, "Estimates, standard errors and bounds are in %s;\nprivacy is the share of the variance that "+
+			"comes from privacy noise.\n\n",
 			scoreUnit(m))
 	}
 	note := s.Note
 	if s.Level == 0 {
-		note = "No standard errors: fit with --intervals releases them, for a quarter of the budget."
+		note = "No standard errors: to release them, fit with --intervals, which takes a quarter of the budget."
 	}
 	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
 	return b.String()
@@ -76,7 +82,7 @@ func intervalCells(i *model.Interval) []string {
 		lower, upper = "−∞", "∞"
 	}
 	z, p := number(i.Z, 3), number(i.P, 2)
-	if i.Weak { // no test of such a coefficient is valid
+	if i.Weak { // no test of a weak coefficient is valid
 		z, p, mark = "–", "–", "weak"
 	}
 	return []string{number(i.Debiased, 3), number(i.StdErr, 2), lower, upper, z, p, percent0(i.PrivacyShare), mark}
@@ -84,7 +90,7 @@ func intervalCells(i *model.Interval) []string {
 
 func percent0(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 
-// scoreUnit is the unit of coefficients.
+// scoreUnit returns the unit of the coefficients of m.
 func scoreUnit(m *model.Model) string {
 	label := ""
 	if e := m.Encoder(); e != nil {

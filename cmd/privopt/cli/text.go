@@ -14,7 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// columns is the width of all text.
+// columns is the width of all printed text.
 const columns = 100
 
 // show prints text, or with --json v as one indented object.
@@ -35,7 +35,7 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprint(a.stderr, paragraph("", fmt.Sprintf(format, args...)))
 }
 
-// paragraph wraps text after a label, which stands in the margin of the first line.
+// paragraph wraps text after a label. Later lines are indented by the width of the label.
 func paragraph(label, text string) string {
 	var b strings.Builder
 	margin := utf8.RuneCountInString(label)
@@ -59,8 +59,8 @@ func paragraph(label, text string) string {
 	return b.String()
 }
 
-// grid prints a table: names to the left, numbers to the right, and of what does not fit
-// into the width, the beginnings of names.
+// grid formats a table: names aligned left, numbers aligned right. Names too long for the width are
+// cut off.
 func grid(head []string, rows [][]string) string {
 	rows = append([][]string{head}, rows...)
 	widths := make([]int, len(head))
@@ -95,7 +95,7 @@ func grid(head []string, rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printable replaces signs that would move the cursor of a terminal.
+// printable replaces control characters, which could move the cursor of a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -105,7 +105,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// number formats to four digits, or to the given ones.
+// number formats to four digits, or to the given number of digits.
 func number(v float64, digits ...int) string {
 	d := 4
 	if len(digits) > 0 {

@@ -100,63 +100,12 @@ func TestReleaseSum(t *testing.T) {
 		off += math.Pow(m.At(0, 1)-16./1024/math.Sqrt2, 2) / runs
 		trace += math.Pow(mat.Trace(m)-32./1024, 2) / runs
 	}
-	// A mean of 4000 squares has a relative deviation of √(2/4000); 4.9 of them are exceeded with probability 1e-6.
+	// A mean of 4000 squares has a relative deviation of √(2/4000); 4.9 of them are exceeded with
+	// probability 1e-6.
 	slack := 4.9 * math.Sqrt(2./runs)
 	require.InEpsilon(t, tau*tau, diag, slack)
 	require.InEpsilon(t, tau*tau/2, off, slack)
 	require.InEpsilon(t, d*tau*tau, trace, slack)
-}
-
-// One record moves one bin by 1, whatever θ.
-func TestHistogramOfOneRecord(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 50 {
-		rows, labels := [][]float64{}, []float64{}
-		for range 20 {
-			rows, labels = append(rows, []float64{rnd.NormFloat64(), rnd.NormFloat64()}), append(labels, rnd.NormFloat64())
-		}
-		theta := []float64{rnd.NormFloat64(), rnd.NormFloat64()}
-		all, err := newHistogram(nil, records(t, rows, labels), theta, 0.5, noise.Reproducible(1))
-		require.NoError(t, err)
-		less, err := newHistogram(nil, records(t, rows[1:], labels[1:]), theta, 0.5, noise.Reproducible(1))
-		require.NoError(t, err)
-		floats.Sub(all, less)
-		require.Equal(t, 1., floats.Sum(all))
-		require.Equal(t, 1., floats.Max(all))
-		require.Zero(t, floats.Min(all))
-	}
-}
-
-func TestBins(t *testing.T) {
-	for v, want := range map[float64]int{0: 0, 0.02: 0, 0.0201: 1, 0.75: 11, 0.76: 12, 1: 12, 5: 12, math.Inf(1): 12} {
-		require.Equal(t, want, bin(v), v)
-	}
-	require.Equal(t, len(edges)-1, bin(math.NaN()))
-}
-
-// Quantiles and moments of fixed histograms, from an independent program in Python.
-func TestChoices(t *testing.T) {
-	labels := histogram{812.3, 301, 455.5, 610.2, 720, 905.1, 1100, 1350.4, 1500, 1200, 700.9, 300.3, 45}
-	resid := histogram{2512.3, 1301, 1455.5, 1610.2, 1720, 905.1, 300, 150.4, -20, 20, 10.9, -8.3, 4}
-	const n, d = 10000, 20
-	require.InEpsilon(t, 0.06551929983651146, labels.secondMoment(), 1e-12)
-	require.InEpsilon(t, 0.40987230703381355, quantile(labels.cdf(n), 0.9), 1e-12)
-	require.InEpsilon(t, 0.004762321748553467, resid.secondMoment(), 1e-12)
-	for unit, clip := range map[float64]float64{3: 0.1452954185642562, 12: 0.09971039300390085, 40: 0.05901699817528623,
-		900: 0.042029371350051525} {
-		var c Choice
-		c.choose(resid, labels.secondMoment(), n, d, unit)
-		require.InEpsilon(t, clip, c.Clip, 1e-12)
-		require.InEpsilon(t, 0.06075697808795799, c.Signal, 1e-12)
-	}
-	// Counts that are all noise choose what is public.
-	empty := make(histogram, len(edges))
-	for k, v := range labels {
-		empty[k] = -v / 10
-	}
-	require.Equal(t, make([]float64, len(edges)), empty.cdf(n))
-	require.Equal(t, 1., quantile(empty.cdf(n), 0.9))
-	require.Equal(t, 1e-3, empty.secondMoment())
 }
 
 // Without noise the matrices are the sums Σφ″aa′ and Σφ′²aa′ of the records.

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/noise"
+)
+
+// Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.
+const (
+	mostSummed = 1 << 29 // records
+	mostDim    = 1000    // parameters
+	mostSum    = 1 << 61
+)
+
+// withNoise returns g·(k + round(τN/g)), g = 2^exponent. It clamps the sum where the noise may have
+// saturated, so that the result has the law of unsaturated noise, clamped.
+func withNoise(k []int64, tau float64, exponent int, src rand.Source) []float64 {
+	draw := make([]int64, len(k))
+	defer clear(draw)
+	noise.Grid(draw, tau, exponent, src)
+	out := make([]float64, len(k))
+	for i, v := range k {
+		out[i] = math.Ldexp(float64(min(max(v+draw[i], -mostSum), mostSum)), exponent)
+	}
+	return out
+}
+
+// edges are the public edges of histograms of |r|‖a‖, in units of Row·Label.
+var edges = []float64{0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.22, 0.3, 0.4, 0.55, 0.75, 1}
+
+// histogram is a noisy histogram over the edges.
+type histogram []float64
+
+// bin returns the bin of v: the first whose edge is at least v, the last for all others.
+func bin(v float64) int {
+	for k, e := range edges[:len(edges)-1] {
+		if v <= e {
+			return k
+		}
+	}
+	return len(edges) - 1
+}
+
+// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
+// bin, so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of
+// the grid, a power of two below the noise.
+func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
+	counts := make([]int64, len(edges))
+	b, exponent := data.Bounds(), countGrid(tau)
+	unit := b.Row * b.Label
+	err := data.Each(func(a []float64, r float64) {
+		if theta != nil {
+			r -= floats.Dot(a, theta)
+		}
+		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
+	})
+	if err != nil {
+		return nil, err
+	}
+	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
+}
+
+// countGrid returns the exponent of a grid well below tau; 1 is a multiple of the grid.
+func countGrid(tau float64) int {
+	_, e := math.Frexp(min(tau, 1))
+	return max(min(e-20, 0), -30)
+}
+
+// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is
+// far below n, cdf divides by n instead.
+func (h histogram) cdf(n float64) []float64 {
+	total := floats.Sum(h)
+	if total <= 0.2*n {
+		total = n
+	}
+	f, sum, top := make([]float64, len(h)), 0.0, 0.0
+	for k, c := range h {
+		sum += c
+		top = max(top, min(sum/max(1, total), 1))
+		f[k] = top
+	}
+	return f
+}
+
+// quantile returns the point where the cdf f reaches q, linear inside a bin.
+func quantile(f []float64, q float64) float64 {
+	k := slices.IndexFunc(f, func(v float64) bool { return v >= q })
+	if k < 0 {
+		k = len(f) - 1
+	}
+	lo, below := 0.0, 0.0
+	if k > 0 {
+		lo, below = edges[k-1], f[k-1]
+	}
+	if !(f[k] > below) {
+		return edges[k]
+	}
+	return lo + (edges[k]-lo)*min(max((q-below)/max(1e-9, f[k]-below), 0), 1)
+}
+
+// secondMoment returns Σp̂·mid², in [0.001, 1].
+func (h histogram) secondMoment() float64 {
+	sum, square, lo := 0.0, 0.0, 0.0
+	for k, c := range h {
+		mid := (lo + edges[k]) / 2
+		lo = edges[k]
+		sum += max(c, 0)
+		square += max(c, 0) * mid * mid
+	}
+	return min(max(square/max(1, sum), 1e-3), 1)
+}
+
+// Choice holds the numbers that a plan with histograms chose from its noisy outputs, in units of
+// the declared bounds. It is part of the release.
+type Choice struct {
+	FirstClip float64 `json:"firstClip,omitzero"`
+	Clip      float64 `json:"clip,omitzero"`
+	// Clipped is the estimated share of records whose gradient is longer than Clip.
+	Clipped float64 `json:"clipped,omitzero"`
+	Signal  float64 `json:"signal,omitzero"` // ρ̂², for which the ridge is tuned
+	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer
+	Sigma   float64 `json:"sigma"`           // noise of the last minimizer
+	// OutputSigma is the standard deviation of the noise on θ itself.
+	OutputSigma float64 `json:"outputSigma"`
+}
+
+// choose sets the clip and the signal energy of the last minimizer, from the histogram of residuals
+// and square, the estimate of the mean of b². unit is G/s for gradients of norm at most 1.
+func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
+	f := resid.cdf(n)
+	tau := unit * math.Sqrt(d) / n
+	q := min(max(1-20*tau, 0.5), 0.98)
+	c.Clip = min(max(quantile(f, q), leastClip), 1)
+	c.Clipped = 1 - q
+	c.Signal = max(leastSignal, square/2, square-resid.secondMoment())
+}
