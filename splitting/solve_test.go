@@ -101,7 +101,7 @@ func TestSolveContext(t *testing.T) {
 	deadline, stop := context.WithTimeout(background, 20*time.Millisecond)
 	defer stop()
 	busy := &scripted{step: func(int, *splitting.Location) {}}
-	res, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt},
+	_, err = splitting.Solve(deadline, splitting.Problem{}, []float64{1}, &splitting.Settings{Iterations: math.MaxInt},
 		busy)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

@@ -60,17 +60,17 @@ func TestFigures(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	code, stdout, stderr := program(t, "-h")
+	code, stdout, _ := program(t, "-h")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "-figure")
 	for _, args := range [][]string{{"-figure", "none"}, {"-nope"}, {"more"}} {
-		code, _, stderr = program(t, args...)
+		code, _, stderr := program(t, args...)
 		require.Equal(t, 2, code)
 		require.NotEmpty(t, stderr)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	code, _, stderr = program(t, "-figure", "adaptive", "-out", file)
+	code, _, stderr := program(t, "-figure", "adaptive", "-out", file)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, file)
 	ctx, cancel := context.WithCancel(context.Background())
