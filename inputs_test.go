@@ -70,15 +70,15 @@ func (failingReader) Read([]byte) (int, error) { return 0, fs.ErrPermission }
 type row struct {
 	f    any
 	args []any
-	// nan tells that NaN in gives NaN out, as documented.
+	// nan says that NaN in gives NaN out, as documented.
 	nan bool
 	// skip names arguments, by position, that stay as they are.
 	skip []int
-	// brief tells that of the hostile values only nil, NaN and wrong lengths are tried.
+	// brief says that of the hostile values only nil, NaN and wrong lengths are tried.
 	brief bool
-	// long tells that calls take long: without PRIVOPT_LONG every fifth hostile value is tried.
+	// long says that calls take long: without PRIVOPT_LONG every fifth hostile value is tried.
 	long bool
-	// shares tells that the result refers to an argument, as documented.
+	// shares says that the result refers to an argument, as documented.
 	shares bool
 }
 

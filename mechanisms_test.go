@@ -46,10 +46,10 @@ type mechanism struct {
 	name string
 	rel  dp.Relation
 	pure bool
-	// around tells that noise is added to the minimizer alone and hides how far those of
+	// around says that noise is added to the minimizer alone and hides how far those of
 	// neighbors are apart.
 	around bool
-	// covered tells that a release is P_C of a point of the plan's grid, near a minimizer
+	// covered says that a release is P_C of a point of the plan's grid, near a minimizer
 	// that trace is told.
 	covered bool
 	open    func(p *erm.Problem, b dp.Budget, trace func(erm.Trace)) (plan any, fit release, err error)

@@ -32,7 +32,7 @@ type Public struct {
 	Records int
 	// MaxRecords is N, the most records of any data set of the relation: n under dp.Replace, and
 	// under dp.AddRemove 4·Records, 2³⁰ where not declared, at most 2⁴⁰. A Fit on more records is
-	// refused, which tells that there are more.
+	// refused, which says that there are more.
 	MaxRecords int64
 	Bounds     loss.Bounds
 	Constants  loss.Constants // on Set for LSQ and GLM, on ℝᵈ for others

@@ -55,7 +55,7 @@ type SampPublic struct {
 	Gap float64 `json:"gap"`
 	// Records is n, or a public guess at it; 0 means not stated.
 	Records int `json:"records,omitempty"`
-	// Convex tells that W and the loss of every record are convex, so that the
+	// Convex says that W and the loss of every record are convex, so that the
 	// average of minimizers is worth something. It affects ExcessBound only.
 	Convex bool      `json:"convex"`
 	Budget dp.Budget `json:"budget"` // asked for

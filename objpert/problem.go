@@ -37,7 +37,7 @@ type Problem struct {
 	Dim      int       // d
 	X        [][]int64 // distinct rows
 	Pos, Neg []int     // records with label +1 and -1 per row
-	// OracleLoss tells that the loss is not that of halfspaces but one which the
+	// OracleLoss says that the loss is not that of halfspaces but one which the
 	// caller's Oracle knows and adds itself. There are no rows, and Loss is 0.
 	OracleLoss bool
 

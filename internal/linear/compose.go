@@ -34,7 +34,7 @@ type Sequence struct {
 	Relation dp.Relation
 	C, S     []float64 // cᵢ and sᵢ of the minimizers
 	T        float64   // t, 0 without Gaussian releases
-	// Monotone tells that the sign of φ′ is fixed for each record of every loss.
+	// Monotone says that the sign of φ′ is fixed for each record of every loss.
 	Monotone bool
 }
 

@@ -100,7 +100,7 @@ var slacks = [...]struct {
 
 // leastNoise returns u = σ/L at which removing and adding a record, or replacing one,
 // are within (ε, δ) with output noise o, certified; +Inf where none below most, the u
-// of another bound, is found. target is log δ. renyi tells that this u rests on the bound
+// of another bound, is found. target is log δ. renyi says that this u rests on the bound
 // of that name.
 func (k *tied) leastNoise(eps, o, target, most float64, replace bool) (u float64, renyi bool) {
 	u = math.Inf(1)

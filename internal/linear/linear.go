@@ -116,10 +116,10 @@ type Problem struct {
 	// has a norm between lo and hi, see loss.Envelope; nil means the Smoothness. Only
 	// a loss of ⟨a,θ⟩ has one.
 	Envelope func(lo, hi float64) float64
-	// Classes, if positive, tells that the loss is loss.Multinomial with as many
+	// Classes, if positive, says that the loss is loss.Multinomial with as many
 	// classes, whose gradients are differences from the simplex.
 	Classes int
-	// Monotone tells that the loss declares that the sign of φ′ is fixed for each
+	// Monotone says that the loss declares that the sign of φ′ is fixed for each
 	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
 	Monotone bool
 }

@@ -20,7 +20,7 @@ type Output struct {
 	Sensitivity float64 // S′ = S + g√d in the Euclidean norm, what ν hides
 	Sigma       float64 // standard deviation of ν; 0 unless Gaussian
 	Rate        float64 // a in the density ∝ exp(−a‖ν‖) of ν; 0 unless pure
-	// Finite tells that an event of the noise of a pure mechanism is paid for by a
+	// Finite says that an event of the noise of a pure mechanism is paid for by a
 	// coin and a finite set of releases.
 	Finite bool
 }
