@@ -195,9 +195,8 @@ func (w *cellWorker) root(combo []int8) fixed {
 	return bound
 }
 
-// offer offers the point in s.w of value v, and what becomes of it by small
-// changes if it is the best so far; b is the squared norm that the dense
-// columns leave.
+// offer records the point s.w of value v. If the point is the best so far, offer also records a local
+// improvement of it. b is the squared norm that the dense columns leave.
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())

@@ -147,8 +147,8 @@ func (l *rowLandscape) move(t, was, k int) {
 	}
 }
 
-// start offers what becomes of two points: the one that the noise prefers, and
-// the one of least norm.
+// start climbs from the point that the noise prefers and from the point of least norm, and offers both
+// results.
 func (w *genericWorker) start() {
 	m := w.m
 	d := len(m.order)
