@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
@@ -56,7 +56,7 @@ func TestArithmeticIsProved(t *testing.T) {
 			if ok && name != "huber" { // the loss does not enter
 				continue
 			}
-			for _, b := range budgets[:testsize.Of(1, 3)] {
+			for _, b := range budgets[:testkit.Of(1, 3)] {
 				p := &erm.Problem{Data: data, Loss: l, Records: 60, Reg: prox.SquaredL2{Weight: 1e-3}}
 				plan, _, err := m.open(p, b, nil)
 				if err != nil || strings.HasPrefix(m.name, "objpert") {
@@ -72,7 +72,7 @@ func TestArithmeticIsProved(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, proved, testsize.Of(133, 400))
+	require.Greater(t, proved, testkit.Of(133, 400))
 }
 
 // What is left is named: the law of χ_q for losses whose gradients span more than a line, that of the

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 var (
@@ -124,7 +124,7 @@ func helps(t *testing.T, path string, args []string) {
 func runs(t *testing.T, path string, args []string) {
 	t.Helper()
 	helps(t, path, args)
-	if !testsize.Deep() || strings.Contains(strings.Join(args, " "), "FILE") {
+	if !testkit.Deep() || strings.Contains(strings.Join(args, " "), "FILE") {
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)

@@ -12,9 +12,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
@@ -61,6 +61,7 @@ func TestEveryInputDP(t *testing.T) {
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Certificate.With":  call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c, dp.CallerSource),
 		"Basic":             call(dp.Basic, c, c),
+		"Seeded":            call(func(label string) uint64 { return dp.Seeded(1, label).Uint64() }, "a"),
 		"Declared":          call(func(b dp.Budget) int { return len(dp.Declared(budgeted{b})) }, b),
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
@@ -90,7 +91,7 @@ func TestEveryInputDP(t *testing.T) {
 func TestEveryInputNoise(t *testing.T) {
 	src := func() rand.Source { return fixed() }
 	x, k := []float64{0, 0, 0}, []int64{0, 0, 0}
-	everyInput(t, "noise", map[string]row{
+	everyInput(t, "internal/noise", map[string]row{
 		"Secure":       call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible": call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
 		"Uniform":      call(noise.Uniform, src),

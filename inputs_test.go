@@ -22,9 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -220,7 +220,7 @@ func everyInput(t *testing.T, pkg string, table map[string]row) {
 				if strings.HasSuffix(v.where, " = nil") && v.value.Kind() != reflect.Slice && !fails(f) {
 					continue // nothing could report it: a pointer that its constructor returned with an error, a nil source
 				}
-				if r.brief && !briefly.MatchString(v.where) || r.long && k%5 > 0 && !testsize.Long() {
+				if r.brief && !briefly.MatchString(v.where) || r.long && k%5 > 0 && !testkit.Long() {
 					continue
 				}
 				a := append([]reflect.Value{}, fresh()...)

@@ -15,15 +15,15 @@ const module = "github.com/privopt/privopt"
 // or a higher one. Commands, and the research wing in cmd/internal, may import everything, and
 // nothing outside of cmd can import them.
 var layer = map[string]int{
-	"internal/bigref":     -1,
+	"internal/testkit":    -1,
 	"internal/adult":      -1,
 	"internal/wholefile":  -1,
-	"internal/prefix":     -1,
+	"internal/prefix":     -2, // imports the standard library only
 	"internal/enclose":    -1,
 	"internal/kernel":     -1,
 	"internal/num":        -2,
 	"internal/pld":        0,
-	"noise":               0,
+	"internal/noise":      -1,
 	"dp":                  0,
 	"internal/accounting": 0,
 	"internal/linear":     1,
@@ -44,8 +44,6 @@ var layer = map[string]int{
 	"internal/packed":     3,
 	"model":               4,
 	"objpert":             2,
-	"internal/spy":        5,
-	"internal/testsize":   5,
 	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
@@ -56,14 +54,12 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"randmat", "noise"}:                    "Wishart matrices are made of secure Gaussian and χ² draws",
 	{"sco", "lop"}:                          "objective perturbation for the population is that of lop with another weight Δ",
 	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
 	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
 	{"internal/accounting", "internal/pld"}: "steps compose by their loss distributions",
 	{"internal/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
-	{"internal/accounting", "noise"}:        "a sampler is one value with its cost, and draws its batches securely",
 }
 
 type listed struct {

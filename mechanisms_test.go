@@ -17,12 +17,11 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/spy"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
@@ -169,10 +168,10 @@ func mechanisms(cover float64) []mechanism {
 
 // often is the number of releases or settings of an attack.
 func often() int {
-	if testsize.Deep() {
+	if testkit.Deep() {
 		return 100_000
 	}
-	return testsize.Of(400, 1000)
+	return testkit.Of(400, 1000)
 }
 
 // records returns n random records with labels ±1, of which the last has the given label.
@@ -263,8 +262,8 @@ func TestReachable(t *testing.T) {
 						require.NoError(t, err)
 					}
 					for i, r := range rel {
-						require.True(t, spy.Reaches(theta[0], r.Theta, onGrid) && spy.Reaches(theta[1], r.Theta, onGrid))
-						own, other := spy.Reaches(theta[i], r.Theta, spy.Sums), spy.Reaches(theta[1-i], r.Theta, spy.Sums)
+						require.True(t, testkit.Reaches(theta[0], r.Theta, onGrid) && testkit.Reaches(theta[1], r.Theta, onGrid))
+						own, other := testkit.Reaches(theta[i], r.Theta, testkit.Sums), testkit.Reaches(theta[1-i], r.Theta, testkit.Sums)
 						if m.around && own != other {
 							if own {
 								right++
@@ -284,8 +283,8 @@ func TestReachable(t *testing.T) {
 					for j, v := range nu {
 						old[j] = theta[0][j] + v
 					}
-					require.True(t, spy.Reaches(theta[0], old, spy.Sums))
-					if !spy.Reaches(theta[1], old, spy.Sums) {
+					require.True(t, testkit.Reaches(theta[0], old, testkit.Sums))
+					if !testkit.Reaches(theta[1], old, testkit.Sums) {
 						separated++
 					}
 				}
@@ -333,8 +332,8 @@ func outcome(_ *dp.Release, err error) string {
 // TestTotal: on adversarial settings the error of a mechanism is the same for both
 // neighbors, and no convex mechanism withholds a release.
 func TestTotal(t *testing.T) {
-	all, runs := mechanisms(0), testsize.Of(90, 180)
-	if testsize.Deep() {
+	all, runs := mechanisms(0), testkit.Of(90, 180)
+	if testkit.Deep() {
 		runs = often()
 	}
 	rnd := rand.New(noise.Reproducible(1, "total"))
@@ -508,7 +507,7 @@ func TestHostileRecords(t *testing.T) {
 		require.Equal(t, "released", want, m.name)
 		for _, row := range [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0}, {0.5, 0.2},
 			{math.Copysign(0, -1), -1}} {
-			for _, label := range testsize.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
+			for _, label := range testkit.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
 				require.Equal(t, want, last(row, label), "%s: %v, %v", m.name, row, label)
 			}
 		}
@@ -550,7 +549,7 @@ func TestForeignPlanIsListed(t *testing.T) {
 		require.NoError(t, err, m.name)
 		own := plan.(dp.Plan)
 		require.Empty(t, dp.Declared(own), m.name)
-		for _, p := range testsize.Every(3, []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}}) {
+		for _, p := range testkit.Every(3, []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}}) {
 			c, err := dp.Compose(1e-5, own, p)
 			require.NoError(t, err, m.name)
 			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)

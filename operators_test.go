@@ -11,10 +11,10 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/sco"
@@ -463,11 +463,11 @@ func TestForeignOperatorsOfMechanisms(t *testing.T) {
 		}
 		for name, g := range operators(t) {
 			few := name == "L1" || name == "Box" || name == "L2Ball"
-			if name == "PSDCone" || !testsize.Long() && !few { // one is of one dimension here
+			if name == "PSDCone" || !testkit.Long() && !few { // one is of one dimension here
 				continue
 			}
 			about := methodsOfOperators
-			if !testsize.Long() || !few {
+			if !testkit.Long() || !few {
 				about = []string{"nothing"}
 			}
 			for _, about := range about {

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/table"
 )
@@ -43,7 +43,7 @@ func TestReleasedBits(t *testing.T) {
 			}
 			for _, b := range []dp.Budget{{Epsilon: 0.3, Delta: 1e-5}, {Epsilon: 2, Delta: 1e-9}} {
 				name := fmt.Sprintf("%s | %T | %v", m.name, l, b)
-				if m.name[:3] == "qop" && l != loss.Loss(loss.Squared{}) && !testsize.Long() && !*update {
+				if m.name[:3] == "qop" && l != loss.Loss(loss.Squared{}) && !testkit.Long() && !*update {
 					skipped = append(skipped, name+" | ")
 					continue
 				}

@@ -27,8 +27,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
-	"github.com/privopt/privopt/noise"
 )
 
 // secrets are numbers in all forms that a log or a pipeline could hold them in.

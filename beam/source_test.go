@@ -24,9 +24,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/erm/ermtest"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/table/npy"
 )

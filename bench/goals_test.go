@@ -17,10 +17,10 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/splitting"
@@ -33,11 +33,11 @@ func measure(b *testing.B, f func()) {
 	f() // what is computed once is not timed
 	b.ReportAllocs()
 	b.ResetTimer()
-	start := spy.CPU()
+	start := testkit.CPU()
 	for range b.N {
 		f()
 	}
-	b.ReportMetric(float64(spy.CPU()-start)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(testkit.CPU()-start)/float64(b.N), "cpu-ns/op")
 }
 
 func must[T any](v T, err error) T {

@@ -20,10 +20,10 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // TestLogisticRace fits a private logistic regression to a million records of 50 features in
@@ -63,12 +63,12 @@ func TestLogisticRace(t *testing.T) {
 		peerWall, peerSpent, want = append(peerWall, seconds), append(peerSpent, cpus), w
 
 		runtime.GC()
-		start, used := time.Now(), spy.CPU()
+		start, used := time.Now(), testkit.CPU()
 		data := must(erm.NewDataDense(mat.NewDense(n, d, x), y, loss.Bounds{Row: 1, Label: 1}))
 		p := &erm.Problem{Data: data, Loss: loss.Logistic{}}
 		m := &lop.Mechanism{Radius: 10}
 		theta = must(m.Fit(background, p, dp.Budget{Epsilon: 1, Delta: 1e-9}, noise.Secure())).Theta
-		wall, spent = append(wall, time.Since(start).Seconds()), append(spent, (spy.CPU()-used).Seconds())
+		wall, spent = append(wall, time.Since(start).Seconds()), append(spent, (testkit.CPU()-used).Seconds())
 		ratios = append(ratios, wall[len(wall)-1]/seconds)
 		t.Logf("ours %.2f s, %.2f s of processors; scikit-learn %.2f s, %.2f s of processors",
 			wall[len(wall)-1], spent[len(spent)-1], seconds, cpus)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table/npy"
@@ -50,7 +50,7 @@ func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a file of 1 GB")
 	}
-	n := testsize.Of(2_000_000, 10_000_000)
+	n := testkit.Of(2_000_000, 10_000_000)
 	if s := os.Getenv("PRIVOPT_ROWS"); s != "" {
 		v, err := strconv.ParseFloat(s, 64)
 		require.NoError(t, err, "PRIVOPT_ROWS")

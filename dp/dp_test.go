@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // The tests of this file pin down constants and branches whose change no other test notices.
@@ -116,30 +116,30 @@ func TestOrdersThatDoNotCount(t *testing.T) {
 // still is not below 60 digits: the margin for their rounding is what holds it.
 func TestConversionMargins(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 20))
-	n := bigref.New
+	n := testkit.New
 	for range 400 {
 		// ε of a few 1e-9 beside terms of size 1 to 10.
 		alpha := 1 + math.Exp(-4*rnd.Float64())
 		delta := math.Exp(-5 * rnd.Float64())
-		am1 := bigref.Sub(n(alpha), n(1))
-		rest := bigref.Sub(bigref.Log(bigref.Quo(am1, n(alpha))), bigref.Quo(bigref.Add(bigref.Log(n(delta)), bigref.Log(n(alpha))), am1))
+		am1 := testkit.Sub(n(alpha), n(1))
+		rest := testkit.Sub(testkit.Log(testkit.Quo(am1, n(alpha))), testkit.Quo(testkit.Add(testkit.Log(n(delta)), testkit.Log(n(alpha))), am1))
 		f, _ := rest.Float64()
 		v := -f + 1e-9*rnd.Float64()
 		if v <= 0 {
 			continue
 		}
-		exact := bigref.Add(n(v), rest)
+		exact := testkit.Add(n(v), rest)
 		got, _ := dp.RDP(func(float64) float64 { return v }).Epsilon(delta, alpha)
 		require.GreaterOrEqual(t, n(got).Cmp(exact), 0, "α = %v, δ = %v", alpha, delta)
-		require.LessOrEqual(t, n(got).Cmp(bigref.Add(exact, n(1e-13))), 0)
+		require.LessOrEqual(t, n(got).Cmp(testkit.Add(exact, n(1e-13))), 0)
 
 		// log δ = −1 or so beside α(v − ε) of size 1e6 and more.
 		alpha = 1 + math.Exp(14+4*rnd.Float64())
-		am1 = bigref.Sub(n(alpha), n(1))
+		am1 = testkit.Sub(n(alpha), n(1))
 		v = 10 * rnd.Float64()
 		eps := v + (1+rnd.Float64())/alpha
-		l := bigref.Mul(am1, bigref.Add(bigref.Sub(n(v), n(eps)), bigref.Log(bigref.Quo(am1, n(alpha)))))
-		exact = bigref.Quo(bigref.Exp(l), n(alpha))
+		l := testkit.Mul(am1, testkit.Add(testkit.Sub(n(v), n(eps)), testkit.Log(testkit.Quo(am1, n(alpha)))))
+		exact = testkit.Quo(testkit.Exp(l), n(alpha))
 		d := dp.RDP(func(float64) float64 { return v }).Curve(alpha)(eps)
 		require.GreaterOrEqual(t, n(d).Cmp(exact), 0, "α = %v, v = %v", alpha, v)
 	}
@@ -148,28 +148,28 @@ func TestConversionMargins(t *testing.T) {
 // TestConversionCoversCancellation: where large terms cancel, ε and δ still are
 // not below 60 digits of the formulas, and not above them by more than the margins.
 func TestConversionCoversCancellation(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	rnd := rand.New(rand.NewPCG(13, 14))
 	for range 100 {
 		// v and the cost −log δ/(α−1) are about 7 each, log(1−1/α) is −13.8.
 		const alpha = 1 + 0x1p-20
 		delta := math.Exp(-0x1p-20 * (6.5 + rnd.Float64()))
-		rest := bigref.Log(bigref.Sub(n(1), bigref.Quo(n(1), n(alpha))))
-		rest = bigref.Sub(rest, bigref.Quo(bigref.Add(bigref.Log(n(delta)), bigref.Log(n(alpha))), n(alpha-1)))
+		rest := testkit.Log(testkit.Sub(n(1), testkit.Quo(n(1), n(alpha))))
+		rest = testkit.Sub(rest, testkit.Quo(testkit.Add(testkit.Log(n(delta)), testkit.Log(n(alpha))), n(alpha-1)))
 		f, _ := rest.Float64()
 		v := 1e-9 - f
-		want := bigref.Add(n(v), rest) // about 1e-9, from terms of 7 and 14
+		want := testkit.Add(n(v), rest) // about 1e-9, from terms of 7 and 14
 		got, order := dp.RDP(func(float64) float64 { return v }).Epsilon(delta, alpha)
 		require.Equal(t, alpha, order)
-		d, _ := bigref.Sub(n(got), want).Float64()
+		d, _ := testkit.Sub(n(got), want).Float64()
 		require.True(t, d >= 0 && d < 8*0x1p-50*14, "ε is off by %v", d)
 
 		// v = αs²/2 is about 1e6 and rounded, ε the same but for 1/10.
 		a, s2 := 1000+rnd.Float64(), 1900+100*rnd.Float64()
-		exact := bigref.Quo(bigref.Mul(n(a), n(s2)), n(2))
+		exact := testkit.Quo(testkit.Mul(n(a), n(s2)), n(2))
 		eps := a*s2/2 + 0.1
-		l := bigref.Add(bigref.Sub(exact, n(eps)), bigref.Log(bigref.Sub(n(1), bigref.Quo(n(1), n(a)))))
-		small, _ := bigref.Exp(bigref.Sub(bigref.Mul(bigref.Sub(n(a), n(1)), l), bigref.Log(n(a)))).Float64()
+		l := testkit.Add(testkit.Sub(exact, n(eps)), testkit.Log(testkit.Sub(n(1), testkit.Quo(n(1), n(a)))))
+		small, _ := testkit.Exp(testkit.Sub(testkit.Mul(testkit.Sub(n(a), n(1)), l), testkit.Log(n(a)))).Float64()
 		d = dp.RDP(func(alpha float64) float64 { return alpha * s2 / 2 }).Curve(a)(eps)/small - 1
 		require.True(t, d >= 0 && d < 8*0x1p-50*2e6*1e3, "δ is off by %v", d)
 	}

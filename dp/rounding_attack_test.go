@@ -9,20 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
 	switch {
-	case testsize.Deep():
+	case testkit.Deep():
 		return all
 	case testing.Short():
 		return all / 100
 	}
-	return all / testsize.Of(10, 4)
+	return all / testkit.Of(10, 4)
 }
 
 // budget draws ε log-uniformly from [lo, hi] and δ from [1e-300, 0.9].
@@ -45,11 +44,11 @@ func TestGaussianSigmaIsRoundedUp(t *testing.T) {
 		sensitivity := math.Exp(20 * (rnd.Float64() - 0.5))
 		sigma, err := dp.GaussianSigma(b, sensitivity)
 		require.NoError(t, err)
-		s := bigref.Quo(bigref.New(sensitivity), bigref.New(sigma)) // exact to 320 bits
-		eps, delta := bigref.New(b.Epsilon), bigref.New(b.Delta)
-		require.LessOrEqual(t, bigref.GaussianDelta(eps, s).Cmp(delta), 0, "%v: σ = %v is too small", b, sigma)
-		s = bigref.Mul(s, bigref.New(1+1e-6))
-		require.Positive(t, bigref.GaussianDelta(eps, s).Cmp(delta), "%v: σ = %v is too large", b, sigma)
+		s := testkit.Quo(testkit.New(sensitivity), testkit.New(sigma)) // exact to 320 bits
+		eps, delta := testkit.New(b.Epsilon), testkit.New(b.Delta)
+		require.LessOrEqual(t, testkit.GaussianDelta(eps, s).Cmp(delta), 0, "%v: σ = %v is too small", b, sigma)
+		s = testkit.Mul(s, testkit.New(1+1e-6))
+		require.Positive(t, testkit.GaussianDelta(eps, s).Cmp(delta), "%v: σ = %v is too large", b, sigma)
 	}
 }
 
@@ -59,13 +58,13 @@ func TestGaussianSigmaIsRoundedUp(t *testing.T) {
 func TestGaussianDeltaIsAccurate(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 2))
 	check := func(eps, s float64) {
-		want := bigref.GaussianDelta(bigref.New(eps), bigref.New(s))
+		want := testkit.GaussianDelta(testkit.New(eps), testkit.New(s))
 		f, _ := want.Float64()
 		if f < 1e-300 {
 			return
 		}
 		got := dp.GaussianLogDelta(eps, s)
-		l, _ := bigref.Log(want).Float64()
+		l, _ := testkit.Log(want).Float64()
 		require.InDelta(t, l, got, 1e-13+2e-12*math.Abs(l), "ε = %v, s = %v", eps, s)
 		require.InEpsilon(t, f, dp.GaussianDelta(eps, s), 2e-13+2e-12*math.Abs(l), "ε = %v, s = %v", eps, s)
 	}
@@ -124,17 +123,17 @@ func TestSplitAndComposeRound(t *testing.T) {
 // the same for δ.
 func TestRDPConversionRoundsUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 4))
-	n := bigref.New
+	n := testkit.New
 	for range points(2000) {
 		s, alpha := math.Exp(8*rnd.Float64()-6), 1+math.Exp(12*rnd.Float64()-4)
 		b := budget(rnd, 0.01, 10)
 		rdp := dp.GaussianRDP(s)(alpha)
 		require.InEpsilon(t, alpha*s*s/2, rdp, 1e-15)
 
-		am1 := bigref.Sub(n(alpha), n(1))
+		am1 := testkit.Sub(n(alpha), n(1))
 		// RDP + log(1 − 1/α) − (log δ + log α)/(α − 1)
-		shrink := bigref.Log(bigref.Quo(am1, n(alpha)))
-		eps := bigref.Sub(bigref.Add(n(rdp), shrink), bigref.Quo(bigref.Add(bigref.Log(n(b.Delta)), bigref.Log(n(alpha))), am1))
+		shrink := testkit.Log(testkit.Quo(am1, n(alpha)))
+		eps := testkit.Sub(testkit.Add(n(rdp), shrink), testkit.Quo(testkit.Add(testkit.Log(n(b.Delta)), testkit.Log(n(alpha))), am1))
 		want, _ := eps.Float64()
 		got, _ := dp.GaussianRDP(s).Epsilon(b.Delta, alpha)
 		if want > 0 {
@@ -143,11 +142,11 @@ func TestRDPConversionRoundsUp(t *testing.T) {
 			require.LessOrEqual(t, got, want+1e-9*want+1e-12*scale)
 		}
 		// e^{(α−1)(RDP − ε + log(1−1/α)) − log α}
-		l := bigref.Sub(bigref.Mul(am1, bigref.Add(bigref.Sub(n(rdp), n(b.Epsilon)), shrink)), bigref.Log(n(alpha)))
+		l := testkit.Sub(testkit.Mul(am1, testkit.Add(testkit.Sub(n(rdp), n(b.Epsilon)), shrink)), testkit.Log(n(alpha)))
 		logWant, _ := l.Float64()
 		delta := dp.GaussianRDP(s).Curve(alpha)(b.Epsilon)
 		if logWant > -600 && logWant < -1e-9 {
-			require.GreaterOrEqual(t, n(delta).Cmp(bigref.Exp(l)), 0, "α = %v, s = %v, ε = %v", alpha, s, b.Epsilon)
+			require.GreaterOrEqual(t, n(delta).Cmp(testkit.Exp(l)), 0, "α = %v, s = %v, ε = %v", alpha, s, b.Epsilon)
 			require.LessOrEqual(t, math.Log(delta), logWant+1e-9+1e-14*alpha*(rdp+b.Epsilon+1))
 		} else if logWant >= 0 {
 			require.Equal(t, 1., delta)
@@ -158,9 +157,9 @@ func TestRDPConversionRoundsUp(t *testing.T) {
 // TestPureRDPIsAccurate: the curve of randomized response in 60 digits.
 func TestPureRDPIsAccurate(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 5))
-	n := bigref.New
+	n := testkit.New
 	cosh := func(x *big.Float) *big.Float {
-		return bigref.Add(bigref.Exp(x), bigref.Exp(bigref.Mul(n(-1), x)))
+		return testkit.Add(testkit.Exp(x), testkit.Exp(testkit.Mul(n(-1), x)))
 	}
 	for i := range points(2000) {
 		eps0, alpha := math.Exp(14*rnd.Float64()-8), 1+math.Exp(14*rnd.Float64()-6)
@@ -170,8 +169,8 @@ func TestPureRDPIsAccurate(t *testing.T) {
 		if !(alpha > 1) || alpha*eps0 > 5000 {
 			continue
 		}
-		a := bigref.Mul(bigref.Sub(n(alpha), n(0.5)), n(eps0))
-		want, _ := bigref.Quo(bigref.Log(bigref.Quo(cosh(a), cosh(bigref.Quo(n(eps0), n(2))))), bigref.Sub(n(alpha), n(1))).Float64()
+		a := testkit.Mul(testkit.Sub(n(alpha), n(0.5)), n(eps0))
+		want, _ := testkit.Quo(testkit.Log(testkit.Quo(cosh(a), cosh(testkit.Quo(n(eps0), n(2))))), testkit.Sub(n(alpha), n(1))).Float64()
 		require.InEpsilon(t, want, dp.PureRDP(eps0)(alpha), 1e-12, "ε₀ = %v, α = %v", eps0, alpha)
 	}
 }

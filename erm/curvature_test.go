@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
@@ -312,7 +312,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 		require.Equal(t, n > 9000, 8*data.r().floats() > streamBytes)
 		for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
 			var first []float64
-			for k, procs := range testsize.Every(2, []int{1, 2, 3, 8, 16}) {
+			for k, procs := range testkit.Every(2, []int{1, 2, 3, 8, 16}) {
 				runtime.GOMAXPROCS(procs)
 				o := (&Problem{Data: data, Loss: l, Threads: k}).Perturb(qs[4])
 				g := make([]float64, 80)

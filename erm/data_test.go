@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -84,7 +84,7 @@ func TestSide(t *testing.T) {
 	for _, d := range []int{1, 2, 3, 50, 1000} {
 		row := make([]float64, d)
 		for _, bound := range []float64{1, 0.3, 0x1p-440, 0x1p440, 0x1p-460, math.MaxFloat64, 5e-324} {
-			for range testsize.Of(10, 40) {
+			for range testkit.Of(10, 40) {
 				for j := range row {
 					row[j] = rnd.NormFloat64()
 				}

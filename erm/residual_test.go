@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
@@ -94,9 +94,9 @@ func certified() []loss.Loss {
 // scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
 // the size of u in it.
 func TestResidualBoundsTheExactOne(t *testing.T) {
-	cases := testsize.Of(300, 500)
+	cases := testkit.Of(300, 500)
 	switch {
-	case testsize.Deep():
+	case testkit.Deep():
 		cases = 5000
 	}
 	for _, l := range certified() {

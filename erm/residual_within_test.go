@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -38,7 +38,7 @@ func TestPlainGradOfManySmallRecords(t *testing.T) {
 // The bound of the plain sums is no less than the exact residual, whatever the
 // scales, and where it misses the target the answer is Residual.
 func TestResidualWithinBoundsTheExactOne(t *testing.T) {
-	cases := testsize.Of(200, 700)
+	cases := testkit.Of(200, 700)
 	for _, l := range certified() {
 		rnd := rand.New(rand.NewPCG(23, 5))
 		for c := range cases {
@@ -73,7 +73,7 @@ func TestPlainGradCoversItsError(t *testing.T) {
 		return v
 	}
 	tightest := map[string]float64{}
-	for c := range testsize.Of(80, 200) {
+	for c := range testkit.Of(80, 200) {
 		n, d := 1+rnd.IntN(60), 1+rnd.IntN(12)
 		x := vec(d, 2)
 		rows, labels := make([][]float64, n), make([]float64, n)

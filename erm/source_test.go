@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -83,7 +83,7 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 		for i, l := range []loss.Loss{
 			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}},
 		} {
-			if n > 9000 && i > 0 && !testsize.Long() {
+			if n > 9000 && i > 0 && !testkit.Long() {
 				break
 			}
 			p := &Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}}

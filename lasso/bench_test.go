@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // One published solve, its perturbation and constants included, at the size

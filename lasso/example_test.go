@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/lasso"
-	"github.com/privopt/privopt/noise"
 )
 
 func ExampleGenerate() {
-	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(1))
+	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -29,7 +29,7 @@ func ExampleGenerate() {
 // The published procedure at one radius: the risk of QOP there is the risk of
 // its anchor.
 func ExamplePaper() {
-	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(1))
+	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -39,7 +39,7 @@ func ExamplePaper() {
 		fmt.Println(err)
 		return
 	}
-	theta, err := e.Solve(context.Background(), lasso.QOP, 1000, noise.Reproducible(2))
+	theta, err := e.Solve(context.Background(), lasso.QOP, 1000, dp.Seeded(2))
 	if err != nil {
 		fmt.Println(err)
 		return

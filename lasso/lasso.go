@@ -42,8 +42,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -85,7 +85,7 @@ func Generate(s Spec, src rand.Source) (*Instance, error) {
 	case !(s.AnchorNoise >= 0 && s.AnchorNoise <= largestNorm):
 		return nil, fmt.Errorf("%w: AnchorNoise = %v, want a number in [0, %g]", ErrParameter, s.AnchorNoise, largestNorm)
 	case src == nil:
-		return nil, fmt.Errorf("%w: the source is nil, want for example noise.Reproducible(1)", ErrParameter)
+		return nil, fmt.Errorf("%w: the source is nil, want for example dp.Seeded(1)", ErrParameter)
 	}
 	in := &Instance{
 		X:      mat.NewDense(s.N, s.D, nil),

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/splitting"
@@ -157,7 +157,7 @@ func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src ran
 	case !(kappa > 0) || math.IsInf(kappa, 1):
 		return nil, fmt.Errorf("%w: kappa = %v, want a positive finite half-width of the box", ErrParameter, kappa)
 	case src == nil:
-		return nil, fmt.Errorf("%w: the source is nil, want for example noise.Reproducible(1)", ErrParameter)
+		return nil, fmt.Errorf("%w: the source is nil, want for example dp.Seeded(1)", ErrParameter)
 	}
 	_, d := e.in.Dims()
 	f, omega, err := e.draw(m, kappa, src)

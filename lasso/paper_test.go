@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )

@@ -8,7 +8,6 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -34,7 +33,7 @@ func ExampleMechanism_Fit() {
 	p := &erm.Problem{Data: data(), Loss: loss.Logistic{}}
 	m := &lop.Mechanism{Radius: 5} // a public guess at ‖θ‖
 	// A real release passes nil for the source: secure noise.
-	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, noise.Reproducible(1))
+	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/noise"
 )
 
 // Fit calibrates for p and releases its minimizer.
@@ -44,7 +44,7 @@ func (s Settings) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand
 // constants are no worse, and no more than MaxRecords records. A plan that clips
 // clips the loss of p.
 //
-// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// src feeds the noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. Equal sources give equal results. Each call spends the budget
 // once. The error is about public facts, or is ctx.Err(): nothing is withheld
 // for a reason that reads records.

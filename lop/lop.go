@@ -167,7 +167,7 @@ func (m *Mechanism) settings() Settings { return Settings{Mechanism: *cmp.Or(m, 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws
 // b, solves, adds the output noise and projects on the Set, see Plan.
 //
-// src feeds the noise; nil means noise.Secure(), anything else adds the
+// src feeds the noise; nil means a secure one, anything else adds the
 // assumption dp.CallerSource. Equal sources give equal results. The error wraps
 // what Plan's or Plan.Fit's does.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {

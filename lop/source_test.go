@@ -10,10 +10,10 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -73,7 +73,7 @@ func TestReleaseOfSourceHasTheBitsOfMemory(t *testing.T) {
 		for _, p := range []erm.Problem{
 			{Loss: loss.Logistic{}}, {Loss: loss.SmoothedHinge{Gamma: 0.5}, Reg: prox.L1{Weight: 10}, Set: prox.Box{Lo: -1, Hi: 1}},
 			{Loss: loss.Squared{}, Set: prox.L2Ball{R: 0.5}},
-		}[:map[bool]int{true: 3, false: 1}[n < 10_000 || testsize.Long()]] {
+		}[:map[bool]int{true: 3, false: 1}[n < 10_000 || testkit.Long()]] {
 			var want []float64
 			var certified erm.Trace
 			fit := func(records *erm.Data, threads int, name string) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -121,7 +121,7 @@ func exacts() []loss.Exact {
 // points returns how many points to test: 3e4, a million with PRIVOPT_DEEP.
 func points() int {
 	switch {
-	case testsize.Deep():
+	case testkit.Deep():
 		return 1e6
 	case testing.Short():
 		return 1e4

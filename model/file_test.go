@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/testsize"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
 )
 
@@ -123,7 +123,7 @@ func TestLoadHostile(t *testing.T) {
 				return // as with the other models
 			}
 			for _, value := range hostile {
-				if tried++; tried%5 > 0 && !testsize.Long() {
+				if tried++; tried%5 > 0 && !testkit.Long() {
 					continue
 				}
 				text, err := json.Marshal(with(whole, path, value))

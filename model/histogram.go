@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.

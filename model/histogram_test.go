@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // One record moves one bin by 1, whatever θ.

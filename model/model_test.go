@@ -17,8 +17,8 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
-	"github.com/privopt/privopt/internal/testsize"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
 )
 
@@ -327,7 +327,7 @@ func TestRefusedBeforeCharged(t *testing.T) {
 			} {
 				o.Relation, o.Ledger, o.Loss.Name = rel, ledgers[rel], name
 				for j, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-300}, {Epsilon: 1e-12, Delta: 1e-9}, {Epsilon: 1e4, Delta: 1e-9}} {
-					if (i+j)%3 > 0 && !testsize.Long() {
+					if (i+j)%3 > 0 && !testkit.Long() {
 						continue
 					}
 					for _, data := range []*table.Data{all[name], small[name]} {

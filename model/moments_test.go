@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 func records(t *testing.T, rows [][]float64, labels []float64) *erm.Data {

@@ -10,10 +10,10 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
-	"github.com/privopt/privopt/noise"
 )
 
 // Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over

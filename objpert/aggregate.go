@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // SampleAndAggregate releases a vote of heuristics that certify nothing:

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/objpert"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
 )
 
 // benchmarkSolve solves the problems in turn, each within limit, and reports

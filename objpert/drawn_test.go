@@ -9,8 +9,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
+	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	sample "github.com/privopt/privopt/noise"
 )
 
 // drawn returns the tables and norms of many draws of a plan.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
 )
 
@@ -30,7 +29,7 @@ func ExampleOPDisc_Fit() {
 		return
 	}
 	// A real release passes nil for the source: secure noise.
-	rel, err := (&objpert.OPDisc{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
+	rel, err := (&objpert.OPDisc{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -109,7 +108,7 @@ func ExampleOPDisc_anyLoss() {
 	}
 	p := &objpert.Problem{Space: objpert.Lattice(25), Dim: 2, OracleLoss: true} // ‖w‖ ≤ 5
 	m := &objpert.OPDisc{Oracle: s, Range: 1}
-	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, noise.Reproducible(2))
+	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, dp.Seeded(2))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -256,7 +255,7 @@ func ExampleSampPlan_Fit() {
 		fmt.Println(err)
 		return
 	}
-	rel, err := plan.Fit(context.Background(), records, noise.Reproducible(3))
+	rel, err := plan.Fit(context.Background(), records, dp.Seeded(3))
 	if err != nil {
 		fmt.Println(err)
 		return

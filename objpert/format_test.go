@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // No way of printing or encoding a problem shows a record or noise.
@@ -36,6 +36,6 @@ func TestProblemPrintsNothing(t *testing.T) {
 func TestTracePrintsNothing(t *testing.T) {
 	trace := Trace{Solution: &Solution{W: []int{123456789}, Loss: 1234567890, Objective: 0.123456789}, Err: errors.New("123456789")}
 	for _, v := range []any{trace, &trace, []Trace{trace}, struct{ T Trace }{trace}} {
-		require.NotContains(t, spy.Everything(v), "123456789")
+		require.NotContains(t, testkit.Everything(v), "123456789")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
 )
 
 // A tape reads the bytes of a fuzzer as numbers, mostly small ones and now and

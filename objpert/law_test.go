@@ -11,8 +11,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/testsize"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 var bg = context.Background()
@@ -225,7 +225,7 @@ func TestExactIntegerPrivacy(t *testing.T) {
 		{"signs", cube(), OneSided}, {"ternary", ternary(), OneSided},
 		{"signs", cube(), Laplace}, {"ternary", ternary(), Laplace},
 	} {
-		for _, bits := range testsize.Every(2, []int{0, 2}) {
+		for _, bits := range testkit.Every(2, []int{0, 2}) {
 			pl := &Plan{params: Params{Public: Public{Space: c.space, Dim: 1}, Law: c.law}}
 			weight := 1
 			if c.law == Laplace {
@@ -386,7 +386,7 @@ func TestRadialExact(t *testing.T) {
 // Releases of every law on small spaces with two parameters: no output is more
 // than e^ε times as likely on a neighbor, at confidence 1 − 1e-6 in all.
 func TestSampledPrivacy(t *testing.T) {
-	runs := testsize.Of(4_000, 10_000)
+	runs := testkit.Of(4_000, 10_000)
 	b := dp.Budget{Epsilon: 2, Delta: 1e-3}
 	type fitter interface {
 		Plan(*Problem, dp.Budget) (*Plan, error)

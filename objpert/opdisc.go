@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // OPDisc is objective perturbation over a discrete set [NRVW20, Algorithm 1],

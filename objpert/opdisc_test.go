@@ -11,7 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/linear"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
 )
 
 // The scales of the table agree, and lie on the safe side by at most 5e-4.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
 )
 
 // The bound in its closed form, and against the published constants of the

@@ -10,8 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
+	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	sample "github.com/privopt/privopt/noise"
 )
 
 // parityOracle minimizes 1[parity of w is even] (or odd) − ⟨T, w⟩ over {−1,+1}ᵈ:

@@ -14,9 +14,9 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/noise"
 )
 
 // ErrMechanism reports a field of a mechanism, of Public or of Plan outside its
@@ -348,7 +348,7 @@ func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
 // the noise, the exact minimizers on neighbors, and a point near the minimum
 // has no guarantee at all.
 //
-// src feeds the noise; nil means noise.Secure(), anything else adds the
+// src feeds the noise; nil means a secure one, anything else adds the
 // assumption dp.CallerSource. Fit may be called concurrently. Each call spends
 // the budget once, whether it releases or not.
 //

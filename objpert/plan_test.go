@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
 )
 
 // Noise that leaves what tables hold, and the coin, release a point that no record

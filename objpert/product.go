@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 )
 
 // Product perturbs each value of each coordinate by itself:

@@ -10,8 +10,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/internal/testsize"
-	sample "github.com/privopt/privopt/noise"
+	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // quotient calls visit for every table of the given numbers of choices whose
@@ -46,7 +46,7 @@ func quotient(choices []int, n int64, visit func(eta [][]int64, gauge int64)) {
 // kNorm has P ∝ e^{−gauge/t} on tables modulo constants, in all cells with ten
 // expected draws or more.
 func TestKNormLaw(t *testing.T) {
-	draws := testsize.Of(10_000, 50_000)
+	draws := testkit.Of(10_000, 50_000)
 	for _, c := range []struct {
 		choices []int
 		t       uint64

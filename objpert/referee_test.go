@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // draft is what a problem is made of.
@@ -143,7 +143,7 @@ func (d *draft) extreme(r *rand.Rand) {
 
 // TestReferee compares every oracle with the definition in rational numbers.
 func TestReferee(t *testing.T) {
-	cases := testsize.Of(300, 1500)
+	cases := testkit.Of(300, 1500)
 	r := rand.New(rand.NewPCG(61, 7))
 	ties := 0
 	for i := range cases {
@@ -297,7 +297,7 @@ func randomProblem(r *rand.Rand) *draft {
 // TestFuzz compares every search with complete enumeration, and again after the
 // records were shuffled, which makes the same problem.
 func TestFuzz(t *testing.T) {
-	cases := testsize.Of(500, 2000)
+	cases := testkit.Of(500, 2000)
 	r := rand.New(rand.NewPCG(6, 1))
 	ctx := context.Background()
 	cells := 0

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // Separator is a set of public examples e₁, …, e_m on which any two parameters

@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -25,7 +25,7 @@ func TestParallelExact(t *testing.T) {
 // TestAngleGolden: the bounds of E_φ are not below reference quadratures (of 1e-5 at φ = π/2, 2e-3 elsewhere), nor far
 // above, and tighten with the tolerance.
 func TestAngleGolden(t *testing.T) {
-	for _, c := range testsize.Every(2, jointCases(t)) {
+	for _, c := range testkit.Every(2, jointCases(t)) {
 		require.InEpsilon(t, c.Parallel, math.Exp(parallel{c.Eps, c.K}.logDelta(c.T)), 1e-8)
 		if c.D == 1 {
 			continue
@@ -133,7 +133,7 @@ func TestInterval(t *testing.T) {
 // between E_π/2 and E₀, of whichever order, or below both, is refused.
 func TestCertify(t *testing.T) {
 	for _, c := range jointCases(t) {
-		if c.D != 30 && c.D != 2 || c.Eps == 4 || c.K == 3 || c.D == 30 && !testsize.Long() {
+		if c.D != 30 && c.D != 2 || c.Eps == 4 || c.K == 3 || c.D == 30 && !testkit.Long() {
 			continue
 		}
 		worst := math.Max(c.Parallel, c.Orthogonal)
@@ -165,7 +165,7 @@ func TestJointTable(t *testing.T) {
 	s := setting{dim: 10, rank: 1, eps: 0.5, relation: dp.Replace}
 	require.Positive(t, s.joint(16, math.Log(0.01), 0.6, mostBoxes))
 	require.Zero(t, s.joint(16, math.Log(0.01), 0.6, 100))
-	if !testsize.Deep() {
+	if !testkit.Deep() {
 		return
 	}
 	for _, c := range jointCases(t) {

@@ -12,9 +12,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -31,7 +30,7 @@ func TestCalibrate(t *testing.T) {
 	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
-				if calibration == Sharp && s > loss.LSQ && d > 1 && !testsize.Long() {
+				if calibration == Sharp && s > loss.LSQ && d > 1 && !testkit.Long() {
 					continue
 				}
 				var replace Params
@@ -89,15 +88,15 @@ func consistent(t *testing.T, p Params, at string) {
 	t.Helper()
 	require.GreaterOrEqual(t, p.Degrees, leastDegrees(p.Dim), at)
 	l := rational(p.Constants.Smoothness)
-	product := bigref.Mul(rational(p.Sigma2), rational(p.Ratio))
+	product := testkit.Mul(rational(p.Sigma2), rational(p.Ratio))
 	require.GreaterOrEqual(t, product.Cmp(l), 0, "σ² = %v is too small, %s", p.Sigma2, at)
-	require.LessOrEqual(t, product.Cmp(bigref.Mul(l, rational(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
+	require.LessOrEqual(t, product.Cmp(testkit.Mul(l, rational(1+1e-9))), 0, "σ² = %v is too large, %s", p.Sigma2, at)
 	require.GreaterOrEqual(t, p.Sensitivity, (2*p.Reach+p.Grid*math.Sqrt(float64(p.Dim)))*(1-1e-15), at)
 	require.LessOrEqual(t, p.Sensitivity, 2*p.Reach*1.01, at)
-	s := bigref.Quo(rational(p.Sensitivity), rational(p.OutputSigma))
+	s := testkit.Quo(rational(p.Sensitivity), rational(p.OutputSigma))
 	eps, delta := rational(p.Output.Epsilon), rational(p.Output.Delta)
-	require.LessOrEqual(t, bigref.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma, at)
-	require.Positive(t, bigref.GaussianDelta(eps, bigref.Mul(s, rational(1+1e-6))).Cmp(delta),
+	require.LessOrEqual(t, testkit.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma, at)
+	require.Positive(t, testkit.GaussianDelta(eps, testkit.Mul(s, rational(1+1e-6))).Cmp(delta),
 		"output σ = %v is too large, %s", p.OutputSigma, at)
 	require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, p.Budget.Epsilon, at)
 	sum := p.Objective.Delta + p.Output.Delta + p.MinEigDelta + p.MaxEigDelta
@@ -210,7 +209,7 @@ func TestCheckDegrees(t *testing.T) {
 // at the same m, and every sharp form needs less than the published constants.
 func TestOrder(t *testing.T) {
 	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4, Delta: 1e-8}} {
-		if d > 2 && !testsize.Long() || d > 10 && !testsize.Deep() {
+		if d > 2 && !testkit.Long() || d > 10 && !testkit.Deep() {
 			continue
 		}
 		last := 0.0
@@ -266,12 +265,12 @@ func TestCurvatureFallsWithEpsilon(t *testing.T) {
 	for s, points := range coarse {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, d := range []int{2, 5, 12} {
-				if testsize.Deep() {
+				if testkit.Deep() {
 					points = nil
 					for i := range 40 {
 						points = append(points, i+1)
 					}
-				} else if d == 12 != (s == loss.GLM) || !testsize.Long() && (s == loss.GLM || d > 2) {
+				} else if d == 12 != (s == loss.GLM) || !testkit.Long() && (s == loss.GLM || d > 2) {
 					continue
 				}
 				last := math.Inf(1)
@@ -300,7 +299,7 @@ func TestCurvatureFallsWithEpsilon(t *testing.T) {
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, testsize.Of(12, 200)).Draw(t, "d")
+		d := rapid.IntRange(1, testkit.Of(12, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
 		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))
@@ -416,13 +415,13 @@ func (l exactLaw) ends() (lo, hi float64)   { return 0, math.Inf(1) }
 // ranges and large d.
 func TestExtremes(t *testing.T) {
 	epsilons, deltas := []float64{dp.MinEpsilon, 1, dp.MaxEpsilon}, []float64{leastDelta, 1e-6, 0.999}
-	if testsize.Deep() {
+	if testkit.Deep() {
 		epsilons, deltas = append(epsilons, 1e-6, 200), append(deltas, 1e-30, 0.5)
 	}
 	released := 0
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, d := range []int{1, 2, 1000} {
-			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testsize.Deep() {
+			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testkit.Deep() {
 				continue // minutes
 			}
 			for _, eps := range epsilons {

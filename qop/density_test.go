@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -206,7 +206,7 @@ func TestExactDensity2(t *testing.T) {
 	for _, c := range []struct {
 		m, eps, delta float64
 	}{{4, 1, 2e-2}, {8, 0.7, 1e-2}, {24, 1, 1e-3}} {
-		if c.m > 4 && !testsize.Deep() {
+		if c.m > 4 && !testkit.Deep() {
 			continue
 		}
 		for i, s := range []struct {

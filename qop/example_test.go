@@ -7,7 +7,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
 )
@@ -32,7 +31,7 @@ func ExampleMechanism_Fit() {
 	p := &erm.Problem{Data: data(), Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
 	m := &qop.Mechanism{Center: []float64{1, -2}, Interpolation: qop.Relabel{}}
 	// A real release passes nil for the source: secure noise.
-	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, noise.Reproducible(1))
+	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -22,7 +21,7 @@ func TestTheoremB(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, eta := range []float64{1e-6, 0.1} {
-			if s != loss.LSQ && !testsize.Long() || (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && !testsize.Deep() {
+			if s != loss.LSQ && !testkit.Long() || (eta == 0.1 && s != loss.LSQ || s >= loss.FixedRange) && !testkit.Deep() {
 				continue
 			}
 			q := public(4, s)
@@ -91,8 +90,8 @@ func TestInexactIsRoundedUp(t *testing.T) {
 		p := plan.Params()
 		at := fmt.Sprintf("%+v %+v", *m, q)
 		dof := int(p.Degrees)
-		f := func(x *big.Float) *big.Float { return bigref.Sub(rational(1), bigref.Chi2SF(x, dof)) }
-		twice := bigref.Add(rational(1), bigref.Exp(rational(p.Objective.Epsilon)))
+		f := func(x *big.Float) *big.Float { return testkit.Sub(rational(1), testkit.Chi2SF(x, dof)) }
+		twice := testkit.Add(rational(1), testkit.Exp(rational(p.Objective.Epsilon)))
 		least := func(a, b *big.Float) *big.Float {
 			if a.Cmp(b) < 0 {
 				return a
@@ -100,13 +99,13 @@ func TestInexactIsRoundedUp(t *testing.T) {
 			return b
 		}
 		alpha, b, x := rational(p.Alpha), rational(p.MaxEig), rational(p.Ratio)
-		low := least(f(bigref.Add(alpha, x)), bigref.Mul(twice, f(alpha)))
+		low := least(f(testkit.Add(alpha, x)), testkit.Mul(twice, f(alpha)))
 		require.LessOrEqual(t, low.Cmp(rational(p.MinEigDelta)), 0, "α = %v is too large, %s", p.Alpha, at)
-		high := least(bigref.Chi2SF(bigref.Sub(b, x), dof), bigref.Mul(twice, bigref.Chi2SF(b, dof)))
+		high := least(testkit.Chi2SF(testkit.Sub(b, x), dof), testkit.Mul(twice, testkit.Chi2SF(b, dof)))
 		require.LessOrEqual(t, high.Cmp(rational(p.MaxEigDelta)), 0, "b = %v is too small, %s", p.MaxEig, at)
-		reach := bigref.Add(rational(p.Cover), bigref.Mul(rational(p.Eta), bigref.Sqrt(bigref.Quo(b, alpha))))
+		reach := testkit.Add(rational(p.Cover), testkit.Mul(rational(p.Eta), testkit.Sqrt(testkit.Quo(b, alpha))))
 		require.GreaterOrEqual(t, rational(p.Reach).Cmp(reach), 0, "R = %v is too small, %s", p.Reach, at)
-		require.LessOrEqual(t, rational(p.Reach).Cmp(bigref.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)
+		require.LessOrEqual(t, rational(p.Reach).Cmp(testkit.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)
 		consistent(t, p, at)
 	}
 }

@@ -147,7 +147,7 @@ func (pl *Plan) String() string {
 // loss, bounds, regularizer and set whose constants are no worse, and no more than
 // MaxRecords records.
 //
-// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// src feeds the noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. Equal sources give equal results. Each call spends the budget
 // once. The error is about public facts, or is ctx.Err(): nothing is withheld for
 // a reason that reads records.

@@ -18,12 +18,11 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/spy"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )
@@ -119,10 +118,10 @@ func TestFit(t *testing.T) {
 					p.Records = 60
 					m := &Mechanism{Center: center, Interpolation: rule, Relation: relation, Radius: 1}
 					switch { // calibrations of other losses take seconds
-					case name == "squared" && kind != "ℓ1 box" && (rule != Relabel{} || relation != 0) && !testsize.Deep():
+					case name == "squared" && kind != "ℓ1 box" && (rule != Relabel{} || relation != 0) && !testkit.Deep():
 						continue
 					case name == "squared":
-					case name == "smoothed hinge" && !testsize.Long(), name == "huber" && rule != (Trust{}) && !testsize.Long():
+					case name == "smoothed hinge" && !testkit.Long(), name == "huber" && rule != (Trust{}) && !testkit.Long():
 						continue
 					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box", rule != (Trust{}) &&
 						name == "general",
@@ -419,11 +418,11 @@ func TestReleaseIgnoresOrder(t *testing.T) {
 // there is, no entry of W or of ν is found in what they show, and W is erased.
 func TestNothingPrintsNoise(t *testing.T) {
 	var log strings.Builder
-	show := func(v any) { log.WriteString(spy.Everything(v)) }
+	show := func(v any) { log.WriteString(testkit.Everything(v)) }
 	p, center := planted(t, 30, 3, loss.Squared{})
 	plan, err := (&Mechanism{Center: center, Interpolation: Trust{}, Trace: func(tr erm.Trace) { show(tr.Iterations) }}).Plan(p, budget)
 	require.NoError(t, err)
-	var s spy.Spy
+	var s testkit.Spy
 	var w mat.Matrix
 	ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 		w = q.Quad

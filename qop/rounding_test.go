@@ -11,17 +11,16 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
-var rational = bigref.New
+var rational = testkit.New
 
 // points is how many random problems a test of rounding directions looks at:
 // all of them if PRIVOPT_DEEP is set.
 func points(all int) int {
-	if testsize.Deep() {
+	if testkit.Deep() {
 		return all
 	}
 	return all / 20
@@ -31,7 +30,7 @@ func logUniform(rnd *rand.Rand, lo, hi float64) float64 {
 	return min(max(lo*math.Exp(rnd.Float64()*math.Log(hi/lo)), lo), hi)
 }
 
-func log1p(x *big.Float) *big.Float { return bigref.Log(bigref.Add(rational(1), x)) }
+func log1p(x *big.Float) *big.Float { return testkit.Log(testkit.Add(rational(1), x)) }
 
 // hockey returns max(A, R) of least squares for integer k in closed form: the
 // integrals of Theorem A are those of shifted χ²_k densities,
@@ -41,15 +40,15 @@ func log1p(x *big.Float) *big.Float { return bigref.Log(bigref.Add(rational(1), 
 //
 // with N = k/2 − 1 > 0, F the distribution function of χ²_k and Q = 1 − F.
 func hockey(eps, t *big.Float, k int) *big.Float {
-	n, half := rational(float64(k)/2-1), bigref.Quo(t, rational(2))
-	f := func(x *big.Float) *big.Float { return bigref.Sub(rational(1), bigref.Chi2SF(x, k)) }
-	top := bigref.Quo(t, bigref.Sub(rational(1), bigref.Exp(bigref.Quo(bigref.Add(eps, half), bigref.Mul(rational(-1), n)))))
-	add := bigref.Sub(f(top), bigref.Mul(bigref.Exp(eps), f(bigref.Sub(top, t))))
+	n, half := rational(float64(k)/2-1), testkit.Quo(t, rational(2))
+	f := func(x *big.Float) *big.Float { return testkit.Sub(rational(1), testkit.Chi2SF(x, k)) }
+	top := testkit.Quo(t, testkit.Sub(rational(1), testkit.Exp(testkit.Quo(testkit.Add(eps, half), testkit.Mul(rational(-1), n)))))
+	add := testkit.Sub(f(top), testkit.Mul(testkit.Exp(eps), f(testkit.Sub(top, t))))
 	if half.Cmp(eps) <= 0 {
 		return add
 	}
-	from := bigref.Quo(t, bigref.Sub(bigref.Exp(bigref.Quo(bigref.Sub(half, eps), n)), rational(1)))
-	remove := bigref.Sub(bigref.Chi2SF(from, k), bigref.Mul(bigref.Exp(eps), bigref.Chi2SF(bigref.Add(from, t), k)))
+	from := testkit.Quo(t, testkit.Sub(testkit.Exp(testkit.Quo(testkit.Sub(half, eps), n)), rational(1)))
+	remove := testkit.Sub(testkit.Chi2SF(from, k), testkit.Mul(testkit.Exp(eps), testkit.Chi2SF(testkit.Add(from, t), k)))
 	if remove.Cmp(add) > 0 {
 		return remove
 	}
@@ -87,7 +86,7 @@ func TestLeastSquaresIsRoundedUp(t *testing.T) {
 		k := int(p.Degrees) - d + 1
 		eps, delta := rational(p.Objective.Epsilon), rational(p.Objective.Delta)
 		require.LessOrEqual(t, hockey(eps, rational(p.Ratio), k).Cmp(delta), 0, "t = %v is too large, %s", p.Ratio, at)
-		require.Positive(t, hockey(eps, bigref.Mul(rational(p.Ratio), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.Ratio, at)
+		require.Positive(t, hockey(eps, testkit.Mul(rational(p.Ratio), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.Ratio, at)
 		consistent(t, p, at)
 	}
 }
@@ -112,29 +111,29 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 		at := fmt.Sprintf("%+v %+v", *m, q)
 		a, x, eps := rational(p.Threshold), rational(p.Ratio), rational(p.Objective.Epsilon)
 		k := p.Degrees - float64(d) + 1
-		ratio := func(x *big.Float) *big.Float { return bigref.Quo(x, a) }
+		ratio := func(x *big.Float) *big.Float { return testkit.Quo(x, a) }
 		tail := func(a *big.Float) *big.Float { // P(λ_min < a)
-			return bigref.Sub(rational(1), bigref.Chi2SF(a, int(k)))
+			return testkit.Sub(rational(1), testkit.Chi2SF(a, int(k)))
 		}
 		budget := rational(p.Objective.Delta)
 		if structure == loss.FixedRange && p.Relation == dp.Replace {
 			budget = rational(p.Objective.Delta / 2)
 		}
 		require.LessOrEqual(t, tail(a).Cmp(budget), 0, "a = %v is too large, %s", p.Threshold, at)
-		require.Positive(t, tail(bigref.Mul(a, rational(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.Threshold, at)
+		require.Positive(t, tail(testkit.Mul(a, rational(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.Threshold, at)
 
 		privacyLoss := func(x *big.Float) *big.Float {
 			l := log1p(ratio(x))
-			minus := bigref.Mul(rational(-k/2), log1p(bigref.Mul(rational(-1), ratio(x))))
-			half := bigref.Quo(x, rational(2))
+			minus := testkit.Mul(rational(-k/2), log1p(testkit.Mul(rational(-1), ratio(x))))
+			half := testkit.Quo(x, rational(2))
 			if structure == loss.General {
-				s := bigref.Add(bigref.Mul(rational(float64(min(q.Constants.Rank, d))), l), minus)
+				s := testkit.Add(testkit.Mul(rational(float64(min(q.Constants.Rank, d))), l), minus)
 				if d == 1 {
-					s = bigref.Add(s, half)
+					s = testkit.Add(s, half)
 				}
 				return s
 			}
-			remove, add := l, bigref.Sub(minus, half)
+			remove, add := l, testkit.Sub(minus, half)
 			if half.Cmp(l) > 0 {
 				remove = half
 			}
@@ -142,7 +141,7 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 				add = rational(0)
 			}
 			if p.Relation == dp.Replace {
-				return bigref.Add(remove, add)
+				return testkit.Add(remove, add)
 			}
 			if remove.Cmp(add) > 0 {
 				return remove
@@ -150,7 +149,7 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 			return add
 		}
 		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.Ratio, at)
-		require.Positive(t, privacyLoss(bigref.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.Ratio, at)
+		require.Positive(t, privacyLoss(testkit.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.Ratio, at)
 		consistent(t, p, at)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -81,7 +81,7 @@ func TestGoldenCalibration(t *testing.T) {
 		p := &glm{eps: b.Epsilon, k: k, relation: dp.Replace}
 		twoSteps := largest(p.logDelta, math.Log(b.Delta), 0.3, fineT)
 		close(t, c.Sharp.GLM.T, twoSteps, 1e-3, "GLM", c.D)
-		if testsize.Deep() { // joint accounting is not worse
+		if testkit.Deep() { // joint accounting is not worse
 			got, _ = at(loss.GLM, false)
 			require.GreaterOrEqual(t, got, twoSteps*(1-1e-6))
 		}
@@ -119,7 +119,7 @@ func TestTable(t *testing.T) {
 		{100, 1, 1e-5, 732, 258, 87.7, 85.4, 142},
 		{100, 4, 1e-5, 185, 74.6, 27.8, 25.5, 41.2},
 	} {
-		if !testsize.Long() && r.d > 10 || !testsize.Deep() && (r.d == 100 && r.delta == 1e-5 || r.d == 30 || r.d == 10 && r.delta == 1e-5) {
+		if !testkit.Long() && r.d > 10 || !testkit.Deep() && (r.d == 100 && r.delta == 1e-5 || r.d == 30 || r.d == 10 && r.delta == 1e-5) {
 			continue
 		}
 		at := func(want float64, s loss.Structure, rank float64, threshold bool) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/randmat"
 )
@@ -111,7 +111,7 @@ func TestTiltGolden(t *testing.T) {
 	load(t, "qop2.json", &g)
 	require.Len(t, g.Tilt, 17)
 	for _, c := range g.Tilt {
-		if c.D > 3 && !testsize.Deep() {
+		if c.D > 3 && !testkit.Deep() {
 			continue
 		}
 		m := math.Round(c.Curvature * c.T)

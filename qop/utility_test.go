@@ -8,7 +8,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestUtility(t *testing.T) {
 	b := dp.Budget{Epsilon: 2, Delta: 1e-3}
 	for _, c := range []Calibration{Sharp, Threshold, Paper} {
-		if c == Sharp && !testsize.Deep() {
+		if c == Sharp && !testkit.Deep() {
 			continue
 		}
 		u := Utility{Records: 10, Dim: 12, Radius: 1, RegLipschitz: 1, Calibration: c,
@@ -66,7 +66,7 @@ func TestFigure1(t *testing.T) {
 	u := Utility{Records: 10, Dim: 12, Radius: 1, RegLipschitz: 1}
 	for i, eps := range []float64{1, 2, 3, 4} {
 		for j, delta := range []float64{1e-5, 1e-4, 1e-3, 1e-2} {
-			if !testsize.Deep() && i+j > 0 {
+			if !testkit.Deep() && i+j > 0 {
 				continue
 			}
 			for _, c := range []struct {
@@ -79,7 +79,7 @@ func TestFigure1(t *testing.T) {
 				{g.GLM[i][j], loss.GLM, Sharp},
 				{g.LSQ[i][j], loss.LSQ, Sharp},
 			} {
-				if c.calibration == Sharp && c.structure != loss.LSQ && !testsize.Long() {
+				if c.calibration == Sharp && c.structure != loss.LSQ && !testkit.Long() {
 					continue // seconds
 				}
 				u.Constants = loss.Constants{Smoothness: 1, Rank: 1, Structure: c.structure}

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/randmat"
 )
 
@@ -13,13 +13,13 @@ import (
 // included.
 func ExampleWishart() {
 	w := mat.NewSymDense(3, nil)
-	if err := randmat.Wishart(w, 12, noise.Reproducible(1, "example")); err != nil {
+	if err := randmat.Wishart(w, 12, dp.Seeded(1, "example")); err != nil {
 		fmt.Println(err)
 		return
 	}
 	least := randmat.MinEig(w)
 	fmt.Println(least > 0, least <= randmat.MaxEig(w))
-	fmt.Println(randmat.Wishart(w, 2, noise.Secure()))
+	fmt.Println(randmat.Wishart(w, 2, dp.Seeded(2)))
 	// Output:
 	// true true
 	// randmat: degrees of freedom out of range: m = 2 in dimension 3, want m > 2

@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 func TestLambdaMinGolden(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLambdaMinPfaffian(t *testing.T) {
 	}
 	for _, c := range [][2]int{
 		{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30},
-	}[:testsize.Of(10, 13)] {
+	}[:testkit.Of(10, 13)] {
 		d, m := c[0], c[1]
 		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2) // of the bulk
 		for _, s := range []float64{1e-6, 0.01, 0.1, 0.4, 1, 2} {
@@ -179,7 +179,7 @@ func TestLambdaMinPfaffian(t *testing.T) {
 // TestLambdaMinSimulation compares with draws; the band is Massart's at 1e-6.
 func TestLambdaMinSimulation(t *testing.T) {
 	const n = 20_000
-	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}}[:testsize.Of(2, 3)] {
+	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}}[:testkit.Of(2, 3)] {
 		src := noise.Reproducible(9, "lambda min")
 		x := make([]float64, n)
 		w := mat.NewSymDense(law.Dim, nil)
@@ -318,7 +318,7 @@ func TestLambdaMinMonotone(t *testing.T) {
 }
 
 func TestQuantileIsSafe(t *testing.T) {
-	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testsize.Of(5, 7)] {
+	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testkit.Of(5, 7)] {
 		for _, p := range []float64{1e-9, 0.005, 0.9} {
 			x := law.Quantile(p)
 			require.Positive(t, x)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 )
 
 // ksCritical is Massart's bound P(D > c) ≤ 2 exp(-2nc²) at 1e-6.

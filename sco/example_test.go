@@ -8,7 +8,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/sco"
 )
@@ -42,7 +41,7 @@ func ExampleNoisySGD() {
 	}
 	params := plan.Params()
 	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise, params.ExcessBound)
-	release, err := plan.Fit(context.Background(), p, noise.Reproducible(1)) // nil in production
+	release, err := plan.Fit(context.Background(), p, dp.Seeded(1)) // nil in production
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -57,7 +56,7 @@ func ExampleNoisySGD() {
 // Support vector machines have a kink: their Moreau envelope does not.
 func ExampleProxGD() {
 	p := &erm.Problem{Data: votes(10000), Loss: loss.Hinge{}, Set: prox.L2Ball{R: 3}}
-	release, err := (&sco.ProxGD{}).Fit(context.Background(), p, dp.Budget{Epsilon: 2, Delta: 1e-8}, noise.Reproducible(1))
+	release, err := (&sco.ProxGD{}).Fit(context.Background(), p, dp.Budget{Epsilon: 2, Delta: 1e-8}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -83,7 +82,7 @@ func ExampleNoisySGD_paper() {
 // Objective perturbation with its minimizer found by SVRG.
 func ExampleObjPertSVRG() {
 	p := &erm.Problem{Data: votes(10000), Loss: loss.Logistic{}, Set: prox.L2Ball{R: 3}}
-	release, err := (&sco.ObjPertSVRG{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8}, noise.Reproducible(1))
+	release, err := (&sco.ObjPertSVRG{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return

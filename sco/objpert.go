@@ -98,7 +98,7 @@ func (m *ObjPert) settings(q erm.Public, b dp.Budget) (lop.Settings, error) {
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws
 // b, solves, adds the output noise and projects on W. src feeds the noise; nil means
-// noise.Secure(), anything else adds the assumption dp.CallerSource. The errors are
+// a secure source, anything else adds the assumption dp.CallerSource. The errors are
 // those of Plan and of [ObjPlan].Fit.
 func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	s, err := m.forProblem(p, b)

@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
-	"github.com/privopt/privopt/noise"
 )
 
 // published are the golden settings of objective perturbation.

@@ -17,9 +17,9 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -463,12 +463,12 @@ func TestRegularizer(t *testing.T) {
 // value of any noise is found in what they show.
 func TestNothingPrintsNoise(t *testing.T) {
 	var log strings.Builder
-	show := func(v any) { log.WriteString(spy.Everything(v)) }
+	show := func(v any) { log.WriteString(testkit.Everything(v)) }
 	trace := func(erm.Trace) {}
 	p := problem(8, 40, 5)
 	b := dp.Budget{Epsilon: 1, Delta: 1e-4}
 	type planned func(ctx context.Context, src rand.Source) (*dp.Release, error)
-	var s spy.Spy
+	var s testkit.Spy
 	for name, plan := range map[string]func() (any, planned, error){
 		"sgd": func() (any, planned, error) {
 			pl, err := (&NoisySGD{Steps: 4, Batch: 5, Trace: trace}).Plan(p, b)

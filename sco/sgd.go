@@ -147,7 +147,7 @@ type DPSGD struct {
 }
 
 // Fit releases the average iterate of p under the budget b. src feeds sampling
-// and noise; nil means noise.Secure(), anything else adds the assumption
+// and noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. The errors are those of Plan and of [SGDPlan.Fit].
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)

@@ -14,9 +14,9 @@ import (
 	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // SGDParams are the numbers of calibrated noisy SGD. All are public.
@@ -192,7 +192,7 @@ var (
 // p must have the dimension of the plan and, under dp.Replace, its number of
 // records. Gradients are clipped to Clip whatever the loss promises, so that any
 // loss and set give the guarantee. src feeds sampling and noise; nil means
-// noise.Secure(), anything else adds the assumption dp.CallerSource. Fit may be
+// a secure source, anything else adds the assumption dp.CallerSource. Fit may be
 // called concurrently. Each call spends the budget once.
 //
 // The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is

@@ -17,8 +17,8 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // Attacks on the worst pair prove no more than the certificate, and do prove

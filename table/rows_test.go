@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/stretchr/testify/require"
 )
@@ -306,7 +306,7 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 func TestRowsMemory(t *testing.T) {
 	line := "30,40,\"HS-grad\",123456789,>50K\n"
 	n := 1 << 19
-	if testsize.Deep() {
+	if testkit.Deep() {
 		n = 1 << 25
 	}
 	e := encoder(t, people)

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // auditFlags is the command line.

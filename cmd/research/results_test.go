@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // made runs the command.
@@ -49,7 +49,7 @@ func TestResults(t *testing.T) {
 	t.Setenv("PRIVOPT_PEERS", "") // minutes of Python
 	first, second := t.TempDir(), t.TempDir()
 	all := names()
-	if !testsize.Long() {
+	if !testkit.Long() {
 		all = slices.DeleteFunc(all, func(name string) bool {
 			return slices.Contains([]string{"diameter", "sweep-n", "bound", "calibrations"}, name)
 		})
@@ -70,7 +70,7 @@ func TestResults(t *testing.T) {
 	}
 	pictures, err := filepath.Glob(filepath.Join(first, "*.png"))
 	require.NoError(t, err)
-	require.Greater(t, len(pictures), testsize.Of(9, 14))
+	require.Greater(t, len(pictures), testkit.Of(9, 14))
 	for _, path := range pictures {
 		f, err := os.Open(path)
 		require.NoError(t, err)
@@ -90,8 +90,8 @@ func TestResults(t *testing.T) {
 	require.Contains(t, stdout, "made in")
 
 	again := []string{"-small", "-out", second}
-	if !testsize.Deep() {
-		again = append(again, "-jobs", testsize.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population")
+	if !testkit.Deep() {
+		again = append(again, "-jobs", testkit.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population")
 	}
 	code, _, stderr = made(t, again...)
 	require.Zero(t, code, stderr)
@@ -99,8 +99,8 @@ func TestResults(t *testing.T) {
 	for name, table := range tables(t, second) {
 		require.Equal(t, whole[name], table, name)
 	}
-	require.Greater(t, len(whole), testsize.Of(8, 15))
-	require.Greater(t, len(tables(t, second)), testsize.Of(3, 5))
+	require.Greater(t, len(whole), testkit.Of(8, 15))
+	require.Greater(t, len(tables(t, second)), testkit.Of(3, 5))
 	old := tables(t, second)
 	code, stdout, _ = made(t, "-small", "-out", second, "-jobs", "lowbits,sweep-d", "-seed", "2")
 	require.Zero(t, code)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 )
 
 // record counts failures instead of failing.

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp/dptest"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // A lower bound on ε from releases alone: a count with Laplace noise of scale 1 costs ε = 1,

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // plan is a dp.Plan for tests.
@@ -395,7 +395,7 @@ func spendForever(path string) {
 // kill −9 a hundred times, two processes at once: every release has its entry,
 // no entry that was ever seen is lost, and no file belongs to two entries.
 func TestKill(t *testing.T) {
-	rounds := testsize.Of(15, 100)
+	rounds := testkit.Of(15, 100)
 	l := create(t, Terms{Total: dp.Budget{Epsilon: 1}})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range rounds {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/pld"
-	"github.com/privopt/privopt/noise"
 )
 
 // anySampler returns a sampler whose numbers may make no sense.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/pld"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // golden has the sections of testdata/golden.json that tests here use; each
@@ -94,7 +94,7 @@ func TestNoiseGolden(t *testing.T) {
 	g := readGolden(t)
 	require.Len(t, g.Noise.Values, 6)
 	for i, v := range g.Noise.Values {
-		if i > 0 && !testsize.Long() || i%2 == 1 && !testsize.Deep() {
+		if i > 0 && !testkit.Long() || i%2 == 1 && !testkit.Deep() {
 			continue
 		}
 		for _, c := range []struct {
@@ -143,7 +143,7 @@ func composed(t testing.TB, s Sampler, z float64, steps int) *Composition {
 func TestEpsilonGolden(t *testing.T) {
 	g := readGolden(t)
 	require.Len(t, g.Eps.Values, 3)
-	for _, v := range testsize.Every(2, g.Eps.Values) {
+	for _, v := range testkit.Every(2, g.Eps.Values) {
 		n := 100000
 		for _, c := range []struct {
 			s       Sampler

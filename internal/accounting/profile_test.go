@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // The tests of this file compute the steps of an accounting a second time, by
@@ -115,9 +115,9 @@ func TestPoissonAddIsRoundedUp(t *testing.T) {
 	for i := 1; i < 60; i++ {
 		eps := end * (1 - math.Pow(2, -float64(i)/1.5))
 		// q e^ε y = e^ε(q − 1 + e^{−ε}) in 60 digits
-		exact := bigref.Mul(bigref.Exp(bigref.New(eps)),
-			bigref.Add(bigref.Sub(bigref.New(q), bigref.New(1)), bigref.Exp(bigref.Mul(bigref.New(-1), bigref.New(eps)))))
-		require.GreaterOrEqual(t, bigref.New(f(eps)*(1+1e-14)).Cmp(exact), 0, "ε = end·(1 − 2^−%v)", float64(i)/1.5)
+		exact := testkit.Mul(testkit.Exp(testkit.New(eps)),
+			testkit.Add(testkit.Sub(testkit.New(q), testkit.New(1)), testkit.Exp(testkit.Mul(testkit.New(-1), testkit.New(eps)))))
+		require.GreaterOrEqual(t, testkit.New(f(eps)*(1+1e-14)).Cmp(exact), 0, "ε = end·(1 − 2^−%v)", float64(i)/1.5)
 		want, _ := exact.Float64()
 		require.InDelta(t, want, f(eps), 1e-15+1e-13*want)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // falseReject is the probability with which each statistical test here fails
@@ -108,8 +108,8 @@ func TestGapScale(t *testing.T) {
 	for range 2000 {
 		q := dense * math.Exp2(-60*rnd.Float64())
 		c := gapScale(q)
-		exact := bigref.Log(bigref.Sub(bigref.New(1), bigref.New(q)))
-		over, _ := bigref.Sub(bigref.New(-1), bigref.Mul(exact, bigref.New(c))).Float64() // −c·log(1−q) − 1
+		exact := testkit.Log(testkit.Sub(testkit.New(1), testkit.New(q)))
+		over, _ := testkit.Sub(testkit.New(-1), testkit.Mul(exact, testkit.New(c))).Float64() // −c·log(1−q) − 1
 		require.GreaterOrEqual(t, over, 0., q)
 		require.Less(t, over, 0x1p-48, q)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // holds asserts that x lies in the interval, which is narrow: a width of a few units of the
@@ -37,18 +37,18 @@ func TestContainment(t *testing.T) {
 
 		x := spread(1e-9, 700)
 		for _, x := range []float64{x, -x} {
-			want := bigref.Exp(bigref.New(x))
+			want := testkit.Exp(testkit.New(x))
 			holds(t, c.Exp(c.Of(x)), want, prec, abs(want), "exp", x)
 		}
 		x = spread(1e-300, 1e300)
-		want := bigref.Log(bigref.New(x))
+		want := testkit.Log(testkit.New(x))
 		holds(t, c.Log(c.Of(x)), want, prec, 1+abs(want), "log", x)
 		x = spread(1e-12, 1e12)
-		want = bigref.Log(bigref.Add(bigref.New(1), bigref.New(x)))
+		want = testkit.Log(testkit.Add(testkit.New(1), testkit.New(x)))
 		holds(t, c.Log1p(c.Of(x)), want, prec, abs(want), "log1p", x)
 
 		x = []float64{6*rnd.Float64() - 3, 3 + 40*rnd.Float64(), spread(3, 1e12)}[i%3]
-		want = bigref.Mills(bigref.New(x))
+		want = testkit.Mills(testkit.New(x))
 		holds(t, c.Mills(c.Of(x)), want, prec, abs(want)+1, "Mills", x)
 
 		eps, s := spread(1e-6, 700), spread(1e-8, 1e3)
@@ -76,10 +76,10 @@ func TestContainment(t *testing.T) {
 // delta returns δ_G to more digits than bigref has where its terms cancel.
 func delta(eps, s float64) *big.Float {
 	if eps < 0 {
-		e := bigref.Exp(bigref.New(eps))
-		return bigref.Add(bigref.Sub(bigref.New(1), e), bigref.Mul(e, delta(-eps, s)))
+		e := testkit.Exp(testkit.New(eps))
+		return testkit.Add(testkit.Sub(testkit.New(1), e), testkit.Mul(e, delta(-eps, s)))
 	}
-	return bigref.GaussianDelta(bigref.New(eps), bigref.New(s))
+	return testkit.GaussianDelta(testkit.New(eps), testkit.New(s))
 }
 
 // δ_G is a number at all arguments of a budget, however extreme, and one that decreases with ε.

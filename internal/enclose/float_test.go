@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // Log1pAbove lies above the logarithm, and by no more than 2⁻⁴⁴ of it.
@@ -17,9 +17,9 @@ func TestLog1pAbove(t *testing.T) {
 	for range 3000 {
 		x := math.Exp(-700 + 1390*rnd.Float64())
 		y := enclose.Log1pAbove(x)
-		wide := bigref.Add(bigref.New(1), bigref.New(x))
+		wide := testkit.Add(testkit.New(1), testkit.New(x))
 		if x > 1e-40 { // below that 1 + x is 1 to the reference
-			require.LessOrEqual(t, bigref.Log(wide).Cmp(bigref.New(y)), 0, "log1p(%v)", x)
+			require.LessOrEqual(t, testkit.Log(wide).Cmp(testkit.New(y)), 0, "log1p(%v)", x)
 		}
 		require.LessOrEqual(t, y, math.Log1p(x)*(1+0x1p-44), "log1p(%v)", x)
 		require.GreaterOrEqual(t, y, x-x*x/2)
@@ -35,7 +35,7 @@ func TestExceedsExpm1(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 1))
 	for range 3000 {
 		y := math.Exp(math.Log(1e-9) + rnd.Float64()*math.Log(7e11))
-		x, _ := bigref.Sub(bigref.Exp(bigref.New(y)), bigref.New(1)).Float64()
+		x, _ := testkit.Sub(testkit.Exp(testkit.New(y)), testkit.New(1)).Float64()
 		require.False(t, enclose.ExceedsExpm1(y, math.Nextafter(x, math.Inf(1))), "e^%v", y)
 		require.True(t, enclose.ExceedsExpm1(y*(1+0x1p-44), x), "e^%v", y)
 	}

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // number is a decimal string of more digits than a float64 has.
@@ -269,11 +269,11 @@ var dimensions = []int{1, 2, 3, 4, 5, 8, 12}
 
 // TestChiCurveInSixtyDigits: the curve, on both sides of r₀ = 0.
 func TestChiCurveInSixtyDigits(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	for _, q := range dimensions {
 		for _, s := range []float64{1e-4, 0.02, 0.3, 1, 4} {
 			for _, r0 := range []float64{-3, -0.4, 0, 0.2, 1, 1.64, 1.66, 3, 8, 25} {
-				want := bigref.ChiStick(n(r0), n(s), q)
+				want := testkit.ChiStick(n(r0), n(s), q)
 				e1 := s*r0 + s*s/2
 				w, _ := want.Float64()
 				got := math.Exp(LogChi(e1, s, q))
@@ -287,18 +287,18 @@ func TestChiCurveInSixtyDigits(t *testing.T) {
 // TestRenyiCurveInSixtyDigits: the moment generating function behind the Rényi
 // curve, down to orders next to 1.
 func TestRenyiCurveInSixtyDigits(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	for _, q := range dimensions {
 		for _, s := range []float64{1e-4, 0.02, 0.3, 1, 4} {
 			for _, alpha := range []float64{1 + 1e-9, 1 + 1e-7, 1 + 1e-4, 1.5, 3, 20} {
-				x := bigref.Mul(bigref.Sub(n(alpha), n(1)), n(s))
+				x := testkit.Mul(testkit.Sub(n(alpha), n(1)), n(s))
 				if f, _ := x.Float64(); f > 30 {
 					continue
 				}
-				mgf := bigref.Quo(bigref.Log(bigref.ChiMGF(x, q)), bigref.Sub(n(alpha), n(1)))
+				mgf := testkit.Quo(testkit.Log(testkit.ChiMGF(x, q)), testkit.Sub(n(alpha), n(1)))
 				x64, _ := x.Float64()
 				for _, c := range []float64{0, 0.1} {
-					want, _ := bigref.Add(mgf, n(c+s*s/2)).Float64()
+					want, _ := testkit.Add(mgf, n(c+s*s/2)).Float64()
 					got := Chi{C: c, S: s, Q: q}.RDP(alpha)
 					// Below t = (α−1)s = 1e-6 the bound t²/2 takes the variance for 1;
 					// above, the logarithm of 1 + tEχ + … has an error of 1e-15/t.
@@ -355,12 +355,12 @@ func TestLeastTakesFewSteps(t *testing.T) {
 // TestFarTail: where δ is far below every float64 its logarithm still is that of
 // 60 digits, until P(χ_q > r₀) is taken for it, which is more.
 func TestFarTail(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	for _, q := range []int{3, 4, 9} {
 		for _, s := range []float64{0.3, 2} {
 			for _, r0 := range []float64{40, 200, 435, 440, 446, 449, 600, 3000} {
-				want, _ := bigref.Log(bigref.ChiStick(n(r0), n(s), q)).Float64()
-				tail, _ := bigref.Log(bigref.Chi2SF(n(r0*r0), q)).Float64()
+				want, _ := testkit.Log(testkit.ChiStick(n(r0), n(s), q)).Float64()
+				tail, _ := testkit.Log(testkit.Chi2SF(n(r0*r0), q)).Float64()
 				if tail < nothing {
 					want = tail
 				}
@@ -373,14 +373,14 @@ func TestFarTail(t *testing.T) {
 			// e^{nothing}, and about P(χ_q > r₀), its fourth power, just above.
 			k := Chi{S: s, Q: q}
 			for _, half := range []float64{460, 1e4} {
-				tail, _ := bigref.Log(bigref.Chi2SF(n(half*half), q)).Float64()
+				tail, _ := testkit.Log(testkit.Chi2SF(n(half*half), q)).Float64()
 				require.InEpsilon(t, tail, k.LogJoint(2*half*s+s*s/2, 0.01), 1e-12)
 				if s*half < 1e4 {
-					wide, _ := bigref.Log(bigref.GaussianDelta(n(half*s), n(s))).Float64()
+					wide, _ := testkit.Log(testkit.GaussianDelta(n(half*s), n(s))).Float64()
 					require.InEpsilon(t, math.Max(wide, tail), k.LogJoint(2*half*s+s*s/2, s), 1e-5)
 				}
 			}
-			tail, _ := bigref.Log(bigref.Chi2SF(n(880*880), q)).Float64()
+			tail, _ := testkit.Log(testkit.Chi2SF(n(880*880), q)).Float64()
 			ratio := s * s / 1e-4 // x²/2 + s²(r₀−x)²/(2o²) is least at r₀²/2 · ratio/(1+ratio)
 			require.InEpsilon(t, tail*ratio/(1+ratio), k.LogJoint(880*s+s*s/2, 0.01), 1e-4)
 			require.GreaterOrEqual(t, k.LogJoint(math.MaxFloat64, 0.01), LogChi(math.MaxFloat64, s, q))
@@ -479,8 +479,8 @@ func TestChiStick(t *testing.T) {
 				c := enclose.New(512, nil)
 				at := func(o float64) enclose.Interval { return chiStick(c, c.Of(e1), c.Of(s), c.Of(o), q) }
 				if q <= 51 && r0 > 1 {
-					n := bigref.New
-					v, want := at(0), bigref.ChiStick(bigref.Sub(bigref.Quo(n(e1), n(s)), bigref.Quo(n(s), n(2))), n(s), q)
+					n := testkit.New
+					v, want := at(0), testkit.ChiStick(testkit.Sub(testkit.Quo(n(e1), n(s)), testkit.Quo(n(s), n(2))), n(s), q)
 					lo, _ := v.Lo.Float64()
 					hi, _ := v.Hi.Float64()
 					x, _ := want.Float64()

@@ -8,25 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // The formulas in 60 digits for two minimizers and a Gaussian release.
 func TestSequenceInSixtyDigits(t *testing.T) {
 	q := Sequence{Relation: dp.AddRemove, C: []float64{0.1, 0.05}, S: []float64{0.2, 0.15}, T: 0.12}
 	mu := math.Sqrt(0.04 + 0.0225 + 0.0144)
-	n := bigref.New
+	n := testkit.New
 	sum := func(eps float64, shifts ...float64) float64 {
 		total := n(0)
 		for _, s := range shifts {
-			total = bigref.Add(total, bigref.GaussianDelta(n(eps), n(s)))
+			total = testkit.Add(total, testkit.GaussianDelta(n(eps), n(s)))
 		}
 		v, _ := total.Float64()
 		return v
 	}
-	for _, eps := range testsize.Every(2, []float64{1, 0.3, 1.6})[:testsize.Of(1, 3)] {
+	for _, eps := range testkit.Every(2, []float64{1, 0.3, 1.6})[:testkit.Of(1, 3)] {
 		remove, add := q.Profile()
 		require.InEpsilon(t, sum(eps-0.15, mu), remove(eps), 1e-8)
 		require.InEpsilon(t, sum(eps, mu, mu, mu, mu), add(eps), 1e-8)

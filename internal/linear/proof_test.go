@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -101,7 +101,7 @@ func TestProveRefusesNoNoise(t *testing.T) {
 // κ of a proof is no less than the real one: log1p(h/μ) to 90 digits, h from its formula.
 func TestRigorousKappa(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
-	one := bigref.New(1)
+	one := testkit.New(1)
 	for name, h := range map[string]func(p float64) float64{
 		"logistic":     func(p float64) float64 { return p * (1 - p) },
 		"pseudo-Huber": func(p float64) float64 { return (1 - p*p) * math.Sqrt(1-p*p) },
@@ -116,8 +116,8 @@ func TestRigorousKappa(t *testing.T) {
 		for range 300 {
 			mu := math.Exp(12*rnd.Float64() - 6)
 			r, p := k.tied(mu).rigorous(), (1+math.Floor(1022*rnd.Float64()))/1024 // exact products
-			real := bigref.Log(bigref.Add(one, bigref.Quo(bigref.New(1.7*1.7*h(p)*(1-1e-14)), bigref.New(mu))))
-			require.GreaterOrEqual(t, bigref.New(r.kappa(p, p)).Cmp(real), 0, "%s at %v", name, p)
+			real := testkit.Log(testkit.Add(one, testkit.Quo(testkit.New(1.7*1.7*h(p)*(1-1e-14)), testkit.New(mu))))
+			require.GreaterOrEqual(t, testkit.New(r.kappa(p, p)).Cmp(real), 0, "%s at %v", name, p)
 			require.GreaterOrEqual(t, r.kappa(max(p-0.1, 0), min(p+0.1, 1)), r.kappa(p, p))
 			require.LessOrEqual(t, r.kappa(p, p), k.tied(mu).kappa(p, p)*(1+1e-13))
 		}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -102,20 +102,20 @@ func TestRenyiSavesNoise(t *testing.T) {
 // The bound in 60 digits at the κ that the search takes: never below, and no other κ is
 // better.
 func TestRenyiInSixtyDigits(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	sum := func(terms ...*big.Float) *big.Float {
 		s := n(0)
 		for _, x := range terms {
-			s = bigref.Add(s, x)
+			s = testkit.Add(s, x)
 		}
 		return s
 	}
 	exact := func(eps, square, x, kappa float64) float64 {
-		k, a, one := n(kappa), bigref.Add(n(kappa), n(1)), n(1)
-		moment := bigref.Mul(k, bigref.Sub(bigref.Quo(bigref.Mul(a, n(square)), n(2)), n(eps)))
-		plus := bigref.Sub(bigref.Mul(a, bigref.Log(bigref.Add(one, n(x)))), bigref.Log(bigref.Add(one, bigref.Mul(a, n(x)))))
-		odds := bigref.Mul(k, bigref.Log(bigref.Quo(k, a)))
-		v, _ := bigref.Sub(sum(moment, plus, odds), bigref.Log(a)).Float64()
+		k, a, one := n(kappa), testkit.Add(n(kappa), n(1)), n(1)
+		moment := testkit.Mul(k, testkit.Sub(testkit.Quo(testkit.Mul(a, n(square)), n(2)), n(eps)))
+		plus := testkit.Sub(testkit.Mul(a, testkit.Log(testkit.Add(one, n(x)))), testkit.Log(testkit.Add(one, testkit.Mul(a, n(x)))))
+		odds := testkit.Mul(k, testkit.Log(testkit.Quo(k, a)))
+		v, _ := testkit.Sub(sum(moment, plus, odds), testkit.Log(a)).Float64()
 		return v
 	}
 	for _, x := range []float64{1e-6, 0.02, 0.3, 1, 20} {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -148,7 +148,7 @@ func TestExtremes(t *testing.T) {
 		return math.Pow(10, 600*rnd.Float64()-300)
 	}
 	done := 0
-	runs := testsize.Of(500, 2000)
+	runs := testkit.Of(500, 2000)
 	for range runs {
 		asked := 0
 		p := Problem{

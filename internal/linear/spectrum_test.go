@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -140,7 +140,7 @@ func TestSpectrumCountsTheTrace(t *testing.T) {
 
 // The costs in 60 digits, of two and a half eigenvalues.
 func TestSpectrumInSixtyDigits(t *testing.T) {
-	n, one := bigref.New, bigref.New(1)
+	n, one := testkit.New, testkit.New(1)
 	for _, lambda := range []float64{1e-4, 0.02, 0.3, 0.9} {
 		for _, kappa := range []float64{0.1, 0.5, 0.9, 2.5, 30} {
 			if kappa*lambda >= 0.99 {
@@ -149,9 +149,9 @@ func TestSpectrumInSixtyDigits(t *testing.T) {
 			plus, minus := n(0), n(0)
 			for _, share := range []float64{1, 1, 0.5} {
 				x, a, k := n(lambda*share), n(1+kappa), n(kappa)
-				log := bigref.Log(bigref.Add(one, x))
-				plus = bigref.Add(plus, bigref.Sub(bigref.Mul(a, log), bigref.Log(bigref.Add(one, bigref.Mul(a, x)))))
-				minus = bigref.Sub(minus, bigref.Add(bigref.Mul(k, log), bigref.Log(bigref.Sub(one, bigref.Mul(k, x)))))
+				log := testkit.Log(testkit.Add(one, x))
+				plus = testkit.Add(plus, testkit.Sub(testkit.Mul(a, log), testkit.Log(testkit.Add(one, testkit.Mul(a, x)))))
+				minus = testkit.Sub(minus, testkit.Add(testkit.Mul(k, log), testkit.Log(testkit.Sub(one, testkit.Mul(k, x)))))
 			}
 			p, _ := plus.Float64()
 			q, _ := minus.Float64()

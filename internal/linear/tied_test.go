@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -145,7 +144,7 @@ func TestLogisticPromises(t *testing.T) {
 
 // bigDelta is δ_G(ε, s) in 60 digits, for every real ε.
 func bigDelta(eps, s float64) float64 {
-	v, _ := bigref.GaussianDelta(bigref.New(eps), bigref.New(s)).Float64()
+	v, _ := testkit.GaussianDelta(testkit.New(eps), testkit.New(s)).Float64()
 	return v
 }
 
@@ -166,10 +165,10 @@ func bigRemove(k *tied, eps, s, o float64, h func(p float64) float64) float64 {
 	if math.Hypot(s*best, o) < 0.02*s { // δ_G is 1 − e^ε but for less than 1e-100
 		return max(0, -math.Expm1(eps-math.Log1p(h(best)/k.mu)))
 	}
-	n := bigref.New
-	kappa := bigref.Log(bigref.Add(n(1), bigref.Quo(n(h(best)), n(k.mu))))
-	shift := bigref.Sqrt(bigref.Add(bigref.Mul(n(s*best), n(s*best)), bigref.Mul(n(o), n(o))))
-	v, _ := bigref.GaussianDelta(bigref.Sub(n(eps), kappa), shift).Float64()
+	n := testkit.New
+	kappa := testkit.Log(testkit.Add(n(1), testkit.Quo(n(h(best)), n(k.mu))))
+	shift := testkit.Sqrt(testkit.Add(testkit.Mul(n(s*best), n(s*best)), testkit.Mul(n(o), n(o))))
+	v, _ := testkit.GaussianDelta(testkit.Sub(n(eps), kappa), shift).Float64()
 	return v
 }
 
@@ -194,8 +193,8 @@ func TestRemovalInSixtyDigits(t *testing.T) {
 		for _, mu := range []float64{0.5, 1.3, 9} {
 			k := tiedOf(t, name, mu)
 			for _, s := range []float64{0.03, 0.25, 1.5} {
-				for _, o := range testsize.Every(2, []float64{0, 0.02, 0.7}) {
-					for _, eps := range testsize.Every(2, []float64{-0.7, 0.1, 1, 2.5}) {
+				for _, o := range testkit.Every(2, []float64{0, 0.02, 0.7}) {
+					for _, eps := range testkit.Every(2, []float64{-0.7, 0.1, 1, 2.5}) {
 						if eps < 0 && s < 0.1 && o < 0.1 {
 							continue // δ is 1 − e^ε there, whatever the curve
 						}
@@ -230,7 +229,7 @@ func TestRemovalInSixtyDigits(t *testing.T) {
 
 // Addition in 60 digits, at ε on both sides of 0 and of s²/2.
 func TestAdditionInSixtyDigits(t *testing.T) {
-	n := bigref.New
+	n := testkit.New
 	one := n(1)
 	for _, s := range []float64{0.03, 0.4, 2} {
 		for _, eps := range []float64{-2, -1e-3, 0, 1e-4, 0.3, 1, 4} {
@@ -239,10 +238,10 @@ func TestAdditionInSixtyDigits(t *testing.T) {
 			}
 			monotone, general := bigDelta(eps, s), 2*bigDelta(eps, s)
 			if eps < 0 { // 1 − e^ε(1−δ_G(0, s))
-				monotone, _ = bigref.Sub(one, bigref.Mul(bigref.Exp(n(eps)), bigref.Sub(one, bigref.GaussianDelta(n(0), n(s))))).Float64()
+				monotone, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Sub(one, testkit.GaussianDelta(n(0), n(s))))).Float64()
 			}
 			if eps < s*s/2 { // 1 − e^ε erfc(s/√2)
-				general, _ = bigref.Sub(one, bigref.Mul(bigref.Exp(n(eps)), bigref.Mul(n(2), bigref.NormalSF(n(s))))).Float64()
+				general, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Mul(n(2), testkit.NormalSF(n(s))))).Float64()
 			}
 			m, g := &tied{monotone: true}, &tied{}
 			require.InEpsilon(t, monotone, math.Exp(m.logAdd(eps, s, 0)), 1e-9, "s = %v, ε = %v", s, eps)

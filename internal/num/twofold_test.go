@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 func pair(hi, lo float64) *big.Float {
@@ -25,7 +25,7 @@ func TestBounds(t *testing.T) {
 		return num.TwoSum(hi, hi*num.Unit*(2*rnd.Float64()-1))
 	}
 	var worst [4]float64
-	for range testsize.Of(50_000, 200_000) {
+	for range testkit.Of(50_000, 200_000) {
 		ah, al := draw()
 		bh, bl := draw()
 		if rnd.IntN(3) == 0 {

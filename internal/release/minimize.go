@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )

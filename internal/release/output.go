@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 )
 
 // Output is the grid and the noise of a release, fixed from public quantities.

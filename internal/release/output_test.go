@@ -11,8 +11,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 )
 
 // cells returns the law of k + round(ν/g) on the integers in [−far, far], d = 1.

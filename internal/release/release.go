@@ -54,7 +54,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // Steps that an audit may replace.
@@ -89,7 +89,7 @@ type Job struct {
 // the plan was made for, or better ones, and no more than MaxRecords records: the
 // caller checked that.
 //
-// src feeds the noise; nil means noise.Secure(), anything else adds the assumption
+// src feeds the noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. The error is ctx.Err(), or about the source or the form of the
 // problem: it does not depend on the records. It wraps erm.ErrSource where records that are not in
 // memory could not be read: that is outside of the model, like time. What was drawn is spent.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/erm/ermtest"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 var _ erm.Source = (*File)(nil)
@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapid.SampledFrom([]int{1, 2, 12, 100}).Draw(r, "d")
-		n := rapid.IntRange(0, testsize.Of(100_000, 300_000)/(d+1)).Draw(r, "n")
+		n := rapid.IntRange(0, testkit.Of(100_000, 300_000)/(d+1)).Draw(r, "n")
 		o := Options{Float32: rapid.Bool().Draw(r, "float32"), Label: names(d + 1)[rapid.IntRange(0, d).Draw(r, "label")]}
 		rows, labels := write(t, path, n, d, o)
 		if o.Label == names(d + 1)[d] && rapid.Bool().Draw(r, "bare") {
@@ -150,7 +150,7 @@ func TestChecksums(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range testsize.Of(40, 200) {
+	for range testkit.Of(40, 200) {
 		bad := append([]byte(nil), whole...)
 		at := headerSize + rnd.IntN(len(whole)-headerSize)
 		bad[at] ^= 1 << rnd.IntN(8)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 func list(t *testing.T, dir string) (out []string) {
@@ -106,7 +106,7 @@ func TestKill(t *testing.T) {
 	out, err := writer().CombinedOutput()
 	require.NoError(t, err, string(out))
 	whole := time.Since(start)
-	kills := testsize.Of(8, 25)
+	kills := testkit.Of(8, 25)
 	killed, complete := 0, 0
 	for i := range kills {
 		os.Remove(path)

@@ -74,7 +74,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // Pairs says what the worst-case pairs of neighboring data aim at.

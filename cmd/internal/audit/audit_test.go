@@ -15,10 +15,10 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/sco"
 )
@@ -30,8 +30,8 @@ func TestQuick(t *testing.T) {
 	list := Select(nil, Quick)
 	switch {
 	case testing.Short(): // the race detector looks for races, not for laws
-		list = testsize.Every(9, list)
-	case !testsize.Long():
+		list = testkit.Every(9, list)
+	case !testkit.Long():
 		list = representatives(list)
 	}
 	require.NoError(t, Run(t.Context(), list, Quick, 1, func() {}))
@@ -53,7 +53,7 @@ func TestQuick(t *testing.T) {
 // with its step reached. Without PRIVOPT_LONG every fourth has to do.
 func TestControls(t *testing.T) {
 	start := time.Now()
-	list := testsize.Every(4, Controls())
+	list := testkit.Every(4, Controls())
 	results, err := Sabotage(t.Context(), list, 1, func() {})
 	require.NoError(t, err)
 	for i, r := range results {
@@ -97,7 +97,7 @@ func TestPower(t *testing.T) {
 		t.Fatal(name)
 		return ""
 	}
-	for seed := range testsize.Of[uint64](1, 4) {
+	for seed := range testkit.Of[uint64](1, 4) {
 		for _, s := range []float64{0.95, 1, 1.05} {
 			want := Violated
 			if s == 1 {

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/sco"
 )
 

@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/bigref"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // Plans are proved by intervals (package enclose). This case compares the intervals with numbers of
@@ -39,7 +39,7 @@ func enclosures(ctx context.Context, e *Env) (Finding, error) {
 		return f, err
 	}
 	f.Exact = EpsilonAt(func(eps float64) float64 {
-		delta, _ := bigref.GaussianDelta(bigref.New(eps), bigref.New(1/sigma)).Float64()
+		delta, _ := testkit.GaussianDelta(testkit.New(eps), testkit.New(1/sigma)).Float64()
 		return delta
 	}, f.Claim.Delta)
 	faults, rnd := fault.From(ctx), rand.New(e.Source("enclosures"))
@@ -54,11 +54,11 @@ func enclosures(ctx context.Context, e *Env) (Finding, error) {
 			return f, err
 		}
 		x := 40 * rnd.Float64()
-		holds(c.Exp(c.Of(x)), bigref.Exp(bigref.New(x)), "exp", x)
-		holds(c.Mills(c.Of(x-3)), bigref.Mills(bigref.New(x-3)), "the Mills ratio", x-3)
+		holds(c.Exp(c.Of(x)), testkit.Exp(testkit.New(x)), "exp", x)
+		holds(c.Mills(c.Of(x-3)), testkit.Mills(testkit.New(x-3)), "the Mills ratio", x-3)
 		s := math.Ldexp(1+rnd.Float64(), -rnd.IntN(14))
 		eps := s * (s/2 + 12*rnd.Float64())
-		want := bigref.GaussianDelta(bigref.New(eps), bigref.New(s))
+		want := testkit.GaussianDelta(testkit.New(eps), testkit.New(s))
 		v := c.GaussianDelta(c.Of(eps), c.Of(s))
 		holds(v, want, "δ_G", eps, s)
 		target, acc := want.Float64()

@@ -14,9 +14,9 @@ import (
 	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
-	"github.com/privopt/privopt/noise"
 )
 
 // calibrated is the step of package lop that has the numbers of the noise.

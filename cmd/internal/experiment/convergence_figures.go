@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )

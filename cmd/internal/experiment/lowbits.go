@@ -7,10 +7,10 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // Releases that the attack looks at.
@@ -79,7 +79,7 @@ func LowBits(runs int, dims ...float64) *sweep.Experiment {
 						}
 						release = rel.Theta
 					}
-					right, other := spy.Reaches(minimizer[own], release, spy.Sums), spy.Reaches(minimizer[1-own], release, spy.Sums)
+					right, other := testkit.Reaches(minimizer[own], release, testkit.Sums), testkit.Reaches(minimizer[1-own], release, testkit.Sums)
 					switch {
 					case right && !other:
 						named++

@@ -14,9 +14,9 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table/npy"
 )
 
@@ -69,10 +69,10 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 		return sweep.Task{
 			Runs: runs,
 			Run: func(context.Context, rand.Source) (float64, error) {
-				wall, busy := time.Now(), spy.CPU()
+				wall, busy := time.Now(), testkit.CPU()
 				pass()
 				s := time.Since(wall).Seconds()
-				least, cpu = min(least, s), min(cpu, (spy.CPU()-busy).Seconds())
+				least, cpu = min(least, s), min(cpu, (testkit.CPU()-busy).Seconds())
 				return s, o.Err()
 			},
 			Detail: func() any { return details{"least": least, "cpu": cpu} },

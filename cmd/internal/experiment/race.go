@@ -17,9 +17,9 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/objpert"
 )
 

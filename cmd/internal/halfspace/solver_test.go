@@ -21,7 +21,7 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/halfspace"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/objpert"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/internal/adult"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/noise"
 )
 
 // call runs the program and returns its exit code and output.
@@ -76,7 +76,7 @@ func TestSlopes(t *testing.T) {
 		{[]string{"-regime", "privacy"}, -1, 0.15},
 		{[]string{"-regime", "privacy", "-sweep", "d", "-values", "16,32,64,128"}, 0.5, 0.15},
 	} {
-		if i > 0 && !testsize.Long() || i > 1 && !testsize.Deep() {
+		if i > 0 && !testkit.Long() || i > 1 && !testkit.Deep() {
 			break // more records
 		}
 		dir := t.TempDir()

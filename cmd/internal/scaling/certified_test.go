@@ -7,22 +7,30 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/spy"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // TestNoNoiseInOutput: a run with progress, JSON and every file prints no value
 // of the noise of its fits, nor does one of a file with private records.
 func TestNoNoiseInOutput(t *testing.T) {
-	var s spy.Spy
+	var s testkit.Spy
 	dir := t.TempDir()
 	var out bytes.Buffer
 	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
 	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
-		code := Run(fault.With(fault.With(t.Context(), release.Drawn, s.Drawn), release.OutputNoise, s.Integers), append(args, more...), &out,
-			&out)
+		ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			s.See(q.Linear...)
+			if w, ok := q.Quad.(*mat.SymDense); ok {
+				s.See(w.RawSymmetric().Data...)
+			}
+			return q
+		})
+		code := Run(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
 		require.Zero(t, code, out.String())
 	}
 	entries, err := os.ReadDir(dir)

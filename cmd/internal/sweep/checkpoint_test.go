@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // TestMain lets the test binary stand in for a program that is killed.
@@ -57,7 +57,7 @@ func kept(dir string) map[string]bool {
 // run takes, and resumes them: no finished cell is lost or doubled, no half file
 // or temporary file stays, and each end is that of an uninterrupted run.
 func TestHundredKills(t *testing.T) {
-	kills := testsize.Of(12, 100)
+	kills := testkit.Of(12, 100)
 	want := t.TempDir()
 	start := time.Now()
 	out, err := child(want).CombinedOutput()

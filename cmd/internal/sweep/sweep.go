@@ -59,7 +59,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // SchemaVersion is the version of the JSON objects and files written here. It

@@ -22,7 +22,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
@@ -429,7 +429,7 @@ func TestLock(t *testing.T) {
 // ledger, no entry is lost, and no model is half written.
 func TestKill(t *testing.T) {
 	at := folder(t)
-	kills := testsize.Of(15, 100)
+	kills := testkit.Of(15, 100)
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "200", "--delta", "1e-2")
 	require.Equal(t, 0, code, errs)
 	fit := func(out string) *exec.Cmd {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/noise"
 	"github.com/privopt/privopt/table"
 )
 

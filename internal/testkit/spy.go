@@ -1,10 +1,4 @@
-// Package spy remembers the noise of fits, so that a test can search for it in
-// everything that they print.
-//
-// # References
-//
-// None: this package is plumbing.
-package spy
+package testkit
 
 import (
 	"bytes"
@@ -18,25 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"gonum.org/v1/gonum/mat"
-
-	"github.com/privopt/privopt/erm"
 )
 
-// Spy collects noise values. It may be used by concurrent fits.
+// Spy collects the noise of fits, so that a test can search for it in everything that they print.
+// Concurrent fits may share one.
 type Spy struct {
 	mu     sync.Mutex
 	values map[float64]bool
-}
-
-// Drawn is what a test puts in the place of release.Drawn.
-func (s *Spy) Drawn(q erm.Perturbation) erm.Perturbation {
-	s.See(q.Linear...)
-	if w, ok := q.Quad.(*mat.SymDense); ok {
-		s.See(w.RawSymmetric().Data...)
-	}
-	return q
 }
 
 // Integers is what a test puts in the place of release.OutputNoise and other steps of

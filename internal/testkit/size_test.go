@@ -1,4 +1,4 @@
-package testsize
+package testkit
 
 import (
 	"testing"

@@ -8,8 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/bigref"
-	"github.com/privopt/privopt/internal/testsize"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // draws is the length of the streams on which two ways of deciding are compared:
@@ -18,7 +17,7 @@ func draws() int {
 	switch {
 	case testing.Short():
 		return 1e5
-	case testsize.Deep():
+	case testkit.Deep():
 		return 1e7
 	}
 	return 1e6
@@ -46,33 +45,33 @@ var exactly = func() map[*ziggurat]*ziggurat {
 
 // TestTables checks, with 96 digits, everything that the law of a draw rests on.
 func TestTables(t *testing.T) {
-	power := func(e int) *big.Float { return new(big.Float).SetPrec(bigref.Prec).SetMantExp(bigref.New(1), e) }
-	integer := func(k uint64) *big.Float { return new(big.Float).SetPrec(bigref.Prec).SetUint64(k) }
-	one := bigref.New(1)
+	power := func(e int) *big.Float { return new(big.Float).SetPrec(testkit.Prec).SetMantExp(testkit.New(1), e) }
+	integer := func(k uint64) *big.Float { return new(big.Float).SetPrec(testkit.Prec).SetUint64(k) }
+	one := testkit.New(1)
 	for _, z := range []*ziggurat{normals, exponentials} {
-		width := func(k uint64) *big.Float { return bigref.Mul(integer(k), power(-int(z.unit))) }
+		width := func(k uint64) *big.Float { return testkit.Mul(integer(k), power(-int(z.unit))) }
 		f := func(x *big.Float) *big.Float {
 			if z.half {
-				x = bigref.Quo(bigref.Mul(x, x), bigref.New(2))
+				x = testkit.Quo(testkit.Mul(x, x), testkit.New(2))
 			}
-			return bigref.Exp(bigref.Sub(bigref.New(0), x))
+			return testkit.Exp(testkit.Sub(testkit.New(0), x))
 		}
-		area := bigref.Mul(integer(z.area), power(-70))
+		area := testkit.Mul(integer(z.area), power(-70))
 		w := &z.layer
-		y := bigref.New(0)
+		y := testkit.New(0)
 		for i := range layers {
 			l := w[i]
 			if i > 0 {
 				require.Less(t, l.width, w[i-1].width)
 				require.GreaterOrEqual(t, y.Cmp(f(width(l.width))), 0, "f(wᵢ) ≤ yᵢ in layer %d", i)
 			}
-			height := bigref.Quo(area, width(l.width))
+			height := testkit.Quo(area, width(l.width))
 			near(t, y, l.y, 0x1p-52)
-			near(t, bigref.Mul(height, power(-64)), l.add, 0x1p-52*0x1p-64)
-			near(t, bigref.Mul(width(l.width), power(-fraction)), l.x, 0x1p-53*l.x)
-			y = bigref.Add(y, height)
+			near(t, testkit.Mul(height, power(-64)), l.add, 0x1p-52*0x1p-64)
+			near(t, testkit.Mul(width(l.width), power(-fraction)), l.x, 0x1p-53*l.x)
+			y = testkit.Add(y, height)
 			if l.sure > 0 { // the corner of the last cell that is surely accepted
-				x := bigref.Mul(bigref.Mul(integer(l.sure), power(-fraction)), width(l.width))
+				x := testkit.Mul(testkit.Mul(integer(l.sure), power(-fraction)), width(l.width))
 				require.Positive(t, f(x).Cmp(y), "sure points of layer %d lie under the curve", i)
 			}
 		}
@@ -84,14 +83,14 @@ func TestTables(t *testing.T) {
 		require.Zero(t, a.Cmp(new(big.Int).Mul(word(z.inner), word(w[0].width))))
 		require.LessOrEqual(t, w[0].sure, z.inner)
 		if slope := width(tau); z.half {
-			require.GreaterOrEqual(t, bigref.Mul(slope, width(r)).Cmp(one), 0)
+			require.GreaterOrEqual(t, testkit.Mul(slope, width(r)).Cmp(one), 0)
 		} else {
 			require.GreaterOrEqual(t, slope.Cmp(one), 0)
 		}
 		require.Less(t, w[0].width, uint64(1)<<63, "h of integer needs this")
 
 		// ⌊256 A⌋ is not much more than ∫f: few draws are rejected.
-		total, _ := bigref.Mul(area, bigref.New(layers)).Float64()
+		total, _ := testkit.Mul(area, testkit.New(layers)).Float64()
 		if z.half {
 			require.Greater(t, math.Sqrt(math.Pi/2)/total, 0.993)
 		} else {
@@ -102,7 +101,7 @@ func TestTables(t *testing.T) {
 
 func near(t *testing.T, want *big.Float, got, tol float64) {
 	t.Helper()
-	d, _ := bigref.Sub(want, bigref.New(got)).Float64()
+	d, _ := testkit.Sub(want, testkit.New(got)).Float64()
 	require.LessOrEqual(t, math.Abs(d), tol)
 }
 
@@ -133,7 +132,7 @@ func same(t *testing.T, z *ziggurat, words []uint64, seed uint64) (used int) {
 func TestDecisions(t *testing.T) {
 	for _, z := range []*ziggurat{normals, exponentials} {
 		fast, slow := &tape{then: Reproducible(21)}, &tape{then: Reproducible(21)}
-		n := min(draws(), testsize.Of(200_000, math.MaxInt))
+		n := min(draws(), testkit.Of(200_000, math.MaxInt))
 		for k := range n {
 			u, far := z.draw(fast)
 			v, exact := exactly[z].draw(slow)
@@ -158,7 +157,7 @@ func TestAdversarialWords(t *testing.T) {
 			if i == 0 {
 				edges = append(edges, z.inner-1, z.inner, z.inner+1)
 			}
-			if !testsize.Long() && i%8 != 0 {
+			if !testkit.Long() && i%8 != 0 {
 				continue
 			}
 			for _, m := range edges {
@@ -235,8 +234,8 @@ func TestExpNeg(t *testing.T) {
 	src := Reproducible(22)
 	for k := range 4000 {
 		x := Uniform(src) * []float64{1, 14, 80, 699}[k%4]
-		want := bigref.Exp(bigref.New(-x))
-		rel, _ := bigref.Sub(bigref.Quo(bigref.New(expNeg(x)), want), bigref.New(1)).Float64()
+		want := testkit.Exp(testkit.New(-x))
+		rel, _ := testkit.Sub(testkit.Quo(testkit.New(expNeg(x)), want), testkit.New(1)).Float64()
 		require.Less(t, math.Abs(rel), 0x1p-48, "%v", x)
 
 		const scale = 1100 // x is a multiple of 2⁻¹¹⁰⁰
@@ -245,8 +244,8 @@ func TestExpNeg(t *testing.T) {
 		if xi.Sign() == 0 || precision > 256 {
 			continue
 		}
-		f := new(big.Float).SetPrec(bigref.Prec).SetInt(expInt(xi, scale, precision))
-		d, _ := bigref.Sub(new(big.Float).SetPrec(bigref.Prec).SetMantExp(want, int(precision)), f).Float64()
+		f := new(big.Float).SetPrec(testkit.Prec).SetInt(expInt(xi, scale, precision))
+		d, _ := testkit.Sub(new(big.Float).SetPrec(testkit.Prec).SetMantExp(want, int(precision)), f).Float64()
 		require.True(t, d > -1 && d < 2, "%v at %v", d, x)
 	}
 	require.Equal(t, 1., expNeg(0))

@@ -1,4 +1,4 @@
-package spy
+package testkit
 
 import "math"
 

@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 func main() {

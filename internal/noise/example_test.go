@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // A number that was computed from records is rounded to a public grid and gets integer

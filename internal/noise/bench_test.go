@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // sink keeps the compiler from removing a benchmark's work.

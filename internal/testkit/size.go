@@ -1,4 +1,7 @@
-// Package testsize says how much a test does. Tests come in four sizes:
+// Package testkit holds parts that the tests of several packages share: the size of a test,
+// reference functions to 60 digits, and a spy that finds noise in printed text.
+//
+// Tests come in four sizes:
 //
 //	go test -short ./...          the least: for the race detector and other builds
 //	go test ./...                 every promise once, minutes
@@ -7,8 +10,11 @@
 //
 // # References
 //
-// None: this package is plumbing.
-package testsize
+//	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
+//	[AS64]  Abramowitz, Stegun. Handbook of Mathematical Functions. 1964.
+//	[Mir12] Mironov. On Significance of the Least Significant Bits for Differential Privacy.
+//	        CCS 2012.
+package testkit
 
 import (
 	"os"

@@ -1,27 +1,19 @@
-// Package bigref computes the functions that privacy constants are made of to
-// 60 digits and more, for tests: slow, plain series in math/big that share no
-// code with package num.
-//
-// # Notation
-//
-//	φ, Φ       density and distribution function of the standard normal law
-//	R(x)       the Mills ratio (1 − Φ(x))/φ(x)
-//	δ_G(ε; s)  Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s)
-//	χ_q        norm of a standard normal vector of ℝ^q
-//	SF_k       upper tail of χ²_k
-//
-// # References
-//
-//	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential
-//	        Privacy. ICML 2018.
-//	[AS64]  Abramowitz, Stegun. Handbook of Mathematical Functions. 1964.
-package bigref
+package testkit
 
 import (
 	"math"
 	"math/big"
 	"sync"
 )
+
+// Reference functions that privacy constants are made of, to 60 digits and more: slow, plain series
+// in math/big that share no code with package num.
+//
+//	φ, Φ       density and distribution function of the standard normal law
+//	R(x)       the Mills ratio (1 − Φ(x))/φ(x)
+//	δ_G(ε; s)  Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s)
+//	χ_q        norm of a standard normal vector of ℝ^q
+//	SF_k       upper tail of χ²_k
 
 // Prec is the precision of all results, in bits. Sums that cancel start with
 // twice as many.

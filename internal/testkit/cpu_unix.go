@@ -1,6 +1,6 @@
 //go:build unix
 
-package spy
+package testkit
 
 import (
 	"syscall"

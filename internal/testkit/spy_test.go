@@ -1,4 +1,4 @@
-package spy
+package testkit
 
 import (
 	"testing"
@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/noise"
+	"github.com/privopt/privopt/internal/noise"
 )
 
 // TestFinds: the spy finds a value in whatever form it is printed, and nothing
@@ -17,7 +16,8 @@ func TestFinds(t *testing.T) {
 	x := make([]float64, 3)
 	noise.Normal(x, 30, noise.Reproducible(1))
 	w := mat.NewSymDense(2, []float64{2.25, 0.123456789012, 0, 7e-5})
-	require.Same(t, w, s.Drawn(erm.Perturbation{Linear: x, Quad: w}).Quad)
+	s.See(x...)
+	s.See(w.RawSymmetric().Data...)
 	require.Equal(t, 6, s.Len())
 	for _, v := range []any{x, &x[0], struct{ X []float64 }{x}, map[string]float64{"a": x[2]}, w, -x[1], []any{x[0]}} {
 		_, _, found := s.Find(Everything(v))
