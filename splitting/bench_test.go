@@ -14,7 +14,6 @@ import (
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
-	"github.com/privopt/privopt/splitting/splittest"
 )
 
 // sum is Σᵢ ½(⟨aᵢ,x⟩−bᵢ)² + ⟨lin,x⟩ + ½(x−center)'quad(x−center) as a
@@ -270,7 +269,7 @@ func BenchmarkAuto(b *testing.B) {
 		make([]float64, 100),
 		1e-9*exact.Smoothness(),
 		map[string]splitting.Method{"ProxNewton": &splitting.ProxNewton{}, "ForwardBackward": &splitting.ForwardBackward{}})
-	for _, p := range splittest.Planted() {
+	for _, p := range plantedProblems() {
 		var others map[string]splitting.Method
 		switch p.Name {
 		case "logistic/l1+box", "logistic/ball":
@@ -282,6 +281,6 @@ func BenchmarkAuto(b *testing.B) {
 		default:
 			continue
 		}
-		race(p.Name, p.Problem, p.Start, p.Tolerance(), others)
+		race(p.Name, p.Problem, p.Start, p.tolerance(), others)
 	}
 }
