@@ -35,11 +35,11 @@ func TestEveryInputSplitting(t *testing.T) {
 	}
 	table := map[string]row{
 		"NewLogistic": call(splitting.NewLogistic, rows, labels), "NewHuber": call(splitting.NewHuber, rows, labels, 1.),
-		"LinearModel.Func":     call(logistic.Func, x).mayBeNaN(),
-		"LinearModel.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"LinearModel.FuncGrad": call(logistic.FuncGrad, []float64{0, 0}, x).mayBeNaN(),
-		"LinearModel.Hessian":  call(func(x []float64) { logistic.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
-		"LinearModel.GradTerms": call(func(x []float64) []float64 {
+		"NewLogistic.Func":     call(logistic.Func, x).mayBeNaN(),
+		"NewLogistic.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
+		"NewLogistic.FuncGrad": call(logistic.(splitting.FuncGrader).FuncGrad, []float64{0, 0}, x).mayBeNaN(),
+		"NewLogistic.Hessian":  call(func(x []float64) { logistic.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"NewLogistic.GradTerms": call(func(x []float64) []float64 {
 			g := []float64{0, 0}
 			logistic.GradTerms(g, x, []int{0, 2})
 			return g

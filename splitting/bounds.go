@@ -6,6 +6,11 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
+// gapper is a Method that bounds J(X) − J* by duality.
+type gapper interface {
+	dualityGap() float64 // for the X of the last Step, +Inf if no bound is known
+}
+
 // bounds computes bounds on the gap and the distance of a location.
 type bounds struct {
 	problem Problem
@@ -44,8 +49,8 @@ func (b *bounds) distance(loc *Location) float64 {
 // without strong convexity Residual·(‖X‖ + ‖x*‖).
 func (b *bounds) gap(loc *Location) float64 {
 	least := math.Inf(1)
-	if g, ok := b.method.(Gapper); ok {
-		if gap := g.Gap(); gap >= 0 {
+	if g, ok := b.method.(gapper); ok {
+		if gap := g.dualityGap(); gap >= 0 {
 			least = gap
 		}
 	}

@@ -244,7 +244,6 @@ func TestMethods(t *testing.T) {
 		"StochasticTOS":           &splitting.StochasticTOS{},
 		"StochasticTOS/strong":    &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep},
 		"StochasticTOS/root":      &splitting.StochasticTOS{Rule: splitting.RootStep},
-		"StochasticTOS/adaptive":  &splitting.StochasticTOS{Rule: splitting.AdaptiveStep},
 		"DavisYin":                &splitting.DavisYin{},
 		"DavisYin/relaxed":        &splitting.DavisYin{Relaxation: 1.4},
 		"DavisYin/search":         &splitting.DavisYin{Rule: splitting.LineSearch},

@@ -22,7 +22,7 @@ import (
 // For a LeastSquares it works on the residual of the equations and an active set, and forms only
 // the part of Q = A'A that belongs to free coordinates.
 //
-// The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality gap where the penalty
+// The residual is dist(0, ∂J(X)), and X is feasible exactly. Result.Gap is a duality gap where the penalty
 // has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
 // of d²/2 and nd/8 (at least 8192).
 type CoordinateDescent struct {
@@ -79,7 +79,6 @@ func (p *progress) state() *progress { return p }
 var (
 	_ Method   = (*CoordinateDescent)(nil)
 	_ Statuser = (*CoordinateDescent)(nil)
-	_ Gapper   = (*CoordinateDescent)(nil)
 )
 
 // Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic,
@@ -122,8 +121,7 @@ func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 	stats.Proxes++
 }
 
-// Gap implements Gapper.
-func (m *CoordinateDescent) Gap() float64 {
+func (m *CoordinateDescent) dualityGap() float64 {
 	if gap := m.on.gap(); !math.IsNaN(gap) && !math.IsInf(m.on.state().residual, 1) {
 		return gap
 	}

@@ -47,7 +47,7 @@
 //     On a graph or an image: Differences as K.
 //   - Many records, moderate accuracy: StochasticTOS with SAGA if n·d numbers fit, else with SVRG.
 //   - A sequence of weights or of boxes: Path.
-//   - To watch a solve: Settings.Recorder = LogSpaced(10, &Trace{Func: p.Func}).
+//   - To watch a solve: Settings.Recorder = &Trace{Func: p.Func, PerDecade: 10}.
 //
 // The command go run ./cmd/research convergence draws how the methods converge, in docs/results.
 //

@@ -24,22 +24,10 @@ type Linear interface {
 	Norm() float64
 }
 
-var (
-	_ Linear = (*Matrix)(nil)
-	_ Linear = (*Selection)(nil)
-	_ Linear = (*Differences)(nil)
-)
-
-// Matrix is a dense K.
-type Matrix struct {
-	a    blas64.General
-	norm float64
-}
-
-// NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
+// NewMatrix returns a copy of a as K. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
 // adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is
 // not finite.
-func NewMatrix(a mat.Matrix) (*Matrix, error) {
+func NewMatrix(a mat.Matrix) (Linear, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
 	}
@@ -73,36 +61,32 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	if math.IsInf(norm*norm, 1) { // step sizes contain the square
 		return nil, fmt.Errorf("%w: Matrix: the square of its norm is not finite, want smaller numbers", ErrProblem)
 	}
-	return &Matrix{k.RawMatrix(), norm}, nil
+	return &dense{k.RawMatrix(), norm}, nil
 }
 
-// Dims returns the dimensions of K.
-func (k *Matrix) Dims() (m, d int) { return k.a.Rows, k.a.Cols }
+// dense is a K that is held as a matrix.
+type dense struct {
+	a    blas64.General
+	norm float64
+}
 
-// MulVec stores Kx in dst.
-func (k *Matrix) MulVec(dst, x []float64) { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
+func (k *dense) Dims() (m, d int)             { return k.a.Rows, k.a.Cols }
+func (k *dense) MulVec(dst, x []float64)      { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
+func (k *dense) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
+func (k *dense) Norm() float64                { return k.norm }
 
-// MulVecTrans stores Kᵀy in dst.
-func (k *Matrix) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
-
-func (k *Matrix) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
+func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 	if len(dst) != rows || len(x) != cols {
 		panic(badLen)
 	}
 	blas64.Gemv(t, 1, k.a, blas64.Vector{N: cols, Data: x, Inc: 1}, 0, blas64.Vector{N: rows, Data: dst, Inc: 1})
 }
 
-// Norm returns an upper bound on ‖K‖₂, within rounding of it.
-func (k *Matrix) Norm() float64 { return k.norm }
-
-// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm h over disjoint
-// ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number of copies of the
-// coordinate that is selected most often.
-type Selection struct{ incidence }
-
-// NewSelection returns the selection of index from dim coordinates. The error wraps ErrProblem if
-// index is empty or has an entry outside [0, dim).
-func NewSelection(index []int, dim int) (*Selection, error) {
+// NewSelection returns K with (Kx)_k = x_{index[k]}, copies of some of dim coordinates. With a group
+// norm h over disjoint ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number
+// of copies of the coordinate that is selected most often. The error wraps ErrProblem if index is
+// empty or has an entry outside [0, dim).
+func NewSelection(index []int, dim int) (Linear, error) {
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
 	}
@@ -111,19 +95,18 @@ func NewSelection(index []int, dim int) (*Selection, error) {
 			return nil, fmt.Errorf("%w: Selection: Index[%d] = %d, want one in [0, %d)", ErrProblem, k, i, dim)
 		}
 	}
-	return &Selection{newIncidence(slices.Clone(index), nil, dim)}, nil
+	return newIncidence(slices.Clone(index), nil, dim), nil
 }
 
-// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph. With h = prox.L1 the
-// term h(Kx) is the total variation of a signal on the graph, for instance of an image, and with
-// groups of edges it is the isotropic total variation.
+// NewDifferences returns K with (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph on dim
+// coordinates. With h = prox.L1 the term h(Kx) is the total variation of a signal on the graph, for
+// instance of an image, and with groups of edges it is the isotropic total variation.
 //
 //	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
-type Differences struct{ incidence }
-
-// NewDifferences returns the differences along edges between dim coordinates. The error wraps
-// ErrProblem if there is no edge, or an edge is a loop or has an index outside [0, dim).
-func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
+//
+// The error wraps ErrProblem if there is no edge, or an edge is a loop or has an index outside
+// [0, dim).
+func NewDifferences(edges [][2]int, dim int) (Linear, error) {
 	if len(edges) == 0 {
 		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
 	}
@@ -139,7 +122,7 @@ func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
 		}
 		from[k], to[k] = e[0], e[1]
 	}
-	return &Differences{newIncidence(to, from, dim)}, nil
+	return newIncidence(to, from, dim), nil
 }
 
 // incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the
@@ -150,7 +133,7 @@ type incidence struct {
 	norm     float64
 }
 
-func newIncidence(to, from []int, dim int) incidence {
+func newIncidence(to, from []int, dim int) *incidence {
 	degree, most := make(map[int]int), 0
 	for _, i := range slices.Concat(to, from) {
 		degree[i]++
@@ -162,13 +145,11 @@ func newIncidence(to, from []int, dim int) incidence {
 		}
 		most = max(most, entries)
 	}
-	return incidence{to, from, dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}
+	return &incidence{to, from, dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}
 }
 
-// Dims returns the number of rows and of coordinates.
 func (k *incidence) Dims() (m, d int) { return len(k.to), k.dim }
 
-// MulVec stores Kx in dst.
 func (k *incidence) MulVec(dst, x []float64) {
 	if len(dst) != len(k.to) || len(x) != k.dim {
 		panic(badLen)
@@ -181,7 +162,6 @@ func (k *incidence) MulVec(dst, x []float64) {
 	}
 }
 
-// MulVecTrans stores Kᵀy in dst.
 func (k *incidence) MulVecTrans(dst, y []float64) {
 	if len(dst) != k.dim || len(y) != len(k.to) {
 		panic(badLen)
@@ -195,7 +175,6 @@ func (k *incidence) MulVecTrans(dst, y []float64) {
 	}
 }
 
-// Norm returns an upper bound on ‖K‖₂.
 func (k *incidence) Norm() float64 { return k.norm }
 
 // identity is the K that a nil field of Problem means.

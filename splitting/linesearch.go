@@ -21,13 +21,9 @@ const (
 	StronglyConvexStep
 	// RootStep is γ_k = γ/√(k+1).
 	RootStep
-	// AdaptiveStep divides γ by the root of the sum of squared gradients.
-	AdaptiveStep
-	// OpenLoopStep is 2/(k+2), for FrankWolfe only.
-	OpenLoopStep
 )
 
-var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep", "AdaptiveStep", "OpenLoopStep"}
+var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep"}
 
 // String returns the name of the constant.
 func (r StepRule) String() string {

@@ -135,15 +135,9 @@ type Result struct {
 	// cost more than the solve; there Residual/f.Convexity() is the bound.
 	Distance float64
 	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to
-	// be bounded, or by the duality gap of a Gapper if that is less; +Inf where no bound is known.
+	// be bounded, or by the duality gap of a CoordinateDescent or FrankWolfe if that is less; +Inf where no bound is known.
 	// Like the residual it has no allowance for rounding.
 	Gap float64
-}
-
-// Gapper is the optional ability of a [Method] to bound J(X) − J* by duality.
-type Gapper interface {
-	// Gap returns the bound for the X of the last Step, +Inf if none is known.
-	Gap() float64
 }
 
 // Statuser is the optional ability of a [Method] to end the solve by itself, as in gonum's

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/privopt/privopt/prox"
 )
 
@@ -34,17 +32,16 @@ import (
 //	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 biased if h acts
 //	Sampled     StronglyConvexStep  γ_k of DavisYin, η = ½, X = y [YVC16]    E‖y_k−x*‖² = O(1/k)
 //	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
-//	Sampled     AdaptiveStep        γ/√Σ‖v_j‖², X = mean of y [YGS21, §4]    the same without L_f
 //
-// The last two rules want gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
+// RootStep wants gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
 // proofs: docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
 	// Estimator is Sampled, SVRG or SAGA.
 	Estimator Estimator
-	// Rule is FixedStep; with Sampled also StronglyConvexStep, RootStep or AdaptiveStep.
+	// Rule is FixedStep; with Sampled also StronglyConvexStep or RootStep.
 	Rule StepRule
-	// StepSize is γ > 0, or the first γ. 0 means 1/(4L) for SVRG and SAGA; for Sampled 1/L_f,
-	// 1/(2L) with StronglyConvexStep, which allows no more, and 1 with AdaptiveStep.
+	// StepSize is γ > 0, or the first γ. 0 means 1/(4L) for SVRG and SAGA; for Sampled 1/L_f, or
+	// 1/(2L) with StronglyConvexStep, which allows no more.
 	StepSize float64
 	// Relaxation is the exponent p in (0, 1] of λ_k for Sampled with FixedStep; 0 means 0.502.
 	// Other settings want 0.
@@ -56,7 +53,6 @@ type StochasticTOS struct {
 	rows          RowSum        // f where rowStep applies, else nil
 	gamma         float64
 	p             float64
-	squares       float64 // Σ‖v_j‖²
 	k             int
 	lambdas       []float64
 	x, y, z, v    []float64 // y is Location.X with Sampled
@@ -101,12 +97,6 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	case m.Rule == FixedStep:
 		m.first, m.second = uniformly(m.g, n, m.gamma), uniformly(m.h, n, m.gamma)
 		m.rows = rowSum(sum, m.first, m.second)
-	case m.Rule == AdaptiveStep:
-		m.owed = m.n
-		sum.Grad(m.v, x0)
-		if m.squares = floats.Dot(m.v, m.v); !(m.squares > 0) {
-			m.squares = 1 // any positive number
-		}
 	}
 	m.mean = resize(m.mean, n)
 	return nil
@@ -117,7 +107,7 @@ func (m *StochasticTOS) settings() error {
 	rules := []StepRule{FixedStep}
 	switch m.Estimator {
 	case Sampled:
-		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep, AdaptiveStep}
+		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep}
 	case SVRG, SAGA:
 	default:
 		return fmt.Errorf("%w: StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", ErrSettings, m.Estimator)
@@ -138,14 +128,12 @@ func (m *StochasticTOS) settings() error {
 
 // step sets the first γ for L = lip.
 func (m *StochasticTOS) step(lip float64) error {
-	first, limit := 1.0, math.Inf(1) // limit is the supremum of γL
+	first, limit := 1/m.lip, math.Inf(1) // limit is the supremum of γL
 	switch {
 	case m.Estimator != Sampled:
 		first, limit = 1/(4*lip), 0.5
 	case m.Rule == StronglyConvexStep:
 		first, limit = 1/(2*lip), math.Nextafter(0.5, 1)
-	case m.Rule != AdaptiveStep:
-		first = 1 / m.lip
 	}
 	switch {
 	case !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1):
@@ -180,11 +168,8 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	}
 	y, z, v := y[:len(x)], m.z[:len(x)], m.v[:len(x)]
 	gamma := m.gamma
-	switch m.Rule {
-	case RootStep:
-		gamma = m.gamma / math.Sqrt(float64(m.k+1))
-	case AdaptiveStep:
-		gamma = m.gamma / math.Sqrt(m.squares)
+	if m.Rule == RootStep {
+		gamma /= math.Sqrt(float64(m.k + 1))
 	}
 	m.first.Prox(y, z, gamma) // y = prox_{γg}(z)
 	scale := m.estimate.at(v, y, stats)
@@ -215,8 +200,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 			copy(z, x) // exactly, so that y stays in the domain of h
 		}
 		m.locate(loc, y)
-	case m.Rule == RootStep || m.Rule == AdaptiveStep:
-		m.squares += scale * scale * floats.Dot(v, v)
+	case m.Rule == RootStep:
 		m.average(y)
 	}
 	m.k++
