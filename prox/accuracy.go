@@ -105,7 +105,7 @@ func own(v reflect.Value) bool {
 	case reflect.Interface:
 		return v.IsNil() || own(v.Elem())
 	case reflect.Pointer:
-		return t == reflect.TypeFor[*Affine]()
+		return t == reflect.TypeFor[*affine]()
 	case reflect.Struct:
 		for i := range v.NumField() {
 			home = home && own(v.Field(i))

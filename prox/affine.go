@@ -17,12 +17,6 @@ type HalfSpace struct {
 	B float64
 }
 
-var (
-	_ Rounded = HalfSpace{}
-	_ Set     = HalfSpace{}
-	_ Checker = HalfSpace{}
-)
-
 // over returns ⟨A,x⟩−B and the size below which it counts as 0.
 func (g HalfSpace) over(x []float64) (s, tol float64) {
 	sameLen(x, g.A)
@@ -70,9 +64,9 @@ func (g HalfSpace) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0
+// shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0
 // inside.
-func (g HalfSpace) Shift(x []float64) float64 {
+func (g HalfSpace) shift(x []float64) float64 {
 	s, tol := g.over(x)
 	switch {
 	case !(s <= tol) || !finite(x):
@@ -86,8 +80,7 @@ func (g HalfSpace) Shift(x []float64) float64 {
 // Radius returns +Inf.
 func (g HalfSpace) Radius(int) float64 { return inf }
 
-// Check wants len(A) = dim, 2⁻⁴⁰⁰ ≤ ‖A‖₂ ≤ 2⁴⁰⁰ and a finite B.
-func (g HalfSpace) Check(dim int) error {
+func (g HalfSpace) check(dim int) error {
 	if len(g.A) != dim {
 		return fmt.Errorf("%w: HalfSpace.A has %d coordinates, want %d", ErrParameter, len(g.A), dim)
 	}
@@ -110,28 +103,24 @@ func finite(x []float64) bool {
 	return true
 }
 
-// Affine is the set {x : Ax = b}, made by [NewAffine] and held as Vx = c with orthonormal rows v_k
-// of V. A float64 vector hardly ever solves Ax = b, so membership allows for the rounding of x in d
-// dimensions, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′.
-type Affine struct {
+// affine is the set {x : Vx = c} with orthonormal rows v_k of V.
+type affine struct {
 	v   [][]float64
 	c   []float64
 	off float64 // ‖c‖₂, the distance of the set from 0
 	dim int
 }
 
-var (
-	_ Rounded = (*Affine)(nil)
-	_ Set     = (*Affine)(nil)
-	_ Checker = (*Affine)(nil)
-)
-
-// NewAffine returns {x : Ax = b} for an m×d matrix A, from its singular value decomposition A =
-// UΣVᵀ. Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
+// NewAffine returns the set {x : Ax = b} for an m×d matrix A, held as Vx = c by its singular value
+// decomposition A = UΣVᵀ. A float64 vector hardly ever solves Ax = b, so membership allows for the
+// rounding of x, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′, see
+// [Rounded]. The set is unbounded unless A has full column rank.
+//
+// Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
 // count as 0, and the error wraps ErrParameter if the point x of least norm has ‖Ax−b‖ >
 // 10⁻¹⁰(σ_max‖x‖+‖b‖). The relative error of the set by rounding is of the order 2⁻⁵²·σ_max/σ_min,
 // σ_min the least singular value that does not count as 0.
-func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
+func NewAffine(a mat.Matrix, b []float64) (Set, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Affine matrix is nil", ErrParameter)
 	}
@@ -153,7 +142,7 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	svd.UTo(&u)
 	svd.VTo(&v)
 	sigma := svd.Values(nil)
-	g := &Affine{dim: d}
+	g := &affine{dim: d}
 	rhs, x := mat.NewVecDense(m, append([]float64(nil), b...)), make([]float64, d)
 	for k, s := range sigma {
 		if s <= float64(max(m, d))*2*ulp*sigma[0] {
@@ -175,11 +164,8 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	return g, nil
 }
 
-// Rank returns the number of independent rows of A.
-func (g *Affine) Rank() int { return len(g.v) }
-
 // residual returns ‖Vx−c‖₂ with an allowance for its rounding.
-func (g *Affine) residual(x []float64) (r, tol float64) {
+func (g *affine) residual(x []float64) (r, tol float64) {
 	if len(x) != g.dim {
 		panic(badLen)
 	}
@@ -191,15 +177,14 @@ func (g *Affine) residual(x []float64) (r, tol float64) {
 	return d.norm(), float64(g.dim) * nearSphere * (norm2(x) + g.off)
 }
 
-// Func returns 0 where ‖Vx−c‖₂ is within the allowance of the type and +Inf elsewhere.
-func (g *Affine) Func(x []float64) float64 {
+func (g *affine) Func(x []float64) float64 {
 	r, tol := g.residual(x)
 	return indicator(r <= tol && finite(x))
 }
 
 // Prox projects: x − Vᵀ(Vx−c), one row after the other, which gives the same for orthonormal rows.
 // A second round removes the rounding of the size of x.
-func (g *Affine) Prox(dst, x []float64, _ float64) {
+func (g *affine) Prox(dst, x []float64, _ float64) {
 	sameLen(dst, x)
 	if len(x) != g.dim {
 		panic(badLen)
@@ -213,8 +198,8 @@ func (g *Affine) Prox(dst, x []float64, _ float64) {
 	}
 }
 
-// Dist returns ‖v − VᵀVv‖₂, the part of v along the set.
-func (g *Affine) Dist(x, v []float64) float64 {
+// Dist is ‖v − VᵀVv‖₂, the part of v along the set.
+func (g *affine) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	if g.Func(x) != 0 {
 		return inf
@@ -231,8 +216,7 @@ func (g *Affine) Dist(x, v []float64) float64 {
 	return number(norm2(w))
 }
 
-// Shift returns ‖Vx−c‖₂ plus its rounding.
-func (g *Affine) Shift(x []float64) float64 {
+func (g *affine) shift(x []float64) float64 {
 	r, tol := g.residual(x)
 	if !(r <= tol) || !finite(x) {
 		return inf
@@ -240,20 +224,15 @@ func (g *Affine) Shift(x []float64) float64 {
 	return r + tol/4
 }
 
-// Radius returns +Inf unless A has full column rank. Then it returns the norm of the only point,
-// plus 10⁻¹² of it for rounding.
-func (g *Affine) Radius(int) float64 {
+// Radius is the norm of the only point, plus 10⁻¹² of it for rounding, if A has full column rank.
+func (g *affine) Radius(int) float64 {
 	if len(g.v) < g.dim {
 		return inf
 	}
 	return g.off * (1 + 1e-12)
 }
 
-// Check wants dim = d, the number of columns of A.
-func (g *Affine) Check(dim int) error {
-	if g == nil {
-		return fmt.Errorf("%w: Affine is nil", ErrParameter)
-	}
+func (g *affine) check(dim int) error {
 	if dim != g.dim {
 		return fmt.Errorf("%w: Affine matrix has %d columns, want %d", ErrParameter, g.dim, dim)
 	}

@@ -98,7 +98,7 @@ func (b blocks) coordinate(i int) (l1, l2, lo, hi float64) {
 	return b.parts[k].Op.(Coordinatewise).Coordinate(i - b.end[k] + b.parts[k].Len)
 }
 
-func (b blocks) Check(dim int) error {
+func (b blocks) check(dim int) error {
 	if b.dim != dim {
 		return fmt.Errorf("%w: Blocks of %d coordinates in %d dimensions", ErrParameter, b.dim, dim)
 	}

@@ -11,10 +11,7 @@ import (
 
 // calculus is an operator that is made of other operators, and inherits some of their abilities:
 // expose wraps it in the matching type.
-type calculus interface {
-	Operator
-	Checker
-}
+type calculus = checker
 
 // The abilities an operator of the calculus may have.
 type (
@@ -34,16 +31,8 @@ type (
 	coordSet     struct{ coordwise }
 )
 
-var (
-	_ Rounded        = certified{}
-	_ Set            = plainSet{}
-	_ Set            = certifiedSet{}
-	_ Set            = coordSet{}
-	_ Coordinatewise = coordwise{}
-)
-
 func (g certified) Dist(x, v []float64) float64 { return g.calculus.(canDist).dist(x, v) }
-func (g certified) Shift(x []float64) float64   { return g.calculus.(canShift).shift(x) }
+func (g certified) shift(x []float64) float64   { return g.calculus.(canShift).shift(x) }
 func (g plainSet) Radius(dim int) float64       { return setRadius(g.calculus, dim) }
 func (g certifiedSet) Radius(dim int) float64   { return setRadius(g.calculus, dim) }
 func (g coordSet) Radius(dim int) float64       { return setRadius(g.calculus, dim) }
@@ -54,7 +43,7 @@ func (g coordwise) Coordinate(i int) (l1, l2, lo, hi float64) {
 
 // setRadius returns the radius of a set that passes its check, else +Inf.
 func setRadius(g calculus, dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	return g.(canRadius).radius(dim)
@@ -225,7 +214,7 @@ func (t translated) radius(dim int) float64 {
 	return (t.g.(Set).Radius(dim) + norm2(t.by)) * (1 + 8*ulp)
 }
 
-func (t translated) Check(dim int) error {
+func (t translated) check(dim int) error {
 	if len(t.by) != dim {
 		return fmt.Errorf("%w: translation by %d coordinates in %d dimensions", ErrParameter, len(t.by), dim)
 	}
@@ -397,7 +386,7 @@ func (s scaled) radius(dim int) float64 {
 	return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp)
 }
 
-func (s scaled) Check(dim int) error {
+func (s scaled) check(dim int) error {
 	if err := factor("scaling of the argument", s.a); err != nil {
 		return err
 	}

@@ -29,15 +29,6 @@ type SecondOrderCone struct{}
 // as for [NuclearNorm].
 type PSDCone struct{ Order int }
 
-var (
-	_ Rounded = SecondOrderCone{}
-	_ Rounded = PSDCone{}
-	_ Set     = SecondOrderCone{}
-	_ Set     = PSDCone{}
-	_ Checker = SecondOrderCone{}
-	_ Checker = PSDCone{}
-)
-
 // split returns t and ‖z‖₂, and whether x is a member.
 func (SecondOrderCone) split(x []float64) (t, n float64, ok bool) {
 	if len(x) == 0 {
@@ -106,8 +97,8 @@ func (g SecondOrderCone) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |‖z‖₂−t| plus the rounding of the norm for a point near the surface, and 0 inside.
-func (g SecondOrderCone) Shift(x []float64) float64 {
+// shift returns |‖z‖₂−t| plus the rounding of the norm for a point near the surface, and 0 inside.
+func (g SecondOrderCone) shift(x []float64) float64 {
 	t, n, ok := g.split(x)
 	switch {
 	case !ok:
@@ -121,8 +112,7 @@ func (g SecondOrderCone) Shift(x []float64) float64 {
 // Radius returns +Inf.
 func (g SecondOrderCone) Radius(int) float64 { return inf }
 
-// Check wants dim ≥ 1.
-func (g SecondOrderCone) Check(dim int) error {
+func (g SecondOrderCone) check(dim int) error {
 	if dim < 1 {
 		return fmt.Errorf("%w: SecondOrderCone in %d dimensions, want at least 1", ErrParameter, dim)
 	}
@@ -293,9 +283,9 @@ func (g PSDCone) Dist(x, v []float64) float64 {
 	return number(norm2(y.Data))
 }
 
-// Shift returns a bound on ‖X′−X‖_F, see PSDCone: the rounding of the sum of r
+// shift returns a bound on ‖X′−X‖_F, see PSDCone: the rounding of the sum of r
 // products is at most (r+2)u·Σλ in all.
-func (g PSDCone) Shift(x []float64) float64 {
+func (g PSDCone) shift(x []float64) float64 {
 	d, r, ok := g.member(x)
 	defer eigens.Put(d)
 	if !ok {
@@ -319,5 +309,4 @@ func (g PSDCone) Shift(x []float64) float64 {
 // Radius returns +Inf.
 func (g PSDCone) Radius(int) float64 { return inf }
 
-// Check wants Order² = dim.
-func (g PSDCone) Check(dim int) error { return shape("PSDCone", g.Order, g.Order, dim) }
+func (g PSDCone) check(dim int) error { return shape("PSDCone", g.Order, g.Order, dim) }

@@ -25,11 +25,6 @@ import (
 // coordinates that underflow are 0, where g has no subgradient.
 type Entropy struct{ Weight, Total float64 }
 
-var (
-	_ Operator = Entropy{}
-	_ Checker  = Entropy{}
-)
-
 // Func returns Weight·Σx_i log x_i on the simplex, as Simplex decides it, and +Inf elsewhere.
 func (g Entropy) Func(x []float64) float64 {
 	if _, ok := (Simplex{g.Total}).member(x); !ok {
@@ -103,8 +98,7 @@ func omega(z float64) float64 {
 	return w
 }
 
-// Check wants a finite Weight ≥ 0 and a Total that Simplex takes.
-func (g Entropy) Check(dim int) error {
+func (g Entropy) check(dim int) error {
 	if err := weight("Entropy.Weight", g.Weight); err != nil {
 		return err
 	}

@@ -12,11 +12,6 @@ type fused struct {
 	tv TotalVariation
 }
 
-var (
-	_ Subdifferential = fused{}
-	_ Checker         = fused{}
-)
-
 func (g fused) Func(x []float64) float64 {
 	return number(g.s.Func(x) + g.tv.Func(x))
 }
@@ -47,11 +42,11 @@ func (g fused) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-func (g fused) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
+func (g fused) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
 		return err
 	}
-	return g.tv.Check(dim)
+	return g.tv.check(dim)
 }
 
 func (g TotalVariation) asFused() fused { return fused{whole(), g} }

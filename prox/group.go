@@ -14,11 +14,6 @@ type GroupL2 struct {
 	Weight float64
 }
 
-var (
-	_ Subdifferential = GroupL2{}
-	_ Checker         = GroupL2{}
-)
-
 // grouped is s(x) + GroupL2(x), where s has the form l1·‖x‖₁ + ι_K(x) with
 // every lo 0 or −∞ and every hi 0 or +∞.
 //
@@ -29,11 +24,6 @@ type grouped struct {
 	s separable // l1, lo, hi; its l2 is 0
 	g GroupL2
 }
-
-var (
-	_ Subdifferential = grouped{}
-	_ Checker         = grouped{}
-)
 
 const badGroup = "prox: group index out of range"
 
@@ -110,11 +100,11 @@ func (g grouped) Dist(x, v []float64) float64 {
 	return number(norm2(e))
 }
 
-func (g grouped) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
+func (g grouped) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
 		return err
 	}
-	return g.g.Check(dim)
+	return g.g.check(dim)
 }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
@@ -129,8 +119,7 @@ func (g GroupL2) Prox(dst, x []float64, gamma float64) { g.asGrouped().Prox(dst,
 // Dist returns dist(−v, ∂g(x)), group by group as for L2Norm.
 func (g GroupL2) Dist(x, v []float64) float64 { return g.asGrouped().Dist(x, v) }
 
-// Check wants a finite Weight ≥ 0 and groups that are disjoint and inside [0, dim).
-func (g GroupL2) Check(dim int) error {
+func (g GroupL2) check(dim int) error {
 	if err := weight("GroupL2.Weight", g.Weight); err != nil {
 		return err
 	}

@@ -18,11 +18,6 @@ type absBall struct {
 	r float64
 }
 
-var (
-	_ Rounded = absBall{}
-	_ Checker = absBall{}
-)
-
 func (g absBall) Func(x []float64) float64 {
 	if outside(sumAbs(x), g.r) {
 		return inf
@@ -89,14 +84,14 @@ func (g absBall) Dist(x, v []float64) float64 {
 	return s.Dist(x, v)
 }
 
-// Shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0
+// shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0
 // inside.
-func (g absBall) Shift(x []float64) float64 {
+func (g absBall) shift(x []float64) float64 {
 	return shiftToSphere(sumAbs(x), g.r)
 }
 
-func (g absBall) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
+func (g absBall) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
 		return err
 	}
 	return radius("radius", g.r)
@@ -104,11 +99,6 @@ func (g absBall) Check(dim int) error {
 
 // L1Ball is the set {x : ‖x‖₁ ≤ R}. Projections satisfy ‖x‖₁ ≤ R in real arithmetic.
 type L1Ball struct{ R float64 }
-
-var (
-	_ Rounded = L1Ball{}
-	_ Set     = L1Ball{}
-)
 
 func (g L1Ball) asAbsBall() absBall { return absBall{s: whole(), r: g.R} }
 
@@ -122,11 +112,10 @@ func (g L1Ball) Prox(dst, x []float64, gamma float64) { g.asAbsBall().Prox(dst, 
 // x′ = (R/‖x‖₁)x for x with ‖x‖₁ within R(1±2⁻⁴⁸).
 func (g L1Ball) Dist(x, v []float64) float64 { return g.asAbsBall().Dist(x, v) }
 
-// Shift returns the distance to the point x′ of Dist, rounded up.
-func (g L1Ball) Shift(x []float64) float64 { return g.asAbsBall().Shift(x) }
+// shift returns the distance to the point x′ of Dist, rounded up.
+func (g L1Ball) shift(x []float64) float64 { return g.asAbsBall().shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
 func (g L1Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g L1Ball) Check(int) error { return radius("L1Ball.R", g.R) }
+func (g L1Ball) check(int) error { return radius("L1Ball.R", g.R) }

@@ -9,7 +9,7 @@ import "math"
 //	Simplex      Total·e_i, i the first with the least v_i
 //	L1Ball       −R·sgn(v_i)e_i, i the first with the largest |v_i|
 //	L2Ball       −R·v/‖v‖₂
-//	Box          Lo where v_i > 0, Hi elsewhere; LInfBall as the box [−R,R]ᵈ
+//	Box          Lo where v_i > 0, Hi elsewhere
 //	NuclearBall  −R·u₁v₁ᵀ of the largest singular value of v, in O(d·min(Rows,Cols))
 //
 // For v = 0 every point of the set is a minimizer.
@@ -19,15 +19,6 @@ type LinearMinimizer interface {
 	// does not allocate. If an entry of v is not finite, so is one of dst.
 	MinLinear(dst, v []float64)
 }
-
-var (
-	_ LinearMinimizer = Simplex{}
-	_ LinearMinimizer = L1Ball{}
-	_ LinearMinimizer = L2Ball{}
-	_ LinearMinimizer = Box{}
-	_ LinearMinimizer = LInfBall{}
-	_ LinearMinimizer = NuclearBall{}
-)
 
 // minLinear checks the arguments of MinLinear, and reports whether there is something to minimize.
 func minLinear(dst, v []float64) bool {
@@ -95,9 +86,6 @@ func (g Box) MinLinear(dst, v []float64) {
 		}
 	}
 }
-
-// MinLinear stores −R where v_i > 0 and R elsewhere.
-func (g LInfBall) MinLinear(dst, v []float64) { Box{-g.R, g.R}.MinLinear(dst, v) }
 
 // MinLinear stores −R·u₁v₁ᵀ in dst, of the largest singular value of v.
 func (g NuclearBall) MinLinear(dst, v []float64) {

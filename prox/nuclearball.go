@@ -17,12 +17,6 @@ type NuclearBall struct {
 	R          float64
 }
 
-var (
-	_ Rounded = NuclearBall{}
-	_ Set     = NuclearBall{}
-	_ Checker = NuclearBall{}
-)
-
 // on reports whether the sum of singular values stands for R.
 func (g NuclearBall) on(sum float64) bool {
 	return math.Abs(sum-g.R) <= edge(g.Rows, g.Cols)*g.R && g.R < inf
@@ -87,8 +81,8 @@ func (g NuclearBall) Dist(x, v []float64) float64 {
 	return d.subgradient(v, 0, true)
 }
 
-// Shift returns a bound on ‖X′−X‖_F.
-func (g NuclearBall) Shift(x []float64) float64 {
+// shift returns a bound on ‖X′−X‖_F.
+func (g NuclearBall) shift(x []float64) float64 {
 	d, sum, ok := g.member(x)
 	defer svds.Put(d)
 	switch {
@@ -103,7 +97,7 @@ func (g NuclearBall) Shift(x []float64) float64 {
 
 // Radius returns R, the norm of a matrix of rank one, rounded up; +Inf for an invalid ball.
 func (g NuclearBall) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	if dim == 0 {
@@ -112,8 +106,7 @@ func (g NuclearBall) Radius(dim int) float64 {
 	return g.R * (1 + edge(g.Rows, g.Cols))
 }
 
-// Check wants Rows·Cols = dim and R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g NuclearBall) Check(dim int) error {
+func (g NuclearBall) check(dim int) error {
 	if err := shape("NuclearBall", g.Rows, g.Cols, dim); err != nil {
 		return err
 	}

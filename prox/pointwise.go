@@ -27,15 +27,6 @@ type Hinge struct{ Weight float64 }
 // underflows; for x < 0 as 2t/(√(x²+4t) − x), which does not cancel.
 type LogBarrier struct{ Weight float64 }
 
-var (
-	_ Subdifferential = Huber{}
-	_ Subdifferential = Hinge{}
-	_ Subdifferential = LogBarrier{}
-	_ Checker         = Huber{}
-	_ Checker         = Hinge{}
-	_ Checker         = LogBarrier{}
-)
-
 // Func returns Weight·Σh(x_i).
 func (g Huber) Func(x []float64) float64 {
 	if !finite(x) {
@@ -73,8 +64,7 @@ func (g Huber) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight ≥ 0 and a finite Delta > 0.
-func (g Huber) Check(int) error {
+func (g Huber) check(int) error {
 	if err := weight("Huber.Weight", g.Weight); err != nil {
 		return err
 	}
@@ -122,8 +112,7 @@ func (g Hinge) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight ≥ 0.
-func (g Hinge) Check(int) error { return weight("Hinge.Weight", g.Weight) }
+func (g Hinge) check(int) error { return weight("Hinge.Weight", g.Weight) }
 
 // Func returns −Weight·Σlog x_i where every x_i > 0 and +Inf elsewhere.
 func (g LogBarrier) Func(x []float64) float64 {
@@ -164,8 +153,7 @@ func (g LogBarrier) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight > 0: with 0 the domain would not be closed.
-func (g LogBarrier) Check(int) error { return positive("LogBarrier.Weight", g.Weight) }
+func (g LogBarrier) check(int) error { return positive("LogBarrier.Weight", g.Weight) }
 
 // positive returns an error unless w is a finite number above 0.
 func positive(field string, w float64) error {

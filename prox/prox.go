@@ -8,8 +8,8 @@
 //
 //	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
 //	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier, Entropy
-//	sets             NonNegative, Box, LInfBall, L1Ball, L2Ball, Simplex,
-//	                 HalfSpace, Affine, SecondOrderCone
+//	sets             NonNegative, Box, L1Ball, L2Ball, Simplex, HalfSpace,
+//	                 NewAffine, SecondOrderCone
 //	of matrices      NuclearNorm, NuclearBall, SpectralBall, PSDCone, held row by row
 //	overlapping      SplitGroups: groups that share coordinates, as a sum
 //	                 of GroupL2
@@ -23,7 +23,7 @@
 // All types but [Entropy] are Subdifferentials, and an operator of the calculus is one if the faces
 // of its parts survive rounding. [Lipschitz] bounds subgradients, and a [LinearMinimizer] serves
 // the Frank–Wolfe method. A proximal map costs O(d); O(d log d) for SortedL1, a few passes for
-// LInfNorm, L1Ball and Simplex, a product with the matrix for Affine and TightFrame, and a
+// LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine and TightFrame, and a
 // decomposition for operators of matrices.
 //
 // # Notation
@@ -81,7 +81,7 @@ type Subdifferential interface {
 }
 
 // Rounded is the ability of a [Subdifferential] whose faces contain hardly any float64 vector, such
-// as a sphere or a hyperplane. There x stands for a nearby point x′ of the domain in real
+// as a sphere or a hyperplane; [Shift] also knows the operators of this package. There x stands for a nearby point x′ of the domain in real
 // arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂. Other operators have x′ = x.
 //
 // If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
@@ -98,10 +98,20 @@ type Rounded interface {
 	Shift(x []float64) float64
 }
 
-// Shift returns op.Shift(x) if op is Rounded and 0 otherwise.
+// rounded is a Rounded of this package. A struct that embeds it may declare a Shift of its own.
+type rounded interface {
+	Subdifferential
+	shift(x []float64) float64
+}
+
+// Shift returns ‖x′−x‖₂, rounded up, for the x′ of op.Dist, see [Rounded], and 0 for other
+// operators.
 func Shift(op Operator, x []float64) float64 {
-	if r, ok := op.(Rounded); ok {
+	switch r := op.(type) {
+	case Rounded:
 		return r.Shift(x)
+	case rounded:
+		return r.shift(x)
 	}
 	return 0
 }
@@ -119,17 +129,28 @@ type Coordinatewise interface {
 // ErrParameter reports a parameter of an operator that makes no sense. Test with errors.Is.
 var ErrParameter = errors.New("prox: invalid parameter")
 
-// Checker is the ability to check parameters for use in dim dimensions.
+// Checker is the ability of an operator of your own to check parameters for use in dim dimensions.
 type Checker interface {
 	// Check returns an error wrapping ErrParameter that names the field, its
 	// value and the allowed range, or nil.
 	Check(dim int) error
 }
 
-// Check returns op.Check(dim) if op is a [Checker], and otherwise nil, as for a nil op, which is 0.
+// checker is an operator of this package. A struct that embeds it may declare a Check of its own.
+type checker interface {
+	Operator
+	check(dim int) error
+}
+
+// Check returns an error wrapping ErrParameter that names the field, its value and the allowed
+// range, or nil if op makes sense in dim dimensions: weights are finite and at least 0, a radius is
+// 0 or at least 2⁻⁹⁰⁰ and may be +Inf, and lengths are those of x. A nil op is 0.
 func Check(op Operator, dim int) error {
-	if c, ok := op.(Checker); ok {
+	switch c := op.(type) {
+	case Checker:
 		return c.Check(dim)
+	case checker:
+		return c.check(dim)
 	}
 	return nil
 }

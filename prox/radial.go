@@ -21,11 +21,6 @@ type radial struct {
 	norm, l2, r float64
 }
 
-var (
-	_ Rounded = radial{}
-	_ Checker = radial{}
-)
-
 // nearSphere is the relative distance from the sphere within which a point stands for the point of
 // the sphere on its ray. It costs accuracy, not safety, because Shift reports the distance.
 const nearSphere = 32 * ulp
@@ -110,8 +105,8 @@ func (g radial) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
-func (g radial) Shift(x []float64) float64 {
+// shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
+func (g radial) shift(x []float64) float64 {
 	return shiftToSphere(norm2(x), g.r)
 }
 
@@ -126,8 +121,8 @@ func shiftToSphere(n, r float64) float64 {
 	return 0
 }
 
-func (g radial) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
+func (g radial) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
 		return err
 	}
 	if err := weight("ℓ2 norm weight", g.norm); err != nil {
@@ -152,8 +147,8 @@ func radius(field string, r float64) error {
 }
 
 // validRadius returns r, and +Inf if g fails its check.
-func validRadius(g Checker, dim int, r float64) float64 {
-	if g.Check(dim) != nil {
+func validRadius(g checker, dim int, r float64) float64 {
+	if g.check(dim) != nil {
 		return inf
 	}
 	return r
@@ -169,12 +164,6 @@ type L2Norm struct{ Weight float64 }
 // arithmetic and are off the sphere by at most 22 units of 2⁻⁵³R.
 type L2Ball struct{ R float64 }
 
-var (
-	_ Subdifferential = L2Norm{}
-	_ Rounded         = L2Ball{}
-	_ Set             = L2Ball{}
-)
-
 func (g L2Norm) asRadial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
 func (g L2Ball) asRadial() radial { return radial{s: whole(), r: g.R} }
 
@@ -187,8 +176,7 @@ func (g L2Norm) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x
 // Dist returns ‖v + Weight·x/‖x‖₂‖₂, and (‖v‖₂ − Weight)₊ at 0.
 func (g L2Norm) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
-// Check wants a finite Weight ≥ 0.
-func (g L2Norm) Check(int) error { return weight("L2Norm.Weight", g.Weight) }
+func (g L2Norm) check(int) error { return weight("L2Norm.Weight", g.Weight) }
 
 // Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere, with the allowance of Dist.
 func (g L2Ball) Func(x []float64) float64 { return g.asRadial().Func(x) }
@@ -200,11 +188,10 @@ func (g L2Ball) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x
 // the point x′ = (R/‖x‖₂)x for x with ‖x‖₂ within R(1±2⁻⁴⁸).
 func (g L2Ball) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
-// Shift returns the distance to the point x′ of Dist, rounded up.
-func (g L2Ball) Shift(x []float64) float64 { return g.asRadial().Shift(x) }
+// shift returns the distance to the point x′ of Dist, rounded up.
+func (g L2Ball) shift(x []float64) float64 { return g.asRadial().shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
 func (g L2Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g L2Ball) Check(int) error { return radius("L2Ball.R", g.R) }
+func (g L2Ball) check(int) error { return radius("L2Ball.R", g.R) }

@@ -17,12 +17,6 @@ import (
 // [BC17, Prop. 24.47; PB14, §6.5.2], and the result is in [lo,hi] exactly.
 type separable struct{ l1, l2, lo, hi float64 }
 
-var (
-	_ Subdifferential = separable{}
-	_ Coordinatewise  = separable{}
-	_ Checker         = separable{}
-)
-
 // inside reports whether xi is a finite point of [lo,hi].
 func (g separable) inside(xi float64) bool {
 	return g.lo <= xi && xi <= g.hi && !math.IsInf(xi, 0)
@@ -83,7 +77,7 @@ func (g separable) gap(x, v float64) float64 {
 
 func (g separable) Coordinate(int) (l1, l2, lo, hi float64) { return g.l1, g.l2, g.lo, g.hi }
 
-func (g separable) Check(int) error {
+func (g separable) check(int) error {
 	if err := weight("ℓ1 weight", g.l1); err != nil {
 		return err
 	}
@@ -120,17 +114,6 @@ type Box struct{ Lo, Hi float64 }
 // constraint of the lasso in a box; a bound may be infinite.
 type L1Box struct{ Weight, Lo, Hi float64 }
 
-var (
-	_ Subdifferential = L1{}
-	_ Subdifferential = SquaredL2{}
-	_ Subdifferential = ElasticNet{}
-	_ Subdifferential = NonNegative{}
-	_ Subdifferential = Box{}
-	_ Subdifferential = L1Box{}
-	_ Set             = NonNegative{}
-	_ Set             = Box{}
-)
-
 var inf = math.Inf(1)
 
 func (g L1) asSeparable() separable          { return separable{g.Weight, 0, -inf, inf} }
@@ -158,8 +141,7 @@ func (g L1) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 // Coordinate returns (Weight, 0, −∞, ∞).
 func (g L1) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0.
-func (g L1) Check(int) error { return weight("L1.Weight", g.Weight) }
+func (g L1) check(int) error { return weight("L1.Weight", g.Weight) }
 
 // Func returns (Weight/2)‖x‖₂².
 func (g SquaredL2) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -173,8 +155,7 @@ func (g SquaredL2) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x,
 // Coordinate returns (0, Weight, −∞, ∞).
 func (g SquaredL2) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0.
-func (g SquaredL2) Check(int) error { return weight("SquaredL2.Weight", g.Weight) }
+func (g SquaredL2) check(int) error { return weight("SquaredL2.Weight", g.Weight) }
 
 // Func returns L1·‖x‖₁ + (L2/2)‖x‖₂².
 func (g ElasticNet) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -188,8 +169,7 @@ func (g ElasticNet) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x
 // Coordinate returns (L1, L2, −∞, ∞).
 func (g ElasticNet) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants finite L1, L2 ≥ 0.
-func (g ElasticNet) Check(int) error {
+func (g ElasticNet) check(int) error {
 	if err := weight("ElasticNet.L1", g.L1); err != nil {
 		return err
 	}
@@ -211,8 +191,7 @@ func (g NonNegative) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSep
 // Radius returns +Inf.
 func (g NonNegative) Radius(int) float64 { return inf }
 
-// Check returns nil.
-func (g NonNegative) Check(int) error { return nil }
+func (g NonNegative) check(int) error { return nil }
 
 // Func returns 0 where Lo ≤ x_i ≤ Hi for every i and +Inf elsewhere, decided exactly.
 func (g Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -233,7 +212,7 @@ func (g Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable()
 
 // Radius returns √dim·max(|Lo|,|Hi|), rounded up; +Inf also for an invalid box.
 func (g Box) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	r := max(math.Abs(g.Lo), math.Abs(g.Hi))
@@ -243,8 +222,7 @@ func (g Box) Radius(dim int) float64 {
 	return math.Nextafter(math.Sqrt(float64(dim))*r*(1+4*ulp), inf)
 }
 
-// Check wants Lo ≤ Hi with a number between them.
-func (g Box) Check(int) error { return interval(g.Lo, g.Hi) }
+func (g Box) check(int) error { return interval(g.Lo, g.Hi) }
 
 // Func returns Weight·‖x‖₁ inside the box and +Inf outside.
 func (g L1Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -265,8 +243,7 @@ func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) 
 // Coordinate returns (Weight, 0, Lo, Hi).
 func (g L1Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0 and Lo ≤ Hi with a number between them.
-func (g L1Box) Check(int) error {
+func (g L1Box) check(int) error {
 	if err := weight("L1Box.Weight", g.Weight); err != nil {
 		return err
 	}

@@ -40,14 +40,6 @@ type SpectralBall struct {
 	R          float64
 }
 
-var (
-	_ Rounded = NuclearNorm{}
-	_ Rounded = SpectralBall{}
-	_ Set     = SpectralBall{}
-	_ Checker = NuclearNorm{}
-	_ Checker = SpectralBall{}
-)
-
 // svd is the decomposition A = U·diag(s)·Vᵀ of an m×n matrix, k = min(m,n).
 type svd struct {
 	u, vt blas64.General // m×k, k×n
@@ -265,8 +257,8 @@ func (g NuclearNorm) Dist(x, v []float64) float64 {
 	return d.subgradient(v, g.Weight, false)
 }
 
-// Shift returns a bound on ‖X′−X‖_F, see NuclearNorm.
-func (g NuclearNorm) Shift(x []float64) float64 {
+// shift returns a bound on ‖X′−X‖_F, see NuclearNorm.
+func (g NuclearNorm) shift(x []float64) float64 {
 	d, ok := decompose(x, g.Rows, g.Cols)
 	defer svds.Put(d)
 	if !ok {
@@ -275,8 +267,7 @@ func (g NuclearNorm) Shift(x []float64) float64 {
 	return d.shift(x, d.rank())
 }
 
-// Check wants Rows·Cols = dim and a finite Weight ≥ 0.
-func (g NuclearNorm) Check(dim int) error {
+func (g NuclearNorm) check(dim int) error {
 	if err := shape("NuclearNorm", g.Rows, g.Cols, dim); err != nil {
 		return err
 	}
@@ -377,8 +368,8 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 	return number(norm2(y.Data))
 }
 
-// Shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values that stand for it.
-func (g SpectralBall) Shift(x []float64) float64 {
+// shift returns a bound on ‖X′−X‖_F, where X′ has R for the singular values that stand for it.
+func (g SpectralBall) shift(x []float64) float64 {
 	d, ok := g.member(x)
 	defer svds.Put(d)
 	if !ok {
@@ -397,7 +388,7 @@ func (g SpectralBall) Shift(x []float64) float64 {
 
 // Radius returns √min(Rows,Cols)·R, rounded up; +Inf for an invalid ball.
 func (g SpectralBall) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	if g.R == 0 || dim == 0 {
@@ -406,8 +397,7 @@ func (g SpectralBall) Radius(dim int) float64 {
 	return math.Sqrt(float64(min(g.Rows, g.Cols))) * g.R * (1 + edge(g.Rows, g.Cols))
 }
 
-// Check wants Rows·Cols = dim and R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g SpectralBall) Check(dim int) error {
+func (g SpectralBall) check(dim int) error {
 	if err := shape("SpectralBall", g.Rows, g.Cols, dim); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func Sum(g, h Operator) (Operator, bool) {
 // inherits its methods but may be another function.
 func form(g Operator) Operator {
 	switch g := g.(type) {
-	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall:
+	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box:
 		return g.(interface{ asSeparable() separable }).asSeparable()
 	case L2Norm:
 		return g.asRadial()
@@ -89,15 +89,15 @@ func add(g, h Operator) (Operator, bool) {
 	}
 	switch a := first.(type) {
 	case radial:
-		if b, ok := second.(radial); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(radial); ok && a.check(0) == nil && b.check(0) == nil {
 			return simplest(radial{a.s.with(b.s), a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
 		}
 	case fused:
-		if b, ok := second.(fused); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(fused); ok && a.check(0) == nil && b.check(0) == nil {
 			return addSeparable(TotalVariation{a.tv.Weight + b.tv.Weight}, a.s.with(b.s))
 		}
 	case absBall:
-		if b, ok := second.(absBall); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(absBall); ok && a.check(0) == nil && b.check(0) == nil {
 			return simplest(absBall{a.s.with(b.s), min(a.r, b.r)}), true
 		}
 	}
@@ -106,11 +106,11 @@ func add(g, h Operator) (Operator, bool) {
 
 // addSeparable finds g + s.
 func addSeparable(g Operator, s separable) (Operator, bool) {
-	if s.Check(0) != nil { // a negative weight must not hide in a sum
+	if s.check(0) != nil { // a negative weight must not hide in a sum
 		return nil, false
 	}
 	if t, ok := form(g).(separable); ok {
-		if sum := s.with(t); t.Check(0) == nil && sum.lo <= sum.hi {
+		if sum := s.with(t); t.check(0) == nil && sum.lo <= sum.hi {
 			return simplestSeparable(sum), true
 		}
 		return nil, false
@@ -243,13 +243,6 @@ type (
 	absBallSet struct{ absBall }
 )
 
-var (
-	_ Set     = radialSet{}
-	_ Set     = absBallSet{}
-	_ Rounded = radialSet{}
-	_ Rounded = absBallSet{}
-)
-
 func (g radialSet) Radius(dim int) float64  { return L2Ball{g.r}.Radius(dim) }
 func (g absBallSet) Radius(dim int) float64 { return L1Ball{g.r}.Radius(dim) }
 
@@ -262,12 +255,6 @@ type ridge struct {
 
 // ridgeDist is a ridge that is a Subdifferential, because its g is.
 type ridgeDist struct{ ridge }
-
-var (
-	_ Checker = ridge{}
-	_ Checker = ridgeDist{}
-	_ Rounded = ridgeDist{}
-)
 
 // newRidge returns g + (l2/2)‖·‖₂².
 func newRidge(g Operator, l2 float64) Operator {
@@ -292,7 +279,7 @@ func (g ridge) Prox(dst, x []float64, gamma float64) {
 	g.g.Prox(dst, dst, gamma*s)
 }
 
-func (g ridge) Check(dim int) error {
+func (g ridge) check(dim int) error {
 	if err := weight("squared ℓ2 weight", g.l2); err != nil {
 		return err
 	}
@@ -305,11 +292,11 @@ func (g ridgeDist) Dist(x, v []float64) float64 {
 	buf := borrow(len(v))
 	defer giveBack(buf)
 	floats.AddScaledTo(*buf, v, g.l2, x)
-	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.Shift(x)
+	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.shift(x)
 }
 
-// Shift is the Shift of g.
-func (g ridgeDist) Shift(x []float64) float64 { return Shift(g.g, x) }
+// shift is the Shift of g.
+func (g ridgeDist) shift(x []float64) float64 { return Shift(g.g, x) }
 
 // addCoordinates returns g + h, as a Set if both are.
 func addCoordinates(g, h Coordinatewise) Operator {
@@ -323,7 +310,7 @@ func addCoordinates(g, h Coordinatewise) Operator {
 type coordinates struct{ g, h Coordinatewise }
 
 func (c coordinates) at(i int) separable { return coordinate(c.g, i).with(coordinate(c.h, i)) }
-func (c coordinates) Check(int) error    { return nil }
+func (c coordinates) check(int) error    { return nil }
 
 // radius returns the smaller radius, an upper bound.
 func (c coordinates) radius(dim int) float64 {
@@ -339,9 +326,9 @@ func coordinate(g Coordinatewise, i int) separable {
 // each is a sum over coordinates with coefficients of their own.
 type each struct{ coefficients }
 
-// coefficients are the coefficients of an each. Check checks everything but the coefficients.
+// coefficients are the coefficients of an each; check checks everything else.
 type coefficients interface {
-	Checker
+	check(dim int) error
 	at(i int) separable
 	radius(dim int) float64 // of a Set
 }
@@ -373,12 +360,12 @@ func (g each) dist(x, v []float64) float64 {
 func (g each) shift([]float64) float64                   { return 0 }
 func (g each) coordinate(i int) (l1, l2, lo, hi float64) { return g.at(i).Coordinate(i) }
 
-func (g each) Check(dim int) error {
-	if err := g.coefficients.Check(dim); err != nil {
+func (g each) check(dim int) error {
+	if err := g.coefficients.check(dim); err != nil {
 		return err
 	}
 	for i := range dim {
-		if err := g.at(i).Check(1); err != nil {
+		if err := g.at(i).check(1); err != nil {
 			return err
 		}
 	}

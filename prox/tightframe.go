@@ -110,7 +110,7 @@ func (f frame) radius(int) float64 {
 	return f.g.(Set).Radius(f.dim) / math.Sqrt(f.nu) * (1 + 4*edge(f.dim, f.dim))
 }
 
-func (f frame) Check(dim int) error {
+func (f frame) check(dim int) error {
 	if dim != f.dim {
 		return fmt.Errorf("%w: TightFrame matrix has %d columns, want %d", ErrParameter, f.dim, dim)
 	}

@@ -20,11 +20,6 @@ import (
 // Coordinates that fuse are equal to the last bit, so faces are decided exactly.
 type TotalVariation struct{ Weight float64 }
 
-var (
-	_ Subdifferential = TotalVariation{}
-	_ Checker         = TotalVariation{}
-)
-
 // Func returns Weight·Σ|x_{i+1}−x_i|.
 func (g TotalVariation) Func(x []float64) float64 {
 	if !finite(x) {
@@ -145,8 +140,7 @@ func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
 	return true
 }
 
-// Check wants a finite Weight ≥ 0.
-func (g TotalVariation) Check(int) error { return weight("TotalVariation.Weight", g.Weight) }
+func (g TotalVariation) check(int) error { return weight("TotalVariation.Weight", g.Weight) }
 
 // lipschitz is ‖Weight·Dᵀu‖₂ for u = (1, −1, 1, …), rounded up.
 func (g TotalVariation) lipschitz(dim int) float64 {

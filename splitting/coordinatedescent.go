@@ -76,11 +76,6 @@ func (p *progress) end() {
 // state implements coordinateSteps.
 func (p *progress) state() *progress { return p }
 
-var (
-	_ Method   = (*CoordinateDescent)(nil)
-	_ Statuser = (*CoordinateDescent)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic,
 // or G + H is not coordinatewise.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {

@@ -51,11 +51,6 @@ type DavisYin struct {
 	certificate
 }
 
-var (
-	_ Method   = (*DavisYin)(nil)
-	_ Statuser = (*DavisYin)(nil)
-)
-
 const (
 	defaultEta    = 0.1
 	lengthen      = 1.02

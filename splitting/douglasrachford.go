@@ -44,11 +44,6 @@ type DouglasRachford struct {
 	certificate
 }
 
-var (
-	_ Method   = (*DouglasRachford)(nil)
-	_ Statuser = (*DouglasRachford)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F is neither nil nor quadratic.
 func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("DouglasRachford"); err != nil {

@@ -48,11 +48,6 @@ type ForwardBackward struct {
 	certificate
 }
 
-var (
-	_ Method   = (*ForwardBackward)(nil)
-	_ Statuser = (*ForwardBackward)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if no closed form of prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("ForwardBackward"); err != nil {

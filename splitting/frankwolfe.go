@@ -55,11 +55,6 @@ type FrankWolfe struct {
 	stalling
 }
 
-var (
-	_ Method   = (*FrankWolfe)(nil)
-	_ Statuser = (*FrankWolfe)(nil)
-)
-
 // Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one
 // of G and H is a bounded prox.LinearMinimizer and the other is nil.
 func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {

@@ -46,11 +46,6 @@ type LBFGS struct {
 	stalling
 }
 
-var (
-	_ Method   = (*LBFGS)(nil)
-	_ Statuser = (*LBFGS)(nil)
-)
-
 // bends returns the w of G + H = (w/2)‖x‖², if G + H has that form.
 func (p Problem) bends() (w float64, ok bool) {
 	if p.H != nil {

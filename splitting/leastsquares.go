@@ -26,12 +26,6 @@ type LeastSquares struct {
 	pool            sync.Pool // *[]float64 of length n
 }
 
-var (
-	_ Smooth      = (*LeastSquares)(nil)
-	_ Convex      = (*LeastSquares)(nil)
-	_ nonnegative = (*LeastSquares)(nil)
-)
-
 func (f *LeastSquares) nonnegative() {}
 
 // equations is Ax = y.

@@ -41,14 +41,6 @@ type work struct {
 	rows blas64.General // some rows of A, scaled
 }
 
-var (
-	_ FiniteSum    = (*linearModel)(nil)
-	_ TermSmoother = (*linearModel)(nil)
-	_ FuncGrader   = (*linearModel)(nil)
-	_ Hessianer    = (*linearModel)(nil)
-	_ nonnegative  = (*linearModel)(nil)
-)
-
 // NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and
 // classes yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the
 // same. It has n terms and is a [Hessianer], so every method of this package applies to it. It is

@@ -48,11 +48,6 @@ type dual interface {
 	drop()
 }
 
-var (
-	_ dual = (*DavisYin)(nil)
-	_ dual = (*PrimalDual)(nil)
-)
-
 // saved is a dual variable between two solves.
 type saved struct{ v []float64 }
 

@@ -47,11 +47,6 @@ type PrimalDual struct {
 	certificate
 }
 
-var (
-	_ Method   = (*PrimalDual)(nil)
-	_ Statuser = (*PrimalDual)(nil)
-)
-
 // Init implements Method.
 func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := rule("PrimalDual.Rule", m.Rule, FixedStep, StronglyConvexStep); err != nil {

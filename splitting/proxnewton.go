@@ -45,11 +45,6 @@ type ProxNewton struct {
 	stalling
 }
 
-var (
-	_ Method   = (*ProxNewton)(nil)
-	_ Statuser = (*ProxNewton)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F has no Hessian or G + H is neither
 // coordinatewise nor a ball.
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {

@@ -22,13 +22,6 @@ type Quadratic struct {
 	lip, mu float64
 }
 
-var (
-	_ Smooth      = (*Quadratic)(nil)
-	_ Convex      = (*Quadratic)(nil)
-	_ Quadratizer = (*Quadratic)(nil)
-	_ Hessianer   = (*Quadratic)(nil)
-)
-
 // NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in
 // O(d³), and adds the rounding error of the eigensolver. The error wraps ErrProblem if a
 // coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).

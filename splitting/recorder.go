@@ -23,8 +23,6 @@ type Trace struct {
 	next int // the next iteration to keep
 }
 
-var _ Recorder = (*Trace)(nil)
-
 // Init forgets the points of an earlier solve.
 func (t *Trace) Init() error {
 	t.Points, t.next = t.Points[:0], 1

@@ -13,6 +13,21 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
+// Optional abilities, without which a solve would take longer or prove less, and no error would say
+// so.
+var (
+	_ = []Statuser{&CoordinateDescent{}, &DavisYin{}, &DouglasRachford{}, &ForwardBackward{}, &FrankWolfe{}, &LBFGS{},
+		&PrimalDual{}, &ProxNewton{}, &StochasticTOS{}}
+	_              = []gapper{&CoordinateDescent{}, &DavisYin{}, &FrankWolfe{}, &PrimalDual{}, &StochasticTOS{}}
+	_              = []dual{&DavisYin{}, &PrimalDual{}}
+	_              = []nonnegative{&LeastSquares{}, &linearModel{}}
+	_              = []Convex{&LeastSquares{}, &Quadratic{}}
+	_              = []Hessianer{&Quadratic{}, &linearModel{}}
+	_ Quadratizer  = &Quadratic{}
+	_ FuncGrader   = &linearModel{}
+	_ TermSmoother = &linearModel{}
+)
+
 // toy is ½‖Ax−b‖² + (ridge/2)‖x‖² as a FiniteSum, whose tilt plants a minimizer.
 type toy struct {
 	a           [][]float64

@@ -59,11 +59,6 @@ type StochasticTOS struct {
 	mean          []float64 // of the y
 }
 
-var (
-	_ Method   = (*StochasticTOS)(nil)
-	_ Statuser = (*StochasticTOS)(nil)
-)
-
 const defaultRelaxation = 0.502
 
 // Init implements Method. The error wraps ErrProblem if F is not a FiniteSum or has no terms.
