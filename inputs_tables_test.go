@@ -308,16 +308,6 @@ func TestEveryInputProx(t *testing.T) {
 		_, ok := prox.Separable(l1)
 		return ok
 	})
-	table["Steepest"] = call(func(x, v float64) float64 {
-		w, _ := prox.Steepest(l1, 0, prox.Pair{Hi: x}, prox.Pair{Hi: v})
-		return w
-	}, 1., 2.).mayBeNaN()
-	table["ProxPair"] = call(func(x, gamma float64) float64 {
-		return prox.ProxPair(l1, 0, prox.Pair{Hi: x}, gamma).Hi
-	}, 1., 1.).mayBeNaN() // NaN stays NaN, as in Prox
-	table["Pair.Compare"] = call(func(x, c float64) float64 { return prox.Pair{Hi: x}.Compare(c) }, 1., 2.).mayBeNaN()
-	table["Pair.Plus"] = call(func(x, y float64) float64 { return prox.Pair{Hi: x}.Plus(prox.Pair{Hi: y}).Hi }, 1., 2.).mayBeNaN()
-	table["Pair.Times"] = call(func(x, c float64) float64 { return prox.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
 	everyInput(t, "prox", table)
 }
 
