@@ -93,7 +93,7 @@ func (g NuclearBall) MinLinear(dst, v []float64) {
 		return
 	}
 	d, ok := decompose(v, g.Rows, g.Cols)
-	defer svds.Put(d)
+	defer spectra.Put(d)
 	if !ok {
 		fillNaN(dst)
 		return
