@@ -272,33 +272,6 @@ func TestTightFrame(t *testing.T) {
 	require.InDeltaSlice(t, []float64{9, 0.6, 9, 0.8}, apply(g, []float64{9, 3, 9, 4}, 1), 1e-14)
 	require.True(t, math.IsInf(g.(prox.Set).Radius(4), 1))
 	proxtest.Check(t, g, 4)
-	// A selection keeps faces, and so distances.
-	for name, op := range map[string]prox.Operator{
-		"L1": prox.L1{Weight: 0.7}, "Box": prox.Box{Lo: -1, Hi: 0.5}, "L2Ball": prox.L2Ball{R: 2},
-		"L2Norm":  prox.L2Norm{Weight: 1},
-		"Simplex": prox.Simplex{Total: 1}, "TotalVariation": prox.TotalVariation{Weight: 1}, "Hinge": prox.Hinge{Weight: 1},
-	} {
-		for _, c := range []float64{1, -0.5, 4} {
-			g, err := prox.TightFrame(op, mat.NewDense(2, 4, []float64{0, c, 0, 0, 0, 0, 0, -c}))
-			require.NoError(t, err)
-			require.Implements(t, (*prox.Subdifferential)(nil), g, name)
-			proxtest.Check(t, g, 4)
-			require.Panics(t, func() { g.Func(make([]float64, 3)) })
-			require.True(t, math.IsInf(g.Func([]float64{math.NaN(), 0, 0, 0}), 1))
-			require.True(t, math.IsInf(g.(prox.Subdifferential).Dist([]float64{math.Inf(1), 0, 0, 0}, make([]float64, 4)), 1))
-		}
-	}
-	one, err := prox.TightFrame(prox.L1{Weight: 3}, mat.NewDense(1, 2, []float64{0, 2}))
-	require.NoError(t, err)
-	// ∂g(0,0) = {0}×[−6,6], ∂g(0,1) = {(0,6)}.
-	require.Equal(t, 4.0, one.(prox.Subdifferential).Dist([]float64{0, 0}, []float64{4, -5}))
-	require.Equal(t, 5.0, one.(prox.Subdifferential).Dist([]float64{0, 1}, []float64{4, -3}))
-	for _, a := range [][]float64{{0, 3}, {0.6, 0.8}} {
-		g, err := prox.TightFrame(prox.L1{Weight: 1}, mat.NewDense(1, 2, a))
-		require.NoError(t, err)
-		_, dist := g.(prox.Subdifferential)
-		require.False(t, dist, a)
-	}
 	square, err := prox.TightFrame(prox.L2Ball{R: 2}, rotation())
 	require.NoError(t, err)
 	require.InEpsilon(t, math.Sqrt2, square.(prox.Set).Radius(4), 1e-11)
