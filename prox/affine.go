@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -82,13 +81,13 @@ func (g HalfSpace) Radius(int) float64 { return inf }
 
 func (g HalfSpace) check(dim int) error {
 	if len(g.A) != dim {
-		return fmt.Errorf("%w: HalfSpace.A has %d coordinates, want %d", ErrParameter, len(g.A), dim)
+		return invalid("HalfSpace.A has %d coordinates, want %d", len(g.A), dim)
 	}
 	if n := norm2(g.A); !(n >= 0x1p-400 && n <= 0x1p400) {
-		return fmt.Errorf("%w: HalfSpace.A has norm %v, want a number in [2⁻⁴⁰⁰, 2⁴⁰⁰]", ErrParameter, n)
+		return invalid("HalfSpace.A has norm %v, want a number in [2⁻⁴⁰⁰, 2⁴⁰⁰]", n)
 	}
 	if math.IsNaN(g.B) || math.IsInf(g.B, 0) {
-		return fmt.Errorf("%w: HalfSpace.B = %v, want a finite number", ErrParameter, g.B)
+		return invalid("HalfSpace.B = %v, want a finite number", g.B)
 	}
 	return nil
 }
@@ -122,21 +121,20 @@ type affine struct {
 // σ_min the least singular value that does not count as 0.
 func NewAffine(a mat.Matrix, b []float64) (Set, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: Affine matrix is nil", ErrParameter)
+		return nil, invalid("Affine matrix is nil")
 	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 || len(b) != m {
-		return nil, fmt.Errorf("%w: Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension",
-			ErrParameter, m, d, len(b))
+		return nil, invalid("Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension", m, d,
+			len(b))
 	}
 	dense := mat.DenseCopyOf(a)
 	if !finite(dense.RawMatrix().Data) || !finite(b) {
-		return nil, fmt.Errorf("%w: Affine matrix and right-hand side want finite entries", ErrParameter)
+		return nil, invalid("Affine matrix and right-hand side want finite entries")
 	}
 	var svd mat.SVD
 	if !svd.Factorize(dense, mat.SVDThin) {
-		return nil, fmt.Errorf("%w: Affine matrix has no singular value decomposition in float64; rescale its rows",
-			ErrParameter)
+		return nil, invalid("Affine matrix has no singular value decomposition in float64; rescale its rows")
 	}
 	var u, v mat.Dense
 	svd.UTo(&u)
@@ -158,8 +156,8 @@ func NewAffine(a mat.Matrix, b []float64) (Set, error) {
 	gap.MulVec(dense, mat.NewVecDense(d, x))
 	gap.SubVec(&gap, rhs)
 	if limit := 1e-10 * (sigma[0]*g.off + mat.Norm(rhs, 2)); !(mat.Norm(&gap, 2) <= limit) {
-		return nil, fmt.Errorf("%w: Affine system of rank %d in %d rows has no solution; drop or correct dependent rows",
-			ErrParameter, len(g.v), m)
+		return nil, invalid("Affine system of rank %d in %d rows has no solution; drop or correct dependent rows", len(g.v),
+			m)
 	}
 	return g, nil
 }
@@ -234,7 +232,7 @@ func (g *affine) Radius(int) float64 {
 
 func (g *affine) check(dim int) error {
 	if dim != g.dim {
-		return fmt.Errorf("%w: Affine matrix has %d columns, want %d", ErrParameter, g.dim, dim)
+		return invalid("Affine matrix has %d columns, want %d", g.dim, dim)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -216,10 +215,10 @@ func (t translated) radius(dim int) float64 {
 
 func (t translated) check(dim int) error {
 	if len(t.by) != dim {
-		return fmt.Errorf("%w: translation by %d coordinates in %d dimensions", ErrParameter, len(t.by), dim)
+		return invalid("translation by %d coordinates in %d dimensions", len(t.by), dim)
 	}
 	if !finite(t.by) {
-		return fmt.Errorf("%w: translation by a number that is not finite", ErrParameter)
+		return invalid("translation by a number that is not finite")
 	}
 	return Check(t.g, dim)
 }
@@ -327,7 +326,7 @@ func Scale(g Operator, a, w float64) Operator {
 // factor returns an error unless a is in size between 2⁻⁴⁰⁰ and 2⁴⁰⁰.
 func factor(field string, a float64) error {
 	if abs := math.Abs(a); !(abs >= 0x1p-400 && abs <= 0x1p400) {
-		return fmt.Errorf("%w: %s = %v, want a size in [2⁻⁴⁰⁰, 2⁴⁰⁰]", ErrParameter, field, a)
+		return invalid("%s = %v, want a size in [2⁻⁴⁰⁰, 2⁴⁰⁰]", field, a)
 	}
 	return nil
 }
@@ -394,7 +393,7 @@ func (s scaled) check(dim int) error {
 		return err
 	}
 	if s.w < 0 {
-		return fmt.Errorf("%w: scaling of the value = %v, want a number above 0", ErrParameter, s.w)
+		return invalid("scaling of the value = %v, want a number above 0", s.w)
 	}
 	return Check(s.g, dim)
 }

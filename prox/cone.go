@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -110,7 +109,7 @@ func (g SecondOrderCone) Radius(int) float64 { return inf }
 
 func (g SecondOrderCone) check(dim int) error {
 	if dim < 1 {
-		return fmt.Errorf("%w: SecondOrderCone in %d dimensions, want at least 1", ErrParameter, dim)
+		return invalid("SecondOrderCone in %d dimensions, want at least 1", dim)
 	}
 	return nil
 }

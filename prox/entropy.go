@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -103,10 +102,10 @@ func (g Entropy) check(dim int) error {
 		return err
 	}
 	if dim < 1 {
-		return fmt.Errorf("%w: Entropy in %d dimensions is empty, want at least 1", ErrParameter, dim)
+		return invalid("Entropy in %d dimensions is empty, want at least 1", dim)
 	}
 	if math.IsInf(g.Total, 1) {
-		return fmt.Errorf("%w: Entropy.Total = %v, want a finite number", ErrParameter, g.Total)
+		return invalid("Entropy.Total = %v, want a finite number", g.Total)
 	}
 	return radius("Entropy.Total", g.Total)
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -127,10 +126,10 @@ func (g GroupL2) check(dim int) error {
 	for k, group := range g.Groups {
 		for _, i := range group {
 			if i < 0 || i >= dim {
-				return fmt.Errorf("%w: GroupL2.Groups[%d] has index %d, want one in [0, %d)", ErrParameter, k, i, dim)
+				return invalid("GroupL2.Groups[%d] has index %d, want one in [0, %d)", k, i, dim)
 			}
 			if seen[i] {
-				return fmt.Errorf("%w: GroupL2.Groups[%d] repeats index %d, want disjoint groups", ErrParameter, k, i)
+				return invalid("GroupL2.Groups[%d] repeats index %d, want disjoint groups", k, i)
 			}
 			seen[i] = true
 		}

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/internal/num"
@@ -158,7 +157,7 @@ func (g LogBarrier) check(int) error { return positive("LogBarrier.Weight", g.We
 // positive returns an error unless w is a finite number above 0.
 func positive(field string, w float64) error {
 	if !(w > 0) || math.IsInf(w, 1) {
-		return fmt.Errorf("%w: %s = %v, want a finite number above 0", ErrParameter, field, w)
+		return invalid("%s = %v, want a finite number above 0", field, w)
 	}
 	return nil
 }

@@ -158,7 +158,12 @@ func Check(op Operator, dim int) error {
 // weight returns an error unless w is a finite number of at least 0.
 func weight(field string, w float64) error {
 	if !(w >= 0) || math.IsInf(w, 1) {
-		return fmt.Errorf("%w: %s = %v, want a finite number of at least 0", ErrParameter, field, w)
+		return invalid("%s = %v, want a finite number of at least 0", field, w)
 	}
 	return nil
+}
+
+// invalid returns an ErrParameter with its reason.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrParameter, fmt.Errorf(format, args...))
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -141,7 +140,7 @@ const minRadius = 0x1p-900
 // radius returns an error unless r is 0 or at least minRadius; +Inf is allowed.
 func radius(field string, r float64) error {
 	if !(r == 0 || r >= minRadius) {
-		return fmt.Errorf("%w: %s = %v, want 0 or at least %g", ErrParameter, field, r, minRadius)
+		return invalid("%s = %v, want 0 or at least %g", field, r, minRadius)
 	}
 	return nil
 }

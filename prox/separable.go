@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -90,7 +89,7 @@ func (g separable) check(int) error {
 // interval returns an error unless [lo,hi] contains a number.
 func interval(lo, hi float64) error {
 	if !(lo <= hi) || math.IsInf(lo, 1) || math.IsInf(hi, -1) {
-		return fmt.Errorf("%w: Lo = %v, Hi = %v, want Lo <= Hi with a number between them", ErrParameter, lo, hi)
+		return invalid("Lo = %v, Hi = %v, want Lo <= Hi with a number between them", lo, hi)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -107,10 +106,10 @@ func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
 func (g Simplex) check(dim int) error {
 	if dim < 1 {
-		return fmt.Errorf("%w: Simplex in %d dimensions is empty, want at least 1", ErrParameter, dim)
+		return invalid("Simplex in %d dimensions is empty, want at least 1", dim)
 	}
 	if math.IsInf(g.Total, 1) {
-		return fmt.Errorf("%w: Simplex.Total = %v, want a finite number", ErrParameter, g.Total)
+		return invalid("Simplex.Total = %v, want a finite number", g.Total)
 	}
 	return radius("Simplex.Total", g.Total)
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -124,8 +123,7 @@ func (g NuclearNorm) lipschitz(int) float64 {
 // shape returns an error unless rows×cols is dim and neither is negative.
 func shape(name string, rows, cols, dim int) error {
 	if !fits(rows, cols, dim) {
-		return fmt.Errorf("%w: %s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim",
-			ErrParameter, name, rows, cols, dim)
+		return invalid("%s of %d rows and %d columns in %d dimensions, want Rows·Cols = dim", name, rows, cols, dim)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -22,11 +21,11 @@ import (
 // the rounding of Ax. For ranges of coordinates use [Blocks], which keeps them.
 func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: TightFrame matrix is nil", ErrParameter)
+		return nil, invalid("TightFrame matrix is nil")
 	}
 	m, n := a.Dims()
 	if m == 0 || n == 0 {
-		return nil, fmt.Errorf("%w: TightFrame matrix is %d×%d, want no empty dimension", ErrParameter, m, n)
+		return nil, invalid("TightFrame matrix is %d×%d, want no empty dimension", m, n)
 	}
 	f := frame{g: orZero(g), rows: make([][]float64, m), dim: n}
 	for k := range f.rows {
@@ -34,8 +33,7 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 		f.nu += floats.Dot(f.rows[k], f.rows[k]) / float64(m)
 	}
 	if !(f.nu >= 0x1p-800 && f.nu <= 0x1p800) {
-		return nil, fmt.Errorf("%w: TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]",
-			ErrParameter, f.nu)
+		return nil, invalid("TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]", f.nu)
 	}
 	tol := edge(m, n) * f.nu
 	for j, r := range f.rows {
@@ -45,8 +43,8 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 				want = f.nu
 			}
 			if got := floats.Dot(r, s); !(math.Abs(got-want) <= tol) {
-				return nil, fmt.Errorf("%w: TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I",
-					ErrParameter, k, j, got, want)
+				return nil, invalid("TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I", k, j,
+					got, want)
 			}
 		}
 	}
@@ -108,7 +106,7 @@ func (f frame) radius(int) float64 {
 
 func (f frame) check(dim int) error {
 	if dim != f.dim {
-		return fmt.Errorf("%w: TightFrame matrix has %d columns, want %d", ErrParameter, f.dim, dim)
+		return invalid("TightFrame matrix has %d columns, want %d", f.dim, dim)
 	}
 	return Check(f.g, len(f.rows))
 }

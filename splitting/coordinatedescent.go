@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -81,9 +80,7 @@ func (p *progress) state() *progress { return p }
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	psi, ok := p.coordinatewise()
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no "+
-			"coordinates",
-			ErrProblem)
+		return unfit("CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates")
 	}
 	m.terms = terms(p.F)
 	if f, ok := p.F.(*LeastSquares); ok {
@@ -92,9 +89,8 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; "+
-			"ProxNewton and "+
-			"ForwardBackward need no quadratic", ErrProblem)
+		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and " +
+			"ForwardBackward need no quadratic")
 	}
 	m.on = &m.gram
 	if err := m.gram.init(psi, len(x0)); err != nil {
@@ -126,7 +122,7 @@ func (m *CoordinateDescent) dualityGap() float64 {
 // Status implements Statuser.
 func (m *CoordinateDescent) Status() (Status, error) {
 	if m.on.state().unbounded {
-		return Failure, fmt.Errorf("%w: CoordinateDescent: the objective is unbounded below along a coordinate", ErrProblem)
+		return Failure, unfit("CoordinateDescent: the objective is unbounded below along a coordinate")
 	}
 	return m.on.state().Status()
 }

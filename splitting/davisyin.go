@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -85,10 +84,10 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.search || m.Rule == StronglyConvexStep {
 		if m.Relaxation != 0 && m.Relaxation != 1 {
 			if m.Rule == FixedStep {
-				return fmt.Errorf("%w: DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; "+
-					"want it 0 or 1, or a known L_f", ErrProblem)
+				return unfit("DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it 0 " +
+					"or 1, or a known L_f")
 			}
-			return fmt.Errorf("%w: DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", ErrSettings, m.Relaxation)
+			return invalid("DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", m.Relaxation)
 		}
 		limit = 2
 	}
@@ -116,15 +115,14 @@ func (m *DavisYin) keep() {
 // strong returns an error unless StronglyConvexStep applies to p.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
-		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not",
-			ErrProblem)
+		return unfit("DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not")
 	}
 	if !(m.Eta >= 0) || m.Eta >= 1 {
-		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)
+		return invalid("DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", m.Eta, defaultEta)
 	}
 	limit, lip := 2*(1-m.eta()), m.f.Smoothness()
 	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // firstStep refuses an unknown L_f
-		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/lip)
+		return invalid("DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", m.StepSize, limit/lip)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -67,11 +66,11 @@ func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	set, ok := cmp.Or(p.G, p.H).(prox.LinearMinimizer)
 	if !ok || p.G != nil && p.H != nil {
-		return fmt.Errorf("%w: FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H "+
-			"and nil as the other", ErrProblem)
+		return unfit("FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H and nil " +
+			"as the other")
 	}
 	if r := set.Radius(n); !(r >= 0) || math.IsInf(r, 1) {
-		return fmt.Errorf("%w: FrankWolfe: the set has Radius %v, want a bounded one", ErrProblem, r)
+		return unfit("FrankWolfe: the set has Radius %v, want a bounded one", r)
 	}
 	m.f, m.set, m.normal, m.atoms = smooth(p.F), set, nil, nil
 	m.lip, m.mu, m.terms = m.f.Smoothness(), convexity(p.F), terms(p.F)

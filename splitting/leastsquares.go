@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -58,12 +57,11 @@ func (e *equations) mulTrans(v, r []float64) {
 // an entry is not finite, or len(y) is not n.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
+		return nil, unfit("LeastSquares: A is nil, want a matrix")
 	}
 	n, d := a.Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("%w: LeastSquares: y has %d entries, want one for each of the %d rows of A",
-			ErrProblem, len(y), n)
+		return nil, unfit("LeastSquares: y has %d entries, want one for each of the %d rows of A", len(y), n)
 	}
 	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }
@@ -73,7 +71,7 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	}
 	transpose(f.at, raw.RawMatrix())
 	if !finite(f.at) || !finite(f.y) {
-		return nil, fmt.Errorf("%w: LeastSquares: an entry of A or y is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("LeastSquares: an entry of A or y is not finite, want finite numbers")
 	}
 	return f, nil
 }

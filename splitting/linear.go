@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -29,11 +28,11 @@ type Linear interface {
 // not finite.
 func NewMatrix(a mat.Matrix) (Linear, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
+		return nil, unfit("Matrix: nil, want a matrix; a nil Problem.K is the identity")
 	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 {
-		return nil, fmt.Errorf("%w: Matrix: %d×%d, want no empty dimension", ErrProblem, m, d)
+		return nil, unfit("Matrix: %d×%d, want no empty dimension", m, d)
 	}
 	k := mat.DenseCopyOf(a)
 	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
@@ -48,7 +47,7 @@ func NewMatrix(a mat.Matrix) (Linear, error) {
 	}
 	var eig mat.EigenSym
 	if !finite(k.RawMatrix().Data) || !eig.Factorize(gram, false) {
-		return nil, fmt.Errorf("%w: Matrix: an entry of K, or its norm, is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("Matrix: an entry of K, or its norm, is not finite, want finite numbers")
 	}
 	v := eig.Values(nil)
 	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
@@ -59,7 +58,7 @@ func NewMatrix(a mat.Matrix) (Linear, error) {
 		norm = math.Nextafter(norm, math.Inf(1)) // Ldexp rounds a subnormal norm
 	}
 	if math.IsInf(norm*norm, 1) { // step sizes contain the square
-		return nil, fmt.Errorf("%w: Matrix: the square of its norm is not finite, want smaller numbers", ErrProblem)
+		return nil, unfit("Matrix: the square of its norm is not finite, want smaller numbers")
 	}
 	return &dense{k.RawMatrix(), norm}, nil
 }
@@ -88,11 +87,11 @@ func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 // empty or has an entry outside [0, dim).
 func NewSelection(index []int, dim int) (Linear, error) {
 	if len(index) == 0 {
-		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
+		return nil, unfit("Selection: no index, want at least one")
 	}
 	for k, i := range index {
 		if i < 0 || i >= dim {
-			return nil, fmt.Errorf("%w: Selection: Index[%d] = %d, want one in [0, %d)", ErrProblem, k, i, dim)
+			return nil, unfit("Selection: Index[%d] = %d, want one in [0, %d)", k, i, dim)
 		}
 	}
 	return newIncidence(slices.Clone(index), nil, dim), nil
@@ -108,17 +107,17 @@ func NewSelection(index []int, dim int) (Linear, error) {
 // [0, dim).
 func NewDifferences(edges [][2]int, dim int) (Linear, error) {
 	if len(edges) == 0 {
-		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
+		return nil, unfit("Differences: no edge, want at least one")
 	}
 	from, to := make([]int, len(edges)), make([]int, len(edges))
 	for k, e := range edges {
 		for _, i := range e {
 			if i < 0 || i >= dim {
-				return nil, fmt.Errorf("%w: Differences: edge %d has index %d, want one in [0, %d)", ErrProblem, k, i, dim)
+				return nil, unfit("Differences: edge %d has index %d, want one in [0, %d)", k, i, dim)
 			}
 		}
 		if e[0] == e[1] {
-			return nil, fmt.Errorf("%w: Differences: edge %d is a loop at %d, want two coordinates", ErrProblem, k, e[0])
+			return nil, unfit("Differences: edge %d is a loop at %d, want two coordinates", k, e[0])
 		}
 		from[k], to[k] = e[0], e[1]
 	}
@@ -198,8 +197,8 @@ func (p Problem) plain(method string) error {
 	if p.K == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
-		"prox.TightFrame(h, K) in H if KKᵀ = νI", ErrProblem, method)
+	return unfit("%s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
+		"prox.TightFrame(h, K) in H if KKᵀ = νI", method)
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

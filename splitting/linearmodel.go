@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -59,25 +58,25 @@ func NewLogistic(a mat.Matrix, y []float64) (FiniteSum, error) {
 // See [NewLogistic]. The error wraps ErrProblem also if delta is not a positive finite number.
 func NewHuber(a mat.Matrix, y []float64, delta float64) (FiniteSum, error) {
 	if !(delta > 0) || math.IsInf(delta, 1) {
-		return nil, fmt.Errorf("%w: Huber: delta = %v, want a positive finite number", ErrProblem, delta)
+		return nil, unfit("Huber: delta = %v, want a positive finite number", delta)
 	}
 	return newLinearModel("Huber", a, y, loss.Huber{Delta: delta}, 1)
 }
 
 func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve float64) (FiniteSum, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: %s: A is nil, want a matrix", ErrProblem, name)
+		return nil, unfit("%s: A is nil, want a matrix", name)
 	}
 	n, d := a.Dims()
 	if n == 0 || d == 0 {
-		return nil, fmt.Errorf("%w: %s: A is %d×%d, want no empty dimension", ErrProblem, name, n, d)
+		return nil, unfit("%s: A is %d×%d, want no empty dimension", name, n, d)
 	}
 	if len(y) != n {
-		return nil, fmt.Errorf("%w: %s: %d labels for %d rows of A, want one a row", ErrProblem, name, len(y), n)
+		return nil, unfit("%s: %d labels for %d rows of A, want one a row", name, len(y), n)
 	}
 	f := &linearModel{a: mat.DenseCopyOf(a), y: slices.Clone(y), phi: phi, curve: curve}
 	if !finite(f.a.RawMatrix().Data) || !finite(f.y) {
-		return nil, fmt.Errorf("%w: %s: an entry of A or y is not finite, want finite numbers", ErrProblem, name)
+		return nil, unfit("%s: an entry of A or y is not finite, want finite numbers", name)
 	}
 	for i := range n {
 		size := norm(f.a.RawRowView(i))

@@ -38,7 +38,7 @@ func rule(field string, r StepRule, allowed ...StepRule) error {
 	if slices.Contains(allowed, r) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s = %v, want one of %v", ErrSettings, field, r, allowed)
+	return invalid("%s = %v, want one of %v", field, r, allowed)
 }
 
 // lineSearch finds a γ with
@@ -146,13 +146,11 @@ func firstStep(
 		return gamma, lip, false, err
 	}
 	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
-		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and "+
-			"LineSearch", ErrProblem,
+		return 0, 0, false, unfit("F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch",
 			lip)
 	}
 	if !(step >= 0) || math.IsInf(step, 1) {
-		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess",
-			ErrSettings, field, step)
+		return 0, 0, false, invalid("%s = %v, want a positive number to begin the search with, or 0 for a guess", field, step)
 	}
 	if gamma = step; gamma == 0 {
 		gamma = s.guess(x0)

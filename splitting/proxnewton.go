@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -50,16 +49,14 @@ type ProxNewton struct {
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
 	if m.f, ok = hessian(p.F); !ok {
-		return fmt.Errorf("%w: ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian", ErrProblem)
+		return unfit("ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian")
 	}
 	n := len(x0)
 	if ball, ok := p.ball(); ok {
 		ball.init(n)
 		m.c = ball
 	} else if psi, ok := p.coordinatewise(); !ok {
-		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need "+
-			"neither",
-			ErrProblem)
+		return unfit("ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither")
 	} else if err := m.coords.init(psi, n); err != nil {
 		return err
 	} else {

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -27,16 +26,16 @@ type Quadratic struct {
 // coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
 	if q == nil {
-		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
+		return nil, unfit("Quadratic: the matrix is nil, want a symmetric one")
 	}
 	d := q.SymmetricDim()
 	if lin != nil && len(lin) != d {
-		return nil, fmt.Errorf("%w: Quadratic: lin has %d entries, want %d, or nil", ErrProblem, len(lin), d)
+		return nil, unfit("Quadratic: lin has %d entries, want %d, or nil", len(lin), d)
 	}
 	f := &Quadratic{q: mat.NewSymDense(d, nil), lin: make([]float64, d), c: c}
 	copy(f.lin, lin)
 	if math.IsNaN(c) || math.IsInf(c, 0) || !finite(f.lin) {
-		return nil, fmt.Errorf("%w: Quadratic: a coefficient is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("Quadratic: a coefficient is not finite, want finite numbers")
 	}
 	raw := f.q.RawSymmetric()
 	for i := range d {
@@ -45,18 +44,18 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 		}
 	}
 	if !finite(raw.Data) {
-		return nil, fmt.Errorf("%w: Quadratic: an entry of Q is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("Quadratic: an entry of Q is not finite, want finite numbers")
 	}
 	v, ok := eigenvalues(f.q)
 	if !ok {
-		return nil, fmt.Errorf("%w: Quadratic: the eigenvalues of Q were not found", ErrProblem)
+		return nil, unfit("Quadratic: the eigenvalues of Q were not found")
 	}
 	// The QR algorithm is backward stable: the error of an eigenvalue is at most a small multiple of
 	// d·2⁻⁵³·‖Q‖, and 8 covers the multiple [LAPACK Users' Guide §4.7].
 	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
 	margin := 8 * float64(d) * 0x1p-53 * size
 	if v[0] < -margin {
-		return nil, fmt.Errorf("%w: Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix", ErrProblem)
+		return nil, unfit("Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix")
 	}
 	f.lip, f.mu = math.Max(v[d-1], 0)+margin, math.Max(v[0]-margin, 0)
 	return f, nil

@@ -2,6 +2,7 @@ package splitting
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -156,3 +157,13 @@ var (
 	// ErrNaN reports that an iterate or residual became NaN or infinite.
 	ErrNaN = errors.New("splitting: NaN encountered")
 )
+
+// unfit returns an ErrProblem with its reason.
+func unfit(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrProblem, fmt.Errorf(format, args...))
+}
+
+// invalid returns an ErrSettings with its reason.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrSettings, fmt.Errorf(format, args...))
+}

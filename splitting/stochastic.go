@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -75,8 +74,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	}
 	m.certificate.init(p, len(x0))
 	if m.Rule == StronglyConvexStep && m.mu == 0 {
-		return fmt.Errorf("%w: StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not",
-			ErrProblem)
+		return unfit("StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not")
 	}
 	if err := m.step(lip); err != nil {
 		return err
@@ -105,18 +103,16 @@ func (m *StochasticTOS) settings() error {
 		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep}
 	case SVRG, SAGA:
 	default:
-		return fmt.Errorf("%w: StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", ErrSettings, m.Estimator)
+		return invalid("StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", m.Estimator)
 	}
 	if err := rule("StochasticTOS.Rule", m.Rule, rules...); err != nil {
 		return err
 	}
 	if m.Relaxation != 0 && (m.Rule != FixedStep || m.Estimator != Sampled) {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v with %v and %v, want 0", ErrSettings, m.Relaxation, m.Estimator,
-			m.Rule)
+		return invalid("StochasticTOS.Relaxation = %v with %v and %v, want 0", m.Relaxation, m.Estimator, m.Rule)
 	}
 	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.p,
-			defaultRelaxation)
+		return invalid("StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", m.p, defaultRelaxation)
 	}
 	return nil
 }
@@ -132,18 +128,14 @@ func (m *StochasticTOS) step(lip float64) error {
 	}
 	switch {
 	case !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1):
-		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for a default", ErrSettings,
-			m.StepSize)
+		return invalid("StochasticTOS.StepSize = %v, want a positive finite number, or 0 for a default", m.StepSize)
 	case limit < 1 && math.IsInf(lip, 1):
-		return fmt.Errorf("%w: StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them",
-			ErrProblem)
+		return unfit("StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them")
 	case limit < 1 && m.StepSize*lip >= limit:
-		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is "+
-			"a TermSmoother "+
-			"has a smaller L", ErrSettings, m.StepSize, lip)
+		return invalid("StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a "+
+			"TermSmoother has a smaller L", m.StepSize, lip)
 	case m.StepSize == 0 && !(first > 0):
-		return fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", ErrProblem,
-			m.lip)
+		return unfit("StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", m.lip)
 	}
 	if m.gamma = cmp.Or(m.StepSize, first); math.IsInf(m.gamma, 1) {
 		m.gamma = 1 // f is affine: every step size is allowed
