@@ -101,11 +101,5 @@ func (g Entropy) check(dim int) error {
 	if err := weight("Entropy.Weight", g.Weight); err != nil {
 		return err
 	}
-	if dim < 1 {
-		return invalid("Entropy in %d dimensions is empty, want at least 1", dim)
-	}
-	if math.IsInf(g.Total, 1) {
-		return invalid("Entropy.Total = %v, want a finite number", g.Total)
-	}
-	return radius("Entropy.Total", g.Total)
+	return simplexTotal("Entropy", g.Total, dim)
 }

@@ -1,6 +1,10 @@
 package prox
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // LinearMinimizer is the ability of a bounded [Set] to minimize a linear function over it, for the
 // Frank–Wolfe method.
@@ -23,11 +27,7 @@ type LinearMinimizer interface {
 // minLinear checks the arguments of MinLinear, and reports whether there is something to minimize.
 func minLinear(dst, v []float64) bool {
 	sameLen(dst, v)
-	if finite(v) {
-		return len(v) > 0
-	}
-	fillNaN(dst)
-	return false
+	return !poison(dst, v) && len(v) > 0
 }
 
 // MinLinear stores Total·e_i in dst, i the first with the least v_i.
@@ -35,12 +35,7 @@ func (g Simplex) MinLinear(dst, v []float64) {
 	if !minLinear(dst, v) {
 		return
 	}
-	at := 0
-	for i, vi := range v {
-		if vi < v[at] {
-			at = i
-		}
-	}
+	at := floats.MinIdx(v)
 	clear(dst)
 	dst[at] = g.Total
 }

@@ -227,14 +227,7 @@ func (g Box) check(int) error { return interval(g.Lo, g.Hi) }
 func (g L1Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores P_[Lo,Hi](S_{γ·Weight}(x_i)) in dst, S_t soft thresholding at t.
-func (g L1Box) Prox(dst, x []float64, gamma float64) {
-	sameLen(dst, x)
-	t := gamma * g.Weight
-	for i, xi := range x {
-		u := xi - min(max(xi, -t), t)
-		dst[i] = min(max(u, g.Lo), g.Hi)
-	}
-}
+func (g L1Box) Prox(dst, x []float64, gamma float64) { g.asSeparable().Prox(dst, x, gamma) }
 
 // Dist returns dist(−v, Weight·∂‖x‖₁ + N(x)).
 func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }

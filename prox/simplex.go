@@ -104,14 +104,17 @@ func (g Simplex) shift(x []float64) float64 {
 // Radius returns Total, the norm of a vertex, and +Inf for an invalid one.
 func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
-func (g Simplex) check(dim int) error {
+func (g Simplex) check(dim int) error { return simplexTotal("Simplex", g.Total, dim) }
+
+// simplexTotal returns an error unless total is finite, and 0 or at least 2⁻⁹⁰⁰, and dim is at least 1.
+func simplexTotal(name string, total float64, dim int) error {
 	if dim < 1 {
-		return invalid("Simplex in %d dimensions is empty, want at least 1", dim)
+		return invalid("%s in %d dimensions is empty, want at least 1", name, dim)
 	}
-	if math.IsInf(g.Total, 1) {
-		return invalid("Simplex.Total = %v, want a finite number", g.Total)
+	if math.IsInf(total, 1) {
+		return invalid("%s.Total = %v, want a finite number", name, total)
 	}
-	return radius("Simplex.Total", g.Total)
+	return radius(name+".Total", total)
 }
 
 // weighted is g(x) = l1·‖x‖₁ + ι_simplex(x) = l1·Total + ι_simplex(x). The ℓ1 norm is constant on

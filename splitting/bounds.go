@@ -156,18 +156,9 @@ func newReach(p Problem, dim int) reach {
 
 // atLeastZero reports whether g ≥ 0 is known.
 func atLeastZero(g prox.Operator) bool {
-	switch g := g.(type) {
-	case prox.Set, coordinatewise, prox.Huber, prox.Hinge, prox.TotalVariation:
-		return true
-	default:
-		return norms(g)
-	}
-}
-
-// norms reports whether g is a norm, or a sum of norms of parts of x.
-func norms(g prox.Operator) bool {
 	switch g.(type) {
-	case prox.L2Norm, prox.LInfNorm, prox.GroupL2, prox.SortedL1, prox.NuclearNorm:
+	case prox.Set, coordinatewise, prox.Huber, prox.Hinge, prox.TotalVariation,
+		prox.L2Norm, prox.LInfNorm, prox.GroupL2, prox.SortedL1, prox.NuclearNorm:
 		return true
 	}
 	return false

@@ -21,8 +21,8 @@ import (
 // For a LeastSquares it works on the residual of the equations and an active set, and forms only
 // the part of Q = A'A that belongs to free coordinates.
 //
-// The residual is dist(0, ∂J(X)), and X is feasible exactly. Result.Gap is a duality gap where the penalty
-// has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
+// The residual is dist(0, ∂J(X)), and X is feasible exactly. Result.Gap is a duality gap where the
+// penalty has one. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
 // of d²/2 and nd/8 (at least 8192).
 type CoordinateDescent struct {
 	gram      descent

@@ -45,11 +45,13 @@ func NewMatrix(a mat.Matrix) (Linear, error) {
 	} else {
 		gram.SymOuterK(1, side)
 	}
-	var eig mat.EigenSym
-	if !finite(k.RawMatrix().Data) || !eig.Factorize(gram, false) {
+	v, ok := []float64(nil), finite(k.RawMatrix().Data)
+	if ok {
+		v, ok = eigenvalues(gram)
+	}
+	if !ok {
 		return nil, unfit("Matrix: an entry of K, or its norm, is not finite, want finite numbers")
 	}
-	v := eig.Values(nil)
 	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
 	// multiple of min(m,d)·2⁻⁵³ of the largest eigenvalue; 8 covers the multiple.
 	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)

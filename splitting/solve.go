@@ -285,23 +285,6 @@ func convexity(f Smooth) float64 {
 	return 0
 }
 
-// stepSize returns step, or factor/L_f if step is 0, and L_f. It refuses steps outside (0, 2/L_f),
-// with which the methods do not converge.
-func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64, err error) {
-	lip = f.Smoothness()
-	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return 0, 0, unfit("F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient")
-	}
-	limit := 2 / lip // +Inf for an affine F
-	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
-		return 0, 0, invalid("%s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", field, step, factor)
-	}
-	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
-		gamma = 1 // F is affine, or nearly: every step size is allowed
-	}
-	return gamma, lip, nil
-}
-
 // relaxation returns lambda, or 1 for 0, and refuses numbers outside (0, limit).
 func relaxation(field string, lambda, limit float64) (float64, error) {
 	if !(lambda >= 0) || lambda >= limit {

@@ -518,3 +518,27 @@ func TestPrimalDualAccelerated(t *testing.T) {
 	require.LessOrEqual(t, dist, loc.Residual/f.Convexity()+1e-12)
 	require.Less(t, loc.Residual, 1e-4)
 }
+
+// Gap returns the duality gap of LeastSquares + g + h at any x, +Inf where no bound is known.
+func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
+	psi, ok := Problem{G: g, H: h}.coordinatewise()
+	var p penalty
+	if !ok || p.init(psi, f.d) != nil {
+		return math.Inf(1)
+	}
+	if len(x) != f.d {
+		panic(badLen)
+	}
+	for j, v := range x {
+		if !(p.lo[j] <= v && v <= p.hi[j]) {
+			return math.Inf(1)
+		}
+	}
+	r, v := make([]float64, f.n), make([]float64, f.d)
+	f.rest(r, x)
+	f.mulTrans(v, r)
+	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
+		return gap
+	}
+	return math.Inf(1) // NaN: x is too large for float64
+}
