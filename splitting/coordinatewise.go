@@ -230,12 +230,4 @@ func soft(u, t float64) float64 {
 }
 
 // clamp returns the point of [lo, hi] nearest to v; NaN stays NaN.
-func clamp(v, lo, hi float64) float64 {
-	if v < lo {
-		return lo
-	}
-	if v > hi {
-		return hi
-	}
-	return v
-}
+func clamp(v, lo, hi float64) float64 { return min(max(v, lo), hi) }

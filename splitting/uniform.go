@@ -35,42 +35,18 @@ func uniformly(g prox.Operator, n int, gamma float64) prox.Operator {
 func (u *uniform) Prox(dst, x []float64, _ float64) {
 	dst = dst[:len(x)]
 	if u.shrinks {
-		scale, tau := u.scale, newClip(-u.tau, u.tau)
+		scale, tau := u.scale, u.tau
 		for i, v := range x {
-			dst[i] = scale * (v - tau.at(v)) // soft(v, τ) = v − clip(v, −τ, τ)
+			dst[i] = scale * (v - min(max(v, -tau), tau)) // soft(v, τ) = v − clip(v, −τ, τ)
 		}
 		x = dst
 	}
 	if u.clips {
-		box := newClip(u.lo, u.hi)
+		lo, hi := u.lo, u.hi
 		for i, v := range x {
-			dst[i] = box.at(v)
+			dst[i] = min(max(v, lo), hi) // without branches: sampling noise makes jumps unpredictable
 		}
 	} else if !u.shrinks {
 		copy(dst, x)
 	}
-}
-
-// clip is clamp without branches. The compiler selects between integers by conditional moves but
-// between floats by jumps, and sampling noise makes jumps unpredictable, which costs five times as
-// much.
-type clip struct {
-	lo, hi   float64
-	lob, hib uint64
-}
-
-func newClip(lo, hi float64) clip {
-	return clip{lo, hi, math.Float64bits(lo), math.Float64bits(hi)}
-}
-
-// at returns the point of [lo, hi] nearest to v; NaN stays NaN.
-func (c clip) at(v float64) float64 {
-	b := math.Float64bits(v)
-	if v < c.lo {
-		b = c.lob
-	}
-	if v > c.hi {
-		b = c.hib
-	}
-	return math.Float64frombits(b)
 }
