@@ -381,9 +381,7 @@ func (s scaled) shift(x []float64) float64 {
 	return number(Shift(s.g, *y)/math.Abs(s.a) + d.norm())
 }
 
-func (s scaled) radius(dim int) float64 {
-	return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp)
-}
+func (s scaled) radius(dim int) float64 { return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp) }
 
 func (s scaled) check(dim int) error {
 	if err := factor("scaling of the argument", s.a); err != nil {

@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -98,8 +99,5 @@ func omega(z float64) float64 {
 }
 
 func (g Entropy) check(dim int) error {
-	if err := weight("Entropy.Weight", g.Weight); err != nil {
-		return err
-	}
-	return simplexTotal("Entropy", g.Total, dim)
+	return cmp.Or(weight("Entropy.Weight", g.Weight), simplexTotal("Entropy", g.Total, dim))
 }

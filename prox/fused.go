@@ -1,5 +1,7 @@
 package prox
 
+import "cmp"
+
 // fused is s(x) + TotalVariation(x), where s is the same convex function φ of
 // every coordinate: with φ = l1|·| the fused lasso.
 //
@@ -42,11 +44,6 @@ func (g fused) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-func (g fused) check(dim int) error {
-	if err := g.s.check(dim); err != nil {
-		return err
-	}
-	return g.tv.check(dim)
-}
+func (g fused) check(dim int) error { return cmp.Or(g.s.check(dim), g.tv.check(dim)) }
 
 func (g TotalVariation) asFused() fused { return fused{whole(), g} }

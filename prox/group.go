@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -99,12 +100,7 @@ func (g grouped) Dist(x, v []float64) float64 {
 	return number(norm2(e))
 }
 
-func (g grouped) check(dim int) error {
-	if err := g.s.check(dim); err != nil {
-		return err
-	}
-	return g.g.check(dim)
-}
+func (g grouped) check(dim int) error { return cmp.Or(g.s.check(dim), g.g.check(dim)) }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
 

@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -105,9 +106,7 @@ func (g radial) Dist(x, v []float64) float64 {
 }
 
 // shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
-func (g radial) shift(x []float64) float64 {
-	return shiftToSphere(norm2(x), g.r)
-}
+func (g radial) shift(x []float64) float64 { return shiftToSphere(norm2(x), g.r) }
 
 // shiftToSphere is the Shift of a point whose norm was computed as n, in a ball of radius r.
 func shiftToSphere(n, r float64) float64 {
@@ -121,16 +120,8 @@ func shiftToSphere(n, r float64) float64 {
 }
 
 func (g radial) check(dim int) error {
-	if err := g.s.check(dim); err != nil {
-		return err
-	}
-	if err := weight("ℓ2 norm weight", g.norm); err != nil {
-		return err
-	}
-	if err := weight("squared ℓ2 weight", g.l2); err != nil {
-		return err
-	}
-	return radius("radius", g.r)
+	return cmp.Or(g.s.check(dim), weight("ℓ2 norm weight", g.norm),
+		weight("squared ℓ2 weight", g.l2), radius("radius", g.r))
 }
 
 // minRadius is the least positive radius. Below it the coordinates of points of the sphere lose

@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -109,10 +110,7 @@ func (g NuclearNorm) shift(x []float64) float64 {
 }
 
 func (g NuclearNorm) check(dim int) error {
-	if err := shape("NuclearNorm", g.Rows, g.Cols, dim); err != nil {
-		return err
-	}
-	return weight("NuclearNorm.Weight", g.Weight)
+	return cmp.Or(shape("NuclearNorm", g.Rows, g.Cols, dim), weight("NuclearNorm.Weight", g.Weight))
 }
 
 // lipschitz is the largest ‖X‖_F with σ(X) ≤ Weight.
@@ -217,10 +215,7 @@ func matrixRadius(g checker, dim int, r float64) float64 {
 }
 
 func (g NuclearBall) check(dim int) error {
-	if err := shape("NuclearBall", g.Rows, g.Cols, dim); err != nil {
-		return err
-	}
-	return radius("NuclearBall.R", g.R)
+	return cmp.Or(shape("NuclearBall", g.Rows, g.Cols, dim), radius("NuclearBall.R", g.R))
 }
 
 // member returns the decomposition of x in pooled scratch, the number of singular values that stand
@@ -320,8 +315,5 @@ func (g SpectralBall) Radius(dim int) float64 {
 }
 
 func (g SpectralBall) check(dim int) error {
-	if err := shape("SpectralBall", g.Rows, g.Cols, dim); err != nil {
-		return err
-	}
-	return radius("SpectralBall.R", g.R)
+	return cmp.Or(shape("SpectralBall", g.Rows, g.Cols, dim), radius("SpectralBall.R", g.R))
 }

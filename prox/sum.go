@@ -1,6 +1,9 @@
 package prox
 
-import "gonum.org/v1/gonum/floats"
+import (
+	"cmp"
+	"gonum.org/v1/gonum/floats"
+)
 
 // Sum returns g + h as one operator, and reports whether its proximal map is known in closed form.
 // A nil operator is 0, and the operators of the table may be sums themselves.
@@ -280,10 +283,7 @@ func (g ridge) Prox(dst, x []float64, gamma float64) {
 }
 
 func (g ridge) check(dim int) error {
-	if err := weight("squared ℓ2 weight", g.l2); err != nil {
-		return err
-	}
-	return Check(g.g, dim)
+	return cmp.Or(weight("squared ℓ2 weight", g.l2), Check(g.g, dim))
 }
 
 // Dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.

@@ -58,10 +58,7 @@ const (
 
 // Init implements Method.
 func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if err := p.plain("DavisYin"); err != nil {
-		return err
-	}
-	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep); err != nil {
+	if err := cmp.Or(p.plain("DavisYin"), rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep)); err != nil {
 		return err
 	}
 	n := len(x0)

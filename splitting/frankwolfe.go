@@ -57,10 +57,7 @@ type FrankWolfe struct {
 // Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one
 // of G and H is a bounded prox.LinearMinimizer and the other is nil.
 func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if err := p.plain("FrankWolfe"); err != nil {
-		return err
-	}
-	if err := rule("FrankWolfe.Rule", m.Rule, FixedStep, LineSearch); err != nil {
+	if err := cmp.Or(p.plain("FrankWolfe"), rule("FrankWolfe.Rule", m.Rule, FixedStep, LineSearch)); err != nil {
 		return err
 	}
 	n := len(x0)
