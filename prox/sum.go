@@ -63,8 +63,10 @@ func form(g Operator) Operator {
 		return weighted{g, 0}
 	case TotalVariation:
 		return g.asFused()
-	case ridgeDist:
-		return g.ridge
+	case certified:
+		if r, ok := g.calculus.(ridge); ok {
+			return r
+		}
 	}
 	return g
 }
@@ -256,18 +258,13 @@ type ridge struct {
 	l2 float64
 }
 
-// ridgeDist is a ridge that is a Subdifferential, because its g is.
-type ridgeDist struct{ ridge }
-
 // newRidge returns g + (l2/2)‖·‖₂².
 func newRidge(g Operator, l2 float64) Operator {
 	if l2 == 0 {
 		return g
 	}
-	if _, ok := g.(Subdifferential); ok {
-		return ridgeDist{ridge{g, l2}}
-	}
-	return ridge{g, l2}
+	_, dist := g.(Subdifferential)
+	return expose(ridge{g, l2}, dist, false, false)
 }
 
 func (g ridge) Func(x []float64) float64 {
@@ -286,8 +283,8 @@ func (g ridge) check(dim int) error {
 	return cmp.Or(weight("squared ℓ2 weight", g.l2), Check(g.g, dim))
 }
 
-// Dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
-func (g ridgeDist) Dist(x, v []float64) float64 {
+// dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
+func (g ridge) dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(v))
 	defer giveBack(buf)
@@ -295,8 +292,7 @@ func (g ridgeDist) Dist(x, v []float64) float64 {
 	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.shift(x)
 }
 
-// shift is the Shift of g.
-func (g ridgeDist) shift(x []float64) float64 { return Shift(g.g, x) }
+func (g ridge) shift(x []float64) float64 { return Shift(g.g, x) }
 
 // addCoordinates returns g + h, as a Set if both are.
 func addCoordinates(g, h Coordinatewise) Operator {

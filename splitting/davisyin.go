@@ -147,7 +147,7 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 		m.change(m.next)
 	case m.Rule == StronglyConvexStep:
 		m.f.Grad(grad, y)
-		m.change(m.shorter())
+		m.change(shorter(m.gamma, m.mu, m.eta()))
 	default:
 		m.f.Grad(grad, y)
 	}
@@ -192,10 +192,11 @@ func (m *DavisYin) change(gamma float64) {
 	m.gamma = gamma
 }
 
-// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)).
-func (m *DavisYin) shorter() float64 {
-	t := m.eta() * m.mu * m.gamma
-	return m.gamma / (t + math.Sqrt(t*t+1))
+// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)), the step after γ of
+// StronglyConvexStep.
+func shorter(gamma, mu, eta float64) float64 {
+	t := eta * mu * gamma
+	return gamma / (t + math.Sqrt(t*t+1))
 }
 
 // longer returns the γ of the next x.

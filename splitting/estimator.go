@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -26,12 +25,7 @@ const (
 )
 
 // String returns the name of the constant.
-func (e Estimator) String() string {
-	if names := [...]string{"Sampled", "SVRG", "SAGA"}; e >= 0 && int(e) < len(names) {
-		return names[e]
-	}
-	return fmt.Sprintf("invalid estimator %d", int(e))
-}
+func (e Estimator) String() string { return name("estimator", int(e), "Sampled", "SVRG", "SAGA") }
 
 // TermSmoother is the optional ability of a [FiniteSum] to bound the curvature of its terms.
 // Without it each term is assumed to be as curved as f, which holds for convex terms but makes

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -128,11 +129,7 @@ func (m *FrankWolfe) Step(loc *Location, stats *Stats) {
 		m.atoms.move(from, tau)
 		m.atoms.point(m.next)
 	}
-	same := true
-	for i, v := range m.next {
-		same = same && v == x[i]
-	}
-	m.stalled = same
+	m.stalled = slices.Equal(m.next, x)
 	m.x, m.next = m.next, x
 }
 

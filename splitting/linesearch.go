@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -24,14 +23,9 @@ const (
 	RootStep
 )
 
-var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep"}
-
 // String returns the name of the constant.
 func (r StepRule) String() string {
-	if r < 0 || int(r) >= len(ruleNames) {
-		return fmt.Sprintf("invalid rule %d", int(r))
-	}
-	return ruleNames[r]
+	return name("rule", int(r), "FixedStep", "LineSearch", "StronglyConvexStep", "RootStep")
 }
 
 // rule returns an error unless r is one of the allowed rules.

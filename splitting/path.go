@@ -19,16 +19,15 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		defer d.drop()
 	}
 	for k, p := range problems {
-		method := m
-		if method == nil {
-			if err := p.check(x0); err != nil {
-				return results, fmt.Errorf("splitting: problem %d of the path: %w", k, err)
-			}
+		method, err := m, p.check(x0) // Auto asks F for its Hessian
+		if method == nil && err == nil {
 			method = Auto(p, len(x0))
 		}
-		res, err := Solve(ctx, p, x0, s, method)
-		if res != nil {
-			results = append(results, res)
+		var res *Result
+		if err == nil {
+			if res, err = Solve(ctx, p, x0, s, method); res != nil {
+				results = append(results, res)
+			}
 		}
 		if err != nil {
 			return results, fmt.Errorf("splitting: problem %d of the path: %w", k, err)

@@ -37,13 +37,10 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error)
 	if math.IsNaN(c) || math.IsInf(c, 0) || !finite(f.lin) {
 		return nil, unfit("Quadratic: a coefficient is not finite, want finite numbers")
 	}
-	raw := f.q.RawSymmetric()
-	for i := range d {
-		for j := range d {
-			raw.Data[i*raw.Stride+j] = q.At(min(i, j), max(i, j))
-		}
-	}
-	if !finite(raw.Data) {
+	f.q.CopySym(q)
+	raw := f.q.RawSymmetric().Data
+	mirror(raw, d)
+	if !finite(raw) {
 		return nil, unfit("Quadratic: an entry of Q is not finite, want finite numbers")
 	}
 	v, ok := eigenvalues(f.q)

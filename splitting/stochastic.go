@@ -161,8 +161,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	m.first.Prox(y, z, gamma) // y = prox_{γg}(z)
 	scale := m.estimate.at(v, y, stats)
 	if m.Rule == StronglyConvexStep {
-		t := m.mu * m.gamma / 2 // ημγ
-		next := m.gamma / (t + math.Sqrt(t*t+1))
+		next := shorter(m.gamma, m.mu, 0.5)
 		for i, yi := range y { // u = (z−y)/γ is kept
 			z[i] = yi + next/m.gamma*(z[i]-yi)
 		}
