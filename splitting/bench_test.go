@@ -80,7 +80,7 @@ func (f *sum) GradTerms(dst, x []float64, idx []int) {
 
 // experiment returns the least-squares sum of the experiment with a linear
 // (quad false) or quadratic perturbation, and the same as a Quadratic.
-func experiment(n, d int, kappa float64, quad bool) (*sum, *splitting.Quadratic) {
+func experiment(n, d int, kappa float64, quad bool) (*sum, splitting.Quadratizer) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	f := &sum{x: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n),
 		lin: make([]float64, d), center: make([]float64, d), u: make([]float64, n), v: make([]float64, d), w: make([]float64,
@@ -195,7 +195,7 @@ func BenchmarkSolve(b *testing.B) {
 			}
 			// Residual²/(2μ) ≤ 1e-10·max(1, |J|)
 			gap := 1e-10 * math.Max(1, math.Abs(exact.Func(opt.X)+p.G.Func(opt.X)))
-			tol := math.Sqrt(2 * exact.Convexity() * gap)
+			tol := math.Sqrt(2 * exact.(splitting.Convex).Convexity() * gap)
 			for _, c := range []struct {
 				name string
 				f    splitting.Smooth

@@ -211,7 +211,7 @@ func (p Problem) check(x0 []float64) error {
 // dimension returns the number of parameters of f, if it is known.
 func dimension(f Smooth) (d int, ok bool) {
 	switch f := f.(type) {
-	case *Quadratic:
+	case *parabola:
 		return len(f.lin), true
 	case *LeastSquares:
 		return f.d, true

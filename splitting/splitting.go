@@ -45,6 +45,7 @@ type FiniteSum interface {
 // Quadratizer is the optional ability of a [Smooth] that is the quadratic ½x'Qx − ⟨lin,x⟩ + c to
 // show its coefficients. ok is false if f is not quadratic. The caller must not change q or lin.
 type Quadratizer interface {
+	Smooth
 	Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool)
 }
 

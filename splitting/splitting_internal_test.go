@@ -21,9 +21,9 @@ var (
 	_              = []gapper{&CoordinateDescent{}, &DavisYin{}, &FrankWolfe{}, &PrimalDual{}, &StochasticTOS{}}
 	_              = []dual{&DavisYin{}, &PrimalDual{}}
 	_              = []nonnegative{&LeastSquares{}, &linearModel{}}
-	_              = []Convex{&LeastSquares{}, &Quadratic{}}
-	_              = []Hessianer{&Quadratic{}, &linearModel{}}
-	_ Quadratizer  = &Quadratic{}
+	_              = []Convex{&LeastSquares{}, &parabola{}}
+	_              = []Hessianer{&parabola{}, &linearModel{}}
+	_ Quadratizer  = &parabola{}
 	_ FuncGrader   = &linearModel{}
 	_ TermSmoother = &linearModel{}
 )
@@ -304,7 +304,7 @@ func TestDouglasRachfordRate(t *testing.T) {
 	for _, lambda := range []float64{0.5, 1, 1.5} {
 		m := &DouglasRachford{Relaxation: lambda}
 		require.NoError(t, m.Init(Problem{F: quad, G: g, H: h}, make([]float64, d), nil))
-		root := math.Sqrt(quad.Smoothness() / quad.Convexity())
+		root := math.Sqrt(quad.Smoothness() / quad.(Convex).Convexity())
 		factor := math.Abs(1-lambda/2) + lambda/2*(root-1)/(root+1)
 		star := make([]float64, d) // z* = x* + γ∇f(x*)
 		for j := range star {
@@ -515,7 +515,7 @@ func TestPrimalDualAccelerated(t *testing.T) {
 	}
 	// The certificate stands for K ≠ I too.
 	dist := floats.Distance(loc.X, x, 2)
-	require.LessOrEqual(t, dist, loc.Residual/f.Convexity()+1e-12)
+	require.LessOrEqual(t, dist, loc.Residual/f.(Convex).Convexity()+1e-12)
 	require.Less(t, loc.Residual, 1e-4)
 }
 
