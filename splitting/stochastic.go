@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-
-	"github.com/privopt/privopt/prox"
 )
 
 // StochasticTOS is three-operator splitting with an unbiased estimate v of the gradient of a
@@ -48,14 +46,14 @@ type StochasticTOS struct {
 
 	estimate
 	certificate
-	first, second prox.Operator // g and h, as the steps use them
-	rows          RowSum        // f where rowStep applies, else nil
-	gamma         float64
-	p             float64
-	k             int
-	lambdas       []float64
-	x, y, z, v    []float64 // y is Location.X with Sampled
-	mean          []float64 // of the y
+	rows        RowSum  // f where rowStep applies, else nil
+	tau, lo, hi float64 // of rowStep: the threshold of g, the box h
+	gamma       float64
+	p           float64
+	k           int
+	lambdas     []float64
+	x, y, z, v  []float64 // y is Location.X with Sampled
+	mean        []float64 // of the y
 }
 
 const defaultRelaxation = 0.502
@@ -80,7 +78,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 		return err
 	}
 	n := len(x0)
-	m.k, m.lambdas, m.rows, m.first, m.second = 0, lambdas(), nil, m.g, m.h
+	m.k, m.lambdas, m.rows = 0, lambdas(), nil
 	m.x, m.z, m.v = resize(m.x, n), resize(m.z, n), resize(m.v, n)
 	copy(m.z, x0)
 	m.estimate.init(sum, m.Estimator, x0, rnd)
@@ -88,8 +86,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	case m.Estimator != Sampled:
 		m.y = resize(m.y, n)
 	case m.Rule == FixedStep:
-		m.first, m.second = uniformly(m.g, n, m.gamma), uniformly(m.h, n, m.gamma)
-		m.rows = rowSum(sum, m.first, m.second)
+		m.rows = m.rowSum(sum, n)
 	}
 	m.mean = resize(m.mean, n)
 	return nil
@@ -158,7 +155,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	if m.Rule == RootStep {
 		gamma /= math.Sqrt(float64(m.k + 1))
 	}
-	m.first.Prox(y, z, gamma) // y = prox_{γg}(z)
+	m.g.Prox(y, z, gamma) // y = prox_{γg}(z)
 	scale := m.estimate.at(v, y, stats)
 	if m.Rule == StronglyConvexStep {
 		next := shorter(m.gamma, m.mu, 0.5)
@@ -174,7 +171,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	for i := range x {
 		x[i] = 2*y[i] - z[i] - step*v[i]
 	}
-	m.second.Prox(x, x, gamma) // x = prox_{γh}(2y − z − γv)
+	m.h.Prox(x, x, gamma) // x = prox_{γh}(2y − z − γv)
 	lambda := m.lambda()
 	for i := range x {
 		z[i] += lambda * (x[i] - y[i]) // z ← z + λ(x − y)

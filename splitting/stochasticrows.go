@@ -1,6 +1,8 @@
 package splitting
 
 import (
+	"math"
+
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/prox"
 )
@@ -30,23 +32,41 @@ type RowSum interface {
 func (m *StochasticTOS) rowStep(loc *Location, stats *Stats) {
 	i := m.rnd.IntN(m.n)
 	a := m.rows.Row(i)
-	u := kernel.ShrinkDot(loc.X, m.z, a, m.first.(*uniform).tau)
+	u := kernel.ShrinkDot(loc.X, m.z, a, m.tau)
 	slope := m.rows.Slope(i, u)
 	rest, ridge := m.rows.Rest(m.v, loc.X)
-	box := m.second.(*uniform)
-	kernel.Relax(m.z, loc.X, a, rest, 2-m.gamma*ridge, m.gamma*float64(m.n)*slope, m.gamma, box.lo, box.hi, m.lambda())
+	kernel.Relax(m.z, loc.X, a, rest, 2-m.gamma*ridge, m.gamma*float64(m.n)*slope, m.gamma, m.lo, m.hi, m.lambda())
 	m.k++
 	stats.GradTerms++
 	stats.Proxes += 2
 }
 
-// rowSum returns f as a RowSum if rowStep applies to it, g and h.
-func rowSum(f FiniteSum, g, h prox.Operator) RowSum {
-	rows, _ := f.(RowSum)
-	norm, _ := g.(*uniform)
-	box, _ := h.(*uniform)
-	if norm == nil || box == nil || norm.scale != 1 || norm.clips || box.shrinks {
+// rowSum returns f as a RowSum if rowStep applies to it, g and h, whose coefficients it sets.
+func (m *StochasticTOS) rowSum(f FiniteSum, n int) RowSum {
+	norm, ok := uniform(m.g, n)
+	box, same := uniform(m.h, n)
+	all := coefficients{lo: math.Inf(-1), hi: math.Inf(1)}
+	if all.l1 = norm.l1; !ok || !same || norm != all || box.l1 != 0 || box.l2 != 0 {
 		return nil
 	}
+	m.tau, m.lo, m.hi = m.gamma*norm.l1, box.lo, box.hi
+	rows, _ := f.(RowSum)
 	return rows
+}
+
+// coefficients are those of one coordinate of a prox.Coordinatewise.
+type coefficients struct{ l1, l2, lo, hi float64 }
+
+// uniform returns the coefficients of g if every coordinate has the same.
+func uniform(g prox.Operator, n int) (first coefficients, ok bool) {
+	c, ok := g.(coordinatewise)
+	for i := 0; i < n && ok; i++ {
+		var at coefficients
+		at.l1, at.l2, at.lo, at.hi = c.Coordinate(i)
+		if i == 0 {
+			first = at
+		}
+		ok = at == first
+	}
+	return first, ok
 }
