@@ -44,7 +44,8 @@ func TestEveryInputSplitting(t *testing.T) {
 			logistic.GradTerms(g, x, []int{0, 2})
 			return g
 		}, x).mayBeNaN(),
-		"FrankWolfe.Init":         solve(func() splitting.Method { return &splitting.FrankWolfe{} }, splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
+		"FrankWolfe.Init": solve(func() splitting.Method { return &splitting.FrankWolfe{} },
+			splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
 		"NewQuadratic":            call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
 		"NewQuadratic.Func":       call(f.Func, x).mayBeNaN(),
 		"NewQuadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),

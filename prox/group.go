@@ -14,12 +14,9 @@ type GroupL2 struct {
 	Weight float64
 }
 
-// grouped is s(x) + GroupL2(x), where s has the form l1·‖x‖₁ + ι_K(x) with
-// every lo 0 or −∞ and every hi 0 or +∞.
-//
-// prox of the sum is prox_GroupL2∘prox_s [Yu13, Thm. 1], as in
-// docs/theory/numerics.md#numerics.sphere: the group step scales each group by a factor in [0,1],
-// so ∂s(y) ⊆ ∂s of the result.
+// grouped is s(x) + GroupL2(x), where s has the orthant form of radial. Its proximal map is
+// prox_GroupL2∘prox_s [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the group step
+// scales each group by a factor in [0,1], so ∂s(y) ⊆ ∂s of the result.
 type grouped struct {
 	s separable // l1, lo, hi; its l2 is 0
 	g GroupL2

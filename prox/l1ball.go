@@ -5,8 +5,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form l1·‖x‖₁ + ι_K(x) and every lo is 0 or
-// −∞ and every hi is 0 or +∞.
+// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the orthant form of radial.
 //
 // prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the
 // projection moves coordinates toward 0 and never across, so ∂s(y) ⊆ ∂s(P(y)). The projection is

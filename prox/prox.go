@@ -81,20 +81,19 @@ type Subdifferential interface {
 }
 
 // Rounded is the ability of a [Subdifferential] whose faces contain hardly any float64 vector, such
-// as a sphere or a hyperplane; [Shift] also knows the operators of this package. There x stands for a nearby point x′ of the domain in real
+// as a sphere or a hyperplane. There x stands for a nearby point x′ of the domain in real
 // arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂. Other operators have x′ = x.
+// An operator of your own needs the method; the function [Shift] knows those of this package
+// without it.
 //
 // If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
 //
-//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ,
+//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ.
 //
-// because e = ∇f(x′) + u is in ∂J(x′) for u ∈ ∂g(x′), and the u nearest to −∇f(x) has ‖e‖ ≤ Dist(x,
-// ∇f(x)) + L_f‖x′−x‖. Projections of this package keep Shift at a few units in the last place of
-// the point.
+// Projections of this package keep Shift at a few units in the last place of the point.
 type Rounded interface {
 	Subdifferential
-	// Shift returns an upper bound on ‖x′−x‖₂ for the x′ of Dist, and +Inf
-	// where x is outside the domain.
+	// Shift returns an upper bound on ‖x′−x‖₂, and +Inf where x is outside the domain.
 	Shift(x []float64) float64
 }
 
@@ -104,8 +103,7 @@ type rounded interface {
 	shift(x []float64) float64
 }
 
-// Shift returns ‖x′−x‖₂, rounded up, for the x′ of op.Dist, see [Rounded], and 0 for other
-// operators.
+// Shift returns a bound on ‖x′−x‖₂ for the x′ of op.Dist, see [Rounded]; 0 for other operators.
 func Shift(op Operator, x []float64) float64 {
 	switch r := op.(type) {
 	case Rounded:

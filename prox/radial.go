@@ -7,9 +7,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has the form l1·‖x‖₁ +
-// ι_K(x) with an orthant-like cone K: every lo is 0 or −∞ and every hi is 0 or +∞. With γ′ =
-// γ/(1+γ·l2) [Yu13]
+// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has the orthant
+// form l1·‖x‖₁ + ι_K(x): every lo is 0 or −∞ and every hi is 0 or +∞. With γ′ = γ/(1+γ·l2) [Yu13]
 //
 //	y = prox_{γs}(x)/(1+γ·l2),   p = P_{‖·‖≤r}( (1 − γ′·norm/‖y‖₂)₊ y )
 //

@@ -107,7 +107,8 @@ func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
 func (g Simplex) check(dim int) error { return simplexTotal("Simplex", g.Total, dim) }
 
-// simplexTotal returns an error unless total is finite, and 0 or at least 2⁻⁹⁰⁰, and dim is at least 1.
+// simplexTotal returns an error unless total is finite, and 0 or at least 2⁻⁹⁰⁰, and dim is at
+// least 1.
 func simplexTotal(name string, total float64, dim int) error {
 	if dim < 1 {
 		return invalid("%s in %d dimensions is empty, want at least 1", name, dim)

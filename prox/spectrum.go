@@ -126,8 +126,8 @@ func (d *spectrum) first(r int) (u, v blas64.General) {
 	return u, v
 }
 
-// compose stores U·diag(s)·Vᵀ in dst, leaving out the zeros at the end of s. The result is symmetric
-// exactly if the matrix was diagonalized.
+// compose stores U·diag(s)·Vᵀ in dst, leaving out the zeros at the end of s. The result is
+// symmetric exactly if the matrix was diagonalized.
 func (d *spectrum) compose(dst []float64) {
 	r := len(d.s)
 	for r > 0 && d.s[r-1] == 0 {

@@ -43,7 +43,7 @@ func conforms(t *testing.T, m splitting.Method) {
 	conformity(t, m, planted.tolerance)
 }
 
-// conformsSublinear is conforms for a method without linear convergence on strongly convex problems:
+// conformsSublinear is conforms for methods without linear convergence on strongly convex problems:
 // it requires a certified gap of 1e-8 instead of a distance.
 func conformsSublinear(t *testing.T, m splitting.Method) {
 	t.Helper()

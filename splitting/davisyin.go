@@ -58,7 +58,8 @@ const (
 
 // Init implements Method.
 func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if err := cmp.Or(p.plain("DavisYin"), rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep)); err != nil {
+	err := cmp.Or(p.plain("DavisYin"), rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep))
+	if err != nil {
 		return err
 	}
 	n := len(x0)
@@ -72,7 +73,6 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		factor = 2 * (1 - m.eta())
 	}
 	var lip float64
-	var err error
 	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
 		x0); err != nil {
 		return err

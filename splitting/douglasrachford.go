@@ -17,7 +17,7 @@ import (
 //
 //	F            a     b
 //	nil          G     H      two functions, or a point of two sets
-//	a Quadratic  F     G + H  in the closed form of prox.Sum; as in ADMM
+//	quadratic    F     G + H  in the closed form of prox.Sum; as in ADMM
 //
 // prox_{γf}(z) = (I + γQ)⁻¹(z + γ·lin) for a quadratic f is a solve with a Cholesky factor that is
 // computed once: O(d³), then O(d²) a step.

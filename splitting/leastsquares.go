@@ -187,8 +187,8 @@ func (f *LeastSquares) leastSquare() float64 {
 	return math.Ldexp(least*least*(1-0x1p-50), 2*exp)
 }
 
-// leastSquaresGap returns the duality gap of ½‖Ax − y‖² + ψ(x) at an x in the box, for r = y − Ax and
-// v = A'r, and NaN where a number is too large for float64. With the conjugates ψⱼ* every s has
+// leastSquaresGap returns the duality gap of ½‖Ax − y‖² + ψ(x) at an x in the box, for r = y − Ax
+// and v = A'r, and NaN where a number is too large for float64. With the conjugates ψⱼ* every s has
 //
 //	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ).
 //

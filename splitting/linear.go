@@ -23,9 +23,9 @@ type Linear interface {
 	Norm() float64
 }
 
-// NewMatrix returns a copy of a as K. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
-// adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is
-// not finite.
+// NewMatrix returns a copy of a as K. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in
+// O(min(m,d)²max(m,d)), and adds the rounding error. The error wraps ErrProblem if a is nil or
+// empty, or an entry or ‖K‖² is not finite.
 func NewMatrix(a mat.Matrix) (Linear, error) {
 	if a == nil {
 		return nil, unfit("Matrix: nil, want a matrix; a nil Problem.K is the identity")
@@ -83,10 +83,10 @@ func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 	blas64.Gemv(t, 1, k.a, blas64.Vector{N: cols, Data: x, Inc: 1}, 0, blas64.Vector{N: rows, Data: dst, Inc: 1})
 }
 
-// NewSelection returns K with (Kx)_k = x_{index[k]}, copies of some of dim coordinates. With a group
-// norm h over disjoint ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number
-// of copies of the coordinate that is selected most often. The error wraps ErrProblem if index is
-// empty or has an entry outside [0, dim).
+// NewSelection returns K with (Kx)_k = x_{index[k]}, copies of some of dim coordinates. With a
+// group norm h over disjoint ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the
+// number of copies of the coordinate that is selected most often. The error wraps ErrProblem if
+// index is empty or has an entry outside [0, dim).
 func NewSelection(index []int, dim int) (Linear, error) {
 	if len(index) == 0 {
 		return nil, unfit("Selection: no index, want at least one")

@@ -43,9 +43,9 @@ type work struct {
 // NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and
 // classes yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the
 // same. It has n terms and is a [Hessianer], so every method of this package applies to it. It is
-// not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use. a and y
-// are copied. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an entry is not
-// finite.
+// not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use. a and
+// y are copied. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an entry is
+// not finite.
 func NewLogistic(a mat.Matrix, y []float64) (FiniteSum, error) {
 	return newLinearModel("Logistic", a, y, loss.Logistic{}, 0.25)
 }

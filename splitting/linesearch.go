@@ -130,9 +130,9 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 	return gamma
 }
 
-// firstStep returns the first γ, L_f (+Inf if unknown), and whether the method has to search, because
-// the rule is LineSearch or L_f is unknown. Without a search γ is step, or factor/L_f if step is 0; it
-// refuses steps outside (0, 2/L_f), with which the methods do not converge.
+// firstStep returns the first γ, L_f (+Inf if unknown), and whether the method has to search,
+// because the rule is LineSearch or L_f is unknown. Without a search γ is step, or factor/L_f if
+// step is 0; it refuses steps outside (0, 2/L_f), with which the methods do not converge.
 func firstStep(
 	field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
 ) (gamma, lip float64, search bool, err error) {

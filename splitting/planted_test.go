@@ -11,7 +11,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// planted is a strongly convex problem whose minimizer x* is known without any solver: choose x* and
+// planted is a strongly convex problem whose minimizer is known without any solver: choose x* and
 // u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u.
 type planted struct {
 	splitting.Problem

@@ -22,9 +22,9 @@ type parabola struct {
 //
 //	∇f(x) = Qx − lin,   L_f ≥ λ_max(Q),   0 ≤ μ ≤ λ_min(Q)
 //
-// It copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in O(d³), and adds
-// the rounding error of the eigensolver. The error wraps ErrProblem if a
-// coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).
+// It copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in O(d³), and
+// adds the rounding error of the eigensolver. The error wraps ErrProblem if a coefficient is not
+// finite, Q has a negative eigenvalue, or the size of q is not len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (Quadratizer, error) {
 	if q == nil {
 		return nil, unfit("Quadratic: the matrix is nil, want a symmetric one")

@@ -136,9 +136,9 @@ type Result struct {
 	// where no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, which would
 	// cost more than the solve; there Residual/f.Convexity() is the bound.
 	Distance float64
-	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to
-	// be bounded, or by the duality gap of a CoordinateDescent or FrankWolfe if that is less; +Inf where no bound is known.
-	// Like the residual it has no allowance for rounding.
+	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to be
+	// bounded, or by the duality gap of a CoordinateDescent or FrankWolfe if that is less; +Inf where
+	// no bound is known. Like the residual it has no allowance for rounding.
 	Gap float64
 }
 

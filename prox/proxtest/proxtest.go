@@ -8,10 +8,7 @@
 //	Φ(u)     g(u) + ‖u−x‖²/(2γ), whose minimizer is p
 //	D        Dist(p, v) = dist(−v, ∂g(p))
 //
-// # References
-//
-//	[BC17]  Bauschke, Combettes. Convex Analysis and Monotone Operator Theory
-//	        in Hilbert Spaces, 2nd ed. 2017.
+// References in brackets: docs/theory/numerics.md
 package proxtest
 
 import (
