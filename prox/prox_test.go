@@ -334,6 +334,15 @@ func TestSumForms(t *testing.T) {
 	_, certifies = sum(prox.HalfSpace{A: []float64{1}}, prox.SquaredL2{Weight: 3}).(prox.Subdifferential)
 	require.True(t, certifies)
 	require.NoError(t, prox.Check(ridge, 1))
+
+	// The gradient of the square is that of x′, not of x.
+	const c = 1e10
+	simplex := prox.Simplex{Total: 1}
+	x, v := []float64{0.5, 0.5 + 8*0x1p-53}, []float64{0, 0}
+	at := []float64{c * x[0], c * x[1]}
+	require.Greater(t, prox.Shift(simplex, x), 8*0x1p-53)
+	require.GreaterOrEqual(t, sum(simplex, prox.SquaredL2{Weight: c}).(prox.Subdifferential).Dist(x, v),
+		simplex.Dist(x, at)+c*prox.Shift(simplex, x))
 }
 
 // perCoordinate is the ℓ1 norm with weight i on coordinate i.
