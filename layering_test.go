@@ -45,8 +45,7 @@ var layer = map[string]int{
 	"model":               4,
 	"objpert":             2,
 	"bench":               5,
-	"dp/dptest":           5, // test suites may use what they test
-	"prox/proxtest":       5,
+	"prox/proxtest":       5, // test suites may use what they test
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
 	"splitting/splittest": 5,
