@@ -22,10 +22,9 @@ var layer = map[string]int{
 	"internal/enclose":    -1,
 	"internal/kernel":     -1,
 	"internal/num":        -2,
-	"internal/pld":        0,
+	"dp/internal/pld":     -1,
 	"internal/noise":      -1,
 	"dp":                  0,
-	"internal/accounting": 0,
 	"internal/linear":     1,
 	"prox":                0,
 	"loss":                0,
@@ -53,12 +52,9 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"sco", "lop"}:                          "objective perturbation for the population is that of lop with another weight Δ",
-	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
-	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
-	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
-	{"internal/accounting", "internal/pld"}: "steps compose by their loss distributions",
-	{"internal/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"sco", "lop"}:                    "objective perturbation for the population is that of lop with another weight Δ",
+	{"internal/release", "erm"}:       "the loop that solves and certifies is where the two meet",
+	{"internal/release", "splitting"}: "the loop that solves and certifies is where the two meet",
 }
 
 type listed struct {

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/privopt/privopt/internal/pld"
+	"github.com/privopt/privopt/dp/internal/pld"
 )
 
 // Compose returns the certificate of publishing one release of each plan, with

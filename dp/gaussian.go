@@ -99,14 +99,19 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
 }
 
+// checkGaussian is Check, and refuses δ = 0.
+func (b Budget) checkGaussian() error {
+	if err := b.Check(); err != nil || b.Delta > 0 {
+		return err
+	}
+	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget,
+		MinDelta)
+}
+
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.
 func gaussianScale(b Budget) (float64, error) {
-	if err := b.Check(); err != nil {
+	if err := b.checkGaussian(); err != nil {
 		return 0, err
-	}
-	if b.Delta == 0 {
-		return 0, fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget,
-			MinDelta)
 	}
 	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
 	// costs less than 1e-9 in s.

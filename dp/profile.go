@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/dp/internal/pld"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/pld"
 )
 
 // Curve is δ(ε) for an ordered pair of output laws P, Q on neighboring data: a

@@ -14,7 +14,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
@@ -60,7 +59,7 @@ func TestOneStepLaw(t *testing.T) {
 	m := &NoisySGD{Radius: 1, Steps: 1, Batch: 10}
 	plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-5})
 	require.NoError(t, err)
-	require.IsType(t, accounting.Poisson{}, plan.Params().Sampler)
+	require.IsType(t, dp.Sampler{}, plan.Params().Sampler)
 	const runs = 4000
 	var sum, sq float64
 	for i := range runs {
@@ -115,7 +114,7 @@ func TestTrace(t *testing.T) {
 	require.InDelta(t, float64(pl.Params().Steps)*pl.Params().Batch, float64(tr.GradTerms), 5*math.Sqrt(200))
 
 	// A rate at which no batch has a record: the release is noise all the same.
-	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = accounting.Poisson{Rate: 1e-12}; return p })
+	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = dp.Sampler{Rate: 1e-12}; return p })
 	one, err := pl.Fit(empty, p, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.Zero(t, tr.GradTerms)
@@ -149,7 +148,8 @@ func TestNothingIsKept(t *testing.T) {
 func TestSGDEnds(t *testing.T) {
 	const below = largest * (1 - 0x1p-53)
 	try := func(edit func(p *SGDParams)) error {
-		p := SGDParams{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
+		p := SGDParams{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: dp.Sampler{Rate: 1}, Noise: 0.5, Clip: 0.5, Batch: 0.5,
+			Steps:    1,
 			StepSize: 0.5, Smoothing: 0.5}
 		edit(&p)
 		_, err := newSGDPlan(p, nil, nil)

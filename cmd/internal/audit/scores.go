@@ -9,16 +9,7 @@ import (
 	"github.com/privopt/privopt/internal/testkit"
 )
 
-// Test is a test of a hypothesis and a bound on its p-value.
-type Test struct {
-	Name string  `json:"name"`
-	P    float64 `json:"p"`
-}
-
-// scoreTests tests whether the rows of z, all of one length k, are independent
-// draws from N(0, I). It is the white-box layer of an audit: noise that was
-// recovered from releases and divided by its claimed scale, or mapped through
-// its claimed distribution function, has such scores.
+// Test is a test of a hypothesis and a bound on its p-value:
 //
 //	size     Σ z² ~ χ²_{nk}, both tails: the scale of the noise
 //	mean     the largest √n·|mean| of a coordinate
@@ -26,10 +17,15 @@ type Test struct {
 //	cells    χ² on cells of equal probability
 //	order    Σ ⟨z_t, z_{t+1}⟩: noise that is repeated or correlated
 //	pairs    the largest Σ_t z_ti z_tj of two coordinates
-//
-// Each test rejects correct noise with probability at most testkit.FalseReject over
-// their number if rejected where P is below that. A NaN or an infinite score
-// gives P = 0. It panics unless n ≥ 100, k ≥ 1 and all rows have one length.
+type Test struct {
+	Name string  `json:"name"`
+	P    float64 `json:"p"`
+}
+
+// scoreTests tests whether the rows of z, all of one length k, are independent draws from N(0, I), as
+// noise of the claimed scale is. Each test rejects correct noise with probability at most FalseReject
+// over their number if rejected where P is below that. A NaN or an infinite score gives P = 0. It
+// panics unless n ≥ 100, k ≥ 1 and all rows have one length.
 func scoreTests(z [][]float64) []Test {
 	n := len(z)
 	if n < 100 || len(z[0]) < 1 {

@@ -1,4 +1,4 @@
-package accounting
+package dp
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -49,7 +48,7 @@ func TestProfilesByQuadrature(t *testing.T) {
 				require.InDelta(t, stick(out, with, eps, lo, hi), poissonAdd(q, z)(eps), 2e-6, "q=%v z=%v ε=%v", q, z, eps)
 				// A batch without the record has another one in its place: P = (1−q)N(0)+qN(2)
 				// against N(0), all differences up to 2L.
-				require.InDelta(t, stick(mixture(q, out, normal(2, z)), out, eps, lo, hi), fixedSize(q, z)(eps), 2e-6)
+				require.InDelta(t, stick(mixture(q, out, normal(2, z)), out, eps, lo, hi), subset(q, z)(eps), 2e-6)
 				// Replacement under Poisson is bounded by the mixture of both distances; it is
 				// no less than the exact stick of records at ±1.
 				exact := stick(mixture(q, out, normal(1, z)), mixture(q, out, normal(-1, z)), eps, lo, hi)
@@ -72,17 +71,17 @@ func TestProfilesByQuadrature(t *testing.T) {
 					if k < c.m {
 						w *= math.Pow(1-p, float64(c.m-k))
 					}
-					want += w * dp.GaussianDelta(x, 2*float64(k)/z)
+					want += w * GaussianDelta(x, 2*float64(k)/z)
 				}
-				require.InEpsilon(t, want, withReplacement(c.m, c.n, z)(eps), 1e-9, "%+v z=%v ε=%v", c, z, eps)
+				require.InEpsilon(t, want, drawn(c.m, c.n, z)(eps), 1e-9, "%+v z=%v ε=%v", c, z, eps)
 			}
 		}
 	}
 	// Where e^t leaves float64 nothing is left, but for the terms that were cut.
 	require.Zero(t, poissonReplace(1e-300, 1)(100))
-	require.LessOrEqual(t, withReplacement(3, 1<<30, 1)(705), 1e-30)
+	require.LessOrEqual(t, drawn(3, 1<<30, 1)(705), 1e-30)
 	// Many draws of few records: the weights that were cut are added.
-	require.InEpsilon(t, 2e-30, withReplacement(1000, 500, 100)(700), 1e-6)
+	require.InEpsilon(t, 2e-30, drawn(1000, 500, 100)(700), 1e-6)
 	require.Zero(t, poissonAdd(0.4, 1)(-math.Log1p(-0.4)*(1+1e-12)))
 }
 
@@ -95,12 +94,12 @@ func TestGaussEverywhere(t *testing.T) {
 			if eps < 0 || eps > 700 {
 				continue
 			}
-			require.InEpsilon(t, dp.GaussianDelta(eps, s), gauss(eps, s), 1e-11, "s=%v a=%v", s, a)
+			require.InEpsilon(t, GaussianDelta(eps, s), gauss(eps, s), 1e-11, "s=%v a=%v", s, a)
 			if s < 0.25 || a > 20 {
-				require.Equal(t, dp.GaussianDelta(eps, s), gauss(eps, s))
+				require.Equal(t, GaussianDelta(eps, s), gauss(eps, s))
 			}
 			if s >= 0.25 && a < 20 {
-				require.InEpsilon(t, dp.GaussianDelta(eps, s), gaussAt(eps, math.Exp(eps), s), 1e-11)
+				require.InEpsilon(t, GaussianDelta(eps, s), gaussAt(eps, math.Exp(eps), s), 1e-11)
 			}
 		}
 	}
@@ -142,13 +141,13 @@ func TestReplaceConvex(t *testing.T) {
 // The weights of copies are no less than those of the binomial law, up to the
 // largest mean that is accepted.
 func TestCopies(t *testing.T) {
-	require.NoError(t, WithReplacement{Size: 200, Records: 2}.Check())
-	require.ErrorContains(t, WithReplacement{Size: 201, Records: 2}.Check(), "[1, 200]")
-	require.ErrorContains(t, WithReplacement{Size: 1 << 31, Records: 1 << 40}.Check(), "2147483647")
+	require.NoError(t, Sampler{Size: 200, Records: 2, Repeats: true}.Check())
+	require.ErrorContains(t, Sampler{Size: 201, Records: 2, Repeats: true}.Check(), "[1, 200]")
+	require.ErrorContains(t, Sampler{Size: 1 << 31, Records: 1 << 40, Repeats: true}.Check(), "2147483647")
 	// Where a copy tells everything the profile at 0 is the probability of one.
-	for _, c := range []WithReplacement{{200, 2}, {100_000, 1000}, {1_000_000, 10_000}} {
+	for _, c := range []Sampler{{Size: 200, Records: 2}, {Size: 100_000, Records: 1000}, {Size: 1_000_000, Records: 10_000}} {
 		q := -math.Expm1(float64(c.Size) * math.Log1p(-1/float64(c.Records)))
-		got := withReplacement(c.Size, c.Records, minNoise)(0)
+		got := drawn(c.Size, c.Records, minNoise)(0)
 		require.GreaterOrEqual(t, got, min(1, q*(1-1e-15)))
 		require.InDelta(t, q, got, 1e-10)
 	}

@@ -1,4 +1,4 @@
-package accounting
+package dp
 
 import (
 	"math"

@@ -1,9 +1,8 @@
-package accounting
+package dp
 
 import (
 	"math"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -19,34 +18,10 @@ func orders() []float64 {
 	return append(a, 72, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, largestOrder)
 }
 
-// RDP returns the Rényi curve of the composition, the sum of those of the
-// steps. With e(j) = 2j/z² and C(α, k) binomial coefficients, for integer α:
-//
-//	Poisson, add-remove     1/(α−1) log Σ_k C(α,k) (1−q)^{α−k} q^k e^{k(k−1)/(2z²)}   [MTZ19]
-//	Poisson and FixedSize,  1/(α−1) log[ 1 + q² C(α,2) min{4(e^{e(2)}−1), 2e^{e(2)}}
-//	replace                              + Σ_{j≥3} 2q^j C(α,j) e^{(j−1)e(j)} ]         [WBK19, Theorem 9]
-//	Full                    α s²/2
-//
-// Between integers (α−1)RDP(α) is convex, so a chord bounds it. The second
-// bound needs only that the three laws without the record and with either
-// version are Gaussians at most 2L apart, which Poisson batches satisfy too.
-// For WithReplacement and beyond order 1024 it is +Inf.
-func (c *Composition) RDP() dp.RDP {
-	return func(alpha float64) float64 {
-		if !(alpha > 1) {
-			return math.Inf(1)
-		}
-		var sum float64
-		for _, s := range c.steps {
-			sum += float64(s.count) * s.rdp(alpha)
-		}
-		return sum
-	}
-}
-
-// betweenIntegers returns the curve with (α−1)RDP(α) = logMoment(α) at integer
-// α, 0 at α = 1, and chords between.
-func betweenIntegers(logMoment func(alpha int) float64) dp.RDP {
+// betweenIntegers returns the curve with (α−1)RDP(α) = logMoment(α) at integer α, 0 at α = 1, and
+// chords between them, which bound it: (α−1)RDP(α) is convex
+// (docs/theory/population.md#population.renyi).
+func betweenIntegers(logMoment func(alpha int) float64) RDP {
 	return func(alpha float64) float64 {
 		if !(alpha > 1 && alpha <= largestOrder) {
 			return math.Inf(1)
@@ -64,7 +39,10 @@ func betweenIntegers(logMoment func(alpha int) float64) dp.RDP {
 	}
 }
 
-func rdpPoisson(q, z float64) dp.RDP {
+// rdpPoisson is the curve of Poisson batches under AddRemove [MTZ19]:
+//
+//	1/(α−1) log Σ_k C(α,k) (1−q)^{α−k} q^k e^{k(k−1)/(2z²)}
+func rdpPoisson(q, z float64) RDP {
 	return betweenIntegers(func(alpha int) float64 {
 		// The weights of k = 0, …, α add up to 1, so that the sum is
 		// 1 + Σ_{k≥2} C(α,k) (1−q)^{α−k} q^k (e^{k(k−1)/(2z²)} − 1),
@@ -78,7 +56,11 @@ func rdpPoisson(q, z float64) dp.RDP {
 	})
 }
 
-func rdpReplace(q, z float64) dp.RDP {
+// rdpReplace is a bound for Poisson batches and for subsets under Replace [WBK19, Theorem 9]: it needs
+// only that the laws without the record and with either version of it are Gaussians at most 2L apart.
+//
+//	1/(α−1) log[ 1 + q² C(α,2) min{4(e^{e(2)}−1), 2e^{e(2)}} + Σ_{j≥3} 2q^j C(α,j) e^{(j−1)e(j)} ],   e(j) = 2j/z²
+func rdpReplace(q, z float64) RDP {
 	e := func(j float64) float64 { return 2 * j / (z * z) }
 	return betweenIntegers(func(alpha int) float64 {
 		a := float64(alpha)
