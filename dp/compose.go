@@ -14,22 +14,16 @@ import (
 // a plan chosen with knowledge of an earlier release composes by Basic, or by a filter
 // of package dp/ledger. The data of one release may depend on earlier outputs.
 //
-// It composes the profiles of the plans by their loss distributions [ZDW22],
-// removing and adding a record apart, after the lower convex hull of every curve in
-// e^ε has been taken, and adds the probabilities of failure,
-//
-//	δ(ε) = max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Σ Failure
-//
-// Gaussian profiles alone compose to the Gaussian profile with the root of the sum of squares
-// [DRS22]. Otherwise, below δ = 1e-12, which the loss distributions do not resolve, it takes the
-// sum of the Rényi curves. The result is never more than that of Basic, which alone serves delta =
-// 0.
+// It composes the profiles of the plans by their loss distributions, in both orders apart, and adds
+// the probabilities of failure. Gaussian profiles alone compose to a Gaussian profile. Below δ =
+// 1e-12, which loss distributions do not resolve, it takes the sum of the Rényi curves. The result
+// is never more than that of Basic, which alone serves delta = 0.
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts
-// in parentheses; the assumptions are the union of theirs in order of appearance, DeclaredPlan if a
-// plan is of a type of the caller, and LossArithmetic. The error wraps ErrCondition for an empty
-// list, a plan without a certificate, or where no ε is known at delta, ErrRelation for a mix of
-// relations, and ErrBudget for a delta out of range.
+// in parentheses; the assumptions are the union of theirs, DeclaredPlan if a plan is of a type of
+// the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan without a
+// certificate, or where no ε is known at delta, ErrRelation for a mix of relations, and ErrBudget
+// for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	parts := make([]Certificate, len(plans))
 	for i, p := range plans {
@@ -66,8 +60,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	return sum, nil
 }
 
-// composed returns an ε at delta > 0 from the profiles of the plans, +Inf where none
-// is known.
+// composed returns an ε at delta > 0 from the profiles of the plans, +Inf where none is known.
 func composed(delta float64, plans []Plan) float64 {
 	if len(plans) == 1 {
 		return plans[0].Profile().Epsilon(delta)

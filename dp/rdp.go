@@ -7,15 +7,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// RDP is a Rényi curve: at every order α > 1 (or at the orders its source
-// names) it bounds the Rényi divergence of the outputs on neighboring data,
-//
-//	RDP(α) ≥ 1/(α-1) log E_Q[(P/Q)^α],  both ways.        [Mir17]
+// RDP is a Rényi curve: at every order α > 1 it bounds the Rényi divergence of the outputs on
+// neighboring data, RDP(α) ≥ 1/(α-1) log E_Q[(P/Q)^α] in both orders [Mir17].
 type RDP func(alpha float64) float64
 
-// GaussianRDP returns α s²/2, the curve of Gaussian noise with
-// s = sensitivity/σ [Mir17, Proposition 7]; +Inf for s < 0 or NaN and for
-// orders that are not greater than 1.
+// GaussianRDP returns α s²/2, the curve of Gaussian noise with s = sensitivity/σ [Mir17,
+// Proposition 7]; +Inf for s < 0 or NaN and for orders that are not greater than 1.
 func GaussianRDP(s float64) RDP {
 	return func(alpha float64) float64 {
 		if !(s >= 0 && alpha > 1) {
@@ -28,8 +25,8 @@ func GaussianRDP(s float64) RDP {
 	}
 }
 
-// PureRDP returns the curve that ε₀-differential privacy implies, the one of
-// randomized response [Mir17, Proposition 5 with the odds e^ε₀]:
+// PureRDP returns the curve that ε₀-differential privacy implies, that of randomized response
+// [Mir17, Proposition 5]:
 //
 //	1/(α-1) log( cosh((α-½)ε₀)/cosh(ε₀/2) ) ≤ min(ε₀, α ε₀²/2)
 //
@@ -60,10 +57,10 @@ const rounding = 0x1p-50
 //
 //	ε = RDP(α) + log(1 - 1/α) - (log δ + log α)/(α-1)     [CKS20, Proposition 12]
 //
-// (docs/theory/composition.md#composition.renyi). Every order gives a valid ε, so the search costs
-// utility only. Without orders it searches real α with α-1 in [1e-3, 1e9] and refines the best.
-// Orders that are not greater than 1 are skipped; ε is +Inf if none serves or delta is not in (0,
-// 1), and is rounded up by less than 1e-11 relative where the terms do not cancel.
+// (docs/theory/composition.md#composition.renyi). Without orders it searches real α with α-1 in
+// [1e-3, 1e9]; every order gives a valid ε. Orders that are not greater than 1 are skipped; ε is
+// +Inf if none serves or delta is not in (0, 1), and is rounded up by less than 1e-11 relative
+// where the terms do not cancel.
 func (r RDP) Epsilon(delta float64, orders ...float64) (eps, order float64) {
 	eps, order = math.Inf(1), math.NaN()
 	if !(delta > 0 && delta < 1) {
@@ -106,8 +103,7 @@ func (r RDP) Curve(orders ...float64) Curve {
 	}
 }
 
-// log1mInverse returns log(1 - 1/α), α > 1, also next to 1, where the rounding of
-// 1/α would show.
+// log1mInverse returns log(1 - 1/α), α > 1, also next to 1, where the rounding of 1/α would show.
 func log1mInverse(alpha float64) float64 {
 	if alpha < 2 {
 		return num.Log((alpha - 1) / alpha)
@@ -115,8 +111,8 @@ func log1mInverse(alpha float64) float64 {
 	return math.Log1p(-1 / alpha)
 }
 
-// search calls f at every order, or on a geometric grid of real orders and
-// then, by golden section in log(α-1), around the best of them.
+// search calls f at every order; without orders on a geometric grid of real orders and then, by
+// golden section in log(α-1), around the best of them.
 func (r RDP) search(orders []float64, f func(alpha float64) float64) {
 	if len(orders) > 0 {
 		for _, a := range orders {

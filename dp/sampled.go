@@ -14,8 +14,8 @@ const (
 	maxNoise = 0x1p40
 )
 
-// noisySums is the release of noisy sums, each chosen with knowledge of those before it. One sum and sums
-// over all records have closed forms; otherwise loss distributions compose.
+// noisySums is the release of noisy sums, each chosen with knowledge of those before it. One sum
+// and sums over all records have closed forms; otherwise loss distributions compose.
 type noisySums struct {
 	steps int
 	gauss float64 // s if the sums are exactly δ_G(ε, s) both ways, else 0

@@ -14,8 +14,9 @@ type noisySum struct {
 	gauss float64 // s if the sum is exactly δ_G(ε, s) both ways, else 0
 }
 
-// one returns the sum with noise z. Its profiles are those of docs/theory/population.md#population.step
-// with t = log1p((e^ε−1)/q), δ_G the Gaussian profile and ε ≥ 0:
+// one returns the sum with noise z. Its profiles are those of
+// docs/theory/population.md#population.step with t = log1p((e^ε−1)/q), δ_G the Gaussian profile and
+// ε ≥ 0:
 //
 //	Rate q, add-remove  removing: q δ_G(t, 1/z)                                          [ZDW22, Theorem 11]
 //	                    adding:   (1−(1−q)e^ε) δ_G(−log((e^{−ε}−1+q)/q), 1/z)
@@ -39,8 +40,8 @@ func (s Sampler) one(z float64) noisySum {
 	return noisySum{pair: pld.Pair{Up: poissonRemove(q, z), Down: poissonAdd(q, z)}, rdp: rdpPoisson(q, z)}
 }
 
-// reach returns the distance, in units of L, by which one record that is in the batch for certain can
-// move the sum.
+// reach returns the distance, in units of L, by which one record that is in the batch for certain
+// can move the sum.
 func reach(r Relation) float64 {
 	if r == Replace {
 		return 2
@@ -76,7 +77,8 @@ func poissonRemove(q, z float64) func(eps float64) float64 {
 	return func(eps float64) float64 { return q * gauss(inner(eps, q), 1/z) }
 }
 
-// poissonAdd returns the profile of Q against P. With y = 1 − (1−e^{−ε})/q, 1−(1−q)e^ε = q e^ε y and
+// poissonAdd returns the profile of Q against P. With y = 1 − (1−e^{−ε})/q, 1−(1−q)e^ε = q e^ε y
+// and
 //
 //	q e^ε y δ_G(−log y, 1/z) for y > 0, else 0.
 //
@@ -109,8 +111,8 @@ func poissonReplace(q, z float64) func(eps float64) float64 {
 	}
 }
 
-// subset returns q δ_G(t, 2/z): a batch without the record has another one in its place, so that all
-// differences are up to 2L.
+// subset returns q δ_G(t, 2/z): a batch without the record has another one in its place, so that
+// all differences are up to 2L.
 func subset(q, z float64) func(eps float64) float64 {
 	return func(eps float64) float64 { return q * gauss(inner(eps, q), 2/z) }
 }
@@ -118,8 +120,8 @@ func subset(q, z float64) func(eps float64) float64 {
 // negligible is a mass so small that even MaxSteps of them are not felt.
 const negligible = 1e-30
 
-// drawn returns Σ_{k≥1} Binom(m, 1/n)(k) δ_G(t, 2k/z). The terms from where their weights fall below
-// negligible on are replaced by those weights.
+// drawn returns Σ_{k≥1} Binom(m, 1/n)(k) δ_G(t, 2k/z). The terms from where their weights fall
+// below negligible on are replaced by those weights.
 func drawn(m, n int, z float64) func(eps float64) float64 {
 	p := 1 / float64(n)
 	if n == 1 {

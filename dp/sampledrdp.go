@@ -56,8 +56,9 @@ func rdpPoisson(q, z float64) RDP {
 	})
 }
 
-// rdpReplace is a bound for Poisson batches and for subsets under Replace [WBK19, Theorem 9]: it needs
-// only that the laws without the record and with either version of it are Gaussians at most 2L apart.
+// rdpReplace is a bound for Poisson batches and for subsets under Replace [WBK19, Theorem 9]: it
+// needs only that the laws without the record and with either version of it are Gaussians at most
+// 2L apart.
 //
 //	1/(α−1) log[ 1 + q² C(α,2) min{4(e^{e(2)}−1), 2e^{e(2)}} + Σ_{j≥3} 2q^j C(α,j) e^{(j−1)e(j)} ],   e(j) = 2j/z²
 func rdpReplace(q, z float64) RDP {

@@ -80,8 +80,8 @@ func (s spent) admits(t Terms, e Entry) error {
 		max(0, t.Total.Epsilon-left.Epsilon))
 }
 
-// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not: a split
-// that depended on the plans could cost almost 2δ (docs/theory/composition.md#ledger.order).
+// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not: a
+// split that depended on the plans could cost almost 2δ (docs/theory/composition.md#ledger.order).
 const failureShare = 0x1p-10
 
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one.

@@ -20,30 +20,30 @@
 //
 // # Composition
 //
-// Plans are chosen with knowledge of earlier releases, so that [dp.Compose] does not apply. A plan is
-// admitted if one of these filters with the total (ε, δ) and m = 1 + |Orders| admits it:
+// Plans are chosen with knowledge of earlier releases, so that [dp.Compose] does not apply. A plan
+// is admitted if one of these filters with the total (ε, δ) and m = 1 + |Orders| admits it:
 //
 //	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
 //	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
 //
 // The proofs are in docs/theory/composition.md#ledger.basic and #ledger.order. With Orders a total
-// serves many small releases better, and a single large one worse. Sums of ε and δ are exact sums of
-// the decimal numbers that the file shows.
+// serves many small releases better, and a single large one worse. Sums of ε and δ are exact sums
+// of the decimal numbers that the file shows.
 //
 // # Locking
 //
 // Processes that use one ledger wait for each other. The lock is one of the file, whatever the name
 // or link that leads to it. A program that saves by renaming, as editors do, puts another ledger in
 // its place. A lock on a network file system may not reach other machines, which may then spend the
-// same budget: Spend reads the file again behind its entry and finds some such cases, not all. Keep a
-// ledger on a local disk of the one machine that fits.
+// same budget: Spend reads the file again behind its entry and finds some such cases, not all. Keep
+// a ledger on a local disk of the one machine that fits.
 //
 // # What the file proves
 //
 // Every line carries the SHA-256 of itself and of the line before, and every entry 128 random bits.
-// An edit that does not compute all later hashes anew is refused. Nothing is signed: whoever may write
-// the ledger can cut it off, restore an older copy or write all hashes anew. Only a hash that is
-// recorded elsewhere shows that, such as the one that every model keeps, see [Ledger.Verify].
+// An edit that does not compute all later hashes anew is refused. Nothing is signed: whoever may
+// write the ledger can cut it off, restore an older copy or write all hashes anew. Only a hash that
+// is recorded elsewhere shows that, such as the one that every model keeps, see [Ledger.Verify].
 //
 // A ledger of version 0.1.0, whose entries have neither random bits nor files, is continued; models
 // of its old entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
@@ -143,7 +143,8 @@ type Entry struct {
 	File  string `json:"-"` // SHA-256 of the file that was committed, "" before Commit
 }
 
-// Ledger is an open ledger file. It is safe for concurrent use, also of the file by other processes.
+// Ledger is an open ledger file. It is safe for concurrent use, also of the file by other
+// processes.
 type Ledger struct {
 	path string
 	mu   sync.Mutex
@@ -201,8 +202,8 @@ func (l *Ledger) update(text []byte) error {
 	return nil
 }
 
-// write appends the line that next makes of the newest state, and returns its hash. It holds the lock
-// of the file.
+// write appends the line that next makes of the newest state, and returns its hash. It holds the
+// lock of the file.
 func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (hash string, err error) {
 	f, unlock, err := lock(ctx, l.path)
 	if err != nil {
@@ -242,10 +243,10 @@ func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (
 // be drawn for the release, once. It waits for other processes until ctx is done.
 //
 // src is the source that the fit will get. It must be nil, the secure one: noise that can be drawn
-// again is refused with ErrSeeded. The error wraps ErrOverspent if the total does not admit the plan,
-// dp.ErrRelation if the plan is about other neighbors, dp.ErrCondition or dp.ErrBudget if it has no
-// certificate, ErrBusy, ErrBroken or ErrBehind. After an error of writing the entry may be in the file
-// and then counts as spent.
+// again is refused with ErrSeeded. The error wraps ErrOverspent if the total does not admit the
+// plan, dp.ErrRelation if the plan is about other neighbors, dp.ErrCondition or dp.ErrBudget if it
+// has no certificate, ErrBusy, ErrBroken or ErrBehind. After an error of writing the entry may be
+// in the file and then counts as spent.
 func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entry, error) {
 	if src != nil {
 		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release nothing", ErrSeeded)
@@ -298,10 +299,10 @@ func (l *Ledger) usable(ctx context.Context) error {
 	return nil
 }
 
-// Commit records that file, the whole text that publishes the release, belongs to the entry with this
-// hash, and returns when that is on the disk. An entry has one file: the error wraps ErrMismatch if it
-// has another one, ErrBehind if there is no such entry, or is as that of Spend. Do not publish a release
-// whose Commit failed: VerifyFile will refuse it.
+// Commit records that file, the whole text that publishes the release, belongs to the entry with
+// this hash, and returns when that is on the disk. An entry has one file: the error wraps
+// ErrMismatch if it has another one, ErrBehind if there is no such entry, or is as that of Spend.
+// Do not publish a release whose Commit failed: VerifyFile will refuse it.
 func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -318,9 +319,9 @@ func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 	return err
 }
 
-// VerifyFile reads the ledger again and checks that the entry with this hash paid for the certificate
-// c, and that file is the text that was committed for it. The error wraps ErrBroken, ErrBehind or
-// ErrMismatch, also where no file was committed.
+// VerifyFile reads the ledger again and checks that the entry with this hash paid for the
+// certificate c, and that file is the text that was committed for it. The error wraps ErrBroken,
+// ErrBehind or ErrMismatch, also where no file was committed.
 func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 	if err := l.usable(context.Background()); err != nil {
 		return err
