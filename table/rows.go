@@ -153,8 +153,7 @@ func (r *Rows) header() error {
 	}
 	if known == 0 {
 		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with "+
-			"the names of the "+
-			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
+			"the names of the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
 			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
 	if err := r.find(seen); err != nil {

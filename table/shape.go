@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// decode stores JSON in v, a pointer to a struct. It is json.Unmarshal that
-// refuses unknown and repeated keys, null, wrong types and text after the
-// value, and names the place of each.
+// decode stores JSON in v, a pointer to a struct, as json.Unmarshal does. It refuses unknown and
+// repeated keys, null, wrong types and text after the value, and names the place of each.
 func decode(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -96,36 +95,30 @@ func (w *walker) value(t reflect.Type, path string) error {
 		}
 		_, err := w.token()
 		return err
-	case reflect.String:
-		if _, ok := tok.(string); !ok {
-			return wrong("a string in quotes")
-		}
-	case reflect.Bool:
-		if _, ok := tok.(bool); !ok {
-			return wrong("true or false")
-		}
-	case reflect.Int:
-		n, ok := tok.(json.Number)
-		if _, err := strconv.Atoi(n.String()); !ok || err != nil {
-			return wrong("a whole number")
-		}
-	default:
-		n, ok := tok.(json.Number)
-		if _, err := n.Float64(); !ok || err != nil {
-			return wrong("a number without quotes, at most 1e300")
-		}
+	}
+	_, text := tok.(string)
+	_, truth := tok.(bool)
+	n, _ := tok.(json.Number) // "" is no number
+	_, whole := strconv.Atoi(n.String())
+	_, number := n.Float64()
+	switch kind := t.Kind(); {
+	case kind == reflect.String && !text:
+		return wrong("a string in quotes")
+	case kind == reflect.Bool && !truth:
+		return wrong("true or false")
+	case kind == reflect.Int && whole != nil:
+		return wrong("a whole number")
+	case kind == reflect.Float64 && number != nil:
+		return wrong("a number without quotes, at most 1e300")
 	}
 	return nil
 }
 
-// object reads what follows an opening brace.
+// object reads the rest of an object behind its opening brace.
 func (w *walker) object(t reflect.Type, path string) error {
-	fields := map[string]reflect.Type{}
-	var keys []string
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[key] = t.Field(i).Type
-		keys = append(keys, key)
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
 	}
 	seen := map[string]bool{}
 	for w.dec.More() {
@@ -135,14 +128,15 @@ func (w *walker) object(t reflect.Type, path string) error {
 		}
 		key, _ := tok.(string)
 		at := strings.TrimPrefix(path+"."+key, ".")
+		field := slices.Index(keys, key)
 		switch {
-		case !slices.Contains(keys, key):
+		case field < 0:
 			return fmt.Errorf("%s: unknown key %s, want one of %s", place(path), quote(key), strings.Join(keys, ", "))
 		case seen[key]:
 			return fmt.Errorf("%s: the key stands twice, want it once", at)
 		}
 		seen[key] = true
-		if err := w.value(fields[key], at); err != nil {
+		if err := w.value(t.Field(field).Type, at); err != nil {
 			return err
 		}
 	}
