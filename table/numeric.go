@@ -17,10 +17,9 @@ import (
 // Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled
 // into them, as [erm.Data] describes.
 //
-// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
-// a number too large for float64, such as 1e400, is infinite. What a record
-// becomes depends on that record and the bounds alone. An empty line behind the header is
-// a record of zeros, so that no edit of one line changes the number of records.
+// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign; a number too large for
+// float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so that no
+// edit of one line changes the number of records.
 type Numeric struct {
 	// Bounds are declared, never measured.
 	Bounds loss.Bounds
@@ -34,18 +33,18 @@ type Numeric struct {
 	Public bool
 }
 
-// ReadCSV reads all records of a table of comma-separated numbers [RFC4180], plain or
-// compressed by gzip. A header line alone gives data without records.
+// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed by
+// gzip. A header line alone gives data without records.
 //
-// The error wraps ErrTable for bounds that are not valid, no column named Label, and what Scan
-// refuses. The names of columns are shown, for none of them is a number.
+// The error wraps ErrTable for bounds that are not valid, no column named Label, and tables that Scan
+// refuses. It shows names of columns, none of which is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
 	}
 	if n.Label != "" && !n.Header {
-		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last "+
-			"column", ErrTable, quote(n.Label))
+		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last column", ErrTable,
+			quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -72,16 +71,14 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	return b.Data(), nil
 }
 
-// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
-// of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
-// which are empty without Header, and record with the numbers of every record, which it may change
-// until it returns.
+// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory of a
+// line. Bounds and Label have no meaning here. It calls begin with the names of the columns, which are
+// empty without Header, and record with the numbers of every record, which record may change.
 //
-// The error is that of begin or record, or wraps ErrTable for a file that is not
-// a table of numbers: no header where one is declared, an empty or repeated
-// name, fewer than two columns, another number of fields than columns, broken
-// quotes, or a field that is no number (also the empty one: "NaN" is the way to
-// write a missing value). It shows no name: the header line may be a record.
+// The error is that of begin or record, or wraps ErrTable for a file that is not a table of numbers: no
+// header where one is declared, an empty or repeated name, fewer than two columns, another number of
+// fields than columns, broken quotes, or a field that is no number, such as the empty one ("NaN" is a
+// missing value). It shows no name: the header line may be a record.
 func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func(row []float64) error) error {
 	return n.scan(r, false, begin, record)
 }
@@ -106,8 +103,7 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	case err != nil:
 		return err
 	case len(fields) < 2:
-		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by "+
-			"%q", ErrTable, t.line, comma)
+		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
 	}
 	t.every = true
 	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
@@ -159,15 +155,8 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	if name != "" {
 		name = " (" + quote(name) + ")"
 	}
-	found := "text"
-	switch {
-	case len(field) == 0:
-		found = "an empty field"
-	case n.Public:
-		found = quote(string(field))
-	}
-	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing "+
-		"one", ErrTable, line, j+1, name, found)
+	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing one", ErrTable, line, j+1, name,
+		shown(field, n.Public, nil))
 }
 
 // headerNames stores the names of the columns. Errors do not show them: the line may be a record.
@@ -183,26 +172,20 @@ func headerNames(names []string, fields [][]byte, line int) error {
 		case !utf8.ValidString(s):
 			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
 		case twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different "+
-				"ones", ErrTable, line, first+1, j+1)
+			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, line, first+1, j+1)
 		case isNumber:
-			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not "+
-				"declare one", ErrTable, line,
-				j+1)
+			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one",
+				ErrTable, line, j+1)
 		}
 		names[j], seen[s] = s, j
 	}
 	return nil
 }
 
-// ReadLIBSVM reads records of dim features in the format of [CL11], a line
-//
-//	label index:value index:value …
-//
-// each, with indices from 1 to dim that increase; features that are not listed are 0, and text
-// behind # is a comment. A line without anything else is a record of zeros. Header, Label and
-// Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
-// compressed by gzip; the error is that of ReadCSV.
+// ReadLIBSVM reads records of dim features in the format of LIBSVM, a line "label index:value …" each,
+// with increasing indices from 1 to dim. Features that are not listed are 0, and text behind # is a
+// comment. A line without anything else is a record of zeros. It keeps sparse rows. Header, Label and
+// Delimiter have no meaning here; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
 	if err != nil {
@@ -263,12 +246,11 @@ func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float
 		case err != nil || !ok:
 			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: want index:value, two numbers", ErrTable, line, j)
 		case index < 1 || index > dim:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared "+
-				"dimension", ErrTable, line, j, dim)
+			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared dimension", ErrTable,
+				line, j, dim)
 		case index <= last:
 			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, "+
-				"want increasing indices",
-				ErrTable, line, j)
+				"want increasing indices", ErrTable, line, j)
 		}
 		last = index
 		col, val = append(col, int32(index-1)), append(val, v)

@@ -205,7 +205,7 @@ func TestMultiline(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 1, n)
 	for text, want := range map[string]bool{"a,y\n\"1\n\",2\n2,3\n": true, "a,y\n\"1\",2\n2,3\n": false} {
-		drafted, err := Drafting{}.Draft(strings.NewReader(text))
+		drafted, err := Draft(strings.NewReader(text), Schema{})
 		require.NoError(t, err)
 		require.Equal(t, want, drafted.File.Multiline)
 	}
@@ -237,9 +237,9 @@ func TestRowsUnlabeled(t *testing.T) {
 		require.ErrorContains(t, err, `no column "income"`)
 		rows, err := e.Rows(strings.NewReader(text), Options{Unlabeled: true})
 		require.NoError(t, err)
-		require.Equal(t, labeled, rows.Labeled())
+		require.Equal(t, labeled, rows.label >= 0)
 		require.True(t, rows.Next())
-		require.Equal(t, 2, rows.Line())
+		require.Equal(t, 2, rows.text.line)
 		col, val := rows.Row()
 		require.Equal(t, []int32{0, 3, 7}, col)
 		require.Equal(t, []float64{0.5, 0.5, 0.5}, val)
@@ -261,7 +261,7 @@ func TestReadCSVSparse(t *testing.T) {
 		Columns: []Column{{Name: "c", Levels: levels}, {Name: "x", Min: new(0.0), Max: new(1.0)}}}
 	e, err := s.Encoder()
 	require.NoError(t, err)
-	require.True(t, e.Sparse())
+	require.True(t, e.sparse())
 	text := "c,x,y\n"
 	for k := range 100 {
 		text += fmt.Sprintf("l%d,%v,%v\n", k*7%40, float64(k%5)/4, float64(k%3)/2)

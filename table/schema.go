@@ -153,7 +153,7 @@ func bad(path string, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrSchema, path, fmt.Sprintf(format, args...))
 }
 
-// check is Check without the columns.
+// check checks all but the columns.
 func (s *Schema) check() error {
 	if s.Version != 1 {
 		return bad("schema", "version %d, want 1", s.Version)

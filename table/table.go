@@ -11,7 +11,7 @@
 //	}
 //	p := &erm.Problem{Data: data.Records, Loss: loss.Logistic{}}
 //
-// A [Schema] is written by hand, or drafted by [Drafting] from public rows; nothing is learned from the
+// A [Schema] is written by hand, or drafted by [Draft] from public rows; nothing is learned from the
 // private ones. The encoding of a record depends on that record and the schema alone, so neighboring
 // tables stay neighboring.
 //
