@@ -253,8 +253,8 @@ func above(t *testing.T, exact, bound, rel float64, msg ...any) {
 	require.LessOrEqual(t, bound, exact*(1+rel)+3e-15, msg...)
 }
 
-// part is a repeated release with the curves of p, of which it takes the lower convex hull. It hides
-// that p is Gaussian.
+// part is a repeated release with the curves of p, of which it takes the lower convex hull. It
+// hides that p is Gaussian.
 func part(p Profile, times int) pld.Part {
 	return pld.Part{Pair: pld.Tabulate(pld.Symmetric(p.Remove), 1e-22), Times: times}
 }

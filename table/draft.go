@@ -18,12 +18,12 @@ const (
 	idShare    = 0.95 // of different values in a column of text: an identifier
 )
 
-// Draft reads a table of public rows, such as a published or made-up sample, and returns a schema that a
-// person should check: numbers with ranges rounded outward, categories with their levels by frequency
-// and "other", identifiers ignored. It must not see private rows. From like it takes File,
-// Label.Column ("" means the last column) and Missing (nil means "", "?", "NA" and "NaN"). If the label
-// has two spellings, the later one in numerical or alphabetical order is positive. The error wraps
-// [ErrTable] or [ErrSchema]; it may show values, because the rows are public.
+// Draft reads a table of public rows, such as a published or made-up sample, and returns a schema
+// that a person should check: numbers with ranges rounded outward, categories with their levels by
+// frequency and "other", identifiers ignored. It must not see private rows. From like it takes
+// File, Label.Column ("" means the last column) and Missing (nil means "", "?", "NA" and "NaN"). If
+// the label has two spellings, the later one in numerical or alphabetical order is positive. The
+// error wraps [ErrTable] or [ErrSchema]; it may show values, because the rows are public.
 func Draft(public io.Reader, like Schema) (*Schema, error) {
 	if err := like.File.check(); err != nil {
 		return nil, err

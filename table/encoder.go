@@ -24,8 +24,8 @@ type Encoder struct {
 }
 
 // Feature is a coordinate of an encoded row. In the units of the file a prediction ⟨a,θ⟩ has the
-// intercept Σ_j Offset_j·θ_j, plus the middle of the range of a label with a range, and the coefficient
-// Scale_j·θ_j of the value or the indicator of feature j.
+// intercept Σ_j Offset_j·θ_j, plus the middle of the range of a label with a range, and the
+// coefficient Scale_j·θ_j of the value or the indicator of feature j.
 type Feature struct {
 	Name   string `json:"name"`             // such as "age<25", "age[25,35)", "education=HS-grad", "hours"
 	Column string `json:"column,omitempty"` // "" for the intercept
@@ -46,8 +46,8 @@ type column struct {
 	lenient        bool // fields without a meaning count as missing
 }
 
-// Encoder checks the schema and returns its Encoder, which later changes of the schema do not change.
-// The error wraps ErrSchema.
+// Encoder checks the schema and returns its Encoder, which later changes of the schema do not
+// change. The error wraps ErrSchema.
 func (s *Schema) Encoder() (*Encoder, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%w: the schema is nil", ErrSchema)
@@ -249,8 +249,8 @@ func (e *Encoder) NumClasses() int {
 	return 0
 }
 
-// Dim returns the number of parameters: that of Features, times that of classes for a label with levels,
-// whose θ has a block for each class, as in [loss.Multinomial].
+// Dim returns the number of parameters: that of Features, times that of classes for a label with
+// levels, whose θ has a block for each class, as in [loss.Multinomial].
 func (e *Encoder) Dim() int {
 	if e.Kind() == Classes {
 		return e.NumClasses() * len(e.features)
@@ -268,8 +268,8 @@ func (e *Encoder) Bounds() loss.Bounds {
 	return b
 }
 
-// sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be nonzero. A
-// sparse entry takes 12 bytes, a dense one 8.
+// sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be
+// nonzero. A sparse entry takes 12 bytes, a dense one 8.
 func (e *Encoder) sparse() bool { return 3*e.width <= e.Dim() }
 
 // LabelText returns an encoded label as the file spells it: the first spelling of its class, or the
@@ -288,8 +288,8 @@ func (e *Encoder) LabelText(b float64) string {
 	return l.Negative[0]
 }
 
-// LabelValue maps a label or a prediction to the units of the file: mid + half·b for a range, b itself
-// for other labels.
+// LabelValue maps a label or a prediction to the units of the file: mid + half·b for a range, b
+// itself for other labels.
 func (e *Encoder) LabelValue(b float64) float64 {
 	if e.Kind() != Range {
 		return b
@@ -336,8 +336,8 @@ func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 
 const badLen = "table: length mismatch"
 
-// row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the field
-// of column k. It returns the index of a column whose field has no meaning, or -1.
+// row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
+// field of column k. It returns the index of a column whose field has no meaning, or -1.
 func (e *Encoder) row(col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
@@ -354,7 +354,8 @@ func (e *Encoder) row(col []int32, val []float64, missing map[string]bool, field
 	return col, val, -1
 }
 
-// encode returns the coordinate of a field, -1 for none, its entry, and whether the field has a meaning.
+// encode returns the coordinate of a field, -1 for none, its entry, and whether the field has a
+// meaning.
 func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64, ok bool) {
 	if k, ok := c.level[string(text)]; ok {
 		return c.at + k, c.c, true
@@ -408,8 +409,8 @@ func (e *Encoder) noLabel() float64 {
 	return 0 // the first class, the middle of the range
 }
 
-// number parses a field without blanks around it. Out of range means ±Inf or 0. Hexadecimal floats and
-// digit separators, which strconv knows, are no numbers in a table.
+// number parses a field without blanks around it. Out of range means ±Inf or 0. Hexadecimal floats
+// and digit separators, which strconv knows, are no numbers in a table.
 func number(field []byte) (v float64, ok bool) {
 	if len(field) == 0 || bytes.ContainsAny(field, "xX_") {
 		return 0, false

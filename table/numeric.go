@@ -17,9 +17,9 @@ import (
 // Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled
 // into them, as [erm.Data] describes.
 //
-// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign; a number too large for
-// float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so that no
-// edit of one line changes the number of records.
+// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign; a number too large
+// for float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so
+// that no edit of one line changes the number of records.
 type Numeric struct {
 	// Bounds are declared, never measured.
 	Bounds loss.Bounds
@@ -33,11 +33,11 @@ type Numeric struct {
 	Public bool
 }
 
-// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed by
-// gzip. A header line alone gives data without records.
+// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed
+// by gzip. A header line alone gives data without records.
 //
-// The error wraps ErrTable for bounds that are not valid, no column named Label, and tables that Scan
-// refuses. It shows names of columns, none of which is a number.
+// The error wraps ErrTable for bounds that are not valid, no column named Label, and tables that
+// Scan refuses. It shows names of columns, none of which is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTable, err)
@@ -71,14 +71,15 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	return b.Data(), nil
 }
 
-// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory of a
-// line. Bounds and Label have no meaning here. It calls begin with the names of the columns, which are
-// empty without Header, and record with the numbers of every record, which record may change.
+// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
+// of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
+// which are empty without Header, and record with the numbers of every record, which record may
+// change.
 //
-// The error is that of begin or record, or wraps ErrTable for a file that is not a table of numbers: no
-// header where one is declared, an empty or repeated name, fewer than two columns, another number of
-// fields than columns, broken quotes, or a field that is no number, such as the empty one ("NaN" is a
-// missing value). It shows no name: the header line may be a record.
+// The error is that of begin or record, or wraps ErrTable for a file that is not a table of
+// numbers: no header where one is declared, an empty or repeated name, fewer than two columns,
+// another number of fields than columns, broken quotes, or a field that is no number, such as the
+// empty one ("NaN" is a missing value). It shows no name: the header line may be a record.
 func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func(row []float64) error) error {
 	return n.scan(r, false, begin, record)
 }
@@ -182,10 +183,10 @@ func headerNames(names []string, fields [][]byte, line int) error {
 	return nil
 }
 
-// ReadLIBSVM reads records of dim features in the format of LIBSVM, a line "label index:value …" each,
-// with increasing indices from 1 to dim. Features that are not listed are 0, and text behind # is a
-// comment. A line without anything else is a record of zeros. It keeps sparse rows. Header, Label and
-// Delimiter have no meaning here; the error is that of ReadCSV.
+// ReadLIBSVM reads records of dim features in the format of LIBSVM, a line "label index:value …"
+// each, with increasing indices from 1 to dim. Features that are not listed are 0, and text behind
+// # is a comment. A line without anything else is a record of zeros. It keeps sparse rows. Header,
+// Label and Delimiter have no meaning here; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
 	if err != nil {

@@ -88,8 +88,8 @@ type Rows struct {
 	err    error
 }
 
-// Rows reads the header line, unless the schema has File.Fields, and returns the records that follow.
-// The error wraps ErrTable.
+// Rows reads the header line, unless the schema has File.Fields, and returns the records that
+// follow. The error wraps ErrTable.
 func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	t, err := e.schema.File.text(r)
 	if err != nil {
@@ -117,8 +117,8 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	return rows, nil
 }
 
-// header reads and checks the header line. It shows names only if the schema has them or the table is
-// public: the line may be a record.
+// header reads and checks the header line. It shows names only if the schema has them or the table
+// is public: the line may be a record.
 func (r *Rows) header() error {
 	fields, err := r.text.header("a header line")
 	if err != nil {
@@ -242,8 +242,8 @@ func (r *Rows) Err() error {
 	return r.err
 }
 
-// Row returns the entries of the encoded row that are not 0 and their increasing columns, valid until
-// the next call of Next. Not private: it is a record.
+// Row returns the entries of the encoded row that are not 0 and their increasing columns, valid
+// until the next call of Next. Not private: it is a record.
 func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
 
 // Label returns the label, 0 if the table has none. Not private: it is part of a record.

@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// Schema declares the columns of a table and the label, all of it public. Its JSON form is that of the
-// field tags:
+// Schema declares the columns of a table and the label, all of it public. Its JSON form is that of
+// the field tags:
 //
 //	{ "schema": 1, "records": 30000, "neighbors": "replace",
 //	  "label": {"column": "income", "positive": [">50K"], "negative": ["<=50K"]},
@@ -52,7 +52,8 @@ type File struct {
 	Fields []string `json:"fields,omitzero"`
 	// Delimiter is the one character between fields; "" means a comma.
 	Delimiter string `json:"delimiter,omitzero"`
-	// Comment is the one character that begins a comment line, which counts as a record; "" means none.
+	// Comment is the one character that begins a comment line, which counts as a record; "" means
+	// none.
 	Comment string `json:"comment,omitzero"`
 	// Multiline says that fields in quotes may hold line ends. Then a line with a quote that is not
 	// closed takes in the lines after it, so that one line may change many records. Without it such a
@@ -90,8 +91,8 @@ type Column struct {
 	Bins []float64 `json:"bins,omitzero"`
 	// Levels lists the spellings of a category.
 	Levels []string `json:"levels,omitzero"`
-	// Other gives a category one more level, of all undeclared spellings, and counts a field that is no
-	// number as missing. Without it, both are errors.
+	// Other gives a category one more level, of all undeclared spellings, and counts a field that is
+	// no number as missing. Without it, both are errors.
 	Other bool `json:"other,omitzero"`
 	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
 	Missing bool `json:"missing,omitzero"`

@@ -1,5 +1,5 @@
-// Package table turns tables of mixed columns into records inside declared bounds, as a public schema
-// says:
+// Package table turns tables of mixed columns into records inside declared bounds, as a public
+// schema says:
 //
 //	schema, err := table.ReadSchema(schemaFile)
 //	if err != nil {
@@ -11,37 +11,38 @@
 //	}
 //	p := &erm.Problem{Data: data.Records, Loss: loss.Logistic{}}
 //
-// A [Schema] is written by hand, or drafted by [Draft] from public rows; nothing is learned from the
-// private ones. The encoding of a record depends on that record and the schema alone, so neighboring
-// tables stay neighboring.
+// A [Schema] is written by hand, or drafted by [Draft] from public rows; nothing is learned from
+// the private ones. The encoding of a record depends on that record and the schema alone, so
+// neighboring tables stay neighboring.
 //
 // A number x of a column with the declared range [min, max] becomes v = (x − mid)/half in [−1, 1];
-// categories and binned numbers become an indicator of one level. Missing values become 0 or a level of
-// their own. Every column g is a group of coordinates v_g with the weight w_g, so that a row of the
-// coordinates c_g·v_g has norm at most 1 without being clipped:
+// categories and binned numbers become an indicator of one level. Missing values become 0 or a
+// level of their own. Every column g is a group of coordinates v_g with the weight w_g, so that a
+// row of the coordinates c_g·v_g has norm at most 1 without being clipped:
 //
 //	c_g = w_g/√(Σ_h w_h²),   ‖a‖² = Σ_g c_g²‖v_g‖² ≤ 1
 //
-// The c_g are rounded so that the sum of their squares is at most 1 in exact arithmetic. A label with K
-// levels has parameters for each class, K·p for p features.
+// The c_g are rounded so that the sum of their squares is at most 1 in exact arithmetic. A label
+// with K levels has parameters for each class, K·p for p features.
 //
 // # Lines
 //
-// Every line behind the header is one record, so that an edit of one line changes one record and not
-// their number, which is public under dp.Replace. An empty line or a comment is a record of zeros with
-// the label that Label.Unknown names, else the negative, the first class or the middle: no loss of
-// ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and scores.
+// Every line behind the header is one record, so that an edit of one line changes one record and
+// not their number, which is public under dp.Replace. An empty line or a comment is a record of
+// zeros with the label that Label.Unknown names, else the negative, the first class or the middle:
+// no loss of ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and
+// scores.
 //
-// A quote has to be closed in its line, unless File.Multiline says that fields hold line ends. A last
-// line without a line end counts unless it is empty.
+// A quote has to be closed in its line, unless File.Multiline says that fields hold line ends. A
+// last line without a line end counts unless it is empty.
 //
 // # Errors
 //
-// Errors of a schema name the place in its JSON, the value and the fix. Errors of a table name the line
-// and the column, but show no value of a field unless Options.Public says that the table is public. The
-// error is still a function of the private file: fix the file, and report no error where its form is
-// secret. With "other" in every column and "unknown" in the label every field has a meaning, and only
-// the form of a line (quotes, number of fields) can be wrong.
+// Errors of a schema name the place in its JSON, the value and the fix. Errors of a table name the
+// line and the column, but show no value of a field unless Options.Public says that the table is
+// public. The error is still a function of the private file: fix the file, and report no error
+// where its form is secret. With "other" in every column and "unknown" in the label every field has
+// a meaning, and only the form of a line (quotes, number of fields) can be wrong.
 package table
 
 import "github.com/privopt/privopt/internal/prefix"

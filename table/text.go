@@ -12,12 +12,12 @@ import (
 
 const bom = "\ufeff"
 
-// maxLine bytes are the most that one record may take, so that a quote that is never closed does not
-// read a whole file into memory.
+// maxLine bytes are the most that one record may take, so that a quote that is never closed does
+// not read a whole file into memory.
 const maxLine = 64 << 20
 
-// text reads fields by RFC 4180, also from gzip, behind a byte order mark, with CRLF, empty lines and
-// blanks around fields. It allocates nothing per record.
+// text reads fields by RFC 4180, also from gzip, behind a byte order mark, with CRLF, empty lines
+// and blanks around fields. It allocates nothing per record.
 type text struct {
 	in             *bufio.Reader
 	comma, comment byte
@@ -87,8 +87,8 @@ func (t *text) read() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// next returns the fields of the next record without blanks around them, valid until the next call, or
-// io.EOF. It skips empty lines and comments, or returns no field for them.
+// next returns the fields of the next record without blanks around them, valid until the next call,
+// or io.EOF. It skips empty lines and comments, or returns no field for them.
 func (t *text) next() ([][]byte, error) {
 	line, err := t.read()
 	for err == nil && !t.every && t.blank(line) {

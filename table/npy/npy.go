@@ -8,10 +8,11 @@
 //	defer f.Close()
 //	data, err := erm.Open(f, loss.Bounds{Row: 1, Label: 1})
 //
-// A file holds n records of d features and a label as an array of the shape (n, d+1), '<f8' or '<f4', in
-// C order. The label is the last column, unless the sidecar names another one. Records are read into
-// small buffers that are reused, so that a pass over any file takes a few hundred kilobytes of memory.
-// The file is not mapped into memory: truncating a mapped file would end the process.
+// A file holds n records of d features and a label as an array of the shape (n, d+1), '<f8' or
+// '<f4', in C order. The label is the last column, unless the sidecar names another one. Records
+// are read into small buffers that are reused, so that a pass over any file takes a few hundred
+// kilobytes of memory. The file is not mapped into memory: truncating a mapped file would end the
+// process.
 //
 // # Sidecar
 //
@@ -20,13 +21,13 @@
 //	{ "npy": 1, "records": 1000, "dtype": "<f8", "columns": ["age", "hours", "income"], "label": "income",
 //	  "schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
 //
-// "schema" identifies the encoding of the columns, "" for none. There is one checksum for each block of
-// 1 MiB of the data. [File.Read] verifies a whole block, once, before it returns any record of it. A
-// file without a sidecar is read without checksums.
+// "schema" identifies the encoding of the columns, "" for none. There is one checksum for each
+// block of 1 MiB of the data. [File.Read] verifies a whole block, once, before it returns any
+// record of it. A file without a sidecar is read without checksums.
 //
-// Header, sidecar and size must agree, and package erm forces every record into its bounds. A file must
-// not change while it is open: reads check its size and time of change. Both files are as private as the
-// records. Messages show no value and no number of records.
+// Header, sidecar and size must agree, and package erm forces every record into its bounds. A file
+// must not change while it is open: reads check its size and time of change. Both files are as
+// private as the records. Messages show no value and no number of records.
 //
 // [NPY]: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 package npy
@@ -61,7 +62,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// File is a table of records on disk. Its methods are safe for concurrent use. It prints as its path.
+// File is a table of records on disk. Its methods are safe for concurrent use. It prints as its
+// path.
 type File struct {
 	path     string
 	file     *os.File
@@ -143,8 +145,8 @@ func (f *File) Label() string { return f.side.Label }
 // Schema returns Options.Schema of Create, "" without a sidecar.
 func (f *File) Schema() string { return f.side.Schema }
 
-// Checksum returns a hash of all records and their order, "" without a sidecar. Not private: it is a
-// function of the records.
+// Checksum returns a hash of all records and their order, "" without a sidecar. Not private: it is
+// a function of the records.
 func (f *File) Checksum() string {
 	if f.blocks == nil {
 		return ""
@@ -160,11 +162,11 @@ var errNil = prefix.New("npy: the file or ctx is nil, want a file made by Open a
 // pieces are the buffers of Read.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// Read stores the rows of records first, …, first+len(labels)−1 in rows, row-major, and their labels in
-// labels; rows has len(labels) times as many numbers as there are features.
+// Read stores the rows of records first, …, first+len(labels)−1 in rows, row-major, and their
+// labels in labels; rows has len(labels) times as many numbers as there are features.
 //
-// The error wraps ErrFile for records that do not exist, for a block without its checksum, and for a
-// file that changed since Open; rows and labels mean nothing then.
+// The error wraps ErrFile for records that do not exist, for a block without its checksum, and for
+// a file that changed since Open; rows and labels mean nothing then.
 func (f *File) Read(ctx context.Context, rows, labels []float64, first int) error {
 	if f == nil || ctx == nil {
 		return errNil
@@ -224,8 +226,8 @@ func (f *File) unchanged() error {
 	return nil
 }
 
-// readBlock reads the bytes from, …, to−1, which lie in block k, and the rest of the block if it has to
-// be verified.
+// readBlock reads the bytes from, …, to−1, which lie in block k, and the rest of the block if it
+// has to be verified.
 func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte, k int, from, to int64) error {
 	if f.blocks == nil || f.blocks[k].ok.Load() {
 		return f.readBytes(ctx, w, buffer, from, to, nil)
@@ -249,8 +251,8 @@ func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte
 	return nil
 }
 
-// readBytes reads bytes of the data, stores those of the window and updates the checksum unless sum is
-// nil.
+// readBytes reads bytes of the data, stores those of the window and updates the checksum unless sum
+// is nil.
 func (f *File) readBytes(ctx context.Context, w *window, buffer *[pieceSize]byte, from, to int64, sum *uint32) error {
 	for at := from; at < to; {
 		if err := ctx.Err(); err != nil {

@@ -22,8 +22,8 @@ type Options struct {
 	Schema string
 }
 
-// Writer writes records to a new file. The file and its sidecar appear whole with Commit, or not at all.
-// It is not safe for concurrent use.
+// Writer writes records to a new file. The file and its sidecar appear whole with Commit, or not at
+// all. It is not safe for concurrent use.
 type Writer struct {
 	path    string
 	file    *wholefile.File
@@ -39,8 +39,9 @@ type Writer struct {
 // errDone is the error of a Writer after Commit or Close.
 var errDone = prefix.New("npy: the Writer is closed already")
 
-// Create begins a file with the named columns, one of which is the label, in a hidden temporary file of
-// mode 0600 in the same folder. A program that is killed leaves it there, and nothing at path.
+// Create begins a file with the named columns, one of which is the label, in a hidden temporary
+// file of mode 0600 in the same folder. A program that is killed leaves it there, and nothing at
+// path.
 func Create(path string, columns []string, o Options) (*Writer, error) {
 	if o.Label == "" && len(columns) > 0 {
 		o.Label = columns[len(columns)-1]
@@ -90,8 +91,8 @@ func (w *Writer) Append(row []float64, label float64) error {
 	return w.err
 }
 
-// number appends a number to the buffer. A buffer holds a whole number of numbers, a block a whole number
-// of buffers.
+// number appends a number to the buffer. A buffer holds a whole number of numbers, a block a whole
+// number of buffers.
 func (w *Writer) number(v float64) {
 	if w.shape.item == 4 {
 		w.buffer = binary.LittleEndian.AppendUint32(w.buffer, math.Float32bits(float32(v)))
