@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Assumption is a fact that a proof uses and the program did not check, as a sentence that a reader
@@ -136,8 +138,8 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 			return sum, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
 		}
 		if part.Relation != sum.Relation {
-			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation,
-				sum.Relation)
+			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i,
+				part.Relation, sum.Relation)
 		}
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)
@@ -160,9 +162,8 @@ func union(a []Assumption, b ...Assumption) []Assumption {
 
 // addUp returns the least float64 that is at least a + b ≥ 0.
 func addUp(a, b float64) float64 {
-	s := a + b
-	t := s - a
-	if err := (a - (s - t)) + (b - t); err > 0 { // a + b = s + err exactly (Knuth)
+	s, err := num.TwoSum(a, b)
+	if err > 0 {
 		return math.Nextafter(s, math.Inf(1))
 	}
 	return s

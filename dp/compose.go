@@ -29,10 +29,12 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	parts := make([]Certificate, len(plans))
 	for i, p := range plans {
 		if p == nil {
-			return Certificate{}, fmt.Errorf("%w: plan %d of %d is nil, want one that a calibration made", ErrCondition, i, len(plans))
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d is nil, want one that a calibration made", ErrCondition, i,
+				len(plans))
 		}
 		if parts[i] = p.Certificate(); parts[i].Theorem == "" {
-			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made", ErrCondition, i, len(plans))
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made",
+				ErrCondition, i, len(plans))
 		}
 	}
 	sum, err := add("dp.compose/2", parts)
@@ -51,8 +53,8 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	}
 	sum.Budget = Budget{max(eps, MinEpsilon), delta}
 	if err := sum.Budget.Check(); err != nil {
-		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
-			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
+		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want "+
+			"a larger Delta", ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
 	}
 	for _, p := range plans {
 		sum.Assumptions = union(sum.Assumptions, Declared(p)...)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/prefix"
@@ -61,11 +62,13 @@ type Budget struct {
 func (b Budget) Check() error {
 	switch {
 	case !(b.Epsilon >= MinEpsilon && b.Epsilon <= MaxEpsilon): // also NaN
-		return fmt.Errorf("%w: Epsilon = %v, want a number in [%.3g, %g], for example 1", ErrBudget, b.Epsilon, MinEpsilon, MaxEpsilon)
+		return fmt.Errorf("%w: Epsilon = %v, want a number in [%.3g, %g], for example 1", ErrBudget, b.Epsilon, MinEpsilon,
+			MaxEpsilon)
 	case !(b.Delta >= 0 && b.Delta < 1):
 		return fmt.Errorf("%w: Delta = %v, want 0 or a number in [%g, 1), for example 1e-6", ErrBudget, b.Delta, MinDelta)
 	case b.Delta > 0 && b.Delta < MinDelta:
-		return fmt.Errorf("%w: Delta = %v is too small to compute with, want 0 or a number in [%g, 1)", ErrBudget, b.Delta, MinDelta)
+		return fmt.Errorf("%w: Delta = %v is too small to compute with, want 0 or a number in [%g, 1)", ErrBudget, b.Delta,
+			MinDelta)
 	}
 	return nil
 }
@@ -95,6 +98,8 @@ const (
 	AddRemove
 )
 
+var relations = [...]string{Replace: "replace", AddRemove: "add-remove"}
+
 // Check returns an error that wraps ErrRelation unless r is Replace or AddRemove.
 func (r Relation) Check() error {
 	if r != Replace && r != AddRemove {
@@ -113,24 +118,19 @@ func (r Relation) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads "replace" or "add-remove".
 func (r *Relation) UnmarshalText(b []byte) error {
-	for _, v := range []Relation{Replace, AddRemove} {
-		if v.String() == string(b) {
-			*r = v
-			return nil
-		}
+	if i := slices.Index(relations[:], string(b)); i > 0 {
+		*r = Relation(i)
+		return nil
 	}
 	return fmt.Errorf("%w: %.40q, want \"replace\" or \"add-remove\"", ErrRelation, b)
 }
 
 // String returns "replace", "add-remove" or a marker of an invalid value.
 func (r Relation) String() string {
-	switch r {
-	case Replace:
-		return "replace"
-	case AddRemove:
-		return "add-remove"
+	if r.Check() != nil {
+		return fmt.Sprintf("invalid relation %d", int(r))
 	}
-	return fmt.Sprintf("invalid relation %d", int(r))
+	return relations[r]
 }
 
 // Seeded returns the source of randomness that a seed and labels name, for experiments and tests:

@@ -20,7 +20,8 @@ func TestBudgetEnds(t *testing.T) {
 		{Epsilon: 1, Delta: math.Nextafter(1, 0)}} {
 		require.NoError(t, b.Check(), "%v", b)
 	}
-	for _, b := range []dp.Budget{{Epsilon: 0.99 * dp.MinEpsilon}, {Epsilon: 1.01 * dp.MaxEpsilon}, {Epsilon: 1, Delta: 0.99 * dp.MinDelta},
+	for _, b := range []dp.Budget{{Epsilon: 0.99 * dp.MinEpsilon}, {Epsilon: 1.01 * dp.MaxEpsilon},
+		{Epsilon: 1, Delta: 0.99 * dp.MinDelta},
 		{Epsilon: 1, Delta: 1}} {
 		require.ErrorIs(t, b.Check(), dp.ErrBudget, "%v", b)
 	}
@@ -124,7 +125,8 @@ func TestConversionMargins(t *testing.T) {
 		alpha := 1 + math.Exp(-4*rnd.Float64())
 		delta := math.Exp(-5 * rnd.Float64())
 		am1 := testkit.Sub(n(alpha), n(1))
-		rest := testkit.Sub(testkit.Log(testkit.Quo(am1, n(alpha))), testkit.Quo(testkit.Add(testkit.Log(n(delta)), testkit.Log(n(alpha))), am1))
+		rest := testkit.Sub(testkit.Log(testkit.Quo(am1, n(alpha))),
+			testkit.Quo(testkit.Add(testkit.Log(n(delta)), testkit.Log(n(alpha))), am1))
 		f, _ := rest.Float64()
 		v := -f + 1e-9*rnd.Float64()
 		if v <= 0 {
@@ -270,7 +272,8 @@ func TestSplitAndComposeRound(t *testing.T) {
 			continue
 		}
 		objective, output := b.Split(share)
-		for _, p := range [][3]float64{{objective.Epsilon, output.Epsilon, b.Epsilon}, {objective.Delta, output.Delta, b.Delta}} {
+		for _, p := range [][3]float64{{objective.Epsilon, output.Epsilon, b.Epsilon},
+			{objective.Delta, output.Delta, b.Delta}} {
 			sum := new(big.Rat).Add(rat(p[0]), rat(p[1]))
 			require.LessOrEqual(t, sum.Cmp(rat(p[2])), 0, "%v split at %v", b, share)
 			// Not more than two roundings are lost.
@@ -307,7 +310,8 @@ func TestRDPConversionRoundsUp(t *testing.T) {
 		am1 := testkit.Sub(n(alpha), n(1))
 		// RDP + log(1 − 1/α) − (log δ + log α)/(α − 1)
 		shrink := testkit.Log(testkit.Quo(am1, n(alpha)))
-		eps := testkit.Sub(testkit.Add(n(rdp), shrink), testkit.Quo(testkit.Add(testkit.Log(n(b.Delta)), testkit.Log(n(alpha))), am1))
+		eps := testkit.Sub(testkit.Add(n(rdp), shrink), testkit.Quo(testkit.Add(testkit.Log(n(b.Delta)),
+			testkit.Log(n(alpha))), am1))
 		want, _ := eps.Float64()
 		got, _ := dp.GaussianRDP(s).Epsilon(b.Delta, alpha)
 		if want > 0 {
@@ -344,7 +348,8 @@ func TestPureRDPIsAccurate(t *testing.T) {
 			continue
 		}
 		a := testkit.Mul(testkit.Sub(n(alpha), n(0.5)), n(eps0))
-		want, _ := testkit.Quo(testkit.Log(testkit.Quo(cosh(a), cosh(testkit.Quo(n(eps0), n(2))))), testkit.Sub(n(alpha), n(1))).Float64()
+		want, _ := testkit.Quo(testkit.Log(testkit.Quo(cosh(a), cosh(testkit.Quo(n(eps0), n(2))))),
+			testkit.Sub(n(alpha), n(1))).Float64()
 		require.InEpsilon(t, want, dp.PureRDP(eps0)(alpha), 1e-12, "ε₀ = %v, α = %v", eps0, alpha)
 	}
 }

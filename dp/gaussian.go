@@ -74,7 +74,8 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 		return 0, err
 	}
 	if !(sensitivity > 0) || math.IsInf(sensitivity, 1) {
-		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition, sensitivity)
+		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition,
+			sensitivity)
 	}
 	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
 	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // a hair above what float64 found, if it has to be
@@ -85,7 +86,8 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 			return least, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
+	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition,
+		sensitivity)
 }
 
 // checkGaussian is Check, and refuses δ = 0.
@@ -93,8 +95,8 @@ func (b Budget) checkGaussian() error {
 	if err := b.Check(); err != nil || b.Delta > 0 {
 		return err
 	}
-	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget,
-		MinDelta)
+	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example "+
+		"1e-6", ErrBudget, MinDelta)
 }
 
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.

@@ -159,9 +159,7 @@ func betweenIntegers(logMoment func(alpha int) float64) RDP {
 	}
 }
 
-// rdpPoisson is the curve of Poisson batches under AddRemove [MTZ19]:
-//
-//	1/(α−1) log Σ_k C(α,k) (1−q)^{α−k} q^k e^{k(k−1)/(2z²)}
+// rdpPoisson is the curve of Poisson batches under AddRemove [MTZ19].
 func rdpPoisson(q, z float64) RDP {
 	return betweenIntegers(func(alpha int) float64 {
 		// The weights of k = 0, …, α add up to 1, so that the sum is
@@ -176,11 +174,8 @@ func rdpPoisson(q, z float64) RDP {
 	})
 }
 
-// rdpReplace is a bound for Poisson batches and for subsets under Replace [WBK19, Theorem 9]: it
-// needs only that the laws without the record and with either version of it are Gaussians at most
-// 2L apart.
-//
-//	1/(α−1) log[ 1 + q² C(α,2) min{4(e^{e(2)}−1), 2e^{e(2)}} + Σ_{j≥3} 2q^j C(α,j) e^{(j−1)e(j)} ],   e(j) = 2j/z²
+// rdpReplace is a bound for Poisson batches and for subsets under Replace [WBK19, Theorem 9], with
+// e(j) = 2j/z².
 func rdpReplace(q, z float64) RDP {
 	e := func(j float64) float64 { return 2 * j / (z * z) }
 	return betweenIntegers(func(alpha int) float64 {

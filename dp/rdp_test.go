@@ -35,7 +35,8 @@ func TestRDPGolden(t *testing.T) {
 	read(t, "golden.json", &g)
 	require.NotEmpty(t, g.Rdp_poisson)
 	for _, c := range g.Rdp_poisson {
-		require.InDelta(t, c.Rdp, poisson(c.Q, c.Z, 1)(float64(c.Alpha)), 1e-11*(1+c.Rdp)) // Lgamma differences in the test's own sum
+		require.InDelta(t, c.Rdp, poisson(c.Q, c.Z, 1)(float64(c.Alpha)),
+			1e-11*(1+c.Rdp)) // Lgamma differences in the test's own sum
 	}
 	var orders []float64
 	for a := 2; a <= 64; a++ {

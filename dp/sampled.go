@@ -29,8 +29,8 @@ func (s Sampler) sums(noise float64, steps int) (*noisySums, error) {
 		return nil, err
 	}
 	if !(noise >= minNoise && noise <= maxNoise) {
-		return nil, fmt.Errorf("%w: noise = %v, want a number in [%.3g, %.3g], the standard deviation over the clipping norm", ErrSampler, noise,
-			minNoise, maxNoise)
+		return nil, fmt.Errorf("%w: noise = %v, want a number in [%.3g, %.3g], the standard deviation over the clipping norm",
+			ErrSampler, noise, minNoise, maxNoise)
 	}
 	if steps < 1 || steps > MaxSteps {
 		return nil, fmt.Errorf("%w: steps = %d, want a number in [1, %d]", ErrSampler, steps, MaxSteps)
@@ -102,8 +102,8 @@ func (s Sampler) Noise(steps int, b Budget) (z float64, err error) {
 		z, ok = leastNoise(g(1), z*0.999, 1.003, 5e-7)
 	}
 	if !ok {
-		return 0, fmt.Errorf("%w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a Rényi "+
-			"bound need a larger δ", ErrCondition, minNoise, maxNoise, b, steps, s, pld.MinDelta)
+		return 0, fmt.Errorf("%w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a "+
+			"Rényi bound need a larger δ", ErrCondition, minNoise, maxNoise, b, steps, s, pld.MinDelta)
 	}
 	return z, nil
 }
@@ -205,15 +205,7 @@ type noisySum struct {
 }
 
 // one returns the sum with noise z. Its profiles are those of
-// docs/theory/population.md#population.step with t = log1p((e^ε−1)/q), δ_G the Gaussian profile and
-// ε ≥ 0:
-//
-//	Rate q, add-remove  removing: q δ_G(t, 1/z)                                          [ZDW22, Theorem 11]
-//	                    adding:   (1−(1−q)e^ε) δ_G(−log((e^{−ε}−1+q)/q), 1/z)
-//	Rate q, replace     q[(1−v) δ_G(t, 1/z) + v δ_G(t, 2/z)],  v = e^{ε−t}               [BBG18, Theorem 2]
-//	m of n              q δ_G(t, 2/z),  q = m/n                                          [BBG18, Theorem 9]
-//	m draws of n        Σ_{k≥1} Binom(m, 1/n)(k) δ_G(t, 2k/z),  q = 1−(1−1/n)^m          [BBG18, Theorem 10]
-//	all records         δ_G(ε, 2/z) for replace, δ_G(ε, 1/z) for add-remove
+// docs/theory/population.md#population.step, with t = log1p((e^ε−1)/q).
 func (s Sampler) one(z float64) noisySum {
 	q, rel := s.Fraction(), s.Neighbors()
 	switch {

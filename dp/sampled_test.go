@@ -55,7 +55,8 @@ func TestPoissonPairExact(t *testing.T) {
 			// Kinks of δ₁ at 0 leave 1e-7 to the quadrature; the grid adds 1e-3.
 			both := comp.profile()
 			for name, c := range map[string]struct{ exact, got float64 }{
-				"removing": {remove, both.Remove(eps)}, "adding": {add, both.Add(eps)}, "either": {max(remove, add), comp.delta(eps)},
+				"removing": {remove, both.Remove(eps)}, "adding": {add, both.Add(eps)}, "either": {max(remove, add),
+					comp.delta(eps)},
 				"removing, at −ε": {-math.Expm1(-eps) + math.Exp(-eps)*add, both.Remove(-eps)},
 				"adding, at −ε":   {-math.Expm1(-eps) + math.Exp(-eps)*remove, both.Add(-eps)},
 			} {
@@ -109,7 +110,8 @@ func TestMonotone(t *testing.T) {
 		require.LessOrEqual(rt, c.delta(eps+0.1), d*(1+1e-4)+1e-14)
 		require.GreaterOrEqual(rt, sumsOf(t, Sampler{Rate: q, Relation: rel}, z, 2*steps).delta(eps), d*(1-1e-3)-1e-14)
 		require.GreaterOrEqual(rt, sumsOf(t, Sampler{Rate: q, Relation: rel}, z/1.2, steps).delta(eps), d*(1-1e-3)-1e-14)
-		require.GreaterOrEqual(rt, sumsOf(t, Sampler{Rate: min(1, 1.3*q), Relation: rel}, z, steps).delta(eps), d*(1-1e-3)-1e-14)
+		require.GreaterOrEqual(rt, sumsOf(t, Sampler{Rate: min(1, 1.3*q), Relation: rel}, z, steps).delta(eps),
+			d*(1-1e-3)-1e-14)
 	}
 }
 
@@ -431,7 +433,8 @@ func TestNoiseEnds(t *testing.T) {
 		_, err := Sampler{Rate: 1}.Noise(steps, b)
 		require.ErrorIs(t, err, ErrSampler)
 	}
-	for z, ok := range map[float64]bool{minNoise: true, maxNoise: true, minNoise * (1 - 1e-15): false, maxNoise * (1 + 1e-15): false} {
+	for z, ok := range map[float64]bool{minNoise: true, maxNoise: true, minNoise * (1 - 1e-15): false,
+		maxNoise * (1 + 1e-15): false} {
 		_, err := Sampler{Rate: 1}.Profile(z, 1)
 		require.Equal(t, ok, err == nil, z)
 	}
@@ -444,7 +447,8 @@ func TestNoiseEnds(t *testing.T) {
 	require.InEpsilon(t, GaussianDelta(1, 0.4), Sampler{Rate: 1}.deltaAt(5, 1, low, 1), 1e-9)
 	for _, delta := range []float64{1e-15, 0.97 * pld.MinDelta} {
 		low.Delta = delta
-		require.Equal(t, sumsOf(t, Sampler{Rate: 0.1}, 5, 2).rdp.Curve(orders()...)(1), Sampler{Rate: 0.1}.deltaAt(5, 2, low, 1))
+		require.Equal(t, sumsOf(t, Sampler{Rate: 0.1}, 5, 2).rdp.Curve(orders()...)(1),
+			Sampler{Rate: 0.1}.deltaAt(5, 2, low, 1))
 	}
 	// A δ near 1 is a budget like any other.
 	high := Budget{Epsilon: 0.1, Delta: 0.97}
@@ -559,7 +563,8 @@ func TestPoissonAddIsRoundedUp(t *testing.T) {
 		eps := end * (1 - math.Pow(2, -float64(i)/1.5))
 		// q e^ε y = e^ε(q − 1 + e^{−ε}) in 60 digits
 		exact := testkit.Mul(testkit.Exp(testkit.New(eps)),
-			testkit.Add(testkit.Sub(testkit.New(q), testkit.New(1)), testkit.Exp(testkit.Mul(testkit.New(-1), testkit.New(eps)))))
+			testkit.Add(testkit.Sub(testkit.New(q), testkit.New(1)), testkit.Exp(testkit.Mul(testkit.New(-1),
+				testkit.New(eps)))))
 		require.GreaterOrEqual(t, testkit.New(f(eps)*(1+1e-14)).Cmp(exact), 0, "ε = end·(1 − 2^−%v)", float64(i)/1.5)
 		want, _ := exact.Float64()
 		require.InDelta(t, want, f(eps), 1e-15+1e-13*want)

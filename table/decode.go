@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ func decode(text []byte, v any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line())
+		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line(dec.InputOffset()))
 	}
 	return json.Unmarshal(text, v)
 }
@@ -33,10 +34,7 @@ type walker struct {
 	text []byte
 }
 
-// line returns the line that is being read.
-func (w *walker) line() int { return w.lineAt(w.dec.InputOffset()) }
-
-func (w *walker) lineAt(offset int64) int {
+func (w *walker) line(offset int64) int {
 	return 1 + bytes.Count(w.text[:min(int(offset), len(w.text))], []byte{'\n'})
 }
 
@@ -47,9 +45,9 @@ func (w *walker) token() (json.Token, error) {
 	case errors.As(err, &syntax):
 		var all any
 		errors.As(json.Unmarshal(w.text, &all), &syntax) // its offset is exact
-		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.lineAt(syntax.Offset), err)
+		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.line(syntax.Offset), err)
 	case err != nil:
-		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line())
+		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line(w.dec.InputOffset()))
 	}
 	return tok, nil
 }
@@ -65,28 +63,27 @@ func (w *walker) value(t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	wrong := func(want string) error {
-		return fmt.Errorf("%s: %s, want %s", place(path), describe(tok), want)
-	}
+	at := cmp.Or(path, "the schema")
+	refuse := func(want string) error { return fmt.Errorf("%s: %s, want %s", at, describe(tok), want) }
 	if reflect.PointerTo(t).Implements(textUnmarshaler) {
 		s, ok := tok.(string)
 		if !ok {
-			return wrong("a string")
+			return refuse("a string")
 		}
 		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
-			return fmt.Errorf("%s: %w", place(path), err)
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		return nil
 	}
 	switch t.Kind() {
 	case reflect.Struct:
 		if tok != json.Delim('{') {
-			return wrong("an object")
+			return refuse("an object")
 		}
 		return w.object(t, path)
 	case reflect.Slice:
 		if tok != json.Delim('[') {
-			return wrong("a list in brackets")
+			return refuse("a list in brackets")
 		}
 		for i := 0; w.dec.More(); i++ {
 			if err := w.value(t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
@@ -103,13 +100,13 @@ func (w *walker) value(t reflect.Type, path string) error {
 	_, number := n.Float64()
 	switch kind := t.Kind(); {
 	case kind == reflect.String && !text:
-		return wrong("a string in quotes")
+		return refuse("a string in quotes")
 	case kind == reflect.Bool && !truth:
-		return wrong("true or false")
+		return refuse("true or false")
 	case kind == reflect.Int && whole != nil:
-		return wrong("a whole number")
+		return refuse("a whole number")
 	case kind == reflect.Float64 && number != nil:
-		return wrong("a number without quotes, at most 1e300")
+		return refuse("a number without quotes, at most 1e300")
 	}
 	return nil
 }
@@ -131,7 +128,8 @@ func (w *walker) object(t reflect.Type, path string) error {
 		field := slices.Index(keys, key)
 		switch {
 		case field < 0:
-			return fmt.Errorf("%s: unknown key %s, want one of %s", place(path), quote(key), strings.Join(keys, ", "))
+			return fmt.Errorf("%s: unknown key %s, want one of %s", cmp.Or(path, "the schema"), quote(key),
+				strings.Join(keys, ", "))
 		case seen[key]:
 			return fmt.Errorf("%s: the key stands twice, want it once", at)
 		}
@@ -142,13 +140,6 @@ func (w *walker) object(t reflect.Type, path string) error {
 	}
 	_, err := w.token()
 	return err
-}
-
-func place(path string) string {
-	if path == "" {
-		return "the schema"
-	}
-	return path
 }
 
 func describe(tok json.Token) string {

@@ -3,7 +3,6 @@ package table
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -47,7 +46,7 @@ func Draft(public io.Reader, like Schema) (*Schema, error) {
 		}
 	}
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by %q", ErrTable, t.line, t.comma)
+		return nil, wrong("line %d: 1 column, want at least one and the label separated by %q", t.line, t.comma)
 	}
 	seen := make([]summary, len(names))
 	rows := 0
@@ -60,21 +59,21 @@ func Draft(public io.Reader, like Schema) (*Schema, error) {
 			return nil, err
 		}
 		if len(fields) != len(names) {
-			return nil, fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+			return nil, wrong("line %d: %s, want %d", t.line, count(len(fields), "field"), len(names))
 		}
 		for j, f := range fields {
 			seen[j].add(string(f), missing)
 		}
 	}
 	if rows == 0 {
-		return nil, fmt.Errorf("%w: no rows, want some to draft a schema from", ErrTable)
+		return nil, wrong("no rows, want some to draft a schema from")
 	}
 	s := &Schema{Version: 1, File: like.File, Intercept: true, Missing: missing}
 	s.File.Multiline = s.File.Multiline || t.spanned
 	label := cmp.Or(like.Label.Column, names[len(names)-1])
 	at := slices.Index(names, label)
 	if at < 0 {
-		return nil, fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(label), list(names))
+		return nil, wrong("no column is named %s; the columns are %s", quote(label), list(names))
 	}
 	if s.Label, err = seen[at].label(label); err != nil {
 		return nil, err
@@ -175,7 +174,7 @@ func (s *summary) label(name string) (Label, error) {
 	case len(levels) > 2 && len(levels) <= maxClasses:
 		l.Levels = levels
 	default:
-		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right column?", ErrTable, quote(name),
+		return l, wrong("the label %s has %s, want 2 to %d, or numbers; is it the right column?", quote(name),
 			count(len(levels), "spelling"), maxClasses)
 	}
 	return l, nil

@@ -11,7 +11,8 @@ import (
 func TestDraft(t *testing.T) {
 	text := "id,age,share,city,only,zip,income\n"
 	for k := range 100 {
-		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50), []string{"Oslo", "Rome", "Oslo"}[k%3],
+		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50),
+			[]string{"Oslo", "Rome", "Oslo"}[k%3],
 			[]string{"", "x"}[k%2], []string{"high", "low"}[k%2])
 	}
 	s, err := Draft(strings.NewReader(text), Schema{})

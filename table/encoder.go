@@ -89,7 +89,8 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
-		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(), maxFeatures)
+		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(),
+			maxFeatures)
 	}
 	return e, nil
 }
@@ -338,7 +339,9 @@ const badLen = "table: length mismatch"
 
 // row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
 // field of column k. It returns the index of a column whose field has no meaning, or -1.
-func (e *Encoder) row(col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int) ([]int32, []float64, int) {
+func (e *Encoder) row(
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int,
+) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
 	}

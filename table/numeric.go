@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -40,11 +39,10 @@ type Numeric struct {
 // Scan refuses. It shows names of columns, none of which is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+		return nil, wrong("%w", err)
 	}
 	if n.Label != "" && !n.Header {
-		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last column", ErrTable,
-			quote(n.Label))
+		return nil, wrong("Label = %s needs names: set Header, or leave Label empty for the last column", quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -53,10 +51,10 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 			label = slices.Index(names, n.Label)
 		}
 		if label < 0 {
-			return fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(n.Label), list(names))
+			return wrong("no column is named %s; the columns are %s", quote(n.Label), list(names))
 		}
 		if b, err = erm.NewBuilder(len(names)-1, false, n.Bounds); err != nil {
-			return fmt.Errorf("%w: %w", ErrTable, err)
+			return wrong("%w", err)
 		}
 		return nil
 	}, func(row []float64) error {
@@ -85,10 +83,11 @@ func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func
 }
 
 // scan is Scan whose errors may show the name of a column.
-func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, record func(row []float64) error) error {
+func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
+	record func(row []float64) error) error {
 	comma := cmp.Or(n.Delimiter, ',')
 	if !validComma(comma) {
-		return fmt.Errorf("%w: Delimiter = %q, want a sign such as ',', ';' or '\\t'", ErrTable, comma)
+		return wrong("Delimiter = %q, want a sign such as ',', ';' or '\\t'", comma)
 	}
 	t, err := newText(r, comma, 0)
 	if err != nil {
@@ -98,13 +97,13 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 	fields, err := t.next()
 	switch {
 	case errors.Is(err, io.EOF) && n.Header:
-		return fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
+		return wrong("the file is empty, want a header line")
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: the file is empty: without a header line or a record its columns are not known", ErrTable)
+		return wrong("the file is empty: without a header line or a record its columns are not known")
 	case err != nil:
 		return err
 	case len(fields) < 2:
-		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by %q", ErrTable, t.line, comma)
+		return wrong("line %d: 1 column, want at least one feature and the label separated by %q", t.line, comma)
 	}
 	t.every = true
 	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
@@ -129,7 +128,7 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 		if len(fields) == 0 {
 			clear(row)
 		} else if len(fields) != len(names) {
-			return fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+			return wrong("line %d: %s, want %d", t.line, count(len(fields), "field"), len(names))
 		}
 		for j, f := range fields {
 			v, ok := number(f)
@@ -156,7 +155,7 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	if name != "" {
 		name = " (" + quote(name) + ")"
 	}
-	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing one", ErrTable, line, j+1, name,
+	return wrong("line %d, column %d%s: %s, want a number, NaN for a missing one", line, j+1, name,
 		shown(field, n.Public, nil))
 }
 
@@ -169,14 +168,14 @@ func headerNames(names []string, fields [][]byte, line int) error {
 		_, isNumber := number(f)
 		switch {
 		case s == "":
-			return fmt.Errorf("%w: line %d: column %d has no name, want one", ErrTable, line, j+1)
+			return wrong("line %d: column %d has no name, want one", line, j+1)
 		case !utf8.ValidString(s):
-			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
+			return wrong("line %d: the name of column %d is not UTF-8, want text that is", line, j+1)
 		case twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different ones", ErrTable, line, first+1, j+1)
+			return wrong("line %d: columns %d and %d have the same name, want different ones", line, first+1, j+1)
 		case isNumber:
-			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not declare one",
-				ErrTable, line, j+1)
+			return wrong("line %d: the name of column %d is a number: if the file has no header line, do not declare one", line,
+				j+1)
 		}
 		names[j], seen[s] = s, j
 	}
@@ -190,7 +189,7 @@ func headerNames(names []string, fields [][]byte, line int) error {
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+		return nil, wrong("%w", err)
 	}
 	t, err := newText(r, ',', 0)
 	if err != nil {
@@ -219,41 +218,32 @@ func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 }
 
 // libsvm parses a line and appends its entries.
-func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float64) (y float64, _ []int32, _ []float64, err error) {
-	last := 0
-	for j := 0; ; j++ {
-		text = bytes.TrimLeft(text, " \t")
-		if len(text) == 0 {
-			return y, col, val, nil
-		}
-		end := bytes.IndexAny(text, " \t")
-		if end < 0 {
-			end = len(text)
-		}
-		part := text[:end]
-		text = text[end:]
-		if j == 0 {
-			v, ok := number(part)
-			if !ok {
+func (n Numeric) libsvm(
+	line int, text []byte, dim int, col []int32, val []float64,
+) (y float64, _ []int32, _ []float64, err error) {
+	last, j := 0, 0
+	for part := range bytes.FieldsSeq(text) {
+		if j++; j == 1 {
+			var ok bool
+			if y, ok = number(part); !ok {
 				return 0, nil, nil, n.notANumber(line, 0, "the label", part)
 			}
-			y = v
 			continue
 		}
-		colon := max(bytes.IndexByte(part, ':'), 0)
-		index, err := strconv.Atoi(string(part[:colon]))
-		v, ok := number(part[min(colon+1, len(part)):])
+		before, after, _ := bytes.Cut(part, []byte{':'})
+		index, err := strconv.Atoi(string(before))
+		v, ok := number(after)
 		switch {
 		case err != nil || !ok:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: want index:value, two numbers", ErrTable, line, j)
+			return 0, nil, nil, wrong("line %d, entry %d: want index:value, two numbers", line, j-1)
 		case index < 1 || index > dim:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared dimension", ErrTable,
-				line, j, dim)
+			return 0, nil, nil, wrong("line %d, entry %d: the index is outside 1 to %d, the declared dimension", line, j-1, dim)
 		case index <= last:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, "+
-				"want increasing indices", ErrTable, line, j)
+			return 0, nil, nil, wrong("line %d, entry %d: the index does not exceed that of the entry before, "+
+				"want increasing indices", line, j-1)
 		}
 		last = index
 		col, val = append(col, int32(index-1)), append(val, v)
 	}
+	return y, col, val, nil
 }

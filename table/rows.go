@@ -44,8 +44,7 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip {
-		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label",
-			ErrTable)
+		return nil, wrong("Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label")
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
@@ -135,8 +134,8 @@ func (r *Rows) header() error {
 		first, twice := seen[name]
 		switch {
 		case declared[name] && twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different names", ErrTable, r.text.line,
-				first+1, j+1, quote(name))
+			return wrong("line %d: columns %d and %d are both named %s, want different names", r.text.line, first+1, j+1,
+				quote(name))
 		case declared[name]:
 			known++
 		case strange < 0:
@@ -145,9 +144,9 @@ func (r *Rows) header() error {
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with "+
-			"the names of the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
-			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
+		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
+			len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
 	if err := r.find(seen); err != nil {
 		return err
@@ -157,8 +156,8 @@ func (r *Rows) header() error {
 		if r.o.Public {
 			show = " " + quote(r.names[strange])
 		}
-		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out",
-			ErrTable, r.text.line, strange+1, show)
+		return wrong("line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out",
+			r.text.line, strange+1, show)
 	}
 	return nil
 }
@@ -199,7 +198,7 @@ func (r *Rows) find(has map[string]int) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are case-sensitive", ErrTable, list(lacks))
+	return wrong("the file has no column %s, which the schema declares; names are case-sensitive", list(lacks))
 }
 
 // Next reads the next record and reports whether there is one.
@@ -215,8 +214,8 @@ func (r *Rows) Next() bool {
 		return true
 	}
 	if len(r.fields) != len(r.names) {
-		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain %q", ErrTable, r.text.line,
-			count(len(r.fields), "field"), len(r.names), r.text.comma)
+		r.err = wrong("line %d: %s, want %d; quote fields that contain %q", r.text.line, count(len(r.fields), "field"),
+			len(r.names), r.text.comma)
 		return false
 	}
 	var wrong int
@@ -256,7 +255,7 @@ func (r *Rows) noMeaning(k int) error {
 	if c.level != nil {
 		want = fmt.Sprintf("one of the %s, or \"other\": true in the schema", count(len(c.level), "declared level"))
 	}
-	return fmt.Errorf("%w: line %d, column %d (%s): %s, want %s", ErrTable, r.text.line, r.at[k]+1, quote(c.name), found, want)
+	return wrong("line %d, column %d (%s): %s, want %s", r.text.line, r.at[k]+1, quote(c.name), found, want)
 }
 
 func (r *Rows) noLabel() error {
@@ -264,8 +263,8 @@ func (r *Rows) noLabel() error {
 	if r.e.Kind() != Range {
 		want = fmt.Sprintf("one of the %s", count(len(r.e.label), "declared spelling"))
 	}
-	return fmt.Errorf("%w: line %d, column %d (%s, the label): %s, want %s, or \"unknown\" in the label of the schema",
-		ErrTable, r.text.line, r.label+1, quote(l.Column), shown(r.fields[r.label], r.o.Public, r.missing), want)
+	return wrong("line %d, column %d (%s, the label): %s, want %s, or \"unknown\" in the label of the schema", r.text.line,
+		r.label+1, quote(l.Column), shown(r.fields[r.label], r.o.Public, r.missing), want)
 }
 
 // shown describes the content of a field, without showing it unless it is public.

@@ -120,7 +120,8 @@ func ReadSchema(r io.Reader) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	case len(text) > maxSchemaBytes:
-		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": true", ErrSchema, maxSchemaBytes>>20)
+		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": true", ErrSchema,
+			maxSchemaBytes>>20)
 	}
 	s := &Schema{}
 	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
@@ -274,11 +275,11 @@ func choice(unknown string, among ...string) error {
 		return nil
 	}
 	if unknown == "drop" {
-		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one "+
-			"of %s", list(among))
+		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one of %s",
+			list(among))
 	}
-	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an "+
-		"error", quote(unknown), list(among))
+	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an error", quote(unknown),
+		list(among))
 }
 
 func (c Column) check(path string, missing []string) error {

@@ -2,13 +2,7 @@
 // schema says:
 //
 //	schema, err := table.ReadSchema(schemaFile)
-//	if err != nil {
-//		return err
-//	}
 //	data, err := table.ReadCSV(csvFile, schema)
-//	if err != nil {
-//		return err
-//	}
 //	p := &erm.Problem{Data: data.Records, Loss: loss.Logistic{}}
 //
 // A [Schema] is written by hand, or drafted by [Draft] from public rows; nothing is learned from
@@ -45,7 +39,11 @@
 // a meaning, and only the form of a line (quotes, number of fields) can be wrong.
 package table
 
-import "github.com/privopt/privopt/internal/prefix"
+import (
+	"fmt"
+
+	"github.com/privopt/privopt/internal/prefix"
+)
 
 // Errors of this package. Test with errors.Is.
 var (
@@ -54,3 +52,8 @@ var (
 	// ErrTable reports a file that is not the table that was declared.
 	ErrTable = prefix.New("table: invalid table")
 )
+
+// wrong returns an error that wraps ErrTable.
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrTable, fmt.Errorf(format, args...))
+}

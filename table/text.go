@@ -35,20 +35,20 @@ type text struct {
 // newText looks at the beginning of r.
 func newText(r io.Reader, comma, comment byte) (*text, error) {
 	if r == nil {
-		return nil, fmt.Errorf("%w: the reader is nil", ErrTable)
+		return nil, wrong("the reader is nil")
 	}
 	in := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, fmt.Errorf("%w: gzip: %w", ErrTable, err)
+			return nil, wrong("gzip: %w", err)
 		}
 		in = bufio.NewReaderSize(z, 1<<16)
 	}
 	if mark, _ := in.Peek(3); string(mark) == bom {
 		in.Discard(3)
 	} else if len(mark) >= 2 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff") {
-		return nil, fmt.Errorf("%w: the file is UTF-16, want UTF-8", ErrTable)
+		return nil, wrong("the file is UTF-16, want UTF-8")
 	}
 	return &text{in: in, comma: comma, comment: comment}, nil
 }
@@ -57,7 +57,7 @@ func newText(r io.Reader, comma, comment byte) (*text, error) {
 func (t *text) header(want string) ([][]byte, error) {
 	fields, err := t.next()
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: the file is empty, want %s", ErrTable, want)
+		return nil, wrong("the file is empty, want %s", want)
 	}
 	return fields, err
 }
@@ -69,7 +69,7 @@ func (t *text) read() ([]byte, error) {
 		t.long = append(t.long[:0], line...)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			if len(t.long) > maxLine {
-				return nil, fmt.Errorf("%w: line %d: longer than %d MB, want lines that end", ErrTable, t.ahead+1, maxLine>>20)
+				return nil, wrong("line %d: longer than %d MB, want lines that end", t.ahead+1, maxLine>>20)
 			}
 			line, err = t.in.ReadSlice('\n')
 			t.long = append(t.long, line...)
@@ -77,7 +77,7 @@ func (t *text) read() ([]byte, error) {
 		line = t.long
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: line %d: %w", ErrTable, t.ahead+1, err)
+		return nil, wrong("line %d: %w", t.ahead+1, err)
 	}
 	if len(line) == 0 {
 		return nil, io.EOF
@@ -205,5 +205,5 @@ func (t *text) inQuotes(line []byte) ([]byte, error) {
 
 // broken is the error of quotes that RFC 4180 does not allow.
 func (t *text) broken(what string) error {
-	return fmt.Errorf("%w: line %d, column %d: %s; write \"\" for a quote inside quotes", ErrTable, t.line, len(t.end)+1, what)
+	return wrong("line %d, column %d: %s; write \"\" for a quote inside quotes", t.line, len(t.end)+1, what)
 }

@@ -74,10 +74,9 @@ func (s spent) admits(t Terms, e Entry) error {
 	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan with a smaller "+
-		"budget, at most ε = %.6g",
-		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared,
-		max(0, t.Total.Epsilon-left.Epsilon))
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan "+
+		"with a smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon,
+		Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared, max(0, t.Total.Epsilon-left.Epsilon))
 }
 
 // failureShare of the δ of every Rényi filter pays for failures, whether there are any or not: a

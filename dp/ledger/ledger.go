@@ -2,17 +2,8 @@
 // exceed a declared total:
 //
 //	l, err := ledger.Open("adult.ledger")
-//	if err != nil {
-//		return err
-//	}
-//	entry, err := l.Spend(ctx, plan, nil)
-//	if err != nil {
-//		return err // nothing was drawn, nothing may be released
-//	}
+//	entry, err := l.Spend(ctx, plan, nil) // after an error nothing may be drawn or released
 //	release, err := plan.Fit(ctx, p, nil)
-//	if err != nil {
-//		return err
-//	}
 //	err = l.Commit(ctx, entry.Hash, file) // the text of the release, as it will be published
 //
 // Spend writes the entry and syncs it to the disk before noise is drawn, so that a crash after that
@@ -233,8 +224,8 @@ func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (
 		return "", fmt.Errorf("%w: %s", err, warning)
 	}
 	if !slices.Contains(l.s.heads, hash) {
-		return "", fmt.Errorf("%w: %s lacks the line that was just written, which another program replaced or another machine overwrote: %s",
-			ErrBehind, l.path, warning)
+		return "", fmt.Errorf("%w: %s lacks the line that was just written, which another program replaced or another "+
+			"machine overwrote: %s", ErrBehind, l.path, warning)
 	}
 	return hash, nil
 }
@@ -249,7 +240,8 @@ func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (
 // in the file and then counts as spent.
 func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entry, error) {
 	if src != nil {
-		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release nothing", ErrSeeded)
+		return Entry{}, fmt.Errorf("%w: the source is not nil: leave out the seed, or fit without the ledger and release "+
+			"nothing", ErrSeeded)
 	}
 	if err := l.usable(ctx); err != nil {
 		return Entry{}, err
@@ -271,7 +263,8 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	hash, err := l.write(ctx, func() (any, error) {
 		t := l.s.terms
 		if c.Relation != t.Relation {
-			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation, c.Relation, t.Relation)
+			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation,
+				c.Relation, t.Relation)
 		}
 		p := plan.Profile()
 		e = Entry{
@@ -312,7 +305,8 @@ func (l *Ledger) Commit(ctx context.Context, entry string, file []byte) error {
 	_, err := l.write(ctx, func() (any, error) {
 		e, err := l.entry(entry)
 		if err == nil && e.File != "" {
-			err = fmt.Errorf("%w: entry %d of %s has its file already: spend again for another release", ErrMismatch, e.Number, l.path)
+			err = fmt.Errorf("%w: entry %d of %s has its file already: spend again for another release", ErrMismatch, e.Number,
+				l.path)
 		}
 		return commitment{e.Number, now(), fileDigest(file)}, err
 	})
@@ -347,11 +341,13 @@ func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 	case e.Theorem != c.Theorem:
 		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
 	case e.File == "" && e.Nonce == "":
-		return refuse("was written by version 0.1.0, which committed to no file: whether this one belongs to it cannot be seen")
+		return refuse("was written by version 0.1.0, which committed to no file: whether this one belongs to it cannot be " +
+			"seen")
 	case e.File == "":
 		return refuse("has no file committed: its fit ended before there was one, so that this file is not from that fit")
 	case e.File != fileDigest(file):
-		return refuse("committed to another file, with the SHA-256 %.12s…: this one was edited, or is a second release", e.File)
+		return refuse("committed to another file, with the SHA-256 %.12s…: this one was edited, or is a second release",
+			e.File)
 	}
 	return nil
 }

@@ -170,8 +170,8 @@ func readSidecar(path string, s shape) (*sidecar, error) {
 		return nil, fmt.Errorf("its sidecar %s is no description of it: %w", path, err)
 	}
 	if err := side.check(s); err != nil {
-		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without "+
-			"checksums", path, err)
+		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without checksums",
+			path, err)
 	}
 	return &side, nil
 }

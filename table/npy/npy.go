@@ -2,9 +2,6 @@
 // numpy.save [NPY]:
 //
 //	f, err := npy.Open("people.npy")
-//	if err != nil {
-//		return err
-//	}
 //	defer f.Close()
 //	data, err := erm.Open(f, loss.Bounds{Row: 1, Label: 1})
 //
@@ -157,7 +154,8 @@ func (f *File) Checksum() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-var errNil = prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as context.Background()")
+var errNil = prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as " +
+	"context.Background()")
 
 // pieces are the buffers of Read.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
@@ -244,8 +242,8 @@ func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte
 		return err
 	}
 	if sum != f.side.CRC[k] {
-		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; "+
-			"write or copy it again", ErrFile, f.path, k)
+		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; write or "+
+			"copy it again", ErrFile, f.path, k)
 	}
 	b.ok.Store(true)
 	return nil
