@@ -111,8 +111,7 @@ func composed(delta float64, plans []Plan) float64 {
 	return pld.WithFailure(delta, failure, epsilon)
 }
 
-// gaussians returns the curve of the plans together, and the sum of their failures, if all profiles
-// are Gaussian.
+// gaussians returns the curve of Gaussian plans together and the sum of their failures.
 func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 	sum := 0.0
 	for _, plan := range plans {
@@ -129,21 +128,18 @@ func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 }
 
 // Plan is a calibrated mechanism. It fixes the cost of one release from public quantities, before
-// any record is read. The plans of all families satisfy it. They have no exported field and no
-// setter, so that a plan cannot be edited after its calibration.
+// any record is read, and cannot be edited after that.
 type Plan interface {
-	// Certificate states the cost of one release of the plan. A plan that no
-	// calibration made returns the zero Certificate, which fails its Check.
+	// Certificate states the cost of one release. A plan that no calibration made returns the zero
+	// Certificate, which fails its Check.
 	Certificate() Certificate
-	// Profile returns δ(ε) of one release, that of the budget where nothing
-	// sharper is proved.
+	// Profile returns δ(ε) of one release, that of the budget where nothing sharper is proved.
 	Profile() Profile
 	// String describes the plan in prose that may be published.
 	String() string
 }
 
-// DeclaredPlan is assumed where a plan whose type is not of this module is composed with others or
-// charged to a ledger.
+// DeclaredPlan is assumed where a plan of a type of the caller is composed or charged to a ledger.
 const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its releases"
 
 // Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of

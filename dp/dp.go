@@ -29,8 +29,7 @@ var (
 	// ErrBudget reports a budget outside the range that Budget.Check accepts.
 	ErrBudget = prefix.New("dp: invalid budget")
 
-	// ErrCondition reports that a public condition of the privacy theorem is not met: no noise would
-	// make the claim true.
+	// ErrCondition reports that a public condition of a theorem is not met, whatever the noise.
 	ErrCondition = prefix.New("dp: privacy condition not met")
 
 	// ErrWithheld reports that nothing is released because a condition on the private records failed,

@@ -104,7 +104,7 @@ func gaussianScale(b Budget) (float64, error) {
 	if err := b.checkGaussian(); err != nil {
 		return 0, err
 	}
-	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it costs below 1e-9 in s.
+	// The margin covers the error of the logarithm, for below 1e-9 of s: d log δ/d log s ≥ 1.
 	target := num.Log(b.Delta) * (1 + 1e-12)
 	good, _ := num.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target

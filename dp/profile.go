@@ -28,17 +28,16 @@ type Profile struct {
 	shift float64 // s of GaussianProfile, else 0
 }
 
-// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose]
-// recognizes it: several of them have the profile of one with the root of the sum of squares.
+// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose] adds up
+// the squares of the s of such profiles.
 func GaussianProfile(s float64) Profile {
 	p := Symmetric(GaussianCurve(s), GaussianRDP(s))
 	p.shift = s
 	return p
 }
 
-// gaussian returns an s for which Gaussian noise has a profile no better than p, failures apart,
-// and whether one is known. Curves that a caller put in the place of those of GaussianProfile
-// differ at one of the points.
+// gaussian returns s if the curves are those of GaussianProfile. Curves that a caller put in their
+// place differ at one of the points.
 func (p Profile) gaussian() (s float64, ok bool) {
 	s = p.shift
 	if !(s > 0) || math.IsInf(s, 1) {
@@ -61,8 +60,6 @@ func Unknown() Profile { return Symmetric(func(float64) float64 { return 1 }, ni
 // Delta returns the larger δ(ε) of the two orders, failures included:
 //
 //	max{δ_remove(ε′), δ_add(ε′)} + (1 + e^ε′)·Failure,   ε′ = min(ε, −½ ln Failure)
-//
-// ε′ keeps the second term small; δ(ε) ≤ δ(ε′).
 func (p Profile) Delta(eps float64) float64 {
 	if math.IsNaN(eps) {
 		return 1

@@ -111,8 +111,7 @@ func log1mInverse(alpha float64) float64 {
 	return math.Log1p(-1 / alpha)
 }
 
-// search calls f at every order; without orders on a geometric grid of real orders and then, by
-// golden section in log(α-1), around the best of them.
+// search calls f at every order; without orders on a grid and around the best of it.
 func (r RDP) search(orders []float64, f func(alpha float64) float64) {
 	if len(orders) > 0 {
 		for _, a := range orders {

@@ -25,14 +25,13 @@ type noisySums struct {
 
 // sums checks its arguments.
 func (s Sampler) sums(noise float64, steps int) (*noisySums, error) {
-	if err := s.Check(); err != nil {
+	switch err := s.Check(); {
+	case err != nil:
 		return nil, err
-	}
-	if !(noise >= minNoise && noise <= maxNoise) {
+	case !(noise >= minNoise && noise <= maxNoise):
 		return nil, fmt.Errorf("%w: noise = %v, want a number in [%.3g, %.3g], the standard deviation over the clipping norm",
 			ErrSampler, noise, minNoise, maxNoise)
-	}
-	if steps < 1 || steps > MaxSteps {
+	case steps < 1 || steps > MaxSteps:
 		return nil, fmt.Errorf("%w: steps = %d, want a number in [1, %d]", ErrSampler, steps, MaxSteps)
 	}
 	one := s.one(noise)

@@ -1,6 +1,7 @@
 package dp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -70,10 +71,7 @@ func (s Sampler) Check() error {
 
 // Neighbors returns Relation, or Replace where it is 0.
 func (s Sampler) Neighbors() Relation {
-	if s.Relation == 0 {
-		return Replace
-	}
-	return s.Relation
+	return cmp.Or(s.Relation, Replace)
 }
 
 // Fraction returns the expected size of a batch over the number of records.

@@ -147,10 +147,7 @@ func describe(tok json.Token) string {
 	case nil:
 		return "null"
 	case json.Delim:
-		if v == '{' {
-			return "an object"
-		}
-		return "a list"
+		return map[json.Delim]string{'{': "an object", '[': "a list"}[v]
 	case string:
 		return "the string " + quote(v)
 	case json.Number:

@@ -241,32 +241,22 @@ func (e *Encoder) Kind() Kind { return e.schema.Label.kind() }
 
 // NumClasses returns K, 2 for a binary label and 0 for a range.
 func (e *Encoder) NumClasses() int {
-	switch e.Kind() {
-	case Classes:
-		return len(e.schema.Label.Levels)
-	case Binary:
+	if e.Kind() == Binary {
 		return 2
 	}
-	return 0
+	return len(e.schema.Label.Levels)
 }
 
 // Dim returns the number of parameters: that of Features, times that of classes for a label with
 // levels, whose θ has a block for each class, as in [loss.Multinomial].
 func (e *Encoder) Dim() int {
-	if e.Kind() == Classes {
-		return e.NumClasses() * len(e.features)
-	}
-	return len(e.features)
+	return max(1, len(e.schema.Label.Levels)) * len(e.features)
 }
 
 // Bounds returns the bounds of every encoded record: ‖a‖₂ ≤ 1 and |b| ≤ 1, or K−1 for a label with
 // levels.
 func (e *Encoder) Bounds() loss.Bounds {
-	b := loss.Bounds{Row: 1, Label: 1}
-	if e.Kind() == Classes {
-		b.Label = float64(e.NumClasses() - 1)
-	}
-	return b
+	return loss.Bounds{Row: 1, Label: float64(max(1, len(e.schema.Label.Levels)-1))}
 }
 
 // sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be

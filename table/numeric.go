@@ -20,16 +20,11 @@ import (
 // for float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so
 // that no edit of one line changes the number of records.
 type Numeric struct {
-	// Bounds are declared, never measured.
-	Bounds loss.Bounds
-	// Header declares that the first line holds names.
-	Header bool
-	// Label is the name of the label's column, with Header; "" means the last column.
-	Label string
-	// Delimiter separates fields; 0 means a comma.
-	Delimiter byte
-	// Public declares that the table is public: errors may show values of fields.
-	Public bool
+	Bounds    loss.Bounds // declared, never measured
+	Header    bool        // the first line holds names
+	Label     string      // name of the label's column, with Header; "" means the last column
+	Delimiter byte        // between fields; 0 means a comma
+	Public    bool        // the table is public: errors may show values of fields
 }
 
 // ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed
@@ -94,12 +89,12 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
 		return err
 	}
 	t.single = true
-	fields, err := t.next()
+	want := "a header line"
+	if !n.Header {
+		want += " or a record: without one its columns are not known"
+	}
+	fields, err := t.header(want)
 	switch {
-	case errors.Is(err, io.EOF) && n.Header:
-		return wrong("the file is empty, want a header line")
-	case errors.Is(err, io.EOF):
-		return wrong("the file is empty: without a header line or a record its columns are not known")
 	case err != nil:
 		return err
 	case len(fields) < 2:

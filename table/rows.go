@@ -12,10 +12,8 @@ import (
 
 // Options of reading a table.
 type Options struct {
-	// Public declares that the table is public: errors may show values of fields.
-	Public bool
-	// Unlabeled allows the column of the label to be absent, as in a table to predict for.
-	Unlabeled bool
+	Public    bool // the table is public: errors may show values of fields
+	Unlabeled bool // the column of the label may be absent, as in a table to predict for
 	// Skip leaves out empty lines and comments after the header, for predictions and scores.
 	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool

@@ -20,30 +20,24 @@ import (
 //
 //	{ "schema": 1, "records": 30000, "neighbors": "replace",
 //	  "label": {"column": "income", "positive": [">50K"], "negative": ["<=50K"]},
-//	  "intercept": true,
-//	  "missing": ["?", ""],
+//	  "intercept": true, "missing": ["?", ""],
 //	  "columns": [
 //	    {"name": "age", "min": 17, "max": 90, "bins": [25, 35, 45, 55]},
 //	    {"name": "hours", "min": 1, "max": 99},
 //	    {"name": "education", "levels": ["Bachelors", "HS-grad"], "other": true},
 //	    {"name": "id", "ignore": true} ] }
 type Schema struct {
-	// Version is the version of the form, 1.
-	Version int `json:"schema"`
+	Version int `json:"schema"` // of the form, 1
 	// Records is n₀, the declared public number of records; 0 means not declared.
 	Records int `json:"records,omitzero"`
 	// Neighbors is the relation that private mechanisms use; unset means dp.Replace.
 	Neighbors dp.Relation `json:"neighbors,omitzero"`
-	// File describes the text; unset means a header line and commas.
-	File File `json:"file,omitzero"`
-	// Label declares the label.
-	Label Label `json:"label"`
+	File      File        `json:"file,omitzero"` // unset means a header line and commas
+	Label     Label       `json:"label"`
 	// Intercept adds a coordinate that is the same for every record.
-	Intercept bool `json:"intercept,omitzero"`
-	// Missing lists the spellings of a missing value, "" for an empty field.
-	Missing []string `json:"missing,omitzero"`
-	// Columns declares every column of the table but the label.
-	Columns []Column `json:"columns"`
+	Intercept bool     `json:"intercept,omitzero"`
+	Missing   []string `json:"missing,omitzero"` // spellings of a missing value, "" for an empty field
+	Columns   []Column `json:"columns"`          // every column of the table but the label
 }
 
 // File describes the text of a table.
@@ -63,13 +57,11 @@ type File struct {
 
 // Label declares the label: two lists of spellings, or levels, or a range.
 type Label struct {
-	// Column names the column.
-	Column string `json:"column"`
+	Column string `json:"column"` // its name
 	// Positive and Negative list the spellings of the labels +1 and −1.
 	Positive []string `json:"positive,omitzero"`
 	Negative []string `json:"negative,omitzero"`
-	// Levels lists the spellings of the classes 0, 1, …, K−1.
-	Levels []string `json:"levels,omitzero"`
+	Levels   []string `json:"levels,omitzero"` // spellings of the classes 0, 1, …, K−1
 	// Min and Max are the range of a number, which is clamped to it and mapped to [−1, 1].
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
@@ -81,25 +73,21 @@ type Label struct {
 
 // Column declares a column: a number with Min and Max, a category with Levels, or one to Ignore.
 type Column struct {
-	// Name is the name in the header line or in File.Fields.
-	Name string `json:"name"`
+	Name string `json:"name"` // in the header line or in File.Fields
 	// Min and Max are the public range of a number, which is clamped to it.
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
 	// Bins are increasing edges inside the range. A number becomes an indicator of its bin: below the
 	// first edge, [e₁, e₂), …, at least the last edge.
-	Bins []float64 `json:"bins,omitzero"`
-	// Levels lists the spellings of a category.
-	Levels []string `json:"levels,omitzero"`
+	Bins   []float64 `json:"bins,omitzero"`
+	Levels []string  `json:"levels,omitzero"` // spellings of a category
 	// Other gives a category one more level, of all undeclared spellings, and counts a field that is
 	// no number as missing. Without it, both are errors.
 	Other bool `json:"other,omitzero"`
 	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
-	Missing bool `json:"missing,omitzero"`
-	// Weight is w_g > 0, the norm of the column relative to the others; 0 means 1.
-	Weight float64 `json:"weight,omitzero"`
-	// Ignore leaves the column out. The file need not have it.
-	Ignore bool `json:"ignore,omitzero"`
+	Missing bool    `json:"missing,omitzero"`
+	Weight  float64 `json:"weight,omitzero"` // norm of the column relative to the others; 0 means 1
+	Ignore  bool    `json:"ignore,omitzero"` // leaves the column out; the file need not have it
 }
 
 // Limits of a schema, so that a file cannot ask for the whole memory.
@@ -157,13 +145,12 @@ func bad(path string, format string, args ...any) error {
 
 // check checks all but the columns.
 func (s *Schema) check() error {
-	if s.Version != 1 {
+	switch {
+	case s.Version != 1:
 		return bad("schema", "version %d, want 1", s.Version)
-	}
-	if s.Records < 0 {
+	case s.Records < 0:
 		return bad("records", "%d, want the public number of records, or leave it out", s.Records)
-	}
-	if s.Neighbors != 0 && s.Neighbors.Check() != nil {
+	case s.Neighbors != 0 && s.Neighbors.Check() != nil:
 		return bad("neighbors", "%d, want \"replace\" or \"add-remove\"", int(s.Neighbors))
 	}
 	err := cmp.Or(spellings("missing", s.Missing, map[string]string{}, true), s.File.check(), s.Label.check(s.Missing))

@@ -27,8 +27,8 @@
 // no loss of ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and
 // scores.
 //
-// A quote has to be closed in its line, unless File.Multiline says that fields hold line ends. A
-// last line without a line end counts unless it is empty.
+// A quote has to be closed in its line, unless File.Multiline is set. A last line without a line
+// end counts unless it is empty.
 //
 // # Errors
 //

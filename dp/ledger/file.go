@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,10 +69,7 @@ const hashMember = `,"hash":"`
 const tailLen = len(hashMember) + 2*sha256.Size + len(`"}`)
 
 func digest(previous string, body []byte) string {
-	h := sha256.New()
-	io.WriteString(h, previous)
-	h.Write(body)
-	return hex.EncodeToString(h.Sum(nil))
+	return fileDigest(append([]byte(previous), body...))
 }
 
 // seal encodes a line with its newline.
@@ -85,11 +81,6 @@ func seal(v any, previous string) (line []byte, hash string, err error) {
 	body := text[:len(text)-1] // without the brace
 	hash = digest(previous, body)
 	return append(body, hashMember+hash+"\"}\n"...), hash, nil
-}
-
-func first(t Terms) ([]byte, error) {
-	line, _, err := seal(opening{formatVersion, bits(), now(), t}, "")
-	return line, err
 }
 
 // formatVersion of new ledgers: 1 is that of version 0.1.0, whose entries have no Nonce.

@@ -79,10 +79,8 @@ var (
 
 // Terms are fixed when a ledger is made.
 type Terms struct {
-	// Total is the budget of all releases together.
-	Total dp.Budget `json:"total"`
-	// Relation is that of every plan; unset means dp.Replace.
-	Relation dp.Relation `json:"relation"`
+	Total    dp.Budget   `json:"total"`    // of all releases together
+	Relation dp.Relation `json:"relation"` // of every plan; unset means dp.Replace
 	// Orders are the increasing orders α > 1 of Rényi filters; none means basic composition alone.
 	Orders []float64 `json:"orders,omitempty"`
 }
@@ -90,16 +88,15 @@ type Terms struct {
 // Check returns an error that wraps ErrTerms unless the total and the relation are valid and the
 // orders are at most 64 increasing numbers in (1, 1e6], with a positive δ.
 func (t Terms) Check() error {
-	if err := t.Total.Check(); err != nil {
-		return fmt.Errorf("%w: Total: %w", ErrTerms, err)
-	}
-	if err := t.Relation.Check(); err != nil {
-		return fmt.Errorf("%w: Relation: %w", ErrTerms, err)
-	}
-	if len(t.Orders) > 64 {
+	total, relation := t.Total.Check(), t.Relation.Check()
+	switch {
+	case total != nil:
+		return fmt.Errorf("%w: Total: %w", ErrTerms, total)
+	case relation != nil:
+		return fmt.Errorf("%w: Relation: %w", ErrTerms, relation)
+	case len(t.Orders) > 64:
 		return fmt.Errorf("%w: %d Orders, want at most 64", ErrTerms, len(t.Orders))
-	}
-	if len(t.Orders) > 0 && t.Total.Delta/float64(1+len(t.Orders)) < dp.MinDelta {
+	case len(t.Orders) > 0 && t.Total.Delta/float64(1+len(t.Orders)) < dp.MinDelta:
 		return fmt.Errorf("%w: Total.Delta = %g, want a positive δ for Rényi filters, or no Orders", ErrTerms, t.Total.Delta)
 	}
 	last := 1.0
@@ -134,8 +131,7 @@ type Entry struct {
 	File  string `json:"-"` // SHA-256 of the file that was committed, "" before Commit
 }
 
-// Ledger is an open ledger file. It is safe for concurrent use, also of the file by other
-// processes.
+// Ledger is an open ledger file. It is safe for concurrent use, also by other processes.
 type Ledger struct {
 	path string
 	mu   sync.Mutex
@@ -151,7 +147,7 @@ func Create(path string, t Terms) (*Ledger, error) {
 		return nil, err
 	}
 	t.Orders = slices.Clone(t.Orders)
-	line, err := first(t)
+	line, _, err := seal(opening{formatVersion, bits(), now(), t}, "")
 	if err != nil {
 		return nil, err
 	}

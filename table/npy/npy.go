@@ -48,8 +48,7 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// ErrFile reports a file that is no table of records in the format, is damaged, or changed while it
-// was read.
+// ErrFile reports a file that is no table of records, is damaged, or changed while it was read.
 var ErrFile = prefix.New("npy: invalid file")
 
 const (

@@ -14,12 +14,9 @@ import (
 
 // Options of [Create].
 type Options struct {
-	// Float32 writes float32, half the bytes. Rounding a record by itself is free for privacy.
-	Float32 bool
-	// Label is the column of the label, "" for the last one.
-	Label string
-	// Schema identifies the encoding of the columns, such as the hash of a description.
-	Schema string
+	Float32 bool   // half the bytes; rounding a record by itself is free for privacy
+	Label   string // column of the label, "" for the last one
+	Schema  string // identifies the encoding of the columns, such as the hash of a description
 }
 
 // Writer writes records to a new file. The file and its sidecar appear whole with Commit, or not at

@@ -17,6 +17,7 @@ package pld
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/privopt/privopt/internal/num"
@@ -93,18 +94,13 @@ func New(parts []Part) *Composition {
 type Order int
 
 const (
-	Up   Order = iota // P, the one with the record
+	Up   Order = iota // P
 	Down              // Q
 )
 
 // Symmetric reports whether both orders have one profile.
 func (c *Composition) Symmetric() bool {
-	for _, p := range c.parts {
-		if !p.Pair.Symmetric {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.parts, func(p Part) bool { return !p.Pair.Symmetric })
 }
 
 // Delta returns a bound on δ(ε) of one order, for any real ε. It costs a few FFTs, unless there is
@@ -127,10 +123,10 @@ func (c *Composition) Delta(o Order, eps float64) float64 {
 	if c.beyond() < least {
 		least = min(least, c.onGrid(o, eps))
 	}
-	if !(least <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
-		return 1
+	if least <= 1 {
+		return least
 	}
-	return least
+	return 1 // NaN: a profile that no pair of laws has, such as 0 everywhere
 }
 
 // onGrid returns the bound on δ(ε) of one order from the grid.
