@@ -16,7 +16,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/objpert"
@@ -138,22 +137,6 @@ func TestEveryInputObjpert(t *testing.T) {
 		"Problem.Noise": call((*objpert.Problem).Noise, p).keep(0), "Problem.Objective": call((*objpert.Problem).Objective, p, point).keep(0),
 		"Problem.Perturb": call((*objpert.Problem).Perturb, p, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64(nil), 0).sharing(),
 		"Problem.Points":  call((*objpert.Problem).Points, p).keep(0), "Problem.Records": call((*objpert.Problem).Records, p).keep(0),
-	})))
-}
-
-func TestEveryInputAccounting(t *testing.T) {
-	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	sampler := accounting.Poisson{Rate: 0.1}
-	step, err := accounting.Gaussian(sampler, 1)
-	require.NoError(t, err)
-	composed, err := accounting.Compose(step)
-	require.NoError(t, err)
-	everyInput(t, "internal/accounting", brief(merged(methods(t, []any{1., 10, source}, composed, step, sampler,
-		accounting.FixedSize{Size: 5, Records: 10}, accounting.WithReplacement{Size: 5, Records: 10}, accounting.Full{}), map[string]row{
-		"Batches.Next": call(func(records int, src rand.Source) int { return len(sampler.Batches(records, src).Next()) }, 10, source),
-		"Compose":      call(accounting.Compose, step),
-		"Gaussian":     call(accounting.Gaussian, accounting.Sampler(sampler), 1.),
-		"Noise":        call(accounting.Noise, accounting.Sampler(sampler), 2, b),
 	})))
 }
 

@@ -78,22 +78,19 @@ func TestEveryInputTable(t *testing.T) {
 		"Encoder.NumClasses":   call(e.NumClasses),
 		"Encoder.Dim":          call(e.Dim),
 		"Encoder.Bounds":       call(e.Bounds),
-		"Encoder.Sparse":       call(e.Sparse),
 		"Encoder.LabelText":    call(e.LabelText, 0.5),
 		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
 		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
 		"Rows.Next":            call(func() bool { return rows().Next() }),
 		"Rows.Err":             call(func() error { return rows().Err() }),
-		"Rows.Line":            call(func() int { return rows().Line() }),
 		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
-		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
 		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
 			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })
 		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
-		"Drafting.Draft": call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
+		"Draft": call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})
 }

@@ -53,6 +53,7 @@ func (p budgeted) Certificate() dp.Certificate {
 func TestEveryInputDP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
+	poisson := dp.Sampler{Rate: 0.1}
 	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
 	everyInput(t, "dp", map[string]row{
 		"Budget.Check":      call(dp.Budget.Check, b),
@@ -67,7 +68,19 @@ func TestEveryInputDP(t *testing.T) {
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
 		}, 1e-5, b),
-		"Calibrate":        call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"Sampler.Check":     call(dp.Sampler.Check, poisson),
+		"Sampler.Neighbors": call(dp.Sampler.Neighbors, poisson),
+		"Sampler.Fraction":  call(dp.Sampler.Fraction, poisson).mayBeNaN(),
+		"Sampler.Profile": call(func(s dp.Sampler, noise float64, steps int, eps float64) (float64, error) {
+			p, err := s.Profile(noise, steps)
+			return p.Delta(eps), err
+		}, poisson, 1., 2, 1.),
+		"Sampler.Epsilon": call(dp.Sampler.Epsilon, poisson, 1., 2, 1e-6),
+		"Sampler.Noise":   call(dp.Sampler.Noise, poisson, 2, b),
+		"Sampler.Batches": call(func(s dp.Sampler, records int, src rand.Source) int {
+			return len(s.Batches(records, src)())
+		}, dp.Sampler{Size: 5, Records: 10}, 10, source),
 		"GaussianDelta":    call(dp.GaussianDelta, 1., 1.),
 		"GaussianLogDelta": call(dp.GaussianLogDelta, 1., 1.),
 		"GaussianSigma":    call(dp.GaussianSigma, b, 1.),

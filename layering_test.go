@@ -22,10 +22,9 @@ var layer = map[string]int{
 	"internal/enclose":    -1,
 	"internal/kernel":     -1,
 	"internal/num":        -2,
-	"internal/pld":        0,
+	"dp/internal/pld":     -1,
 	"internal/noise":      -1,
 	"dp":                  0,
-	"internal/accounting": 0,
 	"internal/linear":     1,
 	"prox":                0,
 	"loss":                0,
@@ -45,20 +44,16 @@ var layer = map[string]int{
 	"model":               4,
 	"objpert":             2,
 	"bench":               5,
-	"dp/dptest":           5, // test suites may use what they test
-	"prox/proxtest":       5,
+	"prox/proxtest":       5, // test suites may use what they test
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
 }
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"sco", "lop"}:                          "objective perturbation for the population is that of lop with another weight Δ",
-	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
-	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
-	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
-	{"internal/accounting", "internal/pld"}: "steps compose by their loss distributions",
-	{"internal/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
+	{"sco", "lop"}:                    "objective perturbation for the population is that of lop with another weight Δ",
+	{"internal/release", "erm"}:       "the loop that solves and certifies is where the two meet",
+	{"internal/release", "splitting"}: "the loop that solves and certifies is where the two meet",
 }
 
 type listed struct {

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // drawn returns the tables and norms of many draws of a plan.
@@ -50,9 +50,9 @@ func TestDrawnLaws(t *testing.T) {
 		radius[i] = math.Sqrt(sq)
 		first[i] = norms[i][0] / radius[i]
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/delta)) })
+	testkit.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/delta)) })
 	// a coordinate of the sphere of ℝ⁴: P(u ≤ x) = ½ + (x√(1−x²) + asin x)/π
-	dptest.CheckLaw(t, first, func(x float64) float64 { return 0.5 + (x*math.Sqrt(1-x*x)+math.Asin(x))/math.Pi })
+	testkit.CheckLaw(t, first, func(x float64) float64 { return 0.5 + (x*math.Sqrt(1-x*x)+math.Asin(x))/math.Pi })
 
 	// Gaussian: every coordinate N(0, σ²).
 	pl, err = (&OPDisc{Law: Gaussian}).Calibrate(lattice)
@@ -62,7 +62,7 @@ func TestDrawnLaws(t *testing.T) {
 	for i, table := range tables {
 		z = append(z, table[1][4], norms[i][0])
 	}
-	dptest.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
+	testkit.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
 
 	// The cube: T_j[1] = η_j/√d, no norm.
 	pl, err = (&OPDisc{}).Calibrate(Public{Space: cube(), Dim: 4, Range: 1, Budget: b})
@@ -77,7 +77,7 @@ func TestDrawnLaws(t *testing.T) {
 		}
 		radius[i] = math.Sqrt(sq)
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/4)) }) // Δ = d
+	testkit.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(4, x*b.Epsilon/4)) }) // Δ = d
 
 	// Product, one-sided: exponential of mean 2d/ε up to a step of the grid.
 	pl, err = (&Product{Law: OneSided}).Calibrate(Public{Space: ternary(), Dim: 3, Range: 1, Budget: b})
@@ -89,7 +89,7 @@ func TestDrawnLaws(t *testing.T) {
 			z = append(z, row...)
 		}
 	}
-	dptest.CheckLaw(t, z, func(x float64) float64 { return -math.Expm1(-math.Max(0, x) * b.Epsilon / 6) })
+	testkit.CheckLaw(t, z, func(x float64) float64 { return -math.Expm1(-math.Max(0, x) * b.Epsilon / 6) })
 
 	// Product, K-norm on {−1,+1}³: the largest |T_j[1] − T_j[−1]| is gauge =
 	// Gamma(3)·2/ε, and their ratios to it are uniform.
@@ -102,7 +102,7 @@ func TestDrawnLaws(t *testing.T) {
 			radius[i] = math.Max(radius[i], math.Abs(row[1]-row[0]))
 		}
 	}
-	dptest.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(3, x*b.Epsilon/2)) })
+	testkit.CheckLaw(t, radius, func(x float64) float64 { return math.Exp(num.GammaLogP(3, x*b.Epsilon/2)) })
 
 	// RSPM: Laplace of scale 2m/ε on each separator, wherever it fires.
 	for _, c := range []struct {
@@ -125,7 +125,7 @@ func TestDrawnLaws(t *testing.T) {
 			z = append(z, c.pick(table)...)
 		}
 		scale := 2 * float64(c.m) / b.Epsilon
-		dptest.CheckLaw(t, z, func(x float64) float64 {
+		testkit.CheckLaw(t, z, func(x float64) float64 {
 			if x < 0 {
 				return math.Exp(x/scale) / 2
 			}
@@ -140,7 +140,7 @@ func TestDrawnLaws(t *testing.T) {
 		require.Zero(t, table[0][1])
 		z = append(z, table[0][2], table[1][0])
 	}
-	dptest.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
+	testkit.CheckLaw(t, z, func(x float64) float64 { return num.NormalCDF(x / pl.params.Scale) })
 }
 
 // withIntercept is {−b..b}^{d−1} × {1}.

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 )
@@ -374,8 +373,8 @@ func TestRadialExact(t *testing.T) {
 			want[k] = probs[i][fmt.Sprint([]int{k - 1})]
 		}
 		require.InDelta(t, 1, want[0]+want[1]+want[2], 1e-3)
-		_, pv := dptest.ChiSquare(counts, want)
-		require.Greater(t, pv, dptest.FalseReject)
+		_, pv := testkit.ChiSquare(counts, want)
+		require.Greater(t, pv, testkit.FalseReject)
 	}
 	worst := worstRatio(probs)
 	require.LessOrEqual(t, worst, b.Epsilon)
@@ -422,9 +421,9 @@ func TestSampledPrivacy(t *testing.T) {
 		worst := 0.0
 		for dir := range 2 {
 			for w, k := range counts[dir] {
-				alpha := dptest.FalseReject / float64(4*len(counts[dir]))
-				lo, _ := dptest.ClopperPearson(k, runs, alpha)
-				_, hi := dptest.ClopperPearson(counts[1-dir][w], runs, alpha)
+				alpha := testkit.FalseReject / float64(4*len(counts[dir]))
+				lo, _ := testkit.ClopperPearson(k, runs, alpha)
+				_, hi := testkit.ClopperPearson(counts[1-dir][w], runs, alpha)
 				require.LessOrEqual(t, math.Log((lo-b.Delta)/hi), b.Epsilon, "%s %v", c.name, w)
 				if k > 100 && counts[1-dir][w] > 0 {
 					worst = math.Max(worst, math.Log(float64(k)/float64(counts[1-dir][w])))

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/linear"
 	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // The scales of the table agree, and lie on the safe side by at most 5e-4.
@@ -307,8 +307,8 @@ func TestTablesAreFeatures(t *testing.T) {
 		}
 		require.Greater(t, spoiled, 4900)
 		want := []float64{.125, .125, .125, .125, .125, .125, .125, .125}
-		_, p := dptest.ChiSquare(counts, want) // and so modulo 2 and 4
-		require.Greater(t, p, dptest.FalseReject)
+		_, p := testkit.ChiSquare(counts, want) // and so modulo 2 and 4
+		require.Greater(t, p, testkit.FalseReject)
 	}
 }
 

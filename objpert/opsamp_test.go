@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // The bound in its closed form, and against the published constants of the
@@ -149,7 +149,7 @@ func TestOPSampFitLattice(t *testing.T) {
 	require.Equal(t, theoremOPSamp, a.Certificate.Theorem)
 	require.Equal(t, b, a.Certificate.Budget)
 	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
-	dptest.CheckCertificate(t, a.Certificate)
+	require.NoError(t, a.Certificate.Check())
 	secure, err := pl.Fit(bg, &latticeMinimizer{Problem: p}, nil)
 	require.NoError(t, err)
 	require.NotContains(t, secure.Certificate.Assumptions, dp.CallerSource)
@@ -186,9 +186,9 @@ func TestOPSampNoise(t *testing.T) {
 		out = append(out, rel.Theta...)
 	}
 	require.Len(t, tilts, 6000*pl.params.Calls)
-	dptest.CheckLaw(t, tilts[:min(len(tilts), 20_000)], func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) })
+	testkit.CheckLaw(t, tilts[:min(len(tilts), 20_000)], func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) })
 	scale := 6 * pl.params.Stability // λ/ε = (1+t)S
-	dptest.CheckLaw(t, out, func(x float64) float64 {
+	testkit.CheckLaw(t, out, func(x float64) float64 {
 		if x < 0 {
 			return math.Exp(x/scale) / 2
 		}
@@ -432,8 +432,8 @@ func TestOPSampGrid(t *testing.T) {
 			for r := range want {
 				want[r] = 1 / float64(len(c))
 			}
-			_, p := dptest.ChiSquare(c, want)
-			require.Greater(t, p, dptest.FalseReject)
+			_, p := testkit.ChiSquare(c, want)
+			require.Greater(t, p, testkit.FalseReject)
 		}
 	}
 }

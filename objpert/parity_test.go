@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // parityOracle minimizes 1[parity of w is even] (or odd) − ⟨T, w⟩ over {−1,+1}ᵈ:
@@ -149,7 +149,7 @@ func TestParityThroughFit(t *testing.T) {
 				k++
 			}
 		}
-		lo, hi := dptest.ClopperPearson(k, runs, dptest.FalseReject)
+		lo, hi := testkit.ClopperPearson(k, runs, testkit.FalseReject)
 		require.Less(t, lo, want)
 		require.Greater(t, hi, want)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	sample "github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 )
@@ -107,8 +106,8 @@ func TestKNormLaw(t *testing.T) {
 		}
 		got, want = append(got, rest), append(want, 1-inside)
 		require.Greater(t, len(got), 5)
-		_, p := dptest.ChiSquare(got, want)
-		require.Greater(t, p, dptest.FalseReject, "choices %v", c.choices)
+		_, p := testkit.ChiSquare(got, want)
+		require.Greater(t, p, testkit.FalseReject, "choices %v", c.choices)
 	}
 }
 

@@ -57,7 +57,7 @@ func BenchmarkEpoch(b *testing.B) {
 		batches := pl.Params().Sampler.Batches(n, noise.Reproducible(1))
 		var all [][]int
 		for range steps {
-			all = append(all, append([]int(nil), batches.Next()...))
+			all = append(all, append([]int(nil), batches()...))
 		}
 		b.ReportAllocs()
 		for b.Loop() {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
@@ -21,7 +20,7 @@ const maxSteps = 1e6
 // dp.ErrCondition where a theorem does not hold, with what would do.
 func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	m = cmp.Or(m, new(NoisySGD))
-	return m.calibrate(q, b, nil, accounting.Noise)
+	return m.calibrate(q, b, nil, dp.Sampler.Noise)
 }
 
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
@@ -31,11 +30,11 @@ func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	if err := checkField("Smoothing", "the default", m.Smoothing); err != nil {
 		return nil, err
 	}
-	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
+	return m.calibrate(q, b, &m.Smoothing, dp.Sampler.Noise)
 }
 
-// accountant is the type of [accounting.Noise]; tests put a quick substitute in its place.
-type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error)
+// accountant is the type of [dp.Sampler.Noise]; tests put a quick substitute in its place.
+type accountant func(s dp.Sampler, steps int, b dp.Budget) (z float64, err error)
 
 // check refuses fields that make no sense by themselves.
 func (m *NoisySGD) check() error {
@@ -44,7 +43,7 @@ func (m *NoisySGD) check() error {
 		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
 	case m.Calibration < Accounted || m.Calibration > Paper:
 		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted or Paper", ErrMechanism, int(m.Calibration))
-	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
+	case m.Steps < 0 || m.Steps > dp.MaxSteps:
 		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
 	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
 		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted",
@@ -117,12 +116,12 @@ func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error)
 	return clip, k.Structure == loss.GLM || k.Structure == loss.LSQ, nil
 }
 
-func schemeOf(s accounting.Sampler) Scheme {
-	switch s.(type) {
-	case accounting.FixedSize:
-		return FixedSize
-	case accounting.WithReplacement:
+func schemeOf(s dp.Sampler) Scheme {
+	switch {
+	case s.Repeats:
 		return WithReplacement
+	case s.Size > 0:
+		return FixedSize
 	}
 	return Poisson
 }
@@ -269,7 +268,7 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) error {
 	steps := max(1, math.Floor(paperSteps(q)))
 	p.Steps = int(steps)
 	batch := int(max(1, math.Ceil(paperBatch(q, steps))))
-	p.Sampler = accounting.WithReplacement{Size: batch, Records: q.Records}
+	p.Sampler = dp.Sampler{Size: batch, Records: q.Records, Repeats: true}
 	p.Batch = float64(batch)
 	p.StepSize = q.m / (s.l * math.Sqrt(steps))
 	p.PaperBound = 10 * s.l * q.m * rate(q)
@@ -279,11 +278,11 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) error {
 	p.PaperNoise = math.Sqrt(8*steps*q.logDelta()) / (q.n() * eps) * p.Batch
 	p.setNoise(p.PaperNoise)
 
-	comp, err := p.composition()
+	profile, err := p.profile()
 	if err != nil {
 		return err
 	}
-	p.PaperDelta = comp.Delta(eps)
+	p.PaperDelta = profile.Delta(eps)
 	if p.PaperDelta <= delta {
 		return nil
 	}
@@ -300,7 +299,7 @@ func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) error {
 // those of NoisySGD.Calibrate.
 func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
 	m = cmp.Or(m, new(DPSGD))
-	return m.calibrate(q, b, accounting.Noise)
+	return m.calibrate(q, b, dp.Sampler.Noise)
 }
 
 func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan, error) {
@@ -327,9 +326,9 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	epochs := cmp.Or(m.Epochs, 5)
 	batch := min(max(cmp.Or(m.Batch, 4*math.Sqrt(set.n())), 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
-	if steps > accounting.MaxSteps {
+	if steps > dp.MaxSteps {
 		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,
-			accounting.MaxSteps)
+			dp.MaxSteps)
 	}
 	p := newSGDParams(set, l)
 	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)

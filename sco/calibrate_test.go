@@ -12,15 +12,14 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 )
 
 // The searches of this file are tested with noise that is accounted for as that of
 // full batches, which has a closed form: that the accountant is asked about the
 // batches that are drawn is the business of TestWorstPair and of the audit's controls.
-func full(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error) {
-	return accounting.Noise(accounting.Full{Relation: s.Neighbors()}, steps, b)
+func full(s dp.Sampler, steps int, b dp.Budget) (z float64, err error) {
+	return dp.Sampler{Rate: 1, Relation: s.Neighbors()}.Noise(steps, b)
 }
 
 // fullNoise is z of T full batches: σ of a Gaussian mechanism that moves by
@@ -44,8 +43,8 @@ func TestCheckEnds(t *testing.T) {
 		ok bool
 	}{
 		{NoisySGD{}, true},
-		{NoisySGD{Steps: accounting.MaxSteps}, true},
-		{NoisySGD{Steps: accounting.MaxSteps + 1}, false},
+		{NoisySGD{Steps: dp.MaxSteps}, true},
+		{NoisySGD{Steps: dp.MaxSteps + 1}, false},
 		{NoisySGD{Steps: 1, Batch: 0.5, StepSize: 0.5, Evaluations: 0.5}, true},
 		{NoisySGD{Steps: -1}, false},
 		{NoisySGD{Scheme: Poisson - 1}, false},
@@ -72,7 +71,7 @@ func TestCheckEnds(t *testing.T) {
 		ok bool
 	}{
 		{DPSGD{Momentum: 0.97}, true}, {DPSGD{Momentum: 1}, false}, {DPSGD{Momentum: -0.01}, false},
-		{DPSGD{Batch: 1, Epochs: accounting.MaxSteps / 1000.}, true}, {DPSGD{Batch: 1, Epochs: accounting.MaxSteps/1000. + 1e-3}, false},
+		{DPSGD{Batch: 1, Epochs: dp.MaxSteps / 1000.}, true}, {DPSGD{Batch: 1, Epochs: dp.MaxSteps/1000. + 1e-3}, false},
 	} {
 		_, err := c.m.calibrate(q, b, full)
 		require.Equal(t, c.ok, err == nil, "%+v", c.m)
@@ -110,7 +109,7 @@ func TestPaperGolden(t *testing.T) {
 		pl, err := (&NoisySGD{Calibration: Paper}).calibrate(q, b, nil, full)
 		require.NoError(t, err)
 		require.Equal(t, int(num(v, "T")), pl.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: int(num(v, "m")), Records: n}, pl.Params().Sampler)
+		require.Equal(t, dp.Sampler{Size: int(num(v, "m")), Records: n, Repeats: true}, pl.Params().Sampler)
 		sigma := pl.Params().PaperNoise * pl.Params().Clip / pl.Params().Batch
 		require.InEpsilon(t, num(v, "sigma2_mean_gradient"), sigma*sigma, 1e-12)
 		require.InEpsilon(t, num(v, "z_on_sum_over_L"), pl.Params().PaperNoise, 1e-12)
@@ -157,7 +156,7 @@ func TestPaperFormulas(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, pl.Params().Steps)
 		m := math.Ceil(c.n * math.Sqrt(c.eps/4))
-		require.Equal(t, accounting.WithReplacement{Size: int(m), Records: 12}, pl.Params().Sampler)
+		require.Equal(t, dp.Sampler{Size: int(m), Records: 12, Repeats: true}, pl.Params().Sampler)
 		require.Equal(t, m, pl.Params().Batch)
 		require.InEpsilon(t, 2./3, pl.Params().StepSize, 1e-12) // M/(L√T)
 		require.InEpsilon(t, math.Sqrt(8*set.logDelta())/(c.n*c.eps)*m, pl.Params().PaperNoise, 1e-12)
@@ -165,11 +164,11 @@ func TestPaperFormulas(t *testing.T) {
 		require.InEpsilon(t, 60*rate(set), pl.Params().PaperBound, 1e-12)
 		published := pl.Params()
 		published.Noise = published.PaperNoise
-		comp, err := published.composition()
+		profile, err := published.profile()
 		require.NoError(t, err)
-		require.Equal(t, comp.Delta(c.eps), published.PaperDelta)
+		require.Equal(t, profile.Delta(c.eps), published.PaperDelta)
 		require.Greater(t, published.PaperDelta, c.delta)
-		require.LessOrEqual(t, pl.comp.Delta(c.eps), c.delta)
+		require.LessOrEqual(t, pl.profile.Delta(c.eps), c.delta)
 		require.Greater(t, pl.Params().Noise, published.PaperNoise)
 
 		q.OnSet.Smoothness = 1.5 * c.smooth * (1 + 1e-12)
@@ -237,11 +236,11 @@ func TestPaperCounterexample(t *testing.T) {
 		raised, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 		require.NoError(t, err)
 		require.Equal(t, v.T, raised.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: v.M, Records: v.N}, raised.Params().Sampler)
+		require.Equal(t, dp.Sampler{Size: v.M, Records: v.N, Repeats: true}, raised.Params().Sampler)
 		require.InEpsilon(t, v.Z, raised.Params().PaperNoise, 1e-12)
 		require.Greater(t, raised.Params().PaperDelta, v.Actual)
 		require.Greater(t, raised.Params().Noise, 1.2*raised.Params().PaperNoise)
-		require.LessOrEqual(t, raised.comp.Delta(v.Eps), v.Claimed)
+		require.LessOrEqual(t, raised.profile.Delta(v.Eps), v.Claimed)
 		require.Equal(t, b, raised.Certificate().Budget)
 	}
 	// Where T is large the published noise is confirmed and kept.
@@ -274,13 +273,13 @@ func TestGivenSteps(t *testing.T) {
 		for _, c := range []struct {
 			scheme  Scheme
 			rel     dp.Relation
-			sampler accounting.Sampler
+			sampler dp.Sampler
 			m       float64
 		}{
-			{Poisson, dp.Replace, accounting.Poisson{Rate: 20.5 / n, Relation: dp.Replace}, 20.5},
-			{Poisson, dp.AddRemove, accounting.Poisson{Rate: 20.5 / n, Relation: dp.AddRemove}, 20.5},
-			{FixedSize, dp.Replace, accounting.FixedSize{Size: 21, Records: n}, 21},
-			{WithReplacement, dp.Replace, accounting.WithReplacement{Size: 21, Records: n}, 21},
+			{Poisson, dp.Replace, dp.Sampler{Rate: 20.5 / n, Relation: dp.Replace}, 20.5},
+			{Poisson, dp.AddRemove, dp.Sampler{Rate: 20.5 / n, Relation: dp.AddRemove}, 20.5},
+			{FixedSize, dp.Replace, dp.Sampler{Size: 21, Records: n}, 21},
+			{WithReplacement, dp.Replace, dp.Sampler{Size: 21, Records: n, Repeats: true}, 21},
 		} {
 			q, b := declared(n, d, 1, 1e-6, l, beta, radius)
 			m := NoisySGD{Steps: 30, Batch: 20.5, Scheme: c.scheme, Relation: c.rel}
@@ -334,7 +333,7 @@ func TestGivenSteps(t *testing.T) {
 	// The last scheme is the plan's, not the mechanism's: the paper's batches do not
 	// have the variance of a Poisson size.
 	require.Equal(t, []Scheme{Poisson, FixedSize, WithReplacement},
-		[]Scheme{schemeOf(accounting.Poisson{}), schemeOf(accounting.FixedSize{}), schemeOf(accounting.WithReplacement{})})
+		[]Scheme{schemeOf(dp.Sampler{Rate: 1}), schemeOf(dp.Sampler{Size: 1}), schemeOf(dp.Sampler{Size: 1, Repeats: true})})
 }
 
 // TestClipNorm: L is the clip where it is below the constant of the loss or that
@@ -544,7 +543,7 @@ func TestSearchLeavesFloat64(t *testing.T) {
 func TestBeyondAccounting(t *testing.T) {
 	q, b := declared(1<<50, 1, 1, 1e-40, 1, 1, 1) // more steps than a composition takes
 	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.ErrorIs(t, err, accounting.ErrSampler)
+	require.ErrorIs(t, err, dp.ErrSampler)
 	q, b = declared(100, 1, 1, 1e-16, 1, 1, 1) // several steps, below the least δ that is resolved
 	_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
 	require.ErrorContains(t, err, "cannot be raised")

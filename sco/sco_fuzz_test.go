@@ -13,7 +13,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
@@ -57,7 +56,7 @@ func mechanisms(bits uint16, field float64) map[string]fitter {
 }
 
 func documented(err error) bool {
-	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+	for _, want := range []error{sco.ErrMechanism, dp.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
 		erm.ErrProblem, context.Canceled} {
 		if errors.Is(err, want) {
 			return true

@@ -9,7 +9,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 )
 
 // Scheme is how NoisySGD and ProxGD sample batches.
@@ -34,14 +33,14 @@ func (s Scheme) String() string {
 }
 
 // sampler returns the scheme with an expected batch of m records.
-func (s Scheme) sampler(m float64, q setting) accounting.Sampler {
+func (s Scheme) sampler(m float64, q setting) dp.Sampler {
 	switch s {
 	case FixedSize:
-		return accounting.FixedSize{Size: int(math.Ceil(min(m, q.n()))), Records: q.Records}
+		return dp.Sampler{Size: int(math.Ceil(min(m, q.n()))), Records: q.Records}
 	case WithReplacement:
-		return accounting.WithReplacement{Size: int(math.Ceil(m)), Records: q.Records}
+		return dp.Sampler{Size: int(math.Ceil(m)), Records: q.Records, Repeats: true}
 	}
-	return accounting.Poisson{Rate: min(1, m/q.n()), Relation: q.rel}
+	return dp.Sampler{Rate: min(1, m/q.n()), Relation: q.rel}
 }
 
 // Calibration chooses the parameters of NoisySGD and ProxGD.

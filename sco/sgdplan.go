@@ -11,7 +11,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
@@ -21,19 +20,19 @@ import (
 
 // SGDParams are the numbers of calibrated noisy SGD. All are public.
 type SGDParams struct {
-	Theorem  string             `json:"theorem"`
-	Budget   dp.Budget          `json:"budget"` // asked for
-	Relation dp.Relation        `json:"relation"`
-	Dim      int                `json:"dim"`     // d
-	Records  int                `json:"records"` // n, or under dp.AddRemove the declared n₀
-	Radius   float64            `json:"radius"`  // M
-	Sampler  accounting.Sampler `json:"sampler"`
-	Steps    int                `json:"steps"`    // T
-	Batch    float64            `json:"batch"`    // qn, the expected size of a batch, by which sums are divided
-	Clip     float64            `json:"clip"`     // L
-	Noise    float64            `json:"noise"`    // z
-	Sigma    float64            `json:"sigma"`    // zL/(qn), of the noise on a mean gradient, per coordinate
-	StepSize float64            `json:"stepSize"` // η
+	Theorem  string      `json:"theorem"`
+	Budget   dp.Budget   `json:"budget"` // asked for
+	Relation dp.Relation `json:"relation"`
+	Dim      int         `json:"dim"`     // d
+	Records  int         `json:"records"` // n, or under dp.AddRemove the declared n₀
+	Radius   float64     `json:"radius"`  // M
+	Sampler  dp.Sampler  `json:"sampler"`
+	Steps    int         `json:"steps"`    // T
+	Batch    float64     `json:"batch"`    // qn, the expected size of a batch, by which sums are divided
+	Clip     float64     `json:"clip"`     // L
+	Noise    float64     `json:"noise"`    // z
+	Sigma    float64     `json:"sigma"`    // zL/(qn), of the noise on a mean gradient, per coordinate
+	StepSize float64     `json:"stepSize"` // η
 	// Grid is g: rounded gradients and their noise are multiples of it. Threshold is the norm to
 	// which a gradient is clipped before it is rounded, so that its norm is at most L after.
 	Grid      float64 `json:"grid"`
@@ -72,13 +71,13 @@ func newSGDParams(q setting, clip float64) SGDParams {
 	}
 }
 
-// composition returns the accounting of T noisy sums.
-func (p *SGDParams) composition() (*accounting.Composition, error) {
-	step, err := accounting.Gaussian(p.Sampler, p.Noise)
+// profile returns that of T noisy sums.
+func (p *SGDParams) profile() (dp.Profile, error) {
+	profile, err := p.Sampler.Profile(p.Noise, p.Steps)
 	if err != nil {
-		return nil, fmt.Errorf("sco: %w: %w", ErrMechanism, err)
+		return profile, fmt.Errorf("sco: %w: %w", ErrMechanism, err)
 	}
-	return accounting.Compose(step.Times(p.Steps))
+	return profile, nil
 }
 
 // scale returns σ of the noise on a sum, zL rounded up.
@@ -86,10 +85,10 @@ func (p *SGDParams) scale() float64 { return math.Nextafter(p.Noise*p.Clip, math
 
 // SGDPlan is calibrated noisy SGD. It is immutable and safe for concurrent use.
 type SGDPlan struct {
-	params SGDParams
-	cert   dp.Certificate
-	comp   *accounting.Composition
-	trace  func(erm.Trace)
+	params  SGDParams
+	cert    dp.Certificate
+	profile dp.Profile
+	trace   func(erm.Trace)
 }
 
 // newSGDPlan refuses parameters that float64 or the samplers of package noise cannot
@@ -108,7 +107,7 @@ func newSGDPlan(p SGDParams, assumptions []dp.Assumption, trace func(erm.Trace))
 			"fewer steps or larger batches", ErrMechanism, p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
-	comp, err := p.composition()
+	profile, err := p.profile()
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +115,14 @@ func newSGDPlan(p SGDParams, assumptions []dp.Assumption, trace func(erm.Trace))
 	if !p.proves() {
 		cert = cert.With(dp.LossArithmetic)
 	}
-	return &SGDPlan{params: p, cert: cert.With(assumptions...), comp: comp, trace: trace}, nil
+	return &SGDPlan{params: p, cert: cert.With(assumptions...), profile: profile, trace: trace}, nil
 }
 
 // proves reports whether the sums are certainly within the budget: those over all records are T
 // Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or
 // removing.
 func (p *SGDParams) proves() bool {
-	if _, copies := p.Sampler.(accounting.WithReplacement); copies || p.Sampler.Fraction() != 1 {
+	if p.Sampler.Repeats || p.Sampler.Fraction() != 1 {
 		return false
 	}
 	reach := 1.0
@@ -154,15 +153,15 @@ func (pl *SGDPlan) Certificate() dp.Certificate {
 
 // Profile returns δ(ε) of all noisy sums of one release, by the accountant.
 func (pl *SGDPlan) Profile() dp.Profile {
-	if pl == nil || pl.comp == nil {
+	if pl == nil || pl.profile.Remove == nil {
 		return dp.Unknown()
 	}
-	return pl.comp.Profile()
+	return pl.profile
 }
 
 // String describes the plan in prose.
 func (pl *SGDPlan) String() string {
-	if pl == nil || pl.comp == nil {
+	if pl == nil || pl.profile.Remove == nil {
 		return "an empty plan of noisy SGD"
 	}
 	p := pl.params
@@ -198,7 +197,7 @@ var (
 // The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is
 // ctx.Err() if ctx was cancelled, or wraps noise.ErrSource if src repeats itself.
 func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
-	if pl == nil || pl.comp == nil {
+	if pl == nil || pl.profile.Remove == nil {
 		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
 	}
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
@@ -227,7 +226,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch := fault.At(f, fault.Batch, batches.Next())
+		batch := fault.At(f, fault.Batch, batches())
 		evaluations += len(batch)
 		obj.SumRounded(sum, w, batch, grid.exponent, grid.norm) // Σ_{i∈B} kᵢ
 		noise.Grid(nu, par.scale(), grid.exponent, src)         // N(0, z²L²I), rounded to the grid

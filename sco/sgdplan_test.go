@@ -13,11 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -44,9 +43,10 @@ func TestWorstPair(t *testing.T) {
 				return rel.Theta
 			}
 		}
-		lower := dptest.Audit(t, run(ctx), d0, d1, b, runs, 1)
+		lower := testkit.LowerBound(run(ctx), d0, d1, b.Delta, runs, rand.NewPCG(1, 0x6470746573740000))
+		require.LessOrEqual(t, lower, b.Epsilon, name)
 		weak := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Noise /= 5; return p })
-		require.Greater(t, dptest.LowerBound(run(weak), d0, d1, b.Delta, runs, 2), b.Epsilon, name)
+		require.Greater(t, testkit.LowerBound(run(weak), d0, d1, b.Delta, runs, rand.NewPCG(2, 0x6470746573740000)), b.Epsilon, name)
 		t.Logf("%s: z = %.3g, ε ≥ %.2g", name, plan.Params().Noise, lower)
 	}
 }
@@ -59,7 +59,7 @@ func TestOneStepLaw(t *testing.T) {
 	m := &NoisySGD{Radius: 1, Steps: 1, Batch: 10}
 	plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-5})
 	require.NoError(t, err)
-	require.IsType(t, accounting.Poisson{}, plan.Params().Sampler)
+	require.IsType(t, dp.Sampler{}, plan.Params().Sampler)
 	const runs = 4000
 	var sum, sq float64
 	for i := range runs {
@@ -114,7 +114,7 @@ func TestTrace(t *testing.T) {
 	require.InDelta(t, float64(pl.Params().Steps)*pl.Params().Batch, float64(tr.GradTerms), 5*math.Sqrt(200))
 
 	// A rate at which no batch has a record: the release is noise all the same.
-	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = accounting.Poisson{Rate: 1e-12}; return p })
+	empty := fault.With(ctx, sgdParams, func(p SGDParams) SGDParams { p.Sampler = dp.Sampler{Rate: 1e-12}; return p })
 	one, err := pl.Fit(empty, p, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.Zero(t, tr.GradTerms)
@@ -148,7 +148,8 @@ func TestNothingIsKept(t *testing.T) {
 func TestSGDEnds(t *testing.T) {
 	const below = largest * (1 - 0x1p-53)
 	try := func(edit func(p *SGDParams)) error {
-		p := SGDParams{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
+		p := SGDParams{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: dp.Sampler{Rate: 1}, Noise: 0.5, Clip: 0.5, Batch: 0.5,
+			Steps:    1,
 			StepSize: 0.5, Smoothing: 0.5}
 		edit(&p)
 		_, err := newSGDPlan(p, nil, nil)

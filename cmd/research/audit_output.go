@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // table writes one line a case.
@@ -132,7 +132,7 @@ type line struct {
 	Lower     *float64      `json:"lower_epsilon"`
 	Power     *float64      `json:"power"`
 	Releases  int           `json:"releases"`
-	Tests     []dptest.Test `json:"tests"`
+	Tests     []audit.Test  `json:"tests"`
 	Profile   []audit.Point `json:"profile"`
 	Verdict   audit.Verdict `json:"verdict"`
 	Reason    string        `json:"reason,omitempty"`
@@ -151,7 +151,7 @@ func number(x float64) *float64 {
 func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	rep := report{
 		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		FalseReject: dptest.FalseReject, Seconds: seconds, Cases: []line{},
+		FalseReject: testkit.FalseReject, Seconds: seconds, Cases: []line{},
 	}
 	for _, r := range results {
 		if r.Err != nil {

@@ -11,11 +11,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 )
 
@@ -82,7 +82,7 @@ func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
 		return standard(c.recovered(theta, i, aux), c.Sigma, c.Rate), nil
 	})
 	if err == nil && c.drawn > 0 { // what was drawn here says nothing of the release
-		f.Power = dptest.ScalePower(max(1, f.Runs*c.dim()-c.drawn), 0.05, dptest.FalseReject/float64(len(f.Tests)))
+		f.Power = scalePower(max(1, f.Runs*c.dim()-c.drawn), 0.05, testkit.FalseReject/float64(len(f.Tests)))
 	}
 	f.Reason = tooSmall(c.budget, c.shift(), c.Sigma, c.Rate)
 	return f, err

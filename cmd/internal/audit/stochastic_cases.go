@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/sco"
@@ -183,14 +182,14 @@ func quiet(c float64) func(context.Context) context.Context {
 }
 
 // drawn draws batches from another sampler than the noise is accounted for.
-func drawn(s accounting.Sampler) func(context.Context) context.Context {
+func drawn(s dp.Sampler) func(context.Context) context.Context {
 	return sgd(func(p *sco.SGDParams) { p.Sampler = s })
 }
 
 // accountedFor draws the noise that another sampler would need.
-func accountedFor(s accounting.Sampler) func(context.Context) context.Context {
+func accountedFor(s dp.Sampler) func(context.Context) context.Context {
 	return sgd(func(p *sco.SGDParams) {
-		z, err := accounting.Noise(s, p.Steps, p.Budget)
+		z, err := s.Noise(p.Steps, p.Budget)
 		if err != nil {
 			panic(err)
 		}
@@ -238,17 +237,17 @@ var sgdControls = []Control{
 		return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
 	}},
 	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
-		drawn(accounting.FixedSize{Size: 2, Records: size})},
+		drawn(dp.Sampler{Size: 2, Records: size})},
 	{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
-		drawn(accounting.Poisson{Rate: 3.0 / size})},
+		drawn(dp.Sampler{Rate: 3.0 / size})},
 	{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
-		drawn(accounting.WithReplacement{Size: 3, Records: size})},
+		drawn(dp.Sampler{Size: 3, Records: size, Repeats: true})},
 	{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size", "sco-sgd/A11/fixed size, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 3.0 / size})},
+		accountedFor(dp.Sampler{Rate: 3.0 / size})},
 	{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 2.0 / size})},
+		accountedFor(dp.Sampler{Rate: 2.0 / size})},
 	{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove})},
+		accountedFor(dp.Sampler{Rate: 4.0 / size, Relation: dp.AddRemove})},
 	{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0, one(fault.Batch, func(b []int) []int {
 		if len(b) == 0 || b[len(b)-1] != size-1 {
 			b = append(b, size-1)

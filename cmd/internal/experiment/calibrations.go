@@ -8,7 +8,6 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
@@ -99,15 +98,8 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 				return sco.SGDParams{}, 0, err
 			}
 			par := pl.Params()
-			step, err := accounting.Gaussian(par.Sampler, par.PaperNoise)
-			if err != nil {
-				return sco.SGDParams{}, 0, err
-			}
-			comp, err := accounting.Compose(step.Times(par.Steps))
-			if err != nil {
-				return sco.SGDParams{}, 0, err
-			}
-			return par, max(eps, comp.Epsilon(par.Budget.Delta)), nil
+			proved, err := par.Sampler.Epsilon(par.PaperNoise, par.Steps, par.Budget.Delta)
+			return par, max(eps, proved), err
 		}
 		add(c.name+"/published", func(eps float64) (float64, float64, error) {
 			par, proved, err := published(eps)
@@ -118,7 +110,7 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 			if err != nil {
 				return 0, 0, err
 			}
-			z, err := accounting.Noise(par.Sampler, par.Steps, budget(eps))
+			z, err := par.Sampler.Noise(par.Steps, budget(eps))
 			return z, eps, err
 		})
 	}

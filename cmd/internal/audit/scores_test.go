@@ -1,4 +1,4 @@
-package dptest
+package audit
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // matrix returns n rows of k independent standard normals.
@@ -41,7 +42,7 @@ func TestScoresFalseAlarms(t *testing.T) {
 	const reps = 4000
 	low := map[string][2]int{}
 	for range reps {
-		for _, test := range Scores(matrix(250, 4, rnd)) {
+		for _, test := range scoreTests(matrix(250, 4, rnd)) {
 			c := low[test.Name]
 			for i, u := range []float64{0.05, 0.001} {
 				if test.P < u {
@@ -54,12 +55,12 @@ func TestScoresFalseAlarms(t *testing.T) {
 	require.Len(t, low, 6)
 	for name, c := range low {
 		for i, u := range []float64{0.05, 0.001} {
-			lo, _ := ClopperPearson(c[i], reps, 2*FalseReject)
+			lo, _ := testkit.ClopperPearson(c[i], reps, 2*testkit.FalseReject)
 			require.LessOrEqual(t, lo, u, "%s: %d of %d below %v", name, c[i], reps, u)
 		}
 	}
 	for _, name := range []string{"size", "mean", "pairs"} { // and they are not idle
-		_, hi := ClopperPearson(low[name][0], reps, 2*FalseReject)
+		_, hi := testkit.ClopperPearson(low[name][0], reps, 2*testkit.FalseReject)
 		require.GreaterOrEqual(t, hi, 0.045, name)
 	}
 }
@@ -110,7 +111,7 @@ func TestScoresBite(t *testing.T) {
 	} {
 		z := matrix(5000, 4, rnd)
 		c.spoil(z)
-		by, p := least(Scores(z))
+		by, p := least(scoreTests(z))
 		require.Less(t, p, 1e-8, name)
 		require.Equal(t, c.by, by, name)
 	}
@@ -118,7 +119,7 @@ func TestScoresBite(t *testing.T) {
 	for i := range cached {
 		cached[i][0] = cached[0][0]
 	}
-	_, p := least(Scores(cached))
+	_, p := least(scoreTests(cached))
 	require.Zero(t, p)
 }
 
@@ -133,7 +134,7 @@ func TestScorePower(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(13, 1))
 	const n, reps = 20_000, 1000
-	require.Greater(t, ScalePower(n, 0.05, FalseReject/5), 0.9999)
+	require.Greater(t, scalePower(n, 0.05, testkit.FalseReject/5), 0.9999)
 	z := make([]float64, n)
 	for _, s := range []float64{0.95, 1.05} {
 		seen := 0
@@ -141,25 +142,25 @@ func TestScorePower(t *testing.T) {
 			for i := range z {
 				z[i] = s * rnd.NormFloat64()
 			}
-			if size(z) < FalseReject/5 {
+			if sizeTest(z) < testkit.FalseReject/5 {
 				seen++
 			}
 		}
-		lo, _ := ClopperPearson(seen, reps, 0.01)
+		lo, _ := testkit.ClopperPearson(seen, reps, 0.01)
 		t.Logf("scale %v: %d of %d seen", s, seen, reps)
 		require.Greater(t, lo, 0.99)
 	}
 }
 
 func TestScalePower(t *testing.T) {
-	require.Greater(t, ScalePower(12_000, 0.05, FalseReject/6), 0.99)
-	require.Less(t, ScalePower(9_000, 0.05, FalseReject/6), 0.99)
-	require.Greater(t, ScalePower(100, 0.5, FalseReject), ScalePower(100, 0.4, FalseReject))
+	require.Greater(t, scalePower(12_000, 0.05, testkit.FalseReject/6), 0.99)
+	require.Less(t, scalePower(9_000, 0.05, testkit.FalseReject/6), 0.99)
+	require.Greater(t, scalePower(100, 0.5, testkit.FalseReject), scalePower(100, 0.4, testkit.FalseReject))
 	// Against simulation where the power is middling, the smaller of both
 	// directions: ±5σ of a count of 4000.
 	rnd := rand.New(rand.NewPCG(14, 1))
 	const n, reps = 2000, 4000
-	want := ScalePower(n, 0.07, 1e-3)
+	want := scalePower(n, 0.07, 1e-3)
 	power, z := 1.0, make([]float64, n)
 	for _, s := range []float64{0.93, 1.07} {
 		seen := 0
@@ -167,7 +168,7 @@ func TestScalePower(t *testing.T) {
 			for i := range z {
 				z[i] = s * rnd.NormFloat64()
 			}
-			if size(z) < 1e-3 {
+			if sizeTest(z) < 1e-3 {
 				seen++
 			}
 		}
@@ -176,14 +177,14 @@ func TestScalePower(t *testing.T) {
 	require.InDelta(t, want, power, 5*math.Sqrt(want*(1-want)/reps))
 	require.InDelta(t, 0.8, want, 0.18, "middling")
 	for _, f := range []func(){
-		func() { ScalePower(0, 0.1, 0.1) },
-		func() { ScalePower(9, 1, 0.1) },
-		func() { ScalePower(9, math.NaN(), 0.1) },
-		func() { ScalePower(9, 0.1, 0) },
-		func() { Scores(make([][]float64, 99)) },
-		func() { Scores(make([][]float64, 100)) },
-		func() { z := matrix(100, 2, rnd); z[4] = z[4][:1]; Scores(z) },
-		func() { SampleBound(make([][]float64, 200), make([][]float64, 99), 0) },
+		func() { scalePower(0, 0.1, 0.1) },
+		func() { scalePower(9, 1, 0.1) },
+		func() { scalePower(9, math.NaN(), 0.1) },
+		func() { scalePower(9, 0.1, 0) },
+		func() { scoreTests(make([][]float64, 99)) },
+		func() { scoreTests(make([][]float64, 100)) },
+		func() { z := matrix(100, 2, rnd); z[4] = z[4][:1]; scoreTests(z) },
+		func() { testkit.SampleBound(make([][]float64, 200), make([][]float64, 99), 0) },
 	} {
 		require.Panics(t, f)
 	}
@@ -191,7 +192,7 @@ func TestScalePower(t *testing.T) {
 
 // A likelihood ratio given as a score finds what no coordinate shows: two laws
 // on the line that differ in their spread around two points.
-func TestSampleBoundWithScore(t *testing.T) {
+func TestBoundWithScore(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 1))
 	draw := func(s float64) (x [][]float64) {
 		for range 20_000 {
@@ -201,7 +202,6 @@ func TestSampleBoundWithScore(t *testing.T) {
 	}
 	x, y := draw(0.3), draw(0.9)
 	score := func(v []float64) float64 { return math.Abs(math.Abs(v[0]) - 3) }
-	blind, informed := SampleBound(x, y, 0.01), SampleBound(x, y, 0.01, score)
+	blind, informed := testkit.SampleBound(x, y, 0.01), testkit.SampleBound(x, y, 0.01, score)
 	require.Greater(t, informed, blind+0.3)
-	require.Equal(t, "size p = 0.5", Test{"size", 0.5}.String())
 }

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -13,9 +14,8 @@ import (
 	"strings"
 )
 
-// decode stores JSON in v, a pointer to a struct. It is json.Unmarshal that
-// refuses unknown and repeated keys, null, wrong types and text after the
-// value, and names the place of each.
+// decode stores JSON in v, a pointer to a struct, as json.Unmarshal does. It refuses unknown and
+// repeated keys, null, wrong types and text after the value, and names the place of each.
 func decode(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -24,7 +24,7 @@ func decode(text []byte, v any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line())
+		return fmt.Errorf("line %d: text after the closing brace, want one object", w.line(dec.InputOffset()))
 	}
 	return json.Unmarshal(text, v)
 }
@@ -34,10 +34,7 @@ type walker struct {
 	text []byte
 }
 
-// line returns the line that is being read.
-func (w *walker) line() int { return w.lineAt(w.dec.InputOffset()) }
-
-func (w *walker) lineAt(offset int64) int {
+func (w *walker) line(offset int64) int {
 	return 1 + bytes.Count(w.text[:min(int(offset), len(w.text))], []byte{'\n'})
 }
 
@@ -48,9 +45,9 @@ func (w *walker) token() (json.Token, error) {
 	case errors.As(err, &syntax):
 		var all any
 		errors.As(json.Unmarshal(w.text, &all), &syntax) // its offset is exact
-		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.lineAt(syntax.Offset), err)
+		return nil, fmt.Errorf("line %d: not JSON, want one object: %w", w.line(syntax.Offset), err)
 	case err != nil:
-		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line())
+		return nil, fmt.Errorf("line %d: the JSON text ends too early, want one object", w.line(w.dec.InputOffset()))
 	}
 	return tok, nil
 }
@@ -66,28 +63,27 @@ func (w *walker) value(t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	wrong := func(want string) error {
-		return fmt.Errorf("%s: %s, want %s", place(path), describe(tok), want)
-	}
+	at := cmp.Or(path, "the schema")
+	refuse := func(want string) error { return fmt.Errorf("%s: %s, want %s", at, describe(tok), want) }
 	if reflect.PointerTo(t).Implements(textUnmarshaler) {
 		s, ok := tok.(string)
 		if !ok {
-			return wrong("a string")
+			return refuse("a string")
 		}
 		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
-			return fmt.Errorf("%s: %w", place(path), err)
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		return nil
 	}
 	switch t.Kind() {
 	case reflect.Struct:
 		if tok != json.Delim('{') {
-			return wrong("an object")
+			return refuse("an object")
 		}
 		return w.object(t, path)
 	case reflect.Slice:
 		if tok != json.Delim('[') {
-			return wrong("a list in brackets")
+			return refuse("a list in brackets")
 		}
 		for i := 0; w.dec.More(); i++ {
 			if err := w.value(t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
@@ -96,36 +92,30 @@ func (w *walker) value(t reflect.Type, path string) error {
 		}
 		_, err := w.token()
 		return err
-	case reflect.String:
-		if _, ok := tok.(string); !ok {
-			return wrong("a string in quotes")
-		}
-	case reflect.Bool:
-		if _, ok := tok.(bool); !ok {
-			return wrong("true or false")
-		}
-	case reflect.Int:
-		n, ok := tok.(json.Number)
-		if _, err := strconv.Atoi(n.String()); !ok || err != nil {
-			return wrong("a whole number")
-		}
-	default:
-		n, ok := tok.(json.Number)
-		if _, err := n.Float64(); !ok || err != nil {
-			return wrong("a number without quotes, at most 1e300")
-		}
+	}
+	_, text := tok.(string)
+	_, truth := tok.(bool)
+	n, _ := tok.(json.Number) // "" is no number
+	_, whole := strconv.Atoi(n.String())
+	_, number := n.Float64()
+	switch kind := t.Kind(); {
+	case kind == reflect.String && !text:
+		return refuse("a string in quotes")
+	case kind == reflect.Bool && !truth:
+		return refuse("true or false")
+	case kind == reflect.Int && whole != nil:
+		return refuse("a whole number")
+	case kind == reflect.Float64 && number != nil:
+		return refuse("a number without quotes, at most 1e300")
 	}
 	return nil
 }
 
-// object reads what follows an opening brace.
+// object reads the rest of an object behind its opening brace.
 func (w *walker) object(t reflect.Type, path string) error {
-	fields := map[string]reflect.Type{}
-	var keys []string
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[key] = t.Field(i).Type
-		keys = append(keys, key)
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
 	}
 	seen := map[string]bool{}
 	for w.dec.More() {
@@ -135,14 +125,16 @@ func (w *walker) object(t reflect.Type, path string) error {
 		}
 		key, _ := tok.(string)
 		at := strings.TrimPrefix(path+"."+key, ".")
+		field := slices.Index(keys, key)
 		switch {
-		case !slices.Contains(keys, key):
-			return fmt.Errorf("%s: unknown key %s, want one of %s", place(path), quote(key), strings.Join(keys, ", "))
+		case field < 0:
+			return fmt.Errorf("%s: unknown key %s, want one of %s", cmp.Or(path, "the schema"), quote(key),
+				strings.Join(keys, ", "))
 		case seen[key]:
 			return fmt.Errorf("%s: the key stands twice, want it once", at)
 		}
 		seen[key] = true
-		if err := w.value(fields[key], at); err != nil {
+		if err := w.value(t.Field(field).Type, at); err != nil {
 			return err
 		}
 	}
@@ -150,22 +142,12 @@ func (w *walker) object(t reflect.Type, path string) error {
 	return err
 }
 
-func place(path string) string {
-	if path == "" {
-		return "the schema"
-	}
-	return path
-}
-
 func describe(tok json.Token) string {
 	switch v := tok.(type) {
 	case nil:
 		return "null"
 	case json.Delim:
-		if v == '{' {
-			return "an object"
-		}
-		return "a list"
+		return map[json.Delim]string{'{': "an object", '[': "a list"}[v]
 	case string:
 		return "the string " + quote(v)
 	case json.Number:

@@ -1,4 +1,4 @@
-package accounting
+package dp
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testkit"
@@ -39,11 +38,11 @@ func uniformCells(t *testing.T, counts map[string]int, cells int) {
 // them, on both ways of drawing, from two of the streams' batches in a row.
 func TestPoissonLaw(t *testing.T) {
 	for _, q := range []float64{0.05, 0.19, 0.2, 0.5, 0.9} {
-		b := Poisson{Rate: q}.Batches(4, noise.Reproducible(1, fmt.Sprint(q)))
+		b := Sampler{Rate: q}.Batches(4, noise.Reproducible(1, fmt.Sprint(q)))
 		const runs = 200000
 		counts := map[string]int{}
 		for range runs {
-			idx := b.Next()
+			idx := b()
 			require.True(t, slices.IsSorted(idx))
 			counts[fmt.Sprint(idx)]++
 		}
@@ -74,10 +73,10 @@ func TestPoissonLaw(t *testing.T) {
 func TestPoissonSparse(t *testing.T) {
 	const n, q, runs = 100000, 1e-3, 10000
 	draw := func(rate float64) (size int, tenths [10]int) {
-		b := Poisson{Rate: rate, Relation: dp.AddRemove}.Batches(n, noise.Reproducible(2))
+		b := Sampler{Rate: rate, Relation: AddRemove}.Batches(n, noise.Reproducible(2))
 		for range runs {
 			last := -1
-			for _, i := range b.Next() {
+			for _, i := range b() {
 				require.True(t, i > last && i < n)
 				last = i
 				tenths[i/(n/10)]++
@@ -97,9 +96,9 @@ func TestPoissonSparse(t *testing.T) {
 	require.InDelta(t, n*runs*q, float64(size), 4.9*sd)
 	short, _ := draw(-math.Expm1(-1 / (0.99 * gapScale(q))))
 	require.Greater(t, float64(short)-n*runs*q, 4.9*sd)
-	require.Empty(t, Poisson{Rate: 1e-9}.Batches(3, noise.Reproducible(3)).Next())
-	require.Empty(t, Poisson{Rate: 5e-324}.Batches(3, noise.Reproducible(3)).Next())
-	require.Empty(t, Poisson{Rate: 0.5}.Batches(0, noise.Reproducible(3)).Next())
+	require.Empty(t, Sampler{Rate: 1e-9}.Batches(3, noise.Reproducible(3))())
+	require.Empty(t, Sampler{Rate: 5e-324}.Batches(3, noise.Reproducible(3))())
+	require.Empty(t, Sampler{Rate: 0.5}.Batches(0, noise.Reproducible(3))())
 }
 
 // The probability 1 − e^{−1/c} that gaps give is at most q, and hardly less.
@@ -116,11 +115,11 @@ func TestGapScale(t *testing.T) {
 }
 
 func TestFixedSizeLaw(t *testing.T) {
-	b := FixedSize{Size: 2, Records: 5}.Batches(5, noise.Reproducible(4))
+	b := Sampler{Size: 2, Records: 5}.Batches(5, noise.Reproducible(4))
 	single, pairs := map[string]int{}, map[string]int{}
 	last := ""
 	for range 100000 {
-		idx := slices.Clone(b.Next())
+		idx := slices.Clone(b())
 		slices.Sort(idx)
 		this := fmt.Sprint(idx)
 		single[this]++
@@ -131,14 +130,14 @@ func TestFixedSizeLaw(t *testing.T) {
 	}
 	uniformCells(t, single, 10)
 	uniformCells(t, pairs, 100)
-	require.Equal(t, []int{0, 1, 2}, sorted(FixedSize{Size: 3, Records: 3}.Batches(3, noise.Reproducible(4)).Next()))
+	require.Equal(t, []int{0, 1, 2}, sorted(Sampler{Size: 3, Records: 3}.Batches(3, noise.Reproducible(4))()))
 }
 
 func TestWithReplacementLaw(t *testing.T) {
-	b := WithReplacement{Size: 3, Records: 4}.Batches(4, noise.Reproducible(5))
+	b := Sampler{Size: 3, Records: 4, Repeats: true}.Batches(4, noise.Reproducible(5))
 	counts := map[string]int{}
 	for range 100000 {
-		counts[fmt.Sprint(b.Next())]++
+		counts[fmt.Sprint(b())]++
 	}
 	uniformCells(t, counts, 64)
 }
@@ -146,10 +145,10 @@ func TestWithReplacementLaw(t *testing.T) {
 func sorted(x []int) []int { x = slices.Clone(x); slices.Sort(x); return x }
 
 func TestFullBatches(t *testing.T) {
-	for _, s := range []Sampler{Full{}, Poisson{Rate: 1}} {
+	for _, s := range []Sampler{{Rate: 1}, {Rate: 1}} {
 		b := s.Batches(3, noise.Reproducible(6))
 		for range 2 {
-			require.Equal(t, []int{0, 1, 2}, b.Next())
+			require.Equal(t, []int{0, 1, 2}, b())
 		}
 	}
 }
@@ -161,94 +160,84 @@ func TestSamplersRefuse(t *testing.T) {
 		want error
 		text string
 	}{
-		{Poisson{}, ErrSampler, "Poisson.Rate = 0"},
-		{Poisson{Rate: 1.1}, ErrSampler, "(0, 1]"},
-		{Poisson{Rate: math.NaN()}, ErrSampler, "NaN"},
-		{Poisson{Rate: 0.5, Relation: 9}, dp.ErrRelation, "Poisson.Relation"},
-		{FixedSize{}, ErrSampler, "Records = 0"},
-		{FixedSize{Size: 6, Records: 5}, ErrSampler, "FixedSize.Size = 6"},
-		{WithReplacement{Size: 0, Records: 5}, ErrSampler, "Size = 0"},
-		{WithReplacement{Size: 1}, ErrSampler, "Records = 0"},
-		{Full{Relation: -1}, dp.ErrRelation, "Full.Relation"},
+		{Sampler{}, ErrSampler, "Rate = 0"},
+		{Sampler{Rate: 1.1}, ErrSampler, "(0, 1]"},
+		{Sampler{Rate: math.NaN()}, ErrSampler, "NaN"},
+		{Sampler{Rate: 0.5, Relation: 9}, ErrRelation, "Sampler.Relation"},
+		{Sampler{Rate: 0.5, Size: 5, Records: 10}, ErrSampler, "a Rate alone"},
+		{Sampler{Rate: 0.5, Repeats: true}, ErrSampler, "a Rate alone"},
+		{Sampler{Size: 5}, ErrSampler, "Records = 0"},
+		{Sampler{Size: 6, Records: 5}, ErrSampler, "Size = 6"},
+		{Sampler{Size: 5, Records: 6, Relation: AddRemove}, ErrRelation, "add-remove"},
+		{Sampler{Records: 5, Repeats: true}, ErrSampler, "Size = 0"},
+		{Sampler{Size: 1, Repeats: true}, ErrSampler, "Records = 0"},
 	} {
 		require.ErrorIs(t, c.s.Check(), c.want)
 		require.ErrorContains(t, c.s.Check(), c.text)
 		require.PanicsWithValue(t, errCheck, func() { c.s.Batches(5, src) })
-		_, err := Gaussian(c.s, 1)
+		p, err := c.s.Profile(1, 1)
 		require.ErrorIs(t, err, c.want)
-		_, err = Noise(c.s, 1, dp.Budget{Epsilon: 1, Delta: 1e-6})
+		require.Equal(t, 1., p.Delta(5))
+		_, err = c.s.Noise(1, Budget{Epsilon: 1, Delta: 1e-6})
+		require.ErrorIs(t, err, c.want)
+		_, err = c.s.Epsilon(1, 1, 1e-6)
 		require.ErrorIs(t, err, c.want)
 	}
-	require.PanicsWithValue(t, errRecords, func() { FixedSize{Size: 1, Records: 4}.Batches(5, src) })
-	require.PanicsWithValue(t, errRecords, func() { WithReplacement{Size: 1, Records: 4}.Batches(5, src) })
-
-	for _, z := range []float64{0, -1, math.NaN(), math.Inf(1), 1e-9} {
-		_, err := Gaussian(Full{}, z)
-		require.ErrorIs(t, err, ErrSampler)
-	}
-	_, err := Gaussian(nil, 1)
-	require.ErrorIs(t, err, ErrSampler)
+	require.PanicsWithValue(t, errRecords, func() { Sampler{Size: 1, Records: 4}.Batches(5, src) })
+	require.PanicsWithValue(t, errRecords, func() { Sampler{Size: 1, Records: 4, Repeats: true}.Batches(5, src) })
 }
 
-func TestComposeRefuses(t *testing.T) {
-	a, err := Gaussian(Poisson{Rate: 0.1}, 2)
-	require.NoError(t, err)
-	b, err := Gaussian(Poisson{Rate: 0.1, Relation: dp.AddRemove}, 2)
-	require.NoError(t, err)
-	for _, c := range []struct {
-		want  error
-		steps []Step
-	}{
-		{ErrSampler, nil},
-		{ErrSampler, []Step{{}}},
-		{ErrSampler, []Step{a, a.Times(0)}},
-		{ErrSampler, []Step{a.Times(-3)}},
-		{ErrSampler, []Step{a.Times(MaxSteps).Times(2)}},
-		{ErrSampler, []Step{a.Times(MaxSteps), a}},
-		{dp.ErrRelation, []Step{a, b}},
-	} {
-		_, err := Compose(c.steps...)
-		require.ErrorIs(t, err, c.want)
+// Noise, numbers of sums and budgets out of range.
+func TestSumsRefuse(t *testing.T) {
+	s := Sampler{Rate: 0.1}
+	for _, z := range []float64{0, -1, math.NaN(), math.Inf(1), 1e-9} {
+		_, err := s.Profile(z, 1)
+		require.ErrorIs(t, err, ErrSampler)
 	}
-
+	for _, steps := range []int{0, -3, MaxSteps + 1} {
+		_, err := s.Profile(1, steps)
+		require.ErrorIs(t, err, ErrSampler)
+	}
+	for _, delta := range []float64{0, 1, -1, math.NaN()} {
+		eps, err := s.Epsilon(1, 1, delta)
+		require.ErrorIs(t, err, ErrBudget)
+		require.Equal(t, math.Inf(1), eps)
+	}
 	for _, c := range []struct {
 		want  error
 		steps int
-		b     dp.Budget
+		b     Budget
 	}{
-		{dp.ErrBudget, 1, dp.Budget{}},
-		{dp.ErrBudget, 1, dp.Budget{Epsilon: 1}},
-		{dp.ErrBudget, 1, dp.Budget{Epsilon: math.NaN(), Delta: 1e-6}},
-		{dp.ErrBudget, 1, dp.Budget{Epsilon: 1, Delta: 1}},
-		{ErrSampler, 0, dp.Budget{Epsilon: 1, Delta: 1e-6}},
-		{ErrSampler, MaxSteps + 1, dp.Budget{Epsilon: 1, Delta: 1e-6}},
+		{ErrBudget, 1, Budget{}},
+		{ErrBudget, 1, Budget{Epsilon: 1}},
+		{ErrBudget, 1, Budget{Epsilon: math.NaN(), Delta: 1e-6}},
+		{ErrBudget, 1, Budget{Epsilon: 1, Delta: 1}},
+		{ErrSampler, 0, Budget{Epsilon: 1, Delta: 1e-6}},
+		{ErrSampler, MaxSteps + 1, Budget{Epsilon: 1, Delta: 1e-6}},
 	} {
-		_, err := Noise(Poisson{Rate: 0.1}, c.steps, c.b)
+		_, err := Sampler{Rate: 0.1}.Noise(c.steps, c.b)
 		require.ErrorIs(t, err, c.want)
 	}
 }
 
 // Every finite or infinite argument has an answer.
 func TestBadValues(t *testing.T) {
-	c := composed(t, Poisson{Rate: 0.1}, 2, 10)
-	require.Equal(t, dp.Replace, c.rel)
-	require.Equal(t, 1., c.Delta(math.NaN()))
-	require.Equal(t, 1., c.Delta(math.Inf(-1)))
-	require.Zero(t, c.Delta(math.Inf(1)))
-	require.Less(t, c.Delta(1000), 1e-14)
-	require.InDelta(t, 1, c.Delta(-50), 1e-12)
-	for _, delta := range []float64{0, 1, -1, math.NaN()} {
-		require.Equal(t, math.Inf(1), c.Epsilon(delta))
-	}
-	require.Zero(t, c.Epsilon(0.999999))
-	require.Equal(t, math.Inf(1), c.RDP()(1))
-	require.Equal(t, math.Inf(1), c.RDP()(1e6))
-	require.Equal(t, math.Inf(1), c.RDP()(math.NaN()))
-	require.Equal(t, 1., c.steps[0].profile().Delta(math.NaN()))
-	require.Zero(t, c.steps[0].profile().Delta(math.Inf(1)))
+	c := sumsOf(t, Sampler{Rate: 0.1}, 2, 10)
+	require.Equal(t, 1., c.delta(math.NaN()))
+	require.Equal(t, 1., c.delta(math.Inf(-1)))
+	require.Zero(t, c.delta(math.Inf(1)))
+	require.Less(t, c.delta(1000), 1e-14)
+	require.InDelta(t, 1, c.delta(-50), 1e-12)
+	require.Zero(t, c.epsilon(0.999999))
+	require.Equal(t, math.Inf(1), c.rdp(1))
+	require.Equal(t, math.Inf(1), c.rdp(1e6))
+	require.Equal(t, math.Inf(1), c.rdp(math.NaN()))
+	one := sumsOf(t, Sampler{Rate: 0.1}, 2, 1)
+	require.Equal(t, 1., one.delta(math.NaN()))
+	require.Zero(t, one.delta(math.Inf(1)))
 	for _, z := range []float64{minNoise, 0.01, 1e9, maxNoise} { // from no privacy to no output
-		for _, s := range []Sampler{Poisson{Rate: 0.1}, Poisson{Rate: 0.1, Relation: dp.AddRemove}, WithReplacement{Size: 1, Records: 10}} {
-			d := composed(t, s, z, 10).Delta(1)
+		for _, s := range []Sampler{{Rate: 0.1}, {Rate: 0.1, Relation: AddRemove}, {Size: 1, Records: 10, Repeats: true}} {
+			d := sumsOf(t, s, z, 10).delta(1)
 			require.True(t, d >= 0 && d <= 1, "%v, z = %v: δ = %v", s, z, d)
 			if z < 0.1 {
 				require.Greater(t, d, 0.6) // 1 − (1−q)^10 of the runs see the record
@@ -259,25 +248,41 @@ func TestBadValues(t *testing.T) {
 
 // Between integers the Rényi curve is a chord of (α−1)RDP.
 func TestRDPBetween(t *testing.T) {
-	r := composed(t, Poisson{Rate: 0.1, Relation: dp.AddRemove}, 1, 1).RDP()
+	r := sumsOf(t, Sampler{Rate: 0.1, Relation: AddRemove}, 1, 1).rdp
 	require.InEpsilon(t, (1.0*r(2)+2*r(3))/2/1.5, r(2.5), 1e-12)
 	require.InEpsilon(t, r(2)/2/0.5, r(1.5), 1e-12)
 	// Rényi bounds are above what the loss distribution gives.
-	c := composed(t, FixedSize{Size: 10, Records: 1000}, 3, 200)
-	eps, _ := c.RDP().Epsilon(1e-6)
-	require.Greater(t, eps, c.Epsilon(1e-6))
+	c := sumsOf(t, Sampler{Size: 10, Records: 1000}, 3, 200)
+	eps, _ := c.rdp.Epsilon(1e-6)
+	require.Greater(t, eps, c.epsilon(1e-6))
 }
 
 func BenchmarkBatches(b *testing.B) {
 	const n = 1000000
-	for _, s := range []Sampler{Poisson{Rate: 0.01}, Poisson{Rate: 0.5}, FixedSize{Size: n / 100, Records: n},
-		WithReplacement{Size: n / 100, Records: n}} {
-		b.Run(fmt.Sprintf("sampler=%T/q=%g/n=%d", s, s.Fraction(), n), func(b *testing.B) {
+	for _, s := range []Sampler{{Rate: 0.01}, {Rate: 0.5}, {Size: n / 100, Records: n},
+		{Size: n / 100, Records: n, Repeats: true}} {
+		b.Run(fmt.Sprintf("sampler=%v/n=%d", s, n), func(b *testing.B) {
 			b.ReportAllocs()
 			batches := s.Batches(n, rand.NewPCG(1, 2))
 			for b.Loop() {
-				batches.Next()
+				batches()
 			}
 		})
+	}
+}
+
+// The weights of copies are no less than those of the binomial law, up to the
+// largest mean that is accepted.
+func TestCopies(t *testing.T) {
+	require.NoError(t, Sampler{Size: 200, Records: 2, Repeats: true}.Check())
+	require.ErrorContains(t, Sampler{Size: 201, Records: 2, Repeats: true}.Check(), "[1, 200]")
+	require.ErrorContains(t, Sampler{Size: 1 << 31, Records: 1 << 40, Repeats: true}.Check(), "2147483647")
+	// Where a copy tells everything the profile at 0 is the probability of one.
+	for _, c := range []Sampler{{Size: 200, Records: 2}, {Size: 100_000, Records: 1000},
+		{Size: 1_000_000, Records: 10_000}} {
+		q := -math.Expm1(float64(c.Size) * math.Log1p(-1/float64(c.Records)))
+		got := drawn(c.Size, c.Records, minNoise)(0)
+		require.GreaterOrEqual(t, got, min(1, q*(1-1e-15)))
+		require.InDelta(t, q, got, 1e-10)
 	}
 }

@@ -1,24 +1,15 @@
-package dptest
+package audit
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
-// Test is a test of a hypothesis and a bound on its p-value.
-type Test struct {
-	Name string  `json:"name"`
-	P    float64 `json:"p"`
-}
-
-// Scores tests whether the rows of z, all of one length k, are independent
-// draws from N(0, I). It is the white-box layer of an audit: noise that was
-// recovered from releases and divided by its claimed scale, or mapped through
-// its claimed distribution function, has such scores.
+// Test is a test of a hypothesis and a bound on its p-value:
 //
 //	size     Σ z² ~ χ²_{nk}, both tails: the scale of the noise
 //	mean     the largest √n·|mean| of a coordinate
@@ -26,20 +17,25 @@ type Test struct {
 //	cells    χ² on cells of equal probability
 //	order    Σ ⟨z_t, z_{t+1}⟩: noise that is repeated or correlated
 //	pairs    the largest Σ_t z_ti z_tj of two coordinates
-//
-// Each test rejects correct noise with probability at most FalseReject over
-// their number if rejected where P is below that. A NaN or an infinite score
-// gives P = 0. It panics unless n ≥ 100, k ≥ 1 and all rows have one length.
-func Scores(z [][]float64) []Test {
+type Test struct {
+	Name string  `json:"name"`
+	P    float64 `json:"p"`
+}
+
+// scoreTests tests whether the rows of z, all of one length k, are independent draws from N(0, I),
+// as noise of the claimed scale is. Each test rejects correct noise with probability at most
+// FalseReject over their number if rejected where P is below that. A NaN or an infinite score gives
+// P = 0. It panics unless n ≥ 100, k ≥ 1 and all rows have one length.
+func scoreTests(z [][]float64) []Test {
 	n := len(z)
 	if n < 100 || len(z[0]) < 1 {
-		panic("dptest: fewer than 100 rows of scores, or empty ones")
+		panic("audit: fewer than 100 rows of scores, or empty ones")
 	}
 	k := len(z[0])
 	flat := make([]float64, 0, n*k)
 	for _, row := range z {
 		if len(row) != k {
-			panic("dptest: length mismatch")
+			panic("audit: length mismatch")
 		}
 		flat = append(flat, row...)
 	}
@@ -48,23 +44,23 @@ func Scores(z [][]float64) []Test {
 			return []Test{{Name: "finite", P: 0}}
 		}
 	}
-	_, shape := KolmogorovSmirnov(flat, num.NormalCDF)
-	_, cells := cells(flat, num.NormalCDF)
+	_, shape := testkit.KolmogorovSmirnov(flat, num.NormalCDF)
+	_, cells := testkit.CellsTest(flat, num.NormalCDF)
 	tests := []Test{
-		{"size", size(flat)},
-		{"mean", mean(z)},
+		{"size", sizeTest(flat)},
+		{"mean", meanTest(z)},
 		{"shape", shape},
 		{"cells", cells},
-		{"order", order(z)},
+		{"order", orderTest(z)},
 	}
 	if k > 1 {
-		tests = append(tests, Test{"pairs", pairs(z)})
+		tests = append(tests, Test{"pairs", pairsTest(z)})
 	}
 	return tests
 }
 
-// size returns the two-sided p-value of Σ z² ~ χ².
-func size(z []float64) float64 {
+// sizeTest returns the two-sided p-value of Σ z² ~ χ².
+func sizeTest(z []float64) float64 {
 	nu := float64(len(z))
 	s := floats.Dot(z, z)
 	return math.Min(1, 2*math.Min(num.Chi2CDF(s, nu), num.Chi2SF(s, nu)))
@@ -84,8 +80,8 @@ func standardized(s, square float64) float64 {
 	return math.Abs(s) / math.Sqrt(square)
 }
 
-// mean returns the p-value of the largest √n·|mean| of a coordinate.
-func mean(z [][]float64) float64 {
+// meanTest returns the p-value of the largest √n·|mean| of a coordinate.
+func meanTest(z [][]float64) float64 {
 	worst := 0.0
 	for j := range z[0] {
 		s := 0.0
@@ -97,10 +93,10 @@ func mean(z [][]float64) float64 {
 	return twoSided(worst/math.Sqrt(float64(len(z))), len(z[0]))
 }
 
-// order returns the p-value of Σ ⟨z_t, z_{t+1}⟩, given the rows z_t with even t
+// orderTest returns the p-value of Σ ⟨z_t, z_{t+1}⟩, given the rows z_t with even t
 // and then given those with odd t: each half is a sum of independent normal
 // variables of known variance, so that p is exact for every n.
-func order(z [][]float64) float64 {
+func orderTest(z [][]float64) float64 {
 	p := 1.0
 	for first := range 2 { // the fixed rows
 		s, square := 0.0, 0.0
@@ -122,9 +118,9 @@ func order(z [][]float64) float64 {
 	return p
 }
 
-// pairs returns the p-value of the largest correlation of two coordinates,
+// pairsTest returns the p-value of the largest correlation of two coordinates,
 // given the first of them: exact for every n.
-func pairs(z [][]float64) float64 {
+func pairsTest(z [][]float64) float64 {
 	k, worst := len(z[0]), 0.0
 	for i := range k {
 		for j := range i {
@@ -139,7 +135,7 @@ func pairs(z [][]float64) float64 {
 	return twoSided(worst, k*(k-1)/2)
 }
 
-// ScalePower returns the probability with which the test size of n scores, at
+// scalePower returns the probability with which the test size of n scores, at
 // the false alarm alpha, sees noise whose scale is wrong by the fraction change:
 // the smaller of the two for noise of 1−change and of 1+change times its size.
 //
@@ -147,9 +143,9 @@ func pairs(z [][]float64) float64 {
 //
 // At alpha = 1e-6/6 and change = 0.05 it passes 0.99 at n = 12 000. It panics
 // unless n ≥ 1, 0 < change < 1 and 0 < alpha < 1.
-func ScalePower(n int, change, alpha float64) float64 {
+func scalePower(n int, change, alpha float64) float64 {
 	if n < 1 || !(change > 0 && change < 1 && alpha > 0 && alpha < 1) {
-		panic("dptest: ScalePower out of range")
+		panic("audit: scalePower out of range")
 	}
 	nu := float64(n)
 	lo := num.Chi2Quantile(math.Log(alpha/2), nu)
@@ -161,13 +157,10 @@ func ScalePower(n int, change, alpha float64) float64 {
 	return power
 }
 
-// String returns the name and the p-value.
-func (t Test) String() string { return fmt.Sprintf("%s p = %.2g", t.Name, t.P) }
-
-// MeanPower returns the probability with which the test mean of n rows sees, at
+// meanPower returns the probability with which the test mean of n rows sees, at
 // the false alarm alpha, a coordinate whose mean is off by shift standard
 // deviations: P(|N + √n·shift| > t), P(|N| > t) = alpha.
-func MeanPower(n int, shift, alpha float64) float64 {
+func meanPower(n int, shift, alpha float64) float64 {
 	t := num.NormalQuantile(alpha / 2) // negative
 	at := math.Sqrt(float64(n)) * shift
 	return num.NormalCDF(t+at) + num.NormalCDF(t-at)

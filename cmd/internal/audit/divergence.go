@@ -1,4 +1,4 @@
-package dptest
+package audit
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Divergence computes the hockey-stick divergences of two laws P and Q on the
+// exactDivergence computes the hockey-stick divergences of two laws P and Q on the
 // line, which may have densities and atoms, both ways and at any ε:
 //
 //	∫_lo^hi max(p(x) - e^ε q(x), 0) dx + Σ max(Pᵢ - e^ε Qᵢ, 0)
@@ -15,7 +15,7 @@ import (
 // by 16-point Gauss–Legendre rules on 512 panels and more where breaks cut
 // them. The densities are tabulated once; a panel in which the integrand starts
 // or ends is integrated again from there.
-type Divergence struct {
+type exactDivergence struct {
 	logP, logQ func(x float64) float64
 	panels     []panel
 	atomP      []float64
@@ -27,12 +27,12 @@ type panel struct{ x, p, q [nodes + 2]float64 }
 
 const nodes = 16
 
-// NewDivergence tabulates two laws with log densities logP and logQ (-Inf
+// newExactDivergence tabulates two laws with log densities logP and logQ (-Inf
 // outside their supports) and no atoms. [lo, hi] must carry all but a negligible
 // part of both; breaks are the points where a density jumps or bends. Between
 // two nodes of a panel log p - log q is taken to cross ε at most once.
-func NewDivergence(logP, logQ func(x float64) float64, lo, hi float64, breaks ...float64) *Divergence {
-	d := &Divergence{logP: logP, logQ: logQ}
+func newExactDivergence(logP, logQ func(x float64) float64, lo, hi float64, breaks ...float64) *exactDivergence {
+	d := &exactDivergence{logP: logP, logQ: logQ}
 	const cells = 512
 	breaks = slices.Clone(breaks)
 	slices.Sort(breaks)
@@ -68,24 +68,24 @@ func NewDivergence(logP, logQ func(x float64) float64, lo, hi float64, breaks ..
 
 // Atoms adds atoms at equal places of both laws, of probabilities p and q. It
 // panics on a length mismatch.
-func (d *Divergence) Atoms(p, q []float64) {
+func (d *exactDivergence) Atoms(p, q []float64) {
 	if len(p) != len(q) {
-		panic("dptest: length mismatch")
+		panic("audit: length mismatch")
 	}
 	d.atomP, d.atomQ = append(d.atomP, p...), append(d.atomQ, q...)
 }
 
 // At returns the divergence of P from Q at ε.
-func (d *Divergence) At(eps float64) float64 { return d.at(eps, false) }
+func (d *exactDivergence) At(eps float64) float64 { return d.at(eps, false) }
 
 // Reverse returns the divergence of Q from P at ε.
-func (d *Divergence) Reverse(eps float64) float64 { return d.at(eps, true) }
+func (d *exactDivergence) Reverse(eps float64) float64 { return d.at(eps, true) }
 
 // Max returns the larger of the two: the least δ for which the pair allows
 // (ε, δ)-differential privacy.
-func (d *Divergence) Max(eps float64) float64 { return math.Max(d.At(eps), d.Reverse(eps)) }
+func (d *exactDivergence) Max(eps float64) float64 { return math.Max(d.At(eps), d.Reverse(eps)) }
 
-func (d *Divergence) at(eps float64, reverse bool) float64 {
+func (d *exactDivergence) at(eps float64, reverse bool) float64 {
 	logP, logQ, atomP, atomQ := d.logP, d.logQ, d.atomP, d.atomQ
 	if reverse {
 		logP, logQ, atomP, atomQ = logQ, logP, atomQ, atomP
@@ -126,7 +126,7 @@ func excess(p, q, eps float64) float64 {
 }
 
 // pieces integrates a panel between the points where log p - log q crosses ε.
-func (d *Divergence) pieces(c *panel, logP, logQ func(x float64) float64, eps float64) float64 {
+func (d *exactDivergence) pieces(c *panel, logP, logQ func(x float64) float64, eps float64) float64 {
 	above := func(x float64) bool { return logP(x)-logQ(x) > eps }
 	at, w := num.GaussLegendre(nodes)
 	sum := 0.0

@@ -1,4 +1,4 @@
-package accounting
+package dp
 
 import (
 	"errors"
@@ -8,27 +8,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/internal/pld"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/internal/pld"
 )
 
 // anySampler returns a sampler whose numbers may make no sense.
 func anySampler(kind uint8, rate float64, size, records int) Sampler {
-	rel := dp.Relation(kind >> 2 & 3)
+	rel := Relation(kind >> 2 & 3)
 	switch kind & 3 {
 	case 0:
-		return Poisson{Rate: rate, Relation: rel}
+		return Sampler{Rate: rate, Relation: rel}
 	case 1:
-		return FixedSize{Size: size, Records: records}
+		return Sampler{Size: size, Records: records, Repeats: rel > 1}
 	case 2:
-		return WithReplacement{Size: size, Records: records}
+		return Sampler{Rate: 1, Relation: rel}
 	}
-	return Full{Relation: rel}
+	return Sampler{Rate: rate, Size: size, Records: records, Relation: rel}
 }
 
 func documented(err error) bool {
-	return errors.Is(err, ErrSampler) || errors.Is(err, dp.ErrBudget) || errors.Is(err, dp.ErrCondition) || errors.Is(err, dp.ErrRelation)
+	return errors.Is(err, ErrSampler) || errors.Is(err, ErrBudget) || errors.Is(err, ErrCondition) || errors.Is(err,
+		ErrRelation)
 }
 
 var hostile = []float64{0, -1, math.NaN(), math.Inf(1), 1, 0x1p-60, 5e-324, 1e6, 1e308, 1 - 0x1p-53}
@@ -47,54 +47,40 @@ func FuzzAccounting(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, rate float64, size, records int, z float64, steps int, eps, delta float64) {
 		s := anySampler(kind, rate, size, records)
 		require.NotEmpty(t, fmt.Sprint(s))
-		one, err := Gaussian(s, z)
+		if steps > 100 && steps < MaxSteps || z < 0.01 || s.Check() == nil && s.Fraction() > 30 || size > 1e4 { // slow on purpose
+			steps = 1
+		}
+		c, err := s.sums(z, steps)
 		if err != nil {
 			require.True(t, documented(err), "%v", err)
 			return
 		}
 		require.NoError(t, s.Check())
 		require.True(t, s.Fraction() > 0, s)
-		if steps > 100 && steps < MaxSteps || z < 0.01 || s.Fraction() > 30 || size > 1e4 { // slow on purpose
-			return
-		}
-		c, err := Compose(one.Times(steps))
-		if err != nil {
-			require.True(t, documented(err), "%v", err)
-			return
-		}
-		require.Equal(t, steps, c.total)
-		require.Equal(t, s.Neighbors(), c.rel)
-		all, err := Gaussian(Full{Relation: s.Neighbors()}, z)
-		require.NoError(t, err)
-		full, err := Compose(all.Times(steps))
-		require.NoError(t, err)
+		full := sumsOf(t, Sampler{Rate: 1, Relation: s.Relation}, z, steps)
 		last := 1.0
 		for _, e := range []float64{0, 0.5, 1, 5} {
-			d := c.Delta(e)
+			d := c.delta(e)
 			require.True(t, d >= 0 && d <= 1, "δ(%v) = %v", e, d)
 			// The bounds on errors differ from one ε to the next by at most their size.
 			require.LessOrEqual(t, d, last*(1+1e-6)+1e-12, "δ rises at ε = %v", e)
-			if _, ok := s.(WithReplacement); !ok { // a batch may hold a record several times
-				require.LessOrEqual(t, d, full.Delta(e)*(1+1e-3)+1e-10, "more than without sampling at ε = %v", e)
+			if !s.Repeats { // a batch may hold a record several times
+				require.LessOrEqual(t, d, full.delta(e)*(1+1e-3)+1e-10, "more than without sampling at ε = %v", e)
 			}
 			last = d
 		}
-		d := c.Delta(eps)
+		d := c.delta(eps)
 		require.True(t, d >= 0 && d <= 1, "δ(%v) = %v", eps, d)
-		e := c.Epsilon(delta)
+		e := c.epsilon(delta)
 		require.True(t, e >= 0, "ε(%v) = %v", delta, e)
 		if delta >= pld.MinDelta && delta < 1 && e < 100 {
-			require.LessOrEqual(t, c.Delta(e), delta*(1+1e-6)+1e-12, "ε = %v", e)
+			require.LessOrEqual(t, c.delta(e), delta*(1+1e-6)+1e-12, "ε = %v", e)
 		}
 		for _, a := range []float64{eps, 1, 1.5, 2, 64, 1e5} {
-			r := c.RDP()(a)
+			r := c.rdp(a)
 			require.True(t, r >= 0, "RDP(%v) = %v", a, r)
 		}
-		require.Equal(t, c.Delta(1), c.Profile().Delta(1))
-		require.True(t, one.profile().Delta(1) <= 1)
-		two, err := Compose(one.Times(steps), one)
-		require.NoError(t, err)
-		require.Equal(t, steps+1, two.total)
+		require.Equal(t, c.delta(1), c.profile().Delta(1))
 	})
 }
 
@@ -112,21 +98,18 @@ func FuzzNoise(f *testing.F) {
 			return
 		}
 		s := anySampler(kind, rate, size, records)
-		b := dp.Budget{Epsilon: eps, Delta: delta}
+		b := Budget{Epsilon: eps, Delta: delta}
 		if s.Check() == nil && s.Fraction() > 30 {
 			return
 		}
-		z, err := Noise(s, steps, b)
+		z, err := s.Noise(steps, b)
 		if err != nil {
 			require.True(t, documented(err), "%v", err)
 			return
 		}
 		require.True(t, z > 0 && !math.IsInf(z, 1), "z = %v", z)
-		one, err := Gaussian(s, z)
-		require.NoError(t, err)
-		c, err := Compose(one.Times(steps))
-		require.NoError(t, err)
-		require.LessOrEqual(t, c.Delta(eps), delta*(1+1e-9))
+		c := sumsOf(t, s, z, steps)
+		require.LessOrEqual(t, c.delta(eps), delta*(1+1e-9))
 	})
 }
 
@@ -145,30 +128,18 @@ func FuzzBatches(f *testing.F) {
 		}
 		a, b := s.Batches(records, noise.Reproducible(seed)), s.Batches(records, noise.Reproducible(seed))
 		for range 5 {
-			batch := a.Next()
-			require.Equal(t, batch, b.Next())
+			batch := a()
+			require.Equal(t, batch, b())
 			seen := map[int]bool{}
 			for i, j := range batch {
 				require.True(t, j >= 0 && j < records, "%d of %d", j, records)
-				if _, ok := s.(WithReplacement); !ok {
+				if !s.Repeats {
 					require.False(t, seen[j], "%v", batch)
 				}
-				switch s.(type) {
-				case Poisson, Full:
-					require.True(t, i == 0 || batch[i-1] < j, "%v", batch)
-				}
+				require.True(t, s.Rate == 0 || i == 0 || batch[i-1] < j, "%v", batch)
 				seen[j] = true
 			}
-			switch s := s.(type) {
-			case FixedSize:
-				require.Len(t, batch, s.Size)
-			case WithReplacement:
-				require.Len(t, batch, s.Size)
-			case Full:
-				require.Len(t, batch, records)
-			case Poisson:
-				require.True(t, s.Rate < 1 || len(batch) == records)
-			}
+			require.True(t, s.Rate > 0 && s.Rate < 1 || len(batch) == max(s.Size, int(s.Rate)*records))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package dptest
+package testkit
 
 import (
 	"math"
@@ -6,56 +6,13 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mathext"
-
-	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/num"
 )
-
-// ClopperPearson returns the exact two-sided confidence limits for the
-// probability of an event seen k times in n runs, each side failing with
-// probability alpha/2 [CP34]. It panics unless 0 ≤ k ≤ n, n ≥ 1.
-func ClopperPearson(k, n int, alpha float64) (lo, hi float64) {
-	if k < 0 || k > n || n < 1 {
-		panic("dptest: counts out of range")
-	}
-	// P(X ≥ k | p) = I_p(k, n-k+1) increases in p.
-	solve := func(a, b, target float64) float64 {
-		_, p := num.Bisect(func(p float64) bool { return mathext.RegIncBeta(a, b, p) < target }, 0, 1)
-		return p
-	}
-	hi = 1
-	if k > 0 {
-		lo = solve(float64(k), float64(n-k+1), alpha/2)
-	}
-	if k < n {
-		hi = solve(float64(k+1), float64(n-k), 1-alpha/2)
-	}
-	return lo, hi
-}
-
-// Audit fails t if the outputs of mech on two neighboring data sets prove,
-// with confidence 1 - FalseReject, that it is not (ε, δ)-private as claimed.
-// It returns the proven lower bound on ε; see LowerBound.
-func Audit[D any](t T, mech func(data D, src rand.Source) []float64, d0, d1 D, claimed dp.Budget, runs int, seed uint64) float64 {
-	t.Helper()
-	bound := LowerBound(mech, d0, d1, claimed.Delta, runs, seed)
-	if bound > claimed.Epsilon {
-		t.Errorf("dptest: audit of %d runs with seed %d proves ε ≥ %.4g at δ = %g, claimed is ε = %g", runs, seed, bound, claimed.Delta,
-			claimed.Epsilon)
-	}
-	return bound
-}
 
 // LowerBound returns a number that, with probability 1 - FalseReject over the
 // runs, is at most every ε for which mech is (ε, δ)-private on the pair: the
-// SampleBound of runs outputs on each data set. Equal seeds give equal bounds;
-// it panics if runs < 100.
-func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int, seed uint64) float64 {
-	if runs < 100 {
-		panic(fewRuns)
-	}
-	src := rand.NewPCG(seed, 0x6470746573740000)
+// SampleBound of runs outputs on each data set.
+func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int,
+	src rand.Source) float64 {
 	var out [2][][]float64
 	for i, d := range []D{d0, d1} {
 		out[i] = make([][]float64, runs)
@@ -65,8 +22,6 @@ func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, d
 	}
 	return SampleBound(out[0], out[1], delta)
 }
-
-const fewRuns = "dptest: fewer than 100 runs"
 
 // SampleBound returns a lower bound on ε from independent outputs x and y on
 // two neighboring data sets, correct with probability 1 - FalseReject. The
@@ -82,7 +37,7 @@ const fewRuns = "dptest: fewer than 100 runs"
 // releases are an event too. It panics on fewer than 100 runs on either side.
 func SampleBound(x, y [][]float64, delta float64, scores ...func(x []float64) float64) float64 {
 	if len(x) < 100 || len(y) < 100 {
-		panic(fewRuns)
+		panic("testkit: fewer than 100 runs")
 	}
 	out := [2][][]float64{x, y}
 	train := func(i int) [][]float64 { return out[i][:len(out[i])/2] }
