@@ -31,7 +31,7 @@ func sound(t *testing.T, plan *Plan, b dp.Budget) {
 	t.Helper()
 	p := plan.Params()
 	for name, v := range map[string]float64{
-		"Sigma": p.Sigma, "Rate": p.Rate, "C": p.C, "S": p.S, "OutputSigma": p.OutputSigma, "OutputRate": p.OutputRate,
+		"Sigma": p.Sigma, "Rate": p.Rate, "Curvature": p.Curvature, "Shift": p.Shift, "OutputSigma": p.OutputSigma, "OutputRate": p.OutputRate,
 		"Grid": p.Grid, "Sensitivity": p.Sensitivity,
 	} {
 		require.True(t, v >= 0 && !math.IsInf(v, 1), "%s = %v in %+v", name, v, p)
@@ -140,7 +140,7 @@ func FuzzFit(f *testing.F) {
 		b := dp.Budget{Epsilon: eps, Delta: delta}
 		m := &Mechanism{Relation: dp.Relation(bits >> 5 & 3), Calibration: Calibration(bits >> 7 & 3)}
 		*[]*float64{&m.Ridge, &m.Radius, &m.Clip, &m.Cover}[bits>>11&3] = field
-		o := &Output{Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Clip: m.Clip, Cover: m.Cover}
+		o := &Output{Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if bits>>13&1 == 1 {

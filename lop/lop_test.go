@@ -385,7 +385,7 @@ func TestComposeTwoPlans(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "dp.compose/2(lop.joint/2, lop.joint/2)", both.Theorem)
 		// no less than two Gaussian mechanisms with the noise of the plan
-		require.Greater(t, both.Epsilon, dp.GaussianCurve(math.Sqrt2*plan.Params().S).Epsilon(2e-6))
+		require.Greater(t, both.Epsilon, dp.GaussianCurve(math.Sqrt2*plan.Params().Shift).Epsilon(2e-6))
 		require.Less(t, both.Epsilon, 1.41)
 		single, err := dp.Compose(1e-6, plan)
 		require.NoError(t, err)
@@ -435,9 +435,4 @@ func TestTinyDelta(t *testing.T) {
 		}
 		require.Positive(t, refused)
 	}
-}
-
-func TestCalibrationString(t *testing.T) {
-	require.Equal(t, "sharp kifer cms11 invalid calibration 7", Sharp.String()+" "+Kifer.String()+" "+CMS11.String()+" "+
-		Calibration(7).String())
 }

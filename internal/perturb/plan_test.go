@@ -1,4 +1,4 @@
-package lop
+package perturb
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 func TestProveRest(t *testing.T) {
 	public := erm.Public{Dim: 3000, Records: 100, Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.3, Rank: 1, Structure: loss.GLM}}
 	for _, b := range []dp.Budget{{Epsilon: 1, Delta: 1e-6}, {Epsilon: 1}} {
-		pl, err := Settings{Mechanism: Mechanism{Ridge: 2}, LeastSigma: 1e-9 * b.Delta}.Calibrate(public, b)
+		pl, err := Settings{Ridge: 2, LeastSigma: 1e-9 * b.Delta}.Calibrate(public, b)
 		require.NoError(t, err)
 		require.True(t, pl.proved)
 		require.Empty(t, pl.cert.Assumptions)
