@@ -16,7 +16,7 @@ import (
 )
 
 // flat is the curve of a loss without an envelope at β/μ = x, L = 1.
-func flat(x float64) *tied { return newTied(1, 1, x, nil, false) }
+func flat(x float64) *scalar { return newScalar(1, 1, x, nil, false) }
 
 // Golden ψ₊ and ψ₋ to the last digits, divergences and noise scales on the safe side.
 func TestRenyiGolden(t *testing.T) {
@@ -84,7 +84,7 @@ func TestRenyiSavesNoise(t *testing.T) {
 		p.Relation = dp.Replace
 		twice := at(t, p, 1/c.x)
 		require.Equal(t, TheoremRenyi, twice.Theorem)
-		k := calibrator(t, p).tied(1 / c.x)
+		k := calibrator(t, p).scalar(1 / c.x)
 		most := k.searchNoise(c.eps, 0, math.Log(c.delta), 1e3, &guess{u: 1e3}, true, 1e-11)
 		require.Less(t, twice.Sigma, 0.99*most)
 		both, _ := twice.Curve.Profile(0, 0)
@@ -137,7 +137,7 @@ func TestRenyiInSixtyDigits(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range []*tied{flat(math.Inf(1)), flat(1e300), flat(0)} { // also what no data set has
+	for _, k := range []*scalar{flat(math.Inf(1)), flat(1e300), flat(0)} { // also what no data set has
 		for _, v := range []float64{1e-300, 1, 1e300} {
 			require.False(t, math.IsNaN(k.renyi(1, v, 0)) || k.renyi(1, v, 0) > 0)
 			require.False(t, math.IsNaN(k.renyi(v, 0, v)) || k.renyi(-v, 1, 0) > 0)
@@ -252,8 +252,8 @@ func TestRenyiCurves(t *testing.T) {
 			remove, add, replace := k.rdpRenyi(alpha, 0.05)
 			require.LessOrEqual(t, remove, add)
 			require.GreaterOrEqual(t, replace, add)
-			require.Equal(t, min(remove, k.rdpTied(alpha, 0.05)), k.rdpRemove(alpha, 0.05))
-			require.Equal(t, min(add, k.rdpFree(alpha, 0.05)), k.rdpAdd(alpha, 0.05))
+			require.Equal(t, min(remove, k.rdpRemoving(alpha, 0.05)), k.rdpRemove(alpha, 0.05))
+			require.Equal(t, min(add, k.rdpAdding(alpha, 0.05)), k.rdpAdd(alpha, 0.05))
 		}
 	}
 	rnd := rand.New(rand.NewPCG(7, 7))
@@ -277,7 +277,7 @@ func TestRenyiCurves(t *testing.T) {
 			}
 		}
 	}
-	k := calibrator(t, problem("huber", dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})).curve(50, 20)
+	k := calibrator(t, problem("huber", dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})).with(Noise{Sigma: 20}, 50).Curve
 	require.Less(t, k.RDP(4, 0), 1.2*4*0.05*0.05/2)
 	require.InEpsilon(t, k.RDP(4, 0)+4*0.01*0.01/2, k.RDP(4, 0.01), 1e-9)
 }
