@@ -40,10 +40,10 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 		return nil, s.mark(err)
 	}
 	p, q, err := s.prepare(p)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = pl.admit(q)
 	}
-	if err = pl.admit(q); err == nil {
+	if err == nil {
 		err = pl.public.Admit(p)
 	}
 	if err != nil {

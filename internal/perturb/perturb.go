@@ -72,23 +72,28 @@ func (s Settings) mark(err error) error {
 	return prefix.Of(s.Package, fmt.Errorf("%s: %w", s.Package, err))
 }
 
+// marked returns pl, or no plan and the marked error.
+func (s Settings) marked(pl *Plan, err error) (*Plan, error) {
+	if err != nil {
+		return nil, s.mark(err)
+	}
+	return pl, nil
+}
+
 // prepare returns p, with its loss clipped if Clip is set, and its public quantities. It reads no
 // record.
 func (s Settings) prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
 	if s.Clip > 0 && p != nil && p.Loss != nil {
 		l, err := loss.NewClipped(p.Loss, s.Clip)
 		if err != nil {
-			return nil, erm.Public{}, s.mark(fmt.Errorf("%w: Clip: %w", dp.ErrCondition, err))
+			return nil, erm.Public{}, fmt.Errorf("%w: Clip: %w", dp.ErrCondition, err)
 		}
 		q := *p
 		q.Loss = l
 		p = &q
 	}
 	q, err := p.Public(s.relation())
-	if err != nil {
-		return nil, erm.Public{}, s.mark(err)
-	}
-	return p, q, nil
+	return p, q, err
 }
 
 func (s Settings) relation() dp.Relation { return cmp.Or(s.Relation, dp.Replace) }

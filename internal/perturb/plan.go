@@ -51,7 +51,7 @@ const (
 func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	_, q, err := s.prepare(p)
 	if err != nil {
-		return nil, err
+		return nil, s.mark(err)
 	}
 	return s.Calibrate(q, b)
 }
@@ -60,11 +60,7 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or, where no noise makes the claim true,
 // dp.ErrCondition with the least value that would do.
 func (s Settings) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	pl, err := s.calibrate(q, b)
-	if err != nil {
-		return nil, s.mark(err)
-	}
-	return pl, nil
+	return s.marked(s.calibrate(q, b))
 }
 
 func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
@@ -419,18 +415,22 @@ func (pl *Plan) String() string {
 // docs/theory/composition.md#model.auto/1. The error wraps erm.ErrProblem, or dp.ErrCondition for
 // numbers that the sequence does not allow or float64 cannot represent.
 func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, error) {
+	return s.marked(s.planStep(p, cert, step))
+}
+
+func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, error) {
 	if err := s.check(); err != nil {
-		return nil, s.mark(err)
-	}
-	_, q, err := s.prepare(p)
-	if err != nil {
 		return nil, err
 	}
-	if q, err = q.Complete(s.relation()); err == nil {
+	_, q, err := s.prepare(p)
+	if err == nil {
+		q, err = q.Complete(s.relation())
+	}
+	if err == nil {
 		err = q.Smooth()
 	}
 	if err != nil {
-		return nil, s.mark(err)
+		return nil, err
 	}
 	g, k := q.Constants.Lipschitz, q.Constants
 	if s.relation() == dp.Replace {
@@ -439,8 +439,8 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * linear.SafeC
 	enough := enclose.ExceedsExpm1(step.C, math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0), math.Inf(1)))
 	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
-		return nil, s.mark(fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
-			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz))
+		return nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
+			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
 	pl := s.newPlan(q, cert.Budget)
 	par := &pl.params
@@ -448,13 +448,10 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 	par.Ridge, par.Sigma, par.Curvature, par.Shift = step.Ridge, g/step.S*linear.SafeScale, step.C, step.S
 	b := linear.Noise{Ridge: step.Ridge, Sigma: par.Sigma}
 	if err := pl.cover(b, 0, pl.unnoticed(b, step.Output, cert.Budget), cert.Budget); err != nil {
-		return nil, s.mark(err)
+		return nil, err
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * linear.SafeScale
-	if err := pl.finish(); err != nil {
-		return nil, s.mark(err)
-	}
-	return pl, nil
+	return pl, pl.finish()
 }
 
 // provesRest reports whether the parts of a plan certainly add up to its budget b. The proof of the
