@@ -29,29 +29,29 @@
 //	identifier              statement for θ̂ (add ν)                      needs
 //	lop.joint/2             θ̂ and ν in one of the next five curves        theirs
 //	lop.curve/2             loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
-//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
-//	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
+//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  AddRemove, fixed sign
+//	lop.envelope/1          gradient and curvature of a record together   ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
 //	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
-//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  smooth loss without an envelope, δ > 0
-//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
+//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  no envelope, δ > 0
+//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
-//	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
+//	lop.envelope-pure/1     gradient and curvature together (pure)         ⟨a,θ⟩, δ = 0
 //	lop.cms11/2             a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
 //	lop.kifer-pure/2        a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
-//	lop.output/2            Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
-//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
+//	lop.output/2            Gaussian ν hides G/μ + 2R                     smooth loss, L < ∞, δ > 0
+//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           smooth loss, L < ∞, δ = 0
 //
-// Each theorem is a statement about the program, on data sets of at most Params.MaxRecords records.
-// The certificate names the theorem with the least noise; for δ > 0 this is lop.joint/2 unless a
-// share of ε and δ for ν needs less. docs/theory/linear.md and docs/theory/renyi.md have the letters
-// and the proofs. In the table q is the dimension of the change of the gradient: ρ or, under Replace,
-// 2ρ, at most d.
+// In the table ⟨a,θ⟩ stands for a smooth loss φ(⟨a,θ⟩;b), and q for the dimension of the change of
+// the gradient: ρ or, under Replace, 2ρ, at most d. Each theorem is a statement about the program,
+// on data sets of at most Params.MaxRecords records. The certificate names the theorem with the
+// least noise; for δ > 0 this is lop.joint/2 unless a share of ε and δ for ν needs less. The
+// letters and the proofs are in docs/theory/linear.md and docs/theory/renyi.md.
 //
-// A logistic record whose gradient is p has the curvature p(1−p): never is both large. The envelope
-// theorems use this, so that such losses pay nothing for their curvature from Δ = 1/ε on (2/ε under
-// Replace). Which losses have an envelope is documented at [loss.Envelope]; for the others, every
-// record counts with its Smoothness.
+// A logistic record with a gradient of norm p has curvature at most p(1−p): the two are never large
+// together. The envelope theorems use this, so that such losses pay nothing for their curvature
+// from Δ = 1/ε on (2/ε under Replace). Which losses have an envelope is documented at
+// [loss.Envelope]; for the others, every record counts with its Smoothness.
 //
 // All theorems hold for every convex C and r that do not depend on the records. "Smooth" means a
 // Lipschitz gradient: Huber's loss is smooth. L, β and ρ must hold on ℝᵈ, or on C for losses
@@ -140,8 +140,8 @@ func (m *Mechanism) settings() perturb.Settings {
 	}
 }
 
-// Fit releases an approximate minimizer of p under the budget b: it plans, draws b, solves, adds the
-// output noise and projects on the Set, see [Plan].
+// Fit releases an approximate minimizer of p under the budget b: it plans, draws b, solves, adds
+// the output noise and projects on the Set, see [Plan].
 //
 // src feeds the noise; nil means a secure source, anything else adds the assumption
 // dp.CallerSource. Equal sources give equal results. The error wraps those of Plan and [Plan.Fit].

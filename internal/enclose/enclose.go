@@ -1,10 +1,10 @@
-// Package enclose proves inequalities between real numbers. It computes intervals of big.Float numbers
-// that certainly contain the exact values, because every operation is rounded outward and every series
-// is cut off with a bound on its remainder.
+// Package enclose proves inequalities between real numbers. It computes intervals of big.Float
+// numbers that certainly contain the exact values, because every operation is rounded outward and
+// every series is cut off with a bound on its remainder.
 //
-// The constants of a plan come from searches in float64, which need no proof: a plan is private because
-// of one last inequality at the numbers that were found. Proves returns true only if an inequality is
-// true; false does not mean that the inequality is false. Letters and proofs:
+// The constants of a plan come from searches in float64, which need no proof: a plan is private
+// because of one last inequality at the numbers that were found. Proves returns true only if an
+// inequality is true; false does not mean that the inequality is false. Letters and proofs:
 // docs/theory/README.md and docs/theory/enclosures.md.
 //
 // # References
@@ -51,9 +51,9 @@ func New(prec uint, f *fault.Set) Arithmetic { return Arithmetic{max(prec, least
 // An Inequality says that one number is at most another.
 type Inequality func(c Arithmetic) (less, more Interval)
 
-// Proves reports whether all inequalities are certainly true. It doubles the precision as needed, up to
-// 512 bits. An inequality that is false, undecided at 512 bits or outside the range of the arithmetic
-// is not proved.
+// Proves reports whether all inequalities are certainly true. It doubles the precision as needed,
+// up to 512 bits. An inequality that is false, undecided at 512 bits or outside the range of the
+// arithmetic is not proved.
 func Proves(f *fault.Set, list ...Inequality) bool {
 	for _, claim := range list {
 		if !proves(f, claim) {
@@ -141,8 +141,8 @@ func (c Arithmetic) Quo(x, y Interval) Interval {
 	return Interval{c.down().Quo(x.Lo, lo), c.up().Quo(x.Hi, hi)}
 }
 
-// Sqrt returns √x for x ≥ 0. Roots are corrected until their squares, which are exact, are on the right
-// side.
+// Sqrt returns √x for x ≥ 0. Roots are corrected until their squares, which are exact, are on the
+// right side.
 func (c Arithmetic) Sqrt(x Interval) Interval {
 	ulp := func(r *big.Float) *big.Float { return new(big.Float).SetPrec(c.prec).SetMantExp(r, -int(c.prec)+1) }
 	square := func(r *big.Float) *big.Float { return new(big.Float).SetPrec(2*c.prec+2).Mul(r, r) }

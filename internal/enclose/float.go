@@ -2,8 +2,8 @@ package enclose
 
 import "math"
 
-// Log1pAbove returns a float64 of at least log(1 + x) for x ≥ 0, above it by a relative 2⁻⁴⁵ or so. It
-// is +Inf where that is not proved, as for x > 10³⁰⁴ and NaN.
+// Log1pAbove returns a float64 of at least log(1 + x) for x ≥ 0, above it by a relative 2⁻⁴⁵ or so.
+// It is +Inf where that is not proved, as for x > 10³⁰⁴ and NaN.
 func Log1pAbove(x float64) float64 {
 	y := math.Log1p(x) * (1 + 0x1p-45)
 	if !(x >= 0 && ExceedsExpm1(y, x)) {
@@ -12,8 +12,8 @@ func Log1pAbove(x float64) float64 {
 	return y
 }
 
-// ExceedsExpm1 reports whether e^y − 1 ≥ x is certain, for 0 ≤ y ≤ 700; for other y it returns false.
-// With z = y/2ᵏ ≤ ¼ it computes
+// ExceedsExpm1 reports whether e^y − 1 ≥ x is certain, for 0 ≤ y ≤ 700; for other y it returns
+// false. With z = y/2ᵏ ≤ ¼ it computes
 //
 //	e^z − 1 ≥ z(1 + z/2(1 + z/3(⋯ (1 + z/14)))),   e^{2z} − 1 = m(m+2) at m = e^z − 1
 //

@@ -7,8 +7,8 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 )
 
-// extra is the number of additional bits with which series are summed. Cancellation and squaring lose
-// fewer.
+// extra is the number of additional bits with which series are summed. Cancellation and squaring
+// lose fewer.
 const extra = 32
 
 // Exp returns eˣ.
@@ -17,7 +17,8 @@ func (c Arithmetic) Exp(x Interval) Interval { return Interval{c.exp(x.Lo, false
 // farthest is the largest argument of an exponential that is computed; beyond it eˣ ≥ 2^farthest.
 const farthest = 1 << 24
 
-// exp bounds eˣ from one side, for x < 0 by the inverse of the other side. For x ≥ 0 and y = x/2ᵏ ≤ 1/16
+// exp bounds eˣ from one side, for x < 0 by the inverse of the other side. For x ≥ 0 and y = x/2ᵏ ≤
+// 1/16
 //
 //	Σ_{n<N} yⁿ/n! ≤ e^y ≤ Σ_{n<N} yⁿ/n! + 2y^N/N!
 //
@@ -124,15 +125,16 @@ func (c Arithmetic) Mills(x Interval) Interval {
 	return Interval{c.mills(x.Hi, false), c.mills(x.Lo, true)}
 }
 
-// fraction is the argument from which the continued fraction is used instead of the series. Both are
-// equally fast there.
+// fraction is the argument from which the continued fraction is used instead of the series. Both
+// are equally fast there.
 const fraction = 3
 
 // mills bounds R(x) from one side: for x ≥ 3 by a convergent of
 //
 //	R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ⋯))))     [AS64, 26.2.14]
 //
-// of which numbers 0, 2, 4, … are above R and 1, 3, 5, … below [LW08, Theorem 3.5], else by the series
+// of which numbers 0, 2, 4, … are above R and 1, 3, 5, … below [LW08, Theorem 3.5], else by the
+// series
 //
 //	R(x) = √(π/2) e^{x²/2} − Σ_{n≥0} x^{2n+1}/(1·3⋯(2n+1))     [AS64, 26.2.11].
 func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
@@ -173,8 +175,8 @@ func (c Arithmetic) side(up bool) func() *big.Float {
 	return c.down
 }
 
-// millsSeries is mills by the series, |x| ≤ 3. From x² ≤ n + 1 on each term is at most half of the one
-// before, so that the omitted terms are at most twice the first of them.
+// millsSeries is mills by the series, |x| ≤ 3. From x² ≤ n + 1 on each term is at most half of the
+// one before, so that the omitted terms are at most twice the first of them.
 func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 	wide := Arithmetic{c.prec + extra, c.fault}
 	size := new(big.Float).Abs(x)
@@ -207,9 +209,9 @@ func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 // NormalTail returns Φ(−x) = φ(x)R(x) for x ≥ −3.
 func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
 
-// GaussianDelta returns δ_G(ε; s) for s ≥ 0, which decreases with ε and increases with s. At the least
-// precision the lower end of a proper interval is 0, for speed: lower ends only show that a claim is
-// false, and the next precision does as well.
+// GaussianDelta returns δ_G(ε; s) for s ≥ 0, which decreases with ε and increases with s. At the
+// least precision the lower end of a proper interval is 0, for speed: lower ends only show that a
+// claim is false, and the next precision does as well.
 func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	if eps.Lo.Cmp(eps.Hi) == 0 && s.Lo.Cmp(s.Hi) == 0 {
 		return c.gaussian(eps, s)
@@ -221,9 +223,9 @@ func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	return v
 }
 
-// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 it is φ(a)R(a) − φ(a)R(b)
-// [BW18, Theorem 8]; for negative a, φ(a)R(a) = 1 − φ(a)R(−a). For ε < 0,
-// δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
+// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 it is φ(a)R(a) −
+// φ(a)R(b) [BW18, Theorem 8]; for negative a, φ(a)R(a) = 1 − φ(a)R(−a). For ε < 0, δ_G(ε) = 1 − e^ε
+// + e^ε δ_G(−ε).
 func (c Arithmetic) gaussian(eps, s Interval) Interval {
 	zero, one := c.Of(0), c.Of(1)
 	var v Interval

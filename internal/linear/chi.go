@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Chi bounds the privacy loss of the exact minimizer, with gradient and curvature apart: the loss is
-// dominated by
+// A Chi bounds the privacy loss of the exact minimizer, with gradient and curvature apart: the loss
+// is dominated by
 //
 //	c + s²/2 + s·χ_q                                        [RKW23, extended]
 //
@@ -48,8 +48,8 @@ func (k Chi) LogDelta(eps float64) float64 {
 //
 //	c + s²/2 + log E exp((α−1)s·χ_q) / (α−1),    q = 1:  log(2Φ(t)) + t²/2, t = (α−1)s
 //
-// For two scalar derivatives the formula with q = 1 holds at every order, because the exponential is
-// convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
+// For two scalar derivatives the formula with q = 1 holds at every order, because the exponential
+// is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
 func (k Chi) RDP(alpha float64) float64 {
 	q := k.Q
 	if k.Paired {
@@ -107,9 +107,10 @@ const (
 	farthest = 1e100
 )
 
-// logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by Gauss–Legendre panels.
-// Over each panel the integrand falls by less than e¹⁵, so that the 16-point rule has a relative error
-// below 1e-14. A bound on the remainder from the last hazard rate, which only grows, is added.
+// logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by Gauss–Legendre
+// panels. Over each panel the integrand falls by less than e¹⁵, so that the 16-point rule has a
+// relative error below 1e-14. A bound on the remainder from the last hazard rate, which only grows,
+// is added.
 func logChiTail(r0, s float64, q int) float64 {
 	nu := float64(q)
 	logT := func(x float64) float64 { return num.Chi2LogSF(x*x, nu) }
@@ -163,14 +164,15 @@ func logMGF(t float64, q int) float64 {
 	n := float64(q - 1)
 	mode := mgfMode(t, n)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
-	top, sum, _ := integral(func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }, mode, func(float64) float64 { return h })
+	top, sum, _ := integral(func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }, mode,
+		func(float64) float64 { return h })
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
 	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + num.Log(sum)
 }
 
-// integral returns ∫₀^∞ e^{logf} as sum·e^{top}, for a log-concave function with a peak, by panels of
-// the 16-point rule up to where the integrand is e⁻⁴⁵ of its peak. width gives the widths of panels by
-// the ends that are closer to the peak. ok is false if there are more than mostPanels.
+// integral returns ∫₀^∞ e^{logf} as sum·e^{top}, for a log-concave function with a peak, by panels
+// of the 16-point rule up to where the integrand is e⁻⁴⁵ of its peak. width gives the widths of
+// panels by the ends that are closer to the peak. ok is false if there are more than mostPanels.
 func integral(logf func(x float64) float64, peak float64, width func(x float64) float64) (top, sum float64, ok bool) {
 	const mostPanels = 1000 // usually there are less than a hundred
 	nodes, weights := num.GaussLegendre(16)
@@ -211,8 +213,8 @@ func mgfMode(t, n float64) float64 {
 	return 2 * n / (root - t)
 }
 
-// LogJoint returns log δ(ε) of the minimizer and its Gaussian output noise of shift o = 2R/σ_out in one
-// step, at every real ε,
+// LogJoint returns log δ(ε) of the minimizer and its Gaussian output noise of shift o = 2R/σ_out in
+// one step, at every real ε,
 //
 //	δ(ε) = E δ_G(ε − c − s²/2 − sχ_q; o)
 //
@@ -269,9 +271,9 @@ func peakOf(logf func(x float64) float64, hi float64) float64 {
 	return (lo + hi) / 2
 }
 
-// LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve with c = ε − e₁ is at most
-// δ; e₁ > 0 and 0 < δ < 1. For two scalar derivatives it is the least for either formula: q = 1 with
-// r₀ ≥ pairedR0, or q = 2.
+// LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve with c = ε − e₁ is at
+// most δ; e₁ > 0 and 0 < δ < 1. For two scalar derivatives it is the least for either formula: q =
+// 1 with r₀ ≥ pairedR0, or q = 2.
 func (k Chi) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
 		return least(func(s float64) float64 { return logCurve(e1, s) }, num.Log(delta), enough(e1, delta, q), 1e-12)
@@ -294,15 +296,16 @@ func (k Chi) LeastNoise(e1, delta float64) float64 {
 	return chi(k.Q)
 }
 
-// enough returns a u = 1/s that is enough at e₁: s²/2 + s r = e₁ for r = √q + √(2 ln(1/δ)), which χ_q
-// exceeds with probability at most δ.
+// enough returns a u = 1/s that is enough at e₁: s²/2 + s r = e₁ for r = √q + √(2 ln(1/δ)), which
+// χ_q exceeds with probability at most δ.
 func enough(e1, delta float64, q int) float64 {
 	r := math.Sqrt(float64(q)) + math.Sqrt(-2*num.Log(delta))
 	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 
-// least returns the least u with logDelta(1/u) ≤ target < 0, rounded up by a relative tol at most, from
-// a u that is enough or nearly so. logDelta does not decrease with s; √(−2 log δ) is nearly linear in u.
+// least returns the least u with logDelta(1/u) ≤ target < 0, rounded up by a relative tol at most,
+// from a u that is enough or nearly so. logDelta does not decrease with s; √(−2 log δ) is nearly
+// linear in u.
 func least(logDelta func(s float64) float64, target, enough, tol float64) float64 {
 	goal := math.Sqrt(-2 * target)
 	return num.LeastRoot(func(u float64) float64 {
@@ -315,13 +318,14 @@ func lgamma(x float64) float64 {
 	return v
 }
 
-// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact for
-// o = 0, by recursions for U_n = E Xⁿg(X), g(x) = δ_G(s(r₀−x); o), V_n with g′ in the place of g, and
-// moments of Y ~ N(m/(1+v), v/(1+v)) with v = o²/s², m = r₀ − o²/(2s):
+// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact
+// for o = 0, by recursions for U_n = E Xⁿg(X), g(x) = δ_G(s(r₀−x); o), V_n with g′ in the place of
+// g, and moments of Y ~ N(m/(1+v), v/(1+v)) with v = o²/s², m = r₀ − o²/(2s):
 //
 //	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + s φ_{1+v}(m) E Y^{n−1}
 //
-// The bound is √(2π)U_{q−1}/(2^{q/2−1}Γ(q/2)) + δ_G(s r₀; o). Proof: docs/theory/stick.md#linear.stick.
+// The bound is √(2π)U_{q−1}/(2^{q/2−1}Γ(q/2)) + δ_G(s r₀; o). Proof:
+// docs/theory/stick.md#linear.stick.
 func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
 	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
 	two, half := of(2), c.Quo(c.Square(s), of(2))

@@ -449,7 +449,8 @@ func TestJointWithoutScale(t *testing.T) {
 		for _, o := range []float64{1e-300, 1e-30, 1e-17, 1e-12, 1e-6, 1e-3} {
 			for _, eps := range []float64{k.C + 1e-12, 1, 3} {
 				joint, bare := k.LogJoint(eps, o), k.LogDelta(eps)
-				require.True(t, joint <= 0 && joint >= bare-1e-8*max(1, -bare) || joint < nothing, "%v ≥ %v of %+v, o = %v, ε = %v", joint, bare, k, o,
+				require.True(t, joint <= 0 && joint >= bare-1e-8*max(1, -bare) || joint < nothing,
+					"%v ≥ %v of %+v, o = %v, ε = %v", joint, bare, k, o,
 					eps)
 			}
 		}

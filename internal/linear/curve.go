@@ -8,8 +8,8 @@ import (
 )
 
 // A Curve bounds the privacy loss of the exact minimizer at one Δ and one σ. Its methods take the
-// shift o = 2R/σ_out of a Gaussian output noise that hides all points within R of the minimizer, 0 for
-// none. The zero value is no curve.
+// shift o = 2R/σ_out of a Gaussian output noise that hides all points within R of the minimizer, 0
+// for none. The zero value is no curve.
 type Curve struct {
 	chi      Chi
 	scalar   *scalar   // nil where a record has more than one scalar derivative
@@ -19,8 +19,8 @@ type Curve struct {
 	replace  bool
 }
 
-// Profile returns bounds δ(ε) for removing and for adding a record, output noise included: at each ε
-// the least of the bounds in one step and, for out > 0, in two,
+// Profile returns bounds δ(ε) for removing and for adding a record, output noise included: at each
+// ε the least of the bounds in one step and, for out > 0, in two,
 //
 //	E δ_G(ε − loss; o),   δ_curve(ε − out) + δ_G(out; o)
 //
@@ -40,7 +40,8 @@ func (k Curve) Profile(o, out float64) (remove, add func(eps float64) float64) {
 	return least(remove, curveRemove), least(add, curveAdd)
 }
 
-// everywhere extends a bound δ(ε) for finite ε to every float64 and raises it by its rounding error.
+// everywhere extends a bound δ(ε) for finite ε to every float64 and raises it by its rounding
+// error.
 func everywhere(delta func(eps float64) float64) func(eps float64) float64 {
 	return func(eps float64) float64 {
 		switch {

@@ -1,14 +1,14 @@
-// Package linear has the mathematics of linear perturbation: a bound on the privacy loss of the exact
-// minimizer over C of
+// Package linear has the mathematics of linear perturbation: a bound on the privacy loss of the
+// exact minimizer over C of
 //
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩
 //
-// and the least noise b for a budget. Call New, then Best for the automatic Δ, At for the noise, Joint
-// to include output noise, and Prove to prove the result by intervals. A Sequence composes several
-// minimizers.
+// and the least noise b for a budget. Call New, then Best for the automatic Δ, At for the noise,
+// Joint to include output noise, and Prove to prove the result by intervals. A Sequence composes
+// several minimizers.
 //
-// Package lop lists the theorems, which docs/theory/linear.md and docs/theory/renyi.md prove; At takes
-// the least noise of all that apply. Letters are those of docs/theory/README.md, and
+// Package lop lists the theorems, which docs/theory/linear.md and docs/theory/renyi.md prove; At
+// takes the least noise of all that apply. Letters are those of docs/theory/README.md, and
 //
 //	c      Noise.C = ρ log1p(β/μ), the most that curvature costs
 //	s, u   G/σ or L/σ, its inverse
@@ -122,7 +122,8 @@ func (p Problem) check() error {
 	case loss.LSQ, loss.GLM:
 	case loss.FixedRange, loss.General:
 		if k.Rank < 1 {
-			return fmt.Errorf("%w: the loss declares Rank = %d (unknown), want at least 1; Dim = %d always holds", dp.ErrCondition, k.Rank, p.Dim)
+			return fmt.Errorf("%w: the loss declares Rank = %d (unknown), want at least 1; Dim = %d always holds",
+				dp.ErrCondition, k.Rank, p.Dim)
 		}
 	default:
 		return fmt.Errorf("%w: the loss declares %v, want LSQ, GLM, FixedRange or General", dp.ErrCondition, k.Structure)
@@ -130,8 +131,8 @@ func (p Problem) check() error {
 	return nil
 }
 
-// Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by which
-// constants may exceed their exact values.
+// Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by
+// which constants may exceed their exact values.
 const (
 	// SafeScale multiplies noise scales: closed forms and quadratures of log δ
 	// are correct to 1e-12, which moves s by less than that.
@@ -179,9 +180,11 @@ func New(p Problem) (*Calibrator, error) {
 	pure := p.Budget.Delta == 0
 	switch {
 	case p.Calibration == CMS11 && !pure:
-		return nil, fmt.Errorf("%w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition, p.Budget.Delta)
+		return nil, fmt.Errorf("%w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition,
+			p.Budget.Delta)
 	case p.Calibration == CMS11 && rho > 1:
-		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
+		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition,
+			rho)
 	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
 		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; "+
 			"use Sharp", dp.ErrCondition, k.chi.Q)
@@ -189,7 +192,8 @@ func New(p Problem) (*Calibrator, error) {
 		return nil, fmt.Errorf("%w: Classes = %d needs the constants of loss.Multinomial with at least 2 classes, got "+
 			"structure %v of rank %d", dp.ErrCondition, p.Classes, p.Constants.Structure, p.Constants.Rank)
 	case (p.Monotone || p.Envelope != nil) && k.fixed != 1:
-		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
+		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition,
+			p.Constants.Structure)
 	}
 	return k, nil
 }
@@ -218,15 +222,16 @@ func (b Noise) Square() float64 {
 	return d * b.Sigma * b.Sigma
 }
 
-// At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that is no finite number ≥ 0,
-// or, where no noise is enough, dp.ErrCondition with the least Δ that would do.
+// At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that is no finite number
+// ≥ 0, or, where no noise is enough, dp.ErrCondition with the least Δ that would do.
 func (k *Calibrator) At(ridge float64) (Noise, error) {
 	if !(ridge >= 0) || math.IsInf(ridge, 1) {
 		return Noise{}, fmt.Errorf("%w: Ridge = %v, want a finite number ≥ 0", ErrProblem, ridge)
 	}
 	mu, eps := ridge+k.p.Modulus, k.p.Budget.Epsilon
 	if k.p.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
-		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition,
+		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v",
+			dp.ErrCondition,
 			ridge, eps, k.LeastRidge(1))
 	}
 	if c := k.curvature(mu); !(c < eps) {
@@ -272,8 +277,8 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	return least
 }
 
-// LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or which the published constants of Kifer
-// need.
+// LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or which the published constants of
+// Kifer need.
 func (k *Calibrator) LeastRidge(share float64) float64 {
 	return max(0, k.leastModulus(share)-k.p.Modulus)
 }
@@ -335,8 +340,8 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 	return b
 }
 
-// better returns b with the least σ of the bounds other than Chi, at a budget and for output noise of
-// shift o. For losses of ⟨a,θ⟩ it searches below most.
+// better returns b with the least σ of the bounds other than Chi, at a budget and for output noise
+// of shift o. For losses of ⟨a,θ⟩ it searches below most.
 func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float64) Noise {
 	eps, target, l, replace := budget.Epsilon, num.Log(budget.Delta), k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
 	try := func(sigma, below float64, theorem string) {
@@ -367,8 +372,8 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 	return k.with(b, mu)
 }
 
-// Joint returns the noise b, or a smaller one with which the minimizer and its output noise of shift o
-// cost at most the whole budget in one step. b must be Gaussian and Sharp.
+// Joint returns the noise b, or a smaller one with which the minimizer and its output noise of
+// shift o cost at most the whole budget in one step. b must be Gaussian and Sharp.
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 	target, most := num.Log(whole.Delta), b.Sigma
 	joint := func(s float64) float64 {

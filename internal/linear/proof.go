@@ -9,11 +9,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A claim says that one noise b is enough: the exact minimizer, with Gaussian output noise of shift o at
-// most, costs at most δ at ε. Searches find the noise in float64. Then intervals (package enclose)
-// prove the claim, once for each plan, about the numbers that are used: σ, a, Δ, S′, σ_out, ε, δ and the
-// constants of the loss are float64 numbers, everything else is enclosed. So nothing rests on the error
-// of a logarithm, an exponential or a quadrature: docs/theory/enclosures.md#enclosures.plan.
+// A claim says that one noise b is enough: the exact minimizer, with Gaussian output noise of shift
+// o at most, costs at most δ at ε. Searches find the noise in float64. Then intervals (package
+// enclose) prove the claim, once for each plan, about the numbers that are used: σ, a, Δ, S′,
+// σ_out, ε, δ and the constants of the loss are float64 numbers, everything else is enclosed. So
+// nothing rests on the error of a logarithm, an exponential or a quadrature:
+// docs/theory/enclosures.md#enclosures.plan.
 type claim struct {
 	ridge       float64
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
@@ -42,8 +43,8 @@ func (k *Calibrator) provers() (list []func(claim) bool) {
 	return list
 }
 
-// Prove returns b and whether it certainly meets the budget with output noise of shift o. If the noise
-// that a search found falls just short, Prove raises it by a relative 1e-6 at most.
+// Prove returns b and whether it certainly meets the budget with output noise of shift o. If the
+// noise that a search found falls just short, Prove raises it by a relative 1e-6 at most.
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 	const most = 1e-6
 	provers := k.provers()
@@ -92,8 +93,8 @@ func (k *Calibrator) provesPure(q claim) bool {
 	})
 }
 
-// mostStick is the largest q of chiStick: products of q float64 numbers are far from the least and the
-// largest exponent of big.Float, ±2³¹, beyond which rounding would not be outward.
+// mostStick is the largest q of chiStick: products of q float64 numbers are far from the least and
+// the largest exponent of big.Float, ±2³¹, beyond which rounding would not be outward.
 const mostStick = 1 << 20
 
 // provesChi proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ.
@@ -118,7 +119,8 @@ func (k *Calibrator) provesChi(q claim) bool {
 	})
 }
 
-// folded encloses a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or, if the loss is never below ε,
+// folded encloses a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or, if the loss is never
+// below ε,
 //
 //	1 − e^ε E e^{−s²/2−s|N|} = 1 − 2e^ε Φ(−s)
 func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
@@ -206,7 +208,8 @@ func (k *scalar) provesRemoval(eps enclosed, near, o, delta float64, q claim) bo
 	}, patient)
 }
 
-// provesRate proves κ(p) ≤ ε − aL(base + p), base = 1 for replacing, with the right side rounded down.
+// provesRate proves κ(p) ≤ ε − aL(base + p), base = 1 for replacing, with the right side rounded
+// down.
 func (k *scalar) provesRate(q claim, replace bool) bool {
 	if !(q.rate > 0) { // no noise at all
 		return false

@@ -130,7 +130,8 @@ func TestProveSequence(t *testing.T) {
 		for _, monotone := range []bool{true, false} {
 			b := dp.Budget{Epsilon: 1.3, Delta: 1e-7}
 			at := func(mu float64) Sequence {
-				return Sequence{Relation: rel, Monotone: monotone, C: []float64{0.1, 0.03}, S: []float64{0.3 * mu, 0.9 * mu}, T: 0.2 * mu}
+				return Sequence{Relation: rel, Monotone: monotone, C: []float64{0.1, 0.03}, S: []float64{0.3 * mu, 0.9 * mu},
+					T: 0.2 * mu}
 			}
 			mu, err := dp.Calibrate(func(mu float64) dp.Curve {
 				remove, add := at(mu).Profile()
@@ -162,7 +163,8 @@ func TestIntervalsDecide(t *testing.T) {
 	require.False(t, r.provesRemoval(at(math.NaN()), 1, 0, b.Delta, q))
 }
 
-// The enclosure of what adding costs holds the bound in float64, also where output noise is no trifle.
+// The enclosure of what adding costs holds the bound in float64, also where output noise is no
+// trifle.
 func TestProveAdding(t *testing.T) {
 	c := enclose.New(128, nil)
 	for name, l := range provable {
@@ -172,7 +174,8 @@ func TestProveAdding(t *testing.T) {
 				for _, eps := range []float64{0, 0.02, 0.5, 2} {
 					v := k.adding(c, c.Of(eps), o, claim{sigma: k.l / s})
 					got, _ := v.Hi.Float64()
-					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o, eps)
+					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o,
+						eps)
 				}
 			}
 		}

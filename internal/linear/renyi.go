@@ -8,7 +8,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// fromRenyi returns log of the bound on δ(ε) from a Rényi divergence αS²/2 + cost/κ of order α = κ+1,
+// fromRenyi returns log of the bound on δ(ε) from a Rényi divergence αS²/2 + cost/κ of order α =
+// κ+1,
 //
 //	κ(αS²/2 − ε) + cost + κ log(κ/α) − log α
 //
@@ -41,9 +42,9 @@ func (k *scalar) renyi(eps, s, o float64) float64 {
 //
 //	(2κ+1)S²/2 − ε + c − t/(1+κt) + log(κ/α),   t = 1 − e^{−c}
 //
-// increases and is concave in κ, so that Newton's method increases to the root from any point below.
-// Such a point follows from two bounds on the derivative: 1.5 S² − ε + c + log κ for κ ≤ 1, and
-// (2κ+1)S²/2 − ε + c.
+// increases and is concave in κ, so that Newton's method increases to the root from any point
+// below. Such a point follows from two bounds on the derivative: 1.5 S² − ε + c + log κ for κ ≤ 1,
+// and (2κ+1)S²/2 − ε + c.
 func order(eps, square, c float64) float64 {
 	t := -math.Expm1(-c)
 	kappa := max(math.Exp(min(0, eps-c-1.5*square))/2, min((eps-c)/square-0.5, 1e15))
@@ -98,8 +99,8 @@ func logGap(y float64) float64 {
 }
 
 // renyiReplace returns log δ(ε) of replacing a record in two steps, of which renyi is the one that
-// removes, and the best leg found; ε ≥ 0. Every leg is valid. If near is not nil, the search is for e₁
-// near that leg only.
+// removes, and the best leg found; ε ≥ 0. Every leg is valid. If near is not nil, the search is for
+// e₁ near that leg only.
 func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg) {
 	legs, lo, hi, steps := bothLegs, 0.0, eps, 8
 	if near != nil {
@@ -176,8 +177,9 @@ func (k *scalar) second(psi func(c float64) float64) *scalar {
 	return &h
 }
 
-// A spectrum bounds the eigenvalues of the Hessian of one record, of any rank: each is at most λμ, and
-// their sum at most kλμ. The Rényi divergence of the minimizer of order α = κ+1 < 1 + 1/λ is at most
+// A spectrum bounds the eigenvalues of the Hessian of one record, of any rank: each is at most λμ,
+// and their sum at most kλμ. The Rényi divergence of the minimizer of order α = κ+1 < 1 + 1/λ is at
+// most
 //
 //	αs²/2 + Ψ₋/κ                     s = L/σ, adding and removing
 //	αs²/2 + (Ψ₊+Ψ₋)/κ                s = 2L/σ, replacing
@@ -190,8 +192,8 @@ type spectrum struct {
 	replace bool
 }
 
-// spectrum returns the spectrum of a record at a modulus; nil for losses of ⟨a,θ⟩, for which there are
-// better bounds. The trace is at most β times the rank, and for the multinomial logistic loss
+// spectrum returns the spectrum of a record at a modulus; nil for losses of ⟨a,θ⟩, for which there
+// are better bounds. The trace is at most β times the rank, and for the multinomial logistic loss
 // (1−1/K)X² = 2(1−1/K)β.
 func (k *Calibrator) spectrum(mu float64) *spectrum {
 	if k.fixed == 1 || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
@@ -244,7 +246,8 @@ func (m *spectrum) logDelta(eps, s, o float64) float64 {
 	return 0
 }
 
-// leastNoise returns u = σ/G for (ε, e^{target}) with output noise of shift o, G = L or 2L: at each κ
+// leastNoise returns u = σ/G for (ε, e^{target}) with output noise of shift o, G = L or 2L: at each
+// κ
 //
 //	s² = 2(κε + target + log α − κ log(κ/α) − Ψ)/(κα) − o²
 //
@@ -267,7 +270,8 @@ func (m *spectrum) rdp(alpha, s float64) float64 {
 }
 
 // encloseRenyi is fromRenyi in intervals, for a sensitivity l: S² = (l/σ)² + o².
-func encloseRenyi(c enclose.Arithmetic, eps enclose.Interval, l, o, order float64, cost enclose.Interval, q claim) enclose.Interval {
+func encloseRenyi(c enclose.Arithmetic, eps enclose.Interval, l, o, order float64, cost enclose.Interval,
+	q claim) enclose.Interval {
 	kappa, alpha := c.Of(order), c.Add(c.Of(1), c.Of(order))
 	square := c.Add(c.Square(c.Quo(c.Of(l), c.Of(q.sigma))), c.Square(c.Of(o)))
 	moment := c.Mul(kappa, c.Sub(c.Quo(c.Mul(alpha, square), c.Of(2)), eps))

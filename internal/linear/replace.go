@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A leg is one way to replace a record in two steps, each of which removes or adds one record: through
-// the data set with both records, or through the one with neither. For every real e₁
+// A leg is one way to replace a record in two steps, each of which removes or adds one record:
+// through the data set with both records, or through the one with neither. For every real e₁
 //
 //	add first      δ_add(e₁) + e^{e₁} δ_remove(ε−e₁)
 //	remove first   δ_remove(e₁) + e^{e₁} δ_add(ε−e₁)
@@ -54,14 +54,15 @@ func (g leg) factors(c enclose.Arithmetic) (remove, add enclose.Interval) {
 // within reports that both steps have an ε ≥ 0, which intervals need.
 func (g leg) within(eps float64) bool { return g.e1 >= 0 && g.e1 <= eps }
 
-// bestLeg searches for the e₁ ∈ [lo, hi] of every leg, as num.Minimize does, and returns the best leg
-// and its bound.
+// bestLeg searches for the e₁ ∈ [lo, hi] of every leg, as num.Minimize does, and returns the best
+// leg and its bound.
 func bestLeg(
 	legs []leg, eps, lo, hi float64, steps int, tol float64, remove, add func(eps float64) float64,
 ) (best leg, log float64) {
 	log = math.Inf(1)
 	for _, g := range legs {
-		e1, v := num.Minimize(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, remove, add) }, lo, hi, steps, tol)
+		e1, v := num.Minimize(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, remove, add) }, lo, hi,
+			steps, tol)
 		if v < log {
 			best, log = leg{g.removeFirst, e1}, v
 		}
@@ -72,13 +73,13 @@ func bestLeg(
 // bothLegs are the legs without their e₁.
 var bothLegs = []leg{{removeFirst: false}, {removeFirst: true}}
 
-// reflected returns log δ at ε < 0 from log δ(−ε), for a bound that holds for both orders of the pair:
-// δ(ε) = 1 − e^ε + e^ε δ(−ε).
+// reflected returns log δ at ε < 0 from log δ(−ε), for a bound that holds for both orders of the
+// pair: δ(ε) = 1 − e^ε + e^ε δ(−ε).
 func reflected(eps, log float64) float64 { return num.LogSumExp(num.Log1mExp(eps), eps+log) }
 
-// logReplace returns log δ(ε) of replacing a record, ε ≥ 0, as a search over both legs and e₁ ∈ [0, ε]
-// finds it, and the leg. The supremum over p in it is a lower bound. If near is not nil, the search is
-// for e₁ near that leg only.
+// logReplace returns log δ(ε) of replacing a record, ε ≥ 0, as a search over both legs and e₁ ∈ [0,
+// ε] finds it, and the leg. The supremum over p in it is a lower bound. If near is not nil, the
+// search is for e₁ near that leg only.
 //
 // At a fixed leg only a few p matter: the search minimizes the largest of their values over e₁, and
 // adds the worst p at the result until no new one appears.

@@ -15,7 +15,8 @@ import (
 // at what it finds and at nothing below.
 func TestReplaceIsTheLeastLeg(t *testing.T) {
 	for name := range shapes {
-		for _, c := range []struct{ mu, s, eps, o float64 }{{1, 0.1, 1, 0}, {3, 0.13, 1, 0.02}, {0.6, 0.4, 2, 0}, {6, 0.02, 0.2, 0},
+		for _, c := range []struct{ mu, s, eps, o float64 }{{1, 0.1, 1, 0}, {3, 0.13, 1, 0.02}, {0.6, 0.4, 2, 0},
+			{6, 0.02, 0.2, 0},
 			{4, 1.5, 0.5, 0.1}} {
 			k := tiedOf(t, name, c.mu)
 			found, g := k.logReplace(c.eps, c.s, c.o, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Bound is a bound on the expected excess risk of the exact minimizer, as a function of Δ and of the
-// noise at Δ:
+// A Bound is a bound on the expected excess risk of the exact minimizer, as a function of Δ and of
+// the noise at Δ:
 //
 //	(E‖b‖² + V)/(2(Δ+μ_r)) + ΔB²/2
 //
@@ -28,14 +28,14 @@ func (b Bound) At(ridge, modulus, square float64) float64 {
 	return (square+b.Variance)/(2*(ridge+modulus)) + ridge*b.Radius*b.Radius/2
 }
 
-// cCeiling is the largest share of ε that the automatic Δ leaves to c; as c tends to ε, the noise grows
-// without limit.
+// cCeiling is the largest share of ε that the automatic Δ leaves to c; as c tends to ε, the noise
+// grows without limit.
 const cCeiling = 0.99
 
 // Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to about 1e-3 in log Δ,
-// because the bound is flat there. An inexact minimum costs utility only: every Δ gets its own noise.
-// Kifer without a Radius gives the least Δ of its theorem. The error wraps ErrProblem for a bound
-// without a Radius, or without a finite minimum.
+// because the bound is flat there. An inexact minimum costs utility only: every Δ gets its own
+// noise. Kifer without a Radius gives the least Δ of its theorem. The error wraps ErrProblem for a
+// bound without a Radius, or without a finite minimum.
 func (k *Calibrator) Best(b Bound) (float64, error) {
 	ridge, err := k.best(b)
 	if err != nil || b.Radius == 0 || k.spectrum(1) == nil {
@@ -65,7 +65,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 // best is Best without the noise of a spectrum.
 func (k *Calibrator) best(b Bound) (float64, error) {
 	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
-		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
+		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius,
+			b.Variance)
 	}
 	mur, from := k.p.Modulus, new(guess)
 	free := k.noise(math.Inf(1), from).Square() // curvature costs nothing
@@ -110,7 +111,8 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 	}
 	lo := max(k.LeastRidge(cCeiling), root, 1e-9*hi)
 	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
-		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
+		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem,
+			k.p.Budget, b.Radius)
 	}
 	x, _ := num.Minimize(func(x float64) float64 {
 		ridge := math.Exp(x)
@@ -124,9 +126,9 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 	return k.renyiBest(b, min(max(math.Exp(x), lo), hi), least, lo, hi), nil
 }
 
-// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of renyiNoise, is below value, the bound
-// at ridge with the noise of the others; ridge if it finds none. The smaller of the two bounds may have
-// two local minima: each bound is minimized by itself.
+// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of renyiNoise, is below value, the
+// bound at ridge with the noise of the others; ridge if it finds none. The smaller of the two
+// bounds may have two local minima: each bound is minimized by itself.
 func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 	if k.fixed != 1 || k.p.Envelope != nil || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
 		return ridge
@@ -147,7 +149,8 @@ func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 	if !(v < value) {
 		return ridge
 	}
-	x, _ = num.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8), min(to, x+(to-from)/8), 0, 1e-3)
+	x, _ = num.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8),
+		min(to, x+(to-from)/8), 0, 1e-3)
 	return min(max(math.Exp(x), lo), hi)
 }
 

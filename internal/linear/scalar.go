@@ -68,14 +68,14 @@ func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
 	return dp.GaussianLogDelta(eps-kappa, math.Hypot(s*p, o))
 }
 
-// logRemove returns the logarithm of the largest value over p that a search finds, which is below the
-// supremum by about 1e-10 at most, and its p.
+// logRemove returns the logarithm of the largest value over p that a search finds, which is below
+// the supremum by about 1e-10 at most, and its p.
 func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
 	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
 }
 
-// largest returns the largest f(p, κ(p)) that a search finds, and its p. The search takes the best point
-// of the grid and refines it between its neighbors, to a share of their distance plus tol.
+// largest returns the largest f(p, κ(p)) that a search finds, and its p. The search takes the best
+// point of the grid and refines it between its neighbors, to a share of their distance plus tol.
 func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
 	best := 0
 	value = math.Inf(-1)
@@ -96,8 +96,8 @@ func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (
 	return value, p
 }
 
-// logAdd returns the logarithm of a bound on adding a record. Without output noise it is the formula
-// of type scalar. With it, for X = sN + s²/2 and E δ_G(ε−X, o) = δ_G(ε, √(s²+o²)),
+// logAdd returns the logarithm of a bound on adding a record. Without output noise it is the
+// formula of type scalar. With it, for X = sN + s²/2 and E δ_G(ε−X, o) = δ_G(ε, √(s²+o²)),
 //
 //	max(0, X)   ≤ δ_G(ε, √(s²+o²)) + Φ(−s/2) δ_G(ε, o)
 //	s²/2 + s|N| ≤ 2δ_G(ε, √(s²+o²))
@@ -115,8 +115,9 @@ func (k *scalar) logAdd(eps, s, o float64) float64 {
 	return min(0, math.Ln2+dp.GaussianLogDelta(eps, math.Hypot(s, o)))
 }
 
-// boundRemove returns a certified upper bound on the supremum over p: above logRemove by 1e-6 if few
-// cells prove that. It is at most the bound with the largest κ for every p, and at most that of renyi.
+// boundRemove returns a certified upper bound on the supremum over p: above logRemove by 1e-6 if
+// few cells prove that. It is at most the bound with the largest κ for every p, and at most that of
+// renyi.
 func (k *scalar) boundRemove(eps, s, o float64) float64 {
 	apart := min(k.at(eps, s, o, 1, k.c), k.renyi(eps, s, o))
 	found, _ := k.logRemove(eps, s, o)
@@ -146,9 +147,9 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 }
 
 // epsilonAt returns an ε with log δ_G(ε, S) ≤ log < 0, hardly above the least one; +Inf if it finds
-// none. It uses Newton's method from a guess. log δ_G is concave in ε, so that from the second step on
-// the iterates are on the safe side. The search stops at the relative distance near to the root. As it
-// steps 1e-12 to the safe side, a near below 2e-12 may make it step to and fro.
+// none. It uses Newton's method from a guess. log δ_G is concave in ε, so that from the second step
+// on the iterates are on the safe side. The search stops at the relative distance near to the root.
+// As it steps 1e-12 to the safe side, a near below 2e-12 may make it step to and fro.
 func epsilonAt(shift, log, guess, near float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
 		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
@@ -186,10 +187,11 @@ const (
 	patient = 1 << 18
 )
 
-// below reports whether κ(p) ≤ f(p) certainly holds for all p in [0, 1], for a concave f that does not
-// increase and whose values are rounded down. Chords of f are below f, so that few values of f are
-// needed. On a cell [p, q] of a chord, the supremum of κ is compared with the chord at q; a comparison
-// at points alone would prove nothing. If more than work cells are needed, the answer is no.
+// below reports whether κ(p) ≤ f(p) certainly holds for all p in [0, 1], for a concave f that does
+// not increase and whose values are rounded down. Chords of f are below f, so that few values of f
+// are needed. On a cell [p, q] of a chord, the supremum of κ is compared with the chord at q; a
+// comparison at points alone would prove nothing. If more than work cells are needed, the answer is
+// no.
 func (k *scalar) below(f func(p float64) float64, work int) bool {
 	if k.envelope == nil { // κ = c
 		return k.c <= f(1)
@@ -233,17 +235,18 @@ func (k *scalar) below(f func(p float64) float64, work int) bool {
 	return cell(0, f(0), 1, f1)
 }
 
-// slacks are relative amounts by which a noise scale found by search is raised until it is certified,
-// with the limit on the work. The first suffices where the supremum is at p = 1, which is the rule if
-// curvature costs nothing.
+// slacks are relative amounts by which a noise scale found by search is raised until it is
+// certified, with the limit on the work. The first suffices where the supremum is at p = 1, which
+// is the rule if curvature costs nothing.
 var slacks = [...]struct {
 	up   float64
 	work int
-}{{2e-9, quick}, {2e-7, patient}, {5e-7, patient}, {1e-6, patient}, {1e-5, patient}, {1e-4, patient}, {1e-3, patient}, {1e-2, patient}}
+}{{2e-9, quick}, {2e-7, patient}, {5e-7, patient}, {1e-6, patient}, {1e-5, patient}, {1e-4, patient}, {1e-3,
+	patient}, {1e-2, patient}}
 
-// leastNoise returns a certified u = σ/L at which removing and adding a record, or replacing one, cost
-// at most (ε, e^{target}) with output noise of shift o; +Inf if it finds none below most, the u of
-// another bound. byRenyi reports that u is proved by the method renyi.
+// leastNoise returns a certified u = σ/L at which removing and adding a record, or replacing one,
+// cost at most (ε, e^{target}) with output noise of shift o; +Inf if it finds none below most, the
+// u of another bound. byRenyi reports that u is proved by the method renyi.
 func (k *scalar) leastNoise(eps, o, target, most float64, replace bool) (u float64, byRenyi bool) {
 	u = math.Inf(1)
 	from := &guess{u: most}
@@ -299,7 +302,8 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 	return from.u
 }
 
-// meets reports whether s = L/σ with output noise of shift o certainly costs at most δ = e^{log} at ε.
+// meets reports whether s = L/σ with output noise of shift o certainly costs at most δ = e^{log} at
+// ε.
 func (k *scalar) meets(eps, s, o, log float64, replace bool, work int) bool {
 	if replace {
 		_, g := k.logReplace(eps, s, o, nil)

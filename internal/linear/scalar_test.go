@@ -86,7 +86,8 @@ func TestTiedGolden(t *testing.T) {
 			if b.Theorem == TheoremRenyi {
 				require.Less(t, b.Sigma, float64(e.Sigma), e.Name)
 				k := calibrator(t, p).scalar(e.Ridge)
-				b.Sigma = k.searchNoise(e.Eps, 0, math.Log(float64(e.Small)), 1e3, &guess{u: 1e3}, rel == dp.Replace, 1e-11) * (1 + 2e-9)
+				b.Sigma = k.searchNoise(e.Eps, 0, math.Log(float64(e.Small)), 1e3, &guess{u: 1e3}, rel == dp.Replace, 1e-11) * (1 +
+					2e-9)
 			}
 			above(t, float64(e.Sigma), b.Sigma, e.Name)
 		case "pure":
@@ -238,7 +239,8 @@ func TestAdditionInSixtyDigits(t *testing.T) {
 			}
 			monotone, general := bigDelta(eps, s), 2*bigDelta(eps, s)
 			if eps < 0 { // 1 − e^ε(1−δ_G(0, s))
-				monotone, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Sub(one, testkit.GaussianDelta(n(0), n(s))))).Float64()
+				monotone, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)),
+					testkit.Sub(one, testkit.GaussianDelta(n(0), n(s))))).Float64()
 			}
 			if eps < s*s/2 { // 1 − e^ε erfc(s/√2)
 				general, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Mul(n(2), testkit.NormalSF(n(s))))).Float64()
@@ -323,8 +325,14 @@ func TestSpikeIsSeen(t *testing.T) {
 	// An envelope that takes the value at the lower end of an interval for its supremum
 	// would certify what is false: the twin shows that the test above has teeth.
 	h := envelopes["pshinge"]
-	k = newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 { return h.Envelope(unit, lo, hi) }, true)
-	wrong := newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 { return h.Envelope(unit, lo, lo) }, true)
+	k = newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
+		return h.Envelope(unit, lo,
+			hi)
+	}, true)
+	wrong := newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
+		return h.Envelope(unit,
+			lo, lo)
+	}, true)
 	require.False(t, k.removes(1.6, 0.3, 0, math.Log(1e-3), patient))
 	require.True(t, wrong.kappa(0, 1) <= 1e-9, "sup over [0, 1] is not the value at 0")
 }

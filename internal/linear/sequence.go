@@ -12,8 +12,8 @@ import (
 )
 
 // A Sequence is a fixed number of exact minimizers of linearly perturbed objectives with losses of
-// ⟨a,θ⟩, and of releases with Gaussian noise, in any order. Each may depend on the results of earlier
-// ones; the numbers here may not. With
+// ⟨a,θ⟩, and of releases with Gaussian noise, in any order. Each may depend on the results of
+// earlier ones; the numbers here may not. With
 //
 //	sᵢ = G/σᵢ, cᵢ    of minimizer i
 //	t                root of the sum of (sensitivity/noise)² of the Gaussian releases
@@ -24,8 +24,8 @@ import (
 //	A(ε, μ) = Σ over subsets I of the minimizers of δ_G(ε, √(Σ_I sᵢ² + t²))   sign of φ′ fixed
 //	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
 //
-// and replacing one the least over both legs, with half of every sᵢ and of t in each step, and at most
-// 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
+// and replacing one the least over both legs, with half of every sᵢ and of t in each step, and at
+// most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
 type Sequence struct {
 	Relation dp.Relation
 	C, S     []float64 // cᵢ and sᵢ of the minimizers
@@ -41,7 +41,8 @@ func (q Sequence) Check() error {
 		return fmt.Errorf("field Relation: %w", err)
 	}
 	if len(q.C) != len(q.S) || len(q.S) > 16 {
-		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem, len(q.C), len(q.S))
+		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem,
+			len(q.C), len(q.S))
 	}
 	for _, v := range slices.Concat([]float64{q.T}, q.C, q.S) {
 		if !(v >= 0) || math.IsInf(v, 1) {
@@ -51,8 +52,8 @@ func (q Sequence) Check() error {
 	return nil
 }
 
-// Profile returns δ(ε) for removing and for adding a record; under Replace the two functions are the
-// same. A sequence that fails Check gives 1.
+// Profile returns δ(ε) for removing and for adding a record; under Replace the two functions are
+// the same. A sequence that fails Check gives 1.
 func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 	if q.Check() != nil {
 		one := func(float64) float64 { return 1 }
@@ -70,12 +71,15 @@ func (q Sequence) curves() (remove, add func(eps float64) float64) {
 		both := of(q.logReplace)
 		return both, both
 	}
-	return of(func(eps float64) float64 { return q.logRemove(eps, 1) }), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+	return of(func(eps float64) float64 {
+		return q.logRemove(eps,
+			1)
+	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
 }
 
-// LargestShift returns the largest μ at which the sequence meets the budget, up to a relative error of
-// tolerance (0 means the precision of float64). The sequences may differ in S and T only, which grow
-// with μ; only the one at μ = 1 is checked.
+// LargestShift returns the largest μ at which the sequence meets the budget, up to a relative error
+// of tolerance (0 means the precision of float64). The sequences may differ in S and T only, which
+// grow with μ; only the one at μ = 1 is checked.
 func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
 	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
 		return 0, err
@@ -197,8 +201,8 @@ func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) e
 	return c.Mul(c.Of(scale), c.Sqrt(sum))
 }
 
-// A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge and
-// the clipping of the loss may depend on earlier releases.
+// A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge
+// and the clipping of the loss may depend on earlier releases.
 type Step struct {
 	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
 	S      float64 // sᵢ = G/σ

@@ -7,9 +7,9 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// simplex bounds the privacy loss of the exact minimizer for the multinomial logistic loss of K classes. With
-// s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K independent normal
-// numbers,
+// simplex bounds the privacy loss of the exact minimizer for the multinomial logistic loss of K
+// classes. With s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K
+// independent normal numbers,
 //
 //	removing   loss ≤ max_q [c(q) + sqM + s²q²]
 //	adding     loss ≤ max(0, sM + s²)
@@ -81,9 +81,9 @@ func (m *simplex) reach(l, s float64, certified bool) float64 {
 	return math.Inf(-1)
 }
 
-// delta returns E (1 − e^{ε−loss})₊ = ∫_ε^∞ e^{ε−l} P(M > x(l)) dl for ε ≥ 0, where the loss exceeds l
-// for M > x(l). As the loss is a convex function of M, x is concave: its chords are below it, and the
-// integral over chords is an upper bound.
+// delta returns E (1 − e^{ε−loss})₊ = ∫_ε^∞ e^{ε−l} P(M > x(l)) dl for ε ≥ 0, where the loss
+// exceeds l for M > x(l). As the loss is a convex function of M, x is concave: its chords are below
+// it, and the integral over chords is an upper bound.
 func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 	const segments = 18
 	nodes, weights := num.GaussLegendre(5)
@@ -133,12 +133,14 @@ func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float
 
 // bestLeg returns the leg with the least logDelta, which is flat in e₁, to 0.02 ε.
 func (m *simplex) bestLeg(eps, s float64) leg {
-	e1, _ := num.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0, 0.02*eps)
+	e1, _ := num.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0,
+		0.02*eps)
 	return leg{false, e1}
 }
 
-// leastNoise returns a certified u = σ/X for (ε, e^{target}); +Inf if it finds none. The best leg hardly
-// depends on the noise: it is searched for at enough noise, and again at the noise that the leg needs.
+// leastNoise returns a certified u = σ/X for (ε, e^{target}); +Inf if it finds none. The best leg
+// hardly depends on the noise: it is searched for at enough noise, and again at the noise that the
+// leg needs.
 func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 {
 	var g leg
 	search := func(from, tol float64) float64 {
@@ -158,8 +160,8 @@ func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 
 	return math.Inf(1)
 }
 
-// logCurves returns certified log δ(ε) of removing and of adding a record, or twice that of replacing
-// one. Output noise is a second step, δ(ε−e₂) + δ_G(e₂, o) with e₂ = 12 o.
+// logCurves returns certified log δ(ε) of removing and of adding a record, or twice that of
+// replacing one. Output noise is a second step, δ(ε−e₂) + δ_G(e₂, o) with e₂ = 12 o.
 func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps float64) float64) {
 	then := func(log func(eps float64) float64) func(eps float64) float64 {
 		return func(eps float64) float64 {
@@ -179,5 +181,8 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 		}
 		return then(both), then(both)
 	}
-	return then(func(eps float64) float64 { return m.logRemove(eps, s, true) }), then(func(eps float64) float64 { return m.logAdd(eps, s) })
+	return then(func(eps float64) float64 {
+		return m.logRemove(eps, s,
+			true)
+	}), then(func(eps float64) float64 { return m.logAdd(eps, s) })
 }

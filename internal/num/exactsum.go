@@ -20,11 +20,11 @@ const (
 
 const badLen = "num: length mismatch"
 
-// ExactVector is a vector of exact sums. Their bits depend neither on the order of the terms nor on the
-// threads and machines that added them. A float64 is added as three digits of 32 bits to a row of
-// 64-bit integers [Kul13], which hold 2³⁰ such terms before carries must be moved:
-// docs/theory/numerics.md#numerics.exact-sums. The zero value has length 0. Infinite and NaN terms are
-// added as float64 does.
+// ExactVector is a vector of exact sums. Their bits depend neither on the order of the terms nor on
+// the threads and machines that added them. A float64 is added as three digits of 32 bits to a row
+// of 64-bit integers [Kul13], which hold 2³⁰ such terms before carries must be moved:
+// docs/theory/numerics.md#numerics.exact-sums. The zero value has length 0. Infinite and NaN terms
+// are added as float64 does.
 type ExactVector struct {
 	n       int
 	first   int     // the first digit held; digit k counts 2^(32k−1074)
@@ -164,8 +164,8 @@ func (v *ExactVector) Merge(w *ExactVector) {
 	}
 }
 
-// Pair returns sum j as hi + lo, normalized, with an error of at most 2⁻¹⁰² of it; lo is 0 if the sum
-// is infinite or NaN. It moves carries.
+// Pair returns sum j as hi + lo, normalized, with an error of at most 2⁻¹⁰² of it; lo is 0 if the
+// sum is infinite or NaN. It moves carries.
 func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	if v.special != nil && v.special[j] != 0 {
 		return v.special[j], 0

@@ -10,8 +10,8 @@ import (
 const maxShape = 0x1p50
 
 // GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ) for a shape 0 < a ≤ 2⁵⁰, NaN for others. The
-// absolute error is near the largest of 1e-13, √a·2⁻⁵³ and a few units in the last place of the result.
-// The cost grows as √a.
+// absolute error is near the largest of 1e-13, √a·2⁻⁵³ and a few units in the last place of the
+// result. The cost grows as √a.
 func GammaLogP(a, x float64) float64 {
 	l, ofQ := gammaLog(a, x)
 	if ofQ {
@@ -20,7 +20,8 @@ func GammaLogP(a, x float64) float64 {
 	return l
 }
 
-// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), with the domain, error and cost of GammaLogP.
+// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), with the domain, error and cost of
+// GammaLogP.
 func GammaLogQ(a, x float64) float64 {
 	l, ofQ := gammaLog(a, x)
 	if ofQ {
@@ -48,12 +49,12 @@ func gammaLog(a, x float64) (l float64, ofQ bool) {
 	return logSeries(a, x), false
 }
 
-// upper reports whether the continued fraction of Q(a, x) converges fast. If not, 1 - P loses at most
-// one digit.
+// upper reports whether the continued fraction of Q(a, x) converges fast. If not, 1 - P loses at
+// most one digit.
 func upper(a, x float64) bool { return x > 1 && x > a+1.3*math.Sqrt(a) }
 
-// logPoisson returns log( xᵃ e⁻ˣ/Γ(a+1) ), the factor of every expansion. For large a the three terms
-// cancel, so they are arranged around the saddle point [Loa00]:
+// logPoisson returns log( xᵃ e⁻ˣ/Γ(a+1) ), the factor of every expansion. For large a the three
+// terms cancel, so they are arranged around the saddle point [Loa00]:
 //
 //	-½ log(2πa) - stirling(a) - (a log(a/x) + x - a)
 func logPoisson(a, x float64) float64 {
@@ -164,16 +165,17 @@ func logSmallShape(a, x float64) float64 {
 	return Log(-math.Expm1(l) - math.Exp(l)*a*sum)
 }
 
-// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape 0 < a ≤ 2⁵⁰: 0 at -Inf and where x
-// would underflow, +Inf at 0. The relative error is near 1e-13.
+// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape 0 < a ≤ 2⁵⁰: 0 at -Inf and
+// where x would underflow, +Inf at 0. The relative error is near 1e-13.
 func GammaInvLogP(a, logp float64) float64 { return gammaInv(a, logp, Log1mExp(logp)) }
 
-// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape 0 < a ≤ 2⁵⁰: +Inf at -Inf, 0 at 0.
+// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape 0 < a ≤ 2⁵⁰: +Inf at -Inf, 0 at
+// 0.
 func GammaInvLogQ(a, logq float64) float64 { return gammaInv(a, Log1mExp(logq), logq) }
 
-// gammaInv finds u = log x from the smaller of the two tails by Newton's method inside a bracket. The
-// law of log x has a log-concave density: log P and log Q are concave in u, and Newton's method is
-// monotone after one step.
+// gammaInv finds u = log x from the smaller of the two tails by Newton's method inside a bracket.
+// The law of log x has a log-concave density: log P and log Q are concave in u, and Newton's method
+// is monotone after one step.
 func gammaInv(a, logp, logq float64) float64 {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(logp) || math.IsNaN(logq):

@@ -3,8 +3,8 @@
 // rounding, quadrature, and searches for roots and minima.
 //
 // Probabilities are logarithms, and a small tail is never computed as one minus the other. NaN and
-// arguments outside a function's domain give NaN, as in package math; points outside the support of a
-// law give its limits. Proofs: docs/theory/numerics.md.
+// arguments outside a function's domain give NaN, as in package math; points outside the support of
+// a law give its limits. Proofs: docs/theory/numerics.md.
 //
 // # Notation
 //
@@ -54,8 +54,8 @@ func LogDiffExp(a, b float64) float64 {
 	return a + Log1mExp(b-a)
 }
 
-// Log1mExp returns log(1 - eˣ), the logarithm of the complement of the probability eˣ: -Inf at 0, NaN
-// for x > 0.
+// Log1mExp returns log(1 - eˣ), the logarithm of the complement of the probability eˣ: -Inf at 0,
+// NaN for x > 0.
 func Log1mExp(x float64) float64 {
 	if x > -math.Ln2 {
 		return Log(-math.Expm1(x))

@@ -3,10 +3,10 @@ package num
 import "math"
 
 // The functions of this file compute with unevaluated sums hi + lo of two float64, about 106 bits
-// [JMP17], [ORO05]. A pair is normalized if hi is the rounded sum. Error bounds hold where no product
-// underflows and no operation overflows: docs/theory/numerics.md#numerics.pairs. The conversions
-// float64(a*b) forbid the compiler to fuse a product with the sum that follows, as it may on some
-// processors.
+// [JMP17], [ORO05]. A pair is normalized if hi is the rounded sum. Error bounds hold where no
+// product underflows and no operation overflows: docs/theory/numerics.md#numerics.pairs. The
+// conversions float64(a*b) forbid the compiler to fuse a product with the sum that follows, as it
+// may on some processors.
 
 // Unit is the unit roundoff u of float64.
 const Unit = 0x1p-53
@@ -32,14 +32,15 @@ func TwoProd(a, b float64) (p, e float64) {
 	return p, math.FMA(a, b, -p)
 }
 
-// Add2 returns a + b for two pairs, normalized, with an error of at most 3u²(|a| + |b|), where |·| of a
-// pair is |hi| + |lo|/u.
+// Add2 returns a + b for two pairs, normalized, with an error of at most 3u²(|a| + |b|), where |·|
+// of a pair is |hi| + |lo|/u.
 func Add2(ah, al, bh, bl float64) (hi, lo float64) {
 	s, e := TwoSum(ah, bh)
 	return TwoSum(s, e+(al+bl))
 }
 
-// Mul2 returns ab for two normalized pairs, normalized, with an error of at most 8u²|ab|. [JMP17, §5]
+// Mul2 returns ab for two normalized pairs, normalized, with an error of at most 8u²|ab|. [JMP17,
+// §5]
 func Mul2(ah, al, bh, bl float64) (hi, lo float64) {
 	p, e := TwoProd(ah, bh)
 	return FastTwoSum(p, e+(float64(ah*bl)+float64(al*bh)))
@@ -52,8 +53,8 @@ func Div2(ah, al, bh, bl float64) (hi, lo float64) {
 	return FastTwoSum(q, (r+(al-float64(q*bl)))/bh)
 }
 
-// Sqrt2 returns √a for a normalized pair with ah > 2⁻⁹⁰⁰, or 0 for 0, normalized, with an error of at
-// most 6u²√a: one step of Newton's method from the rounded √ah. [JMP17, §8]
+// Sqrt2 returns √a for a normalized pair with ah > 2⁻⁹⁰⁰, or 0 for 0, normalized, with an error of
+// at most 6u²√a: one step of Newton's method from the rounded √ah. [JMP17, §8]
 func Sqrt2(ah, al float64) (hi, lo float64) {
 	if ah == 0 {
 		return 0, 0

@@ -70,7 +70,8 @@ func (pl *Plan) draw(src rand.Source) (erm.Perturbation, bool) {
 	p, d := pl.params, pl.params.Dim
 	diag := make([]float64, d)
 	floats.AddConst(p.Ridge, diag)
-	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge, LinearError: pl.per.LinearError}
+	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge,
+		LinearError: pl.per.LinearError}
 	if p.Sigma == 0 && p.Rate == 0 {
 		return q, true
 	}
@@ -104,15 +105,19 @@ func (pl *Plan) admit(q erm.Public) error {
 	case q.MaxRecords > want.MaxRecords:
 		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
 	case !(has.Lipschitz > 0 && has.Lipschitz <= most.Lipschitz): // 0 means unknown
-		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz, most.Lipschitz)
+		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz,
+			most.Lipschitz)
 	case !(has.Smoothness > 0 && has.Smoothness <= most.Smoothness):
-		return refuse("the problem has Smoothness = %v, the plan is for a known one of at most %v", has.Smoothness, most.Smoothness)
+		return refuse("the problem has Smoothness = %v, the plan is for a known one of at most %v", has.Smoothness,
+			most.Smoothness)
 	case !(q.Modulus >= want.Modulus):
 		return refuse("the regularizer has Modulus = %v, the plan needs at least %v", q.Modulus, want.Modulus)
 	case !output && (has.Structure != most.Structure || has.Rank != most.Rank):
-		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure, most.Rank)
+		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure,
+			most.Rank)
 	case !output && !q.Covered(want):
-		return refuse("the loss declares another curvature at a gradient, other classes or no fixed sign of φ′, than the plan needs")
+		return refuse("the loss declares another curvature at a gradient, other classes or no fixed sign of φ′, than " +
+			"the plan needs")
 	}
 	if floor := q.Floor(pl.per); !(floor <= pl.output.Cover) {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v",

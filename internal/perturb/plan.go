@@ -56,9 +56,9 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	return s.Calibrate(q, b)
 }
 
-// Calibrate fixes the noise for a problem with the public quantities q. The error wraps ErrMechanism,
-// dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or, where no noise makes the claim true,
-// dp.ErrCondition with the least value that would do.
+// Calibrate fixes the noise for a problem with the public quantities q. The error wraps
+// ErrMechanism, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or, where no noise makes the claim
+// true, dp.ErrCondition with the least value that would do.
 func (s Settings) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	return s.marked(s.calibrate(q, b))
 }
@@ -102,7 +102,8 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
 		}
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation,
+		Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
 	return pl, pl.finish()
 }
 
@@ -126,8 +127,9 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	if err := release.CheckShares(b, objective); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkLipschitz(q.Constants), release.CheckConstant("Smoothness", q.Constants.Smoothness, "use a loss with a "+
-		"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
+	if err := cmp.Or(checkLipschitz(q.Constants), release.CheckConstant("Smoothness", q.Constants.Smoothness,
+		"use a loss with a "+
+			"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
 		return err
 	}
 	k, err := linear.New(linear.Problem{
@@ -180,7 +182,8 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	}
 	pl.output.Finite = b.Delta == 0
 	pl.curve = noise.Curve
-	p.Ridge, p.Sigma, p.Rate, p.Curvature, p.Shift, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
+	p.Ridge, p.Sigma, p.Rate, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.Theorem
+	p.Curvature, p.Shift = noise.C, noise.S
 	p.ExcessBound = s.bound().At(ridge, q.Modulus, noise.Square())
 	pl.proved = pl.proved && pl.provesRest(b, claimed, output, o)
 	return nil
@@ -190,8 +193,8 @@ func checkLipschitz(k loss.Constants) error {
 	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
 }
 
-// outputPerturbation fixes Δ, R and ν of a release without b. The minimizers on neighboring data sets
-// are at most G/μ apart.
+// outputPerturbation fixes Δ, R and ν of a release without b. The minimizers on neighboring data
+// sets are at most G/μ apart.
 func (pl *Plan) outputPerturbation(b dp.Budget) error {
 	s, q, p := pl.settings, pl.public, &pl.params
 	q.Constants = q.OnSet
@@ -305,8 +308,8 @@ func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) erro
 // coordinate and the float64 rounding of b, which begins at 2⁵³ steps.
 const stepBits = 45
 
-// finish copies the output noise into the parameters. It refuses a value that float64 or the samplers
-// of package noise cannot hold.
+// finish copies the output noise into the parameters. It refuses a value that float64 or the
+// samplers of package noise cannot hold.
 func (pl *Plan) finish() error {
 	p, o := &pl.params, pl.output
 	p.Cover, p.Grid, p.Sensitivity, p.OutputSigma, p.OutputRate = o.Cover, o.Grid(), o.Sensitivity, o.Sigma, o.Rate
@@ -391,7 +394,8 @@ func (pl *Plan) String() string {
 		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a "+
 			"ridge of %.4g; ", p.Sigma, p.Ridge)
 	case p.Rate > 0:
-		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate, p.Ridge)
+		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate,
+			p.Ridge)
 	default:
 		fmt.Fprintf(&b, "The risk is minimized with a ridge of %.4g and no noise; ", p.Ridge)
 	}
@@ -405,13 +409,14 @@ func (pl *Plan) String() string {
 		fmt.Fprintf(&b, " The gradient of one record is clipped at norm %.4g.", p.Clip)
 	}
 	if !math.IsInf(p.ExcessBound, 1) {
-		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.", p.ExcessBound, p.Radius)
+		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.",
+			p.ExcessBound, p.Radius)
 	}
 	return b.String()
 }
 
-// PlanStep returns the plan of one minimizer of a sequence with the certificate cert, whose Budget is
-// that of the whole sequence. The caller has proved that the sequence meets the certificate:
+// PlanStep returns the plan of one minimizer of a sequence with the certificate cert, whose Budget
+// is that of the whole sequence. The caller has proved that the sequence meets the certificate:
 // docs/theory/composition.md#model.auto/1. The error wraps erm.ErrProblem, or dp.ErrCondition for
 // numbers that the sequence does not allow or float64 cannot represent.
 func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, error) {
@@ -437,8 +442,10 @@ func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 		g *= 2
 	}
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * linear.SafeC
-	enough := enclose.ExceedsExpm1(step.C, math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0), math.Inf(1)))
-	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) || !(step.S > 0 && step.Output > 0) {
+	enough := enclose.ExceedsExpm1(step.C, math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0),
+		math.Inf(1)))
+	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) ||
+		!(step.S > 0 && step.S < math.Inf(1) && step.Output > 0) {
 		return nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
 			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
@@ -455,15 +462,16 @@ func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 }
 
 // provesRest reports whether the parts of a plan certainly add up to its budget b. The proof of the
-// objective covers its share, with output noise of shift o if one curve accounts for both. The rest is
+// objective covers its share, with output noise of shift o if one curve accounts for both. The rest
+// is
 //
 //	two curves  ε₁ + ε₂ ≤ ε, δ_G(ε₂; S′/σ_out) ≤ δ₂ or S′a_out ≤ ε₂
 //	one curve   S′ ≤ oσ_out
 //	δ > 0       (1+e^ε)P(‖b‖ > B) + δ₁ + δ₂ ≤ δ, with P(‖b‖ > σ(√d+t)) ≤ e^{−t²/2}
 //	δ = 0       x − d − d ln(x/d) ≥ ln(2⁶⁴N(e^ε+1)/(e^ε−1)), x = aB > d, N = (2K+1)^d
 //
-// with N points of the grid (release.MostRadial). B is B_max less LinearError and d + 8 roundings, an
-// upper bound on the error of the norm that draw computes.
+// with N points of the grid (release.MostRadial). B is B_max less LinearError and d + 8 roundings,
+// an upper bound on the error of the norm that draw computes.
 func (pl *Plan) provesRest(b, objective, output dp.Budget, o float64) bool {
 	p, out, d := pl.params, pl.output, float64(pl.params.Dim)
 	type interval = enclose.Interval
