@@ -100,22 +100,23 @@ func (k Curve) RDP(alpha, o float64) float64 {
 		bound = min(bound, k.spectrum.rdp(alpha, k.chi.S))
 	}
 	if t := k.scalar; t != nil {
+		remove, add, replace := t.rdp(alpha, k.s)
 		if k.replace {
+			removeLess, addLess, _ := t.rdp(2*alpha-1, k.s)
+			removeMore, addMore, _ := t.rdp(2*alpha, k.s)
 			twice := 2 * alpha / (2*alpha - 1)
-			_, _, renyi := t.rdpRenyi(alpha, k.s)
-			bound = min(bound, renyi, twice*t.rdpAdd(2*alpha-1, k.s)+t.rdpRemove(2*alpha, k.s),
-				twice*t.rdpRemove(2*alpha-1, k.s)+t.rdpAdd(2*alpha, k.s))
+			bound = min(bound, replace, twice*addLess+removeMore, twice*removeLess+addMore)
 		} else {
-			bound = min(bound, max(t.rdpRemove(alpha, k.s), t.rdpAdd(alpha, k.s)))
+			bound = min(bound, max(remove, add))
 		}
 	}
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// rdpRemove returns the smaller of rdpRemoving and of the bound of rdpRenyi.
-func (k *scalar) rdpRemove(alpha, s float64) float64 {
-	renyi, _, _ := k.rdpRenyi(alpha, s)
-	return min(renyi, k.rdpRemoving(alpha, s))
+// rdp returns the least bounds for removing, adding and replacing a record in one step.
+func (k *scalar) rdp(alpha, s float64) (remove, add, replace float64) {
+	remove, add, replace = k.rdpRenyi(alpha, s)
+	return min(remove, k.rdpRemoving(alpha, s)), min(add, k.rdpAdding(alpha, s)), replace
 }
 
 // rdpRemoving returns sup_p [κ(p) + α s²p²/2], certified.
@@ -132,12 +133,6 @@ func (k *scalar) rdpRemoving(alpha, s float64) float64 {
 		}
 	}
 	return k.c + alpha*s*s/2
-}
-
-// rdpAdd returns the smaller of rdpAdding and of the bound of rdpRenyi.
-func (k *scalar) rdpAdd(alpha, s float64) float64 {
-	_, renyi, _ := k.rdpRenyi(alpha, s)
-	return min(renyi, k.rdpAdding(alpha, s))
 }
 
 // rdpAdding returns the bound for adding a record of Curve.RDP. Near order 1 the logarithm is of a
