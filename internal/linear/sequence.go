@@ -59,11 +59,6 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		one := func(float64) float64 { return 1 }
 		return one, one
 	}
-	return q.curves()
-}
-
-// curves is Profile of a sequence that passed Check.
-func (q Sequence) curves() (remove, add func(eps float64) float64) {
 	of := func(log func(eps float64) float64) func(eps float64) float64 {
 		return everywhere(func(eps float64) float64 { return math.Exp(log(eps)) })
 	}
@@ -85,7 +80,7 @@ func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) 
 		return 0, err
 	}
 	within := func(mu float64) bool {
-		remove, add := at(mu).curves()
+		remove, add := at(mu).Profile()
 		return max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta
 	}
 	const lo, hi = 0x1p-80, 0x1p80 // as in dp.Calibrate
