@@ -12,7 +12,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -455,8 +454,6 @@ func TestEveryInputLOP(t *testing.T) {
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
-	settings := lop.Settings{Mechanism: lop.Mechanism{Share: 0.1}}
-	cert, step := plan.Certificate(), linear.Step{C: 0.1, S: 0.1, Output: 0.1, Ridge: 10}
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
@@ -464,11 +461,6 @@ func TestEveryInputLOP(t *testing.T) {
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
 		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src),
-		"Settings.Calibrate":  call(lop.Settings.Calibrate, settings, q, b),
-		"Settings.Plan":       call(lop.Settings.Plan, settings, p, b),
-		"Settings.Fit":        call(lop.Settings.Fit, settings, background, p, b, src),
-		"Settings.CheckStep":  call(lop.Settings.CheckStep, settings, p, cert, step),
-		"Settings.Run":        call(lop.Settings.Run, settings, background, p, cert, step, src),
 		"Plan.Fit":            call(plan.Fit, background, p, src),
 		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Params":         call(plan.Params),

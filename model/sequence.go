@@ -11,9 +11,9 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/lop"
 )
 
 // Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over
@@ -88,7 +88,7 @@ const spare = 1 - 0x1p-50
 func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = lop.Settings{Package: "model", Mechanism: lop.Mechanism{Relation: p.Relation}}, q.Monotone
+	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
 	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
@@ -274,7 +274,7 @@ func (pl *Plan) shift(share float64) float64 {
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
@@ -312,7 +312,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 	for _, clip := range clips {
 		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
 			settings, step := pl.minimizer(last, clip, leastSignal)
-			if err := settings.CheckStep(p, pl.cert, step); err != nil {
+			if _, err := settings.PlanStep(p, pl.cert, step); err != nil {
 				return err
 			}
 		}
@@ -345,7 +345,11 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
 		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
-		first, _, err := settings.Run(ctx, p, pl.cert, step, src)
+		plan, err := settings.PlanStep(p, pl.cert, step)
+		if err != nil {
+			return nil, err
+		}
+		first, err := plan.Fit(ctx, p, src)
 		if err != nil {
 			return nil, err
 		}
@@ -358,10 +362,15 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		choice.Signal = 0
 	}
 	settings, step := pl.minimizer(true, choice.Clip, choice.Signal)
-	last, params, err := settings.Run(ctx, p, pl.cert, step, src)
+	plan, err := settings.PlanStep(p, pl.cert, step)
 	if err != nil {
 		return nil, err
 	}
+	last, err := plan.Fit(ctx, p, src)
+	if err != nil {
+		return nil, err
+	}
+	params := plan.Params()
 	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -21,6 +22,8 @@ import (
 // population loss against every w ∈ W with ‖w‖ ≤ M, in mean form, output noise
 // included.
 type ObjPlan = lop.Plan
+
+func asPlan(pl *perturb.Plan, err error) (*ObjPlan, error) { return (*ObjPlan)(pl), err }
 
 // ObjPert is objective perturbation for the population: it releases
 //
@@ -80,11 +83,12 @@ type Output struct {
 }
 
 // settings returns the settings for a problem with the public quantities q; only Paper uses q.
-func (m *ObjPert) settings(q erm.Public, b dp.Budget) (lop.Settings, error) {
+func (m *ObjPert) settings(q erm.Public, b dp.Budget) (perturb.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
-	s := lop.Settings{Package: "sco", Population: true, Mechanism: lop.Mechanism{
+	s := perturb.Settings{
+		Package: "sco", Population: true,
 		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
-	}}
+	}
 	switch m.Calibration {
 	case Accounted:
 		return s, nil
@@ -115,16 +119,16 @@ func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Plan(p, b)
+	return asPlan(s.Plan(p, b))
 }
 
-func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (lop.Settings, error) {
+func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (perturb.Settings, error) {
 	m = cmp.Or(m, new(ObjPert))
 	var q erm.Public
 	if m.Calibration == Paper {
 		var err error
 		if q, err = p.Public(cmp.Or(m.Relation, dp.Replace)); err != nil {
-			return lop.Settings{}, fmt.Errorf("sco: %w", err)
+			return perturb.Settings{}, fmt.Errorf("sco: %w", err)
 		}
 	}
 	return m.settings(q, b)
@@ -136,7 +140,7 @@ func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Calibrate(q, b)
+	return asPlan(s.Calibrate(q, b))
 }
 
 // Fit is ObjPert.Fit by SVRG.
@@ -158,7 +162,7 @@ func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
 		return nil, err
 	}
 	s.Method = bySVRG
-	return s.Plan(p, b)
+	return asPlan(s.Plan(p, b))
 }
 
 // Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
@@ -169,12 +173,12 @@ func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
 		return nil, err
 	}
 	s.Method = bySVRG
-	return s.Calibrate(q, b)
+	return asPlan(s.Calibrate(q, b))
 }
 
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
-func bySVRG(p lop.Params) release.Method {
+func bySVRG(p perturb.Params) release.Method {
 	schedule, err := svrgFor(p)
 	if err != nil {
 		return nil
@@ -184,7 +188,7 @@ func bySVRG(p lop.Params) release.Method {
 
 // svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
 // at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
-func svrgFor(p lop.Params) (svrgSchedule, error) {
+func svrgFor(p perturb.Params) (svrgSchedule, error) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
@@ -242,11 +246,12 @@ func (m *ObjPert) published(q erm.Public, b dp.Budget) (publishedObjPert, error)
 	return publishedObjPert{ridge: 2 * n * lambda, sigma: math.Sqrt(10*log) * k.Lipschitz / eps, bound: 4 * radius * k.Lipschitz * root}, nil
 }
 
-func (m *Output) settings() lop.Settings {
+func (m *Output) settings() perturb.Settings {
 	m = cmp.Or(m, new(Output))
-	return lop.Settings{Package: "sco", Population: true, Output: true, Mechanism: lop.Mechanism{
+	return perturb.Settings{
+		Package: "sco", Population: true, Output: true,
 		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Trace: m.Trace,
-	}}
+	}
 }
 
 // Fit releases the noisy minimizer of p under the budget b, as ObjPert.Fit does.
@@ -255,9 +260,11 @@ func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 }
 
 // Plan calibrates for p as ObjPert.Plan does.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.settings().Plan(p, b) }
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
+	return asPlan(m.settings().Plan(p, b))
+}
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	return m.settings().Calibrate(q, b)
+	return asPlan(m.settings().Calibrate(q, b))
 }

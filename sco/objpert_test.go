@@ -10,6 +10,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/lop"
 )
 
@@ -147,7 +148,7 @@ func TestObjPertSVRG(t *testing.T) {
 
 	// SVRG does the work: at least two passes over the records, and as many gradients as its
 	// schedule says at most, where Newton's method takes a few passes.
-	schedule, err := svrgFor(par)
+	schedule, err := svrgFor(perturb.Params(par))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, trace.GradTerms, 2*2000)
 	require.LessOrEqual(t, float64(trace.GradTerms), float64(schedule.evaluations)+10*2000)

@@ -14,13 +14,11 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 )
-
-// calibrated is the step of package lop that has the numbers of the noise.
-var calibrated = fault.NewStep[lop.Params]("linear parameters")
 
 // linear is a setting of linear or output perturbation, of package lop or sco: a
 // mechanism and two neighboring data sets. Params.Cover and Ridge are stated.
@@ -39,7 +37,7 @@ func (c *linear) prepare(ctx context.Context, e *Env) (err error) {
 		return err
 	}
 	c.Params = c.plan.Params()
-	c.used = fault.At(fault.From(ctx), calibrated, c.Params)
+	c.used = lop.Params(fault.At(fault.From(ctx), perturb.Calibrated, perturb.Params(c.Params)))
 	return nil
 }
 
@@ -107,7 +105,7 @@ func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
 // N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), whatever it is added to.
 func (c *linear) coarse(ctx context.Context, e *Env) (Finding, error) {
 	const ratio = 0.5 // σ/g
-	ctx = fault.With(ctx, calibrated, func(p lop.Params) lop.Params {
+	ctx = fault.With(ctx, perturb.Calibrated, func(p perturb.Params) perturb.Params {
 		p.OutputSigma = ratio * p.Grid
 		return p
 	})

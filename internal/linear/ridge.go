@@ -8,19 +8,19 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Bound is what a mechanism proves about the expected excess risk of the exact
-// minimizer, as a function of Δ and of the noise at Δ:
+// A Bound is a bound on the expected excess risk of the exact minimizer, as a function of Δ and of
+// the noise at Δ:
 //
 //	(E‖b‖² + V)/(2(Δ+μ_r)) + ΔB²/2
 //
 // V = 0 for the empirical risk, a sum over the records; V = 4nL² makes it n times
 // the bound on the population risk in mean form, λ = Δ/(2n).
 type Bound struct {
-	Radius   float64 // B > 0, the norm of the best competitor; 0 means not stated
+	Radius   float64 // B > 0, the norm of the best competitor; 0 means unknown
 	Variance float64 // V ≥ 0
 }
 
-// At returns the bound at Δ where E‖b‖² is square; +Inf without a Radius.
+// At returns the bound at Δ for a given square = E‖b‖²; +Inf without a Radius.
 func (b Bound) At(ridge, modulus, square float64) float64 {
 	if b.Radius == 0 {
 		return math.Inf(1)
@@ -28,21 +28,20 @@ func (b Bound) At(ridge, modulus, square float64) float64 {
 	return (square+b.Variance)/(2*(ridge+modulus)) + ridge*b.Radius*b.Radius/2
 }
 
-// cCeiling is the largest share of ε that automatic Δ leaves to c: beyond it
-// the noise grows without limit.
+// cCeiling is the largest share of ε that the automatic Δ leaves to c; as c tends to ε, the noise
+// grows without limit.
 const cCeiling = 0.99
 
-// Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to
-// about 1e-3 in log Δ, where the bound is flat. What it misses costs utility only:
-// every Δ is calibrated by itself. Kifer without a Radius gives the least Δ of its
-// theorem. The error wraps ErrProblem for a bound without a Radius, or one that
-// has no finite least point.
+// Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to about 1e-3 in log Δ,
+// because the bound is flat there. An inexact minimum costs utility only: every Δ gets its own
+// noise. Kifer without a Radius gives the least Δ of its theorem. The error wraps ErrProblem for a
+// bound without a Radius, or without a finite minimum.
 func (k *Calibrator) Best(b Bound) (float64, error) {
 	ridge, err := k.best(b)
 	if err != nil || b.Radius == 0 || k.spectrum(1) == nil {
 		return ridge, err
 	}
-	// The noise of a spectrum is a curve of its own, which is minimized by itself.
+	// The bound with the noise of a spectrum is another function of Δ, which is minimized by itself.
 	at := func(ridge, sigma float64) float64 {
 		return b.At(ridge, k.p.Modulus, Noise{Sigma: sigma, dim: k.p.Dim}.Square())
 	}
@@ -66,7 +65,8 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 // best is Best without the noise of a spectrum.
 func (k *Calibrator) best(b Bound) (float64, error) {
 	if !(b.Radius >= 0 && b.Variance >= 0) || math.IsInf(b.Radius+b.Variance, 1) {
-		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius, b.Variance)
+		return 0, fmt.Errorf("%w: Radius = %v and Variance = %v of the bound, want finite numbers ≥ 0", ErrProblem, b.Radius,
+			b.Variance)
 	}
 	mur, from := k.p.Modulus, new(guess)
 	free := k.noise(math.Inf(1), from).Square() // curvature costs nothing
@@ -88,12 +88,12 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 	at := func(ridge float64) float64 { return b.At(ridge, mur, square(ridge)) }
 	floor := func(ridge float64) float64 { return b.At(ridge, mur, free) }
 	const same = 1 + 1e-6
-	if root > k.LeastRidge(cCeiling) && root > 0 && root < math.MaxFloat64 && square(root) <= free*same { // the least point of the floor
-		return root, nil
+	if root > k.LeastRidge(cCeiling) && root > 0 && root < math.MaxFloat64 && square(root) <= free*same {
+		return root, nil // the minimum of floor
 	}
 
-	// Below root the bound decreases, because the noise does. A Δ with
-	// ΔB²/2 above the bound at another Δ is worse than that one.
+	// Below root the bound decreases, because the noise does. A Δ with ΔB²/2 above the bound at
+	// another Δ is worse than the other.
 	start := max(root, k.LeastRidge(0.5))
 	least, hi := math.Inf(1), 0.0
 	if start > 0 {
@@ -111,11 +111,12 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 	}
 	lo := max(k.LeastRidge(cCeiling), root, 1e-9*hi)
 	if hi = max(hi, lo); !(lo > 0 && hi < math.MaxFloat64) { // also NaN
-		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem, k.p.Budget, b.Radius)
+		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem,
+			k.p.Budget, b.Radius)
 	}
 	x, _ := num.Minimize(func(x float64) float64 {
 		ridge := math.Exp(x)
-		if v := floor(ridge); v > least { // worse without its noise, and increasing from lo on
+		if v := floor(ridge); v > least { // worse for any noise; floor increases from lo on
 			return v
 		}
 		v := at(ridge)
@@ -125,9 +126,9 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 	return k.renyiBest(b, min(max(math.Exp(x), lo), hi), least, lo, hi), nil
 }
 
-// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of theorem R, is below value,
-// the bound at ridge with that of the others; ridge where it finds none. The least of
-// two curves has a kink and may have two dips: each is minimized by itself.
+// renyiBest returns a Δ in [lo, hi] whose bound, with the noise of renyiNoise, is below value, the
+// bound at ridge with the noise of the others; ridge if it finds none. The smaller of the two
+// bounds may have two local minima: each bound is minimized by itself.
 func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 	if k.fixed != 1 || k.p.Envelope != nil || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
 		return ridge
@@ -137,7 +138,7 @@ func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 		ridge := math.Exp(x)
 		mu := ridge + k.p.Modulus
 		most := math.Sqrt((2*mu*(level-ridge*b.Radius*b.Radius/2)-b.Variance)/float64(k.p.Dim)) / l
-		u := k.tied(mu).renyiNoise(k.p.Budget.Epsilon, 0, target, most, k.p.Relation == dp.Replace)
+		u := k.scalar(mu).renyiNoise(k.p.Budget.Epsilon, 0, target, most, k.p.Relation == dp.Replace)
 		return b.At(ridge, k.p.Modulus, Noise{Sigma: l * u, dim: k.p.Dim}.Square())
 	}
 	from, to := num.Log(lo), num.Log(hi)
@@ -148,46 +149,11 @@ func (k *Calibrator) renyiBest(b Bound, ridge, value, lo, hi float64) float64 {
 	if !(v < value) {
 		return ridge
 	}
-	x, _ = num.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8), min(to, x+(to-from)/8), 0, 1e-3)
+	x, _ = num.Minimize(func(x float64) float64 { return at(x, 2*value) }, max(from, x-(to-from)/8),
+		min(to, x+(to-from)/8), 0, 1e-3)
 	return min(max(math.Exp(x), lo), hi)
 }
 
 // ErrRadius reports that nothing states the size of the solution, which automatic Δ needs.
 var ErrRadius = fmt.Errorf("%w: automatic Ridge needs a length scale: set Radius to a public guess B ≥ ‖θ₀‖₂, or "+
 	"declare a bounded Set, or set Ridge", ErrProblem)
-
-// Joint returns the noise b, or the smaller one at which the minimizer and its
-// output noise with o = 2R/σ_out together, in one step, satisfy the whole budget.
-// b must be Gaussian and Sharp.
-func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
-	mu, target := b.Ridge+k.p.Modulus, num.Log(whole.Delta)
-	replace := k.p.Relation == dp.Replace
-	joint := func(s float64) float64 {
-		chi := k.chi
-		chi.C, chi.S = b.C, s
-		return chi.LogJoint(whole.Epsilon, o)
-	}
-	sigma := math.Inf(1)
-	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may have no end
-		sigma = k.g * SafeScale * Least(joint, target, b.Sigma/k.g)
-	}
-	theorem := TheoremJoint
-	if tied := k.tied(mu); tied != nil {
-		l := k.p.Constants.Lipschitz
-		u, renyi := tied.leastNoise(whole.Epsilon, o, target, b.Sigma/l, replace)
-		if renyi && l*u < sigma {
-			theorem = TheoremRenyi
-		}
-		sigma = min(sigma, l*u)
-	}
-	if m := k.spectrum(mu); m != nil {
-		if v := k.g * m.leastNoise(whole.Epsilon, target, o); v < min(sigma, b.Sigma)*(1-1e-6) {
-			sigma, theorem = v, TheoremRenyi
-		}
-	}
-	if sigma < b.Sigma {
-		b.Sigma, b.S, b.Theorem = sigma, k.g/sigma, theorem
-		b.Curve = k.curve(mu, sigma)
-	}
-	return b
-}

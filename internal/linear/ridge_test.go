@@ -51,11 +51,13 @@ func TestBestGolden(t *testing.T) {
 		if v.Relation == "add_remove" {
 			rel = dp.AddRemove
 		}
-		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: rel, Budget: dp.Budget{Epsilon: v.Eps, Delta: v.SmallDelta}}
+		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: rel, Budget: dp.Budget{Epsilon: v.Eps,
+			Delta: v.SmallDelta}}
 		require.LessOrEqual(t, best(p, Bound{Radius: v.B}), v.Bound*(1+1e-6))
 	}
 	for _, v := range g.Population.Values {
-		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: dp.Replace, Budget: dp.Budget{Epsilon: v.Eps, Delta: v.Delta}}
+		p := Problem{Dim: v.Dim, Constants: glm(v.L, v.Beta), Relation: dp.Replace, Budget: dp.Budget{Epsilon: v.Eps,
+			Delta: v.Delta}}
 		require.LessOrEqual(t, best(p, Bound{Radius: v.M, Variance: 4 * v.N * v.L * v.L})/v.N, v.Bound*(1+1e-6))
 	}
 }
@@ -86,7 +88,8 @@ func TestBestIsBest(t *testing.T) {
 					if err != nil || other.C > cCeiling*p.Budget.Epsilon {
 						continue
 					}
-					require.LessOrEqual(t, best, b.At(other.Ridge, p.Modulus, other.Square())*(1+1e-6), "%+v %+v: %v against %v", p, b, ridge, other.Ridge)
+					require.LessOrEqual(t, best, b.At(other.Ridge, p.Modulus, other.Square())*(1+1e-6), "%+v %+v: %v against %v", p,
+						b, ridge, other.Ridge)
 				}
 			}
 		}
@@ -95,7 +98,8 @@ func TestBestIsBest(t *testing.T) {
 
 func TestBestRefuses(t *testing.T) {
 	p := Problem{Dim: 5, Constants: glm(1, 1), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
-	for _, b := range []Bound{{}, {Radius: -1}, {Radius: math.NaN()}, {Radius: math.Inf(1)}, {Radius: 1, Variance: -1}, {Radius: 1e-320}} {
+	for _, b := range []Bound{{}, {Radius: -1}, {Radius: math.NaN()}, {Radius: math.Inf(1)}, {Radius: 1, Variance: -1},
+		{Radius: 1e-320}} {
 		_, err := calibrator(t, p).Best(b)
 		require.ErrorIs(t, err, ErrProblem, "%+v", b)
 	}
@@ -181,7 +185,8 @@ func TestExtremes(t *testing.T) {
 			bounds := loss.Bounds{Row: size(), Label: 1}
 			p.Constants = l.Constants(bounds, 1)
 			p.Envelope = func(lo, hi float64) float64 { asked++; return l.(loss.Envelope).Envelope(bounds, lo, hi) }
-			if !(p.Constants.Lipschitz > 0 && p.Constants.Smoothness > 0 && p.Constants.Lipschitz+p.Constants.Smoothness < math.Inf(1)) {
+			if !(p.Constants.Lipschitz > 0 && p.Constants.Smoothness > 0 &&
+				p.Constants.Lipschitz+p.Constants.Smoothness < math.Inf(1)) {
 				continue
 			}
 		}

@@ -11,25 +11,21 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Sequence is a fixed number of exact minimizers of linearly perturbed objectives,
-// losses of ⟨a,θ⟩, and of releases with Gaussian noise, in any order. What each of
-// them computes may depend on what came before; the numbers here may not. With
+// A Sequence is a fixed number of exact minimizers of linearly perturbed objectives with losses of
+// ⟨a,θ⟩, and of releases with Gaussian noise, in any order. Each may depend on the results of
+// earlier ones; the numbers here may not. With
 //
 //	sᵢ = G/σᵢ, cᵢ    of minimizer i
 //	t                root of the sum of (sensitivity/noise)² of the Gaussian releases
 //	μ² = Σsᵢ² + t²,  c = Σcᵢ
 //
-// removing a record costs δ_G(ε−c, μ), because each step's supremum over constant p
-// is at p = 1 where κ = c, and is Gaussian again; adding one costs
+// removing a record costs δ_G(ε−c, μ); adding one costs
 //
 //	A(ε, μ) = Σ over subsets I of the minimizers of δ_G(ε, √(Σ_I sᵢ² + t²))   sign of φ′ fixed
 //	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
 //
-// Replacing goes through a data set in the middle, with half of every sᵢ and of t on each side:
-//
-//	min over e₁ ∈ [0, ε] of A(e₁, μ/2) + e^{e₁} δ_G(ε−e₁−c, μ/2),  or the other order
-//
-// and costs at most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
+// and replacing one the least over both legs, with half of every sᵢ and of t in each step, and at
+// most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
 type Sequence struct {
 	Relation dp.Relation
 	C, S     []float64 // cᵢ and sᵢ of the minimizers
@@ -45,7 +41,8 @@ func (q Sequence) Check() error {
 		return fmt.Errorf("field Relation: %w", err)
 	}
 	if len(q.C) != len(q.S) || len(q.S) > 16 {
-		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem, len(q.C), len(q.S))
+		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem,
+			len(q.C), len(q.S))
 	}
 	for _, v := range slices.Concat([]float64{q.T}, q.C, q.S) {
 		if !(v >= 0) || math.IsInf(v, 1) {
@@ -55,18 +52,13 @@ func (q Sequence) Check() error {
 	return nil
 }
 
-// Profile returns δ(ε) for removing and for adding a record, each at every real ε;
-// under Replace the two are the same function. A sequence that fails Check gives 1.
+// Profile returns δ(ε) for removing and for adding a record; under Replace the two functions are
+// the same. A sequence that fails Check gives 1.
 func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 	if q.Check() != nil {
 		one := func(float64) float64 { return 1 }
 		return one, one
 	}
-	return q.curves()
-}
-
-// curves is Profile of a sequence that passed Check.
-func (q Sequence) curves() (remove, add func(eps float64) float64) {
 	of := func(log func(eps float64) float64) func(eps float64) float64 {
 		return everywhere(func(eps float64) float64 { return math.Exp(log(eps)) })
 	}
@@ -74,21 +66,24 @@ func (q Sequence) curves() (remove, add func(eps float64) float64) {
 		both := of(q.logReplace)
 		return both, both
 	}
-	return of(func(eps float64) float64 { return q.logRemove(eps, 1) }), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+	return of(func(eps float64) float64 {
+		return q.logRemove(eps,
+			1)
+	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
 }
 
-// LargestShift returns the largest μ at which the sequence is within the budget, up to a relative
-// error of tolerance (0 for that of float64). The sequences may differ in S and T only, which grow
-// with μ; the first one is checked for all.
+// LargestShift returns the largest μ at which the sequence meets the budget, up to a relative error
+// of tolerance (0 means the precision of float64). The sequences may differ in S and T only, which
+// grow with μ; only the one at μ = 1 is checked.
 func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
 	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
 		return 0, err
 	}
 	within := func(mu float64) bool {
-		remove, add := at(mu).curves()
+		remove, add := at(mu).Profile()
 		return max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta
 	}
-	const lo, hi = 0x1p-80, 0x1p80 // those of dp.Calibrate
+	const lo, hi = 0x1p-80, 0x1p80 // as in dp.Calibrate
 	switch {
 	case !within(lo):
 		return 0, fmt.Errorf("%w: no noise level gives %v", dp.ErrCondition, b)
@@ -139,11 +134,10 @@ func (q Sequence) logAdd(eps, scale float64) float64 {
 	return min(0, sum)
 }
 
-// logReplace returns the least bound found over e₁ and both orders. Below ε = 0 it is
-// 1 − e^ε + e^ε δ(−ε): the bound holds for both orders of the pair.
+// logReplace returns the least bound found over both legs.
 func (q Sequence) logReplace(eps float64) float64 {
 	if eps < 0 {
-		return num.LogSumExp(num.Log1mExp(eps), eps+q.logReplace(-eps))
+		return reflected(eps, q.logReplace(-eps))
 	}
 	_, best := q.bestLeg(eps)
 	return min(0, best, float64(2*len(q.S))*math.Ln2+q.logRemove(eps, 1))
@@ -151,20 +145,11 @@ func (q Sequence) logReplace(eps float64) float64 {
 
 // bestLeg returns the leg with the least bound at ε ≥ 0, and its logarithm.
 func (q Sequence) bestLeg(eps float64) (g leg, best float64) {
-	best = math.Inf(1)
-	for _, removeFirst := range []bool{false, true} {
-		e1, v := num.Minimize(func(e1 float64) float64 {
-			remove, add, lr, la := leg{removeFirst, e1}.parts(eps)
-			return num.LogSumExp(lr+q.logRemove(remove, 0.5), la+q.logAdd(add, 0.5))
-		}, 0, eps, 16, 1e-5*eps)
-		if v < best {
-			g, best = leg{removeFirst, e1}, v
-		}
-	}
-	return g, best
+	return bestLeg(bothLegs, eps, 0, eps, 16, 1e-5*eps, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
+		func(eps float64) float64 { return q.logAdd(eps, 0.5) })
 }
 
-// Proves reports whether the sequence is certainly within δ at ε, by intervals.
+// Proves reports whether the sequence certainly costs at most δ at ε, by intervals.
 func (q Sequence) Proves(b dp.Budget) bool {
 	if q.Check() != nil {
 		return false
@@ -187,28 +172,20 @@ func (q Sequence) Proves(b dp.Budget) bool {
 	}
 	if q.Relation == dp.AddRemove {
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-			return remove(c, c.Of(b.Epsilon), 1), c.Of(b.Delta)
-		}, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-			return add(c, c.Of(b.Epsilon), 1), c.Of(b.Delta)
+			return c.Most(remove(c, c.Of(b.Epsilon), 1), add(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
 		})
 	}
 	g, _ := q.bestLeg(b.Epsilon)
-	if !(g.e1 >= 0 && g.e1 <= b.Epsilon) {
-		return false
-	}
-	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		e1, rest := c.Of(g.e1), c.Sub(c.Of(b.Epsilon), c.Of(g.e1))
-		less = c.Add(add(c, e1, 0.5), c.Mul(c.Exp(e1), remove(c, rest, 0.5)))
-		if g.removeFirst {
-			less = c.Add(remove(c, e1, 0.5), c.Mul(c.Exp(e1), add(c, rest, 0.5)))
-		}
-		return less, c.Of(b.Delta)
+	return g.within(b.Epsilon) && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		er, ea := g.epsilons(c, b.Epsilon)
+		r, a := g.factors(c)
+		return c.Add(c.Mul(r, remove(c, er, 0.5)), c.Mul(a, add(c, ea, 0.5))), c.Of(b.Delta)
 	}) || enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		return c.Mul(c.Of(math.Ldexp(1, 2*len(q.S))), remove(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
 	})
 }
 
-// enclosedShift is shift, in intervals.
+// enclosedShift is shift in intervals.
 func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) enclose.Interval {
 	sum := c.Square(c.Of(q.T))
 	for i, s := range q.S {
@@ -219,8 +196,8 @@ func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) e
 	return c.Mul(c.Of(scale), c.Sqrt(sum))
 }
 
-// A Step is one minimizer of a Sequence. C, S and Output are numbers of the sequence, fixed
-// beforehand; Ridge and the clip may depend on earlier releases.
+// A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge
+// and the clipping of the loss may depend on earlier releases.
 type Step struct {
 	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
 	S      float64 // sᵢ = G/σ

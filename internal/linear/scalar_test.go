@@ -85,20 +85,21 @@ func TestTiedGolden(t *testing.T) {
 			b := at(t, p, e.Ridge)
 			if b.Theorem == TheoremRenyi {
 				require.Less(t, b.Sigma, float64(e.Sigma), e.Name)
-				k := calibrator(t, p).tied(e.Ridge)
-				b.Sigma = k.searchNoise(e.Eps, 0, math.Log(float64(e.Small)), 1e3, &guess{u: 1e3}, rel == dp.Replace, 1e-11) * (1 + 2e-9)
+				k := calibrator(t, p).scalar(e.Ridge)
+				b.Sigma = k.searchNoise(e.Eps, 0, math.Log(float64(e.Small)), 1e3, &guess{u: 1e3}, rel == dp.Replace, 1e-11) * (1 +
+					2e-9)
 			}
 			above(t, float64(e.Sigma), b.Sigma, e.Name)
 		case "pure":
 			above(t, 1/float64(e.Rate), 1/at(t, p, e.Ridge).Rate, e.Name)
 		case "delta", "joint":
 			p.Budget.Delta = 1e-5
-			k := calibrator(t, p).curve(e.Ridge, float64(e.Sigma))
+			k := calibrator(t, p).with(Noise{Sigma: float64(e.Sigma)}, e.Ridge).Curve
 			remove, add := k.Profile(e.O, 0)
 			if p.Envelope == nil { // without theorem R
 				below := remove(e.Eps)
-				if remove = func(eps float64) float64 { return math.Exp(k.tied.at(eps, k.s, e.O, 1, k.tied.c)) }; k.replace {
-					remove = func(eps float64) float64 { log, _ := k.tied.logReplace(eps, k.s, e.O, nil); return math.Exp(log) }
+				if remove = func(eps float64) float64 { return math.Exp(k.scalar.at(eps, k.s, e.O, 1, k.scalar.c)) }; k.replace {
+					remove = func(eps float64) float64 { log, _ := k.scalar.logReplace(eps, k.s, e.O, nil); return math.Exp(log) }
 					add = remove
 				}
 				require.LessOrEqual(t, below, remove(e.Eps)*(1+2e-6), e.Name)
@@ -111,12 +112,12 @@ func TestTiedGolden(t *testing.T) {
 			above(t, float64(e.Add), add(e.Eps), e.Name)
 		case "rdp":
 			p.Budget = dp.Budget{Epsilon: 1, Delta: 1e-5}
-			k := calibrator(t, p).curve(e.Ridge, float64(e.Sigma))
-			above(t, float64(e.RDPRemove), k.tied.rdpTied(e.Alpha, k.s), e.Name)
-			above(t, float64(e.RDPAdd), k.tied.rdpFree(e.Alpha, k.s), e.Name)
+			k := calibrator(t, p).with(Noise{Sigma: float64(e.Sigma)}, e.Ridge).Curve
+			above(t, float64(e.RDPRemove), k.scalar.rdpRemoving(e.Alpha, k.s), e.Name)
+			above(t, float64(e.RDPAdd), k.scalar.rdpAdding(e.Alpha, k.s), e.Name)
 			twice := 2 * e.Alpha / (2*e.Alpha - 1)
-			above(t, float64(e.RDPReplace), min(twice*k.tied.rdpFree(2*e.Alpha-1, k.s)+k.tied.rdpTied(2*e.Alpha, k.s),
-				twice*k.tied.rdpTied(2*e.Alpha-1, k.s)+k.tied.rdpFree(2*e.Alpha, k.s)), e.Name)
+			above(t, float64(e.RDPReplace), min(twice*k.scalar.rdpAdding(2*e.Alpha-1, k.s)+k.scalar.rdpRemoving(2*e.Alpha, k.s),
+				twice*k.scalar.rdpRemoving(2*e.Alpha-1, k.s)+k.scalar.rdpAdding(2*e.Alpha, k.s)), e.Name)
 			require.LessOrEqual(t, k.RDP(e.Alpha, 0), float64(e.RDPReplace)*(1+2e-6), e.Name)
 		default:
 			t.Errorf("kind %q of %s is not tested", e.Kind, e.Name)
@@ -150,7 +151,7 @@ func bigDelta(eps, s float64) float64 {
 
 // bigRemove is the supremum over p in 60 digits at the best of 2001 points and of a
 // golden section around it.
-func bigRemove(k *tied, eps, s, o float64, h func(p float64) float64) float64 {
+func bigRemove(k *scalar, eps, s, o float64, h func(p float64) float64) float64 {
 	at := func(p float64) float64 { return dp.GaussianLogDelta(eps-math.Log1p(h(p)/k.mu), math.Hypot(s*p, o)) }
 	best := 1.0
 	for i := range 2001 {
@@ -182,8 +183,8 @@ var shapes = map[string]func(p float64) float64{
 }
 
 // tiedOf is the curve of the loss of that name at modulus mu.
-func tiedOf(t testing.TB, name string, mu float64) *tied {
-	return calibrator(t, problem(name, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})).tied(mu)
+func tiedOf(t testing.TB, name string, mu float64) *scalar {
+	return calibrator(t, problem(name, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})).scalar(mu)
 }
 
 // Removal in 60 digits: the bound is above it, by 2e-6 at most, and nothing below it
@@ -238,12 +239,13 @@ func TestAdditionInSixtyDigits(t *testing.T) {
 			}
 			monotone, general := bigDelta(eps, s), 2*bigDelta(eps, s)
 			if eps < 0 { // 1 − e^ε(1−δ_G(0, s))
-				monotone, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Sub(one, testkit.GaussianDelta(n(0), n(s))))).Float64()
+				monotone, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)),
+					testkit.Sub(one, testkit.GaussianDelta(n(0), n(s))))).Float64()
 			}
 			if eps < s*s/2 { // 1 − e^ε erfc(s/√2)
 				general, _ = testkit.Sub(one, testkit.Mul(testkit.Exp(n(eps)), testkit.Mul(n(2), testkit.NormalSF(n(s))))).Float64()
 			}
-			m, g := &tied{monotone: true}, &tied{}
+			m, g := &scalar{monotone: true}, &scalar{}
 			require.InEpsilon(t, monotone, math.Exp(m.logAdd(eps, s, 0)), 1e-9, "s = %v, ε = %v", s, eps)
 			require.InEpsilon(t, general, math.Exp(g.logAdd(eps, s, 0)), 1e-9, "s = %v, ε = %v", s, eps)
 		}
@@ -270,7 +272,7 @@ func TestAdditionWithOutputNoise(t *testing.T) {
 				if min(monotone, general) < 1e-200 {
 					continue
 				}
-				m, g := (&tied{monotone: true}).logAdd(eps, s, o), (&tied{}).logAdd(eps, s, o)
+				m, g := (&scalar{monotone: true}).logAdd(eps, s, o), (&scalar{}).logAdd(eps, s, o)
 				require.GreaterOrEqual(t, math.Exp(m), monotone*(1-1e-9), "s = %v, ε = %v, o = %v", s, eps, o)
 				require.GreaterOrEqual(t, math.Exp(g), general*(1-1e-9), "s = %v, ε = %v, o = %v", s, eps, o)
 				if eps > 8*o+s*s && o <= s {
@@ -296,7 +298,7 @@ func TestSpikeIsSeen(t *testing.T) {
 	}
 	plain := at(t, p, 0.5)
 	p.Envelope = spiked
-	k := calibrator(t, p).tied(0.5)
+	k := calibrator(t, p).scalar(0.5)
 	for _, x := range k.grid {
 		require.Equal(t, smooth(x, x), spiked(x, x), "the grid does not see the spike")
 	}
@@ -307,7 +309,7 @@ func TestSpikeIsSeen(t *testing.T) {
 	require.Greater(t, b.Sigma, 1.1*plain.Sigma)
 	// The certificate at the noise of the smooth envelope fails, and passes at the truth.
 	require.False(t, k.removes(1, 1/plain.Sigma, 0, math.Log(1e-5), patient))
-	remove, _ := calibrator(t, p).curve(0.5, plain.Sigma).Profile(0, 0)
+	remove, _ := calibrator(t, p).with(Noise{Sigma: plain.Sigma}, 0.5).Curve.Profile(0, 0)
 	require.GreaterOrEqual(t, remove(1), dp.GaussianDelta(1-math.Log1p(0.25/0.5), 0.75025/plain.Sigma))
 
 	// Pure noise sees it too.
@@ -323,8 +325,14 @@ func TestSpikeIsSeen(t *testing.T) {
 	// An envelope that takes the value at the lower end of an interval for its supremum
 	// would certify what is false: the twin shows that the test above has teeth.
 	h := envelopes["pshinge"]
-	k = newTied(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 { return h.Envelope(unit, lo, hi) }, true)
-	wrong := newTied(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 { return h.Envelope(unit, lo, lo) }, true)
+	k = newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
+		return h.Envelope(unit, lo,
+			hi)
+	}, true)
+	wrong := newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
+		return h.Envelope(unit,
+			lo, lo)
+	}, true)
 	require.False(t, k.removes(1.6, 0.3, 0, math.Log(1e-3), patient))
 	require.True(t, wrong.kappa(0, 1) <= 1e-9, "sup over [0, 1] is not the value at 0")
 }
