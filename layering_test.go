@@ -26,6 +26,7 @@ var layer = map[string]int{
 	"internal/noise":      -1,
 	"dp":                  0,
 	"internal/accounting": 0,
+	"internal/draw":       0,
 	"internal/linear":     1,
 	"prox":                0,
 	"loss":                0,
@@ -57,9 +58,32 @@ var sameLayer = map[[2]string]string{
 	{"sco", "lop"}:                          "objective perturbation for the population is that of lop with another weight Δ",
 	{"internal/release", "erm"}:             "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}:       "the loop that solves and certifies is where the two meet",
+	{"internal/draw", "dp"}:                 "a caller's source is an assumption of the certificate",
 	{"dp", "internal/pld"}:                  "profiles compose by their loss distributions",
 	{"internal/accounting", "internal/pld"}: "steps compose by their loss distributions",
 	{"internal/accounting", "dp"}:           "accounting of sampled sums is accounting: it makes dp.Profiles",
+}
+
+// once lists expressions that stand in one place only, outside of tests, with the files.
+var once = map[string][]string{
+	"noise.Watch(": {"internal/draw/draw.go"},                    // one source of a release
+	"1 << 61":      {"internal/draw/draw.go", "objpert/plan.go"}, // one clamp; objpert saturates its tables too
+}
+
+// TestOnce: the randomness of a release, where mistakes cost privacy, is written once.
+func TestOnce(t *testing.T) {
+	found := map[string][]string{}
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/noise/") {
+			return
+		}
+		for what := range once {
+			for range strings.Count(text, what) {
+				found[what] = append(found[what], name)
+			}
+		}
+	})
+	require.Equal(t, once, found)
 }
 
 type listed struct {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,18 +49,9 @@ func TestCheckEnds(t *testing.T) {
 		{NoisySGD{Scheme: Poisson - 1}, false},
 		{NoisySGD{Scheme: WithReplacement}, true},
 		{NoisySGD{Scheme: WithReplacement + 1}, false},
-		{NoisySGD{Calibration: Accounted - 1}, false},
-		{NoisySGD{Calibration: Paper}, true},
-		{NoisySGD{Calibration: Paper + 1}, false},
-		{NoisySGD{Calibration: Paper, Steps: 1}, false},
-		{NoisySGD{Calibration: Paper, Batch: 0.5}, false},
-		{NoisySGD{Calibration: Paper, StepSize: 0.5}, false},
-		{NoisySGD{Calibration: Paper, Evaluations: 0.5}, false},
-		{NoisySGD{Calibration: Paper, Clip: 0.5, Radius: 2, Scheme: FixedSize}, true},
 		{NoisySGD{Relation: dp.AddRemove}, true},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}, false},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: WithReplacement}, false},
-		{NoisySGD{Relation: dp.AddRemove, Calibration: Paper}, false},
 	} {
 		require.Equal(t, c.ok, c.m.check() == nil, "%+v", c.m)
 	}
@@ -97,159 +86,15 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-func TestPaperGolden(t *testing.T) {
-	var raw struct {
-		Values []map[string]any
-	}
-	readGolden(t, "ansgd_paper", &raw)
-	require.Len(t, raw.Values, 3)
-	num := func(m map[string]any, k string) float64 { return m[k].(float64) }
-	for _, v := range raw.Values {
-		n, d, l, m := int(num(v, "n")), int(num(v, "d")), num(v, "L"), num(v, "M")
-		q, b := declared(n, d, num(v, "eps"), num(v, "delta"), l, num(v, "beta_max_smooth")*(1-1e-12), m)
-		pl, err := (&NoisySGD{Calibration: Paper}).calibrate(q, b, nil, full)
-		require.NoError(t, err)
-		require.Equal(t, int(num(v, "T")), pl.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: int(num(v, "m")), Records: n}, pl.Params().Sampler)
-		sigma := pl.Params().PaperNoise * pl.Params().Clip / pl.Params().Batch
-		require.InEpsilon(t, num(v, "sigma2_mean_gradient"), sigma*sigma, 1e-12)
-		require.InEpsilon(t, num(v, "z_on_sum_over_L"), pl.Params().PaperNoise, 1e-12)
-		require.InEpsilon(t, num(v, "eta"), pl.Params().StepSize, 1e-12)
-		require.InEpsilon(t, num(v, "risk_bound_thm32"), pl.Params().PaperBound, 1e-12)
-
-		q.OnSet.Smoothness = num(v, "beta_max_smooth") * (1 + 1e-12)
-		_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		require.ErrorContains(t, err, "Smoothness")
-
-		pl, err = (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.InEpsilon(t, num(v, "beta_moreau_thm44"), pl.Params().Smoothing, 1e-12)
-	}
-}
-
-// TestPaperFormulas: T, m and the rate of the paper where either term of each
-// decides, and the parameters that follow.
+// TestPaperFormulas: T and m of the paper, which the default of Evaluations is made of, where either
+// term decides.
 func TestPaperFormulas(t *testing.T) {
 	q := declaredSetting(t, 8000, 10, 0.5, 1e-9, 1, 0.25, 1)
 	log := 9 * math.Ln10
 	require.InEpsilon(t, 1000, paperSteps(q), 1e-14)
 	require.InEpsilon(t, 8000*math.Sqrt(0.5/600), paperBatch(q, 150), 1e-14)
-	require.InEpsilon(t, 1/math.Sqrt(8000), rate(q), 1e-14)
 	q.budget.Epsilon = 0.1
 	require.InEpsilon(t, 0.01*64e6/(320*log), paperSteps(q), 1e-14)
-	require.InEpsilon(t, math.Sqrt(10*log)/800, rate(q), 1e-14)
-
-	// The noise of one step is accounted for at once. Either term of the smoothness
-	// that the theorems are stated for, at its end.
-	for _, c := range []struct{ n, d, eps, delta, smooth, envelope float64 }{
-		{12, 3, 0.5, 1e-3, 0.5 * 12 / (2 * math.Sqrt(6*3*math.Ln10)), 0.5 * 12 / (8 * math.Sqrt(9*math.Ln10))},
-		{12, 1, 1, 6e-3, math.Sqrt(6), math.Sqrt(12) / 4},
-	} {
-		q, b := declared(int(c.n), int(c.d), c.eps, c.delta, 3, 1, 2)
-		set := declaredSetting(t, int(c.n), int(c.d), c.eps, c.delta, 3, 1, 2)
-		if c.d == 1 { // the first term is less only for a δ near 1
-			c.smooth = min(c.smooth, c.eps*c.n/(2*math.Sqrt(2*set.logDelta())))
-			c.envelope = min(c.envelope, c.eps*c.n/(8*math.Sqrt(set.logDelta())))
-		}
-		q.OnSet.Smoothness = 1.5 * c.smooth * (1 - 1e-12)
-		pl, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.Equal(t, 1, pl.Params().Steps)
-		m := math.Ceil(c.n * math.Sqrt(c.eps/4))
-		require.Equal(t, accounting.WithReplacement{Size: int(m), Records: 12}, pl.Params().Sampler)
-		require.Equal(t, m, pl.Params().Batch)
-		require.InEpsilon(t, 2./3, pl.Params().StepSize, 1e-12) // M/(L√T)
-		require.InEpsilon(t, math.Sqrt(8*set.logDelta())/(c.n*c.eps)*m, pl.Params().PaperNoise, 1e-12)
-		require.InEpsilon(t, pl.Params().Noise*3/m, pl.Params().Sigma, 1e-12)
-		require.InEpsilon(t, 60*rate(set), pl.Params().PaperBound, 1e-12)
-		published := pl.Params()
-		published.Noise = published.PaperNoise
-		comp, err := published.composition()
-		require.NoError(t, err)
-		require.Equal(t, comp.Delta(c.eps), published.PaperDelta)
-		require.Greater(t, published.PaperDelta, c.delta)
-		require.LessOrEqual(t, pl.comp.Delta(c.eps), c.delta)
-		require.Greater(t, pl.Params().Noise, published.PaperNoise)
-
-		q.OnSet.Smoothness = 1.5 * c.smooth * (1 + 1e-12)
-		_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		require.ErrorContains(t, err, "needs at most")
-		prox, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.InEpsilon(t, 1.5*c.envelope, prox.Params().Smoothing, 1e-12)
-		require.InEpsilon(t, 144*rate(set), prox.Params().PaperBound, 1e-12)
-	}
-	// The other terms decide for many records.
-	p, b := declared(40, 1, 1, 1e-4, 3, 1, 2)
-	set := declaredSetting(t, 40, 1, 1, 1e-4, 3, 1, 2)
-	p.OnSet.Smoothness = 1e9
-	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(p, b)
-	require.ErrorContains(t, err, "needs at most")
-	text := err.Error()[strings.LastIndex(err.Error(), " = ")+3:]
-	limit, err := strconv.ParseFloat(text[:strings.Index(text, ";")], 64)
-	require.NoError(t, err)
-	require.InEpsilon(t, 1.5*math.Sqrt(20), limit, 1e-12)
-	many, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(p, b)
-	require.NoError(t, err)
-	require.InEpsilon(t, 1.5*math.Sqrt(40)/4, many.Params().Smoothing, 1e-12)
-	require.Equal(t, 5, many.Params().Steps)
-	require.InEpsilon(t, 2/(3*math.Sqrt(5)), many.Params().StepSize, 1e-12)
-	require.InEpsilon(t, math.Sqrt(8*5*set.logDelta())/40*many.Params().Batch, many.Params().PaperNoise, 1e-12)
-
-	// The ends of what the theorem is stated for: ε = 1 and δ = 1/n², where the
-	// published noise of one step over many batch members is enough.
-	p, b = declared(10, 1, 1, 0.01, 1, 0.1, 1)
-	for _, c := range []struct {
-		edit func(b *dp.Budget)
-		text string
-	}{
-		{func(b *dp.Budget) {}, ""},
-		{func(b *dp.Budget) { b.Epsilon = math.Nextafter(1, 2) }, "ε ≤ 1"},
-		{func(b *dp.Budget) { b.Delta = math.Nextafter(0.01, 1) }, "1/n²"},
-	} {
-		b := b
-		c.edit(&b)
-		_, err := (&NoisySGD{Calibration: Paper}).Calibrate(p, b)
-		if c.text == "" {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, c.text)
-		}
-	}
-}
-
-// The published noise of small T costs more than is claimed, and is raised.
-func TestPaperCounterexample(t *testing.T) {
-	var g struct {
-		Values []struct {
-			N, D, T, M int
-			Eps, Z     float64
-			Claimed    float64 `json:"delta_claimed"`
-			Actual     float64 `json:"delta_actual_single_step"`
-		}
-	}
-	readGolden(t, "ansgd_paper_counterexample", &g)
-	require.Len(t, g.Values, 2)
-	for _, v := range g.Values {
-		q, b := declared(v.N, v.D, v.Eps, v.Claimed, 1, 1e-3, 1)
-		raised, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.Equal(t, v.T, raised.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: v.M, Records: v.N}, raised.Params().Sampler)
-		require.InEpsilon(t, v.Z, raised.Params().PaperNoise, 1e-12)
-		require.Greater(t, raised.Params().PaperDelta, v.Actual)
-		require.Greater(t, raised.Params().Noise, 1.2*raised.Params().PaperNoise)
-		require.LessOrEqual(t, raised.comp.Delta(v.Eps), v.Claimed)
-		require.Equal(t, b, raised.Certificate().Budget)
-	}
-	// Where T is large the published noise is confirmed and kept.
-	q, b := declared(10000, 10, 1, 1e-8, 1, 1, 1)
-	kept, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.NoError(t, err)
-	require.Equal(t, kept.Params().PaperNoise, kept.Params().Noise)
-	require.LessOrEqual(t, kept.Params().PaperDelta, 1e-8)
 }
 
 // TestApproximateNoise: the central limit, and full batches, for both relations.
@@ -331,10 +176,6 @@ func TestGivenSteps(t *testing.T) {
 		require.Equal(t, want, pl.Params().Radius)
 		require.Equal(t, 500, pl.Params().Records)
 	}
-	// The last scheme is the plan's, not the mechanism's: the paper's batches do not
-	// have the variance of a Poisson size.
-	require.Equal(t, []Scheme{Poisson, FixedSize, WithReplacement},
-		[]Scheme{schemeOf(accounting.Poisson{}), schemeOf(accounting.FixedSize{}), schemeOf(accounting.WithReplacement{})})
 }
 
 // TestClipNorm: L is the clip where it is below the constant of the loss or that
@@ -538,14 +379,4 @@ func TestSearchLeavesFloat64(t *testing.T) {
 		require.ErrorIs(t, err, ErrMechanism)
 		require.ErrorContains(t, err, "rescale")
 	}
-}
-
-// TestBeyondAccounting: published parameters that nothing can be accounted for.
-func TestBeyondAccounting(t *testing.T) {
-	q, b := declared(1<<50, 1, 1, 1e-40, 1, 1, 1) // more steps than a composition takes
-	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.ErrorIs(t, err, accounting.ErrSampler)
-	q, b = declared(100, 1, 1, 1e-16, 1, 1, 1) // several steps, below the least δ that is resolved
-	_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.ErrorContains(t, err, "cannot be raised")
 }

@@ -38,7 +38,7 @@ func TestPassFormulas(t *testing.T) {
 		require.NoError(t, err)
 		k, b := math.Max(1, float64(c.Passes)), math.Max(1, float64(c.Batch))
 		require.Equal(t, int(k), pl.Params().Passes)
-		require.Equal(t, int(b), pl.Params().Batch)
+		require.Equal(t, b, pl.Params().Batch)
 		steps := math.Floor(300 / b)
 		v := 1.5*1.5 + 2*1.5*2*k*1.5/b*unit*2 // L² + 2Lσ√d/η
 		eta := math.Min(2/math.Sqrt(steps*v), 2/0.4)
@@ -98,7 +98,7 @@ func TestPassFormulas(t *testing.T) {
 	steep.Records = 300
 	phased, err := (&Phased{}).Calibrate(steep, budget)
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 1}, []int{phased.Params().Passes, phased.Params().Batch})
+	require.Equal(t, []float64{1, 1}, []float64{float64(phased.Params().Passes), phased.Params().Batch})
 	require.InEpsilon(t, 2e-4, phased.Params().Phases[0].StepSize, 1e-12)
 	q.Radius = 0
 	phased, err = (&Phased{Radius: 0.5}).Calibrate(q, budget)

@@ -139,7 +139,7 @@ func sums(c, r float64) bool {
 func TestPassReachable(t *testing.T) {
 	b := dp.Budget{Epsilon: 10, Delta: 1e-5} // noise of about the size of the means
 	for _, m := range []interface {
-		Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
+		Plan(p *erm.Problem, b dp.Budget) (*Plan, error)
 	}{&PermutationSGD{Radius: 1}, &PermutationSGD{Radius: 1, Ridge: 3, Passes: 2}, &Phased{Radius: 1}} {
 		plan, err := m.Plan(wide(1), b)
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestPassReachable(t *testing.T) {
 			if !both {
 				apart++
 			}
-			follows := fault.With(ctx, passParams, func(p PassParams) PassParams { // as if it were chosen from the records
+			follows := fault.With(ctx, numbers, func(p Params) Params { // as if it were chosen from the records
 				p.Phases[len(p.Phases)-1].Grid /= 2
 				return p
 			})
@@ -203,7 +203,7 @@ func TestPassPlanIsImmutable(t *testing.T) {
 	require.NoError(t, err)
 	before, text := pl.Params(), pl.String()
 	par := pl.Params()
-	par.Phases[0].Sigma, par.Lipschitz = 0, 0
+	par.Phases[0].Sigma, par.Clip = 0, 0
 	require.Equal(t, before, pl.Params())
 	require.Equal(t, text, pl.String())
 	require.Contains(t, text, "6 phases")

@@ -3,7 +3,6 @@ package sco
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
@@ -140,11 +138,9 @@ func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
 func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
 
-// fit plans and fits.
-func fit[P interface {
-	Fit(context.Context, *erm.Problem, rand.Source) (*dp.Release, error)
-}](
-	ctx context.Context, plan func(*erm.Problem, dp.Budget) (P, error), p *erm.Problem, b dp.Budget, src rand.Source,
+// planAndFit plans and fits.
+func planAndFit(
+	ctx context.Context, plan func(*erm.Problem, dp.Budget) (*Plan, error), p *erm.Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, fmt.Errorf("sco: %w", err)
@@ -155,67 +151,3 @@ func fit[P interface {
 	}
 	return pl.Fit(ctx, p, src)
 }
-
-// certified returns the certificate of plans, from the secure source.
-func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
-	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
-}
-
-// admit refuses a problem that is not valid or of other dimensions.
-func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
-	if err := p.Check(); err != nil {
-		return fmt.Errorf("sco: %w", err)
-	}
-	n, d := p.Data.Dims()
-	switch {
-	case d != dim:
-		return fmt.Errorf("sco: %w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
-	case rel == dp.Replace && n != records:
-		return fmt.Errorf("sco: %w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
-	}
-	return nil
-}
-
-// signed returns the source of one release and the certificate of that release, from the one of its
-// plan.
-func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
-	cert = cert.With(assumptions...)
-	if src == nil {
-		return noise.Secure(), cert
-	}
-	return noise.Watch(src), cert.With(dp.CallerSource)
-}
-
-// released returns the release of theta, or the error of a caller's source that repeats itself or
-// of reading the records.
-func released(cert dp.Certificate, src rand.Source, obj *erm.Objective, trace func(erm.Trace), theta []float64, steps, evaluations int) (
-	*dp.Release, error,
-) {
-	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
-		return nil, fmt.Errorf("sco: %w", w.Err())
-	}
-	if err := obj.Err(); err != nil {
-		return nil, fmt.Errorf("sco: %w", err)
-	}
-	if trace != nil {
-		t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1) // no minimizer is certified
-		t.Iterations, t.GradTerms = steps, evaluations
-		trace(t)
-	}
-	return &dp.Release{Theta: theta, Certificate: cert}, nil
-}
-
-// proved returns v for JSON, and null for +Inf, which JSON does not have.
-func proved(v float64) *float64 {
-	if math.IsInf(v, 1) {
-		return nil
-	}
-	return &v
-}
-
-var (
-	_ dp.Plan        = (*SGDPlan)(nil)
-	_ dp.Plan        = (*PassPlan)(nil)
-	_ json.Marshaler = SGDParams{}
-	_ json.Marshaler = PassParams{}
-)

@@ -46,7 +46,7 @@ func TestSVRGEvaluations(t *testing.T) {
 	n, d := 100000, 10
 	p := problem(3, n, d)
 	var tr erm.Trace
-	m := &ObjPertSVRG{ObjPert{Trace: func(t erm.Trace) { tr = t }}}
+	m := &ObjPert{SVRG: true, Trace: func(t erm.Trace) { tr = t }}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-10}, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.True(t, tr.Certified)

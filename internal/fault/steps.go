@@ -3,11 +3,10 @@ package fault
 // Names of steps whose values have types of the packages that use them: the parameters of a plan.
 // Each package makes its step of the name, and the audit another, which is the same.
 const (
-	QuadraticParams = "quadratic parameters"
-	SGDParams       = "parameters of noisy SGD"
-	PassParams      = "parameters of passes"
-	DiscreteParams  = "parameters over a finite set"
-	SampParams      = "parameters of OPSamp"
+	QuadraticParams  = "quadratic parameters"
+	StochasticParams = "parameters of stochastic gradients"
+	DiscreteParams   = "parameters over a finite set"
+	SampParams       = "parameters of OPSamp"
 )
 
 // DiscreteNoise are the integers that perturb the objective over a finite set.

@@ -70,11 +70,17 @@ type source struct {
 	chacha *rand.ChaCha8
 }
 
-// Secure returns a new source: ChaCha8 under a fresh key of 32 bytes from
-// crypto/rand. Every release takes a new one; a source is never stored. It
-// formats as "[secret]" and cannot be decoded from or encoded to a state. If
-// the operating system has no randomness, crypto/rand ends the process.
-func Secure() rand.Source {
+// Source is a source of randomness that reports whether it can be relied on.
+type Source interface {
+	rand.Source
+	// Err returns nil, or an error wrapping ErrSource if the source has repeated itself.
+	Err() error
+}
+
+// Secure returns a new source: ChaCha8 under a fresh key of 32 bytes from crypto/rand. Every
+// release takes a new one; a source is never stored. It formats as "[secret]" and has no encoding.
+// If the operating system has no randomness, crypto/rand ends the process.
+func Secure() Source {
 	var key [32]byte
 	crand.Read(key[:]) // never fails: see crypto/rand
 	s := &source{chacha: rand.NewChaCha8(key)}
@@ -97,6 +103,9 @@ func Reproducible(seed uint64, label ...string) rand.Source {
 
 // Uint64 returns 64 uniform bits.
 func (s *source) Uint64() uint64 { return s.chacha.Uint64() }
+
+// Err returns nil: the cycle of ChaCha8 is too long to be reached.
+func (s *source) Err() error { return nil }
 
 const secret = "[secret]"
 

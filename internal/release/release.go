@@ -53,8 +53,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 )
 
 // Steps that an audit may replace.
@@ -95,22 +95,13 @@ type Job struct {
 // memory could not be read: that is outside of the model, like time. What was drawn is spent.
 func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	f := fault.From(ctx)
-	cert := j.Certificate
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	var watched *noise.Watched // nil for the secure source
-	if src == nil {
-		src = noise.Secure()
-	} else {
-		watched = noise.Watch(src)
-		src = watched
-		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
-	}
+	source, cert := draw.Open(src, j.Certificate.With())
 	p = fault.At(f, Data, p)
-	uniform := j.Output.coin(src)
+	uniform := j.Output.coin(source)
 	var per erm.Perturbation
 	ok := true
 	if j.Draw != nil {
-		per, ok = j.Draw(src)
+		per, ok = j.Draw(source)
 		per = fault.At(f, Drawn, per)
 	}
 	defer clear(per.Linear)
@@ -121,9 +112,9 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 			return nil, err
 		}
 	}
-	j.Output.add(f, theta, uniform || !ok, src)
-	if watched != nil && watched.Err() != nil {
-		return nil, watched.Err()
+	j.Output.add(f, theta, uniform || !ok, source)
+	if err := source.Err(); err != nil {
+		return nil, err
 	}
 	if p.Set != nil {
 		p.Set.Prox(theta, theta, 1) // post-processing

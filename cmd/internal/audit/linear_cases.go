@@ -226,7 +226,7 @@ func init() {
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
-	svrg := func(o sco.ObjPert) *sco.ObjPertSVRG { return &sco.ObjPertSVRG{ObjPert: o} }
+	svrg := func(o sco.ObjPert) *sco.ObjPert { o.SVRG = true; return &o }
 	output := func(o sco.ObjPert) *sco.Output {
 		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 	}

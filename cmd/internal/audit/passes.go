@@ -18,7 +18,7 @@ import (
 // passing is a setting of output noise on passes over a permutation.
 type passing struct {
 	followed
-	mech          planner[*erm.Problem, *sco.PassPlan]
+	mech          planner[*erm.Problem, *sco.Plan]
 	declared      loss.Linear // whose constants the loss declares
 	batch, passes int
 	lambda        float64 // λ of steps that shrink, after which the last iterate is released
