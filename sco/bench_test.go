@@ -33,8 +33,7 @@ func large(n, d int) *erm.Problem {
 	return &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 1}}
 }
 
-// One epoch of noisy SGD, and a plain pass over the same batches: the gradient
-// sums alone.
+// One epoch of noisy SGD, and a plain pass over the same batches: the gradient sums alone.
 func BenchmarkEpoch(b *testing.B) {
 	const n, d, steps = 1000000, 50, 100
 	p := large(n, d)

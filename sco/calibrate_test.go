@@ -34,8 +34,7 @@ func fullNoise(t *testing.T, b dp.Budget, rel dp.Relation, steps float64) float6
 	return sigma
 }
 
-// TestCheckEnds: the ranges of the mechanisms' fields, one step inside and one
-// outside.
+// TestCheckEnds: the ranges of the mechanisms' fields, one step inside and one outside.
 func TestCheckEnds(t *testing.T) {
 	for _, c := range []struct {
 		m  NoisySGD
@@ -86,8 +85,8 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-// TestPaperFormulas: T and m of the paper, which the default of Evaluations is made of, where either
-// term decides.
+// TestPaperFormulas: T and m of the paper, which the default of Evaluations is made of, where
+// either term decides.
 func TestPaperFormulas(t *testing.T) {
 	q := declaredSetting(t, 8000, 10, 0.5, 1e-9, 1, 0.25, 1)
 	log := 9 * math.Ln10
@@ -241,8 +240,7 @@ func TestSearch(t *testing.T) {
 	require.InEpsilon(t, 15, float64(pl.Params().Steps)*pl.Params().Batch, 1e-12)
 }
 
-// TestSearchTies: the same for problems among which ties within a few percent
-// are frequent.
+// TestSearchTies: the same for problems among which ties within a few percent are frequent.
 func TestSearchTies(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rnd.Float64()) }

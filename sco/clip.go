@@ -42,9 +42,8 @@ func newGrid(l float64, d int) grid {
 // 2¹⁰σ, with probability below 2⁻⁷⁵⁰⁰⁰⁰ in all coordinates of all steps together.
 const largestNoise = 0x1p52
 
-// clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN
-// replaced by 0: P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the
-// loss itself.
+// clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN replaced by 0:
+// P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the loss itself.
 type clippedSlope struct {
 	loss.Linear
 	limit float64

@@ -29,9 +29,8 @@ const innerSteps = 2000
 
 var scratch = sync.Pool{New: func() any { return new([3][]float64) }}
 
-// Grad stores β(w − v) in dst, for a v with ‖∇ℓ(v) + β(v−w)‖ ≤ ξ where one is
-// found: by strong convexity ‖v − v*‖ ≤ ξ/β there, so that the gradient is within ξ
-// of the one of the envelope.
+// Grad stores β(w − v) in dst, for a v with ‖∇ℓ(v) + β(v−w)‖ ≤ ξ where one is found: by strong
+// convexity ‖v − v*‖ ≤ ξ/β there, so that the gradient is within ξ of the one of the envelope.
 //
 //	smooth ℓ   gradient descent with step 1/(β_ℓ+β), linear convergence
 //	else       subgradients, steps 2/(β(k+1)), average with weights k: the

@@ -18,9 +18,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// TestPassPath: without noise a pass over equal records is a path that is known:
-// two batches of two records with the gradient −1, a ridge, and the average of
-// the points where gradients are taken.
+// TestPassPath: without noise a pass over equal records is a path that is known: two batches of two
+// records with the gradient −1, a ridge, and the average of the points where gradients are taken.
 func TestPassPath(t *testing.T) {
 	p := axis(4, -1) // ∇ = 1
 	p.Set = nil
@@ -76,8 +75,7 @@ func TestPassNoiseLaw(t *testing.T) {
 		require.Greater(t, dp.GaussianDelta(1, 1.001*ph.Sensitivity/ph.Sigma), 1e-5)
 		require.InEpsilon(t, phased.Params().Phases[0].StepSize*math.Pow(4, -float64(i)), ph.StepSize, 1e-12)
 	}
-	// The noise of every phase is on the release, as each starts where the one
-	// before ended.
+	// The noise of every phase is on the release, as each starts where the one before ended.
 	var v float64
 	for _, ph := range phased.Params().Phases {
 		v += ph.Sigma * ph.Sigma

@@ -131,7 +131,8 @@ func (pl *Plan) Certificate() dp.Certificate {
 }
 
 // Profile returns δ(ε) of one release: that of all noisy sums, by the accountant; or for passes the
-// curve of Gaussian noise at the largest Hidden/Sigma of a phase, since each record is in one phase.
+// curve of Gaussian noise at the largest Hidden/Sigma of a phase, since each record is in one
+// phase.
 func (pl *Plan) Profile() dp.Profile {
 	switch {
 	case pl.empty():

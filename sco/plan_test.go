@@ -51,9 +51,8 @@ func TestWorstPair(t *testing.T) {
 	}
 }
 
-// What a release is made of: exactly the noise of the plan on exactly clipped
-// sums. With a full batch and one step the average is w₀ + (w₁−w₀)/2, so that
-// its law is known.
+// What a release is made of: exactly the noise of the plan on exactly clipped sums. With a full
+// batch and one step the average is w₀ + (w₁−w₀)/2, so that its law is known.
 func TestOneStepLaw(t *testing.T) {
 	p := axis(10, 1)
 	m := &NoisySGD{Radius: 1, Steps: 1, Batch: 10}
@@ -100,8 +99,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Traces count what was done; batches may be empty, and their steps still add
-// noise.
+// Traces count what was done; batches may be empty, and their steps still add noise.
 func TestTrace(t *testing.T) {
 	p := problem(1, 100, 2)
 	var tr erm.Trace

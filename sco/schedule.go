@@ -34,10 +34,9 @@ func (s schedule) variance() float64 {
 	return v
 }
 
-// contraction returns the largest ηβ that the scheme uses. The mean gradient of a
-// batch of exactly m records is β-smooth, so that steps with η ≤ 2/β do not
-// expand. A Poisson batch has |B|/(qn) times that smoothness: with η ≤ 1/β it
-// does not expand unless |B| > 2qn.
+// contraction returns the largest ηβ that the scheme uses. The mean gradient of a batch of exactly
+// m records is β-smooth, so that steps with η ≤ 2/β do not expand. A Poisson batch has |B|/(qn)
+// times that smoothness: with η ≤ 1/β it does not expand unless |B| > 2qn.
 func (s schedule) contraction() float64 {
 	if s.scheme == Poisson {
 		return 1
@@ -45,9 +44,8 @@ func (s schedule) contraction() float64 {
 	return 2
 }
 
-// step returns the step size with the least bound, at most that of
-// contraction; smoothness is that of the loss, ignored for an envelope, which
-// follows η.
+// step returns the step size with the least bound, at most that of contraction; smoothness is that
+// of the loss, ignored for an envelope, which follows η.
 func (s schedule) step(smoothness float64) float64 {
 	eta := s.q.m / math.Sqrt(s.steps*s.variance())
 	if !s.envelope && smoothness > 0 && !math.IsInf(smoothness, 1) {
@@ -81,8 +79,7 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
 }
 
-// rate returns max( √(d ln(1/δ))/(εn), 1/√n ), to which all bounds are
-// proportional.
+// rate returns max( √(d ln(1/δ))/(εn), 1/√n ), to which all bounds are proportional.
 func rate(q setting) float64 {
 	return max(math.Sqrt(q.d()*q.logDelta())/(q.budget.Epsilon*q.n()), 1/math.Sqrt(q.n()))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// TestScheduleFormulas: variance, step and bound for every scheme, with and
-// without an envelope.
+// TestScheduleFormulas: variance, step and bound for every scheme, with and without an envelope.
 func TestScheduleFormulas(t *testing.T) {
 	const n, d, l, m, radius, steps, sigma = 500., 7., 0.1, 40., 3., 60., 0.01
 	q := declaredSetting(t, n, d, 1, 1e-6, l, 0.25, radius)

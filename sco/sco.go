@@ -22,16 +22,14 @@
 //
 // # How a mechanism is used
 //
-// Plan reads public quantities only: declared bounds, dimensions, the number of
-// records where it is public, and the budget. It returns the noise, every
-// parameter, and a bound on the excess. A Plan serves any number of Fits; Fit of
-// a mechanism does both. What leaves is a dp.Release.
+// Plan reads public quantities only: declared bounds, dimensions, the number of records where it is
+// public, and the budget. It returns the noise, every parameter, and a bound on the excess. A Plan
+// serves any number of Fits; Fit of a mechanism does both. What leaves is a dp.Release.
 //
 // # Relations
 //
-// Under dp.Replace the number of records n is public. Under dp.AddRemove it is
-// not, and every schedule and divisor needs the declared number n₀ of
-// erm.Problem.Records instead.
+// Under dp.Replace the number of records n is public. Under dp.AddRemove it is not, and every
+// schedule and divisor needs the declared number n₀ of erm.Problem.Records instead.
 //
 // # Exactness
 //

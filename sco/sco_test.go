@@ -442,9 +442,8 @@ func TestRegularizer(t *testing.T) {
 	}
 }
 
-// TestNothingPrintsNoise: releases, withheld and cancelled
-// ones, plans, problems and sources are printed in every way there is, and no
-// value of any noise is found in what they show.
+// TestNothingPrintsNoise: releases, withheld and cancelled ones, plans, problems and sources are
+// printed in every way there is, and no value of any noise is found in what they show.
 func TestNothingPrintsNoise(t *testing.T) {
 	var log strings.Builder
 	show := func(v any) { log.WriteString(testkit.Everything(v)) }

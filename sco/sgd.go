@@ -59,8 +59,7 @@ func (s Scheme) sampler(m float64, q setting) accounting.Sampler {
 // clipped to L, the divisor qn is public and does not depend on the
 // batch, and an empty batch is a step of noise. All iterates are accounted for.
 //
-// A problem's Reg enters as the proximal map of (η/n)r; the bounds are about
-// problems without one.
+// A problem's Reg enters as the proximal map of (η/n)r; the bounds are about problems without one.
 //
 // The zero value means the documented defaults and needs only a bounded Set or a Radius.
 type NoisySGD struct {
@@ -91,11 +90,10 @@ type NoisySGD struct {
 //
 //	ℓ_β(w; z) = min_v ℓ(v; z) + (β/2)‖v − w‖²,   ℓ_β ≤ ℓ ≤ ℓ_β + L²/(2β)
 //
-// which is β-smooth and L-Lipschitz, for losses with kinks. The gradient of a
-// loss φ(⟨a,w⟩; b) is a multiple of a, from the proximal map of φ on the line:
-// in closed form where the loss has one (loss.Proximable), else by bisection.
-// Other losses are solved for to a certified accuracy of L/(10n) by a method
-// that sees one record and the iterate only. Gradients are clipped like all
+// which is β-smooth and L-Lipschitz, for losses with kinks. The gradient of a loss φ(⟨a,w⟩; b) is a
+// multiple of a, from the proximal map of φ on the line: in closed form where the loss has one
+// (loss.Proximable), else by bisection. Other losses are solved for to a certified accuracy of
+// L/(10n) by a method that sees one record and the iterate only. Gradients are clipped like all
 // others, so that privacy does not rest on any of this.
 //
 // Its fields are those of NoisySGD and Smoothing.
@@ -106,11 +104,10 @@ type ProxGD struct {
 	Smoothing float64
 }
 
-// DPSGD is noisy SGD as practitioners run it: T = ⌈Epochs·n/Batch⌉ steps over
-// Poisson batches, gradients clipped at Clip, momentum, and the last iterate.
-// The noise is the accountant's for these numbers; there is no bound on the
-// loss. Parameters must be chosen without looking at the records: a search
-// over them costs budget that nothing here accounts for.
+// DPSGD is noisy SGD as practitioners run it: T = ⌈Epochs·n/Batch⌉ steps over Poisson batches,
+// gradients clipped at Clip, momentum, and the last iterate. The noise is the accountant's for
+// these numbers; there is no bound on the loss. Parameters must be chosen without looking at the
+// records: a search over them costs budget that nothing here accounts for.
 type DPSGD struct {
 	Relation dp.Relation // see NoisySGD
 	Epochs   float64     // expected passes over the records; 0 means 5

@@ -133,8 +133,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 	m.last--
 }
 
-// Status ends the method after twice the epochs that are expected: the bound is
-// on an expectation.
+// Status ends the method after twice the epochs that are expected: the bound is on an expectation.
 func (m *svrg) Status() (splitting.Status, error) {
 	if m.last <= 0 {
 		return splitting.Stalled, nil

@@ -37,8 +37,7 @@ func TestSVRGGolden(t *testing.T) {
 	require.ErrorIs(t, err, ErrMechanism)
 }
 
-// SVRG at n = 1e5 reaches its certificate with far fewer gradients than
-// 30 n log₂ n.
+// SVRG at n = 1e5 reaches its certificate with far fewer gradients than 30 n log₂ n.
 func TestSVRGEvaluations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1e5 records take seconds")

@@ -11,8 +11,9 @@
 //	}
 //
 // The sum of k and round(ν/g) is exact and has the law of round(k + ν/g), so that a release is as
-// private as the real gk + ν: docs/theory/release.md#release.grid. A pure guarantee has no δ that could
-// pay for rare events of the noise. A coin pays for them: docs/theory/release.md#release.coin.
+// private as the real gk + ν: docs/theory/release.md#release.grid. A pure guarantee has no δ that
+// could pay for rare events of the noise. A coin pays for them:
+// docs/theory/release.md#release.coin.
 package draw
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// Open returns the source of one release and the certificate of that release. A nil src stands for a
-// new secure source. Any other src is watched, and the certificate gets the assumption
+// Open returns the source of one release and the certificate of that release. A nil src stands for
+// a new secure source. Any other src is watched, and the certificate gets the assumption
 // dp.CallerSource. Err of the returned source must be nil after the last draw, or else nothing may
 // be released.
 func Open(src rand.Source, cert dp.Certificate) (noise.Source, dp.Certificate) {
@@ -35,7 +36,8 @@ func Open(src rand.Source, cert dp.Certificate) (noise.Source, dp.Certificate) {
 }
 
 // Most bounds the integers of a release. Integers of noise saturate at 2⁶² + 2⁵². Added to a k of
-// at most Most in size and clamped at ±Most, they give the same sum as noise that does not saturate.
+// at most Most in size and clamped at ±Most, they give the same sum as noise that does not
+// saturate.
 const Most = 1 << 61
 
 // Noise is a law of integers: round(ν/g) in each coordinate, for real noise ν and g = 2^Exponent.
@@ -68,7 +70,8 @@ func (n Noise) AddWithin(most int64, dst []float64, k, nu []int64) {
 	}
 }
 
-// CoinBits is the number of fair bits that the coin of a pure guarantee takes: its probability is 2⁻⁶⁴.
+// CoinBits is the number of fair bits that the coin of a pure guarantee takes: its probability is
+// 2⁻⁶⁴.
 const CoinBits = 64
 
 // Coin reports, with probability 2^−bits, that a release is to be a point that no record enters. It

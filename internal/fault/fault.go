@@ -1,19 +1,17 @@
 // Package fault replaces one step of a mechanism by a broken one, so that an
 // audit can show that it would see the mistake.
 //
-// A negative control is the production path with one step replaced: not a copy
-// of the mechanism and not a changed label. Fit asks for the faults of its
-// context once and names each step that a control may replace beside the value
-// that the formula has there:
+// A negative control is the production path with one step replaced: not a copy of the mechanism and
+// not a changed label. Fit asks for the faults of its context once and names each step that a
+// control may replace beside the value that the formula has there:
 //
 //	f := fault.From(ctx)
 //	nu = fault.At(f, OutputNoise, nu)   // round(ν/g)
 //
-// In production From returns nil and At its last argument, at the cost of one
-// comparison. Only the packages of this module can import fault, and of those
-// only cmd/internal/audit and tests call With: a test of this package reads every
-// file of the module to see that it stays so. Hence no caller of the public
-// API can reach a broken step.
+// In production From returns nil and At its last argument, at the cost of one comparison. Only the
+// packages of this module can import fault, and of those only cmd/internal/audit and tests call
+// With: a test of this package reads every file of the module to see that it stays so. Hence no
+// caller of the public API can reach a broken step.
 //
 // # Joining
 //
@@ -94,9 +92,8 @@ func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Co
 	return context.WithValue(ctx, key{}, f)
 }
 
-// Missed returns the names of the steps that f replaces and no mechanism
-// reached, in order: a control that misses one tests nothing. A context made
-// from that of f counts for f.
+// Missed returns the names of the steps that f replaces and no mechanism reached, in order: a
+// control that misses one tests nothing. A context made from that of f counts for f.
 func (f *Set) Missed() []string {
 	if f == nil {
 		return nil

@@ -112,8 +112,7 @@ func prints(t *testing.T, src rand.Source) {
 	require.Equal(t, "[secret]", fmt.Sprint(src))
 	require.Equal(t, "[secret]\n", fmt.Sprintln(src))
 
-	// In a field fmt shows at most the address: the same text before and after
-	// the state changes.
+	// In a field fmt shows at most the address: the same text before and after the state changes.
 	holder := struct{ src rand.Source }{src}
 	before := fmt.Sprintf("%v %+v %#v %d %x", holder, holder, holder, holder, &holder)
 	words(src, 100)
@@ -147,7 +146,7 @@ func prints(t *testing.T, src rand.Source) {
 	_, ok = src.(interface{ Seed([32]byte) })
 	require.False(t, ok, "a secure source must not be reseedable")
 	require.Equal(t, "[secret]", src.(fmt.Stringer).String())
-	require.Equal(t, "[secret]", src.(fmt.GoStringer).GoString())
+	require.Equal(t, "[secret]", fmt.Sprintf("%#v", src))
 }
 
 // TestTwoProcessesDiffer starts this test binary twice: a resumed or copied

@@ -110,7 +110,8 @@ func TestRadialStep(t *testing.T) {
 	}
 }
 
-// TestRadialZeros: leading words of zeros make both factors tiny; the bracket then needs more words.
+// TestRadialZeros: leading words of zeros make both factors tiny; the bracket then needs more
+// words.
 func TestRadialZeros(t *testing.T) {
 	for n := range 8 {
 		k := []int64{7}

@@ -11,8 +11,8 @@ var ErrSource = prefix.New("noise: the source of randomness repeats itself; pass
 
 const errStuck = "noise: the source of randomness repeats itself"
 
-// Watched is a source that notices when the source it reads repeats itself. It prints
-// as "[secret]".
+// Watched is a source that notices when the source it reads repeats itself. It prints as
+// "[secret]".
 type Watched struct {
 	hidden
 	src      rand.Source
@@ -23,16 +23,15 @@ type Watched struct {
 	err      error
 }
 
-// Watch returns a source with the words of src. Where src runs into a cycle, of one
-// word or of many, Watched finds that within about three times the words of the
-// cycle and of what came before it, gives the words of Secure from then on, so
-// that every sampler ends, and reports ErrSource. Whoever releases something that
-// rests on src must look at Err after the last draw. N words of a uniform source
-// raise a false alarm with probability at most N 2⁻¹²⁸.
+// Watch returns a source with the words of src. If src runs into a cycle, Watched finds it within
+// about three times the words of the cycle and of the words before it. From then on it returns the
+// words of Secure, so that every sampler ends, and Err returns an error: whoever releases something
+// that rests on src must call Err after the last draw. N words of a uniform source raise a false
+// alarm with probability at most N 2⁻¹²⁸.
 func Watch(src rand.Source) *Watched { return &Watched{src: src} }
 
-// Err returns nil, or an error wrapping ErrSource if the source has repeated
-// itself. It reads 16 more words, so that a short cycle shows even after a single draw.
+// Err returns nil, or ErrSource if the source has repeated itself. It reads 16 more words, so that
+// a short cycle shows even after a single draw.
 func (w *Watched) Err() error {
 	for range 16 {
 		w.Uint64()
@@ -56,15 +55,12 @@ func (w *Watched) Uint64() uint64 {
 // fail draws from a secure source from here on and keeps the error.
 func (w *Watched) fail() { w.src, w.err = Secure(), ErrSource }
 
-// giveUp ends a draw that has taken a multiple of most futile tries, which a uniform source
-// does with probability below 2⁻⁶⁰⁰.
+// giveUp fails a source after a multiple of most futile tries of a draw, which a uniform source
+// needs with probability below 2⁻⁶⁰⁰. It panics if the source is not watched.
 func giveUp[T int | uint64](tries, most T, src rand.Source) {
-	if tries%most == 0 {
-		stuck(src)
+	if tries%most != 0 {
+		return
 	}
-}
-
-func stuck(src rand.Source) {
 	w, ok := src.(*Watched)
 	if !ok {
 		panic(errStuck)

@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// CheckField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says,
-// by an error that wraps kind.
+// CheckField refuses a number of a mechanism that is neither positive and finite nor 0, which means
+// what zero says, by an error that wraps kind.
 func CheckField(kind error, name, zero string, v float64) error {
 	if !(v >= 0) || math.IsInf(v, 1) {
 		return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", kind, name, v, zero)
@@ -17,8 +17,8 @@ func CheckField(kind error, name, zero string, v float64) error {
 	return nil
 }
 
-// CheckConstant refuses a constant of a loss that is not known to be positive and finite, by an error that wraps
-// dp.ErrCondition and has a fix for +Inf.
+// CheckConstant refuses a constant of a loss that is not known to be positive and finite, by an
+// error that wraps dp.ErrCondition and has a fix for +Inf.
 func CheckConstant(name string, v float64, fix string) error {
 	switch {
 	case math.IsInf(v, 1):
@@ -30,8 +30,8 @@ func CheckConstant(name string, v float64, fix string) error {
 	return nil
 }
 
-// CheckShares returns an error wrapping dp.ErrBudget, which names the δ that the caller stated, if a share of
-// b has a δ that is too small to compute with.
+// CheckShares returns an error wrapping dp.ErrBudget, which names the δ that the caller stated, if
+// a share of b has a δ that is too small to compute with.
 func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 	for _, s := range shares {
 		if b.Delta > 0 && s.Delta < dp.MinDelta {

@@ -19,9 +19,8 @@ const certifyEvery = 32
 //
 //	‖x_K − θ*‖ ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ),   K = ⌈ln(4D₀/R)/log1p(γμ)⌉,
 //
-// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is claimed
-// about time.
-// Proof: docs/theory/release.md#release.descent.
+// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is
+// claimed about time. Proof: docs/theory/release.md#release.descent.
 func (s *solver) descend() error {
 	ell := s.obj.Steepness()
 	if !(ell < math.Inf(1) && s.Modulus > 0 && s.Cover > 0 && s.Reach < math.Inf(1)) {

@@ -107,7 +107,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// From a start far outside, the descent begins at the anchor; where R exceeds 2ρ the anchor will do.
+// From a start far outside, the descent begins at the anchor; where R exceeds 2ρ the anchor will
+// do.
 func TestDescentStart(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	in := newInstance(t, rnd, loss.Logistic{}, nil, nil, 60, 2)
@@ -143,8 +144,8 @@ func TestDescentPairs(t *testing.T) {
 	}
 }
 
-// Where the regularizer is more convex than the loss is steep, the step is 1/μ: with a longer one the
-// error of a step would not shrink by the factor that the proof divides by.
+// Where the regularizer is more convex than the loss is steep, the step is 1/μ: with a longer one
+// the error of a step would not shrink by the factor that the proof divides by.
 func TestDescentOfConvexRegularizer(t *testing.T) {
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} {
 		in := newInstance(t, rand.New(rand.NewPCG(3, 4)), loss.Logistic{}, prox.ElasticNet{L1: 0.1, L2: 1e9}, set, 2, 1e-3)
@@ -188,8 +189,8 @@ func TestStagesCancelled(t *testing.T) {
 	}
 }
 
-// Where ∇²f is so large that no float64 point has a small residual, points of twice the precision do:
-// a problem of one stiff and one soft direction, with R at the default 1e-11·B.
+// Where ∇²f is so large that no float64 point has a small residual, points of twice the precision
+// do: a problem of one stiff and one soft direction, with R at the default 1e-11·B.
 func TestRefineStiff(t *testing.T) {
 	const n, ridge = 4000, 1e-4
 	rnd := rand.New(rand.NewPCG(31, 32))

@@ -31,8 +31,8 @@ type Target struct {
 //
 // The third exists so that the first two need no proof that they end; it is not expected to run.
 //
-// The error is ctx.Err() or obj.Err(). Minimize panics if the loss has no finite Smoothness or r + ι_C no
-// subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
+// The error is ctx.Err() or obj.Err(). Minimize panics if the loss has no finite Smoothness or r +
+// ι_C no subdifferential, which erm.Problem.Public and erm.Public.Smooth tell in advance.
 func Minimize(
 	ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, t Target, methods ...Method,
 ) ([]float64, erm.Trace, error) {
@@ -133,8 +133,9 @@ func (s *solver) improve(q point) bool {
 }
 
 // fromSample returns a point near the minimizer of a sample of the records, at which a solver over
-// all of them does well to begin. The gradient of the sample there is a sixteenth of what the sample may
-// be off by, about the norm at start over the root of its size: to go nearer gains nothing.
+// all of them does well to begin. The gradient of the sample there is a sixteenth of what the
+// sample may be off by, about the norm at start over the root of its size: to go nearer gains
+// nothing.
 func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, start []float64) []float64 {
 	grad := make([]float64, len(start))
 	sample.Grad(grad, start)
@@ -209,11 +210,10 @@ func Certify(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []fl
 	return best, nil
 }
 
-// newtons and descents hold methods whose memory, of order d², the next solve
-// takes over. What they hold are functions of the records and of the noise, and
-// references to them, until a solve of the same kind begins or the garbage
-// collector has run twice. Nothing erases it: memory is inside the trust
-// boundary.
+// newtons and descents hold methods whose memory, of order d², the next solve takes over. What they
+// hold are functions of the records and of the noise, and references to them, until a solve of the
+// same kind begins or the garbage collector has run twice. Nothing erases it: memory is inside the
+// trust boundary.
 var newtons, descents sync.Pool
 
 // reused returns a method that does what m does, in memory that may have been

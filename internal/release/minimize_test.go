@@ -29,8 +29,7 @@ func problem(t *testing.T, set prox.Set) (*erm.Problem, *erm.Objective) {
 	return p, p.Perturb(erm.Perturbation{Linear: []float64{1, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
 }
 
-// broken is a method that cannot be applied, lazy one that stops where it
-// starts.
+// broken is a method that cannot be applied, lazy one that stops where it starts.
 type broken struct{ lazy }
 type lazy struct{}
 

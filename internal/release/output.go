@@ -46,9 +46,8 @@ const (
 //
 //	S = apart + 2R,   g = max{ 2^(⌊log₂(S/√d)⌋ − 20), 2^(⌈log₂ ρ⌉ − 59) },   S′ = S + g√d
 //
-// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ
-// (erm.Public.Floor), g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves
-// the range of float64.
+// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ (erm.Public.Floor),
+// g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves the range of float64.
 func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 	s := apart + 2*cover
 	if !(cover > 0 && s > 1/largest && s < largest && reach >= 0 && reach < largest) {
@@ -151,7 +150,8 @@ func Failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) 
 // coin reports whether a Finite release is to be a uniform point.
 func (o Output) coin(src rand.Source) bool { return o.Finite && draw.Coin(draw.CoinBits, src) }
 
-// add replaces θ by g·(round(θ/g) + round(ν/g)). A Finite release that failed becomes a uniform point.
+// add replaces θ by g·(round(θ/g) + round(ν/g)). A Finite release that failed becomes a uniform
+// point.
 func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source) {
 	k, nu, most := make([]int64, o.Dim), make([]int64, o.Dim), int64(draw.Most)
 	defer clear(nu)
@@ -168,9 +168,8 @@ func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source)
 	o.AddWithin(most, theta, k, nu)
 }
 
-// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN.
-// Whether halves go up, down or to even does not matter: the result is an integer
-// within ½ of θ/g.
+// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN. Whether halves go
+// up, down or to even does not matter: the result is an integer within ½ of θ/g.
 func (o Output) round(theta []float64) []int64 {
 	k := make([]int64, len(theta))
 	for i, v := range theta {

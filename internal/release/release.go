@@ -23,8 +23,8 @@
 // Floor needs bounds on b and W. Where the noise exceeds them, the release is noise around P_C(0):
 // an event of public probability p, the same for all data sets, that costs (1+e^ε)p of δ
 // (dp.Profile.Failure, docs/theory/release.md#release.events). A pure guarantee has no δ. There the
-// release lies in a finite set, and with a coin of probability γ = 2⁻⁶⁴, drawn first, it is a uniform
-// point of it, which pays for the event (docs/theory/release.md#release.coin).
+// release lies in a finite set, and with a coin of probability γ = 2⁻⁶⁴, drawn first, it is a
+// uniform point of it, which pays for the event (docs/theory/release.md#release.coin).
 //
 // # Notation
 //
@@ -85,9 +85,8 @@ type Job struct {
 	Trace   func(erm.Trace)
 }
 
-// Run draws, minimizes, rounds, adds noise and projects. p has the constants that
-// the plan was made for, or better ones, and no more than MaxRecords records: the
-// caller checked that.
+// Run draws, minimizes, rounds, adds noise and projects. p has the constants that the plan was made
+// for, or better ones, and no more than MaxRecords records: the caller checked that.
 //
 // src feeds the noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. The error is ctx.Err(), or about the source or the form of the

@@ -359,7 +359,7 @@ var linearControls = []Control{
 		redrawn(func(src rand.Source) int64 {
 			for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
 				k := int64(noise.Below(7, src)) - 3
-				if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+				if uniform(src) < math.Exp(-2*float64(k*k)) {
 					return k
 				}
 			}
