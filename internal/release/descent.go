@@ -9,7 +9,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-const badSteepness = "release: Minimize of a loss without a finite Smoothness, or to a Target that is not positive and finite"
+const badSteepness = "release: minimize of a loss without a finite Smoothness, or to a Target that is not positive and finite"
 
 // certifyEvery is the number of steps in float64 between two certificates, which cost as much.
 const certifyEvery = 32
