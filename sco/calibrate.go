@@ -42,12 +42,12 @@ type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, e
 func (m *NoisySGD) check() error {
 	switch {
 	case m.Scheme < Poisson || m.Scheme > WithReplacement:
-		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
+		return refuse(ErrMechanism, "Scheme = %d, want Poisson, FixedSize or WithReplacement", int(m.Scheme))
 	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
-		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
+		return refuse(ErrMechanism, "Steps = %d, want a number of steps, or 0 for the best", m.Steps)
 	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && m.Scheme != Poisson:
-		return fmt.Errorf("sco: %w: Scheme %v is about %v neighbors, Relation = %v; use Poisson",
-			dp.ErrCondition, m.Scheme, dp.Replace, dp.AddRemove)
+		return refuse(dp.ErrCondition, "Scheme %v is about %v neighbors, Relation = %v; use Poisson", m.Scheme, dp.Replace,
+			dp.AddRemove)
 	}
 	return cmp.Or(
 		checkField("Radius", "the radius of Set", m.Radius),
@@ -172,8 +172,8 @@ func (m *NoisySGD) search(p *Params, s schedule, noise accountant) error {
 		}
 	}
 	if math.IsInf(best, 1) {
-		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m,
-			s.l)
+		return refuse(ErrMechanism, "the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem",
+			q.m, s.l)
 	}
 	p.Steps = int(s.steps)
 	p.Sampler = s.scheme.sampler(s.m, q)
@@ -224,7 +224,7 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, e
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
-		return nil, fmt.Errorf("sco: %w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
+		return nil, refuse(ErrMechanism, "Momentum = %v, want a number in [0, 1)", m.Momentum)
 	}
 	radius := m.Radius
 	if radius == 0 && m.StepSize > 0 {
@@ -242,7 +242,7 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, e
 	batch := min(max(cmp.Or(m.Batch, 4*math.Sqrt(set.n())), 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
 	if steps > accounting.MaxSteps {
-		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,
+		return nil, refuse(ErrMechanism, "Epochs = %v in batches of %v are %v steps, want at most %d", epochs, batch, steps,
 			accounting.MaxSteps)
 	}
 	p := newParams(theoremSGD, set, l)
@@ -267,13 +267,13 @@ func newSGDPlan(p Params, assumptions []dp.Assumption, trace func(erm.Trace)) (*
 	scale := p.Noise * p.Clip
 	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 &&
 		p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
-		return nil, fmt.Errorf("sco: %w: the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, "+
-			"StepSize %v, Smoothing %v): rescale the problem", ErrMechanism, p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
+		return nil, refuse(ErrMechanism, "the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, "+
+			"StepSize %v, Smoothing %v): rescale the problem", p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
 	}
 	g := newGrid(p.Clip, p.Dim)
 	if !(math.Ldexp(p.scale(), -g.exponent) <= largestNoise) {
-		return nil, fmt.Errorf("sco: %w: noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget this "+
-			"small needs fewer steps or larger batches", ErrMechanism, p.scale(), g.exponent)
+		return nil, refuse(ErrMechanism, "noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget "+
+			"this small needs fewer steps or larger batches", p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
 	comp, err := p.composition()
@@ -291,7 +291,7 @@ func newSGDPlan(p Params, assumptions []dp.Assumption, trace func(erm.Trace)) (*
 func (p *Params) composition() (*accounting.Composition, error) {
 	step, err := accounting.Gaussian(p.Sampler, p.Noise)
 	if err != nil {
-		return nil, fmt.Errorf("sco: %w: %w", ErrMechanism, err)
+		return nil, refuse(ErrMechanism, "%w", err)
 	}
 	return accounting.Compose(step.Times(p.Steps))
 }

@@ -117,8 +117,8 @@ func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*lop.Plan, error) {
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
 func bySVRG(p lop.Params) release.Method {
-	schedule, err := svrgFor(p)
-	if err != nil {
+	schedule, ok := svrgFor(p)
+	if !ok {
 		return nil
 	}
 	return func(splitting.Problem, int) splitting.Method { return &svrg{schedule: schedule} }
@@ -126,7 +126,7 @@ func bySVRG(p lop.Params) release.Method {
 
 // svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
 // at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
-func svrgFor(p lop.Params) (svrgSchedule, error) {
+func svrgFor(p lop.Params) (svrgSchedule, bool) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)

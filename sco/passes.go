@@ -67,7 +67,7 @@ func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, s
 
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
-	return planPasses(p, b, m.Calibrate)
+	return planFor(p, dp.Replace, b, convexity, m.Calibrate)
 }
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
@@ -77,17 +77,7 @@ func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
-	return planPasses(p, b, m.Calibrate)
-}
-
-// planPasses calibrates for the public quantities of p.
-func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*Plan, error)) (*Plan, error) {
-	q, _, op, err := known(p, dp.Replace)
-	if err != nil {
-		return nil, err
-	}
-	q.Assumptions = convexity(p, op)
-	return calibrate(q, b)
+	return planFor(p, dp.Replace, b, convexity, m.Calibrate)
 }
 
 // course holds the quantities that the layout of phases depends on.
@@ -126,7 +116,7 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 // check refuses steps that are too long to be nonexpansive.
 func (c course) check(eta float64) error {
 	if eta > c.longest {
-		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, c.longest)
+		return refuse(dp.ErrCondition, "a step of %v expands, want at most 2/β = %v", eta, c.longest)
 	}
 	return nil
 }
@@ -173,11 +163,11 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {
-		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize,
-			m.Ridge)
+		return nil, refuse(ErrMechanism, "StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0",
+			m.StepSize, m.Ridge)
 	}
 	if m.Passes < 0 || m.Batch < 0 || m.Batch > c.Records {
-		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch,
+		return nil, refuse(ErrMechanism, "Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", m.Passes, m.Batch,
 			c.Records)
 	}
 	p := newPassParams(theoremPSGD, c)
@@ -270,19 +260,19 @@ func newPassParams(theorem string, c course) Params {
 // plans in which rounding raises a quantity from exact to rounded by more than a hundredth.
 func newPassPlan(p Params, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*Plan, error) {
 	if !(p.Clip > 1/largest && p.Ridge < largest) {
-		return nil, fmt.Errorf("sco: %w: Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem",
-			ErrMechanism, p.Clip, p.Ridge)
+		return nil, refuse(ErrMechanism, "Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem",
+			p.Clip, p.Ridge)
 	}
 	for i, ph := range p.Phases {
 		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest &&
 			ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
-			return nil, fmt.Errorf("sco: %w: phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale the "+
-				"problem", ErrMechanism, i+1, ph.StepSize, ph.Sigma, ph.Grid)
+			return nil, refuse(ErrMechanism, "phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale "+
+				"the problem", i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
 	}
 	if !(rounded <= 1.01*exact) {
-		return nil, fmt.Errorf("sco: %w: rounding would raise %v to %v, want a hundredth of it at most: take fewer or longer "+
-			"steps, or a smaller Set", dp.ErrCondition, exact, rounded)
+		return nil, refuse(dp.ErrCondition, "rounding would raise %v to %v, want a hundredth of it at most: take fewer or "+
+			"longer steps, or a smaller Set", exact, rounded)
 	}
 	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem}
 	return &Plan{params: p, known: q, cert: cert.With(q.Assumptions...), trace: trace}, nil

@@ -192,7 +192,7 @@ var numbers = fault.NewStep[Params](fault.StochasticParams)
 // cancelled, or wraps dp.ErrSource if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl.empty() {
-		return nil, fmt.Errorf("sco: %w: the plan is empty, want one made by Plan or Calibrate", ErrMechanism)
+		return nil, refuse(ErrMechanism, "the plan is empty, want one made by Plan or Calibrate")
 	}
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, fmt.Errorf("sco: %w", err)
@@ -235,17 +235,14 @@ func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.A
 		return nil, nil, nil, fmt.Errorf("sco: %w", err)
 	}
 	q := pl.params
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("sco: %w: the problem has %s", ErrMechanism, fmt.Sprintf(format, args...))
-	}
 	switch n, d := p.Data.Dims(); {
 	case d != q.Dim:
-		return nil, nil, nil, refuse("%d parameters, the plan is for %d", d, q.Dim)
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d parameters, the plan is for %d", d, q.Dim)
 	case q.Relation == dp.Replace && n != q.Records:
-		return nil, nil, nil, refuse("%d records, the plan is for %d", n, q.Records)
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d records, the plan is for %d", n, q.Records)
 	case pl.comp != nil:
 		op, err := joint(p)
-		return start(p.Set, d), op, locality(p), err
+		return start(p.Set, d), op, locality(p, op), err
 	}
 	has, w, op, err := known(p, dp.Replace)
 	if err != nil {
@@ -261,11 +258,13 @@ func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.A
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {
-			return nil, nil, nil, refuse("%s = %v, the plan is for one of at most %v", c.name, c.has, c.want)
+			return nil, nil, nil, refuse(ErrMechanism, "the problem has %s = %v, the plan is for one of at most %v", c.name,
+				c.has, c.want)
 		}
 	}
 	if k := has.OnSet; !(k.Lipschitz > 0 && k.Smoothness > 0) {
-		return nil, nil, nil, refuse("Lipschitz = %v and Smoothness = %v, want known ones", k.Lipschitz, k.Smoothness)
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has Lipschitz = %v and Smoothness = %v, want known ones",
+			k.Lipschitz, k.Smoothness)
 	}
 	return w, op, convexity(p, op), nil
 }

@@ -22,7 +22,7 @@ const LossLocality dp.Assumption = "the gradient of the caller's loss at one rec
 	"alone"
 
 // locality returns the assumptions of noisy SGD about the parts of p.
-func locality(p *erm.Problem) []dp.Assumption {
+func locality(p *erm.Problem, _ prox.Operator) []dp.Assumption {
 	list := p.Data.Assumptions()
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
@@ -90,8 +90,8 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	}
 	op, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
-		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
-			ErrMechanism, p.Reg, p.Set)
+		return nil, refuse(ErrMechanism, "Reg %T and Set %T have no joint proximal map in closed form, want a pair that "+
+			"prox.Sum knows", p.Reg, p.Set)
 	}
 	return op, nil
 }
@@ -115,20 +115,20 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 	s := setting{Public: q, rel: rel, budget: b, m: cmp.Or(radius, q.Radius+q.Anchor)}
 	switch {
 	case q.Records < 1 && s.rel == dp.AddRemove:
-		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records",
-			dp.ErrCondition, s.rel)
+		return s, refuse(dp.ErrCondition, "under %v the number of records is private: declare a public number in its "+
+			"place, erm.Problem.Records", s.rel)
 	case q.Records < 1:
-		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
+		return s, refuse(ErrMechanism, "Records = %d, want the public number of records, at least 1", q.Records)
 	case !(s.m > 0) || math.IsInf(s.m, 1):
-		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a "+
-			"bounded Set", ErrMechanism, s.m)
+		return s, refuse(ErrMechanism, "Radius = %v, want a public finite bound M > 0 on the distance from the start to "+
+			"the solution, or a bounded Set", s.m)
 	}
 	if err := b.Check(); err != nil {
 		return s, fmt.Errorf("sco: %w", err)
 	}
 	if b.Delta == 0 {
-		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²",
-			dp.ErrBudget, dp.MinDelta)
+		return s, refuse(dp.ErrBudget, "Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), "+
+			"for example 1/n²", dp.MinDelta)
 	}
 	return s, nil
 }
@@ -137,6 +137,19 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
 func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
+
+// planFor calibrates for the public quantities of p, on the assumptions that own returns.
+func planFor(
+	p *erm.Problem, rel dp.Relation, b dp.Budget, own func(*erm.Problem, prox.Operator) []dp.Assumption,
+	calibrate func(erm.Public, dp.Budget) (*Plan, error),
+) (*Plan, error) {
+	q, _, op, err := known(p, cmp.Or(rel, dp.Replace))
+	if err != nil {
+		return nil, err
+	}
+	q.Assumptions = own(p, op)
+	return calibrate(q, b)
+}
 
 // planAndFit plans and fits.
 func planAndFit(

@@ -18,8 +18,8 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )

@@ -91,12 +91,9 @@ type NoisySGD struct {
 //	ℓ_β(w; z) = min_v ℓ(v; z) + (β/2)‖v − w‖²,   ℓ_β ≤ ℓ ≤ ℓ_β + L²/(2β)
 //
 // which is β-smooth and L-Lipschitz, for losses with kinks. The gradient of a loss φ(⟨a,w⟩; b) is a
-// multiple of a, from the proximal map of φ on the line: in closed form where the loss has one
-// (loss.Proximable), else by bisection. Other losses are solved for to a certified accuracy of
-// L/(10n) by a method that sees one record and the iterate only. Gradients are clipped like all
-// others, so that privacy does not rest on any of this.
-//
-// Its fields are those of NoisySGD and Smoothing.
+// multiple of a, from the proximal map of φ on the line: in closed form for a loss.Proximable, else
+// by bisection. For other losses a search that reads one record and the iterate finds it to
+// L/(10n). Gradients are clipped as in [NoisySGD], so that privacy does not rest on their accuracy.
 type ProxGD struct {
 	NoisySGD
 	// Smoothing is β; 0 means 1/η for Poisson batches and 2/η for others, the largest with which
@@ -105,9 +102,9 @@ type ProxGD struct {
 }
 
 // DPSGD is noisy SGD as practitioners run it: T = ⌈Epochs·n/Batch⌉ steps over Poisson batches,
-// gradients clipped at Clip, momentum, and the last iterate. The noise is the accountant's for
-// these numbers; there is no bound on the loss. Parameters must be chosen without looking at the
-// records: a search over them costs budget that nothing here accounts for.
+// gradients clipped at Clip, momentum, and the last iterate. There is no bound on the loss. Choose
+// the parameters without the records: a search over them costs budget that nothing here accounts
+// for.
 type DPSGD struct {
 	Relation dp.Relation // see NoisySGD
 	Epochs   float64     // expected passes over the records; 0 means 5
@@ -123,18 +120,18 @@ type DPSGD struct {
 	Trace func(erm.Trace)
 }
 
-// Fit releases the average iterate of p under the budget b. src feeds sampling
-// and noise; nil means a secure one, anything else adds the assumption
-// dp.CallerSource. The errors are those of Plan and of [Plan.Fit].
+// Fit releases the average iterate of p under the budget b. src feeds sampling and noise; nil means
+// a secure one, anything else adds the assumption dp.CallerSource. The errors are those of Plan and
+// of [Plan.Fit].
 func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return planAndFit(ctx, m.Plan, p, b, src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss and set,
-// and no record. Errors are those of Calibrate or wrap erm.ErrProblem.
+// Plan calibrates for p: it reads dimensions, declared bounds, loss and set, and no record. Errors
+// are those of Calibrate or wrap erm.ErrProblem.
 func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(NoisySGD))
-	return planSGD(p, m.Relation, b, m.Calibrate)
+	return planFor(p, m.Relation, b, locality, m.Calibrate)
 }
 
 // Fit is NoisySGD.Fit for the envelope.
@@ -145,7 +142,7 @@ func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 // Plan is NoisySGD.Plan for the envelope.
 func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(ProxGD))
-	return planSGD(p, m.Relation, b, m.Calibrate)
+	return planFor(p, m.Relation, b, locality, m.Calibrate)
 }
 
 // Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
@@ -156,17 +153,7 @@ func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.S
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(DPSGD))
-	return planSGD(p, m.Relation, b, m.Calibrate)
-}
-
-// planSGD calibrates for the public quantities of p.
-func planSGD(p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*Plan, error)) (*Plan, error) {
-	q, _, _, err := known(p, cmp.Or(rel, dp.Replace))
-	if err != nil {
-		return nil, err
-	}
-	q.Assumptions = locality(p)
-	return calibrate(q, b)
+	return planFor(p, m.Relation, b, locality, m.Calibrate)
 }
 
 // batches runs noisy SGD.

@@ -11,43 +11,35 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// svrgSchedule is how many gradients SVRG needs for a mean of n β-smooth convex
-// functions plus λ‖w‖², with μ = 2λ, b = β + 2λ, κ = b/μ.
+// svrgSchedule is a schedule of SVRG for a mean of n β-smooth convex functions plus λ‖w‖², with
+// μ = 2λ, b = β + 2λ, κ = b/μ.
 type svrgSchedule struct {
 	stepSize    float64 // η, for the mean
 	inner       int     // m, steps of an epoch
-	factor      float64 // ρ, by which an epoch shrinks the expected gap at least
-	epochs      int     // ⌈log_ρ(target/gap)⌉, at ρ = ½
+	epochs      int     // ⌈log₂(gap/target)⌉: an epoch halves the expected gap, see newSVRGSchedule
 	evaluations int     // epochs·(n + 2m), gradients of single functions
 }
 
 // newSVRGSchedule returns the schedule that takes an expected gap to target [XZ14]:
 //
-//	η = 1/(20b), m = 100κ, ρ = 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½
+//	η = 1/(20b), m = 100κ, 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½
 //
-// The error wraps ErrMechanism if an argument is not positive and finite, or if the schedule would
-// take more than 2⁵³ gradients.
-func newSVRGSchedule(n int, beta, lambda, gap, target float64) (svrgSchedule, error) {
-	for _, f := range []struct {
-		name string
-		v    float64
-	}{{"n", float64(n)}, {"beta", beta}, {"lambda", lambda}, {"gap", gap}, {"target", target}} {
-		if !(f.v > 0) || math.IsInf(f.v, 1) {
-			return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
+// ok reports that the arguments are positive and finite and that it takes at most 2⁵³ gradients.
+func newSVRGSchedule(n int, beta, lambda, gap, target float64) (s svrgSchedule, ok bool) {
+	for _, v := range []float64{float64(n), beta, lambda, gap, target} {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return s, false
 		}
 	}
-	mu, b := 2*lambda, beta+2*lambda
-	kappa := b / mu
+	b := beta + 2*lambda
+	kappa := b / (2 * lambda)
 	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
 	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/(20*b) > 0) { // true for NaN
-		return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want "+
-			"at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
+		return s, false
 	}
-	s := svrgSchedule{stepSize: 1 / (10 * b) / 2, inner: int(math.Ceil(100 * kappa * (1 - 1e-12))), epochs: int(epochs)}
-	m, h := float64(s.inner), 4*b*s.stepSize
-	s.factor = 1/(mu*s.stepSize*(1-h)*m) + h*(m+1)/((1-h)*m)
+	s = svrgSchedule{stepSize: 1 / (10 * b) / 2, inner: int(math.Ceil(100 * kappa * (1 - 1e-12))), epochs: int(epochs)}
 	s.evaluations = s.epochs * (n + 2*s.inner)
-	return s, nil
+	return s, true
 }
 
 // svrg is the proximal SVRG method [XZ14] with one epoch a Step. With x̃ the
