@@ -293,7 +293,7 @@ func (f *fit) phases() error {
 	d, n, size := f.Dim, float64(f.Records), int(f.Batch)
 	lambda := f.Ridge / (2 * n)
 	w, origin, mean, g := f.w, slices.Clone(f.w), make([]float64, d), make([]float64, d)
-	k, nu := make([]int64, d), make([]int64, d)
+	nu := make([]int64, d)
 	defer clear(nu)
 	for i, ph := range f.Phases {
 		if i > 0 {
@@ -328,10 +328,9 @@ func (f *fit) phases() error {
 		if lambda > 0 {
 			copy(mean, w)
 		}
-		toGrid(k, mean, ph.Grid)
 		law := draw.Noise{Exponent: math.Ilogb(ph.Grid), Sigma: ph.Sigma}
 		law.Fill(nu, f.src)
-		k, nu := fault.At(f.f, fault.GridVector, k), fault.At(f.f, fault.GridNoise, nu)
+		k, nu := fault.At(f.f, fault.GridVector, law.Round(mean, 1<<52)), fault.At(f.f, fault.GridNoise, nu)
 		law.Add(w, k, nu)
 		if f.set != nil {
 			f.set.Prox(w, w, 1)
@@ -339,18 +338,6 @@ func (f *fit) phases() error {
 	}
 	f.evaluations = f.steps * size
 	return nil
-}
-
-// toGrid stores x/g in k, rounded, cut off at ±2⁵² and with 0 for NaN. Division by a power
-// of two is exact, and cutting off does not expand.
-func toGrid(k []int64, x []float64, g float64) {
-	const most = 1 << 52
-	for j, v := range x {
-		if v = math.RoundToEven(v / g); v != v {
-			v = 0
-		}
-		k[j] = int64(max(min(v, most), -most))
-	}
 }
 
 // next bounds how far from w₀ the phase after this one starts, anchor ≥ ‖w₀‖.

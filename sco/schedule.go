@@ -78,8 +78,3 @@ func (s schedule) bound(eta, smoothness float64) float64 {
 	}
 	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
 }
-
-// rate returns max( √(d ln(1/δ))/(εn), 1/√n ), to which all bounds are proportional.
-func rate(q setting) float64 {
-	return max(math.Sqrt(q.d()*q.logDelta())/(q.budget.Epsilon*q.n()), 1/math.Sqrt(q.n()))
-}

@@ -59,6 +59,18 @@ func (n Noise) Fill(nu []int64, src rand.Source) {
 	}
 }
 
+// Round returns round(x/g), clamped at ±most, which does not expand distances; 0 for NaN. Halves may
+// go either way: the result is an integer within ½ of x/g.
+func (n Noise) Round(x []float64, most int64) []int64 {
+	k := make([]int64, len(x))
+	for i, v := range x {
+		if v = math.RoundToEven(math.Ldexp(v, -n.Exponent)); v == v {
+			k[i] = int64(min(max(v, -float64(most)), float64(most)))
+		}
+	}
+	return k
+}
+
 // Add stores g·(k + nu) in dst, with the sums of integers clamped at ±Most. |k| is at most Most.
 func (n Noise) Add(dst []float64, k, nu []int64) { n.AddWithin(Most, dst, k, nu) }
 

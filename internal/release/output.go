@@ -163,20 +163,7 @@ func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source)
 	} else {
 		o.Fill(nu, src)
 		nu = fault.At(f, OutputNoise, nu)
-		k = fault.At(f, Rounded, o.round(theta))
+		k = fault.At(f, Rounded, o.Round(theta, mostPoint))
 	}
 	o.AddWithin(most, theta, k, nu)
-}
-
-// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN. Whether halves go
-// up, down or to even does not matter: the result is an integer within ½ of θ/g.
-func (o Output) round(theta []float64) []int64 {
-	k := make([]int64, len(theta))
-	for i, v := range theta {
-		v = math.RoundToEven(math.Ldexp(v, -o.Exponent))
-		if v == v {
-			k[i] = int64(min(max(v, -mostPoint), mostPoint))
-		}
-	}
-	return k
 }

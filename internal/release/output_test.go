@@ -72,7 +72,7 @@ func TestGridIsHidden(t *testing.T) {
 			worst, most := 0.0, 0.0
 			for i := range 64 {
 				x := float64(i)/64 - 0.5
-				k, l := at.round([]float64{x}), at.round([]float64{x + apart + 2*cover})
+				k, l := at.Round([]float64{x}, mostPoint), at.Round([]float64{x + apart + 2*cover}, mostPoint)
 				delta, ratio := compare(cells(at, l[0], 500), cells(at, k[0], 500), b.Epsilon)
 				worst, most = math.Max(worst, delta), math.Max(most, ratio)
 			}
@@ -98,10 +98,10 @@ func TestRoundedDistance(t *testing.T) {
 			for j := range x {
 				x[j], v[j] = 10*rnd.NormFloat64(), rnd.NormFloat64()
 			}
-			k := o.round(x)
+			k := o.Round(x, mostPoint)
 			floats.AddScaled(x, 2.5/floats.Norm(v, 2), v)
 			sum := 0.0
-			for j, l := range o.round(x) {
+			for j, l := range o.Round(x, mostPoint) {
 				sum += float64((l - k[j]) * (l - k[j]))
 			}
 			farthest = math.Max(farthest, o.Grid()*math.Sqrt(sum))
