@@ -33,13 +33,12 @@ import (
 // population loss is stated. It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace. Proofs:
 // docs/theory/population.md#sco.psgd/2 and docs/theory/population.md#sco.psgd-strong/2
 type PermutationSGD struct {
-	Passes   int     // k; 0 means 1
-	Batch    int     // b; 0 means 1
-	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
-	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
-	Radius   float64 // M; 0 means the radius of the Set
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(erm.Trace)
+	Passes   int             // k; 0 means 1
+	Batch    int             // b; 0 means 1
+	StepSize float64         // η ≤ 2/β; 0 means the best for one pass
+	Ridge    float64         // Δ = 2nλ; 0 means none, and steps of one length
+	Radius   float64         // M; 0 means the radius of the Set
+	Trace    func(erm.Trace) // if not nil, called at the end of every fit. Not private
 }
 
 // Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a random permutation
@@ -54,10 +53,9 @@ type PermutationSGD struct {
 // which at the best η is about 1.7·ML/√n + 16·ML√d/(sn), s = 2Lη_i/σ_i: the optimal rate. Only
 // dp.Replace. Proof: docs/theory/population.md#sco.phased/2
 type Phased struct {
-	StepSize float64 // η; 0 means the best
-	Radius   float64 // M; 0 means the radius of the Set
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(erm.Trace)
+	StepSize float64         // η; 0 means the best
+	Radius   float64         // M; 0 means the radius of the Set
+	Trace    func(erm.Trace) // if not nil, called at the end of every fit. Not private
 }
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.

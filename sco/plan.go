@@ -177,19 +177,17 @@ func (pl *Plan) String() string {
 // numbers are the parameters of a fit, which an audit may replace.
 var numbers = fault.NewStep[Params](fault.StochasticParams)
 
-// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the
-// last one, for passes the last phase. Its memory does not grow with the number of steps.
+// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the last
+// one, for passes the last phase. Its memory does not grow with the number of steps.
 //
-// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD
-// clips gradients to Clip whatever the loss promises, so that any loss and set give the guarantee.
-// Passes need a loss whose constants are no worse than those of the plan. They permute the records
-// at random first, so that neighbors differ in one place of the permutation, whatever their order.
+// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD clips
+// gradients to Clip, so that any loss and set give the guarantee. Passes need a loss whose constants
+// are no worse than those of the plan, and permute the records at random first.
 //
 // src feeds sampling and noise; nil means a secure source, anything else adds the assumption
-// dp.CallerSource. Fit may be called concurrently. Each call spends the budget once.
-//
-// The error wraps ErrMechanism or erm.ErrProblem if p does not fit, or is ctx.Err() if ctx was
-// cancelled, or wraps dp.ErrSource if src repeats itself.
+// dp.CallerSource. Fit may be called concurrently. Each call spends the budget once. The error wraps
+// ErrMechanism or erm.ErrProblem if p does not fit, is ctx.Err() if ctx was cancelled, or wraps
+// dp.ErrSource if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl.empty() {
 		return nil, refuse(ErrMechanism, "the plan is empty, want one made by Plan or Calibrate")

@@ -49,22 +49,18 @@ func (s Scheme) sampler(m float64, q setting) accounting.Sampler {
 	return accounting.Poisson{Rate: min(1, m/q.n()), Relation: q.rel}
 }
 
-// NoisySGD is noisy mini-batch SGD [BFTT19, Algorithm 1]: from w₀, the
-// projection of 0 on W, for t = 0, …, T−1
+// NoisySGD is noisy mini-batch SGD [BFTT19, Algorithm 1]: from w₀, the projection of 0 on W, for
+// t = 0, …, T−1
 //
 //	g_t     = (1/(qn)) ( Σ_{i∈B_t} clip_L ∇ℓ(w_t; z_i) + zL·N(0, I) )
 //	w_{t+1} = P_W(w_t − ηg_t)
 //
-// and the release is the average of w₀, …, w_T. Every record's gradient is
-// clipped to L, the divisor qn is public and does not depend on the
-// batch, and an empty batch is a step of noise. All iterates are accounted for.
-//
-// A problem's Reg enters as the proximal map of (η/n)r; the bounds are about problems without one.
-//
-// The zero value means the documented defaults and needs only a bounded Set or a Radius.
+// and the release is the average of w₀, …, w_T. The divisor qn does not depend on the batch, and an
+// empty batch is a step of noise. All iterates are accounted for. A problem's Reg enters as the
+// proximal map of (η/n)r; the bounds are about problems without one. The zero value means the documented defaults and needs only a bounded Set or a Radius.
 type NoisySGD struct {
-	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs
-	// Scheme Poisson and the Records of the problem.
+	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs Scheme Poisson and
+	// the Records of the problem.
 	Relation dp.Relation
 	// Scheme of sampling; the zero value is Poisson.
 	Scheme Scheme
@@ -76,10 +72,9 @@ type NoisySGD struct {
 	// Evaluations is the expected number of gradient evaluations Tqn to spend; 0 means that of the
 	// parameters of [BFTT19], n^{3/2}√ε/2 at most.
 	Evaluations float64
-	// Steps and Batch fix T and qn; 0 means the best.
-	Steps int
-	Batch float64
-	// StepSize fixes η; 0 means the best.
+	// Steps, Batch and StepSize fix T, qn and η; 0 means the best.
+	Steps    int
+	Batch    float64
 	StepSize float64
 	// Trace, if not nil, is called at the end of every fit with the released point, the numbers of
 	// steps and of gradients, and nothing else. Not private.
@@ -106,18 +101,15 @@ type ProxGD struct {
 // the parameters without the records: a search over them costs budget that nothing here accounts
 // for.
 type DPSGD struct {
-	Relation dp.Relation // see NoisySGD
-	Epochs   float64     // expected passes over the records; 0 means 5
-	Batch    float64     // expected size of a batch; 0 means √n·4, at most n
-	Clip     float64     // 0 means the constant of the loss
-	// StepSize is η for the mean gradient; 0 means M/√(TV) as for NoisySGD, with
-	// Radius or a bounded Set.
-	StepSize float64
-	Radius   float64
-	Momentum float64 // in [0, 1): v = Momentum·v + g, w ← P_W(w − ηv)
-	Average  bool    // release the average of the iterates in place of the last
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(erm.Trace)
+	Relation dp.Relation     // see NoisySGD
+	Epochs   float64         // expected passes over the records; 0 means 5
+	Batch    float64         // expected size of a batch; 0 means √n·4, at most n
+	Clip     float64         // 0 means the constant of the loss
+	StepSize float64         // η for the mean gradient; 0 means M/√(TV) as for NoisySGD
+	Radius   float64         // see NoisySGD; needed without a StepSize and a bounded Set
+	Momentum float64         // in [0, 1): v = Momentum·v + g, w ← P_W(w − ηv)
+	Average  bool            // release the average of the iterates in place of the last
+	Trace    func(erm.Trace) // if not nil, called at the end of every fit. Not private
 }
 
 // Fit releases the average iterate of p under the budget b. src feeds sampling and noise; nil means

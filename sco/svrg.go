@@ -47,16 +47,14 @@ func newSVRGSchedule(n int, beta, lambda, gap, target float64) (s svrgSchedule, 
 //
 //	v = ∇fᵢ(x) − ∇fᵢ(x̃) + g,   x ← prox_{(η/n)ψ}(x − ηv),   i uniform
 //
-// and x̃ is replaced by the average of the x. Before it starts an epoch computes
+// and x̃ is replaced by the average of the x. The point X of an epoch costs no further gradient:
 //
-//	x₊ = prox_{tψ}(x̃ − ng t),  t = 1/L_f:  dist(0, ∂J(x₊)) ≤ 2‖x̃ − x₊‖/t
-//
-// so that X = x₊ costs no gradient beyond those of the method.
+//	X = prox_{tψ}(x̃ − ng t),  t = 1/L_f:  dist(0, ∂J(X)) ≤ 2‖x̃ − X‖/t
 type svrg struct {
 	schedule svrgSchedule
 
 	f    splitting.FiniteSum
-	psi  prox.Operator // nil means 0
+	psi  prox.Operator
 	rnd  *rand.Rand
 	n    int
 	last int // epochs left
@@ -76,16 +74,13 @@ func (m *svrg) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.f, ok = p.F.(splitting.FiniteSum); !ok {
 		return fmt.Errorf("%w: SVRG: F is no FiniteSum", splitting.ErrProblem)
 	}
-	if p.G != nil || p.H != nil {
-		if m.psi, ok = prox.Sum(p.G, p.H); !ok {
-			return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)
-		}
+	if m.psi, ok = prox.Sum(p.G, p.H); !ok {
+		return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)
 	}
 	m.rnd, m.n = rnd, m.f.Len()
 	m.last = 2*m.schedule.epochs + 10
-	d := len(x0)
 	for _, s := range []*[]float64{&m.anchor, &m.full, &m.x, &m.mean, &m.v, &m.w} {
-		*s = make([]float64, d)
+		*s = make([]float64, len(x0))
 	}
 	m.idx = make([]int, 1)
 	copy(m.anchor, x0)
@@ -99,9 +94,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 	stats.GradTerms += m.n
 	t := 1 / m.f.Smoothness()
 	floats.AddScaledTo(loc.X, m.anchor, -t, m.full)
-	if m.psi != nil {
-		m.psi.Prox(loc.X, loc.X, t)
-	}
+	m.psi.Prox(loc.X, loc.X, t)
 	loc.Residual = 2 * floats.Distance(m.anchor, loc.X, 2) / t
 
 	eta := m.schedule.stepSize
@@ -114,9 +107,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 		for j := range m.x {
 			m.x[j] -= eta * (m.v[j] - m.w[j] + m.full[j]/n)
 		}
-		if m.psi != nil {
-			m.psi.Prox(m.x, m.x, eta/n)
-		}
+		m.psi.Prox(m.x, m.x, eta/n)
 		floats.Add(m.mean, m.x)
 	}
 	stats.GradTerms += 2 * m.schedule.inner

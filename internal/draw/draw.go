@@ -59,8 +59,8 @@ func (n Noise) Fill(nu []int64, src rand.Source) {
 	}
 }
 
-// Round returns round(x/g), clamped at ±most, which does not expand distances; 0 for NaN. Halves may
-// go either way: the result is an integer within ½ of x/g.
+// Round returns round(x/g), clamped at ±most, which does not expand distances; 0 for NaN. Halves
+// may go either way: the result is an integer within ½ of x/g.
 func (n Noise) Round(x []float64, most int64) []int64 {
 	k := make([]int64, len(x))
 	for i, v := range x {

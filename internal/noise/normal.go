@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	maxScale = 0x1p1000 // larger scales would overflow in the last product
-
+	maxScale   = 0x1p1000 // larger scales would overflow in the last product
 	maxDegrees = 1 << 16
 
 	errScale   = "noise: scale must lie between 0 and 2^1000"

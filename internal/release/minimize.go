@@ -145,8 +145,9 @@ func (s *solver) improve(q point) bool {
 }
 
 // fromSample returns a point near the minimizer of a sample of the records, where a solver over all
-// of them starts well. The sampling error of the gradient is about the norm at start over the root of
-// the size of the sample. A point with a sixteenth of that is near enough: a nearer one gains nothing.
+// of them starts well. The sampling error of the gradient is about the norm at start over the root
+// of the size of the sample. A point with a sixteenth of that is near enough: a nearer one gains
+// nothing.
 func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, start []float64) []float64 {
 	grad := make([]float64, len(start))
 	sample.Grad(grad, start)
@@ -158,8 +159,8 @@ func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, star
 	return res.X
 }
 
-// solve runs a method from start, which it does not change, to a residual of at most goal. It returns
-// nil if the method does not apply or ctx has ended.
+// solve runs a method from start, which it does not change, to a residual of at most goal. It
+// returns nil if the method does not apply or ctx has ended.
 func solve(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, goal float64, method Method) *splitting.Result {
 	problem := splitting.Problem{F: obj, G: p.Reg, H: p.Set}
 	m := reused(method(problem, len(start)))
