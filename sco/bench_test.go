@@ -76,7 +76,10 @@ func BenchmarkPlan(b *testing.B) {
 		q, _ := declared(n, 20, budget.Epsilon, budget.Delta, 1, 0.25, 1)
 		for _, m := range []interface {
 			Calibrate(q erm.Public, b dp.Budget) (*Plan, error)
-		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{}} {
+		}{
+			&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement},
+			&NoisySGD{Relation: dp.AddRemove}, &DPSGD{},
+		} {
 			name := fmt.Sprintf("method=%T/n=%d", m, n)
 			if s, ok := m.(*NoisySGD); ok {
 				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, cmp.Or(s.Relation, dp.Replace))

@@ -213,7 +213,8 @@ func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 
 func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, error) {
 	if err := cmp.Or(
-		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch), checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch),
+		checkField("Clip", "the constant of the loss", m.Clip),
 		checkField("StepSize", "the default", m.StepSize), checkField("Radius", "the radius of Set", m.Radius)); err != nil {
 		return nil, err
 	}

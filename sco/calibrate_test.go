@@ -60,7 +60,8 @@ func TestCheckEnds(t *testing.T) {
 		ok bool
 	}{
 		{DPSGD{Momentum: 0.97}, true}, {DPSGD{Momentum: 1}, false}, {DPSGD{Momentum: -0.01}, false},
-		{DPSGD{Batch: 1, Epochs: accounting.MaxSteps / 1000.}, true}, {DPSGD{Batch: 1, Epochs: accounting.MaxSteps/1000. + 1e-3}, false},
+		{DPSGD{Batch: 1, Epochs: accounting.MaxSteps / 1000.}, true},
+		{DPSGD{Batch: 1, Epochs: accounting.MaxSteps/1000. + 1e-3}, false},
 	} {
 		_, err := c.m.calibrate(q, b, full)
 		require.Equal(t, c.ok, err == nil, "%+v", c.m)
@@ -136,7 +137,8 @@ func TestGivenSteps(t *testing.T) {
 			require.InEpsilon(t, c.m, pl.Params().Batch, 1e-15)
 			require.InEpsilon(t, fullNoise(t, b, c.rel, 30), pl.Params().Noise, 2e-6)
 			require.InEpsilon(t, pl.Params().Noise*l/pl.Params().Batch, pl.Params().Sigma, 1e-14)
-			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch, sigma: pl.Params().Sigma,
+			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch,
+				sigma:  pl.Params().Sigma,
 				scheme: c.scheme}
 			require.InEpsilon(t, s.step(beta), pl.Params().StepSize, 1e-14)
 			if math.IsInf(beta, 1) {
@@ -227,8 +229,10 @@ func TestSearch(t *testing.T) {
 		{50, 1, 8, 1e-2, 1, math.Inf(1), 1}, {3, 1, 0.5, 1e-3, 1, 1, 1},
 	} {
 		for _, m := range []NoisySGD{
-			{}, {Scheme: FixedSize}, {Scheme: WithReplacement}, {Relation: dp.AddRemove}, {Evaluations: 2000}, {Evaluations: 0.7},
-			{Batch: 7}, {Batch: 0.5}, {Steps: 13}, {Steps: 1}, {Evaluations: 0.7, Batch: 1}, {Batch: 1e9}, {Evaluations: 1e9, Batch: 1},
+			{}, {Scheme: FixedSize}, {Scheme: WithReplacement}, {Relation: dp.AddRemove}, {Evaluations: 2000},
+			{Evaluations: 0.7},
+			{Batch: 7}, {Batch: 0.5}, {Steps: 13}, {Steps: 1}, {Evaluations: 0.7, Batch: 1}, {Batch: 1e9},
+			{Evaluations: 1e9, Batch: 1},
 		} {
 			q, b := declared(int(v[0]), int(v[1]), v[2], v[3], v[4], v[5], v[6])
 			requireBest(t, q, b, m)
@@ -246,7 +250,8 @@ func TestSearchTies(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rnd.Float64()) }
 	for range 100 {
-		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3), between(0.01, 100),
+		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3),
+			between(0.01, 100),
 			between(0.1, 10))
 		requireBest(t, q, b, NoisySGD{Scheme: Scheme(rnd.IntN(3))})
 	}
@@ -431,7 +436,8 @@ func TestScheduleFormulas(t *testing.T) {
 				want := radius*radius/(2*eta*steps) + eta*s.variance()/2 + 2*l*radius + rounding()
 				require.InEpsilon(t, want, s.bound(eta, 1/eta), 1e-12)
 				s.m = n // no batch is larger
-				require.InEpsilon(t, radius*radius/(2*eta*steps)+eta*(l*l+d*sigma*sigma+2*l*l*steps/n)/2+rounding(), s.bound(eta, 1/eta), 1e-12)
+				require.InEpsilon(t, radius*radius/(2*eta*steps)+eta*(l*l+d*sigma*sigma+2*l*l*steps/n)/2+rounding(),
+					s.bound(eta, 1/eta), 1e-12)
 				s.m = 2 * n
 				require.InEpsilon(t, l*l+d*sigma*sigma+2*l*l*steps/n, s.variance(), 1e-12)
 			}

@@ -40,7 +40,8 @@ func ExampleNoisySGD() {
 		return
 	}
 	params := plan.Params()
-	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise, params.ExcessBound)
+	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise,
+		params.ExcessBound)
 	release, err := plan.Fit(context.Background(), p, dp.Seeded(1)) // nil in production
 	if err != nil {
 		fmt.Println(err)
@@ -69,7 +70,8 @@ func ExampleProxGD() {
 // Objective perturbation with its minimizer found by SVRG.
 func ExampleObjPert_svrg() {
 	p := &erm.Problem{Data: votes(10000), Loss: loss.Logistic{}, Set: prox.L2Ball{R: 3}}
-	release, err := (&sco.ObjPert{SVRG: true}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8}, dp.Seeded(1))
+	release, err := (&sco.ObjPert{SVRG: true}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8},
+		dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return

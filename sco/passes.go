@@ -90,7 +90,8 @@ type course struct {
 
 // newCourse checks q and the fields that both mechanisms have.
 func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, error) {
-	if err := cmp.Or(checkField("StepSize", "the best", stepSize), checkField("Radius", "the radius of Set", radius)); err != nil {
+	if err := cmp.Or(checkField("StepSize", "the best", stepSize),
+		checkField("Radius", "the radius of Set", radius)); err != nil {
 		return course{}, err
 	}
 	set, err := newSetting(q, dp.Replace, b, radius)
@@ -100,7 +101,8 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
 	if err := cmp.Or(
 		release.CheckConstant("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"),
-		release.CheckConstant("Smoothness", c.beta, "use loss.Moreau of the loss, as the proof needs steps that do not expand"),
+		release.CheckConstant("Smoothness", c.beta,
+			"use loss.Moreau of the loss, as the proof needs steps that do not expand"),
 	); err != nil {
 		return c, fmt.Errorf("sco: %w", err)
 	}
@@ -287,7 +289,7 @@ func (p *Params) convex(l loss.Loss) loss.Loss {
 
 // phases runs passes over a permutation.
 func (f *fit) phases() error {
-	order := permutation(f.Records, f.src)
+	order := rand.New(f.src).Perm(f.Records) // uniform for a uniform source
 	d, n, size := f.Dim, float64(f.Records), int(f.Batch)
 	lambda := f.Ridge / (2 * n)
 	w, origin, mean, g := f.w, slices.Clone(f.w), make([]float64, d), make([]float64, d)
@@ -351,14 +353,4 @@ func stayNear(w, origin []float64, reach float64) {
 			w[j] = origin[j] + (w[j]-origin[j])*(reach/r)
 		}
 	}
-}
-
-// permutation returns a uniform order of n records.
-func permutation(n int, src rand.Source) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	rand.New(src).Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
-	return order
 }

@@ -57,7 +57,8 @@ func TestPassFormulas(t *testing.T) {
 		if k > 1 {
 			require.True(t, math.IsInf(pl.Params().ExcessBound, 1))
 		} else {
-			require.InEpsilon(t, 4/(2*ph.StepSize*steps)+ph.StepSize*1.5*1.5/2+1.5*(ph.Sigma*2+ph.Hidden-ph.Sensitivity), pl.Params().ExcessBound,
+			require.InEpsilon(t, 4/(2*ph.StepSize*steps)+ph.StepSize*1.5*1.5/2+1.5*(ph.Sigma*2+ph.Hidden-ph.Sensitivity),
+				pl.Params().ExcessBound,
 				1e-12)
 		}
 	}
@@ -275,12 +276,14 @@ func TestPassNoiseLaw(t *testing.T) {
 	for _, ph := range phased.Params().Phases {
 		v += ph.Sigma * ph.Sigma
 	}
-	require.InDelta(t, math.Sqrt(v), sd(phased.Fit), tol*math.Sqrt(v)+2*phased.Params().Phases[0].StepSize) // and a permutation
+	require.InDelta(t, math.Sqrt(v), sd(phased.Fit),
+		tol*math.Sqrt(v)+2*phased.Params().Phases[0].StepSize) // and a permutation
 }
 
 // deviation returns the standard deviation of the first coordinate of releases.
 func deviation(
-	t *testing.T, fit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error), p *erm.Problem, runs int,
+	t *testing.T, fit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error),
+	p *erm.Problem, runs int,
 ) float64 {
 	t.Helper()
 	var sum, sq float64

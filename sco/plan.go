@@ -155,9 +155,10 @@ func (pl *Plan) String() string {
 	p := pl.params
 	if pl.comp == nil {
 		first, last := p.Phases[0], p.Phases[len(p.Phases)-1]
-		return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %v, steps of "+
-			"length at most %.6g in the first and %.6g in the last, gradients of norm at most %.6g, ridge %.6g; the end of a "+
-			"phase is rounded to a grid and gets Gaussian noise of standard deviation %.6g in the first and %.6g in the last.\n%v",
+		return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %v, steps "+
+			"of length at most %.6g in the first and %.6g in the last, gradients of norm at most %.6g, ridge %.6g; the end "+
+			"of a phase is rounded to a grid and gets Gaussian noise of standard deviation %.6g in the first and %.6g in "+
+			"the last.\n%v",
 			p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Clip, p.Ridge, first.Sigma,
 			last.Sigma, pl.cert)
 	}
@@ -168,26 +169,26 @@ func (pl *Plan) String() string {
 	if p.Last {
 		end = "the last iterate"
 	}
-	return fmt.Sprintf("Noisy SGD: %d steps of length %.6g with momentum %.3g over %v; %s is clipped to norm %.6g and rounded "+
-		"to multiples of %.6g; the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d coordinates and "+
-		"is divided by %.6g; the release is %s.\n%v",
+	return fmt.Sprintf("Noisy SGD: %d steps of length %.6g with momentum %.3g over %v; %s is clipped to norm %.6g and "+
+		"rounded to multiples of %.6g; the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d "+
+		"coordinates and is divided by %.6g; the release is %s.\n%v",
 		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.cert)
 }
 
 // numbers are the parameters of a fit, which an audit may replace.
 var numbers = fault.NewStep[Params](fault.StochasticParams)
 
-// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the last
-// one, for passes the last phase. Its memory does not grow with the number of steps.
+// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the
+// last one, for passes the last phase. Its memory does not grow with the number of steps.
 //
-// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD clips
-// gradients to Clip, so that any loss and set give the guarantee. Passes need a loss whose constants
-// are no worse than those of the plan, and permute the records at random first.
+// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD
+// clips gradients to Clip, so that any loss and set give the guarantee. Passes need a loss whose
+// constants are no worse than those of the plan, and permute the records at random first.
 //
 // src feeds sampling and noise; nil means a secure source, anything else adds the assumption
-// dp.CallerSource. Fit may be called concurrently. Each call spends the budget once. The error wraps
-// ErrMechanism or erm.ErrProblem if p does not fit, is ctx.Err() if ctx was cancelled, or wraps
-// dp.ErrSource if src repeats itself.
+// dp.CallerSource. Fit may be called concurrently. Each call spends the budget once. The error
+// wraps ErrMechanism or erm.ErrProblem if p does not fit, is ctx.Err() if ctx was cancelled, or
+// wraps dp.ErrSource if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if pl.empty() {
 		return nil, refuse(ErrMechanism, "the plan is empty, want one made by Plan or Calibrate")
@@ -252,7 +253,8 @@ func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.A
 	}{
 		{"Lipschitz", has.OnSet.Lipschitz, pl.known.OnSet.Lipschitz},
 		{"Smoothness", has.OnSet.Smoothness, pl.known.OnSet.Smoothness},
-		{"Radius", has.Radius, pl.known.Radius}, {"Anchor", has.Anchor, pl.known.Anchor}, {"Slope", has.Slope, pl.known.Slope},
+		{"Radius", has.Radius, pl.known.Radius}, {"Anchor", has.Anchor, pl.known.Anchor},
+		{"Slope", has.Slope, pl.known.Slope},
 		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
 	} {
 		if !(c.has <= c.want) {

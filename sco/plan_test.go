@@ -146,7 +146,8 @@ func TestNothingIsKept(t *testing.T) {
 func TestSGDEnds(t *testing.T) {
 	const below = largest * (1 - 0x1p-53)
 	try := func(edit func(p *Params)) error {
-		p := Params{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5, Batch: 0.5, Steps: 1,
+		p := Params{Theorem: theoremSGD, Relation: dp.Replace, Dim: 1, Sampler: accounting.Full{}, Noise: 0.5, Clip: 0.5,
+			Batch: 0.5, Steps: 1,
 			StepSize: 0.5, Smoothing: 0.5}
 		edit(&p)
 		_, err := newSGDPlan(p, nil, nil)
@@ -167,7 +168,8 @@ func TestSGDEnds(t *testing.T) {
 		func(p *Params) { p.Noise, p.Clip, p.StepSize = 0x1p20, 0x1p390, 0x1p-100 },
 		func(p *Params) { p.Batch = 0 }, func(p *Params) { p.Steps = 0 }, func(p *Params) { p.StepSize = 0 },
 		func(p *Params) { p.Noise, p.Clip, p.StepSize, p.Batch = 1, 1, largest, 1 },
-		func(p *Params) { p.Smoothing = -1 }, func(p *Params) { p.Smoothing = largest }, func(p *Params) { p.Smoothing = math.NaN() },
+		func(p *Params) { p.Smoothing = -1 }, func(p *Params) { p.Smoothing = largest },
+		func(p *Params) { p.Smoothing = math.NaN() },
 		func(p *Params) { p.Noise = 0x1p26 },
 	} {
 		require.ErrorIs(t, try(edit), ErrMechanism, i)
@@ -176,7 +178,8 @@ func TestSGDEnds(t *testing.T) {
 
 // hostile are losses whose gradients are of every size and direction, or no numbers.
 func hostile() []loss.Loss {
-	return []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 3}, huge{}, huge{nan: true}, general{huge{}}, general{huge{nan: true}}}
+	return []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 3}, huge{}, huge{nan: true}, general{huge{}},
+		general{huge{nan: true}}}
 }
 
 // scattered returns n records of d features at every scale, with labels ±1.

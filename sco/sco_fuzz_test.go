@@ -59,7 +59,8 @@ func mechanisms(bits uint16, field float64) map[string]fitter {
 }
 
 func documented(err error) bool {
-	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation,
+		dp.ErrWithheld,
 		erm.ErrProblem, context.Canceled} {
 		if errors.Is(err, want) {
 			return true
@@ -85,7 +86,8 @@ func FuzzParams(f *testing.F) {
 		}
 		q, b := erm.Public{
 			Dim: dim, Records: records, Radius: radius,
-			Constants: loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: 1, Structure: loss.Structure(1 + bits>>3&3)},
+			Constants: loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: 1,
+				Structure: loss.Structure(1 + bits>>3&3)},
 		}, dp.Budget{Epsilon: eps, Delta: delta}
 		for name, m := range mechanisms(bits, field) {
 			if slices.Contains([]string{"objpert", "svrg", "output"}, name) {
@@ -104,7 +106,8 @@ func FuzzParams(f *testing.F) {
 			for i := range numbers.NumField() {
 				if x, field := numbers.Field(i), numbers.Type().Field(i); x.Kind() == reflect.Float64 && field.IsExported() {
 					require.False(t, math.IsNaN(x.Float()), "%s: %s is NaN", name, field.Name)
-					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch", "Grid", "Threshold",
+					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch",
+						"Grid", "Threshold",
 						"Ridge"}, field.Name) {
 						require.True(t, x.Float() >= 0 && !math.IsInf(x.Float(), 1), "%s: %s = %v", name, field.Name, x.Float())
 					}
@@ -139,7 +142,8 @@ func FuzzFit(f *testing.F) {
 		if delta > 0.5 && delta < 1 { // slow on purpose
 			return
 		}
-		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}, {1, 1}}, []float64{label, 1, -1, x}, loss.Bounds{Row: 1, Label: 1})
+		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}, {1, 1}}, []float64{label, 1, -1, x},
+			loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
 		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}, {0.7, 0.8}}, []float64{1, 1, -1, 1},
 			loss.Bounds{Row: 1, Label: 1})
@@ -158,7 +162,8 @@ func FuzzFit(f *testing.F) {
 			if s, ok := m.(*sco.NoisySGD); ok && (s.Evaluations > 1e3 || s.Batch > 100) {
 				continue
 			}
-			if pl := reflect.ValueOf(m).MethodByName("Plan").Call([]reflect.Value{reflect.ValueOf(p), reflect.ValueOf(b)}); !pl[0].IsNil() {
+			if pl := reflect.ValueOf(m).MethodByName("Plan").Call([]reflect.Value{reflect.ValueOf(p),
+				reflect.ValueOf(b)}); !pl[0].IsNil() {
 				if sgd, ok := pl[0].Interface().(*sco.Plan); ok && float64(sgd.Params().Steps)*sgd.Params().Batch > 1e4 {
 					continue
 				}

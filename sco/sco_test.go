@@ -125,7 +125,8 @@ func TestReleases(t *testing.T) {
 	b := dp.Budget{Epsilon: 2, Delta: 1e-5}
 	p.Records = 280
 	for want, ms := range map[string][]mechanism{
-		theoremSGD:     {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{Relation: dp.AddRemove, Average: true}},
+		theoremSGD: {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove},
+			&DPSGD{Relation: dp.AddRemove, Average: true}},
 		theoremProx:    {&ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
 		"lop.":         {&ObjPert{}, &ObjPert{SVRG: true}, &ObjPert{Relation: dp.AddRemove}},
 		"lop.output/2": {&Output{}, &Output{Relation: dp.AddRemove}},
@@ -253,7 +254,8 @@ func TestRefuse(t *testing.T) {
 		f    func(c declaration) error
 		d    declaration
 	}{
-		{dp.ErrCondition, "Problem.Records", calibrating(&NoisySGD{Relation: dp.AddRemove}), with(func(c *declaration) { c.q.Records = 0 })},
+		{dp.ErrCondition, "Problem.Records", calibrating(&NoisySGD{Relation: dp.AddRemove}),
+			with(func(c *declaration) { c.q.Records = 0 })},
 		{dp.ErrCondition, "add-remove", calibrating(&NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}), good},
 		{dp.ErrRelation, "Relation", calibrating(&NoisySGD{Relation: 7}), good},
 		{ErrMechanism, "Scheme = 9", calibrating(&NoisySGD{Scheme: 9}), good},
@@ -375,7 +377,8 @@ func TestCloseToNonPrivate(t *testing.T) {
 	b := dp.Budget{Epsilon: 20, Delta: 1e-3}
 	obj := erm.NewUnperturbed(p)
 	best := math.Inf(1)
-	for _, m := range []mechanism{&ObjPert{}, &ObjPert{SVRG: true}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{}, &DPSGD{Epochs: 20}} {
+	for _, m := range []mechanism{&ObjPert{}, &ObjPert{SVRG: true}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{},
+		&DPSGD{Epochs: 20}} {
 		rel, err := m.Fit(t.Context(), p, b, noise.Reproducible(3))
 		require.NoError(t, err)
 		f := obj.Func(rel.Theta) / 3000

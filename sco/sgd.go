@@ -57,7 +57,8 @@ func (s Scheme) sampler(m float64, q setting) accounting.Sampler {
 //
 // and the release is the average of w₀, …, w_T. The divisor qn does not depend on the batch, and an
 // empty batch is a step of noise. All iterates are accounted for. A problem's Reg enters as the
-// proximal map of (η/n)r; the bounds are about problems without one. The zero value means the documented defaults and needs only a bounded Set or a Radius.
+// proximal map of (η/n)r; the bounds are about problems without one. The zero value means the
+// documented defaults and needs only a bounded Set or a Radius.
 type NoisySGD struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove needs Scheme Poisson and
 	// the Records of the problem.

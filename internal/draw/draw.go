@@ -5,7 +5,7 @@
 //	nu := make([]int64, d)
 //	law := draw.Noise{Exponent: -30, Sigma: sigma}
 //	law.Fill(nu, src)                                  // round(ν/g), g = 2⁻³⁰
-//	law.Add(theta, k, nu)                              // g·(k + round(ν/g)) for integers k of the records
+//	law.Add(theta, k, nu)                              // g·(k + round(ν/g)), k from the records
 //	if err := src.Err(); err != nil {                  // after the last draw
 //		return nil, err
 //	}

@@ -66,7 +66,8 @@ func TestAdd(t *testing.T) {
 // TestRound: an integer within ½ of x/g, clamped, and 0 for NaN.
 func TestRound(t *testing.T) {
 	n := Noise{Exponent: -2}
-	require.Equal(t, []int64{5, -5, 0, 9, -9, 9, 0}, n.Round([]float64{1.3, -1.3, 0.1, 1e300, -100, math.Inf(1), math.NaN()}, 9))
+	require.Equal(t, []int64{5, -5, 0, 9, -9, 9, 0},
+		n.Round([]float64{1.3, -1.3, 0.1, 1e300, -100, math.Inf(1), math.NaN()}, 9))
 	require.Equal(t, []int64{Most, -Most}, n.Round([]float64{1e300, -1e300}, Most))
 }
 

@@ -35,8 +35,10 @@
 //	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and Floating-Point
 //	          Attacks on Differential Privacy Systems. S&P 2022.
 //	[Kar16]   Karney. Sampling Exactly from the Normal Distribution. ACM TOMS 42, 2016.
-//	[Mir12]   Mironov. On Significance of the Least Significant Bits for Differential Privacy. CCS 2012.
-//	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random Variables. J. Stat. Software 5, 2000.
+//	[Mir12]   Mironov. On Significance of the Least Significant Bits for Differential Privacy.
+//	          CCS 2012.
+//	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random Variables. J. Stat.
+//	          Software 5, 2000.
 package noise
 
 import (
@@ -114,7 +116,7 @@ func (hidden) MarshalText() ([]byte, error) { return []byte(secret), nil }
 func (hidden) MarshalBinary() ([]byte, error) { return nil, errSaved }
 
 // ErrSource reports a source of randomness that repeats itself. Test with errors.Is.
-var ErrSource = prefix.New("noise: the source of randomness repeats itself; pass a uniform one, or nil for a secure one")
+var ErrSource = prefix.New(errStuck + "; pass a uniform one, or nil for a secure one")
 
 const errStuck = "noise: the source of randomness repeats itself"
 

@@ -45,7 +45,8 @@ func TestFloats(t *testing.T) {
 		for _, end := range []int64{0, 1} { // the two ends of where the real number lies
 			real := new(big.Float).SetPrec(400).SetMantExp(new(big.Float).SetInt(exact.at(end)), -int(exact.scale()))
 			rel := func(got, c float64) float64 {
-				y := new(big.Float).SetPrec(400).Quo(new(big.Float).SetFloat64(got), new(big.Float).SetPrec(400).Mul(real, big.NewFloat(c)))
+				y := new(big.Float).SetPrec(400).Quo(new(big.Float).SetFloat64(got),
+					new(big.Float).SetPrec(400).Mul(real, big.NewFloat(c)))
 				d, _ := y.Sub(y, big.NewFloat(1)).Float64()
 				return math.Abs(d)
 			}
@@ -98,7 +99,8 @@ func TestLaws(t *testing.T) {
 	}
 	laws := []law{
 		{"exponential", Exponential, func(x float64) float64 { return -math.Expm1(-x) }},
-		{"normal", func(s rand.Source) float64 { Normal(one, 3, s); return one[0] }, func(x float64) float64 { return phi(x / 3) }},
+		{"normal", func(s rand.Source) float64 { Normal(one, 3, s); return one[0] },
+			func(x float64) float64 { return phi(x / 3) }},
 	}
 	for _, k := range []int{1, 2, 3, 10, 101} {
 		laws = append(laws, law{fmt.Sprintf("chi%d", k), func(s rand.Source) float64 { return ChiSquared(k, s) },
@@ -124,7 +126,8 @@ func TestLaws(t *testing.T) {
 	}
 	x := make([]float64, draws()/5)
 	Normal(x, 1.1, Reproducible(52))
-	require.Greater(t, distance(x, phi), math.Sqrt(math.Log(2/falseReject)/(2*float64(len(x)))), "10 % more spread is rejected")
+	require.Greater(t, distance(x, phi), math.Sqrt(math.Log(2/falseReject)/(2*float64(len(x)))),
+		"10 % more spread is rejected")
 }
 
 // TestNormalBins tests the normal law on 200 equiprobable bins, which cross the

@@ -22,7 +22,8 @@ func CheckField(kind error, name, zero string, v float64) error {
 func CheckConstant(name string, v float64, fix string) error {
 	switch {
 	case math.IsInf(v, 1):
-		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
+		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition,
+			name, fix)
 	case !(v > 0): // also NaN
 		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
 			"constant", dp.ErrCondition, name, v)
@@ -35,8 +36,8 @@ func CheckConstant(name string, v float64, fix string) error {
 func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 	for _, s := range shares {
 		if b.Delta > 0 && s.Delta < dp.MinDelta {
-			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the output, "+
-				"want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
+			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the "+
+				"output, want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
 		}
 	}
 	return nil

@@ -25,7 +25,9 @@ type instance struct {
 	floor  float64
 }
 
-func newInstance(t *testing.T, rnd *rand.Rand, l loss.Loss, reg prox.Operator, set prox.Set, n int, ridge float64) instance {
+func newInstance(
+	t *testing.T, rnd *rand.Rand, l loss.Loss, reg prox.Operator, set prox.Set, n int, ridge float64,
+) instance {
 	t.Helper()
 	const d = 4
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -167,7 +169,8 @@ func TestDescentStep(t *testing.T) {
 	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	p := &erm.Problem{Data: data, Loss: loss.Squared{}}
-	obj := p.Perturb(erm.Perturbation{Linear: []float64{0, 1}, Quad: mat.NewDiagDense(2, []float64{2, 2}), MinEig: 2, MaxEig: 2})
+	quad := mat.NewDiagDense(2, []float64{2, 2})
+	obj := p.Perturb(erm.Perturbation{Linear: []float64{0, 1}, Quad: quad, MinEig: 2, MaxEig: 2})
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} { // the second in float64
 		p.Set = set
 		x, _, err := minimize(denied(t.Context(), 2), p, obj, []float64{0, 0}, target{2, 1e-9, 3})
@@ -206,7 +209,8 @@ func TestRefineStiff(t *testing.T) {
 		for _, reg := range []prox.Operator{nil, prox.L1{Weight: 0.01}, prox.Box{Lo: -30, Hi: 20}} {
 			p := &erm.Problem{Data: data, Loss: l, Reg: reg}
 			obj := p.Perturb(erm.Perturbation{
-				Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}), MinEig: ridge, MaxEig: ridge,
+				Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}),
+				MinEig: ridge, MaxEig: ridge,
 			})
 			q, err := p.Public(dp.Replace)
 			require.NoError(t, err)

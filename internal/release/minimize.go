@@ -161,7 +161,9 @@ func fromSample(ctx context.Context, p *erm.Problem, sample *erm.Objective, star
 
 // solve runs a method from start, which it does not change, to a residual of at most goal. It
 // returns nil if the method does not apply or ctx has ended.
-func solve(ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, goal float64, method Method) *splitting.Result {
+func solve(
+	ctx context.Context, p *erm.Problem, obj *erm.Objective, start []float64, goal float64, method Method,
+) *splitting.Result {
 	problem := splitting.Problem{F: obj, G: p.Reg, H: p.Set}
 	m := reused(method(problem, len(start)))
 	defer reuse(m)

@@ -26,7 +26,8 @@ func problem(t *testing.T, set prox.Set) (*erm.Problem, *erm.Objective) {
 	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: set}
-	return p, p.Perturb(erm.Perturbation{Linear: []float64{1, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
+	quad := mat.NewDiagDense(2, []float64{3, 3})
+	return p, p.Perturb(erm.Perturbation{Linear: []float64{1, -2}, Quad: quad, MinEig: 3, MaxEig: 3})
 }
 
 // broken is a method that cannot be applied, lazy one that stops where it starts.
@@ -42,7 +43,8 @@ func gram(t *testing.T) (*erm.Problem, *erm.Objective) {
 	t.Helper()
 	p, _ := problem(t, nil)
 	p.Loss, p.Reg = loss.Squared{}, prox.L1{Weight: 0.5}
-	return p, p.Perturb(erm.Perturbation{Linear: []float64{0.3, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
+	quad := mat.NewDiagDense(2, []float64{3, 3})
+	return p, p.Perturb(erm.Perturbation{Linear: []float64{0.3, -2}, Quad: quad, MinEig: 3, MaxEig: 3})
 }
 
 // TestEachMethod: every method that is tried finds the same certified point, and

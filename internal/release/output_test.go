@@ -217,7 +217,10 @@ func TestUniformRelease(t *testing.T) {
 		word    uint64
 		failed  bool
 		uniform bool
-	}{{true, 0, false, true}, {true, 1, false, false}, {true, 1, true, true}, {false, 0, false, false}, {false, 0, true, false}} {
+	}{
+		{true, 0, false, true}, {true, 1, false, false}, {true, 1, true, true}, {false, 0, false, false},
+		{false, 0, true, false},
+	} {
 		o.Finite = c.finite
 		added := false
 		f := fault.From(fault.With(t.Context(), OutputNoise, func(v []int64) []int64 { added = true; return v }))

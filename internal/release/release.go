@@ -92,7 +92,11 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 		per = fault.At(f, Drawn, per)
 	}
 	defer clear(per.Linear)
-	theta := j.start(p)
+	theta := make([]float64, j.Output.Dim) // a point of C that no record moves
+	copy(theta, j.Start)
+	if p.Set != nil {
+		p.Set.Prox(theta, theta, 1)
+	}
 	if ok {
 		var err error
 		if theta, err = j.minimize(ctx, p, per, theta); err != nil {
@@ -110,16 +114,6 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 		theta[i] = v + 0 // no −0
 	}
 	return &dp.Release{Theta: theta, Certificate: cert}, nil
-}
-
-// start returns a point of C that no record moves.
-func (j *Job) start(p *erm.Problem) []float64 {
-	x := make([]float64, j.Output.Dim)
-	copy(x, j.Start)
-	if p.Set != nil {
-		p.Set.Prox(x, x, 1)
-	}
-	return x
 }
 
 // minimize returns a point within R of the minimizer of the perturbed risk.
