@@ -107,12 +107,9 @@ func TestEveryInputNoise(t *testing.T) {
 	everyInput(t, "internal/noise", map[string]row{
 		"Secure":       call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible": call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
-		"Uniform":      call(noise.Uniform, src),
 		"Exponential":  call(noise.Exponential, src),
 		"Normal":       call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
-		"Laplace":      call(noise.Laplace, 1., src),
 		"ChiSquared":   call(noise.ChiSquared, 2, src),
-		"Sphere":       call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
 		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2,

@@ -8,9 +8,9 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
@@ -251,16 +251,18 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 		}
 		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
 	}
-	var watched *noise.Watched
+	direct, _ := draw.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
 	if src != nil {
-		watched = noise.Watch(src)
-		src = watched
+		src = direct // minimizers open a secure source of their own for nil
 	}
-	out, err := pl.steps(ctx, p, src)
-	if err == nil && watched != nil && watched.Err() != nil {
-		return nil, watched.Err()
+	out, err := pl.steps(ctx, p, src, direct)
+	if err == nil {
+		err = direct.Err()
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // shift returns √w·μ, the sensitivity over the noise of a share.
@@ -326,15 +328,11 @@ const (
 	leastSignal = 0.02
 )
 
-// steps runs a sequence.
-func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
+// steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from direct.
+func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	direct := src // for histograms and sums; minimizers accept nil
-	if direct == nil {
-		direct = noise.Secure()
-	}
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }

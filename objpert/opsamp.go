@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
@@ -363,11 +364,10 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	}
 	f := fault.From(ctx)
 	q := fault.At(f, stepSamp, pl.params)
-	cert, watched := signed(pl.Certificate().With(more...), src)
-	src = watched
+	source, cert := draw.Open(src, pl.Certificate().With(more...))
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g
-	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, src)
+	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, source)
 	sum = fault.At(f, fault.DiscreteNoise, sum)
 	withhold := func(format string, args ...any) (*dp.Release, error) {
 		clear(sum)
@@ -380,7 +380,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 	most := math.Floor(0x1p61 / float64(calls))
 	for range calls {
 		for j := range sigma {
-			sigma[j] = noise.Exponential(src) / q.Rate
+			sigma[j] = noise.Exponential(source) / q.Rate
 		}
 		gap, err := m.Minimize(ctx, w, sigma)
 		if err != nil {
@@ -397,7 +397,7 @@ func (pl *SampPlan) fit(ctx context.Context, m Minimizer, src rand.Source, more 
 			sum[j] += int64(min(max(k, -most), most))
 		}
 	}
-	if err := watched.Err(); err != nil {
+	if err := source.Err(); err != nil {
 		clear(sum)
 		return nil, err
 	}

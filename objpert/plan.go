@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
 )
@@ -253,10 +253,6 @@ func (pl *Plan) failureDelta() float64 {
 // rareShare is the part of δ that noise beyond Limit may take.
 const rareShare = 0x1p-50
 
-// coinBits: a release under a pure law is a point drawn without looking with
-// probability 2⁻⁶⁴.
-const coinBits = 64
-
 // tail returns x such that noise may leave Limit with probability e^{−x}: e^{−x} ≤ 2⁻²⁰⁰/Π|V_j|,
 // which the coin of a pure law pays for, and with a δ 2⁻²⁰⁰e^{−ε}δ/Π|V_j|, which costs 2⁻¹⁹⁹δ.
 // Proof: docs/theory/discrete.md#discrete.coin
@@ -291,7 +287,7 @@ func (pl *Plan) logRare() float64 {
 // pure records a law that needs no δ.
 func (pl *Plan) pure() {
 	q := &pl.params
-	q.CoinBits = coinBits
+	q.CoinBits = draw.CoinBits
 	q.Proved = dp.Budget{Epsilon: q.Budget.Epsilon}
 	if q.Failure > 0 {
 		q.Proved.Delta = max(dp.MinDelta, pl.failureDelta()*safeScale)
@@ -377,24 +373,23 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq, Allowed and "+
 			"OracleLoss", ErrMechanism)
 	}
-	cert, watched := signed(pl.Certificate(), src)
-	src = watched
+	source, cert := draw.Open(src, pl.Certificate())
 	// Before anything reads a record: the noise, or what is released without it.
-	eta := pl.draw(f, src)
+	eta := pl.draw(f, source)
 	defer eta.wipe()
 	var w []int
 	var err error
 	switch {
 	case eta == nil && pl.vote != nil:
-		w = q.box().anyPoint(q.Dim, src)
+		w = q.box().anyPoint(q.Dim, source)
 	case eta == nil:
-		w = q.anyPoint(q.Dim, src)
+		w = q.anyPoint(q.Dim, source)
 	case pl.vote != nil:
-		w, err = pl.aggregate(ctx, p, eta, src)
+		w, err = pl.aggregate(ctx, p, eta, source)
 	default:
 		w, err = pl.minimize(ctx, p, eta)
 	}
-	if err := cmp.Or(watched.Err(), err); err != nil {
+	if err := cmp.Or(source.Err(), err); err != nil {
 		return nil, err
 	}
 	theta := make([]float64, len(w))
@@ -453,17 +448,17 @@ func own(o Oracle) bool {
 // beyond Limit.
 func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	q := &pl.params
-	if q.CoinBits > 0 && src.Uint64()>>(64-min(q.CoinBits, 64)) == 0 {
+	if draw.Coin(q.CoinBits, src) {
 		return nil
 	}
-	draw, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make
+	integers, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make
 	switch {
 	case q.Law == KNorm || q.Law == OneSided:
-		draw, spread = pl.drawProduct, pl.spreadProduct
+		integers, spread = pl.drawProduct, pl.spreadProduct
 	case pl.separator != 0:
-		draw, spread = pl.drawSeparators, pl.spreadSeparators
+		integers, spread = pl.drawSeparators, pl.spreadSeparators
 	}
-	eta := draw(src)
+	eta := integers(src)
 	defer clear(eta)
 	eta = fault.At(f, fault.DiscreteNoise, eta)
 	n := newPerturbation(q.Dim, len(q.Values))
@@ -494,11 +489,3 @@ func times(k, c int64) int64 {
 
 // plus returns a + b, both within ±far, saturated there.
 func plus(a, b int64) int64 { return min(max(a+b, -far), far) }
-
-// signed returns the certificate of one release from src, and the source it draws from.
-func signed(cert dp.Certificate, src rand.Source) (dp.Certificate, *noise.Watched) {
-	if src == nil {
-		return cert, noise.Watch(noise.Secure())
-	}
-	return cert.With(dp.CallerSource), noise.Watch(src)
-}

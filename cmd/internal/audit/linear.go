@@ -13,7 +13,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/testkit"
@@ -122,7 +121,7 @@ func (c *linear) residues(ctx context.Context, e *Env) (Finding, error) {
 	return c.scores(ctx, e, e.Rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
 		z := make([]float64, c.dim())
 		for j, x := range rel.Theta {
-			u := (float64(int64(x/c.Grid)&7) + noise.Uniform(aux)) / 8
+			u := (float64(int64(x/c.Grid)&7) + uniform(aux)) / 8
 			z[j] = Normal(u, 1-u)
 		}
 		return z, nil

@@ -227,7 +227,7 @@ func init() {
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
-	svrg := func(o sco.ObjPert) *sco.ObjPertSVRG { return &sco.ObjPertSVRG{ObjPert: o} }
+	svrg := func(o sco.ObjPert) *sco.ObjPert { o.SVRG = true; return &o }
 	output := func(o sco.ObjPert) *sco.Output {
 		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 	}
@@ -360,7 +360,7 @@ var linearControls = []Control{
 		redrawn(func(src rand.Source) int64 {
 			for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
 				k := int64(noise.Below(7, src)) - 3
-				if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+				if uniform(src) < math.Exp(-2*float64(k*k)) {
 					return k
 				}
 			}

@@ -11,11 +11,8 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// Parameters of package sco that a control replaces.
-var (
-	sgdParams  = fault.NewStep[sco.SGDParams](fault.SGDParams)
-	passParams = fault.NewStep[sco.PassParams](fault.PassParams)
-)
+// stochasticParams are the parameters of package sco that a control replaces.
+var stochasticParams = fault.NewStep[sco.Params](fault.StochasticParams)
 
 // size is n of the settings of stochastic gradients.
 const size = 8
@@ -172,23 +169,23 @@ func init() {
 }
 
 // sgd returns a Break that replaces numbers of the plan.
-func sgd(change func(p *sco.SGDParams)) func(context.Context) context.Context {
-	return one(sgdParams, func(p sco.SGDParams) sco.SGDParams { change(&p); return p })
+func sgd(change func(p *sco.Params)) func(context.Context) context.Context {
+	return one(stochasticParams, func(p sco.Params) sco.Params { change(&p); return p })
 }
 
 // quiet multiplies the noise.
 func quiet(c float64) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) { p.Noise *= c })
+	return sgd(func(p *sco.Params) { p.Noise *= c })
 }
 
 // drawn draws batches from another sampler than the noise is accounted for.
 func drawn(s dp.Sampler) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) { p.Sampler = s })
+	return sgd(func(p *sco.Params) { p.Sampler = s })
 }
 
 // accountedFor draws the noise that another sampler would need.
 func accountedFor(s dp.Sampler) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) {
+	return sgd(func(p *sco.Params) {
 		z, err := s.Noise(p.Steps, p.Budget)
 		if err != nil {
 			panic(err)
@@ -199,7 +196,7 @@ func accountedFor(s dp.Sampler) func(context.Context) context.Context {
 
 // passes returns a Break that multiplies the noise of every phase.
 func passes(c float64) func(context.Context) context.Context {
-	return one(passParams, func(p sco.PassParams) sco.PassParams {
+	return one(stochasticParams, func(p sco.Params) sco.Params {
 		for i := range p.Phases {
 			p.Phases[i].Sigma *= c
 		}
@@ -208,7 +205,7 @@ func passes(c float64) func(context.Context) context.Context {
 }
 
 // noClip is passes over gradients that are not clipped.
-var noClip = one(passParams, func(p sco.PassParams) sco.PassParams { p.Lipschitz = math.Inf(1); return p })
+var noClip = one(stochasticParams, func(p sco.Params) sco.Params { p.Clip = math.Inf(1); return p })
 
 // scaled multiplies integers.
 func scaled(v []int64, c float64) []int64 {
@@ -254,11 +251,11 @@ var sgdControls = []Control{
 		}
 		return b
 	})},
-	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.Params) { p.Threshold = math.Inf(1) })},
 	{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
 		func(ctx context.Context) context.Context {
 			g := 0.0
-			ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
+			ctx = sgd(func(p *sco.Params) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
 			return one(fault.GridVector, func(k []int64) []int64 {
 				norm := 0.0
 				for _, v := range k {
