@@ -127,7 +127,7 @@ func TestRadialShiftBruteForce(t *testing.T) {
 	for _, q := range []int{1, 2, 3, 4, 5, 7, 9, 10, 16, 23} {
 		for d := 1; d <= 3; d++ {
 			var points [][]float64
-			p := &Problem{Space: Lattice(q), Dim: d}
+			p := problemOver(t, d, Lattice(q), false)
 			walkSpace(p, func(w []int) { points = append(points, feature(w, q)) })
 			worst := 0.0
 			for i, a := range points {
@@ -149,15 +149,15 @@ func TestRadialShiftBruteForce(t *testing.T) {
 
 // walkSpace calls visit for every point; visit must not keep w.
 func walkSpace(p *Problem, visit func(w []int)) {
-	w := make([]int, p.Dim)
+	w := make([]int, p.dim)
 	var rec func(j, sq int)
 	rec = func(j, sq int) {
-		if j == p.Dim {
+		if j == p.dim {
 			visit(w)
 			return
 		}
-		for k, v := range p.Values {
-			if p.allowed(j, k) && (p.NormSq < 0 || sq+v*v <= p.NormSq) {
+		for k, v := range p.space.Values {
+			if p.space.allowed(j, k) && (p.space.NormSq < 0 || sq+v*v <= p.space.NormSq) {
 				w[j] = v
 				rec(j+1, sq+v*v)
 			}
@@ -186,19 +186,19 @@ func TestRSPMGolden(t *testing.T) {
 		require.Less(t, sigma, g.Tail)
 		require.Greater(t, sigma, 0.8*g.Tail) // what the factor a/(a+t) is worth
 
-		q := Public{Space: cube(), Dim: g.M, Range: 1, Budget: b}
+		q := public{Space: cube(), Dim: g.M, Range: 1, Budget: b}
 		if g.M == 46 {
 			q.Space, q.Dim = ternary(), 23
 		}
-		p, err := (&RSPM{}).Calibrate(q)
+		p, err := calibrate(&RSPM{}, q)
 		require.NoError(t, err)
 		require.Equal(t, g.M, p.params.Noises)
 		require.InEpsilon(t, g.Laplace, p.params.Scale, 1e-6)
 		require.GreaterOrEqual(t, p.params.Scale, g.Laplace)
-		p, err = (&RSPM{Law: Gaussian}).Calibrate(q)
+		p, err = calibrate(&RSPM{Law: Gaussian}, q)
 		require.NoError(t, err)
 		require.InEpsilon(t, sigma, p.params.Scale, 1e-8)
-		p, err = (&RSPM{Law: PaperSigma}).Calibrate(q)
+		p, err = calibrate(&RSPM{Law: PaperSigma}, q)
 		require.NoError(t, err)
 		require.InEpsilon(t, g.Paper, p.params.Scale, 1e-12)
 		require.Equal(t, g.Paper >= sigma, p.params.Proved.Epsilon <= g.Eps, "proved at the budget iff σ suffices")
@@ -210,7 +210,7 @@ func TestRSPMGolden(t *testing.T) {
 func TestRSPMPaperSigmaEnds(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 4.0662783197376776e-09}
 	at := func(m int) float64 {
-		p, err := (&RSPM{Law: PaperSigma}).Calibrate(Public{Space: cube(), Dim: m, Range: 1, Budget: b})
+		p, err := calibrate(&RSPM{Law: PaperSigma}, public{Space: cube(), Dim: m, Range: 1, Budget: b})
 		require.NoError(t, err)
 		return p.params.Proved.Epsilon
 	}
@@ -263,12 +263,12 @@ func TestGridIsSafe(t *testing.T) {
 // Less ε, a larger Q, more parameters or Replace: more noise.
 func TestCalibrationIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := Public{Space: Lattice(rapid.IntRange(1, 30).Draw(t, "Q")), Dim: rapid.IntRange(1, 40).Draw(t, "d"), Range: 1}
+		q := public{Space: Lattice(rapid.IntRange(1, 30).Draw(t, "Q")), Dim: rapid.IntRange(1, 40).Draw(t, "d"), Range: 1}
 		q.Budget = dp.Budget{Epsilon: math.Exp(rapid.Float64Range(-4, 3).Draw(t, "log ε")),
 			Delta: math.Exp(rapid.Float64Range(-40, -3).Draw(t, "log δ"))}
 		law := rapid.SampledFrom([]Law{Radial, Gaussian}).Draw(t, "law")
-		scale := func(q Public, rel dp.Relation) float64 {
-			p, err := (&OPDisc{Law: law, Relation: rel}).Calibrate(q)
+		scale := func(q public, rel dp.Relation) float64 {
+			p, err := calibrate(&OPDisc{Law: law, Relation: rel}, q)
 			require.NoError(t, err)
 			return p.params.Scale
 		}

@@ -5,28 +5,28 @@ import (
 	"sync/atomic"
 )
 
-// landscape is the objective of a search around a point, but for the norm.
+// landscape is the objective around a point, without the noise of the norm.
 type landscape interface {
-	// cost is the change of the objective when column t moves from value index was
-	// to k; ok is false where that is not known.
+	// cost returns the change of the objective when column t moves from value index was to k, and
+	// ok = false where the change is not known.
 	cost(t, was, k int) (v fixed, ok bool)
 	// move makes the change.
 	move(t, was, k int)
 }
 
-// climber improves points by changes of one or two columns. A good incumbent early
-// is worth more than its cost.
+// climber improves a point by changes of one or two columns: a good incumbent early saves more nodes
+// than the climb costs.
 type climber struct {
 	landscape
 	k    []int                // value index per column, in the order of fixing
 	free [][]int              // value indices a column may take
 	sq   []int                // squared norm by value index
-	norm func(left int) fixed // noise of the norm where so much squared norm is left
-	left int                  // squared norm left, negative between the two changes of a pair
+	norm func(left int) fixed // noise of the norm, by the squared norm left
+	left int                  // squared norm left; may be negative between the two changes of a pair
 	stop *atomic.Bool
 }
 
-// climb moves until no change of two columns helps, and returns what it gained.
+// climb moves until no change of two columns helps, and returns the decrease of the objective.
 func (c *climber) climb() (gain fixed) {
 	for !c.stop.Load() {
 		change := c.single()
@@ -41,7 +41,7 @@ func (c *climber) climb() (gain fixed) {
 	return gain
 }
 
-// after is the squared norm left once column t moves to value index k.
+// after is the squared norm left after column t moves to value index k.
 func (c *climber) after(t, k int) int { return c.left + c.sq[c.k[t]] - c.sq[k] }
 
 // set moves column t to value index k.
@@ -50,7 +50,7 @@ func (c *climber) set(t, k int) {
 	c.left, c.k[t] = c.after(t, k), k
 }
 
-// single makes the best change of one column and returns what it costs, or 0.
+// single makes the best change of one column, if one helps, and returns the change of the objective.
 func (c *climber) single() fixed {
 	best, at, to := fixed(0), -1, 0
 	for t, was := range c.k {
@@ -73,7 +73,8 @@ func (c *climber) single() fixed {
 	return best
 }
 
-// pair makes the first change of two columns by one step each that helps.
+// pair makes the first change of two columns by one value each that helps, and returns the change of
+// the objective.
 func (c *climber) pair() fixed {
 	before := c.norm(c.left)
 	for t, was := range c.k {
@@ -117,8 +118,7 @@ type rowLandscape struct {
 	loss  int64
 }
 
-// lose returns the loss where the weight of column t is step more than the scores
-// say.
+// lose returns the loss after the weight of column t grows by step.
 func (l *rowLandscape) lose(t int, step int64) (loss int64) {
 	m := l.w.m
 	x := m.x[t]
@@ -147,8 +147,8 @@ func (l *rowLandscape) move(t, was, k int) {
 	}
 }
 
-// start climbs from the point that the noise prefers and from the point of least norm, and offers both
-// results.
+// start climbs from the point that maximizes the noise and from the point of least norm, and offers
+// both results.
 func (w *genericWorker) start() {
 	m := w.m
 	d := len(m.order)
@@ -172,7 +172,7 @@ func (w *genericWorker) start() {
 				}
 			}
 			if pick < 0 {
-				return // no point at all
+				return // the domain has no point
 			}
 			c.k[t] = pick
 			c.left -= m.sq[pick]
@@ -191,13 +191,12 @@ func (w *genericWorker) start() {
 	}
 }
 
-// polisher improves the points that relaxations suggest by changing one or two
-// coordinates at a time. It is the landscape of the 0/1 columns, the dense columns as
-// loaded in its cellState.
+// polisher improves the points of a cell search. It is the landscape of the 0/1 columns for the dense
+// columns loaded in its cellState.
 type polisher struct {
 	climber
 	s   *cellState
-	sum []int // Σ w_j of every cell, centered in its table
+	sum []int // Σ w_j of every cell, as an index in its table
 }
 
 func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
@@ -217,7 +216,7 @@ func (p *polisher) move(t, was, k int) {
 	}
 }
 
-// cost is not known where a table of a cell does not hold the sum.
+// cost is not known where the sum of a cell leaves its table.
 func (p *polisher) cost(t, was, k int) (v fixed, ok bool) {
 	s, m := p.s, p.s.m
 	step := m.values[k] - m.values[was]
@@ -235,9 +234,8 @@ func (p *polisher) cost(t, was, k int) (v fixed, ok bool) {
 	return loss<<s.shift + s.noise[t][was] - s.noise[t][k], true
 }
 
-// improve climbs from the point in s.w, where b is the squared norm that the dense
-// columns leave. It leaves s.w as it was, with the improvement in s.point, and
-// returns what it gained.
+// improve climbs from the point in s.w, where the dense columns leave squared norm b. It writes the
+// improved point to s.point and returns the decrease of the objective.
 func (p *polisher) improve(b int) (gain fixed) {
 	s, m := p.s, p.s.m
 	p.left = b

@@ -5,19 +5,18 @@ import (
 	"math"
 )
 
-// Feature declares one column of decimal data: x ∈ [Lo, Hi] is r/Den for an
-// integer r. The ratios of public maxima, as in hours/99, have Den = 99. Bounds
-// and Den are public: never compute them from the rows.
+// Feature declares one column of decimal data with values in [Lo, Hi], rounded to multiples of 1/Den.
+// A ratio to a public maximum, such as hours/99, has Den = 99. Bounds and Den are public: never
+// compute them from the rows.
 type Feature struct {
 	Lo, Hi float64
-	Den    int64 // denominator, at least 1: values are rounded to multiples of 1/Den, which then are the data
+	Den    int64 // denominator, at least 1
 }
 
-// Integers scales decimal rows by L, the least common multiple of the Den, to
-// integers: every score keeps its sign. Values outside [Lo, Hi], and NaN as 0,
-// are first brought into it, and all are rounded to a multiple of 1/Den, each by
-// itself and without a word: no error depends on a value. b is the largest |w_j| of
-// the space that the rows will meet. Errors wrap ErrProblem.
+// Integers scales decimal rows to integers, by the least common multiple of the Den, which keeps the
+// sign of every score. Each value is first moved into [Lo, Hi] (NaN as 0) and rounded to a multiple
+// of 1/Den; no value causes an error. b is the largest |w_j| of the space that the rows are used
+// with. Errors wrap [ErrProblem].
 func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 	if b < 1 || b > maxValue {
 		return nil, fmt.Errorf("%w: b = %d, want the largest |w_j| in [1, %d]", ErrProblem, b, maxValue)
@@ -62,7 +61,7 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 	return out, nil
 }
 
-// lcm is the least common multiple of a and b ≥ 1, or -1 above 2^62.
+// lcm returns the least common multiple of a and b ≥ 1, or −1 above 2⁶².
 func lcm(a, b int64) int64 {
 	b /= int64(gcd(uint64(a), uint64(b)))
 	if b > maxScore/a {

@@ -14,15 +14,14 @@ import (
 //
 //	W = {w ∈ Valuesᵈ : ‖w‖² ≤ NormSq, Allowed[j][k] where w_j = Values[k]}.
 //
-// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a
-// score does not depend on τ.
+// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a score does not depend on τ.
 type Space struct {
 	Values  []int    `json:"values"`            // the values of a coordinate, increasing
 	NormSq  int      `json:"norm_sq"`           // Q ≥ 1, or any negative number for no bound
 	Allowed [][]bool `json:"allowed,omitempty"` // d rows of len(Values), or nil: every value everywhere
 }
 
-// Lattice is ℤᵈ within ‖w‖² ≤ q: Values -B..B with B = ⌊√q⌋.
+// Lattice returns ℤᵈ within ‖w‖² ≤ q: the values −B, …, B with B = ⌊√q⌋.
 func Lattice(q int) Space {
 	b := 0
 	for (b+1)*(b+1) <= q && b < maxValue {
@@ -81,6 +80,21 @@ func (s *Space) check(d int) error {
 	return nil
 }
 
+// sameSpace reports whether two spaces of d coordinates admit the same points.
+func sameSpace(a, b *Space, d int) bool {
+	if a.NormSq != b.NormSq || !slices.Equal(a.Values, b.Values) {
+		return false
+	}
+	for j := range d {
+		for k := range a.Values {
+			if a.allowed(j, k) != b.allowed(j, k) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // bound is B = max |w_j|, at least 1.
 func (s *Space) bound() int {
 	b := max(1, -s.Values[0], s.Values[len(s.Values)-1])
@@ -92,8 +106,7 @@ func (s *Space) bound() int {
 	return b
 }
 
-// step is the least distance of two values, so of two points, +Inf if there is
-// one value.
+// step is the least distance between two values, +Inf if there is one value.
 func (s *Space) step() float64 {
 	g := math.Inf(1)
 	for k := 1; k < len(s.Values); k++ {
@@ -102,8 +115,8 @@ func (s *Space) step() float64 {
 	return g
 }
 
-// isCube reports whether every coordinate admits no values but −1 and +1.
-func isCube(s *Space, d int) bool {
+// isCube reports whether every coordinate admits −1 and +1 at most.
+func (s *Space) isCube(d int) bool {
 	for j := range d {
 		for k, v := range s.Values {
 			if s.allowed(j, k) && v != 1 && v != -1 {
@@ -114,38 +127,32 @@ func isCube(s *Space, d int) bool {
 	return true
 }
 
-// Points is |W|, rounded to float64 and +Inf where it exceeds its range; 0 for
-// a Space that Check refuses. Time O(d |Values| Q).
-func (p *Problem) Points() float64 { return p.pointsUpTo(math.Inf(1)) }
-
-// pointsUpTo is |W| or a number between limit and |W|.
-func (p *Problem) pointsUpTo(limit float64) float64 {
-	if p.Dim < 1 || p.Dim > maxDim || p.check(p.Dim) != nil {
-		return 0
-	}
-	// count[q] = points of the first coordinates with squared norm q that the
-	// others can complete: there are no more of them than points
+// pointsUpTo returns |W|, or a number between limit and |W| if |W| exceeds limit. |W| is rounded to
+// float64.
+func (s *Space) pointsUpTo(d int, limit float64) float64 {
+	// count[q] is the number of prefixes (w_1, …, w_j) with squared norm q that can be completed to a
+	// point. Their total does not decrease with j.
 	count, next := map[int]float64{0: 1}, map[int]float64{}
-	least := p.least()
+	least := s.least(d)
 	total := 1.0
-	for j := range p.Dim {
+	for j := range d {
 		clear(next)
 		total = 0
-		for k, v := range p.Values {
+		for k, v := range s.Values {
 			sq := v * v
-			if p.NormSq < 0 {
+			if s.NormSq < 0 {
 				sq = 0
 			}
-			if !p.allowed(j, k) || p.NormSq > 0 && sq+least[j+1] > p.NormSq {
+			if !s.allowed(j, k) || s.NormSq > 0 && sq+least[j+1] > s.NormSq {
 				continue
 			}
 			for q, c := range count {
-				if p.NormSq < 0 || q+sq+least[j+1] <= p.NormSq {
+				if s.NormSq < 0 || q+sq+least[j+1] <= s.NormSq {
 					next[q+sq] += c
 				}
 			}
 		}
-		for _, q := range slices.Sorted(maps.Keys(next)) { // one order of rounding
+		for _, q := range slices.Sorted(maps.Keys(next)) { // sorted, so that rounding is reproducible
 			total += next[q]
 		}
 		if total > limit {
@@ -156,17 +163,16 @@ func (p *Problem) pointsUpTo(limit float64) float64 {
 	return total
 }
 
-// least[j] is the least squared norm of the coordinates j.. of a point.
-func (p *Problem) least() []int {
-	least := make([]int, p.Dim+1)
-	for j := p.Dim - 1; j >= 0; j-- {
-		least[j] = least[j+1] + p.leastSquare(j)
+// least returns, for each j ≤ d, the least squared norm of the coordinates from j on.
+func (s *Space) least(d int) []int {
+	least := make([]int, d+1)
+	for j := d - 1; j >= 0; j-- {
+		least[j] = least[j+1] + s.leastSquare(j)
 	}
 	return least
 }
 
-// leastSquare is the least square of the values that coordinate j admits, -1 if
-// there are none.
+// leastSquare is the least square of a value that coordinate j admits, −1 if it admits none.
 func (s *Space) leastSquare(j int) int {
 	least := -1
 	for k, v := range s.Values {
@@ -177,12 +183,10 @@ func (s *Space) leastSquare(j int) int {
 	return least
 }
 
-// anyPoint draws a point of W from a law that reads nothing but the space: each
-// coordinate in turn uniformly from the values that can still be completed. No
-// point has a smaller probability than exp(-logChoices).
+// anyPoint draws a point of W without reading a record: each coordinate in turn uniformly from the
+// values that can still be completed. Every point has a probability of at least exp(−logChoices).
 func (s *Space) anyPoint(d int, src rand.Source) []int {
-	p := Problem{Space: *s, Dim: d}
-	least := p.least()
+	least := s.least(d)
 	w, sq := make([]int, d), 0
 	for j := range w {
 		var choices []int
@@ -197,7 +201,7 @@ func (s *Space) anyPoint(d int, src rand.Source) []int {
 	return w
 }
 
-// logChoices is Σ_j ln |V_j|, no less than ln |W|.
+// logChoices is Σ_j ln |V_j| ≥ ln |W|, V_j the values that coordinate j admits.
 func (s *Space) logChoices(d int) float64 {
 	sum := 0.0
 	for _, n := range s.choices(d) {
@@ -206,7 +210,7 @@ func (s *Space) logChoices(d int) float64 {
 	return sum
 }
 
-// choices returns the number of admitted values of each coordinate.
+// choices returns |V_j| for each coordinate.
 func (s *Space) choices(d int) []int {
 	n := make([]int, d)
 	for j := range n {

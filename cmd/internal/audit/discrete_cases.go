@@ -116,7 +116,7 @@ func votes() *discrete {
 	c := productLine(flipped, [2]float64{-1, 1})
 	c.mech = func(objpert.Oracle) discreteMechanism {
 		return &objpert.SampleAndAggregate{Blocks: 1, Heuristic: func(ctx context.Context, p *objpert.Problem) ([]int, error) {
-			s, err := objpert.Enumerate{}.Solve(ctx, p)
+			s, err := objpert.Search{}.Solve(ctx, p)
 			if err != nil {
 				return nil, err
 			}

@@ -153,15 +153,15 @@ func FuzzProblem(f *testing.F) {
 			require.ErrorIs(t, err, ErrProblem)
 			return
 		}
-		require.NoError(t, p.Check())
-		points := p.Points()
+		require.NoError(t, p.check())
+		points := size(p)
 		require.True(t, points >= 0, points)
 		if points > 3000 {
 			return
 		}
 		ctx := t.Context()
-		want, err := Enumerate{}.Solve(ctx, p)
-		for _, o := range []Oracle{Auto{}, CellSearch{Workers: 1}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}} {
+		want, err := Search{Points: 1e7}.Solve(ctx, p)
+		for _, o := range []Oracle{Search{}, Search{Points: -1, Combos: 1e6, Workers: 1}, Search{Points: -1, Combos: -1, Workers: 1}, Search{Points: -1, Combos: -1, Workers: 2}} {
 			got, err2 := o.Solve(ctx, p)
 			if err != nil || errors.Is(err2, ErrLimit) {
 				require.Error(t, err2, "%T", o)
@@ -176,7 +176,7 @@ func FuzzProblem(f *testing.F) {
 		if err == nil {
 			require.True(t, p.Contains(want.W))
 			require.Equal(t, want.Loss, p.Loss(want.W))
-			require.LessOrEqual(t, p.Loss(want.W), p.Records())
+			require.LessOrEqual(t, p.Loss(want.W), p.records())
 			require.Equal(t, want.Objective, p.Objective(want.W))
 			require.False(t, math.IsNaN(want.Objective) || math.IsInf(want.Objective, 0))
 		}
@@ -271,21 +271,18 @@ func FuzzParams(f *testing.F) {
 		if d > 100 { // tables of d rows
 			return
 		}
-		q := Public{Space: b.space(max(0, min(d, 10))), Dim: d, Range: b.float(), Lipschitz: b.float(), Budget: b.budget()}
+		q := public{Space: b.space(max(0, min(d, 10))), Dim: d, Range: b.float(), Lipschitz: b.float(), Budget: b.budget()}
 		if len(q.Values) > 0 && q.NormSq > 1e6 {
 			return // arrays of that size are made on purpose
 		}
 		rel, law := dp.Relation(b.int()), Law(b.int())
 		fail := b.float()
-		for _, calibrate := range []func(q Public) (*Plan, error){
-			(&OPDisc{Relation: rel, Law: law, Sigma: b.float(), Range: q.Range, Lipschitz: q.Lipschitz, Failure: fail}).Calibrate,
-			(&OPDisc{Relation: rel}).Calibrate,
-			(&Product{Relation: rel, Law: law, Range: q.Range, Failure: fail}).Calibrate,
-			(&Product{Relation: rel}).Calibrate,
-			(&RSPM{Relation: rel, Law: law, Separator: Separator(b.int()), Failure: fail}).Calibrate,
-			(&RSPM{Relation: rel}).Calibrate,
+		for _, m := range []any{
+			&OPDisc{Relation: rel, Law: law, Sigma: b.float(), Failure: fail}, &OPDisc{Relation: rel},
+			&Product{Relation: rel, Law: law, Failure: fail}, &Product{Relation: rel},
+			&RSPM{Relation: rel, Law: law, Failure: fail}, &RSPM{Relation: rel},
 		} {
-			p, err := calibrate(q)
+			p, err := calibrate(m, q)
 			if !honest(t, p, err) {
 				continue
 			}
@@ -315,7 +312,7 @@ func FuzzOPDisc(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b := tape(in)
 		p, err := b.problem()
-		if err != nil || p.Points() > 500 || p.Records() > 1e6 {
+		if err != nil || size(p) > 500 || p.records() > 1e6 {
 			return
 		}
 		ctx, budget, rel := t.Context(), b.budget(), dp.Relation(b.int())
