@@ -109,17 +109,17 @@ func TestEveryInputObjpert(t *testing.T) {
 	p, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), ternary)
 	require.NoError(t, err)
 	b := dp.Budget{Epsilon: 1}
-	samp := objpert.SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Records: 20, Gap: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}}
+	samp := &objpert.OPSamp{Dim: 2, Diameter: 2, Lipschitz: 1, Records: 20, Gap: 0.01}
 	plan, err := (&objpert.Product{}).Plan(p, b)
 	require.NoError(t, err)
-	sampled, err := (&objpert.OPSamp{}).Calibrate(samp)
+	sampled, err := samp.Plan(dp.Budget{Epsilon: 1, Delta: 1e-6})
 	require.NoError(t, err)
 	point := []int{1, -1}
 	ball, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), objpert.Lattice(2))
 	require.NoError(t, err)
 	gauss := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	average := methods(t, []any{background, ball, gauss, source, samp, objpert.Minimizer(origin{})},
-		&objpert.OPDisc{}, &objpert.OPSamp{}, sampled)
+	average := methods(t, []any{background, ball, gauss, source, objpert.Minimizer(origin{})},
+		&objpert.OPDisc{}, samp, sampled)
 	rest := methods(t, []any{background, p, b, source, point, []float64{0.5, 0.5}},
 		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
 		objpert.Search{})

@@ -129,9 +129,7 @@ func ExampleOPDisc_anyLoss() {
 // A plan says when its guarantee is empty.
 func ExampleSampPlan_Vacuous() {
 	for _, d := range []int{2, 23} {
-		plan, err := (&objpert.OPSamp{}).Calibrate(objpert.SampPublic{
-			Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true, Budget: dp.Budget{Epsilon: 1, Delta: 4e-9},
-		})
+		plan, err := (&objpert.OPSamp{Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true}).Plan(dp.Budget{Epsilon: 1, Delta: 4e-9})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -256,9 +254,7 @@ func ExampleSampPlan_Fit() {
 	for i := range records {
 		records[i] = 0.5 + float64(i%5)/100
 	}
-	plan, err := (&objpert.OPSamp{}).Calibrate(objpert.SampPublic{
-		Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true, Budget: dp.Budget{Epsilon: 4, Delta: 1e-4},
-	})
+	plan, err := (&objpert.OPSamp{Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true}).Plan(dp.Budget{Epsilon: 4, Delta: 1e-4})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -455,7 +455,6 @@ func TestHostileRecords(t *testing.T) {
 		{"RSPM", &RSPM{Relation: dp.AddRemove}, ternary()},
 		{"RSPM Gaussian", &RSPM{Law: Gaussian}, cube()},
 		{"votes", &SampleAndAggregate{Blocks: 3}, cube()},
-		{"OPSamp", &OPSamp{Relation: dp.AddRemove, Rate: 5}, cube()},
 	} {
 		for name, d := range hostile {
 			p, err := Empty(2, c.space)

@@ -295,8 +295,10 @@ func FuzzParams(f *testing.F) {
 			}
 			require.NotEmpty(t, p.String())
 		}
-		s, err := (&OPSamp{Relation: rel, Rate: b.float(), Slack: b.float(), Gap: b.float(), Records: b.int()}).Calibrate(
-			SampPublic{Dim: d, Diameter: b.float(), Lipschitz: b.float(), Gap: b.float(), Records: b.int(), Convex: b.bool(), Budget: b.budget()})
+		s, err := (&OPSamp{
+			Relation: rel, Rate: b.float(), Slack: b.float(), Gap: b.float(), Records: b.int(),
+			Dim: d, Diameter: b.float(), Lipschitz: b.float(), Convex: b.bool(),
+		}).Plan(b.budget())
 		if honest(t, s, err) {
 			require.NotEmpty(t, s.String())
 			s.Vacuous()
@@ -323,13 +325,13 @@ func FuzzOPDisc(f *testing.F) {
 			}
 			return w, nil
 		}
-		samples := &OPSamp{Relation: rel, Gap: 1}
+		samples := over(p, OPSamp{Relation: rel, Gap: 1})
 		fits := map[string]func() (*dp.Release, error){"samples": func() (*dp.Release, error) {
-			pl, err := samples.Plan(p, budget)
+			pl, err := samples.Plan(budget)
 			if err != nil || pl.params.Calls > 30 {
 				return nil, err
 			}
-			return samples.Fit(ctx, p, budget, sample.Reproducible(1))
+			return pl.Fit(ctx, &latticeMinimizer{problem: p, oracle: Search{}, gap: pl.params.Gap}, sample.Reproducible(1))
 		}}
 		for name, m := range map[string]interface {
 			Fit(context.Context, *Problem, dp.Budget, rand.Source) (*dp.Release, error)

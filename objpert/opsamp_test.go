@@ -1,6 +1,7 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,96 @@ import (
 	sample "github.com/privopt/privopt/internal/noise"
 )
 
+// sampPublic are the declared quantities of OPSamp, and a budget.
+type sampPublic struct {
+	Dim                      int
+	Diameter, Lipschitz, Gap float64
+	Records                  int
+	Convex                   bool
+	Budget                   dp.Budget
+}
+
+// in returns m with the declared quantities of q.
+func (q sampPublic) in(m OPSamp) *OPSamp {
+	m.Dim, m.Diameter, m.Lipschitz, m.Gap, m.Records, m.Convex = q.Dim, q.Diameter, q.Lipschitz, q.Gap, q.Records, q.Convex
+	return &m
+}
+
+func sampled(m OPSamp, q sampPublic) (*SampPlan, error) { return q.in(m).Plan(q.Budget) }
+
+func stability(q sampPublic, kappa int, eta float64) float64 {
+	rel := map[int]dp.Relation{1: dp.AddRemove, 2: dp.Replace}[kappa]
+	return q.in(OPSamp{Relation: rel}).stability(q.Gap, eta)
+}
+
+// over returns m for the halfspaces of p and a latticeMinimizer.
+func over(p *Problem, m OPSamp) *OPSamp {
+	m.Dim, m.Diameter, m.Lipschitz = p.dim, float64(2*p.space.bound()), 1/p.space.step()
+	m.Gap += math.Ldexp(float64(p.dim+1), -maxShift) // for rounding the tilt
+	m.Records = cmp.Or(m.Records, p.records())
+	return &m
+}
+
+// latticeMinimizer is a Minimizer for the halfspaces of a Problem.
+type latticeMinimizer struct {
+	problem *Problem
+	oracle  Oracle
+	gap     float64 // accepted of an oracle that stopped at one of its own limits
+}
+
+// Minimize implements [Minimizer]. The rounding of the tilt is part of the gap.
+func (m *latticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (gap float64, err error) {
+	p, rounding, err := m.problem.tilted(sigma)
+	if err != nil {
+		return 0, err
+	}
+	defer p.noise.wipe()
+	sol, err := m.oracle.Solve(ctx, p)
+	if sol == nil || err != nil && !errors.Is(err, ErrLimit) || !p.Contains(sol.W) {
+		return 0, cmp.Or(err, errors.New("objpert: the oracle returned no point of the space"))
+	}
+	for j, v := range sol.W {
+		w[j] = float64(v)
+	}
+	if sol.Proven {
+		return rounding, nil
+	}
+	if gap = sol.Objective - sol.Lower + rounding; gap <= m.gap {
+		err = nil
+	}
+	return gap, err
+}
+
+// tilted returns p with the noise T_j[k] = sigma_j·Values[k], rounded to steps of 2⁻³⁰, or of 2^-s for
+// the largest s with Σ_j max_k |T_j[k]| ≤ 2^(59−s) where that is coarser. The second result bounds
+// the change of the difference of two objectives by rounding.
+func (p *Problem) tilted(sigma []float64) (*Problem, float64, error) {
+	values := p.space.Values
+	most := float64(max(-values[0], values[len(values)-1]))
+	bound := 0.0 // of the noise
+	for _, s := range sigma {
+		bound += math.Abs(s) * most
+	}
+	if !(bound <= 0x1p58) { // also NaN
+		return nil, 0, fmt.Errorf("%w: the noise must be finite with Σ_j max|T_j| ≤ 2^58", ErrProblem)
+	}
+	_, e := math.Frexp(bound) // bound < 2^e
+	n := newPerturbation(p.dim, len(values))
+	n.shift = 59 - max(59-maxShift, e+1)
+	for j, s := range sigma {
+		for k, v := range values {
+			n.table[j][k] = int64(math.RoundToEven(math.Ldexp(s*float64(v), n.shift)))
+		}
+	}
+	noisy := *p
+	noisy.noise = n
+	return &noisy, math.Ldexp(float64(p.dim+1), -n.shift), nil
+}
+
 // The bound in its closed form, and against the published constants of the
 // table: less noise at the same number of calls.
 func TestStability(t *testing.T) {
-	q := SampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5}
+	q := sampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5}
 	s := stability(q, 2, 1e-9)
 	require.InEpsilon(t, 8e-9*0.5*9*2, s, 1e-6) // 8ηGd²D_∞
 	half := stability(q, 1, 1e-9)
@@ -42,12 +129,12 @@ func TestStability(t *testing.T) {
 
 	for _, g := range readConstants(t).OPSamp {
 		require.InEpsilon(t, g.S, 54*g.Rate*g.G*float64(g.D*g.D)*g.DInf, 1e-9)
-		pub := SampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true,
+		pub := sampPublic{Dim: g.D, Diameter: g.DInf, Lipschitz: g.G, Records: g.N, Convex: true,
 			Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}
-		at, err := (&OPSamp{Rate: g.Rate}).Calibrate(pub)
+		at, err := sampled(OPSamp{Rate: g.Rate}, pub)
 		require.NoError(t, err)
 		require.InEpsilon(t, 8./54, at.params.Stability/g.S, 0.02) // small η: 8 in the place of 54
-		best, err := (&OPSamp{}).Calibrate(pub)
+		best, err := sampled(OPSamp{}, pub)
 		require.NoError(t, err)
 		require.InEpsilon(t, g.Excess/math.Sqrt(54./8), best.params.ExcessBound/float64(g.N), 0.02)
 		require.InEpsilon(t, g.Trivial, best.params.TrivialBound/float64(g.N), 1e-12)
@@ -69,7 +156,7 @@ func leastOf(f func(p float64) float64) float64 {
 // Vacuous says where the guarantee is empty, in the words of a printed plan.
 func TestVacuous(t *testing.T) {
 	at := func(n, d int, convex bool) *SampPlan {
-		p, err := (&OPSamp{}).Calibrate(SampPublic{Dim: d, Diameter: 1, Lipschitz: 1, Records: n, Convex: convex,
+		p, err := sampled(OPSamp{}, sampPublic{Dim: d, Diameter: 1, Lipschitz: 1, Records: n, Convex: convex,
 			Budget: dp.Budget{Epsilon: 1, Delta: 4e-9}})
 		require.NoError(t, err)
 		return p
@@ -93,7 +180,7 @@ func TestStabilityBySimulation(t *testing.T) {
 	require.NoError(t, err)
 	for _, alpha := range []float64{0, 0.5} {
 		for _, eta := range []float64{0.01, 0.1, 0.3} {
-			s := stability(SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Gap: alpha}, 2, eta)
+			s := stability(sampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Gap: alpha}, 2, eta)
 			src := sample.Reproducible(21)
 			sum := 0.0
 			const runs = 3000
@@ -139,45 +226,28 @@ func TestOPSampFitLattice(t *testing.T) {
 	p, err := NewProblem(rows, labels, nil, ternary())
 	require.NoError(t, err)
 	b := dp.Budget{Epsilon: 2, Delta: 1e-4}
-	m := &OPSamp{}
-	pl, err := m.Plan(p, b)
+	pl, err := over(p, OPSamp{}).Plan(b)
 	require.NoError(t, err)
 	require.Equal(t, 3000, pl.params.Records)
 	require.Equal(t, 2., pl.params.Diameter)
 	require.Equal(t, 1., pl.params.Lipschitz)
-	a, err := m.Fit(bg, p, b, sample.Reproducible(1))
-	require.NoError(t, err)
 	c, err := pl.Fit(bg, &latticeMinimizer{problem: p, oracle: Search{}}, sample.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, a.Theta, c.Theta)
 	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource},
-		c.Certificate.Assumptions, "nobody compared the minimizer with the plan")
-	require.Equal(t, theoremOPSamp, a.Certificate.Theorem)
-	require.Equal(t, b, a.Certificate.Budget)
-	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, dp.CallerSource}, a.Certificate.Assumptions)
-	dptest.CheckCertificate(t, a.Certificate)
+		c.Certificate.Assumptions)
+	require.Equal(t, theoremOPSamp, c.Certificate.Theorem)
+	require.Equal(t, b, c.Certificate.Budget)
+	dptest.CheckCertificate(t, c.Certificate)
 	secure, err := pl.Fit(bg, &latticeMinimizer{problem: p, oracle: Search{}}, nil)
 	require.NoError(t, err)
 	require.NotContains(t, secure.Certificate.Assumptions, dp.CallerSource)
-
-	// The private number of records is not read under AddRemove.
-	_, err = (&OPSamp{Relation: dp.AddRemove}).Plan(p, b)
-	require.ErrorIs(t, err, ErrMechanism)
-	ar, err := (&OPSamp{Relation: dp.AddRemove, Records: 1000}).Plan(p, b)
-	require.NoError(t, err)
-	require.Equal(t, 1000, ar.params.Records)
-
-	one, err := NewProblem([][]int64{{1}}, []int{1}, nil, Space{Values: []int{1}, NormSq: -1})
-	require.NoError(t, err)
-	_, err = m.Plan(one, b)
-	require.ErrorIs(t, err, ErrMechanism)
 }
 
 // μ has the law Laplace(λ/ε), and tilts are exponential of rate η: seen by a
 // minimizer that returns what it is told.
 func TestOPSampNoise(t *testing.T) {
-	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(
-		SampPublic{Dim: 2, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	pl, err := sampled(OPSamp{Rate: 0.25, Slack: 5},
+		sampPublic{Dim: 2, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
 	require.NoError(t, err)
 	var tilts, out []float64
 	spy := minimizerFunc(func(w, sigma []float64) (float64, error) {
@@ -205,8 +275,8 @@ func TestOPSampNoise(t *testing.T) {
 // Noise beyond the range of 64-bit integers hides the points all the same: minimizers at opposite ends of
 // the set release the same numbers wherever it is that large.
 func TestOPSampSaturates(t *testing.T) {
-	pl, err := (&OPSamp{Rate: 0.001}).Calibrate(
-		SampPublic{Dim: 3, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1e-12, Delta: 1e-6}})
+	pl, err := sampled(OPSamp{Rate: 0.001},
+		sampPublic{Dim: 3, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1e-12, Delta: 1e-6}})
 	require.NoError(t, err)
 	q := pl.params
 	require.Greater(t, q.Scale*float64(q.Calls), math.Ldexp(1, 62+q.Exponent), "the noise leaves int64 more often than not")
@@ -236,40 +306,34 @@ func (f minimizerFunc) Minimize(_ context.Context, w, sigma []float64) (float64,
 }
 
 func TestOPSampRefusals(t *testing.T) {
-	good := SampPublic{Dim: 2, Diameter: 1, Lipschitz: 1, Records: 100, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+	good := sampPublic{Dim: 2, Diameter: 1, Lipschitz: 1, Records: 100, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
 	for name, c := range map[string]struct {
-		edit func(m *OPSamp, q *SampPublic)
+		edit func(m *OPSamp, q *sampPublic)
 		want error
 	}{
-		"δ = 0":       {func(_ *OPSamp, q *SampPublic) { q.Budget.Delta = 0 }, dp.ErrBudget},
-		"ε = 0":       {func(_ *OPSamp, q *SampPublic) { q.Budget.Epsilon = 0 }, dp.ErrBudget},
-		"d = 0":       {func(_ *OPSamp, q *SampPublic) { q.Dim = 0 }, ErrMechanism},
-		"D = 0":       {func(_ *OPSamp, q *SampPublic) { q.Diameter = 0 }, ErrMechanism},
-		"D = +Inf":    {func(_ *OPSamp, q *SampPublic) { q.Diameter = math.Inf(1) }, ErrMechanism},
-		"G = 0":       {func(_ *OPSamp, q *SampPublic) { q.Lipschitz = 0 }, ErrMechanism},
-		"G NaN":       {func(_ *OPSamp, q *SampPublic) { q.Lipschitz = math.NaN() }, ErrMechanism},
-		"α < 0":       {func(_ *OPSamp, q *SampPublic) { q.Gap = -1 }, ErrMechanism},
-		"n < 0":       {func(_ *OPSamp, q *SampPublic) { q.Records = -1 }, ErrMechanism},
-		"t < 0":       {func(m *OPSamp, _ *SampPublic) { m.Slack = -1 }, ErrMechanism},
-		"η < 0":       {func(m *OPSamp, _ *SampPublic) { m.Rate = -1 }, ErrMechanism},
-		"n unknown":   {func(_ *OPSamp, q *SampPublic) { q.Records = 0 }, ErrMechanism},
-		"relation":    {func(m *OPSamp, _ *SampPublic) { m.Relation = 9 }, dp.ErrRelation},
-		"no relation": {func(m *OPSamp, _ *SampPublic) { m.Relation = -1 }, dp.ErrRelation},
+		"δ = 0":       {func(_ *OPSamp, q *sampPublic) { q.Budget.Delta = 0 }, dp.ErrBudget},
+		"ε = 0":       {func(_ *OPSamp, q *sampPublic) { q.Budget.Epsilon = 0 }, dp.ErrBudget},
+		"d = 0":       {func(_ *OPSamp, q *sampPublic) { q.Dim = 0 }, ErrMechanism},
+		"D = 0":       {func(_ *OPSamp, q *sampPublic) { q.Diameter = 0 }, ErrMechanism},
+		"D = +Inf":    {func(_ *OPSamp, q *sampPublic) { q.Diameter = math.Inf(1) }, ErrMechanism},
+		"G = 0":       {func(_ *OPSamp, q *sampPublic) { q.Lipschitz = 0 }, ErrMechanism},
+		"G NaN":       {func(_ *OPSamp, q *sampPublic) { q.Lipschitz = math.NaN() }, ErrMechanism},
+		"α < 0":       {func(_ *OPSamp, q *sampPublic) { q.Gap = -1 }, ErrMechanism},
+		"n < 0":       {func(_ *OPSamp, q *sampPublic) { q.Records = -1 }, ErrMechanism},
+		"t < 0":       {func(m *OPSamp, _ *sampPublic) { m.Slack = -1 }, ErrMechanism},
+		"η < 0":       {func(m *OPSamp, _ *sampPublic) { m.Rate = -1 }, ErrMechanism},
+		"n unknown":   {func(_ *OPSamp, q *sampPublic) { q.Records = 0 }, ErrMechanism},
+		"relation":    {func(m *OPSamp, _ *sampPublic) { m.Relation = 9 }, dp.ErrRelation},
+		"no relation": {func(m *OPSamp, _ *sampPublic) { m.Relation = -1 }, dp.ErrRelation},
 	} {
 		m, q := OPSamp{}, good
 		c.edit(&m, &q)
-		_, err := m.Calibrate(q)
+		_, err := sampled(m, q)
 		require.ErrorIs(t, err, c.want, name)
 	}
 	_, err := (&SampPlan{}).Fit(bg, minimizerFunc(nil), nil)
 	require.ErrorIs(t, err, ErrMechanism)
-	_, err = (&OPSamp{}).Fit(bg, nil, good.Budget, nil)
-	require.ErrorIs(t, err, ErrProblem)
-	p := problemOver(t, 1, ternary(), true)
-	_, err = (&OPSamp{}).Plan(p, good.Budget)
-	require.ErrorIs(t, err, ErrMechanism, "no rows, no known loss")
-
-	pl, err := (&OPSamp{}).Calibrate(good)
+	pl, err := sampled(OPSamp{}, good)
 	require.NoError(t, err)
 	broken := errors.New("broken")
 	rel, err := pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) { return 0, broken }), nil)
@@ -330,11 +394,11 @@ func TestLatticeMinimizer(t *testing.T) {
 
 // TestSampFormulas: calls, noise and bounds of OPSamp.
 func TestSampFormulas(t *testing.T) {
-	q := SampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5, Records: 5000, Convex: true, Gap: 0.01, Budget: dp.Budget{Epsilon: 0.8, Delta: 1e-6}}
+	q := sampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5, Records: 5000, Convex: true, Gap: 0.01, Budget: dp.Budget{Epsilon: 0.8, Delta: 1e-6}}
 	for rel, kappa := range map[dp.Relation]float64{dp.Replace: 2, dp.AddRemove: 1} {
 		for _, slack := range []float64{0, 1e-3, 0.3, 5} {
 			for _, rate := range []float64{0, 1e-3} {
-				p, err := (&OPSamp{Relation: rel, Slack: slack, Rate: rate}).Calibrate(q)
+				p, err := sampled(OPSamp{Relation: rel, Slack: slack, Rate: rate}, q)
 				require.NoError(t, err)
 				s := slack
 				if s == 0 {
@@ -361,7 +425,7 @@ func TestSampFormulas(t *testing.T) {
 					continue
 				}
 				for _, f := range []float64{0.5, 0.9, 1.1, 2, 50, 1. / 50} { // no rate is better
-					other, err := (&OPSamp{Relation: rel, Slack: slack, Rate: f * p.params.Rate}).Calibrate(q)
+					other, err := sampled(OPSamp{Relation: rel, Slack: slack, Rate: f * p.params.Rate}, q)
 					require.NoError(t, err)
 					require.GreaterOrEqual(t, other.params.ExcessBound, p.params.ExcessBound*(1-1e-6))
 				}
@@ -376,32 +440,33 @@ func TestSampFormulas(t *testing.T) {
 		{OPSamp{Slack: 0.01}, true},
 		{OPSamp{Rate: 0x1p-301}, false}, {OPSamp{Rate: 0x1p301}, false}, {OPSamp{Rate: 0x1p299}, true}, {OPSamp{Rate: -1}, false},
 	} {
-		_, err := c.m.Calibrate(q)
+		_, err := sampled(c.m, q)
 		require.Equal(t, c.ok, err == nil, "%+v: %v", c.m, err)
 	}
-	for i, edit := range []func(q *SampPublic){
-		func(q *SampPublic) { q.Dim = 0 }, func(q *SampPublic) { q.Dim = maxDim + 1 }, func(q *SampPublic) { q.Diameter = 0x1p-101 },
-		func(q *SampPublic) { q.Diameter = 0x1p101 },
-		func(q *SampPublic) { q.Lipschitz = 0x1p-101 }, func(q *SampPublic) { q.Gap = -1e-9 }, func(q *SampPublic) { q.Gap = 0x1p101 },
-		func(q *SampPublic) { q.Records = -1 },
-		func(q *SampPublic) { q.Records = 0 }, func(q *SampPublic) { q.Budget.Delta = 0 },
+	for i, edit := range []func(q *sampPublic){
+		func(q *sampPublic) { q.Dim = 0 }, func(q *sampPublic) { q.Dim = maxDim + 1 }, func(q *sampPublic) { q.Diameter = 0x1p-101 },
+		func(q *sampPublic) { q.Diameter = 0x1p101 },
+		func(q *sampPublic) { q.Lipschitz = 0x1p-101 }, func(q *sampPublic) { q.Gap = -1e-9 }, func(q *sampPublic) { q.Gap = 0x1p101 },
+		func(q *sampPublic) { q.Records = -1 },
+		func(q *sampPublic) { q.Records = 0 }, func(q *sampPublic) { q.Budget.Delta = 0 },
 	} {
 		r := q
 		edit(&r)
-		_, err := (&OPSamp{}).Calibrate(r)
+		_, err := sampled(OPSamp{}, r)
 		require.Error(t, err, i)
 	}
-	for i, edit := range []func(q *SampPublic){
-		func(q *SampPublic) { q.Dim = 1 }, func(q *SampPublic) { q.Diameter = 0x1p-100 }, func(q *SampPublic) { q.Lipschitz = 0x1p100 },
-		func(q *SampPublic) { q.Gap = 0 }, func(q *SampPublic) { q.Gap = 0.5 }, func(q *SampPublic) { q.Records = 1 },
+	for i, edit := range []func(q *sampPublic){
+		func(q *sampPublic) { q.Dim = 1 }, func(q *sampPublic) { q.Diameter = 0x1p-100 }, func(q *sampPublic) { q.Lipschitz = 0x1p100 },
+		func(q *sampPublic) { q.Gap = 0 }, func(q *sampPublic) { q.Gap = 0.5 }, func(q *sampPublic) { q.Records = 1 },
 	} {
 		r := q
 		edit(&r)
-		require.NoError(t, r.check(), i)
+		m := r.in(OPSamp{Relation: dp.Replace, Slack: 1, Rate: 1})
+		require.NoError(t, m.check(r.Budget), i)
 	}
 	r := q
 	r.Records = 0
-	p, err := (&OPSamp{Rate: 1}).Calibrate(r)
+	p, err := sampled(OPSamp{Rate: 1}, r)
 	require.NoError(t, err)
 	require.Zero(t, p.params.ExcessBound)
 }
@@ -410,8 +475,8 @@ func TestSampFormulas(t *testing.T) {
 // one data set and on its neighbor: no low bit tells them apart. The control is
 // the sum of floats that it once was.
 func TestOPSampGrid(t *testing.T) {
-	pl, err := (&OPSamp{Rate: 0.25, Slack: 5}).Calibrate(
-		SampPublic{Dim: 1, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
+	pl, err := sampled(OPSamp{Rate: 0.25, Slack: 5},
+		sampPublic{Dim: 1, Diameter: 1, Lipschitz: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 0.1}})
 	require.NoError(t, err)
 	q := pl.Params()
 	const n = 20_000

@@ -179,8 +179,6 @@ func TestHopelessCalibrations(t *testing.T) {
 	require.ErrorIs(t, err, ErrProblem)
 	_, err = (&RSPM{}).Plan(nil, b)
 	require.ErrorIs(t, err, ErrProblem)
-	_, err = (&OPSamp{}).Plan(&Problem{}, b)
-	require.ErrorIs(t, err, ErrProblem)
 	_, err = calibrate(&RSPM{}, public{Space: ternary(), Dim: 4000, Range: 0x1p60, Budget: b})
 	require.ErrorIs(t, err, dp.ErrCondition)
 }
