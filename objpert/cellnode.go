@@ -366,22 +366,17 @@ func (s *cellState) objective(t int, decided fixed) fixed {
 		k, _ := slices.BinarySearch(m.values, s.w[a])
 		v -= s.noise[a][k]
 	}
-	return v - s.z[s.squared()]
-}
-
-// squared returns the squared norm of the point in w, 0 where the norm does not matter.
-func (s *cellState) squared() int {
-	if !s.m.weigh {
-		return 0
+	if !m.weigh {
+		return v - s.z[0]
 	}
-	q := 0
-	for _, v := range s.combo {
-		q += v * v
+	sq := 0
+	for _, x := range s.combo {
+		sq += x * x
 	}
-	for _, v := range s.w {
-		q += v * v
+	for _, x := range s.w {
+		sq += x * x
 	}
-	return q
+	return v - s.z[sq]
 }
 
 // full returns the point in w in the order of the columns of the problem.

@@ -26,15 +26,10 @@ func (s Search) cells(ctx context.Context, p *Problem) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newRun(p).settle(ctx, (&cellEngine{m, combos}).search)
+	return s.newRun(p).settle(ctx, m.engine(combos))
 }
 
-type cellEngine struct {
-	m      *cellModel
-	combos [][]int8 // value indices of the dense columns
-}
-
-// combine lists the combinations of the weights of the dense columns.
+// combine lists the combinations of the weights of the dense columns, as value indices.
 func (m *cellModel) combine(p *Problem, limit int) (combos [][]int8, err error) {
 	current := make([]int8, len(m.dense))
 	least := make([]int, len(m.dense)+1) // least squared norm of the dense columns from i on and of cat
@@ -79,42 +74,43 @@ func (m *cellModel) left(combo []int8) int {
 	return b
 }
 
-// search is an engine.
-func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
-	ws := make([]*cellWorker, r.workers)
-	order := slices.Concat(e.m.dense, e.m.cat)
-	for i := range ws {
-		ws[i] = &cellWorker{
-			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
-			m:        e.m, s: newCellState(e.m, r, domain),
+// engine searches below the given combinations.
+func (m *cellModel) engine(combos [][]int8) engine {
+	return func(domain [][]bool, inc *incumbent, r *run) fixed {
+		ws := make([]*cellWorker, r.workers)
+		order := slices.Concat(m.dense, m.cat)
+		for i := range ws {
+			ws[i] = &cellWorker{
+				searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: m.values},
+				m:        m, s: newCellState(m, r, domain),
+			}
+			ws[i].polish = newPolisher(ws[i].s, &r.stop)
 		}
-		ws[i].polish = newPolisher(ws[i].s, &r.stop)
+		// Bound the root of every combination, the most promising noise first.
+		tasks := ws[0].s.noiseBounds(combos)
+		var at atomic.Int64
+		together(ws, func(w *cellWorker) fixed {
+			for {
+				i := len(tasks) - int(at.Add(1))
+				if i < 0 {
+					return unreached
+				}
+				t := &tasks[i]
+				if w.prune(t.bound, t.choices) {
+					t.bound = unreached
+				} else {
+					t.bound = max(t.bound, w.root(t.choices))
+				}
+			}
+		})
+		return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 	}
-
-	// Bound the root of every combination, the most promising noise first.
-	tasks := e.noiseBounds(ws[0].s)
-	var at atomic.Int64
-	together(ws, func(w *cellWorker) fixed {
-		for {
-			i := len(tasks) - int(at.Add(1))
-			if i < 0 {
-				return unreached
-			}
-			t := &tasks[i]
-			if w.prune(t.bound, t.choices) {
-				t.bound = unreached
-			} else {
-				t.bound = max(t.bound, w.root(t.choices))
-			}
-		}
-	})
-	return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 }
 
 // noiseBounds returns the combinations as sorted tasks, bounded by Σ_g min(pos_g, neg_g) minus the
 // largest noise.
-func (e *cellEngine) noiseBounds(s *cellState) (order []task) {
-	m := e.m
+func (s *cellState) noiseBounds(combos [][]int8) (order []task) {
+	m := s.m
 	floor := fixed(0)
 	for _, r := range m.rows {
 		floor += fixed(min(r.pos, r.neg))
@@ -128,7 +124,7 @@ func (e *cellEngine) noiseBounds(s *cellState) (order []task) {
 		s.knapsack(s.best[a], s.best[a+1])
 	}
 next:
-	for _, combo := range e.combos {
+	for _, combo := range combos {
 		v := floor
 		for j, k := range combo {
 			if !slices.Contains(s.given[j], int(k)) {
@@ -204,12 +200,11 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	if k < 0 || w.prune(best, w.path) {
 		return
 	}
-	s.descend(t, k, b)
 	if m.exact[t] {
-		w.inc.offer(best, s.full())
-		w.another(t, b, decided, best)
+		w.minimizers(t, b, decided, best)
 		return
 	}
+	s.descend(t, k, b)
 	w.offer(s.objective(t, decided), m.left(w.path[:len(m.dense)]))
 	for {
 		k, least := w.next(len(m.dense)+t, s.free[t], s.child[t], len(m.cat)-t > 4)
@@ -221,8 +216,8 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	}
 }
 
-// another offers two minimizers of an exact relaxation, or the only one.
-func (w *cellWorker) another(t, b int, decided, best fixed) {
+// minimizers offers two minimizers of an exact relaxation of value best, or the only one.
+func (w *cellWorker) minimizers(t, b int, decided, best fixed) {
 	s, m := w.s, w.m
 	found := 0
 	// walk completes the columns from a on with squared norm q at cost best[a][q].

@@ -16,9 +16,6 @@ import (
 func fit(
 	ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
-	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
-		return nil, err
-	}
 	pl, err := plan(p, b)
 	if err != nil {
 		return nil, err

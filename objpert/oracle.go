@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/privopt/privopt/internal/release"
 )
@@ -83,16 +82,16 @@ func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	limit, values := float64(cmp.Or(s.Points, 1e4)), len(p.space.Values)
+	limit, values := min(cmp.Or(s.Points, 1e4), 1<<40), len(p.space.Values)
 	many := values > math.MaxInt8
 	if limit > 0 {
 		points := p.space.pointsUpTo(p.dim, limit)
-		if points <= limit && (many || s.Points > 0 || points*float64(len(p.x)) <= autoWork) {
+		if points <= limit && (many || s.Points > 0 || points*len(p.x) <= autoWork) {
 			return enumerate(ctx, p)
 		}
 	}
 	if many {
-		return nil, fmt.Errorf("%w: more than %v points, and searches take at most %d values, got %d",
+		return nil, fmt.Errorf("%w: more than %d points, and searches take at most %d values, got %d",
 			ErrLimit, limit, math.MaxInt8, values)
 	}
 	if s.Combos >= 0 {
@@ -145,7 +144,7 @@ func enumerate(ctx context.Context, p *Problem) (*Solution, error) {
 		}
 		from, to := scores[t], scores[t+1]
 		for k, v := range p.space.Values {
-			if !p.space.allowed(t, k) || p.space.NormSq > 0 && sq+v*v+least[t+1] > p.space.NormSq {
+			if !p.space.fits(t, k, sq+least[t+1]) {
 				continue
 			}
 			w[t] = v
@@ -166,37 +165,22 @@ func enumerate(ctx context.Context, p *Problem) (*Solution, error) {
 	return s, nil
 }
 
-// cache holds the models that searches derive from the records and the space, so that a Problem
-// perturbed many times derives them once.
-type cache struct {
-	mu     sync.Mutex
-	models map[cellKey]*cellModel
-}
-
 type cellKey struct {
 	norm   bool // the norm has a table
 	memory int64
 }
 
-// cells returns the cell model of p.
+// cells returns the cell model of p, which a Problem that is perturbed many times derives once.
 func (p *Problem) cells(memory int64) (*cellModel, error) {
-	if p.models == nil {
-		return newCellModel(p, memory)
-	}
-	c := p.models
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	key := cellKey{p.weighsNorm(), memory}
-	if m, ok := c.models[key]; ok {
-		return m, nil
+	if p.models != nil {
+		if m, ok := p.models.Load(key); ok {
+			return m.(*cellModel), nil
+		}
 	}
 	m, err := newCellModel(p, memory)
-	if err != nil {
-		return nil, err
+	if err == nil && p.models != nil {
+		p.models.Store(key, m)
 	}
-	if c.models == nil {
-		c.models = make(map[cellKey]*cellModel)
-	}
-	c.models[key] = m
-	return m, nil
+	return m, err
 }

@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 					return
 				}
 				if in.Points > 0 {
-					require.Equal(t, in.Points, size(p))
+					require.Equal(t, int(in.Points), size(p))
 				}
 				s, err := o.Solve(context.Background(), p)
 				require.NoError(t, err)

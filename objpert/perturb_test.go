@@ -248,7 +248,7 @@ func (p *Problem) perturbReal(table [][]float64, norm []float64) (*Problem, erro
 }
 
 // size is |W|.
-func size(p *Problem) float64 { return p.space.pointsUpTo(p.dim, math.Inf(1)) }
+func size(p *Problem) int { return p.space.pointsUpTo(p.dim, 1e6) }
 
 // real returns the noise of p as float64, 0 where there is none.
 func (p *Problem) real() (table [][]float64, norm []float64) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Errors that this package wraps. Test with errors.Is.
@@ -39,7 +40,7 @@ type Problem struct {
 	custom   bool      // only the caller's oracle knows the loss; there are no rows
 
 	noise  *perturbation // nil: 0
-	models *cache        // what oracles derive from the fields above except noise; nil: not kept
+	models *sync.Map     // from cellKey to *cellModel, which do not depend on noise; nil: not kept
 }
 
 // Limits that keep every sum inside int64.
@@ -129,7 +130,7 @@ func Empty(dim int, space Space) (*Problem, error) {
 	if dim < 1 || dim > maxDim {
 		return nil, fmt.Errorf("%w: Dim = %d, want a number of features in [1, %d]", ErrProblem, dim, maxDim)
 	}
-	p := &Problem{space: space.clone(), dim: dim, models: new(cache)}
+	p := &Problem{space: space.clone(), dim: dim, models: new(sync.Map)}
 	if err := p.space.check(dim); err != nil {
 		return nil, err
 	}

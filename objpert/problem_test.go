@@ -36,7 +36,7 @@ func TestNewProblemMerges(t *testing.T) {
 	require.False(t, p.Contains([]int{3, 0}))
 	require.Panics(t, func() { p.Loss([]int{1}) })
 	require.Panics(t, func() { p.Objective([]int{2, 2}) })
-	require.Equal(t, 21.0, size(p))
+	require.Equal(t, 21, size(p))
 }
 
 // TestPrimitive: dividing a row by the gcd keeps the extreme entry.

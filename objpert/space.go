@@ -2,7 +2,6 @@ package objpert
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -127,40 +126,31 @@ func (s *Space) isCube(d int) bool {
 	return true
 }
 
-// pointsUpTo returns |W|, or a number between limit and |W| if |W| exceeds limit. |W| is rounded to
-// float64.
-func (s *Space) pointsUpTo(d int, limit float64) float64 {
+// pointsUpTo returns |W|, or a number above limit that is at most |W|.
+func (s *Space) pointsUpTo(d, limit int) int {
 	// count[q] is the number of prefixes (w_1, …, w_j) with squared norm q that can be completed to a
 	// point. Their total does not decrease with j.
-	count, next := map[int]float64{0: 1}, map[int]float64{}
+	count, total := map[int]int{0: 1}, 1
 	least := s.least(d)
-	total := 1.0
-	for j := range d {
-		clear(next)
+	for j := 0; j < d && total <= limit; j++ {
+		next := map[int]int{}
 		total = 0
 		for k, v := range s.Values {
-			sq := v * v
-			if s.NormSq < 0 {
-				sq = 0
-			}
-			if !s.allowed(j, k) || s.NormSq > 0 && sq+least[j+1] > s.NormSq {
-				continue
-			}
 			for q, c := range count {
-				if s.NormSq < 0 || q+sq+least[j+1] <= s.NormSq {
-					next[q+sq] += c
+				if s.fits(j, k, q+least[j+1]) {
+					next[q+v*v] += c
+					total += c
 				}
 			}
 		}
-		for _, q := range slices.Sorted(maps.Keys(next)) { // sorted, so that rounding is reproducible
-			total += next[q]
-		}
-		if total > limit {
-			break
-		}
-		count, next = next, count
+		count = next
 	}
 	return total
+}
+
+// fits reports whether coordinate j may take Values[k] where the squared norm of the others is sq.
+func (s *Space) fits(j, k, sq int) bool {
+	return s.allowed(j, k) && (s.NormSq < 0 || sq+s.Values[k]*s.Values[k] <= s.NormSq)
 }
 
 // least returns, for each j ≤ d, the least squared norm of the coordinates from j on.
@@ -191,7 +181,7 @@ func (s *Space) anyPoint(d int, src rand.Source) []int {
 	for j := range w {
 		var choices []int
 		for k, v := range s.Values {
-			if s.allowed(j, k) && (s.NormSq < 0 || sq+v*v+least[j+1] <= s.NormSq) {
+			if s.fits(j, k, sq+least[j+1]) {
 				choices = append(choices, v)
 			}
 		}
