@@ -20,9 +20,9 @@ import (
 //	c_jk = number of blocks with o_b,j = k
 //	w_j = argmax over k ∈ V_j of c_jk + η_jk,   η as for Product with R = 1
 //
-// It is private whatever the heuristic does: docs/theory/discrete.md#objpert.aggregate/2. It is less
-// accurate than [Product], because blocks are small and coordinates are voted on separately; the
-// result may exceed NormSq.
+// It is private whatever the heuristic does: docs/theory/discrete.md#objpert.aggregate/2. It is
+// less accurate than [Product], because blocks are small and coordinates are voted on separately;
+// the result may exceed NormSq.
 type SampleAndAggregate struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -48,14 +48,14 @@ const maxBlocks = 1 << 20
 // HeuristicByBlock is an assumption of [SampleAndAggregate].
 const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depends on the records of that block only"
 
-// Fit releases the vote on p under the budget b. src is as in [Plan.Fit]. The error wraps an error of
-// [SampleAndAggregate.Plan] or [Plan.Fit], or [dp.ErrWithheld] if ctx ended.
+// Fit releases the vote on p under the budget b. src is as in [Plan.Fit]. The error wraps an error
+// of [SampleAndAggregate.Plan] or [Plan.Fit], or [dp.ErrWithheld] if ctx ended.
 func (m *SampleAndAggregate) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
 
-// Plan returns the noise for p under the budget b. It reads the dimension and the space of p, and no
-// record. ExcessBound counts votes, not records. Errors are as in [OPDisc.Plan].
+// Plan returns the noise for p under the budget b. It reads the dimension and the space of p, and
+// no record. ExcessBound counts votes, not records. Errors are as in [OPDisc.Plan].
 func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(SampleAndAggregate))
 	switch {
@@ -120,8 +120,8 @@ func (pl *Plan) tally(ctx context.Context, p *Problem, src rand.Source) [][]int 
 	return votes
 }
 
-// ask returns the point that the heuristic finds for a block within its limit, or nil. The limit of a
-// block starts when its heuristic does, so that no block affects another.
+// ask returns the point that the heuristic finds for a block within its limit, or nil. The limit of
+// a block starts when its heuristic does, so that no block affects another.
 func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) {
 	if m.Heuristic == nil {
 		sol, _ := Search{Nodes: m.BlockSteps, Points: -1, Combos: -1}.Solve(ctx, block)

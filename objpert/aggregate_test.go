@@ -20,20 +20,24 @@ func TestSampleAndAggregate(t *testing.T) {
 	p := halfspaces(t, 300, 2, ternary())
 	b := dp.Budget{Epsilon: 20}
 	calls := 0
-	m := &SampleAndAggregate{Blocks: 1000, Relation: dp.AddRemove, Heuristic: func(_ context.Context, block *Problem) ([]int,
-		error) {
-		calls++
-		require.Positive(t, block.records())
-		switch calls % 4 {
-		case 0:
-			return nil, errors.New("failed")
-		case 1:
-			return []int{5, 5}, nil
-		case 2:
-			return []int{1}, nil
-		}
-		return []int{1, -1}, nil
-	}}
+	m := &SampleAndAggregate{
+		Blocks:   1000,
+		Relation: dp.AddRemove,
+		Heuristic: func(_ context.Context, block *Problem) ([]int,
+			error) {
+			calls++
+			require.Positive(t, block.records())
+			switch calls % 4 {
+			case 0:
+				return nil, errors.New("failed")
+			case 1:
+				return []int{5, 5}, nil
+			case 2:
+				return []int{1}, nil
+			}
+			return []int{1, -1}, nil
+		},
+	}
 	rel, err := m.Fit(bg, p, b, noise.Reproducible(4))
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, -1}, rel.Theta)
@@ -69,7 +73,8 @@ func TestBlockLimit(t *testing.T) {
 	}
 	slow := slices.Clone(rows)
 	slow[7] = []int64{-1, 99} // the record in question
-	votesOn := func(rows [][]int64, befall func(ctx context.Context) ([]int, error), ctx context.Context) ([][]int, *dp.Release, error) {
+	type heuristic = func(ctx context.Context) ([]int, error)
+	votesOn := func(rows [][]int64, befall heuristic, ctx context.Context) ([][]int, *dp.Release, error) {
 		p, err := NewProblem(rows, labels, nil, cube())
 		require.NoError(t, err)
 		var votes [][]int

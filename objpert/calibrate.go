@@ -9,12 +9,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// safeScale is the margin of noise scales and of ε: closed forms and quadratures of log δ are correct
-// to 1e-11, which moves a scale by less.
+// safeScale is the margin of noise scales and of ε: closed forms and quadratures of log δ are
+// correct to 1e-11, which moves a scale by less.
 const safeScale = 1 + 1e-9
 
-// swing returns the bound on the change of L(w) − L(v) between neighbors, in units of the range of one
-// record's loss: 2 under Replace and 1 under AddRemove. The same factors apply to G‖w − v‖.
+// swing returns the bound on the change of L(w) − L(v) between neighbors, in units of the range of
+// one record's loss: 2 under Replace and 1 under AddRemove. The same factors apply to G‖w − v‖.
 func swing(rel dp.Relation) float64 {
 	if rel == dp.AddRemove {
 		return 1
@@ -22,8 +22,8 @@ func swing(rel dp.Relation) float64 {
 	return 2
 }
 
-// radialShift returns the least Δ, rounded up, for which s_w = Δ π(w) makes up for one record, where
-// L(w) − L(v) changes by bound and by slope·‖w − v‖ at most:
+// radialShift returns the least Δ, rounded up, for which s_w = Δ π(w) makes up for one record,
+// where L(w) − L(v) changes by bound and by slope·‖w − v‖ at most:
 //
 //	ℤᵈ within ‖w‖² ≤ Q     min( bound·(Q + √(Q(Q−1))), 2·slope·Q )
 //	{−1,+1}ᵈ               min( bound·d/2, slope·d )
@@ -40,8 +40,8 @@ func radialShift(cube bool, d, q int, bound, slope float64) float64 {
 	return delta * (1 + 0x1p-50)
 }
 
-// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables, each of which may
-// be shifted either way, a = shift/σ:
+// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables, each of which
+// may be shifted either way, a = shift/σ:
 //
 //	inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t),   x₀ = ε/a − ma/2 ≥ 0
 //
@@ -87,8 +87,8 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 	return hi * safeScale
 }
 
-// provedEpsilon returns the least ε, rounded up, at which noise of scale σ = shift/a is (ε, δ)-private
-// by logDelta; +Inf if there is none up to dp.MaxEpsilon.
+// provedEpsilon returns the least ε, rounded up, at which noise of scale σ = shift/a is (ε,
+// δ)-private by logDelta; +Inf if there is none up to dp.MaxEpsilon.
 func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) float64 {
 	target := num.Log(delta) * (1 + 1e-12)
 	ok := func(eps float64) bool { return logDelta(eps, a) <= target }
@@ -116,8 +116,8 @@ func paperSigma(b dp.Budget, factor float64) float64 {
 	return 7 * factor * math.Sqrt(-num.Log(b.Delta)) / b.Epsilon
 }
 
-// setGrid chooses the grid 2^Exponent and the scale t of integer noise for which a shift of size Shift
-// costs ε/weight:
+// setGrid chooses the grid 2^Exponent and the scale t of integer noise for which a shift of size
+// Shift costs ε/weight:
 //
 //	s = ⌈Shift/2^Exponent⌉,   t = ⌈weight·s/ε⌉,   so that  e^{−s/t} ≥ e^{−ε/weight}
 //
@@ -126,9 +126,10 @@ func paperSigma(b dp.Budget, factor float64) float64 {
 func (pl *Plan) setGrid(weight int, eps float64) error {
 	q := &pl.params
 	bits := min(max(int(math.Ceil(21+math.Log2(eps/q.Shift))), 0), maxShift)
-	s := ceil(exact(math.Ldexp(q.Shift, bits)))
-	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
-	t := ceil(num.Quo(num, exact(eps)))
+	s, _ := big.NewFloat(math.Ceil(math.Ldexp(q.Shift, bits))).Int(nil)
+	quotient := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
+	quotient.Quo(quotient, new(big.Rat).SetFloat64(eps))
+	t := ceil(quotient)
 	if !t.IsUint64() || t.Uint64() > maxTime {
 		return fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g",
 			dp.ErrCondition, eps, float64(weight)*q.Shift/maxTime)
@@ -141,14 +142,10 @@ func (pl *Plan) setGrid(weight int, eps float64) error {
 // maxTime is the largest scale of an exact draw.
 const maxTime = 1 << 40
 
-func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
-
+// ceil returns ⌈x⌉ = ⌊(a + b − 1)/b⌋ of x = a/b.
 func ceil(x *big.Rat) *big.Int {
-	q, r := new(big.Int).QuoRem(x.Num(), x.Denom(), new(big.Int))
-	if r.Sign() > 0 {
-		q.Add(q, big.NewInt(1))
-	}
-	return q
+	sum := new(big.Int).Add(x.Num(), x.Denom())
+	return sum.Div(sum.Sub(sum, big.NewInt(1)), x.Denom())
 }
 
 // gammaTail returns r = k + √(2kx) + x, for which P(Gamma(k) > r) ≤ e^{−x}.

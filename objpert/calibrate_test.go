@@ -318,7 +318,8 @@ func TestChernoffForm(t *testing.T) {
 	for _, c := range []struct {
 		eps, a float64
 		m      int
-	}{{1, 0.05, 23}, {0.3, 0.01, 5}, {5, 0.2, 46}, {1, 0.02, 1}, {1, 0.9, 1}, {10, 0.03, 400}, {1, 0.1, 9}, {0.785, 0.1, 9}, {0.2, 0.3, 1}} {
+	}{{1, 0.05, 23}, {0.3, 0.01, 5}, {5, 0.2, 46}, {1, 0.02, 1}, {1, 0.9, 1}, {10, 0.03, 400}, {1, 0.1, 9},
+		{0.785, 0.1, 9}, {0.2, 0.3, 1}} {
 		n := float64(c.m)
 		x0 := c.eps/c.a - n*c.a/2
 		bound := func(t float64) float64 {
@@ -461,7 +462,8 @@ func TestGridFormula(t *testing.T) {
 		weight     int
 		bits       int
 	}{
-		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30}, {0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0},
+		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30},
+		{0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0},
 		{3, 0x1p-20, 1, 0},
 	} {
 		q, err := onGrid(c.shift, c.weight, c.eps)
@@ -481,4 +483,57 @@ func TestGridFormula(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrCondition)
 	_, err = onGrid(0x1p100, 1, 1)
 	require.ErrorIs(t, err, dp.ErrCondition)
+}
+
+func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+
+// A declared slope lowers Δ where it is the better bound.
+func TestLipschitz(t *testing.T) {
+	at := func(g float64) float64 {
+		p, err := calibrate(&OPDisc{}, public{Space: Lattice(9), Dim: 4, OracleLoss: true, Range: 1, Lipschitz: g,
+			Budget: dp.Budget{Epsilon: 1}})
+		require.NoError(t, err)
+		return p.params.Shift
+	}
+	require.Equal(t, at(0), at(10))
+	require.InEpsilon(t, 4*0.1*9, at(0.1), 1e-3)
+}
+
+// The 0/1 loss of halfspaces jumps by 1: no smaller slope is believed, wherever
+// it is declared.
+func TestLipschitzOfHalfspaces(t *testing.T) {
+	b := dp.Budget{Epsilon: 1}
+	rows, labels := [][]int64{{1, 0}, {0, 1}}, []int{1, -1}
+	for _, c := range []struct {
+		space Space
+		least float64
+	}{
+		{Lattice(2), 1},
+		{Space{Values: []int{-1, 1}, NormSq: -1}, 0.5},
+		{Space{Values: []int{-3, 0, 3, 7}, NormSq: 60}, 1. / 3},
+	} {
+		p, err := NewProblem(rows, labels, nil, c.space)
+		require.NoError(t, err)
+		for _, g := range []float64{1e-6, 0.99 * c.least} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+			require.ErrorContains(t, err, "Lipschitz")
+			plan, err := calibrate(
+				&OPDisc{},
+				public{Space: c.space, Dim: 2, OracleLoss: true, Range: 1, Lipschitz: g, Budget: b},
+			)
+			require.NoError(t, err) // a loss that only an oracle knows
+			_, err = plan.Fit(bg, p, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+			_, err = calibrate(&OPDisc{}, public{Space: c.space, Dim: 2, Range: 1, Lipschitz: g, Budget: b})
+			require.ErrorIs(t, err, ErrMechanism)
+		}
+		for _, g := range []float64{0, c.least, 5} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.NoError(t, err)
+		}
+		other := problemOver(t, 2, c.space, true)
+		_, err = (&OPDisc{Range: 1, Lipschitz: 1e-6}).Plan(other, b)
+		require.NoError(t, err)
+	}
 }

@@ -70,8 +70,8 @@ func fill(dst []fixed, v fixed) {
 	}
 }
 
-// load fixes the dense columns at the value indices combo, which leave squared norm b, and fills the
-// tables of the cells. It returns the decided part of the objective.
+// load fixes the dense columns at the value indices combo, which leave squared norm b, and fills
+// the tables of the cells. It returns the decided part of the objective.
 func (s *cellState) load(combo []int8, b int) fixed {
 	m := s.m
 	decided := fixed(0)
@@ -193,8 +193,8 @@ func (s *cellState) addSums(t, b int) {
 	}
 }
 
-// fix sets column cat[t] to value index k, which leaves squared norm b, and returns the change of the
-// decided part of the objective.
+// fix sets column cat[t] to value index k, which leaves squared norm b, and returns the change of
+// the decided part of the objective.
 func (s *cellState) fix(t, k, b int) fixed {
 	m := s.m
 	v := m.values[k]

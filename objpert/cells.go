@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// cellModel is a Problem whose rows are 0/1 in most columns, up to one scale per row: x_gj ∈ {0, s_g}
-// for the columns j of cat. Rows with the same active columns, those with x_gj ≠ 0, form a cell c.
-// Once the weights of the other ("dense") columns are fixed, the loss of a cell is a function F_c of
-// the weight T = Σ_{j active} w_j.
+// cellModel is a Problem whose rows are 0/1 in most columns, up to one scale per row: x_gj ∈ {0,
+// s_g} for the columns j of cat. Rows with the same active columns, those with x_gj ≠ 0, form a
+// cell c. Once the weights of the other ("dense") columns are fixed, the loss of a cell is a
+// function F_c of the weight T = Σ_{j active} w_j.
 //
-// The search fixes cat[0], cat[1], … in this order. Cells whose unfixed active columns agree form one
-// class, whose table is the sum of their tables, shifted by the fixed weights. The classes of depth t
-// do not depend on the fixed values: the search runs a program that is compiled once, and allocates
-// nothing.
+// The search fixes cat[0], cat[1], … in this order. Cells whose unfixed active columns agree form
+// one class, whose table is the sum of their tables, shifted by the fixed weights. The classes of
+// depth t do not depend on the fixed values: the search runs a program that is compiled once, and
+// allocates nothing.
 type cellModel struct {
 	alphabet
 	cat, dense []int // columns of the problem
@@ -103,9 +103,9 @@ func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 	return m, nil
 }
 
-// classify chooses cat. It starts from the columns without negative entries and, while a row has two
-// different positive entries, drops the column that most often differs from the most frequent entry
-// of its row. It returns the positive entry of each row.
+// classify chooses cat. It starts from the columns without negative entries and, while a row has
+// two different positive entries, drops the column that most often differs from the most frequent
+// entry of its row. It returns the positive entry of each row.
 func (m *cellModel) classify(p *Problem) []int64 {
 	in := make([]bool, p.dim)
 	for j := range in {
@@ -247,8 +247,8 @@ func (m *cellModel) setWindows(largest int) {
 	}
 }
 
-// perClass is the number of bytes of a class outside its tables: its entries in classes, folds, adds
-// and the maps of compile.
+// perClass is the number of bytes of a class outside its tables: its entries in classes, folds,
+// adds and the maps of compile.
 const perClass = 256
 
 // fits returns an error if the model takes more than memory bytes.

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// cells solves a Problem whose columns are mostly 0/1. It enumerates the weights of the dense columns
-// (see cellModel) and branches on the 0/1 columns. A node is bounded by charging each undecided cell
-// to its next column a,
+// cells solves a Problem whose columns are mostly 0/1. It enumerates the weights of the dense
+// columns (see cellModel) and branches on the 0/1 columns. A node is bounded by charging each
+// undecided cell to its next column a,
 //
 //	h_a[k] = Σ_c min { F_c(fixed part + k + t) : t reachable by its other columns } − T_a[k],
 //
@@ -31,36 +31,28 @@ func (s Search) cells(ctx context.Context, p *Problem) (*Solution, error) {
 
 // combine lists the combinations of the weights of the dense columns, as value indices.
 func (m *cellModel) combine(p *Problem, limit int) (combos [][]int8, err error) {
-	current := make([]int8, len(m.dense))
-	least := make([]int, len(m.dense)+1) // least squared norm of the dense columns from i on and of cat
+	rest := 0 // least squared norm of the columns that are not fixed
 	if m.weigh {
-		for _, j := range m.cat {
-			least[len(m.dense)] += p.space.leastSquare(j)
-		}
-		for i, j := range slices.Backward(m.dense) {
-			least[i] = least[i+1] + p.space.leastSquare(j)
-		}
+		rest = p.space.least(p.dim)[0]
 	}
-	var walk func(i, sq int) bool
-	walk = func(i, sq int) bool {
-		if i == len(current) {
-			combos = append(combos, slices.Clone(current))
-			return len(combos) <= limit
+	combos = [][]int8{nil}
+	for _, j := range m.dense {
+		if m.weigh {
+			rest -= p.space.leastSquare(j)
 		}
-		for k := range m.values {
-			if sq+m.sq[k]+least[i+1] > m.top || !p.space.allowed(m.dense[i], m.source[k]) {
-				continue
+		var next [][]int8
+		for _, combo := range combos {
+			for k, sq := range m.sq {
+				if p.space.allowed(j, m.source[k]) && sq+rest <= m.left(combo) {
+					next = append(next, append(slices.Clip(combo), int8(k)))
+				}
 			}
-			current[i] = int8(k)
-			if !walk(i+1, sq+m.sq[k]) {
-				return false
+			if len(next) > limit {
+				return nil, fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; raise Combos",
+					ErrLimit, limit, len(m.dense))
 			}
 		}
-		return true
-	}
-	if !walk(0, 0) {
-		return nil, fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; raise Combos",
-			ErrLimit, limit, len(m.dense))
+		combos = next
 	}
 	return combos, nil
 }
@@ -159,8 +151,8 @@ func (w *cellWorker) root(combo []int8) fixed {
 	return bound
 }
 
-// offer records the point s.w of value v. If the point is the best so far, offer also records a local
-// improvement of it. The dense columns leave squared norm b.
+// offer records the point s.w of value v. If the point is the best so far, offer also records a
+// local improvement of it. The dense columns leave squared norm b.
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())
@@ -188,8 +180,8 @@ func (w *cellWorker) take(t task) {
 	w.node(len(t.choices)-nd, b, decided, t.bound)
 }
 
-// node explores the points below a node of depth t whose fixed columns have the objective decided and
-// leave squared norm b.
+// node explores the points below a node of depth t whose fixed columns have the objective decided
+// and leave squared norm b.
 func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	s, m := w.s, w.m
 	if w.run.step(1) {

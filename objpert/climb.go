@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// climber improves a point by changes of one or two columns: a good incumbent early saves more nodes
-// than the climb costs.
+// climber improves a point by changes of one or two columns: a good incumbent early saves more
+// nodes than the climb costs.
 type climber struct {
 	// cost returns the change of the objective, without the noise of the norm, when column t moves
 	// from value index was to k, and ok = false where the change is not known.
@@ -46,7 +46,8 @@ func (c *climber) set(t, k int) {
 	c.left, c.k[t] = c.after(t, k), k
 }
 
-// single makes the best change of one column, if one helps, and returns the change of the objective.
+// single makes the best change of one column, if one helps, and returns the change of the
+// objective.
 func (c *climber) single() fixed {
 	best, at, to := fixed(0), -1, 0
 	for t, was := range c.k {
@@ -69,8 +70,8 @@ func (c *climber) single() fixed {
 	return best
 }
 
-// pair makes the first change of two columns by one value each that helps, and returns the change of
-// the objective.
+// pair makes the first change of two columns by one value each that helps, and returns the change
+// of the objective.
 func (c *climber) pair() fixed {
 	before := c.norm(c.left)
 	for t, was := range c.k {
@@ -175,8 +176,8 @@ func (w *genericWorker) start() {
 	}
 }
 
-// polisher climbs from the points of a cell search over the 0/1 columns, with the dense columns loaded
-// in its cellState.
+// polisher climbs from the points of a cell search over the 0/1 columns, with the dense columns
+// loaded in its cellState.
 type polisher struct {
 	climber
 	s   *cellState

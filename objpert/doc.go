@@ -17,37 +17,20 @@
 // # Privacy
 //
 // Every point w has a shift s_w of the noise that makes up for one record: if noise h makes w the
-// minimizer on D, then h + s_w makes w the minimizer on a neighbor of D. A law of noise with
-// p(h) ≤ e^ε p(h + s_w) is therefore ε-private. The argument needs the exact minimizer for every
-// value of the noise: a point within a gap of the minimum has no guarantee and is withheld. Noise is
-// drawn as integers with exactly the law of rounded real noise, and searches compare integers, so
-// that no rounding affects the guarantee.
+// minimizer on D, then h + s_w makes w the minimizer on a neighbor of D. A law of noise with p(h) ≤
+// e^ε p(h + s_w) is therefore ε-private. The argument needs the exact minimizer for every value of
+// the noise: a point within a gap of the minimum has no guarantee and is withheld. Noise is drawn
+// as integers with exactly the law of rounded real noise, and searches compare integers, so that no
+// rounding affects the guarantee.
 //
-// If the noise exceeds 2⁵⁹ steps, which a search cannot represent, the release is a random point that
-// does not depend on the records; under a pure law it is such a point with probability 2⁻⁶⁴, too. The
-// contents of the records cause no error, except that a search may not complete. Searches take
-// exponential time in the worst case; BenchmarkExperiment, BenchmarkAdult and BenchmarkDense measure
-// them.
+// If the noise exceeds 2⁵⁹ steps, which a search cannot represent, the release is a random point
+// that does not depend on the records; under a pure law it is such a point with probability 2⁻⁶⁴,
+// too. The contents of the records cause no error, except that a search may not complete. Searches
+// take exponential time in the worst case; BenchmarkExperiment, BenchmarkAdult and BenchmarkDense
+// measure them.
 //
-// # Theorems
-//
-// Proofs are in docs/theory/discrete.md, by the identifiers below.
-//
-//	identifier                statement                                             needs
-//	objpert.radial/2          density ∝ exp(−ε‖η‖₂/Δ): ε-private                    Lattice or {−1,+1}ᵈ
-//	objpert.gaussian/2        E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m           the same, δ > 0
-//	objpert.sigma/2           the same at the least ε for a given σ                 the same, δ > 0
-//	objpert.knorm/2           P ∝ e^{−gauge/t} on integers: ε-private [HT10]        any W
-//	objpert.onesided/2        geometric, t = ms/ε: ε-private                        any W
-//	objpert.rspm-laplace/2    discrete Laplace, t = ms/ε: ε-private [NRW19]         a separator of size m
-//	objpert.rspm-gaussian/2   (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t) ≤ δ                the same, δ > 0
-//	objpert.rspm-sigma/2      the same at the least ε for a given σ                 the same, δ > 0
-//	objpert.opsamp/2          E‖w(D) − w(D′)‖₁ ≤ S, Chernoff, Laplace               ℓ₁-Lipschitz losses, certified gap
-//	objpert.aggregate/2       objpert.knorm/2 or onesided/2 on votes of blocks      nothing
-//	objpert.failure/2(…)      withheld releases cost (1 + e^ε)β of δ                P(failure) ≤ β asserted
-//
-// Notation is that of docs/theory/discrete.md, with Δ for the shift of OPDisc and R for the range of
-// the loss.
+// The theorems that certificates name, their proofs and the notation are in
+// docs/theory/discrete.md, with Δ here for the shift of [OPDisc] and R for the range of the loss.
 //
 // # References
 //

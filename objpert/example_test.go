@@ -129,7 +129,9 @@ func ExampleOPDisc_anyLoss() {
 // A plan says when its guarantee is empty.
 func ExampleSampPlan_Vacuous() {
 	for _, d := range []int{2, 23} {
-		plan, err := (&objpert.OPSamp{Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true}).Plan(dp.Budget{Epsilon: 1, Delta: 4e-9})
+		plan, err := (&objpert.OPSamp{Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true}).Plan(
+			dp.Budget{Epsilon: 1, Delta: 4e-9},
+		)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -209,18 +211,21 @@ func ExampleRSPM_Plan() {
 // A heuristic that certifies nothing, on 50 blocks.
 func ExampleSampleAndAggregate() {
 	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
-	m := &objpert.SampleAndAggregate{Blocks: 50, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
-		best := []int{0, 0} // one coordinate after the other
-		for j := range best {
-			for _, v := range block.Space().Values {
-				w := slices.Clone(best)
-				if w[j] = v; block.Loss(w) < block.Loss(best) {
-					best = w
+	m := &objpert.SampleAndAggregate{
+		Blocks: 50,
+		Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+			best := []int{0, 0} // one coordinate after the other
+			for j := range best {
+				for _, v := range block.Space().Values {
+					w := slices.Clone(best)
+					if w[j] = v; block.Loss(w) < block.Loss(best) {
+						best = w
+					}
 				}
 			}
-		}
-		return best, nil
-	}}
+			return best, nil
+		},
+	}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -254,7 +259,9 @@ func ExampleSampPlan_Fit() {
 	for i := range records {
 		records[i] = 0.5 + float64(i%5)/100
 	}
-	plan, err := (&objpert.OPSamp{Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true}).Plan(dp.Budget{Epsilon: 4, Delta: 1e-4})
+	plan, err := (&objpert.OPSamp{Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true}).Plan(
+		dp.Budget{Epsilon: 4, Delta: 1e-4},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

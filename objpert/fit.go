@@ -27,15 +27,15 @@ func fit(
 //
 //	η ~ the law of the plan,  w = argmin over W of L(w) − ⟨η, φ(w)⟩
 //
-// p must be over the space of the plan and carry no noise. The release is withheld unless the oracle
-// proved the minimizer: privacy compares the exact minimizers on neighbors for each value of the
-// noise, and a point near the minimum has no guarantee.
+// p must be over the space of the plan and carry no noise. The release is withheld unless the
+// oracle proved the minimizer: privacy compares the exact minimizers on neighbors for each value of
+// the noise, and a point near the minimum has no guarantee.
 //
 // src feeds the noise. nil means a secure source; any other source adds the assumption
 // [dp.CallerSource]. Fit may be called concurrently. Each call spends the budget once, whether it
 // releases or not. The error wraps [ErrMechanism] or [ErrProblem] if p does not fit the plan,
-// [dp.ErrWithheld] and the error of the oracle if the minimizer was not proved, or [dp.ErrSource] if
-// src repeats itself.
+// [dp.ErrWithheld] and the error of the oracle if the minimizer was not proved, or [dp.ErrSource]
+// if src repeats itself.
 func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the Plan is empty, want one made by the method Plan of a mechanism", ErrMechanism)
@@ -55,8 +55,8 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	case p.noise != nil:
 		return nil, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
 	case p.dim != q.Dim || p.custom != q.OracleLoss || !sameSpace(&p.space, &q.Space, q.Dim):
-		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq and Allowed, "+
-			"and the same kind of loss", ErrMechanism)
+		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq "+
+			"and Allowed, and the same kind of loss", ErrMechanism)
 	}
 	cert, watched := signed(pl.Certificate(), src)
 	src = watched

@@ -50,7 +50,7 @@ var budget = dp.Budget{Epsilon: 1, Delta: 1e-6}
 
 // first is a heuristic that finds the least point.
 func first(_ context.Context, p *Problem) ([]int, error) {
-	sol, err := Search{Points: 1e7}.Solve(bg, p)
+	sol, err := everywhere.Solve(bg, p)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func TestFitIsAccurateAtLargeEpsilon(t *testing.T) {
 		"votes":         {&SampleAndAggregate{Blocks: 1, Heuristic: first}, ternary()},
 	} {
 		p := halfspaces(t, 400, 3, c.space)
-		best, err := Search{Points: 1e7}.Solve(bg, p)
+		best, err := everywhere.Solve(bg, p)
 		require.NoError(t, err)
 		rel, err := c.m.Fit(bg, p, b, noise.Reproducible(2, name))
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestExcessBound(t *testing.T) {
 		"rspm":   {&RSPM{}, ternary()},
 	} {
 		p := halfspaces(t, 200, 2, c.space)
-		best, err := Search{Points: 1e7}.Solve(bg, p)
+		best, err := everywhere.Solve(bg, p)
 		require.NoError(t, err)
 		plan, err := c.m.Plan(p, dp.Budget{Epsilon: 0.1})
 		require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestNoiseIsWiped(t *testing.T) {
 					}
 				}
 			}
-			return Search{Points: 1e7}.Solve(bg, p)
+			return everywhere.Solve(bg, p)
 		}}
 		mech := m(spy)
 		rel, err := mech.Fit(bg, p, budget, nil)
@@ -355,10 +355,12 @@ func TestRefusals(t *testing.T) {
 		"no blocks":             {&SampleAndAggregate{Heuristic: heur}, tern, good, ErrMechanism},
 		"law of votes": {&SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: Radial}, tern, good,
 			ErrMechanism},
-		"votes, ε":         {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
-		"votes, relation":  {&SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
-		"votes, nil":       {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, ErrProblem},
-		"votes, exactness": {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+		"votes, ε":        {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
+		"votes, relation": {&SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
+		"votes, nil":      {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, ErrProblem},
+		"votes, exactness": {
+			&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rel, err := c.m.Fit(bg, c.p, c.b, nil)
@@ -449,8 +451,8 @@ func TestHostileRecords(t *testing.T) {
 	}{
 		{"OPDisc", &OPDisc{Relation: dp.AddRemove}, Lattice(4)},
 		{"OPDisc Gaussian", &OPDisc{Law: Gaussian}, Lattice(2)},
-		{"OPDisc cells", &OPDisc{Oracle: Search{Points: -1, Combos: 1e6}}, Lattice(2)},
-		{"OPDisc generic", &OPDisc{Oracle: Search{Points: -1, Combos: -1}}, Lattice(2)},
+		{"OPDisc cells", &OPDisc{Oracle: cellFirst(0)}, Lattice(2)},
+		{"OPDisc generic", &OPDisc{Oracle: generic(0)}, Lattice(2)},
 		{"Product", &Product{Relation: dp.AddRemove}, ternary()},
 		{"RSPM", &RSPM{Relation: dp.AddRemove}, ternary()},
 		{"RSPM Gaussian", &RSPM{Law: Gaussian}, cube()},

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// genericModel is a Problem by columns, for a branch and bound on any data. Columns are fixed in the
-// order of their mass Σ_g |pos_g − neg_g| |x_gj|, times the spread of their noise where all masses
-// are alike. A node keeps the open rows, whose sign is not decided; the other rows add the same loss
-// to every point below the node. With the columns x_rest that are not fixed and squared norm b left
-// for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is bounded by its
-// decided loss, Σ min(pos, neg) over the open rows, and the exact maximum of the noise that is left.
+// genericModel is a Problem by columns, for a branch and bound on any data. Columns are fixed in
+// the order of their mass Σ_g |pos_g − neg_g| |x_gj|, times the spread of their noise where all
+// masses are alike. A node keeps the open rows, whose sign is not decided; the other rows add the
+// same loss to every point below the node. With the columns x_rest that are not fixed and squared
+// norm b left for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// bounded by its decided loss, Σ min(pos, neg) over the open rows, and the exact maximum of the
+// noise that is left.
 type genericModel struct {
 	alphabet
 	order    []int
@@ -147,7 +148,8 @@ func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericW
 	d, rows := r.p.dim, len(r.p.x)
 	w := &genericWorker{
 		searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values},
-		m:        m, n: r.n, point: make([]int, d), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
+		m:        m, n: r.n, point: make([]int, d),
+		active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
 	}
 	w.table, w.free = m.columns(r, m.order, domain)
 	w.gain = grid[fixed](d+1, m.top+1)
@@ -255,15 +257,6 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 	}
 }
 
-// room returns the loss above which a region cannot beat the incumbent, if its noise is at most gain.
-func (w *genericWorker) room(gain fixed) int64 {
-	best := w.inc.value.Load()
-	if best > feasible {
-		return math.MaxInt64 / 2
-	}
-	return (best+gain)>>w.n.shift + 1
-}
-
 // block is the number of rows in a rowBlock.
 const block = 256
 
@@ -274,10 +267,11 @@ type rowBlock struct {
 	pos, neg, either [block]int64 // the last is min(pos, neg)
 }
 
-// bounds computes child[t][k], the bound of every child of a node, in one pass over the open rows. It
-// stops adding to a child once its loss shows that it cannot beat the incumbent.
+// bounds computes child[t][k], the bound of every child of a node, in one pass over the open rows.
+// It stops adding to a child once its loss shows that it cannot beat the incumbent.
 func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 	m, child, lost := w.m, w.child[t], w.loss[t]
+	incumbent := min(w.inc.value.Load(), feasible)
 	alive := w.active[:0]
 	for _, k := range w.free[t] {
 		child[k] = infeasible
@@ -285,7 +279,7 @@ func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 			continue
 		}
 		child[k] = -noise - w.table[t][k] - w.gain[t+1][b-m.sq[k]]
-		w.enough[k] = w.room(-child[k])
+		w.enough[k] = (incumbent-child[k])>>w.n.shift + 1
 		lost[k] = loss
 		alive = append(alive, k)
 	}

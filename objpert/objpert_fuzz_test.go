@@ -43,8 +43,20 @@ func (b *tape) int() int {
 	return int(v%16) - 5
 }
 
-var hostileFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e308, -1e308, 5e-324, 1e-300, 0x1p-51, 1e6, -1,
-	1}
+var hostileFloats = []float64{
+	math.NaN(),
+	math.Inf(1),
+	math.Inf(-1),
+	math.Copysign(0, -1),
+	1e308,
+	-1e308,
+	5e-324,
+	1e-300,
+	0x1p-51,
+	1e6,
+	-1,
+	1,
+}
 
 func (b *tape) float() float64 {
 	v := b.byte()
@@ -160,8 +172,8 @@ func FuzzProblem(f *testing.F) {
 			return
 		}
 		ctx := t.Context()
-		want, err := Search{Points: 1e7}.Solve(ctx, p)
-		for _, o := range []Oracle{Search{}, Search{Points: -1, Combos: 1e6, Workers: 1}, Search{Points: -1, Combos: -1, Workers: 1}, Search{Points: -1, Combos: -1, Workers: 2}} {
+		want, err := everywhere.Solve(ctx, p)
+		for _, o := range []Oracle{Search{}, cellFirst(1), generic(1), generic(2)} {
 			got, err2 := o.Solve(ctx, p)
 			if err != nil || errors.Is(err2, ErrLimit) {
 				require.Error(t, err2, "%T", o)
@@ -241,7 +253,9 @@ func honest(t *testing.T, plan any, err error) bool {
 }
 
 func documented(err error) bool {
-	for _, want := range []error{ErrMechanism, ErrProblem, ErrLimit, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld} {
+	for _, want := range []error{
+		ErrMechanism, ErrProblem, ErrLimit, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+	} {
 		if errors.Is(err, want) {
 			return true
 		}

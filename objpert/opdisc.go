@@ -18,8 +18,8 @@ import (
 //
 //	w = argmin over W of L(w) − ⟨η, π(w)⟩,   π(w) = (w, √(Q − ‖w‖²))/√Q
 //
-// W must lie in ℤᵈ within ‖w‖² ≤ Q ([Lattice]) or in {−1,+1}ᵈ, where π(w) = w/√d. Q is declared, and
-// the noise grows with it: choose a small Q. The zero value means the documented defaults.
+// W must lie in ℤᵈ within ‖w‖² ≤ Q ([Lattice]) or in {−1,+1}ᵈ, where π(w) = w/√d. Q is declared,
+// and the noise grows with it: choose a small Q. The zero value means the documented defaults.
 type OPDisc struct {
 	// Relation of neighboring data sets; 0 means dp.Replace. dp.AddRemove halves the shift and keeps
 	// the number of records private.
@@ -49,20 +49,21 @@ func (m *OPDisc) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sour
 	return fit(ctx, m.Plan, p, b, src)
 }
 
-// Plan returns the noise for p under the budget b. It reads the dimension, the space and the kind of
-// loss of p, and no record.
+// Plan returns the noise for p under the budget b. It reads the dimension, the space and the kind
+// of loss of p, and no record.
 //
 //	Radial      density ∝ exp(−ε‖η‖₂/Δ): ε pure, a δ in the budget is not used
 //	Gaussian    the least σ with E(1 − exp(ε − ΔR/σ − Δ²/2σ²))₊ ≤ δ, R ~ χ_m
 //	PaperSigma  σ = 7RQ√ln(1/δ)/ε, certified at the least ε for which the same holds
 //
 // m is d + 1, or d on {−1,+1}ᵈ, and Δ the least shift that makes up for one record. Proofs:
-// docs/theory/discrete.md#objpert.radial/2 and the two theorems after it. Errors wrap [dp.ErrBudget],
-// [dp.ErrRelation], [dp.ErrCondition], [ErrMechanism] or [ErrProblem].
+// docs/theory/discrete.md#objpert.radial/2 and the two theorems after it. Errors wrap
+// [dp.ErrBudget], [dp.ErrRelation], [dp.ErrCondition], [ErrMechanism] or [ErrProblem].
 func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(OPDisc))
 	if !(m.Sigma >= 0 && m.Sigma < 0x1p50) || m.Sigma > 0 && m.Law != Gaussian {
-		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0", ErrMechanism, m.Sigma, m.Law)
+		return nil, fmt.Errorf("%w: Sigma = %v with Law = %v, want a positive number with Gaussian, or 0",
+			ErrMechanism, m.Sigma, m.Law)
 	}
 	settings := Product{Relation: m.Relation, Law: m.Law, Oracle: m.Oracle, Range: m.Range, Failure: m.Failure}
 	pl, b, err := start(p, b, settings, m.Lipschitz, "Radial, Gaussian or PaperSigma", Radial, Gaussian, PaperSigma)
@@ -72,8 +73,8 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	c := &pl.params
 	pl.cube = c.isCube(c.Dim)
 	if c.NormSq < 0 && !pl.cube {
-		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product for a box",
-			dp.ErrCondition, c.NormSq)
+		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), "+
+			"or use Product for a box", dp.ErrCondition, c.NormSq)
 	}
 	c.Noises = c.Dim + 1
 	if pl.cube {
@@ -86,8 +87,8 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	}
 	delta := radialShift(pl.cube, c.Dim, c.NormSq, k*c.Range, slope)
 
-	// unit is the scale for a shift of size 1; noise of scale 1 stays below radius, with mean norm mean.
-	// The privacy loss of Gaussian noise is at most aR + a²/2, a = Δ/σ and R ~ χ_m.
+	// unit is the scale for a shift of size 1; noise of scale 1 stays below radius, with mean norm
+	// mean. The privacy loss of Gaussian noise is at most aR + a²/2, a = Δ/σ and R ~ χ_m.
 	logDelta := func(eps, a float64) float64 { return linear.LogChi(eps, a, c.Noises) }
 	b.Delta *= 1 - rareShare
 	x := pl.tail(b)
@@ -142,7 +143,8 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 func (pl *Plan) prove(logDelta func(eps, a float64) float64, b dp.Budget) error {
 	q := &pl.params
 	if q.Failure > 0 {
-		return fmt.Errorf("%w: Failure = %v with a stated scale, want Failure = 0 or a calibrated law", ErrMechanism, q.Failure)
+		return fmt.Errorf("%w: Failure = %v with a stated scale, want Failure = 0 or a calibrated law",
+			ErrMechanism, q.Failure)
 	}
 	eps := provedEpsilon(logDelta, q.Shift/q.Scale, b.Delta)
 	if math.IsInf(eps, 1) {
@@ -168,9 +170,10 @@ const maxLoss = 1.0 / 32
 //	φ(w) = (w, c(‖w‖²)),   c(q) = √(Q−q) rounded to a multiple of 2^-b,   φ(w) = w on {−1,+1}ᵈ
 //	s_w = (Λw, Λc(‖w‖²) rounded),   Λg ≥ (Δ/Q)/(1 − κ),   κ = 4√Q·2^-b + 2gQ/Δ (0 on {−1,+1}ᵈ)
 //
-// Proof: docs/theory/discrete.md#discrete.features. Shift is the largest ‖g s_w‖√Q, in units of η. The
-// steps 2^Exponent·2^-b of tables are as fine as 2⁵⁹ steps for reach allow, and 2⁻³⁰ at least where
-// the search counts records as well; reach bounds Σ_j max|T_j| + max|z|, except for rare draws.
+// Proof: docs/theory/discrete.md#discrete.features. Shift is the largest ‖g s_w‖√Q, in units of η.
+// The steps 2^Exponent·2^-b of tables are as fine as 2⁵⁹ steps for reach allow, and 2⁻³⁰ at least
+// where the search counts records as well; reach bounds Σ_j max|T_j| + max|z|, except for rare
+// draws.
 func (pl *Plan) discretize(delta, reach float64) error {
 	q := &pl.params
 	norm := pl.norm()

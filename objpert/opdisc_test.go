@@ -100,8 +100,16 @@ func TestDiscFormulas(t *testing.T) {
 		paper, err := calibrate(&OPDisc{Law: PaperSigma}, q)
 		require.NoError(t, err)
 		require.InEpsilon(t, paperSigma(budget, c.factor), paper.params.Scale, 1e-14)
-		require.LessOrEqual(t, linear.LogChi(paper.params.Proved.Epsilon, paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
-		require.Greater(t, linear.LogChi(paper.params.Proved.Epsilon*(1-1e-7), paper.params.Shift/paper.params.Scale, c.m), math.Log(1e-6))
+		require.LessOrEqual(
+			t,
+			linear.LogChi(paper.params.Proved.Epsilon, paper.params.Shift/paper.params.Scale, c.m),
+			math.Log(1e-6),
+		)
+		require.Greater(
+			t,
+			linear.LogChi(paper.params.Proved.Epsilon*(1-1e-7), paper.params.Shift/paper.params.Scale, c.m),
+			math.Log(1e-6),
+		)
 		stated, err := calibrate(&OPDisc{Law: Gaussian, Sigma: 0.9 * g.params.Scale}, q)
 		require.NoError(t, err)
 		require.Equal(t, 0.9*g.params.Scale, stated.params.Scale)
@@ -164,8 +172,10 @@ func TestIntegerShift(t *testing.T) {
 		reach  float64 // noise that the tables must hold
 		square bool
 	}{
-		{Lattice(1), 1, 0, 1e3, false}, {Lattice(1), 3, 0, 1e3, false}, {Lattice(2), 2, 0, 1e6, false}, {Lattice(3), 2, 0, 1e9, false},
-		{Lattice(4), 3, 0, 1e4, false}, {Lattice(5), 2, 0, 1e10, false}, {Lattice(9), 2, 0, 1e4, false}, {Lattice(23), 2, 0, 1e5, false},
+		{Lattice(1), 1, 0, 1e3, false}, {Lattice(1), 3, 0, 1e3, false}, {Lattice(2), 2, 0, 1e6, false},
+		{Lattice(3), 2, 0, 1e9, false},
+		{Lattice(4), 3, 0, 1e4, false}, {Lattice(5), 2, 0, 1e10, false}, {Lattice(9), 2, 0, 1e4, false},
+		{Lattice(23), 2, 0, 1e5, false},
 		{Lattice(4), 2, 0.3, 1e4, false},
 		{cube(), 1, 0, 1e3, true}, {cube(), 4, 0, 1e7, true}, {cube(), 3, 0.2, 1e3, true},
 	} {
@@ -264,7 +274,10 @@ func TestReach(t *testing.T) {
 // not.
 func TestTablesAreFeatures(t *testing.T) {
 	for _, law := range []Law{Radial, Gaussian} {
-		pl, err := calibrate(&OPDisc{Law: law}, public{Space: Lattice(6), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}})
+		pl, err := calibrate(
+			&OPDisc{Law: law},
+			public{Space: Lattice(6), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}},
+		)
 		require.NoError(t, err)
 		b := pl.params.FeatureBits
 		features := func(n *perturbation) (eta []int64, exact bool) {
@@ -425,8 +438,16 @@ func TestParityCounterexample(t *testing.T) {
 			}
 			return 0
 		}
-		require.Equal(t, c.paper, first(func(d int) float64 { return cubePlan(&OPDisc{Law: PaperSigma}, d, c.b).params.Scale }))
-		require.Equal(t, c.code, first(func(d int) float64 { return cubePlan(&OPDisc{Law: PaperSigma}, d, c.b).params.Scale / 2 }))
+		require.Equal(
+			t,
+			c.paper,
+			first(func(d int) float64 { return cubePlan(&OPDisc{Law: PaperSigma}, d, c.b).params.Scale }),
+		)
+		require.Equal(
+			t,
+			c.code,
+			first(func(d int) float64 { return cubePlan(&OPDisc{Law: PaperSigma}, d, c.b).params.Scale / 2 }),
+		)
 		require.Equal(t, c.fix, first(func(d int) float64 {
 			sigma, err := dp.GaussianSigma(c.b, float64(d))
 			require.NoError(t, err)

@@ -15,16 +15,16 @@ import (
 	"github.com/privopt/privopt/internal/release"
 )
 
-// OPSamp averages minimizers of randomly tilted objectives and hides the average [NRVW20, Algorithm 3,
-// with corrected constants]:
+// OPSamp averages minimizers of randomly tilted objectives and hides the average [NRVW20, Algorithm
+// 3, with corrected constants]:
 //
 //	w_k ≈ argmin over W of L(w) − ⟨σ_k, w⟩,   σ_k ~ Exp(rate η)ᵈ,   k = 1, …, m
 //	release (1/m) Σ w_k + μ,                  μ ~ Laplace(λ/ε)ᵈ
 //
 // The [Minimizer] of [SampPlan.Fit] may leave a gap, and neither convexity nor a discrete set is
-// needed. The accuracy is poor: the bound 8GD_∞d²/√(nε) on the excess risk of a record beats a point
-// chosen without the records only for convex losses and d < √(nε)/8, see [SampPlan.Vacuous]. OPSamp
-// is here as a reference.
+// needed. The accuracy is poor: the bound 8GD_∞d²/√(nε) on the excess risk of a record beats a
+// point chosen without the records only for convex losses and d < √(nε)/8, see [SampPlan.Vacuous].
+// OPSamp is here as a reference.
 type OPSamp struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation `json:"relation"`
@@ -75,8 +75,8 @@ func (m *OPSamp) check(b dp.Budget) error {
 	case !(m.Rate == 0 || m.Rate >= 0x1p-300 && m.Rate <= 0x1p300):
 		return fmt.Errorf("%w: Rate = %v, want a positive number, or 0 for the best one", ErrMechanism, m.Rate)
 	case m.Rate == 0 && m.Records == 0:
-		return fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, or the rate",
-			ErrMechanism)
+		return fmt.Errorf("%w: Rate = 0 and Records = 0: state the public number of records that the rate is tuned for, "+
+			"or the rate", ErrMechanism)
 	}
 	return nil
 }
@@ -85,8 +85,8 @@ func (m *OPSamp) check(b dp.Budget) error {
 //
 //	S = inf over P > 1 of [ (1 − e^{−ηc}) d D_∞ + 3αd e^{−ηc}/c ] / (1 − e^{−ηc}/P),   c = κGdP,
 //
-// κ = 2 under Replace and 1 under AddRemove. For small η and α = 0, P is 2 and S = 4κηGd²D_∞. The idea
-// is that of [SN20], with other constants. Proof: docs/theory/discrete.md#discrete.stability
+// κ = 2 under Replace and 1 under AddRemove. For small η and α = 0, P is 2 and S = 4κηGd²D_∞. The
+// idea is that of [SN20], with other constants. Proof: docs/theory/discrete.md#discrete.stability
 func (m *OPSamp) stability(gap, eta float64) float64 {
 	d := float64(m.Dim)
 	at := func(p float64) float64 {
@@ -94,7 +94,8 @@ func (m *OPSamp) stability(gap, eta float64) float64 {
 		e := math.Exp(-eta * c)
 		return (-math.Expm1(-eta*c)*d*m.Diameter + 3*gap*d*e/c) / (1 - e/p)
 	}
-	// Every P > 1 gives a valid bound. With P − 1 = e^z, the best z is near 0 for α = 0 and grows with α.
+	// Every P > 1 gives a valid bound. With P − 1 = e^z, the best z is near 0 for α = 0 and grows with
+	// α.
 	z, _ := num.Minimize(func(z float64) float64 { return at(1 + math.Exp(z)) }, -20, 60, 160, 1e-6)
 	return math.Min(d*m.Diameter, at(1+math.Exp(z))*safeScale)
 }
@@ -103,9 +104,9 @@ func (m *OPSamp) stability(gap, eta float64) float64 {
 //
 //	λ = (1+t)S,   m = ⌈d(D_∞ + g) ln(1/δ)/(S h(t))⌉,   h(t) = (1+t)ln(1+t) − t
 //
-// S bounds E‖w_k(D) − w_k(D′)‖₁ for one tilt, points rounded to multiples of g = 2^Exponent included.
-// Proof: docs/theory/discrete.md#objpert.opsamp/2. Errors wrap [dp.ErrBudget], [dp.ErrRelation],
-// [dp.ErrCondition] or [ErrMechanism].
+// S bounds E‖w_k(D) − w_k(D′)‖₁ for one tilt, points rounded to multiples of g = 2^Exponent
+// included. Proof: docs/theory/discrete.md#objpert.opsamp/2. Errors wrap [dp.ErrBudget],
+// [dp.ErrRelation], [dp.ErrCondition] or [ErrMechanism].
 func (m *OPSamp) Plan(b dp.Budget) (*SampPlan, error) {
 	plan := &SampPlan{SampParams{OPSamp: *cmp.Or(m, new(OPSamp)), Budget: b}}
 	p := &plan.params
@@ -142,8 +143,8 @@ func (m *OPSamp) Plan(b dp.Budget) (*SampPlan, error) {
 	h := (1+t)*math.Log1p(t) - t
 	calls := math.Ceil(d * (p.Diameter + g) / p.Stability * -num.Log(b.Delta*(1-rareShare)) / h * safeScale)
 	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
-		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise Epsilon or Rate",
-			dp.ErrCondition, b, p.Rate, calls, p.Scale)
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: "+
+			"raise Epsilon or Rate", dp.ErrCondition, b, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
 	p.Theorem = theoremOPSamp
@@ -154,8 +155,8 @@ func (m *OPSamp) Plan(b dp.Budget) (*SampPlan, error) {
 	return plan, nil
 }
 
-// SampParams lists the public quantities of a [SampPlan]. The Rate and the Slack of OPSamp are those
-// in use.
+// SampParams lists the public quantities of a [SampPlan]. The Rate and the Slack of OPSamp are
+// those in use.
 type SampParams struct {
 	OPSamp
 	Budget    dp.Budget `json:"budget"`
@@ -214,8 +215,8 @@ func (pl *SampPlan) Profile() dp.Profile {
 	return pl.params.Budget.Profile()
 }
 
-// Vacuous reports whether ExcessBound is no better than the bound for a point of W chosen without the
-// records.
+// Vacuous reports whether ExcessBound is no better than the bound for a point of W chosen without
+// the records.
 func (pl *SampPlan) Vacuous() bool {
 	return pl.empty() || pl.params.ExcessBound == 0 || pl.params.ExcessBound >= pl.params.TrivialBound
 }
@@ -236,7 +237,8 @@ func (pl *SampPlan) String() string {
 		b.WriteString("  no bound on the expected excess loss")
 	}
 	if pl.Vacuous() {
-		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and convex losses")
+		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; " +
+			"OPSamp needs d < √(nε)/8 and convex losses")
 	}
 	return b.String()
 }
@@ -261,11 +263,10 @@ const (
 		"Diameter and Lipschitz constant"
 )
 
-// Fit draws the noise of the plan, minimizes Calls times and releases the noisy average
-// (1/m) Σ w_k + μ, which may lie outside W. The set and the losses of m must have constants no worse
-// than those of the plan. src is as in [Plan.Fit]. The error wraps [ErrMechanism], or
-// [dp.ErrWithheld] if a minimization failed, its gap exceeded the Gap of the plan or its point was
-// not finite.
+// Fit draws the noise of the plan, minimizes Calls times and releases the noisy average (1/m) Σ w_k
+// + μ, which may lie outside W. The set and the losses of m must have constants no worse than those
+// of the plan. src is as in [Plan.Fit]. The error wraps [ErrMechanism], or [dp.ErrWithheld] if a
+// minimization failed, its gap exceeded the Gap of the plan or its point was not finite.
 func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.Release, error) {
 	if pl.empty() {
 		return nil, fmt.Errorf("%w: the SampPlan is empty, want one made by OPSamp.Plan", ErrMechanism)

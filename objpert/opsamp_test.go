@@ -233,8 +233,11 @@ func TestOPSampFitLattice(t *testing.T) {
 	require.Equal(t, 1., pl.params.Lipschitz)
 	c, err := pl.Fit(bg, &latticeMinimizer{problem: p, oracle: Search{}}, sample.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, []dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource},
-		c.Certificate.Assumptions)
+	require.Equal(
+		t,
+		[]dp.Assumption{dp.CalibrationArithmetic, CompleteSearch, OracleDeterminism, DeclaredMinimizer, dp.CallerSource},
+		c.Certificate.Assumptions,
+	)
 	require.Equal(t, theoremOPSamp, c.Certificate.Theorem)
 	require.Equal(t, b, c.Certificate.Budget)
 	dptest.CheckCertificate(t, c.Certificate)
@@ -262,7 +265,11 @@ func TestOPSampNoise(t *testing.T) {
 		out = append(out, rel.Theta...)
 	}
 	require.Len(t, tilts, 6000*pl.params.Calls)
-	dptest.CheckLaw(t, tilts[:min(len(tilts), 20_000)], func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) })
+	dptest.CheckLaw(
+		t,
+		tilts[:min(len(tilts), 20_000)],
+		func(x float64) float64 { return -math.Expm1(-0.25 * math.Max(0, x)) },
+	)
 	scale := 6 * pl.params.Stability // λ/ε = (1+t)S
 	dptest.CheckLaw(t, out, func(x float64) float64 {
 		if x < 0 {
@@ -279,7 +286,12 @@ func TestOPSampSaturates(t *testing.T) {
 		sampPublic{Dim: 3, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1e-12, Delta: 1e-6}})
 	require.NoError(t, err)
 	q := pl.params
-	require.Greater(t, q.Scale*float64(q.Calls), math.Ldexp(1, 62+q.Exponent), "the noise leaves int64 more often than not")
+	require.Greater(
+		t,
+		q.Scale*float64(q.Calls),
+		math.Ldexp(1, 62+q.Exponent),
+		"the noise leaves int64 more often than not",
+	)
 	at := func(v float64, seed uint64) []float64 {
 		rel, err := pl.Fit(bg, minimizerFunc(func(w, _ []float64) (float64, error) {
 			for j := range w {
@@ -394,7 +406,15 @@ func TestLatticeMinimizer(t *testing.T) {
 
 // TestSampFormulas: calls, noise and bounds of OPSamp.
 func TestSampFormulas(t *testing.T) {
-	q := sampPublic{Dim: 3, Diameter: 2, Lipschitz: 0.5, Records: 5000, Convex: true, Gap: 0.01, Budget: dp.Budget{Epsilon: 0.8, Delta: 1e-6}}
+	q := sampPublic{
+		Dim:       3,
+		Diameter:  2,
+		Lipschitz: 0.5,
+		Records:   5000,
+		Convex:    true,
+		Gap:       0.01,
+		Budget:    dp.Budget{Epsilon: 0.8, Delta: 1e-6},
+	}
 	for rel, kappa := range map[dp.Relation]float64{dp.Replace: 2, dp.AddRemove: 1} {
 		for _, slack := range []float64{0, 1e-3, 0.3, 5} {
 			for _, rate := range []float64{0, 1e-3} {
@@ -438,15 +458,18 @@ func TestSampFormulas(t *testing.T) {
 	}{
 		{OPSamp{Slack: 1e-6 * (1 - 1e-9)}, false}, {OPSamp{Slack: 1e6}, true}, {OPSamp{Slack: 1e6 * (1 + 1e-9)}, false},
 		{OPSamp{Slack: 0.01}, true},
-		{OPSamp{Rate: 0x1p-301}, false}, {OPSamp{Rate: 0x1p301}, false}, {OPSamp{Rate: 0x1p299}, true}, {OPSamp{Rate: -1}, false},
+		{OPSamp{Rate: 0x1p-301}, false}, {OPSamp{Rate: 0x1p301}, false}, {OPSamp{Rate: 0x1p299}, true},
+		{OPSamp{Rate: -1}, false},
 	} {
 		_, err := sampled(c.m, q)
 		require.Equal(t, c.ok, err == nil, "%+v: %v", c.m, err)
 	}
 	for i, edit := range []func(q *sampPublic){
-		func(q *sampPublic) { q.Dim = 0 }, func(q *sampPublic) { q.Dim = maxDim + 1 }, func(q *sampPublic) { q.Diameter = 0x1p-101 },
+		func(q *sampPublic) { q.Dim = 0 }, func(q *sampPublic) { q.Dim = maxDim + 1 },
+		func(q *sampPublic) { q.Diameter = 0x1p-101 },
 		func(q *sampPublic) { q.Diameter = 0x1p101 },
-		func(q *sampPublic) { q.Lipschitz = 0x1p-101 }, func(q *sampPublic) { q.Gap = -1e-9 }, func(q *sampPublic) { q.Gap = 0x1p101 },
+		func(q *sampPublic) { q.Lipschitz = 0x1p-101 }, func(q *sampPublic) { q.Gap = -1e-9 },
+		func(q *sampPublic) { q.Gap = 0x1p101 },
 		func(q *sampPublic) { q.Records = -1 },
 		func(q *sampPublic) { q.Records = 0 }, func(q *sampPublic) { q.Budget.Delta = 0 },
 	} {
@@ -456,7 +479,8 @@ func TestSampFormulas(t *testing.T) {
 		require.Error(t, err, i)
 	}
 	for i, edit := range []func(q *sampPublic){
-		func(q *sampPublic) { q.Dim = 1 }, func(q *sampPublic) { q.Diameter = 0x1p-100 }, func(q *sampPublic) { q.Lipschitz = 0x1p100 },
+		func(q *sampPublic) { q.Dim = 1 }, func(q *sampPublic) { q.Diameter = 0x1p-100 },
+		func(q *sampPublic) { q.Lipschitz = 0x1p100 },
 		func(q *sampPublic) { q.Gap = 0 }, func(q *sampPublic) { q.Gap = 0.5 }, func(q *sampPublic) { q.Records = 1 },
 	} {
 		r := q

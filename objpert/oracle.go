@@ -59,10 +59,6 @@ type Search struct {
 
 var _ Oracle = Search{}
 
-// autoWork bounds |W| times the rows that are enumerated unless Points is set: about the time that
-// a search needs to begin.
-const autoWork = 1e6
-
 // Solve implements [Oracle]. The error wraps [ErrProblem], [ErrInterrupted] or [ErrLimit].
 func (s Search) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	sol, err := s.solve(ctx, p)
@@ -86,7 +82,7 @@ func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
 	many := values > math.MaxInt8
 	if limit > 0 {
 		points := p.space.pointsUpTo(p.dim, limit)
-		if points <= limit && (many || s.Points > 0 || points*len(p.x) <= autoWork) {
+		if points <= limit && (many || s.Points > 0 || points*len(p.x) <= 1e6) {
 			return enumerate(ctx, p)
 		}
 	}

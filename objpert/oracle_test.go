@@ -107,7 +107,7 @@ func (in *instance) problem(t testing.TB) *Problem {
 }
 
 func TestGolden(t *testing.T) {
-	oracles := map[string]Oracle{"Enumerate": Search{Points: 1e7}, "CellSearch": Search{Points: -1, Combos: 1e6}}
+	oracles := map[string]Oracle{"Enumerate": everywhere, "CellSearch": cellFirst(0)}
 	g := readGolden(t)
 	for _, in := range append(g.Small, g.Mid...) {
 		p := in.problem(t)
@@ -166,7 +166,7 @@ func TestGoldenAdult(t *testing.T) {
 		table, norm := sphere(p.space.Values, run.Q, run.Eta)
 		q, err := p.perturbReal(table, norm)
 		require.NoError(t, err)
-		s, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), q)
+		s, err := cellFirst(0).Solve(context.Background(), q)
 		require.NoError(t, err)
 		require.True(t, s.Proven)
 		require.Equal(t, run.W, s.W)
@@ -213,7 +213,7 @@ func TestAdult(t *testing.T) {
 	p := adultProblem(t, 23, 23)
 	for _, law := range []string{"radial", "gaussian"} {
 		for _, eps := range []float64{0.1, 0.3, 1} {
-			s, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), perturbSphere(t, p, eps, law, 0))
+			s, err := cellFirst(0).Solve(context.Background(), perturbSphere(t, p, eps, law, 0))
 			require.NoError(t, err)
 			require.True(t, s.Proven)
 		}
@@ -224,10 +224,10 @@ func TestAdult(t *testing.T) {
 // lexicographic order is still found.
 func TestAdultTies(t *testing.T) {
 	p := adultProblem(t, 23, 4)
-	s, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), p)
+	s, err := cellFirst(0).Solve(context.Background(), p)
 	require.NoError(t, err)
 	require.True(t, s.Proven)
-	again, err := Search{Points: -1, Combos: 1e6, Workers: 1}.Solve(context.Background(), p)
+	again, err := cellFirst(1).Solve(context.Background(), p)
 	require.NoError(t, err)
 	require.Equal(t, s.W, again.W)
 	require.Equal(t, float64(s.Loss), s.Objective)
@@ -385,8 +385,8 @@ func TestReferee(t *testing.T) {
 		judge := &referee{d, p.perturbation()}
 		w, v := judge.minimum()
 		want, _ := v.Float64()
-		for _, o := range []Oracle{Search{Points: 1e7}, Search{Points: -1, Combos: 1e6, Workers: 1}, Search{Points: -1, Combos: 1e6, Workers: 3}, Search{Points: -1, Combos: -1, Workers: 1},
-			Search{Points: -1, Combos: -1, Workers: 3}, Search{}} {
+		for _, o := range []Oracle{everywhere, cellFirst(1), cellFirst(3), generic(1),
+			generic(3), Search{}} {
 			name := fmt.Sprintf("case %d, %T", i, o)
 			s, err := o.Solve(context.Background(), p)
 			require.NoError(t, err, name)
@@ -524,9 +524,9 @@ func TestFuzz(t *testing.T) {
 		p := d.problem(t)
 		bare := *p // without noise: fills the cache that p shares
 		bare.noise = nil
-		_, err := Search{Points: -1, Combos: 1e6}.Solve(ctx, &bare)
+		_, err := cellFirst(0).Solve(ctx, &bare)
 		require.NoError(t, err)
-		want, err := Search{Points: 1e7}.Solve(ctx, p)
+		want, err := everywhere.Solve(ctx, p)
 		require.NoError(t, err)
 		r.Shuffle(len(d.rows), func(i, j int) {
 			d.rows[i], d.rows[j] = d.rows[j], d.rows[i]
@@ -536,7 +536,13 @@ func TestFuzz(t *testing.T) {
 		shuffled := d.problem(t)
 		require.Equal(t, [][]int{p.pos, p.neg}, [][]int{shuffled.pos, shuffled.neg})
 		require.Equal(t, p.x, shuffled.x)
-		oracles := []Oracle{Search{Points: -1, Combos: 1e6, Workers: 1}, Search{Points: -1, Combos: 1e6, Workers: 2}, Search{Points: -1, Combos: -1, Workers: 1}, Search{Points: -1, Combos: -1, Workers: 2}, Search{}}
+		oracles := []Oracle{
+			cellFirst(1),
+			cellFirst(2),
+			generic(1),
+			generic(2),
+			Search{},
+		}
 		for _, q := range []*Problem{p, shuffled} {
 			for _, o := range oracles {
 				name := fmt.Sprintf("case %d, %T", i, o)

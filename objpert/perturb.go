@@ -10,15 +10,15 @@ import (
 // fixed is a number of steps of 2^-shift, see perturbation.
 type fixed = int64
 
-// maxSteps bounds Σ_j max_k |T_j[k]| + max|z| in steps. With at most 2²⁹ records and steps of at least
-// 2^-maxShift every objective stays below 2⁶⁰ steps.
+// maxSteps bounds Σ_j max_k |T_j[k]| + max|z| in steps. With at most 2²⁹ records and steps of at
+// least 2^-maxShift every objective stays below 2⁶⁰ steps.
 const (
 	maxSteps = 1 << 59
 	maxShift = 30
 )
 
-// perturbation is the noise that a Problem subtracts from the loss: T_j[k] where w_j = Values[k], and
-// z[‖w‖²], in steps of 2^-shift.
+// perturbation is the noise that a Problem subtracts from the loss: T_j[k] where w_j = Values[k],
+// and z[‖w‖²], in steps of 2^-shift.
 type perturbation struct {
 	shift int
 	table [][]fixed // d rows of len(Values)
@@ -38,9 +38,9 @@ func (p *Problem) Noise() (table [][]int64, norm []int64, exponent int) {
 }
 
 // Perturb returns p with the noise table and norm of [Problem.Noise], in steps of 2^exponent; nil
-// stands for 0. The result shares the records with p and copies the noise. The exponent is 0 at most
-// and, but for a [Custom] problem, −30 at least. Σ_j max_k |table[j][k]| + max|norm| is 2⁵⁹ at most,
-// so that oracles can count in int64. Errors wrap [ErrProblem] and show no noise.
+// stands for 0. The result shares the records with p and copies the noise. The exponent is 0 at
+// most and, but for a [Custom] problem, −30 at least. Σ_j max_k |table[j][k]| + max|norm| is 2⁵⁹ at
+// most, so that oracles can count in int64. Errors wrap [ErrProblem] and show no noise.
 func (p *Problem) Perturb(table [][]int64, norm []int64, exponent int) (*Problem, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (p *Problem) Perturb(table [][]int64, norm []int64, exponent int) (*Problem
 		copy(n.table[j], row)
 	}
 	if !n.within(maxSteps) {
-		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, and raise ε if the noise is that large",
-			ErrProblem)
+		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, "+
+			"and raise ε if the noise is that large", ErrProblem)
 	}
 	noisy := *p
 	noisy.noise = n
@@ -137,12 +137,7 @@ func (p *Problem) Objective(w []int) float64 {
 		panic("objpert: point outside the space")
 	}
 	n := p.perturbation()
-	return n.float(n.objective(p, w, p.Loss(w)))
-}
-
-// objective returns loss − Σ_j T_j[w_j] − z[‖w‖²] in steps.
-func (n *perturbation) objective(p *Problem, w []int, loss int) fixed {
-	v, sq := fixed(loss)<<n.shift, 0
+	v, sq := fixed(p.Loss(w))<<n.shift, 0
 	for j, x := range w {
 		k, _ := slices.BinarySearch(p.space.Values, x)
 		v -= n.table[j][k]
@@ -151,11 +146,11 @@ func (n *perturbation) objective(p *Problem, w []int, loss int) fixed {
 	if n.norm != nil {
 		v -= n.norm[sq]
 	}
-	return v
+	return n.float(v)
 }
 
-// better reports whether (v, w) precedes (bv, bw): the objective is smaller or, in a tie, w precedes
-// bw lexicographically. This is a total order of W: every search finds the same minimum.
+// better reports whether (v, w) precedes (bv, bw): the objective is smaller or, in a tie, w
+// precedes bw lexicographically. This is a total order of W: every search finds the same minimum.
 func better(v fixed, w []int, bv fixed, bw []int) bool {
 	return cmp.Or(cmp.Compare(v, bv), slices.Compare(w, bw)) < 0
 }

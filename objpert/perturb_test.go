@@ -27,7 +27,9 @@ func shifted(pl *Plan, n *perturbation, w []int) *perturbation {
 	var last []float64
 	if pl.separator == none && q.Time == 0 {
 		k := swing(q.Relation)
-		lambda, last = pl.integerShift(radialShift(pl.cube, q.Dim, q.NormSq, k*q.Range, math.Inf(1)) / (pl.norm() * pl.norm()))
+		lambda, last = pl.integerShift(
+			radialShift(pl.cube, q.Dim, q.NormSq, k*q.Range, math.Inf(1)) / (pl.norm() * pl.norm()),
+		)
 	}
 	sq := 0
 	for _, v := range w {
@@ -171,7 +173,7 @@ func shiftLemma(t *rapid.T) {
 			}
 		}
 	}
-	oracle := rapid.SampledFrom([]Oracle{Search{Points: 1e7}, Search{Points: -1, Combos: -1}, Search{}}).Draw(t, "oracle")
+	oracle := rapid.SampledFrom([]Oracle{everywhere, generic(0), Search{}}).Draw(t, "oracle")
 	solve := func(p *Problem, n *perturbation) []int {
 		q, err := p.Perturb(n.table, n.norm, -n.shift)
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 // errors.Is.
 var ErrMechanism = errors.New("objpert: invalid mechanism")
 
-// Identifiers of theorems, see the package comment.
+// Identifiers of theorems: docs/theory/discrete.md.
 const (
 	theoremRadial       = "objpert.radial/2"
 	theoremGaussian     = "objpert.gaussian/2"
@@ -41,7 +41,8 @@ const (
 	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld " +
 		"because it did not is outside this statement"
 	// TrustedOracle: the oracle is not a [Search].
-	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points"
+	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by " +
+		"a fixed order of the points"
 	// DeclaredLoss: the problem is [Custom].
 	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of " +
 		"functions within the declared Range and Lipschitz constant"
@@ -72,7 +73,9 @@ const (
 	Laplace
 )
 
-var lawNames = [...]string{"default", "radial", "Gaussian", "published sigma", "K-norm", "one-sided geometric", "discrete Laplace"}
+var lawNames = [...]string{
+	"default", "radial", "Gaussian", "published sigma", "K-norm", "one-sided geometric", "discrete Laplace",
+}
 
 // String returns the name of the law or a marker of an invalid value.
 func (l Law) String() string {
@@ -98,7 +101,7 @@ type Params struct {
 	Budget    dp.Budget `json:"budget"` // of the request
 
 	Relation dp.Relation `json:"relation"`
-	Theorem  string      `json:"theorem"` // identifier, see the package comment
+	Theorem  string      `json:"theorem"` // identifier, see docs/theory/discrete.md
 	Law      Law         `json:"law"`
 	// Proved is the budget that the certificate claims: the Budget, with δ = 0 under a pure law.
 	// PaperSigma and a stated Sigma have another ε.
@@ -129,10 +132,10 @@ type Params struct {
 	Blocks      int     `json:"blocks,omitempty"`  // K, see SampleAndAggregate
 }
 
-// Plan is a calibrated [OPDisc], [Product], [RSPM] or [SampleAndAggregate]: how much noise is added,
-// and what a release costs. It is a function of public quantities and may be published. The methods
-// named Plan make plans; nothing changes them. Fit spends the budget once per call. The nil and the
-// zero Plan certify nothing.
+// Plan is a calibrated [OPDisc], [Product], [RSPM] or [SampleAndAggregate]: how much noise is
+// added, and what a release costs. It is a function of public quantities and may be published. The
+// methods named Plan make plans; nothing changes them. Fit spends the budget once per call. The nil
+// and the zero Plan certify nothing.
 type Plan struct {
 	params Params
 
@@ -230,7 +233,8 @@ func (pl *Plan) String() string {
 	if q.Proved.Epsilon > q.Budget.Epsilon {
 		fmt.Fprintf(&b, "  not proved at the budget %v\n", q.Budget)
 	}
-	fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g", q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
+	fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g",
+		q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
 	if q.NormSq > 0 {
 		fmt.Fprintf(&b, ", Q = %d", q.NormSq)
 	}
@@ -242,9 +246,9 @@ func (pl *Plan) String() string {
 	return b.String()
 }
 
-// start checks the settings that the mechanisms share, and the public facts of p. It returns the plan
-// so far and the budget to calibrate for: the cost of Failure is subtracted from δ. laws are those of
-// the mechanism, the default first, and names are their identifiers.
+// start checks the settings that the mechanisms share, and the public facts of p. It returns the
+// plan so far and the budget to calibrate for: the cost of Failure is subtracted from δ. laws are
+// those of the mechanism, the default first, and names are their identifiers.
 func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, laws ...Law) (*Plan, dp.Budget, error) {
 	if err := p.check(); err != nil {
 		return nil, b, err
@@ -277,8 +281,8 @@ func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, 
 		return nil, b, fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; take Custom for another loss",
 			ErrMechanism, q.Range)
 	case !p.custom && q.Lipschitz > 0 && q.Lipschitz < least:
-		return nil, b, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at distance %v, "+
-			"want 0 or at least %v; take Custom for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
+		return nil, b, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points "+
+			"at distance %v, want 0 or at least %v; take Custom for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
 	case !slices.Contains(laws, q.Law):
 		return nil, b, fmt.Errorf("%w: Law = %v, want %s", ErrMechanism, q.Law, names)
 	case !(q.Failure >= 0 && q.Failure < 1):
@@ -295,8 +299,8 @@ func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, 
 		}
 	}
 	if (q.Law == Gaussian || q.Law == PaperSigma) && b.Delta == 0 {
-		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), "+
-			"or the %v law", dp.ErrBudget, dp.MinDelta, laws[0])
+		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, "+
+			"want a number in [%g, 1), or the %v law", dp.ErrBudget, dp.MinDelta, laws[0])
 	}
 	return pl, b, nil
 }
@@ -324,8 +328,8 @@ func (pl *Plan) tail(b dp.Budget) float64 {
 	return x
 }
 
-// mostBeyond bounds ε′ − ε, ε′ proved for a stated scale and ε given to tail: noise beyond Limit costs
-// (1 + e^ε′) times its probability, which is less than rareShare of δ while e^(ε′−ε) < 2¹⁴⁹.
+// mostBeyond bounds ε′ − ε, ε′ proved for a stated scale and ε given to tail: noise beyond Limit
+// costs (1 + e^ε′) times its probability, which is less than rareShare of δ while e^(ε′−ε) < 2¹⁴⁹.
 const mostBeyond = 100
 
 // provedBudget returns the budget to give to tail for a stated scale of shift/a or more.
@@ -334,8 +338,8 @@ func provedBudget(logDelta func(eps, a float64) float64, a float64, b dp.Budget)
 	return b
 }
 
-// logRare returns the logarithm of a bound on the probability of noise beyond Limit; −∞ under a pure
-// law, where the coin pays for it.
+// logRare returns the logarithm of a bound on the probability of noise beyond Limit; −∞ under a
+// pure law, where the coin pays for it.
 func (pl *Plan) logRare() float64 {
 	if pl.logDelta == nil {
 		return math.Inf(-1)
@@ -372,13 +376,13 @@ func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 }
 
 func errReach(b dp.Budget, reach float64) error {
-	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: raise Epsilon or shrink the space",
-		dp.ErrCondition, b, reach)
+	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: "+
+		"raise Epsilon or shrink the space", dp.ErrCondition, b, reach)
 }
 
-// draw draws the noise of the plan in steps of 2^unit. It returns nil if the release has to be a random
-// point that does not depend on the records: with the probability of the coin, and for noise beyond
-// Limit.
+// draw draws the noise of the plan in steps of 2^unit. It returns nil if the release has to be a
+// random point that does not depend on the records: with the probability of the coin, and for noise
+// beyond Limit.
 func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	q := &pl.params
 	if q.CoinBits > 0 && src.Uint64()>>(64-min(q.CoinBits, 64)) == 0 {

@@ -18,7 +18,11 @@ import (
 // Noise that leaves what tables hold, and the coin, release a point that no record
 // has a part in.
 func TestPointWithoutRecords(t *testing.T) {
-	space := Space{Values: []int{-1, 0, 1}, NormSq: 2, Allowed: [][]bool{{true, true, true}, {false, true, true}, {true, true, true}}}
+	space := Space{
+		Values:  []int{-1, 0, 1},
+		NormSq:  2,
+		Allowed: [][]bool{{true, true, true}, {false, true, true}, {true, true, true}},
+	}
 	var data [2]*Problem
 	for i, y := range []int{-1, 1} {
 		p, err := NewProblem([][]int64{{1, 2, 3}}, []int{y}, []int{1000}, space)
@@ -79,7 +83,7 @@ func truncated(t testing.TB, p *Problem, scale float64, limit int64, gamma float
 			}
 			q, err := p.Perturb([][]int64{row}, nil, 0)
 			require.NoError(t, err)
-			sol, err := Search{Points: 1e7}.Solve(bg, q)
+			sol, err := everywhere.Solve(bg, q)
 			require.NoError(t, err)
 			out[fmt.Sprint(sol.W)] += w
 			inside += w
@@ -167,7 +171,10 @@ func TestHopelessCalibrations(t *testing.T) {
 	require.Equal(t, dp.MinEpsilon, provedEpsilon(always, 1, 1e-6))
 	require.Positive(t, leastSigma(always, b, 1, 1))
 
-	_, err := calibrate(&RSPM{Law: PaperSigma}, public{Space: cube(), Dim: 8000, Range: 1, Budget: dp.Budget{Epsilon: 1e5, Delta: 0.999}})
+	_, err := calibrate(
+		&RSPM{Law: PaperSigma},
+		public{Space: cube(), Dim: 8000, Range: 1, Budget: dp.Budget{Epsilon: 1e5, Delta: 0.999}},
+	)
 	require.ErrorIs(t, err, dp.ErrCondition)
 	for _, m := range []any{&Product{}, &RSPM{}} {
 		_, err = calibrate(m, public{Space: ternary(), Dim: 5000, Range: 1, Budget: b})
@@ -188,7 +195,8 @@ func TestHopelessCalibrations(t *testing.T) {
 func TestRareNoiseOfStatedScales(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range []any{
-		&OPDisc{Law: Gaussian, Sigma: 5}, &OPDisc{Law: Gaussian, Sigma: 1}, &OPDisc{Law: Gaussian, Sigma: 0.3}, &RSPM{Law: PaperSigma},
+		&OPDisc{Law: Gaussian, Sigma: 5}, &OPDisc{Law: Gaussian, Sigma: 1}, &OPDisc{Law: Gaussian, Sigma: 0.3},
+		&RSPM{Law: PaperSigma},
 	} {
 		for _, size := range []float64{1, 1e3} { // of the loss of one record
 			pl, err := calibrate(m, public{Space: cube(), Dim: 20, OracleLoss: true, Range: size, Budget: b})
@@ -205,78 +213,12 @@ func TestRareNoiseOfStatedScales(t *testing.T) {
 		}
 	}
 	// No profile is NaN, however large ε is.
-	pl, err := calibrate(&OPDisc{Law: Gaussian}, public{Space: Lattice(4), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 2000, Delta: 1e-6}})
+	pl, err := calibrate(
+		&OPDisc{Law: Gaussian},
+		public{Space: Lattice(4), Dim: 3, Range: 1, Budget: dp.Budget{Epsilon: 2000, Delta: 1e-6}},
+	)
 	require.NoError(t, err)
 	require.InEpsilon(t, 1e-6, pl.Profile().Delta(2000), 1e-5)
-}
-
-// A declared slope lowers Δ where it is the better bound.
-func TestLipschitz(t *testing.T) {
-	at := func(g float64) float64 {
-		p, err := calibrate(&OPDisc{}, public{Space: Lattice(9), Dim: 4, OracleLoss: true, Range: 1, Lipschitz: g,
-			Budget: dp.Budget{Epsilon: 1}})
-		require.NoError(t, err)
-		return p.params.Shift
-	}
-	require.Equal(t, at(0), at(10))
-	require.InEpsilon(t, 4*0.1*9, at(0.1), 1e-3)
-}
-
-// The 0/1 loss of halfspaces jumps by 1: no smaller slope is believed, wherever
-// it is declared.
-func TestLipschitzOfHalfspaces(t *testing.T) {
-	b := dp.Budget{Epsilon: 1}
-	rows, labels := [][]int64{{1, 0}, {0, 1}}, []int{1, -1}
-	for _, c := range []struct {
-		space Space
-		least float64
-	}{
-		{Lattice(2), 1},
-		{Space{Values: []int{-1, 1}, NormSq: -1}, 0.5},
-		{Space{Values: []int{-3, 0, 3, 7}, NormSq: 60}, 1. / 3},
-	} {
-		p, err := NewProblem(rows, labels, nil, c.space)
-		require.NoError(t, err)
-		for _, g := range []float64{1e-6, 0.99 * c.least} {
-			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
-			require.ErrorIs(t, err, ErrMechanism)
-			require.ErrorContains(t, err, "Lipschitz")
-			plan, err := calibrate(&OPDisc{}, public{Space: c.space, Dim: 2, OracleLoss: true, Range: 1, Lipschitz: g, Budget: b})
-			require.NoError(t, err) // a loss that only an oracle knows
-			_, err = plan.Fit(bg, p, nil)
-			require.ErrorIs(t, err, ErrMechanism)
-			_, err = calibrate(&OPDisc{}, public{Space: c.space, Dim: 2, Range: 1, Lipschitz: g, Budget: b})
-			require.ErrorIs(t, err, ErrMechanism)
-		}
-		for _, g := range []float64{0, c.least, 5} {
-			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
-			require.NoError(t, err)
-		}
-		other := problemOver(t, 2, c.space, true)
-		_, err = (&OPDisc{Range: 1, Lipschitz: 1e-6}).Plan(other, b)
-		require.NoError(t, err)
-	}
-}
-
-// Plans compare what spaces admit, not how they say it.
-func TestSameSpace(t *testing.T) {
-	all := [][]bool{{true, true, true}, {true, true, true}}
-	some := [][]bool{{true, true, true}, {true, false, true}}
-	base := Space{Values: []int{-1, 0, 1}, NormSq: 2}
-	for _, c := range []struct {
-		other Space
-		same  bool
-	}{
-		{base, true},
-		{Space{Values: base.Values, NormSq: 2, Allowed: all}, true},
-		{Space{Values: base.Values, NormSq: 2, Allowed: some}, false},
-		{Space{Values: base.Values, NormSq: 3}, false},
-		{Space{Values: []int{-1, 0, 2}, NormSq: 2}, false},
-		{Space{Values: []int{-1, 0}, NormSq: 2}, false},
-	} {
-		require.Equal(t, c.same, sameSpace(&base, &c.other, 2), fmt.Sprint(c.other))
-		require.Equal(t, c.same, sameSpace(&c.other, &base, 2), fmt.Sprint(c.other))
-	}
 }
 
 // refusing is an oracle that finds fault with the problem.
@@ -420,7 +362,7 @@ func TestExactIntegerPrivacy(t *testing.T) {
 				for i, problem := range data {
 					q, err := problem.perturbReal([][]float64{row}, nil)
 					require.NoError(t, err)
-					sol, err := Search{Points: 1e7}.Solve(bg, q)
+					sol, err := everywhere.Solve(bg, q)
 					require.NoError(t, err)
 					probs[i][fmt.Sprint(sol.W)] += p
 				}
@@ -610,7 +552,7 @@ func TestSampledPrivacy(t *testing.T) {
 
 // exactly is a heuristic that is right.
 func exactly(ctx context.Context, p *Problem) ([]int, error) {
-	sol, err := Search{Points: 1e7}.Solve(ctx, p)
+	sol, err := everywhere.Solve(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -53,15 +53,16 @@ const (
 )
 
 // NewProblem merges the records (rows[i], labels[i]), each counted weights[i] times (nil: once),
-// into a [Problem] over space. A weight k stands for k records; neighbors differ in one record. Rows
-// that are positive multiples of each other become one row, divided by the greatest common divisor
-// of its entries, which changes the sign of no score. The order of the records has no effect.
+// into a [Problem] over space. A weight k stands for k records; neighbors differ in one record.
+// Rows that are positive multiples of each other become one row, divided by the greatest common
+// divisor of its entries, which changes the sign of no score. The order of the records has no
+// effect.
 //
 // The contents of a record never cause an error, because an error would reveal them. Each record is
 // brought into range by itself: where Σ_j |x_j| max|w_j| reaches 2⁶², the features are clamped to
-// ±M, the largest integer with d·M·max|w_j| < 2⁶²; positive labels count as +1 and all others as −1;
-// negative weights count as 0. Errors wrap [ErrProblem] and concern the space, and the shape and the
-// number of the records. For a data set without records call [Empty].
+// ±M, the largest integer with d·M·max|w_j| < 2⁶²; positive labels count as +1 and all others as
+// −1; negative weights count as 0. Errors wrap [ErrProblem] and concern the space, and the shape
+// and the number of the records. For a data set without records call [Empty].
 func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, error) {
 	switch {
 	case len(labels) != len(rows):

@@ -73,8 +73,11 @@ func TestRejections(t *testing.T) {
 		"value":      {build(rows, labels, nil, Space{Values: []int{0, 1 << 16}, NormSq: -1}), "Values[1]"},
 		"allowed": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true, true, true}}}),
 			"Allowed has 1 rows"},
-		"allowed row": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true}, {true}}}), "Allowed[0] has 1"},
-		"none": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{make([]bool, 3), make([]bool, 3)}}),
+		"allowed row": {build(rows, labels, nil, Space{Values: interval(1), NormSq: 1, Allowed: [][]bool{{true},
+			{true}}}), "Allowed[0] has 1"},
+		"none": {build(rows, labels, nil, Space{
+			Values: interval(1), NormSq: 1, Allowed: [][]bool{make([]bool, 3), make([]bool, 3)},
+		}),
 			"admits no value"},
 		"infeasible": {build(rows, labels, nil, Space{Values: []int{-1, 1}, NormSq: 1}), "every point has ‖w‖² ≥ 2"},
 	} {
@@ -148,7 +151,7 @@ func TestEmpty(t *testing.T) {
 	require.Zero(t, p.records())
 	p, err = p.perturbReal([][]float64{{0, 0, 2}, {5, 0, 0}}, []float64{0, 0, 0.5})
 	require.NoError(t, err)
-	for _, o := range []Oracle{Search{Points: 1e7}, Search{Points: -1, Combos: 1e6}, Search{Points: -1, Combos: -1}, Search{}} {
+	for _, o := range []Oracle{everywhere, cellFirst(0), generic(0), Search{}} {
 		s, err := o.Solve(context.Background(), p)
 		require.NoError(t, err)
 		require.Equal(t, &Solution{W: []int{1, -1}, Objective: -7.5, Lower: -7.5, Proven: true, Nodes: s.Nodes}, s)
@@ -268,7 +271,10 @@ func TestHostile(t *testing.T) {
 		if p.dim > 100 || p.space.bound() > 200 {
 			continue // ties take Dim searches, each of time Dim, and tables reach as far as weights
 		}
-		for _, o := range []Oracle{Search{Points: 1e4}, Search{Points: -1, Combos: 1000, Nodes: 300}, Search{Points: -1, Combos: -1, Nodes: 300}, Search{Nodes: 300}} {
+		for _, o := range []Oracle{
+			Search{Points: 1e4, Nodes: 300}, Search{Points: -1, Combos: 1000, Nodes: 300}, Search{Points: -1, Combos: -1, Nodes: 300},
+			Search{Nodes: 300},
+		} {
 			s, e := o.Solve(context.Background(), p)
 			if e != nil {
 				require.ErrorIs(t, e, ErrLimit)

@@ -17,10 +17,10 @@ import (
 //
 //	w = argmin over W of L(w) − Σ_j η_{j,w_j},   W ⊂ V₁ × … × V_d
 //
-// with one noise variable for each admitted value. It needs neither a ball nor separators, and of the
-// loss only its range R; the noise does not grow with the size of the values. The noise and the loss
-// are integers on one grid: no rounding affects the guarantee. Fields without a comment are as in
-// [OPDisc].
+// with one noise variable for each admitted value. It needs neither a ball nor separators, and of
+// the loss only its range R; the noise does not grow with the size of the values. The noise and the
+// loss are integers on one grid: no rounding affects the guarantee. Fields without a comment are as
+// in [OPDisc].
 type Product struct {
 	Relation dp.Relation
 	// Law is KNorm (the default, least noise) or OneSided.
@@ -41,8 +41,8 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 //	OneSided  independent geometric variables, t = s·m/ε, m coordinates with a choice
 //
 // Both laws are pure: a δ in the budget is not used. Proofs:
-// docs/theory/discrete.md#objpert.knorm/2 and docs/theory/discrete.md#objpert.onesided/2. Errors are
-// as in [OPDisc.Plan].
+// docs/theory/discrete.md#objpert.knorm/2 and docs/theory/discrete.md#objpert.onesided/2. Errors
+// are as in [OPDisc.Plan].
 func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	pl, b, err := startProduct(p, b, *cmp.Or(m, new(Product)))
 	if err != nil {
@@ -57,7 +57,8 @@ func startProduct(p *Problem, b dp.Budget, m Product) (*Plan, dp.Budget, error) 
 	return start(p, b, m, 0, "KNorm or OneSided", KNorm, OneSided)
 }
 
-// product completes a plan with integer noise for each value of each coordinate and the given Shift.
+// product completes a plan with integer noise for each value of each coordinate and the given
+// Shift.
 func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 	pl.pure()
 	q := &pl.params
@@ -148,8 +149,8 @@ func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 	return eta
 }
 
-// kNorm draws integer tables with min_k η_jk = 0 and P(η) ∝ e^{−N/t}, N = max_j Σ_k η_jk, exactly. With
-// the first 0 of row j at k_j and v_j entries in it,
+// kNorm draws integer tables with min_k η_jk = 0 and P(η) ∝ e^{−N/t}, N = max_j Σ_k η_jk, exactly.
+// With the first 0 of row j at k_j and v_j entries in it,
 //
 //	P(N, k₁, …, k_d) ∝ e^{−N/t} Π_j Π_{i<v_j} (N − k_j + i),   i = 1, …, v_j − 1,
 //
@@ -196,8 +197,8 @@ func accepted(n uint64, zero, choices []int, src rand.Source) bool {
 	return true
 }
 
-// simplexPoint draws row uniformly among the rows of non-negative integers with their first 0 at index
-// zero and a sum of at most n ≥ zero.
+// simplexPoint draws row uniformly among the rows of non-negative integers with their first 0 at
+// index zero and a sum of at most n ≥ zero.
 func simplexPoint(row []int64, zero int, n uint64, src rand.Source) {
 	// v − 1 parts with a sum of at most r = n − zero are the gaps in a subset of v − 1 of the numbers
 	// 1, …, r+v−1, drawn by Floyd's method.

@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// RSPM is the report-separator-perturbed-minimum mechanism [NRW19]: it perturbs the loss by weighted
-// examples,
+// RSPM is the report-separator-perturbed-minimum mechanism [NRW19]: it perturbs the loss by
+// weighted examples,
 //
 //	w = argmin over W of L(w) + Σᵢ ηᵢ bᵢ(w),   bᵢ(w) = 1[⟨eᵢ, w⟩ > 0]
 //
@@ -23,9 +23,9 @@ import (
 //	an intercept    (e_j, −t), t < max V_j: fires iff w_j > t   m = Σ_j (|V_j| − 1)
 //	{−1,0,1}ᵈ       ±e_j                                        m = 2d
 //
-// An intercept is a coordinate that admits 1 alone. Other spaces have no separator, because w and 2w
-// are the same classifier; [Product] has no such restriction. RSPM has the fields of [Product]; its
-// laws are Laplace (the default, pure), Gaussian and PaperSigma.
+// An intercept is a coordinate that admits 1 alone. Other spaces have no separator, because w and
+// 2w are the same classifier; [Product] has no such restriction. RSPM has the fields of [Product];
+// its laws are Laplace (the default, pure), Gaussian and PaperSigma.
 type RSPM Product
 
 // Fit releases the minimizer of p under the budget b, as [OPDisc.Fit] does.
@@ -40,8 +40,8 @@ func (m *RSPM) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source
 //	            a = s/σ, x₀ = ε/a − ma/2
 //	PaperSigma  7√(m ln(1/δ))/ε, certified at the least ε for which the same holds
 //
-// Proofs: docs/theory/discrete.md#objpert.rspm-laplace/2 and the two theorems after it. Errors are as
-// in [OPDisc.Plan], and wrap [dp.ErrCondition] if the space has no separator.
+// Proofs: docs/theory/discrete.md#objpert.rspm-laplace/2 and the two theorems after it. Errors are
+// as in [OPDisc.Plan], and wrap [dp.ErrCondition] if the space has no separator.
 func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	settings := Product(*cmp.Or(m, new(RSPM)))
 	pl, b, err := start(p, b, settings, 0, "Laplace, Gaussian or PaperSigma", Laplace, Gaussian, PaperSigma)
@@ -134,8 +134,9 @@ func separate(s *Space, d int) (kind separator, m int, err error) {
 	case ternary:
 		return signedUnitVectors, 2 * d, nil
 	}
-	return none, 0, fmt.Errorf("objpert: %w: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one classifier without an "+
-		"intercept, a coordinate that admits 1 alone (Allowed); Product has no such restriction", dp.ErrCondition)
+	return none, 0, fmt.Errorf("objpert: %w: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one "+
+		"classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such "+
+		"restriction", dp.ErrCondition)
 }
 
 // drawSeparators draws a noise value for each separator.
@@ -152,8 +153,8 @@ func (pl *Plan) drawSeparators(src rand.Source) []int64 {
 	return eta
 }
 
-// spreadSeparators fills the tables: T_j[v] = −Σᵢ ηᵢ over the separators of coordinate j that fire at
-// w_j = v.
+// spreadSeparators fills the tables: T_j[v] = −Σᵢ ηᵢ over the separators of coordinate j that fire
+// at w_j = v.
 func (pl *Plan) spreadSeparators(n *perturbation, eta []int64) {
 	q := &pl.params
 	at := func(i int) int64 { return times(eta[i], -1) }

@@ -45,7 +45,7 @@ func (r *run) settle(ctx context.Context, search engine) (*Solution, error) {
 
 	inc := newIncumbent(unreached)
 	open := search(nil, inc, r)
-	w, v := inc.point()
+	w, v := inc.w, inc.value.Load()
 	if w == nil {
 		if r.stop.Load() {
 			return nil, r.why(ctx)
@@ -77,8 +77,8 @@ func (r *run) why(ctx context.Context) error {
 	return interrupted(ctx)
 }
 
-// first returns the least point in lexicographic order among the minimizers, of which w is one and v
-// the objective. For each coordinate in turn it searches for a minimizer with a smaller value.
+// first returns the least point in lexicographic order among the minimizers, of which w is one and
+// v the objective. For each coordinate in turn it searches for a minimizer with a smaller value.
 func (r *run) first(search engine, v fixed, w []int) []int {
 	d, s := r.p.dim, &r.p.space
 	w = slices.Clone(w)
@@ -102,11 +102,10 @@ func (r *run) first(search engine, v fixed, w []int) []int {
 			if r.step(1) {
 				return w
 			}
-			found, _ := inc.point()
-			if found == nil {
+			if inc.w == nil {
 				break
 			}
-			w = slices.Clone(found)
+			w = slices.Clone(inc.w)
 		}
 		for k, value := range s.Values {
 			domain[j][k] = value == w[j]
@@ -127,8 +126,8 @@ func (t task) compare(u task) int {
 	return cmp.Or(cmp.Compare(u.bound, t.bound), slices.Compare(u.choices, t.choices))
 }
 
-// pool hands out tasks in increasing order of their bounds and counts the workers that wait, so that
-// others share their subtrees.
+// pool hands out tasks in increasing order of their bounds and counts the workers that wait, so
+// that others share their subtrees.
 type pool struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -186,8 +185,8 @@ type worker interface {
 	base() *searcher
 }
 
-// explore lets the workers take the tasks and their subtrees until none is left. It returns the least
-// bound of the regions that they left out.
+// explore lets the workers take the tasks and their subtrees until none is left. It returns the
+// least bound of the regions that they left out.
 func explore[W worker](ws []W, tasks []task) fixed {
 	slices.SortFunc(tasks, task.compare)
 	p := &pool{tasks: tasks, busy: len(ws)}
@@ -270,7 +269,7 @@ func (w *searcher) prune(bound fixed, choices []int8) bool {
 	w.inc.mu.Lock()
 	defer w.inc.mu.Unlock()
 	if best = w.inc.value.Load(); bound == best && !w.holds(choices) {
-		w.inc.tie(bound)
+		w.inc.tied = min(w.inc.tied, bound)
 		return true
 	}
 	return bound > best
@@ -289,12 +288,9 @@ func (w *searcher) holds(choices []int8) bool {
 	return true
 }
 
-// maxWorkers is the largest number of workers, each of which has its own tables.
-const maxWorkers = 1024
-
-// newRun returns the run of one search.
+// newRun returns the run of one search. Each worker has tables of its own: there are 1024 at most.
 func (s Search) newRun(p *Problem) *run {
-	r := &run{p: p, n: p.perturbation(), workers: min(s.Workers, maxWorkers), limit: s.Nodes}
+	r := &run{p: p, n: p.perturbation(), workers: min(s.Workers, 1024), limit: s.Nodes}
 	r.gap = fixed(min(math.Ldexp(s.Gap, r.n.shift), float64(feasible)))
 	switch {
 	case s.Gap > 0 || s.Nodes > 0:
@@ -340,19 +336,9 @@ func (inc *incumbent) offer(v fixed, w []int) {
 			inc.done.Store(true)
 		}
 	case v == best && inc.w != nil && !slices.Equal(w, inc.w):
-		inc.tie(v)
+		inc.tied = min(inc.tied, v)
 		if slices.Compare(w, inc.w) < 0 {
 			inc.w = append(inc.w[:0:0], w...)
 		}
 	}
-}
-
-// tie records that a second point of value v may exist. inc.mu is held.
-func (inc *incumbent) tie(v fixed) { inc.tied = min(inc.tied, v) }
-
-// point returns the best point, which must not be changed, and its value.
-func (inc *incumbent) point() ([]int, fixed) {
-	inc.mu.Lock()
-	defer inc.mu.Unlock()
-	return inc.w, inc.value.Load()
 }

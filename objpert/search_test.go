@@ -11,6 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// everywhere enumerates, cellFirst prefers the search for 0/1 columns, and generic is the one for any data.
+var everywhere = Search{Points: 1e7}
+
+func cellFirst(workers int) Search { return Search{Points: -1, Combos: 1e6, Workers: workers} }
+func generic(workers int) Search   { return Search{Points: -1, Combos: -1, Workers: workers} }
+
 // oneHot is n records over blocks of one-hot columns with labels that follow a
 // random rule, and OPDisc noise of the given scale.
 func oneHot(t testing.TB, n, q int, scale float64, blocks ...int) *Problem {
@@ -62,9 +68,9 @@ func searches(workers int, gap float64, nodes int64) map[string]Oracle {
 func TestAgree(t *testing.T) {
 	for _, scale := range []float64{1, 20, 200} {
 		p := oneHot(t, 400, 9, scale, 5, 4, 3)
-		a, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), p)
+		a, err := cellFirst(0).Solve(context.Background(), p)
 		require.NoError(t, err)
-		b, err := Search{Points: -1, Combos: -1}.Solve(context.Background(), p)
+		b, err := generic(0).Solve(context.Background(), p)
 		require.NoError(t, err)
 		require.Equal(t, a.W, b.W)
 		require.Equal(t, a.Objective, b.Objective)
@@ -74,7 +80,7 @@ func TestAgree(t *testing.T) {
 // TestGap: the bracket is as narrow as asked, valid, and the same every time.
 func TestGap(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	exact, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), p)
+	exact, err := cellFirst(0).Solve(context.Background(), p)
 	require.NoError(t, err)
 	for _, gap := range []float64{1e-12, 0.5, 5, 50} {
 		for name, o := range searches(2, gap, 0) {
@@ -103,7 +109,7 @@ func TestGapTies(t *testing.T) {
 		d := randomProblem(r)
 		d.table, d.norm = nil, nil
 		p := d.problem(t)
-		want, err := Search{Points: 1e7}.Solve(context.Background(), p)
+		want, err := everywhere.Solve(context.Background(), p)
 		require.NoError(t, err)
 		for _, gap := range []float64{0.5, 1, 5} {
 			for name, o := range searches(2, gap, 0) {
@@ -138,7 +144,7 @@ func TestLimitedIsDeterministic(t *testing.T) {
 // TestStopped: whenever a search is stopped, its bracket holds.
 func TestStopped(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	exact, err := Search{Points: -1, Combos: 1e6}.Solve(context.Background(), p)
+	exact, err := cellFirst(0).Solve(context.Background(), p)
 	require.NoError(t, err)
 	last := map[string]float64{}
 	for nodes := int64(1); nodes < 1e6; nodes *= 2 {
@@ -198,15 +204,15 @@ func TestLimits(t *testing.T) {
 	dense := denseProblem(t, 50, 5, 5)
 	_, err = Search{Combos: 10}.cells(context.Background(), dense)
 	require.ErrorIs(t, err, ErrLimit)
-	want, err := Search{Points: 1e7}.Solve(context.Background(), dense)
+	want, err := everywhere.Solve(context.Background(), dense)
 	require.NoError(t, err)
-	for _, o := range []Oracle{Search{Points: -1, Combos: 1e6}, Search{Points: -1, Combos: -1}, Search{}} {
+	for _, o := range []Oracle{cellFirst(0), generic(0), Search{}} {
 		s, err := o.Solve(context.Background(), dense)
 		require.NoError(t, err)
 		require.Equal(t, want.W, s.W)
 	}
 	wide := problemOver(t, 3, Space{Values: interval(100), NormSq: -1}, false)
-	for _, o := range []Oracle{Search{Points: -1, Combos: 1e6}, Search{Points: -1, Combos: -1}} {
+	for _, o := range []Oracle{cellFirst(0), generic(0)} {
 		_, err = o.Solve(context.Background(), wide)
 		require.ErrorIs(t, err, ErrLimit)
 	}
@@ -307,7 +313,7 @@ func TestDeadEnds(t *testing.T) {
 	p, err := NewProblem([][]int64{row}, []int{1}, nil, space)
 	require.NoError(t, err)
 	require.Equal(t, 1, size(p))
-	for _, o := range []Oracle{Search{Points: 1e7}, Search{Points: -1, Combos: 1e6}, Search{Points: -1, Combos: -1}, Search{}} {
+	for _, o := range []Oracle{everywhere, cellFirst(0), generic(0), Search{}} {
 		s, err := o.Solve(context.Background(), p)
 		require.NoError(t, err)
 		require.Equal(t, want, s.W)

@@ -13,7 +13,8 @@ import (
 //
 //	W = {w ∈ Valuesᵈ : ‖w‖² ≤ NormSq, Allowed[j][k] where w_j = Values[k]}.
 //
-// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a score does not depend on τ.
+// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a score does not depend on
+// τ.
 type Space struct {
 	Values  []int    `json:"values"`            // the values of a coordinate, increasing
 	NormSq  int      `json:"norm_sq"`           // Q ≥ 1, or any negative number for no bound
@@ -49,7 +50,8 @@ func (s *Space) check(d int) error {
 	case len(s.Values) == 0:
 		return fmt.Errorf("%w: Values is empty, want for example Lattice(4)", ErrProblem)
 	case s.NormSq == 0 || s.NormSq > maxNormSq:
-		return fmt.Errorf("%w: NormSq = %d, want Q in [1, %d], or a negative number for no bound", ErrProblem, s.NormSq, maxNormSq)
+		return fmt.Errorf("%w: NormSq = %d, want Q in [1, %d], or a negative number for no bound",
+			ErrProblem, s.NormSq, maxNormSq)
 	case len(s.Allowed) > 0 && len(s.Allowed) != d:
 		return fmt.Errorf("%w: Allowed has %d rows, want Dim = %d, or nil", ErrProblem, len(s.Allowed), d)
 	}
@@ -64,7 +66,8 @@ func (s *Space) check(d int) error {
 	least := 0 // min ‖w‖²
 	for j := range d {
 		if len(s.Allowed) > 0 && len(s.Allowed[j]) != len(s.Values) {
-			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d", ErrProblem, j, len(s.Allowed[j]), len(s.Values))
+			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d",
+				ErrProblem, j, len(s.Allowed[j]), len(s.Values))
 		}
 		sq := s.leastSquare(j)
 		if sq < 0 {
