@@ -42,8 +42,7 @@ type SampleAndAggregate struct {
 	BlockSteps int64
 }
 
-// maxBlocks bounds the votes, which stay exact on a grid of 2⁻³⁰.
-const maxBlocks = 1 << 20
+const maxBlocks = 1 << 20 // votes stay exact on a grid of 2⁻³⁰
 
 // HeuristicByBlock is an assumption of [SampleAndAggregate].
 const HeuristicByBlock dp.Assumption = "the run of the heuristic on a block depends on the records of that block only"
@@ -67,7 +66,8 @@ func (m *SampleAndAggregate) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	case m.Heuristic == nil && p != nil && p.custom:
 		return nil, fmt.Errorf("%w: Heuristic is nil, but only the caller's code knows the loss", ErrMechanism)
 	}
-	pl, b, err := startProduct(p, b, Product{Relation: m.Relation, Law: m.Law, Range: 1})
+	settings := Product{Relation: m.Relation, Law: m.Law, Range: 1}
+	pl, b, err := start(p, b, settings, 0, "KNorm or OneSided", KNorm, OneSided)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (pl *Plan) aggregate(ctx context.Context, p *Problem, eta *perturbation, sr
 func (pl *Plan) tally(ctx context.Context, p *Problem, src rand.Source) [][]int {
 	q := &pl.params
 	votes := grid[int](q.Dim, len(q.Values))
-	box := Problem{space: q.box(), dim: q.Dim}
+	box := Problem{space: *q.box(), dim: q.Dim}
 	for _, block := range pl.blocks(p, src) {
 		if block == nil || ctx.Err() != nil {
 			continue
@@ -149,7 +149,7 @@ func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) 
 }
 
 // box is V₁ × … × V_d.
-func (s Space) box() Space { return Space{Values: s.Values, NormSq: -1, Allowed: s.Allowed} }
+func (s *Space) box() *Space { return &Space{Values: s.Values, NormSq: -1, Allowed: s.Allowed} }
 
 // blocks sends every record to a uniformly drawn block, independently, so that the change of one
 // record changes one block. Empty blocks are nil.

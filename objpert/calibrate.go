@@ -139,8 +139,7 @@ func (pl *Plan) setGrid(weight int, eps float64) error {
 	return nil
 }
 
-// maxTime is the largest scale of an exact draw.
-const maxTime = 1 << 40
+const maxTime = 1 << 40 // the largest scale of an exact draw
 
 // ceil returns ⌈x⌉ = ⌊(a + b − 1)/b⌋ of x = a/b.
 func ceil(x *big.Rat) *big.Int {

@@ -6,7 +6,6 @@
 // The loss is the 0/1 loss of halfspaces, or any bounded loss that an [Oracle] of the caller knows.
 //
 //	p, err := objpert.NewProblem(rows, labels, nil, objpert.Lattice(2))
-//	…
 //	rel, err := (&objpert.OPDisc{}).Fit(ctx, p, dp.Budget{Epsilon: 1}, nil)
 //
 // Call [OPDisc] on [Lattice] with a small Q, say 2 or 4: its noise grows with Q. [Product] is for a

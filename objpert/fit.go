@@ -67,8 +67,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	var err error
 	switch {
 	case eta == nil && pl.vote != nil:
-		box := q.box()
-		w = box.anyPoint(q.Dim, src)
+		w = q.box().anyPoint(q.Dim, src)
 	case eta == nil:
 		w = q.anyPoint(q.Dim, src)
 	case pl.vote != nil:

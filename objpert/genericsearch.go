@@ -257,8 +257,7 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 	}
 }
 
-// block is the number of rows in a rowBlock.
-const block = 256
+const block = 256 // rows in a rowBlock
 
 // rowBlock holds some rows in the layout of the inner loop of bounds.
 type rowBlock struct {

@@ -115,7 +115,6 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	}
 	if c.Law != Radial {
 		radius, mean = math.Sqrt(n+2*math.Sqrt(n*x)+2*x), chiMean(c.Noises)
-		c.Proved = c.Budget
 	}
 	// |T_j| ≤ |η_j| + rounding and |z| ≤ ‖η‖ + rounding, so at most √m r + r
 	reach := func(scale float64) float64 { return scale*radius*(math.Sqrt(n)+1) + n*delta }
@@ -127,11 +126,7 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 		c.Scale = stated
 	}
 	if c.Law != Radial {
-		a := c.Shift / c.Scale
-		pl.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
-	}
-	if stated > 0 {
-		if err := pl.prove(logDelta, b); err != nil {
+		if err := pl.prove(logDelta, b, stated > 0); err != nil {
 			return nil, err
 		}
 	}
@@ -139,14 +134,21 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	return pl.finish(theorem, reach(c.Scale))
 }
 
-// prove sets Proved to the ε that logDelta proves for the stated scale of the plan.
-func (pl *Plan) prove(logDelta func(eps, a float64) float64, b dp.Budget) error {
+// prove sets the curve of the plan, and Proved: to the Budget or, for a stated scale, to the ε that
+// logDelta proves for it.
+func (pl *Plan) prove(logDelta func(eps, a float64) float64, b dp.Budget, stated bool) error {
 	q := &pl.params
+	a := q.Shift / q.Scale
+	pl.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
+	q.Proved = q.Budget
+	if !stated {
+		return nil
+	}
 	if q.Failure > 0 {
 		return fmt.Errorf("%w: Failure = %v with a stated scale, want Failure = 0 or a calibrated law",
 			ErrMechanism, q.Failure)
 	}
-	eps := provedEpsilon(logDelta, q.Shift/q.Scale, b.Delta)
+	eps := provedEpsilon(logDelta, a, b.Delta)
 	if math.IsInf(eps, 1) {
 		return fmt.Errorf("objpert: %w: nothing is proved for σ = %.6g at δ = %g", dp.ErrCondition, q.Scale, q.Budget.Delta)
 	}

@@ -57,8 +57,6 @@ type Search struct {
 	Trace func(*Solution, error)
 }
 
-var _ Oracle = Search{}
-
 // Solve implements [Oracle]. The error wraps [ErrProblem], [ErrInterrupted] or [ErrLimit].
 func (s Search) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 	sol, err := s.solve(ctx, p)
@@ -80,11 +78,9 @@ func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
 	}
 	limit, values := min(cmp.Or(s.Points, 1e4), 1<<40), len(p.space.Values)
 	many := values > math.MaxInt8
-	if limit > 0 {
-		points := p.space.pointsUpTo(p.dim, limit)
-		if points <= limit && (many || s.Points > 0 || points*len(p.x) <= 1e6) {
-			return enumerate(ctx, p)
-		}
+	points := p.space.pointsUpTo(p.dim, limit)
+	if points <= limit && (many || s.Points > 0 || points*len(p.x) <= 1e6) {
+		return enumerate(ctx, p)
 	}
 	if many {
 		return nil, fmt.Errorf("%w: more than %d points, and searches take at most %d values, got %d",

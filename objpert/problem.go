@@ -71,7 +71,7 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 		return nil, fmt.Errorf("%w: %d rows and %d weights, want equally many, or nil for weight 1",
 			ErrProblem, len(rows), len(weights))
 	case len(rows) == 0:
-		return nil, fmt.Errorf("%w: no rows to tell the number of features; without records take Empty", ErrProblem)
+		return nil, fmt.Errorf("%w: no rows, which show the number of features; without records take Empty", ErrProblem)
 	}
 	d := len(rows[0])
 	p, err := Empty(d, space)
@@ -276,8 +276,7 @@ func (p *Problem) String() string {
 // Format prints String for every verb, so that no verb shows records or noise.
 func (p Problem) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 
-// errSecret is the error of encoders.
-var errSecret = errors.New("objpert: a Problem may hold secret noise and is not encoded")
-
 // MarshalText always fails, so that JSON and XML hold neither records nor noise.
-func (Problem) MarshalText() ([]byte, error) { return nil, errSecret }
+func (Problem) MarshalText() ([]byte, error) {
+	return nil, errors.New("objpert: a Problem may hold secret noise and is not encoded")
+}

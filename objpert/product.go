@@ -44,17 +44,12 @@ func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Sou
 // docs/theory/discrete.md#objpert.knorm/2 and docs/theory/discrete.md#objpert.onesided/2. Errors
 // are as in [OPDisc.Plan].
 func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	pl, b, err := startProduct(p, b, *cmp.Or(m, new(Product)))
+	pl, b, err := start(p, b, *cmp.Or(m, new(Product)), 0, "KNorm or OneSided", KNorm, OneSided)
 	if err != nil {
 		return nil, err
 	}
 	pl.params.Shift = swing(pl.params.Relation) * pl.params.Range
 	return pl.product(b, theoremKNorm, theoremOneSided)
-}
-
-// startProduct is start for a mechanism that ends in product.
-func startProduct(p *Problem, b dp.Budget, m Product) (*Plan, dp.Budget, error) {
-	return start(p, b, m, 0, "KNorm or OneSided", KNorm, OneSided)
 }
 
 // product completes a plan with integer noise for each value of each coordinate and the given

@@ -49,7 +49,6 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	c := &pl.params
-	law := c.Law
 	if pl.separator, c.Noises, err = separate(&c.Space, c.Dim); err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	}
 	c.Shift = swing(c.Relation) * c.Range
 	n := float64(c.Noises)
-	if law == Laplace {
+	if c.Law == Laplace {
 		if err := pl.setGrid(max(1, c.Noises), b.Epsilon); err != nil {
 			return nil, err
 		}
@@ -70,11 +69,11 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	}
 	b.Delta *= 1 - rareShare
 	logDelta := func(eps, a float64) float64 { return l1LogDelta(eps, a, c.Noises) }
-	theorem := theoremRSPMGaussian
-	c.Proved = c.Budget
+	theorem, published := theoremRSPMGaussian, paperSigma(b, math.Sqrt(n))
 	shift, spent := c.Shift, b
-	if law == PaperSigma { // its steps are 1 at most
-		spent = provedBudget(logDelta, (shift+1)/paperSigma(b, math.Sqrt(n)), b)
+	if c.Law == PaperSigma {
+		theorem = theoremRSPMSigma
+		spent = provedBudget(logDelta, (shift+1)/published, b) // Shift < shift + 1, as steps are 1 at most
 	}
 	// P(‖g‖₁ > m + √(2mx)) ≤ e^{−x} for standard normal g, and rounding adds half a step to each
 	norm := n + math.Sqrt(2*n*pl.tail(spent))
@@ -82,22 +81,15 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	for c.Exponent = -maxShift; ; c.Exponent++ { // the finest grid on which the noise stays within Limit
 		g := math.Ldexp(1, c.Exponent)
 		c.Shift = math.Ceil(shift/g) * g // shifts are multiples of g
-		if law == Gaussian {
-			c.Scale = leastSigma(logDelta, b, c.Shift, paperSigma(b, math.Sqrt(n)))
-		} else {
-			c.Scale = paperSigma(b, math.Sqrt(n))
+		if c.Scale = published; c.Law == Gaussian {
+			c.Scale = leastSigma(logDelta, b, c.Shift, published)
 		}
 		if c.Exponent == 0 || reach()*(1+0x1p-20) < math.Ldexp(float64(c.Limit), c.Exponent) {
 			break
 		}
 	}
-	a := c.Shift / c.Scale
-	pl.logDelta = func(eps float64) float64 { return logDelta(eps, a) }
-	if law == PaperSigma {
-		theorem = theoremRSPMSigma
-		if err := pl.prove(logDelta, b); err != nil {
-			return nil, err
-		}
+	if err := pl.prove(logDelta, b, c.Law == PaperSigma); err != nil {
+		return nil, err
 	}
 	// E max over v, w of Σ ηᵢ (bᵢ(v) − bᵢ(w)) ≤ E‖η‖₁
 	c.ExcessBound = c.Scale*n*math.Sqrt(2/math.Pi) + n*math.Ldexp(1, c.Exponent-1)

@@ -101,9 +101,7 @@ func sameSpace(a, b *Space, d int) bool {
 func (s *Space) bound() int {
 	b := max(1, -s.Values[0], s.Values[len(s.Values)-1])
 	if s.NormSq > 0 {
-		for b > 1 && b*b > s.NormSq {
-			b--
-		}
+		b = min(b, int(math.Sqrt(float64(s.NormSq)))) // exact up to maxNormSq
 	}
 	return b
 }

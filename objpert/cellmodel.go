@@ -247,10 +247,6 @@ func (m *cellModel) setWindows(largest int) {
 	}
 }
 
-// perClass is the number of bytes of a class outside its tables: its entries in classes, folds,
-// adds and the maps of compile.
-const perClass = 256
-
 // fits returns an error if the model takes more than memory bytes.
 func (m *cellModel) fits(memory int64) error {
 	if 4*int64(m.tables+m.entries+m.sumSize)+m.extra > memory {
@@ -279,7 +275,7 @@ func (m *cellModel) compile(memory int64) error {
 
 	layOut := func(id int) {
 		c := &m.classes[id]
-		m.extra += perClass + 2*int64(c.size)
+		m.extra += 256 + 2*int64(c.size) // its entries in classes, folds, adds and the maps below
 		c.table = m.tables
 		m.tables += m.windows[c.size].width()
 		if c.size > 0 {
