@@ -272,8 +272,8 @@ func TestHostile(t *testing.T) {
 			continue // ties take Dim searches, each of time Dim, and tables reach as far as weights
 		}
 		for _, o := range []Oracle{
-			Search{Points: 1e4, Nodes: 300}, Search{Points: -1, Combos: 1000, Nodes: 300}, Search{Points: -1, Combos: -1, Nodes: 300},
-			Search{Nodes: 300},
+			Search{Points: 1e4, Nodes: 300}, Search{Points: -1, Combos: 1000, Nodes: 300},
+			Search{Points: -1, Combos: -1, Nodes: 300}, Search{Nodes: 300},
 		} {
 			s, e := o.Solve(context.Background(), p)
 			if e != nil {
