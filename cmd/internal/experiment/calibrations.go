@@ -79,7 +79,11 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 	}{{"opdisc/published", objpert.PaperSigma}, {"opdisc/ours", objpert.Gaussian}} {
 		add(c.name, func(eps float64) (float64, float64, error) {
 			b := dp.Budget{Epsilon: eps, Delta: 1e-9}
-			pl, err := (&objpert.OPDisc{Law: c.law}).Calibrate(objpert.Public{Space: objpert.Lattice(4), Dim: 23, Range: 1, Budget: b})
+			p, err := objpert.Empty(23, objpert.Lattice(4))
+			if err != nil {
+				return 0, 0, err
+			}
+			pl, err := (&objpert.OPDisc{Law: c.law}).Plan(p, b)
 			if err != nil {
 				return 0, 0, err
 			}

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// cellModel is a Problem whose rows are 0/1 in most columns, up to one scale
-// per row: x_gj ∈ {0, s_g} for the columns j of cat. Rows with the same active
-// columns form a cell c; its errors are a function F_c of the cell's weight
-// T = Σ_{j active} w_j once the weights of the dense columns are fixed.
+// cellModel is a Problem whose rows are 0/1 in most columns, up to one scale per row: x_gj ∈ {0,
+// s_g} for the columns j of cat. Rows with the same active columns, those with x_gj ≠ 0, form a
+// cell c. Once the weights of the other ("dense") columns are fixed, the loss of a cell is a
+// function F_c of the weight T = Σ_{j active} w_j.
 //
-// The search fixes cat[0], cat[1], … in this order. Cells whose columns left
-// unfixed agree are one class: their tables, shifted by what is fixed, are
-// added. Which classes exist at depth t does not depend on the values fixed, so
-// that the search runs a program compiled once, without allocation.
+// The search fixes cat[0], cat[1], … in this order. Cells whose unfixed active columns agree form
+// one class, whose table is the sum of their tables, shifted by the fixed weights. The classes of
+// depth t do not depend on the fixed values: the search runs a program that is compiled once, and
+// allocates nothing.
 type cellModel struct {
 	alphabet
 	cat, dense []int // columns of the problem
@@ -25,18 +25,18 @@ type cellModel struct {
 	start []int     // rows of cell c are rows[start[c]:start[c+1]]
 
 	cells   [][]int    // cells[a]: the cells in which column cat[a] is active
-	windows []window   // by number of columns
-	classes []class    // versions: the cells first, then what folds make
-	sums    []sumTable // versions of the sums over classes that share charge and size
+	windows []window   // by the number of columns of a class
+	classes []class    // the cells first, then the results of folds
+	sums    []sumTable // sums over classes that share their first column and size
 	folds   [][]fold   // folds[t] fixes cat[t]
-	adds    [][]add    // adds[t]: new versions of sums at depth t
-	live    [][]int    // live[t]: the sums that bound depth t
+	adds    [][]add    // adds[t]: the new sums of depth t
+	live    [][]int    // live[t]: the sums that bound nodes of depth t
 	present [][]int    // present[t]: the classes of depth t
 	tables  int        // entries of all class tables
 	entries int        // entries of all charge tables
 	sumSize int        // entries of all sum tables
 	exact   []bool     // exact[t]: no class of depth t has two columns
-	extra   int64      // bytes of everything but the tables, about
+	extra   int64      // bytes of everything else, about
 }
 
 type cellRow struct {
@@ -44,8 +44,8 @@ type cellRow struct {
 	pos, neg int32
 }
 
-// window says which sums m coordinates can have: level[b] is the index of the
-// interval lo[i]..hi[i] that squared norm b leaves; intervals grow with i.
+// window holds the possible sums of m coordinates: with squared norm b they lie in the interval
+// lo[i]..hi[i], i = level[b]. The intervals grow with i.
 type window struct {
 	level  []int
 	lo, hi []int
@@ -55,31 +55,34 @@ func (w *window) width() int { return w.hi[len(w.hi)-1] - w.lo[len(w.lo)-1] + 1 
 func (w *window) base() int  { return -w.lo[len(w.lo)-1] } // index of T = 0
 
 type class struct {
-	size   int   // m, the columns that are not fixed
+	size   int   // m, the number of columns that are not fixed
 	cols   []int // their positions in cat, increasing
 	table  int   // offset of F[T], windows[m].width() entries
 	charge int   // offset of C[i][k], levels of windows[m-1] × values
 }
 
-// fold makes class dst at depth t+1: keep, if any, plus from shifted by w_t.
+// fold computes class dst of depth t+1: class keep, if any, plus class from shifted by w_t.
 type fold struct{ dst, keep, from int }
 
 // sumTable holds H[i][k] = Σ C over the classes with first column a and size m.
 type sumTable struct{ a, size, offset int }
 
-// add makes sum dst from sum keep, if any, and the changes of classes.
+// add computes sum dst from sum keep, if any, and the changes of classes.
 type add struct {
 	dst, keep int
-	classes   [][2]int // new class, class it replaces or -1
+	classes   [][2]int // new class, and the class that it replaces or −1
 }
 
 const maxCells = 1 << 20
 
-// newCellModel returns the cell model of p. It wraps ErrLimit where p is not of
-// that form, or too large in it.
+// newCellModel returns the cell model of p. The error wraps ErrLimit if no column is 0/1, or if the
+// tables are too large.
 func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 	m := &cellModel{alphabet: newAlphabet(p)}
 	scale := m.classify(p)
+	if len(m.cat) == 0 {
+		return nil, fmt.Errorf("%w: no column is 0/1 up to a scale of each row", ErrLimit)
+	}
 	m.order(p)
 	if err := m.setCells(p, scale); err != nil {
 		return nil, err
@@ -100,20 +103,20 @@ func newCellModel(p *Problem, memory int64) (*cellModel, error) {
 	return m, nil
 }
 
-// classify chooses cat: it starts from the columns without negative entries
-// and drops the one that most often differs from its row's usual entry, until
-// every row has one positive entry in what is left. It returns that entry.
+// classify chooses cat. It starts from the columns without negative entries and, while a row has
+// two different positive entries, drops the column that most often differs from the most frequent
+// entry of its row. It returns the positive entry of each row.
 func (m *cellModel) classify(p *Problem) []int64 {
-	in := make([]bool, p.Dim)
+	in := make([]bool, p.dim)
 	for j := range in {
-		in[j] = !slices.ContainsFunc(p.X, func(x []int64) bool { return x[j] < 0 })
+		in[j] = !slices.ContainsFunc(p.x, func(x []int64) bool { return x[j] < 0 })
 	}
-	scale := make([]int64, len(p.X))
+	scale := make([]int64, len(p.x))
 	count := make(map[int64]int)
-	differs := make([]int, p.Dim)
+	differs := make([]int, p.dim)
 	for {
 		clear(differs)
-		for g, x := range p.X {
+		for g, x := range p.x {
 			clear(count)
 			best, tie := int64(1), true
 			for j, v := range x {
@@ -161,24 +164,24 @@ func (m *cellModel) classify(p *Problem) []int64 {
 	return scale
 }
 
-// order sorts cat by decreasing mass Σ_g |Pos - Neg| over the rows with x_gj ≠ 0.
+// order sorts cat by decreasing mass Σ_g |pos_g − neg_g| over the rows with x_gj ≠ 0.
 func (m *cellModel) order(p *Problem) {
-	mass := make([]int, p.Dim)
-	for g, x := range p.X {
+	mass := make([]int, p.dim)
+	for g, x := range p.x {
 		for _, j := range m.cat {
 			if x[j] != 0 {
-				mass[j] += abs(p.Pos[g] - p.Neg[g])
+				mass[j] += abs(p.pos[g] - p.neg[g])
 			}
 		}
 	}
 	slices.SortStableFunc(m.cat, func(a, b int) int { return mass[b] - mass[a] })
 }
 
-// setCells groups the rows by their active columns. Rows without any come first.
+// setCells groups the rows by their active columns. Rows without active columns come first.
 func (m *cellModel) setCells(p *Problem, scale []int64) error {
-	active := make([][]int, len(p.X))
-	order := make([]int, len(p.X))
-	for g, x := range p.X {
+	active := make([][]int, len(p.x))
+	order := make([]int, len(p.x))
+	for g, x := range p.x {
 		order[g] = g
 		for t, j := range m.cat {
 			if x[j] != 0 {
@@ -192,9 +195,9 @@ func (m *cellModel) setCells(p *Problem, scale []int64) error {
 			m.start = append(m.start, i)
 			m.classes = append(m.classes, class{size: len(active[g]), cols: active[g]})
 		}
-		m.rows = append(m.rows, cellRow{scale: scale[g], pos: int32(p.Pos[g]), neg: int32(p.Neg[g])})
+		m.rows = append(m.rows, cellRow{scale: scale[g], pos: int32(p.pos[g]), neg: int32(p.neg[g])})
 		for _, j := range m.dense {
-			m.x = append(m.x, p.X[g][j])
+			m.x = append(m.x, p.x[g][j])
 		}
 	}
 	m.start = append(m.start, len(m.rows))
@@ -205,15 +208,15 @@ func (m *cellModel) setCells(p *Problem, scale []int64) error {
 		}
 	}
 	if len(m.classes) > maxCells {
-		return fmt.Errorf("%w: more than %d cells of 0/1 columns; use GenericSearch", ErrLimit, maxCells)
+		return fmt.Errorf("%w: more than %d cells of 0/1 columns", ErrLimit, maxCells)
 	}
 	return nil
 }
 
-// setWindows computes the intervals of sums of 0..largest coordinates.
+// setWindows computes the windows of 0, …, largest coordinates.
 func (m *cellModel) setWindows(largest int) {
 	const none = math.MaxInt32
-	hi := make([]int, m.top+1) // greatest sum with squared norm ≤ b, by number of coordinates
+	hi := make([]int, m.top+1) // greatest sum of n coordinates with squared norm ≤ b
 	lo := make([]int, m.top+1)
 	for n := 0; n <= largest; n++ {
 		var w window
@@ -244,13 +247,10 @@ func (m *cellModel) setWindows(largest int) {
 	}
 }
 
-// perClass is what a class needs beside its tables: its entries in classes,
-// folds, adds and the maps of compile.
-const perClass = 256
-
+// fits returns an error if the model takes more than memory bytes.
 func (m *cellModel) fits(memory int64) error {
 	if 4*int64(m.tables+m.entries+m.sumSize)+m.extra > memory {
-		return fmt.Errorf("%w: tables of the cells need more than %d bytes per worker; use GenericSearch or raise Memory", ErrLimit, memory)
+		return fmt.Errorf("%w: tables of the cells need more than %d bytes per worker; raise Memory", ErrLimit, memory)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (m *cellModel) compile(memory int64) error {
 
 	layOut := func(id int) {
 		c := &m.classes[id]
-		m.extra += perClass + 2*int64(c.size)
+		m.extra += 256 + 2*int64(c.size) // its entries in classes, folds, adds and the maps below
 		c.table = m.tables
 		m.tables += m.windows[c.size].width()
 		if c.size > 0 {
@@ -283,7 +283,7 @@ func (m *cellModel) compile(memory int64) error {
 			m.entries += len(m.windows[c.size-1].lo) * len(m.values)
 		}
 	}
-	// join adds the change of a class from old (or -1) to id to its sum.
+	// join adds to its sum that class id replaces class old (or −1).
 	join := func(id, old int) {
 		c := m.classes[id]
 		k := [2]int{c.cols[0], c.size}
@@ -361,7 +361,7 @@ func (m *cellModel) compile(memory int64) error {
 	return nil
 }
 
-// index is m[k], -1 if it has none.
+// index returns m[k], −1 if m has no such key.
 func index[K comparable](m map[K]int, k K) int {
 	if i, ok := m[k]; ok {
 		return i

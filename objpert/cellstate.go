@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// Objectives and bounds of points lie within ±2^60 units (see Problem.shift);
-// more than that stands for "no point".
+// Objectives of points, and their bounds, lie within ±feasible steps of the noise; a larger value
+// stands for "no point".
 const (
 	feasible   fixed = 1 << 60
 	infeasible fixed = 1<<61 + 1<<60
 )
 
-// cellState is a node of the search and the buffers of all its ancestors: the
-// versions that cellModel.compile laid out. One worker owns it.
+// cellState is a node of the search and the buffers of all its ancestors, laid out by
+// cellModel.compile. One worker owns it.
 type cellState struct {
 	m     *cellModel
 	shift int
 	noise [][]fixed // T[t][k] of cat[t]
 	dense [][]fixed // T[i][k] of dense[i]
-	z     []fixed   // by squared norm
+	z     []fixed   // noise of the norm, by squared norm
 	free  [][]int   // free[t]: value indices that column cat[t] may take
-	given [][]int   // the same for dense[i]
+	given [][]int   // given[i]: those of column dense[i]
 
-	table  []int32 // F of the class versions
-	charge []int32 // C of the class versions
-	sum    []int32 // H of the sum versions
+	table  []int32 // F of the classes
+	charge []int32 // C of the classes
+	sum    []int32 // H of the sums
 
 	combo []int     // values of the dense columns
-	w     []int     // values of cat, fixed up to the depth of the node
+	w     []int     // values of cat; those before the depth of the node are fixed
 	h     [][]fixed // h[t][k] of the last bound computed
 	best  [][]fixed // best[t][b]: min Σ_{s ≥ t} h_s with squared norm b
 	child [][]fixed // child[t][k]: bound of the node that fixes w_t at depth t
@@ -43,7 +43,7 @@ func newCellState(m *cellModel, r *run, domain [][]bool) *cellState {
 	s := &cellState{
 		m: m, shift: r.n.shift, z: make([]fixed, m.top+1),
 		table: make([]int32, m.tables), charge: make([]int32, m.entries), sum: make([]int32, m.sumSize),
-		combo: make([]int, len(m.dense)), w: make([]int, len(m.cat)), point: make([]int, r.p.Dim),
+		combo: make([]int, len(m.dense)), w: make([]int, len(m.cat)), point: make([]int, r.p.dim),
 		loss: make([]int64, len(m.values)), ofSq: make([]int, len(m.values)),
 	}
 	copy(s.z, r.n.norm)
@@ -70,8 +70,8 @@ func fill(dst []fixed, v fixed) {
 	}
 }
 
-// load fixes the dense columns at the values of index combo, with squared norm
-// Q - b, and fills the tables of the cells. It returns what is decided.
+// load fixes the dense columns at the value indices combo, which leave squared norm b, and fills
+// the tables of the cells. It returns the decided part of the objective.
 func (s *cellState) load(combo []int8, b int) fixed {
 	m := s.m
 	decided := fixed(0)
@@ -120,7 +120,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// chargeClass computes C[i][k] = min { F[v_k + r] : r in window i of the other columns }.
+// chargeClass computes C[i][k] = min { F[v_k + r] : r in interval i of the window of the other
+// columns }.
 func (s *cellState) chargeClass(id, b int) {
 	m := s.m
 	cl := &m.classes[id]
@@ -158,7 +159,7 @@ func (s *cellState) chargeClass(id, b int) {
 	}
 }
 
-// addSums updates the sums over classes of depth t for the budget b.
+// addSums computes the new sums of depth t for squared norm b.
 func (s *cellState) addSums(t, b int) {
 	m := s.m
 	nv := len(m.values)
@@ -192,8 +193,8 @@ func (s *cellState) addSums(t, b int) {
 	}
 }
 
-// fix sets column cat[t] to value index k and returns what that decides, b
-// being the squared norm left after it.
+// fix sets column cat[t] to value index k, which leaves squared norm b, and returns the change of
+// the decided part of the objective.
 func (s *cellState) fix(t, k, b int) fixed {
 	m := s.m
 	v := m.values[k]
@@ -210,7 +211,7 @@ func (s *cellState) fix(t, k, b int) fixed {
 		w := &m.windows[dst.size]
 		level := w.level[b]
 		if level < 0 {
-			continue // no point below: the bound finds that out
+			continue // there is no point below, which bound will find
 		}
 		lo, hi := w.lo[level], w.hi[level]
 		zero := dst.table + w.base()
@@ -230,9 +231,9 @@ func (s *cellState) fix(t, k, b int) fixed {
 	return decided
 }
 
-// bound computes h and best for the columns from t on, with squared norm b
-// left, and the bound of every child in child[t]; decided is what the fixed
-// columns cost. It returns the least bound and its value index, or -1.
+// bound computes h and best for the columns from t on, with squared norm b left, and the bound of
+// every child in child[t]; decided is the decided part of the objective. It returns the least bound
+// and its value index, or −1.
 //
 //	h_a[k] = Σ over classes with first column a of C[i(b - v_k²)][k] - T_a[k]
 //	bound  = decided + min_q { min-plus knapsack of the h at q - z[Q - b + q] }
@@ -292,8 +293,7 @@ func (s *cellState) knapsack(dst, from []fixed) {
 	}
 }
 
-// children combines the knapsack over the columns after t with each value of
-// column t.
+// children computes child[t] from the knapsack over the columns after t.
 func (s *cellState) children(t, b int, decided fixed) (fixed, int) {
 	least, at := infeasible, -1
 	fill(s.child[t], infeasible)
@@ -314,8 +314,8 @@ func (s *cellState) children(t, b int, decided fixed) (fixed, int) {
 	return least, at
 }
 
-// rest is the least that the columns from t on cost with squared norm left, the
-// noise of the norm included.
+// rest returns the least cost of the columns from t on and of the norm, with the given squared norm
+// left.
 func (s *cellState) rest(t, left int) fixed {
 	least := infeasible
 	z := s.z[s.m.top-left:]
@@ -325,8 +325,8 @@ func (s *cellState) rest(t, left int) fixed {
 	return least
 }
 
-// descend sets the columns from t on to the minimizer of the relaxation that
-// bound solved, with value index k in column t.
+// descend sets the columns from t on to a minimizer of the relaxation that bound solved, with value
+// index k in column t.
 func (s *cellState) descend(t, k, b int) {
 	m := s.m
 	s.w[t] = m.values[k]
@@ -349,7 +349,7 @@ func (s *cellState) descend(t, k, b int) {
 	}
 }
 
-// objective is the exact objective of the point in w, at a node of depth t.
+// objective returns the objective of the point in w below the node of depth t.
 func (s *cellState) objective(t int, decided fixed) fixed {
 	m := s.m
 	loss := int64(0)
@@ -366,25 +366,20 @@ func (s *cellState) objective(t int, decided fixed) fixed {
 		k, _ := slices.BinarySearch(m.values, s.w[a])
 		v -= s.noise[a][k]
 	}
-	return v - s.z[s.squared()]
+	if !m.weigh {
+		return v - s.z[0]
+	}
+	sq := 0
+	for _, x := range s.combo {
+		sq += x * x
+	}
+	for _, x := range s.w {
+		sq += x * x
+	}
+	return v - s.z[sq]
 }
 
-// squared is the squared norm of the point, 0 where it does not matter.
-func (s *cellState) squared() int {
-	if !s.m.weigh {
-		return 0
-	}
-	q := 0
-	for _, v := range s.combo {
-		q += v * v
-	}
-	for _, v := range s.w {
-		q += v * v
-	}
-	return q
-}
-
-// full writes the point in the order of the problem's columns.
+// full returns the point in w in the order of the columns of the problem.
 func (s *cellState) full() []int {
 	for i, j := range s.m.dense {
 		s.point[j] = s.combo[i]

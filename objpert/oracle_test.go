@@ -2,18 +2,236 @@ package objpert
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/testkit"
 )
+
+// instance is one problem of testdata/oracle.json; see its field "about".
+type instance struct {
+	Name      string
+	Mechanism string
+	X         [][]int64
+	Y         []int
+	GroupsX   [][]int64 `json:"groups_x"`
+	GroupsPos []int     `json:"groups_pos"`
+	GroupsNeg []int     `json:"groups_neg"`
+	B, D2     int
+	Eta       []float64
+	Table     [][]float64
+	Points    float64
+	Objective float64
+	Loss      int
+	W         []int
+}
+
+type golden struct {
+	Small, Mid []instance
+	Adult      struct {
+		Columns  []string
+		N        int
+		Distinct int `json:"distinct_x"`
+		Runs     []struct {
+			Eps       float64
+			Q, B      int
+			Eta       []float64
+			Objective float64
+			Loss      int
+			W         []int
+		}
+	}
+}
+
+func readGolden(t testing.TB) golden {
+	raw, err := os.ReadFile("testdata/oracle.json")
+	require.NoError(t, err)
+	var g golden
+	require.NoError(t, json.Unmarshal(raw, &g))
+	return g
+}
+
+// sphere is the noise of OPDisc: T_j[k] = η_j k/√Q, z[q] = η_{d+1} √(Q-q)/√Q.
+func sphere(values []int, q int, eta []float64) (table [][]float64, norm []float64) {
+	d, root := len(eta)-1, math.Sqrt(float64(q))
+	for j := range d {
+		row := make([]float64, len(values))
+		for k, v := range values {
+			row[k] = eta[j] * float64(v) / root
+		}
+		table = append(table, row)
+	}
+	for s := range q + 1 {
+		norm = append(norm, eta[d]*math.Sqrt(float64(q-s))/root)
+	}
+	return table, norm
+}
+
+func interval(b int) []int {
+	v := make([]int, 2*b+1)
+	for k := range v {
+		v[k] = k - b
+	}
+	return v
+}
+
+func (in *instance) problem(t testing.TB) *Problem {
+	rows, labels := in.X, in.Y
+	var weights []int
+	for g, x := range in.GroupsX {
+		rows = append(rows, x, x)
+		labels = append(labels, 1, -1)
+		weights = append(weights, in.GroupsPos[g], in.GroupsNeg[g])
+	}
+	p, err := NewProblem(rows, labels, weights, Space{Values: interval(in.B), NormSq: in.D2})
+	require.NoError(t, err)
+	table, norm := in.Table, []float64(nil)
+	if in.Mechanism == "opdisc" {
+		table, norm = sphere(p.space.Values, in.D2, in.Eta)
+	}
+	p, err = p.perturbReal(table, norm)
+	require.NoError(t, err)
+	return p
+}
+
+func TestGolden(t *testing.T) {
+	oracles := map[string]Oracle{"Enumerate": everywhere, "CellSearch": cellFirst(0)}
+	g := readGolden(t)
+	for _, in := range append(g.Small, g.Mid...) {
+		p := in.problem(t)
+		for name, o := range oracles {
+			t.Run(in.Name+"/"+name, func(t *testing.T) {
+				if name == "Enumerate" && size(p) > 1e6 {
+					return
+				}
+				if in.Points > 0 {
+					require.Equal(t, int(in.Points), size(p))
+				}
+				s, err := o.Solve(context.Background(), p)
+				require.NoError(t, err)
+				require.True(t, s.Proven)
+				require.Equal(t, s.Objective, s.Lower)
+				require.Equal(t, in.W, s.W)
+				require.Equal(t, in.Loss, s.Loss)
+				require.InDelta(t, in.Objective, s.Objective, 1e-6) // printed with 6 decimals
+				require.Equal(t, s.Objective, p.Objective(s.W))
+			})
+		}
+	}
+}
+
+var adultRecords = sync.OnceValues(func() ([]adult.Record, error) {
+	f, err := os.Open(filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", "adult.data"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return adult.Read(f)
+})
+
+// adultProblem is the balanced training set with the given columns over the
+// lattice of squared radius q: n = 15682.
+func adultProblem(t testing.TB, size, q int) *Problem {
+	if os.Getenv("PRIVOPT_DATA") == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	records, err := adultRecords()
+	require.NoError(t, err)
+	f, err := adult.Experiment(size)
+	require.NoError(t, err)
+	rows, labels := f.Integers(adult.Balanced(records, nil))
+	p, err := NewProblem(rows, labels, nil, Lattice(q))
+	require.NoError(t, err)
+	return p
+}
+
+func TestGoldenAdult(t *testing.T) {
+	p := adultProblem(t, 23, 23)
+	g := readGolden(t).Adult
+	require.Equal(t, g.N, p.records())
+	require.LessOrEqual(t, len(p.x), g.Distinct)
+	for _, run := range g.Runs {
+		table, norm := sphere(p.space.Values, run.Q, run.Eta)
+		q, err := p.perturbReal(table, norm)
+		require.NoError(t, err)
+		s, err := cellFirst(0).Solve(context.Background(), q)
+		require.NoError(t, err)
+		require.True(t, s.Proven)
+		require.Equal(t, run.W, s.W)
+		require.Equal(t, run.Loss, s.Loss)
+		require.InDelta(t, run.Objective, s.Objective, 1e-5) // noise printed with 6 decimals
+		t.Logf("eps %v: %d nodes", run.Eps, s.Nodes)
+	}
+}
+
+// sphereNoise is the noise of OPDisc in d+1 dimensions: radial with mean norm
+// (d+1)Δ/ε for law "radial", else Gaussian with the σ that [NRVW20] prints,
+// 7Q √(ln 1/δ)/ε at δ = 1/n².
+func sphereNoise(d, q int, eps float64, law string, seed uint64) []float64 {
+	r := rand.New(rand.NewPCG(seed, 77))
+	eta := make([]float64, d+1)
+	norm := 0.0
+	for j := range eta {
+		eta[j] = r.NormFloat64()
+		norm += eta[j] * eta[j]
+	}
+	scale := 7 * float64(q) * math.Sqrt(2*math.Log(15682)) / eps
+	if law == "radial" {
+		gamma := 0.0
+		for range d + 1 {
+			gamma += r.ExpFloat64()
+		}
+		scale = gamma * (2*float64(q) + 2*math.Sqrt(float64(q*(q-1)))) / eps / math.Sqrt(norm)
+	}
+	for j := range eta {
+		eta[j] *= scale
+	}
+	return eta
+}
+
+func perturbSphere(t testing.TB, p *Problem, eps float64, law string, seed uint64) *Problem {
+	table, norm := sphere(p.space.Values, p.space.NormSq, sphereNoise(p.dim, p.space.NormSq, eps, law, seed))
+	q, err := p.perturbReal(table, norm)
+	require.NoError(t, err)
+	return q
+}
+
+// TestAdult proves optima of the experiment; BenchmarkExperiment does all.
+func TestAdult(t *testing.T) {
+	p := adultProblem(t, 23, 23)
+	for _, law := range []string{"radial", "gaussian"} {
+		for _, eps := range []float64{0.1, 0.3, 1} {
+			s, err := cellFirst(0).Solve(context.Background(), perturbSphere(t, p, eps, law, 0))
+			require.NoError(t, err)
+			require.True(t, s.Proven)
+		}
+	}
+}
+
+// TestAdultTies: without noise ties are everywhere, and the first point in
+// lexicographic order is still found.
+func TestAdultTies(t *testing.T) {
+	p := adultProblem(t, 23, 4)
+	s, err := cellFirst(0).Solve(context.Background(), p)
+	require.NoError(t, err)
+	require.True(t, s.Proven)
+	again, err := cellFirst(1).Solve(context.Background(), p)
+	require.NoError(t, err)
+	require.Equal(t, s.W, again.W)
+	require.Equal(t, float64(s.Loss), s.Objective)
+}
 
 // draft is what a problem is made of.
 type draft struct {
@@ -148,7 +366,7 @@ func TestReferee(t *testing.T) {
 	ties := 0
 	for i := range cases {
 		d := randomProblem(r)
-		for d.problem(t).Points() > 700 { // rational numbers are slow
+		for size(d.problem(t)) > 700 { // rational numbers are slow
 			d = randomProblem(r)
 		}
 		for g := range d.rows { // some rows share their memory
@@ -167,8 +385,8 @@ func TestReferee(t *testing.T) {
 		judge := &referee{d, p.perturbation()}
 		w, v := judge.minimum()
 		want, _ := v.Float64()
-		for _, o := range []Oracle{Enumerate{}, CellSearch{Workers: 1}, CellSearch{Workers: 3}, GenericSearch{Workers: 1},
-			GenericSearch{Workers: 3}, Auto{}} {
+		for _, o := range []Oracle{everywhere, cellFirst(1), cellFirst(3), generic(1),
+			generic(3), Search{}} {
 			name := fmt.Sprintf("case %d, %T", i, o)
 			s, err := o.Solve(context.Background(), p)
 			require.NoError(t, err, name)
@@ -306,9 +524,9 @@ func TestFuzz(t *testing.T) {
 		p := d.problem(t)
 		bare := *p // without noise: fills the cache that p shares
 		bare.noise = nil
-		_, err := CellSearch{}.Solve(ctx, &bare)
+		_, err := cellFirst(0).Solve(ctx, &bare)
 		require.NoError(t, err)
-		want, err := Enumerate{}.Solve(ctx, p)
+		want, err := everywhere.Solve(ctx, p)
 		require.NoError(t, err)
 		r.Shuffle(len(d.rows), func(i, j int) {
 			d.rows[i], d.rows[j] = d.rows[j], d.rows[i]
@@ -316,9 +534,15 @@ func TestFuzz(t *testing.T) {
 			d.weights[i], d.weights[j] = d.weights[j], d.weights[i]
 		})
 		shuffled := d.problem(t)
-		require.Equal(t, [][]int{p.Pos, p.Neg}, [][]int{shuffled.Pos, shuffled.Neg})
-		require.Equal(t, p.X, shuffled.X)
-		oracles := []Oracle{CellSearch{Workers: 1}, CellSearch{Workers: 2}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}, Auto{}}
+		require.Equal(t, [][]int{p.pos, p.neg}, [][]int{shuffled.pos, shuffled.neg})
+		require.Equal(t, p.x, shuffled.x)
+		oracles := []Oracle{
+			cellFirst(1),
+			cellFirst(2),
+			generic(1),
+			generic(2),
+			Search{},
+		}
 		for _, q := range []*Problem{p, shuffled} {
 			for _, o := range oracles {
 				name := fmt.Sprintf("case %d, %T", i, o)

@@ -43,8 +43,20 @@ func (b *tape) int() int {
 	return int(v%16) - 5
 }
 
-var hostileFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e308, -1e308, 5e-324, 1e-300, 0x1p-51, 1e6, -1,
-	1}
+var hostileFloats = []float64{
+	math.NaN(),
+	math.Inf(1),
+	math.Inf(-1),
+	math.Copysign(0, -1),
+	1e308,
+	-1e308,
+	5e-324,
+	1e-300,
+	0x1p-51,
+	1e6,
+	-1,
+	1,
+}
 
 func (b *tape) float() float64 {
 	v := b.byte()
@@ -153,15 +165,15 @@ func FuzzProblem(f *testing.F) {
 			require.ErrorIs(t, err, ErrProblem)
 			return
 		}
-		require.NoError(t, p.Check())
-		points := p.Points()
+		require.NoError(t, p.check())
+		points := size(p)
 		require.True(t, points >= 0, points)
 		if points > 3000 {
 			return
 		}
 		ctx := t.Context()
-		want, err := Enumerate{}.Solve(ctx, p)
-		for _, o := range []Oracle{Auto{}, CellSearch{Workers: 1}, GenericSearch{Workers: 1}, GenericSearch{Workers: 2}} {
+		want, err := everywhere.Solve(ctx, p)
+		for _, o := range []Oracle{Search{}, cellFirst(1), generic(1), generic(2)} {
 			got, err2 := o.Solve(ctx, p)
 			if err != nil || errors.Is(err2, ErrLimit) {
 				require.Error(t, err2, "%T", o)
@@ -176,7 +188,7 @@ func FuzzProblem(f *testing.F) {
 		if err == nil {
 			require.True(t, p.Contains(want.W))
 			require.Equal(t, want.Loss, p.Loss(want.W))
-			require.LessOrEqual(t, p.Loss(want.W), p.Records())
+			require.LessOrEqual(t, p.Loss(want.W), p.records())
 			require.Equal(t, want.Objective, p.Objective(want.W))
 			require.False(t, math.IsNaN(want.Objective) || math.IsInf(want.Objective, 0))
 		}
@@ -241,7 +253,9 @@ func honest(t *testing.T, plan any, err error) bool {
 }
 
 func documented(err error) bool {
-	for _, want := range []error{ErrMechanism, ErrProblem, ErrLimit, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld} {
+	for _, want := range []error{
+		ErrMechanism, ErrProblem, ErrLimit, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+	} {
 		if errors.Is(err, want) {
 			return true
 		}
@@ -271,21 +285,18 @@ func FuzzParams(f *testing.F) {
 		if d > 100 { // tables of d rows
 			return
 		}
-		q := Public{Space: b.space(max(0, min(d, 10))), Dim: d, Range: b.float(), Lipschitz: b.float(), Budget: b.budget()}
+		q := public{Space: b.space(max(0, min(d, 10))), Dim: d, Range: b.float(), Lipschitz: b.float(), Budget: b.budget()}
 		if len(q.Values) > 0 && q.NormSq > 1e6 {
 			return // arrays of that size are made on purpose
 		}
 		rel, law := dp.Relation(b.int()), Law(b.int())
 		fail := b.float()
-		for _, calibrate := range []func(q Public) (*Plan, error){
-			(&OPDisc{Relation: rel, Law: law, Sigma: b.float(), Range: q.Range, Lipschitz: q.Lipschitz, Failure: fail}).Calibrate,
-			(&OPDisc{Relation: rel}).Calibrate,
-			(&Product{Relation: rel, Law: law, Range: q.Range, Failure: fail}).Calibrate,
-			(&Product{Relation: rel}).Calibrate,
-			(&RSPM{Relation: rel, Law: law, Separator: Separator(b.int()), Failure: fail}).Calibrate,
-			(&RSPM{Relation: rel}).Calibrate,
+		for _, m := range []any{
+			&OPDisc{Relation: rel, Law: law, Sigma: b.float(), Failure: fail}, &OPDisc{Relation: rel},
+			&Product{Relation: rel, Law: law, Failure: fail}, &Product{Relation: rel},
+			&RSPM{Relation: rel, Law: law, Failure: fail}, &RSPM{Relation: rel},
 		} {
-			p, err := calibrate(q)
+			p, err := calibrate(m, q)
 			if !honest(t, p, err) {
 				continue
 			}
@@ -298,8 +309,10 @@ func FuzzParams(f *testing.F) {
 			}
 			require.NotEmpty(t, p.String())
 		}
-		s, err := (&OPSamp{Relation: rel, Rate: b.float(), Slack: b.float(), Gap: b.float(), Records: b.int()}).Calibrate(
-			SampPublic{Dim: d, Diameter: b.float(), Lipschitz: b.float(), Gap: b.float(), Records: b.int(), Convex: b.bool(), Budget: b.budget()})
+		s, err := (&OPSamp{
+			Relation: rel, Rate: b.float(), Slack: b.float(), Gap: b.float(), Records: b.int(),
+			Dim: d, Diameter: b.float(), Lipschitz: b.float(), Convex: b.bool(),
+		}).Plan(b.budget())
 		if honest(t, s, err) {
 			require.NotEmpty(t, s.String())
 			s.Vacuous()
@@ -315,7 +328,7 @@ func FuzzOPDisc(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b := tape(in)
 		p, err := b.problem()
-		if err != nil || p.Points() > 500 || p.Records() > 1e6 {
+		if err != nil || size(p) > 500 || p.records() > 1e6 {
 			return
 		}
 		ctx, budget, rel := t.Context(), b.budget(), dp.Relation(b.int())
@@ -326,13 +339,13 @@ func FuzzOPDisc(f *testing.F) {
 			}
 			return w, nil
 		}
-		samples := &OPSamp{Relation: rel, Gap: 1}
+		samples := over(p, OPSamp{Relation: rel, Gap: 1})
 		fits := map[string]func() (*dp.Release, error){"samples": func() (*dp.Release, error) {
-			pl, err := samples.Plan(p, budget)
+			pl, err := samples.Plan(budget)
 			if err != nil || pl.params.Calls > 30 {
 				return nil, err
 			}
-			return samples.Fit(ctx, p, budget, sample.Reproducible(1))
+			return pl.Fit(ctx, &latticeMinimizer{problem: p, oracle: Search{}, gap: pl.params.Gap}, sample.Reproducible(1))
 		}}
 		for name, m := range map[string]interface {
 			Fit(context.Context, *Problem, dp.Budget, rand.Source) (*dp.Release, error)
