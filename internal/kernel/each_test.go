@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // marks counts how often each part was done.
@@ -135,7 +137,7 @@ func TestEachEndsWithItsGoroutines(t *testing.T) {
 // Goroutines and their teams are reused, and nothing is allocated, but for the
 // few times that the collector took a team away.
 func TestEachDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector makes sync.Pool forget, so that sums allocate")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
