@@ -57,7 +57,7 @@ func BenchmarkPublished(b *testing.B) {
 	in := instance()
 	for _, m := range []lasso.Method{lasso.LOP, lasso.LOPClip, lasso.QOP} {
 		for _, steps := range []int{1000, 3000} {
-			p := lasso.PublishedParameters()
+			p := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 			p.Iterations = steps
 			e := must(p.Experiment(in, 2.525390773225e17)) // σ² of the published figure
 			b.Run(fmt.Sprintf("method=%v/K=%d", m, steps), func(b *testing.B) {
