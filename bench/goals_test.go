@@ -190,7 +190,7 @@ func BenchmarkGradient(b *testing.B) {
 					w[j] = float64(j%5) * 0.01
 				}
 				data := must(erm.NewDataDense(x, y, loss.Bounds{Row: 100, Label: 5}))
-				o := erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Squared{}, Threads: threads})
+				o := (&erm.Problem{Data: data, Loss: loss.Squared{}, Threads: threads}).Perturb(erm.Perturbation{})
 				measure(b, func() { o.Grad(g, w) })
 			})
 		}
@@ -293,7 +293,7 @@ func BenchmarkLogistic(b *testing.B) {
 		p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: g, Threads: 1}
 		_, d := data.Dims()
 		run := func(tol float64) (float64, int) {
-			f := erm.NewUnperturbed(p)
+			f := p.Perturb(erm.Perturbation{})
 			res := must(splitting.Minimize(background, splitting.Problem{F: f, G: g}, make([]float64, d), &splitting.Settings{Tolerance: tol}))
 			return f.Func(res.X) + g.Func(res.X), res.Iterations
 		}

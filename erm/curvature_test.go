@@ -70,10 +70,10 @@ func TestHessian(t *testing.T) {
 		if size[1] == 1 {
 			continue
 		}
-		o := NewUnperturbed(&Problem{Data: data, Loss: square{}})
+		o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{})
 		require.PanicsWithValue(t, badHessian, func() { o.Hessian(mat.NewSymDense(1, nil), x) })
 		require.PanicsWithValue(t, badLen, func() { o.Hessian(&mat.SymDense{}, x[:1]) })
-		o = NewUnperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}})
+		o = (&Problem{Data: data, Loss: general{smoothAbs{}}}).Perturb(Perturbation{})
 		require.PanicsWithValue(t, badLoss, func() { o.Hessian(&mat.SymDense{}, x) })
 	}
 }
@@ -111,17 +111,17 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 			require.Equal(t, o.Convexity()+3, ridge.Modulus())
 		}
 	}
-	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	hidden := (&Problem{Data: data, Loss: general{loss.Logistic{}}}).Perturb(Perturbation{})
 	require.InEpsilon(t, 60*0.25*5*0.64, hidden.Smoothness(), 1e-9) // n·Row²/4
 
 	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5, []float64{-1, 1, 1, 1, 1})})
 	require.Zero(t, negative.Convexity(), "never negative")
-	unbounded := NewUnperturbed(&Problem{Data: data, Loss: noConstants{}})
+	unbounded := (&Problem{Data: data, Loss: noConstants{}}).Perturb(Perturbation{})
 	require.Equal(t, math.Inf(1), unbounded.Smoothness())
 	require.False(t, math.IsNaN(unbounded.Residual(x)))
 	zero, err := NewData([][]float64{{0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
+	require.Equal(t, math.Inf(1), (&Problem{Data: zero, Loss: noConstants{}}).Perturb(Perturbation{}).Smoothness())
 }
 
 // No term of f is more curved than TermSmoothness, the most curved one of least
@@ -156,9 +156,9 @@ func TestTermSmoothness(t *testing.T) {
 			}
 		}
 	}
-	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	hidden := (&Problem{Data: data, Loss: general{loss.Logistic{}}}).Perturb(Perturbation{})
 	require.InEpsilon(t, 0.25*d*0.64, hidden.TermSmoothness(), 1e-9) // Row²/4
-	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
+	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: noConstants{}}).Perturb(Perturbation{}).TermSmoothness())
 	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d, []float64{math.NaN(), 1, 1, 1, 1})})
 	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
 
@@ -173,7 +173,7 @@ func TestTermSmoothness(t *testing.T) {
 					sum = badd(sum, bmul(bf(v), bf(v)))
 				}
 			}
-			got := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}}).TermSmoothness()
+			got := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{}).TermSmoothness()
 			require.True(t, bf(got).Cmp(badd(sum, bf(-tiny))) >= 0)
 		}
 	})
@@ -184,7 +184,7 @@ func TestFuncOverflows(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
 	far := []float64{1e200, 1e200, -1e200}
 	for _, l := range []loss.Loss{loss.Squared{}, square{}, general{square{}}} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		o := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{})
 		require.Equal(t, math.Inf(1), o.Func(far), "%T", l)
 		require.Equal(t, math.Inf(1), o.FuncGrad(make([]float64, 3), far), "%T", l)
 		require.True(t, math.IsNaN(o.Func([]float64{0, math.NaN(), 0})))
@@ -231,17 +231,13 @@ func TestCheckAndConstants(t *testing.T) {
 		err := p.Check()
 		require.ErrorIs(t, err, ErrProblem, text)
 		require.ErrorContains(t, err, text)
-		_, err = p.Constants()
-		require.ErrorIs(t, err, ErrProblem)
 		require.PanicsWithValue(t, badProblem, func() { p.Perturb(Perturbation{}) })
 	}
 	p := &Problem{Data: data, Loss: loss.Squared{}}
-	c, err := p.Constants()
-	require.NoError(t, err)
+	c := p.constants()
 	require.Equal(t, math.Inf(1), c.Lipschitz)
 	p.Set = prox.L2Ball{R: 2}
-	c, err = p.Constants()
-	require.NoError(t, err)
+	c = p.constants()
 	b := data.Bounds()
 	require.InEpsilon(t, b.Row*(b.Row*2+b.Label), c.Lipschitz, 1e-11)
 }
@@ -258,7 +254,7 @@ func TestPerturbPanicsOnLengths(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, badLen, func() { p.Perturb(q) })
 	}
-	o := NewUnperturbed(p)
+	o := p.Perturb(Perturbation{})
 	require.PanicsWithValue(t, badLen, func() { o.Func(x[:2]) })
 	require.PanicsWithValue(t, badLen, func() { o.Grad(x, x[:2]) })
 	require.PanicsWithValue(t, badLen, func() { o.Grad(x[:2], x) })
@@ -330,7 +326,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				}
 				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
-			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
+			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().pairGrad(x, nil)
 			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
 		}
 	}
@@ -353,7 +349,7 @@ func TestGradInPlace(t *testing.T) {
 }
 
 func TestKernelsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector makes sync.Pool forget, so that kernels allocate")
 	}
 	data, x, qs := random(4, 200, 20)
@@ -391,7 +387,7 @@ func TestHessianOfShortRows(t *testing.T) {
 	for row, h := range map[float64]*mat.SymDense{2: &want, 1e60: &got} {
 		data, err := NewData(rows, labels, loss.Bounds{Row: row, Label: 1})
 		require.NoError(t, err)
-		NewUnperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Hessian(h, []float64{0.8, 0.1})
+		(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Perturb(Perturbation{}).Hessian(h, []float64{0.8, 0.1})
 	}
 	require.Positive(t, want.At(0, 1))
 	require.Equal(t, want, got)

@@ -116,7 +116,7 @@ func FuzzData(f *testing.F) {
 			Reg:  []prox.Operator{nil, prox.L1{Weight: 0.1}, prox.SquaredL2{Weight: 1}}[kind/4%3],
 			Set:  []prox.Set{nil, prox.Box{Lo: -1, Hi: 1}}[kind/12%2],
 		}
-		if err := p.Certifiable(); err != nil {
+		if err := certifiable(p); err != nil {
 			require.ErrorIs(t, err, ErrProblem)
 			return
 		}

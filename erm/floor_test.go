@@ -24,7 +24,7 @@ func TestFloorGoal(t *testing.T) {
 		for _, n := range []int{1e4, 1e5, 1e6, 1e7, 1e8} {
 			q, err := Public{
 				Dim: 12, Records: n, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
-				Linear: true, Exact: true, Split: true, LossRange: math.Ln2, Gradient: 1,
+				Linear: true, exact: true, Split: true, LossRange: math.Ln2, Gradient: 1,
 			}.Complete(rel)
 			require.NoError(t, err)
 			r, err := q.Cover(per, 0, 10)
@@ -144,7 +144,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 
 // lost is what Residual adds at x, but for roundings of the sum itself.
 func (h hostile) lost(x []float64) float64 {
-	hi, lo, allowance := h.o.s().accurateGrad(x)
+	hi, lo, allowance := h.o.s().pairGrad(x, nil)
 	total, _ := prox.Sum(h.p.Reg, h.p.Set)
 	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
 	at := s.distance(g, x, nil, hi, lo)
@@ -176,7 +176,7 @@ func TestAllowanceIsAbove(t *testing.T) {
 			h.p.Set.Prox(x, x, 1)
 		}
 		got := h.lost(x)
-		want := h.q.Allowance(h.per, rho)
+		want := h.q.allowance(h.per, rho)
 		require.LessOrEqual(t, got, want, "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
 		if got > want/1000 {
 			tight++

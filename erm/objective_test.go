@@ -1,6 +1,7 @@
 package erm
 
 import (
+	"fmt"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -186,7 +187,7 @@ func TestEmpty(t *testing.T) {
 	n, features := none.Dims()
 	require.Equal(t, [2]int{0, d}, [2]int{n, features})
 	require.Equal(t, bounds, none.Bounds())
-	require.Equal(t, "erm.Data(0×4)", none.String())
+	require.Equal(t, "erm.Data(0×4)", fmt.Sprint(none))
 	n, features = none.Map(func([]float64, float64) (float64, bool) { return 1, true }).Dims()
 	require.Equal(t, [2]int{0, d}, [2]int{n, features})
 	require.Panics(t, func() { none.Row(0) })
@@ -206,7 +207,7 @@ func TestEmpty(t *testing.T) {
 		for _, q := range qs {
 			p := &Problem{Data: none, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -9, Hi: 9}}
 			require.NoError(t, p.Check())
-			require.NoError(t, p.Certifiable())
+			require.NoError(t, certifiable(p))
 			o, one := p.Perturb(q), (&Problem{Data: zero, Loss: l, Reg: p.Reg, Set: p.Set}).Perturb(q)
 			require.Equal(t, o.s().perturbation(x), o.Func(x))
 			g, h := make([]float64, d), make([]float64, d)

@@ -56,13 +56,13 @@ func TestResidualPair(t *testing.T) {
 // A low part that is not below the last place, or that is no number, certifies nothing.
 func TestResidualPairSpecial(t *testing.T) {
 	data, x, _ := random(3, 5, 2)
-	o := NewUnperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}})
+	o := (&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Perturb(Perturbation{})
 	g := make([]float64, 2)
 	for _, low := range [][]float64{{1, 0}, {math.NaN(), 0}, {0, math.Inf(1)}} {
 		require.Equal(t, math.Inf(1), o.ResidualPair(g, g, x, low))
 	}
 	require.Equal(t, o.Residual(x), o.ResidualPair(g, make([]float64, 2), x, make([]float64, 2)))
-	ball := NewUnperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}, Set: prox.L2Ball{R: 1}})
+	ball := (&Problem{Data: data, Loss: loss.Huber{Delta: 1}, Set: prox.L2Ball{R: 1}}).Perturb(Perturbation{})
 	require.PanicsWithValue(t, badPair, func() { ball.ResidualPair(g, g, x, g) })
 	require.PanicsWithValue(t, badLen, func() { o.ResidualPair(g, g, x, g[:1]) })
 }

@@ -63,7 +63,7 @@ func TestResidualOfCancelledPredictions(t *testing.T) {
 		for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 1}} {
 			p := &Problem{Data: data, Loss: l}
 			exact := bgrad(p, Perturbation{}, bigs(x))
-			hi, lo, allowance := NewUnperturbed(p).s().accurateGrad(x)
+			hi, lo, allowance := p.Perturb(Perturbation{}).s().pairGrad(x, nil)
 			for j := range hi {
 				e := math.Abs(bnum(bsub(badd(bf(hi[j]), bf(lo[j])), exact[j])))
 				require.LessOrEqual(t, e, boundRoom*allowance)
@@ -85,7 +85,7 @@ func TestDistanceOfPairs(t *testing.T) {
 	for range 3000 {
 		l1, l2 := math.Abs(rnd.NormFloat64()), math.Abs(rnd.NormFloat64())*float64(rnd.IntN(2))
 		g := prox.ElasticNet{L1: l1, L2: l2}
-		s := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: g}).s()
+		s := (&Problem{Data: data, Loss: loss.Squared{}, Reg: g}).Perturb(Perturbation{}).s()
 		x := []float64{rnd.NormFloat64() * float64(rnd.IntN(4))}
 		u := badd(bmul(bf(l2), bf(x[0])), bf(math.Copysign(l1, x[0]))) // an element of ∂g(x)
 		v := bmul(u, bf(-1))
@@ -112,7 +112,7 @@ func TestDistanceOfPairs(t *testing.T) {
 	require.Greater(t, tight, 500)
 	// An operator that embeds one of package prox has its Coordinate, but perhaps another ∂g.
 	odd := steepL1{prox.L1{Weight: 1}}
-	o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: odd})
+	o := (&Problem{Data: data, Loss: loss.Squared{}, Reg: odd}).Perturb(Perturbation{})
 	require.GreaterOrEqual(t, o.Residual([]float64{3}), 2.0)
 }
 
@@ -137,7 +137,7 @@ func TestResidualOfRoundingOnly(t *testing.T) {
 		require.NoError(t, err)
 		p := &Problem{Data: data, Loss: loss.Huber{Delta: 1}}
 		exact := bnorm(bgrad(p, Perturbation{}, []*big.Float{bf(truth[0]), bf(truth[1])}))
-		require.True(t, bf(NewUnperturbed(p).Residual(truth)).Cmp(exact) >= 0)
+		require.True(t, bf(p.Perturb(Perturbation{}).Residual(truth)).Cmp(exact) >= 0)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestResidualOfACancelledQuad(t *testing.T) {
 		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
 			x[j] = bnum(bsub(bdot(one, bigs(q.Center)), bdot(one[:j], bigs(x[:j]))))
 		}
-		hi, lo, allowance := p.Perturb(q).s().accurateGrad(x)
+		hi, lo, allowance := p.Perturb(q).s().pairGrad(x, nil)
 		for j, g := range bgrad(p, q, bigs(x)) {
 			require.LessOrEqual(t, math.Abs(bnum(bsub(g, badd(bf(hi[j]), bf(lo[j]))))), boundRoom*allowance)
 		}
@@ -207,9 +207,9 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 	_, sparse := twins(t, rows, labels, data.Bounds())
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
 		for _, data := range []*Data{data, sparse} {
-			s := NewUnperturbed(&Problem{Data: data, Loss: l}).s()
+			s := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{}).s()
 			require.Greater(t, n, 3*grain)
-			hi, _, got := s.accurateGrad(x)
+			hi, _, got := s.pairGrad(x, nil)
 			want := 0x1p-100 * floats.Norm(hi, 2)
 			g, part, one := make([]float64, d), new(partial), newQuery(s.costs, askPair, x, nil, data.r())
 			part.reset(&one)
@@ -231,9 +231,9 @@ func TestAllowanceOfManyRecords(t *testing.T) {
 	const n, d = 50_000, 4
 	data, x, qs := random(31, n, d)
 	p := &Problem{Data: data, Loss: loss.Logistic{}}
-	_, _, exact := p.Perturb(qs[4]).s().accurateGrad(x)
+	_, _, exact := p.Perturb(qs[4]).s().pairGrad(x, nil)
 	p.Loss = foreign{loss.Logistic{}}
-	_, _, other := p.Perturb(qs[4]).s().accurateGrad(x)
+	_, _, other := p.Perturb(qs[4]).s().pairGrad(x, nil)
 	require.Less(t, exact, 0x1p-85*n)
 	require.Greater(t, other, 1e-16*n)
 }
@@ -246,6 +246,6 @@ func TestAllowanceCountsTheSumsOfAGrain(t *testing.T) {
 	}
 	data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	_, _, allowance := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}}).s().accurateGrad([]float64{0})
+	_, _, allowance := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{}).s().pairGrad([]float64{0}, nil)
 	require.GreaterOrEqual(t, allowance, grain*6*(grain+16)*unit*unit) // Σ‖aᵢ‖|φ′ᵢ| = grain
 }

@@ -26,7 +26,7 @@ func TestPlainGradOfManySmallRecords(t *testing.T) {
 		data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 2})
 		require.NoError(t, err)
 		p := &Problem{Data: data, Loss: loss.Squared{}}
-		grad, _, rounding := NewUnperturbed(p).s().plainGrad([]float64{0})
+		grad, _, rounding := p.Perturb(Perturbation{}).s().plainGrad([]float64{0})
 		exact := bgrad(p, Perturbation{}, bigs([]float64{0}))
 		e := math.Abs(bnum(bsub(exact[0], bf(grad[0]))))
 		require.LessOrEqual(t, e, boundRoom*rounding)
@@ -158,9 +158,9 @@ func TestResidualWithinAtTheEnds(t *testing.T) {
 	}
 	data, x, _ := random(3, 10, 3)
 	for _, l := range []loss.Loss{general{smoothAbs{}}, square{}} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		o := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{})
 		require.InEpsilon(t, o.Residual(x), o.ResidualWithin(x, math.Inf(1)), 1e-9)
 	}
-	require.Panics(t, func() { NewUnperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin(x[:2], 1) })
-	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin([]float64{0, math.NaN(), 0}, 1))
+	require.Panics(t, func() { (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{}).ResidualWithin(x[:2], 1) })
+	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{}).ResidualWithin([]float64{0, math.NaN(), 0}, 1))
 }

@@ -286,8 +286,8 @@ func BenchmarkOneHot(b *testing.B) {
 	x := slices.Repeat([]float64{0.1}, 108)
 	g, h := make([]float64, 108), mat.NewSymDense(108, nil)
 	for name, data := range map[string]*Data{"dense": dense, "sparse": sparse} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: 1})
-		l := NewUnperturbed(&Problem{Data: data, Loss: loss.Logistic{}, Threads: 1})
+		o := (&Problem{Data: data, Loss: loss.Squared{}, Threads: 1}).Perturb(Perturbation{})
+		l := (&Problem{Data: data, Loss: loss.Logistic{}, Threads: 1}).Perturb(Perturbation{})
 		for what, f := range map[string]func(){
 			"Grad":     func() { o.Grad(g, x) },
 			"Hessian":  func() { l.Hessian(h, x) },

@@ -113,7 +113,7 @@ func TestQueryIsKept(t *testing.T) {
 		for range 3 {
 			x[0]++
 			o.Grad(g, x)
-			NewUnperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Grad(g, x) // takes what the pool has
+			(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Perturb(Perturbation{}).Grad(g, x) // takes what the pool has
 		}
 		got, err := k.q.MarshalBinary()
 		require.NoError(t, err)

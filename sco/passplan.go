@@ -167,7 +167,7 @@ func (pl *PassPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*
 	if lin, ok := l.(loss.Linear); ok { // clipped gradients of these are those of a convex loss
 		l = clippedSlope{lin, par.Lipschitz}
 	}
-	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: l})
+	obj := (&erm.Problem{Data: p.Data, Loss: l}).Perturb(erm.Perturbation{})
 	order := permutation(par.Records, src)
 	d, n := par.Dim, float64(par.Records)
 	lambda := par.Ridge / (2 * n)

@@ -389,7 +389,7 @@ func TestBoundsHold(t *testing.T) {
 func TestCloseToNonPrivate(t *testing.T) {
 	p := problem(4, 3000, 3)
 	b := dp.Budget{Epsilon: 20, Delta: 1e-3}
-	obj := erm.NewUnperturbed(p)
+	obj := p.Perturb(erm.Perturbation{})
 	best := math.Inf(1)
 	for _, m := range []mechanism{&ObjPert{}, &ObjPertSVRG{}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{}, &DPSGD{Epochs: 20}} {
 		rel, err := m.Fit(t.Context(), p, b, noise.Reproducible(3))

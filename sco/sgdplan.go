@@ -215,7 +215,7 @@ func (pl *SGDPlan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*d
 	f := fault.From(ctx)
 	par := fault.At(f, sgdParams, pl.params)
 	grid := newGrid(par.Clip, par.Dim)
-	obj := erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)})
+	obj := (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})
 	batches := par.Sampler.Batches(obj.Len(), src)
 	d := par.Dim
 	w, avg, v := start(p.Set, d), make([]float64, d), make([]float64, d)

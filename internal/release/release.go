@@ -153,7 +153,10 @@ func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation
 	}
 	theta, trace, err := Minimize(ctx, p, obj, start, target, append(slices.Clip(j.Methods), Methods...)...)
 	if err == nil && j.Trace != nil {
-		trace.Evaluate(p, obj)
+		trace.Objective = obj.Func(theta)
+		if p.Reg != nil {
+			trace.Objective += p.Reg.Func(theta)
+		}
 		j.Trace(trace)
 		err = obj.Err()
 	}
