@@ -15,9 +15,7 @@ import (
 // error before that rounding. It is the gradient that Residual measures. Not private.
 func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
 	s := o.s()
-	if len(x) != s.data.d || len(dst) != len(x) {
-		panic(badLen)
-	}
+	s.check(dst, x)
 	hi, lo, allowance := s.pairGrad(x, nil)
 	floats.AddTo(dst, hi, lo)
 	return allowance

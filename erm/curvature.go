@@ -104,9 +104,7 @@ func (o *Objective) HasHessian() bool { return o.s().glm != nil }
 func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s := o.s()
 	d := s.data.d
-	if len(x) != d {
-		panic(badLen)
-	}
+	s.check(x)
 	if s.glm == nil {
 		panic(badLoss)
 	}
@@ -241,43 +239,34 @@ const (
 	gramFloats = 1 << 22 // size: 32 MiB
 )
 
-// least returns 0 ≤ lo ≤ λ_min(Q), computed once unless MinEig was declared.
-func (s *objective) least() float64 {
-	s.loOnce.Do(func() {
-		s.lo = s.minEig
+// spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once unless they were declared.
+func (s *objective) spectrum() (lo, hi float64) {
+	s.eigOnce.Do(func() {
 		switch {
 		case s.diag != nil:
-			s.lo = max(s.lo, floats.Min(s.diag))
-		case s.quad == nil: // Q = 0, whatever was declared
-			s.lo = 0
-		case !(s.lo > 0):
-			s.lo = randmat.MinEig(mat.NewSymDense(s.data.d, s.quad))
+			s.lo, s.hi = max(s.minEig, floats.Min(s.diag)), floats.Max(s.diag)
+		case s.quad != nil:
+			q := mat.NewSymDense(s.data.d, s.quad)
+			if s.lo = s.minEig; !(s.lo > 0) {
+				s.lo = randmat.MinEig(q)
+			}
+			if s.hi = s.maxEig; !(s.hi > 0) {
+				s.hi = randmat.MaxEig(q)
+			}
 		}
 		if !(s.lo > 0) {
 			s.lo = 0
-		}
-	})
-	return s.lo
-}
-
-// most returns hi ≥ λ_max(Q), computed once unless MaxEig was declared.
-func (s *objective) most() float64 {
-	s.hiOnce.Do(func() {
-		s.hi = s.maxEig
-		switch {
-		case s.diag != nil:
-			s.hi = floats.Max(s.diag)
-		case s.quad == nil:
-			s.hi = 0
-		case !(s.hi > 0):
-			s.hi = randmat.MaxEig(mat.NewSymDense(s.data.d, s.quad))
 		}
 		if math.IsNaN(s.hi) || floats.HasNaN(s.diag) {
 			s.hi = math.Inf(1)
 		}
 	})
-	return s.hi
+	return s.lo, s.hi
 }
+
+// least returns lo, and most returns hi, of spectrum.
+func (s *objective) least() float64 { lo, _ := s.spectrum(); return lo }
+func (s *objective) most() float64  { _, hi := s.spectrum(); return hi }
 
 // Attainable returns about the size of the rounding of Grad, for a solver that should not spend a pass
 // over many records on finding that out. It is 0 unless HessianIsFree. It is no bound: the rounding is at

@@ -36,6 +36,14 @@ type Data struct {
 // newData hides r.
 func newData(r *records) *Data { return &Data{func() *records { return r }} }
 
+// records returns what d hides, no records for nil and the zero value.
+func (d *Data) records() *records {
+	if d == nil || d.r == nil {
+		return new(records)
+	}
+	return d.r()
+}
+
 // canonical hides complete records in canonical order.
 func canonical(r *records) *Data {
 	if n := len(r.slabs); n > 0 {
@@ -281,39 +289,33 @@ func (d Data) Format(f fmt.State, _ rune) {
 // Dims returns the number n of records and d of features; 0 and 0 for nil and the zero value. Under
 // [dp.AddRemove] n is private.
 func (d *Data) Dims() (records, features int) {
-	if d == nil || d.r == nil {
-		return 0, 0
-	}
-	return d.r().n, d.r().d
+	r := d.records()
+	return r.n, r.d
 }
 
 // Bounds returns the declared bounds, zero for nil and the zero value.
-func (d *Data) Bounds() loss.Bounds {
-	if d == nil || d.r == nil {
-		return loss.Bounds{}
-	}
-	return d.r().bounds
-}
+func (d *Data) Bounds() loss.Bounds { return d.records().bounds }
 
 // Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a record.
 // It panics if i is out of range.
 func (d *Data) Row(i int) []float64 {
-	d.check(i)
-	r := d.r()
+	r := d.at(i)
 	return slices.Clone(r.row(i, make([]float64, r.d)))
 }
 
 // Label returns label i of the canonical order, inside its bounds. Not private: it is part of a
 // record. It panics if i is out of range.
 func (d *Data) Label(i int) float64 {
-	d.check(i)
-	return d.r().label(i)
+	return d.at(i).label(i)
 }
 
-func (d *Data) check(i int) {
-	if i < 0 || i >= d.r().n {
+// at returns the records. It panics unless i is the index of one.
+func (d *Data) at(i int) *records {
+	r := d.records()
+	if i < 0 || i >= r.n {
 		panic(badIndex)
 	}
+	return r
 }
 
 // Map returns data with the labels that f returns. f gets one record, a copy of its row and its label,
@@ -323,10 +325,7 @@ func (d *Data) check(i int) {
 // from several goroutines at once, and must return the same for a record each time. Map of nil or the
 // zero value is empty.
 func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	if d == nil || d.r == nil {
-		return &Data{}
-	}
-	from := d.r()
+	from := d.records()
 	if from.src != nil {
 		return from.mapped(f)
 	}

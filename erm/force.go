@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -127,33 +128,15 @@ func exceeds(row []float64, bound float64) bool {
 	if s := side(squares(row), len(row), bound); s != 0 {
 		return s > 0
 	}
-	if !squarable(bound) && maxAbs(row) > bound {
-		return true
+	if squarable(bound) {
+		hi, lo := kernel.Dot2(row, row)
+		ph, pl := num.TwoProd(bound, bound)
+		excess, d := (hi-ph)+(lo-pl), float64(len(row)+4)
+		if math.Abs(excess) > 4*d*d*unit*unit*ph { // the error of Dot2 and three roundings, three times over
+			return excess > 0
+		}
 	}
-	// Scaling by 2⁻ᵉ brings bound into [½, 1). Two factors do not overflow, and entries that underflow
-	// contribute less than 2⁻¹⁰⁰⁰.
-	f, e := math.Frexp(bound)
-	s1, s2 := math.Ldexp(1, -e/2), math.Ldexp(1, -e+e/2)
-	var hi, lo float64 // Σ t² = hi + lo with a relative error of at most 4d²u²
-	for _, v := range row {
-		t := v * s1 * s2
-		p := float64(t * t)
-		q := math.FMA(t, t, -p)
-		var r float64
-		hi, r = num.TwoSum(hi, p)
-		lo += r + q
-	}
-	ph := float64(f * f)
-	pl := math.FMA(f, f, -ph)
-	excess := (hi - ph) + (lo - pl)
-	d := float64(len(row) + 1)
-	switch margin := 8 * d * d * 0x1p-106; {
-	case excess > margin:
-		return true
-	case excess < -margin:
-		return false
-	}
-	return exceedsExactly(row, bound)
+	return maxAbs(row) > bound || exceedsExactly(row, bound)
 }
 
 // exceedsExactly decides ‖row‖₂ > bound without rounding.

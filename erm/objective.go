@@ -64,8 +64,8 @@ type objective struct {
 	lin       []float64
 	constant  float64
 
-	loOnce, hiOnce sync.Once
-	lo, hi         float64 // bounds on the spectrum of Q, see least and most
+	eigOnce sync.Once
+	lo, hi  float64 // spectrum()
 }
 
 // Perturb is [Problem.PerturbContext] without an end. The minimizer for an empty q is that of p itself:
@@ -110,20 +110,17 @@ func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective
 	s.scratch.New = buffers(d)
 	s.linear = append(s.linear, q.Linear...)
 	s.center = append(s.center, q.Center...)
+	if q.Quad != nil && q.Quad.SymmetricDim() != d {
+		panic(badLen)
+	}
 	switch m := q.Quad.(type) {
 	case nil:
 	case *mat.DiagDense:
-		if m.SymmetricDim() != d {
-			panic(badLen)
-		}
 		s.diag = make([]float64, d)
 		for i := range s.diag {
 			s.diag[i] = m.At(i, i)
 		}
 	default:
-		if m.SymmetricDim() != d {
-			panic(badLen)
-		}
 		s.quad = fullSymmetric(m)
 	}
 	return &Objective{func() *objective { return s }}
@@ -152,48 +149,45 @@ func (o *Objective) Len() int { return o.s().data.n }
 // Dim returns d, the length of θ.
 func (o *Objective) Dim() int { return o.s().data.d }
 
+// check panics unless all vectors have length d.
+func (s *objective) check(vectors ...[]float64) {
+	for _, v := range vectors {
+		if len(v) != s.data.d {
+			panic(badLen)
+		}
+	}
+}
+
 // Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and Set. It sums over the
 // records in double-double and returns +Inf if the sum overflows.
-func (o *Objective) Func(x []float64) float64 {
-	s := o.s()
-	if len(x) != s.data.d {
-		panic(badLen)
-	}
-	p := s.sum(askValue, x, nil)
-	defer s.done(p)
-	return p.value + s.perturbation(x)
-}
+func (o *Objective) Func(x []float64) float64 { return o.s().evaluate(askValue, nil, x) }
 
 // Grad stores ∇f(x) = Σᵢ ∇ℓ(x;aᵢ,bᵢ) + b + Q(x−θ̃) in dst, which may be x. It does not allocate.
-func (o *Objective) Grad(dst, x []float64) {
-	s := o.s()
-	if len(x) != s.data.d || len(dst) != s.data.d {
-		panic(badLen)
-	}
-	p := s.sum(askGrad, x, nil)
-	s.finish(dst, x, p)
-	s.done(p)
-}
-
-// finish stores the gradient of p plus that of the perturbation at x in dst, which may be x.
-func (s *objective) finish(dst, x []float64, p *pass) {
-	g := s.get()
-	copy(*g, p.grad)
-	s.addPerturbation(*g, x, 1)
-	copy(dst, *g)
-	s.put(g)
-}
+func (o *Objective) Grad(dst, x []float64) { o.s().evaluate(askGrad, dst, x) }
 
 // FuncGrad stores ∇f(x) in dst, which may be x, and returns f(x), with the bits of Grad and Func. It
 // costs little more than one of them and does not allocate.
 func (o *Objective) FuncGrad(dst, x []float64) float64 {
-	s := o.s()
-	if len(x) != s.data.d || len(dst) != s.data.d {
-		panic(badLen)
+	return o.s().evaluate(askValue|askGrad, dst, x)
+}
+
+// evaluate returns f(x) and stores ∇f(x) in dst, if want asks for them.
+func (s *objective) evaluate(want ask, dst, x []float64) (f float64) {
+	s.check(x)
+	if want&askGrad != 0 {
+		s.check(dst)
 	}
-	p := s.sum(askValue|askGrad, x, nil)
-	f := p.value + s.perturbation(x)
-	s.finish(dst, x, p)
+	p := s.sum(want, x, nil)
+	if want&askValue != 0 {
+		f = p.value + s.perturbation(x)
+	}
+	if want&askGrad != 0 {
+		g := s.get() // dst may be x
+		copy(*g, p.grad)
+		s.addPerturbation(*g, x, 1)
+		copy(dst, *g)
+		s.put(g)
+	}
 	s.done(p)
 	return f
 }
@@ -220,9 +214,7 @@ func (s *objective) perturbation(x []float64) float64 {
 func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	s := o.s()
 	r := s.data
-	if len(x) != r.d || len(dst) != r.d {
-		panic(badLen)
-	}
+	s.check(dst, x)
 	s.setPerturbation(dst, x, float64(len(idx))/float64(max(r.n, 1)))
 	if s.glm != nil {
 		for _, i := range idx {
@@ -322,7 +314,7 @@ const (
 func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int, norm int64) {
 	s := o.s()
 	r := s.data
-	if len(x) != r.d || len(dst) != r.d {
+	if s.check(x); len(dst) != r.d {
 		panic(badLen)
 	}
 	if norm < 1 || norm > maxRounded || exponent < -900 || exponent > 900 {

@@ -1,8 +1,8 @@
 package erm
 
 import (
-	"fmt"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"

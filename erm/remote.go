@@ -103,16 +103,14 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if w.Version != wireVersion {
 		return fmt.Errorf("%w: version %d, want %d", errWire, w.Version, wireVersion)
 	}
-	if len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim {
+	switch {
+	case len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim:
 		return fmt.Errorf("%w: a point of %d numbers in %d dimensions", errWire, len(w.X), w.Dim)
-	}
-	if w.Ask >= uint8(2*askPrint) {
+	case w.Ask >= uint8(2*askPrint):
 		return fmt.Errorf("%w: unknown sums", errWire)
-	}
-	if w.Grain < 1 || w.Grain > grain {
+	case w.Grain < 1 || w.Grain > grain:
 		return fmt.Errorf("%w: sums of %d records", errWire, w.Grain)
-	}
-	if w.Loss == nil {
+	case w.Loss == nil:
 		return fmt.Errorf("%w: no loss", errWire)
 	}
 	if err := loss.Check(w.Loss); err != nil {

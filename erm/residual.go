@@ -70,9 +70,7 @@ func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, lo []float64, allowance float64)) float64 {
 	s := o.s()
-	if len(x) != s.data.d {
-		panic(badLen)
-	}
+	s.check(x)
 	for _, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return math.Inf(1)
@@ -193,9 +191,7 @@ func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	if !ok || !separable || s.glm == nil {
 		panic(badPair)
 	}
-	if len(x) != s.data.d || len(low) != len(x) || len(grad) != len(x) || len(gradLow) != len(x) {
-		panic(badLen)
-	}
+	s.check(x, low, grad, gradLow)
 	for j, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v+low[j] != v {
 			return math.Inf(1)

@@ -79,12 +79,7 @@ func newSource(n, d int, b loss.Bounds, src *source) *Data {
 // Err returns the first failure of the source outside of an [Objective], an error wrapping [ErrSource]; nil
 // for records in memory. A record that could not be read is replaced by the zero record: values computed
 // from it must not be used.
-func (d *Data) Err() error {
-	if d == nil || d.r == nil {
-		return nil
-	}
-	return d.r().err()
-}
+func (d *Data) Err() error { return d.records().err() }
 
 func (r *records) err() error {
 	if r.src != nil {
@@ -97,11 +92,10 @@ func (r *records) err() error {
 
 // Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a [Remote].
 func (d *Data) Assumptions() []dp.Assumption {
-	if d == nil || d.r == nil || d.r().src == nil {
-		return nil
-	}
-	if _, ok := d.r().src.Source.(Remote); ok {
-		return []dp.Assumption{TrustedCluster}
+	if src := d.records().src; src != nil {
+		if _, ok := src.Source.(Remote); ok {
+			return []dp.Assumption{TrustedCluster}
+		}
 	}
 	return nil
 }
@@ -109,10 +103,7 @@ func (d *Data) Assumptions() []dp.Assumption {
 // Each calls f with every record in turn: its row, which f must neither change nor keep, and its label. The
 // error is nil for records in memory; otherwise it wraps [ErrSource].
 func (d *Data) Each(f func(a []float64, b float64)) error {
-	if d == nil || d.r == nil {
-		return nil
-	}
-	r := d.r()
+	r := d.records()
 	if r.src == nil {
 		scratch := make([]float64, r.d)
 		for i := range r.n {
@@ -154,6 +145,9 @@ type source struct {
 // readRows returns the number of records of d features that are read at a time, a power of two.
 func readRows(d int) int { return min(max(1<<slabShift(d), grain), Chunk) }
 
+// oneSlab is the shift of records that are in one slab, whatever their number.
+const oneSlab = 62
+
 // window holds records that were read and forced into the bounds.
 type window struct {
 	rec     records
@@ -171,7 +165,7 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	x := &w.rec.slabs[0]
 	w.first, w.scratch = first, resize(w.scratch, r.d)
 	x.x, x.y, x.norm = resize(x.x, count*r.d), resize(x.y, count), resize(x.norm, count)
-	w.rec = records{n: count, d: r.d, shift: 62, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
+	w.rec = records{n: count, d: r.d, shift: oneSlab, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -316,9 +310,9 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 		return nil, false
 	}
 	m := min(r.n/8, manyRecords/2) / sampleRows
-	data := &records{d: r.d, shift: slabShift(r.d), bounds: r.bounds}
 	w := windows.Get().(*window)
 	defer windows.Put(w)
+	var part slab
 	for k := range m {
 		first := k * (r.n / m)
 		from, at := r, first
@@ -329,18 +323,16 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 			}
 			from, at = &w.rec, 0
 		}
-		for i := range sampleRows {
-			slab, j := from.at(at + i)
-			to := data.open(0)
-			_, row := from.entries(at + i)
-			to.x, to.y, to.norm = append(to.x, row...), append(to.y, slab.y[j]), append(to.norm, slab.norm[j])
-			data.n++
+		for i := at; i < at+sampleRows; i++ {
+			_, row := from.entries(i)
+			part.x, part.y, part.norm = append(part.x, row...), append(part.y, from.label(i)), append(part.norm, from.norm(i))
 		}
 	}
-	data.floatsOnce = data.n * data.d
+	n := m * sampleRows
+	data := &records{n: n, d: r.d, shift: oneSlab, slabs: []slab{part}, bounds: r.bounds, floatsOnce: n * r.d}
 	c := &objective{
 		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,
-		weight: float64(r.n) / float64(data.n), threads: s.threads,
+		weight: float64(r.n) / float64(n), threads: s.threads,
 		linear: s.linear, center: s.center, diag: s.diag, quad: s.quad, minEig: s.least(), maxEig: s.most(),
 		linearError: s.linearError, quadError: s.quadError,
 	}
