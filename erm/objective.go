@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -308,9 +307,9 @@ const (
 //	k = Σ_{i∈idx} kᵢ,   kᵢ = round(∇ℓ(x;aᵢ,bᵢ)/g),   g = 2^exponent
 //
 // Every gradient must have norm at most norm·g, so the loss must clip. The bits of kᵢ are a function of x
-// and record i alone: neither the rest of the batch, nor the place of the record, nor a registered BLAS
-// changes them. Sums of integers are exact modulo 2⁶⁴ in any order. It does not allocate. It panics
-// unless 1 ≤ norm ≤ 2⁵¹ and |exponent| ≤ 900.
+// and record i alone: neither the rest of the batch nor the place of the record changes them. Sums of
+// integers are exact modulo 2⁶⁴ in any order. It does not allocate. It panics unless 1 ≤ norm ≤ 2⁵¹ and
+// |exponent| ≤ 900.
 func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int, norm int64) {
 	s := o.s()
 	r := s.data
@@ -331,7 +330,7 @@ func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int
 			if s.glm != nil {
 				slab, k := r.at(i) // one read, so that the slope is clipped for this very row
 				col, a := r.in(slab, k)
-				addRounded(*sum, s.slope(slab, k, dotLocal(col, a, x)), col, a, shift)
+				addRounded(*sum, s.slope(slab, k, r.dot(col, a, x)), col, a, shift)
 				continue
 			}
 			s.loss.Grad(*g, x, r.row(i, *row), r.label(i))
@@ -343,14 +342,6 @@ func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int
 		idx = idx[len(part):]
 	}
 	s.put(sum, g, row)
-}
-
-// dotLocal returns ⟨a,x⟩ with bits that are a function of a and x alone.
-func dotLocal(col []int32, a, x []float64) float64 {
-	if col != nil {
-		return dotSparse(col, a, x)
-	}
-	return blasgonum.Implementation{}.Ddot(len(a), a, 1, x, 1)
 }
 
 // addRounded adds w·a, rounded to multiples of g, to dst; shift is that of SumRounded.

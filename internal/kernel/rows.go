@@ -1,8 +1,8 @@
 // Package kernel holds the inner loops that decide how fast solvers are. Every exported function
-// states its formula and has a portable implementation. On amd64 processors with AVX2 and FMA,
-// products with blocks of rows run in assembly and agree with the portable ones to the rounding
-// that their comments state. Where the program registered a BLAS with [blas64.Use], the plain
-// products use that BLAS. The build tags noasm, safe and purego leave the assembly out.
+// states its formula and has a portable implementation, that of gonum for plain products. On amd64
+// processors with AVX2 and FMA, products with blocks of rows run in assembly and agree with the portable
+// ones to the rounding that their comments state. The build tags noasm, safe and purego leave the
+// assembly out. A BLAS registered with gonum is not used.
 //
 // In products with a block of rows, A has m rows of d numbers, row-major without gaps; u and w hold
 // one number per row, x and dst one per column. Arguments that are written must not overlap others.
@@ -14,24 +14,19 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	blasgonum "gonum.org/v1/gonum/blas/gonum"
 
 	"github.com/privopt/privopt/internal/num"
 )
 
+// sse is gonum's BLAS, called on plain slices.
+var sse blasgonum.Implementation
+
 const badLen = "kernel: length mismatch"
 
-// implementation returns the registered BLAS, and whether it is gonum's.
-func implementation() (impl blas.Float64, gonum bool) {
-	impl = blas64.Implementation()
-	_, gonum = impl.(blasgonum.Implementation)
-	return impl, gonum
-}
-
 // MulVec stores Ax in u. stream states that the rows come from memory rather than from a cache:
-// then gonum's kernels are faster row by row than on four rows at a time. Its bits differ from those
-// of other implementations by at most 2d·2⁻⁵³·Σ|terms|.
+// then gonum's kernels are faster row by row than on four rows at a time. Implementations differ by at
+// most 2d·2⁻⁵³·Σ|terms|.
 func MulVec(u, a, x []float64, stream bool) {
 	m, d := len(u), len(x)
 	if len(a) != m*d {
@@ -41,21 +36,19 @@ func MulVec(u, a, x []float64, stream bool) {
 		clear(u)
 		return
 	}
-	impl, gonum := implementation()
 	switch {
-	case gonum && haveRows:
+	case haveRows:
 		mulVec(u, a, x)
 	case stream || m == 1:
 		for i := range u {
-			u[i] = impl.Ddot(d, a[i*d:(i+1)*d], 1, x, 1)
+			u[i] = sse.Ddot(d, a[i*d:(i+1)*d], 1, x, 1)
 		}
 	default:
-		impl.Dgemv(blas.NoTrans, m, d, 1, a, d, x, 1, 0, u, 1)
+		sse.Dgemv(blas.NoTrans, m, d, 1, a, d, x, 1, 0, u, 1)
 	}
 }
 
-// AddMulVec adds A'w to dst. Its bits differ from those of other implementations by at most
-// 2m·2⁻⁵³·Σ|terms|.
+// AddMulVec adds A'w to dst. Implementations differ by at most 2m·2⁻⁵³·Σ|terms|.
 func AddMulVec(dst, a, w []float64) {
 	m, d := len(w), len(dst)
 	if len(a) != m*d {
@@ -64,14 +57,13 @@ func AddMulVec(dst, a, w []float64) {
 	if m == 0 || d == 0 {
 		return
 	}
-	impl, gonum := implementation()
 	switch {
-	case gonum && haveRows && m > 1:
+	case haveRows && m > 1:
 		addMulVec(dst, a, w)
 	case m == 1:
-		impl.Daxpy(d, w[0], a, 1, dst, 1)
+		sse.Daxpy(d, w[0], a, 1, dst, 1)
 	default:
-		impl.Dgemv(blas.Trans, m, d, 1, a, d, w, 1, 1, dst, 1)
+		sse.Dgemv(blas.Trans, m, d, 1, a, d, w, 1, 1, dst, 1)
 	}
 }
 
@@ -80,7 +72,7 @@ func Dot(a, x []float64) float64 {
 	if len(a) != len(x) {
 		panic(badLen)
 	}
-	return blas64.Implementation().Ddot(len(x), a, 1, x, 1)
+	return sse.Ddot(len(x), a, 1, x, 1)
 }
 
 // AddScaled adds w·a to dst.
@@ -88,7 +80,7 @@ func AddScaled(dst []float64, w float64, a []float64) {
 	if len(a) != len(dst) {
 		panic(badLen)
 	}
-	blas64.Implementation().Daxpy(len(dst), w, a, 1, dst, 1)
+	sse.Daxpy(len(dst), w, a, 1, dst, 1)
 }
 
 // Block returns the number of rows of d numbers to take at a time for a product with A followed by
@@ -97,11 +89,10 @@ func AddScaled(dst []float64, w float64, a []float64) {
 // read memory at half its speed.
 func Block(d int, stream bool) int {
 	const kib = 1 << 10 / 8
-	_, gonum := implementation()
 	switch {
 	case !stream:
 		return max(32*kib/d&^3, 4)
-	case gonum && haveRows:
+	case haveRows:
 		return max(8*kib/d&^3, 4)
 	}
 	return 1
@@ -131,23 +122,18 @@ func AddGram(h, w, a []float64, d int) {
 	if d < 1 || len(h) != d*stride || len(a) != m*stride {
 		panic(badLen)
 	}
-	impl, gonum := implementation()
 	switch {
 	case m == 0:
 		return
-	case gonum && haveRows:
+	case haveRows:
 		addGram(h, w, a, d)
 		return
 	}
 	for i, v := range w {
-		impl.Dscal(d, math.Sqrt(v), a[i*stride:], 1)
+		sse.Dscal(d, math.Sqrt(v), a[i*stride:], 1)
 	}
-	if !gonum {
-		impl.Dsyrk(blas.Upper, blas.Trans, d, m, 1, a, stride, 1, h, stride)
-		return
-	}
-	for i := range d { // hᵢ += A'aᵢ right of the diagonal: gonum's Dsyrk takes one row of A at a time
-		impl.Dgemv(blas.Trans, m, d-i, 1, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
+	for i := range d { // hᵢ += A'aᵢ right of the diagonal: Dsyrk takes one row of A at a time
+		sse.Dgemv(blas.Trans, m, d-i, 1, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
 	}
 }
 

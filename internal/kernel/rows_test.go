@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
 )
 
 // Both builds compute the formulas, to the rounding of the sums, and touch
@@ -83,45 +80,34 @@ func rowsByDefinition(t *testing.T) {
 	}
 }
 
-// The Gram matrix, by definition and under a user's BLAS.
+// AddGram computes its formula.
 func TestAddGram(t *testing.T) { eachKernel(t, addGramByDefinition) }
 
 func addGramByDefinition(t *testing.T) {
-	defer blas64.Use(blas64.Implementation())
 	rnd := rand.New(rand.NewPCG(4, 2))
-	for _, user := range []bool{false, true} {
-		calls := 0
-		if user {
-			blas64.Use(counting{calls: &calls})
-		}
-		for _, m := range []int{0, 1, 5, 64} {
-			for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
-				stride := GramStride(d)
-				a, h, w := make([]float64, m*stride), make([]float64, d*stride), make([]float64, m)
-				for i := range m {
-					for j := range d {
-						a[i*stride+j] = rnd.NormFloat64()
+	for _, m := range []int{0, 1, 5, 64} {
+		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
+			stride := GramStride(d)
+			a, h, w := make([]float64, m*stride), make([]float64, d*stride), make([]float64, m)
+			for i := range m {
+				for j := range d {
+					a[i*stride+j] = rnd.NormFloat64()
+				}
+				w[i] = rnd.ExpFloat64()
+			}
+			for i := range h {
+				h[i] = rnd.NormFloat64()
+			}
+			before := append([]float64(nil), h...)
+			AddGram(h, w, slices.Clone(a), d)
+			for i := range d {
+				for j := i; j < d; j++ {
+					want, size := before[i*stride+j], math.Abs(before[i*stride+j])
+					for k := range m {
+						p := w[k] * a[k*stride+i] * a[k*stride+j]
+						want, size = want+p, size+math.Abs(p)
 					}
-					w[i] = rnd.ExpFloat64()
-				}
-				for i := range h {
-					h[i] = rnd.NormFloat64()
-				}
-				before := append([]float64(nil), h...)
-				calls = 0
-				AddGram(h, w, slices.Clone(a), d)
-				if user && m > 0 {
-					require.Equal(t, 1, calls)
-				}
-				for i := range d {
-					for j := i; j < d; j++ {
-						want, size := before[i*stride+j], math.Abs(before[i*stride+j])
-						for k := range m {
-							p := w[k] * a[k*stride+i] * a[k*stride+j]
-							want, size = want+p, size+math.Abs(p)
-						}
-						require.InDelta(t, want, h[i*stride+j], 2*float64(m+4)*0x1p-53*size, "m=%d d=%d", m, d)
-					}
+					require.InDelta(t, want, h[i*stride+j], 2*float64(m+4)*0x1p-53*size, "m=%d d=%d", m, d)
 				}
 			}
 		}
@@ -164,56 +150,6 @@ func TestRowsLengths(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, badLen, f)
 	}
-}
-
-// counting counts the calls that a user's BLAS gets.
-type counting struct {
-	blasgonum.Implementation
-	calls *int
-}
-
-func (c counting) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
-	*c.calls++
-	return c.Implementation.Ddot(n, x, incX, y, incY)
-}
-
-func (c counting) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
-	*c.calls++
-	c.Implementation.Daxpy(n, alpha, x, incX, y, incY)
-}
-
-func (c counting) Dgemv(
-	tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int,
-) {
-	*c.calls++
-	c.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
-}
-
-func (c counting) Dsyrk(
-	ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, h []float64, ldc int,
-) {
-	*c.calls++
-	c.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, h, ldc)
-}
-
-// A BLAS registered by blas64.Use does the work, also where the build has
-// kernels of its own.
-func TestRowsUseTheRegisteredBLAS(t *testing.T) {
-	defer blas64.Use(blas64.Implementation())
-	calls := 0
-	blas64.Use(counting{calls: &calls})
-	a, x, w, u, y := make([]float64, 6), []float64{1, 2, 3}, []float64{4, 5}, make([]float64, 2), make([]float64, 3)
-	for i, f := range []func(){
-		func() { MulVec(u, a, x, false) },
-		func() { AddMulVec(y, a, w) },
-		func() { Dot(x, y) },
-		func() { AddScaled(y, 2, x) },
-	} {
-		f()
-		require.Equal(t, i+1, calls)
-	}
-	MulVec(u, a, x, true) // row by row
-	require.Equal(t, 6, calls)
 }
 
 // g = X'(Xw − y), every block of rows read twice from the first-level cache.

@@ -4,11 +4,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
 )
-
-// sse is gonum's BLAS, called on plain slices whatever BLAS the program registered.
-var sse blasgonum.Implementation
 
 // ShrinkDot stores θ = soft(x, τ), which is sgn(xⱼ)·max(|xⱼ|−τ, 0) in coordinate j, in theta and
 // returns ⟨a,θ⟩. theta and a have the length of x, and τ ≥ 0. A NaN stays NaN. θ is rounded once per
