@@ -234,10 +234,10 @@ func TestCheckAndConstants(t *testing.T) {
 		require.PanicsWithValue(t, badProblem, func() { p.Perturb(Perturbation{}) })
 	}
 	p := &Problem{Data: data, Loss: loss.Squared{}}
-	c := p.constants()
+	c := p.Loss.Constants(data.Bounds(), p.radius())
 	require.Equal(t, math.Inf(1), c.Lipschitz)
 	p.Set = prox.L2Ball{R: 2}
-	c = p.constants()
+	c = p.Loss.Constants(data.Bounds(), p.radius())
 	b := data.Bounds()
 	require.InEpsilon(t, b.Row*(b.Row*2+b.Label), c.Lipschitz, 1e-11)
 }

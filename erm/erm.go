@@ -12,24 +12,18 @@
 //
 // # Order of records
 //
-// Data keeps records in a canonical order of their content. A sum over the records consists of sums
-// of 512 consecutive records, in float64 or in double-double, which are added without rounding. All
-// values are therefore functions of the multiset of records: no bit depends on the order of the input,
-// on the number of shards it came in or on the number of threads.
+// Data keeps records in a canonical order of their content. A sum over the records consists of sums of 512
+// consecutive records, in float64 or in double-double, which are added without rounding. All values are
+// therefore functions of the multiset of records: no bit depends on the order of the input, on the number
+// of shards it came in or on the number of threads. Records that do not fit into memory stay in a [Source],
+// in its order; see [Open]. Other machines may compute sums over its parts; see [Remote].
 //
-// Records that do not fit into memory stay in a [Source], in its order; see [Open]. Other machines may
-// compute sums over its parts; see [Remote].
-//
-// The rounding of such a sum still differs between neighboring data sets, because replacing one record
-// moves others to other places. No release rests on the rounded sums. A release rests on the bound of
-// [Objective.Residual] on the distance to the exact minimizer. That bound includes an allowance for
-// rounding that holds for any order of the records, and the noise is calibrated to it. For a loss.Exact
-// the allowance is of the order of
-//
-//	2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),
-//
-// where gradients are at most L and predictions at most U, which is negligible for any number of
-// records. For other losses the factor of the first term is 2⁻⁴⁸.
+// Replacing one record may move others, so the rounding of a sum differs between neighboring data sets. No
+// release rests on rounded sums. It rests on the bound of [Objective.Residual] on the distance to the exact
+// minimizer, which includes an allowance for rounding in any order of the records, and the noise is
+// calibrated to it. With gradients of at most L and predictions of at most U, the allowance is about
+// 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss.Exact, which is negligible for any number of
+// records. For other losses the first factor is 2⁻⁴⁸.
 //
 // # Notation
 //

@@ -99,7 +99,7 @@ func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective
 		weight:  1,
 		minEig:  q.MinEig,
 		maxEig:  q.MaxEig,
-		consts:  p.constants(),
+		consts:  p.Loss.Constants(data.bounds, p.radius()),
 		threads: p.Threads,
 
 		linearError: q.LinearError,

@@ -113,14 +113,13 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// constants returns the worst-case constants of the loss on the declared bounds and the radius of Set.
-func (p *Problem) constants() loss.Constants {
-	radius := math.Inf(1)
-	if p.Set != nil {
-		_, d := p.Data.Dims()
-		radius = p.Set.Radius(d)
+// radius returns the radius of Set, +Inf without one.
+func (p *Problem) radius() float64 {
+	if p.Set == nil {
+		return math.Inf(1)
 	}
-	return p.Loss.Constants(p.Data.Bounds(), radius)
+	_, d := p.Data.Dims()
+	return p.Set.Radius(d)
 }
 
 // certificate checks p and returns r + ι_C. The error wraps [ErrProblem], and dp.ErrCondition too if
@@ -178,11 +177,16 @@ func LossAssumptions(l loss.Loss) []dp.Assumption {
 	return a
 }
 
+// proved returns l if it is a loss.Exact of package loss, else nil.
+func proved(l loss.Loss) loss.Exact {
+	if e, ok := l.(loss.Exact); ok && loss.Proved(l) && e.Exact() {
+		return e
+	}
+	return nil
+}
+
 // exact reports whether the slopes of l are proved to be accurate in double-double.
 func exact(l loss.Loss) bool {
-	if e, ok := l.(loss.Exact); ok && loss.Proved(l) && e.Exact() {
-		return true
-	}
 	_, linear := l.(loss.Linear)
-	return linear && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Structure == loss.LSQ
+	return proved(l) != nil || linear && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Structure == loss.LSQ
 }

@@ -83,7 +83,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		Dim:     d,
 		Records: p.Records,
 		Bounds:  p.Data.Bounds(),
-		Radius:  math.Inf(1),
+		Radius:  p.radius(),
 		Modulus: ridge(p.Reg, d),
 
 		Assumptions: append(LossAssumptions(p.Loss), p.Data.Assumptions()...),
@@ -93,9 +93,6 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	}
 	if rel == dp.Replace {
 		q.Records, q.MaxRecords = n, max(int64(n), 1)
-	}
-	if p.Set != nil {
-		q.Radius = p.Set.Radius(d)
 	}
 	_, q.Linear = p.Loss.(loss.Linear)
 	q.envelope, _ = p.Loss.(loss.Envelope)

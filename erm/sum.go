@@ -56,11 +56,8 @@ func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 	whole := l.Constants(b, math.Inf(1))
 	c.curve = whole.Smoothness
 	if glm, ok := l.(loss.Linear); ok {
-		c.glm = glm
+		c.glm, c.exact = glm, proved(l)
 		c.batch, _ = l.(loss.Batch)
-		if exact, ok := l.(loss.Exact); ok && loss.Proved(l) && exact.Exact() {
-			c.exact = exact
-		}
 		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a quarter
 		// of it. Otherwise only φ″ ≤ β/‖a‖² is known.
 		half := l.Constants(loss.Bounds{Row: b.Row / 2, Label: b.Label}, math.Inf(1)).Smoothness
@@ -180,12 +177,12 @@ func (q *query) add(p *partial, r *records, lo, hi int) {
 		q.gram(p, r, lo, hi)
 		return
 	}
-	if q.ask&askPair != 0 {
-		if q.glm != nil {
-			p.allow += q.pairLinear(p, r, lo, hi)
-		} else {
-			p.allow += q.pairGeneral(p, r, lo, hi)
-		}
+	switch {
+	case q.ask&askPair == 0:
+	case q.glm != nil:
+		p.allow += q.pairLinear(p, r, lo, hi)
+	default:
+		p.allow += q.pairGeneral(p, r, lo, hi)
 	}
 	switch {
 	case q.ask&(askValue|askGrad|askHess) == 0:
