@@ -147,7 +147,7 @@ func (h hostile) lost(x []float64) float64 {
 	hi, lo, allowance := h.o.s().pairGrad(x, nil)
 	total, _ := prox.Sum(h.p.Reg, h.p.Set)
 	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
-	at := s.distance(g, x, nil, hi, lo)
+	at := s.distance(g, x, make([]float64, len(x)), hi, lo)
 	if floats.Add(hi, lo); h.q.Split {
 		at = 0x1p-97 * floats.Norm(hi, 2)
 	} else {

@@ -195,14 +195,14 @@ func (s *objective) evaluate(want ask, dst, x []float64) (f float64) {
 func (s *objective) perturbation(x []float64) float64 {
 	sum := 0.0
 	if s.linear != nil {
-		sum = kernel.Dot(s.linear, x)
+		sum = floats.Dot(s.linear, x)
 	}
 	if s.diag != nil || s.quad != nil {
 		y, qy := s.get(), s.get()
 		s.shift(*y, x)
 		clear(*qy)
 		s.addQuad(*qy, *y, 1)
-		sum += kernel.Dot(*qy, *y) / 2
+		sum += floats.Dot(*qy, *y) / 2
 		s.put(y, qy)
 	}
 	return sum

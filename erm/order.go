@@ -260,34 +260,26 @@ func radix(keys []key, threads int) {
 	}))
 }
 
-// permute moves record keys[k].index to k for every k, along the cycles of the permutation. It
-// overwrites keys.
+// permute moves record keys[k].index to k for every k.
 func (r *records) permute(keys []key) {
-	row := make([]float64, r.d)
 	for k := range keys {
-		if keys[k].index == k {
+		from := keys[k].index
+		for from < k { // an earlier swap moved the record
+			from = keys[from].index
+		}
+		if from == k {
 			continue
 		}
-		_, x := r.entries(k)
-		copy(row, x)
-		y, norm := r.label(k), r.norm(k)
-		to := k
-		for from := keys[to].index; from != k; from = keys[to].index {
-			_, x := r.entries(from)
-			r.set(to, x, r.label(from), r.norm(from))
-			keys[to].index = to
-			to = from
+		s, i := r.at(k)
+		t, j := r.at(from)
+		_, x := r.in(s, i)
+		_, y := r.in(t, j)
+		for c, v := range x {
+			x[c], y[c] = y[c], v
 		}
-		r.set(to, row, y, norm)
-		keys[to].index = to
+		s.y[i], t.y[j] = t.y[j], s.y[i]
+		s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 	}
-}
-
-// set overwrites dense record i.
-func (r *records) set(i int, x []float64, y, norm float64) {
-	s, k := r.at(i)
-	copy(s.x[k*r.d:(k+1)*r.d], x)
-	s.y[k], s.norm[k] = y, norm
 }
 
 // Canonical returns the order in which [Data] would keep the records of src: element k is the index in

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/kernel"
@@ -153,7 +154,7 @@ func (r *records) dot(col []int32, a, x []float64) float64 {
 	if r.sparse {
 		return dotSparse(col, a, x)
 	}
-	return kernel.Dot(a, x)
+	return floats.Dot(a, x)
 }
 
 // addScaled adds w·a to dst for the entries of a row.

@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -81,6 +80,9 @@ func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, l
 		return math.Inf(1)
 	}
 	hi, lo, allowance := gradient(x)
+	if low == nil {
+		low = make([]float64, len(x))
+	}
 	r := s.distance(g, x, low, hi, lo) + boundRoom*allowance + s.linearError
 	if s.quadError > 0 {
 		y := make([]float64, len(x))
@@ -136,17 +138,9 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 		return dist
 	}
 	for j := range x {
-		e[j], _ = prox.Steepest(c, j, pairAt(x, low, j), prox.Pair{Hi: hi[j], Lo: lo[j]})
+		e[j], _ = prox.Steepest(c, j, prox.Pair{Hi: x[j], Lo: low[j]}, prox.Pair{Hi: hi[j], Lo: lo[j]})
 	}
 	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
-}
-
-// pairAt returns coordinate j of x + low. A nil low is 0.
-func pairAt(x, low []float64, j int) prox.Pair {
-	if low == nil {
-		return prox.Pair{Hi: x[j]}
-	}
-	return prox.Pair{Hi: x[j], Lo: low[j]}
 }
 
 // plainGrad returns ∇f(x) in float64, with lo = 0, and a bound on the norm of its error. The loss is a
@@ -177,7 +171,7 @@ func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float6
 // frobenius returns ‖q‖_F to a few roundings if the squares are normal numbers, and more if they are not.
 func frobenius(q []float64) float64 {
 	const least = 0x1p-1022
-	return math.Sqrt(kernel.Dot(q, q) + float64(len(q))*least)
+	return math.Sqrt(floats.Dot(q, q) + float64(len(q))*least)
 }
 
 // ResidualPair is Residual at the double-double point x + low, |lowⱼ| ≤ u|xⱼ|(1+u): where ∇²f is large,

@@ -102,7 +102,7 @@ func TestDistanceOfPairs(t *testing.T) {
 		if x[0] == 0 {
 			want = max(bnum(exact), 0)
 		}
-		got := s.distance(g, x, nil, []float64{hi}, []float64{lo}) * (1 + 21*0x1p-52)
+		got := s.distance(g, x, make([]float64, len(x)), []float64{hi}, []float64{lo}) * (1 + 21*0x1p-52)
 		require.GreaterOrEqual(t, got, want)
 		require.LessOrEqual(t, got, want*(1+1e-13)+0x1p-96*math.Abs(hi)+1e-320)
 		if got < 1e-25 {

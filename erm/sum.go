@@ -295,7 +295,7 @@ func (q *query) gram(p *partial, r *records, lo, hi int) {
 		s, k := r.at(lo)
 		y := s.y[k : k+m]
 		r.addMul(p.grad, s, k, y)
-		p.value[0] += kernel.Dot(y, y)
+		p.value[0] += floats.Dot(y, y)
 		p.outer(r, lo, ones[:m])
 		lo += m
 	}

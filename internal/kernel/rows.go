@@ -67,14 +67,6 @@ func AddMulVec(dst, a, w []float64) {
 	}
 }
 
-// Dot returns ⟨a,x⟩.
-func Dot(a, x []float64) float64 {
-	if len(a) != len(x) {
-		panic(badLen)
-	}
-	return sse.Ddot(len(x), a, 1, x, 1)
-}
-
 // AddScaled adds w·a to dst.
 func AddScaled(dst []float64, w float64, a []float64) {
 	if len(a) != len(dst) {
