@@ -212,40 +212,6 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))
 }
 
-func TestCheckAndConstants(t *testing.T) {
-	data, _, _ := random(2, 5, 3)
-	wide, err := NewData([][]float64{{1, 0, 0}}, []float64{2}, loss.Bounds{Row: 1, Label: 2})
-	require.NoError(t, err)
-	for text, p := range map[string]*Problem{
-		"the problem is nil": nil,
-		"there is no Data":   {Loss: square{}},
-		"there is no Data,":  {Data: &Data{}, Loss: square{}},
-		"Label: 1":           {Data: wide, Loss: loss.Logistic{}},
-		"3 features for Mul": {Data: wide, Loss: loss.Multinomial{Classes: 2}},
-		"Loss is nil":        {Data: data},
-		"Loss: ":             {Data: data, Loss: loss.Huber{Delta: -1}},
-		"Reg: ":              {Data: data, Loss: square{}, Reg: prox.L1{Weight: math.NaN()}},
-		"Set: ":              {Data: data, Loss: square{}, Set: prox.Box{Lo: 1, Hi: 0}},
-		"Set has radius NaN": {Data: data, Loss: square{}, Set: oddSet{}},
-	} {
-		err := p.Check()
-		require.ErrorIs(t, err, ErrProblem, text)
-		require.ErrorContains(t, err, text)
-		require.PanicsWithValue(t, badProblem, func() { p.Perturb(Perturbation{}) })
-	}
-	p := &Problem{Data: data, Loss: loss.Squared{}}
-	c := p.Loss.Constants(data.Bounds(), p.radius())
-	require.Equal(t, math.Inf(1), c.Lipschitz)
-	p.Set = prox.L2Ball{R: 2}
-	c = p.Loss.Constants(data.Bounds(), p.radius())
-	b := data.Bounds()
-	require.InEpsilon(t, b.Row*(b.Row*2+b.Label), c.Lipschitz, 1e-11)
-}
-
-type oddSet struct{ onlyProx }
-
-func (oddSet) Radius(int) float64 { return math.NaN() }
-
 func TestPerturbPanicsOnLengths(t *testing.T) {
 	data, x, _ := random(2, 5, 3)
 	p := &Problem{Data: data, Loss: square{}}
