@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// AccurateGrad stores ∇f(x) in dst, computed in double-double and rounded, and returns a bound on its
-// error before that rounding. It is the gradient that Residual measures. Not private.
+// AccurateGrad stores ∇f(x) in dst, computed in double-double and rounded, and returns a bound on
+// its error before that rounding. It is the gradient that Residual measures. Not private.
 func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
 	s := o.s()
 	s.check(dst, x)
@@ -21,9 +21,9 @@ func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
 	return allowance
 }
 
-// pairGrad returns ∇f(x+low) as hi + lo and the allowance for its error, for |lowⱼ| ≤ u|xⱼ|(1+u); a nil
-// low is 0. Plain dot products with low lose k·u·‖a‖‖low‖, less than the allowance includes for those
-// with x.
+// pairGrad returns ∇f(x+low) as hi + lo and the allowance for its error, for |lowⱼ| ≤ u|xⱼ|(1+u); a
+// nil low is 0. Plain dot products with low lose k·u·‖a‖‖low‖, less than the allowance includes for
+// those with x.
 func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance float64) {
 	p := s.sum(askPair, x, low)
 	hi, lo, allowance = slices.Clone(p.grad), slices.Clone(p.gradLow), p.allow
@@ -39,16 +39,17 @@ func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance floa
 	return hi, lo, allowance
 }
 
-// pairBlock is the number of records whose terms kernel.AddMulVec2 adds before it adds their sum to the
-// sum of the grain.
+// pairBlock is the number of records whose terms kernel.AddMulVec2 adds before it adds their sum to
+// the sum of the grain.
 const pairBlock = 32
 
-// rounding bounds the error of a sum over g = q.grain ≥ 512 records, relative to the sum of the sizes of
-// its terms (docs/theory/numerics.md#numerics.dot). The bound also holds for fewer records.
+// rounding bounds the error of a sum over g = q.grain ≥ 512 records, relative to the sum of the
+// sizes of its terms (docs/theory/numerics.md#numerics.dot). The bound also holds for fewer
+// records.
 func (q *query) rounding() float64 { return 6 * float64(max(q.grain, grain)+16) * unit * unit }
 
-// pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns the
-// allowance for the error.
+// pairLinear adds Σ φ′(⟨aᵢ,x+low⟩;bᵢ)aᵢ over the records in [lo, hi) to p.grad + p.low and returns
+// the allowance for the error.
 func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float64) {
 	least, rounding := 0.0, q.rounding() // least: underflow in units of tiny
 	for lo < hi {
@@ -124,9 +125,10 @@ func (q *query) pairGeneral(p *partial, r *records, from, to int) (allowance flo
 	return allowance
 }
 
-// addQuad2 adds Q(x+low−θ̃) to hi + lo and returns the allowance for the error. The second part of the
-// allowance matters if Q(x−θ̃) is much smaller than ‖Q‖‖x−θ̃‖. It covers the error of Dot2, for every row
-// the same multiple of ‖qᵢ‖‖x−θ̃‖, and the rounding of d products with the errors of x−θ̃.
+// addQuad2 adds Q(x+low−θ̃) to hi + lo and returns the allowance for the error. The second part of
+// the allowance matters if Q(x−θ̃) is much smaller than ‖Q‖‖x−θ̃‖. It covers the error of Dot2, for
+// every row the same multiple of ‖qᵢ‖‖x−θ̃‖, and the rounding of d products with the errors of
+// x−θ̃.
 func (s *objective) addQuad2(hi, lo, x, low []float64) (allowance float64) {
 	d := len(x)
 	y, e := make([]float64, d), make([]float64, d) // x−θ̃ = y + e exactly

@@ -85,7 +85,7 @@ func TestDistanceOfPairs(t *testing.T) {
 	for range 3000 {
 		l1, l2 := math.Abs(rnd.NormFloat64()), math.Abs(rnd.NormFloat64())*float64(rnd.IntN(2))
 		g := prox.ElasticNet{L1: l1, L2: l2}
-		s := (&Problem{Data: data, Loss: loss.Squared{}, Reg: g}).Perturb(Perturbation{}).s()
+		s := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: g}).s()
 		x := []float64{rnd.NormFloat64() * float64(rnd.IntN(4))}
 		u := badd(bmul(bf(l2), bf(x[0])), bf(math.Copysign(l1, x[0]))) // an element of ∂g(x)
 		v := bmul(u, bf(-1))
@@ -112,7 +112,7 @@ func TestDistanceOfPairs(t *testing.T) {
 	require.Greater(t, tight, 500)
 	// An operator that embeds one of package prox has its Coordinate, but perhaps another ∂g.
 	odd := steepL1{prox.L1{Weight: 1}}
-	o := (&Problem{Data: data, Loss: loss.Squared{}, Reg: odd}).Perturb(Perturbation{})
+	o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: odd})
 	require.GreaterOrEqual(t, o.Residual([]float64{3}), 2.0)
 }
 
@@ -207,7 +207,7 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 	_, sparse := twins(t, rows, labels, data.Bounds())
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, general{smoothAbs{}}} {
 		for _, data := range []*Data{data, sparse} {
-			s := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{}).s()
+			s := unperturbed(&Problem{Data: data, Loss: l}).s()
 			require.Greater(t, n, 3*grain)
 			hi, _, got := s.pairGrad(x, nil)
 			want := 0x1p-100 * floats.Norm(hi, 2)
@@ -246,7 +246,7 @@ func TestAllowanceCountsTheSumsOfAGrain(t *testing.T) {
 	}
 	data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	_, _, allowance := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{}).s().pairGrad([]float64{0}, nil)
+	_, _, allowance := unperturbed(&Problem{Data: data, Loss: loss.Squared{}}).s().pairGrad([]float64{0}, nil)
 	require.GreaterOrEqual(t, allowance, grain*6*(grain+16)*unit*unit) // Σ‖aᵢ‖|φ′ᵢ| = grain
 }
 
@@ -562,7 +562,7 @@ func TestShortRows(t *testing.T) {
 		loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, loss.Clipped{Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, Threshold: 5},
 		loss.Moreau{Loss: loss.Absolute{}, Beta: beta}, foreign{loss.Moreau{Loss: loss.Hinge{}, Beta: beta}},
 	} {
-		o := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: data, Loss: l})
 		x, y := []float64{0, 1000}, []float64{0, 1000 - 1e-4} // in the bend of the short rows
 		g, h := make([]float64, 2), make([]float64, 2)
 		o.Grad(g, x)
@@ -582,8 +582,8 @@ func TestShortRows(t *testing.T) {
 	// Rows so short that β/‖a‖² overflows leave the certificate finite.
 	data, err = NewData([][]float64{{1e-310, 0}, {1e-200, 1e-180}}, []float64{1, 1}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	require.Less(t, (&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}}).Perturb(Perturbation{}).Residual([]float64{1, -1}), 1e-100)
+	require.Less(t, unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}}).Residual([]float64{1, -1}), 1e-100)
 	// A loss whose sup φ″ is the same for all rows keeps its sharper bound.
-	require.False(t, (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(Perturbation{}).s().short)
-	require.False(t, (&Problem{Data: data, Loss: foreign{loss.Logistic{}}}).Perturb(Perturbation{}).s().short)
+	require.False(t, unperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).s().short)
+	require.False(t, unperturbed(&Problem{Data: data, Loss: foreign{loss.Logistic{}}}).s().short)
 }

@@ -51,8 +51,8 @@ func (a *answer) hessTo(dst *mat.SymDense) {
 //
 //	q = c₀ Σ aᵢaᵢ' + Q,  lin = c₀ Σ bᵢaᵢ + Qθ̃ − b,  c = (c₀/2) Σ bᵢ² + ½θ̃'Qθ̃
 //
-// The Gram matrix Σ aᵢaᵢ' is computed once for the Data, the rest in O(d²) once for the Objective. The
-// caller must not change q or lin.
+// The Gram matrix Σ aᵢaᵢ' is computed once for the Data, the rest in O(d²) once for the Objective.
+// The caller must not change q or lin.
 func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	s := o.s()
 	if s.lsq == 0 {
@@ -99,8 +99,8 @@ func (s *objective) addQuadTo(dst *mat.SymDense) {
 // HasHessian reports whether the loss is a loss.Linear. If it is not, Hessian panics.
 func (o *Objective) HasHessian() bool { return o.s().glm != nil }
 
-// Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or d×d. It panics unless
-// the loss is a loss.Linear. After its first call it does not allocate unless dst is empty.
+// Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or d×d. It panics
+// unless the loss is a loss.Linear. After its first call it does not allocate unless dst is empty.
 func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s := o.s()
 	d := s.data.d
@@ -119,14 +119,14 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s.addQuadTo(dst)
 }
 
-// HessianIsFree reports whether a pass that computes a gradient computes the Hessian too. Then a solver
-// saves nothing by reusing an old Hessian.
+// HessianIsFree reports whether a pass that computes a gradient computes the Hessian too. Then a
+// solver saves nothing by reusing an old Hessian.
 func (o *Objective) HessianIsFree() bool { return o.s().whole }
 
-// Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to rounding:
-// sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) if sup φ″ depends on the norm of a row. It is +Inf
-// if the loss declares no bound on its curvature. Not private: it serves step sizes and must not
-// calibrate noise.
+// Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to rounding: sup φ″·λ_max(Σ
+// aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) if sup φ″ depends on the norm of a row. It is +Inf if the
+// loss declares no bound on its curvature. Not private: it serves step sizes and must not calibrate
+// noise.
 func (o *Objective) Smoothness() float64 {
 	s := o.s()
 	if math.IsInf(s.curve, 1) { // also where all rows are 0
@@ -139,13 +139,13 @@ func (o *Objective) Smoothness() float64 {
 	return s.weight*s.curve*s.topEig() + hi
 }
 
-// TermSmoothness returns an upper bound on the Lipschitz constants of the gradients ∇fᵢ that GradTerms
-// samples:
+// TermSmoothness returns an upper bound on the Lipschitz constants of the gradients ∇fᵢ that
+// GradTerms samples:
 //
 //	sup φ″·maxᵢ ‖aᵢ‖² + λ_max(Q)/n
 //
-// for a loss.Linear; for other losses the declared sup λ_max(∇²ℓ) replaces the first term. It is +Inf if
-// the loss declares no bound on its curvature. Not private, as Smoothness.
+// for a loss.Linear; for other losses the declared sup λ_max(∇²ℓ) replaces the first term. It is
+// +Inf if the loss declares no bound on its curvature. Not private, as Smoothness.
 func (o *Objective) TermSmoothness() float64 {
 	s := o.s()
 	if math.IsInf(s.curve, 1) {
@@ -166,22 +166,23 @@ func (o *Objective) TermSmoothness() float64 {
 }
 
 // Convexity returns a lower bound on the modulus of strong convexity of the perturbation:
-// λ_min(Quad) − QuadError, or 0. It is public. The records may add to the modulus of f, but a privacy
-// theorem must not use their private contribution.
+// λ_min(Quad) − QuadError, or 0. It is public. The records may add to the modulus of f, but a
+// privacy theorem must not use their private contribution.
 func (o *Objective) Convexity() float64 {
 	return max(o.s().least()-o.s().quadError, 0)
 }
 
-// Modulus returns a lower bound on the modulus of strong convexity of J: Convexity plus the ridge that
-// Reg is known to contain. It is public. Residual(x)/Modulus() bounds the distance of x to the minimizer.
+// Modulus returns a lower bound on the modulus of strong convexity of J: Convexity plus the ridge
+// that Reg is known to contain. It is public. Residual(x)/Modulus() bounds the distance of x to the
+// minimizer.
 func (o *Objective) Modulus() float64 {
 	return o.Convexity() + ridge(o.s().reg, o.s().data.d)
 }
 
-// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once for the records. If the Gram matrix
-// takes at most gramFlops and gramFloats, the bound is its largest eigenvalue. Otherwise it is the lesser
-// of Σ ‖aᵢ‖² and maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|. It is n·Row² if a pass computes gradient and Hessian
-// together and for records that are not in memory.
+// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once for the records. If the Gram
+// matrix takes at most gramFlops and gramFloats, the bound is its largest eigenvalue. Otherwise it
+// is the lesser of Σ ‖aᵢ‖² and maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|. It is n·Row² if a pass computes gradient
+// and Hessian together and for records that are not in memory.
 func (s *objective) topEig() float64 {
 	r := s.data
 	r.topLock.Lock()
@@ -268,9 +269,9 @@ func (s *objective) spectrum() (lo, hi float64) {
 func (s *objective) least() float64 { lo, _ := s.spectrum(); return lo }
 func (s *objective) most() float64  { _, hi := s.spectrum(); return hi }
 
-// Attainable returns about the size of the rounding of Grad, for a solver that should not spend a pass
-// over many records on finding that out. It is 0 unless HessianIsFree. It is no bound: the rounding is at
-// most (512+8+32)u·Σ‖∇ℓᵢ‖, and seldom a thousandth of that.
+// Attainable returns about the size of the rounding of Grad, for a solver that should not spend a
+// pass over many records on finding that out. It is 0 unless HessianIsFree. It is no bound: the
+// rounding is at most (512+8+32)u·Σ‖∇ℓᵢ‖, and seldom a thousandth of that.
 func (o *Objective) Attainable() float64 {
 	s := o.s()
 	if !s.whole || math.IsInf(known(s.consts.Lipschitz), 1) {
@@ -279,8 +280,9 @@ func (o *Objective) Attainable() float64 {
 	return 0x1p-10 * (grain + 40) * unit * float64(s.data.n) * s.consts.Lipschitz
 }
 
-// Steepness returns an upper bound on the Lipschitz constant of ∇f from declared bounds and n alone:
-// n·sup λ_max(∇²ℓ) + λ_max(Q), rounded up. It is +Inf if the loss declares no bound on its curvature.
+// Steepness returns an upper bound on the Lipschitz constant of ∇f from declared bounds and n
+// alone: n·sup λ_max(∇²ℓ) + λ_max(Q), rounded up. It is +Inf if the loss declares no bound on its
+// curvature.
 func (o *Objective) Steepness() float64 {
 	s := o.s()
 	return (float64(s.data.n)*known(s.consts.Smoothness) + s.most()) * (1 + 0x1p-40)

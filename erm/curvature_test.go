@@ -70,10 +70,10 @@ func TestHessian(t *testing.T) {
 		if size[1] == 1 {
 			continue
 		}
-		o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: data, Loss: square{}})
 		require.PanicsWithValue(t, badHessian, func() { o.Hessian(mat.NewSymDense(1, nil), x) })
 		require.PanicsWithValue(t, badLen, func() { o.Hessian(&mat.SymDense{}, x[:1]) })
-		o = (&Problem{Data: data, Loss: general{smoothAbs{}}}).Perturb(Perturbation{})
+		o = unperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}})
 		require.PanicsWithValue(t, badLoss, func() { o.Hessian(&mat.SymDense{}, x) })
 	}
 }
@@ -111,22 +111,21 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 			require.Equal(t, o.Convexity()+3, ridge.Modulus())
 		}
 	}
-	hidden := (&Problem{Data: data, Loss: general{loss.Logistic{}}}).Perturb(Perturbation{})
+	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 60*0.25*5*0.64, hidden.Smoothness(), 1e-9) // n·Row²/4
 
 	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5, []float64{-1, 1, 1, 1, 1})})
 	require.Zero(t, negative.Convexity(), "never negative")
-	unbounded := (&Problem{Data: data, Loss: noConstants{}}).Perturb(Perturbation{})
+	unbounded := unperturbed(&Problem{Data: data, Loss: noConstants{}})
 	require.Equal(t, math.Inf(1), unbounded.Smoothness())
 	require.False(t, math.IsNaN(unbounded.Residual(x)))
 	zero, err := NewData([][]float64{{0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	require.Equal(t, math.Inf(1), (&Problem{Data: zero, Loss: noConstants{}}).Perturb(Perturbation{}).Smoothness())
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
 }
 
-// No term of f is more curved than TermSmoothness, the most curved one of least
-// squares with a perturbation of one eigenvalue is as curved, and n of them are
-// at least as curved as f.
+// No term of f is more curved than TermSmoothness, the most curved one of least squares with a
+// perturbation of one eigenvalue is as curved, and n of them are at least as curved as f.
 func TestTermSmoothness(t *testing.T) {
 	const n, d = 60, 5
 	data, x, qs := random(21, n, d)
@@ -156,9 +155,9 @@ func TestTermSmoothness(t *testing.T) {
 			}
 		}
 	}
-	hidden := (&Problem{Data: data, Loss: general{loss.Logistic{}}}).Perturb(Perturbation{})
+	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 0.25*d*0.64, hidden.TermSmoothness(), 1e-9) // Row²/4
-	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: noConstants{}}).Perturb(Perturbation{}).TermSmoothness())
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
 	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d, []float64{math.NaN(), 1, 1, 1, 1})})
 	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
 
@@ -173,7 +172,7 @@ func TestTermSmoothness(t *testing.T) {
 					sum = badd(sum, bmul(bf(v), bf(v)))
 				}
 			}
-			got := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{}).TermSmoothness()
+			got := unperturbed(&Problem{Data: data, Loss: loss.Squared{}}).TermSmoothness()
 			require.True(t, bf(got).Cmp(badd(sum, bf(-tiny))) >= 0)
 		}
 	})
@@ -184,7 +183,7 @@ func TestFuncOverflows(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
 	far := []float64{1e200, 1e200, -1e200}
 	for _, l := range []loss.Loss{loss.Squared{}, square{}, general{square{}}} {
-		o := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: data, Loss: l})
 		require.Equal(t, math.Inf(1), o.Func(far), "%T", l)
 		require.Equal(t, math.Inf(1), o.FuncGrad(make([]float64, 3), far), "%T", l)
 		require.True(t, math.IsNaN(o.Func([]float64{0, math.NaN(), 0})))
@@ -263,9 +262,8 @@ func TestPerturbAnySymmetric(t *testing.T) {
 
 type plainSymmetric struct{ mat.Symmetric }
 
-// The same call gives the same bits at any GOMAXPROCS and any Threads, on both
-// sides of the size where the kernel changes, and the two kernels agree to
-// rounding.
+// The same call gives the same bits at any GOMAXPROCS and any Threads, on both sides of the size
+// where the kernel changes, and the two kernels agree to rounding.
 func TestBitsDoNotDependOnThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{300, 9000, 40000} {
@@ -343,7 +341,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever Row is.
+// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever
+// Row is.
 func TestHessianOfShortRows(t *testing.T) {
 	rows, labels := make([][]float64, 2*grain), make([]float64, 2*grain)
 	for i := range rows {
@@ -353,7 +352,7 @@ func TestHessianOfShortRows(t *testing.T) {
 	for row, h := range map[float64]*mat.SymDense{2: &want, 1e60: &got} {
 		data, err := NewData(rows, labels, loss.Bounds{Row: row, Label: 1})
 		require.NoError(t, err)
-		(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Perturb(Perturbation{}).Hessian(h, []float64{0.8, 0.1})
+		unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Hessian(h, []float64{0.8, 0.1})
 	}
 	require.Positive(t, want.At(0, 1))
 	require.Equal(t, want, got)

@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Data holds n records (aᵢ, bᵢ) with d features each. Every record is forced into the declared bounds
-// ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
+// Data holds n records (aᵢ, bᵢ) with d features each. Every record is forced into the declared
+// bounds ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
 //
 //	a row longer than Row is scaled to norm Row, a label is clamped;
 //	a NaN entry or label becomes 0, and so does −0;
@@ -20,10 +20,11 @@ import (
 //	an infinite label becomes ±Label.
 //
 // The result is a function of that record and the bounds alone, so that neighboring inputs stay
-// neighboring, and no value of a record is ever an error. The exact norm of every stored row is at most
-// Row. Records are kept in a canonical order, that of a fixed hash of their content: everything computed
-// from Data has the same bits for any order of the input. Row and Label count in the canonical order.
-// Records of [Open] stay in their source and in its order and are forced into the bounds at every read.
+// neighboring, and no value of a record is ever an error. The exact norm of every stored row is at
+// most Row. Records are kept in a canonical order, that of a fixed hash of their content:
+// everything computed from Data has the same bits for any order of the input. Row and Label count
+// in the canonical order. Records of [Open] stay in their source and in its order and are forced
+// into the bounds at every read.
 //
 // Data is immutable, safe for concurrent use, and prints as its dimensions. The zero value has no
 // records.
@@ -109,15 +110,15 @@ func dense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (la
 	return canonical(newDense(n, d, threads, b, read)), nil
 }
 
-// NewDataCSR is [NewData] for rows of d features, most of which are 0, in compressed sparse rows: the
-// entries of row i are val[ptr[i]:ptr[i+1]], in the increasing columns col[ptr[i]:ptr[i+1]] of
-// 0, …, d−1. Data keeps them in this form, at 12 bytes for each nonzero entry and 24 for each record.
-// Every value computed from Data agrees with that of the same dense rows to rounding, and the records
-// have the same order. Data without rows, ptr = {0}, are [Empty].
+// NewDataCSR is [NewData] for rows of d features, most of which are 0, in compressed sparse rows:
+// the entries of row i are val[ptr[i]:ptr[i+1]], in the increasing columns col[ptr[i]:ptr[i+1]] of
+// 0, …, d−1. Data keeps them in this form, at 12 bytes for each nonzero entry and 24 for each
+// record. Every value computed from Data agrees with that of the same dense rows to rounding, and
+// the records have the same order. Data without rows, ptr = {0}, are [Empty].
 //
-// It returns an error wrapping [ErrData] if the public shape is wrong or if ptr and col are not of that
-// form. The form of ptr and col is a function of the private rows: if the form itself is secret, check it
-// before and report nothing.
+// It returns an error wrapping [ErrData] if the public shape is wrong or if ptr and col are not of
+// that form. The form of ptr and col is a function of the private rows: if the form itself is
+// secret, check it before and report nothing.
 func NewDataCSR(d int, ptr, col []int, val, labels []float64, b loss.Bounds) (*Data, error) {
 	n := len(ptr) - 1
 	if n < 0 {
@@ -155,9 +156,9 @@ func NewDataCSR(d int, ptr, col []int, val, labels []float64, b loss.Bounds) (*D
 	})), nil
 }
 
-// Empty returns data of no records with dim features. Under [dp.AddRemove] it is a neighbor of the data
-// of one record. Everything is defined on it, and F = 0. It returns an error wrapping [ErrData] for an
-// invalid dim or invalid bounds.
+// Empty returns data of no records with dim features. Under [dp.AddRemove] it is a neighbor of the
+// data of one record. Everything is defined on it, and F = 0. It returns an error wrapping
+// [ErrData] for an invalid dim or invalid bounds.
 func Empty(dim int, b loss.Bounds) (*Data, error) { return NewDataCSR(dim, []int{0}, nil, nil, nil, b) }
 
 func checkShape(rows, labels int, b loss.Bounds) error {
@@ -177,9 +178,9 @@ func checkFeatures(d int) error {
 	return nil
 }
 
-// Builder collects records one at a time, for readers that should hold a file only once. Every record
-// is forced into the bounds, as [Data] describes, and no value is an error. It is not safe for
-// concurrent use.
+// Builder collects records one at a time, for readers that should hold a file only once. Every
+// record is forced into the bounds, as [Data] describes, and no value is an error. It is not safe
+// for concurrent use.
 type Builder struct{ in *building } // a pointer, which fmt prints as an address inside a struct
 
 type building struct {
@@ -187,11 +188,12 @@ type building struct {
 	scratch []float64
 }
 
-// partWidth is the number of entries of a row for which the slabs of a Builder of sparse rows are made.
+// partWidth is the number of entries of a row for which the slabs of a Builder of sparse rows are
+// made.
 const partWidth = 64
 
-// NewBuilder returns a Builder of records with d features, stored as sparse rows if sparse is true. The
-// error wraps [ErrData] for d outside 1 to 2³¹−1 and for invalid bounds.
+// NewBuilder returns a Builder of records with d features, stored as sparse rows if sparse is true.
+// The error wraps [ErrData] for d outside 1 to 2³¹−1 and for invalid bounds.
 func NewBuilder(d int, sparse bool, b loss.Bounds) (*Builder, error) {
 	if err := checkShape(0, 0, b); err != nil {
 		return nil, err
@@ -226,8 +228,8 @@ func (b *Builder) Add(row []float64, label float64) {
 }
 
 // AddSparse adds a record with a copy of the entries val of its row, in the columns col; all others
-// are 0. It panics if col and val have different lengths or if the columns do not increase from 0 to at
-// most d−1.
+// are 0. It panics if col and val have different lengths or if the columns do not increase from 0
+// to at most d−1.
 func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
 	in := b.in
 	if len(col) != len(val) {
@@ -296,8 +298,8 @@ func (d *Data) Dims() (records, features int) {
 // Bounds returns the declared bounds, zero for nil and the zero value.
 func (d *Data) Bounds() loss.Bounds { return d.records().bounds }
 
-// Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a record.
-// It panics if i is out of range.
+// Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a
+// record. It panics if i is out of range.
 func (d *Data) Row(i int) []float64 {
 	r := d.at(i)
 	return slices.Clone(r.row(i, make([]float64, r.d)))
@@ -318,12 +320,12 @@ func (d *Data) at(i int) *records {
 	return r
 }
 
-// Map returns data with the labels that f returns. f gets one record, a copy of its row and its label,
-// and returns the new label, which is clamped as in [NewData]. If keep is false, the zero record (row 0,
-// label 0) replaces the record; its gradient of a loss φ(⟨a,θ⟩;b) is 0. n does not change, because under
-// [dp.Replace] n is public. f must not look at other records. Over a [Source], f is called at every read,
-// from several goroutines at once, and must return the same for a record each time. Map of nil or the
-// zero value is empty.
+// Map returns data with the labels that f returns. f gets one record, a copy of its row and its
+// label, and returns the new label, which is clamped as in [NewData]. If keep is false, the zero
+// record (row 0, label 0) replaces the record; its gradient of a loss φ(⟨a,θ⟩;b) is 0. n does not
+// change, because under [dp.Replace] n is public. f must not look at other records. Over a
+// [Source], f is called at every read, from several goroutines at once, and must return the same
+// for a record each time. Map of nil or the zero value is empty.
 func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
 	from := d.records()
 	if from.src != nil {

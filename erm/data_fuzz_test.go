@@ -33,9 +33,8 @@ var seeds = [][]float64{
 	{1e-160, 1e-160, 1e-160}, {1, 0x1p-53}, {math.MaxFloat64}, {0.6, 0.8}, {0.6000000000000001, 0.8},
 }
 
-// FuzzClip: whatever is in a row, the exact norm of what is stored is at most
-// the bound, the row is left alone if it was inside, and clipping twice is
-// clipping once.
+// FuzzClip: whatever is in a row, the exact norm of what is stored is at most the bound, the row is
+// left alone if it was inside, and clipping twice is clipping once.
 func FuzzClip(f *testing.F) {
 	for _, s := range seeds {
 		for _, b := range []float64{1, 1e-320, 1e-3, 1e308, 5e-324, math.Pi} {

@@ -391,8 +391,7 @@ func dotNaive(a, x []float64) (s float64) {
 
 var unitBounds = loss.Bounds{Row: 1, Label: 1}
 
-// A Builder makes the data of NewData or NewDataCSR, bit by bit, also over many
-// slabs and parts.
+// A Builder makes the data of NewData or NewDataCSR, bit by bit, also over many slabs and parts.
 func TestBuilder(t *testing.T) {
 	bounds := loss.Bounds{Row: 3, Label: 2}
 	for _, size := range [][2]int{{1, 1}, {40, 3}, {700, 6}, {90000, 2}} {

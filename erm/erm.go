@@ -1,29 +1,30 @@
 // Package erm holds records inside declared bounds, their regularized risk, and its linear and
 // quadratic perturbations.
 //
-// [NewData] and its relatives take records and declared bounds and return [Data]. A [Problem] adds a
-// loss, a regularizer and a set. [Problem.Perturb] returns the perturbed risk as an [Objective], which
-// the solvers of package splitting minimize; [Objective.Residual] bounds the distance of a point to the
-// minimizer. [Problem.Public] returns the declared quantities of a problem, from which mechanisms
-// calibrate noise.
+// [NewData] and its relatives take records and declared bounds and return [Data]. A [Problem] adds
+// a loss, a regularizer and a set. [Problem.Perturb] returns the perturbed risk as an [Objective],
+// which the solvers of package splitting minimize; [Objective.Residual] bounds the distance of a
+// point to the minimizer. [Problem.Public] returns the declared quantities of a problem, from which
+// mechanisms calibrate noise.
 //
 // Everything computed from records is private: only a dp.Release may leave the trust boundary. Data
 // prints as its dimensions.
 //
 // # Order of records
 //
-// Data keeps records in a canonical order of their content. A sum over the records consists of sums of 512
-// consecutive records, in float64 or in double-double, which are added without rounding. All values are
-// therefore functions of the multiset of records: no bit depends on the order of the input, on the number
-// of shards it came in or on the number of threads. Records that do not fit into memory stay in a [Source],
-// in its order; see [Open]. Other machines may compute sums over its parts; see [Remote].
+// Data keeps records in a canonical order of their content. A sum over the records consists of sums
+// of 512 consecutive records, in float64 or in double-double, which are added without rounding. All
+// values are therefore functions of the multiset of records: no bit depends on the order of the
+// input, on the number of shards it came in or on the number of threads. Records that do not fit
+// into memory stay in a [Source], in its order; see [Open]. Other machines may compute sums over
+// its parts; see [Remote].
 //
-// Replacing one record may move others, so the rounding of a sum differs between neighboring data sets. No
-// release rests on rounded sums. It rests on the bound of [Objective.Residual] on the distance to the exact
-// minimizer, which includes an allowance for rounding in any order of the records, and the noise is
-// calibrated to it. With gradients of at most L and predictions of at most U, the allowance is about
-// 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss.Exact, which is negligible for any number of
-// records. For other losses the first factor is 2⁻⁴⁸.
+// Replacing one record may move others, so the rounding of a sum differs between neighboring data
+// sets. No release rests on rounded sums. It rests on the bound of [Objective.Residual] on the
+// distance to the exact minimizer, which includes an allowance for rounding in any order of the
+// records, and the noise is calibrated to it. With gradients of at most L and predictions of at
+// most U, the allowance is about 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss.Exact, which
+// is negligible for any number of records. For other losses the first factor is 2⁻⁴⁸.
 //
 // # Notation
 //
@@ -53,8 +54,8 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// Errors of this package. Their texts name public quantities only: fields, dimensions and positions,
-// never a value of a record.
+// Errors of this package. Their texts name public quantities only: fields, dimensions and
+// positions, never a value of a record.
 var (
 	// ErrData reports data whose public shape is wrong.
 	ErrData = prefix.New("erm: invalid data")

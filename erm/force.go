@@ -18,8 +18,9 @@ import (
 //	              scaling longer and longer rows
 //	‖row‖₂ > bound  the row becomes row·bound/‖row‖₂
 //
-// The exact norm of the resulting float64 values is at most bound: rounding does not lift a row above
-// the declared bound. scratch has the length of row. The result reports whether row was inside.
+// The exact norm of the resulting float64 values is at most bound: rounding does not lift a row
+// above the declared bound. scratch has the length of row. The result reports whether row was
+// inside.
 func forceRow(row, scratch []float64, bound float64) (inside bool) {
 	if side(squares(row), len(row), bound) < 0 {
 		return true
@@ -54,8 +55,8 @@ func forceRow(row, scratch []float64, bound float64) (inside bool) {
 		scratch[j] = v * s1 * s2 // max |scratch| in [1, 2): no overflow below
 	}
 	norm := floats.Norm(scratch, 2)
-	// Rounding may leave the scaled row one unit in the last place too long: it is shrunk until its exact
-	// norm is inside. At shrink = 1 the row is 0, so the loop ends.
+	// Rounding may leave the scaled row one unit in the last place too long: it is shrunk until its
+	// exact norm is inside. At shrink = 1 the row is 0, so the loop ends.
 	for shrink := 0.0; ; shrink = min(2*shrink+0x1p-52, 1) {
 		f := bound / norm * (1 - shrink)
 		for j, v := range scratch {
@@ -83,8 +84,9 @@ func forceLabel(b, bound float64) float64 {
 // side returns −1 if ‖row‖₂ < bound and 1 if ‖row‖₂ > bound is proved by sum = squares(row). It
 // returns 0 for rows close to the bound, for NaN, and where squares leave the range of float64.
 //
-// Rounding changes a sum of d products by at most γ_d = du/(1−du) of it, and underflow by d times the
-// smallest number, which is negligible next to a square of 2⁻⁹⁰⁰. The square of bound is rounded once.
+// Rounding changes a sum of d products by at most γ_d = du/(1−du) of it, and underflow by d times
+// the smallest number, which is negligible next to a square of 2⁻⁹⁰⁰. The square of bound is
+// rounded once.
 func side(sum float64, d int, bound float64) int {
 	square := bound * bound
 	margin := square * (float64(d+8) * 0x1p-52)
@@ -102,8 +104,8 @@ func side(sum float64, d int, bound float64) int {
 // squarable reports whether squares of numbers close to bound neither overflow nor lose digits.
 func squarable(bound float64) bool { return bound > 0x1p-450 && bound < 0x1p450 }
 
-// squares replaces −0 by 0 and returns Σ vⱼ². The sum is +Inf or NaN if entries are infinite or NaN or
-// if their squares overflow.
+// squares replaces −0 by 0 and returns Σ vⱼ². The sum is +Inf or NaN if entries are infinite or NaN
+// or if their squares overflow.
 func squares(row []float64) float64 {
 	var s0, s1, s2, s3 float64 // independent sums, which the processor adds in parallel
 	for ; len(row) >= 4; row = row[4:] {
@@ -176,9 +178,9 @@ func maxAbs(v []float64) float64 {
 	return m
 }
 
-// normAbove returns an upper bound on ‖row‖₂ that is at most bound, for a row with ‖row‖₂ ≤ bound. Its
-// relative error is at most 2⁻⁴⁹ plus rounding in d, or its error two subnormal steps. It is 0 for a
-// zero row.
+// normAbove returns an upper bound on ‖row‖₂ that is at most bound, for a row with ‖row‖₂ ≤ bound.
+// Its relative error is at most 2⁻⁴⁹ plus rounding in d, or its error two subnormal steps. It is 0
+// for a zero row.
 func normAbove(row []float64, bound float64) float64 { return normOf(squares(row), row, bound) }
 
 // normOf is normAbove for sum = squares(row).

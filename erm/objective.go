@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// With manyRecords or more in at most wholeDim dimensions, a pass computes gradient and Hessian together,
-// and a solver starts from a minimizer over a sample, see Sample.
+// With manyRecords or more in at most wholeDim dimensions, a pass computes gradient and Hessian
+// together, and a solver starts from a minimizer over a sample, see Sample.
 const (
 	manyRecords = 1 << 19
 	wholeDim    = 64
@@ -25,13 +25,14 @@ const (
 //
 //	f(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃)
 //
-// has the methods of splitting.FiniteSum, Convex, FuncGrader, TermSmoother, Quadratizer and Hessianer;
-// component i has 1/n of the perturbation. Reg and Set of the problem are not part of f: a solver gets
-// them separately. Residual is about J, which includes them.
+// has the methods of splitting.FiniteSum, Convex, FuncGrader, TermSmoother, Quadratizer and
+// Hessianer; component i has 1/n of the perturbation. Reg and Set of the problem are not part of f:
+// a solver gets them separately. Residual is about J, which includes them.
 //
-// An Objective is immutable, and safe for concurrent use if its loss and operators are. It calls the loss
-// from several goroutines unless Problem.Threads is 1. Equal arguments give equal bits, whatever
-// GOMAXPROCS. Not private: all values are functions of the records. fmt prints it as an address.
+// An Objective is immutable, and safe for concurrent use if its loss and operators are. It calls
+// the loss from several goroutines unless Problem.Threads is 1. Equal arguments give equal bits,
+// whatever GOMAXPROCS. Not private: all values are functions of the records. fmt prints it as an
+// address.
 type Objective struct{ s func() *objective } // a function, as in Data
 
 // objective is the state that Objective hides.
@@ -67,14 +68,14 @@ type objective struct {
 	lo, hi  float64 // spectrum()
 }
 
-// Perturb is [Problem.PerturbContext] without an end. The minimizer for an empty q is that of p itself:
-// not private.
+// Perturb is [Problem.PerturbContext] with context.Background(), and panics on the same bugs. The
+// minimizer for an empty q is that of p itself: not private.
 func (p *Problem) Perturb(q Perturbation) *Objective {
 	return p.PerturbContext(context.Background(), q)
 }
 
-// PerturbContext returns the perturbed objective. Its passes over records that are not in memory end
-// with ctx. It copies q.
+// PerturbContext returns the perturbed objective. Its passes over records that are not in memory
+// end with ctx. It copies q.
 //
 // It panics with a constant message on a bug in the call: p fails Check, a part of q has another
 // dimension than p, or an error bound of q is not a number of at least 0.
@@ -157,15 +158,15 @@ func (s *objective) check(vectors ...[]float64) {
 	}
 }
 
-// Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and Set. It sums over the
-// records in double-double and returns +Inf if the sum overflows.
+// Func returns f(x) = Σᵢ ℓ(x;aᵢ,bᵢ) + ⟨b,x⟩ + ½(x−θ̃)'Q(x−θ̃), without Reg and Set. It sums over
+// the records in double-double and returns +Inf if the sum overflows.
 func (o *Objective) Func(x []float64) float64 { return o.s().evaluate(askValue, nil, x) }
 
 // Grad stores ∇f(x) = Σᵢ ∇ℓ(x;aᵢ,bᵢ) + b + Q(x−θ̃) in dst, which may be x. It does not allocate.
 func (o *Objective) Grad(dst, x []float64) { o.s().evaluate(askGrad, dst, x) }
 
-// FuncGrad stores ∇f(x) in dst, which may be x, and returns f(x), with the bits of Grad and Func. It
-// costs little more than one of them and does not allocate.
+// FuncGrad stores ∇f(x) in dst, which may be x, and returns f(x), with the bits of Grad and Func.
+// It costs little more than one of them and does not allocate.
 func (o *Objective) FuncGrad(dst, x []float64) float64 {
 	return o.s().evaluate(askValue|askGrad, dst, x)
 }
@@ -306,10 +307,10 @@ const (
 //
 //	k = Σ_{i∈idx} kᵢ,   kᵢ = round(∇ℓ(x;aᵢ,bᵢ)/g),   g = 2^exponent
 //
-// Every gradient must have norm at most norm·g, so the loss must clip. The bits of kᵢ are a function of x
-// and record i alone: neither the rest of the batch nor the place of the record changes them. Sums of
-// integers are exact modulo 2⁶⁴ in any order. It does not allocate. It panics unless 1 ≤ norm ≤ 2⁵¹ and
-// |exponent| ≤ 900.
+// Every gradient must have norm at most norm·g, so the loss must clip. The bits of kᵢ are a
+// function of x and record i alone: neither the rest of the batch nor the place of the record
+// changes them. Sums of integers are exact modulo 2⁶⁴ in any order. It does not allocate. It panics
+// unless 1 ≤ norm ≤ 2⁵¹ and |exponent| ≤ 900.
 func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int, norm int64) {
 	s := o.s()
 	r := s.data

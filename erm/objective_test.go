@@ -142,8 +142,7 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 			for _, q := range qs {
 				o := p.Perturb(q)
 				f, grad := slow(p, q, x)
-				// Sums of at most 1e3 terms of size at most 1e2: 1e-11 is
-				// hundreds of roundings.
+				// Sums of at most 1e3 terms of size at most 1e2: 1e-11 is hundreds of roundings.
 				require.InDelta(t, f, o.Func(x), 1e-11*(1+math.Abs(f)))
 				got := make([]float64, d)
 				o.Grad(got, x)
@@ -242,3 +241,6 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+// unperturbed returns the objective of p itself.
+func unperturbed(p *Problem) *Objective { return p.Perturb(Perturbation{}) }

@@ -12,9 +12,10 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// The canonical order of records is that of a fixed hash of their bits and, where hashes are equal, that
-// of the bits themselves. Equal records are indistinguishable, so the stored records are a function of the
-// multiset of records, whatever the order of the input. No stored number is −0, see force and forceLabel.
+// The canonical order of records is that of a fixed hash of their bits and, where hashes are equal,
+// that of the bits themselves. Equal records are indistinguishable, so the stored records are a
+// function of the multiset of records, whatever the order of the input. No stored number is −0, see
+// force and forceLabel.
 
 // key is a record in the canonical order: its hash, and its index in the input.
 type key struct {
@@ -23,8 +24,8 @@ type key struct {
 }
 
 // newDense returns n dense records in canonical order, made by at most the given number of threads,
-// GOMAXPROCS for 0. read stores raw record i in row, of length d, and returns its label. It is called
-// at least twice for every record, because that takes less time than moving the records.
+// GOMAXPROCS for 0. read stores raw record i in row, of length d, and returns its label. It is
+// called at least twice for every record, because that takes less time than moving the records.
 func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) *records {
 	r := &records{n: n, d: d, shift: slabShift(d), bounds: b}
 	r.slabs = make([]slab, (n+1<<r.shift-1)>>r.shift)
@@ -76,9 +77,10 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 	return r
 }
 
-// newSparse returns n sparse records in canonical order. entries is about the number of their entries.
-// read appends the columns and values of raw record i to col and x and returns its label. It is called
-// at least twice for every record, because rows of different lengths cannot be sorted in place.
+// newSparse returns n sparse records in canonical order. entries is about the number of their
+// entries. read appends the columns and values of raw record i to col and x and returns its label.
+// It is called at least twice for every record, because rows of different lengths cannot be sorted
+// in place.
 func newSparse(
 	n, d, entries int, b loss.Bounds, read func(i int, col []int32, x []float64) ([]int32, []float64, float64),
 ) *records {
@@ -161,8 +163,8 @@ func arrange(keys []key, compare func(i, j int) int) {
 	}
 }
 
-// multiplier returns the odd multiplier of column j, an output of SplitMix64 that is the same in every
-// process.
+// multiplier returns the odd multiplier of column j, an output of SplitMix64 that is the same in
+// every process.
 func multiplier(j int) uint64 { return mix(uint64(j+1)*0x9e3779b97f4a7c15) | 1 }
 
 // multipliers returns the multipliers of d columns.
@@ -230,8 +232,8 @@ func compareSparse(col, other []int32, x, y []float64, label, second float64) in
 	return cmp.Or(cmp.Compare(label, second), cmp.Compare(v, w))
 }
 
-// radix sorts keys by their hashes: into buckets by their first bits, then each bucket on its own. It
-// uses at most the given number of threads, GOMAXPROCS for 0.
+// radix sorts keys by their hashes: into buckets by their first bits, then each bucket on its own.
+// It uses at most the given number of threads, GOMAXPROCS for 0.
 func radix(keys []key, threads int) {
 	const digit = 11
 	byHash := func(a, b key) int { return cmp.Compare(a.hash, b.hash) }
@@ -282,10 +284,10 @@ func (r *records) permute(keys []key) {
 	}
 }
 
-// Canonical returns the order in which [Data] would keep the records of src: element k is the index in
-// src of record k. Sums over a file written in this order have the same bits as sums over its records
-// in memory. Canonical reads every record once and needs about 70 bytes of memory for each. Not
-// private: the order is a function of the records.
+// Canonical returns the order in which [Data] would keep the records of src: element k is the index
+// in src of record k. Sums over a file written in this order have the same bits as sums over its
+// records in memory. Canonical reads every record once and needs about 70 bytes of memory for each.
+// Not private: the order is a function of the records.
 //
 // The error wraps [ErrData] for an invalid shape or invalid bounds, and [ErrSource] if src fails.
 func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {

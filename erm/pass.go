@@ -31,9 +31,9 @@ type pass struct {
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
-// run computes the exact sums, on at most the given number of goroutines. 0 means GOMAXPROCS, or four
-// times that if records are read, since most goroutines then wait for the disk. The bits of total and of
-// the answer are functions of the query and the records alone.
+// run computes the exact sums, on at most the given number of goroutines. 0 means GOMAXPROCS, or
+// four times that if records are read, since most goroutines then wait for the disk. The bits of
+// total and of the answer are functions of the query and the records alone.
 func (p *pass) run(threads int) error {
 	p.fingerprint = [2]uint64{}
 	p.err.Store(nil)
@@ -110,8 +110,8 @@ func (p *pass) addGrain(r *records, lo, hi int) {
 	p.collect(&p.total, part)
 }
 
-// sum returns a pass with the sums want at x + low. The caller must return it by done. If the source
-// fails, all sums are NaN and Err returns the reason.
+// sum returns a pass with the sums want at x + low. The caller must return it by done. If the
+// source fails, all sums are NaN and Err returns the reason.
 func (s *objective) sum(want ask, x, low []float64) *pass {
 	want = s.fuse(want)
 	if s.holds() {
@@ -150,8 +150,8 @@ type recent struct {
 	held [2]*pass
 }
 
-// holds reports whether passes are kept in recent: over records that are not in memory, or over so many
-// that all sums at a point are best computed together.
+// holds reports whether passes are kept in recent: over records that are not in memory, or over so
+// many that all sums at a point are best computed together.
 func (s *objective) holds() bool { return s.data.src != nil || s.whole }
 
 // fuse adds sums that the solver will want next and that cost little in the same pass.
@@ -206,8 +206,8 @@ func (s *objective) fail(err error) {
 }
 
 // Err returns the first failure, nil if there is none and for records in memory: an error wrapping
-// [ErrSource] if records could not be read, or the error of the context of PerturbContext. After a failure
-// all sums are NaN, and no value computed from them may be used.
+// [ErrSource] if records could not be read, or the error of the context of PerturbContext. After a
+// failure all sums are NaN, and no value computed from them may be used.
 func (o *Objective) Err() error {
 	s := o.s()
 	if err := s.failure.Load(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Problem is the regularized risk Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) over θ ∈ C. It prints as its dimensions and the
-// types of its parts.
+// Problem is the regularized risk Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) over θ ∈ C. It prints as its dimensions and
+// the types of its parts.
 type Problem struct {
 	Data *Data
 	Loss loss.Loss
@@ -122,10 +122,10 @@ func (p *Problem) radius() float64 {
 	return p.Set.Radius(d)
 }
 
-// certificate checks p and returns r + ι_C. The error wraps [ErrProblem], and dp.ErrCondition too if
-// the loss is the reason, unless Residual can certify the minimizer of p: r + ι_C needs a closed-form
-// proximal map (see [prox.Sum]) that implements [prox.Subdifferential], and the loss must have no kinks,
-// because predictions in float64 hardly ever lie exactly at one.
+// certificate checks p and returns r + ι_C. The error wraps [ErrProblem], and dp.ErrCondition too
+// if the loss is the reason, unless Residual can certify the minimizer of p: r + ι_C needs a
+// closed-form proximal map (see [prox.Sum]) that implements [prox.Subdifferential], and the loss
+// must have no kinks, because predictions in float64 hardly ever lie exactly at one.
 func (p *Problem) certificate() (prox.Subdifferential, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -149,9 +149,9 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 }
 
 // Assumptions of certificates. DeclaredLoss is listed for a loss that is not of package loss,
-// ScalarAccuracy for a slope that is not a [loss.Exact], and DeclaredOperator if [prox.Accuracy] proves
-// nothing of r + ι_C, which includes every operator that is not of package prox. TrustedCluster is
-// listed for records that other machines add up.
+// ScalarAccuracy for a slope that is not a [loss.Exact], and DeclaredOperator if [prox.Accuracy]
+// proves nothing of r + ι_C, which includes every operator that is not of package prox.
+// TrustedCluster is listed for records that other machines add up.
 const (
 	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its " +
 		"methods declare holds for every record inside the declared bounds, also where it has a method from a loss that it embeds"

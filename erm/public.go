@@ -31,9 +31,9 @@ const (
 // Public holds the declared quantities of a problem, which are public: no field depends on a record
 // except Records and MaxRecords under [dp.Replace].
 //
-// With g = r + ι_C, p = prox_g(0) is the projection of 0 on C where r is a norm. A Public that a caller
-// writes as a literal stands for the best problem with the stated fields: rows within 1, no set, no
-// regularizer, exact slopes. A fit refuses a problem that is worse.
+// With g = r + ι_C, p = prox_g(0) is the projection of 0 on C where r is a norm. A Public that a
+// caller writes as a literal stands for the best problem with the stated fields: rows within 1, no
+// set, no regularizer, exact slopes. A fit refuses a problem that is worse.
 type Public struct {
 	Dim int // d
 	// Records is n under [dp.Replace], and the declared n₀ under [dp.AddRemove], 0 if not declared.
@@ -48,14 +48,13 @@ type Public struct {
 	Modulus    float64        // μ_r, the strong convexity of r
 	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
-	Linear    bool    // the loss depends on θ through ⟨a,θ⟩ only
-	Monotone  bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Monotone
-	Classes   int     // K if the loss is loss.Multinomial, else 0
-	Split     bool    // g is a sum over coordinates, so that points may be in double-double
-	Anchor    float64 // ‖p‖₂
-	Slope     float64 // G_r ≥ dist(0, ∂g(p))
-	Gradient  float64 // G ≥ ‖∇ℓ(p;a,b)‖₂ for one record
-	LossRange float64 // H ≥ ℓ(p;a,b) − inf ℓ for one record
+	Linear   bool    // the loss depends on θ through ⟨a,θ⟩ only
+	Monotone bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Monotone
+	Classes  int     // K if the loss is loss.Multinomial, else 0
+	Split    bool    // g is a sum over coordinates, so that points may be in double-double
+	Anchor   float64 // ‖p‖₂
+	Slope    float64 // G_r ≥ dist(0, ∂g(p))
+	Gradient float64 // G ≥ ‖∇ℓ(p;a,b)‖₂ for one record
 
 	// ProxFactor·u·(‖x‖₂+ProxScale) bounds the rounding of Prox and Shift of g, see [prox.Accuracy].
 	// A ProxFactor of 0 means unknown unless Split and Linear hold.
@@ -64,15 +63,17 @@ type Public struct {
 	// Assumptions are listed by every certificate over the problem.
 	Assumptions []dp.Assumption
 
-	exact    bool                 // the slopes of the loss are accurate in double-double
-	operator prox.Subdifferential // g; nil in a literal
-	envelope loss.Envelope        // the loss, if it is one
+	exact     bool                 // the slopes of the loss are accurate in double-double
+	operator  prox.Subdifferential // g; nil in a literal
+	lossRange float64              // H ≥ ℓ(p;a,b) − inf ℓ for one record
+	envelope  loss.Envelope        // the loss, if it is one
 }
 
 // Public checks p and returns its public quantities. Mechanisms need no further check of p.
 //
-// The error wraps [ErrProblem] if the parts of p do not fit together or [Objective.Residual] could not
-// certify its minimizer, and [dp.ErrRelation] for an invalid relation. It does not depend on a record.
+// The error wraps [ErrProblem] if the parts of p do not fit together or [Objective.Residual] could
+// not certify its minimizer, and [dp.ErrRelation] for an invalid relation. It does not depend on a
+// record.
 func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	g, err := p.certificate()
 	if err != nil {
@@ -117,7 +118,7 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	g.Prox(at, at, 1)
 	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.Shift(g, at)
 	q.Slope = q.SlopeAt(at)
-	q.LossRange = loss.Range(l, q.Bounds, q.Anchor)
+	q.lossRange = loss.Range(l, q.Bounds, q.Anchor)
 	q.Gradient = known(l.Constants(q.Bounds, q.Anchor).Lipschitz)
 	_, q.Split = prox.Separable(g)
 	var proved bool
@@ -150,7 +151,7 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		v    float64
 	}{
 		{"Modulus", q.Modulus}, {"Radius", q.Radius}, {"Anchor", q.Anchor}, {"Slope", q.Slope},
-		{"Gradient", q.Gradient}, {"LossRange", q.LossRange}, {"ProxFactor", q.ProxFactor}, {"ProxScale", q.ProxScale},
+		{"Gradient", q.Gradient}, {"ProxFactor", q.ProxFactor}, {"ProxScale", q.ProxScale},
 	} {
 		if !(f.v >= 0) {
 			return Public{}, fmt.Errorf("%w: Public.%s = %v, want a number of at least 0", ErrProblem, f.name, f.v)
@@ -166,7 +167,7 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		q.MaxRecords = defaultRecords
 	}
 	if q.operator == nil {
-		for _, v := range []*float64{&q.Radius, &q.LossRange, &q.Gradient} {
+		for _, v := range []*float64{&q.Radius, &q.lossRange, &q.Gradient} {
 			if *v == 0 {
 				*v = math.Inf(1)
 			}
@@ -188,8 +189,8 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 	return q, nil
 }
 
-// Envelope returns the bound on the curvature of a record whose gradient has a norm between lo and hi
-// ([loss.Envelope]). It returns nil if the loss declares none and for a literal.
+// Envelope returns the bound on the curvature of a record whose gradient has a norm between lo and
+// hi ([loss.Envelope]). It returns nil if the loss declares none and for a literal.
 func (q Public) Envelope() func(lo, hi float64) float64 {
 	if q.envelope == nil {
 		return nil
@@ -197,8 +198,9 @@ func (q Public) Envelope() func(lo, hi float64) float64 {
 	return func(lo, hi float64) float64 { return q.envelope.Envelope(q.Bounds, lo, hi) }
 }
 
-// Covered reports whether q declares at least as much as plan about the sign of φ′, the classes, and the
-// curvature at a gradient of a given norm: the same loss on the same bounds, or a plan that uses neither.
+// Covered reports whether q declares at least as much as plan about the sign of φ′, the classes,
+// and the curvature at a gradient of a given norm: the same loss on the same bounds, or a plan that
+// uses neither.
 func (q Public) Covered(plan Public) bool {
 	return (q.Monotone || !plan.Monotone) && (plan.Classes == 0 || q.Classes == plan.Classes) &&
 		(plan.envelope == nil || reflect.DeepEqual(q.envelope, plan.envelope) && q.Bounds == plan.Bounds)
@@ -213,8 +215,8 @@ func (q Public) SlopeAt(x []float64) float64 {
 	return raised(q.operator.Dist(x, make([]float64, len(x))), len(x))
 }
 
-// Smooth returns an error wrapping [dp.ErrCondition] for a loss without a known, finite Smoothness: near
-// a kink no float64 point can be certified, and gradient descent does not converge.
+// Smooth returns an error wrapping [dp.ErrCondition] for a loss without a known, finite Smoothness:
+// near a kink no float64 point can be certified, and gradient descent does not converge.
 func (q Public) Smooth() error {
 	if b := q.OnSet.Smoothness; !(b > 0) || math.IsInf(b, 1) {
 		return fmt.Errorf("%w: the loss has Smoothness = %v, so its minimizer cannot be certified; want a smooth "+
@@ -224,8 +226,8 @@ func (q Public) Smooth() error {
 	return nil
 }
 
-// Admit returns an error wrapping [ErrProblem] if p has more than MaxRecords records and so is outside
-// the domain of the guarantee. The error reveals that there are more.
+// Admit returns an error wrapping [ErrProblem] if p has more than MaxRecords records and so is
+// outside the domain of the guarantee. The error reveals that there are more.
 func (q Public) Admit(p *Problem) error {
 	if p == nil {
 		return fmt.Errorf("%w: the problem is nil, want one with data and a loss", ErrProblem)
@@ -260,7 +262,7 @@ type PublicPerturbation struct {
 func (q Public) Reach(per PublicPerturbation) float64 {
 	mu, n := per.MinEig+q.Modulus-per.QuadError, float64(q.MaxRecords)
 	c0 := per.Linear + per.LinearError + (per.MaxEig+per.QuadError)*(q.Anchor+per.Center) + q.Slope
-	t := min((c0+math.Sqrt(c0*c0+2*mu*n*q.LossRange))/mu, (c0+n*q.Gradient)/mu)
+	t := min((c0+math.Sqrt(c0*c0+2*mu*n*q.lossRange))/mu, (c0+n*q.Gradient)/mu)
 	rho := min(q.Radius, q.Anchor+t)
 	if per.CenterSlope > 0 {
 		rho = max(min(rho, per.Center+(per.CenterSlope+per.Linear+per.LinearError)/mu), q.Anchor)
@@ -268,9 +270,9 @@ func (q Public) Reach(per PublicPerturbation) float64 {
 	return rho * (1 + 0x1p-48)
 }
 
-// allowance returns A(ρ), an upper bound on the rounding that Residual adds at any point x of C with
-// ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more, but the
-// error of the gradient is within A(ρ) there too.
+// allowance returns A(ρ), an upper bound on the rounding that Residual adds at any point x of C
+// with ‖x‖₂ ≤ ρ, whatever the records. At a pair x + low ResidualPair adds 4(d+4)²u‖Q‖‖low‖ more,
+// but the error of the gradient is within A(ρ) there too.
 func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 	n, d := float64(q.MaxRecords), float64(q.Dim)
 	slope, beta := q.slope(rho), q.OnSet.Smoothness // sup ‖∇ℓ‖, sup λ_max(∇²ℓ)
@@ -304,15 +306,15 @@ func (q Public) slope(rho float64) float64 {
 	return min(known(q.OnSet.Lipschitz), q.Gradient+q.OnSet.Smoothness*(rho+q.Anchor))
 }
 
-// Floor returns the least R for which a solver is sure to end within R of the minimizer of J, from public
-// quantities:
+// Floor returns the least R for which a solver is sure to end within R of the minimizer of J, from
+// public quantities:
 //
 //	4(E/μ + uρ),   E = A(4ρ) + S(4ρ).
 //
 // A is the allowance for rounding and γS the error of one step, of size γ, of the descent of
-// internal/release, which needs this R: docs/theory/release.md#release.floor. Floor is +Inf if nothing
-// bounds the minimizer or the rounding: for kinked losses, for operators of unknown accuracy, and for
-// losses of unknown range and slope without a bounded Set.
+// internal/release, which needs this R: docs/theory/release.md#release.floor. Floor is +Inf if
+// nothing bounds the minimizer or the rounding: for kinked losses, for operators of unknown
+// accuracy, and for losses of unknown range and slope without a bounded Set.
 func (q Public) Floor(per PublicPerturbation) float64 {
 	mu := per.MinEig + q.Modulus - per.QuadError
 	rho := q.Reach(per)
@@ -324,9 +326,9 @@ func (q Public) Floor(per PublicPerturbation) float64 {
 	return floor
 }
 
-// stepError returns S: 1/γ times the error of x − γ∇f(x) and of the proximal map after it, for ‖x‖ ≤ rho
-// and a gradient whose error is within the allowance. 1/γ is the larger of ℓ and μ. If g is a sum over
-// coordinates, points and proximal maps are in double-double.
+// stepError returns S: 1/γ times the error of x − γ∇f(x) and of the proximal map after it, for ‖x‖
+// ≤ rho and a gradient whose error is within the allowance. 1/γ is the larger of ℓ and μ. If g is a
+// sum over coordinates, points and proximal maps are in double-double.
 func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	n := float64(q.MaxRecords)
 	ell := max(n*q.OnSet.Smoothness, q.Modulus) + per.MaxEig
@@ -337,8 +339,9 @@ func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	return (q.ProxFactor + 3) * unit * (size + ell*q.ProxScale)
 }
 
-// Cover returns stated if it is not 0, and else the default R for a comparator of the given radius B: the
-// larger of Floor and 1e-11·B. The error wraps [dp.ErrCondition] if Floor is +Inf or exceeds stated.
+// Cover returns stated if it is not 0, and else the default R for a comparator of the given radius
+// B: the larger of Floor and 1e-11·B. The error wraps [dp.ErrCondition] if Floor is +Inf or exceeds
+// stated.
 func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, error) {
 	floor := q.Floor(per)
 	if math.IsInf(floor, 1) {
@@ -358,7 +361,8 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 	return stated, nil
 }
 
-// ridge returns the weight of ½‖θ‖² that r is known to contain: a lower bound on its strong convexity.
+// ridge returns the weight of ½‖θ‖² that r is known to contain: a lower bound on its strong
+// convexity.
 func ridge(r prox.Operator, d int) float64 {
 	g, ok := r.(prox.Coordinatewise)
 	if !ok {

@@ -38,7 +38,7 @@ func TestPublic(t *testing.T) {
 	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13)      // p = (1,1,1)
 	require.Zero(t, q.Slope)                               // the normal cone of the corner takes all of it
 	require.InDelta(t, 1, q.Gradient, 1e-11)               // Delta·Row
-	require.InDelta(t, 2+math.Sqrt(3), q.LossRange, 1e-11) // Delta·(Row·‖p‖+Label)
+	require.InDelta(t, 2+math.Sqrt(3), q.lossRange, 1e-11) // Delta·(Row·‖p‖+Label)
 	require.Empty(t, q.Assumptions)
 
 	again, err := q.Complete(dp.Replace)
@@ -73,8 +73,8 @@ func TestPublicRecords(t *testing.T) {
 	require.NoError(t, q.Admit(&p))
 }
 
-// Under AddRemove what is public does not depend on the number of records, not even on whether there
-// are any.
+// Under AddRemove what is public does not depend on the number of records, not even on whether
+// there are any.
 func TestPublicOfNoRecords(t *testing.T) {
 	empty, err := Empty(3, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -115,8 +115,8 @@ func TestPublicSmooth(t *testing.T) {
 	}
 }
 
-// The output noise of a release that hides 2R with 1 % of ε = 1, δ = 1e-9, about 1083R, is to be at most
-// 12 % of what the linear perturbation moves a coordinate by, σ/(0.012n).
+// The output noise of a release that hides 2R with 1 % of ε = 1, δ = 1e-9, about 1083R, is to be at
+// most 12 % of what the linear perturbation moves a coordinate by, σ/(0.012n).
 func TestFloorGoal(t *testing.T) {
 	const sigma, delta, bmax = 12, 4.4, 176 // what lop calibrates at d = 12, B = 10
 	per := PublicPerturbation{Linear: bmax, MinEig: delta, MaxEig: delta}
@@ -125,7 +125,7 @@ func TestFloorGoal(t *testing.T) {
 		for _, n := range []int{1e4, 1e5, 1e6, 1e7, 1e8} {
 			q, err := Public{
 				Dim: 12, Records: n, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
-				Linear: true, exact: true, Split: true, LossRange: math.Ln2, Gradient: 1,
+				Linear: true, exact: true, Split: true, lossRange: math.Ln2, Gradient: 1,
 			}.Complete(rel)
 			require.NoError(t, err)
 			r, err := q.Cover(per, 0, 10)
@@ -139,7 +139,7 @@ func TestCover(t *testing.T) {
 	b := loss.Bounds{Row: 1, Label: 1}
 	q, err := Public{
 		Dim: 2, Records: 1e6, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
-		Linear: true, Split: true, LossRange: 1, ProxFactor: 4,
+		Linear: true, Split: true, lossRange: 1, ProxFactor: 4,
 	}.Complete(dp.Replace)
 	require.NoError(t, err)
 	per := PublicPerturbation{Linear: 10, MinEig: 1, MaxEig: 1}
@@ -155,7 +155,7 @@ func TestCover(t *testing.T) {
 	_, err = q.Cover(per, 0.99*floor, 1)
 	require.ErrorIs(t, err, dp.ErrCondition)
 
-	q.LossRange, q.Gradient, q.Constants.Lipschitz, q.OnSet.Lipschitz = math.Inf(1), math.Inf(1), 0, 0
+	q.lossRange, q.Gradient, q.Constants.Lipschitz, q.OnSet.Lipschitz = math.Inf(1), math.Inf(1), 0, 0
 	_, err = q.Cover(per, 1, 1)
 	require.ErrorIs(t, err, dp.ErrCondition)
 }

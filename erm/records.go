@@ -33,8 +33,8 @@ type records struct {
 	top      float64 // upper bound on λ_max(Σ aᵢaᵢ')
 }
 
-// slab holds consecutive records, 2^records.shift of them except in the last slab. Memory that grows
-// slab by slab is never copied to grow.
+// slab holds consecutive records, 2^records.shift of them except in the last slab. Memory that
+// grows slab by slab is never copied to grow.
 type slab struct {
 	// Dense: the rows, row-major. Sparse: the nonzero entries, row by row; those of row k are
 	// x[ptr[k]:ptr[k+1]], in the columns col[ptr[k]:ptr[k+1]].
@@ -72,8 +72,8 @@ func (r *records) floats() int {
 	return sum
 }
 
-// open returns the slab for the next record. room is the number of records still to come, 0 if that is
-// not known.
+// open returns the slab for the next record. room is the number of records still to come, 0 if that
+// is not known.
 func (r *records) open(room int) *slab {
 	if last := len(r.slabs) - 1; last >= 0 && len(r.slabs[last].y) < 1<<r.shift {
 		return &r.slabs[last]
@@ -118,8 +118,8 @@ func (r *records) label(i int) float64 { s, k := r.at(i); return s.y[k] }
 
 func (r *records) norm(i int) float64 { s, k := r.at(i); return s.norm[k] }
 
-// entries returns the stored entries of row i and, if the rows are sparse, their columns. They must not
-// be changed.
+// entries returns the stored entries of row i and, if the rows are sparse, their columns. They must
+// not be changed.
 func (r *records) entries(i int) (col []int32, x []float64) {
 	s, k := r.at(i)
 	return r.in(s, k)

@@ -18,12 +18,12 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Query is a request for sums over records at a point. It is secret, because the point is a function of
-// the records and of the noise of a release. fmt prints it as an address. MarshalBinary writes the point:
-// its bytes must be kept where the records are kept.
+// Query is a request for sums over records at a point. It is secret, because the point is a
+// function of the records and of the noise of a release. fmt prints it as an address. MarshalBinary
+// writes the point: its bytes must be kept where the records are kept.
 //
-// Losses of package loss are known to every process. A process that receives a query about another loss
-// must register its type with encoding/gob.
+// Losses of package loss are known to every process. A process that receives a query about another
+// loss must register its type with encoding/gob.
 type Query struct{ q func() *query } // a function, as in Data
 
 // wireQuery is the encoded form of a query.
@@ -56,7 +56,8 @@ func init() {
 	}
 }
 
-// sealed returns a copy of q that a Remote may share and keep. It fails if the loss is not registered.
+// sealed returns a copy of q that a Remote may share and keep. It fails if the loss is not
+// registered.
 func (q *query) sealed() (*Query, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(wireQuery{
@@ -139,9 +140,9 @@ func (q *query) id() [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Sum computes the sums over records first, …, first+count−1 of src, each forced into the bounds. It uses
-// at most the given number of threads, GOMAXPROCS for 0. first must be a multiple of [Chunk]. For any
-// partition of the records into ranges, the merged Sums have the same bits.
+// Sum computes the sums over records first, …, first+count−1 of src, each forced into the bounds.
+// It uses at most the given number of threads, GOMAXPROCS for 0. first must be a multiple of
+// [Chunk]. For any partition of the records into ranges, the merged Sums have the same bits.
 func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) (*Sums, error) {
 	if q == nil || q.q == nil {
 		return nil, errEmpty
@@ -168,8 +169,8 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	return &Sums{in: &sums{id: p.id(), n: int64(count), fingerprint: p.fingerprint, total: p.total}}, nil
 }
 
-// Sums are exact sums over some or all records. Not private: they are functions of the records. fmt does
-// not print them.
+// Sums are exact sums over some or all records. Not private: they are functions of the records. fmt
+// does not print them.
 type Sums struct {
 	secret
 	in *sums
@@ -194,8 +195,8 @@ func (s *Sums) answers(q *query) error {
 	return nil
 }
 
-// Merge adds t, the sums over other records for the same query. It is exact, so neither the order nor the
-// tree of merges matters. It fails for sums of another query and does not change t.
+// Merge adds t, the sums over other records for the same query. It is exact, so neither the order
+// nor the tree of merges matters. It fails for sums of another query and does not change t.
 func (s *Sums) Merge(t *Sums) error {
 	switch {
 	case t == nil || t.in == nil:

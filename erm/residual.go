@@ -26,27 +26,27 @@ const (
 	tiny = math.SmallestNonzeroFloat64
 )
 
-// Residual returns an upper bound on dist(0, ∂J(x)), for every b and Q within LinearError and QuadError
-// of those of the Perturbation. If J is μ-strongly convex, its minimizer θ* satisfies
+// Residual returns an upper bound on dist(0, ∂J(x)), for every b and Q within LinearError and
+// QuadError of those of the Perturbation. If J is μ-strongly convex, its minimizer θ* satisfies
 //
 //	‖x − θ*‖₂ ≤ Residual(x)/μ   and   J(x) − J(θ*) ≤ Residual(x)²/(2μ).
 //
-// Releases rest on this bound. It shares no code with the solvers or with Grad: it computes the gradient
-// in double-double, measures its distance to −∂(r+ι_C)(x), and adds an allowance for rounding, which
-// docs/theory/release.md#release.residual proves. [Problem.Public] reports in advance whether a minimizer
-// can be certified.
+// Releases rest on this bound. It shares no code with the solvers or with Grad: it computes the
+// gradient in double-double, measures its distance to −∂(r+ι_C)(x), and adds an allowance for
+// rounding, which docs/theory/release.md#release.residual proves. [Problem.Public] reports in
+// advance whether a minimizer can be certified.
 //
-// It is +Inf if x is outside C or not finite, and where no certificate is known: if r + ι_C has no closed
-// form, on a curved face of C. It is never NaN. Not private.
+// It is +Inf if x is outside C or not finite, and where no certificate is known: if r + ι_C has no
+// closed form, on a curved face of C. It is never NaN. Not private.
 func (o *Objective) Residual(x []float64) float64 {
 	s := o.s()
 	return o.residual(x, nil, func(x []float64) (hi, lo []float64, allowance float64) { return s.pairGrad(x, nil) })
 }
 
-// ResidualWithin returns an upper bound on dist(0, ∂J(x)) as Residual does, but stops at the first bound
-// that is at most target. Sums in plain float64 with the a-priori bound on their rounding [Hig02, §3.1]
-// show that x is good enough at a tenth of the cost, unless target is within about (N+d)u times the size
-// of the sums. If they do not, the bound is Residual(x). Not private.
+// ResidualWithin returns an upper bound on dist(0, ∂J(x)) as Residual does, but stops at the first
+// bound that is at most target. Sums in plain float64 with the a-priori bound on their rounding
+// [Hig02, §3.1] show that x is good enough at a tenth of the cost, unless target is within about
+// (N+d)u times the size of the sums. If they do not, the bound is Residual(x). Not private.
 //
 // [Hig02] Higham. Accuracy and Stability of Numerical Algorithms. 2002.
 func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
@@ -59,11 +59,11 @@ func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
 	return o.Residual(x)
 }
 
-// residual returns the bound at x + low that follows from the gradient hi + lo there and the allowance
-// for its error. A nil low is 0. Unless r + ι_C is [prox.Separable], low must be nil.
+// residual returns the bound at x + low that follows from the gradient hi + lo there and the
+// allowance for its error. A nil low is 0. Unless r + ι_C is [prox.Separable], low must be nil.
 //
-// The allowance is 1.01 times the following sum, with kᵢ the number of entries of row i, M = 512 (or
-// more) records in one partial sum, eᵢ the error of a slope and D that of the distance:
+// The allowance is 1.01 times the following sum, with kᵢ the number of entries of row i, M = 512
+// (or more) records in one partial sum, eᵢ the error of a slope and D that of the distance:
 //
 //	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
@@ -99,10 +99,10 @@ func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, l
 	return r
 }
 
-// certificate returns the operator whose subdifferential measures r + ι_C at x. If r + ι_C has no closed
-// form, it is r for x ∈ C: as 0 ∈ N_C(x), dist(−v, ∂r(x)) is an upper bound, exact in the interior of C.
-// Both parts must be about x itself: r may have a kink at x that it does not have at a nearby x′ ∈ C,
-// and then no multiple of ‖x′−x‖ bounds the difference.
+// certificate returns the operator whose subdifferential measures r + ι_C at x. If r + ι_C has no
+// closed form, it is r for x ∈ C: as 0 ∈ N_C(x), dist(−v, ∂r(x)) is an upper bound, exact in the
+// interior of C. Both parts must be about x itself: r may have a kink at x that it does not have at
+// a nearby x′ ∈ C, and then no multiple of ‖x′−x‖ bounds the difference.
 func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferential, bool) {
 	g, ok := prox.Sum(reg, set)
 	if !ok {
@@ -117,10 +117,11 @@ func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferen
 
 // distance returns an upper bound on dist(−(hi+lo), ∂g(x+low)), up to d+16 roundings of itself.
 //
-// For a sum over coordinates, ∂g is the box l2·x + [a,b], and its distance is computed in double-double,
-// because Dist would round hi + lo. The numbers that prox.Steepest adds are at most |v| + |l2·x| and,
-// with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance, unless x = 0 or x is at a bound, where the
-// distance is 0 or a rounding of |v|. The loss is at most 32u²|v|, and 2⁻⁹⁷|v| is added.
+// For a sum over coordinates, ∂g is the box l2·x + [a,b], and its distance is computed in
+// double-double, because Dist would round hi + lo. The numbers that prox.Steepest adds are at most
+// |v| + |l2·x| and, with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance, unless x = 0 or x is at
+// a bound, where the distance is 0 or a rounding of |v|. The loss is at most 32u²|v|, and 2⁻⁹⁷|v|
+// is added.
 func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) float64 {
 	d := len(x)
 	e, size := make([]float64, d), make([]float64, d)
@@ -143,8 +144,8 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
 }
 
-// plainGrad returns ∇f(x) in float64, with lo = 0, and a bound on the norm of its error. The loss is a
-// loss.Linear with a known sup φ″.
+// plainGrad returns ∇f(x) in float64, with lo = 0, and a bound on the norm of its error. The loss
+// is a loss.Linear with a known sup φ″.
 func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float64) {
 	d, dd := s.data.d, float64(s.data.d)
 	p := s.sum(askGrad|askBound, x, nil)
@@ -168,16 +169,17 @@ func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float6
 	return grad, make([]float64, d), allowance + (dd+4)*unit*terms + 4*dd*dd*tiny
 }
 
-// frobenius returns ‖q‖_F to a few roundings if the squares are normal numbers, and more if they are not.
+// frobenius returns ‖q‖_F to a few roundings if the squares are normal numbers, and more if they
+// are not.
 func frobenius(q []float64) float64 {
 	const least = 0x1p-1022
 	return math.Sqrt(floats.Dot(q, q) + float64(len(q))*least)
 }
 
-// ResidualPair is Residual at the double-double point x + low, |lowⱼ| ≤ u|xⱼ|(1+u): where ∇²f is large,
-// the float64 point nearest to a minimizer may be too far from it for a small residual. It stores
-// ∇f(x+low) as grad + gradLow; neither may overlap x or low. It panics unless Public.Split and
-// Public.Linear hold. Not private.
+// ResidualPair is Residual at the double-double point x + low, |lowⱼ| ≤ u|xⱼ|(1+u): where ∇²f is
+// large, the float64 point nearest to a minimizer may be too far from it for a small residual. It
+// stores ∇f(x+low) as grad + gradLow; neither may overlap x or low. It panics unless Public.Split
+// and Public.Linear hold. Not private.
 func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	s := o.s()
 	g, ok := prox.Sum(s.reg, s.set)

@@ -143,8 +143,7 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 	require.Greater(t, tight, cases/10, "the bound is not always vacuous")
 }
 
-// A point on a sphere is next to the point it stands for, and a steep f makes
-// the difference count.
+// A point on a sphere is next to the point it stands for, and a steep f makes the difference count.
 func TestResidualCountsTheShift(t *testing.T) {
 	x := []float64{0.6, 0.8}
 	ball := prox.L2Ball{R: 1}
@@ -153,14 +152,13 @@ func TestResidualCountsTheShift(t *testing.T) {
 	require.Positive(t, shift)
 	data, err := NewData([][]float64{{-0.8e6, 0.6e6}}, []float64{0}, loss.Bounds{Row: 2e6, Label: 1})
 	require.NoError(t, err)
-	o := (&Problem{Data: data, Loss: loss.Squared{}, Set: ball}).Perturb(Perturbation{})
+	o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Set: ball})
 	require.GreaterOrEqual(t, o.Residual(x), 1e12*shift)
 }
 
-// A point an ulp outside a half-space, at a kink of r that is not in the
-// half-space: the gradient balances ∂r there, yet the minimizer is 4e-8 away,
-// because it can come back only along a direction nearly in the plane. There
-// is no closed form of r + ι_C, and nothing is certified.
+// A point an ulp outside a half-space, at a kink of r that is not in the half-space: the gradient
+// balances ∂r there, yet the minimizer is 4e-8 away, because it can come back only along a
+// direction nearly in the plane. There is no closed form of r + ι_C, and nothing is certified.
 func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	const slope = 1e-8
 	reg := prox.L1Box{Weight: 1, Lo: -1, Hi: 1}
@@ -187,8 +185,9 @@ func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	require.Less(t, o.Residual(x), 1e-10)
 }
 
-// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a theorem
-// is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by Modulus.
+// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a
+// theorem is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by
+// Modulus.
 func TestResidualCountsQuadError(t *testing.T) {
 	data, err := NewData([][]float64{{0, 0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -326,13 +325,13 @@ func TestResidualSpecialPoints(t *testing.T) {
 	require.ErrorIs(t, certifiable(nil), ErrProblem)
 
 	// A general loss gets the same value as the linear one it hides.
-	linear := (&Problem{Data: data, Loss: smoothAbs{}}).Perturb(Perturbation{}).Residual(x)
-	hidden := (&Problem{Data: data, Loss: general{smoothAbs{}}}).Perturb(Perturbation{}).Residual(x)
+	linear := unperturbed(&Problem{Data: data, Loss: smoothAbs{}}).Residual(x)
+	hidden := unperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}}).Residual(x)
 	require.InEpsilon(t, linear, hidden, 1e-9)
 }
 
-// The certificate at a point of twice the precision is an upper bound on the exact residual there, and
-// exceeds it by its allowance only, which the part of the point below x does not change.
+// The certificate at a point of twice the precision is an upper bound on the exact residual there,
+// and exceeds it by its allowance only, which the part of the point below x does not change.
 func TestResidualPair(t *testing.T) {
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}} {
 		rnd := rand.New(rand.NewPCG(19, 5))
@@ -374,13 +373,13 @@ func TestResidualPair(t *testing.T) {
 // A low part that is not below the last place, or that is no number, certifies nothing.
 func TestResidualPairSpecial(t *testing.T) {
 	data, x, _ := random(3, 5, 2)
-	o := (&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Perturb(Perturbation{})
+	o := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}})
 	g := make([]float64, 2)
 	for _, low := range [][]float64{{1, 0}, {math.NaN(), 0}, {0, math.Inf(1)}} {
 		require.Equal(t, math.Inf(1), o.ResidualPair(g, g, x, low))
 	}
 	require.Equal(t, o.Residual(x), o.ResidualPair(g, make([]float64, 2), x, make([]float64, 2)))
-	ball := (&Problem{Data: data, Loss: loss.Huber{Delta: 1}, Set: prox.L2Ball{R: 1}}).Perturb(Perturbation{})
+	ball := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}, Set: prox.L2Ball{R: 1}})
 	require.PanicsWithValue(t, badPair, func() { ball.ResidualPair(g, g, x, g) })
 	require.PanicsWithValue(t, badLen, func() { o.ResidualPair(g, g, x, g[:1]) })
 }
@@ -530,9 +529,9 @@ func TestResidualWithinAtTheEnds(t *testing.T) {
 	}
 	data, x, _ := random(3, 10, 3)
 	for _, l := range []loss.Loss{general{smoothAbs{}}, square{}} {
-		o := (&Problem{Data: data, Loss: l}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: data, Loss: l})
 		require.InEpsilon(t, o.Residual(x), o.ResidualWithin(x, math.Inf(1)), 1e-9)
 	}
-	require.Panics(t, func() { (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{}).ResidualWithin(x[:2], 1) })
-	require.Equal(t, math.Inf(1), (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{}).ResidualWithin([]float64{0, math.NaN(), 0}, 1))
+	require.Panics(t, func() { unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin(x[:2], 1) })
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin([]float64{0, math.NaN(), 0}, 1))
 }

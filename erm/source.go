@@ -15,14 +15,15 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Chunk is the largest number of records that are read at a time. Parts of a [Source] begin at multiples of
-// it.
+// Chunk is the largest number of records that are read at a time. Parts of a [Source] begin at
+// multiples of it.
 const Chunk = 8192
 
-// Source holds records outside of memory, such as in a file. Its methods are safe for concurrent use.
+// Source holds records outside of memory, such as in a file. Its methods are safe for concurrent
+// use.
 //
-// A source is not trusted to respect the bounds: every record is forced into them, as [Data] describes,
-// at every read.
+// A source is not trusted to respect the bounds: every record is forced into them, as [Data]
+// describes, at every read.
 type Source interface {
 	// Dims returns the number of records and of features, always the same.
 	Dims() (records, features int)
@@ -32,8 +33,9 @@ type Source interface {
 	Read(ctx context.Context, rows, labels []float64, first int) error
 }
 
-// Remote is a [Source] whose records are added up elsewhere: on other machines or by other processes. Sums
-// are exact, so on machines of one type they have the same bits wherever they are computed.
+// Remote is a [Source] whose records are added up elsewhere: on other machines or by other
+// processes. Sums are exact, so on machines of one type they have the same bits wherever they are
+// computed.
 type Remote interface {
 	Source
 	// Sum returns the sums for q over all records, each counted once, as [Query.Sum] computes and
@@ -41,15 +43,15 @@ type Remote interface {
 	Sum(ctx context.Context, q *Query) (*Sums, error)
 }
 
-// Open returns data whose records stay in src: every pass over the records reads them again. It is for
-// records that do not fit into memory. lop, qop, sco.ObjPert and package model make few passes. Methods
-// that take single records, such as sco.NoisySGD, read up to [Chunk] records for each, and the fingerprint
-// does not cover those reads.
+// Open returns data whose records stay in src: every pass over the records reads them again. It is
+// for records that do not fit into memory. lop, qop, sco.ObjPert and package model make few passes.
+// Methods that take single records, such as sco.NoisySGD, read up to [Chunk] records for each, and
+// the fingerprint does not cover those reads.
 //
-// The records keep the order of src. If that order is canonical, see [Canonical], sums have the bits of
-// records in memory. Records are forced into the bounds at every read. Every pass compares the number of
-// records and a fingerprint with a random key to those of the pass before: if records were lost, counted
-// twice or changed, the error is [ErrSource].
+// The records keep the order of src. If that order is canonical, see [Canonical], sums have the
+// bits of records in memory. Records are forced into the bounds at every read. Every pass compares
+// the number of records and a fingerprint with a random key to those of the pass before: if records
+// were lost, counted twice or changed, the error is [ErrSource].
 //
 // Open returns an error wrapping [ErrData] for an invalid shape or invalid bounds.
 func Open(src Source, b loss.Bounds) (*Data, error) {
@@ -76,9 +78,9 @@ func newSource(n, d int, b loss.Bounds, src *source) *Data {
 	return newData(&records{n: n, d: d, shift: slabShift(d), bounds: b, src: src, floatsOnce: n * d})
 }
 
-// Err returns the first failure of the source outside of an [Objective], an error wrapping [ErrSource]; nil
-// for records in memory. A record that could not be read is replaced by the zero record: values computed
-// from it must not be used.
+// Err returns the first failure of the source outside of an [Objective], an error wrapping
+// [ErrSource]; nil for records in memory. A record that could not be read is replaced by the zero
+// record: values computed from it must not be used.
 func (d *Data) Err() error { return d.records().err() }
 
 func (r *records) err() error {
@@ -90,7 +92,8 @@ func (r *records) err() error {
 	return nil
 }
 
-// Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a [Remote].
+// Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a
+// [Remote].
 func (d *Data) Assumptions() []dp.Assumption {
 	if src := d.records().src; src != nil {
 		if _, ok := src.Source.(Remote); ok {
@@ -100,8 +103,8 @@ func (d *Data) Assumptions() []dp.Assumption {
 	return nil
 }
 
-// Each calls f with every record in turn: its row, which f must neither change nor keep, and its label. The
-// error is nil for records in memory; otherwise it wraps [ErrSource].
+// Each calls f with every record in turn: its row, which f must neither change nor keep, and its
+// label. The error is nil for records in memory; otherwise it wraps [ErrSource].
 func (d *Data) Each(f func(a []float64, b float64)) error {
 	r := d.records()
 	if r.src == nil {
@@ -189,7 +192,8 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	return nil
 }
 
-// multipliersOf returns the multipliers of the fingerprint: one for each column, and one for the label.
+// multipliersOf returns the multipliers of the fingerprint: one for each column, and one for the
+// label.
 func multipliersOf(key [2]uint64, d int) []uint64 {
 	mult := make([]uint64, d+1)
 	for j := range mult {
@@ -211,9 +215,9 @@ func (w *window) fingerprint(mult []uint64) (sum [2]uint64) {
 	return sum
 }
 
-// hashRow returns a hash of a row: the sum over pairs of entries, each with its secret number added, of
-// the exclusive or of the halves of their product. That takes half the products of hash. The last entry of
-// an odd row goes through fold.
+// hashRow returns a hash of a row: the sum over pairs of entries, each with its secret number
+// added, of the exclusive or of the halves of their product. That takes half the products of hash.
+// The last entry of an odd row goes through fold.
 func hashRow(row []float64, mult []uint64) (sum uint64) {
 	mult = mult[:len(row)]
 	j := 0
@@ -242,7 +246,8 @@ func (s *source) at(r *records, i int) (*slab, int) {
 	return &w.rec.slabs[0], i - w.first
 }
 
-// sum computes the sums of p, here or in a Remote, and compares the records with those of earlier passes.
+// sum computes the sums of p, here or in a Remote, and compares the records with those of earlier
+// passes.
 func (s *source) sum(p *pass, threads int) error {
 	n := p.data.n
 	var fingerprint [2]uint64
@@ -300,9 +305,9 @@ func (r *records) mapped(f func(a []float64, b float64) (label float64, keep boo
 // sampleRows is the number of consecutive records in a sample.
 const sampleRows = 1024
 
-// Sample returns the objective over evenly spread records, weighted to approximate the whole. A solver
-// may start from its minimizer; its certificates do not hold for the whole. ok is false if a sample saves
-// nothing, because a pass is cheap or one pass is enough.
+// Sample returns the objective over evenly spread records, weighted to approximate the whole. A
+// solver may start from its minimizer; its certificates do not hold for the whole. ok is false if a
+// sample saves nothing, because a pass is cheap or one pass is enough.
 func (o *Objective) Sample() (sample *Objective, ok bool) {
 	s := o.s()
 	r := s.data

@@ -97,8 +97,8 @@ type query struct {
 	wire   []byte   // the encoded query; set in a Query only
 }
 
-// newQuery returns a query for the sums want over r. Its sums have the same bits for all records of about
-// the size of r.
+// newQuery returns a query for the sums want over r. Its sums have the same bits for all records of
+// about the size of r.
 func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: max(min(grain, r.n), 1)}
 	q.stream = 8*r.floatsOnce > streamBytes
@@ -116,8 +116,8 @@ func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 	return q
 }
 
-// Indices in the vector of sums: Σℓ, a bound or allowance, the gradient, and then the rows of the upper
-// triangle of the Hessian.
+// Indices in the vector of sums: Σℓ, a bound or allowance, the gradient, and then the rows of the
+// upper triangle of the Hessian.
 const (
 	atValue = iota
 	atAllow
@@ -193,8 +193,8 @@ func (q *query) add(p *partial, r *records, lo, hi int) {
 	}
 }
 
-// block returns the number of records from lo to take at a time. It is the same for records in memory and
-// in a Source, although their slabs differ.
+// block returns the number of records from lo to take at a time. It is the same for records in
+// memory and in a Source, although their slabs differ.
 func (q *query) block(r *records, lo, hi int) int {
 	b := min(kernel.Block(max(r.width(), 1), q.stream), maxBlock)
 	rows := 1 << slabShift(q.dim)
@@ -204,7 +204,8 @@ func (q *query) block(r *records, lo, hi int) int {
 	return min(b, hi-lo, rows-lo&(rows-1))
 }
 
-// linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ' over records [lo, hi) to p.
+// linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ' over records [lo, hi) to
+// p.
 func (q *query) linear(p *partial, r *records, lo, hi int) {
 	value, grad, bound, hess := q.ask&askValue != 0, q.ask&askGrad != 0, q.ask&askBound != 0, q.ask&askHess != 0
 	for lo < hi {
@@ -248,7 +249,8 @@ func (q *query) linear(p *partial, r *records, lo, hi int) {
 	}
 }
 
-// boundAt returns the part of the bound of ResidualWithin that is due to errors of the predictions u.
+// boundAt returns the part of the bound of ResidualWithin that is due to errors of the predictions
+// u.
 func (q *query) boundAt(u, norm []float64) float64 {
 	sum, d := 0.0, float64(q.dim)
 	least := d * tiny // computed once: products of subnormal numbers are slow
@@ -260,7 +262,8 @@ func (q *query) boundAt(u, norm []float64) float64 {
 	return sum
 }
 
-// boundSlopes returns the part of the bound of ResidualWithin that is due to errors of the slopes w.
+// boundSlopes returns the part of the bound of ResidualWithin that is due to errors of the slopes
+// w.
 func (q *query) boundSlopes(w, norm []float64) float64 {
 	sum, roundings := 0.0, float64(q.grain+8)
 	least := float64(q.dim) * tiny
@@ -354,9 +357,9 @@ func (q *query) collect(sum *num.ExactVector, p *partial) {
 	}
 }
 
-// flush replaces entries of a Hessian below 2⁻³⁰⁰ of its largest possible entry by 0. An exact sum then
-// spans at most 300 + 53 + log₂n bits, so an accumulator has 13 digits instead of 67. There are d² of
-// them, and a solver needs no smaller entries.
+// flush replaces entries of a Hessian below 2⁻³⁰⁰ of its largest possible entry by 0. An exact sum
+// then spans at most 300 + 53 + log₂n bits, so an accumulator has 13 digits instead of 67. There
+// are d² of them, and a solver needs no smaller entries.
 func (q *query) flush(hess []float64) {
 	size := q.bounds.Row * q.bounds.Row
 	if q.ask&askGram == 0 && !math.IsInf(q.curve, 1) {
@@ -403,8 +406,8 @@ func (a *answer) round(q *query, sum *num.ExactVector) {
 	}
 }
 
-// only stores the sums of a pass over a single grain in a, with the bits of round. The query must not ask
-// for sums in double-double.
+// only stores the sums of a pass over a single grain in a, with the bits of round. The query must
+// not ask for sums in double-double.
 func (a *answer) only(q *query, p *partial) {
 	a.value, a.allow = 0, p.allow*(1+0x1p-50)
 	a.grad, a.gradLow = resize(a.grad, q.dim), resize(a.gradLow, q.dim)

@@ -7,8 +7,7 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// One published solve, its perturbation and constants included, at the size
-// of the figure.
+// One published solve, its perturbation and constants included, at the size of the figure.
 func BenchmarkSolve(b *testing.B) {
 	_, e := small(b, 300, 100)
 	for _, m := range []Method{LOP, LOPClip, QOP} {

@@ -26,8 +26,7 @@ func ExampleGenerate() {
 	// erm.Problem(300×100, Loss loss.Squared, Reg prox.L1, Set prox.Box)
 }
 
-// The published procedure at one radius: the risk of QOP there is the risk of
-// its anchor.
+// The published procedure at one radius: the risk of QOP there is the risk of its anchor.
 func ExamplePaper() {
 	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, dp.Seeded(1))
 	if err != nil {

@@ -3,10 +3,10 @@
 //
 //	min_θ  Σᵢ ½(xᵢ'θ − yᵢ)² + λ‖θ‖₁   over the box [−κ, κ]ᵈ
 //
-// [Generate] draws an [Instance]; [Instance.Data] and [Problem] turn it into an [erm.Problem] for the
-// private mechanisms of this module. [Paper] is the published procedure with its published constants,
-// defects included. Paper is not private: it takes bounds from the labels, calibrates its noise for
-// another relation, and does not certify the result of its stochastic solver.
+// [Generate] draws an [Instance]; [Instance.Data] and [Problem] turn it into an [erm.Problem] for
+// the private mechanisms of this module. [Paper] is the published procedure with its published
+// constants, defects included. Paper is not private: it takes bounds from the labels, calibrates
+// its noise for another relation, and does not certify the result of its stochastic solver.
 //
 // # Notation
 //
@@ -65,8 +65,8 @@ type Spec struct {
 	AnchorNoise float64 // the standard deviation of θ_ref − θ_true, at least 0
 }
 
-// Instance is one data set of the experiment. It prints as its dimensions, because a caller may fill
-// it with private records.
+// Instance is one data set of the experiment. It prints as its dimensions, because a caller may
+// fill it with private records.
 type Instance struct {
 	X      *mat.Dense // n×d, rows xᵢ
 	Y      []float64  // n labels
@@ -78,9 +78,9 @@ type Instance struct {
 // largestNorm bounds norms, so that squares and products of numbers do not overflow.
 const largestNorm = 1e150
 
-// Generate draws an instance [CC26, §5.2]: xᵢ is standard normal, rescaled to norm ξ; θ_true ~ N(0, I);
-// yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I). Equal sources give equal instances. The error
-// wraps [ErrParameter].
+// Generate draws an instance [CC26, §5.2]: xᵢ is standard normal, rescaled to norm ξ; θ_true ~ N(0,
+// I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I). Equal sources give equal instances. The
+// error wraps [ErrParameter].
 func Generate(s Spec, src rand.Source) (*Instance, error) {
 	switch {
 	case s.N < 1:

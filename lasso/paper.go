@@ -37,8 +37,8 @@ type Paper struct {
 	Iterations     int     // K ≥ 1 steps of the stochastic solver; published: 1000
 }
 
-// Experiment is the published procedure on one instance. It is safe for concurrent use. Not private:
-// nothing that its methods return is.
+// Experiment is the published procedure on one instance. It is safe for concurrent use. Not
+// private: nothing that its methods return is.
 type Experiment struct {
 	paper  Paper
 	in     *Instance
@@ -126,8 +126,9 @@ func (e *Experiment) Omega(maxEig float64) float64 {
 //	θ = prox_{ωr}(x);  z = P_box(2θ − x − ωn gᵢ(θ));  x ← x + (k+1)^−0.502 (z − θ),
 //
 // where i is uniform and gᵢ is the gradient of ½(xᵢ'θ−yᵢ)² plus 1/n of that of the perturbation. As
-// published, it returns the θ of step K−1, before the last update of x and not projected on the box,
-// and [LOPClip] replaces a gradient longer than ζ by its unit vector instead of the vector of norm ζ.
+// published, it returns the θ of step K−1, before the last update of x and not projected on the
+// box, and [LOPClip] replaces a gradient longer than ζ by its unit vector instead of the vector of
+// norm ζ.
 //
 // The error wraps [ErrParameter] for an invalid method, κ or source, or is that of ctx.
 func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src rand.Source) ([]float64, error) {

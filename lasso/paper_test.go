@@ -135,8 +135,7 @@ func TestTermsAreGradients(t *testing.T) {
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
 		f.GradTerms(sum, x, []int{0, 1, 2, 3, 4, 5, 6, 7, 8})
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
-		// f is quadratic, so central differences are exact but for rounding,
-		// 1e-16·|f|/h.
+		// f is quadratic, so central differences are exact but for rounding, 1e-16·|f|/h.
 		for j := range x {
 			const h = 0.5
 			y := append([]float64(nil), x...)
@@ -204,9 +203,8 @@ func TestExperimentErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The published ζ has max y without |·|: where all labels are negative and the
-// box is small, ζ and s are negative. The program multiplies normal deviates by
-// s, which is the law of |s|.
+// The published ζ has max y without |·|: where all labels are negative and the box is small, ζ and
+// s are negative. The program multiplies normal deviates by s, which is the law of |s|.
 func TestNegativeZeta(t *testing.T) {
 	in, _ := small(t, 4, 2)
 	below := *in

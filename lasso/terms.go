@@ -14,8 +14,8 @@ import (
 //	Σᵢ ½(xᵢ'θ−yᵢ)² + (Δ/2)‖θ‖² + a'θ               LOP
 //	Σᵢ ½(xᵢ'θ−yᵢ)² + ½(θ−θ_ref)'σ²W(θ−θ_ref)       QOP
 //
-// It is made for the inner loop of the stochastic solver and is not safe for concurrent use. Clipped
-// gradients (zeta < ∞) are the gradients of no function.
+// It is made for the inner loop of the stochastic solver and is not safe for concurrent use.
+// Clipped gradients (zeta < ∞) are the gradients of no function.
 type terms struct {
 	n, d, stride int
 	x, y         []float64
@@ -88,8 +88,8 @@ func (f *terms) Slope(i int, u float64) float64 {
 	return w
 }
 
-// Rest returns Δ and the gradient at x of the rest of the perturbation: a, or σ²W(x − θ_ref), which it
-// stores in dst.
+// Rest returns Δ and the gradient at x of the rest of the perturbation: a, or σ²W(x − θ_ref), which
+// it stores in dst.
 func (f *terms) Rest(dst, x []float64) (grad []float64, ridge float64) {
 	if f.quad == nil {
 		return f.linear, f.ridge

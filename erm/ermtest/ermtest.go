@@ -15,10 +15,10 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// CheckSource fails t unless src gives the same records for every way to read them: all at once, in ranges
-// of any length, from several goroutines, and after a context that ended. It also checks that src reports
-// ranges outside of the records as errors and that the sums of an [erm.Remote] are those of its records.
-// src must have at least one record.
+// CheckSource fails t unless src gives the same records for every way to read them: all at once, in
+// ranges of any length, from several goroutines, and after a context that ended. It also checks
+// that src reports ranges outside of the records as errors and that the sums of an [erm.Remote] are
+// those of its records. src must have at least one record.
 func CheckSource(t testing.TB, src erm.Source) {
 	t.Helper()
 	ctx := context.Background()

@@ -10,8 +10,8 @@ import (
 type Parts interface{ Part(i int) }
 
 // Each calls p.Part(0), …, p.Part(parts−1) and returns when all have returned. Parts run on the
-// calling goroutine and on at most threads−1 others, where threads ≤ 0 means GOMAXPROCS. Once it has
-// run, it does not allocate.
+// calling goroutine and on at most threads−1 others, where threads ≤ 0 means GOMAXPROCS. Once it
+// has run, it does not allocate.
 //
 // A panic of a part is raised again in the caller. A runtime.Goexit of a part on another goroutine
 // becomes a panic in the caller. After either no further parts are begun.
@@ -51,9 +51,9 @@ func Each(parts, threads int, p Parts) {
 	}
 }
 
-// nothing is started last because the scheduler runs the goroutine that was started last on the same
-// processor, next. Other processors steal that goroutine only after 40 µs, half of a pass over 3 MB,
-// but take the ones queued behind it after 2 µs.
+// nothing is started last because the scheduler runs the goroutine that was started last on the
+// same processor, next. Other processors steal that goroutine only after 40 µs, half of a pass over
+// 3 MB, but take the ones queued behind it after 2 µs.
 func nothing() {}
 
 // team is the state shared by the goroutines of one call of Each.

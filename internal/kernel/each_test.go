@@ -83,8 +83,7 @@ func TestEachThreads(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// A panic of a part reaches the caller, whichever goroutine it was in, and
-// leaves nothing behind.
+// A panic of a part reaches the caller, whichever goroutine it was in, and leaves nothing behind.
 func TestEachPanics(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	s := newMarks(20)

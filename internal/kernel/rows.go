@@ -1,8 +1,8 @@
 // Package kernel holds the inner loops that decide how fast solvers are. Every exported function
 // states its formula and has a portable implementation, that of gonum for plain products. On amd64
-// processors with AVX2 and FMA, products with blocks of rows run in assembly and agree with the portable
-// ones to the rounding that their comments state. The build tags noasm, safe and purego leave the
-// assembly out. A BLAS registered with gonum is not used.
+// processors with AVX2 and FMA, products with blocks of rows run in assembly and agree with the
+// portable ones to the rounding that their comments state. The build tags noasm, safe and purego
+// leave the assembly out. A BLAS registered with gonum is not used.
 //
 // In products with a block of rows, A has m rows of d numbers, row-major without gaps; u and w hold
 // one number per row, x and dst one per column. Arguments that are written must not overlap others.
@@ -25,8 +25,8 @@ var sse blasgonum.Implementation
 const badLen = "kernel: length mismatch"
 
 // MulVec stores Ax in u. stream states that the rows come from memory rather than from a cache:
-// then gonum's kernels are faster row by row than on four rows at a time. Implementations differ by at
-// most 2d·2⁻⁵³·Σ|terms|.
+// then gonum's kernels are faster row by row than on four rows at a time. Implementations differ by
+// at most 2d·2⁻⁵³·Σ|terms|.
 func MulVec(u, a, x []float64, stream bool) {
 	m, d := len(u), len(x)
 	if len(a) != m*d {
@@ -76,9 +76,9 @@ func AddScaled(dst []float64, w float64, a []float64) {
 }
 
 // Block returns the number of rows of d numbers to take at a time for a product with A followed by
-// one with A'. A block of rows that stream from memory fits the first-level cache, so that the second
-// product finds it there. With gonum's kernels a block is one row: their products with several rows
-// read memory at half its speed.
+// one with A'. A block of rows that stream from memory fits the first-level cache, so that the
+// second product finds it there. With gonum's kernels a block is one row: their products with
+// several rows read memory at half its speed.
 func Block(d int, stream bool) int {
 	const kib = 1 << 10 / 8
 	switch {
@@ -107,8 +107,9 @@ func Slope(u, y []float64, c float64) {
 // GramStride returns the distance of rows of d numbers in the arguments of [AddGram].
 func GramStride(d int) int { return (d + 7) &^ 7 }
 
-// AddGram adds Σ wᵢaᵢaᵢ', w ≥ 0, to the upper triangle of h. It may change a. Rows of A and of h are
-// GramStride(d) apart. Between them A has zeros; h may have any numbers there and below its diagonal.
+// AddGram adds Σ wᵢaᵢaᵢ', w ≥ 0, to the upper triangle of h. It may change a. Rows of A and of h
+// are GramStride(d) apart. Between them A has zeros; h may have any numbers there and below its
+// diagonal.
 func AddGram(h, w, a []float64, d int) {
 	stride, m := GramStride(d), len(w)
 	if d < 1 || len(h) != d*stride || len(a) != m*stride {
@@ -135,7 +136,8 @@ func AddGram(h, w, a []float64, d int) {
 // Proof. Four sums take the columns in turn, m ≤ (d+3)/4 each. Their low parts add up m−1 errors of
 // sums and m of products, together at most m·u·Σ|aⱼxⱼ|, each rounded at most m times: m²u². The
 // errors of joining the sums are at most 2u·Σ|aⱼxⱼ|; joining the low parts rounds each of them at
-// most three times: 3m+6. The total (m²+3m+6)u² is below (d+4)²u² by more than all terms of order u³.
+// most three times: 3m+6. The total (m²+3m+6)u² is below (d+4)²u² by more than all terms of order
+// u³.
 func Dot2(a, x []float64) (hi, lo float64) {
 	var h0, h1, h2, h3, l0, l1, l2, l3 float64
 	for ; len(a) >= 4 && len(x) >= 4; a, x = a[4:], x[4:] {
@@ -182,13 +184,14 @@ func MulVec2(u, ul, a, x []float64) {
 	}
 }
 
-// AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. Its bits are the same on all
-// processors. With S = Σᵢ|wᵢaᵢⱼ| and up to underflow, it loses at most (m+2)²u²S in the sum over the
-// block, and 3u²(2|hiⱼ| + (m+2)S) where num.Add2 adds that sum, whose low part has at most (m+1)uS.
+// AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. Its bits are the same on
+// all processors. With S = Σᵢ|wᵢaᵢⱼ| and up to underflow, it loses at most (m+2)²u²S in the sum
+// over the block, and 3u²(2|hiⱼ| + (m+2)S) where num.Add2 adds that sum, whose low part has at most
+// (m+1)uS.
 //
-// Proof. The low part of the sum over the block adds up m−1 errors of sums, at most (m−1)uS, and the
-// errors of products with wl·a, at most 2uS, rounded once by 2u². Each is rounded at most m times:
-// m(m+1)u² + 2u².
+// Proof. The low part of the sum over the block adds up m−1 errors of sums, at most (m−1)uS, and
+// the errors of products with wl·a, at most 2uS, rounded once by 2u². Each is rounded at most m
+// times: m(m+1)u² + 2u².
 func AddMulVec2(hi, lo, a, w, wl []float64) {
 	m, d := len(w), len(hi)
 	if len(lo) != d || len(wl) != m || len(a) != m*d {

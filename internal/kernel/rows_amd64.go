@@ -3,7 +3,8 @@
 package kernel
 
 // haveRows reports that the processor and the operating system support AVX2 and FMA, so that the
-// kernels in assembly run. gonum's kernels use SSE2 and take twice the time. haveWide reports AVX-512.
+// kernels in assembly run. gonum's kernels use SSE2 and take twice the time. haveWide reports
+// AVX-512.
 var haveRows, haveWide = detect()
 
 //go:noescape

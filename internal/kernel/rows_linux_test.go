@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guarded returns n numbers that end where memory ends: to touch the next one
-// is a fault.
+// guarded returns n numbers that end where memory ends: to touch the next one is a fault.
 func guarded(t *testing.T, n int) []float64 {
 	page := syscall.Getpagesize()
 	size := (8*n + page - 1) / page * page

@@ -16,8 +16,7 @@ import (
 // nothing beyond their arguments.
 func TestRowsByDefinition(t *testing.T) { eachKernel(t, rowsByDefinition) }
 
-// eachKernel runs f with the kernels of this build and processor, and with
-// gonum's.
+// eachKernel runs f with the kernels of this build and processor, and with gonum's.
 func eachKernel(t *testing.T, f func(t *testing.T)) {
 	t.Run("own", f)
 	defer func(r, w bool) { haveRows, haveWide = r, w }(haveRows, haveWide)

@@ -7,8 +7,8 @@ import (
 )
 
 // ShrinkDot stores θ = soft(x, τ), which is sgn(xⱼ)·max(|xⱼ|−τ, 0) in coordinate j, in theta and
-// returns ⟨a,θ⟩. theta and a have the length of x, and τ ≥ 0. A NaN stays NaN. θ is rounded once per
-// coordinate; the sum has the bits of gonum's Ddot.
+// returns ⟨a,θ⟩. theta and a have the length of x, and τ ≥ 0. A NaN stays NaN. θ is rounded once
+// per coordinate; the sum has the bits of gonum's Ddot.
 func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 	theta, a = theta[:len(x)], a[:len(x)]
 	limit := math.Float64bits(tau)
