@@ -436,9 +436,11 @@ func TestEveryInputERM(t *testing.T) {
 		"Objective.SumRounded": call(func(x []float64, norm int64) {
 			o.SumRounded([]int64{0, 0}, x, []int{0, 1}, -20, max(norm, 1))
 		}, x, int64(1)<<20),
-		"Empty":               call(erm.Empty, 2, unit),
-		"LossAssumptions":     call(erm.LossAssumptions, loss.Loss(loss.Logistic{})),
-		"NewTrace":            call(func(x []float64, r, shift, mu float64) int { return len(erm.NewTrace(x, r, shift, mu).Theta) }, x, 1., 0., 1.),
+		"Empty":           call(erm.Empty, 2, unit),
+		"LossAssumptions": call(erm.LossAssumptions, loss.Loss(loss.Logistic{})),
+		"NewTrace": call(func(x []float64, r, shift, mu float64) int {
+			return len(erm.NewTrace(x, r, shift, mu).Theta)
+		}, x, 1., 0., 1.),
 		"Problem.Public":      call((*erm.Problem).Public, p, dp.Replace).mayBeNaN(),
 		"Public.Complete":     call(erm.Public.Complete, public, dp.Replace).keep(0),
 		"Public.Envelope":     call(func() bool { return public.Envelope() == nil }),

@@ -559,7 +559,8 @@ func TestShortRows(t *testing.T) {
 	data, err := NewData(rows, labels, loss.Bounds{Row: 2, Label: 1})
 	require.NoError(t, err)
 	for _, l := range []loss.Linear{
-		loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, loss.Clipped{Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, Threshold: 5},
+		loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, loss.Clipped{Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta},
+			Threshold: 5},
 		loss.Moreau{Loss: loss.Absolute{}, Beta: beta}, foreign{loss.Moreau{Loss: loss.Hinge{}, Beta: beta}},
 	} {
 		o := unperturbed(&Problem{Data: data, Loss: l})
@@ -582,7 +583,8 @@ func TestShortRows(t *testing.T) {
 	// Rows so short that β/‖a‖² overflows leave the certificate finite.
 	data, err = NewData([][]float64{{1e-310, 0}, {1e-200, 1e-180}}, []float64{1, 1}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	require.Less(t, unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}}).Residual([]float64{1, -1}), 1e-100)
+	require.Less(t, unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{},
+		Beta: beta}}).Residual([]float64{1, -1}), 1e-100)
 	// A loss whose sup φ″ is the same for all rows keeps its sharper bound.
 	require.False(t, unperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).s().short)
 	require.False(t, unperturbed(&Problem{Data: data, Loss: foreign{loss.Logistic{}}}).s().short)

@@ -53,7 +53,8 @@ func TestHessian(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {50, 4}, {200, 6}} {
 		data, x, qs := random(8, size[0], size[1])
 		// Huber thresholds from "no record at full curvature" to "all of them".
-		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9}, loss.Huber{Delta: 0.5},
+		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9},
+			loss.Huber{Delta: 0.5},
 			loss.Huber{Delta: 3}, loss.Huber{Delta: 1e9}} {
 			p := &Problem{Data: data, Loss: l}
 			for _, q := range qs {
@@ -114,7 +115,8 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 60*0.25*5*0.64, hidden.Smoothness(), 1e-9) // n·Row²/4
 
-	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5, []float64{-1, 1, 1, 1, 1})})
+	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5,
+		[]float64{-1, 1, 1, 1, 1})})
 	require.Zero(t, negative.Convexity(), "never negative")
 	unbounded := unperturbed(&Problem{Data: data, Loss: noConstants{}})
 	require.Equal(t, math.Inf(1), unbounded.Smoothness())
@@ -158,7 +160,8 @@ func TestTermSmoothness(t *testing.T) {
 	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 0.25*d*0.64, hidden.TermSmoothness(), 1e-9) // Row²/4
 	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
-	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d, []float64{math.NaN(), 1, 1, 1, 1})})
+	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d,
+		[]float64{math.NaN(), 1, 1, 1, 1})})
 	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
 
 	rapid.Check(t, func(t *rapid.T) { // in exact arithmetic, at any scale, dense and sparse
@@ -206,7 +209,8 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "of the real Q")
 	q.QuadError = 3
 	require.Zero(t, (&Problem{Data: data, Loss: square{}}).Perturb(q).Modulus())
-	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{math.NaN(), 1, 1})})
+	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3,
+		[]float64{math.NaN(), 1, 1})})
 	require.Equal(t, math.Inf(1), o.Smoothness(), "never NaN")
 	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))
 }

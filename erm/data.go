@@ -276,10 +276,11 @@ func (b *Builder) Data() *Data {
 		r.sort()
 		return canonical(r)
 	}
-	return canonical(newSparse(r.n, r.d, r.floats(), r.bounds, func(i int, c []int32, x []float64) ([]int32, []float64, float64) {
+	stored := func(i int, c []int32, x []float64) ([]int32, []float64, float64) {
 		col, a := r.entries(i)
 		return append(c, col...), append(x, a...), r.label(i)
-	}))
+	}
+	return canonical(newSparse(r.n, r.d, r.floats(), r.bounds, stored))
 }
 
 // Format writes the dimensions for every verb: "erm.Data(300×100)".

@@ -29,7 +29,8 @@ func unwords(v ...float64) (b []byte) {
 }
 
 var seeds = [][]float64{
-	{1, 2, 3}, {math.NaN(), 1}, {math.Inf(1), math.Inf(-1), 5}, {1e308, 1e308, -1e308}, {5e-324, 5e-324}, {0, math.Copysign(0, -1)},
+	{1, 2, 3}, {math.NaN(), 1}, {math.Inf(1), math.Inf(-1), 5}, {1e308, 1e308, -1e308}, {5e-324, 5e-324}, {0,
+		math.Copysign(0, -1)},
 	{1e-160, 1e-160, 1e-160}, {1, 0x1p-53}, {math.MaxFloat64}, {0.6, 0.8}, {0.6000000000000001, 0.8},
 }
 

@@ -49,7 +49,8 @@ func TestForceRowStaysInsideExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound := rapid.OneOf(
 			rapid.Float64Range(1e-3, 10),
-			rapid.SampledFrom([]float64{1, 5, math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 0x1p-1000, 0x1p1000, 1e300, 1e-300}),
+			rapid.SampledFrom([]float64{1, 5, math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 0x1p-1000, 0x1p1000,
+				1e300, 1e-300}),
 		).Draw(t, "bound")
 		row := rapid.SliceOfN(anyFloat(), 1, 12).Draw(t, "row")
 		in := append([]float64(nil), row...)

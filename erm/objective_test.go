@@ -234,7 +234,8 @@ func TestEmpty(t *testing.T) {
 				require.Equal(t, v, lin)
 			}
 			if o.Modulus() > 0 {
-				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set}, make([]float64, d), nil)
+				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set},
+					make([]float64, d), nil)
 				require.NoError(t, err, "%T", l)
 				require.Less(t, o.Residual(res.X)/o.Modulus(), 1e-7)
 			}

@@ -137,8 +137,9 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 	}
 	g, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
-		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the boundary "+
-			"of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box", ErrProblem, p.Reg, p.Set)
+		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the "+
+			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box",
+			ErrProblem, p.Reg, p.Set)
 	}
 	s, ok := g.(prox.Subdifferential)
 	if !ok {
@@ -153,15 +154,16 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 // proves nothing of r + ι_C, which includes every operator that is not of package prox.
 // TrustedCluster is listed for records that other machines add up.
 const (
-	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its " +
-		"methods declare holds for every record inside the declared bounds, also where it has a method from a loss that it embeds"
+	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and " +
+		"what its methods declare holds for every record inside the declared bounds, also where it has a method from a " +
+		"loss that it embeds"
 	ScalarAccuracy   dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
-	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and what their " +
-		"methods declare holds where package prox does not prove it, also where they have a method from an operator that they " +
-		"embed: coefficients, radius, subgradients, and a proximal map that is accurate as declared, or to 1024·d units in the " +
-		"last place"
-	TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the " +
-		"program says and keep it secret: points of the solver, sums of records and logs"
+	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and " +
+		"what their methods declare holds where package prox does not prove it, also where they have a method from an " +
+		"operator that they embed: coefficients, radius, subgradients, and a proximal map that is accurate as " +
+		"declared, or to 1024·d units in the last place"
+	TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute " +
+		"what the program says and keep it secret: points of the solver, sums of records and logs"
 )
 
 // LossAssumptions returns the assumptions about l of a release that rests on Residual: none for an

@@ -77,7 +77,8 @@ func TestLossAssumptions(t *testing.T) {
 		}
 	}
 	require.Equal(t, []dp.Assumption{DeclaredLoss, ScalarAccuracy}, LossAssumptions(foreign{loss.Logistic{}}))
-	require.Equal(t, []dp.Assumption{DeclaredLoss}, LossAssumptions(foreign{loss.Squared{}}), "a quadratic is computed here")
+	require.Equal(t, []dp.Assumption{DeclaredLoss}, LossAssumptions(foreign{loss.Squared{}}),
+		"a quadratic is computed here")
 	require.Equal(t, []dp.Assumption{DeclaredLoss, ScalarAccuracy}, LossAssumptions(steeper{}))
 	require.Equal(t, []dp.Assumption{ScalarAccuracy}, LossAssumptions(loss.Multinomial{Classes: 3}))
 	require.Equal(t, []dp.Assumption{ScalarAccuracy}, LossAssumptions(loss.Moreau{Loss: loss.Logistic{}, Beta: 1}))

@@ -23,7 +23,8 @@ func twoRecords(t *testing.T, label float64) *Data {
 
 // What is public about a problem, field by field.
 func TestPublic(t *testing.T) {
-	p := Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3}, Set: prox.Box{Lo: 1, Hi: 2}}
+	p := Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3},
+		Set: prox.Box{Lo: 1, Hi: 2}}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
 	require.Equal(t, 3, q.Dim)
@@ -106,7 +107,8 @@ func TestPublicSmooth(t *testing.T) {
 		require.ErrorIs(t, err, ErrProblem)
 		require.ErrorIs(t, err, dp.ErrCondition)
 		require.ErrorContains(t, err, "loss.Moreau")
-		q, err = Public{Dim: 2, Records: 2, Constants: c.l.Constants(loss.Bounds{Row: 1, Label: 1}, math.Inf(1))}.Complete(dp.Replace)
+		q, err = Public{Dim: 2, Records: 2, Constants: c.l.Constants(loss.Bounds{Row: 1, Label: 1},
+			math.Inf(1))}.Complete(dp.Replace)
 		require.NoError(t, err)
 		require.ErrorIs(t, q.Smooth(), dp.ErrCondition)
 		_, err = q.Cover(PublicPerturbation{MinEig: 1, MaxEig: 1}, 0, 1)
@@ -175,9 +177,12 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 	d, n := 2+2*rnd.IntN(3), 1+rnd.IntN(12)
 	bounds := loss.Bounds{Row: scale(5), Label: scale(5)}
 	losses := []loss.Loss{
-		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: scale(4)}, loss.SmoothedHinge{Gamma: scale(4)}, loss.Multinomial{Classes: 2},
-		loss.Moreau{Loss: loss.Absolute{}, Beta: scale(6)}, loss.Moreau{Loss: loss.EpsilonInsensitive{Epsilon: scale(4)}, Beta: scale(6)},
-		loss.Clipped{Loss: loss.Squared{}, Threshold: scale(4)}, loss.Clipped{Loss: smoothAbs{}, Threshold: scale(4)}, general{smoothAbs{}},
+		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: scale(4)}, loss.SmoothedHinge{Gamma: scale(4)},
+		loss.Multinomial{Classes: 2},
+		loss.Moreau{Loss: loss.Absolute{}, Beta: scale(6)}, loss.Moreau{Loss: loss.EpsilonInsensitive{Epsilon: scale(4)},
+			Beta: scale(6)},
+		loss.Clipped{Loss: loss.Squared{}, Threshold: scale(4)}, loss.Clipped{Loss: smoothAbs{},
+			Threshold: scale(4)}, general{smoothAbs{}},
 	}
 	l := losses[rnd.IntN(len(losses))]
 	if loss.CheckData(l, d, bounds) != nil { // labels that are classes
@@ -255,7 +260,8 @@ func (h hostile) lost(x []float64) float64 {
 		at -= g.Dist(x, hi)
 	}
 	s.shift(e, x)
-	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at + (h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
+	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at +
+		(h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
 }
 
 // What is public bounds what Residual adds for rounding, at points of every size up to the radius.

@@ -194,7 +194,8 @@ func TestQueryRefuses(t *testing.T) {
 	require.Error(t, q.UnmarshalBinary([]byte("nothing of the kind")))
 	whole, err := newCosts(loss.Logistic{}, loss.Bounds{Row: 1, Label: 1}, 1).asking()
 	require.NoError(t, err)
-	for _, r := range [][2]int{{Chunk, math.MaxInt}, {math.MaxInt - Chunk + 1, math.MaxInt}, {-Chunk, 1}, {0, 2}, {0, -1}, {1, 0}} {
+	for _, r := range [][2]int{{Chunk, math.MaxInt}, {math.MaxInt - Chunk + 1, math.MaxInt}, {-Chunk, 1}, {0, 2}, {0, -1},
+		{1, 0}} {
 		_, err = whole.Sum(context.Background(), &tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, r[0], r[1], 0)
 		require.ErrorIs(t, err, ErrSource, r)
 	}

@@ -67,7 +67,9 @@ func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
 //
 //	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
-func (o *Objective) residual(x, low []float64, gradient func(x []float64) (hi, lo []float64, allowance float64)) float64 {
+func (o *Objective) residual(
+	x, low []float64, gradient func(x []float64) (hi, lo []float64, allowance float64),
+) float64 {
 	s := o.s()
 	s.check(x)
 	for _, v := range x {

@@ -24,7 +24,8 @@ import (
 func certified() []loss.Loss {
 	return []loss.Loss{
 		loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}, loss.SmoothedHinge{Gamma: 0.3},
-		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.3}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, foreign{loss.Logistic{}},
+		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.3}, loss.Moreau{Loss: loss.Hinge{},
+			Beta: 2}, foreign{loss.Logistic{}},
 	}
 }
 
@@ -87,7 +88,8 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 				noises += q.QuadError * floats.Norm(y, 2)
 			}
 			size := bnum(bnorm(grad))
-			require.LessOrEqual(t, got, (bnum(exact)+2.01*allowance+2*noises+2*0x1p-97*size)*(1+1e-13)+1e-320, "%T case %d", l, c)
+			require.LessOrEqual(t, got, (bnum(exact)+2.01*allowance+2*noises+2*0x1p-97*size)*(1+1e-13)+1e-320, "%T case %d", l,
+				c)
 			if s := o.s(); s.exact != nil {
 				terms := floats.Norm(q.Linear, 2) + size
 				for i := range s.data.n {
@@ -135,7 +137,8 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 			diff[j] = bsub(bf(x[j]), v)
 		}
 		bound := o.Residual(x) / o.Modulus()
-		require.True(t, bnorm(diff).Cmp(bf(bound)) <= 0, "case %d: ‖x−x*‖ = %v above the certified %v", c, bnum(bnorm(diff)), bound)
+		require.True(t, bnorm(diff).Cmp(bf(bound)) <= 0, "case %d: ‖x−x*‖ = %v above the certified %v", c, bnum(bnorm(diff)),
+			bound)
 		if bound <= 100*bnum(bnorm(diff)) {
 			tight++
 		}
@@ -265,10 +268,12 @@ func TestResidualGolden(t *testing.T) {
 			if c.p.Set != nil {
 				h = c.p.Set
 			}
-			res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: c.p.Reg, H: h}, make([]float64, d), nil)
+			res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: c.p.Reg, H: h}, make([]float64, d),
+				nil)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, c.want, res.X, 1e-8)
-			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+2e-15) // golden digits are correct to 1e-15 each
+			// golden digits are correct to 1e-15 each
+			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+2e-15)
 
 			x := append([]float64(nil), c.want...)
 			if c.p.Set != nil {
@@ -296,12 +301,14 @@ func TestResidualSpecialPoints(t *testing.T) {
 		require.Equal(t, math.Inf(1), o.Residual([]float64{0, v, 0}))
 	}
 	// Overflow is not NaN.
-	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64, -math.MaxFloat64, 0}})
+	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64,
+		-math.MaxFloat64, 0}})
 	require.False(t, math.IsNaN(free.Residual([]float64{1e308, -1e308, 1e308})))
 	undefined := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.NaN(), 0, 0}})
 	require.Equal(t, math.Inf(1), undefined.Residual(x))
 	require.Panics(t, func() { o.Residual(x[:2]) })
-	for _, q := range []Perturbation{{LinearError: -1}, {LinearError: math.NaN()}, {QuadError: -1}, {QuadError: math.NaN()}} {
+	for _, q := range []Perturbation{{LinearError: -1}, {LinearError: math.NaN()}, {QuadError: -1},
+		{QuadError: math.NaN()}} {
 		require.PanicsWithValue(t, badError, func() { box.Perturb(q) })
 	}
 
@@ -313,7 +320,8 @@ func TestResidualSpecialPoints(t *testing.T) {
 		p := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}, Set: plane}
 		require.ErrorIs(t, certifiable(p), ErrProblem)
 		alone := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}}
-		require.Equal(t, alone.Perturb(Perturbation{}).Residual(make([]float64, 3)), p.Perturb(Perturbation{}).Residual(make([]float64, 3)))
+		require.Equal(t, alone.Perturb(Perturbation{}).Residual(make([]float64, 3)),
+			p.Perturb(Perturbation{}).Residual(make([]float64, 3)))
 		require.Equal(t, math.Inf(1), p.Perturb(Perturbation{}).Residual([]float64{1, 1, 1}))
 	}
 	for _, l := range []loss.Loss{loss.Pinball{Tau: 0.5}, loss.Absolute{}, loss.Hinge{}} {
@@ -533,5 +541,6 @@ func TestResidualWithinAtTheEnds(t *testing.T) {
 		require.InEpsilon(t, o.Residual(x), o.ResidualWithin(x, math.Inf(1)), 1e-9)
 	}
 	require.Panics(t, func() { unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin(x[:2], 1) })
-	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin([]float64{0, math.NaN(), 0}, 1))
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin([]float64{0,
+		math.NaN(), 0}, 1))
 }

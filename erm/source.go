@@ -63,8 +63,8 @@ func Open(src Source, b loss.Bounds) (*Data, error) {
 	}
 	n, d := src.Dims()
 	if n < 0 || n > largestRecords || d < 1 || d > math.MaxInt32 || n > math.MaxInt/8/d {
-		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of 0 to 2⁴⁰ records, and fewer than 2⁶⁰ numbers",
-			ErrData, d)
+		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of 0 to 2⁴⁰ records, and fewer than 2⁶⁰ "+
+			"numbers", ErrData, d)
 	}
 	var key [16]byte
 	cryptorand.Read(key[:])

@@ -81,7 +81,8 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 		n, d := size[0], size[1]
 		data, x, qs := random(uint64(n), n, d)
 		for i, l := range []loss.Loss{
-			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}},
+			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{},
+				Beta: 2}, general{smoothAbs{}},
 		} {
 			if n > 9000 && i > 0 && !testkit.Long() {
 				break
@@ -393,7 +394,8 @@ func TestSample(t *testing.T) {
 func TestSourceStops(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
 	ctx, cancel := context.WithCancel(context.Background())
-	file, err := Open(&tableSource{rows: fileOf(data).rows, labels: fileOf(data).labels, change: func(int, []float64, []float64) error {
+	file, err := Open(&tableSource{rows: fileOf(data).rows, labels: fileOf(data).labels, change: func(int, []float64,
+		[]float64) error {
 		cancel()
 		return nil
 	}}, data.Bounds())

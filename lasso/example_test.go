@@ -33,7 +33,8 @@ func ExamplePaper() {
 		fmt.Println(err)
 		return
 	}
-	e, err := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}.Experiment(in, 2.525390773225e17) // σ² of the figure: qop.Published
+	// σ² of the figure: qop.Published
+	e, err := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}.Experiment(in, 2.525390773225e17)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -71,7 +71,8 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 		counter := &counting{terms: f, picks: &picks}
 		res, err := splitting.Solve(context.Background(),
 			splitting.Problem{F: counter, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}},
-			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src}, &splitting.StochasticTOS{StepSize: omega})
+			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src},
+			&splitting.StochasticTOS{StepSize: omega})
 		require.NoError(t, err)
 		require.Equal(t, got, res.X, "equal sources, equal points")
 		require.Len(t, picks, steps)
@@ -149,7 +150,8 @@ func TestTermsAreGradients(t *testing.T) {
 
 // The published clip, unlike a norm clip, leaves unit vectors.
 func TestClipDefect(t *testing.T) {
-	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10, linear: make([]float64, 2)}
+	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10,
+		linear: make([]float64, 2)}
 	g := make([]float64, 2)
 	f.GradTerms(g, []float64{0.2, 0.2}, []int{0}) // 1.4·(3, 4), norm 7 ≤ ζ
 	require.InDeltaSlice(t, []float64{4.2, 5.6}, g, 1e-14)
@@ -279,14 +281,16 @@ func TestPublishedFigure(t *testing.T) {
 				row := ref[k]
 				risks := make([]float64, runs)
 				for r := range risks {
-					theta, err := e.Solve(context.Background(), m, row["kappa"], noise.Reproducible(1, string(m), strconv.Itoa(k), strconv.Itoa(r)))
+					theta, err := e.Solve(context.Background(), m, row["kappa"], noise.Reproducible(1, string(m), strconv.Itoa(k),
+						strconv.Itoa(r)))
 					require.NoError(t, err)
 					risks[r] = in.Risk(theta)
 				}
 				mean, sd := stat.MeanStdDev(risks, nil)
 				want, wantSD := row[string(m)], row[string(m)+"-sd"]
 				se := math.Sqrt(wantSD*wantSD/10 + sd*sd/runs)
-				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want, wantSD,
+				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want,
+					wantSD,
 					(mean-want)/se)
 				require.LessOrEqual(t, math.Abs(mean-want), 6*se, "κ index %d", k)
 			}
