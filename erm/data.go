@@ -86,14 +86,11 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	if err := checkShape(n, len(labels), b); err != nil {
 		return nil, err
 	}
-	if raw, ok := x.(mat.RawMatrixer); ok {
-		m := raw.RawMatrix()
-		return dense(n, d, 0, b, func(i int, row []float64) float64 {
-			copy(row, m.Data[i*m.Stride:])
-			return labels[i]
-		})
+	threads := 1 // the method At of another matrix may not be safe for concurrent use
+	if _, ok := x.(mat.RawMatrixer); ok {
+		threads = 0
 	}
-	return dense(n, d, 1, b, func(i int, row []float64) float64 { // one thread: At may not be safe for concurrent use
+	return dense(n, d, threads, b, func(i int, row []float64) float64 {
 		mat.Row(row, i, x)
 		return labels[i]
 	})

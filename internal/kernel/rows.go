@@ -131,13 +131,8 @@ func AddGram(h, w, a []float64, d int) {
 }
 
 // Dot2 returns ⟨a,x⟩ as a normalized hi + lo, with an error of at most (d+4)²u²·Σ|aⱼxⱼ| up to
-// underflow. Its bits are the same on all processors. u is the unit roundoff. [ORO05, §5]
-//
-// Proof. Four sums take the columns in turn, m ≤ (d+3)/4 each. Their low parts add up m−1 errors of
-// sums and m of products, together at most m·u·Σ|aⱼxⱼ|, each rounded at most m times: m²u². The
-// errors of joining the sums are at most 2u·Σ|aⱼxⱼ|; joining the low parts rounds each of them at
-// most three times: 3m+6. The total (m²+3m+6)u² is below (d+4)²u² by more than all terms of order
-// u³.
+// underflow. Its bits are the same on all processors. u is the unit roundoff.
+// Proof: docs/theory/numerics.md#numerics.dot.
 func Dot2(a, x []float64) (hi, lo float64) {
 	var h0, h1, h2, h3, l0, l1, l2, l3 float64
 	for ; len(a) >= 4 && len(x) >= 4; a, x = a[4:], x[4:] {
@@ -187,11 +182,7 @@ func MulVec2(u, ul, a, x []float64) {
 // AddMulVec2 adds A'(w+wl) to the normalized hi + lo, where |wl| ≤ u|w|. Its bits are the same on
 // all processors. With S = Σᵢ|wᵢaᵢⱼ| and up to underflow, it loses at most (m+2)²u²S in the sum
 // over the block, and 3u²(2|hiⱼ| + (m+2)S) where num.Add2 adds that sum, whose low part has at most
-// (m+1)uS.
-//
-// Proof. The low part of the sum over the block adds up m−1 errors of sums, at most (m−1)uS, and
-// the errors of products with wl·a, at most 2uS, rounded once by 2u². Each is rounded at most m
-// times: m(m+1)u² + 2u².
+// (m+1)uS. Proof: docs/theory/numerics.md#numerics.dot.
 func AddMulVec2(hi, lo, a, w, wl []float64) {
 	m, d := len(w), len(hi)
 	if len(lo) != d || len(wl) != m || len(a) != m*d {
