@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -120,10 +121,10 @@ func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferen
 // distance returns an upper bound on dist(−(hi+lo), ∂g(x+low)), up to d+16 roundings of itself.
 //
 // For a sum over coordinates, ∂g is the box l2·x + [a,b], and its distance is computed in
-// double-double, because Dist would round hi + lo. The numbers that prox.Steepest adds are at most
-// |v| + |l2·x| and, with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance, unless x = 0 or x is at
-// a bound, where the distance is 0 or a rounding of |v|. The loss is at most 32u²|v|, and 2⁻⁹⁷|v|
-// is added.
+// double-double, because Dist would round hi + lo. The numbers that num.Piece.Steepest adds are at
+// most |v| + |l2·x| and, with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance, unless x = 0 or x
+// is at a bound, where the distance is 0 or a rounding of |v|. The loss is at most 32u²|v|, and
+// 2⁻⁹⁷|v| is added.
 func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) float64 {
 	d := len(x)
 	e, size := make([]float64, d), make([]float64, d)
@@ -141,7 +142,7 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 		return dist
 	}
 	for j := range x {
-		e[j], _ = prox.Steepest(c, j, prox.Pair{Hi: x[j], Lo: low[j]}, prox.Pair{Hi: hi[j], Lo: lo[j]})
+		e[j], _ = num.NewPiece(c.Coordinate(j)).Steepest(num.Pair{Hi: x[j], Lo: low[j]}, num.Pair{Hi: hi[j], Lo: lo[j]})
 	}
 	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
 }
