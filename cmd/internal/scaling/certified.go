@@ -34,7 +34,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 	p := lasso.Problem(rec.data, at.Lambda, at.Kappa)
 	n, _ := rec.data.Dims()
 	risk := p.Perturb(erm.Perturbation{}) // F(θ) = Σ ½(aᵢ'θ−bᵢ)²
-	excess := risk                // what the predicted excess is about
+	excess := risk                        // what the predicted excess is about
 	objective := func(x []float64) float64 { return excess.Func(x) + p.Reg.Func(x) }
 
 	anchor := rec.anchor // its projection on the box, where there is one
