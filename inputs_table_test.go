@@ -22,7 +22,7 @@ func TestEveryInputLasso(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paper := lasso.PublishedParameters()
+	paper := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 	e, err := paper.Experiment(in, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -30,13 +30,12 @@ func TestEveryInputLasso(t *testing.T) {
 	src := func() rand.Source { return fixed() }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
-		"Generate":            call(lasso.Generate, spec, src),
-		"ReadVector":          call(lasso.ReadVector, vector, 1),
-		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
-		"Instance.Data":       call(in.Data, 1.),
-		"Instance.Dims":       call(in.Dims),
-		"Instance.Risk":       call(in.Risk, []float64{1, 2}).mayBeNaN(),
-		"PublishedParameters": call(lasso.PublishedParameters),
+		"Generate":      call(lasso.Generate, spec, src),
+		"ReadVector":    call(lasso.ReadVector, vector, 1),
+		"Problem":       call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Instance.Data": call(in.Data, 1.),
+		"Instance.Dims": call(in.Dims),
+		"Instance.Risk": call(in.Risk, []float64{1, 2}).mayBeNaN(),
 		"Paper.Experiment": call(func(p lasso.Paper, sigma2 float64) (bool, error) {
 			e, err := p.Experiment(in, sigma2)
 			return e != nil, err

@@ -397,12 +397,9 @@ func TestEveryInputERM(t *testing.T) {
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),
-		"Problem.Check":       call((*erm.Problem).Check, p),
-		"Problem.Certifiable": call((*erm.Problem).Certifiable, p),
-		"Problem.Constants":   call((*erm.Problem).Constants, p),
+		"Problem.Check": call((*erm.Problem).Check, p),
 		"Problem.Perturb": call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) },
 			erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
-		"NewUnperturbed":           call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
 		"Objective.Func":           call(o.Func, x).mayBeNaN(),
 		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
 		"Objective.FuncGrad":       call(o.FuncGrad, g, x).mayBeNaN(),
@@ -422,11 +419,9 @@ func TestEveryInputERM(t *testing.T) {
 		}, x, int64(1)<<20),
 		"Empty":           call(erm.Empty, 2, unit),
 		"LossAssumptions": call(erm.LossAssumptions, loss.Loss(loss.Logistic{})),
-		"NewTrace":        call(func(x []float64, r, shift, mu float64) int { return len(erm.NewTrace(x, r, shift, mu).Theta) }, x, 1., 0., 1.),
-		"Trace.Evaluate": call(func(x []float64) {
-			tr := erm.NewTrace(x, 1, 0, 1)
-			tr.Evaluate(p, o)
-		}, x),
+		"NewTrace": call(func(x []float64, r, shift, mu float64) int {
+			return len(erm.NewTrace(x, r, shift, mu).Theta)
+		}, x, 1., 0., 1.),
 		"Problem.Public":      call((*erm.Problem).Public, p, dp.Replace).mayBeNaN(),
 		"Public.Complete":     call(erm.Public.Complete, public, dp.Replace).keep(0),
 		"Public.Envelope":     call(func() bool { return public.Envelope() == nil }),
@@ -434,7 +429,6 @@ func TestEveryInputERM(t *testing.T) {
 		"Public.SlopeAt":      call(public.SlopeAt, x),
 		"Public.Smooth":       call(erm.Public.Smooth, public),
 		"Public.Admit":        call(public.Admit, p),
-		"Public.Allowance":    call(public.Allowance, per, 1.).keep(0, 1),
 		"Public.Reach":        call(public.Reach, per).keep(0),
 		"Public.Floor":        call(public.Floor, per),
 		"Public.Cover":        call(public.Cover, per, 1e-3, 1.).keep(0),

@@ -51,7 +51,7 @@ func BenchmarkEpoch(b *testing.B) {
 		}
 	})
 	b.Run(fmt.Sprintf("method=plain/n=%d/d=%d", n, d), func(b *testing.B) {
-		obj := erm.NewUnperturbed(p)
+		obj := p.Perturb(erm.Perturbation{})
 		w, g := make([]float64, d), make([]float64, d)
 		batches := pl.Params().Sampler.Batches(n, noise.Reproducible(1))
 		var all [][]int

@@ -206,10 +206,10 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	par := fault.At(fault.From(ctx), numbers, pl.Params())
 	f := &fit{Params: par, ctx: ctx, f: fault.From(ctx), src: source, set: p.Set, op: op, w: w}
 	if pl.batches() {
-		f.obj = erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)})
+		f.obj = (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})
 		err = f.batches()
 	} else {
-		f.obj = erm.NewUnperturbed(&erm.Problem{Data: p.Data, Loss: par.convex(p.Loss)})
+		f.obj = (&erm.Problem{Data: p.Data, Loss: par.convex(p.Loss)}).Perturb(erm.Perturbation{})
 		err = f.phases()
 	}
 	if err != nil {

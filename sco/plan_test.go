@@ -225,7 +225,7 @@ func TestRoundedGradients(t *testing.T) {
 				data, err = erm.NewDataCSR(d, ptr, col, val, labels, bounds)
 			}
 			require.NoError(t, err)
-			return data, erm.NewUnperturbed(&erm.Problem{Data: data, Loss: clipped})
+			return data, (&erm.Problem{Data: data, Loss: clipped}).Perturb(erm.Perturbation{})
 		}
 		data, obj := build(rows, labels, false)
 		one := map[string][]int64{} // by row
@@ -274,7 +274,7 @@ func TestRoundedGradients(t *testing.T) {
 		all := rnd.Perm(len(rows))
 		obj.SumRounded(sum, w, all, g.exponent, g.norm)
 		require.Equal(t, total, sum)
-		obj.SumRounded(sum, w, all, g.exponent, erm.MaxRounded)
+		obj.SumRounded(sum, w, all, g.exponent, 1<<51)
 		require.Equal(t, total, sum)
 		// Rounding the sum in the place of each gradient is seen.
 		raw := make([]float64, d)

@@ -375,7 +375,7 @@ func TestBoundsHold(t *testing.T) {
 func TestCloseToNonPrivate(t *testing.T) {
 	p := problem(4, 3000, 3)
 	b := dp.Budget{Epsilon: 20, Delta: 1e-3}
-	obj := erm.NewUnperturbed(p)
+	obj := p.Perturb(erm.Perturbation{})
 	best := math.Inf(1)
 	for _, m := range []mechanism{&ObjPert{}, &ObjPert{SVRG: true}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{},
 		&DPSGD{Epochs: 20}} {

@@ -26,7 +26,10 @@ type Data struct {
 }
 
 // String returns the dimensions.
-func (d *Data) String() string { return "table." + strings.TrimPrefix(d.Records.String(), "erm.") }
+func (d *Data) String() string {
+	n, k := d.Records.Dims()
+	return fmt.Sprintf("table.Data(%d×%d)", n, k)
+}
 
 // ReadCSV reads all records of a table of comma-separated values (RFC 4180), plain or compressed by
 // gzip. A table without records gives data without records.

@@ -125,7 +125,10 @@ func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation
 	}
 	theta, trace, err := minimize(ctx, p, obj, start, t, j.Methods...)
 	if err == nil && j.Trace != nil {
-		trace.Evaluate(p, obj)
+		trace.Objective = obj.Func(theta)
+		if p.Reg != nil {
+			trace.Objective += p.Reg.Func(theta)
+		}
 		j.Trace(trace)
 		err = obj.Err()
 	}

@@ -7,12 +7,13 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/num"
 )
 
-// pass answers a query by one sweep over consecutive records.
+// pass computes the sums of a query over consecutive records.
 type pass struct {
 	query
 	answer
@@ -20,21 +21,22 @@ type pass struct {
 	ctx          context.Context
 	data         *records
 	first, count int // records
-	unit         int // records in a part: a grain in memory, else what is read at a time
+	unit         int // records in a part: a grain in memory, else the records of one read
 
 	mu          sync.Mutex
 	total       num.ExactVector
 	fingerprint [2]uint64
-	err         error
+	err         atomic.Pointer[error] // the first error of a read
 }
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
-// run adds up the records, on at most so many goroutines, for 0 GOMAXPROCS, or four times that where
-// records are read: most of them wait for the disk. The bits of total and answer depend on the query
-// and the records alone.
+// run computes the exact sums, on at most the given number of goroutines. 0 means GOMAXPROCS, or
+// four times that if records are read, since most goroutines then wait for the disk. The bits of
+// total and of the answer are functions of the query and the records alone.
 func (p *pass) run(threads int) error {
-	p.err, p.fingerprint = nil, [2]uint64{}
+	p.fingerprint = [2]uint64{}
+	p.err.Store(nil)
 	most := runtime.GOMAXPROCS(0)
 	if p.unit = p.grain; p.data.src != nil {
 		p.unit = readRows(p.dim)
@@ -45,10 +47,13 @@ func (p *pass) run(threads int) error {
 	}
 	p.total.Reset(p.size())
 	kernel.Each((p.count+p.unit-1)/p.unit, threads, p)
-	return p.err
+	if err := p.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
-// rounded runs p and rounds the sums.
+// rounded runs p and stores the rounded sums in its answer.
 func (p *pass) rounded(threads int) error {
 	if p.data.src == nil && p.count <= p.grain && p.count > 0 && p.ask&(askValue|askPair|askGram) == 0 {
 		part := partials.Get().(*partial)
@@ -65,55 +70,48 @@ func (p *pass) rounded(threads int) error {
 	return nil
 }
 
-// Part implements kernel.Parts.
+// Part implements [kernel.Parts].
 func (p *pass) Part(i int) {
 	lo := p.first + i*p.unit
 	hi := min(lo+p.unit, p.first+p.count)
-	part := partials.Get().(*partial)
-	defer partials.Put(part)
 	if p.data.src == nil {
-		part.reset(&p.query)
-		p.add(part, p.data, lo, hi)
-		p.mu.Lock()
-		p.collect(&p.total, part)
-		p.mu.Unlock()
+		p.addGrain(p.data, lo, hi)
 		return
 	}
-	p.mu.Lock()
-	failed := p.err != nil
-	p.mu.Unlock()
-	if failed {
+	if p.err.Load() != nil {
 		return
 	}
 	w := windows.Get().(*window)
 	defer windows.Put(w)
 	if err := p.data.src.read(p.ctx, w, p.data, lo, hi-lo); err != nil {
-		p.mu.Lock()
-		if p.err == nil {
-			p.err = err
-		}
-		p.mu.Unlock()
+		p.err.CompareAndSwap(nil, &err)
 		return
 	}
-	var fingerprint [2]uint64
 	if p.ask&askPrint != 0 {
-		fingerprint = w.fingerprint(p.mult)
-	}
-	for at := 0; at < hi-lo; at += p.grain {
-		part.reset(&p.query)
-		p.add(part, &w.rec, at, min(at+p.grain, hi-lo))
+		sum := w.fingerprint(p.mult)
 		p.mu.Lock()
-		p.collect(&p.total, part)
+		p.fingerprint[0] += sum[0]
+		p.fingerprint[1] += sum[1]
 		p.mu.Unlock()
 	}
-	p.mu.Lock()
-	p.fingerprint[0] += fingerprint[0]
-	p.fingerprint[1] += fingerprint[1]
-	p.mu.Unlock()
+	for at := 0; at < hi-lo; at += p.grain {
+		p.addGrain(&w.rec, at, min(at+p.grain, hi-lo))
+	}
 }
 
-// sum returns the pass that answers ask at x + low, to be given back by done. Of a source that
-// fails all sums are NaN, and Err tells.
+// addGrain adds the sums over records [lo, hi) of r to the total.
+func (p *pass) addGrain(r *records, lo, hi int) {
+	part := partials.Get().(*partial)
+	defer partials.Put(part)
+	part.reset(&p.query)
+	p.add(part, r, lo, hi)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.collect(&p.total, part)
+}
+
+// sum returns a pass with the sums want at x + low. The caller must return it by done. If the
+// source fails, all sums are NaN and Err returns the reason.
 func (s *objective) sum(want ask, x, low []float64) *pass {
 	want = s.fuse(want)
 	if s.holds() {
@@ -142,20 +140,21 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 		return p
 	}
 	p.x, p.low, p.total = slices.Clone(x), slices.Clone(low), num.ExactVector{}
-	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the collector takes the older
+	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the garbage collector frees the older one
 	return p
 }
 
-// recent holds the last two passes over records that are not in memory, or so many that sums at
-// a point are best made in one pass.
+// recent holds the last two passes, if a pass is so expensive that solvers should share it.
 type recent struct {
 	sync.Mutex
 	held [2]*pass
 }
 
+// holds reports whether passes are kept in recent: over records that are not in memory, or over so
+// many that all sums at a point are best computed together.
 func (s *objective) holds() bool { return s.data.src != nil || s.whole }
 
-// fuse adds to what is wanted what hardly costs more in the same pass, and is wanted next.
+// fuse adds sums that the solver will want next and that cost little in the same pass.
 func (s *objective) fuse(want ask) ask {
 	switch {
 	case want&(askGram|askPair) != 0 || !s.holds():
@@ -171,7 +170,7 @@ func (s *objective) fuse(want ask) ask {
 	return want
 }
 
-// answer runs p where the records are, unless a pass before it failed.
+// answer runs p, here or in a Remote, unless an earlier pass failed.
 func (s *objective) answer(p *pass) error {
 	if err := s.failure.Load(); err != nil {
 		return *err
@@ -182,14 +181,14 @@ func (s *objective) answer(p *pass) error {
 	return s.data.src.sum(p, s.threads)
 }
 
-// fail makes all sums NaN.
+// fail sets all sums to NaN.
 func (p *pass) fail() {
 	p.total.Reset(p.size())
 	p.round(&p.query, &p.total)
 	p.scale(math.NaN())
 }
 
-// done gives p back.
+// done returns p to the pool unless it is kept in recent.
 func (s *objective) done(p *pass) {
 	if s.holds() {
 		return
@@ -206,8 +205,9 @@ func (s *objective) fail(err error) {
 	s.failure.CompareAndSwap(nil, &err)
 }
 
-// Err returns why nothing that was computed may be used: an error wrapping ErrSource if records could not
-// be read, or the error of the context of PerturbContext. It is nil for records in memory. Sums are NaN then.
+// Err returns the first failure, nil if there is none and for records in memory: an error wrapping
+// [ErrSource] if records could not be read, or the error of the context of PerturbContext. After a
+// failure all sums are NaN, and no value computed from them may be used.
 func (o *Objective) Err() error {
 	s := o.s()
 	if err := s.failure.Load(); err != nil {
@@ -216,5 +216,5 @@ func (o *Objective) Err() error {
 	return s.data.err()
 }
 
-// sourceError wraps the error of a source.
+// sourceError wraps the error of a Source.
 func sourceError(err error) error { return fmt.Errorf("%w: %w", ErrSource, err) }

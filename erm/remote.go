@@ -8,7 +8,6 @@ import (
 	"encoding/gob"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
 	"slices"
 
@@ -19,15 +18,15 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Query asks for sums over records at a point. It is secret: the point is a function of the
-// records and of the noise of a release. It prints as its dimension; MarshalBinary writes the
-// point, to be kept where the records are.
+// Query is a request for sums over records at a point. It is secret, because the point is a
+// function of the records and of the noise of a release. fmt prints it as an address. MarshalBinary
+// writes the point: its bytes must be kept where the records are kept.
 //
-// A loss of package loss is known to every process; a process that gets a query about another one
-// has to register it with encoding/gob.
-type Query struct{ q func() *query } // a function, see Data
+// Losses of package loss are known to every process. A process that receives a query about another
+// loss must register its type with encoding/gob.
+type Query struct{ q func() *query } // a function, as in Data
 
-// wireQuery is a query as it is written.
+// wireQuery is the encoded form of a query.
 type wireQuery struct {
 	Version int
 	Dim     int
@@ -57,18 +56,8 @@ func init() {
 	}
 }
 
-// String returns the dimension, "erm.Query(100)".
-func (q *Query) String() string {
-	if q == nil || q.q == nil {
-		return "erm.Query(0)"
-	}
-	return fmt.Sprintf("erm.Query(%d)", q.q().dim)
-}
-
-// Format prints String for every verb.
-func (q Query) Format(f fmt.State, _ rune) { io.WriteString(f, q.String()) }
-
-// sealed returns a copy of q that a Remote may share and keep. The error is about a loss that is not registered.
+// sealed returns a copy of q that a Remote may share and keep. It fails if the loss is not
+// registered.
 func (q *query) sealed() (*Query, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(wireQuery{
@@ -83,7 +72,7 @@ func (q *query) sealed() (*Query, error) {
 	return &Query{func() *query { return &in }}, nil
 }
 
-// MarshalBinary writes q, its point included. The error is about an empty Query.
+// MarshalBinary encodes q, including its point. It fails for an empty Query.
 func (q *Query) MarshalBinary() ([]byte, error) {
 	if q == nil || q.q == nil {
 		return nil, errEmpty
@@ -93,7 +82,7 @@ func (q *Query) MarshalBinary() ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checked returns b without its checksum.
+// checked verifies the checksum at the end of b and returns b without it.
 func checked(b []byte) ([]byte, error) {
 	n := len(b) - 4
 	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
@@ -102,7 +91,7 @@ func checked(b []byte) ([]byte, error) {
 	return b[:n], nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (q *Query) UnmarshalBinary(b []byte) error {
 	body, err := checked(b)
 	if err != nil {
@@ -115,16 +104,14 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if w.Version != wireVersion {
 		return fmt.Errorf("%w: version %d, want %d", errWire, w.Version, wireVersion)
 	}
-	if len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim {
+	switch {
+	case len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim:
 		return fmt.Errorf("%w: a point of %d numbers in %d dimensions", errWire, len(w.X), w.Dim)
-	}
-	if w.Ask >= uint8(2*askPrint) {
+	case w.Ask >= uint8(2*askPrint):
 		return fmt.Errorf("%w: unknown sums", errWire)
-	}
-	if w.Grain < 1 || w.Grain > grain {
+	case w.Grain < 1 || w.Grain > grain:
 		return fmt.Errorf("%w: sums of %d records", errWire, w.Grain)
-	}
-	if w.Loss == nil {
+	case w.Loss == nil:
 		return fmt.Errorf("%w: no loss", errWire)
 	}
 	if err := loss.Check(w.Loss); err != nil {
@@ -147,15 +134,15 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// id tells queries apart.
+// id identifies a query.
 func (q *query) id() [16]byte {
 	sum := sha256.Sum256(q.wire)
 	return [16]byte(sum[:16])
 }
 
-// Sum adds up records first, …, first+count−1 of src, each forced into the bounds, on at most so
-// many threads, GOMAXPROCS for 0. first is a multiple of Chunk. Whatever the ranges that
-// the records are cut into, the merged Sums have the same bits.
+// Sum computes the sums over records first, …, first+count−1 of src, each forced into the bounds.
+// It uses at most the given number of threads, GOMAXPROCS for 0. first must be a multiple of
+// [Chunk]. For any partition of the records into ranges, the merged Sums have the same bits.
 func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) (*Sums, error) {
 	if q == nil || q.q == nil {
 		return nil, errEmpty
@@ -179,28 +166,25 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if err := p.run(threads); err != nil {
 		return nil, err
 	}
-	return &Sums{&sums{id: p.id(), n: int64(count), fingerprint: p.fingerprint, total: p.total}}, nil
+	return &Sums{in: &sums{id: p.id(), n: int64(count), fingerprint: p.fingerprint, total: p.total}}, nil
 }
 
-// Sums are exact sums over some records, or all. They are functions of the records: not private.
-// They print as nothing but their type.
-type Sums struct{ in *sums } // a pointer inside a struct prints as an address
+// Sums are exact sums over some or all records. Not private: they are functions of the records. fmt
+// does not print them.
+type Sums struct {
+	secret
+	in *sums
+}
 
-// sums is what Sums hides.
+// sums is the state that Sums hides.
 type sums struct {
 	id          [16]byte // of the query
-	n           int64
+	n           int64    // records
 	fingerprint [2]uint64
 	total       num.ExactVector
 }
 
-// String returns "erm.Sums(not private)".
-func (Sums) String() string { return "erm.Sums(not private)" }
-
-// Format prints String for every verb.
-func (s Sums) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
-
-// answers returns an error unless s is a whole answer to q.
+// answers returns an error unless s answers q.
 func (s *Sums) answers(q *query) error {
 	switch {
 	case s == nil || s.in == nil:
@@ -211,8 +195,8 @@ func (s *Sums) answers(q *query) error {
 	return nil
 }
 
-// Merge adds t, the sums over other records at the same query: exactly, so that neither the order nor
-// the tree of merges matters. The error is about sums of another query. It leaves t as it is.
+// Merge adds t, the sums over other records for the same query. It is exact, so neither the order
+// nor the tree of merges matters. It fails for sums of another query and does not change t.
 func (s *Sums) Merge(t *Sums) error {
 	switch {
 	case t == nil || t.in == nil:
@@ -233,7 +217,7 @@ func (s *Sums) Merge(t *Sums) error {
 
 const sumsHead = "privopt sums 1\n"
 
-// MarshalBinary writes s.
+// MarshalBinary encodes s. It fails for empty Sums.
 func (s *Sums) MarshalBinary() ([]byte, error) {
 	if s == nil || s.in == nil {
 		return nil, fmt.Errorf("%w: the Sums are empty", errWire)
@@ -246,7 +230,7 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), err
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (s *Sums) UnmarshalBinary(b []byte) error {
 	b, err := checked(b)
 	if err != nil {

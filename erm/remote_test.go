@@ -95,7 +95,7 @@ func TestQueryIsKept(t *testing.T) {
 		k := &keeping{tableSource: fileOf(data)}
 		file, err := Open(k, data.Bounds())
 		require.NoError(t, err)
-		o := (&Problem{Data: file, Loss: l}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: file, Loss: l})
 		x, g := slices.Clone(x), make([]float64, 2)
 		if _, _, _, ok := o.Quadratic(); !ok {
 			o.Grad(g, x)
@@ -113,7 +113,7 @@ func TestQueryIsKept(t *testing.T) {
 		for range 3 {
 			x[0]++
 			o.Grad(g, x)
-			NewUnperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Grad(g, x) // takes what the pool has
+			unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Grad(g, x) // takes what the pool has
 		}
 		got, err := k.q.MarshalBinary()
 		require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestSumsOfAnotherQuery(t *testing.T) {
 	r := &replaying{tableSource: fileOf(data)}
 	file, err := Open(r, data.Bounds())
 	require.NoError(t, err)
-	o, g := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}), make([]float64, 2)
+	o, g := unperturbed(&Problem{Data: file, Loss: loss.Logistic{}}), make([]float64, 2)
 	o.Grad(g, x)
 	require.NoError(t, o.Err())
 	first := r.first
@@ -155,7 +155,7 @@ func TestSumsOfAnotherQuery(t *testing.T) {
 	require.ErrorIs(t, o.Err(), ErrSource)
 
 	r.first = nil
-	(&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}).Grad(g, x)
+	unperturbed(&Problem{Data: file, Loss: loss.Logistic{}}).Grad(g, x)
 	require.ErrorContains(t, first.Merge(r.first), "different queries")
 }
 
@@ -165,7 +165,7 @@ func TestQueryAndSumsPrintNothing(t *testing.T) {
 	var seen string
 	file, err := Open(spying{fileOf(data), &seen}, data.Bounds())
 	require.NoError(t, err)
-	o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	o := unperturbed(&Problem{Data: file, Loss: loss.Logistic{}})
 	o.Grad(make([]float64, 2), []float64{0.123456789, 0.987654321})
 	require.NoError(t, o.Err())
 	require.NotEmpty(t, seen)
@@ -194,7 +194,8 @@ func TestQueryRefuses(t *testing.T) {
 	require.Error(t, q.UnmarshalBinary([]byte("nothing of the kind")))
 	whole, err := newCosts(loss.Logistic{}, loss.Bounds{Row: 1, Label: 1}, 1).asking()
 	require.NoError(t, err)
-	for _, r := range [][2]int{{Chunk, math.MaxInt}, {math.MaxInt - Chunk + 1, math.MaxInt}, {-Chunk, 1}, {0, 2}, {0, -1}, {1, 0}} {
+	for _, r := range [][2]int{{Chunk, math.MaxInt}, {math.MaxInt - Chunk + 1, math.MaxInt}, {-Chunk, 1}, {0, 2}, {0, -1},
+		{1, 0}} {
 		_, err = whole.Sum(context.Background(), &tableSource{rows: [][]float64{{1}}, labels: []float64{1}}, r[0], r[1], 0)
 		require.ErrorIs(t, err, ErrSource, r)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// ask is a set of sums over the records.
+// ask is a bit set: the sums that a pass computes.
 type ask uint8
 
 const (
@@ -19,25 +19,25 @@ const (
 	askGrad                  // Σ∇ℓ
 	askBound                 // a bound on the error of askGrad, for a loss.Linear
 	askHess                  // Σφ″aa', for a loss.Linear
-	askPair                  // Σ∇ℓ in twice the precision, with its allowance, in the place of askGrad
-	askGram                  // Σaa', Σba and Σb² in the places of askHess, askGrad and askValue
-	askPrint                 // the fingerprint
+	askPair                  // Σ∇ℓ in double-double with its allowance, in place of askGrad
+	askGram                  // Σaa', Σba and Σb², in place of askHess, askGrad and askValue
+	askPrint                 // the fingerprint of the records
 )
 
 const (
-	// grain is the number of records whose terms are added in float64, or in twice its
-	// precision; their sums are added without rounding. Sparse records may need more, at most
-	// maxGrain, for a sum not to cost more than its terms.
+	// grain is the number of records whose terms are added in float64 or double-double; the sums of
+	// grains are added without rounding. Sparse records may need larger grains, up to maxGrain, for a
+	// sum not to cost more than its terms.
 	grain    = 512
 	maxGrain = 1 << 16
-	// maxBlock bounds the predictions held at a time.
+	// maxBlock is the largest number of predictions computed at a time.
 	maxBlock = 512
-	// streamBytes is the size of the rows above which a pass is bound by
-	// memory: see kernel.Block.
+	// streamBytes is the size of the rows from which on memory limits the speed of a pass, see
+	// kernel.Block.
 	streamBytes = 24 << 20
 )
 
-// costs is what sums over records need of a problem: the loss on declared bounds.
+// costs is the loss of a problem on the declared bounds, prepared for sums over records.
 type costs struct {
 	dim    int
 	bounds loss.Bounds
@@ -46,23 +46,20 @@ type costs struct {
 	batch  loss.Batch  // loss if it is one, else nil
 	exact  loss.Exact  // loss if it is one of package loss, else nil
 	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
-	short  bool        // sup φ″ may be larger for short rows, as that of loss.Moreau is
+	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); or +Inf
+	short  bool        // sup φ″ may be larger for short rows, as for loss.Moreau
 }
 
 func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 	c := costs{dim: dim, bounds: b, loss: l}
-	// Without a radius the constants of the curvature still hold.
+	// The bound on the curvature also holds without a radius.
 	whole := l.Constants(b, math.Inf(1))
 	c.curve = whole.Smoothness
 	if glm, ok := l.(loss.Linear); ok {
-		c.glm = glm
+		c.glm, c.exact = glm, proved(l)
 		c.batch, _ = l.(loss.Batch)
-		if exact, ok := l.(loss.Exact); ok && loss.Proved(l) && exact.Exact() {
-			c.exact = exact
-		}
-		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a
-		// quarter of it; else φ″ ≤ β/‖a‖² is all that is known.
+		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a quarter
+		// of it. Otherwise only φ″ ≤ β/‖a‖² is known.
 		half := l.Constants(loss.Bounds{Row: b.Row / 2, Label: b.Label}, math.Inf(1)).Smoothness
 		if c.short = !(half > 0 && 4*half <= c.curve*(1+1e-9)); !c.short {
 			c.curve /= b.Row * b.Row
@@ -74,7 +71,7 @@ func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 		}
 	}
 	if !(c.curve > 0) {
-		c.curve = math.Inf(1) // 0 and NaN mean unknown
+		c.curve = math.Inf(1) // 0 or NaN: unknown
 	}
 	return c
 }
@@ -87,20 +84,21 @@ func (c *costs) bend(norm float64) float64 {
 	return c.curve * norm
 }
 
-// query asks for sums at x + low.
+// query is a request for sums at the point x + low.
 type query struct {
 	costs
 	ask    ask
 	x, low []float64 // a nil low is 0
 	normX  float64
-	stream bool // the rows are more than a cache holds, see kernel.MulVec
-	grain  int  // records added before rounding ends
+	stream bool // the rows exceed the cache, see kernel.MulVec
+	grain  int  // records in a partial sum
 	key    [2]uint64
 	mult   []uint64 // multipliers of the fingerprint: one for a column, one for the label
-	wire   []byte   // as it is written, of a Query only
+	wire   []byte   // the encoded query; set in a Query only
 }
 
-// newQuery returns a query whose sums have the same bits for all records of about the size of r.
+// newQuery returns a query for the sums want over r. Its sums have the same bits for all records of
+// about the size of r.
 func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 	q := query{costs: c, ask: ask, x: x, low: low, normX: floats.Norm(x, 2), grain: max(min(grain, r.n), 1)}
 	q.stream = 8*r.floatsOnce > streamBytes
@@ -118,8 +116,8 @@ func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 	return q
 }
 
-// Where the sums stand in one vector: Σℓ, a bound or allowance, the gradient, and the rows of
-// the upper triangle of the Hessian.
+// Indices in the vector of sums: Σℓ, a bound or allowance, the gradient, and then the rows of the
+// upper triangle of the Hessian.
 const (
 	atValue = iota
 	atAllow
@@ -128,7 +126,7 @@ const (
 
 func (q *query) atHess() int { return atGrad + q.dim }
 
-// size returns the length of the vector.
+// size returns the length of the vector of sums.
 func (q *query) size() int {
 	n := q.atHess()
 	if q.ask&(askHess|askGram) != 0 {
@@ -141,7 +139,7 @@ func (q *query) size() int {
 type partial struct {
 	value      [2]float64 // hi + lo
 	allow      float64
-	grad, low  []float64 // low of askPair only
+	grad, low  []float64 // low for askPair only
 	hess       []float64 // d rows of kernel.GramStride(d) numbers
 	u, curves  [maxBlock]float64
 	rows       []float64 // outerRows rows
@@ -151,10 +149,10 @@ type partial struct {
 
 var partials = sync.Pool{New: func() any { return new(partial) }}
 
-// outerRows rows are multiplied at a time.
+// outerRows is the number of rows that outer multiplies at a time.
 const outerRows = 64
 
-// reset makes p the sums of q over no records.
+// reset sets p to the sums of q over no records.
 func (p *partial) reset(q *query) {
 	p.value, p.allow = [2]float64{}, 0
 	p.grad = resize(p.grad, q.dim)
@@ -173,18 +171,18 @@ func (p *partial) reset(q *query) {
 	}
 }
 
-// add adds records [lo, hi) of r, which are in memory.
+// add adds the terms of records [lo, hi) of r, which are in memory, to p.
 func (q *query) add(p *partial, r *records, lo, hi int) {
 	if q.ask&askGram != 0 {
 		q.gram(p, r, lo, hi)
 		return
 	}
-	if q.ask&askPair != 0 {
-		if q.glm != nil {
-			p.allow += q.pairLinear(p, r, lo, hi)
-		} else {
-			p.allow += q.pairGeneral(p, r, lo, hi)
-		}
+	switch {
+	case q.ask&askPair == 0:
+	case q.glm != nil:
+		p.allow += q.pairLinear(p, r, lo, hi)
+	default:
+		p.allow += q.pairGeneral(p, r, lo, hi)
 	}
 	switch {
 	case q.ask&(askValue|askGrad|askHess) == 0:
@@ -195,18 +193,19 @@ func (q *query) add(p *partial, r *records, lo, hi int) {
 	}
 }
 
-// block returns how many records from lo to take at a time, k of them behind the first of their
-// slab: the same for records in memory and elsewhere, whose slabs differ.
+// block returns the number of records from lo to take at a time. It is the same for records in
+// memory and in a Source, although their slabs differ.
 func (q *query) block(r *records, lo, hi int) int {
 	b := min(kernel.Block(max(r.width(), 1), q.stream), maxBlock)
-	rows := slabRows(q.dim)
+	rows := 1 << slabShift(q.dim)
 	if r.sparse {
-		rows = r.slabRows()
+		rows = 1 << r.shift
 	}
 	return min(b, hi-lo, rows-lo&(rows-1))
 }
 
-// linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ'.
+// linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ' over records [lo, hi) to
+// p.
 func (q *query) linear(p *partial, r *records, lo, hi int) {
 	value, grad, bound, hess := q.ask&askValue != 0, q.ask&askGrad != 0, q.ask&askBound != 0, q.ask&askHess != 0
 	for lo < hi {
@@ -250,10 +249,11 @@ func (q *query) linear(p *partial, r *records, lo, hi int) {
 	}
 }
 
-// The two parts of the bound of ResidualWithin, of predictions and of slopes.
+// boundAt returns the part of the bound of ResidualWithin that is due to errors of the predictions
+// u.
 func (q *query) boundAt(u, norm []float64) float64 {
 	sum, d := 0.0, float64(q.dim)
-	least := d * tiny // products of subnormal numbers are slow
+	least := d * tiny // computed once: products of subnormal numbers are slow
 	for i, v := range u {
 		if norm[i] > 0 {
 			sum += q.bend(norm[i]) * (d*unit*norm[i]*q.normX + allowSlope*math.Abs(v) + least)
@@ -262,6 +262,8 @@ func (q *query) boundAt(u, norm []float64) float64 {
 	return sum
 }
 
+// boundSlopes returns the part of the bound of ResidualWithin that is due to errors of the slopes
+// w.
 func (q *query) boundSlopes(w, norm []float64) float64 {
 	sum, roundings := 0.0, float64(q.grain+8)
 	least := float64(q.dim) * tiny
@@ -271,7 +273,7 @@ func (q *query) boundSlopes(w, norm []float64) float64 {
 	return sum
 }
 
-// general adds Σℓ(x;aᵢ,bᵢ) and Σ∇ℓ(x;aᵢ,bᵢ).
+// general adds Σℓ(x;aᵢ,bᵢ) and Σ∇ℓ(x;aᵢ,bᵢ) over records [lo, hi) to p.
 func (q *query) general(p *partial, r *records, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		a, b := r.row(i, p.scratch), r.label(i)
@@ -285,7 +287,7 @@ func (q *query) general(p *partial, r *records, lo, hi int) {
 	}
 }
 
-// gram adds Σaᵢaᵢ', Σbᵢaᵢ and Σbᵢ².
+// gram adds Σaᵢaᵢ', Σbᵢaᵢ and Σbᵢ² over records [lo, hi) to p.
 func (q *query) gram(p *partial, r *records, lo, hi int) {
 	ones := p.curves[:min(maxBlock, hi-lo)]
 	for i := range ones {
@@ -296,13 +298,13 @@ func (q *query) gram(p *partial, r *records, lo, hi int) {
 		s, k := r.at(lo)
 		y := s.y[k : k+m]
 		r.addMul(p.grad, s, k, y)
-		p.value[0] += kernel.Dot(y, y)
+		p.value[0] += floats.Dot(y, y)
 		p.outer(r, lo, ones[:m])
 		lo += m
 	}
 }
 
-// outer adds Σ wᵢaᵢaᵢ' over the len(w) records from lo, w ≥ 0, to the upper triangle of p.hess.
+// outer adds Σ wᵢaᵢaᵢ', w ≥ 0, over the len(w) records from lo to the upper triangle of p.hess.
 func (p *partial) outer(r *records, lo int, w []float64) {
 	d, stride := r.d, kernel.GramStride(r.d)
 	m := 0
@@ -355,9 +357,9 @@ func (q *query) collect(sum *num.ExactVector, p *partial) {
 	}
 }
 
-// flush replaces entries of a Hessian by 0 that are below 2⁻³⁰⁰ of the largest that one can have. An
-// exact sum then spans 300 + 53 + log₂n bits at most, 13 digits and not 67, which counts for d² of them;
-// a solver needs no more.
+// flush replaces entries of a Hessian below 2⁻³⁰⁰ of its largest possible entry by 0. An exact sum
+// then spans at most 300 + 53 + log₂n bits, so an accumulator has 13 digits instead of 67. There
+// are d² of them, and a solver needs no smaller entries.
 func (q *query) flush(hess []float64) {
 	size := q.bounds.Row * q.bounds.Row
 	if q.ask&askGram == 0 && !math.IsInf(q.curve, 1) {
@@ -373,14 +375,14 @@ func (q *query) flush(hess []float64) {
 	}
 }
 
-// answer holds sums, rounded.
+// answer holds the rounded sums of a pass.
 type answer struct {
 	value, allow  float64
 	grad, gradLow []float64
 	hess          []float64 // d rows of d numbers, the upper triangle
 }
 
-// round rounds the exact sums.
+// round stores the rounded exact sums in a.
 func (a *answer) round(q *query, sum *num.ExactVector) {
 	hi, lo := sum.Pair(atValue)
 	a.value = hi + lo
@@ -404,8 +406,8 @@ func (a *answer) round(q *query, sum *num.ExactVector) {
 	}
 }
 
-// only rounds the sums of the only grain there is, with the bits of round, if ask has no sums
-// of twice the precision.
+// only stores the sums of a pass over a single grain in a, with the bits of round. The query must
+// not ask for sums in double-double.
 func (a *answer) only(q *query, p *partial) {
 	a.value, a.allow = 0, p.allow*(1+0x1p-50)
 	a.grad, a.gradLow = resize(a.grad, q.dim), resize(a.gradLow, q.dim)
@@ -422,7 +424,7 @@ func (a *answer) only(q *query, p *partial) {
 	}
 }
 
-// scale multiplies the sums by w.
+// scale multiplies all sums by w.
 func (a *answer) scale(w float64) {
 	a.value *= w
 	a.allow *= w
@@ -431,10 +433,16 @@ func (a *answer) scale(w float64) {
 	}
 }
 
-// resize returns s with length n.
+// resize returns a slice of length n, s itself if it is large enough.
 func resize(s []float64, n int) []float64 {
 	if cap(s) < n {
 		return make([]float64, n)
 	}
 	return s[:n]
+}
+
+// add2 returns hi + lo + v in double-double.
+func add2(hi, lo, v float64) (float64, float64) {
+	s, e := num.TwoSum(hi, v)
+	return s, lo + e
 }

@@ -64,8 +64,7 @@ func TestSparseHoldsTheSameRecords(t *testing.T) {
 	})
 }
 
-// oneHot returns records of a few categories each, as one-hot columns, scaled
-// to norm 1.
+// oneHot returns records of a few categories each, as one-hot columns, scaled to norm 1.
 func oneHot(seed uint64, n, categories, levels int) (rows [][]float64, labels []float64) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	for range n {
@@ -79,9 +78,8 @@ func oneHot(seed uint64, n, categories, levels int) (rows [][]float64, labels []
 	return rows, labels
 }
 
-// Everything that is computed agrees with the dense twin: sums to the rounding
-// of their terms, certificates to a few last places, and at any number of
-// threads in all bits.
+// Everything that is computed agrees with the dense twin: sums to the rounding of their terms,
+// certificates to a few last places, and at any number of threads in all bits.
 func TestSparseAgreesWithDense(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for _, size := range []struct{ n, categories, levels int }{{1, 1, 1}, {50, 2, 3}, {4000, 7, 5}} {
@@ -286,8 +284,8 @@ func BenchmarkOneHot(b *testing.B) {
 	x := slices.Repeat([]float64{0.1}, 108)
 	g, h := make([]float64, 108), mat.NewSymDense(108, nil)
 	for name, data := range map[string]*Data{"dense": dense, "sparse": sparse} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: 1})
-		l := NewUnperturbed(&Problem{Data: data, Loss: loss.Logistic{}, Threads: 1})
+		o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: 1})
+		l := unperturbed(&Problem{Data: data, Loss: loss.Logistic{}, Threads: 1})
 		for what, f := range map[string]func(){
 			"Grad":     func() { o.Grad(g, x) },
 			"Hessian":  func() { l.Hessian(h, x) },
