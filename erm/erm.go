@@ -19,7 +19,7 @@
 // rests on the rounded sums: it is a point whose distance to the exact
 // minimizer Objective.Residual bounds, with an allowance for rounding that
 // holds for any order of the records, and the noise on the released point is
-// calibrated to that bound. For a loss.Exact it is of the order of
+// calibrated to that bound. For a loss that has loss.Exact it is of the order of
 //
 //	2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),
 //

@@ -10,7 +10,7 @@ import (
 const (
 	// defaultCover is R in units of the radius B, where rounding allows it.
 	defaultCover = 1e-11
-	// exactSlope is the error of a loss.Exact, relative to |φ′| + sup φ″(|u|+|b|).
+	// exactSlope is the error of loss.Exact, relative to |φ′| + sup φ″(|u|+|b|).
 	exactSlope = 0x1p-90
 )
 
@@ -122,7 +122,7 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 			return 0, err
 		}
 		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, or "+
-			"a loss that is loss.Ranged with operators that are prox.Accurate", dp.ErrCondition)
+			"a loss that declares a Range with operators that are prox.Accurate", dp.ErrCondition)
 	}
 	switch {
 	case stated == 0:

@@ -99,8 +99,8 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 	return s, nil
 }
 
-// What a certificate rests on where the loss is not of package loss (DeclaredLoss), its slope is not a
-// loss.Exact (ScalarAccuracy), or prox.Accuracy proves nothing of r + ι_C (DeclaredOperator), as of every
+// What a certificate rests on where the loss is not of package loss (DeclaredLoss), loss.Exact has
+// no slope of it (ScalarAccuracy), or prox.Accuracy proves nothing of r + ι_C (DeclaredOperator), as of every
 // operator that is not of package prox.
 const (
 	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and what its " +
@@ -126,7 +126,7 @@ func LossAssumptions(l loss.Loss) []dp.Assumption {
 
 // exact reports whether the certificate has slopes of l to twice the precision, with a proof.
 func exact(l loss.Loss) bool {
-	if e, ok := l.(loss.Exact); ok && loss.Proved(l) && e.Exact() {
+	if loss.Exact(l) != nil {
 		return true
 	}
 	_, linear := l.(loss.Linear)

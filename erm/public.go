@@ -41,7 +41,7 @@ type Public struct {
 	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
 	Linear    bool    // the loss depends on θ through ⟨a,θ⟩ only
-	Monotone  bool    // it declares that the sign of φ′ is fixed for each record: loss.Monotone
+	Monotone  bool    // it declares that the sign of φ′ is fixed for each record: loss.Constants.Monotone
 	Classes   int     // K where the loss is loss.Multinomial, else 0
 	Exact     bool    // its slopes are known to more than twice the precision: loss.Exact
 	Split     bool    // g is a sum over coordinates, so that points may have twice the precision
@@ -91,13 +91,11 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	}
 	_, q.Linear = p.Loss.(loss.Linear)
 	q.envelope, _ = p.Loss.(loss.Envelope)
-	if l, ok := p.Loss.(loss.Monotone); ok && q.Linear {
-		q.Monotone = l.Monotone()
-	}
 	if l, ok := p.Loss.(loss.Multinomial); ok {
 		q.Classes = l.Classes
 	}
 	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
+	q.Monotone = q.Linear && q.OnSet.Monotone
 	q.Constants = q.OnSet
 	if s := q.OnSet.Structure; s != loss.LSQ && s != loss.GLM {
 		q.Constants = p.Loss.Constants(q.Bounds, math.Inf(1))
@@ -112,8 +110,8 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	g.Prox(at, at, 1)
 	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.Shift(g, at)
 	q.Slope = q.SlopeAt(at)
-	q.LossRange = loss.Range(l, q.Bounds, q.Anchor)
-	q.Gradient = known(l.Constants(q.Bounds, q.Anchor).Lipschitz)
+	k := l.Constants(q.Bounds, q.Anchor)
+	q.LossRange, q.Gradient = known(k.Range), known(k.Lipschitz)
 	_, q.Split = prox.Separable(g)
 	var proved bool
 	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {

@@ -15,7 +15,7 @@ import (
 // Rounding allowances of the certificate.
 const (
 	// allowSlope is relative to |φ′| + sup φ″·|u|, the size of what Scalar computes from a
-	// prediction u that is correct to one unit in the last place. A loss.Exact stays within
+	// prediction u that is correct to one unit in the last place. A loss that has loss.Exact stays within
 	// half of it, by proof; others may lose 16 units, see ScalarAccuracy.
 	allowSlope = 32 * unit
 	// allowGrad is relative to ‖∇ℓ‖ of a loss that is not Linear.
@@ -49,7 +49,7 @@ const (
 //	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
 //	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
 //
-// For a loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row). A loss.Linear that
+// For a loss that has loss.Exact there is no term in n that matters: at most 2⁻⁸⁷·n(L + βU/Row). A loss.Linear that
 // is not Exact, and any other loss, rests on ScalarAccuracy.
 //
 // It returns +Inf if x is outside C, not finite, or if no certificate is known:
@@ -239,15 +239,18 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 	return allowance + least*tiny
 }
 
+// squaredSlope is u+ul − b to twice the precision.
+var squaredSlope = loss.Exact(loss.Squared{})
+
 // slope2 returns φ′(u+ul;b) as hi + lo, its error, and φ″ where sup φ″ is not known.
 func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 	if s.lsq != 0 { // c(u−b)
-		hi, lo, _ = loss.Squared{}.Slope2(u, ul, b, norm)
+		hi, lo, _ = squaredSlope(u, ul, b, norm)
 		hi, lo = num.Mul2(hi, lo, s.lsq, 0)
 		return hi, lo, 16*unit*unit*math.Abs(hi) + 4*tiny, s.lsq
 	}
 	if s.exact != nil {
-		hi, lo, err = s.exact.Slope2(u, ul, b, norm)
+		hi, lo, err = s.exact(u, ul, b, norm)
 		return hi, lo, err, 0
 	}
 	_, hi, curve = s.glm.Scalar(u, b, norm)

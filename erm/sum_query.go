@@ -42,12 +42,12 @@ type costs struct {
 	dim    int
 	bounds loss.Bounds
 	loss   loss.Loss
-	glm    loss.Linear // loss if it is one, else nil
-	batch  loss.Batch  // loss if it is one, else nil
-	exact  loss.Exact  // loss if it is one of package loss, else nil
-	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
-	short  bool        // sup φ″ may be larger for short rows, as that of loss.Moreau is
+	glm    loss.Linear                                        // loss if it is one, else nil
+	batch  loss.Batch                                         // loss if it is one, else nil
+	exact  func(u, ul, b, norm float64) (hi, lo, err float64) // loss.Exact of loss
+	lsq    float64                                            // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
+	curve  float64                                            // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); +Inf if unknown
+	short  bool                                               // sup φ″ may be larger for short rows, as that of loss.Moreau is
 }
 
 func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
@@ -58,9 +58,7 @@ func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 	if glm, ok := l.(loss.Linear); ok {
 		c.glm = glm
 		c.batch, _ = l.(loss.Batch)
-		if exact, ok := l.(loss.Exact); ok && loss.Proved(l) && exact.Exact() {
-			c.exact = exact
-		}
+		c.exact = loss.Exact(l)
 		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a
 		// quarter of it; else φ″ ≤ β/‖a‖² is all that is known.
 		half := l.Constants(loss.Bounds{Row: b.Row / 2, Label: b.Label}, math.Inf(1)).Smoothness

@@ -49,8 +49,6 @@ func TestKinkedRefuse(t *testing.T) {
 		require.Zero(t, l.Constants(loss.Bounds{Row: 1, Label: 1}, 1))
 	}
 	require.PanicsWithValue(t, "loss: Moreau without a loss", func() { loss.Moreau{}.Scalar(0, 0, 1) })
-	require.True(t, loss.Moreau{Loss: loss.Hinge{}}.Monotone())
-	require.False(t, loss.Moreau{Loss: loss.Absolute{}}.Monotone())
 }
 
 func linears() []loss.Linear {

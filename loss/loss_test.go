@@ -132,13 +132,15 @@ func TestCheckData(t *testing.T) {
 type bare struct{ loss.Loss }
 
 func TestMonotone(t *testing.T) {
-	for l, want := range map[loss.Monotone]bool{
-		loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true,
-		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}:         true,
-		loss.Clipped{Loss: loss.Squared{}, Threshold: 1}:          false,
-		loss.Clipped{Loss: opaque{loss.Logistic{}}, Threshold: 1}: false,
+	for l, want := range map[loss.Loss]bool{
+		loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true, loss.RootHinge{Width: 1}: true, loss.Hinge{}: true,
+		loss.Squared{}: false, loss.Pinball{Tau: 0.5}: false, loss.Multinomial{Classes: 2}: false,
+		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}: true,
+		loss.Clipped{Loss: loss.Squared{}, Threshold: 1}:  false,
+		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}:          true,
+		loss.Moreau{Loss: loss.Absolute{}, Beta: 1}:       false,
 	} {
-		require.Equal(t, want, l.Monotone(), "%T", l)
+		require.Equal(t, want, l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Monotone, "%T", l)
 	}
 }
 

@@ -55,7 +55,7 @@ type Drop struct {
 // Trust leaves the records alone: the caller vouches that each one that could
 // occur, not only those at hand, is minimized at one public point within
 // Mechanism.Eta of the anchor. The certificate says that this was not checked.
-// Losses that are known to have no minimizer (loss.Attained), such as
+// Losses that are known to have no minimizer ([loss.Constants].NoMinimizer), such as
 // loss.Logistic, are refused.
 type Trust struct{}
 
@@ -82,7 +82,7 @@ func (Drop) admits(l loss.Loss) error    { return interpolates("Drop", l) }
 
 // admits refuses a loss of which it is known that its gradient never vanishes.
 func (Trust) admits(l loss.Loss) error {
-	if a, ok := l.(loss.Attained); ok && !a.Attained() {
+	if l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).NoMinimizer {
 		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; "+
 			"use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
 	}

@@ -120,7 +120,7 @@ type Problem struct {
 	// classes, whose gradients are differences from the simplex.
 	Classes int
 	// Monotone says that the loss declares that the sign of φ′ is fixed for each
-	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
+	// record (loss.Constants.Monotone). Only a loss of ⟨a,θ⟩ may.
 	Monotone bool
 }
 
