@@ -505,9 +505,5 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
-		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, Degrees: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
-			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
-		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
-			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b).slow(),
 	})
 }

@@ -34,7 +34,7 @@ func ExamplePaper() {
 		fmt.Println(err)
 		return
 	}
-	e, err := lasso.PublishedParameters().Experiment(in, 2.525390773225e17) // σ² of the figure: qop.Published
+	e, err := lasso.PublishedParameters().Experiment(in, 2.525390773225e17) // σ² of the figure: the published constants
 	if err != nil {
 		fmt.Println(err)
 		return

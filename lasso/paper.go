@@ -70,7 +70,7 @@ type Experiment struct {
 
 // Experiment prepares the procedure for an instance, which must have an anchor
 // and is not copied. sigma2 is σ² of QOP, published for ε₁ = ε, δ₁ = δ₃ = δ/2, m = 2d,
-// L = dξ² and ρ = 1 (qop.Published). The error wraps ErrParameter.
+// L = dξ² and ρ = 1 (cmd/internal/scaling.Published). The error wraps ErrParameter.
 func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	switch {
 	case in == nil || in.X == nil || in.X.IsEmpty():

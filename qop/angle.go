@@ -467,7 +467,7 @@ const (
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
-		return largest(flat.logDelta, logTarget, guess, fineT)
+		return num.Largest(flat.logDelta, logTarget, guess, fineT)
 	}
 	if k < leastJointDof {
 		return 0
@@ -475,7 +475,7 @@ func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	j := newAngles(s.eps, k, logTarget)
 	j.boxes = boxes
 	// No angle is known to be the worst, but it usually is 0 or π/2.
-	t := largest(func(t float64) float64 {
+	t := num.Largest(func(t float64) float64 {
 		l := flat.logDelta(t) + 0.02
 		if l < logTarget {
 			j.at(t)

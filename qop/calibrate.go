@@ -268,9 +268,6 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 // coverOf returns R_s: the caller's, or the default of erm.Public.Cover for a length
 // scale; +Inf with an error where nothing public gives one.
 func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
-	if c.gap > 0 { // Utility, whose solver has a gap instead
-		return 0, nil
-	}
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
 		return math.Inf(1), fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
@@ -321,10 +318,6 @@ type calibrator struct {
 	public erm.Public
 	per    erm.PublicPerturbation // what is known before σ² and m are
 	length float64                // of the default R_s
-
-	// The setting of Utility.
-	gap       float64 // τ of a solver that is stopped by its gap, else 0
-	lipschitz float64 // G
 }
 
 // exact calibrates for η = 0: δ₁ and δ₂ by the share of the output noise.
@@ -432,7 +425,7 @@ func (s setting) rough() []roughBound {
 	d := float64(s.dim)
 	from := func(p func(m, logDelta float64) profile, start float64) roughBound {
 		return roughBound{func(m, logDelta, guess, tol float64) float64 {
-			return largest(p(m, logDelta).logDelta, logDelta, guess, tol)
+			return num.Largest(p(m, logDelta).logDelta, logDelta, guess, tol)
 		}, start}
 	}
 	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
@@ -475,36 +468,6 @@ func (s setting) roughLargest(m, logDelta, guess, tol float64) (t float64) {
 	return t
 }
 
-// logTail returns the logarithm of the probability that λ_min < a may have in
-// the closed form: δ, or δ/2 for two losses under a union bound.
-func (s setting) logTail(logDelta float64) float64 {
-	if s.structure == loss.FixedRange && s.relation == dp.Replace {
-		return logDelta - math.Ln2
-	}
-	return logDelta
-}
-
-// closed returns the largest t of the threshold form at a:
-//
-//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
-//	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
-func (s setting) closed(k, a float64) float64 {
-	return largestBelow(a, s.eps, func(t float64) float64 {
-		if s.structure != loss.FixedRange {
-			l := generalLoss(s.rank, k, t, a)
-			if s.dim == 1 { // W moves by a number: the trace counts
-				l += t / 2
-			}
-			return l
-		}
-		remove, add := fixedLosses(s.rank, k, t, a)
-		if s.relation == dp.AddRemove {
-			return math.Max(remove, add)
-		}
-		return remove + add
-	})
-}
-
 // proved is t = L/σ², the largest that a theorem allows.
 type proved struct {
 	t         float64
@@ -530,11 +493,11 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	logDelta := num.Log(b.Delta)
 	guess := s.eps * math.Sqrt(k) / 3
 	root := func(theorem string, p profile, guess float64) proved {
-		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
+		return proved{t: num.Largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
 	}
 	switch {
 	case s.structure == loss.LSQ:
-		guess = largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
+		guess = num.Largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
 		return root(theoremLSQ, newLSQ(s, m, false), guess)
 	case s.structure == loss.GLM:
 		p := &glm{eps: s.eps, k: k, relation: s.relation}
@@ -554,16 +517,6 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	law := newTable(s.dim, m, logDelta)
 	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
 	return best.better(root(theoremTilt, newTilt(s, m, logDelta, law, false), best.t))
-}
-
-// closedForm is the threshold form of Theorem A.
-func (s setting) closedForm(m, logDelta float64) proved {
-	dim, dof, theorem := s.dim, m, theoremThreshold
-	if s.structure == loss.FixedRange {
-		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
-	}
-	a := minQuantile(dim, dof, s.logTail(logDelta))
-	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
 }
 
 // minQuantile returns the quantile of log probability logp of λ_min(W_d(m)),

@@ -395,7 +395,7 @@ func TestLargestMeetsDelta(t *testing.T) {
 	// The hockey-stick of the general case is below the threshold form it sharpens,
 	// and meets δ with the law itself in place of the table.
 	general := &general{eps: 0.8, rho: 2, k: 5, law: newTable(2, 6, target)}
-	x := largest(general.logDelta, target, 0.1, 1e-7)
+	x := num.Largest(general.logDelta, target, 0.1, 1e-7)
 	general.law = exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}
 	require.LessOrEqual(t, general.logDelta(x), target)
 	require.Greater(t, general.logDelta(x*(1+5e-6)), target)

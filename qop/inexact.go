@@ -9,9 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// split is one point of the search behind Theorem B with η > 0 (or a solver
-// stopped by its gap). Every split is valid; the search looks for the least
-// bound on the excess risk and sees public quantities only.
+// split is one point of the search behind Theorem B with η > 0. Every split is valid; the search looks
+// for the least bound on the excess risk and uses public quantities only.
 type split struct {
 	m                 float64
 	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
@@ -70,9 +69,6 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	rest := (1 - d2) / (sum - w[1])
 	s.output = dp.Budget{Epsilon: e2 * eps, Delta: d2 * delta}
 	s.low, s.high = rest*w[2]*delta, rest*delta
-	if c.plan.Eta == 0 { // a gap without an anchor's error: no high term
-		s.low, s.high = s.low+s.high, 0
-	}
 	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon),
 		Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
@@ -119,24 +115,17 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if s.cover, err = c.coverOf(s.t, s.m, rough); err != nil {
 		return s
 	}
-	s.reach = s.cover
-	if c.gap > 0 {
-		s.reach = math.Sqrt(2 * c.gap * s.t / (p.Constants.Smoothness * s.alpha))
-	}
-	if p.Eta > 0 {
-		s.b = safeScale * math.Min(
-			num.Chi2UpperQuantile(num.Log(s.high), s.m)+s.t,
-			num.Chi2UpperQuantile(num.Log(s.high)-twice, s.m))
-		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
-	}
+	s.b = safeScale * math.Min(
+		num.Chi2UpperQuantile(num.Log(s.high), s.m)+s.t,
+		num.Chi2UpperQuantile(num.Log(s.high)-twice, s.m))
+	s.reach = s.cover + p.Eta*math.Sqrt(s.b/s.alpha)*safeScale
 	sigma, err := dp.GaussianSigma(s.output, 2*s.reach*safeScale)
 	if err != nil {
 		return s
 	}
 	s.sigma = sigma
 	s.excessRisk = p.Constants.Smoothness*s.m/s.t/2*square(cmp.Or(p.Radius, 1)+p.Eta) +
-		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma) +
-		c.lipschitz*math.Sqrt(d)*sigma + c.gap
+		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma)
 	return s
 }
 

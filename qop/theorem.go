@@ -1,6 +1,8 @@
 package qop
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
@@ -172,4 +174,72 @@ func (p *general) logDelta(t float64) float64 {
 		b = a
 	}
 	return num.Log(math.Min(sum, 1))
+}
+
+// logTail returns the logarithm of the probability that λ_min < a may have in
+// the closed form: δ, or δ/2 for two losses under a union bound.
+func (s setting) logTail(logDelta float64) float64 {
+	if s.structure == loss.FixedRange && s.relation == dp.Replace {
+		return logDelta - math.Ln2
+	}
+	return logDelta
+}
+
+// closed returns the largest t of the threshold form at a:
+//
+//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
+//	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
+func (s setting) closed(k, a float64) float64 {
+	return largestBelow(a, s.eps, func(t float64) float64 {
+		if s.structure != loss.FixedRange {
+			l := generalLoss(s.rank, k, t, a)
+			if s.dim == 1 { // W moves by a number: the trace counts
+				l += t / 2
+			}
+			return l
+		}
+		remove, add := fixedLosses(s.rank, k, t, a)
+		if s.relation == dp.AddRemove {
+			return math.Max(remove, add)
+		}
+		return remove + add
+	})
+}
+
+// closedForm is the threshold form of Theorem A.
+func (s setting) closedForm(m, logDelta float64) proved {
+	dim, dof, theorem := s.dim, m, theoremThreshold
+	if s.structure == loss.FixedRange {
+		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
+	}
+	a := minQuantile(dim, dof, s.logTail(logDelta))
+	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
+}
+
+// paper calibrates with the repaired constants of [CC26]: δ₁ and δ₃ are half of the objective's δ each,
+// and m = max(2d, d+3) unless the caller chooses it. With F(x) ≤ D·γ(k/2, x/2) of [Ede88]
+//
+//	α  solves P(k/2, α/2) = δ₃/(DΓ(k/2))
+//	α₁ solves P(k/2, (α+α₁)/2) = P(k/2, α/2) + δ₁(1−δ₃)/(DΓ(k/2))
+//	σ² = max{ (2L/ε₁)(k/α + 1 + 2(2ρ+2)/α), 2L/α₁ }
+func (c *calibrator) paper() error {
+	p, d := c.plan, float64(c.s.dim)
+	p.Degrees = cmp.Or(c.asked.Degrees, math.Min(math.Max(2*d, leastDegrees(c.s.dim)), mostDegrees))
+	b, smoothness, k := p.Objective, p.Constants.Smoothness, p.Degrees-d+1
+	logD := logEdelman(d, p.Degrees) + lgamma(k/2)
+	half := num.GammaInvLogP(k/2, math.Min(num.Log(b.Delta/2)-logD, 0))
+	alpha := 2 * half
+	alpha1 := 2 * num.GammaStep(k/2, half, num.Log(b.Delta/2)+math.Log1p(-b.Delta/2)-logD)
+	sigma2 := math.Max(2*smoothness/b.Epsilon*(k/alpha+1+2*(2*c.s.rank+2)/alpha), 2*smoothness/alpha1)
+	switch {
+	case math.IsInf(alpha1, 1) || !(alpha > 0):
+		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
+			dp.ErrCondition, b, p.Degrees)
+	case math.IsInf(sigma2, 1) || math.IsNaN(sigma2):
+		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: rescale the problem",
+			ErrMechanism, b, smoothness)
+	}
+	p.Theorem, p.Threshold = theoremPaper, alpha+alpha1
+	p.Ratio = smoothness / sigma2 / safeScale
+	return nil
 }

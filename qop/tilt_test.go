@@ -132,11 +132,11 @@ func TestTiltGolden(t *testing.T) {
 		require.LessOrEqual(t, delta, c.Averaged*1.015, "%+v", c)
 		all := p.starts
 		p.starts = all[:3] // the x₀ of the reference
-		found := largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT)
+		found := num.Largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT)
 		require.InEpsilon(t, c.T, found, 3e-3, "%+v", c)
 		require.LessOrEqual(t, p.logDelta(found), math.Log(c.Delta)+1e-3)
 		p.starts = all
-		require.GreaterOrEqual(t, largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT), found*(1-1e-4), "%+v", c)
+		require.GreaterOrEqual(t, num.Largest(p.logDelta, math.Log(c.Delta)-safeLogDelta, c.T, fineT), found*(1-1e-4), "%+v", c)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestTiltStarts(t *testing.T) {
 				x, _ := num.Bisect(func(x float64) bool { return law.logCDF(x) <= c.logDelta+math.Log(share) }, law.lo, law.hi)
 				p.starts = append(p.starts, tail{x, math.Exp(law.logCDF(x))})
 			}
-			return largest(p.logDelta, c.logDelta, 0, 1e-6)
+			return num.Largest(p.logDelta, c.logDelta, 0, 1e-6)
 		}
 		got := at()
 		require.GreaterOrEqual(t, got, at(0.01, 0.05, 0.15)*c.least, "%+v", c)
