@@ -215,7 +215,7 @@ func TestTangent(t *testing.T) {
 		axes := [3]*axis{&j.x, &j.w, &j.z}
 		for range 3000 {
 			zeta := square(rnd.Float64())
-			v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta), scale: math.Exp(c.t / c.k)}
+			v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
 			var at [3]span
 			for i, size := range [3]int{16 << rnd.IntN(5), 1 << rnd.IntN(2), 1 << rnd.IntN(2)} {
 				lo := rnd.IntN(cells/size) * size

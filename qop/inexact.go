@@ -21,15 +21,17 @@ type split struct {
 	sigma, excessRisk float64
 }
 
-// inexact calibrates by Theorem B: it searches in logits of the shares of ε and
-// of δ and in log m with approximate laws from two starts, then computes the
-// constants of the best split with the exact ones.
+// inexact calibrates for η > 0 by docs/theory/quadratic.md#qop.inexact: it searches over logits of the
+// shares of ε and of δ and over log m with approximate laws from two starts, then computes the constants
+// of the best split with the exact laws.
 func (c *calibrator) inexact() error {
 	p := c.plan
 	best := split{excessRisk: math.Inf(1)}
-	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
+	start := c.candidates(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})[0]
 	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 1}} {
-		x, _ := simplex(func(x []float64) float64 { return num.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
+		x, _ := simplex(func(x []float64) float64 {
+			return num.Log(c.evaluate(c.shares(x, start), true).excessRisk)
+		}, first, 140)
 		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
 			best = s
 		}
@@ -50,9 +52,8 @@ func (c *calibrator) inexact() error {
 	return nil
 }
 
-// shares reads a point of the search: the logit of ε₁/ε, the logits of δ₁,
-// δ₂ and the low share against the high one, and log m/start. The parts add up
-// to at most the budget.
+// shares returns the split at a point of the search: the logit of ε₁/ε, the logits of δ₁, δ₂ and the low
+// share against the high one, and log m/start. The parts add up to at most the budget.
 func (c *calibrator) shares(x []float64, start float64) (s split) {
 	eps, delta := c.plan.Budget.Epsilon, c.plan.Budget.Delta
 	logistic := func(v float64) float64 { return 1 / (1 + math.Exp(-math.Max(-12, math.Min(12, v)))) }
@@ -79,8 +80,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	return s
 }
 
-// evaluate computes t, α, b, R, σ̃ and the bound for the shares of s. rough uses
-// approximate laws, which is enough to compare.
+// evaluate computes t, α, b, R, σ̃ and the bound on the risk for the shares of s; +Inf means that there is
+// none. rough uses approximate laws, which suffice to compare.
 func (c *calibrator) evaluate(s split, rough bool) split {
 	p := c.plan
 	s.excessRisk = math.Inf(1)
@@ -96,8 +97,8 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if !(s.t > 0) {
 		return s
 	}
-	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)):
-	// the one with the larger α is chosen by the approximate law.
+	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)).
+	// The approximate law chooses the term with the larger α.
 	twice := num.LogSumExp(0, s.objective.Epsilon)
 	once := num.Log(s.low)
 	shifted, unshifted := roughQuantile(d, s.m, once)-s.t, roughQuantile(d, s.m, once-twice)

@@ -8,10 +8,9 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a
-// unimodal function with a flat minimum: within 3 % of the minimizer of
-// m − least + 2, which costs less than 0.1 % of the minimum. start is the first m
-// tried.
+// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a unimodal function
+// with a flat minimum: m − least + 2 is within 3 % of its best value, which costs less than 0.1 %. start
+// is the first m to try.
 func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
 	shift := least - 2
 	seen := map[float64]float64{}
@@ -44,7 +43,7 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 		b, fb = a, fa
 	}
 	for c-a > 0.08 {
-		// The larger half is cut by the golden section.
+		// Cut the larger half by the golden section.
 		if v := 0.0; c-b > b-a {
 			v = b + 0.382*(c-b)
 			if fv, _ := at(v); fv < fb {
@@ -70,8 +69,8 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 	return best
 }
 
-// simplex returns the best point that about evals evaluations of gonum's method of Nelder and Mead find for f
-// from x, with edges of half a unit; +Inf and NaN are worse than every number.
+// simplex returns the best point that gonum's method of Nelder and Mead finds for f in about evals
+// evaluations, from x and with edges of half a unit; +Inf and NaN are worse than every number.
 func simplex(f func(x []float64) float64, x []float64, evals int) (best []float64, value float64) {
 	const worse = 1e300 // the method compares and averages, so that infinities are kept from it
 	problem := optimize.Problem{Func: func(x []float64) float64 {

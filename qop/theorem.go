@@ -10,13 +10,13 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// profile is Theorem A for one ε, structure and number m of degrees of freedom:
-// log δ as a nondecreasing function of t = L/σ².
+// profile is Theorem A for one ε, structure and number m of degrees of freedom: log δ as a nondecreasing
+// function of t = L/σ².
 type profile interface {
 	logDelta(t float64) float64
 }
 
-// setting is what Theorem A needs to know.
+// setting holds the parameters of Theorem A.
 type setting struct {
 	dim       int
 	rank      float64 // ρ ≤ d
@@ -26,9 +26,8 @@ type setting struct {
 	threshold bool // closed form for General and FixedRange
 }
 
-// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for
-// add/remove neighbors or in one dimension, where a replaced record moves W by
-// a number in [−t, t].
+// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for add/remove neighbors or in one
+// dimension, where a replaced record moves W by a number in [−t, t].
 type lsq struct {
 	eps, k float64
 	b      *replaceStick // nil if not needed
@@ -50,13 +49,11 @@ func (p *lsq) logDelta(t float64) float64 {
 	return num.Log(delta)
 }
 
-// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in
-// either order, with ε = e_r + e_a:
+// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in either order, ε = e_r + e_a:
 //
 //	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
 //
-// Any split is valid: a poor one costs utility, never privacy. rough looks at
-// fewer of them, which is enough to compare one m with another.
+// Any split is valid: a poor one costs utility, never privacy. rough tries fewer of them.
 type glm struct {
 	eps, k   float64
 	relation dp.Relation
@@ -108,8 +105,8 @@ func generalLoss(rho, k, t, x float64) float64 {
 	return rho*math.Log1p(t/x) - k/2*math.Log1p(-t/x)
 }
 
-// fixedLosses returns the losses of removing and of adding one record whose
-// gradients stay in a subspace of dimension ρ:
+// fixedLosses returns the losses of removing and of adding one record whose gradients stay in a subspace
+// of dimension ρ:
 //
 //	(ρ−1)·log(1 + t/y) + max(t/2, log(1 + t/y))   and   (−(k/2)·log(1 − t/y) − t/2)₊
 func fixedLosses(rho, k, t, y float64) (remove, add float64) {
@@ -127,8 +124,8 @@ func largestBelow(a, eps float64, l func(t float64) float64) float64 {
 //
 //	δ = E[(1 − e^{ε−l_G(λ_min)})₊] = ∫_t^{a*} F(x) e^{ε−l_G(x)} (−l_G′(x)) dx,   l_G(a*) = ε
 //
-// with F from a table that does not understate it. F behaves like a power of v = √(x−t) below k
-// where it is small, so that a panel spans at most e⁶ of v^k.
+// with F from a table that does not understate it. Where F is small it behaves like a power of
+// v = √(x−t) below k, so panels are short in log v: v^k varies by at most e⁶.
 type general struct {
 	eps, rho, k float64
 	law         minLaw
@@ -176,8 +173,8 @@ func (p *general) logDelta(t float64) float64 {
 	return num.Log(math.Min(sum, 1))
 }
 
-// logTail returns the logarithm of the probability that λ_min < a may have in
-// the closed form: δ, or δ/2 for two losses under a union bound.
+// logTail returns the logarithm of F(a) in the closed form: δ, or δ/2 for two losses under a union
+// bound.
 func (s setting) logTail(logDelta float64) float64 {
 	if s.structure == loss.FixedRange && s.relation == dp.Replace {
 		return logDelta - math.Ln2

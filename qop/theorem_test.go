@@ -129,7 +129,7 @@ func TestDegrees(t *testing.T) {
 		{loss.FixedRange, true, 2, dp.Replace}, {loss.General, true, 2, dp.Replace},
 	} {
 		k := &calibrator{s: setting{dim: 4, rank: c.rank, structure: c.s, relation: c.relation, threshold: c.threshold}}
-		m := k.degrees(b)
+		m := k.candidates(b)[0]
 		require.Equal(t, math.Round(m), m)
 		cost := func(m float64) float64 {
 			x := k.largest(b, m).t
@@ -141,7 +141,7 @@ func TestDegrees(t *testing.T) {
 			require.LessOrEqual(t, at, 1.01*cost(other), "%v: m = %v against %v", c.s, m, other)
 		}
 		k.asked.Degrees = 17
-		require.Equal(t, 17., k.degrees(b))
+		require.Equal(t, 17., k.candidates(b)[0])
 	}
 }
 
@@ -231,7 +231,7 @@ func TestTable(t *testing.T) {
 			}
 			c := &calibrator{s: setting{dim: r.d, rank: rank, structure: s, relation: dp.Replace, threshold: threshold}}
 			b := dp.Budget{Epsilon: r.eps, Delta: r.delta}
-			m := c.degrees(b)
+			m := c.candidates(b)[0]
 			got := c.largest(b, m)
 			require.LessOrEqual(t, m/got.t, 1.025*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m, got.theorem)
 			require.GreaterOrEqual(t, m/got.t, 0.8*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m, got.theorem)
