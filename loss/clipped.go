@@ -38,16 +38,17 @@ func oneSided(y float64, active bool, m float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Clipped is the convex loss whose gradient is the gradient of Loss, clipped to norm Threshold. With
-// k = Threshold/‖a‖₂, and predictions u₋ ≤ u₊ where φ′ reaches −k and k,
+// Clipped is the convex loss whose gradient is the gradient of Loss, clipped to norm Threshold.
+// With k = Threshold/‖a‖₂, and predictions u₋ ≤ u₊ where φ′ reaches −k and k,
 //
 //	φ_c(u) = φ(u₋) − k(u−u₋) for u < u₋,   φ(u) between,   φ(u₊) + k(u−u₊) for u > u₊
 //	φ_c′ = P_[−k,k](φ′),   φ_c″ = φ″ between, 0 elsewhere
 //	L = min(Threshold, L of Loss),   β = β of Loss
 //
 // A zero row has no gradient to clip. φ_c is convex because clipping leaves φ′ nondecreasing. Only
-// losses of ⟨a,θ⟩ can be clipped: clipped gradients of other losses are in general not the gradients
-// of any objective, so no proof covers them. Squared becomes the Huber loss of threshold k.
+// losses of ⟨a,θ⟩ can be clipped: clipped gradients of other losses are in general not the
+// gradients of any objective, so no proof covers them. Squared becomes the Huber loss of threshold
+// k.
 type Clipped struct {
 	Loss      Linear
 	Threshold float64
@@ -190,8 +191,8 @@ func (l Clipped) Check() error {
 //	β = Row²
 //
 // It is [PseudoHuber] with a threshold for the gradient in place of the residual. Its curvature is
-// small where its gradient is large, so linear perturbation needs less noise than for [Clipped]; but
-// gradients below the threshold are lowered too, by the factor 1/q.
+// small where its gradient is large, so linear perturbation needs less noise than for [Clipped];
+// but gradients below the threshold are lowered too, by the factor 1/q.
 type SoftClipped struct{ Threshold float64 }
 
 // Func returns k²(q−1) at ⟨a,θ⟩−b.
@@ -234,7 +235,8 @@ func (l SoftClipped) Constants(bounds Bounds, radius float64) Constants {
 	return rounded(l, bounds, radius, Constants{Lipschitz: limit, Smoothness: bounds.Row * bounds.Row})
 }
 
-// Envelope: with p = ‖∇ℓ‖/Threshold, φ″ = (1−p²)^{3/2} for every ‖a‖, and ‖a‖²φ″ ≤ Row²(1−p²)^{3/2}.
+// Envelope: with p = ‖∇ℓ‖/Threshold, φ″ = (1−p²)^{3/2} for every ‖a‖, and ‖a‖²φ″ ≤
+// Row²(1−p²)^{3/2}.
 func (l SoftClipped) Envelope(bounds Bounds, lo, hi float64) float64 {
 	return pseudoHuberEnvelope(bounds, lo, hi, l.Threshold)
 }

@@ -14,8 +14,8 @@ import (
 // For a finite u that is u+ul rounded, and norm as in Scalar, |hi + lo − φ′(u+ul;b)| ≤ err. Except
 // next to a point where φ′ changes its sign, err ≤ 2⁻⁹⁰|φ′| + 2⁻¹⁰⁷⁰(1 + sup φ″).
 //
-// The slopes of such a loss in float64, from Scalar and Slopes, are within 16·2⁻⁵³|φ′| + 2⁻¹⁰⁷⁴ of φ′
-// by operations whose rounding IEEE 754 fixes. See docs/theory/numerics.md#numerics.slopes
+// The slopes of such a loss in float64, from Scalar and Slopes, are within 16·2⁻⁵³|φ′| + 2⁻¹⁰⁷⁴ of
+// φ′ by operations whose rounding IEEE 754 fixes. See docs/theory/numerics.md#numerics.slopes
 func Exact(l Loss) func(u, ul, b, norm float64) (hi, lo, err float64) {
 	if !Proved(l) {
 		return nil
@@ -47,10 +47,10 @@ func Exact(l Loss) func(u, ul, b, norm float64) (hi, lo, err float64) {
 	return nil
 }
 
-// Proved reports whether l is a loss of this package, made only of losses of this package. Then Func
-// is convex and Constants are true by the proofs in their comments; of other losses a mechanism must
-// assume both. The concrete type decides, because a struct inherits methods from the losses that it
-// embeds.
+// Proved reports whether l is a loss of this package, made only of losses of this package. Then
+// Func is convex and Constants are true by the proofs in their comments; of other losses a
+// mechanism must assume both. The concrete type decides, because a struct inherits methods from the
+// losses that it embeds.
 func Proved(l Loss) bool {
 	switch l := l.(type) {
 	case Squared, Logistic, Huber, PseudoHuber, LogCosh, SmoothedHinge, RootHinge, SoftClipped,
@@ -77,8 +77,8 @@ func difference(u, ul, b float64) (hi, lo float64) {
 	return num.TwoSum(s, e+ul)
 }
 
-// clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error of the
-// result, which a projection does not increase.
+// clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error of
+// the result, which a projection does not increase.
 func clamp2(hi, lo, err, k float64) (g, gl, gerr float64) {
 	size := math.Abs(hi)
 	switch {
@@ -111,8 +111,8 @@ func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	return g, gl, err
 }
 
-// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ if it is subnormal; NaN
-// for NaN. ln2a has 42 bits, so that k·ln2a is exact: docs/theory/numerics.md#numerics.exp
+// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ if it is subnormal;
+// NaN for NaN. ln2a has 42 bits, so that k·ln2a is exact: docs/theory/numerics.md#numerics.exp
 func expNeg(x float64) float64 {
 	const ln2a = 0x1.62e42fefa38p-1
 	if x > 746 {
@@ -137,8 +137,8 @@ func expm1(s float64) float64 {
 	return s + z*(even+s*odd)
 }
 
-// step = ln(2)/2¹⁶ = stepA + stepB + stepC is the step of the tables of expNeg2. stepA has 21 bits, so
-// that its products with integers below 2³² are exact; stepB is the rest, rounded.
+// step = ln(2)/2¹⁶ = stepA + stepB + stepC is the step of the tables of expNeg2. stepA has 21 bits,
+// so that its products with integers below 2³² are exact; stepB is the rest, rounded.
 const (
 	tableBits = 8
 	steps     = 1 << (2 * tableBits)
@@ -169,8 +169,8 @@ func powersOf(b int) (table [1 << tableBits][2]float64) {
 
 // expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at
 // most 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN. With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl =
-// k·step − (x+xl), the result is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. The proof is in
-// docs/theory/numerics.md#numerics.exp
+// k·step − (x+xl), the result is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. The proof is
+// in docs/theory/numerics.md#numerics.exp
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0
@@ -202,9 +202,10 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
 }
 
-// quotient2 returns x/k ≥ 0 for normalized pairs x ≥ 0 and k > 0, one of them exact and the other with
-// an error of at most 4u² of it. The error is at most 20u² of the result, 16u² of them from num.Div2,
-// and 4·2⁻¹⁰⁷⁴. Operands so small that the remainder of the division would underflow are scaled.
+// quotient2 returns x/k ≥ 0 for normalized pairs x ≥ 0 and k > 0, one of them exact and the other
+// with an error of at most 4u² of it. The error is at most 20u² of the result, 16u² of them from
+// num.Div2, and 4·2⁻¹⁰⁷⁴. Operands so small that the remainder of the division would underflow are
+// scaled.
 func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
 		e := math.Ilogb(max(x, k))
@@ -215,8 +216,8 @@ func quotient2(x, xl, k, kl float64) (t, tl float64) {
 }
 
 // root2 returns √(1+t²) within 21u² of it, for 0 ≤ t ≤ 1 with an error of at most 20u² of it. The
-// error of t² is 48u² of it, and t² is at most half of 1 + t², whose sum adds 4.5u²; the root halves
-// these 28.5u² and adds 6u².
+// error of t² is 48u² of it, and t² is at most half of 1 + t², whose sum adds 4.5u²; the root
+// halves these 28.5u² and adds 6u².
 func root2(t, tl float64) (s, sl float64) {
 	t, tl = num.Mul2(t, tl, t, tl)
 	t, tl = num.Add2(1, 0, t, tl)

@@ -184,7 +184,8 @@ func TestSlope2(t *testing.T) {
 			_, s, _ := l.Scalar(u, b, norm)
 			at, _ := bsub(bf(s), bslope(l, bf(u), b, norm)).Float64()
 			exact, _ := bslope(l, bf(u), b, norm).Float64()
-			require.LessOrEqual(t, math.Abs(at), 16*0x1p-53*math.Abs(exact)+0x1p-1074, "%T%+v.Scalar at %v, %v, %v", l, l, u, b, norm)
+			require.LessOrEqual(t, math.Abs(at), 16*0x1p-53*math.Abs(exact)+0x1p-1074, "%T%+v.Scalar at %v, %v, %v", l, l, u, b,
+				norm)
 		}
 		precision = 320
 		if bound > 0 && size > 1e-290 {
@@ -211,7 +212,8 @@ func TestSlope2Ends(t *testing.T) {
 	hi, lo, _ := loss.Exact(loss.Logistic{})(math.NaN(), 0, 1, 1)
 	require.True(t, math.IsNaN(hi+lo))
 	for _, l := range []loss.Linear{
-		loss.Clipped{}, loss.Moreau{}, loss.Clipped{Loss: loss.Hinge{}, Threshold: 1}, loss.Clipped{Loss: opaque{loss.Squared{}}, Threshold: 1},
+		loss.Clipped{}, loss.Moreau{}, loss.Clipped{Loss: loss.Hinge{}, Threshold: 1},
+		loss.Clipped{Loss: opaque{loss.Squared{}}, Threshold: 1},
 		loss.Moreau{Loss: loss.Logistic{}, Beta: 1}, loss.Moreau{Loss: struct{ loss.Hinge }{}, Beta: 1},
 	} {
 		require.Nil(t, loss.Exact(l), "%T%+v", l, l)

@@ -41,7 +41,8 @@ func TestMultinomial(t *testing.T) {
 func TestKinkedRefuse(t *testing.T) {
 	for _, l := range []loss.Loss{
 		loss.Pinball{}, loss.Pinball{Tau: 1}, loss.Pinball{Tau: math.NaN()},
-		loss.EpsilonInsensitive{Epsilon: -1}, loss.EpsilonInsensitive{Epsilon: math.Inf(1)}, loss.EpsilonInsensitive{Epsilon: math.NaN()},
+		loss.EpsilonInsensitive{Epsilon: -1}, loss.EpsilonInsensitive{Epsilon: math.Inf(1)},
+		loss.EpsilonInsensitive{Epsilon: math.NaN()},
 		loss.Moreau{}, loss.Moreau{Loss: loss.Hinge{}}, loss.Moreau{Loss: loss.Pinball{}, Beta: 1},
 		loss.Moreau{Loss: loss.Hinge{}, Beta: math.Inf(1)},
 	} {
@@ -56,7 +57,8 @@ func linears() []loss.Linear {
 }
 
 func TestMoreau(t *testing.T) {
-	for _, l := range append(linears(), loss.Logistic{}, loss.Huber{Delta: 0.5}, opaque{loss.Hinge{}}, opaque{loss.Absolute{}}) {
+	for _, l := range append(linears(), loss.Logistic{}, loss.Huber{Delta: 0.5}, opaque{loss.Hinge{}},
+		opaque{loss.Absolute{}}) {
 		for _, beta := range []float64{0.5, 4} {
 			losstest.Check(t, loss.Moreau{Loss: l, Beta: beta})
 		}

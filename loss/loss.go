@@ -68,7 +68,8 @@ func (b Bounds) Check() error {
 		return fmt.Errorf("%w: Row = %v, want a positive finite bound on ‖a‖₂, declared and not measured", ErrBounds, b.Row)
 	}
 	if !(b.Label > 0) || math.IsInf(b.Label, 1) {
-		return fmt.Errorf("%w: Label = %v, want a positive finite bound on |b|, declared and not measured", ErrBounds, b.Label)
+		return fmt.Errorf("%w: Label = %v, want a positive finite bound on |b|, declared and not measured", ErrBounds,
+			b.Label)
 	}
 	return nil
 }
@@ -91,7 +92,8 @@ const (
 
 // String returns the name of the constant.
 func (s Structure) String() string {
-	if names := [...]string{LSQ: "LSQ", GLM: "GLM", FixedRange: "FixedRange", General: "General"}; s >= LSQ && int(s) < len(names) {
+	if names := [...]string{LSQ: "LSQ", GLM: "GLM", FixedRange: "FixedRange", General: "General"}; s >= LSQ &&
+		int(s) < len(names) {
 		return names[s]
 	}
 	return fmt.Sprintf("invalid structure %d", int(s))
@@ -233,8 +235,8 @@ func valid(l Loss, bounds Bounds, radius float64) bool {
 	return Check(l) == nil && bounds.Check() == nil && radius >= 0
 }
 
-// rounded returns the constants c of l rounded up, or zero Constants, which mechanisms refuse, where
-// an argument is invalid. Without a Structure they are those of a GLM.
+// rounded returns the constants c of l rounded up, or zero Constants, which mechanisms refuse,
+// where an argument is invalid. Without a Structure they are those of a GLM.
 func rounded(l Loss, bounds Bounds, radius float64, c Constants) Constants {
 	if !valid(l, bounds, radius) {
 		return Constants{}

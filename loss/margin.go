@@ -67,7 +67,8 @@ func (l SmoothedHinge) slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 func (l SmoothedHinge) Constants(bounds Bounds, radius float64) Constants {
 	gap := 1 + bounds.Row*radius
 	return rounded(l, bounds, radius, Constants{
-		Lipschitz: bounds.Row * min(1, gap/l.Gamma), Smoothness: bounds.Row * bounds.Row / l.Gamma, Range: gap, Monotone: true,
+		Lipschitz: bounds.Row * min(1, gap/l.Gamma), Smoothness: bounds.Row * bounds.Row / l.Gamma, Range: gap,
+		Monotone: true,
 	})
 }
 

@@ -22,9 +22,9 @@ type Proximable interface {
 //	L = L of Loss, since its gradient is one of ℓ, at the proximal point;   β = min(Beta, β of Loss)
 //
 // For a loss φ(⟨a,θ⟩;b) the minimizer v is in θ + ℝa, and ℓ_β is the envelope of φ on the line with
-// κ = ‖a‖²/β: a loss of ⟨a,θ⟩ again. Its slope comes in closed form for a [Proximable] loss, else by
-// bisection. φ″ ≤ β/‖a‖², so short rows have the larger φ″. L and β of ℓ must hold on all of ℝᵈ or
-// along a, as they do for such losses. [BC17, Prop. 12.30]
+// κ = ‖a‖²/β: a loss of ⟨a,θ⟩ again. Its slope comes in closed form for a [Proximable] loss, else
+// by bisection. φ″ ≤ β/‖a‖², so short rows have the larger φ″. L and β of ℓ must hold on all of ℝᵈ
+// or along a, as they do for such losses. [BC17, Prop. 12.30]
 type Moreau struct {
 	Loss Linear
 	Beta float64
@@ -59,10 +59,10 @@ func (l Moreau) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	return phi + kappa*g*g/2, g, dg // (u−v)²/(2κ) = κg²/2
 }
 
-// proxSlope solves v + κφ′(v) = u for a nondecreasing φ′ by bisection. From the solution to u, φ′ is
-// between 0 and φ′(u), so the solution is between u − κφ′(u) and u. The last bracket has neighboring
-// floats around the solution, and g = (u−v)/κ is between the values of φ′ there: this keeps the
-// digits that u − v loses.
+// proxSlope solves v + κφ′(v) = u for a nondecreasing φ′ by bisection. From the solution to u, φ′
+// is between 0 and φ′(u), so the solution is between u − κφ′(u) and u. The last bracket has
+// neighboring floats around the solution, and g = (u−v)/κ is between the values of φ′ there: this
+// keeps the digits that u − v loses.
 func proxSlope(l Linear, u, b, norm, kappa float64) (g, dg float64) {
 	_, here, _ := l.Scalar(u, b, norm)
 	if here == 0 || math.IsNaN(here) {

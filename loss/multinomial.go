@@ -10,10 +10,10 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Multinomial is the logistic loss of Classes = K classes, the cross entropy of the softmax. θ holds
-// K blocks θ_k of p = d/K coordinates, and the row a the features x in its first p coordinates; the
-// other coordinates are not used (leave them 0, which costs nothing in sparse rows). With scores
-// s_k = ⟨θ_k,x⟩ and π = softmax(s),
+// Multinomial is the logistic loss of Classes = K classes, the cross entropy of the softmax. θ
+// holds K blocks θ_k of p = d/K coordinates, and the row a the features x in its first p
+// coordinates; the other coordinates are not used (leave them 0, which costs nothing in sparse
+// rows). With scores s_k = ⟨θ_k,x⟩ and π = softmax(s),
 //
 //	ℓ = log Σ_k e^{s_k} − s_y,   y = round(b) clamped to 0, …, K−1
 //	∂ℓ/∂θ_k = (π_k − 1[k = y])·x
@@ -106,8 +106,8 @@ func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
 	return rounded(l, bounds, radius, c)
 }
 
-// CheckData wants a dim that is a multiple of K, so that no feature is left out, and a label bound of
-// at least K−1, so that no class is clamped into another.
+// CheckData wants a dim that is a multiple of K, so that no feature is left out, and a label bound
+// of at least K−1, so that no class is clamped into another.
 func (l Multinomial) CheckData(dim int, bounds Bounds) error {
 	if l.Classes > 0 && dim%l.Classes != 0 {
 		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take "+

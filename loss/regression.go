@@ -80,8 +80,7 @@ func (l Huber) slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	return clamp2(hi, lo, err, l.Delta)
 }
 
-// Constants returns L and β as above, rank 1, GLM. Range is the Huber function of
-// Row·radius+Label.
+// Constants returns L and β as above, rank 1, GLM. Range is the Huber function of Row·radius+Label.
 func (l Huber) Constants(bounds Bounds, radius float64) Constants {
 	r := reach(bounds, radius)
 	return rounded(l, bounds, radius, Constants{

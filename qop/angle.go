@@ -6,8 +6,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// parallel is E₀(ε) of docs/theory/quadratic.md#qop.joint/1, two generalized linear losses along one
-// direction: with u = t/α, α ~ χ²_k,
+// parallel is E₀(ε) of docs/theory/quadratic.md#qop.joint/1, two generalized linear losses along
+// one direction: with u = t/α, α ~ χ²_k,
 //
 //	E₀ = E[(1 − e^{ε−max(l₂, l₃)})₊],   l₂ = t/2 − N log(1+u),   l₃ = log(1+u) − (k/2) log(1−u) − t/2
 //
@@ -36,17 +36,17 @@ func (p parallel) logDelta(t float64) float64 {
 	return num.Log(math.Min(sum, 1))
 }
 
-// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two features.
-// With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
+// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two
+// features. With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
 //
 //	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
 //	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
 //	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
 //	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
 //
-// Boxes of x, w and z bound E_φ from above (#quadratic.boxes), since every l is convex in each coordinate
-// once a tangent replaces l₁. Any mesh is valid; boxes are halved until the excess is small. The mass
-// outside of all boxes counts in full.
+// Boxes of x, w and z bound E_φ from above (#quadratic.boxes), since every l is convex in each
+// coordinate once a tangent replaces l₁. Any mesh is valid; boxes are halved until the excess is
+// small. The mass outside of all boxes counts in full.
 type angles struct {
 	eps, k, target float64
 	x, w, z        axis
@@ -62,8 +62,8 @@ type angles struct {
 	leaf  float64   // excess of a box that is not halved, over that of all
 }
 
-// axis is a coordinate cut into 2^depth cells, and the binary tree over them: node 1 is the whole axis,
-// node i has the halves 2i and 2i+1, and the cells are the last nodes.
+// axis is a coordinate cut into 2^depth cells, and the binary tree over them: node 1 is the whole
+// axis, node i has the halves 2i and 2i+1, and the cells are the last nodes.
 type axis struct {
 	edge    []float64 // between cells
 	p, mean []float64 // of nodes
@@ -74,7 +74,8 @@ const (
 	cells = 1 << depth
 )
 
-// newAxis builds the tree from the masses p of the cells and the integrals m of the coordinate over them.
+// newAxis builds the tree from the masses p of the cells and the integrals m of the coordinate over
+// them.
 func newAxis(edge, p, m []float64) axis {
 	a := axis{edge, make([]float64, 2*cells), make([]float64, 2*cells)}
 	copy(a.p[cells:], p)
@@ -94,8 +95,8 @@ func newAxis(edge, p, m []float64) axis {
 	return a
 }
 
-// chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the last one up
-// to ∞. The integral of the coordinate over a cell is scale·P(χ²_other in it).
+// chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the
+// last one up to ∞. The integral of the coordinate over a cell is scale·P(χ²_other in it).
 func chiAxis(nu, lo, hi, power, other, scale float64) axis {
 	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
 	a, b := math.Sqrt(lo), math.Sqrt(hi)
@@ -167,7 +168,8 @@ func (j *angles) at(t float64) {
 	}
 }
 
-// bend returns the convex part of max(l₁, l₃, l₄) − l₁ for 1 − tQ and D: max(0, −(k/2)·log min(e^{t/k}(1−tQ), D)).
+// bend returns the convex part of max(l₁, l₃, l₄) − l₁ for 1 − tQ and D: max(0, −(k/2)·log
+// min(e^{t/k}(1−tQ), D)).
 func (j *angles) bend(q, d float64) float64 {
 	least := math.Min(j.scale*q, d)
 	switch {
@@ -219,7 +221,8 @@ const safeSum = 1 + 1e-9
 // estimate is a proved bound on E_φ and an estimate of its excess over E_φ.
 type estimate struct{ upper, excess float64 }
 
-// angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if there are enough boxes.
+// angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if there are enough
+// boxes.
 func (j *angles) angle(zeta, tol float64) estimate {
 	v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
 	for {
@@ -264,8 +267,8 @@ func trilinear(e *[8]float64, f *[3]float64) float64 {
 	return interpolate(f[2], interpolate(f[1], line(0), line(2)), interpolate(f[1], line(4), line(6)))
 }
 
-// box returns the bound on a box. r holds bend at its vertices: bit i of an index selects the upper end of
-// axis i, in the order x, w, z.
+// box returns the bound on a box. r holds bend at its vertices: bit i of an index selects the upper
+// end of axis i, in the order x, w, z.
 func (v *view) box(at [3]span, r *[8]float64) float64 {
 	axes := [3]*axis{&v.x, &v.w, &v.z}
 	var mean, share [3]float64 // share: where the mean lies between the edges
@@ -357,8 +360,8 @@ type node struct {
 	estimate
 }
 
-// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, and the tolerances of their bounds. The
-// error of interval in log E_φ is at most the square of the step over 8.
+// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, and the tolerances of their
+// bounds. The error of interval in log E_φ is at most the square of the step over 8.
 const (
 	widestStep  = 2.5
 	finestStep  = 0.02
@@ -366,8 +369,9 @@ const (
 	fineAngle   = 0.002
 )
 
-// certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0, by angle
-// at finitely many others, and by interval between them (docs/theory/quadratic.md#quadratic.mixture).
+// certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0,
+// by angle at finitely many others, and by interval between them
+// (docs/theory/quadratic.md#quadratic.mixture).
 func (j *angles) certify(t float64) bool {
 	j.at(t)
 	kappa := (j.k + 1) / 2
@@ -452,15 +456,15 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// The least k for which joint tries a certificate in more than one dimension, and the number of boxes of
-// each of its six tries, which take about a second.
+// The least k for which joint tries a certificate in more than one dimension, and the number of
+// boxes of each of its six tries, which take about a second.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000
 )
 
-// joint returns a t > guess, near the largest, for which docs/theory/quadratic.md#qop.joint/1 is proved
-// with the given number of boxes under replacement, or 0.
+// joint returns a t > guess, near the largest, for which docs/theory/quadratic.md#qop.joint/1 is
+// proved with the given number of boxes under replacement, or 0.
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {

@@ -48,8 +48,8 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	return nil
 }
 
-// Safety margins. They are larger than the errors they cover, and constants exceed their exact values by
-// less than 1e-6.
+// Safety margins. They are larger than the errors they cover, and constants exceed their exact
+// values by less than 1e-6.
 const (
 	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have their own
 	// margin. It moves t by less than 5e-7, since δ grows at least like t.
@@ -74,9 +74,10 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.Degrees > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
-			"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
-			dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
+		return nil,
+			fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
+				"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
+				dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
@@ -127,8 +128,8 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	return pl, nil
 }
 
-// interpolated fills in a bound on the gradient of one record at P_C(0) where the loss declares none: the
-// gradient vanishes within η of the anchor, up to the rounding of a label.
+// interpolated fills in a bound on the gradient of one record at P_C(0) where the loss declares
+// none: the gradient vanishes within η of the anchor, up to the rounding of a label.
 func interpolated(q erm.Public, anchor, eta float64) erm.Public {
 	if math.IsInf(q.Gradient, 1) {
 		q.Gradient = q.Constants.Smoothness * (q.Anchor + anchor + eta) * (1 + 0x1p-20)
@@ -136,10 +137,10 @@ func interpolated(q erm.Public, anchor, eta float64) erm.Public {
 	return q
 }
 
-// around returns the public bounds on the perturbation that do not depend on σ² and m, for an anchor of
-// the given norm. The theorems are about exact labels, but Relabel and Drop compute labels from
-// fl⟨a,θ̃⟩, so gradients are off by at most β·γ_d‖θ̃‖ each, γ_d = du/(1−du). At the anchor they are at
-// most β(η + γ_d‖θ̃‖).
+// around returns the public bounds on the perturbation that do not depend on σ² and m, for an
+// anchor of the given norm. The theorems are about exact labels, but Relabel and Drop compute
+// labels from fl⟨a,θ̃⟩, so gradients are off by at most β·γ_d‖θ̃‖ each, γ_d = du/(1−du). At the
+// anchor they are at most β(η + γ_d‖θ̃‖).
 func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	q := pl.public
 	n, d := float64(q.MaxRecords), float64(q.Dim)
@@ -148,22 +149,25 @@ func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	return per
 }
 
-// slope bounds the slope of a risk with the public quantities q at the anchor; +Inf without an anchor.
+// slope bounds the slope of a risk with the public quantities q at the anchor; +Inf without an
+// anchor.
 func (pl *Plan) slope(q erm.Public) float64 {
 	if len(pl.center) != q.Dim {
 		return math.Inf(1)
 	}
-	return math.Max(float64(q.MaxRecords)*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center), math.SmallestNonzeroFloat64)
+	return math.Max(float64(q.MaxRecords)*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center),
+		math.SmallestNonzeroFloat64)
 }
 
 // eventShare is the share of δ for matrices outside the bounds that Cover was fixed for.
 const eventShare = 0x1p-8
 
-// perturbation adds to c.per the bounds λ_min(W) ≥ a₀ and tr W ≤ b₀, tr W ~ χ²_{dm}, which hold outside
-// an event of probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ. The matrix as computed then has
-// σ²λ_min ≥ σ²a₀ − E, E = QuadError. If σ²a₀ − E is at least 1024(d+8)u of the trace,
-// randmat.MinEigAbove proves a bound of at least 255/256 of it, and MinEig leaves room for subtracting E
-// again; else MinEig is 0, for which there is no Cover. rough uses an approximate law of λ_min.
+// perturbation adds to c.per the bounds λ_min(W) ≥ a₀ and tr W ≤ b₀, tr W ~ χ²_{dm}, which hold
+// outside an event of probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ. The matrix as computed
+// then has σ²λ_min ≥ σ²a₀ − E, E = QuadError. If σ²a₀ − E is at least 1024(d+8)u of the trace,
+// randmat.MinEigAbove proves a bound of at least 255/256 of it, and MinEig leaves room for
+// subtracting E again; else MinEig is 0, for which there is no Cover. rough uses an approximate law
+// of λ_min.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
 	each := num.Log(p.Budget.Delta) - 10*math.Ln2 - num.LogSumExp(0, p.Budget.Epsilon)
@@ -184,20 +188,20 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	return per, 2 * math.Exp(each)
 }
 
-// The largest m, since the diagonal of W is drawn as sums of m squares; and the largest m and d for which
-// the exact law of λ_min takes seconds.
+// The largest m, since the diagonal of W is drawn as sums of m squares; and the largest m and d for
+// which the exact law of λ_min takes seconds.
 const (
 	mostDegrees = 1 << 16
 	mostExact   = 5000
 	mostDim     = 1000
 )
 
-// leastDegrees returns the least m, d+3: for smaller m, 1/λ_min has no mean, and a release that is never
-// withheld cannot be within a useful distance of the minimizer.
+// leastDegrees returns the least m, d+3: for smaller m, 1/λ_min has no mean, and a release that is
+// never withheld cannot be within a useful distance of the minimizer.
 func leastDegrees(dim int) float64 { return float64(dim) + 3 }
 
-// checkDegrees refuses an m ≠ 0 that is not an integer between leastDegrees and 2¹⁶, and a dimension
-// without such an m.
+// checkDegrees refuses an m ≠ 0 that is not an integer between leastDegrees and 2¹⁶, and a
+// dimension without such an m.
 func checkDegrees(dim int, m float64) error {
 	least := leastDegrees(dim)
 	switch {
@@ -206,8 +210,8 @@ func checkDegrees(dim int, m float64) error {
 	case m == 0:
 		return nil
 	case m < least:
-		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful distance to the "+
-			"minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful "+
+			"distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m != math.Trunc(m):
 		return fmt.Errorf("%w: Degrees = %v is no integer; want %v, %v, or 0 for automatic",
 			ErrMechanism, m, math.Floor(m), math.Ceil(m))
@@ -230,8 +234,8 @@ func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
 	return s, err
 }
 
-// structure returns the case of Theorem A, which is the structure of the loss or a weaker one that the
-// mechanism asks for, and ρ.
+// structure returns the case of Theorem A, which is the structure of the loss or a weaker one that
+// the mechanism asks for, and ρ.
 func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 	s, rank := q.Constants.Structure, 1
 	if s >= loss.FixedRange {
@@ -255,19 +259,21 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 		s = loss.GLM
 	}
 	if m.Calibration == Threshold && s < loss.FixedRange {
-		return 0, 0, fmt.Errorf("%w: Calibration = threshold has no form for %v; leave Structure 0 or set FixedRange or General",
-			ErrMechanism, s)
+		return 0, 0,
+			fmt.Errorf("%w: Calibration = threshold has no form for %v; leave Structure 0 or set FixedRange or General",
+				ErrMechanism, s)
 	}
 	return s, float64(rank), nil
 }
 
-// coverOf returns R_s: the caller's, or the default of erm.Public.Cover; +Inf with an error if neither
-// exists.
+// coverOf returns R_s: the caller's, or the default of erm.Public.Cover; +Inf with an error if
+// neither exists.
 func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
-		return math.Inf(1), fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
-			"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
+		return math.Inf(1),
+			fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
+				"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
 	}
 	r, err := c.public.Cover(per, c.asked.Cover, c.length)
 	if err != nil {
@@ -296,8 +302,8 @@ func (p *Params) finish() error {
 	return nil
 }
 
-// extreme is the largest number of a plan and the inverse of the least: squares and products neither
-// overflow nor become subnormal.
+// extreme is the largest number of a plan and the inverse of the least: squares and products
+// neither overflow nor become subnormal.
 const extreme = 0x1p400
 
 func square(x float64) float64 { return x * x }
@@ -342,9 +348,9 @@ func (c *calibrator) exact() error {
 	return err
 }
 
-// candidates returns the caller's m, or for every bound that the structure allows the integer that nearly
-// minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within nearlyBest of the
-// least. The best one comes first.
+// candidates returns the caller's m, or for every bound that the structure allows the integer that
+// nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within
+// nearlyBest of the least. The best one comes first.
 func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 	if c.asked.Degrees != 0 {
 		return []float64{c.asked.Degrees}
@@ -405,8 +411,9 @@ func (s setting) most() float64 {
 	return mostDegrees
 }
 
-// roughBound is a bound of Theorem A with approximate laws and coarse searches, to choose m and the split
-// of the budget: t returns the largest t for m and log δ, from a guess and to a relative accuracy.
+// roughBound is a bound of Theorem A with approximate laws and coarse searches, to choose m and the
+// split of the budget: t returns the largest t for m and log δ, from a guess and to a relative
+// accuracy.
 type roughBound struct {
 	t     func(m, logDelta, guess, tol float64) float64
 	start float64 // an m near which it is best
@@ -467,8 +474,8 @@ type proved struct {
 	theorem   string
 }
 
-// better returns the one with the larger t. Both are valid, and the choice depends on public quantities
-// only.
+// better returns the one with the larger t. Both are valid, and the choice depends on public
+// quantities only.
 func (p proved) better(q proved) proved {
 	if q.t > p.t {
 		return q
@@ -509,7 +516,8 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 		return best
 	}
 	law := newTable(s.dim, m, logDelta)
-	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
+	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m,
+		logDelta)))
 	return best.better(root(theoremTilt, newTilt(s, m, logDelta, law, false), best.t))
 }
 

@@ -6,23 +6,24 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of the 2×2 Wishart block of a
-// replaced least-squares record. All are integrals of nonnegative functions and not differences of
-// distribution functions, so that δ = 1e-100 keeps its relative accuracy of about 1e-12.
+// The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of the 2×2 Wishart
+// block of a replaced least-squares record. All are integrals of nonnegative functions and not
+// differences of distribution functions, so that δ = 1e-100 keeps its relative accuracy of about
+// 1e-12.
 
 // panel is the number of Gauss–Legendre nodes per panel of the laws below.
 const panel = 12
 
-// chi returns the width of a panel with an end at s, min(1, s/2, 8/max(|k/s − s|, 8)), for an integrand
-// similar to the density of a χ variable with k degrees of freedom. s/2 keeps panels away from the branch
-// point of s^{k−1} at 0; the last term shortens them far in the tails, where |k/s − s| is the logarithmic
-// slope of the density.
+// chi returns the width of a panel with an end at s, min(1, s/2, 8/max(|k/s − s|, 8)), for an
+// integrand similar to the density of a χ variable with k degrees of freedom. s/2 keeps panels away
+// from the branch point of s^{k−1} at 0; the last term shortens them far in the tails, where |k/s −
+// s| is the logarithmic slope of the density.
 func chi(k float64) func(s float64) float64 {
 	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
 }
 
-// beyond returns ∫_t^top f_k(y) (1 − e^{−excess(y, y−t)}) dy, f_k the density of χ²_k. With y = t + s²
-// half-integer powers of y − t become smooth.
+// beyond returns ∫_t^top f_k(y) (1 − e^{−excess(y, y−t)}) dy, f_k the density of χ²_k. With y = t +
+// s² half-integer powers of y − t become smooth.
 func beyond(t, top, k float64, excess func(y, rest float64) float64) float64 {
 	return num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
 		y := t + s*s
@@ -30,9 +31,9 @@ func beyond(t, top, k float64, excess func(y, rest float64) float64) float64 {
 	})
 }
 
-// stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added record
-// l(y) = −p·log(1 − t/y) − t/2, +∞ for y ≤ t. This is A(ε) of least squares for p = N = k/2 − 1, and
-// D_a(ε) of a generalized linear loss for p = k/2:
+// stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added record l(y) = −p·log(1
+// − t/y) − t/2, +∞ for y ≤ t. This is A(ε) of least squares for p = N = k/2 − 1, and D_a(ε) of a
+// generalized linear loss for p = k/2:
 //
 //	Q(t) + ∫_t^{y*} f_k(y) (1 − e^{ε+t/2} (1 − t/y)^p) dy,   y* = t/(1 − e^{−(ε+t/2)/p})
 func stickAdd(eps, t, k, p float64) float64 {
@@ -71,13 +72,13 @@ func removeTail(eps, t, k, from float64) float64 {
 	})
 }
 
-// stickRemoveGLM returns D_r(ε) of a generalized linear loss, for which the loss of a removed record is
-// l(y) = max(log(1 + t/y), t/2 − N·log(1 + t/y)), y ~ χ²_k:
+// stickRemoveGLM returns D_r(ε) of a generalized linear loss, for which the loss of a removed
+// record is l(y) = max(log(1 + t/y), t/2 − N·log(1 + t/y)), y ~ χ²_k:
 //
 //	∫_0^{y₁} f_k(y) (1 − e^ε/(1 + t/y)) dy + ∫_{y₂}^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy
 //
-// with y₁ = t/(e^{max(ε, t/k)} − 1); the branches of the maximum cross at y = t/(e^{t/k} − 1). The second
-// term is 0 for ε ≥ t/2; y₂ = t/(e^{(t/2−ε)/N} − 1) if ε ≥ t/k, else y₁.
+// with y₁ = t/(e^{max(ε, t/k)} − 1); the branches of the maximum cross at y = t/(e^{t/k} − 1). The
+// second term is 0 for ε ≥ t/2; y₂ = t/(e^{(t/2−ε)/N} − 1) if ε ≥ t/k, else y₁.
 func stickRemoveGLM(eps, t, k float64) float64 {
 	n := k/2 - 1
 	y1 := t / math.Expm1(math.Max(eps, t/k))
@@ -97,8 +98,9 @@ func stickRemoveGLM(eps, t, k float64) float64 {
 	return sum
 }
 
-// replaceStick computes B(ε) of least squares for one ε and k: the hockey-stick of Y ~ W₂(κ), κ = k + 1,
-// against Y + diag(t, −t). With independent X₁, X₂ ~ χ²_κ, docs/theory/quadratic.md#qop.lsq/2 reduces it to
+// replaceStick computes B(ε) of least squares for one ε and k: the hockey-stick of Y ~ W₂(κ), κ = k
+// + 1, against Y + diag(t, −t). With independent X₁, X₂ ~ χ²_κ, docs/theory/quadratic.md#qop.lsq/2
+// reduces it to
 //
 //	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx,   N = (κ−3)/2,   g = √(X₁X₂)
 type replaceStick struct {
@@ -115,12 +117,12 @@ type replaceStick struct {
 // meanPanel holds nodes g and weights of one panel of E_g.
 type meanPanel struct{ g, w [panel]float64 }
 
-// edgeDof is the k up to which a panel of E_g ends at g = t/2, where K reaches 1 and has only 2N + 2 = k
-// bounded derivatives.
+// edgeDof is the k up to which a panel of E_g ends at g = t/2, where K reaches 1 and has only 2N +
+// 2 = k bounded derivatives.
 const edgeDof = 12
 
-// newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes, which suffice to compare
-// one k with another.
+// newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes, which suffice to
+// compare one k with another.
 func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	b := &replaceStick{eps: eps, k: k, n: k/2 - 1, rough: rough}
 	b.norm = math.Exp(lgamma(b.n+1.5)-lgamma(b.n+1)) / math.SqrtPi
@@ -132,8 +134,8 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	return b
 }
 
-// panels returns nodes and weights of the density of g, from its mode down to 0 and from its mode up; the
-// point edge of s = √g is not inside a panel. The density in s,
+// panels returns nodes and weights of the density of g, from its mode down to 0 and from its mode
+// up; the point edge of s = √g is not inside a panel. The density in s,
 //
 //	2s · g^{κ−1} K₀(g) / (2^{κ−2} Γ(κ/2)²),
 //
@@ -208,9 +210,9 @@ func (b *replaceStick) at(t float64) float64 {
 // width returns the width of a panel with its upper end at angle.
 func (b *replaceStick) width(angle float64) float64 { return math.Min(b.unit, angle/2) }
 
-// kernel returns K(h). The integrand is positive for x > x*, where e^{ε/N} (1 − (x*+h)²) = 1 − x*²; for
-// x > 1−h the subtracted term is 0. With x = cos θ there and x + h = cos ψ below, the powers are smooth at
-// both ends.
+// kernel returns K(h). The integrand is positive for x > x*, where e^{ε/N} (1 − (x*+h)²) = 1 − x*²;
+// for x > 1−h the subtracted term is 0. With x = cos θ there and x + h = cos ψ below, the powers
+// are smooth at both ends.
 func (b *replaceStick) kernel(h float64) float64 {
 	if h >= 2 {
 		return 1
@@ -234,8 +236,8 @@ func (b *replaceStick) kernel(h float64) float64 {
 	return b.norm * sum
 }
 
-// logBesselK0 returns log K₀(z), z > 0, K₀(z) = ∫_0^∞ e^{−z cosh u} du, to about 1e-14 relative: by the
-// trapezoidal rule, which converges geometrically, and for large z by its asymptotic series.
+// logBesselK0 returns log K₀(z), z > 0, K₀(z) = ∫_0^∞ e^{−z cosh u} du, to about 1e-14 relative: by
+// the trapezoidal rule, which converges geometrically, and for large z by its asymptotic series.
 func logBesselK0(z float64) float64 {
 	if z > 40 {
 		// √(π/2z) e^{−z} Σ_j Π_{i≤j} −(2i−1)²/(8iz); terms fall to 1e-17 first.

@@ -30,7 +30,8 @@ func TestHockeySticks(t *testing.T) {
 	}
 }
 
-// TestSticksExact: hard points of the sticks, real k next to 2 and tails down to 1e-244, against 40 digits.
+// TestSticksExact: hard points of the sticks, real k next to 2 and tails down to 1e-244, against 40
+// digits.
 func TestSticksExact(t *testing.T) {
 	for _, c := range exact(t).Sticks {
 		eps, s, k := float64(c.Eps), float64(c.T), float64(c.K)
@@ -96,10 +97,9 @@ func TestSticks(t *testing.T) {
 	}
 }
 
-// TestClosedForms: the sticks of least squares are differences of distribution
-// functions of χ²_k and of shifted ones. Where k is not an integer the nodes meet
-// a fractional power, which overstates δ by at most 2e-6 and understates it by
-// less than safeLogDelta.
+// TestClosedForms: the sticks of least squares are differences of distribution functions of χ²_k
+// and of shifted ones. Where k is not an integer the nodes meet a fractional power, which
+// overstates δ by at most 2e-6 and understates it by less than safeLogDelta.
 func TestClosedForms(t *testing.T) {
 	cdf := func(x, k float64) float64 { return num.Chi2CDF(x, k) }
 	sf := func(x, k float64) float64 { return math.Exp(num.Chi2LogSF(x, k)) }
@@ -319,10 +319,10 @@ func masses2(l planar, m, sigma2 float64) []float64 {
 	return p
 }
 
-// TestExactDensity2 does the same in the plane, where the fibre over θ is
-// integrated in closed form: quadratic, late and Huber losses in eight
-// directions, radial ones for ρ = 2, by the best theorem of each structure. Least squares attains its δ but for 0.5 %.
-// The tolerance 2e-3 is that of the grid.
+// TestExactDensity2 does the same in the plane, where the fibre over θ is integrated in closed
+// form: quadratic, late and Huber losses in eight directions, radial ones for ρ = 2, by the best
+// theorem of each structure. Least squares attains its δ but for 0.5 %. The tolerance 2e-3 is that
+// of the grid.
 func TestExactDensity2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many integrals in the plane")

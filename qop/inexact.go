@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// split is one point of the search behind Theorem B with η > 0. Every split is valid; the search looks
-// for the least bound on the excess risk and uses public quantities only.
+// split is one point of the search behind Theorem B with η > 0. Every split is valid; the search
+// looks for the least bound on the excess risk and uses public quantities only.
 type split struct {
 	m                 float64
 	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
@@ -21,9 +21,9 @@ type split struct {
 	sigma, excessRisk float64
 }
 
-// inexact calibrates for η > 0 by docs/theory/quadratic.md#qop.inexact: it searches over logits of the
-// shares of ε and of δ and over log m with approximate laws from two starts, then computes the constants
-// of the best split with the exact laws.
+// inexact calibrates for η > 0 by docs/theory/quadratic.md#qop.inexact: it searches over logits of
+// the shares of ε and of δ and over log m with approximate laws from two starts, then computes the
+// constants of the best split with the exact laws.
 func (c *calibrator) inexact() error {
 	p := c.plan
 	best := split{excessRisk: math.Inf(1)}
@@ -52,8 +52,8 @@ func (c *calibrator) inexact() error {
 	return nil
 }
 
-// shares returns the split at a point of the search: the logit of ε₁/ε, the logits of δ₁, δ₂ and the low
-// share against the high one, and log m/start. The parts add up to at most the budget.
+// shares returns the split at a point of the search: the logit of ε₁/ε, the logits of δ₁, δ₂ and
+// the low share against the high one, and log m/start. The parts add up to at most the budget.
 func (c *calibrator) shares(x []float64, start float64) (s split) {
 	eps, delta := c.plan.Budget.Epsilon, c.plan.Budget.Delta
 	logistic := func(v float64) float64 { return 1 / (1 + math.Exp(-math.Max(-12, math.Min(12, v)))) }
@@ -80,8 +80,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	return s
 }
 
-// evaluate computes t, α, b, R, σ̃ and the bound on the risk for the shares of s; +Inf means that there is
-// none. rough uses approximate laws, which suffice to compare.
+// evaluate computes t, α, b, R, σ̃ and the bound on the risk for the shares of s; +Inf means that
+// there is none. rough uses approximate laws, which suffice to compare.
 func (c *calibrator) evaluate(s split, rough bool) split {
 	p := c.plan
 	s.excessRisk = math.Inf(1)

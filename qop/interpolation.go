@@ -13,8 +13,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Interpolation is the rule that makes every record's gradient vanish at the anchor: [Relabel], [Drop] or
-// [Trust]. A rule changes each record independently of the others, so neighboring data stay neighboring.
+// Interpolation is the rule that makes every record's gradient vanish at the anchor: [Relabel],
+// [Drop] or [Trust]. A rule changes each record independently of the others, so neighboring data
+// stay neighboring.
 type Interpolation interface {
 	check(m *Mechanism) error
 	admits(l loss.Loss) error
@@ -22,35 +23,39 @@ type Interpolation interface {
 	assumptions(eta float64) []dp.Assumption
 }
 
-var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if every record's gradient vanishes at the anchor; " +
+var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if " +
+	"every record's gradient vanishes at the anchor; " +
 	"want Relabel{} (each record gets the label that the anchor predicts), " +
 	"Drop{Tolerance} (records that the anchor does not fit become zero records), " +
 	"or Trust{} (the certificate lists the unchecked assumption)")
 
-// AnchorExact and AnchorWithin are the assumptions that [Trust] adds to a certificate, for Eta = 0 and
-// Eta > 0.
+// AnchorExact and AnchorWithin are the assumptions that [Trust] adds to a certificate, for Eta = 0
+// and Eta > 0.
 const (
 	AnchorExact  dp.Assumption = "the gradient of every record that could occur vanishes at the anchor, which is public"
-	AnchorWithin dp.Assumption = "the gradients of all records that could occur vanish at one point within Eta of the anchor, both public"
+	AnchorWithin dp.Assumption = "the gradients of all records that could occur vanish at one point " +
+		"within Eta of the anchor, both public"
 )
 
 // Relabel gives each record the label b′ nearest to its own for which the anchor is optimal,
-// φ′(⟨a,θ̃⟩;b′) = 0. For strictly convex φ the fit no longer depends on the labels. A record without such a
-// label inside the declared bounds becomes the zero record; bounds with Label ≥ Row·‖Center‖ keep all
-// records of a regression. The loss must be a [loss.Linear] and a [loss.Interpolator].
+// φ′(⟨a,θ̃⟩;b′) = 0. For strictly convex φ the fit no longer depends on the labels. A record
+// without such a label inside the declared bounds becomes the zero record; bounds with Label ≥
+// Row·‖Center‖ keep all records of a regression. The loss must be a [loss.Linear] and a
+// [loss.Interpolator].
 type Relabel struct{}
 
-// Drop relabels like [Relabel], but replaces a record by the zero record (row 0, label 0, gradient 0) if
-// its label is farther than Tolerance from the new one. n does not change.
+// Drop relabels like [Relabel], but replaces a record by the zero record (row 0, label 0, gradient
+// 0) if its label is farther than Tolerance from the new one. n does not change.
 type Drop struct {
 	// Tolerance is a public distance of labels ≥ 0. At 0 only records that the anchor fits to the last
 	// bit are kept.
 	Tolerance float64
 }
 
-// Trust does not change records: the caller vouches that every record that could occur, not only those of
-// the data set, is minimized at one public point within Mechanism.Eta of the anchor. The certificate
-// lists this assumption. Losses with [loss.Constants].NoMinimizer, such as [loss.Logistic], are refused.
+// Trust does not change records: the caller vouches that every record that could occur, not only
+// those of the data set, is minimized at one public point within Mechanism.Eta of the anchor. The
+// certificate lists this assumption. Losses with [loss.Constants].NoMinimizer, such as
+// [loss.Logistic], are refused.
 type Trust struct{}
 
 func (Relabel) check(m *Mechanism) error { return exactAnchor("Relabel", m) }
@@ -103,8 +108,8 @@ func (r Drop) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
 
 func (Trust) apply(d *erm.Data, _ loss.Loss, _ []float64) *erm.Data { return d }
 
-// relabel makes the anchor optimal for each record. It drops a label beyond the declared bound, because
-// clamping it would end the interpolation.
+// relabel makes the anchor optimal for each record. It drops a label beyond the declared bound,
+// because clamping it would end the interpolation.
 func relabel(d *erm.Data, l loss.Loss, center []float64, tolerance float64) *erm.Data {
 	phi, rule, bound := l.(loss.Linear), l.(loss.Interpolator), d.Bounds().Label
 	return d.Map(func(a []float64, b float64) (label float64, keep bool) {

@@ -7,9 +7,9 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// table bounds log F from above on [lo, hi], F the distribution function of λ_min(W_d(m)). The normal
-// score Φ⁻¹(F), nearly a line against log x, is interpolated by a polynomial at Chebyshev nodes in log x;
-// margin is ten times the largest misfit at points between nodes.
+// table bounds log F from above on [lo, hi], F the distribution function of λ_min(W_d(m)). The
+// normal score Φ⁻¹(F), nearly a line against log x, is interpolated by a polynomial at Chebyshev
+// nodes in log x; margin is ten times the largest misfit at points between nodes.
 type table struct {
 	lo, hi float64
 	a, b   float64   // log lo, log hi
@@ -26,8 +26,9 @@ const (
 	mostNodes = 129
 )
 
-// newTable tabulates the law of λ_min(W_d(m)) up to its bulk from a point where F is negligible beside
-// e^logp, or no longer known exactly. A poor interval or too few nodes cost utility and never privacy.
+// newTable tabulates the law of λ_min(W_d(m)) up to its bulk from a point where F is negligible
+// beside e^logp, or no longer known exactly. A poor interval or too few nodes cost utility and
+// never privacy.
 func newTable(d int, m, logp float64) *table {
 	dim := float64(d)
 	law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
@@ -50,8 +51,8 @@ func newTable(d int, m, logp float64) *table {
 	return t
 }
 
-// fit doubles the number of intervals between nodes until the polynomial predicts the values at the new
-// nodes, interpolates all of them, and sets margin.
+// fit doubles the number of intervals between nodes until the polynomial predicts the values at the
+// new nodes, interpolates all of them, and sets margin.
 func (t *table) fit(logF func(x float64) float64) {
 	at := func(i, n int) float64 { return math.Exp(t.place(math.Cos(math.Pi * float64(i) / float64(n)))) }
 	n := 8
@@ -107,8 +108,8 @@ func normalScore(logp float64) float64 {
 	return num.NormalQuantile(math.Min(math.Max(math.Exp(logp), 0x1p-1022), 1-0x1p-53))
 }
 
-// logCDF returns a bound on log F(x): by Clenshaw's recursion in [lo, hi], the bound at lo below, and 0
-// above.
+// logCDF returns a bound on log F(x): by Clenshaw's recursion in [lo, hi], the bound at lo below,
+// and 0 above.
 func (t *table) logCDF(x float64) float64 {
 	if x > t.hi {
 		return 0
@@ -124,8 +125,8 @@ func (t *table) logCDF(x float64) float64 {
 // exactLog is a log probability down to which randmat computes F by its chain, not by a bound.
 const exactLog = -75
 
-// quantile returns x with log F(x) close to logp, by secant steps of the normal score against log x. It
-// only places a table, for which 1 % is enough.
+// quantile returns x with log F(x) close to logp, by secant steps of the normal score against log
+// x. It only places a table, for which 1 % is enough.
 func quantile(logF func(x float64) float64, guess, logp float64) float64 {
 	goal := normalScore(logp)
 	u, last, flast := num.Log(guess), 0.0, math.NaN()
@@ -154,9 +155,9 @@ type minLaw interface {
 	ends() (lo, hi float64)
 }
 
-// roughLaw approximates the law of λ_min(W_d(m)) in a microsecond, to choose m; privacy does not depend on
-// it. It is log λ_min ≈ ν − τ·TW with the Tracy–Widom variable TW, nearly a shifted gamma variable, whose
-// upper tail is exp(−(2/3)s^{3/2})/(4√π s^{3/2}).
+// roughLaw approximates the law of λ_min(W_d(m)) in a microsecond, to choose m; privacy does not
+// depend on it. It is log λ_min ≈ ν − τ·TW with the Tracy–Widom variable TW, nearly a shifted gamma
+// variable, whose upper tail is exp(−(2/3)s^{3/2})/(4√π s^{3/2}).
 type roughLaw struct{ nu, tau float64 }
 
 func newRoughLaw(d, m float64) roughLaw {
@@ -197,8 +198,8 @@ func newRoughRange(d, m, logp float64) roughRange {
 
 func (r roughRange) ends() (lo, hi float64) { return r.lo, math.Max(r.hi, 1.01*r.lo) }
 
-// roughQuantile approximates the quantile of log probability logp of λ_min(W_d(m)), to choose m and to
-// place tables.
+// roughQuantile approximates the quantile of log probability logp of λ_min(W_d(m)), to choose m and
+// to place tables.
 func roughQuantile(d, m, logp float64) float64 {
 	if d < 1.5 {
 		return num.Chi2Quantile(logp, m)
@@ -211,16 +212,16 @@ func roughQuantile(d, m, logp float64) float64 {
 	return math.Max(math.Exp(r.nu-r.tau*s), edelmanQuantile(d, m, logp))
 }
 
-// edelmanQuantile bounds this quantile from below, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near 0,
-// and within 7 % in two and 16 % in five dimensions for log probabilities below −3, where roughQuantile
-// alone would be too large by a factor of up to 5 for small k.
+// edelmanQuantile bounds this quantile from below, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near
+// 0, and within 7 % in two and 16 % in five dimensions for log probabilities below −3, where
+// roughQuantile alone would be too large by a factor of up to 5 for small k.
 func edelmanQuantile(d, m, logp float64) float64 {
 	k := m - d + 1
 	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-lgamma(k/2), -1e-9))
 }
 
-// logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower incomplete gamma function,
-// k = m − d + 1: docs/theory/numerics.md#numerics.eigenlaw
+// logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower incomplete gamma
+// function, k = m − d + 1: docs/theory/numerics.md#numerics.eigenlaw
 func logEdelman(d, m float64) float64 {
 	k := m - d + 1
 	return num.Log(d) + lgamma(1.5) + lgamma((m+1)/2) - lgamma(d/2+1) - lgamma(k/2) - lgamma((k+1)/2)

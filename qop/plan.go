@@ -19,8 +19,8 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// Params are the numbers of a Plan, a copy. They are public. Together with the records and the random
-// bits they determine a release.
+// Params are the numbers of a Plan, a copy. They are public. Together with the records and the
+// random bits they determine a release.
 type Params struct {
 	Theorem     string         `json:"theorem"` // identifier, tabled in the package comment
 	Relation    dp.Relation    `json:"relation"`
@@ -62,9 +62,9 @@ type Params struct {
 	ExcessBound float64 `json:"-"`
 }
 
-// Plan is a calibrated Mechanism: the curvature and its cost. It has no exported field, contains only
-// public quantities and may be published. It serves any number of fits, also concurrent ones, each of
-// which spends its budget once.
+// Plan is a calibrated Mechanism: the curvature and its cost. It has no exported field, contains
+// only public quantities and may be published. It serves any number of fits, also concurrent ones,
+// each of which spends its budget once.
 type Plan struct {
 	params Params
 	public erm.Public
@@ -92,8 +92,8 @@ func (pl *Plan) Params() Params {
 	return pl.params
 }
 
-// Traced returns a copy of the plan whose fits call trace at the end of every solve. Not private: the
-// argument of trace is a function of the records.
+// Traced returns a copy of the plan whose fits call trace at the end of every solve. Not private:
+// the argument of trace is a function of the records.
 func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
 	if !pl.made() {
 		return pl
@@ -139,10 +139,10 @@ func (pl *Plan) String() string {
 //	θ̂ ≈ argmin F(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃) + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R_s
 //	θ = P_C(g·(round(θ̂/g) + round(ν/g))),  ν ~ N(0, σ̃²I)
 //
-// The plan must come from a Mechanism with an anchor. p must have the dimension of the plan, a loss,
-// bounds, regularizer and set whose constants are no worse, and at most MaxRecords records. src is that
-// of [Mechanism.Fit]. Each call spends the budget once. The error is about public facts, or is
-// ctx.Err(): no event that depends on records withholds a release.
+// The plan must come from a Mechanism with an anchor. p must have the dimension of the plan, a
+// loss, bounds, regularizer and set whose constants are no worse, and at most MaxRecords records.
+// src is that of [Mechanism.Fit]. Each call spends the budget once. The error is about public
+// facts, or is ctx.Err(): no event that depends on records withholds a release.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() || pl.rule == nil {
 		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
@@ -184,7 +184,8 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	return rel, err
 }
 
-// draw draws Q = σ²W and reports whether the spectrum lies within the bounds that Cover was fixed for.
+// draw draws Q = σ²W and reports whether the spectrum lies within the bounds that Cover was fixed
+// for.
 func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, bool) {
 	p := pl.params
 	if err := randmat.Wishart(quad, p.Degrees, src); err != nil {
@@ -204,7 +205,8 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 	return q, q.MinEig-q.QuadError >= pl.per.MinEig && p.Sigma2*trace <= pl.per.MaxEig
 }
 
-// admit refuses a problem that the plan was not made for, and returns a bound on the norm of its minimizer.
+// admit refuses a problem that the plan was not made for, and returns a bound on the norm of its
+// minimizer.
 func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	if err := pl.rule.admits(p.Loss); err != nil {
 		return 0, err
@@ -219,7 +221,8 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	case q.MaxRecords > want.MaxRecords:
 		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
 	case !(has.Smoothness > 0 && has.Smoothness <= want.Constants.Smoothness):
-		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness, want.Constants.Smoothness)
+		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness,
+			want.Constants.Smoothness)
 	case d > 1 && (has.Structure < loss.LSQ || has.Structure > want.Structure):
 		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
 	case d == 1 && has.Structure != loss.LSQ && want.Structure == loss.LSQ:

@@ -1,11 +1,12 @@
-// Package qop is quadratic objective perturbation: it releases the minimizer of a regularized empirical
-// risk to which a random curvature around a public anchor θ̃ was added,
+// Package qop is quadratic objective perturbation: it releases the minimizer of a regularized
+// empirical risk to which a random curvature around a public anchor θ̃ was added,
 //
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃)   over θ ∈ C,
 //
 // with a Wishart matrix W = GG', G d×m standard normal [CC26]. Call [Mechanism.Fit]:
 //
-//	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
+//	box := prox.Box{Lo: -1, Hi: 1}
+//	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: box}
 //	m := &qop.Mechanism{
 //		Center:        []float64{1, -2},  // θ̃, public
 //		Interpolation: qop.Relabel{},     // the rule for records that θ̃ does not fit
@@ -14,52 +15,53 @@
 //
 // # When it is meaningful, and when the anchor is the better answer
 //
-// The privacy of QOP rests on interpolation: one public point θ* at which the gradient of every record
-// that could occur vanishes. The noise then does not grow with the diameter of C or with the size of
-// gradients, unlike that of linear perturbation. But θ* is already a minimizer of Σᵢℓ. With r = 0 and
-// θ* ∈ C it is the exact output: publish the anchor and read no record. QOP is useful only if a
-// regularizer or a set moves the solution away from θ*, and the records decide how far. At small n the
-// added curvature σ²m outweighs the curvature of the records, and the output is the anchor again, with
-// noise: for least squares on random rows the two are equal near n = 65 d (ε = 0.5, δ = 0.01). Compare
-// with the risk of P_C(θ̃) before spending a budget.
+// The privacy of QOP rests on interpolation: one public point θ* at which the gradient of every
+// record that could occur vanishes. The noise then does not grow with the diameter of C or with the
+// size of gradients, unlike that of linear perturbation. But θ* is already a minimizer of Σᵢℓ. With
+// r = 0 and θ* ∈ C it is the exact output: publish the anchor and read no record. QOP is useful
+// only if a regularizer or a set moves the solution away from θ*, and the records decide how far.
+// At small n the added curvature σ²m outweighs the curvature of the records, and the output is the
+// anchor again, with noise: for least squares on random rows the two are equal near n = 65 d (ε =
+// 0.5, δ = 0.01). Compare with the risk of P_C(θ̃) before spending a budget.
 //
 // # Security boundary
 //
-// One record whose gradient at θ* is not 0 voids every guarantee (δ = 1): it moves the output from θ*
-// for almost every W. So the caller names a rule that makes every record interpolate
+// One record whose gradient at θ* is not 0 voids every guarantee (δ = 1): it moves the output from
+// θ* for almost every W. So the caller names a rule that makes every record interpolate
 // (Mechanism.Interpolation): [Relabel], [Drop], or [Trust], which the certificate lists as an
-// assumption. The anchor must be public: it must not depend on the records. The program cannot detect
-// an anchor that was fitted to the same data, and no certificate covers one. Never publish W, its
-// eigenvalues, residuals, iteration counts or the time of a fit.
+// assumption. The anchor must be public: it must not depend on the records. The program cannot
+// detect an anchor that was fitted to the same data, and no certificate covers one. Never publish
+// W, its eigenvalues, residuals, iteration counts or the time of a fit.
 //
 // # Releases
 //
-// A solver returns a point θ̂ within R_s (Params.Cover) of the minimizer. The release is θ̂ rounded to a
-// public grid, plus integer noise of exact law, projected on C. R_s is fixed before any record is read,
-// at a distance that float64 arithmetic reaches on every data set. The noise, paid by 1 % of the budget
-// (Mechanism.Share), hides differences of 2R and of the rounding. If W is so nearly singular, or so
-// large, that R_s does not hold for it, the release is noise alone: 2⁻⁸ of δ pays for this event, which
-// has the same probability on every data set. So every fit releases, and its errors are about public
-// facts. Proofs: docs/theory/release.md
+// A solver returns a point θ̂ within R_s (Params.Cover) of the minimizer. The release is θ̂ rounded
+// to a public grid, plus integer noise of exact law, projected on C. R_s is fixed before any record
+// is read, at a distance that float64 arithmetic reaches on every data set. The noise, paid by 1 %
+// of the budget (Mechanism.Share), hides differences of 2R and of the rounding. If W is so nearly
+// singular, or so large, that R_s does not hold for it, the release is noise alone: 2⁻⁸ of δ pays
+// for this event, which has the same probability on every data set. So every fit releases, and its
+// errors are about public facts. Proofs: docs/theory/release.md
 //
 // # Theorems
 //
-// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+3 an integer, k = m−d+1, t = L/σ²,
-// and r, C convex and independent of the records. Theorem A: the exact minimizer is (ε, δ)-DP for
+// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+3 an integer, k = m−d+1, t =
+// L/σ², and r, C convex and independent of the records. Theorem A: the exact minimizer is (ε, δ)-DP
+// for
 //
-//	identifier        structure of ℓ(·;z)                    δ
-//	qop.lsq/2         (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L              max(A, R, B), hockey-sticks of χ²_k and W₂(k+1)
-//	qop.glm/2         φ(⟨a,θ⟩)                               D_r and D_a in sequence, best split of ε
-//	qop.joint/1       the same, dp.Replace                   sup over the angle of the two rows of E_φ
-//	qop.fixed/2       gradients in a fixed subspace, dim ρ   2F(a), F of λ_min(W_ρ(m−d+ρ)), ε = l_F(a, a)
-//	qop.general/2     Hessian of rank ρ, d ≥ 2               E(1−exp(ε−l_G(λ_min(W))))₊
-//	qop.tilt/1        as fixed or general                    an exponential moment of the loss
-//	qop.threshold/2   as general                             F(a), ε = l_G(a), F of λ_min(W_d(m))
-//	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
+//	identifier       structure of ℓ(·;z)               δ
+//	qop.lsq/2        (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L         hockey-sticks of χ²_k and W₂(k+1)
+//	qop.glm/2        φ(⟨a,θ⟩)                          removal and addition, best split of ε
+//	qop.joint/1      the same, dp.Replace              sup over the angle of the two rows
+//	qop.fixed/2      gradients in a subspace, dim ρ    2F(a), F of λ_min(W_ρ(m−d+ρ))
+//	qop.general/2    Hessian of rank ρ, d ≥ 2          E(1−exp(ε−l_G(λ_min(W))))₊
+//	qop.tilt/1       as fixed or general               an exponential moment of the loss
+//	qop.threshold/2  as general                        F(a), ε = l_G(a), F of λ_min(W_d(m))
+//	qop.paper/2      as general                        constants of [CC26], α₁ repaired
 //
-// [Sharp] takes whichever of them needs the least noise, and the certificate names it. Proofs, the cases
-// of d = 1 and of dp.AddRemove, and the noise for an anchor with an error (Mechanism.Eta) are in
-// docs/theory/quadratic.md
+// [Sharp] takes whichever of them needs the least noise, and the certificate names it. Proofs, the
+// cases of d = 1 and of dp.AddRemove, and the noise for an anchor with an error (Mechanism.Eta) are
+// in docs/theory/quadratic.md
 //
 // # Notation
 //
@@ -77,8 +79,10 @@
 //
 // # References
 //
-//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based Differential Privacy. 2026.
-//	[Ede88] Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM J. Matrix Anal. Appl. 1988.
+//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based Differential
+//	        Privacy. 2026.
+//	[Ede88] Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM J. Matrix Anal.
+//	        Appl. 9, 1988.
 package qop
 
 import (
@@ -95,7 +99,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// ErrMechanism reports a field of Mechanism outside its range, or an empty Plan. Test with errors.Is.
+// ErrMechanism reports a field of Mechanism outside its range, or an empty Plan. Test with
+// errors.Is.
 var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
@@ -148,26 +153,26 @@ type Mechanism struct {
 	Relation dp.Relation
 	// Calibration of the curvature; the zero value is Sharp.
 	Calibration Calibration
-	// Structure, if not 0, asks for the theorem of a weaker structure than the loss declares. A stronger
-	// one is refused.
+	// Structure, if not 0, asks for the theorem of a weaker structure than the loss declares. A
+	// stronger one is refused.
 	Structure loss.Structure
 	// Degrees is m ≥ d+3, the degrees of freedom of W, an integer; 0 means an m with nearly the least
 	// mean curvature σ²m.
 	Degrees float64
-	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess, for ExcessBound and, with Eta > 0, for the split of the
-	// budget. A wrong guess costs no privacy. 0 means the radius of the problem's Set, where it is finite,
-	// plus ‖Center‖₂.
+	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess, for ExcessBound and, with Eta > 0, for the split of
+	// the budget. A wrong guess costs no privacy. 0 means the radius of the problem's Set, where it is
+	// finite, plus ‖Center‖₂.
 	Radius float64
-	// Cover is R_s > 0, the distance from the minimizer within which a solution is sure to lie. 0 means
-	// the larger of the distance that float64 arithmetic is sure to reach, below which Cover is refused,
-	// and 1e-11 of a length: the radius of the Set where it is finite, else max(1, ‖Center‖₂). See
-	// [erm.Public.Cover].
+	// Cover is R_s > 0, the distance from the minimizer within which a solution is sure to lie. 0
+	// means the larger of the distance that float64 arithmetic is sure to reach, below which Cover is
+	// refused, and 1e-11 of a length: the radius of the Set where it is finite, else max(1,
+	// ‖Center‖₂). See [erm.Public.Cover].
 	Cover float64
 	// Share of ε and of δ for the output noise, in (0, 1); 0 means 0.01, or for Eta > 0 the shares of
 	// the least ExcessBound.
 	Share float64
-	// Trace, if not nil, is called at the end of every solve. Not private: its argument is a function of
-	// the records.
+	// Trace, if not nil, is called at the end of every solve. Not private: its argument is a function
+	// of the records.
 	Trace func(erm.Trace)
 }
 
@@ -231,8 +236,8 @@ const defaultShare = 0.01
 // Fit releases an approximate minimizer of p under the budget b: it calls [Mechanism.Plan] and then
 // [Plan.Fit], whose errors it returns.
 //
-// src feeds the noise. nil means the secure source; any other adds the assumption dp.CallerSource. Equal
-// sources give equal results.
+// src feeds the noise. nil means the secure source; any other adds the assumption dp.CallerSource.
+// Equal sources give equal results.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, err
@@ -244,12 +249,12 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss, regularizer and set, and no record.
-// A Plan serves any number of fits.
+// Plan calibrates for p: it reads dimensions, declared bounds, loss, regularizer and set, and no
+// record. A Plan serves any number of fits.
 //
-// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise level makes the claim true
-// (with the least value that does), ErrMechanism, or erm.ErrProblem for a problem whose parts do not
-// match or that cannot be certified.
+// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise level makes the claim
+// true (with the least value that does), ErrMechanism, or erm.ErrProblem for a problem whose parts
+// do not match or that cannot be certified.
 func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -267,8 +272,9 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	return m.calibrate(q, b)
 }
 
-// Calibrate is [Mechanism.Plan] for a problem of which only public quantities are known, with constants
-// that hold on ℝᵈ. Without a Center the plan states the noise and its cost, and fits nothing.
+// Calibrate is [Mechanism.Plan] for a problem of which only public quantities are known, with
+// constants that hold on ℝᵈ. Without a Center the plan states the noise and its cost, and fits
+// nothing.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -281,8 +287,8 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	return m.calibrate(q, b)
 }
 
-// publicOf returns the public quantities of p, with constants that hold on all of ℝᵈ: cocoercivity needs
-// them there.
+// publicOf returns the public quantities of p, with constants that hold on all of ℝᵈ: cocoercivity
+// needs them there.
 func publicOf(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	q, err := p.Public(rel)
 	if err != nil {

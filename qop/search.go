@@ -8,9 +8,9 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a unimodal function
-// with a flat minimum: m − least + 2 is within 3 % of its best value, which costs less than 0.1 %. start
-// is the first m to try.
+// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a unimodal
+// function with a flat minimum: m − least + 2 is within 3 % of its best value, which costs less
+// than 0.1 %. start is the first m to try.
 func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
 	shift := least - 2
 	seen := map[float64]float64{}

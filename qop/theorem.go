@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// profile is Theorem A for one ε, structure and number m of degrees of freedom: log δ as a nondecreasing
-// function of t = L/σ².
+// profile is Theorem A for one ε, structure and number m of degrees of freedom: log δ as a
+// nondecreasing function of t = L/σ².
 type profile interface {
 	logDelta(t float64) float64
 }
@@ -26,8 +26,8 @@ type setting struct {
 	threshold bool // closed form for General and FixedRange
 }
 
-// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for add/remove neighbors or in one
-// dimension, where a replaced record moves W by a number in [−t, t].
+// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for add/remove neighbors or in
+// one dimension, where a replaced record moves W by a number in [−t, t].
 type lsq struct {
 	eps, k float64
 	b      *replaceStick // nil if not needed
@@ -49,7 +49,8 @@ func (p *lsq) logDelta(t float64) float64 {
 	return num.Log(delta)
 }
 
-// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in either order, ε = e_r + e_a:
+// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in either order, ε = e_r +
+// e_a:
 //
 //	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
 //
@@ -105,8 +106,8 @@ func generalLoss(rho, k, t, x float64) float64 {
 	return rho*math.Log1p(t/x) - k/2*math.Log1p(-t/x)
 }
 
-// fixedLosses returns the losses of removing and of adding one record whose gradients stay in a subspace
-// of dimension ρ:
+// fixedLosses returns the losses of removing and of adding one record whose gradients stay in a
+// subspace of dimension ρ:
 //
 //	(ρ−1)·log(1 + t/y) + max(t/2, log(1 + t/y))   and   (−(k/2)·log(1 − t/y) − t/2)₊
 func fixedLosses(rho, k, t, y float64) (remove, add float64) {
@@ -213,8 +214,8 @@ func (s setting) closedForm(m, logDelta float64) proved {
 	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
 }
 
-// paper calibrates with the repaired constants of [CC26]: δ₁ and δ₃ are half of the objective's δ each,
-// and m = max(2d, d+3) unless the caller chooses it. With F(x) ≤ D·γ(k/2, x/2) of [Ede88]
+// paper calibrates with the repaired constants of [CC26]: δ₁ and δ₃ are half of the objective's δ
+// each, and m = max(2d, d+3) unless the caller chooses it. With F(x) ≤ D·γ(k/2, x/2) of [Ede88]
 //
 //	α  solves P(k/2, α/2) = δ₃/(DΓ(k/2))
 //	α₁ solves P(k/2, (α+α₁)/2) = P(k/2, α/2) + δ₁(1−δ₃)/(DΓ(k/2))
@@ -233,7 +234,8 @@ func (c *calibrator) paper() error {
 		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
 			dp.ErrCondition, b, p.Degrees)
 	case math.IsInf(sigma2, 1) || math.IsNaN(sigma2):
-		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: rescale the problem",
+		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: "+
+			"rescale the problem",
 			ErrMechanism, b, smoothness)
 	}
 	p.Theorem, p.Threshold = theoremPaper, alpha+alpha1

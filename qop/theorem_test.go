@@ -70,7 +70,8 @@ func TestGeneralStick(t *testing.T) {
 		for _, hi := range []float64{c.t + (top-c.t)/2, 2 * top} {
 			law := exponential{c.rate, lo, hi}
 			f := func(x float64) float64 { return -math.Expm1(-c.rate * x) }
-			want := f(lo)*rest(lo) + simpson(lo, math.Min(top, hi), 5_000, func(x float64) float64 { return f(x) * rest(x) * slope(x) })
+			want := f(lo)*rest(lo) + simpson(lo, math.Min(top, hi), 5_000,
+				func(x float64) float64 { return f(x) * rest(x) * slope(x) })
 			if top > hi {
 				want += 1 - rest(hi)
 			}
@@ -82,8 +83,7 @@ func TestGeneralStick(t *testing.T) {
 	require.Zero(t, (&general{eps: 1e-3, rho: 1, k: 4, law: exponential{1, 1e-9, 1e-8}}).logDelta(1))
 }
 
-// TestGLMStick: the split of ε is the best of a fine grid, and add/remove
-// neighbors need no split.
+// TestGLMStick: the split of ε is the best of a fine grid, and add/remove neighbors need no split.
 func TestGLMStick(t *testing.T) {
 	for _, c := range []struct{ eps, k, t float64 }{{1, 4, 0.4}, {0.5, 10, 0.3}, {3, 6, 3}, {1, 30, 4}, {0.2, 3, 0.6}} {
 		want := math.Inf(1)
@@ -152,7 +152,8 @@ func TestGoldenCalibration(t *testing.T) {
 		b := dp.Budget{Epsilon: float64(c.Eps1), Delta: float64(c.Sharp.Delta)}
 		m, d, k := float64(c.M), float64(c.D), float64(c.M)-float64(c.D)+1
 		at := func(s loss.Structure, threshold bool) (float64, float64) {
-			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace, threshold: threshold}}).largest(b,
+			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace,
+				threshold: threshold}}).largest(b,
 				m)
 			return found.t, found.threshold
 		}
@@ -189,8 +190,7 @@ func TestGoldenCalibration(t *testing.T) {
 			require.GreaterOrEqual(t, got, twoSteps*(1-1e-6))
 		}
 
-		// Comparisons: least squares in two steps, and its closed form
-		// δ = F(a), ε = −N·log(1 − t/a).
+		// Comparisons: least squares in two steps, and its closed form δ = F(a), ε = −N·log(1 − t/a).
 		two := func(t float64) float64 {
 			best := math.Inf(1)
 			for i := range 201 {
@@ -205,8 +205,9 @@ func TestGoldenCalibration(t *testing.T) {
 	}
 }
 
-// TestTable: the mean curvature σ²m for L = 1 over (d, ε, δ) is at most 2.5 % above the reference, whose m are not the best, that of
-// Theorem T for General(1) and FixedRange(5) and of Theorem G for generalized linear losses.
+// TestTable: the mean curvature σ²m for L = 1 over (d, ε, δ) is at most 2.5 % above the reference,
+// whose m are not the best, that of Theorem T for General(1) and FixedRange(5) and of Theorem G for
+// generalized linear losses.
 func TestTable(t *testing.T) {
 	for _, r := range []struct {
 		d                                    int
@@ -222,7 +223,8 @@ func TestTable(t *testing.T) {
 		{100, 1, 1e-5, 732, 258, 87.7, 85.4, 142},
 		{100, 4, 1e-5, 185, 74.6, 27.8, 25.5, 41.2},
 	} {
-		if !testkit.Long() && r.d > 10 || !testkit.Deep() && (r.d == 100 && r.delta == 1e-5 || r.d == 30 || r.d == 10 && r.delta == 1e-5) {
+		if !testkit.Long() && r.d > 10 || !testkit.Deep() && (r.d == 100 && r.delta == 1e-5 || r.d == 30 || r.d == 10 &&
+			r.delta == 1e-5) {
 			continue
 		}
 		at := func(want float64, s loss.Structure, rank float64, threshold bool) {
@@ -234,7 +236,8 @@ func TestTable(t *testing.T) {
 			m := c.candidates(b)[0]
 			got := c.largest(b, m)
 			require.LessOrEqual(t, m/got.t, 1.025*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m, got.theorem)
-			require.GreaterOrEqual(t, m/got.t, 0.8*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m, got.theorem)
+			require.GreaterOrEqual(t, m/got.t, 0.8*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m,
+				got.theorem)
 			if r.d == 100 && r.eps == 0.5 && !threshold {
 				most := map[loss.Structure]float64{loss.General: 240, loss.FixedRange: 128, loss.GLM: 72, loss.LSQ: 64.8}[s]
 				require.LessOrEqual(t, m/got.t, most, "%v", s)
@@ -250,8 +253,8 @@ func TestTable(t *testing.T) {
 }
 
 // TestFigure1: the exact columns of Figure 1 of [CC26] for our constants, at most 1 % above the
-// reference optima (and half a digit, where they end), and not far below: those of the general column
-// were found on a coarse grid of m.
+// reference optima (and half a digit, where they end), and not far below: those of the general
+// column were found on a coarse grid of m.
 func TestFigure1(t *testing.T) {
 	g := golden(t).Figure1
 	for i, eps := range []float64{1, 2, 3, 4} {
@@ -259,7 +262,8 @@ func TestFigure1(t *testing.T) {
 			if !testkit.Deep() && i+j > 0 {
 				continue
 			}
-			for s, want := range map[loss.Structure]float64{loss.General: g.General[i][j], loss.GLM: g.GLM[i][j], loss.LSQ: g.LSQ[i][j]} {
+			for s, want := range map[loss.Structure]float64{loss.General: g.General[i][j], loss.GLM: g.GLM[i][j],
+				loss.LSQ: g.LSQ[i][j]} {
 				if s != loss.LSQ && !testkit.Long() {
 					continue // seconds
 				}
@@ -305,7 +309,8 @@ func log1p(x *big.Float) *big.Float { return testkit.Log(testkit.Add(rational(1)
 func hockey(eps, t *big.Float, k int) *big.Float {
 	n, half := rational(float64(k)/2-1), testkit.Quo(t, rational(2))
 	f := func(x *big.Float) *big.Float { return testkit.Sub(rational(1), testkit.Chi2SF(x, k)) }
-	top := testkit.Quo(t, testkit.Sub(rational(1), testkit.Exp(testkit.Quo(testkit.Add(eps, half), testkit.Mul(rational(-1), n)))))
+	top := testkit.Quo(t, testkit.Sub(rational(1), testkit.Exp(testkit.Quo(testkit.Add(eps, half),
+		testkit.Mul(rational(-1), n)))))
 	add := testkit.Sub(f(top), testkit.Mul(testkit.Exp(eps), f(testkit.Sub(top, t))))
 	if half.Cmp(eps) <= 0 {
 		return add
@@ -349,7 +354,8 @@ func TestLeastSquaresIsRoundedUp(t *testing.T) {
 		k := int(p.Degrees) - d + 1
 		eps, delta := rational(p.Objective.Epsilon), rational(p.Objective.Delta)
 		require.LessOrEqual(t, hockey(eps, rational(p.Ratio), k).Cmp(delta), 0, "t = %v is too large, %s", p.Ratio, at)
-		require.Positive(t, hockey(eps, testkit.Mul(rational(p.Ratio), rational(1+1e-6)), k).Cmp(delta), "t = %v is too small, %s", p.Ratio, at)
+		require.Positive(t, hockey(eps, testkit.Mul(rational(p.Ratio), rational(1+1e-6)), k).Cmp(delta),
+			"t = %v is too small, %s", p.Ratio, at)
 		consistent(t, p, at)
 	}
 }
@@ -421,7 +427,8 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 func TestPaperPlan(t *testing.T) {
 	for d, m := range map[int]float64{1: 4, 2: 5, 5: 10} {
 		for _, given := range []float64{0, 11} {
-			plan, err := (&Mechanism{Calibration: Paper, Degrees: given}).Calibrate(public(d, loss.GLM), dp.Budget{Epsilon: 1, Delta: 1e-4})
+			plan, err := (&Mechanism{Calibration: Paper, Degrees: given}).Calibrate(public(d, loss.GLM), dp.Budget{Epsilon: 1,
+				Delta: 1e-4})
 			require.NoError(t, err)
 			p := plan.Params()
 			if given > 0 {

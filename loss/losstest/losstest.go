@@ -145,15 +145,18 @@ func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 	}
 
 	if k.Range > 0 && math.Abs(fx-fy) > k.Range {
-		c.Errorf("ℓ(x) − ℓ(y) = %v beats Range = %v: θ = %v and %v, a = %v, b = %v, bounds %+v, radius %v", fx-fy, k.Range, x, y, a,
+		c.Errorf("ℓ(x) − ℓ(y) = %v beats Range = %v: θ = %v and %v, a = %v, b = %v, bounds %+v, radius %v", fx-fy, k.Range,
+			x, y, a,
 			b, bounds, radius)
 	}
 	if k.Lipschitz > 0 && floats.Norm(gx, 2) > k.Lipschitz {
-		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x, a,
+		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x,
+			a,
 			b, bounds, radius)
 	}
 	if d := floats.Norm(dg, 2); k.Smoothness > 0 && d > k.Smoothness*floats.Norm(dx, 2)+rounding*(1+grads) {
-		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a, b, bounds)
+		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a,
+			b, bounds)
 	}
 	if k.Structure == loss.LSQ {
 		g := c.grad(mid, a, b)
@@ -246,7 +249,8 @@ func (c *checker) monotoneConstants(b loss.Bounds, radius float64, k loss.Consta
 func (c *checker) invalid() {
 	c.Helper()
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, b := range []loss.Bounds{{}, {Row: 1}, {Label: 1}, {Row: -1, Label: 1}, {Row: nan, Label: 1}, {Row: 1, Label: inf}} {
+	for _, b := range []loss.Bounds{{}, {Row: 1}, {Label: 1}, {Row: -1, Label: 1}, {Row: nan, Label: 1}, {Row: 1,
+		Label: inf}} {
 		if k := c.l.Constants(b, 1); k != (loss.Constants{}) {
 			c.Errorf("Constants(%+v, 1) = %+v, want zero", b, k)
 		}
@@ -440,6 +444,7 @@ func (c *checker) curvature(e loss.Envelope, bounds loss.Bounds, g, h, lipschitz
 	lo, hi := g*(1-c.rnd.Float64()), g+(lipschitz-g)*c.rnd.Float64()
 	cell := e.Envelope(bounds, lo, hi)
 	if wider := e.Envelope(bounds, lo/2, hi); cell < point*(1-rounding) || wider < cell*(1-rounding) {
-		c.Errorf("Envelope(%+v, %v, %v) = %v is below %v inside, at %v, or above %v of a wider interval", bounds, lo, hi, cell, point, g, wider)
+		c.Errorf("Envelope(%+v, %v, %v) = %v is below %v inside, at %v, or above %v of a wider interval", bounds, lo, hi,
+			cell, point, g, wider)
 	}
 }

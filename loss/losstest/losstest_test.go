@@ -27,8 +27,7 @@ func TestCheckPasses(t *testing.T) {
 	losstest.Check(t, twoMargins{rank: 2, structure: loss.General})
 }
 
-// Each broken loss differs from a correct one in one way, and Check must name
-// that way.
+// Each broken loss differs from a correct one in one way, and Check must name that way.
 func TestCheckBites(t *testing.T) {
 	for name, c := range map[string]struct {
 		l    loss.Loss
