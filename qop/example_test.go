@@ -25,7 +25,8 @@ func data() *erm.Data {
 	return d
 }
 
-// The box excludes the public anchor (1, −2); the records decide where in it the solution lies.
+// The box excludes the public anchor (1, −2); the records decide where in it
+// the solution lies.
 func ExampleMechanism_Fit() {
 	p := &erm.Problem{Data: data(), Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
 	m := &qop.Mechanism{Center: []float64{1, -2}, Interpolation: qop.Relabel{}}
@@ -65,9 +66,8 @@ func ExampleMechanism_Calibrate() {
 	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
 	// qop.joint/1     σ²m = 71, excess risk ≤ 36
 	// qop.threshold/2 σ²m = 1264, excess risk ≤ 632
-	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829 qop: dp: privacy condition not met: Degrees = 100
-	// in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be
-	// kept; want at least Dim+3 = 103, or 0 for automatic
+	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829
+	// qop: dp: privacy condition not met: Degrees = 100 in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
 }
 
 // Without a rule nothing would be private, so there is no default.

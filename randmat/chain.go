@@ -20,7 +20,7 @@ var logTail = num.Log(tailMass)
 // (docs/theory/numerics.md#numerics.eigenlaw), killed mass aside, as masses on Gauss–Legendre nodes
 // in log y. One step has two halves, through r = g/(a² - g) and y = b² r:
 //
-//	density of log r = Σ_j w_j f_A(g_j (1+1/r)) g_j/r,  density of log y = ∫ p(r) f_B(y/r) (y/r) dlog r
+//	log r: Σ_j w_j f_A(g_j (1+1/r)) g_j/r,   log y: ∫ p(r) f_B(y/r) (y/r) dlog r   (densities)
 //
 // with f_A, f_B the χ² densities of m-i+1 and d-i degrees. Mass beyond y = Y or r = R is killed at
 // the next pivot up to tailMass of it and is counted at once. All terms are positive. Both grids

@@ -13,7 +13,8 @@ type printer struct{ failures int }
 func (p *printer) Helper()                   {}
 func (p *printer) Errorf(_ string, _ ...any) { p.failures++ }
 
-// flat declares half of its Lipschitz constant, by which noise would be half of what privacy needs.
+// flat declares half of its Lipschitz constant, by which noise would be half of what
+// privacy needs.
 type flat struct{ loss.Huber }
 
 func (l flat) Constants(b loss.Bounds, radius float64) loss.Constants {
