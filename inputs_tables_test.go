@@ -149,21 +149,13 @@ func TestEveryInputRandmat(t *testing.T) {
 // abilities adds rows of what l may be able to do.
 func abilities(table map[string]row, name string, l loss.Loss) {
 	bounds := loss.Bounds{Row: 1, Label: 1}
-	if a, ok := l.(loss.Exact); ok { // of finite predictions, normalized
-		table[name+".Exact"] = call(a.Exact)
-		table[name+".Slope2"] = call(a.Slope2, 0.5, 0., 1., 1.).mayBeNaN()
-	}
 	if a, ok := l.(loss.Envelope); ok {
 		table[name+".Envelope"] = call(a.Envelope, bounds, 0., 0.5).keep(0, 1, 2) // of checked bounds and norms
 	}
-	if a, ok := l.(loss.Attained); ok {
-		table[name+".Attained"] = call(a.Attained)
-	}
-	if a, ok := l.(loss.DataChecker); ok {
+	if a, ok := l.(interface {
+		CheckData(dim int, bounds loss.Bounds) error
+	}); ok {
 		table[name+".CheckData"] = call(a.CheckData, 2, bounds)
-	}
-	if a, ok := l.(loss.Ranged); ok {
-		table[name+".Range"] = call(a.Range, bounds, 1.).keep(0, 1) // of checked bounds
 	}
 }
 
@@ -190,11 +182,8 @@ func TestEveryInputLoss(t *testing.T) {
 		table[name+".Grad"] = call(l.Grad, g, theta, a, 1.).mayBeNaN()
 		table[name+".Scalar"] = call(l.Scalar, 0.5, 1., 1.).mayBeNaN()
 		table[name+".Constants"] = call(l.Constants, bounds, 1.)
-		if c, ok := l.(loss.Checker); ok {
+		if c, ok := l.(interface{ Check() error }); ok {
 			table[name+".Check"] = call(c.Check)
-		}
-		if m, ok := l.(loss.Monotone); ok {
-			table[name+".Monotone"] = call(m.Monotone)
 		}
 		if c, ok := l.(loss.Clippable); ok {
 			table[name+".ClipPoints"] = call(c.ClipPoints, 1., 0.5).mayBeNaN()
@@ -221,7 +210,8 @@ func TestEveryInputLoss(t *testing.T) {
 	table["Multinomial.Check"] = call(loss.Multinomial.Check, multinomial)
 	abilities(table, "Multinomial", multinomial)
 	table["CheckData"] = call(loss.CheckData, loss.Loss(loss.Logistic{}), 2, bounds).keep(0)
-	table["Range"] = call(loss.Range, loss.Loss(loss.Logistic{}), bounds, 1.).keep(0)
+	table["Exact"] = call(func(l loss.Loss, u, ul, b, norm float64) (hi, lo, err float64) { return loss.Exact(l)(u, ul, b, norm) },
+		loss.Loss(loss.Logistic{}), 0.5, 0., 1., 1.).keep(0).mayBeNaN() // of finite predictions, normalized
 	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
@@ -483,9 +473,5 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
-		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, Degrees: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
-			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
-		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
-			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b).slow(),
 	})
 }

@@ -95,15 +95,18 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 	return allowance + least*tiny
 }
 
+// squaredSlope is u+ul − b in double-double.
+var squaredSlope = loss.Exact(loss.Squared{})
+
 // slope2 returns φ′(u+ul;b) as hi + lo, a bound on its error, and φ″ if sup φ″ is not known.
 func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 	if s.lsq != 0 { // c(u−b)
-		hi, lo, _ = loss.Squared{}.Slope2(u, ul, b, norm)
+		hi, lo, _ = squaredSlope(u, ul, b, norm)
 		hi, lo = num.Mul2(hi, lo, s.lsq, 0)
 		return hi, lo, 16*unit*unit*math.Abs(hi) + 4*tiny, s.lsq
 	}
 	if s.exact != nil {
-		hi, lo, err = s.exact.Slope2(u, ul, b, norm)
+		hi, lo, err = s.exact(u, ul, b, norm)
 		return hi, lo, err, 0
 	}
 	_, hi, curve = s.glm.Scalar(u, b, norm)

@@ -150,7 +150,7 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 }
 
 // Assumptions of certificates. DeclaredLoss is listed for a loss that is not of package loss,
-// ScalarAccuracy for a slope that is not a [loss.Exact], and DeclaredOperator if [prox.Accuracy]
+// ScalarAccuracy for a loss without [loss.Exact] slopes, and DeclaredOperator if [prox.Accuracy]
 // proves nothing of r + ι_C, which includes every operator that is not of package prox.
 // TrustedCluster is listed for records that other machines add up.
 const (
@@ -179,16 +179,8 @@ func LossAssumptions(l loss.Loss) []dp.Assumption {
 	return a
 }
 
-// proved returns l if it is a loss.Exact of package loss, else nil.
-func proved(l loss.Loss) loss.Exact {
-	if e, ok := l.(loss.Exact); ok && loss.Proved(l) && e.Exact() {
-		return e
-	}
-	return nil
-}
-
 // exact reports whether the slopes of l are proved to be accurate in double-double.
 func exact(l loss.Loss) bool {
 	_, linear := l.(loss.Linear)
-	return proved(l) != nil || linear && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Structure == loss.LSQ
+	return loss.Exact(l) != nil || linear && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Structure == loss.LSQ
 }

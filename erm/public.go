@@ -24,7 +24,7 @@ const (
 const (
 	// defaultCover is the default R in units of the radius B, unless rounding requires more.
 	defaultCover = 1e-11
-	// exactSlope bounds the error of a loss.Exact relative to |φ′| + sup φ″(|u|+|b|).
+	// exactSlope bounds the error of [loss.Exact] slopes relative to |φ′| + sup φ″(|u|+|b|).
 	exactSlope = 0x1p-90
 )
 
@@ -49,7 +49,7 @@ type Public struct {
 	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
 	Linear   bool    // the loss depends on θ through ⟨a,θ⟩ only
-	Monotone bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Monotone
+	Monotone bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Constants.Monotone
 	Classes  int     // K if the loss is loss.Multinomial, else 0
 	Split    bool    // g is a sum over coordinates, so that points may be in double-double
 	Anchor   float64 // ‖p‖₂
@@ -97,9 +97,6 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	}
 	_, q.Linear = p.Loss.(loss.Linear)
 	q.envelope, _ = p.Loss.(loss.Envelope)
-	if l, ok := p.Loss.(loss.Monotone); ok && q.Linear {
-		q.Monotone = l.Monotone()
-	}
 	if l, ok := p.Loss.(loss.Multinomial); ok {
 		q.Classes = l.Classes
 	}
@@ -108,6 +105,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 	if s := q.OnSet.Structure; s != loss.LSQ && s != loss.GLM {
 		q.Constants = p.Loss.Constants(q.Bounds, math.Inf(1))
 	}
+	q.Monotone = q.Linear && q.OnSet.Monotone
 	q.anchor(p.Loss, g)
 	return q.Complete(rel)
 }
@@ -118,8 +116,8 @@ func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	g.Prox(at, at, 1)
 	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.Shift(g, at)
 	q.Slope = q.SlopeAt(at)
-	q.lossRange = loss.Range(l, q.Bounds, q.Anchor)
-	q.Gradient = known(l.Constants(q.Bounds, q.Anchor).Lipschitz)
+	k := l.Constants(q.Bounds, q.Anchor)
+	q.lossRange, q.Gradient = known(k.Range), known(k.Lipschitz)
 	_, q.Split = prox.Separable(g)
 	var proved bool
 	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {
@@ -349,7 +347,7 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 			return 0, err
 		}
 		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, or "+
-			"a loss that is loss.Ranged with operators that are prox.Accurate", dp.ErrCondition)
+			"a loss that declares a Range with operators that are prox.Accurate", dp.ErrCondition)
 	}
 	switch {
 	case stated == 0:

@@ -42,12 +42,12 @@ type costs struct {
 	dim    int
 	bounds loss.Bounds
 	loss   loss.Loss
-	glm    loss.Linear // loss if it is one, else nil
-	batch  loss.Batch  // loss if it is one, else nil
-	exact  loss.Exact  // loss if it is one of package loss, else nil
-	lsq    float64     // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64     // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); or +Inf
-	short  bool        // sup φ″ may be larger for short rows, as for loss.Moreau
+	glm    loss.Linear                                        // loss if it is one, else nil
+	batch  loss.Batch                                         // loss if it is one, else nil
+	exact  func(u, ul, b, norm float64) (hi, lo, err float64) // loss.Exact of loss
+	lsq    float64                                            // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
+	curve  float64                                            // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); or +Inf
+	short  bool                                               // sup φ″ may be larger for short rows, as for loss.Moreau
 }
 
 func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
@@ -56,7 +56,7 @@ func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 	whole := l.Constants(b, math.Inf(1))
 	c.curve = whole.Smoothness
 	if glm, ok := l.(loss.Linear); ok {
-		c.glm, c.exact = glm, proved(l)
+		c.glm, c.exact = glm, loss.Exact(l)
 		c.batch, _ = l.(loss.Batch)
 		// β(Row) = sup φ″‖a‖² over ‖a‖ ≤ Row. If sup φ″ is the same for all norms, β(Row/2) is a quarter
 		// of it. Otherwise only φ″ ≤ β/‖a‖² is known.

@@ -33,7 +33,7 @@ func ExamplePaper() {
 		fmt.Println(err)
 		return
 	}
-	// σ² of the figure: qop.Published
+	// σ² of the figure: the published constants
 	e, err := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}.Experiment(in, 2.525390773225e17)
 	if err != nil {
 		fmt.Println(err)

@@ -50,7 +50,7 @@ type Experiment struct {
 }
 
 // Experiment prepares the procedure for an instance. The instance must have an anchor and is not
-// copied. sigma2 is σ² of [QOP]: qop.Published computes the published one at ε₁ = ε, δ₁ = δ₃ = δ/2,
+// copied. sigma2 is σ² of [QOP]: the published one is at ε₁ = ε, δ₁ = δ₃ = δ/2,
 // m = 2d, L = dξ² and ρ = 1. The error wraps [ErrParameter].
 func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	switch {

@@ -92,7 +92,7 @@ type Problem struct {
 	Envelope func(lo, hi float64) float64
 	// Classes is the number of classes of loss.Multinomial, 0 for other losses.
 	Classes int
-	// Monotone says that the sign of φ′ is fixed for each record (loss.Monotone). Only for losses
+	// Monotone says that the sign of φ′ is fixed for each record (loss.Constants.Monotone). Only for losses
 	// of ⟨a,θ⟩.
 	Monotone bool
 }

@@ -26,9 +26,7 @@ func provableBy(t *testing.T, l loss.Loss, rel dp.Relation, b dp.Budget, d int) 
 	if e, ok := l.(loss.Envelope); ok {
 		p.Envelope = func(lo, hi float64) float64 { return e.Envelope(bounds, lo, hi) }
 	}
-	if m, ok := l.(loss.Monotone); ok {
-		p.Monotone = m.Monotone()
-	}
+	p.Monotone = l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Monotone
 	k, err := New(p)
 	require.NoError(t, err)
 	return k

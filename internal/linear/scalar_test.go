@@ -32,8 +32,7 @@ func problem(name string, rel dp.Relation, b dp.Budget) Problem {
 	if l := envelopes[name]; l != nil {
 		p.Constants = l.Constants(unit, math.Inf(1))
 		p.Envelope = func(lo, hi float64) float64 { return l.Envelope(unit, lo, hi) }
-		m, ok := l.(loss.Monotone)
-		p.Monotone = ok && m.Monotone()
+		p.Monotone = l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Monotone
 	}
 	return p
 }

@@ -267,3 +267,32 @@ func Chi2Quantile(logp, nu float64) float64 { return 2 * GammaInvLogP(nu/2, logp
 
 // Chi2UpperQuantile returns the x with Chi2LogSF(x, nu) = logp ≤ 0.
 func Chi2UpperQuantile(logp, nu float64) float64 { return 2 * GammaInvLogQ(nu/2, logp) }
+
+// GammaStep returns s ≥ 0 with P(a, x+s) − P(a, x) = e^logp to full relative accuracy, without taking
+// the difference; +Inf if the tail beyond x is too light.
+func GammaStep(a, x, logp float64) float64 {
+	if logp >= GammaLogQ(a, x) {
+		return math.Inf(1)
+	}
+	logMass := func(s float64) float64 { // log ∫_x^{x+s} of the gamma density, in r = √y
+		shift := gammaLogDensity(a, math.Min(math.Max(a-1, x), x+s))
+		lo := math.Sqrt(x)
+		length := math.Min(s/(math.Sqrt(x+s)+lo), 60) // √(x+s) − √x; beyond 60 lies nothing
+		n := math.Ceil(length / 0.3)                  // panels of half a standard deviation
+		sum := 0.0
+		for i := range int(n) {
+			sum += Panel(0, length/n, func(v float64) float64 {
+				r := lo + float64(i)*length/n + v
+				return 2 * r * math.Exp(gammaLogDensity(a, r*r)-shift)
+			})
+		}
+		return Log(sum) + shift
+	}
+	guess := math.Exp(logp - gammaLogDensity(a, x))
+	if !(guess > 0) || math.IsInf(guess, 1) {
+		guess = x
+	}
+	return Largest(logMass, logp, math.Min(guess, 1e3*(x+a)), 1e-13)
+}
+
+func gammaLogDensity(a, y float64) float64 { return Chi2LogPDF(2*y, 2*a) + math.Ln2 }

@@ -124,3 +124,60 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 	}
 	return x, value
 }
+
+// Largest returns the largest x, less at most the fraction tol, at which the nondecreasing f is at
+// most most. f(x) ≤ most was checked at the x returned, which makes it safe. guess > 0 starts the
+// search; the result is 0 if no x > 1e-300 will do. The search is regula falsi in log x with the step
+// of Illinois: about five evaluations for an f that is nearly linear in log x.
+func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
+	at := func(u float64) float64 { return f(math.Exp(u)) - most }
+	const floor = -690 // log 1e-300
+	lo := math.Max(Log(guess), floor+1)
+	flo := at(lo)
+	hi, fhi := lo, flo
+	for step := 0.15; !(flo <= 0); step *= 2 { // also NaN
+		if lo <= floor {
+			return 0
+		}
+		hi, fhi = lo, flo
+		lo = math.Max(lo-step, floor)
+		flo = at(lo)
+	}
+	for step := 0.15; fhi <= 0; step *= 2 {
+		lo, flo = hi, fhi
+		if hi += step; hi > -floor {
+			return math.Exp(lo)
+		}
+		fhi = at(hi)
+	}
+	side, wlo, whi := 0, flo, fhi // weights of Illinois
+	for i := 0; hi-lo > tol && i < 200; i++ {
+		u := lo - wlo*(hi-lo)/(whi-wlo)
+		if !(u > lo && u < hi) || math.IsInf(flo, -1) || i%12 == 11 {
+			u = (lo + hi) / 2
+		}
+		// Land on the far side of the root, within tol, once it is known that well.
+		if u < lo+tol/2 {
+			u = math.Min(lo+tol/2, (lo+hi)/2)
+		} else if u > hi-tol/2 {
+			u = math.Max(hi-tol/2, (lo+hi)/2)
+		}
+		if v := at(u); v <= 0 {
+			lo, flo, wlo = u, v, v
+			if side == -1 {
+				whi /= 2
+			}
+			side = -1
+		} else {
+			hi, fhi, whi = u, v, v
+			if side == 1 {
+				wlo /= 2
+			}
+			side = 1
+		}
+		if fhi-flo == 0 {
+			break
+		}
+	}
+	return math.Exp(lo)
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/privopt/privopt/cmd/internal/scaling"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -159,7 +160,7 @@ func declared(d, n int, beta float64) erm.Public {
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, eps float64, asPrinted bool) (noise, proved float64, err error) {
 	m := 2 * float64(d)
-	c, err := qop.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
+	c, err := scaling.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
 	if err == nil && !asPrinted {
 		proved = eps
 	}

@@ -31,11 +31,12 @@ func TestClippedEnvelope(t *testing.T) {
 func TestEnvelopeIsAttained(t *testing.T) {
 	bounds := loss.Bounds{Row: 1.7, Label: 1}
 	for _, l := range []loss.Envelope{
-		loss.Logistic{}, loss.PseudoHuber{Delta: 0.8}, loss.LogCosh{Delta: 1.3}, loss.RootHinge{Width: 0.5}, loss.SoftClipped{Threshold: 0.9},
+		loss.Logistic{}, loss.PseudoHuber{Delta: 0.8}, loss.LogCosh{Delta: 1.3}, loss.RootHinge{Width: 0.5},
+		loss.SoftClipped{Threshold: 0.9},
 		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.6}, loss.Moreau{Loss: loss.Logistic{}, Beta: 0.5},
 	} {
 		sup, least := l.Constants(bounds, math.Inf(1)).Lipschitz, -1.0
-		if m, ok := l.(loss.Monotone); ok && m.Monotone() {
+		if l.Constants(bounds, 1).Monotone {
 			least = -60
 		}
 		for p := 0.02; p < 0.995; p += 0.0137 {
@@ -64,9 +65,11 @@ func TestEnvelopeFormulas(t *testing.T) {
 	require.InEpsilon(t, 4*0.21, loss.Logistic{}.Envelope(b, 0, 0.6), 1e-11)
 	require.InEpsilon(t, 4*0.21, loss.Logistic{}.Envelope(b, 1.4, 2), 1e-11)
 	require.InEpsilon(t, 4*(1-0.09), loss.LogCosh{Delta: 3}.Envelope(b, 1.8, 6), 1e-11)
-	require.Equal(t, loss.Huber{Delta: 1}.Constants(b, 1).Smoothness, loss.Clipped{Loss: loss.Huber{Delta: 1}, Threshold: 1}.Envelope(b, 0.5,
+	require.Equal(t, loss.Huber{Delta: 1}.Constants(b, 1).Smoothness, loss.Clipped{Loss: loss.Huber{Delta: 1},
+		Threshold: 1}.Envelope(b, 0.5,
 		1))
-	require.InEpsilon(t, 0.5/(1+0.5/0.3), loss.Moreau{Loss: loss.Logistic{}, Beta: 0.3}.Envelope(loss.Bounds{Row: math.Sqrt2, Label: 1}, 0, 9),
+	require.InEpsilon(t, 0.5/(1+0.5/0.3), loss.Moreau{Loss: loss.Logistic{},
+		Beta: 0.3}.Envelope(loss.Bounds{Row: math.Sqrt2, Label: 1}, 0, 9),
 		1e-11)
 	require.InEpsilon(t, 0.3, loss.Moreau{Loss: loss.Hinge{}, Beta: 0.3}.Envelope(b, 0, 9), 1e-11)
 }

@@ -97,9 +97,10 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 		"records":          {plan(huber, Relabel{}), more, ErrMechanism},
 		"no minimizer":     {plan(huber, Trust{}), classes, dp.ErrCondition},
 		"no interpolation": {plan(huber, Relabel{}), with(func(p *erm.Problem) { p.Loss = bowl{center} }), dp.ErrCondition},
-		"foreign":          {plan(huber, Trust{}), with(func(p *erm.Problem) { p.Loss = mine{huber.Loss.(loss.Linear)} }), ErrMechanism},
-		"empty":            {plan(huber, Relabel{}), &erm.Problem{}, erm.ErrProblem},
-		"nil":              {plan(huber, Relabel{}), nil, erm.ErrProblem},
+		"foreign": {plan(huber, Trust{}), with(func(p *erm.Problem) { p.Loss = mine{huber.Loss.(loss.Linear)} }),
+			ErrMechanism},
+		"empty": {plan(huber, Relabel{}), &erm.Problem{}, erm.ErrProblem},
+		"nil":   {plan(huber, Relabel{}), nil, erm.ErrProblem},
 	} {
 		rel, err := c.plan.Fit(t.Context(), c.p, nil)
 		if c.is == nil {
@@ -109,9 +110,11 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 		require.ErrorIs(t, err, c.is, name)
 		require.Nil(t, rel, name)
 	}
-	// A larger set, where the plan's bound on the minimizer does not hold: the solver is told the new one.
+	// A larger set, where the plan's bound on the minimizer does not hold: the solver is told the new
+	// one.
 	small := with(func(p *erm.Problem) { p.Set = prox.Box{Lo: -1e-3, Hi: 1e-3} })
-	pl, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3, Calibration: Threshold}).Plan(small, budget)
+	pl, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3, Calibration: Threshold}).Plan(small,
+		budget)
 	require.NoError(t, err)
 	var tr erm.Trace
 	var drawn erm.Perturbation
@@ -143,17 +146,21 @@ func TestRefused(t *testing.T) {
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation, m.Eta = Trust{}, -1 }, ErrMechanism, "Eta = -1"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Calibration = 1, Paper }, dp.ErrCondition, "not proved"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta = 1 }, ErrMechanism, "want 0, or Trust{}"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Interpolation = 1, Drop{} }, ErrMechanism, "want 0, or Trust{}"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Eta, m.Interpolation = 1, Drop{} }, ErrMechanism,
+			"want 0, or Trust{}"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Share = 1 }, ErrMechanism, "(0, 1)"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Radius = inf }, ErrMechanism, "Radius = +Inf"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = -1 }, ErrMechanism, "Cover = -1"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = 1e-30 }, dp.ErrCondition, "Cover = 1e-30"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Relation = 7 }, dp.ErrRelation, "Relation"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration = 9 }, ErrMechanism, "Sharp, Threshold or Paper"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Structure = 9 }, ErrMechanism, "LSQ, GLM, FixedRange or General"},
-		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} }, dp.ErrCondition,
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Structure = 9 }, ErrMechanism,
+			"LSQ, GLM, FixedRange or General"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} },
+			dp.ErrCondition,
 			"declares GLM only"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration, m.Structure = Threshold, loss.GLM }, ErrMechanism, "no form for GLM"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration, m.Structure = Threshold, loss.GLM }, ErrMechanism,
+			"no form for GLM"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = 0 }, dp.ErrBudget, "Epsilon = 0"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = nan }, dp.ErrBudget, "Epsilon = NaN"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 0 }, dp.ErrBudget, "the least Delta is 1e-90"},
@@ -161,15 +168,20 @@ func TestRefused(t *testing.T) {
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 1 }, dp.ErrBudget, "Delta = 1"},
 		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { p.Loss = loss.Absolute{} }, dp.ErrCondition, "Smoothness = +Inf"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center = nil }, ErrMechanism, "Center is nil"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center = []float64{1} }, ErrMechanism, "1 coordinates, the problem 3"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center = []float64{1} }, ErrMechanism,
+			"1 coordinates, the problem 3"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center[1] = nan }, ErrMechanism, "Center[1] = NaN"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Center[2] = 1e200 }, ErrMechanism, "at most 1e+150"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = nil }, ErrMechanism, "Relabel{}"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: -1} }, ErrMechanism, "Tolerance = -1"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: nan} }, ErrMechanism, "Tolerance = NaN"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: -1} }, ErrMechanism,
+			"Tolerance = -1"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Interpolation = Drop{Tolerance: nan} }, ErrMechanism,
+			"Tolerance = NaN"},
 		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { *p = *classes }, dp.ErrCondition, "loss.Logistic has none"},
-		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Drop{}, *classes }, dp.ErrCondition, "Drop needs"},
-		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Trust{}, *classes }, dp.ErrCondition, "nothing to trust"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Drop{}, *classes }, dp.ErrCondition,
+			"Drop needs"},
+		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Interpolation, *p = Trust{}, *classes }, dp.ErrCondition,
+			"nothing to trust"},
 		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) { p.Loss = nil }, erm.ErrProblem, "Loss is nil"},
 		{func(_ *Mechanism, p *erm.Problem, _ *dp.Budget) {
 			p.Reg, p.Set = prox.TotalVariation{Weight: 1}, prox.Simplex{Total: 1}
