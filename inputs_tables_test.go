@@ -351,6 +351,7 @@ func TestEveryInputERM(t *testing.T) {
 			_, d := data.Dims()
 			return d, err
 		}, unit),
+		"Pad":      call(func(dim int) int { _, d := erm.Pad(zeros{}, dim).Dims(); return d }, 3),
 		"Data.Err": call(far.Data.Err), "Data.Assumptions": call(far.Data.Assumptions),
 		"Data.Each": call(far.Data.Each, func([]float64, float64) {}).keep(0),
 		"Problem.PerturbContext": call(func(linear []float64) float64 {

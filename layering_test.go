@@ -42,7 +42,6 @@ var layer = map[string]int{
 	"lasso":              2,
 	"table":              2,
 	"dp/ledger":          3, // its file lock is a library
-	"internal/packed":    3,
 	"model":              4,
 	"objpert":            2,
 	"bench":              5,

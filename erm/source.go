@@ -344,3 +344,35 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 	c.scratch.New = buffers(r.d)
 	return &Objective{func() *objective { return c }}, true
 }
+
+// Pad returns a source of dim features: those of src, then zeros. Losses of several classes need it:
+// they take rows as long as θ, which has a block of features for each class of the label.
+func Pad(src Source, dim int) Source {
+	if src == nil {
+		return nil // as Open reports
+	}
+	if _, d := src.Dims(); d >= dim {
+		return src
+	}
+	return padding{src, dim}
+}
+
+type padding struct {
+	src Source
+	dim int
+}
+
+func (p padding) Dims() (records, features int) { n, _ := p.src.Dims(); return n, p.dim }
+
+func (p padding) Read(ctx context.Context, rows, labels []float64, first int) error {
+	_, d := p.src.Dims()
+	if err := p.src.Read(ctx, rows[:d*len(labels)], labels, first); err != nil {
+		return err
+	}
+	for i := len(labels) - 1; i >= 0; i-- { // from the last row, so that none is overwritten before it moves
+		row := rows[i*p.dim : (i+1)*p.dim]
+		copy(row, rows[i*d:(i+1)*d])
+		clear(row[d:])
+	}
+	return nil
+}
