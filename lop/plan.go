@@ -35,7 +35,7 @@ type Plan struct {
 var _ dp.Plan = (*Plan)(nil)
 
 // calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
-var calibrated = fault.NewStep[Params]("linear parameters")
+var calibrated = fault.NewStep[Params](fault.LinearParams)
 
 // The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
 // it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to

@@ -3,6 +3,7 @@ package fault
 // Names of steps whose values have types of the packages that use them: the parameters of a plan.
 // Each package makes its step of the name, and the audit another, which is the same.
 const (
+	LinearParams    = "linear parameters"
 	QuadraticParams = "quadratic parameters"
 	SGDParams       = "parameters of noisy SGD"
 	PassParams      = "parameters of passes"

@@ -18,6 +18,7 @@ import (
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/sco"
 )
@@ -128,14 +129,14 @@ func TestReferences(t *testing.T) {
 		}},
 	} {
 		r := withBudget(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
-		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: c.name}))
+		require.NoError(t, r.prepare(t.Context(), &env{tier: Quick, name: c.name}))
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
 		require.InDelta(t, rate, r.Rate, 1e-6*rate, c.name)
 	}
 	for _, data := range [][2][]record{opposite(), present()} {
 		r := outputs(data)
-		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: "output"}))
+		require.NoError(t, r.prepare(t.Context(), &env{tier: Quick, name: "output"}))
 		want := gaussianScale(usual, r.shift()/ridge+2*cover)
 		require.InEpsilon(t, want, r.OutputSigma, 1e-5)
 		require.GreaterOrEqual(t, r.OutputSigma, want)
@@ -190,7 +191,7 @@ func TestFalseClaim(t *testing.T) {
 	} {
 		c := honest
 		edit(&c)
-		r := Result{Case: Case{Name: "claim", Run: func(context.Context, *Env) (Finding, error) {
+		r := Result{Case: Case{Name: "claim", run: func(context.Context, *env) (Finding, error) {
 			return Finding{}, fmt.Errorf("wrapped: %w", asFor(c, asked, dp.Replace))
 		}}}
 		r.measure(t.Context(), Quick, 1, 0)
@@ -205,12 +206,12 @@ func TestFalseClaim(t *testing.T) {
 
 func TestEpsilonAt(t *testing.T) {
 	for _, s := range []float64{0.1, 1, 5} {
-		eps := EpsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)
+		eps := epsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)
 		require.InEpsilon(t, 1e-3, dp.GaussianDelta(eps, s), 1e-6)
 		require.InEpsilon(t, gaussianScale(dp.Budget{Epsilon: eps, Delta: 1e-3}, 1), 1/s, 1e-6)
 	}
-	require.Zero(t, EpsilonAt(func(float64) float64 { return 0.1 }, 0.2))
-	require.Equal(t, math.Inf(1), EpsilonAt(func(float64) float64 { return 0.1 }, 0.01))
+	require.Zero(t, epsilonAt(func(float64) float64 { return 0.1 }, 0.2))
+	require.Equal(t, math.Inf(1), epsilonAt(func(float64) float64 { return 0.1 }, 0.01))
 }
 
 // A matrix that was recovered from a minimizer is a Wishart matrix: here the
@@ -245,7 +246,7 @@ func TestTruncated(t *testing.T) {
 			x := truncated(c[0], c[1], 1, src)
 			require.True(t, x >= c[0] && x <= c[1], c)
 			u := math.Exp(math.Log(mass(c[0], x)) - p) // conditional distribution function
-			z = append(z, []float64{Normal(u, 1-u)})
+			z = append(z, []float64{normalScore(u, 1-u)})
 		}
 		for _, test := range scoreTests(z) {
 			require.Greater(t, test.P, testkit.FalseReject/6, "%v: %v", c, test)
@@ -264,24 +265,16 @@ func mass(a, b float64) float64 {
 
 // What does not fit together is refused when it is registered or run.
 func TestRegistry(t *testing.T) {
-	ok := func(context.Context, *Env) (Finding, error) { return Finding{}, nil }
-	for name, m := range map[string]Mechanism{
-		"twice":   {Name: "lop"},
-		"unnamed": {},
-		"pair":    {Name: "x", Cases: []Case{{Name: "a", Pair: "A99", Layer: Exact, Run: ok}}},
-		"layer":   {Name: "x", Cases: []Case{{Name: "a", Run: ok}}},
-		"no run":  {Name: "x", Cases: []Case{{Name: "a", Layer: Exact}}},
-	} {
-		require.Panics(t, func() { Register(m) }, name)
-	}
 	seen := map[string]bool{}
 	pairs := map[string]bool{}
 	for _, r := range Select(nil, Long) {
 		require.False(t, seen[r.Full()], "%s is there twice", r.Full())
 		seen[r.Full()] = true
+		require.True(t, r.Pair == "" || Pairs[r.Pair] != "", r.Full())
+		require.True(t, r.run != nil && r.Layer != "", r.Full())
 		pairs[r.Pair] = true
 	}
-	for _, pair := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "A12", "A13"} {
+	for pair := range Pairs {
 		require.True(t, pairs[pair], pair)
 	}
 	names := map[string]bool{}
@@ -292,12 +285,12 @@ func TestRegistry(t *testing.T) {
 	}
 	require.Equal(t, Tiers, []string{Quick.String(), CI.String(), Long.String()})
 
-	c := Control{Name: "lost", Case: "lop/nowhere", Break: louder(1)}
-	require.ErrorContains(t, c.sabotage(t.Context(), 1).Err, "does not exist")
-	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: fewer, Runs: 100}
-	require.ErrorContains(t, c.sabotage(t.Context(), 1).Err, "never reaches")
-	c = Control{Name: "withheld", Case: "opdisc/A1/radial", Break: one(fault.Certified, always(false)), Runs: 100}
-	require.ErrorIs(t, c.sabotage(t.Context(), 1).Err, dp.ErrWithheld)
+	c := Control{Name: "lost", Case: "lop/nowhere", sabotage: louder(1)}
+	require.ErrorContains(t, c.run(t.Context(), 1).Err, "does not exist")
+	c = Control{Name: "idle", Case: "lop/A1/logistic cover", sabotage: fewer, runs: 100}
+	require.ErrorContains(t, c.run(t.Context(), 1).Err, "never reaches")
+	c = Control{Name: "withheld", Case: "opdisc/A1/radial", sabotage: one(fault.Certified, always(false)), runs: 100}
+	require.ErrorIs(t, c.run(t.Context(), 1).Err, dp.ErrWithheld)
 }
 
 // Equal seeds find equal numbers on any number of processors; a cancelled run
@@ -319,20 +312,20 @@ func TestRun(t *testing.T) {
 	require.ErrorIs(t, Run(ctx, list, Quick, 1, func() {}), context.Canceled)
 	require.Empty(t, list[0].Tests)
 
-	e := &Env{Tier: CI, name: "x"}
-	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000}, []int{e.Runs(WhiteBox), e.Runs(BlackBox), e.Rows(2), e.Rows(50)})
+	e := &env{tier: CI, name: "x"}
+	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000}, []int{e.runs(WhiteBox), e.runs(BlackBox), e.rows(2), e.rows(50)})
 	boom := errors.New("boom")
 	score := func(context.Context, rand.Source) ([]float64, error) { return nil, boom }
-	_, err := Recover(t.Context(), e, dp.Certificate{}, 200, score)
+	_, err := recovered(t.Context(), e, dp.Certificate{}, 200, score)
 	require.ErrorIs(t, err, boom)
-	_, err = Recover(t.Context(), e, dp.Certificate{}, 0, score)
+	_, err = recovered(t.Context(), e, dp.Certificate{}, 0, score)
 	require.ErrorContains(t, err, "no scores")
-	_, err = Distinguish(t.Context(), e, dp.Certificate{}, 200, 1,
+	_, err = distinguish(t.Context(), e, dp.Certificate{}, 200, 1,
 		func(_ context.Context, _ int, src rand.Source) ([]float64, error) { return score(t.Context(), src) })
 	require.ErrorIs(t, err, boom)
-	_, err = Recover(ctx, e, dp.Certificate{}, 200, score)
+	_, err = recovered(ctx, e, dp.Certificate{}, 200, score)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = Distinguish(ctx, e, dp.Certificate{}, 200, 1, nil)
+	_, err = distinguish(ctx, e, dp.Certificate{}, 200, 1, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -363,11 +356,11 @@ func TestZiggurat(t *testing.T) {
 
 // A setting that the library refuses is an error of the case, not a panic.
 func TestRefused(t *testing.T) {
-	e := &Env{Tier: Quick, name: "x"}
+	e := &env{tier: Quick, name: "x"}
 	bad := logistic(lop.Mechanism{}, opposite())
 	bad.budget.Epsilon = -1
 	require.ErrorIs(t, bad.prepare(t.Context(), e), dp.ErrBudget)
-	quad := quadraticSettings[0].make()
+	quad := squares(qop.Mechanism{})
 	quad.budget.Delta = 2
 	require.ErrorIs(t, quad.prepare(t.Context(), e), dp.ErrBudget)
 	sgd := gradients(sco.Poisson, dp.Replace, 2, 3)
@@ -376,8 +369,7 @@ func TestRefused(t *testing.T) {
 	pass := permuted(1, loss.Huber{Delta: 0.5})
 	pass.budget.Delta = 2
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
-	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "white", func() *linear { return bad }}})[0].Run
-	_, err := run(t.Context(), e)
+	_, err := cases(linearKinds, []setting[linear]{{"bad", "A1", "white", bad}})[0].run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
-	require.Panics(t, func() { cases(linearKinds, []setting[*linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
+	require.Panics(t, func() { cases(linearKinds, []setting[linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
 }

@@ -21,16 +21,16 @@ type passing struct {
 	mech          planner[*erm.Problem, *sco.PassPlan]
 	declared      loss.Linear // whose constants the loss declares
 	batch, passes int
-	lambda        float64 // λ of steps that shrink, after which the last iterate is released
+	lambda        float64 // λ of shrinking steps, which release the last iterate; 0 for others
 	phases        []phase
 }
 
-func (c *passing) prepare(ctx context.Context, e *Env) error {
+func (c *passing) prepare(ctx context.Context, e *env) error {
 	_, err := follow(ctx, e, &c.followed, c.mech, c.declared)
 	return err
 }
 
-// phase is n records passed over with step η.
+// phase is a number of records and their step η.
 type phase struct {
 	records int
 	step    float64
@@ -47,8 +47,8 @@ func halves(n int, eta float64) []phase {
 	return list
 }
 
-// reach returns 2kLη/b, how far a record moves the average of its phase, or
-// L/(λb⌊n/b⌋), how far it moves the end of strongly convex passes.
+// reach returns the distance 2kLη/b by which a record moves the average of its phase, or the distance
+// L/(λb⌊n/b⌋) by which it moves the end of strongly convex passes.
 func (c *passing) reach(p phase) float64 {
 	if c.lambda > 0 {
 		return c.clip / (c.lambda * float64(c.batch*(p.records/c.batch)))
@@ -56,15 +56,15 @@ func (c *passing) reach(p phase) float64 {
 	return 2 * float64(c.passes) * c.clip * p.step / float64(c.batch)
 }
 
-// tour is what one release did in one phase.
+// tour is one phase of one release.
 type tour struct {
 	start, mean, noise []float64
 	used               map[int]bool
 	first              []int // records of the first pass, in order
 }
 
-// tours returns the phases of the last release. The noise of a phase is what follows the average of
-// the points where gradients were taken, or the end of strongly convex passes.
+// tours returns the phases of the last release. The noise of a phase is the difference of its released
+// point and the average of the points of its gradients, or the end of strongly convex passes.
 func (c *passing) tours() (list []tour, err error) {
 	points := c.trail.points
 	at := len(points) - 1
@@ -98,7 +98,7 @@ func (c *passing) tours() (list []tour, err error) {
 }
 
 // white recovers the noise of every phase.
-func (c *passing) white(ctx context.Context, e *Env) (Finding, error) {
+func (c *passing) white(ctx context.Context, e *env) (Finding, error) {
 	one := gaussianScale(c.budget, 1)
 	reason := ""
 	f, err := c.scores(ctx, e, e.few(len(c.phases)*len(c.data[0][0].a)), func(_ int, rel *dp.Release) (z []float64, err error) {
@@ -108,7 +108,7 @@ func (c *passing) white(ctx context.Context, e *Env) (Finding, error) {
 			z = append(z, t.noise...)
 		}
 		if end := c.trail.points[len(c.trail.points)-1]; !floats.Equal(end, rel.Theta) {
-			reason = "the released point is not the one behind the noise"
+			reason = "the released point is not the last point with its noise"
 		}
 		return z, err
 	})
@@ -118,10 +118,10 @@ func (c *passing) white(ctx context.Context, e *Env) (Finding, error) {
 
 // sampled tests the permutation: the last record is anywhere in it with equal
 // probability, each record at most once a pass and in one phase.
-func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
-	aux, n := e.Source("placed"), len(c.data[0])
+func (c *passing) sampled(ctx context.Context, e *env) (Finding, error) {
+	aux, n := e.source("placed"), len(c.data[0])
 	reason := ""
-	f, err := Recover(ctx, e, c.cert, e.Rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	f, err := recovered(ctx, e, c.cert, e.rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		if _, err := c.fit[0](ctx, src); err != nil {
 			return nil, err
 		}
@@ -150,24 +150,24 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 			}
 		}
 		u := (lo + (hi-lo)*noise.Uniform(aux)) / float64(n)
-		return []float64{Normal(u, 1-u)}, nil
+		return []float64{normalScore(u, 1-u)}, nil
 	})
 	f.Reason = reason
 	return f, err
 }
 
-// coupled releases from both data sets with one stream: the averages of a phase may not be further
-// apart than its start, or, where the record that differs is passed over, than that and what the
-// noise hides. Its power is the largest share of this that was seen.
-func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
+// coupled releases from both data sets with one stream. The averages of a phase may be as far apart as
+// its starts, plus reach if the phase uses the record that differs. Its power is the largest
+// observed share of reach.
+func (c *passing) coupled(ctx context.Context, e *env) (Finding, error) {
 	f, n, share := Claimed(c.cert), len(c.data[0]), 0.0
-	for run := range 500 * int(e.Tier) {
+	for run := range 500 * int(e.tier) {
 		if err := ctx.Err(); err != nil {
 			return f, err
 		}
 		var tours [2][]tour
 		for i := range tours {
-			if _, err := c.fit[i](ctx, e.Source("coupled", fmt.Sprint(run))); err != nil {
+			if _, err := c.fit[i](ctx, e.source("coupled", fmt.Sprint(run))); err != nil {
 				return f, err
 			}
 			var err error
@@ -185,7 +185,8 @@ func (c *passing) coupled(ctx context.Context, e *Env) (Finding, error) {
 				share = math.Max(share, (moved-apart)/c.reach(c.phases[p]))
 			}
 			if moved > allowed*(1+1e-9)+1e-12 {
-				f.Reason = fmt.Sprintf("a record moves the average of phase %d by %.3g, the claim is %.3g", p+1, moved, allowed)
+				f.Reason = fmt.Sprintf("a record moves the average of phase %d by %.3g, the claim is %.3g",
+					p+1, moved, allowed)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func TestAccountant(t *testing.T) {
 		gradients(sco.Poisson, dp.Replace, 2, 3), gradients(sco.Poisson, dp.AddRemove, 2, 3),
 		gradients(sco.FixedSize, dp.Replace, 3, 3), gradients(sco.WithReplacement, dp.Replace, 3, 2), gradients(sco.Poisson, dp.Replace, size, 3),
 	} {
-		require.NoError(t, c.prepare(t.Context(), &Env{Tier: Quick, name: "x"}))
+		require.NoError(t, c.prepare(t.Context(), &env{tier: Quick, name: "x"}))
 		require.InEpsilon(t, c.z, c.plan.Params().Noise, 5e-4, "%v", c.plan.Params().Sampler)
 	}
 }
