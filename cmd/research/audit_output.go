@@ -27,8 +27,8 @@ func table(out io.Writer, results []audit.Result) error {
 			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t%.2f\tnot measured\n", r.Full(), r.Layer, r.Seconds)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r), power(r.Power), r.Runs, r.Seconds,
-			r.Verdict())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim),
+			measured(&r), power(r.Power), r.Runs, r.Seconds, r.Verdict())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -42,10 +42,10 @@ func table(out io.Writer, results []audit.Result) error {
 	return err
 }
 
-// claim writes a budget shortly.
+// claim formats a budget.
 func claim(b dp.Budget) string { return fmt.Sprintf("ε = %.4g, δ = %.3g", b.Epsilon, b.Delta) }
 
-// measured writes the one number that a layer is about.
+// measured formats the main number of a layer.
 func measured(r *audit.Result) string {
 	switch {
 	case r.Reason != "":
@@ -66,7 +66,7 @@ func measured(r *audit.Result) string {
 	return fmt.Sprintf("p = %.2g (%s)", p, name)
 }
 
-// power writes a probability or a share.
+// power formats a probability or a share.
 func power(x float64) string {
 	if math.IsNaN(x) {
 		return "–"
@@ -102,8 +102,8 @@ func listCases(out io.Writer, names []string) error {
 	return err
 }
 
-// schemaVersion changes when a field of the JSON file changes its meaning or
-// goes; new fields do not count.
+// schemaVersion changes when a field of the JSON file changes its meaning or is removed, and not when
+// a field is added.
 const schemaVersion = 1
 
 // report is the JSON file.
@@ -118,11 +118,11 @@ type report struct {
 	Cases         []line  `json:"cases"`
 }
 
-// line is one case. null stands for what was not measured.
+// line is one case. null stands for a number that was not measured.
 type line struct {
 	Mechanism string        `json:"mechanism"`
 	Case      string        `json:"case"`
-	Sabotage  string        `json:"sabotage,omitempty"` // what was broken; Mechanism is its name
+	Sabotage  string        `json:"sabotage,omitempty"` // the broken step; Mechanism is its name
 	Pair      string        `json:"pair,omitempty"`
 	Layer     audit.Layer   `json:"layer"`
 	Theorem   string        `json:"theorem"`
@@ -139,7 +139,7 @@ type line struct {
 	Seconds   float64       `json:"seconds"`
 }
 
-// number returns nil for what JSON has no number for.
+// number returns nil for NaN and infinities, which JSON cannot represent.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -150,8 +150,8 @@ func number(x float64) *float64 {
 // writeJSON writes the findings; a case that could not be measured is left out.
 func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	rep := report{
-		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		FalseReject: testkit.FalseReject, Seconds: seconds, Cases: []line{},
+		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, FalseReject: testkit.FalseReject, Seconds: seconds, Cases: []line{},
 	}
 	for _, r := range results {
 		if r.Err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
-// Colors that color-blind readers tell apart [Okabe, Ito].
+// Colors that color-blind readers can distinguish [Okabe, Ito].
 var (
 	claimedInk  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff} // vermilion
 	measuredInk = color.NRGBA{0x00, 0x72, 0xb2, 0xff} // blue
@@ -31,8 +31,8 @@ const (
 	floor = 1e-8
 )
 
-// closest returns the cases that are drawn: of each mechanism the one whose measured ε is
-// the largest share of its claim.
+// closest returns the cases to draw: of each mechanism the case whose measured ε is the largest share
+// of its claim.
 func closest(results []audit.Result) []audit.Result {
 	best := map[string]int{}
 	var list []audit.Result
@@ -79,7 +79,8 @@ func writePNG(path string, results []audit.Result) error {
 	}
 	title := plot.New().Title.TextStyle
 	title.Font = sans(14)
-	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22}, "Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
+	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
+		"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
 	var b bytes.Buffer
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
 		return err
@@ -103,7 +104,7 @@ func tile(r *audit.Result) (*plot.Plot, error) {
 		var xy plotter.XYs
 		for _, at := range r.Profile {
 			d := delta(at)
-			if d > 0 { // a logarithm has no place for 0
+			if d > 0 { // 0 has no logarithm
 				xy = append(xy, plotter.XY{X: at.Epsilon, Y: math.Log10(math.Max(d, floor))})
 			}
 			if d < floor {

@@ -162,7 +162,9 @@ func edit[T any](step fault.Step[T], change func(v *T)) sabotage {
 
 // borrowed edits the numbers of a plan after those of another setting.
 func borrowed[P any, S preparer](step fault.Step[P], other S, change func(p *P, other S)) sabotage {
-	prepare := sync.OnceValue(func() error { return other.prepare(context.Background(), &env{tier: Quick, name: "borrowed"}) })
+	prepare := sync.OnceValue(func() error {
+		return other.prepare(context.Background(), &env{tier: Quick, name: "borrowed"})
+	})
 	return edit(step, func(p *P) {
 		if err := prepare(); err != nil {
 			panic(err)

@@ -23,9 +23,9 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// TestQuick measures every mechanism: each claim holds, with the power that its
-// layer promises. A correct tree fails with probability 1e-6 a case. Without PRIVOPT_LONG
-// every mechanism has one case of each layer.
+// TestQuick measures every mechanism: each claim holds, with the power that its layer promises. A
+// correct module fails with probability 1e-6 a case. Without PRIVOPT_LONG it runs one case of each
+// layer of every mechanism.
 func TestQuick(t *testing.T) {
 	list := Select(nil, Quick)
 	switch {
@@ -42,15 +42,15 @@ func TestQuick(t *testing.T) {
 		}
 		name, p := r.Worst()
 		if v := r.Verdict(); v != Holds {
-			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s", r.Full(), v, name, p, r.Exact, r.Lower, r.Claim,
-				r.Power, r.Reason)
+			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s",
+				r.Full(), v, name, p, r.Exact, r.Lower, r.Claim, r.Power, r.Reason)
 		}
 		require.NoError(t, dp.Certificate{Budget: r.Claim, Relation: r.Relation, Theorem: r.Theorem}.Check(), r.Full())
 	}
 }
 
-// TestControls is the gate: every sabotage is caught on the production path,
-// with its step reached. Without PRIVOPT_LONG every fourth has to do.
+// TestControls shows that every sabotage is caught on the production path and reaches its step.
+// Without PRIVOPT_LONG it runs every fourth.
 func TestControls(t *testing.T) {
 	start := time.Now()
 	list := testkit.Every(4, Controls())
@@ -78,10 +78,9 @@ func representatives(list []Result) (few []Result) {
 	return few
 }
 
-// TestPower: through the whole production path an error of 5 % in the scale is
-// seen in either direction, for every seed of four (of one without PRIVOPT_LONG), and none
-// is seen where there is none. That the probability is 0.99 and more is measured on scores in
-// scores_test.go; scores of the production path are those times the error.
+// TestPower shows that an error of 5 % in the scale on the production path is seen in either
+// direction for each of four seeds (one without PRIVOPT_LONG), and that correct noise passes.
+// TestScorePower measures the probability 0.99 on scores.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("36 audits")
@@ -111,7 +110,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// The scales of plans whose theorems are closed forms are those of the forms.
+// TestReferences compares the scales of plans with the closed forms of their theorems.
 func TestReferences(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -123,7 +122,9 @@ func TestReferences(t *testing.T) {
 		{"kifer", lop.Kifer, opposite(), 0.01, func(_ lop.Params, eps, delta, g float64) (float64, float64) {
 			return g * math.Sqrt(8*math.Log(2/delta)+4*eps) / eps, 0
 		}},
-		{"pure kifer", lop.Kifer, opposite(), 0, func(_ lop.Params, eps, _, g float64) (float64, float64) { return 0, eps / (2 * g) }},
+		{"pure kifer", lop.Kifer, opposite(), 0, func(_ lop.Params, eps, _, g float64) (float64, float64) {
+			return 0, eps / (2 * g)
+		}},
 		{"pure cms11", lop.CMS11, opposite(), 0, func(p lop.Params, eps, _, g float64) (float64, float64) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
@@ -143,7 +144,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// Findings become verdicts.
+// TestVerdict maps findings to verdicts.
 func TestVerdict(t *testing.T) {
 	claim := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 0.01}, Relation: dp.Replace, Theorem: "x.y/1"})
 	require.Equal(t, Blind, claim.Verdict(), "nothing measured")
@@ -177,8 +178,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A certificate that says less than was asked for is a violation, whatever the
-// noise: the case would measure it for what was asked.
+// A certificate that states less than the requested budget is a violation for any noise, because a
+// case measures the noise for the requested budget.
 func TestFalseClaim(t *testing.T) {
 	asked := dp.Budget{Epsilon: 1, Delta: 0.01}
 	honest := dp.Certificate{Budget: asked, Relation: dp.Replace, Theorem: "x.y/1"}
@@ -214,9 +215,8 @@ func TestEpsilonAt(t *testing.T) {
 	require.Equal(t, math.Inf(1), epsilonAt(func(float64) float64 { return 0.1 }, 0.01))
 }
 
-// A matrix that was recovered from a minimizer is a Wishart matrix: here the
-// mechanism is a few lines of this test, without package qop, and the direct
-// draw gives the released point.
+// The scores of Wishart matrices are standard normal, and a matrix that is not positive is
+// impossible.
 func TestBartlettScores(t *testing.T) {
 	const d, m, n = 4, 9, 4000
 	src := noise.Reproducible(2)
@@ -236,7 +236,7 @@ func TestBartlettScores(t *testing.T) {
 	require.ErrorIs(t, err, errImpossible)
 }
 
-// truncated draws from the tails too.
+// TestTruncated draws from intervals in the middle and in the tails.
 func TestTruncated(t *testing.T) {
 	src := noise.Reproducible(3)
 	for _, c := range [][2]float64{{-1, 2}, {8, 9}, {-12, -10}, {math.Inf(-1), -6}, {3, math.Inf(1)}, {0, 0.001}} {
@@ -263,7 +263,8 @@ func mass(a, b float64) float64 {
 	return half(b) - half(a)
 }
 
-// What does not fit together is refused when it is registered or run.
+// Cases and controls have unique names, known pairs and layers; a control that tests nothing is an
+// error.
 func TestRegistry(t *testing.T) {
 	seen := map[string]bool{}
 	pairs := map[string]bool{}
@@ -293,8 +294,7 @@ func TestRegistry(t *testing.T) {
 	require.ErrorIs(t, c.run(t.Context(), 1).Err, dp.ErrWithheld)
 }
 
-// Equal seeds find equal numbers on any number of processors; a cancelled run
-// says so.
+// Equal seeds give equal numbers, and a cancelled run returns an error.
 func TestRun(t *testing.T) {
 	var all [2][]Result
 	for i := range all {
@@ -313,7 +313,8 @@ func TestRun(t *testing.T) {
 	require.Empty(t, list[0].Tests)
 
 	e := &env{tier: CI, name: "x"}
-	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000}, []int{e.runs(WhiteBox), e.runs(BlackBox), e.rows(2), e.rows(50)})
+	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000},
+		[]int{e.runs(WhiteBox), e.runs(BlackBox), e.rows(2), e.rows(50)})
 	boom := errors.New("boom")
 	score := func(context.Context, rand.Source) ([]float64, error) { return nil, boom }
 	_, err := recovered(t.Context(), e, dp.Certificate{}, 200, score)
@@ -329,7 +330,7 @@ func TestRun(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The values of the naive generator are recognized, numbers of ours are not.
+// has recognizes the values of the ziggurat generator, and not those of package noise.
 func TestZiggurat(t *testing.T) {
 	src := noise.Reproducible(5)
 	x := make([]float64, 20_000)
@@ -341,7 +342,7 @@ func TestZiggurat(t *testing.T) {
 		require.True(t, lattice.has(v/2, 0))
 		z = append(z, []float64{v / 2})
 	}
-	for _, test := range scoreTests(z) { // normal but for the tail beyond 3.44
+	for _, test := range scoreTests(z) { // normal except for the tail beyond 3.44
 		require.Greater(t, test.P, 1e-3, test)
 	}
 	noise.Normal(x, 1, src)
@@ -354,7 +355,7 @@ func TestZiggurat(t *testing.T) {
 	require.LessOrEqual(t, hits, 16) // P(Poisson(2.4) > 16) < 1e-6
 }
 
-// A setting that the library refuses is an error of the case, not a panic.
+// A setting that the library refuses makes its case return an error; an unknown kind panics.
 func TestRefused(t *testing.T) {
 	e := &env{tier: Quick, name: "x"}
 	bad := logistic(lop.Mechanism{}, opposite())
@@ -371,5 +372,6 @@ func TestRefused(t *testing.T) {
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
 	_, err := cases(linearKinds, []setting[linear]{{"bad", "A1", "white", bad}})[0].run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
-	require.Panics(t, func() { cases(linearKinds, []setting[linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
+	misspelt := []setting[linear]{{"bad", "A1", "whit", nil}}
+	require.Panics(t, func() { cases(linearKinds, misspelt) })
 }

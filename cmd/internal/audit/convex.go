@@ -78,8 +78,8 @@ func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 	return g
 }
 
-// tooSmall returns the reason why noise cannot hide the distance of two points, or "". Every theorem
-// needs that, in every dimension.
+// tooSmall returns the reason why noise cannot hide the distance of two points, or "". Every
+// theorem needs that, in every dimension.
 func tooSmall(b dp.Budget, distance, sigma, rate float64) string {
 	if sigma > 0 && sigma < gaussianScale(b, distance)*(1-1e-6) || rate > b.Epsilon/distance*(1+1e-6) {
 		return fmt.Sprintf("Gaussian noise of scale %.6g or radial noise of rate %.6g does not hide a distance of %.6g",
@@ -136,8 +136,8 @@ func (c *convex) within(
 	return f, nil
 }
 
-// black distinguishes releases on the two data sets. For d = 1 the likelihood ratio of the exact laws
-// at place(x) is a score.
+// black distinguishes releases on the two data sets. For d = 1 the likelihood ratio of the exact
+// laws at place(x) is a score.
 func (c *convex) black(
 	ctx context.Context, e *env, laws func() (p, q law, err error), place func(x float64) float64,
 ) (Finding, error) {

@@ -44,8 +44,8 @@ type halfspaces []struct {
 	y int
 }
 
-// flipped is one record that separates −1 from +1, with either label. tied (A12) is two records that
-// disagree, so that both points have equal losses, or agree.
+// flipped is one record that separates −1 from +1, with either label. tied (A12) is two records
+// that disagree, so that both points have equal losses, or agree.
 var (
 	flipped = [2]halfspaces{{{[]int64{1}, 1}}, {{[]int64{1}, -1}}}
 	tied    = [2]halfspaces{{{[]int64{1}, 1}, {[]int64{1}, -1}}, {{[]int64{1}, 1}, {[]int64{1}, 1}}}
@@ -167,19 +167,20 @@ func apartIfReleased(
 	ctx context.Context, e *env, cert dp.Certificate, dim int,
 	release func(context.Context, int, rand.Source) ([]float64, error),
 ) (Finding, error) {
-	f, err := distinguish(ctx, e, cert, 1000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+	orZero := func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 		x, err := release(ctx, i, src)
 		if errors.Is(err, dp.ErrWithheld) {
 			return make([]float64, dim), nil
 		}
 		return x, err
-	})
+	}
+	f, err := distinguish(ctx, e, cert, 1000, math.NaN(), orZero)
 	f.Power = 1
 	return f, err
 }
 
-// signs returns the probabilities of −1 and +1 under noise of density e^{−|x|/θ}/2θ, θ = 2/ε, if the
-// loss of +1 minus the loss of −1 is advantage.
+// signs returns the probabilities of −1 and +1 under noise of density e^{−|x|/θ}/2θ, θ = 2/ε, if
+// the loss of +1 minus the loss of −1 is advantage.
 func signs(b dp.Budget, advantage float64) map[string]float64 {
 	p := math.Exp(-math.Abs(advantage)*b.Epsilon/2) / 2
 	if advantage < 0 {
@@ -188,8 +189,8 @@ func signs(b dp.Budget, advantage float64) map[string]float64 {
 	return map[string]float64{"+1": p, "-1": 1 - p}
 }
 
-// circle returns the probabilities of −1, 0 and +1 for OPDisc with one parameter and Q = 1, where Δ = 2.
-// Along each direction of η ∈ ℝ² the minimizer is a step function of the radius, Gamma(2)·2/ε.
+// circle returns the probabilities of −1, 0 and +1 for OPDisc with one parameter and Q = 1, where Δ
+// = 2. Along each direction of η ∈ ℝ² the minimizer is a step function of the radius, Gamma(2)·2/ε.
 func circle(b dp.Budget, i int) map[string]float64 {
 	const angles = 20_000
 	scale := 2 / b.Epsilon
@@ -226,8 +227,8 @@ func circle(b dp.Budget, i int) map[string]float64 {
 	return out
 }
 
-// parity returns the probabilities of an even and an odd number of +1 in {−1,+1}ᵈ under the published
-// σ, if the loss of a record is 1 for one parity and 0 for the other: q/2 and 1 − q/2 for
+// parity returns the probabilities of an even and an odd number of +1 in {−1,+1}ᵈ under the
+// published σ, if the loss of a record is 1 for one parity and 0 for the other: q/2 and 1 − q/2 for
 // s = σ/√d, q = P(|N| > 1/2s)ᵈ.
 func parity(b dp.Budget, d int) (low, high float64) {
 	sigma := 7 * float64(d) / 4 * math.Sqrt(-math.Log(b.Delta)) / b.Epsilon

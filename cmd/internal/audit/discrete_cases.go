@@ -113,13 +113,14 @@ func rspmLine() *discrete {
 func votes() *discrete {
 	c := productLine(flipped, [2]float64{-1, 1})
 	c.mech = func(objpert.Oracle) discreteMechanism {
-		return &objpert.SampleAndAggregate{Blocks: 1, Heuristic: func(ctx context.Context, p *objpert.Problem) ([]int, error) {
+		vote := func(ctx context.Context, p *objpert.Problem) ([]int, error) {
 			s, err := objpert.Enumerate{}.Solve(ctx, p)
 			if err != nil {
 				return nil, err
 			}
 			return s.W, nil
-		}}
+		}
+		return &objpert.SampleAndAggregate{Blocks: 1, Heuristic: vote}
 	}
 	return c
 }
@@ -244,9 +245,11 @@ func discreteMechanisms() []mechanism {
 		controls: []Control{
 			{"opdisc-noise-0.9", "radial noise of 0.9 times its scale", "opdisc/A1/radial", 0, scaled(0.9)},
 			{"opdisc-noise-0.5", "Gaussian noise of half its scale", "opdisc/A1/gaussian", 0, scaled(0.5)},
-			{"opdisc-noise-0.125", "radial noise of an eighth of its scale, seen from outside", "opdisc/A1/radial, d = 1, from outside", 0,
+			{"opdisc-noise-0.125", "radial noise of an eighth of its scale, seen from outside",
+				"opdisc/A1/radial, d = 1, from outside", 0,
 				scaled(0.125)},
-			{"opdisc-dimension", "d noise variables in the place of d+1", "opdisc/A1/radial", 0, dropped(func(n int) int { return n - 1 })},
+			{"opdisc-dimension", "d noise variables in the place of d+1", "opdisc/A1/radial", 0,
+				dropped(func(n int) int { return n - 1 })},
 			{"opdisc-relation", "the shift of an added record for a replaced one", "opdisc/A1/radial", 0, scaled(0.5)},
 			{"opdisc-paper-sigma", "the published σ sold at the ε it claims", "opdisc/A1/parity under the published σ", 0,
 				edit(params, func(q *objpert.Params) { q.Proved.Epsilon = 1 })},
@@ -266,9 +269,11 @@ func discreteMechanisms() []mechanism {
 		controls: []Control{
 			{"product-noise-0.9", "K-norm noise of 0.9 times its scale", "product/A1/k-norm, signs", 0, scaled(0.9)},
 			{"product-onesided-0.5", "one-sided noise of half its scale", "product/A1/one-sided", 0, scaled(0.5)},
-			{"product-tie-0.5", "K-norm noise of half its scale, seen from outside on two tied points", "product/A12/tie, from outside", 0,
+			{"product-tie-0.5", "K-norm noise of half its scale, seen from outside on two tied points",
+				"product/A12/tie, from outside", 0,
 				scaled(0.5)},
-			{"product-relation", "the shift of an added record for a replaced one", "product/A1/k-norm, ternary", 0, scaled(0.5)},
+			{"product-relation", "the shift of an added record for a replaced one", "product/A1/k-norm, ternary", 0,
+				scaled(0.5)},
 			{"product-uncertified", "a point within a gap of the minimum released", "product/A12/gap", 0, uncertified},
 		},
 	}, {
@@ -281,14 +286,18 @@ func discreteMechanisms() []mechanism {
 			{"rspm-dimension", "d noise variables in the place of 2d separators", "rspm/A1/laplace, ternary", 0,
 				dropped(func(n int) int { return n / 2 })},
 			{"rspm-noise-0.9", "Laplace noise of 0.9 times its scale", "rspm/A1/laplace, ternary", 0, scaled(0.9)},
-			{"rspm-noise-0.5", "Laplace noise of half its scale, seen from outside", "rspm/A1/laplace, d = 1, from outside", 0, scaled(0.5)},
-			{"rspm-cached", "one draw of η for all releases", "rspm/A13/laplace, ternary", 0, cached(drawn, slices.Clone[[]int64])},
+			{"rspm-noise-0.5", "Laplace noise of half its scale, seen from outside", "rspm/A1/laplace, d = 1, from outside", 0,
+				scaled(0.5)},
+			{"rspm-cached", "one draw of η for all releases", "rspm/A13/laplace, ternary", 0,
+				cached(drawn, slices.Clone[[]int64])},
 		},
 	}, {
 		name:  "aggregate",
 		cases: cases(discreteKinds, settings{{"votes", "A1", "exactly outside", votes()}}),
 		controls: []Control{
-			{"aggregate-noise-0.5", "noise for one vote in the place of two, seen from outside", "aggregate/A1/votes, from outside", 0, scaled(0.5)},
+			{"aggregate-noise-0.5", "noise for one vote in the place of two, seen from outside",
+				"aggregate/A1/votes, from outside", 0,
+				scaled(0.5)},
 		},
 	}, {
 		name: "opsamp",

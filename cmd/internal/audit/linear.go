@@ -52,10 +52,10 @@ func (c *linear) shift() float64 { return sensitivity(relationOf(c.data), c.Lips
 //
 //	b = −(∇F(θ) + Δθ + s),  s ∈ ∂(r + ι_C)(θ)
 //
-// At a kink or on a face s_j is unknown. Given everything else, b_j is then N(0, σ²) on the interval
-// that keeps θ_j there: in the coordinates (θ_j free, s_j held) the density of b is the product of
-// its marginals times a determinant of the free block. Drawing b_j from that law makes b exactly
-// N(0, σ²I) again.
+// At a kink or on a face s_j is unknown. Given everything else, b_j is then N(0, σ²) on the
+// interval that keeps θ_j there: in the coordinates (θ_j free, s_j held) the density of b is the
+// product of its marginals times a determinant of the free block. Drawing b_j from that law makes b
+// exactly N(0, σ²I) again.
 func (c *linear) recovered(theta []float64, i int, src rand.Source) []float64 {
 	b := c.slope(theta, i, nil)
 	for j, x := range theta {
@@ -105,8 +105,8 @@ func (c *linear) output(ctx context.Context, e *env) (Finding, error) {
 	return f, err
 }
 
-// coarse reduces the output noise to half a step of the grid, so that its rounding decides the law of
-// the integers: z is exactly N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), added to any point.
+// coarse reduces the output noise to half a step of the grid, so that its rounding decides the law
+// of the integers: z is exactly N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), added to any point.
 func (c *linear) coarse(ctx context.Context, e *env) (Finding, error) {
 	const ratio = 0.5 // σ/g
 	ctx = fault.With(ctx, calibrated, func(p lop.Params) lop.Params {
@@ -144,8 +144,8 @@ func (c *linear) covered(ctx context.Context, e *env) (Finding, error) {
 	})
 }
 
-// permuted releases from the records in other orders with equal noise: the certified points must lie
-// within 2R of one another.
+// permuted releases from the records in other orders with equal noise: the certified points must
+// lie within 2R of one another.
 func (c *linear) permuted(ctx context.Context, e *env) (Finding, error) {
 	shuffled := *c
 	rnd := rand.New(e.source("order"))
@@ -175,8 +175,8 @@ func (c *linear) permuted(ctx context.Context, e *env) (Finding, error) {
 	return f, nil
 }
 
-// exact compares the divergence of the releases, under the noise of a fit, with the profile that the
-// plan claims.
+// exact compares the divergence of the releases, under the noise of a fit, with the profile that
+// the plan claims.
 func (c *linear) exact(context.Context, *env) (Finding, error) {
 	p, q, err := c.laws()
 	d, err := known(p, q, err)
@@ -198,9 +198,9 @@ func (c *linear) outside(ctx context.Context, e *env) (Finding, error) {
 	return c.black(ctx, e, c.laws, func(x float64) float64 { return x })
 }
 
-// named attacks a sampler of few values: for each candidate data set the attacker computes the noise
-// b that a released minimizer implies. The noise of the true data set consists of values of the
-// sampler, that of the other does not [Mir12].
+// named attacks a sampler of few values: for each candidate data set the attacker computes the
+// noise b that a released minimizer implies. The noise of the true data set consists of values of
+// the sampler, that of the other does not [Mir12].
 //
 // There is no output noise and the cover is the least that can be certified, so that only the
 // sampler is tested. The attack tries the values of the ziggurat generator.
@@ -341,8 +341,8 @@ func (c *linear) jumps(rec record) (at []float64) {
 	return at
 }
 
-// ziggurat is the normal generator of math/rand and gonum: below its tail a draw is a 32-bit integer
-// times one of 128 steps, 2³⁹ values in all.
+// ziggurat is the normal generator of math/rand and gonum: below its tail a draw is a 32-bit
+// integer times one of 128 steps, 2³⁹ values in all.
 type ziggurat struct {
 	step [128]float64
 	edge [129]float64 // the right ends of the layers; edge[128] = 0

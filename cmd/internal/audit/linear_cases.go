@@ -29,14 +29,15 @@ const (
 // unit are the bounds of rows and labels that most settings declare.
 var unit = loss.Bounds{Row: 1, Label: 1}
 
-// usual is the budget of most settings. The large δ makes the noise small, which helps the black box.
+// usual is the budget of most settings. The large δ makes the noise small, which helps the black
+// box.
 var usual = dp.Budget{Epsilon: 1, Delta: 0.01}
 
 // base are the three common records of most pairs on the line.
 var base = []record{{[]float64{0.7}, 1}, {[]float64{-0.5}, -1}, {[]float64{0.4}, 1}}
 
-// opposite is A1 on the line: the last record has the gradient +ζ or −ζ at 0. present is A2: the last
-// record is there or not.
+// opposite is A1 on the line: the last record has the gradient +ζ or −ζ at 0. present is A2: the
+// last record is there or not.
 func opposite() [2][]record { return ended(dp.Replace, base, axis(1, 1, 1), axis(1, 1, -1)) }
 func present() [2][]record  { return ended(dp.AddRemove, base, axis(1, 1, 1), record{}) }
 
@@ -108,9 +109,9 @@ func curved(far bool) *linear {
 	return c
 }
 
-// tail is A3 for theorem R: the last record is removed, and the others pull the minimizer so far away
-// that only noise of three standard deviations brings it to the curved part of that record, where
-// the gradient of the record points along the noise.
+// tail is A3 for theorem R: the last record is removed, and the others pull the minimizer so far
+// away that only noise of three standard deviations brings it to the curved part of that record,
+// where the gradient of the record points along the noise.
 func tail() *linear {
 	pull := slices.Repeat([]record{axis(1, 1, 50)}, 8)
 	c := withBudget(logistic(lop.Mechanism{Ridge: 0.7}, ended(dp.AddRemove, pull, axis(1, 1, 0), record{})), 1, 1e-3)
@@ -155,7 +156,8 @@ func equal() *linear {
 	return logistic(lop.Mechanism{}, ended(dp.Replace, list, axis(5, 1, 1), axis(5, 1, -1)))
 }
 
-// unnamed is the setting of the attack on the values of the sampler: 200 records, one label differs.
+// unnamed is the setting of the attack on the values of the sampler: 200 records, one label
+// differs.
 func unnamed() *linear {
 	list := sample(199, 10, "lattice")
 	data := ended(dp.Replace, list, axis(10, 0.5, 1), axis(10, 0.5, -1))
@@ -299,12 +301,17 @@ func linearControls() []Control {
 		{"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9)},
 		{"noise-0.95", "noise of 0.95 times its scale", "lop/A1/logistic", 0, louder(0.95)},
 		{"noise-0.5", "noise of half its scale", "lop/A1/logistic, d = 5", 0, louder(0.5)},
-		{"noise-0.9-held", "noise of 0.9 times its scale, seen through kinks and faces", "lop/A7/ℓ1 in a box, d = 5", 0, louder(0.9)},
+		{"noise-0.9-held", "noise of 0.9 times its scale, seen through kinks and faces", "lop/A7/ℓ1 in a box, d = 5", 0,
+			louder(0.9)},
 		{"noise-0.9-pure", "noise of 0.9 times its scale under a pure claim", "lop/A1/pure, d = 5", 0, louder(0.9)},
-		{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0, louder(0.125)},
-		{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
-		{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0, instead(published(lop.Kifer, 0.02, opposite()))},
-		{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000, instead(logistic(lop.Mechanism{Share: 1e-3}, opposite()))},
+		{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0,
+			louder(0.125)},
+		{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0,
+			planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+		{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0,
+			instead(published(lop.Kifer, 0.02, opposite()))},
+		{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000,
+			instead(logistic(lop.Mechanism{Share: 1e-3}, opposite()))},
 		{"data-max", "noise scaled by the largest gradient of the records, not by the bound", "lop/A1/huber", 3000,
 			planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
 		{"relation", "the constant of add/remove used for replace", "lop/A1/logistic", 3000,
@@ -318,11 +325,13 @@ func linearControls() []Control {
 			planned(func(p *lop.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
 		{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
 		{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
-		{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0, one(release.Data, unclipped(1))},
-		{"cached", "noise drawn once and used again", "lop/A13/logistic", 0, cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
-			q.Linear = append([]float64(nil), q.Linear...)
-			return q
-		})},
+		{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0,
+			one(release.Data, unclipped(1))},
+		{"cached", "noise drawn once and used again", "lop/A13/logistic", 0,
+			cached(release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+				q.Linear = append([]float64(nil), q.Linear...)
+				return q
+			})},
 		{"three-steps", "the solver stopped after 3 steps and its certificate ignored", "lop/A1/logistic, d = 5 cover", 0,
 			threeSteps},
 		{"no-output", "output noise left out", "lop/A1/logistic output noise", 0, noOutput},
@@ -349,14 +358,15 @@ func linearControls() []Control {
 			redrawn(func(src rand.Source) int64 { return int64(gaussian(0.5, src)) })},
 		{"output-floor", "⌊x⌋ without the half", "lop/A1/logistic coarse output noise", 0,
 			redrawn(func(src rand.Source) int64 { return int64(math.Floor(gaussian(0.5, src))) })},
-		{"grid-of-data", "the grid chosen from the size of the point", "lop/A1/logistic residues", 0, released(func(k, nu int64) int64 {
-			for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
-				if k+nu > 1<<44 || k+nu < -1<<44 {
-					nu += -(k + nu) & g
+		{"grid-of-data", "the grid chosen from the size of the point", "lop/A1/logistic residues", 0,
+			released(func(k, nu int64) int64 {
+				for g := int64(1); g <= 4; g *= 2 { // coarser by the digits of the sum
+					if k+nu > 1<<44 || k+nu < -1<<44 {
+						nu += -(k + nu) & g
+					}
 				}
-			}
-			return k + nu
-		})},
+				return k + nu
+			})},
 		{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
 			src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
 			ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
@@ -389,12 +399,15 @@ func populationControls() []Control {
 		{"population-noise-0.9", "noise of 0.9 times its scale", "sco-objective/A1/logistic", 0, louder(0.9)},
 		{"population-noise-0.5", "noise of half its scale", "sco-objective/A1/svrg, d = 5", 1000, louder(0.5)},
 		{"population-ridge", "half of λ in the objective", "sco-objective/A1/logistic, d = 5 cover", 0, ridged(0.5)},
-		{"population-relation", "the constant of add/remove used for replace", "sco-objective/A1/logistic", 3000, instead(population(cover, present(), objective))},
+		{"population-relation", "the constant of add/remove used for replace", "sco-objective/A1/logistic", 3000,
+			instead(population(cover, present(), objective))},
 		{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500,
 			noOutput},
-		{"population-output-0.9", "output perturbation with noise of 0.9 times its scale", "sco-objective/A1/output output noise", 0,
+		{"population-output-0.9", "output perturbation with noise of 0.9 times its scale",
+			"sco-objective/A1/output output noise", 0,
 			planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
-		{"population-output-relation", "output perturbation for an added record where it is replaced", "sco-objective/A1/output output noise",
+		{"population-output-relation", "output perturbation for an added record where it is replaced",
+			"sco-objective/A1/output output noise",
 			2000, instead(outputs(present()))},
 	}
 }

@@ -115,8 +115,8 @@ type kind[S preparer] struct {
 }
 
 // setting is one pair of data sets and a mechanism. layers lists the kinds that measure it, by
-// their names in a table of kinds: "name*" runs from the tier CI on, and "twice" is "white" with two
-// releases from one stream. Cases run on copies of the setting.
+// their names in a table of kinds: "name*" runs from the tier CI on, and "twice" is "white" with
+// two releases from one stream. Cases run on copies of the setting.
 type setting[T any] struct {
 	name, pair, layers string
 	of                 *T

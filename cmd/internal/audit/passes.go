@@ -47,8 +47,8 @@ func halves(n int, eta float64) []phase {
 	return list
 }
 
-// reach returns the distance 2kLη/b by which a record moves the average of its phase, or the distance
-// L/(λb⌊n/b⌋) by which it moves the end of strongly convex passes.
+// reach returns the distance 2kLη/b by which a record moves the average of its phase, or the
+// distance L/(λb⌊n/b⌋) by which it moves the end of strongly convex passes.
 func (c *passing) reach(p phase) float64 {
 	if c.lambda > 0 {
 		return c.clip / (c.lambda * float64(c.batch*(p.records/c.batch)))
@@ -63,8 +63,9 @@ type tour struct {
 	first              []int // records of the first pass, in order
 }
 
-// tours returns the phases of the last release. The noise of a phase is the difference of its released
-// point and the average of the points of its gradients, or the end of strongly convex passes.
+// tours returns the phases of the last release. The noise of a phase is the difference of its
+// released point and the average of the points of its gradients, or the end of strongly convex
+// passes.
 func (c *passing) tours() (list []tour, err error) {
 	points := c.trail.points
 	at := len(points) - 1
@@ -101,7 +102,8 @@ func (c *passing) tours() (list []tour, err error) {
 func (c *passing) white(ctx context.Context, e *env) (Finding, error) {
 	one := gaussianScale(c.budget, 1)
 	reason := ""
-	f, err := c.scores(ctx, e, e.few(len(c.phases)*len(c.data[0][0].a)), func(_ int, rel *dp.Release) (z []float64, err error) {
+	rows := e.few(len(c.phases) * len(c.data[0][0].a))
+	f, err := c.scores(ctx, e, rows, func(_ int, rel *dp.Release) (z []float64, err error) {
 		tours, err := c.tours()
 		for p, t := range tours {
 			floats.Scale(1/(one*c.reach(c.phases[p])), t.noise)
@@ -156,8 +158,8 @@ func (c *passing) sampled(ctx context.Context, e *env) (Finding, error) {
 	return f, err
 }
 
-// coupled releases from both data sets with one stream. The averages of a phase may be as far apart as
-// its starts, plus reach if the phase uses the record that differs. Its power is the largest
+// coupled releases from both data sets with one stream. The averages of a phase may be as far apart
+// as its starts, plus reach if the phase uses the record that differs. Its power is the largest
 // observed share of reach.
 func (c *passing) coupled(ctx context.Context, e *env) (Finding, error) {
 	f, n, share := Claimed(c.cert), len(c.data[0]), 0.0

@@ -21,8 +21,8 @@ import (
 	"github.com/privopt/privopt/qop"
 )
 
-// quadratic is a setting of quadratic perturbation: a mechanism, which states Degrees and Cover, and
-// two neighboring data sets.
+// quadratic is a setting of quadratic perturbation: a mechanism, which states Degrees and Cover,
+// and two neighboring data sets.
 type quadratic struct {
 	convex
 	mech qop.Mechanism
@@ -103,10 +103,11 @@ func (l round) Constants(b loss.Bounds, radius float64) loss.Constants {
 
 // white recovers the matrix from releases on both data sets in turn.
 func (c *quadratic) white(ctx context.Context, e *env) (Finding, error) {
-	// A curvature that is wrong by 5 % moves the mean of the score of W along a release by 0.05·√(m/2).
-	// The frame is fixed and a release has a t distribution around it, so that a share cos² of that
-	// remains, on average (m−d+2)/(m+1). A shift of nine standard errors is seen with probability
-	// 0.99 at a false alarm of 1e-8. For d > 1 a release takes longer, and gives more scores.
+	// A curvature that is wrong by 5 % moves the mean of the score of W along a release by
+	// 0.05·√(m/2). The frame is fixed and a release has a t distribution around it, so that a share
+	// cos² of that remains, on average (m−d+2)/(m+1). A shift of nine standard errors is seen with
+	// probability 0.99 at a false alarm of 1e-8. For d > 1 a release takes longer, and gives more
+	// scores.
 	d := c.dim()
 	shift := 0.05 * math.Sqrt(c.mech.Degrees/2) * (c.k() + 1) / (c.mech.Degrees + 1)
 	runs := e.runs(WhiteBox)
@@ -234,9 +235,9 @@ func (c *quadratic) on(data [2][]record) exactly {
 //
 //	w(θ) = −(F′(θ) + s)/(σ²(θ−θ̃)),   density f_m(w)·(F″(θ) + σ²w)/σ²
 //
-// of u, where f_m is the density of χ²_m. A kink or a face has the probability of the values of w for
-// its subgradients. The subgradient at the anchor decides the side of the release; the logarithm
-// resolves the law near the anchor.
+// of u, where f_m is the density of χ²_m. A kink or a face has the probability of the values of w
+// for its subgradients. The subgradient at the anchor decides the side of the release; the
+// logarithm resolves the law near the anchor.
 func (c *quadratic) law1(i int) (law, error) {
 	center := c.mech.Center[0]
 	lo, hi := c.kinks.subgradients(center)
@@ -296,8 +297,8 @@ func (c *quadratic) most(i int) float64 {
 	return float64(len(c.records[i])) * c.loss.Constants(c.bounds, math.Inf(1)).Smoothness
 }
 
-// exact integrates the density of the minimizer for d = 1 or 2 and compares it with the share of the
-// budget for the objective. If η > 0, the output noise protects the minimizer as well, and the
+// exact integrates the density of the minimizer for d = 1 or 2 and compares it with the share of
+// the budget for the objective. If η > 0, the output noise protects the minimizer as well, and the
 // release is compared with the whole budget.
 func (c *quadratic) exact(ctx context.Context, e *env) (Finding, error) {
 	c.sigma2 = fault.At(fault.From(ctx), quadraticParams, c.Params).Sigma2
@@ -344,12 +345,12 @@ func (c *quadratic) outside(ctx context.Context, e *env) (Finding, error) {
 	return c.black(ctx, e, c.laws, func(x float64) float64 { return math.Log(math.Abs(x - c.mech.Center[0])) })
 }
 
-// planeTolerance is the relative error of a divergence in the plane: that of the midpoint rule at the
-// border of the positive part.
+// planeTolerance is the relative error of a divergence in the plane: that of the midpoint rule at
+// the border of the positive part.
 const planeTolerance = 2e-3
 
-// plane returns the larger hockey-stick divergence for d = 2, C = ℝ² and r = λ‖·‖₁. The releases stay
-// in the quadrant of the anchor, where r(θ) = ⟨c,θ⟩. With v = θ−θ̃, q = Wv = −(∇F + c)/σ² the
+// plane returns the larger hockey-stick divergence for d = 2, C = ℝ² and r = λ‖·‖₁. The releases
+// stay in the quadrant of the anchor, where r(θ) = ⟨c,θ⟩. With v = θ−θ̃, q = Wv = −(∇F + c)/σ² the
 // density of θ is
 //
 //	∫ f(q)·w(V)·det(∇²F + σ²W) dV / ‖v‖² over the plane,   W = qq'/(v'q) + VPP',   V ~ χ²_{m−1}
@@ -416,8 +417,8 @@ func (c *quadratic) plane() (stick func(eps float64) float64, err error) {
 	}, nil
 }
 
-// blurred returns the law of a release with its output noise on data set i for d = 1, a mixture over
-// w ~ χ²_m:
+// blurred returns the law of a release with its output noise on data set i for d = 1, a mixture
+// over w ~ χ²_m:
 //
 //	p(x) = E φ((x − θ̂(w))/σ̃)/σ̃,   F′(θ̂) + s + σ²w(θ̂−θ̃) = 0
 func (c *quadratic) blurred(i int) law {

@@ -14,8 +14,8 @@ import (
 	"github.com/privopt/privopt/qop"
 )
 
-// curveOnly is A3 on the line, or A2: records of the largest and of no curvature that interpolate at
-// the anchor.
+// curveOnly is A3 on the line, or A2: records of the largest and of no curvature that interpolate
+// at the anchor.
 func curveOnly(rel dp.Relation, n int) [2][]record {
 	return ended(rel, slices.Repeat([]record{{[]float64{0.3}, 0.12}}, n), axis(1, 1, 0.4), axis(1, 0, 0))
 }
@@ -26,7 +26,8 @@ func anchored(m qop.Mechanism, center []float64, l loss.Loss, k kinks, data [2][
 		m.Interpolation = qop.Relabel{}
 	}
 	m.Center, m.Cover = center, cover
-	return &quadratic{mech: m, convex: convex{loss: l, bounds: loss.Bounds{Row: 1, Label: 10}, budget: usual, kinks: k, data: data}}
+	bounds := loss.Bounds{Row: 1, Label: 10}
+	return &quadratic{mech: m, convex: convex{loss: l, bounds: bounds, budget: usual, kinks: k, data: data}}
 }
 
 // pull is an ℓ1 norm and no set.
@@ -56,8 +57,8 @@ func hinged(m qop.Mechanism) *quadratic {
 	return c
 }
 
-// many is a setting in five dimensions. In a box, one coordinate of the anchor is near the kink at 0
-// and one is beyond a face.
+// many is a setting in five dimensions. In a box, one coordinate of the anchor is near the kink at
+// 0 and one is beyond a face.
 func many(l loss.Loss, m qop.Mechanism, k kinks) *quadratic {
 	const d = 5
 	m.Degrees = 40
@@ -121,6 +122,8 @@ func quadraticMechanisms() []mechanism {
 	repeated.data = curveOnly(dp.Replace, 29)
 	large := many(loss.Squared{}, variant(dp.AddRemove, 0, 0), pull(0.3))
 	large.mech.Degrees = 400
+	rank2 := flat(qop.Mechanism{Interpolation: qop.Trust{}}, round{corner}, axis(2, 0, 0))
+	rank1 := flat(variant(0, 0, loss.General), loss.Huber{Delta: 0.1}, axis(2, 0, 0))
 	return []mechanism{{"qop", cases(quadraticKinds, []setting[quadratic]{
 		{"least squares", "A3", "white exactly outside output cover searched*", squares(qop.Mechanism{})},
 		{"least squares", "A2", "white exactly searched*", squares(variant(dp.AddRemove, 0, 0))},
@@ -148,8 +151,8 @@ func quadraticMechanisms() []mechanism {
 		{"least squares, d = 2", "A3", "exactly", flat(qop.Mechanism{}, loss.Squared{}, axis(2, 0, 0))},
 		{"least squares across, d = 2", "A3", "exactly", flat(qop.Mechanism{}, loss.Squared{}, record{[]float64{0, 1}, 3})},
 		{"huber, d = 2", "A3", "exactly", flat(qop.Mechanism{}, loss.Huber{Delta: 0.1}, axis(2, 0, 0))},
-		{"rank 2 as general", "A6", "white exactly", flat(qop.Mechanism{Interpolation: qop.Trust{}}, round{corner}, axis(2, 0, 0))},
-		{"rank 1 as general", "A6", "white* exactly*", flat(variant(0, 0, loss.General), loss.Huber{Delta: 0.1}, axis(2, 0, 0))},
+		{"rank 2 as general", "A6", "white exactly", rank2},
+		{"rank 1 as general", "A6", "white* exactly*", rank1},
 		{"inexact anchor", "A5", "white exactly* output cover", off(qop.Mechanism{})},
 		{"inexact anchor", "A2", "white* exactly* output*", off(variant(dp.AddRemove, 0, 0))},
 	}), quadraticControls()}}
@@ -191,12 +194,17 @@ func quadraticControls() []Control {
 		{"degrees-5", "the same in five dimensions", "qop/A2/least squares, d = 5", 8000, fewer},
 		{"no-sigma2", "W not multiplied by σ²", "qop/A3/huber, d = 5", 0, drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
 		{"curvature-0.9", "curvature of 0.9 times its scale", "qop/A3/least squares", 0, flatter(0.9)},
-		{"curvature-0.125", "curvature of an eighth of its scale, seen from outside", "qop/A3/least squares from outside", 0, flatter(0.125)},
-		{"curvature-half-exactly", "half the curvature, seen by the density", "qop/A3/least squares exactly", 0, flatter(0.5)},
-		{"triangle", "the upper triangle of W counted twice", "qop/A2/least squares, d = 5, m = 400", 0, one(release.Drawn, redrawnMatrix(twiceUpper))},
+		{"curvature-0.125", "curvature of an eighth of its scale, seen from outside", "qop/A3/least squares from outside", 0,
+			flatter(0.125)},
+		{"curvature-half-exactly", "half the curvature, seen by the density", "qop/A3/least squares exactly", 0,
+			flatter(0.5)},
+		{"triangle", "the upper triangle of W counted twice", "qop/A2/least squares, d = 5, m = 400", 0,
+			one(release.Drawn, redrawnMatrix(twiceUpper))},
 		{"cached-w", "W drawn once and used again", "qop/A3/least squares", 0,
 			cached(release.Drawn, redrawnMatrix(func(w *mat.SymDense) *mat.SymDense { return w }))},
-		{"data-max-qop", "curvature scaled by the largest one of the records, not by the bound", "qop/A9/rows of 1e±150", 3000, flatter(0.25)},
+		{"data-max-qop", "curvature scaled by the largest one of the records, not by the bound",
+			"qop/A9/rows of 1e±150", 3000,
+			flatter(0.25)},
 		{"relation-qop", "the constants of add/remove used for replace", "qop/A3/huber", 3000,
 			drawnFor(bent(variant(dp.AddRemove, 0, 0)))},
 		{"output-split-qop", "the whole budget spent again on the output noise", "qop/A3/half for the output", 3000,
@@ -212,8 +220,11 @@ func quadraticControls() []Control {
 				q.Data = raw.Data
 				return &q
 			})},
-		{"curvature-0.9-general", "curvature of 0.9 times its scale, for Hessians of any rank", "qop/A6/rank 2 as general", 0, flatter(0.9)},
-		{"curvature-0.9-inexact", "curvature of 0.9 times its scale around an anchor with an error", "qop/A5/inexact anchor", 0, flatter(0.9)},
+		{"curvature-0.9-general", "curvature of 0.9 times its scale, for Hessians of any rank", "qop/A6/rank 2 as general", 0,
+			flatter(0.9)},
+		{"curvature-0.9-inexact", "curvature of 0.9 times its scale around an anchor with an error",
+			"qop/A5/inexact anchor", 0,
+			flatter(0.9)},
 		{"anchor-half", "half the error of the anchor hidden", "qop/A5/inexact anchor output noise", 1000,
 			drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
 		{"three-steps-qop", "the solver stopped after 3 steps and its certificate ignored", "qop/A3/huber, d = 5 cover", 0,

@@ -220,8 +220,8 @@ func window(lo, hi float64, log func(x float64) float64) (a, b, top float64, err
 	return edge(end), edge(1 - end), -least, nil
 }
 
-// inverse draws from a log-concave density on [lo, hi] by inverting its distribution function, with a
-// piecewise linear density on n cells. The error is of order 1/n².
+// inverse draws from a log-concave density on [lo, hi] by inverting its distribution function, with
+// a piecewise linear density on n cells. The error is of order 1/n².
 func inverse(lo, hi float64, n int, src rand.Source, log func(x float64) float64) (float64, error) {
 	a, b, top, err := window(lo, hi, log)
 	if err != nil {

@@ -60,7 +60,8 @@ func sensitivity(rel dp.Relation, l float64) float64 {
 }
 
 // standard maps noise to scores in place. Gaussian noise becomes b/σ. Noise of density ∝ exp(−a‖b‖)
-// keeps its direction, and its norm, for which a‖b‖ ~ Gamma(d), is mapped by quantiles to ‖z‖² ~ χ²_d.
+// keeps its direction, and its norm, for which a‖b‖ ~ Gamma(d), is mapped by quantiles to ‖z‖² ~
+// χ²_d.
 func standard(b []float64, sigma, rate float64) []float64 {
 	if rate == 0 {
 		floats.Scale(1/sigma, b)
@@ -325,8 +326,8 @@ func (m mixture) above(y float64) float64 {
 	return p
 }
 
-// sticks returns the divergences of m from q and of q from m, for mixtures whose log ratio increases
-// with y, so that the best event is one side of a threshold.
+// sticks returns the divergences of m from q and of q from m, for mixtures whose log ratio
+// increases with y, so that the best event is one side of a threshold.
 func (m mixture) sticks(q mixture) (up, down func(eps float64) float64) {
 	loss := func(y float64) float64 { return m.logDensity(y) - q.logDensity(y) }
 	threshold := func(eps float64) float64 {

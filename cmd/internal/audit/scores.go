@@ -22,10 +22,10 @@ type Test struct {
 	P    float64 `json:"p"`
 }
 
-// scoreTests tests whether the rows of z, all of one length k, are independent draws from N(0, I), as
-// noise of the claimed scale is. Each test rejects correct noise with probability at most FalseReject
-// over their number if rejected where P is below that. A NaN or an infinite score gives P = 0. It
-// panics unless n ≥ 100, k ≥ 1 and all rows have one length.
+// scoreTests tests whether the rows of z, all of one length k, are independent draws from N(0, I),
+// as noise of the claimed scale is. Each test rejects correct noise with probability at most
+// FalseReject over their number if rejected where P is below that. A NaN or an infinite score gives
+// P = 0. It panics unless n ≥ 100, k ≥ 1 and all rows have one length.
 func scoreTests(z [][]float64) []Test {
 	n := len(z)
 	if n < 100 || len(z[0]) < 1 {

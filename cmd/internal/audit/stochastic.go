@@ -76,8 +76,8 @@ type stochastic struct {
 	momentum float64
 	beta     float64 // of the envelope, 0 without one
 	last     bool
-	// mixtures returns the laws of the sum of one step, over L, on a line where every gradient has norm
-	// L or 0. It is nil in other settings.
+	// mixtures returns the laws of the sum of one step, over L, on a line where every gradient has
+	// norm L or 0. It is nil in other settings.
 	mixtures func(z float64) (p, q mixture)
 
 	plan *sco.SGDPlan
@@ -178,8 +178,8 @@ func (c *stochastic) sampled(ctx context.Context, e *env) (Finding, error) {
 	})
 }
 
-// exact compares the divergence of T independent sums on the worst pair, under the noise of the plan,
-// with the profile that the plan claims.
+// exact compares the divergence of T independent sums on the worst pair, under the noise of the
+// plan, with the profile that the plan claims.
 func (c *stochastic) exact(ctx context.Context, _ *env) (Finding, error) {
 	used := fault.At(fault.From(ctx), sgdParams, c.plan.Params())
 	f := integrate(c.cert, c.plan.Profile().Delta, c.stick(used.Noise))
@@ -207,9 +207,9 @@ func (c *stochastic) black(ctx context.Context, e *env) (Finding, error) {
 	return distinguish(ctx, e, c.cert, e.runs(BlackBox), epsilonAt(c.stick(c.z), c.budget.Delta), c.theta, score)
 }
 
-// trail follows stochastic gradients through the public interfaces of a problem. It is the set of the
-// problem, all of ℝᵈ, and records every iterate; the tagged losses record every evaluated record,
-// which they identify by its label, one more than its place.
+// trail follows stochastic gradients through the public interfaces of a problem. It is the set of
+// the problem, all of ℝᵈ, and records every iterate; the tagged losses record every evaluated
+// record, which they identify by its label, one more than its place.
 type trail struct {
 	points  [][]float64 // arguments of Prox, first the start
 	batches [][]int     // records evaluated before each of the points
@@ -230,8 +230,8 @@ func (t *trail) Prox(dst, x []float64, _ float64) {
 // Radius returns +Inf.
 func (t *trail) Radius(int) float64 { return math.Inf(1) }
 
-// tagged is a loss that identifies records by their labels. It declares the constants of another loss,
-// and lies if the other one has smaller constants.
+// tagged is a loss that identifies records by their labels. It declares the constants of another
+// loss, and lies if the other one has smaller constants.
 type tagged struct {
 	loss.Linear
 	declared loss.Linear

@@ -20,8 +20,8 @@ var (
 // size is n of the settings of stochastic gradients.
 const size = 8
 
-// steep are records on the line whose gradients have norm L = ½ everywhere, or 0: Huber's loss with far
-// labels. rest is the label of all but the last, 0 for records without gradient.
+// steep are records on the line whose gradients have norm L = ½ everywhere, or 0: Huber's loss with
+// far labels. rest is the label of all but the last, 0 for records without gradient.
 func steep(rest float64, rel dp.Relation) [2][]record {
 	list := slices.Repeat([]record{axis(1, math.Abs(sign(rest)), rest)}, size-1)
 	return ended(rel, list, axis(1, 1, 50), axis(1, 1, -50))
@@ -212,37 +212,44 @@ func sgdControls() []Control {
 		{"sgd-noise-0.9", "noise of 0.9 times its scale", "sco-sgd/A11/poisson", 0, quiet(0.9)},
 		{"sgd-noise-0.95", "noise of 0.95 times its scale", "sco-sgd/A11/poisson, d = 5", 0, quiet(0.95)},
 		{"sgd-noise-0.5", "noise of half its scale", "sco-sgd/A11/with replacement", 0, quiet(0.5)},
-		{"sgd-noise-0.125", "noise of an eighth of its scale, seen from outside", "sco-sgd/A11/poisson, one step from outside", 0, quiet(0.125)},
-		{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0, func(ctx context.Context) context.Context {
-			c := 1.0 // the expected size of a batch over its size
-			ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
-			ctx = one(fault.GridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-			return one(fault.GridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-		}},
-		{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, func(ctx context.Context) context.Context {
-			batch := 0
-			ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
-			return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
-		}},
+		{"sgd-noise-0.125", "noise of an eighth of its scale, seen from outside",
+			"sco-sgd/A11/poisson, one step from outside", 0,
+			quiet(0.125)},
+		{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0,
+			func(ctx context.Context) context.Context {
+				c := 1.0 // the expected size of a batch over its size
+				ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
+				ctx = one(fault.GridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+				return one(fault.GridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+			}},
+		{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0,
+			func(ctx context.Context) context.Context {
+				batch := 0
+				ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
+				return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
+			}},
 		{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
 			drawn(dp.Sampler{Size: 2, Records: size})},
 		{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
 			drawn(dp.Sampler{Rate: 3.0 / size})},
 		{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
 			drawn(dp.Sampler{Size: 3, Records: size, Repeats: true})},
-		{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size", "sco-sgd/A11/fixed size, one step", 3000,
+		{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size",
+			"sco-sgd/A11/fixed size, one step", 3000,
 			accountedFor(dp.Sampler{Rate: 3.0 / size})},
 		{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
 			accountedFor(dp.Sampler{Rate: 2.0 / size})},
 		{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
 			accountedFor(dp.Sampler{Rate: 4.0 / size, Relation: dp.AddRemove})},
-		{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0, one(fault.Batch, func(b []int) []int {
-			if len(b) == 0 || b[len(b)-1] != size-1 {
-				b = append(b, size-1)
-			}
-			return b
-		})},
-		{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+		{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0,
+			one(fault.Batch, func(b []int) []int {
+				if len(b) == 0 || b[len(b)-1] != size-1 {
+					b = append(b, size-1)
+				}
+				return b
+			})},
+		{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0,
+			sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
 		{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
 			func(ctx context.Context) context.Context {
 				g := 0.0
@@ -255,8 +262,10 @@ func sgdControls() []Control {
 					return scaled(k, math.Min(1, 0.25/norm))
 				})(ctx)
 			}},
-		{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0, cached(fault.GridNoise, slices.Clone[[]int64])},
-		{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0, cached(fault.Batch, slices.Clone[[]int])},
+		{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0,
+			cached(fault.GridNoise, slices.Clone[[]int64])},
+		{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0,
+			cached(fault.Batch, slices.Clone[[]int])},
 	}
 }
 
@@ -265,30 +274,38 @@ func passControls() []Control {
 	return []Control{
 		{"psgd-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/one pass", 0, passes(0.9)},
 		{"psgd-passes", "noise for one pass after three", "sco-passes/A11/three passes", 3000, passes(1.0 / 3)},
-		{"psgd-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/one pass", 3000, passes(0.5)},
-		{"psgd-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/a loss that lies sensitivity", 0, noClip},
-		{"psgd-order", "records in their order, not permuted", "sco-passes/A11/one pass order", 0, one(fault.Batch, func(b []int) []int {
-			for i := range b {
-				b[i] = i
-			}
-			return b
-		})},
+		{"psgd-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/one pass", 3000,
+			passes(0.5)},
+		{"psgd-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/a loss that lies sensitivity", 0,
+			noClip},
+		{"psgd-order", "records in their order, not permuted", "sco-passes/A11/one pass order", 0,
+			one(fault.Batch, func(b []int) []int {
+				for i := range b {
+					b[i] = i
+				}
+				return b
+			})},
 		{"psgd-strong-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/strongly convex passes", 0, passes(0.9)},
-		{"psgd-strong-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/strongly convex passes", 3000,
+		{"psgd-strong-relation", "the sensitivity of an added record for a replaced one",
+			"sco-passes/A11/strongly convex passes", 3000,
 			passes(0.5)},
 		{"psgd-strong-no-clip", "gradients of a loss that lies not clipped",
 			"sco-passes/A11/strongly convex passes of a loss that lies sensitivity", 0, noClip},
 		{"phased-noise-0.5", "noise of half its scale", "sco-passes/A11/phases", 0, passes(0.5)},
-		{"phased-overlap", "every phase on the first records again", "sco-passes/A11/phases order", 0, func(ctx context.Context) context.Context {
-			var first []int
-			return one(fault.Batch, func(b []int) []int {
-				if len(first) == 0 || len(b) >= len(first) {
-					first = b
-				}
-				return first[:len(b)]
-			})(ctx)
-		}},
-		{"phased-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/phases", 3000, passes(0.5)},
-		{"phased-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/phases of a loss that lies sensitivity", 0, noClip},
+		{"phased-overlap", "every phase on the first records again", "sco-passes/A11/phases order", 0,
+			func(ctx context.Context) context.Context {
+				var first []int
+				return one(fault.Batch, func(b []int) []int {
+					if len(first) == 0 || len(b) >= len(first) {
+						first = b
+					}
+					return first[:len(b)]
+				})(ctx)
+			}},
+		{"phased-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/phases", 3000,
+			passes(0.5)},
+		{"phased-no-clip", "gradients of a loss that lies not clipped",
+			"sco-passes/A11/phases of a loss that lies sensitivity", 0,
+			noClip},
 	}
 }
