@@ -229,7 +229,8 @@ func linearMechanisms() []mechanism {
 // louder multiplies the linear noise.
 func louder(c float64) sabotage {
 	return edit(release.Drawn, func(q *erm.Perturbation) {
-		q.Linear = floats.ScaleTo(make([]float64, len(q.Linear)), c, q.Linear)
+		q.Linear = slices.Clone(q.Linear) // nil for quadratic perturbation
+		floats.Scale(c, q.Linear)
 	})
 }
 
@@ -335,8 +336,7 @@ func linearControls() []Control {
 		{"three-steps", "the solver stopped after 3 steps and its certificate ignored", "lop/A1/logistic, d = 5 cover", 0,
 			threeSteps},
 		{"no-output", "output noise left out", "lop/A1/logistic output noise", 0, noOutput},
-		{"no-output-pure", "output noise left out under a pure claim", "lop/A1/pure output noise", 0,
-			noOutput},
+		{"no-output-pure", "output noise left out under a pure claim", "lop/A1/pure output noise", 0, noOutput},
 		{"output-ties", "the sum of the point and the noise rounded to even", "lop/A1/logistic coarse output noise", 0,
 			func(ctx context.Context) context.Context {
 				src := noise.Reproducible(9, "ties")
@@ -401,8 +401,7 @@ func populationControls() []Control {
 		{"population-ridge", "half of λ in the objective", "sco-objective/A1/logistic, d = 5 cover", 0, ridged(0.5)},
 		{"population-relation", "the constant of add/remove used for replace", "sco-objective/A1/logistic", 3000,
 			instead(population(cover, present(), objective))},
-		{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500,
-			noOutput},
+		{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500, noOutput},
 		{"population-output-0.9", "output perturbation with noise of 0.9 times its scale",
 			"sco-objective/A1/output output noise", 0,
 			planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
