@@ -6,8 +6,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -20,6 +22,7 @@ import (
 const (
 	fileLines   = 600 // a file has fewer
 	lineColumns = 140 // a tab counts as one
+	strayTests  = 10  // at most so many test files have no file of their name
 )
 
 var numbers = regexp.MustCompile(`^[-+0-9a-fA-FxXpP_.,{}\[\]()&/ \t"]*$`)
@@ -60,6 +63,72 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s:%d has more than %d columns: break it", name, i+1, lineColumns)
 		}
 	})
+}
+
+// TestWings: the folder of commands holds the research wing and three commands, and the user's
+// command does not link what only figures need.
+func TestWings(t *testing.T) {
+	var names []string
+	entries, err := os.ReadDir("cmd")
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, []string{"internal", "privopt", "research", "scaling"}, names)
+	out, err := exec.Command("go", "list", "-deps", "./cmd/privopt").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "github.com/spf13/cobra")
+	require.NotContains(t, string(out), "gonum.org/v1/plot")
+}
+
+// Special functions and searches are written once, in internal/num.
+var written = regexp.MustCompile(`(?m)^func (lgamma|normalCDF|chiLogDelta|leastSigma|gauss|panelOf)\(`)
+
+// Phrases of the first version's comments that readers stumbled over.
+var stumbles = regexp.MustCompile(`(?m)^\s*// .*(as told|what becomes of|is let off|ever after|plays its part|which tells that)`)
+
+// TestOnce: numerical functions stand in internal/num, and comments are free of phrases that had to
+// be decoded.
+func TestOnce(t *testing.T) {
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		if f := written.FindString(text); f != "" && !strings.HasPrefix(name, "internal/num/") {
+			t.Errorf("%s: %q belongs in internal/num", name, f)
+		}
+		if c := stumbles.FindString(text); c != "" {
+			t.Errorf("%s: %q: use a plain verb", name, strings.TrimSpace(c))
+		}
+	})
+	require.True(t, written.MatchString("package p\n\nfunc gauss(f func(float64) float64)"))
+	require.True(t, stumbles.MatchString("\t// it does as told"))
+}
+
+// TestTestsFollowFiles: a test file is named after the file it tests. Others are examples, fuzz
+// tests, benchmarks, tests of the inside of a package, and the gates of the root package.
+func TestTestsFollowFiles(t *testing.T) {
+	files := map[string]bool{}
+	sources(t, func(name, _ string) { files[name] = true })
+	var orphans []string
+	for name := range files {
+		stem, test := strings.CutSuffix(name, "_test.go")
+		if !test || path.Dir(name) == "." {
+			continue
+		}
+		switch base := path.Base(stem); {
+		case base == "example", base == "bench", base == "export", base == "fuzz":
+			continue
+		}
+		for _, kind := range []string{"_fuzz", "_internal", "_linux"} {
+			stem = strings.TrimSuffix(stem, kind)
+		}
+		if !files[stem+".go"] {
+			orphans = append(orphans, name)
+		}
+	}
+	slices.Sort(orphans)
+	require.LessOrEqual(t, len(orphans), strayTests, "%s", strings.Join(orphans, "\n"))
 }
 
 // public parses the packages that a user of the module may import, by folder: neither

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/parquetdata"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -154,7 +153,7 @@ func (f *files) Read(ctx context.Context, rows, labels []float64, first int) err
 			return err
 		}
 		m := min(len(labels), f.First[i+1]-first)
-		if err := packed.Pad(src, d).Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
+		if err := erm.Pad(src, d).Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
 			return err
 		}
 		rows, labels, first = rows[m*d:], labels[m:], first+m

@@ -176,7 +176,8 @@ func TestComposeOrdersApart(t *testing.T) {
 func TestComposeAtMostBasic(t *testing.T) {
 	known := gaussianPlan(0.3)
 	blind := &fixed{known.cert, Unknown()}
-	for _, plans := range [][]*fixed{{known, known}, {known, blind}, {blind, blind}, {known}, {blind}, {purePlan(0.2), known, purePlan(1)}} {
+	for _, plans := range [][]*fixed{{known, known}, {known, blind}, {blind, blind}, {known}, {blind},
+		{purePlan(0.2), known, purePlan(1)}} {
 		var certs []Certificate
 		for _, p := range plans {
 			certs = append(certs, p.cert)
@@ -234,7 +235,8 @@ func TestComposeNames(t *testing.T) {
 	}{
 		{1e-6, nil, ErrCondition}, {1e-6, []Plan{a, nil}, ErrCondition}, {1e-6, []Plan{empty, a}, ErrCondition},
 		{1e-6, []Plan{a, replace}, ErrRelation},
-		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a}, ErrBudget},
+		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a},
+			ErrBudget},
 		{1e-6, []Plan{over}, ErrBudget},
 		{1e-7, []Plan{&fixed{a.cert, Unknown()}, a}, ErrCondition},
 	} {
@@ -253,8 +255,8 @@ func above(t *testing.T, exact, bound, rel float64, msg ...any) {
 	require.LessOrEqual(t, bound, exact*(1+rel)+3e-15, msg...)
 }
 
-// part is a repeated release with the curves of p, of which it takes the lower convex hull. It hides
-// that p is Gaussian.
+// part is a repeated release with the curves of p, of which it takes the lower convex hull. It
+// hides that p is Gaussian.
 func part(p Profile, times int) pld.Part {
 	return pld.Part{Pair: pld.Tabulate(pld.Symmetric(p.Remove), 1e-22), Times: times}
 }

@@ -1,6 +1,7 @@
 package dp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -53,8 +54,8 @@ func (s Sampler) Check() error {
 	case err != nil:
 		return fmt.Errorf("dp: Sampler.Relation: %w", err)
 	case sized && s.Rate != 0:
-		return fmt.Errorf("%w: Rate = %v with Size = %d, Records = %d, Repeats = %v, want a Rate alone, or Size and Records without one",
-			ErrSampler, s.Rate, s.Size, s.Records, s.Repeats)
+		return fmt.Errorf("%w: Rate = %v with Size = %d, Records = %d, Repeats = %v, want a Rate alone, or Size and Records "+
+			"without one", ErrSampler, s.Rate, s.Size, s.Records, s.Repeats)
 	case !sized && !(s.Rate > 0 && s.Rate <= 1):
 		return fmt.Errorf("%w: Rate = %v, want a probability in (0, 1], or a Size and Records", ErrSampler, s.Rate)
 	case sized && s.Records < 1:
@@ -62,17 +63,15 @@ func (s Sampler) Check() error {
 	case sized && (s.Size < 1 || s.Size > most):
 		return fmt.Errorf("%w: Size = %d, want a number of records in [1, %d]", ErrSampler, s.Size, most)
 	case sized && s.Neighbors() != Replace:
-		return fmt.Errorf("%w: batches of a given Size are about %v neighbors, Relation = %v; use a Rate", ErrRelation, Replace, s.Relation)
+		return fmt.Errorf("%w: batches of a given Size are about %v neighbors, Relation = %v; use a Rate", ErrRelation,
+			Replace, s.Relation)
 	}
 	return nil
 }
 
 // Neighbors returns Relation, or Replace where it is 0.
 func (s Sampler) Neighbors() Relation {
-	if s.Relation == 0 {
-		return Replace
-	}
-	return s.Relation
+	return cmp.Or(s.Relation, Replace)
 }
 
 // Fraction returns the expected size of a batch over the number of records.

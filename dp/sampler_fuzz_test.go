@@ -27,7 +27,8 @@ func anySampler(kind uint8, rate float64, size, records int) Sampler {
 }
 
 func documented(err error) bool {
-	return errors.Is(err, ErrSampler) || errors.Is(err, ErrBudget) || errors.Is(err, ErrCondition) || errors.Is(err, ErrRelation)
+	return errors.Is(err, ErrSampler) || errors.Is(err, ErrBudget) || errors.Is(err, ErrCondition) || errors.Is(err,
+		ErrRelation)
 }
 
 var hostile = []float64{0, -1, math.NaN(), math.Inf(1), 1, 0x1p-60, 5e-324, 1e6, 1e308, 1 - 0x1p-53}

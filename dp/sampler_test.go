@@ -270,3 +270,19 @@ func BenchmarkBatches(b *testing.B) {
 		})
 	}
 }
+
+// The weights of copies are no less than those of the binomial law, up to the
+// largest mean that is accepted.
+func TestCopies(t *testing.T) {
+	require.NoError(t, Sampler{Size: 200, Records: 2, Repeats: true}.Check())
+	require.ErrorContains(t, Sampler{Size: 201, Records: 2, Repeats: true}.Check(), "[1, 200]")
+	require.ErrorContains(t, Sampler{Size: 1 << 31, Records: 1 << 40, Repeats: true}.Check(), "2147483647")
+	// Where a copy tells everything the profile at 0 is the probability of one.
+	for _, c := range []Sampler{{Size: 200, Records: 2}, {Size: 100_000, Records: 1000},
+		{Size: 1_000_000, Records: 10_000}} {
+		q := -math.Expm1(float64(c.Size) * math.Log1p(-1/float64(c.Records)))
+		got := drawn(c.Size, c.Records, minNoise)(0)
+		require.GreaterOrEqual(t, got, min(1, q*(1-1e-15)))
+		require.InDelta(t, q, got, 1e-10)
+	}
+}

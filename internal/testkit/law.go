@@ -9,7 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// FalseReject is the probability, over the seed, with which a statistical test rejects correct code.
+// FalseReject is the probability, over the seed, with which a statistical test rejects correct
+// code.
 const FalseReject = 1e-6
 
 // KolmogorovSmirnov returns the distance of a sample to the law with the

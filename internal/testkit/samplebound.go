@@ -11,7 +11,8 @@ import (
 // LowerBound returns a number that, with probability 1 - FalseReject over the
 // runs, is at most every ε for which mech is (ε, δ)-private on the pair: the
 // SampleBound of runs outputs on each data set.
-func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int, src rand.Source) float64 {
+func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int,
+	src rand.Source) float64 {
 	var out [2][][]float64
 	for i, d := range []D{d0, d1} {
 		out[i] = make([][]float64, runs)

@@ -30,8 +30,6 @@ import (
 	"github.com/privopt/privopt/beam"
 	"github.com/privopt/privopt/cmd/privopt/cli"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/packed"
-	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
 
@@ -123,7 +121,7 @@ func start(o beam.Options, args []string) error {
 func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	encoded := 0
 	for _, path := range t.Files {
-		ready, err := isEncoded(path, t.Encoder)
+		ready, err := isEncoded(path, t)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,13 +133,13 @@ func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func()
 	case 0:
 		return pack(ctx, t, o)
 	case len(t.Files):
-		return source(ctx, t.Files, t.Encoder, o)
+		return source(ctx, t.Files, t, o)
 	}
 	return nil, nil, cli.Usagef("--data: some files hold encoded rows and some do not, want files of one kind")
 }
 
 // isEncoded reports whether a file holds the encoded rows of a schema.
-func isEncoded(path string, e *table.Encoder) (bool, error) {
+func isEncoded(path string, t *cli.Table) (bool, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npy":
 		f, err := npy.Open(path)
@@ -149,19 +147,19 @@ func isEncoded(path string, e *table.Encoder) (bool, error) {
 			return false, cli.Usagef("--data: %w", err)
 		}
 		defer f.Close()
-		if err := packed.Check(f, e); err != nil {
+		if err := t.Check(f); err != nil {
 			return false, cli.Usagef("--data: %s: %w", path, err)
 		}
 		return true, nil
 	case ".parquet":
-		return holdsEncoded(path, e)
+		return holdsEncoded(path, t)
 	}
 	return false, nil
 }
 
-func source(ctx context.Context, paths []string, e *table.Encoder, o beam.Options) (erm.Source, func() error, error) {
-	columns := packed.Columns(e)
-	o.Dim, o.Features, o.Label = e.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
+func source(ctx context.Context, paths []string, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
+	columns := t.Columns()
+	o.Dim, o.Features, o.Label = t.Encoder.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
 	src, err := beam.NewSource(ctx, paths, o)
 	if errors.Is(err, beam.ErrOptions) {
 		err = cli.Usagef("%w", err)
@@ -187,7 +185,7 @@ func pack(ctx context.Context, t *cli.Table, o beam.Options) (src erm.Source, en
 	if err := t.Pack(ctx, path, rawRows(t.Encoder)); err != nil {
 		return nil, nil, err
 	}
-	src, done, err := source(ctx, []string{path}, t.Encoder, o)
+	src, done, err := source(ctx, []string{path}, t, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the packed table: %w", err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/privopt/privopt/cmd/privopt/cli"
-	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 )
 
@@ -110,18 +109,18 @@ func integerText(kind parquet.Kind, signed bool) func(parquet.Value) string {
 // holdsEncoded reports whether the columns of a Parquet file are the encoded ones of a schema, in
 // any order. Where the names of the table's columns are the same, nobody can
 // tell, which is an error.
-func holdsEncoded(path string, e *table.Encoder) (bool, error) {
+func holdsEncoded(path string, t *cli.Table) (bool, error) {
 	p, err := openParquet(path)
 	if err != nil {
 		return false, err
 	}
 	defer p.Close()
-	s := e.Schema()
+	s := t.Encoder.Schema()
 	declared := []string{s.Label.Column}
 	for _, c := range s.Columns {
 		declared = append(declared, c.Name)
 	}
-	have, want := slices.Sorted(slices.Values(p.names)), slices.Sorted(slices.Values(packed.Columns(e)))
+	have, want := slices.Sorted(slices.Values(p.names)), slices.Sorted(slices.Values(t.Columns()))
 	switch same := slices.Equal(have, want); {
 	case !same:
 		return false, nil

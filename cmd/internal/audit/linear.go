@@ -14,14 +14,12 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 )
-
-// calibrated is the step at which a fit takes the numbers of its plan.
-var calibrated = fault.NewStep[lop.Params](fault.LinearParams)
 
 // linear is a setting of linear or output perturbation, of package lop or sco: a mechanism and two
 // neighboring data sets. The mechanism states its Cover and Ridge.
@@ -41,7 +39,7 @@ func (c *linear) prepare(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	c.Params = c.plan.Params()
-	c.used = fault.At(fault.From(ctx), calibrated, c.Params)
+	c.used = lop.Params(fault.At(fault.From(ctx), perturb.Calibrated, perturb.Params(c.Params)))
 	return nil
 }
 
@@ -109,7 +107,7 @@ func (c *linear) output(ctx context.Context, e *env) (Finding, error) {
 // of the integers: z is exactly N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), added to any point.
 func (c *linear) coarse(ctx context.Context, e *env) (Finding, error) {
 	const ratio = 0.5 // σ/g
-	ctx = fault.With(ctx, calibrated, func(p lop.Params) lop.Params {
+	ctx = fault.With(ctx, perturb.Calibrated, func(p perturb.Params) perturb.Params {
 		p.OutputSigma = ratio * p.Grid
 		return p
 	})

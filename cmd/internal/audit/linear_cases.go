@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -82,7 +83,7 @@ func population(cover float64, data [2][]record, mech func(o sco.ObjPert) linear
 
 // The mechanisms of package sco.
 func objective(o sco.ObjPert) linearPlanner { return &o }
-func svrg(o sco.ObjPert) linearPlanner      { return &sco.ObjPertSVRG{ObjPert: o} }
+func svrg(o sco.ObjPert) linearPlanner      { o.SVRG = true; return &o }
 func outputOf(o sco.ObjPert) linearPlanner {
 	return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 }
@@ -235,11 +236,11 @@ func louder(c float64) sabotage {
 }
 
 // planned edits the numbers of the plan of a fit.
-func planned(change func(p *lop.Params)) sabotage { return edit(calibrated, change) }
+func planned(change func(p *perturb.Params)) sabotage { return edit(perturb.Calibrated, change) }
 
 // instead draws the noise of the plan of another setting.
 func instead(other *linear) sabotage {
-	return borrowed(calibrated, other, func(p *lop.Params, other *linear) {
+	return borrowed(perturb.Calibrated, other, func(p *perturb.Params, other *linear) {
 		p.Sigma, p.Rate, p.OutputSigma, p.OutputRate = other.Sigma, other.Rate, other.OutputSigma, other.OutputRate
 	})
 }
@@ -308,22 +309,22 @@ func linearControls() []Control {
 		{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0,
 			louder(0.125)},
 		{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0,
-			planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+			planned(func(p *perturb.Params) { p.Sigma *= p.Sigma })},
 		{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0,
 			instead(published(lop.Kifer, 0.02, opposite()))},
 		{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000,
 			instead(logistic(lop.Mechanism{Share: 1e-3}, opposite()))},
 		{"data-max", "noise scaled by the largest gradient of the records, not by the bound", "lop/A1/huber", 3000,
-			planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
+			planned(func(p *perturb.Params) { p.Sigma *= 0.6 })},
 		{"relation", "the constant of add/remove used for replace", "lop/A1/logistic", 3000,
 			instead(logistic(lop.Mechanism{}, present()))},
 		{"relation-exactly", "the same, seen by the density", "lop/A1/huber exactly", 0, instead(added)},
 		{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,
 			instead(outputs(present()))},
 		{"curvature-term", "what the curvature costs dropped from a pure calibration", "lop/A3/huber exactly", 0,
-			planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+			planned(func(p *perturb.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
 		{"curvature-renyi", "the curvature dropped from theorem R", "lop/A3/huber in the tail exactly", 0,
-			planned(func(p *lop.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
+			planned(func(p *perturb.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
 		{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
 		{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
 		{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0,
@@ -349,7 +350,7 @@ func linearControls() []Control {
 			redrawn(func(src rand.Source) int64 {
 				for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
 					k := int64(noise.Below(7, src)) - 3
-					if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+					if uniform(src) < math.Exp(-2*float64(k*k)) {
 						return k
 					}
 				}
@@ -369,7 +370,7 @@ func linearControls() []Control {
 			})},
 		{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
 			src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
-			ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
+			ctx = planned(func(p *perturb.Params) { sigma = p.Sigma })(ctx)
 			return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 				q.Linear = make([]float64, len(q.Linear))
 				for i := range q.Linear {
@@ -404,7 +405,7 @@ func populationControls() []Control {
 		{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500, noOutput},
 		{"population-output-0.9", "output perturbation with noise of 0.9 times its scale",
 			"sco-objective/A1/output output noise", 0,
-			planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
+			planned(func(p *perturb.Params) { p.OutputSigma *= 0.9 })},
 		{"population-output-relation", "output perturbation for an added record where it is replaced",
 			"sco-objective/A1/output output noise",
 			2000, instead(outputs(present()))},

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/sco"
 )
@@ -82,7 +81,7 @@ func standard(b []float64, sigma, rate float64) []float64 {
 // spread returns a standard score of an atom of probability at, between probabilities below and
 // above: a point of the gap of the distribution function, drawn uniformly.
 func spread(below, at, above float64, src rand.Source) float64 {
-	u := noise.Uniform(src)
+	u := uniform(src)
 	return normalScore(below+u*at, above+(1-u)*at)
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/sco"
 )
@@ -70,7 +69,7 @@ func follow[L plan[*erm.Problem]](
 // stochastic is a setting of noisy SGD that states all its parameters.
 type stochastic struct {
 	followed
-	mech     planner[*erm.Problem, *sco.SGDPlan]
+	mech     planner[*erm.Problem, *sco.Plan]
 	steps    int // T
 	batches  batches
 	step     float64 // η
@@ -81,7 +80,7 @@ type stochastic struct {
 	// norm L or 0. It is nil in other settings.
 	mixtures func(z float64) (p, q mixture)
 
-	plan *sco.SGDPlan
+	plan *sco.Plan
 	z    float64
 }
 
@@ -182,7 +181,7 @@ func (c *stochastic) sampled(ctx context.Context, e *env) (Finding, error) {
 // exact compares the divergence of T independent sums on the worst pair, under the noise of the
 // plan, with the profile that the plan claims.
 func (c *stochastic) exact(ctx context.Context, _ *env) (Finding, error) {
-	used := fault.At(fault.From(ctx), sgdParams, c.plan.Params())
+	used := fault.At(fault.From(ctx), stochasticParams, c.plan.Params())
 	f := integrate(c.cert, c.plan.Profile().Delta, c.stick(used.Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
@@ -294,7 +293,7 @@ var (
 // passing is a setting of output noise on passes over a permutation.
 type passing struct {
 	followed
-	mech          planner[*erm.Problem, *sco.PassPlan]
+	mech          planner[*erm.Problem, *sco.Plan]
 	declared      loss.Linear // whose constants the loss declares
 	batch, passes int
 	lambda        float64 // λ of shrinking steps, which release the last iterate; 0 for others
@@ -427,7 +426,7 @@ func (c *passing) sampled(ctx context.Context, e *env) (Finding, error) {
 				lo, hi = float64(place), float64(place+1)
 			}
 		}
-		u := (lo + (hi-lo)*noise.Uniform(aux)) / float64(n)
+		u := (lo + (hi-lo)*uniform(aux)) / float64(n)
 		return []float64{normalScore(u, 1-u)}, nil
 	})
 	f.Reason = reason

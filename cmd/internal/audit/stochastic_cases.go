@@ -11,11 +11,8 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// The steps at which fits of package sco take the numbers of their plans.
-var (
-	sgdParams  = fault.NewStep[sco.SGDParams](fault.SGDParams)
-	passParams = fault.NewStep[sco.PassParams](fault.PassParams)
-)
+// stochasticParams is the step at which fits of package sco take the numbers of their plans.
+var stochasticParams = fault.NewStep[sco.Params](fault.StochasticParams)
 
 // size is n of the settings of stochastic gradients.
 const size = 8
@@ -166,17 +163,17 @@ func stochasticMechanisms() []mechanism {
 }
 
 // sgd edits the numbers of the plan of noisy SGD.
-func sgd(change func(p *sco.SGDParams)) sabotage { return edit(sgdParams, change) }
+func sgd(change func(p *sco.Params)) sabotage { return edit(stochasticParams, change) }
 
 // quiet multiplies the noise.
-func quiet(c float64) sabotage { return sgd(func(p *sco.SGDParams) { p.Noise *= c }) }
+func quiet(c float64) sabotage { return sgd(func(p *sco.Params) { p.Noise *= c }) }
 
 // drawn draws batches by a sampler other than that of the accounting.
-func drawn(s dp.Sampler) sabotage { return sgd(func(p *sco.SGDParams) { p.Sampler = s }) }
+func drawn(s dp.Sampler) sabotage { return sgd(func(p *sco.Params) { p.Sampler = s }) }
 
 // accountedFor draws the noise for another sampler.
 func accountedFor(s dp.Sampler) sabotage {
-	return sgd(func(p *sco.SGDParams) {
+	return sgd(func(p *sco.Params) {
 		z, err := s.Noise(p.Steps, p.Budget)
 		if err != nil {
 			panic(err)
@@ -187,7 +184,7 @@ func accountedFor(s dp.Sampler) sabotage {
 
 // passes multiplies the noise of every phase.
 func passes(c float64) sabotage {
-	return edit(passParams, func(p *sco.PassParams) {
+	return edit(stochasticParams, func(p *sco.Params) {
 		for i := range p.Phases {
 			p.Phases[i].Sigma *= c
 		}
@@ -195,7 +192,7 @@ func passes(c float64) sabotage {
 }
 
 // noClip leaves the gradients of passes as they are.
-var noClip = edit(passParams, func(p *sco.PassParams) { p.Lipschitz = math.Inf(1) })
+var noClip = edit(stochasticParams, func(p *sco.Params) { p.Clip = math.Inf(1) })
 
 // scaled multiplies integers.
 func scaled(v []int64, c float64) []int64 {
@@ -249,11 +246,11 @@ func sgdControls() []Control {
 				return b
 			})},
 		{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0,
-			sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+			sgd(func(p *sco.Params) { p.Threshold = math.Inf(1) })},
 		{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
 			func(ctx context.Context) context.Context {
 				g := 0.0
-				ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
+				ctx = sgd(func(p *sco.Params) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
 				return one(fault.GridVector, func(k []int64) []int64 {
 					norm := 0.0
 					for _, v := range k {

@@ -41,9 +41,10 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 	}
 	n, d := data.Dims()
 	p := &erm.Problem{Data: data, Loss: loss.Logistic{}}
-	risk := func(theta []float64) float64 { return erm.NewUnperturbed(p).Func(theta) / float64(n) }
+	risk := func(theta []float64) float64 { return p.Perturb(erm.Perturbation{}).Func(theta) / float64(n) }
 	// The ridge makes the minimizer unique; it raises the minimum by less than 1e-7.
-	best, err := splitting.Minimize(context.Background(), splitting.Problem{F: erm.NewUnperturbed(p), G: prox.SquaredL2{Weight: 1e-6}},
+	f := p.Perturb(erm.Perturbation{})
+	best, err := splitting.Minimize(context.Background(), splitting.Problem{F: f, G: prox.SquaredL2{Weight: 1e-6}},
 		make([]float64, d), nil)
 	if err != nil {
 		return nil, err

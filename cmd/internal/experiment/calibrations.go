@@ -5,14 +5,15 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/privopt/privopt/cmd/internal/scaling"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/qop"
-	"github.com/privopt/privopt/sco"
 )
 
 // noises returns the noise of a method at ε and the ε that is proved for it, 0 if nothing is.
@@ -79,7 +80,11 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 	}{{"opdisc/published", objpert.PaperSigma}, {"opdisc/ours", objpert.Gaussian}} {
 		add(c.name, func(eps float64) (float64, float64, error) {
 			b := dp.Budget{Epsilon: eps, Delta: 1e-9}
-			pl, err := (&objpert.OPDisc{Law: c.law}).Calibrate(objpert.Public{Space: objpert.Lattice(4), Dim: 23, Range: 1, Budget: b})
+			p, err := objpert.Empty(23, objpert.Lattice(4))
+			if err != nil {
+				return 0, 0, err
+			}
+			pl, err := (&objpert.OPDisc{Law: c.law}).Plan(p, b)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -92,25 +97,14 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 	}{{"sgd", 1000}, {"sgd, n = 100", 100}} {
 		q := declared(10, c.n, 0.01)
 		budget := func(eps float64) dp.Budget { return dp.Budget{Epsilon: eps, Delta: 1 / float64(c.n*c.n)} }
-		published := func(eps float64) (sco.SGDParams, float64, error) {
-			pl, err := (&sco.NoisySGD{Calibration: sco.Paper}).Calibrate(q, budget(eps))
-			if err != nil {
-				return sco.SGDParams{}, 0, err
-			}
-			par := pl.Params()
-			proved, err := par.Sampler.Epsilon(par.PaperNoise, par.Steps, par.Budget.Delta)
-			return par, max(eps, proved), err
-		}
 		add(c.name+"/published", func(eps float64) (float64, float64, error) {
-			par, proved, err := published(eps)
-			return par.PaperNoise, proved, err
+			p := publishedSGD(q, budget(eps))
+			proved, err := p.sampler.Epsilon(p.noise, p.steps, budget(eps).Delta)
+			return p.noise, max(eps, proved), err
 		})
 		add(c.name+"/ours", func(eps float64) (float64, float64, error) {
-			par, _, err := published(eps)
-			if err != nil {
-				return 0, 0, err
-			}
-			z, err := par.Sampler.Noise(par.Steps, budget(eps))
+			p := publishedSGD(q, budget(eps))
+			z, err := p.sampler.Noise(p.steps, budget(eps))
 			return z, eps, err
 		})
 	}
@@ -133,6 +127,30 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 	return e
 }
 
+// published are the numbers of noisy SGD in [BFTT19, Algorithm 1 and Theorem 3.2].
+type published struct {
+	steps   int
+	sampler dp.Sampler
+	noise   float64 // z, over L on the sum of a batch
+}
+
+// publishedSGD returns the published numbers for losses with L = 1, ε ≤ 1 and δ ≤ 1/n²:
+//
+//	T = min( n/8, ε²n²/(32 d ln(1/δ)) ),  m = max( n√(ε/(4T)), 1 ),  z = m·√(8T ln(1/δ))/(nε)
+//
+// The published proof refers to an accountant whose conditions fail for T < 128 ln(1/δ), where the
+// noise may be too small by far.
+func publishedSGD(q erm.Public, b dp.Budget) published {
+	n, log := float64(q.Records), -num.Log(b.Delta)
+	en := b.Epsilon * n
+	steps := max(1, math.Floor(min(n/8, en*en/(32*float64(q.Dim)*log))))
+	batch := max(1, math.Ceil(n*math.Sqrt(b.Epsilon/(4*steps))))
+	return published{
+		steps: int(steps), sampler: dp.Sampler{Size: int(batch), Records: q.Records, Repeats: true},
+		noise: math.Sqrt(8*steps*log) / (n * b.Epsilon) * batch,
+	}
+}
+
 // declared is what a calibration reads: L = 1, β and a radius of 1.
 func declared(d, n int, beta float64) erm.Public {
 	k := loss.Constants{Lipschitz: 1, Smoothness: beta, Rank: 1, Structure: loss.GLM}
@@ -142,7 +160,7 @@ func declared(d, n int, beta float64) erm.Public {
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, eps float64, asPrinted bool) (noise, proved float64, err error) {
 	m := 2 * float64(d)
-	c, err := qop.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
+	c, err := scaling.Published{Dim: d, Degrees: m, Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005, Delta3: 0.005}.Constants(asPrinted)
 	if err == nil && !asPrinted {
 		proved = eps
 	}

@@ -69,12 +69,14 @@ func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
 	case "logistic":
 		fit, err = d.logistic(b, det)
 	default:
-		oracle := d.c.oracle()
+		search := d.c.oracle()
+		search.Trace = func(s *objpert.Solution, _ error) { last = s }
+		oracle := objpert.Oracle(search)
 		if d.c.external() {
 			against = d.c.race()
 			oracle = against
 		}
-		fit, err = d.discrete(m, b, oracle, det, &last)
+		fit, err = d.discrete(m, b, oracle, det)
 	}
 	if err != nil {
 		return sweep.Task{}, err
@@ -94,6 +96,9 @@ func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
 			start := time.Now()
 			rel, err := fit(ctx, src)
 			det.Seconds = append(det.Seconds, time.Since(start).Seconds())
+			if against != nil {
+				last = against.found
+			}
 			var w []float64
 			switch {
 			case err == nil:
@@ -128,7 +133,7 @@ func (d *data) measure(det *detail, w []float64) float64 {
 }
 
 // discrete calibrates a mechanism over integer weights.
-func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detail, last **objpert.Solution) (fitter, error) {
+func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detail) (fitter, error) {
 	space := ternary
 	switch {
 	case m.q > 0:
@@ -140,21 +145,20 @@ func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detai
 	if err != nil {
 		return nil, err
 	}
-	trace := func(t objpert.Trace) { *last = t.Solution }
 	var plan *objpert.Plan
 	switch m.kind {
 	case "opdisc":
-		plan, err = (&objpert.OPDisc{Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Oracle: oracle}).Plan(p, b)
 	case "gaussian":
-		plan, err = (&objpert.OPDisc{Law: objpert.Gaussian, Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Law: objpert.Gaussian, Oracle: oracle}).Plan(p, b)
 	case "paper":
-		plan, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Oracle: oracle}).Plan(p, b)
 	case "product", "cube":
-		plan, err = (&objpert.Product{Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.Product{Oracle: oracle}).Plan(p, b)
 	case "rspm":
-		plan, err = (&objpert.RSPM{Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.RSPM{Oracle: oracle}).Plan(p, b)
 	case "rspm-paper":
-		plan, err = (&objpert.RSPM{Law: objpert.PaperSigma, Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.RSPM{Law: objpert.PaperSigma, Oracle: oracle}).Plan(p, b)
 	default:
 		return nil, fmt.Errorf("no method %q", m.kind)
 	}

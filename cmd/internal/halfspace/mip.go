@@ -46,6 +46,7 @@ type model struct {
 	rows    []row
 	choice  [][]int // column of r_jk, -1 where not allowed
 	problem *objpert.Problem
+	values  []int // of a coordinate
 }
 
 func (m *model) add(c variable) int {
@@ -53,20 +54,22 @@ func (m *model) add(c variable) int {
 	return len(m.cols) - 1
 }
 
-// newModel translates p. Errors are those of p.Check.
+// newModel translates p. The error wraps objpert.ErrProblem if p is nil.
 func newModel(p *objpert.Problem) (*model, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
+	d := p.Dim()
+	if d == 0 {
+		return nil, fmt.Errorf("%w: the problem is nil", objpert.ErrProblem)
 	}
-	m := &model{problem: p, choice: make([][]int, p.Dim)}
+	space := p.Space()
+	m := &model{problem: p, values: space.Values, choice: make([][]int, d)}
 	table, norm := reals(p)
-	w := make([]int, p.Dim) // columns of w_j
-	var squares []term      // ‖w‖²
-	for j := range p.Dim {
-		m.choice[j] = slices.Repeat([]int{-1}, len(p.Values))
+	w := make([]int, d) // columns of w_j
+	var squares []term  // ‖w‖²
+	for j := range d {
+		m.choice[j] = slices.Repeat([]int{-1}, len(space.Values))
 		var one, sum []term
-		for k, v := range p.Values {
-			if p.Allowed != nil && !p.Allowed[j][k] {
+		for k, v := range space.Values {
+			if space.Allowed != nil && !space.Allowed[j][k] {
 				continue
 			}
 			c := variable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
@@ -78,7 +81,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 			one, sum = append(one, term{i, 1}), append(sum, term{i, float64(v)})
 			squares = append(squares, term{i, float64(v * v)})
 		}
-		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
+		lo, hi := float64(space.Values[0]), float64(space.Values[len(space.Values)-1])
 		w[j] = m.add(variable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
 		m.rows = append(m.rows, row{"=", one, 1}, row{"=", append(sum, term{w[j], -1}), 0})
 	}
@@ -91,11 +94,12 @@ func newModel(p *objpert.Problem) (*model, error) {
 			squares = append(squares, term{i, -float64(q)})
 		}
 		m.rows = append(m.rows, row{"=", one, 1}, row{"=", squares, 0})
-	case p.NormSq > 0:
-		m.rows = append(m.rows, row{"<=", squares, float64(p.NormSq)})
+	case space.NormSq > 0:
+		m.rows = append(m.rows, row{"<=", squares, float64(space.NormSq)})
 	}
-	for g, x := range p.X {
-		weight := p.Pos[g] - p.Neg[g]
+	rows, pos, neg := p.Rows()
+	for g, x := range rows {
+		weight := pos[g] - neg[g]
 		if weight == 0 {
 			continue
 		}
@@ -106,7 +110,7 @@ func newModel(p *objpert.Problem) (*model, error) {
 				terms = append(terms, term{w[j], float64(v)})
 			}
 		}
-		big := bigM(p, x)
+		big := bigM(&space, x)
 		if weight > 0 {
 			m.rows = append(m.rows, row{">=", append(terms, term{e, big}), 1})
 		} else {
@@ -117,16 +121,16 @@ func newModel(p *objpert.Problem) (*model, error) {
 }
 
 // bigM is 1 plus a bound on |⟨x, w⟩| over W.
-func bigM(p *objpert.Problem, x []int64) float64 {
-	most := math.Max(math.Abs(float64(p.Values[0])), math.Abs(float64(p.Values[len(p.Values)-1])))
+func bigM(s *objpert.Space, x []int64) float64 {
+	most := math.Max(math.Abs(float64(s.Values[0])), math.Abs(float64(s.Values[len(s.Values)-1])))
 	sum, sq := 0.0, 0.0
 	for _, v := range x {
 		sum += math.Abs(float64(v))
 		sq += float64(v) * float64(v)
 	}
 	bound := sum * most
-	if p.NormSq > 0 {
-		bound = math.Min(bound, math.Sqrt(sq*float64(p.NormSq)))
+	if s.NormSq > 0 {
+		bound = math.Min(bound, math.Sqrt(sq*float64(s.NormSq)))
 	}
 	return 1 + math.Ceil(bound)
 }
@@ -187,12 +191,12 @@ func (m *model) writeLP(dst io.Writer) error {
 // point returns the w that values of the columns stand for: the largest r_jk of
 // each coordinate. ok is false if it is not a point of W.
 func (m *model) point(value []float64) (w []int, ok bool) {
-	w = make([]int, m.problem.Dim)
+	w = make([]int, len(m.choice))
 	for j, choice := range m.choice {
 		best := math.Inf(-1)
 		for k, i := range choice {
 			if i >= 0 && value[i] > best {
-				w[j], best = m.problem.Values[k], value[i]
+				w[j], best = m.values[k], value[i]
 			}
 		}
 	}

@@ -13,18 +13,19 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// Cells run in parallel, so each search takes one worker.
-var oracles = map[string]objpert.Oracle{
-	"auto":      objpert.Auto{Workers: 1},
-	"cells":     objpert.CellSearch{Workers: 1},
-	"generic":   objpert.GenericSearch{Workers: 1},
-	"enumerate": objpert.Enumerate{},
+// oracles are the searches of package objpert by name. "cells" prefers the search for 0/1 columns. Cells of
+// an experiment run in parallel, so each search takes one worker.
+var oracles = map[string]objpert.Search{
+	"auto":      {Workers: 1},
+	"cells":     {Workers: 1, Points: -1, Combos: 1e6},
+	"generic":   {Workers: 1, Points: -1, Combos: -1},
+	"enumerate": {Workers: 1, Points: 1e7},
 }
 
 const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
 
 func (c *config) checkOracle() error {
-	if oracles[c.Oracle] != nil {
+	if _, ok := oracles[c.Oracle]; ok {
 		return nil
 	}
 	name, ok := strings.CutPrefix(c.Oracle, "cmd:")
@@ -45,7 +46,7 @@ func (c *config) checkOracle() error {
 func (c *config) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
 
 // oracle returns who minimizes, beside a command as well.
-func (c *config) oracle() objpert.Oracle {
+func (c *config) oracle() objpert.Search {
 	if c.external() {
 		return oracles["auto"]
 	}
@@ -59,6 +60,7 @@ type race struct {
 	search  objpert.Oracle
 	bounded func(context.Context) (context.Context, context.CancelFunc)
 	lap     Lap
+	found   *objpert.Solution // by the command; nil if there is none
 }
 
 // Lap is one problem of a race.
@@ -87,7 +89,7 @@ func (c *config) race() *race {
 
 // Solve implements objpert.Oracle.
 func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	r.lap = Lap{}
+	r.lap, r.found = Lap{}, nil
 	found, err := r.command.Solve(ctx, p)
 	if err != nil && !errors.Is(err, ErrNoPoint) {
 		return nil, err
@@ -110,5 +112,6 @@ func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution
 	if !r.lap.Open {
 		r.lap.Excess = found.Objective - best.Objective
 	}
+	r.found = found
 	return found, nil
 }

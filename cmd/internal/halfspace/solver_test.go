@@ -101,7 +101,7 @@ func TestRealSolvers(t *testing.T) {
 			dir := t.TempDir()
 			for seed := range uint64(4) {
 				p := problem(t, seed, 25, 3, spaces()[seed%4])
-				want, err := objpert.Enumerate{}.Solve(bg, p)
+				want, err := objpert.Search{}.Solve(bg, p)
 				require.NoError(t, err)
 				var claim halfspace.Claim
 				o := &halfspace.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c halfspace.Claim) { claim = c }}

@@ -54,12 +54,14 @@ type setting struct {
 
 // calibrate plans a private method by public quantities alone.
 func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, error) {
-	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
+	stochastic := func(q *sco.Plan, err error) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		par := q.Params()
-		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", par.Steps, par.Batch, par.Noise, par.StepSize)
+		par, text := q.Params(), ""
+		if par.Steps > 0 {
+			text = fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", par.Steps, par.Batch, par.Noise, par.StepSize)
+		}
 		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
 	obj := func(q *lop.Plan, err error) (planned, error) {
@@ -70,12 +72,6 @@ func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, 
 		text := fmt.Sprintf("ridge = %.4g, sigma = %.4g, output sigma = %.4g", par.Ridge, par.Sigma, par.OutputSigma)
 		return planned{par.ExcessBound, text, q.Fit}, nil
 	}
-	pass := func(q *sco.PassPlan, err error) (planned, error) {
-		if err != nil {
-			return planned{}, err
-		}
-		return planned{q.Params().ExcessBound, "", q.Fit}, nil
-	}
 	objective := sco.ObjPert{Relation: s.rel, Radius: s.radius, Trace: s.trace}
 	noisy := sco.NoisySGD{Relation: s.rel, Trace: s.trace}
 	switch method {
@@ -84,19 +80,20 @@ func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, 
 	case "objpert":
 		return obj(objective.Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{ObjPert: objective}).Plan(p, b))
+		objective.SVRG = true
+		return obj(objective.Plan(p, b))
 	case "output":
 		return obj((&sco.Output{Relation: s.rel, Radius: s.radius, Trace: s.trace}).Plan(p, b))
 	case "psgd":
-		return pass((&sco.PermutationSGD{Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.PermutationSGD{Trace: s.trace}).Plan(p, b))
 	case "phased":
-		return pass((&sco.Phased{Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.Phased{Trace: s.trace}).Plan(p, b))
 	case "sgd":
-		return sgd(noisy.Plan(p, b))
+		return stochastic(noisy.Plan(p, b))
 	case "prox":
-		return sgd((&sco.ProxGD{NoisySGD: noisy}).Plan(p, b))
+		return stochastic((&sco.ProxGD{NoisySGD: noisy}).Plan(p, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
 	}
 	return planned{}, fmt.Errorf("no method %q", method)
 }

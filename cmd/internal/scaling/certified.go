@@ -33,8 +33,8 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 	}
 	p := lasso.Problem(rec.data, at.Lambda, at.Kappa)
 	n, _ := rec.data.Dims()
-	risk := erm.NewUnperturbed(p) // F(θ) = Σ ½(aᵢ'θ−bᵢ)²
-	excess := risk                // what the predicted excess is about
+	risk := p.Perturb(erm.Perturbation{}) // F(θ) = Σ ½(aᵢ'θ−bᵢ)²
+	excess := risk                        // what the predicted excess is about
 	objective := func(x []float64) float64 { return excess.Func(x) + p.Reg.Func(x) }
 
 	anchor := rec.anchor // its projection on the box, where there is one
@@ -87,7 +87,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 			}
 			clipped := *p
 			clipped.Loss = l
-			excess = erm.NewUnperturbed(&clipped)
+			excess = clipped.Perturb(erm.Perturbation{})
 		}
 		comparator = objective(x)
 	case "qop":
@@ -175,7 +175,7 @@ type minimumKey struct {
 func (s *source) nonprivate(ctx context.Context, p *erm.Problem, at params) ([]float64, error) {
 	n, d := p.Data.Dims()
 	return s.minima.get(minimumKey{n, d, at.Kappa}, func() ([]float64, error) {
-		res, err := splitting.Minimize(ctx, splitting.Problem{F: erm.NewUnperturbed(p), G: p.Reg, H: p.Set}, make([]float64, d), nil)
+		res, err := splitting.Minimize(ctx, splitting.Problem{F: p.Perturb(erm.Perturbation{}), G: p.Reg, H: p.Set}, make([]float64, d), nil)
 		if err != nil {
 			return nil, err
 		}

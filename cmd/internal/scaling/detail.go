@@ -111,7 +111,7 @@ func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
 	d.PredictedExcess = finite(p.Curvature*reach*reach/2 + float64(p.Records)*dim*p.Constants.Smoothness*noise*noise/2 + lambda*dim*noise)
 }
 
-func (d *detail) published(e *lasso.Experiment, q qop.PublishedConstants, m lasso.Method, kappa float64) {
+func (d *detail) published(e *lasso.Experiment, q PublishedConstants, m lasso.Method, kappa float64) {
 	if m != lasso.QOP {
 		c := e.Linear(m, kappa)
 		d.Published = &constants{L: finite(e.L()), Delta: finite(c.Ridge), Zeta: finite(c.Zeta), S: finite(c.Noise), Omega: finite(c.Omega)}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/lasso"
-	"github.com/privopt/privopt/qop"
 )
 
 // published gives the cells of -mode paper: the published procedure, constants
@@ -36,9 +35,9 @@ func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment,
 }
 
 // quadratic returns the published constants of QOP: m = 2d, L = dξ², δ₁ = δ₃ = δ/2.
-func quadratic(in *lasso.Instance, p params) (qop.PublishedConstants, error) {
+func quadratic(in *lasso.Instance, p params) (PublishedConstants, error) {
 	_, d := in.Dims()
-	return qop.Published{
+	return Published{
 		Dim: d, Degrees: 2 * float64(d), Rank: p.Rho, Smoothness: float64(d) * in.Xi * in.Xi,
 		Epsilon1: p.Epsilon, Delta1: p.Delta / 2, Delta3: p.Delta / 2,
 	}.Constants(true)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
 )
 
 // Engine is a program that fits as privopt fit does, but adds up the records in its own way.
@@ -34,6 +34,12 @@ type Table struct {
 	options table.Options
 }
 
+// Columns names the columns of encoded rows. The label is the last one.
+func (t *Table) Columns() []string { return columnsOf(t.Encoder) }
+
+// Check returns an error unless the columns of a .npy file are those of encoded rows.
+func (t *Table) Check(f *npy.File) error { return fits(f, t.Encoder) }
+
 // opener returns a reader of a file, or nil.
 type opener = func(path string) (io.ReadCloser, error)
 
@@ -41,7 +47,7 @@ type opener = func(path string) (io.ReadCloser, error)
 // records of a CSV file in memory. For a file that is not CSV, plain returns a reader of its rows
 // as CSV with a header line and commas; for other files it returns nil.
 func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
-	w, err := packed.Create(out, t.Encoder, packed.Options{Canonical: true})
+	w, err := createPacked(out, t.Encoder, packOptions{canonical: true})
 	if err != nil {
 		return err
 	}
@@ -54,14 +60,14 @@ func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
 	return w.Commit(ctx)
 }
 
-func (t *Table) add(ctx context.Context, w *packed.Writer, path string, plain opener) error {
+func (t *Table) add(ctx context.Context, w *packWriter, path string, plain opener) error {
 	rows, err := plain(path)
 	if err != nil {
 		return err
 	}
 	if rows != nil {
 		defer rows.Close()
-		if err := w.AddPlain(rows, t.options); err != nil {
+		if err := w.addPlain(rows, t.options); err != nil {
 			return fmt.Errorf("%s, as CSV: %w", path, err)
 		}
 		return nil
@@ -71,7 +77,7 @@ func (t *Table) add(ctx context.Context, w *packed.Writer, path string, plain op
 		return err
 	}
 	defer in.close()
-	if err := w.Add(in, t.options); err != nil {
+	if err := w.addTable(in, t.options); err != nil {
 		return fmt.Errorf("%s: %w", in.name, err)
 	}
 	return nil

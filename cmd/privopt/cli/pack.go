@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -133,12 +132,12 @@ func (a *app) reportPack(path string) error {
 
 // encode writes the rows as a schema encodes them.
 func (p *packing) encode(ctx context.Context, in io.Reader, e *table.Encoder) error {
-	w, err := packed.Create(p.out, e, packed.Options{Float32: p.float32, Canonical: p.canonical})
+	w, err := createPacked(p.out, e, packOptions{float32: p.float32, canonical: p.canonical})
 	if err != nil {
 		return usageError{err}
 	}
 	defer w.Close()
-	if err := w.Add(in, table.Options{Public: p.public}); err != nil {
+	if err := w.addTable(in, table.Options{Public: p.public}); err != nil {
 		return err
 	}
 	return w.Commit(ctx)

@@ -2,13 +2,15 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/packed"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -45,7 +47,7 @@ func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool)
 	if err != nil {
 		return nil, usagef("--data: %w", err)
 	}
-	if err = packed.Check(f, e); err != nil {
+	if err = fits(f, e); err != nil {
 		err = usagef("--data: %s: %w", path, err)
 	} else if verify {
 		err = f.Verify(ctx)
@@ -53,7 +55,7 @@ func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return openRecords(packed.Pad(f, e.Dim()), f.Close, e)
+	return openRecords(erm.Pad(f, e.Dim()), f.Close, e)
 }
 
 func openRecords(src erm.Source, end func() error, e *table.Encoder) (*records, error) {
@@ -62,4 +64,143 @@ func openRecords(src erm.Source, end func() error, e *table.Encoder) (*records, 
 		return nil, errors.Join(err, end())
 	}
 	return &records{&table.Data{Records: data, Encoder: e}, end}, nil
+}
+
+// columnsOf names the columns of encoded rows. The label is the last one.
+func columnsOf(e *table.Encoder) []string {
+	var out []string
+	for _, f := range e.Features() {
+		out = append(out, f.Name)
+	}
+	return append(out, e.Schema().Label.Column)
+}
+
+// encoding is a hash of the schema without the number of records, the neighbors and the form of the
+// file, none of which changes an encoded row.
+func encoding(e *table.Encoder) string {
+	s := e.Schema()
+	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
+	h := sha256.New()
+	s.WriteTo(h) // a hash has no errors
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// fits returns an error unless the columns of a file are those of e.
+func fits(f *npy.File, e *table.Encoder) error {
+	_, d := f.Dims()
+	switch want := encoding(e); {
+	case f.Columns() != nil && f.Schema() == "":
+		return errors.New("it was packed without a schema: pack it with this one")
+	case f.Columns() != nil && f.Schema() != want:
+		return errors.New("it was packed with a schema that encodes rows in another way: pack it with this one")
+	case d != len(e.Features()):
+		return fmt.Errorf("it has %d features, the rows of the schema have %d", d, len(e.Features()))
+	}
+	return nil
+}
+
+// packOptions of a new file.
+type packOptions struct {
+	float32   bool
+	canonical bool // in the order of erm.Data; takes about 70 bytes of memory for each record
+}
+
+// packWriter writes the rows of tables to a .npy file, which appears whole with Commit or not at all.
+type packWriter struct {
+	*npy.Writer
+	e    *table.Encoder
+	path string
+	o    packOptions
+}
+
+// createPacked begins a file. A canonical one is first written to a hidden file beside it.
+func createPacked(path string, e *table.Encoder, o packOptions) (w *packWriter, err error) {
+	w = &packWriter{e: e, path: path, o: o}
+	if o.canonical {
+		path = w.unsorted()
+	}
+	w.Writer, err = npy.Create(path, columnsOf(e), npy.Options{Float32: o.float32, Schema: encoding(e)})
+	return w, err
+}
+
+func (w *packWriter) unsorted() string {
+	return filepath.Join(filepath.Dir(w.path), "."+filepath.Base(w.path)+".unsorted")
+}
+
+// addTable appends the rows of a table.
+func (w *packWriter) addTable(in io.Reader, o table.Options) error { return w.add(w.e, in, o) }
+
+// addPlain appends the rows of a table that does not have the form which the schema gives for
+// files, but commas, a header line, no comments, and fields in quotes that may hold line ends.
+func (w *packWriter) addPlain(in io.Reader, o table.Options) error {
+	s := w.e.Schema()
+	s.File = table.File{Multiline: true}
+	e, err := s.Encoder()
+	if err != nil {
+		return err
+	}
+	return w.add(e, in, o)
+}
+
+func (w *packWriter) add(e *table.Encoder, in io.Reader, o table.Options) error {
+	rows, err := e.Rows(in, o)
+	if err != nil {
+		return err
+	}
+	row := make([]float64, len(e.Features()))
+	for rows.Next() {
+		col, val := rows.Row()
+		for k, j := range col {
+			row[j] = val[k]
+		}
+		if err := w.Append(row, rows.Label()); err != nil {
+			return err
+		}
+		for _, j := range col {
+			row[j] = 0
+		}
+	}
+	return rows.Err()
+}
+
+// Commit gives the finished file its name.
+func (w *packWriter) Commit(ctx context.Context) (err error) {
+	if !w.o.canonical {
+		return w.Writer.Commit()
+	}
+	path := w.unsorted()
+	defer func() {
+		for _, name := range []string{path, path + ".json"} {
+			if failed := os.Remove(name); failed != nil && !errors.Is(failed, os.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
+		}
+	}()
+	if err := w.Writer.Commit(); err != nil {
+		return err
+	}
+	f, err := npy.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	order, err := erm.Canonical(ctx, f, w.e.Bounds())
+	if err != nil {
+		return err
+	}
+	sorted, err := npy.Create(w.path, columnsOf(w.e), npy.Options{Float32: w.o.float32, Schema: encoding(w.e)})
+	if err != nil {
+		return err
+	}
+	defer sorted.Close()
+	row, label := make([]float64, len(w.e.Features())), make([]float64, 1)
+	for _, i := range order {
+		if err := f.Read(ctx, row, label, i); err != nil {
+			return err
+		}
+		if err := sorted.Append(row, label[0]); err != nil {
+			return err
+		}
+	}
+	return sorted.Commit()
 }

@@ -7,31 +7,23 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A grid law is a discrete pair of measures (P, Q) on the losses jh: P puts
-// p[i] at (lo+i)h and inf where Q is 0. Its profile
-//
-//	g(ε) = inf + Σ_{jh>ε} p_j (1 − e^{ε−jh})
-//
-// is at least that of the pair it was made from, so that it dominates it. The
-// mass Σp + inf may exceed 1 by the safety margins; g, linear in the
-// masses, only grows by that, and so does the profile of a product.
+// gridLaw is a discrete pair of measures (P, Q) on the losses jh: P puts p[i] at (lo+i)h and inf
+// where Q is 0. Its profile g(ε) = inf + Σ_{jh>ε} p_j (1 − e^{ε−jh}) is at least that of the pair
+// it was made from. The mass of P may exceed 1 by safety margins, which only raise g.
 type gridLaw struct {
 	lo  int
 	p   []float64
 	inf float64
 }
 
-// connect returns the grid law of a pair by connecting the dots [DGKKM22]: the chords of a profile
-// f, convex in α = e^ε, between the points α_j = e^{jh}, with f(0) = 1 and the constant f(α_J)
-// beyond, are the profile of the measures Q_j = S_{j+1} − S_j, P_j = α_j Q_j, P_∞ = f(α_J), S_j the
-// slope of the chord that ends at α_j (docs/theory/composition.md#composition.hull). Exchanging P
-// and Q maps chords to chords, so the masses at j < 0 are the Q_{−j} of the exchanged pair,
-// computed from small numbers, and
+// connect returns the grid law of a pair by connecting the dots [DGKKM22]: the chords of the
+// profile f between the points α_j = e^{jh} are the profile of the measures
 //
-//	P_0 = S_1 + S′_1 + 1 − f(1),   S′ the slopes of the exchanged pair.
+//	Q_j = S_{j+1} − S_j,  P_j = α_j Q_j,  P_∞ = f(α_J),  P_0 = S_1 + S′_1 + 1 − f(1)
 //
-// A negative Q_j, from a bound that is not convex or from rounding, is replaced by 0: that raises
-// the profile P_∞ + Σ Q_j(α_j−α)₊.
+// where S_j is the slope of the chord that ends at α_j, S′ that of the exchanged pair, whose Q_{−j}
+// are the masses at j < 0 (docs/theory/composition.md#composition.hull). A negative Q_j, from a
+// bound that is not convex or from rounding, is replaced by 0, which raises the profile.
 func connect(f Pair, h float64, points int) gridLaw {
 	up, inf := slopes(f.Up, h, points)
 	down := up
@@ -50,8 +42,7 @@ func connect(f Pair, h float64, points int) gridLaw {
 	return g
 }
 
-// slopes returns S_1, …, S_J of f raised by slack, S_{J+1} = 0, and
-// f(α_J).
+// slopes returns S_1, …, S_J of f raised by slack, S_{J+1} = 0, and f(α_J).
 func slopes(f func(eps float64) float64, h float64, points int) (s []float64, last float64) {
 	s = make([]float64, points+2)
 	rise := math.Expm1(h)
@@ -64,8 +55,8 @@ func slopes(f func(eps float64) float64, h float64, points int) (s []float64, la
 	return s, prev
 }
 
-// extent returns the least number of grid points J, up to a limit, with
-// f(e^{Jh}) ≤ cut in both orders, beyond what f keeps at every ε.
+// extent returns the least number of grid points J, up to a limit, with f(e^{Jh}) ≤ cut in both
+// orders, or with what f keeps at every ε.
 func extent(f Pair, h, cut float64, limit int) int {
 	const far = 700 // e^ε overflows soon after
 	cut = max(cut, f.Up(far)*(1+1e-9), f.Down(far)*(1+1e-9))

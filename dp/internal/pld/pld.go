@@ -1,15 +1,11 @@
-// Package pld composes privacy profiles by the loss distributions that they stand
-// for.
+// Package pld composes privacy profiles by the loss distributions that they stand for.
 //
-// A profile δ(ε) of an ordered pair of laws is, as a function of α = e^ε, convex,
-// and the profile of a pair of discrete laws is piecewise linear. So the chords
-// between a few values of a profile, or of a bound on it, are the profile of a
-// discrete pair that dominates (grid.go), and the losses of such pairs, which add up
-// under composition, are convolved by FFT (tail.go). Domination of each part gives
-// domination of their composition, also when they are chosen adaptively
-// [ZDW22, Theorem 10]. On top of this come the mass cut off at the ends (1e-15 over
-// all parts), the mass outside the window of the FFT and a bound on the rounding of
-// the FFT, all added to δ: every approximation raises it.
+// A profile δ(ε) is convex in α = e^ε. The chords between a few of its values are the profile of a
+// discrete pair of laws that dominates it (grid.go). The losses of such pairs add up under
+// composition and are convolved by FFT (tail.go). Every approximation raises δ: the mass cut off at
+// the ends, 1e-15 over all parts, the mass outside the window of the FFT, and a bound on the
+// rounding of the FFT. The proofs are in docs/theory/composition.md#composition.dominate,
+// #composition.hull and #composition.fft.
 //
 // # Notation
 //
@@ -17,35 +13,22 @@
 //	h          step of the grid of losses
 //	λ          exponential tilt
 //	K(λ)       logarithm of the moment generating function of the loss
-//
-// # References
-//
-//	[DGKKM22] Doroshenko, Ghazi, Kamath, Kumar, Manurangsi. Connect the Dots:
-//	         Tighter Discrete Approximations of Privacy Loss Distributions.
-//	         PETS 2022.
-//	[KJH20]  Koskela, Jälkö, Honkela. Computing Tight Differential Privacy
-//	         Guarantees Using FFT. AISTATS 2020.
-//	[ZDW22]  Zhu, Dong, Wang. Optimal Accounting of Differential Privacy via
-//	         Characteristic Function. AISTATS 2022.
 package pld
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/privopt/privopt/internal/num"
 )
 
-// MinDelta is the least δ that the discretized loss distribution resolves: the
-// mass it cuts off, 1e-15 in all, must stay a small part of δ.
+// MinDelta is the least δ that loss distributions resolve: cutMass must be a small part of δ.
 const MinDelta = 1e-12
 
-// A Pair holds bounds on the profiles of the two orders of a pair of laws (P, Q),
-// at ε ≥ 0:
+// A Pair holds bounds on the profiles of both orders of a pair of laws (P, Q), at ε ≥ 0:
 //
 //	Up(ε) ≥ sup_S P(S) − e^ε Q(S),   Down(ε) ≥ sup_S Q(S) − e^ε P(S)
-//
-// Under add-remove P is the law with the record; adding it exchanges the two.
 type Pair struct {
 	Up, Down  func(eps float64) float64
 	Symmetric bool // Down is Up
@@ -57,8 +40,8 @@ func Symmetric(f func(eps float64) float64) Pair { return Pair{f, f, true} }
 // Swapped returns the pair (Q, P).
 func (p Pair) Swapped() Pair { return Pair{p.Down, p.Up, p.Symmetric} }
 
-// slack multiplies every profile value. It covers their relative errors, which are
-// below 1e-11, and the rounding of the slopes between grid points.
+// slack raises every profile value by more than its relative error, 1e-11, and the rounding of the
+// slopes between grid points.
 const slack = 2e-11
 
 // At returns the profile of (P, Q) at any real ε, rounded up.
@@ -80,9 +63,8 @@ type Part struct {
 	Times int
 }
 
-// Composition is the release of all outputs of a list of parts, each chosen with
-// knowledge of those before it. It is safe for concurrent use, and its exported
-// fields must not change after the first use.
+// Composition is the release of all outputs of a list of parts, each chosen with knowledge of those
+// before it. It is safe for concurrent use. Set its fields before the first use.
 type Composition struct {
 	Grid   float64 // step of the grid; 0 means automatic
 	Coarse float64 // multiplies the automatic grid; 0 means 1
@@ -112,22 +94,17 @@ func New(parts []Part) *Composition {
 type Order int
 
 const (
-	Up   Order = iota // P, the one with the record
+	Up   Order = iota // P
 	Down              // Q
 )
 
 // Symmetric reports whether both orders have one profile.
 func (c *Composition) Symmetric() bool {
-	for _, p := range c.parts {
-		if !p.Pair.Symmetric {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.parts, func(p Part) bool { return !p.Pair.Symmetric })
 }
 
-// Delta returns a bound on δ(ε) of one order, for any real ε. A composition of one
-// part is its profile. It costs a few FFTs otherwise.
+// Delta returns a bound on δ(ε) of one order, for any real ε. It costs a few FFTs, unless there is
+// one part, whose profile it is.
 func (c *Composition) Delta(o Order, eps float64) float64 {
 	switch {
 	case math.IsNaN(eps), math.IsInf(eps, -1):
@@ -146,10 +123,10 @@ func (c *Composition) Delta(o Order, eps float64) float64 {
 	if c.beyond() < least {
 		least = min(least, c.onGrid(o, eps))
 	}
-	if !(least <= 1) { // NaN: a profile that no pair of laws has, such as 0 everywhere
-		return 1
+	if least <= 1 {
+		return least
 	}
-	return least
+	return 1 // NaN: a profile that no pair of laws has, such as 0 everywhere
 }
 
 // onGrid returns the bound on δ(ε) of one order from the grid.
@@ -172,12 +149,8 @@ func (l *law) delta(eps float64) float64 {
 	return l.chernoff(eps)
 }
 
-// WithFailure returns an ε with
-//
-//	δ(ε) + (1 + e^ε)·failure ≤ delta
-//
-// least up to 1e-6 relative, or +Inf where it finds none, for a δ(ε) of which epsilon
-// is the inverse.
+// WithFailure returns an ε with δ(ε) + (1 + e^ε)·failure ≤ delta, least up to 1e-6 relative, +Inf
+// where it finds none. epsilon is the inverse of δ(ε).
 func WithFailure(delta, failure float64, epsilon func(delta float64) float64) float64 {
 	eps := epsilon(delta)
 	for range 40 { // ε at what failures leave of δ, at a little more than the last ε
@@ -194,8 +167,8 @@ func WithFailure(delta, failure float64, epsilon func(delta float64) float64) fl
 	return math.Inf(1)
 }
 
-// Epsilon returns an ε ≥ 0 with δ(ε) ≤ delta in both orders on the grid, least up to
-// 1e-9 relative and the errors that Delta allows for; +Inf if none is known.
+// Epsilon returns an ε ≥ 0 with δ(ε) ≤ delta in both orders, least up to 1e-9 relative and the
+// errors that Delta allows for, +Inf if none is known.
 func (c *Composition) Epsilon(delta float64) float64 {
 	eps := math.Inf(1)
 	for _, c := range []*Composition{c, c.wider()} {
@@ -213,8 +186,7 @@ func (c *Composition) Epsilon(delta float64) float64 {
 
 // epsilon returns ε ≥ 0 with δ(ε) ≤ delta, rounded up.
 func (l *law) epsilon(delta float64) float64 {
-	// ε₀ by the Chernoff bound, minimized over λ on a grid; the true one is
-	// less by a few 1/λ.
+	// ε₀ by the Chernoff bound, minimized over λ on a grid; the true one is less by a few 1/λ.
 	rest := 0.999 * (delta - l.inf())
 	if rest <= 0 {
 		return math.Inf(1)
@@ -263,10 +235,10 @@ func (t *tail) epsilon(eps0, delta float64) float64 {
 const (
 	// cutMass is the mass that the ends of all grid laws together move to +∞.
 	cutMass = 1e-15
-	// The automatic grid is at most widest, and a finest-th of the standard
-	// deviation of a step, or up to a coarsest-th where it would have more than
-	// fewPoints. The error of δ falls with the square of the grid: on the rows of the
-	// tests z is too large by at most 1e-4, or 3e-4 on a coarsest grid.
+	// The step of the automatic grid is at most widest and at most the standard deviation of a part
+	// over finest, or over coarsest where the grid would have more than fewPoints. The error of δ
+	// falls with the square of the step: noise multipliers of the tests are too large by 1e-4, or
+	// 3e-4 with coarsest.
 	widest    = 2e-3
 	finest    = 30
 	coarsest  = 12
@@ -332,17 +304,15 @@ func (c *Composition) choose() {
 	})
 }
 
-// wider returns the composition on a grid that holds every step to its end, nil
-// if the automatic grid does. A record that is rare and shows when it is there has
-// losses on two scales: most are as small as its rate and some as large as without
-// sampling. Either grid gives a bound, and the lesser counts.
+// wider returns the composition on a grid that holds every part to its end, nil if the automatic
+// grid does. A record that is rarely sampled has losses on two scales: most as small as its rate,
+// some as large as without sampling. Both grids give a bound, and the smaller one counts.
 func (c *Composition) wider() *Composition {
 	c.choose()
 	return c.wide
 }
 
-// beyond returns approximately the mass that the automatic grid moves to +∞ when its range is cut.
-// The mass decides whether its bound can be the lower one.
+// beyond returns about the mass that the automatic grid moves to +∞: its bound is no less.
 func (c *Composition) beyond() float64 {
 	c.choose()
 	if c.end == 0 {
@@ -355,8 +325,8 @@ func (c *Composition) beyond() float64 {
 	return -math.Expm1(log)
 }
 
-// points returns how many points on either side of 0 each part takes on a grid
-// of step h, and 2 if a coarser grid serves a part better.
+// points returns how many points on either side of 0 each part takes on a grid of step h, and 2 if
+// a coarser grid serves a part better.
 func (c *Composition) points(h float64) (points []int, coarser float64) {
 	for _, p := range c.parts {
 		n := extent(p.Pair, h, c.cutEach(), maxPoints)
@@ -372,8 +342,8 @@ func (c *Composition) points(h float64) (points []int, coarser float64) {
 // cutEach is the mass that one part leaves to +∞.
 func (c *Composition) cutEach() float64 { return cutMass / float64(c.total) }
 
-// discretize returns the laws of both orders on a grid of step h, and the factor
-// by which it is too fine to hold them, 1 if it is not.
+// discretize returns the laws of both orders on a grid of step h, and the factor by which h is too
+// small to hold them, else 1.
 func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 	points, coarser := c.points(h)
 	if coarser > 1 {
@@ -388,8 +358,7 @@ func (c *Composition) discretize(h float64) (laws []law, coarser float64) {
 	if !c.Symmetric() {
 		two := law{h: h, times: one.times}
 		for i, p := range c.parts {
-			points := (len(one.parts[i].p) - 1) / 2
-			two.parts = append(two.parts, connect(p.Pair.Swapped(), h, points))
+			two.parts = append(two.parts, connect(p.Pair.Swapped(), h, points[i]))
 		}
 		laws = append(laws, two)
 	}

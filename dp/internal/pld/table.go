@@ -5,18 +5,14 @@ import (
 	"sort"
 )
 
-// Tabulate returns a pair with convex profiles, made from bounds that need not be
-// convex and may be slow: any numbers with Up(ε) and Down(ε) no less than the true
-// profile at each ε ≥ 0 separately, such as the least of several bounds. A value
+// Tabulate returns a pair with convex profiles, made from bounds that need not be convex and may be
+// slow: Up(ε) and Down(ε) are no less than the true profile at each ε ≥ 0 by itself. A value
 // outside [0, 1] counts as 1.
 //
-// The true profile is convex in α = e^ε and lies below the values at the nodes,
-// hence below their lower convex hull, of which the result are the chords. Both
-// orders are one function of α in (0, ∞), f(α) and 1 − α + α·f_exchanged(α) at
-// 1/α, and the hull is that of both. Nodes are added until the chords are above
-// the bounds by about a part in 2000, or by tol; beyond the last node, where the
-// bounds fall below tol or stay, the last value holds. An error of tol adds at most
-// as much to δ of a composition.
+// The true profile is convex in α = e^ε, so it lies below the lower convex hull of the values at
+// nodes, both orders together (docs/theory/composition.md#composition.hull). Nodes are added until
+// the chords are above the bounds by about a part in 2000, or by tol; beyond the last node its
+// value holds. An error of tol adds at most as much to δ of a composition.
 func Tabulate(p Pair, tol float64) Pair {
 	up := sample(p.Up, tol)
 	down := up
@@ -79,8 +75,7 @@ func sample(bound func(eps float64) float64, tol float64) table {
 	return t
 }
 
-// between returns the value at ε of the chord in e^ε from (a, fa) to (b, fb),
-// a ≤ ε ≤ b.
+// between returns the value at ε of the chord in e^ε from (a, fa) to (b, fb), a ≤ ε ≤ b.
 func between(a, fa, b, fb, eps float64) float64 {
 	w := math.Expm1(eps-a) / math.Expm1(b-a)
 	return fa*(1-w) + fb*w
@@ -98,8 +93,8 @@ func (t table) at(eps float64) float64 {
 	}
 }
 
-// hull returns the vertices of the lower convex hull in e^ε, with the value top at
-// ε = 0, and no value above an earlier one.
+// hull returns the vertices of the lower convex hull in e^ε, with the value top at ε = 0, and no
+// value above an earlier one.
 func (t table) hull(top float64) table {
 	var h table
 	for i, eps := range t.eps {
@@ -115,14 +110,13 @@ func (t table) hull(top float64) table {
 	return h
 }
 
-// middle returns the value at α = 1 of the hull of both orders: the least of what
-// either has there and of the chords from a node a of one to a node b of the other,
+// middle returns the value at α = 1 of the hull of both orders: the least of the values there and
+// of the chords from a node a of one order to a node b of the other,
 //
 //	[(x_a−1)(x_b−1) + (x_a−1) f_b + (x_b−1) f_a] / (x_a x_b − 1),   x = e^ε
 //
-// The best b at a value t of the middle has the least slope (f_b − t)/(x_b − 1), and
-// the chord between the best a and b is no more than t, so that t falls until it
-// stays.
+// The best b at a value t of the middle has the least slope (f_b − t)/(x_b − 1), and so has the
+// best a. Their chord is no more than t, so t falls until it stays.
 func middle(up, down table) float64 {
 	t := min(up.f[0], down.f[0])
 	steepest := func(side table) (x1, f float64) { // x − 1 and f of the node

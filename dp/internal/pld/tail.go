@@ -8,21 +8,18 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A law is the product of grid laws on one grid, the i-th taken times[i]
-// times: the loss distribution of a composition, in one order.
+// law is the product of grid laws on one grid, the i-th taken times[i] times: the loss distribution
+// of a composition, in one order.
 type law struct {
 	h     float64
 	parts []gridLaw
 	times []float64
 }
 
-// A tail is a law near one ε₀, computed by FFT under exponential tilting: with
-// K(λ) = log E e^{λX} the tilted law of X has mass e^{λx−K(λ)} p(x), its mean
-// is near ε₀, and an error η in its masses is an error of at most
-//
-//	c η e^{K(λ)−λε},   c = λ^λ/(1+λ)^{1+λ} = max_x (1−e^{−x})e^{−λx}
-//
-// in δ(ε), which is η times the Chernoff bound. Without tilting it would be η.
+// tail is a law near one ε₀, computed by FFT under exponential tilting: the tilted law of the loss
+// X has mass e^{λx−K(λ)} p(x) and its mean near ε₀. An error η in its masses is one of η times the
+// Chernoff bound in δ(ε), at most c η e^{K(λ)−λε} with c = λ^λ/(1+λ)^{1+λ}
+// (docs/theory/composition.md#composition.fft). Without tilting it would be η.
 type tail struct {
 	h, eps0, lambda float64
 	start           int       // w[0] is at loss start·h
@@ -32,8 +29,8 @@ type tail struct {
 }
 
 const (
-	// wrap bounds the tilted mass outside the FFT window on either side. What is
-	// outside is added to δ; with tilting it is 1e-8 of a Chernoff bound on δ.
+	// wrap bounds the tilted mass outside the FFT window on either side, which is added to δ: 1e-8 of
+	// a Chernoff bound.
 	wrap = 1e-8
 	// maxBins is the largest FFT: 2²² numbers, beyond which the grid is coarsened.
 	maxBins = 1 << 22
@@ -70,9 +67,8 @@ func (l *law) largest() float64 {
 	return float64(top) * l.h
 }
 
-// tilt returns the λ that makes the Chernoff bound on δ(ε) least, to a few
-// percent: the root of K′(λ) − ε + log(λ/(1+λ)), which increases. Any λ > 0
-// gives a valid bound.
+// tilt returns the λ with the least Chernoff bound on δ(ε), to a few percent: the root of the
+// increasing K′(λ) − ε + log(λ/(1+λ)). Any λ > 0 gives a valid bound.
 func (l *law) tilt(eps float64) float64 {
 	lo, hi := 1e-3, 600/l.largest() // e^{λx} of one step stays in range
 	for hi > lo*1.04 {
@@ -91,9 +87,8 @@ func chernoff(k, lambda, eps float64) float64 {
 	return k - lambda*eps + lambda*num.Log(lambda) - (1+lambda)*math.Log1p(lambda)
 }
 
-// chernoff returns a bound on δ(ε) without an FFT, for a law whose window would
-// be too long for one: inf plus the Chernoff bound, whose exponent is raised by the
-// rounding of the sums of all steps.
+// chernoff returns a bound on δ(ε) for a law whose window is too long for an FFT: inf plus the
+// Chernoff bound, whose exponent is raised by the rounding of the sums of all parts.
 func (l *law) chernoff(eps float64) float64 {
 	lambda := l.tilt(eps)
 	k, _, _ := l.cumulant(lambda)
@@ -107,10 +102,9 @@ func (l *law) chernoff(eps float64) float64 {
 	return 1
 }
 
-// window returns an interval that holds the tilted law up to mass wrap on each
-// side: P(X ≥ b) ≤ exp(K(λ+θ) − K(λ) − θb) for every θ > 0, and likewise below.
-// The bound is best near θ = √(−2 log wrap)/sd for a normal law and at a
-// smaller θ for one with heavier tails.
+// window returns an interval that holds the tilted law up to mass wrap on each side: P(X ≥ b) ≤
+// exp(K(λ+θ) − K(λ) − θb) for every θ > 0, and likewise below. The best θ is near √(−2 log wrap)/sd
+// for a normal law, and smaller for heavier tails.
 func (l *law) window(lambda, k, mean, variance float64) (lo, hi float64) {
 	need := -num.Log(wrap)
 	base := math.Sqrt(2*need) / math.Sqrt(variance+l.h*l.h)
@@ -201,11 +195,10 @@ func (l *law) tail(eps0 float64) (*tail, bool) {
 	return t, true
 }
 
-// errorNorms bounds the sum over all bins of the errors of the masses. The
-// coefficient φ_k of one step is wrong by at most unit, so that of the product
-// Π φ^T by e^{above} − e^{at}; by Cauchy–Schwarz and Parseval the ℓ₁ norm of the
-// errors is at most the ℓ₂ norm of those of the coefficients. The inverse
-// transform adds unit times the norm of the coefficients.
+// errorNorms bounds the sum over all bins of the errors of the masses. A coefficient of one part is
+// wrong by at most unit, so that of the product by e^{above} − e^{at}; the ℓ₁ norm of the errors is
+// at most the ℓ₂ norm of those of the coefficients. The inverse transform adds unit times their
+// norm.
 func errorNorms(above, at []float64, unit float64) float64 {
 	var e2, f2 float64
 	for k := range above {
@@ -234,8 +227,7 @@ func power(c complex128, t float64) complex128 {
 
 func mod(i, n int) int { return ((i % n) + n) % n }
 
-// delta returns an upper bound on δ(ε) of the law, for ε in the range of the
-// tail, and 1 below it.
+// delta returns an upper bound on δ(ε) of the law, for ε in the range of the tail, and 1 below it.
 func (t *tail) delta(eps float64) float64 {
 	if eps < t.eps0-(span-2)/t.lambda {
 		return 1

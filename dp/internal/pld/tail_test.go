@@ -179,10 +179,12 @@ func TestRoundingBounds(t *testing.T) {
 	rounding := steps * 0x1p-52 * (3 + 200 + 4*l.tilt(eps)*h)
 	require.InDelta(t, exponent+rounding, math.Log(l.chernoff(eps)), 1e-8)
 	require.Greater(t, rounding, 1e-6)
-	with := &law{h: 0.1, parts: []gridLaw{{lo: -2, p: []float64{0.3, 0.1, 0.2, 0.2, 0.19}, inf: 0.01}}, times: []float64{1}}
+	with := &law{h: 0.1, parts: []gridLaw{{lo: -2, p: []float64{0.3, 0.1, 0.2, 0.2, 0.19}, inf: 0.01}},
+		times: []float64{1}}
 	k, _, _ = with.cumulant(with.tilt(0.1))
 	require.InEpsilon(t, 0.01+math.Exp(chernoff(k, with.tilt(0.1), 0.1)), with.chernoff(0.1), 1e-10)
-	all := &law{h: 0.1, parts: []gridLaw{{lo: -2, p: []float64{0.3, 0.1, 0.2, 0.2, 0.19}, inf: 0.999}}, times: []float64{1}}
+	all := &law{h: 0.1, parts: []gridLaw{{lo: -2, p: []float64{0.3, 0.1, 0.2, 0.2, 0.19}, inf: 0.999}},
+		times: []float64{1}}
 	require.Equal(t, 1., all.chernoff(0.001))
 }
 
@@ -197,7 +199,8 @@ func TestSmallParts(t *testing.T) {
 		}
 	}
 	// Three coefficients, of which the middle one counts twice.
-	above, at := []float64{math.Log(0.5), math.Log(0.3), math.Log(0.2)}, []float64{math.Log(0.4), math.Log(0.1), math.Log(0.2)}
+	above, at := []float64{math.Log(0.5), math.Log(0.3), math.Log(0.2)}, []float64{math.Log(0.4), math.Log(0.1),
+		math.Log(0.2)}
 	want := math.Sqrt(0.1*0.1+2*0.2*0.2) + 0.01*math.Sqrt(0.5*0.5+2*0.3*0.3+0.2*0.2)
 	require.InEpsilon(t, want, errorNorms(above, at, 0.01), 1e-12)
 }
