@@ -34,13 +34,13 @@ const auditHelp = `Measured privacy of every mechanism against its claim.
 A line of the table is one case: mechanism, pair of neighboring data sets, layer.
 
   white box  the noise, recovered from releases: p is the least p-value of the tests, corrected
-             for their number; power is that to see an error of 5 %
+             for their number; power is the probability to see an error of 5 %
   black box  eps >= ..., proved by releases on either data set with confidence 1 - 1e-6;
              power is the proved share of the exact eps of the pair
   exact      eps = ... of the pair at the claimed delta, by quadrature
 
 A correct mechanism is called violated with probability 1e-6 a case. The releases of an audit
-are reproducible and of invented records: nothing here is private. Exit code 3 says that a
+are reproducible and of invented records: nothing here is private. Exit code 3 means that a
 claim is violated or, with -sabotage, that the sabotage was caught.`
 
 // all selects every mechanism.
@@ -50,7 +50,8 @@ const all = "all"
 func newAudit() (*auditFlags, *sweep.Flags) {
 	c := &auditFlags{seed: 1}
 	f := sweep.NewFlags("audit", auditHelp)
-	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...), "mechanisms `LIST` to measure, or all")
+	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...),
+		"mechanisms `LIST` to measure, or all")
 	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
 	f.SeedVar(func(seed uint64) { c.seed = seed }, "`N` instead of 1, or of a new one in the long tier")
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
@@ -160,13 +161,13 @@ func (c *auditFlags) files(results []audit.Result) error {
 		}
 	}
 	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
-		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact layer, for example lop",
-			c.png)
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, "+
+			"choose a mechanism with an exact layer, for example lop", c.png)
 	}
 	return nil
 }
 
-// errBlind reports cases that measured nothing of worth.
+// errBlind reports cases with too little power.
 var errBlind = errors.New("too little power to count")
 
 // judge returns nil if every claim holds, an error that wraps dp.ErrCondition if
@@ -185,7 +186,8 @@ func judge(results []audit.Result) error {
 	}
 	switch {
 	case len(violated) > 0:
-		return fmt.Errorf("%w: %d of %d claims are violated: %s", dp.ErrCondition, len(violated), len(results), strings.Join(violated, ", "))
+		return fmt.Errorf("%w: %d of %d claims are violated: %s",
+			dp.ErrCondition, len(violated), len(results), strings.Join(violated, ", "))
 	case len(blind) > 0:
 		return fmt.Errorf("%w: %s", errBlind, strings.Join(blind, ", "))
 	}
@@ -205,7 +207,8 @@ func (c *auditFlags) controls() ([]audit.Control, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
+	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all",
+		c.sabotage, strings.Join(names, ", "))
 }
 
 // control runs the selected sabotages and reports them like cases, each under its own name.

@@ -4,12 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"io"
 	"math"
 	"runtime"
 	"slices"
 	"strconv"
 	"text/tabwriter"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
@@ -27,8 +35,8 @@ func table(out io.Writer, results []audit.Result) error {
 			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t%.2f\tnot measured\n", r.Full(), r.Layer, r.Seconds)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r), power(r.Power), r.Runs, r.Seconds,
-			r.Verdict())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim),
+			measured(&r), power(r.Power), r.Runs, r.Seconds, r.Verdict())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -42,10 +50,10 @@ func table(out io.Writer, results []audit.Result) error {
 	return err
 }
 
-// claim writes a budget shortly.
+// claim formats a budget.
 func claim(b dp.Budget) string { return fmt.Sprintf("ε = %.4g, δ = %.3g", b.Epsilon, b.Delta) }
 
-// measured writes the one number that a layer is about.
+// measured formats the main number of a layer.
 func measured(r *audit.Result) string {
 	switch {
 	case r.Reason != "":
@@ -66,7 +74,7 @@ func measured(r *audit.Result) string {
 	return fmt.Sprintf("p = %.2g (%s)", p, name)
 }
 
-// power writes a probability or a share.
+// power formats a probability or a share.
 func power(x float64) string {
 	if math.IsNaN(x) {
 		return "–"
@@ -102,8 +110,8 @@ func listCases(out io.Writer, names []string) error {
 	return err
 }
 
-// schemaVersion changes when a field of the JSON file changes its meaning or
-// goes; new fields do not count.
+// schemaVersion changes when a field of the JSON file changes its meaning or is removed. New fields
+// do not count.
 const schemaVersion = 1
 
 // report is the JSON file.
@@ -118,11 +126,11 @@ type report struct {
 	Cases         []line  `json:"cases"`
 }
 
-// line is one case. null stands for what was not measured.
+// line is one case. null stands for a number that was not measured.
 type line struct {
 	Mechanism string        `json:"mechanism"`
 	Case      string        `json:"case"`
-	Sabotage  string        `json:"sabotage,omitempty"` // what was broken; Mechanism is its name
+	Sabotage  string        `json:"sabotage,omitempty"` // the broken step; Mechanism is its name
 	Pair      string        `json:"pair,omitempty"`
 	Layer     audit.Layer   `json:"layer"`
 	Theorem   string        `json:"theorem"`
@@ -139,7 +147,7 @@ type line struct {
 	Seconds   float64       `json:"seconds"`
 }
 
-// number returns nil for what JSON has no number for.
+// number returns nil for NaN and infinities, which JSON cannot represent.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -150,8 +158,9 @@ func number(x float64) *float64 {
 // writeJSON writes the findings; a case that could not be measured is left out.
 func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	rep := report{
-		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		FalseReject: testkit.FalseReject, Seconds: seconds, Cases: []line{},
+		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, FalseReject: testkit.FalseReject,
+		Seconds: seconds, Cases: []line{},
 	}
 	for _, r := range results {
 		if r.Err != nil {
@@ -169,4 +178,142 @@ func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return sweep.WriteFile(c.json, append(text, '\n'))
+}
+
+// Colors that color-blind readers can distinguish [Okabe, Ito].
+var (
+	claimedInk  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff} // vermilion
+	measuredInk = color.NRGBA{0x00, 0x72, 0xb2, 0xff} // blue
+)
+
+const (
+	tileW = 265 * vg.Length(1) // points
+	tileH = 200 * vg.Length(1)
+	head  = 40 * vg.Length(1) // above the tiles
+	// floor is the least δ that is drawn.
+	floor = 1e-8
+)
+
+// closest returns the cases to draw: of each mechanism the case whose measured ε is the largest
+// share of its claim.
+func closest(results []audit.Result) []audit.Result {
+	best := map[string]int{}
+	var list []audit.Result
+	for _, r := range results {
+		if r.Err != nil || len(r.Profile) < 2 {
+			continue
+		}
+		i, ok := best[r.Mechanism]
+		if !ok {
+			best[r.Mechanism] = len(list)
+			list = append(list, r)
+		} else if old := list[i]; r.Exact/r.Claim.Epsilon > old.Exact/old.Claim.Epsilon {
+			list[i] = r
+		}
+	}
+	return list
+}
+
+// writePNG draws one tile for each mechanism with a privacy profile: log₁₀ δ against
+// ε, claimed dashed and measured solid.
+func writePNG(path string, results []audit.Result) error {
+	var tiles []*plot.Plot
+	for _, r := range closest(results) {
+		p, err := tile(&r)
+		if err != nil {
+			return err
+		}
+		tiles = append(tiles, p)
+	}
+	columns := 3
+	if len(tiles) < 5 { // no row with one tile
+		columns = 2
+	}
+	rows := (len(tiles) + columns - 1) / columns
+	c := vgimg.NewWith(vgimg.UseWH(vg.Length(columns)*tileW, vg.Length(rows)*tileH+head), vgimg.UseDPI(96))
+	page := draw.New(c)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	for i, p := range tiles {
+		x, y := vg.Length(i%columns)*tileW, page.Max.Y-head-vg.Length(1+i/columns)*tileH
+		p.Draw(draw.Canvas{Canvas: page, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: x + 6, Y: y + 6}, Max: vg.Point{X: x + tileW - 8, Y: y + tileH - 6},
+		}})
+	}
+	title := plot.New().Title.TextStyle
+	title.Font = sans(14)
+	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
+		"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
+		return err
+	}
+	return sweep.WriteFile(path, b.Bytes())
+}
+
+func sans(size float64) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
+}
+
+// tile draws one case.
+func tile(r *audit.Result) (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Mechanism+"\n"+r.Case.Name, "ε", "δ"
+	p.Title.TextStyle.Font, p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sans(10), sans(11), sans(11)
+	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(9), sans(9)
+	p.X.Tick.Marker, p.Y.Tick.Marker = sweep.RoundTicks{}, powers{}
+	p.Y.Min, p.Y.Max = math.Log10(floor), 0
+	add := func(delta func(audit.Point) float64, ink color.Color, dashes []vg.Length) error {
+		var xy plotter.XYs
+		for _, at := range r.Profile {
+			d := delta(at)
+			if d > 0 { // 0 has no logarithm
+				xy = append(xy, plotter.XY{X: at.Epsilon, Y: math.Log10(math.Max(d, floor))})
+			}
+			if d < floor {
+				break
+			}
+		}
+		if len(xy) == 0 {
+			return nil
+		}
+		line, err := plotter.NewLine(xy)
+		if err != nil {
+			return err
+		}
+		line.LineStyle = draw.LineStyle{Color: ink, Width: vg.Points(1.5), Dashes: dashes}
+		p.Add(line)
+		return nil
+	}
+	if err := add(func(at audit.Point) float64 { return at.Measured }, measuredInk, nil); err != nil {
+		return nil, err
+	}
+	if err := add(func(at audit.Point) float64 { return at.Claimed }, claimedInk, []vg.Length{5, 3}); err != nil {
+		return nil, err
+	}
+	if b := r.Claim; b.Delta > 0 { // the budget of the release
+		dot, err := plotter.NewScatter(plotter.XYs{{X: b.Epsilon, Y: math.Log10(b.Delta)}})
+		if err != nil {
+			return nil, err
+		}
+		dot.GlyphStyle = draw.GlyphStyle{Color: claimedInk, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		p.Add(dot)
+	}
+	return p, nil
+}
+
+// powers marks an axis of base-10 logarithms.
+type powers struct{}
+
+// Ticks implements plot.Ticker.
+func (powers) Ticks(lo, hi float64) []plot.Tick {
+	var ticks []plot.Tick
+	for k := math.Ceil(lo); k <= hi; k += 2 {
+		label := "1"
+		if k < 0 {
+			label = "1e" + strconv.Itoa(int(k))
+		}
+		ticks = append(ticks, plot.Tick{Value: k, Label: label})
+	}
+	return ticks
 }

@@ -1,55 +1,39 @@
-// Package audit measures the privacy of every mechanism of this module and
-// shows that the measurement would see a mistake.
+// Package audit measures the privacy of every mechanism of this module and shows that the
+// measurement would see a mistake. Call [Select] and [Run] to measure, [Controls] and [Sabotage]
+// to break a mechanism and see that its case notices.
 //
 // # Layers
 //
-//	white box   the noise, recovered from what was released and the records,
+//	white box   the noise, recovered from the released point and the records,
 //	            has exactly the law that the claim asks for
 //	black box   a lower bound on ε from releases on neighboring data alone
 //	exact       the hockey-stick divergence of the outputs, by quadrature
 //
-// The white box is the gate for the size of the noise: it sees an error of 5 % with probability
-// 0.99. The black box shares no reasoning with the mechanism. Textbook noise is several times larger
-// than one pair of data sets needs, so the bound is also compared with the exact ε of the pair, at
-// δ ≥ 0.01, where the black box has some power. The exact layer shows whether the constants are
-// right, and how much slack they have.
+// The white box checks the size of the noise: it sees an error of 5 % with probability 0.99. The
+// black box shares no reasoning with the mechanism. Textbook noise is several times larger than one
+// pair of data sets needs, so its bound is also compared with the exact ε of the pair, at δ ≥ 0.01,
+// where the black box has some power. The exact layer shows whether the constants are right.
+//
+// # Independence
+//
+// A case calls the exported Fit of plans with the context it is given. Everything else is computed
+// a second time in this package, on purpose: gradients, subgradients and forced records
+// (records.go, convex.go), scales and accounting (reference.go), densities (law.go and the files
+// of the mechanisms). Searches and special functions come from internal/num, which has tests of
+// its own. The scale of the noise of a convex mechanism is that of its plan, made without
+// faults; the exact layer checks that scale for d = 1 and 2, and in every dimension a white box
+// refuses noise that does not hide the gradients or distances of its pair.
 //
 // # How a mechanism joins
 //
-// It adds one file whose init calls Register with a Mechanism: its cases and its controls.
-//
-//	Register(Mechanism{
-//		Name:  "lop",
-//		Cases: cases(linearKinds, []setting[*linear]{{"logistic", "A1", "white exactly", logistic}}),
-//		Controls: []Control{{
-//			"noise-0.9", "noise of 0.9 times its scale", "lop/A1/logistic", 0, louder(0.9),
-//		}},
-//	})
-//
-// Settings are listed with the names of the ways to measure them (linearKinds, …), see cases.
-//
-// A case calls the exported Fit of plans with the context it is given and nothing
-// else that is production code, and ends with one of
-//
-//	Recover      white box: scores that are independent N(0,1) under the claim
-//	Distinguish  black box: releases on either data set, and the exact ε if known
-//	Integrate    exact: the hockey-stick divergences of the pair
-//
-// The scale of the noise of a convex mechanism is that of its plan, made outside the context and
-// its faults. The exact layer shows whether that scale is right: for d = 1 and 2 it compares the
-// density of the releases with the claimed profile. The tests of each formula do so, too, and in
-// every dimension a white box refuses noise that does not hide the gradients or distances of its
-// pair. For stochastic gradients and finite sets the scale is computed here, from the budget, the
-// relation and the declared bounds.
-//
-// A control runs a case with the same code, in a context that replaces one step
-// of the production path (package fault). It is caught if the verdict of the
-// case is Violated. Every control is caught in every run of the tests.
+// It adds a file with its settings and controls, and a line in the function mechanisms. A setting
+// names the ways to measure it, see [setting]. A control runs a case in a context that replaces
+// one step of the production path (package fault). It is caught if the verdict is [Violated].
 //
 // # Notation
 //
 //	D₀, D₁     neighboring data sets of a case; P, Q the laws of the releases
-//	A1 … A13   worst-case pairs, tabled at Pairs
+//	A1 … A13   worst-case pairs, see [Pairs]
 //	z          a score, N(0,1) under the claim
 //	ε_LB       Finding.Lower
 //	δ(ε)       Point: claimed and measured privacy profile
@@ -68,16 +52,21 @@
 package audit
 
 import (
+	"cmp"
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
-	"strings"
+	"sync"
+	"time"
 
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// Pairs says what the worst-case pairs of neighboring data aim at.
+// Pairs describes the worst-case pairs of neighboring data.
 var Pairs = map[string]string{
 	"A1":  "one record with opposite gradients of the largest norm",
 	"A2":  "no record against a record at the norm bound",
@@ -94,17 +83,17 @@ var Pairs = map[string]string{
 	"A13": "two releases from one stream",
 }
 
-// Layer is how a case measures.
+// Layer is how a case measures, see the package comment.
 type Layer string
 
-// The layers, see the package comment.
+// The layers.
 const (
 	WhiteBox Layer = "white box"
 	BlackBox Layer = "black box"
 	Exact    Layer = "exact"
 )
 
-// Tier is how much work a run of the audit does.
+// Tier is the amount of work of a run of the audit.
 type Tier int
 
 const (
@@ -122,23 +111,30 @@ var Tiers = []string{"quick", "ci", "long"}
 // String returns the name of the tier.
 func (t Tier) String() string { return Tiers[t-1] }
 
-// Mechanism is what one file contributes.
-type Mechanism struct {
-	Name     string // of the package or of the variant, such as "lop" or "lop-clip"
-	Cases    []Case
-	Controls []Control
+// mechanism lists the cases and controls of one mechanism.
+type mechanism struct {
+	name     string // of the package or of the variant, such as "lop" or "lop-clip"
+	cases    []Case
+	controls []Control
 }
+
+// mechanisms lists all mechanisms in order of their names.
+var mechanisms = sync.OnceValue(func() []mechanism {
+	all := slices.Concat(linearMechanisms(), quadraticMechanisms(), stochasticMechanisms(),
+		discreteMechanisms(), enclosureMechanisms())
+	slices.SortFunc(all, func(a, b mechanism) int { return cmp.Compare(a.name, b.name) })
+	return all
+})
 
 // Case is one measurement: mechanism × pair × layer.
 type Case struct {
 	Name  string // unique in its mechanism, such as "A1/logistic"
 	Pair  string // a key of Pairs, or "" for none
 	Layer Layer
-	// Least is the least tier that runs the case; 0 means Quick.
-	Least Tier
-	// Run measures. Its fits get ctx, which may carry the fault of a control. An
-	// error means that nothing was measured.
-	Run func(ctx context.Context, e *Env) (Finding, error)
+	Least Tier // the least tier that runs the case; 0 means Quick
+	// run measures. Its fits get ctx, which may carry the fault of a control. An error means that
+	// nothing was measured.
+	run func(ctx context.Context, e *env) (Finding, error)
 }
 
 // Control is a sabotage and the case that has to see it. Tables list the fields in this order.
@@ -146,102 +142,203 @@ type Control struct {
 	Name string // unique in the module
 	What string // the mistake, one line
 	Case string // mechanism/case
-	// Runs, if positive, is how many releases are enough to see it.
-	Runs int
-	// Break returns a context in which one step of the production path is replaced, by fault.With.
-	Break func(ctx context.Context) context.Context
+
+	runs     int // if positive, the number of releases that suffice to see it
+	sabotage sabotage
 }
 
-// Env is what a case may know of the run it is part of.
-type Env struct {
-	Tier Tier
-	Seed uint64
-	name string // mechanism/case
-	runs int    // releases of the white box for a control; 0: as the tier has it
-	more int    // releases from one stream in a row of scores, beyond the first
+// sabotage returns a context in which steps of the production path are replaced.
+type sabotage = func(ctx context.Context) context.Context
+
+// one replaces one step.
+func one[T any](step fault.Step[T], replace func(v T) T) sabotage {
+	return func(ctx context.Context) context.Context { return fault.With(ctx, step, replace) }
 }
 
-// Source returns the stream of the case that the labels name. It depends on
-// the seed, the case and the labels alone.
-func (e *Env) Source(label ...string) rand.Source {
-	return noise.Reproducible(e.Seed, append([]string{"audit", e.name}, label...)...)
+// edit changes the value of one step, such as the numbers of a plan.
+func edit[T any](step fault.Step[T], change func(v *T)) sabotage {
+	return one(step, func(v T) T { change(&v); return v })
 }
 
-// Runs returns the number of releases of one case that the tier affords for a
-// mechanism that takes about a tenth of a millisecond:
-//
-//	tier    white box   black box, for each data set
-//	quick   20 000      10 000
-//	ci      100 000     200 000
-//	long    2 000 000   5 000 000
-//
-// Slower mechanisms divide by how much slower they are. 20 000 scores see an
-// error of 5 % in the scale (scalePower), so that releases of d
-// coordinates may be as many times fewer, see Rows.
-func (e *Env) Runs(l Layer) int {
-	i := int(e.Tier) - 1
+// borrowed edits the numbers of a plan after those of another setting.
+func borrowed[P any, S preparer](step fault.Step[P], other S, change func(p *P, other S)) sabotage {
+	prepare := sync.OnceValue(func() error {
+		return other.prepare(context.Background(), &env{tier: Quick, name: "borrowed"})
+	})
+	return edit(step, func(p *P) {
+		if err := prepare(); err != nil {
+			panic(err)
+		}
+		change(p, other)
+	})
+}
+
+// always returns the constant function x.
+func always[T any](x T) func(T) T { return func(T) T { return x } }
+
+// cached replays the first value of a step.
+func cached[T any](step fault.Step[T], clone func(T) T) sabotage {
+	return func(ctx context.Context) context.Context {
+		var once sync.Once
+		var first T
+		return fault.With(ctx, step, func(v T) T {
+			once.Do(func() { first = clone(v) })
+			return clone(first)
+		})
+	}
+}
+
+// threeSteps stops the solver early and ignores its certificate.
+func threeSteps(ctx context.Context) context.Context {
+	return fault.With(fault.With(ctx, fault.Iterations, always(3)), fault.Certified, always(true))
+}
+
+// env is the part of a run that a case may use.
+type env struct {
+	tier     Tier
+	seed     uint64
+	name     string // mechanism/case
+	releases int    // of the white box for a control; 0 means the number of the tier
+	more     int    // releases from one stream in a row of scores, beyond the first
+}
+
+// source returns the stream of the case that the labels name. It depends on the seed, the case and
+// the labels alone.
+func (e *env) source(label ...string) rand.Source {
+	return noise.Reproducible(e.seed, append([]string{"audit", e.name}, label...)...)
+}
+
+// runs returns the number of releases of one case that the tier affords for a mechanism that takes
+// about a tenth of a millisecond. Of the black box it is the number for each data set. 20 000
+// scores see an error of 5 % in the scale (scalePower), so that white boxes take fewer releases of
+// several scores, see rows.
+func (e *env) runs(l Layer) int {
 	switch {
 	case l == BlackBox:
-		return []int{10_000, 200_000, 5_000_000}[i]
-	case e.runs > 0:
-		return e.runs
+		return []int{10_000, 200_000, 5_000_000}[e.tier-1]
+	case e.releases > 0:
+		return e.releases
 	}
-	return []int{20_000, 100_000, 2_000_000}[i]
+	return []int{20_000, 100_000, 2_000_000}[e.tier-1]
 }
 
-// Rows returns how many rows the white box takes of releases of k scores each: Runs
+// rows returns the number of rows that the white box takes of releases of k scores each: runs
 // divided by the scores of a row, by 5 at most, and at least 20 000 scores.
-func (e *Env) Rows(k int) int {
-	if e.runs > 0 {
-		return e.runs
+func (e *env) rows(k int) int {
+	if e.releases > 0 {
+		return e.releases
 	}
 	k *= 1 + e.more
-	return max(e.Runs(WhiteBox)/min(k, 5), 20_000/k)
+	return max(e.runs(WhiteBox)/min(k, 5), 20_000/k)
 }
 
-// few returns how many rows of a slow mechanism: as many scores as Runs, and 1000 rows at least.
-func (e *Env) few(k int) int {
-	if e.runs > 0 {
-		return e.runs
+// few is rows for a slow mechanism: runs scores in all, in 1000 rows at least.
+func (e *env) few(k int) int {
+	if e.releases > 0 {
+		return e.releases
 	}
-	return max(e.Runs(WhiteBox)/(k*(1+e.more)), 1000)
-}
-
-// Point is one point of a privacy profile.
-type Point struct {
-	Epsilon  float64 `json:"epsilon"`
-	Claimed  float64 `json:"claimed"`
-	Measured float64 `json:"measured"`
-}
-
-// mechanisms are those registered, by name.
-var mechanisms = map[string]Mechanism{}
-
-// Register adds a mechanism. It is called by init functions and panics on a
-// second one of the same name, a case without a layer or an unknown pair.
-func Register(m Mechanism) {
-	if _, ok := mechanisms[m.Name]; ok || m.Name == "" {
-		panic("audit: mechanism " + m.Name + " registered twice or without a name")
-	}
-	for _, c := range m.Cases {
-		if _, ok := Pairs[c.Pair]; !ok && c.Pair != "" || c.Layer == "" || c.Run == nil {
-			panic("audit: case " + m.Name + "/" + c.Name + " has an unknown pair, no layer or no Run")
-		}
-	}
-	mechanisms[m.Name] = m
+	return max(e.runs(WhiteBox)/(k*(1+e.more)), 1000)
 }
 
 // Names returns the names of the mechanisms in order.
-func Names() []string {
-	return slices.Sorted(maps.Keys(mechanisms))
+func Names() (names []string) {
+	for _, m := range mechanisms() {
+		names = append(names, m.name)
+	}
+	return names
 }
 
 // Controls returns all controls in order of their names.
-func Controls() []Control {
-	var all []Control
-	for _, name := range Names() {
-		all = append(all, mechanisms[name].Controls...)
+func Controls() (all []Control) {
+	for _, m := range mechanisms() {
+		all = append(all, m.controls...)
 	}
-	slices.SortFunc(all, func(a, b Control) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Control) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// Result is a case and its finding.
+type Result struct {
+	Mechanism string
+	Case
+	Finding
+	Seconds float64
+	Err     error // nothing was measured
+}
+
+// Full returns mechanism/case.
+func (r Result) Full() string { return r.Mechanism + "/" + r.Case.Name }
+
+// Select returns the cases of the named mechanisms that the tier runs, in order. Without names it
+// selects all mechanisms.
+func Select(names []string, tier Tier) (list []Result) {
+	for _, m := range mechanisms() {
+		for _, c := range m.cases {
+			if c.Least <= tier && (len(names) == 0 || slices.Contains(names, m.name)) {
+				list = append(list, Result{Mechanism: m.name, Case: c})
+			}
+		}
+	}
+	return list
+}
+
+// each calls do for 0, …, n−1 on all processors, and done after each call, one at a time.
+// It returns ctx.Err() if it was cancelled.
+func each(ctx context.Context, n int, do func(i int), done func()) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		slots <- struct{}{}
+		wg.Go(func() {
+			do(i)
+			mu.Lock()
+			done()
+			mu.Unlock()
+			<-slots
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// Run runs the cases on all processors and fills them in; done is called after each. Values do not
+// depend on the number of processors. It returns ctx.Err() if it was cancelled.
+func Run(ctx context.Context, list []Result, tier Tier, seed uint64, done func()) error {
+	return each(ctx, len(list), func(i int) { list[i].measure(ctx, tier, seed, 0) }, done)
+}
+
+// Sabotage runs the cases of the controls like [Run], each in the quick tier and in the context
+// that breaks one step. Err of a result reports that its control tests nothing: its case does not
+// exist, a step was never reached, or the case could not measure.
+func Sabotage(ctx context.Context, list []Control, seed uint64, done func()) ([]Result, error) {
+	results := make([]Result, len(list))
+	return results, each(ctx, len(list), func(i int) { results[i] = list[i].run(ctx, seed) }, done)
+}
+
+func (r *Result) measure(ctx context.Context, tier Tier, seed uint64, releases int) {
+	start := time.Now()
+	r.Finding, r.Err = r.run(ctx, &env{tier: tier, seed: seed, name: r.Full(), releases: releases})
+	if claim := (*falseClaim)(nil); errors.As(r.Err, &claim) {
+		r.Finding, r.Err = Claimed(claim.cert), nil
+		r.Runs, r.Reason = 1, claim.Error()
+	}
+	if r.Err != nil {
+		r.Err = fmt.Errorf("audit: %s: %w", r.Full(), r.Err)
+	}
+	r.Seconds = time.Since(start).Seconds()
+}
+
+func (c Control) run(ctx context.Context, seed uint64) Result {
+	list := Select(nil, Long)
+	i := slices.IndexFunc(list, func(r Result) bool { return r.Full() == c.Case })
+	if i < 0 {
+		return Result{Err: fmt.Errorf("audit: control %s is about the case %q, which does not exist", c.Name, c.Case)}
+	}
+	r, broken := list[i], c.sabotage(ctx)
+	r.measure(broken, Quick, seed, c.runs)
+	if missed := fault.From(broken).Missed(); r.Err == nil && missed != nil {
+		r.Err = fmt.Errorf("audit: control %s replaces %v, which %s never reaches", c.Name, missed, c.Case)
+	}
+	return r
 }

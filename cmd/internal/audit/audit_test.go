@@ -18,13 +18,14 @@ import (
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/qop"
 	"github.com/privopt/privopt/randmat"
 	"github.com/privopt/privopt/sco"
 )
 
-// TestQuick measures every mechanism: each claim holds, with the power that its
-// layer promises. A correct tree fails with probability 1e-6 a case. Without PRIVOPT_LONG
-// every mechanism has one case of each layer.
+// TestQuick measures every mechanism: each claim holds, with the power that its layer promises. A
+// correct module fails with probability 1e-6 a case. Without PRIVOPT_LONG it runs one case of each
+// layer of every mechanism.
 func TestQuick(t *testing.T) {
 	list := Select(nil, Quick)
 	switch {
@@ -41,15 +42,15 @@ func TestQuick(t *testing.T) {
 		}
 		name, p := r.Worst()
 		if v := r.Verdict(); v != Holds {
-			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s", r.Full(), v, name, p, r.Exact, r.Lower, r.Claim,
-				r.Power, r.Reason)
+			t.Errorf("%s: %s (%s p = %.2g, exact ε %.4g, ε_LB %.4g, claimed %v, power %.3g) %s",
+				r.Full(), v, name, p, r.Exact, r.Lower, r.Claim, r.Power, r.Reason)
 		}
 		require.NoError(t, dp.Certificate{Budget: r.Claim, Relation: r.Relation, Theorem: r.Theorem}.Check(), r.Full())
 	}
 }
 
-// TestControls is the gate: every sabotage is caught on the production path,
-// with its step reached. Without PRIVOPT_LONG every fourth has to do.
+// TestControls shows that every sabotage is caught on the production path and reaches its step.
+// Without PRIVOPT_LONG it runs every fourth.
 func TestControls(t *testing.T) {
 	start := time.Now()
 	list := testkit.Every(4, Controls())
@@ -77,10 +78,9 @@ func representatives(list []Result) (few []Result) {
 	return few
 }
 
-// TestPower: through the whole production path an error of 5 % in the scale is
-// seen in either direction, for every seed of four (of one without PRIVOPT_LONG), and none
-// is seen where there is none. That the probability is 0.99 and more is measured on scores in
-// scores_test.go; scores of the production path are those times the error.
+// TestPower shows that an error of 5 % in the scale on the production path is seen in either
+// direction for each of four seeds (one without PRIVOPT_LONG), and that correct noise passes.
+// TestScorePower measures the probability 0.99 on scores.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("36 audits")
@@ -110,7 +110,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// The scales of plans whose theorems are closed forms are those of the forms.
+// TestReferences compares the scales of plans with the closed forms of their theorems.
 func TestReferences(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -122,27 +122,29 @@ func TestReferences(t *testing.T) {
 		{"kifer", lop.Kifer, opposite(), 0.01, func(_ lop.Params, eps, delta, g float64) (float64, float64) {
 			return g * math.Sqrt(8*math.Log(2/delta)+4*eps) / eps, 0
 		}},
-		{"pure kifer", lop.Kifer, opposite(), 0, func(_ lop.Params, eps, _, g float64) (float64, float64) { return 0, eps / (2 * g) }},
+		{"pure kifer", lop.Kifer, opposite(), 0, func(_ lop.Params, eps, _, g float64) (float64, float64) {
+			return 0, eps / (2 * g)
+		}},
 		{"pure cms11", lop.CMS11, opposite(), 0, func(p lop.Params, eps, _, g float64) (float64, float64) {
 			return 0, (eps - 2*math.Log1p(p.Smoothness/p.Ridge)) / g
 		}},
 	} {
 		r := withBudget(logistic(lop.Mechanism{Calibration: c.calibration}, c.data), 1, c.delta)
-		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: c.name}))
+		require.NoError(t, r.prepare(t.Context(), &env{tier: Quick, name: c.name}))
 		sigma, rate := c.scale(r.Params, 0.99, 0.99*c.delta, r.shift())
 		require.InDelta(t, sigma, r.Sigma, 1e-6*sigma, c.name)
 		require.InDelta(t, rate, r.Rate, 1e-6*rate, c.name)
 	}
 	for _, data := range [][2][]record{opposite(), present()} {
 		r := outputs(data)
-		require.NoError(t, r.prepare(t.Context(), &Env{Tier: Quick, name: "output"}))
+		require.NoError(t, r.prepare(t.Context(), &env{tier: Quick, name: "output"}))
 		want := gaussianScale(usual, r.shift()/ridge+2*cover)
 		require.InEpsilon(t, want, r.OutputSigma, 1e-5)
 		require.GreaterOrEqual(t, r.OutputSigma, want)
 	}
 }
 
-// Findings become verdicts.
+// TestVerdict maps findings to verdicts.
 func TestVerdict(t *testing.T) {
 	claim := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 0.01}, Relation: dp.Replace, Theorem: "x.y/1"})
 	require.Equal(t, Blind, claim.Verdict(), "nothing measured")
@@ -176,8 +178,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A certificate that says less than was asked for is a violation, whatever the
-// noise: the case would measure it for what was asked.
+// A certificate that states less than the requested budget is a violation for any noise, because a
+// case measures the noise for the requested budget.
 func TestFalseClaim(t *testing.T) {
 	asked := dp.Budget{Epsilon: 1, Delta: 0.01}
 	honest := dp.Certificate{Budget: asked, Relation: dp.Replace, Theorem: "x.y/1"}
@@ -190,7 +192,7 @@ func TestFalseClaim(t *testing.T) {
 	} {
 		c := honest
 		edit(&c)
-		r := Result{Case: Case{Name: "claim", Run: func(context.Context, *Env) (Finding, error) {
+		r := Result{Case: Case{Name: "claim", run: func(context.Context, *env) (Finding, error) {
 			return Finding{}, fmt.Errorf("wrapped: %w", asFor(c, asked, dp.Replace))
 		}}}
 		r.measure(t.Context(), Quick, 1, 0)
@@ -205,17 +207,16 @@ func TestFalseClaim(t *testing.T) {
 
 func TestEpsilonAt(t *testing.T) {
 	for _, s := range []float64{0.1, 1, 5} {
-		eps := EpsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)
+		eps := epsilonAt(func(eps float64) float64 { return dp.GaussianDelta(eps, s) }, 1e-3)
 		require.InEpsilon(t, 1e-3, dp.GaussianDelta(eps, s), 1e-6)
 		require.InEpsilon(t, gaussianScale(dp.Budget{Epsilon: eps, Delta: 1e-3}, 1), 1/s, 1e-6)
 	}
-	require.Zero(t, EpsilonAt(func(float64) float64 { return 0.1 }, 0.2))
-	require.Equal(t, math.Inf(1), EpsilonAt(func(float64) float64 { return 0.1 }, 0.01))
+	require.Zero(t, epsilonAt(func(float64) float64 { return 0.1 }, 0.2))
+	require.Equal(t, math.Inf(1), epsilonAt(func(float64) float64 { return 0.1 }, 0.01))
 }
 
-// A matrix that was recovered from a minimizer is a Wishart matrix: here the
-// mechanism is a few lines of this test, without package qop, and the direct
-// draw gives the released point.
+// The scores of Wishart matrices are standard normal, and a matrix that is not positive is
+// impossible.
 func TestBartlettScores(t *testing.T) {
 	const d, m, n = 4, 9, 4000
 	src := noise.Reproducible(2)
@@ -235,7 +236,7 @@ func TestBartlettScores(t *testing.T) {
 	require.ErrorIs(t, err, errImpossible)
 }
 
-// truncated draws from the tails too.
+// TestTruncated draws from intervals in the middle and in the tails.
 func TestTruncated(t *testing.T) {
 	src := noise.Reproducible(3)
 	for _, c := range [][2]float64{{-1, 2}, {8, 9}, {-12, -10}, {math.Inf(-1), -6}, {3, math.Inf(1)}, {0, 0.001}} {
@@ -245,7 +246,7 @@ func TestTruncated(t *testing.T) {
 			x := truncated(c[0], c[1], 1, src)
 			require.True(t, x >= c[0] && x <= c[1], c)
 			u := math.Exp(math.Log(mass(c[0], x)) - p) // conditional distribution function
-			z = append(z, []float64{Normal(u, 1-u)})
+			z = append(z, []float64{normalScore(u, 1-u)})
 		}
 		for _, test := range scoreTests(z) {
 			require.Greater(t, test.P, testkit.FalseReject/6, "%v: %v", c, test)
@@ -262,26 +263,19 @@ func mass(a, b float64) float64 {
 	return half(b) - half(a)
 }
 
-// What does not fit together is refused when it is registered or run.
+// Cases and controls have unique names, known pairs and layers; a control that tests nothing is an
+// error.
 func TestRegistry(t *testing.T) {
-	ok := func(context.Context, *Env) (Finding, error) { return Finding{}, nil }
-	for name, m := range map[string]Mechanism{
-		"twice":   {Name: "lop"},
-		"unnamed": {},
-		"pair":    {Name: "x", Cases: []Case{{Name: "a", Pair: "A99", Layer: Exact, Run: ok}}},
-		"layer":   {Name: "x", Cases: []Case{{Name: "a", Run: ok}}},
-		"no run":  {Name: "x", Cases: []Case{{Name: "a", Layer: Exact}}},
-	} {
-		require.Panics(t, func() { Register(m) }, name)
-	}
 	seen := map[string]bool{}
 	pairs := map[string]bool{}
 	for _, r := range Select(nil, Long) {
 		require.False(t, seen[r.Full()], "%s is there twice", r.Full())
 		seen[r.Full()] = true
+		require.True(t, r.Pair == "" || Pairs[r.Pair] != "", r.Full())
+		require.True(t, r.run != nil && r.Layer != "", r.Full())
 		pairs[r.Pair] = true
 	}
-	for _, pair := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "A12", "A13"} {
+	for pair := range Pairs {
 		require.True(t, pairs[pair], pair)
 	}
 	names := map[string]bool{}
@@ -292,16 +286,15 @@ func TestRegistry(t *testing.T) {
 	}
 	require.Equal(t, Tiers, []string{Quick.String(), CI.String(), Long.String()})
 
-	c := Control{Name: "lost", Case: "lop/nowhere", Break: louder(1)}
-	require.ErrorContains(t, c.sabotage(t.Context(), 1).Err, "does not exist")
-	c = Control{Name: "idle", Case: "lop/A1/logistic cover", Break: fewer, Runs: 100}
-	require.ErrorContains(t, c.sabotage(t.Context(), 1).Err, "never reaches")
-	c = Control{Name: "withheld", Case: "opdisc/A1/radial", Break: one(fault.Certified, always(false)), Runs: 100}
-	require.ErrorIs(t, c.sabotage(t.Context(), 1).Err, dp.ErrWithheld)
+	c := Control{Name: "lost", Case: "lop/nowhere", sabotage: louder(1)}
+	require.ErrorContains(t, c.run(t.Context(), 1).Err, "does not exist")
+	c = Control{Name: "idle", Case: "lop/A1/logistic cover", sabotage: fewer, runs: 100}
+	require.ErrorContains(t, c.run(t.Context(), 1).Err, "never reaches")
+	c = Control{Name: "withheld", Case: "opdisc/A1/radial", sabotage: one(fault.Certified, always(false)), runs: 100}
+	require.ErrorIs(t, c.run(t.Context(), 1).Err, dp.ErrWithheld)
 }
 
-// Equal seeds find equal numbers on any number of processors; a cancelled run
-// says so.
+// Equal seeds give equal numbers, and a cancelled run returns an error.
 func TestRun(t *testing.T) {
 	var all [2][]Result
 	for i := range all {
@@ -319,24 +312,25 @@ func TestRun(t *testing.T) {
 	require.ErrorIs(t, Run(ctx, list, Quick, 1, func() {}), context.Canceled)
 	require.Empty(t, list[0].Tests)
 
-	e := &Env{Tier: CI, name: "x"}
-	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000}, []int{e.Runs(WhiteBox), e.Runs(BlackBox), e.Rows(2), e.Rows(50)})
+	e := &env{tier: CI, name: "x"}
+	require.Equal(t, []int{100_000, 200_000, 50_000, 20_000},
+		[]int{e.runs(WhiteBox), e.runs(BlackBox), e.rows(2), e.rows(50)})
 	boom := errors.New("boom")
 	score := func(context.Context, rand.Source) ([]float64, error) { return nil, boom }
-	_, err := Recover(t.Context(), e, dp.Certificate{}, 200, score)
+	_, err := recovered(t.Context(), e, dp.Certificate{}, 200, score)
 	require.ErrorIs(t, err, boom)
-	_, err = Recover(t.Context(), e, dp.Certificate{}, 0, score)
+	_, err = recovered(t.Context(), e, dp.Certificate{}, 0, score)
 	require.ErrorContains(t, err, "no scores")
-	_, err = Distinguish(t.Context(), e, dp.Certificate{}, 200, 1,
+	_, err = distinguish(t.Context(), e, dp.Certificate{}, 200, 1,
 		func(_ context.Context, _ int, src rand.Source) ([]float64, error) { return score(t.Context(), src) })
 	require.ErrorIs(t, err, boom)
-	_, err = Recover(ctx, e, dp.Certificate{}, 200, score)
+	_, err = recovered(ctx, e, dp.Certificate{}, 200, score)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = Distinguish(ctx, e, dp.Certificate{}, 200, 1, nil)
+	_, err = distinguish(ctx, e, dp.Certificate{}, 200, 1, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The values of the naive generator are recognized, numbers of ours are not.
+// has recognizes the values of the ziggurat generator, and not those of package noise.
 func TestZiggurat(t *testing.T) {
 	src := noise.Reproducible(5)
 	x := make([]float64, 20_000)
@@ -348,7 +342,7 @@ func TestZiggurat(t *testing.T) {
 		require.True(t, lattice.has(v/2, 0))
 		z = append(z, []float64{v / 2})
 	}
-	for _, test := range scoreTests(z) { // normal but for the tail beyond 3.44
+	for _, test := range scoreTests(z) { // normal except for the tail beyond 3.44
 		require.Greater(t, test.P, 1e-3, test)
 	}
 	noise.Normal(x, 1, src)
@@ -361,13 +355,13 @@ func TestZiggurat(t *testing.T) {
 	require.LessOrEqual(t, hits, 16) // P(Poisson(2.4) > 16) < 1e-6
 }
 
-// A setting that the library refuses is an error of the case, not a panic.
+// A setting that the library refuses makes its case return an error; an unknown kind panics.
 func TestRefused(t *testing.T) {
-	e := &Env{Tier: Quick, name: "x"}
+	e := &env{tier: Quick, name: "x"}
 	bad := logistic(lop.Mechanism{}, opposite())
 	bad.budget.Epsilon = -1
 	require.ErrorIs(t, bad.prepare(t.Context(), e), dp.ErrBudget)
-	quad := quadraticSettings[0].make()
+	quad := squares(qop.Mechanism{})
 	quad.budget.Delta = 2
 	require.ErrorIs(t, quad.prepare(t.Context(), e), dp.ErrBudget)
 	sgd := gradients(sco.Poisson, dp.Replace, 2, 3)
@@ -376,8 +370,8 @@ func TestRefused(t *testing.T) {
 	pass := permuted(1, loss.Huber{Delta: 0.5})
 	pass.budget.Delta = 2
 	require.ErrorIs(t, pass.prepare(t.Context(), e), dp.ErrBudget)
-	run := cases(linearKinds, []setting[*linear]{{"bad", "A1", "white", func() *linear { return bad }}})[0].Run
-	_, err := run(t.Context(), e)
+	_, err := cases(linearKinds, []setting[linear]{{"bad", "A1", "white", bad}})[0].run(t.Context(), e)
 	require.ErrorIs(t, err, dp.ErrBudget)
-	require.Panics(t, func() { cases(linearKinds, []setting[*linear]{{"bad", "A1", "whit", nil}}) }, "a word that is no layer")
+	misspelt := []setting[linear]{{"bad", "A1", "whit", nil}}
+	require.Panics(t, func() { cases(linearKinds, misspelt) })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// convex is what settings of linear and of quadratic perturbation have in common: two
-// neighboring data sets of a problem.
+// convex is the common part of settings of linear and quadratic perturbation: two neighboring data
+// sets of a problem.
 type convex struct {
 	loss   loss.Loss
 	clip   float64 // of gradients, 0 for none
@@ -29,10 +29,11 @@ type convex struct {
 // dim returns d.
 func (c *convex) dim() int { return len(c.data[0][0].a) }
 
-// ready makes a setting ready to release by the mechanism that mech makes for a hook of traces,
-// which has to use the records as use makes them. It returns the plan for the first data set.
+// ready prepares c to release by the mechanism that mech returns for a hook of traces. use maps a
+// record to the record that the fit must use. It returns the plan for the first data set.
 func ready[L plan[*erm.Problem]](
-	ctx context.Context, e *Env, c *convex, mech func(trace func(erm.Trace)) planner[*erm.Problem, L], use func(record) record,
+	ctx context.Context, e *env, c *convex, use func(record) record,
+	mech func(trace func(erm.Trace)) planner[*erm.Problem, L],
 ) (first L, err error) {
 	c.records = [2][]record{}
 	var problems [2]*erm.Problem
@@ -51,7 +52,7 @@ func ready[L plan[*erm.Problem]](
 	return first, c.claim(ctx, e, c.budget, relationOf(c.data))
 }
 
-// slope returns ∇F(θ) on data set i and, where wanted, stores ∇²F(θ) in hess, d×d.
+// slope returns ∇F(θ) on data set i and stores ∇²F(θ), d×d, in hess unless that is nil.
 func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 	d := len(theta)
 	g := make([]float64, d)
@@ -76,26 +77,27 @@ func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 	return g
 }
 
-// tooSmall says why noise cannot hide the distance of two points, which is necessary for
-// every theorem in every dimension, or "".
+// tooSmall returns the reason why noise cannot hide the distance of two points, or "". Every
+// theorem needs that, in every dimension.
 func tooSmall(b dp.Budget, distance, sigma, rate float64) string {
 	if sigma > 0 && sigma < gaussianScale(b, distance)*(1-1e-6) || rate > b.Epsilon/distance*(1+1e-6) {
-		return fmt.Sprintf("Gaussian noise of scale %.6g or radial noise of rate %.6g does not hide a distance of %.6g", sigma, rate, distance)
+		return fmt.Sprintf("Gaussian noise of scale %.6g or radial noise of rate %.6g does not hide a distance of %.6g",
+			sigma, rate, distance)
 	}
 	return ""
 }
 
-// steps returns the integer that the output noise added on the grid: what was released
-// less what the certified point is rounded to.
+// steps returns the integer that the output noise added on the grid: the released integer minus the
+// rounded certified point.
 func steps(released, point, grid float64) int64 {
 	return int64(released/grid) - int64(math.RoundToEven(point/grid))
 }
 
-// added recovers the output noise of N(0, σ²) or of the rate, each integer as a real
-// number drawn uniformly from its cell: cells are a millionth of the scale of the noise.
-func (c *convex) added(ctx context.Context, e *Env, grid, sigma, rate float64) (Finding, error) {
-	aux := e.Source("cells")
-	return c.scores(ctx, e, e.Rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
+// added recovers the output noise of N(0, σ²) or of the rate. It replaces each integer by a uniform
+// point of its cell, which is a millionth of the scale of the noise.
+func (c *convex) added(ctx context.Context, e *env, grid, sigma, rate float64) (Finding, error) {
+	aux := e.source("cells")
+	return c.scores(ctx, e, e.rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
 		nu := make([]float64, c.dim())
 		for j, x := range rel.Theta {
 			nu[j] = grid * (float64(steps(x, c.trace.Theta[j], grid)) + uniform(aux) - 0.5)
@@ -104,16 +106,16 @@ func (c *convex) added(ctx context.Context, e *Env, grid, sigma, rate float64) (
 	})
 }
 
-// within measures how far from its minimizer the certified point of a release lies: at
-// most ‖∇F(θ̂) + v + s‖/μ for the best s ∈ ∂(r + ι_C)(θ̂), which may not exceed cover. pull
-// returns the gradient v and the modulus μ of the perturbation that was drawn.
+// within bounds the distance of the certified points from their minimizers, which may not exceed
+// cover, by ‖∇F(θ̂) + v + s‖/μ for the best s ∈ ∂(r + ι_C)(θ̂). pull returns the gradient v and
+// the modulus μ of the drawn perturbation.
 func (c *convex) within(
-	ctx context.Context, e *Env, cover float64, pull func(theta []float64) (v []float64, mu float64),
+	ctx context.Context, e *env, cover float64, pull func(theta []float64) (v []float64, mu float64),
 ) (Finding, error) {
 	f := Claimed(c.cert)
-	f.Runs = max(100, e.Runs(WhiteBox)/10)
+	f.Runs = max(100, e.runs(WhiteBox)/10)
 	hess := make([]float64, c.dim()*c.dim())
-	worst, src := 0.0, e.Source("cover")
+	worst, src := 0.0, e.source("cover")
 	for range f.Runs {
 		i, _, err := c.turn(ctx, src)
 		if err != nil {
@@ -133,25 +135,42 @@ func (c *convex) within(
 	return f, nil
 }
 
-// exactly is a setting whose laws are known; on returns it on other data.
+// black distinguishes releases on the two data sets. For d = 1 the likelihood ratio of the exact
+// laws at place(x) is a score.
+func (c *convex) black(
+	ctx context.Context, e *env, laws func() (p, q law, err error), place func(x float64) float64,
+) (Finding, error) {
+	if c.dim() > 1 {
+		return distinguish(ctx, e, c.cert, e.runs(BlackBox), math.NaN(), c.theta)
+	}
+	p, q, err := laws()
+	d, err := known(p, q, err)
+	if err != nil {
+		return Finding{}, err
+	}
+	return distinguish(ctx, e, c.cert, e.runs(BlackBox), epsilonAt(d.max, c.cert.Delta), c.theta,
+		func(x []float64) float64 { return ratio(p, q, place(x[0])) })
+}
+
+// exactly is a setting with known laws; on returns it on other data.
 type exactly interface {
 	preparer
 	common() *convex
 	on(data [2][]record) exactly
-	exact(ctx context.Context, e *Env) (Finding, error)
+	exact(ctx context.Context, e *env) (Finding, error)
 }
 
-// common returns what all convex settings have.
+// common returns the part that all convex settings have.
 func (c *convex) common() *convex { return c }
 
-// searched is an exact layer for data that nobody chose: it draws neighbors on the line, integrates
-// the setting s on each pair and returns the finding of the pair that comes nearest to its claim.
-func searched[T exactly](s T, ctx context.Context, e *Env) (Finding, error) {
+// searched is an exact layer on random data: it draws neighbors on the line, integrates the setting
+// on each pair and returns the finding with the largest exact ε, or the first violation.
+func searched[T exactly](s T, ctx context.Context, e *env) (Finding, error) {
 	c := s.common()
-	src := e.Source("search")
+	src := e.source("search")
 	var found Finding
 	most := math.Inf(-1)
-	for range map[Tier]int{Quick: 5, CI: 100, Long: 5000}[e.Tier] {
+	for range map[Tier]int{Quick: 5, CI: 100, Long: 5000}[e.tier] {
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/integrate/quad"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/objpert"
@@ -16,21 +18,21 @@ import (
 // discreteMechanism is OPDisc, Product, RSPM or SampleAndAggregate.
 type discreteMechanism = planner[*objpert.Problem, *objpert.Plan]
 
-// discrete is a setting of a mechanism over a finite set. Its noise reaches the
-// oracle, which the caller may supply: the white box is an oracle that looks.
+// discrete is a setting of a mechanism over a finite set. The oracle, which the caller may supply,
+// gets the noise: the white box is an oracle that records it.
 type discrete struct {
 	mech   func(o objpert.Oracle) discreteMechanism
 	oracle objpert.Oracle // nil for that of the mechanism
 	space  objpert.Space
 	dim    int
 	budget dp.Budget
-	// score standardizes the noise of one release: k independent N(0,1).
+	// score maps the noise of one release to k independent N(0,1).
 	score func(b dp.Budget, table [][]float64, norm []float64) []float64
 	k     int
 	data  [2]halfspaces
-	// probability of each output on data set i, for the exact and the black box.
+	// probs returns the probability of each output on data set i, for the exact and the black box.
 	probs func(b dp.Budget, i int) map[string]float64
-	laws  [2]map[string]float64 // their values, once computed
+	laws  [2]map[string]float64 // the values of probs, once computed
 
 	pair
 	plan *objpert.Plan
@@ -42,8 +44,8 @@ type halfspaces []struct {
 	y int
 }
 
-// flipped is one record that separates −1 from +1, with either label. tied (A12) is two records that
-// disagree, so that both points have the same loss, or agree.
+// flipped is one record that separates −1 from +1, with either label. tied (A12) is two records
+// that disagree, so that both points have equal losses, or agree.
 var (
 	flipped = [2]halfspaces{{{[]int64{1}, 1}}, {{[]int64{1}, -1}}}
 	tied    = [2]halfspaces{{{[]int64{1}, 1}, {[]int64{1}, -1}}, {{[]int64{1}, 1}, {[]int64{1}, 1}}}
@@ -60,7 +62,7 @@ func (h halfspaces) problem(space objpert.Space, dim int) (*objpert.Problem, err
 	return objpert.NewProblem(rows, labels, nil, space)
 }
 
-// spy keeps the noise it is shown and answers with a point of its own.
+// spy is an oracle that records the noise and returns the point w.
 type spy struct {
 	w     []int
 	table [][]float64
@@ -96,7 +98,7 @@ func (c *discrete) plans(o objpert.Oracle) (err error) {
 	return err
 }
 
-func (c *discrete) prepare(ctx context.Context, e *Env) error {
+func (c *discrete) prepare(ctx context.Context, e *env) error {
 	if err := c.plans(c.oracle); err != nil {
 		return err
 	}
@@ -104,13 +106,15 @@ func (c *discrete) prepare(ctx context.Context, e *Env) error {
 	return c.claim(ctx, e, pure, c.plan.Certificate().Relation)
 }
 
-// white runs releases of which the oracle keeps the noise.
-func (c *discrete) white(ctx context.Context, e *Env) (Finding, error) {
+// white tests the noise that a spy records.
+func (c *discrete) white(ctx context.Context, e *env) (Finding, error) {
 	s := &spy{w: slices.Repeat([]int{c.space.Values[len(c.space.Values)/2]}, c.dim)}
 	if err := c.plans(s); err != nil {
 		return Finding{}, err
 	}
-	return c.scores(ctx, e, e.Rows(c.k), func(int, *dp.Release) ([]float64, error) { return c.score(c.budget, s.table, s.norm), nil })
+	return c.scores(ctx, e, e.rows(c.k), func(int, *dp.Release) ([]float64, error) {
+		return c.score(c.budget, s.table, s.norm), nil
+	})
 }
 
 // stick is the larger divergence of the two laws of outputs.
@@ -128,16 +132,15 @@ func (c *discrete) stick(eps float64) float64 {
 }
 
 // black distinguishes the pair by its releases and compares the bound with the exact ε.
-func (c *discrete) black(ctx context.Context, e *Env) (Finding, error) {
-	exact := EpsilonAt(c.stick, math.Max(c.cert.Delta, pureDelta))
-	f, err := Distinguish(ctx, e, c.cert, e.Runs(BlackBox), exact, c.theta)
+func (c *discrete) black(ctx context.Context, e *env) (Finding, error) {
+	f, err := distinguish(ctx, e, c.cert, e.runs(BlackBox), epsilonAt(c.stick, c.cert.Delta), c.theta)
 	f.Least = 0.5
 	return f, err
 }
 
 // exact compares the probabilities of all outputs with the claim.
-func (c *discrete) exact(context.Context, *Env) (Finding, error) {
-	return Integrate(c.cert, c.cert.Budget.Profile().Delta, c.stick), nil
+func (c *discrete) exact(context.Context, *env) (Finding, error) {
+	return integrate(c.cert, c.cert.Budget.Profile().Delta, c.stick), nil
 }
 
 // gap is an oracle that proves nothing and whose point reveals the data set.
@@ -151,31 +154,33 @@ func (gap) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, erro
 	return &objpert.Solution{W: w, Objective: p.Objective(w), Lower: p.Objective(w) - 0.5}, nil
 }
 
-// withheld looks for releases of points that are not proved: there are none.
-func (c *discrete) withheld(ctx context.Context, e *Env) (Finding, error) {
+// withheld looks for releases of unproved points, which must be withheld.
+func (c *discrete) withheld(ctx context.Context, e *env) (Finding, error) {
 	if err := c.plans(gap{}); err != nil {
 		return Finding{}, err
 	}
 	return apartIfReleased(ctx, e, c.cert, c.dim, c.theta)
 }
 
-// apartIfReleased distinguishes releases that may be withheld, as 0.
+// apartIfReleased distinguishes releases, with 0 for withheld ones.
 func apartIfReleased(
-	ctx context.Context, e *Env, cert dp.Certificate, dim int, release func(context.Context, int, rand.Source) ([]float64, error),
+	ctx context.Context, e *env, cert dp.Certificate, dim int,
+	release func(context.Context, int, rand.Source) ([]float64, error),
 ) (Finding, error) {
-	f, err := Distinguish(ctx, e, cert, 1000, math.NaN(), func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
+	orZero := func(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 		x, err := release(ctx, i, src)
 		if errors.Is(err, dp.ErrWithheld) {
 			return make([]float64, dim), nil
 		}
 		return x, err
-	})
+	}
+	f, err := distinguish(ctx, e, cert, 1000, math.NaN(), orZero)
 	f.Power = 1
 	return f, err
 }
 
-// signs are the probabilities of −1 and +1 where noise of density e^{−|x|/θ}/2θ, θ = 2/ε, has to
-// make up for a loss of either sign: the losses of +1 less those of −1 are advantage.
+// signs returns the probabilities of −1 and +1 under noise of density e^{−|x|/θ}/2θ, θ = 2/ε, if
+// the loss of +1 minus the loss of −1 is advantage.
 func signs(b dp.Budget, advantage float64) map[string]float64 {
 	p := math.Exp(-math.Abs(advantage)*b.Epsilon/2) / 2
 	if advantage < 0 {
@@ -184,9 +189,8 @@ func signs(b dp.Budget, advantage float64) map[string]float64 {
 	return map[string]float64{"+1": p, "-1": 1 - p}
 }
 
-// circle are the probabilities of −1, 0 and +1 for OPDisc with one parameter and
-// Q = 1, where Δ = 2: along each direction of η ∈ ℝ² the minimizer is a step
-// function of the radius, which is Gamma(2)·2/ε.
+// circle returns the probabilities of −1, 0 and +1 for OPDisc with one parameter and Q = 1, where Δ
+// = 2. Along each direction of η ∈ ℝ² the minimizer is a step function of the radius, Gamma(2)·2/ε.
 func circle(b dp.Budget, i int) map[string]float64 {
 	const angles = 20_000
 	scale := 2 / b.Epsilon
@@ -223,9 +227,9 @@ func circle(b dp.Budget, i int) map[string]float64 {
 	return out
 }
 
-// parity are the probabilities of an even and an odd number of +1 in {−1,+1}ᵈ
-// under the published σ: the loss of a record is 1 for one parity and 0 for the
-// other, and with s = σ/√d, q = P(|N| > 1/2s)ᵈ they are q/2 and 1 − q/2.
+// parity returns the probabilities of an even and an odd number of +1 in {−1,+1}ᵈ under the
+// published σ, if the loss of a record is 1 for one parity and 0 for the other: q/2 and 1 − q/2 for
+// s = σ/√d, q = P(|N| > 1/2s)ᵈ.
 func parity(b dp.Budget, d int) (low, high float64) {
 	sigma := 7 * float64(d) / 4 * math.Sqrt(-math.Log(b.Delta)) / b.Epsilon
 	s := sigma / math.Sqrt(float64(d))
@@ -233,8 +237,8 @@ func parity(b dp.Budget, d int) (low, high float64) {
 	return q / 2, 1 - q/2
 }
 
-// sold compares the claim of a release under the published σ with the probabilities of the parities.
-func sold(ctx context.Context, e *Env) (Finding, error) {
+// sold compares the claim of a release under the published σ with the probabilities of parity.
+func sold(ctx context.Context, e *env) (Finding, error) {
 	const d = 200
 	low, high := parity(usual6, d)
 	c := cubeCase(d, func(o objpert.Oracle) discreteMechanism {
@@ -244,7 +248,7 @@ func sold(ctx context.Context, e *Env) (Finding, error) {
 	if err := c.prepare(ctx, e); err != nil {
 		return Finding{}, err
 	}
-	return Integrate(c.cert, c.cert.Budget.Profile().Delta, func(eps float64) float64 {
+	return integrate(c.cert, c.cert.Budget.Profile().Delta, func(eps float64) float64 {
 		return math.Max(0, high-math.Exp(eps)*low)
 	}), nil
 }
@@ -254,7 +258,7 @@ var usual6 = dp.Budget{Epsilon: 1, Delta: 1e-6}
 // exponentialScores standardizes independent exponential variables of mean theta.
 func exponentialScores(theta float64, x ...float64) []float64 {
 	for i, v := range x {
-		x[i] = Normal(-math.Expm1(-v/theta), math.Exp(-v/theta))
+		x[i] = normalScore(-math.Expm1(-v/theta), math.Exp(-v/theta))
 	}
 	return x
 }
@@ -263,18 +267,14 @@ func exponentialScores(theta float64, x ...float64) []float64 {
 func laplaceScores(theta float64, x ...float64) []float64 {
 	for i, v := range x {
 		tail := math.Exp(-math.Abs(v)/theta) / 2
-		if v < 0 {
-			x[i] = Normal(tail, 1-tail)
-		} else {
-			x[i] = Normal(1-tail, tail)
-		}
+		x[i] = math.Copysign(normalScore(1-tail, tail), v)
 	}
 	return x
 }
 
 // gammaScore standardizes a Gamma(k) variable of scale theta.
 func gammaScore(k, theta, x float64) float64 {
-	return Normal(math.Exp(num.GammaLogP(k, x/theta)), math.Exp(num.GammaLogQ(k, x/theta)))
+	return normalScore(math.Exp(num.GammaLogP(k, x/theta)), math.Exp(num.GammaLogQ(k, x/theta)))
 }
 
 // ballScores standardizes the noise of Lattice(4), where √Q = 2 is a value: T_j[2]
@@ -295,17 +295,19 @@ var ballShift = 8 + 2*math.Sqrt(12)
 func gaussianBall(b dp.Budget, m float64) float64 {
 	return 1 / largestUnder(b.Delta, func(x float64) float64 { // x = 1/σ
 		a, end := ballShift*x, math.Sqrt(m)+9
-		return simpson(min(max(0, b.Epsilon/a-a/2), end), end, 320, func(r float64) float64 {
+		return quad.Fixed(func(r float64) float64 {
 			return 2 * r * math.Exp(num.Chi2LogPDF(r*r, m)) * -math.Expm1(b.Epsilon-a*r-a*a/2)
-		})
+		}, min(max(0, b.Epsilon/a-a/2), end), end, 64, nil, 0)
 	})
 }
 
-// signSpace and ternarySpace are {−1,+1}ᵈ and {−1,0,1}ᵈ.
-func signSpace() objpert.Space    { return objpert.Space{Values: []int{-1, 1}, NormSq: -1} }
-func ternarySpace() objpert.Space { return objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1} }
+// signs and ternary values: {−1,+1}ᵈ and {−1,0,1}ᵈ.
+var (
+	signSpace    = objpert.Space{Values: []int{-1, 1}, NormSq: -1}
+	ternarySpace = objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1}
+)
 
 // cubeCase is a setting on {−1,+1}ᵈ with the pair flipped.
 func cubeCase(d int, mech func(o objpert.Oracle) discreteMechanism) *discrete {
-	return &discrete{mech: mech, space: signSpace(), dim: d, budget: dp.Budget{Epsilon: 2}, data: flipped}
+	return &discrete{mech: mech, space: signSpace, dim: d, budget: dp.Budget{Epsilon: 2}, data: flipped}
 }

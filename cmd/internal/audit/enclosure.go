@@ -14,42 +14,42 @@ import (
 )
 
 // Plans are proved by intervals (package enclose). This case compares the intervals with numbers of
-// 320 bits from package bigref, which shares no code with them. An interval that misses its number
+// 320 bits from package testkit, which shares no code with them. An interval that misses its number
 // is a violation, and so is the proof of an inequality that is false by a unit in the last place.
-func init() {
+func enclosureMechanisms() []mechanism {
 	const name = "enclosure/δ_G"
-	Register(Mechanism{
-		Name:  "enclosure",
-		Cases: []Case{{Name: "δ_G", Layer: Exact, Run: enclosures}},
-		Controls: []Control{
+	return []mechanism{{
+		name:  "enclosure",
+		cases: []Case{{Name: "δ_G", Layer: Exact, run: enclosures}},
+		controls: []Control{
 			{"enclosure-swapped", "the sides of an inequality that is to be proved are swapped", name, 0,
-				one(enclose.Sides, func(s [2]enclose.Interval) [2]enclose.Interval { return [2]enclose.Interval{s[1], s[0]} })},
+				edit(enclose.Sides, func(s *[2]enclose.Interval) { s[0], s[1] = s[1], s[0] })},
 			{"enclosure-convergent", "one convergent of the Mills ratio too few: from the other side", name, 0,
 				one(enclose.Depth, func(n int) int { return n - 1 })},
 			{"enclosure-remainder", "the remainder of a series is dropped", name, 0,
 				one(enclose.Remainder, always(new(big.Float)))},
 		},
-	})
+	}}
 }
 
-func enclosures(ctx context.Context, e *Env) (Finding, error) {
+func enclosures(ctx context.Context, e *env) (Finding, error) {
 	f := Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: dp.Replace, Theorem: "enclosure"})
 	sigma, err := dp.GaussianSigma(f.Claim, 1)
 	if err != nil {
 		return f, err
 	}
-	f.Exact = EpsilonAt(func(eps float64) float64 {
+	f.Exact = epsilonAt(func(eps float64) float64 {
 		delta, _ := testkit.GaussianDelta(testkit.New(eps), testkit.New(1/sigma)).Float64()
 		return delta
 	}, f.Claim.Delta)
-	faults, rnd := fault.From(ctx), rand.New(e.Source("enclosures"))
+	faults, rnd := fault.From(ctx), rand.New(e.source("enclosures"))
 	c := enclose.New(64, faults)
 	holds := func(v enclose.Interval, x *big.Float, what string, args ...float64) {
 		if f.Runs++; f.Reason == "" && (v.Lo.Cmp(x) > 0 || v.Hi.Cmp(x) < 0) {
 			f.Reason = fmt.Sprintf("the interval of %s at %v misses its value", what, args)
 		}
 	}
-	for range 400 * int(e.Tier) {
+	for range 400 * int(e.tier) {
 		if err := ctx.Err(); err != nil {
 			return f, err
 		}

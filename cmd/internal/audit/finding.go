@@ -16,37 +16,35 @@ type Verdict string
 
 // The verdicts.
 const (
-	Holds    Verdict = "holds"    // nothing speaks against the claim
+	Holds    Verdict = "holds"    // the claim was not refuted
 	Violated Verdict = "VIOLATED" // the claim is refuted
 	Blind    Verdict = "blind"    // the measurement had too little power to count
 )
 
-// Finding is what a case measured.
+// Finding is the result of a measurement.
 type Finding struct {
 	Claim    dp.Budget
 	Theorem  string
 	Relation dp.Relation
 
-	Runs int // releases, of both data sets
-	// Exact is the exact ε of the pair at Claim.Delta, NaN where it is not known.
-	Exact float64
-	// Lower is a lower bound on ε at Claim.Delta that is correct with
-	// probability 1 − testkit.FalseReject, NaN where it was not measured.
-	Lower float64
-	// Tests are the tests of the white box. Each may reject with probability
-	// testkit.FalseReject over their number.
-	Tests []Test
-	// Power of the white box is the probability to see an error of 5 % in the scale of the noise; of
-	// the black box the share of the exact ε that it proved; of the exact layer 1.
-	Power float64
-	// Least is the power below which the case is Blind.
-	Least float64
-	// Profile is the privacy profile, measured against claimed.
-	Profile []Point
-	// Tolerance is the relative accuracy of Exact and Profile; 0 means 1e-6.
-	Tolerance float64
-	// Reason says why the claim is refuted where the numbers do not.
-	Reason string
+	Runs  int     // releases, of both data sets
+	Exact float64 // the exact ε of the pair at Claim.Delta, NaN if unknown
+	Lower float64 // a lower bound on ε with confidence 1 − testkit.FalseReject, NaN if not measured
+	Tests []Test  // of the white box; each may reject with probability testkit.FalseReject over their number
+	// Power of the white box is the probability to see an error of 5 % in the scale of the noise, of
+	// the black box the proved share of the exact ε, of the exact layer 1.
+	Power     float64
+	Least     float64 // the power below which the case is Blind
+	Profile   []Point // the privacy profile, claimed and measured
+	Tolerance float64 // the relative accuracy of Exact and Profile; 0 means 1e-6
+	Reason    string  // why the claim is refuted, if the numbers do not show it
+}
+
+// Point is one point of a privacy profile.
+type Point struct {
+	Epsilon  float64 `json:"epsilon"`
+	Claimed  float64 `json:"claimed"`
+	Measured float64 `json:"measured"`
 }
 
 // tolerance is the relative error of the quadratures behind Exact and Profile.
@@ -54,35 +52,34 @@ const tolerance = 1e-6
 
 // Verdict weighs the finding:
 //
-//	Violated   a test rejects; ε_LB or the exact ε exceeds the claim; ε_LB
-//	           exceeds the exact ε; the profile exceeds the claimed one or is no
-//	           number
-//	Blind      none of that, with less power than asked for, or nothing measured
+//	Violated   a test rejects; ε_LB or the exact ε exceeds the claim; ε_LB exceeds
+//	           the exact ε; the profile exceeds the claimed one or is NaN
+//	Blind      not Violated, but with less power than Least, or nothing was measured
 func (f Finding) Verdict() Verdict {
 	_, p := f.Worst()
-	over := func(x, bound float64) bool { return x > bound*(1+max(f.Tolerance, tolerance)) } // false for NaN
+	slack := 1 + max(f.Tolerance, tolerance)
+	over := func(x, bound float64) bool { return x > bound*slack } // false for NaN
 	bad := f.Reason != "" || p < testkit.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
 		over(f.Exact, f.Claim.Epsilon) || over(f.Lower, f.Exact)
 	for _, x := range f.Profile {
-		bad = bad || !(x.Measured <= x.Claimed*(1+max(f.Tolerance, tolerance))) // true for NaN
+		bad = bad || !(x.Measured <= x.Claimed*slack) // true for NaN
 	}
-	measured := f.Runs > 0 || len(f.Profile) > 0
 	switch {
 	case bad:
 		return Violated
-	case f.Least > 0 && !(f.Power >= f.Least), !measured:
+	case f.Least > 0 && !(f.Power >= f.Least), f.Runs == 0 && len(f.Profile) == 0:
 		return Blind
 	}
 	return Holds
 }
 
-// Worst returns the test with the least p-value, corrected for their number;
-// "" and 1 without tests.
+// Worst returns the test with the least p-value, corrected for the number of tests; "" and 1
+// without tests.
 func (f Finding) Worst() (name string, p float64) {
 	p = 1
 	for _, t := range f.Tests {
 		q := t.P * float64(len(f.Tests))
-		if math.IsNaN(q) { // nothing that has a law
+		if math.IsNaN(q) {
 			q = 0
 		}
 		if q < p {
@@ -92,9 +89,8 @@ func (f Finding) Worst() (name string, p float64) {
 	return name, p
 }
 
-// falseClaim is the error of a release that claims less than its noise was asked
-// to be for: the case measures the noise for what was asked, so it would not see
-// a certificate that says otherwise.
+// falseClaim reports a release that claims less than was asked for. The case measures the noise for
+// the request, so it would not see a certificate that states a smaller claim.
 type falseClaim struct {
 	cert  dp.Certificate
 	asked dp.Budget
@@ -104,7 +100,7 @@ func (e *falseClaim) Error() string {
 	return fmt.Sprintf("audit: %v was asked for, the certificate says %v", e.asked, e.cert)
 }
 
-// asFor returns an error unless the certificate states the relation and no less than the budget.
+// asFor returns an error unless the certificate states the relation and at least the budget.
 func asFor(cert dp.Certificate, asked dp.Budget, rel dp.Relation) error {
 	if cert.Epsilon >= asked.Epsilon && cert.Delta >= asked.Delta && cert.Relation == rel {
 		return nil
@@ -114,27 +110,40 @@ func asFor(cert dp.Certificate, asked dp.Budget, rel dp.Relation) error {
 
 // Claimed returns the finding of a release that claims c, with nothing measured.
 func Claimed(c dp.Certificate) Finding {
-	return Finding{Claim: c.Budget, Theorem: c.Theorem, Relation: c.Relation, Exact: math.NaN(), Lower: math.NaN(), Power: 1}
+	return Finding{
+		Claim: c.Budget, Theorem: c.Theorem, Relation: c.Relation,
+		Exact: math.NaN(), Lower: math.NaN(), Power: 1,
+	}
 }
 
-// Recover is the white box: score releases once and returns numbers that are independent standard
-// normal under the claim, equally many each time. They come from the point that was released, not
-// from the plan. It fills in Runs, Tests and Power.
-func Recover(
-	ctx context.Context, e *Env, claim dp.Certificate, runs int, score func(ctx context.Context, src rand.Source) ([]float64, error),
+// repeat calls release runs times with one stream and returns the results.
+func repeat(
+	ctx context.Context, runs int, src rand.Source, release func(ctx context.Context, src rand.Source) ([]float64, error),
+) (rows [][]float64, err error) {
+	rows = make([][]float64, runs)
+	for i := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if rows[i], err = release(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// recovered is the white box: score releases once and returns numbers that are independent standard
+// normal under the claim, equally many each time. They come from the released point, not from the
+// plan. It fills in Runs, Tests and Power.
+func recovered(
+	ctx context.Context, e *env, claim dp.Certificate, runs int,
+	score func(ctx context.Context, src rand.Source) ([]float64, error),
 ) (Finding, error) {
 	f := Claimed(claim)
 	f.Runs, f.Least = runs, 0.99
-	src := e.Source("white")
-	z := make([][]float64, runs)
-	for i := range z {
-		if err := ctx.Err(); err != nil {
-			return f, err
-		}
-		var err error
-		if z[i], err = score(ctx, src); err != nil {
-			return f, err
-		}
+	z, err := repeat(ctx, runs, e.source("white"), score)
+	if err != nil {
+		return f, err
 	}
 	if len(z) == 0 || len(z[0]) == 0 {
 		return f, fmt.Errorf("audit: %s: no scores", e.name)
@@ -144,28 +153,23 @@ func Recover(
 	return f, nil
 }
 
-// Distinguish is the black box: release(ctx, i, src) returns what the attacker sees of one release
-// on data set i. exact is the exact ε of the pair at the claimed δ, NaN if unknown; scores are
-// functions of an output that an informed attacker would threshold, such as the log-likelihood
-// ratio. It fills in Runs, Lower, Exact and Power.
-func Distinguish(
-	ctx context.Context, e *Env, claim dp.Certificate, runs int, exact float64,
-	release func(ctx context.Context, data int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64,
+// distinguish is the black box: release returns the attacker's view of one release on data set i.
+// exact is the exact ε of the pair at the claimed δ, NaN if unknown; scores are functions of an
+// output that an informed attacker would threshold, such as the log-likelihood ratio. It fills in
+// Runs, Lower, Exact and Power.
+func distinguish(
+	ctx context.Context, e *env, claim dp.Certificate, runs int, exact float64,
+	release func(ctx context.Context, i int, src rand.Source) ([]float64, error), scores ...func(x []float64) float64,
 ) (Finding, error) {
 	f := Claimed(claim)
 	f.Runs, f.Exact = 2*runs, exact
 	var out [2][][]float64
 	for i := range out {
-		src := e.Source("black", fmt.Sprint(i))
-		out[i] = make([][]float64, runs)
-		for r := range out[i] {
-			if err := ctx.Err(); err != nil {
-				return f, err
-			}
-			var err error
-			if out[i][r], err = release(ctx, i, src); err != nil {
-				return f, err
-			}
+		var err error
+		out[i], err = repeat(ctx, runs, e.source("black", fmt.Sprint(i)),
+			func(ctx context.Context, src rand.Source) ([]float64, error) { return release(ctx, i, src) })
+		if err != nil {
+			return f, err
 		}
 	}
 	f.Lower = testkit.SampleBound(out[0], out[1], claim.Delta, scores...)
@@ -173,17 +177,17 @@ func Distinguish(
 	if exact > 0 {
 		f.Power = f.Lower / exact
 	}
-	if e.Tier == Long && exact > 0 { // with millions of releases half of it is proved, or the events are the wrong ones
+	if e.tier == Long && exact > 0 { // millions of releases prove half of it, unless the events are wrong
 		f.Least = 0.5
 	}
 	return f, nil
 }
 
-// Integrate is the exact layer: stick(ε) is the larger of the two hockey-stick divergences of the
+// integrate is the exact layer: stick(ε) is the larger of the two hockey-stick divergences of the
 // pair at ε, claimed the profile that the release claims. It fills in Exact and Profile.
-func Integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) float64) Finding {
+func integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) float64) Finding {
 	f := Claimed(claim)
-	f.Exact = EpsilonAt(stick, math.Max(claim.Delta, pureDelta))
+	f.Exact = epsilonAt(stick, claim.Delta)
 	for i := range 41 {
 		eps := claim.Epsilon * float64(i) / 20
 		f.Profile = append(f.Profile, Point{eps, claimed(eps), stick(eps)})
@@ -191,34 +195,26 @@ func Integrate(claim dp.Certificate, claimed dp.Curve, stick func(eps float64) f
 	return f
 }
 
-// pureDelta is the δ at which the exact ε of a pure claim is measured: a quadrature has no zero.
-const pureDelta = 1e-12
-
-// EpsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf beyond dp.MaxEpsilon.
-func EpsilonAt(stick func(eps float64) float64, delta float64) float64 {
-	if stick(0) <= delta {
+// epsilonAt returns the least ε ≥ 0 with stick(ε) ≤ delta, to 1e-9, or +Inf beyond dp.MaxEpsilon.
+// A pure claim is measured at δ = 1e-12, because a quadrature has no zero.
+func epsilonAt(stick func(eps float64) float64, delta float64) float64 {
+	above := func(eps float64) bool { return !(stick(eps) <= max(delta, 1e-12)) }
+	if !above(0) {
 		return 0
 	}
 	hi := 1.0
-	for !(stick(hi) <= delta) {
+	for above(hi) {
 		if hi *= 2; hi > dp.MaxEpsilon {
 			return math.Inf(1)
 		}
 	}
-	lo := 0.0
-	for hi-lo > 1e-9*hi {
-		if mid := (lo + hi) / 2; stick(mid) <= delta {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
+	_, hi = num.BisectTo(above, 0, hi, 1e-9)
 	return hi
 }
 
-// Normal returns the standard score of a value whose distribution function is
-// p = F(x) and whose upper tail is q = 1 − F(x), without loss in either tail.
-func Normal(p, q float64) float64 {
+// normalScore returns the standard score of a value whose distribution function is p = F(x) and
+// whose upper tail is q = 1 − F(x), without loss in either tail.
+func normalScore(p, q float64) float64 {
 	if p < q {
 		return num.NormalQuantile(p)
 	}

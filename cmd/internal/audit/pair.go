@@ -15,14 +15,13 @@ import (
 type pair struct {
 	fit  [2]func(ctx context.Context, src rand.Source) (*dp.Release, error)
 	side int            // the data set of the last turn
-	cert dp.Certificate // what a release claims
+	cert dp.Certificate // of a release
 
 	trace   erm.Trace // of the last release of a convex mechanism
 	repeats bool      // turn releases again after an event of the noise
 }
 
-// plan is a calibrated mechanism over problems P, and planner one that is not
-// calibrated yet, with plans L.
+// plan is a calibrated mechanism over problems P; planner calibrates plans L.
 type plan[P any] interface {
 	Fit(context.Context, P, rand.Source) (*dp.Release, error)
 }
@@ -31,7 +30,7 @@ type planner[P any, L plan[P]] interface {
 	Plan(P, dp.Budget) (L, error)
 }
 
-// open plans for both data sets, outside every fault, and returns the plan for the first.
+// open plans for both data sets, without faults, and returns the plan for the first.
 func open[P any, L plan[P]](out *pair, mech planner[P, L], problems [2]P, b dp.Budget) (first L, err error) {
 	for i, p := range problems {
 		plan, err := mech.Plan(p, b)
@@ -46,9 +45,9 @@ func open[P any, L plan[P]](out *pair, mech planner[P, L], problems [2]P, b dp.B
 	return first, nil
 }
 
-// claim releases once and keeps what the release claims: no less than was asked for.
-func (p *pair) claim(ctx context.Context, e *Env, asked dp.Budget, rel dp.Relation) error {
-	out, err := p.fit[0](ctx, e.Source("claim"))
+// claim releases once and keeps the certificate, which must state at least the requested budget.
+func (p *pair) claim(ctx context.Context, e *env, asked dp.Budget, rel dp.Relation) error {
+	out, err := p.fit[0](ctx, e.source("claim"))
 	if err != nil {
 		return err
 	}
@@ -56,10 +55,10 @@ func (p *pair) claim(ctx context.Context, e *Env, asked dp.Budget, rel dp.Relati
 	return asFor(p.cert, asked, rel)
 }
 
-// turn releases from the data sets in turn and returns from which. Where it repeats, it
-// releases again after an event of the noise that the release does not depend on and that
-// leaves no trace: its probability is public, at most 2⁻⁹δ, and paid for. Two in a row
-// are no accident. A trace that is missing is NaN, which no test accepts.
+// turn releases from the data sets in turn and returns the data set. If repeats is set, it releases
+// again after an event of the noise that leaves no trace. The probability of such an event is
+// public, at most 2⁻⁹δ, and included in δ; two in a row are a violation. A missing trace becomes
+// NaN, which no test accepts.
 func (p *pair) turn(ctx context.Context, src rand.Source) (side int, rel *dp.Release, err error) {
 	p.side, p.trace = 1-p.side, erm.Trace{}
 	rel, err = p.fit[p.side](ctx, src)
@@ -73,12 +72,12 @@ func (p *pair) turn(ctx context.Context, src rand.Source) (side int, rel *dp.Rel
 	return p.side, rel, err
 }
 
-// scores is the white box on releases from the data sets in turn: score maps one from
-// data set i to its scores.
+// scores is the white box on releases from the data sets in turn: score maps a release from data
+// set i to its scores.
 func (p *pair) scores(
-	ctx context.Context, e *Env, rows int, score func(i int, rel *dp.Release) ([]float64, error),
+	ctx context.Context, e *env, rows int, score func(i int, rel *dp.Release) ([]float64, error),
 ) (Finding, error) {
-	return Recover(ctx, e, p.cert, rows, func(ctx context.Context, src rand.Source) (row []float64, err error) {
+	return recovered(ctx, e, p.cert, rows, func(ctx context.Context, src rand.Source) (row []float64, err error) {
 		for range 1 + e.more {
 			i, rel, err := p.turn(ctx, src)
 			if err != nil {
@@ -94,7 +93,7 @@ func (p *pair) scores(
 	})
 }
 
-// theta releases from data set i, for Distinguish.
+// theta releases a point from data set i, for distinguish.
 func (p *pair) theta(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 	rel, err := p.fit[i](ctx, src)
 	if err != nil {
@@ -103,28 +102,31 @@ func (p *pair) theta(ctx context.Context, i int, src rand.Source) ([]float64, er
 	return rel.Theta, nil
 }
 
-// preparer is a setting that gets ready to release from both its data sets, and
-// releases once for the claim.
+// preparer is a setting that plans for both its data sets and releases once for the claim.
 type preparer interface {
-	prepare(ctx context.Context, e *Env) error
+	prepare(ctx context.Context, e *env) error
 }
 
-// kind is a way to measure settings of type T, once prepared.
-type kind[T preparer] struct {
+// kind is a way to measure prepared settings of type S.
+type kind[S preparer] struct {
 	name  string
 	layer Layer
-	run   func(c T, ctx context.Context, e *Env) (Finding, error)
+	run   func(c S, ctx context.Context, e *env) (Finding, error)
 }
 
-// setting is one pair of data sets and a mechanism. layers lists the kinds that measure it, in words of
-// a table of kinds: word* runs from the tier CI on, and "twice" is "white" with two releases from one stream.
+// setting is one pair of data sets and a mechanism. layers lists the kinds that measure it, by
+// their names in a table of kinds: "name*" runs from the tier CI on, and "twice" is "white" with
+// two releases from one stream. Cases run on copies of the setting.
 type setting[T any] struct {
 	name, pair, layers string
-	make               func() T
+	of                 *T
 }
 
 // cases lists the cases of the settings, one for each layer.
-func cases[T preparer](kinds map[string]kind[T], settings []setting[T]) (list []Case) {
+func cases[T any, S interface {
+	*T
+	preparer
+}](kinds map[string]kind[S], settings []setting[T]) (list []Case) {
 	for _, s := range settings {
 		for _, word := range strings.Fields(s.layers) {
 			pair, least, more := s.pair, Quick, 0
@@ -143,8 +145,9 @@ func cases[T preparer](kinds map[string]kind[T], settings []setting[T]) (list []
 			}
 			list = append(list, Case{
 				Name: pair + "/" + s.name + kind.name, Pair: pair, Layer: kind.layer, Least: least,
-				Run: func(ctx context.Context, e *Env) (Finding, error) {
-					c := s.make()
+				run: func(ctx context.Context, e *env) (Finding, error) {
+					copied := *s.of
+					c := S(&copied)
 					if err := c.prepare(ctx, e); err != nil {
 						return Finding{}, err
 					}

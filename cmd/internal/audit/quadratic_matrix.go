@@ -7,23 +7,25 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/randmat"
 )
 
-// matrix draws W given that its minimizer on data set i is theta, σ²W(θ−θ̃) = −(∇F(θ) + s) with
-// s ∈ ∂(r + ι_C)(θ): a draw from W_d(m) if θ has the claimed law. With v = θ−θ̃, q = Wv and an
+// matrix draws W conditioned on its minimizer theta on data set i, σ²W(θ−θ̃) = −(∇F(θ) + s) with
+// s ∈ ∂(r + ι_C)(θ). It has the law W_d(m) if θ has the claimed law. With v = θ−θ̃, q = Wv and an
 // orthonormal basis P of the complement of v,
 //
 //	W = qq'/(v'q) + PVP',   density ∝ f(q)·w(V)·det((∇²F + σ²W) on the free coordinates)
 //	f(q) = (v'q)^{(m−d−1)/2} exp(−‖q‖²/(2v'q)),   w the density of W_{d−1}(m−1)
 //
 // in the coordinates (θ_j free, q_j held, V). The free part of q is known, the held part has the
-// marginal density below, and V is drawn by rejection: the determinant of n free coordinates is at
-// most the n-th power of the mean of the diagonal, (t₀+σ² tr V)/n, with which in its place tr V has a
-// mixture of χ² laws and is independent of V/tr V; t₀ does not depend on V.
+// density of logDensity, and V is drawn by rejection: the determinant of n free coordinates is at
+// most ((t₀+σ² tr V)/n)ⁿ, where t₀ does not depend on V. With that bound in place of the
+// determinant, tr V has a mixture of χ² laws and is independent of V/tr V.
 func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDense, error) {
 	d, m, s2 := r.dim(), r.mech.Degrees, r.sigma2
 	hess := make([]float64, d*d)
@@ -77,9 +79,11 @@ func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDen
 	return nil, fmt.Errorf("audit: no matrix was accepted")
 }
 
-// errImpossible reports a release that no positive matrix explains: under the
-// claim that has probability 0.
+// errImpossible reports a release that no positive matrix explains. Its probability is 0 under the
+// claim. The logarithm of a density below −impossible stands for a density of 0.
 var errImpossible = errors.New("audit: no positive matrix has its minimizer at the released point")
+
+const impossible = 1e100
 
 // logDet returns log det of (∇²F + σ²W) on the free coordinates.
 func logDet(hess []float64, w *mat.SymDense, s2 float64, free []int) float64 {
@@ -97,13 +101,13 @@ func logDet(hess []float64, w *mat.SymDense, s2 float64, free []int) float64 {
 	return chol.LogDet()
 }
 
-// bracket is a coordinate of q that is only known to lie in [lo, hi].
+// bracket is an unknown coordinate of q in [lo, hi].
 type bracket struct {
 	j      int
 	lo, hi float64
 }
 
-// fibre is what is known of W at one release.
+// fibre is the knowledge about W at one release.
 type fibre struct {
 	v, q          []float64
 	held          []bracket
@@ -119,7 +123,7 @@ type fibre struct {
 func (f *fibre) logDensity() float64 {
 	vq := floats.Dot(f.v, f.q)
 	if !(vq > 0) {
-		return math.Inf(-1)
+		return -impossible * (1 - math.Max(vq, -1e9)) // rises toward the support, for a search
 	}
 	d := float64(len(f.v))
 	log := (f.m-d-1)/2*math.Log(vq) - floats.Dot(f.q, f.q)/(2*vq)
@@ -159,8 +163,8 @@ func (f *fibre) drawTrace(t0 float64, src rand.Source) float64 {
 	return noise.ChiSquared(int(f.dof)+2*k, src) // dof is an integer, as m is
 }
 
-// drawHeld draws the held part of q: one coordinate from its marginal, where
-// the other is integrated out, and that one given it. More than two are refused.
+// drawHeld draws the held part of q: the first coordinate from its marginal, which integrates the
+// second one out, then the second given the first. It refuses more than two.
 func (f *fibre) drawHeld(src rand.Source) error {
 	switch len(f.held) {
 	case 0:
@@ -188,75 +192,36 @@ func (f *fibre) drawHeld(src rand.Source) error {
 	return fmt.Errorf("audit: %d coordinates are held, the law is worked out for 2", len(f.held))
 }
 
-// window returns the part of [lo, hi] in which a log-concave density given by
-// its logarithm is not negligible, and the largest value of log up to a hundredth.
+// window returns the part of [lo, hi] in which a log-concave density given by its logarithm is not
+// negligible, and about the largest value of log. It searches t ∈ (0, 1), mapped to (lo, hi).
 func window(lo, hi float64, log func(x float64) float64) (a, b, top float64, err error) {
-	// A point of the support: from a finite end, or from 0, outward.
-	x, step := 0.0, 1.0
-	switch {
-	case !math.IsInf(lo, -1) && !math.IsInf(hi, 1):
-		x, step = (lo+hi)/2, (hi-lo)/4
-	case !math.IsInf(lo, -1):
-		x = lo + 1e-3*(1+math.Abs(lo))
-	case !math.IsInf(hi, 1):
-		x = hi - 1e-3*(1+math.Abs(hi))
+	at := func(t float64) float64 { return lo + t*(hi-lo) }
+	switch below, above := math.IsInf(lo, -1), math.IsInf(hi, 1); {
+	case below && above:
+		at = func(t float64) float64 { return (t - 0.5) / (t * (1 - t)) }
+	case below:
+		at = func(t float64) float64 { return hi - (1-t)/t }
+	case above:
+		at = func(t float64) float64 { return lo + t/(1-t) }
 	}
-	best := log(x)
-	for scale := step; math.IsInf(best, -1) && scale < 1e12; scale *= 2 {
-		for _, y := range []float64{x + scale, x - scale} {
-			if v := log(min(max(y, lo), hi)); v > best {
-				x, best = min(max(y, lo), hi), v
-			}
-		}
-	}
-	if math.IsInf(best, -1) {
+	const end = 1e-12 // of the interval of t
+	t, least := num.Minimize(func(t float64) float64 { return -log(at(t)) }, end, 1-end, 40, 1e-5)
+	if !(least < impossible) {
 		return 0, 0, 0, errImpossible
 	}
-	for moves := 0; step > 1e-9*(1+math.Abs(x)) && moves < 10_000; moves++ { // uphill
-		up, down := min(x+step, hi), max(x-step, lo)
-		above, below := log(up), log(down)
-		switch {
-		case above > best:
-			x, best = up, above
-			step *= 2
-		case below > best:
-			x, best = down, below
-			step *= 2
-		case best-min(above, below) < 0.01: // by concavity the top is no higher than that
-			moves = 10_000
-		default:
-			step /= 2
+	near := func(t float64) bool { return log(at(t)) > -least-40 }
+	edge := func(end float64) float64 {
+		if near(end) {
+			return at(end)
 		}
+		_, bad := num.BisectTo(near, t, end, 1e-3)
+		return at(bad)
 	}
-	edge := func(end, sign float64) float64 {
-		w := 1e-6 * (1 + math.Abs(x))
-		for sign*(end-x) > w && log(x+sign*w)-best > -40 {
-			w *= 2
-		}
-		if sign*(end-x) <= w {
-			if log(end)-best > -40 {
-				return end
-			}
-			w = sign * (end - x)
-		}
-		in, out := w/2, w
-		if log(x+sign*in)-best <= -40 {
-			in = 0
-		}
-		for range 8 { // the window is less than a percent too wide
-			if mid := (in + out) / 2; log(x+sign*mid)-best > -40 {
-				in = mid
-			} else {
-				out = mid
-			}
-		}
-		return x + sign*out
-	}
-	return edge(lo, -1), edge(hi, 1), best, nil
+	return edge(end), edge(1 - end), -least, nil
 }
 
-// inverse draws from the log-concave density on [lo, hi] by inverting its
-// distribution function on n cells, linear in each: good to 1/n².
+// inverse draws from a log-concave density on [lo, hi] by inverting its distribution function, with
+// a piecewise linear density on n cells. The error is of order 1/n².
 func inverse(lo, hi float64, n int, src rand.Source, log func(x float64) float64) (float64, error) {
 	a, b, top, err := window(lo, hi, log)
 	if err != nil {
@@ -290,7 +255,7 @@ func inverse(lo, hi float64, n int, src rand.Source, log func(x float64) float64
 func logIntegral(lo, hi float64, log func(x float64) float64) float64 {
 	a, b, top, err := window(lo, hi, log)
 	if err != nil {
-		return math.Inf(-1)
+		return -impossible
 	}
-	return top + math.Log(simpson(a, b, 24, func(x float64) float64 { return math.Exp(log(x) - top) }))
+	return top + math.Log(quad.Fixed(func(x float64) float64 { return math.Exp(log(x) - top) }, a, b, 48, nil, 0))
 }

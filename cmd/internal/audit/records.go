@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// record is one row and its label, before it is forced into bounds.
+// record is one row and its label, before they are forced into bounds.
 type record struct {
 	a []float64
 	b float64
@@ -24,7 +25,7 @@ type record struct {
 // forced returns the record that a mechanism must use: a longer row scaled to
 // norm Row, a larger label clamped.
 func (r record) forced(bounds loss.Bounds) record {
-	a := append([]float64(nil), r.a...)
+	a := slices.Clone(r.a)
 	if top := floats.Norm(a, math.Inf(1)); top > 0 {
 		unit := make([]float64, len(a))
 		for i, v := range a {
@@ -39,8 +40,8 @@ func (r record) forced(bounds loss.Bounds) record {
 	return record{a, math.Min(math.Max(r.b, -bounds.Label), bounds.Label)}
 }
 
-// sample returns n records in dim dimensions with rows of norm at most 1 and
-// labels ±1, always the same ones.
+// sample returns the n records of a label, in dim dimensions with rows of norm at most 1 and
+// labels ±1.
 func sample(n, dim int, label string) []record {
 	src := noise.Reproducible(4, "audit records", label)
 	list := make([]record, n)
@@ -80,11 +81,10 @@ func axis(dim int, length, label float64) record {
 	return record{a, label}
 }
 
-// with returns base and the record r behind it.
-func with(base []record, r ...record) []record { return append(append([]record(nil), base...), r...) }
+// with returns base followed by r.
+func with(base []record, r ...record) []record { return slices.Concat(base, r) }
 
-// ended are two data sets that end with a and with b, or, where records are added and
-// removed, without a record behind list.
+// ended returns list followed by a, and list followed by b, or list alone under add/remove.
 func ended(rel dp.Relation, list []record, a, b record) [2][]record {
 	if rel == dp.AddRemove {
 		return [2][]record{with(list, a), list}
@@ -92,7 +92,7 @@ func ended(rel dp.Relation, list []record, a, b record) [2][]record {
 	return [2][]record{with(list, a), with(list, b)}
 }
 
-// relationOf returns the relation of a pair: equally many records are replaced.
+// relationOf returns the relation of a pair: Replace if both data sets have one size.
 func relationOf(data [2][]record) dp.Relation {
 	if len(data[0]) == len(data[1]) {
 		return dp.Replace
@@ -130,10 +130,8 @@ type kinks struct{ weight, lo, hi float64 }
 // free is no regularizer and no set.
 var free = kinks{0, math.Inf(-1), math.Inf(1)}
 
-// parts returns the operators of the library.
-func (k kinks) parts() (prox.Operator, prox.Set) {
-	var reg prox.Operator
-	var set prox.Set
+// parts returns the operators of the library for the norm and the box.
+func (k kinks) parts() (reg prox.Operator, set prox.Set) {
 	if k.weight > 0 {
 		reg = prox.L1{Weight: k.weight}
 	}
@@ -143,7 +141,7 @@ func (k kinks) parts() (prox.Operator, prox.Set) {
 	return reg, set
 }
 
-// places returns where subgradients are intervals, in one coordinate.
+// places returns the points at which subgradients are intervals, in one coordinate.
 func (k kinks) places() (x []float64) {
 	if k.weight > 0 {
 		x = append(x, 0)
@@ -154,14 +152,11 @@ func (k kinks) places() (x []float64) {
 	return x
 }
 
-// subgradients returns the interval ∂(λ|·| + ι)(x): a point off kinks and faces.
+// subgradients returns the interval ∂(λ|·| + ι)(x), which is a point off kinks and faces.
 func (k kinks) subgradients(x float64) (lo, hi float64) {
-	lo, hi = k.weight, k.weight
-	switch {
-	case x < 0:
-		lo, hi = -k.weight, -k.weight
-	case x == 0:
-		lo = -k.weight
+	lo, hi = math.Copysign(k.weight, x), math.Copysign(k.weight, x)
+	if x == 0 {
+		lo, hi = -k.weight, k.weight
 	}
 	if x <= k.lo {
 		lo = math.Inf(-1)
@@ -172,8 +167,8 @@ func (k kinks) subgradients(x float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// truncated draws from N(0, sigma²) given that it lies in [lo, hi], by the
-// inverse of the distribution function on the side where the tail is thin.
+// truncated draws from N(0, sigma²) conditioned on [lo, hi], by inverting the distribution function
+// on the side of the thin tail.
 func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 	if lo > 0 {
 		return -truncated(-hi, -lo, sigma, src)
@@ -183,19 +178,13 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 	return math.Min(math.Max(x, lo), hi)
 }
 
-// neighbors draws a pair of neighboring data sets on the line: up to five common
-// records and one that differs, half of them at the ends of their bounds.
+// neighbors draws a pair of neighboring data sets on the line: up to five common records and one
+// that differs. Half of the rows and labels are at their bounds.
 func neighbors(rel dp.Relation, bounds loss.Bounds, src rand.Source) [2][]record {
 	rnd := rand.New(src)
 	draw := func(bound float64) float64 {
-		switch x := bound * (2*uniform(src) - 1); rnd.IntN(4) {
-		case 0:
-			return bound
-		case 1:
-			return -bound
-		default:
-			return x
-		}
+		x := bound * (2*uniform(src) - 1)
+		return []float64{bound, -bound, x, x}[rnd.IntN(4)]
 	}
 	one := func() record { return record{[]float64{draw(bounds.Row)}, draw(bounds.Label)} }
 	var base []record

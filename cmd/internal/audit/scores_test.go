@@ -23,7 +23,7 @@ func matrix(n, k int, rnd *rand.Rand) [][]float64 {
 	return z
 }
 
-// least returns the name and the p-value of the test with the least one.
+// least returns the name and the p-value of the test with the least p-value.
 func least(tests []Test) (name string, p float64) {
 	p = math.Inf(1)
 	for _, t := range tests {
@@ -34,9 +34,8 @@ func least(tests []Test) (name string, p float64) {
 	return name, p
 }
 
-// Each p-value of true scores is at most u with probability at most u, up to
-// the asymptotics of the χ² cells: at u = 0.05 and 0.001 the counts of 4000
-// matrices stay below the Clopper–Pearson limit of 1e-6.
+// The p-values of correct scores are at most u with probability at most u, up to the asymptotics of
+// the χ² cells: counts of 4000 matrices at u = 0.05 and 0.001, with confidence 1 − 1e-6.
 func TestScoresFalseAlarms(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 1))
 	const reps = 4000
@@ -59,13 +58,13 @@ func TestScoresFalseAlarms(t *testing.T) {
 			require.LessOrEqual(t, lo, u, "%s: %d of %d below %v", name, c[i], reps, u)
 		}
 	}
-	for _, name := range []string{"size", "mean", "pairs"} { // and they are not idle
+	for _, name := range []string{"size", "mean", "pairs"} { // these p-values are exact
 		_, hi := testkit.ClopperPearson(low[name][0], reps, 2*testkit.FalseReject)
 		require.GreaterOrEqual(t, hi, 0.045, name)
 	}
 }
 
-// Every way in which scores can be wrong is seen at a p-value far below 1e-7.
+// TestScoresBite spoils scores in several ways. Each is seen at a p-value far below 1e-7.
 func TestScoresBite(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(12, 1))
 	scale := func(s float64) func(z [][]float64) {
@@ -123,11 +122,8 @@ func TestScoresBite(t *testing.T) {
 	require.Zero(t, p)
 }
 
-// TestScorePower measures the promise of the white box: at a false alarm of
-// 1e-6 over its five tests, 20 000 scores see a scale that is wrong by 5 % in
-// either direction with probability 0.99. Of 1000 samples each, a power below
-// 0.99 would leave all of them seen with probability 4e-5 and is refuted at
-// 1e-6 by fewer than 972.
+// TestScorePower measures the power of the white box: at a false alarm of 1e-6 over its five tests,
+// 20 000 scores see a scale that is wrong by 5 % in either direction with probability 0.99.
 func TestScorePower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("2000 samples of 20 000 scores")
@@ -156,8 +152,7 @@ func TestScalePower(t *testing.T) {
 	require.Greater(t, scalePower(12_000, 0.05, testkit.FalseReject/6), 0.99)
 	require.Less(t, scalePower(9_000, 0.05, testkit.FalseReject/6), 0.99)
 	require.Greater(t, scalePower(100, 0.5, testkit.FalseReject), scalePower(100, 0.4, testkit.FalseReject))
-	// Against simulation where the power is middling, the smaller of both
-	// directions: ±5σ of a count of 4000.
+	// A simulation for a middling power, the smaller of both directions: ±5σ of a count of 4000.
 	rnd := rand.New(rand.NewPCG(14, 1))
 	const n, reps = 2000, 4000
 	want := scalePower(n, 0.07, 1e-3)
@@ -190,8 +185,8 @@ func TestScalePower(t *testing.T) {
 	}
 }
 
-// A likelihood ratio given as a score finds what no coordinate shows: two laws
-// on the line that differ in their spread around two points.
+// A score improves the bound: two laws on the line differ in their spread around two points, which
+// no threshold on the coordinate shows well.
 func TestBoundWithScore(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 1))
 	draw := func(s float64) (x [][]float64) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// followed is a setting of stochastic gradients, whose releases leave a trail.
+// followed is a setting of stochastic gradients. Its releases leave a trail.
 type followed struct {
 	loss   loss.Linear
 	bounds loss.Bounds
@@ -28,10 +29,10 @@ type followed struct {
 	forced [2][]record
 }
 
-// follow makes a setting ready to release by mech, for which the loss has the constants
-// that another one declares, and returns the plan for the first data set.
+// follow prepares c to release by mech. The loss declares the constants of the loss declared. It
+// returns the plan for the first data set.
 func follow[L plan[*erm.Problem]](
-	ctx context.Context, e *Env, c *followed, mech planner[*erm.Problem, L], declared loss.Linear,
+	ctx context.Context, e *env, c *followed, mech planner[*erm.Problem, L], declared loss.Linear,
 ) (first L, err error) {
 	var problems [2]*erm.Problem
 	for i, list := range c.data {
@@ -65,8 +66,7 @@ func follow[L plan[*erm.Problem]](
 	return first, c.claim(ctx, e, c.budget, relationOf(c.data))
 }
 
-// stochastic is a setting of noisy SGD. All its parameters are stated, so that the
-// claim need not guess them.
+// stochastic is a setting of noisy SGD that states all its parameters.
 type stochastic struct {
 	followed
 	mech     planner[*erm.Problem, *sco.Plan]
@@ -76,15 +76,15 @@ type stochastic struct {
 	momentum float64
 	beta     float64 // of the envelope, 0 without one
 	last     bool
-	// mixtures has the laws of the sum of one step, over L, on a line where every
-	// gradient has norm L or 0; nil elsewhere.
+	// mixtures returns the laws of the sum of one step, over L, on a line where every gradient has
+	// norm L or 0. It is nil in other settings.
 	mixtures func(z float64) (p, q mixture)
 
 	plan *sco.Plan
 	z    float64
 }
 
-func (c *stochastic) prepare(ctx context.Context, e *Env) (err error) {
+func (c *stochastic) prepare(ctx context.Context, e *env) (err error) {
 	c.z = c.batches.noise(c.budget, c.steps)
 	c.plan, err = follow(ctx, e, &c.followed, c.mech, c.loss)
 	return err
@@ -109,8 +109,8 @@ func (c *stochastic) gradient(w []float64, i int, batch []int) []float64 {
 //
 //	v_t = (w_{t−1} − w_t)/η,  ν_t = m(v_t − μv_{t−1}) − Σ_{i∈B_t} clip ∇ℓ(w_{t−1}; zᵢ)
 //
-// with the public m, and how far the released point is from the average of the
-// iterates, or from the last.
+// with the public m. off is the distance of the released point from the average of the iterates, or
+// from the last one.
 func (c *stochastic) recovered(rel *dp.Release, i int) (z []float64, off float64) {
 	d := len(rel.Theta)
 	w, before := c.trail.points, make([]float64, d)
@@ -143,7 +143,7 @@ func (c *stochastic) complete() error {
 }
 
 // white recovers the noise of all steps.
-func (c *stochastic) white(ctx context.Context, e *Env) (Finding, error) {
+func (c *stochastic) white(ctx context.Context, e *env) (Finding, error) {
 	worst := 0.0
 	f, err := c.scores(ctx, e, e.few(len(c.data[0][0].a)*c.steps), func(i int, rel *dp.Release) ([]float64, error) {
 		if err := c.complete(); err != nil {
@@ -153,17 +153,17 @@ func (c *stochastic) white(ctx context.Context, e *Env) (Finding, error) {
 		worst = math.Max(worst, off)
 		return z, nil
 	})
-	if worst > 1e-12 { // rounding of an average of a few points
-		f.Reason = fmt.Sprintf("the released point is %.3g away from what the steps make it", worst)
+	if worst > 1e-12 { // the rounding errors of an average of a few points
+		f.Reason = fmt.Sprintf("the released point is %.3g away from the result of the steps", worst)
 	}
 	return f, err
 }
 
-// sampled tests the law of the batches: their sizes and how often each record is
-// in them, on the larger data set.
-func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
-	aux, n := e.Source("placed"), len(c.data[0])
-	return Recover(ctx, e, c.cert, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
+// sampled tests the law of the batches on the larger data set: their sizes, and the number of times
+// that each record is in them.
+func (c *stochastic) sampled(ctx context.Context, e *env) (Finding, error) {
+	aux, n := e.source("placed"), len(c.data[0])
+	return recovered(ctx, e, c.cert, e.few(c.steps*(n+1)), func(ctx context.Context, src rand.Source) ([]float64, error) {
 		if _, err := c.fit[0](ctx, src); err != nil {
 			return nil, err
 		}
@@ -178,10 +178,11 @@ func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
 	})
 }
 
-// exact is the profile that the accountant claims for the noise of the plan
-// against that of the worst pair, T independent sums.
-func (c *stochastic) exact(ctx context.Context, _ *Env) (Finding, error) {
-	f := Integrate(c.cert, c.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), stochasticParams, c.plan.Params()).Noise))
+// exact compares the divergence of T independent sums on the worst pair, under the noise of the
+// plan, with the profile that the plan claims.
+func (c *stochastic) exact(ctx context.Context, _ *env) (Finding, error) {
+	used := fault.At(fault.From(ctx), stochasticParams, c.plan.Params())
+	f := integrate(c.cert, c.plan.Profile().Delta, c.stick(used.Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}
@@ -196,13 +197,276 @@ func (c *stochastic) stick(z float64) func(eps float64) float64 {
 	return func(eps float64) float64 { return math.Max(up(eps), down(eps)) }
 }
 
-// black distinguishes the pair by the released point, for one step: the released
-// point is half of −η(sum + noise)/m.
-func (c *stochastic) black(ctx context.Context, e *Env) (Finding, error) {
+// black distinguishes the pair by the point released after one step: half of −η(sum + noise)/m.
+func (c *stochastic) black(ctx context.Context, e *env) (Finding, error) {
 	p, q := c.mixtures(c.z)
 	score := func(x []float64) float64 {
 		y := 2 * x[0] * float64(c.batches.m) / (c.step * c.clip) // of the largest canary
 		return p.logDensity(y) - q.logDensity(y)
 	}
-	return Distinguish(ctx, e, c.cert, e.Runs(BlackBox), EpsilonAt(c.stick(c.z), c.budget.Delta), c.theta, score)
+	return distinguish(ctx, e, c.cert, e.runs(BlackBox), epsilonAt(c.stick(c.z), c.budget.Delta), c.theta, score)
+}
+
+// trail follows stochastic gradients through the public interfaces of a problem. It is the set of
+// the problem, all of ℝᵈ, and records every iterate; the tagged losses record every evaluated
+// record, which they identify by its label, one more than its place.
+type trail struct {
+	points  [][]float64 // arguments of Prox, first the start
+	batches [][]int     // records evaluated before each of the points
+	open    []int
+}
+
+// Func returns 0.
+func (t *trail) Func([]float64) float64 { return 0 }
+
+// Prox is the identity.
+func (t *trail) Prox(dst, x []float64, _ float64) {
+	copy(dst, x)
+	t.points = append(t.points, slices.Clone(x))
+	t.batches = append(t.batches, t.open)
+	t.open = nil
+}
+
+// Radius returns +Inf.
+func (t *trail) Radius(int) float64 { return math.Inf(1) }
+
+// tagged is a loss that identifies records by their labels. It declares the constants of another
+// loss, and lies if the other one has smaller constants.
+type tagged struct {
+	loss.Linear
+	declared loss.Linear
+	bounds   loss.Bounds // of the labels behind the tags
+	labels   []float64
+	trail    *trail
+}
+
+// label returns the label of the record with tag b, 0 for none.
+func (l *tagged) label(b float64) float64 {
+	if i := int(b) - 1; i >= 0 && i < len(l.labels) {
+		return l.labels[i]
+	}
+	return 0
+}
+
+// saw notes the record with tag b.
+func (l *tagged) saw(b float64) {
+	if b >= 1 {
+		l.trail.open = append(l.trail.open, int(b)-1)
+	}
+}
+
+func (l *tagged) Func(theta, a []float64, b float64) float64 {
+	return l.Linear.Func(theta, a, l.label(b))
+}
+
+func (l *tagged) Grad(dst, theta, a []float64, b float64) {
+	l.saw(b)
+	l.Linear.Grad(dst, theta, a, l.label(b))
+}
+
+func (l *tagged) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	l.saw(b)
+	return l.Linear.Scalar(u, l.label(b), norm)
+}
+
+func (l *tagged) Constants(_ loss.Bounds, radius float64) loss.Constants {
+	return l.declared.Constants(l.bounds, radius)
+}
+
+// taggedHinge is a tagged loss with an envelope in closed form, which is evaluated instead of it.
+type taggedHinge struct{ *tagged }
+
+func (l taggedHinge) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
+	return l.Linear.Scalar(u, l.label(b), norm)
+}
+
+func (l taggedHinge) ProxSlope(u, b, kappa float64) (g, dg float64) {
+	l.saw(b)
+	return loss.Hinge{}.ProxSlope(u, l.label(b), kappa)
+}
+
+var (
+	_ loss.Linear     = (*tagged)(nil)
+	_ loss.Proximable = taggedHinge{}
+)
+
+// passing is a setting of output noise on passes over a permutation.
+type passing struct {
+	followed
+	mech          planner[*erm.Problem, *sco.Plan]
+	declared      loss.Linear // whose constants the loss declares
+	batch, passes int
+	lambda        float64 // λ of shrinking steps, which release the last iterate; 0 for others
+	phases        []phase
+}
+
+func (c *passing) prepare(ctx context.Context, e *env) error {
+	_, err := follow(ctx, e, &c.followed, c.mech, c.declared)
+	return err
+}
+
+// phase is a number of records and their step η.
+type phase struct {
+	records int
+	step    float64
+}
+
+// halves are the phases of n records: ⌊n/2^i⌋ for i ≥ 2, and the rest before
+// them, with steps η/4^i.
+func halves(n int, eta float64) []phase {
+	list := []phase{{n, eta / 4}}
+	for size := n / 4; size >= 1; size /= 2 {
+		list = append(list, phase{size, list[len(list)-1].step / 4})
+		list[0].records -= size
+	}
+	return list
+}
+
+// reach returns the distance 2kLη/b by which a record moves the average of its phase, or the
+// distance L/(λb⌊n/b⌋) by which it moves the end of strongly convex passes.
+func (c *passing) reach(p phase) float64 {
+	if c.lambda > 0 {
+		return c.clip / (c.lambda * float64(c.batch*(p.records/c.batch)))
+	}
+	return 2 * float64(c.passes) * c.clip * p.step / float64(c.batch)
+}
+
+// tour is one phase of one release.
+type tour struct {
+	start, mean, noise []float64
+	used               map[int]bool
+	first              []int // records of the first pass, in order
+}
+
+// tours returns the phases of the last release. The noise of a phase is the difference of its
+// released point and the average of the points of its gradients, or the end of strongly convex
+// passes.
+func (c *passing) tours() (list []tour, err error) {
+	points := c.trail.points
+	at := len(points) - 1
+	for _, p := range c.phases {
+		at -= c.passes*(p.records/c.batch) + 1
+	}
+	if at < 0 {
+		return nil, fmt.Errorf("audit: %d iterates, want more", len(points))
+	}
+	d := len(points[0])
+	for _, p := range c.phases {
+		steps := c.passes * (p.records / c.batch)
+		t := tour{start: points[at], mean: make([]float64, d), used: map[int]bool{}}
+		for s := range steps {
+			floats.AddScaled(t.mean, 1/float64(steps), points[at+s])
+			for _, j := range c.trail.batches[at+s+1] {
+				t.used[j] = true
+				if s < steps/c.passes {
+					t.first = append(t.first, j)
+				}
+			}
+		}
+		if c.lambda > 0 {
+			copy(t.mean, points[at+steps])
+		}
+		at += steps + 1
+		t.noise = floats.SubTo(make([]float64, d), points[at], t.mean)
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// white recovers the noise of every phase.
+func (c *passing) white(ctx context.Context, e *env) (Finding, error) {
+	one := gaussianScale(c.budget, 1)
+	reason := ""
+	rows := e.few(len(c.phases) * len(c.data[0][0].a))
+	f, err := c.scores(ctx, e, rows, func(_ int, rel *dp.Release) (z []float64, err error) {
+		tours, err := c.tours()
+		for p, t := range tours {
+			floats.Scale(1/(one*c.reach(c.phases[p])), t.noise)
+			z = append(z, t.noise...)
+		}
+		if end := c.trail.points[len(c.trail.points)-1]; !floats.Equal(end, rel.Theta) {
+			reason = "the released point is not the last point with its noise"
+		}
+		return z, err
+	})
+	f.Reason = reason
+	return f, err
+}
+
+// sampled tests the permutation: the last record is anywhere in it with equal
+// probability, each record at most once a pass and in one phase.
+func (c *passing) sampled(ctx context.Context, e *env) (Finding, error) {
+	aux, n := e.source("placed"), len(c.data[0])
+	reason := ""
+	f, err := recovered(ctx, e, c.cert, e.rows(1), func(ctx context.Context, src rand.Source) ([]float64, error) {
+		if _, err := c.fit[0](ctx, src); err != nil {
+			return nil, err
+		}
+		tours, err := c.tours()
+		if err != nil {
+			return nil, err
+		}
+		var order []int
+		times := map[int]int{}
+		for _, t := range tours {
+			order = append(order, t.first...)
+			for j := range t.used {
+				times[j]++
+			}
+			if len(t.used) != len(t.first) {
+				reason = "a record is twice in a pass, or not in every one"
+			}
+		}
+		lo, hi := float64(len(order)), float64(n) // left out
+		for place, j := range order {
+			if times[j] > 1 {
+				reason = "a record is in two phases"
+			}
+			if j == n-1 {
+				lo, hi = float64(place), float64(place+1)
+			}
+		}
+		u := (lo + (hi-lo)*uniform(aux)) / float64(n)
+		return []float64{normalScore(u, 1-u)}, nil
+	})
+	f.Reason = reason
+	return f, err
+}
+
+// coupled releases from both data sets with one stream. The averages of a phase may be as far apart
+// as its starts, plus reach if the phase uses the record that differs. Its power is the largest
+// observed share of reach.
+func (c *passing) coupled(ctx context.Context, e *env) (Finding, error) {
+	f, n, share := Claimed(c.cert), len(c.data[0]), 0.0
+	for run := range 500 * int(e.tier) {
+		if err := ctx.Err(); err != nil {
+			return f, err
+		}
+		var tours [2][]tour
+		for i := range tours {
+			if _, err := c.fit[i](ctx, e.source("coupled", fmt.Sprint(run))); err != nil {
+				return f, err
+			}
+			var err error
+			if tours[i], err = c.tours(); err != nil {
+				return f, err
+			}
+			f.Runs++
+		}
+		for p := range c.phases {
+			a, b := tours[0][p], tours[1][p]
+			apart, moved := floats.Distance(a.start, b.start, 2), floats.Distance(a.mean, b.mean, 2)
+			allowed := apart
+			if a.used[n-1] || b.used[n-1] {
+				allowed += c.reach(c.phases[p])
+				share = math.Max(share, (moved-apart)/c.reach(c.phases[p]))
+			}
+			if moved > allowed*(1+1e-9)+1e-12 {
+				f.Reason = fmt.Sprintf("a record moves the average of phase %d by %.3g, the claim is %.3g",
+					p+1, moved, allowed)
+			}
+		}
+	}
+	f.Power, f.Least = share, 0.25
+	return f, nil
 }

@@ -11,27 +11,25 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// stochasticParams are the parameters of package sco that a control replaces.
+// stochasticParams is the step at which fits of package sco take the numbers of their plans.
 var stochasticParams = fault.NewStep[sco.Params](fault.StochasticParams)
 
 // size is n of the settings of stochastic gradients.
 const size = 8
 
-// steep are records on the line whose gradients have norm L = ½ wherever they are
-// evaluated, or 0: Huber's loss with labels far away. rest is the label of all
-// but the last, 0 for records without gradient.
+// steep are records on the line whose gradients have norm L = ½ everywhere, or 0: Huber's loss with
+// far labels. rest is the label of all but the last, 0 for records without gradient.
 func steep(rest float64, rel dp.Relation) [2][]record {
 	list := slices.Repeat([]record{axis(1, math.Abs(sign(rest)), rest)}, size-1)
 	return ended(rel, list, axis(1, 1, 50), axis(1, 1, -50))
 }
 
-// steepest is a setting of a loss on such records, all but the last without gradient.
+// steepest is a setting of a loss on steep records, all but the last without gradient.
 func steepest(l loss.Linear, rel dp.Relation) followed {
 	return followed{loss: l, bounds: loss.Bounds{Row: 1, Label: 50}, budget: usual, clip: 0.5, data: steep(0, rel)}
 }
 
-// gradients is noisy SGD with m of size records and T steps on the pair A11: a
-// canary in sampled batches.
+// gradients is noisy SGD with batches of m of size records and T steps on A11: a canary in batches.
 func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	mech := &sco.NoisySGD{Relation: rel, Scheme: scheme, Radius: 1, Steps: steps, Batch: float64(m), StepSize: 0.1}
 	c := &stochastic{
@@ -46,9 +44,10 @@ func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 		}
 	case scheme == sco.Poisson && m < size:
 		c.mixtures = func(z float64) (mixture, mixture) {
-			return mixture{[]float64{1 - q, q}, []float64{0, 1}, z}, mixture{[]float64{1 - q, q}, []float64{0, -1}, z}
+			weights := []float64{1 - q, q}
+			return mixture{weights, []float64{0, 1}, z}, mixture{weights, []float64{0, -1}, z}
 		}
-	default: // all others pull the other way: the canary changes a batch by 2L wherever it is
+	default: // the other records pull the other way: each copy of the canary changes a batch by 2L
 		c.data = steep(-50, rel)
 		var weight, mean []float64
 		for k := range m + 1 {
@@ -67,7 +66,7 @@ func gradients(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	return c
 }
 
-// inSpace is the setting in five dimensions, on logistic regression.
+// inSpace is gradients in five dimensions, on logistic regression.
 func inSpace(scheme sco.Scheme, rel dp.Relation, m, steps int) *stochastic {
 	c := gradients(scheme, rel, m, steps)
 	c.loss, c.bounds, c.clip, c.data, c.mixtures = loss.Logistic{}, unit, 1, space(size-1, rel), nil
@@ -82,8 +81,7 @@ func envelope(scheme sco.Scheme) *stochastic {
 	return c
 }
 
-// practised is DPSGD: three batches with momentum, and clipping far below the
-// gradients of least absolute deviations made smooth.
+// practised is DPSGD: four batches with momentum, and clipping far below the gradients.
 func practised(rel dp.Relation, average bool) *stochastic {
 	c := gradients(sco.Poisson, rel, 2, 4)
 	mech := &sco.DPSGD{Relation: rel, Epochs: 1, Batch: 2, Clip: 0.25, StepSize: 0.1, Momentum: 0.5, Average: average}
@@ -105,7 +103,7 @@ var passingKinds = map[string]kind[*passing]{
 	"coupled": {" sensitivity", WhiteBox, (*passing).coupled},
 }
 
-// permuted is PermutationSGD in batches of 3 of 8 records: two are left out.
+// permuted is PermutationSGD in batches of 3 of 8 records, which leaves out two.
 func permuted(passes int, l loss.Linear) *passing {
 	c := &passing{
 		followed: steepest(l, dp.Replace), declared: loss.Huber{Delta: 0.5},
@@ -114,13 +112,13 @@ func permuted(passes int, l loss.Linear) *passing {
 	}
 	for i := range c.data {
 		for j := range size - 1 {
-			c.data[i][j] = record{[]float64{0.9}, 0.3} // curved where it is passed over
+			c.data[i][j] = record{[]float64{0.9}, 0.3} // curved near the iterates
 		}
 	}
 	return c
 }
 
-// shrinking is permuted with λ‖w‖² on top and steps that shrink.
+// shrinking is permuted with the regularizer λ‖w‖² and shrinking steps.
 func shrinking(passes int, l loss.Linear) *passing {
 	c := permuted(passes, l)
 	c.lambda = 0.2
@@ -135,56 +133,46 @@ func phased(l loss.Linear) *passing {
 	return c
 }
 
-func init() {
+func stochasticMechanisms() []mechanism {
 	huber, liar := loss.Huber{Delta: 0.5}, loss.Huber{Delta: 5}
-	batches := func(scheme sco.Scheme, rel dp.Relation, m, steps int) func() *stochastic {
-		return func() *stochastic { return gradients(scheme, rel, m, steps) }
-	}
-	Register(Mechanism{Name: "sco-sgd", Controls: sgdControls, Cases: cases(stochasticKinds, []setting[*stochastic]{
-		{"poisson", "A11", "white batches exactly* twice", batches(sco.Poisson, dp.Replace, 2, 3)},
-		{"poisson, one step", "A11", "white exactly outside", batches(sco.Poisson, dp.Replace, 4, 1)},
-		{"poisson, add or remove", "A11", "white batches exactly*", batches(sco.Poisson, dp.AddRemove, 2, 3)},
-		{"poisson, add or remove, one step", "A11", "exactly outside", batches(sco.Poisson, dp.AddRemove, 4, 1)},
-		{"one record a batch", "A11", "white batches", batches(sco.Poisson, dp.Replace, 1, 2)},
-		{"fixed size", "A11", "white batches exactly*", batches(sco.FixedSize, dp.Replace, 3, 3)},
-		{"fixed size, one step", "A11", "white exactly outside", batches(sco.FixedSize, dp.Replace, 3, 1)},
-		{"with replacement", "A11", "white batches exactly*", batches(sco.WithReplacement, dp.Replace, 3, 2)},
-		{"all records", "A11", "white batches exactly*", batches(sco.Poisson, dp.Replace, size, 3)},
-		{"poisson, d = 5", "A11", "white twice", func() *stochastic { return inSpace(sco.Poisson, dp.Replace, 2, 3) }},
-		{"fixed size, d = 5", "A11", "white", func() *stochastic { return inSpace(sco.FixedSize, dp.Replace, 3, 2) }},
-		{"prox, poisson", "A11", "white batches", func() *stochastic { return envelope(sco.Poisson) }},
-		{"prox, fixed size", "A11", "white", func() *stochastic { return envelope(sco.FixedSize) }},
-		{"epochs, clipped", "A11", "white batches", func() *stochastic { return practised(dp.Replace, false) }},
-		{"epochs, clipped, averaged, add or remove", "A11", "white", func() *stochastic { return practised(dp.AddRemove, true) }},
-	})})
-	Register(Mechanism{Name: "sco-passes", Controls: passControls, Cases: cases(passingKinds, []setting[*passing]{
-		{"one pass", "A11", "white order coupled twice", func() *passing { return permuted(1, huber) }},
-		{"three passes", "A11", "white order coupled", func() *passing { return permuted(3, huber) }},
-		{"a loss that lies", "A11", "coupled", func() *passing { return permuted(1, liar) }},
-		{"strongly convex passes", "A11", "white order coupled", func() *passing { return shrinking(2, huber) }},
-		{"strongly convex passes of a loss that lies", "A11", "coupled", func() *passing { return shrinking(2, liar) }},
-		{"phases", "A11", "white order coupled twice", func() *passing { return phased(huber) }},
-		{"phases of a loss that lies", "A11", "coupled", func() *passing { return phased(liar) }},
-	})})
+	return []mechanism{{"sco-sgd", cases(stochasticKinds, []setting[stochastic]{
+		{"poisson", "A11", "white batches exactly* twice", gradients(sco.Poisson, dp.Replace, 2, 3)},
+		{"poisson, one step", "A11", "white exactly outside", gradients(sco.Poisson, dp.Replace, 4, 1)},
+		{"poisson, add or remove", "A11", "white batches exactly*", gradients(sco.Poisson, dp.AddRemove, 2, 3)},
+		{"poisson, add or remove, one step", "A11", "exactly outside", gradients(sco.Poisson, dp.AddRemove, 4, 1)},
+		{"one record a batch", "A11", "white batches", gradients(sco.Poisson, dp.Replace, 1, 2)},
+		{"fixed size", "A11", "white batches exactly*", gradients(sco.FixedSize, dp.Replace, 3, 3)},
+		{"fixed size, one step", "A11", "white exactly outside", gradients(sco.FixedSize, dp.Replace, 3, 1)},
+		{"with replacement", "A11", "white batches exactly*", gradients(sco.WithReplacement, dp.Replace, 3, 2)},
+		{"all records", "A11", "white batches exactly*", gradients(sco.Poisson, dp.Replace, size, 3)},
+		{"poisson, d = 5", "A11", "white twice", inSpace(sco.Poisson, dp.Replace, 2, 3)},
+		{"fixed size, d = 5", "A11", "white", inSpace(sco.FixedSize, dp.Replace, 3, 2)},
+		{"prox, poisson", "A11", "white batches", envelope(sco.Poisson)},
+		{"prox, fixed size", "A11", "white", envelope(sco.FixedSize)},
+		{"epochs, clipped", "A11", "white batches", practised(dp.Replace, false)},
+		{"epochs, clipped, averaged, add or remove", "A11", "white", practised(dp.AddRemove, true)},
+	}), sgdControls()}, {"sco-passes", cases(passingKinds, []setting[passing]{
+		{"one pass", "A11", "white order coupled twice", permuted(1, huber)},
+		{"three passes", "A11", "white order coupled", permuted(3, huber)},
+		{"a loss that lies", "A11", "coupled", permuted(1, liar)},
+		{"strongly convex passes", "A11", "white order coupled", shrinking(2, huber)},
+		{"strongly convex passes of a loss that lies", "A11", "coupled", shrinking(2, liar)},
+		{"phases", "A11", "white order coupled twice", phased(huber)},
+		{"phases of a loss that lies", "A11", "coupled", phased(liar)},
+	}), passControls()}}
 }
 
-// sgd returns a Break that replaces numbers of the plan.
-func sgd(change func(p *sco.Params)) func(context.Context) context.Context {
-	return one(stochasticParams, func(p sco.Params) sco.Params { change(&p); return p })
-}
+// sgd edits the numbers of the plan of noisy SGD.
+func sgd(change func(p *sco.Params)) sabotage { return edit(stochasticParams, change) }
 
 // quiet multiplies the noise.
-func quiet(c float64) func(context.Context) context.Context {
-	return sgd(func(p *sco.Params) { p.Noise *= c })
-}
+func quiet(c float64) sabotage { return sgd(func(p *sco.Params) { p.Noise *= c }) }
 
-// drawn draws batches from another sampler than the noise is accounted for.
-func drawn(s dp.Sampler) func(context.Context) context.Context {
-	return sgd(func(p *sco.Params) { p.Sampler = s })
-}
+// drawn draws batches by a sampler other than that of the accounting.
+func drawn(s dp.Sampler) sabotage { return sgd(func(p *sco.Params) { p.Sampler = s }) }
 
-// accountedFor draws the noise that another sampler would need.
-func accountedFor(s dp.Sampler) func(context.Context) context.Context {
+// accountedFor draws the noise for another sampler.
+func accountedFor(s dp.Sampler) sabotage {
 	return sgd(func(p *sco.Params) {
 		z, err := s.Noise(p.Steps, p.Budget)
 		if err != nil {
@@ -194,18 +182,17 @@ func accountedFor(s dp.Sampler) func(context.Context) context.Context {
 	})
 }
 
-// passes returns a Break that multiplies the noise of every phase.
-func passes(c float64) func(context.Context) context.Context {
-	return one(stochasticParams, func(p sco.Params) sco.Params {
+// passes multiplies the noise of every phase.
+func passes(c float64) sabotage {
+	return edit(stochasticParams, func(p *sco.Params) {
 		for i := range p.Phases {
 			p.Phases[i].Sigma *= c
 		}
-		return p
 	})
 }
 
-// noClip is passes over gradients that are not clipped.
-var noClip = one(stochasticParams, func(p sco.Params) sco.Params { p.Clip = math.Inf(1); return p })
+// noClip leaves the gradients of passes as they are.
+var noClip = edit(stochasticParams, func(p *sco.Params) { p.Clip = math.Inf(1) })
 
 // scaled multiplies integers.
 func scaled(v []int64, c float64) []int64 {
@@ -217,84 +204,105 @@ func scaled(v []int64, c float64) []int64 {
 }
 
 // sgdControls are the sabotages of noisy SGD.
-var sgdControls = []Control{
-	{"sgd-noise-0.9", "noise of 0.9 times its scale", "sco-sgd/A11/poisson", 0, quiet(0.9)},
-	{"sgd-noise-0.95", "noise of 0.95 times its scale", "sco-sgd/A11/poisson, d = 5", 0, quiet(0.95)},
-	{"sgd-noise-0.5", "noise of half its scale", "sco-sgd/A11/with replacement", 0, quiet(0.5)},
-	{"sgd-noise-0.125", "noise of an eighth of its scale, seen from outside", "sco-sgd/A11/poisson, one step from outside", 0, quiet(0.125)},
-	{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0, func(ctx context.Context) context.Context {
-		c := 1.0 // the expected size of a batch over its size
-		ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
-		ctx = one(fault.GridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-		return one(fault.GridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
-	}},
-	{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0, func(ctx context.Context) context.Context {
-		batch := 0
-		ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
-		return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
-	}},
-	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
-		drawn(dp.Sampler{Size: 2, Records: size})},
-	{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
-		drawn(dp.Sampler{Rate: 3.0 / size})},
-	{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
-		drawn(dp.Sampler{Size: 3, Records: size, Repeats: true})},
-	{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size", "sco-sgd/A11/fixed size, one step", 3000,
-		accountedFor(dp.Sampler{Rate: 3.0 / size})},
-	{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(dp.Sampler{Rate: 2.0 / size})},
-	{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(dp.Sampler{Rate: 4.0 / size, Relation: dp.AddRemove})},
-	{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0, one(fault.Batch, func(b []int) []int {
-		if len(b) == 0 || b[len(b)-1] != size-1 {
-			b = append(b, size-1)
-		}
-		return b
-	})},
-	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.Params) { p.Threshold = math.Inf(1) })},
-	{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
-		func(ctx context.Context) context.Context {
-			g := 0.0
-			ctx = sgd(func(p *sco.Params) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
-			return one(fault.GridVector, func(k []int64) []int64 {
-				norm := 0.0
-				for _, v := range k {
-					norm = math.Hypot(norm, float64(v)*g)
+func sgdControls() []Control {
+	return []Control{
+		{"sgd-noise-0.9", "noise of 0.9 times its scale", "sco-sgd/A11/poisson", 0, quiet(0.9)},
+		{"sgd-noise-0.95", "noise of 0.95 times its scale", "sco-sgd/A11/poisson, d = 5", 0, quiet(0.95)},
+		{"sgd-noise-0.5", "noise of half its scale", "sco-sgd/A11/with replacement", 0, quiet(0.5)},
+		{"sgd-noise-0.125", "noise of an eighth of its scale, seen from outside",
+			"sco-sgd/A11/poisson, one step from outside", 0,
+			quiet(0.125)},
+		{"sgd-divisor", "the sum divided by the size of the batch", "sco-sgd/A11/poisson", 0,
+			func(ctx context.Context) context.Context {
+				c := 1.0 // the expected size of a batch over its size
+				ctx = one(fault.Batch, func(b []int) []int { c = 2 / math.Max(1, float64(len(b))); return b })(ctx)
+				ctx = one(fault.GridVector, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+				return one(fault.GridNoise, func(v []int64) []int64 { return scaled(v, c) })(ctx)
+			}},
+		{"sgd-empty", "empty batches without noise", "sco-sgd/A11/one record a batch", 0,
+			func(ctx context.Context) context.Context {
+				batch := 0
+				ctx = one(fault.Batch, func(b []int) []int { batch = len(b); return b })(ctx)
+				return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
+			}},
+		{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
+			drawn(dp.Sampler{Size: 2, Records: size})},
+		{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
+			drawn(dp.Sampler{Rate: 3.0 / size})},
+		{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
+			drawn(dp.Sampler{Size: 3, Records: size, Repeats: true})},
+		{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size",
+			"sco-sgd/A11/fixed size, one step", 3000,
+			accountedFor(dp.Sampler{Rate: 3.0 / size})},
+		{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
+			accountedFor(dp.Sampler{Rate: 2.0 / size})},
+		{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
+			accountedFor(dp.Sampler{Rate: 4.0 / size, Relation: dp.AddRemove})},
+		{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0,
+			one(fault.Batch, func(b []int) []int {
+				if len(b) == 0 || b[len(b)-1] != size-1 {
+					b = append(b, size-1)
 				}
-				return scaled(k, math.Min(1, 0.25/norm))
-			})(ctx)
-		}},
-	{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0, cached(fault.GridNoise, slices.Clone[[]int64])},
-	{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0, cached(fault.Batch, slices.Clone[[]int])},
+				return b
+			})},
+		{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0,
+			sgd(func(p *sco.Params) { p.Threshold = math.Inf(1) })},
+		{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
+			func(ctx context.Context) context.Context {
+				g := 0.0
+				ctx = sgd(func(p *sco.Params) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
+				return one(fault.GridVector, func(k []int64) []int64 {
+					norm := 0.0
+					for _, v := range k {
+						norm = math.Hypot(norm, float64(v)*g)
+					}
+					return scaled(k, math.Min(1, 0.25/norm))
+				})(ctx)
+			}},
+		{"sgd-cached", "noise drawn once and used in every step", "sco-sgd/A13/poisson", 0,
+			cached(fault.GridNoise, slices.Clone[[]int64])},
+		{"sgd-one-batch", "one batch for all steps", "sco-sgd/A11/poisson batches", 0,
+			cached(fault.Batch, slices.Clone[[]int])},
+	}
 }
 
 // passControls are the sabotages of passes over a permutation.
-var passControls = []Control{
-	{"psgd-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/one pass", 0, passes(0.9)},
-	{"psgd-passes", "noise for one pass after three", "sco-passes/A11/three passes", 3000, passes(1.0 / 3)},
-	{"psgd-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/one pass", 3000, passes(0.5)},
-	{"psgd-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/a loss that lies sensitivity", 0, noClip},
-	{"psgd-order", "records in their order, not permuted", "sco-passes/A11/one pass order", 0, one(fault.Batch, func(b []int) []int {
-		for i := range b {
-			b[i] = i
-		}
-		return b
-	})},
-	{"psgd-strong-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/strongly convex passes", 0, passes(0.9)},
-	{"psgd-strong-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/strongly convex passes", 3000,
-		passes(0.5)},
-	{"psgd-strong-no-clip", "gradients of a loss that lies not clipped",
-		"sco-passes/A11/strongly convex passes of a loss that lies sensitivity", 0, noClip},
-	{"phased-noise-0.5", "noise of half its scale", "sco-passes/A11/phases", 0, passes(0.5)},
-	{"phased-overlap", "every phase on the first records again", "sco-passes/A11/phases order", 0, func(ctx context.Context) context.Context {
-		var first []int
-		return one(fault.Batch, func(b []int) []int {
-			if len(first) == 0 || len(b) >= len(first) {
-				first = b
-			}
-			return first[:len(b)]
-		})(ctx)
-	}},
-	{"phased-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/phases", 3000, passes(0.5)},
-	{"phased-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/phases of a loss that lies sensitivity", 0, noClip},
+func passControls() []Control {
+	return []Control{
+		{"psgd-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/one pass", 0, passes(0.9)},
+		{"psgd-passes", "noise for one pass after three", "sco-passes/A11/three passes", 3000, passes(1.0 / 3)},
+		{"psgd-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/one pass", 3000,
+			passes(0.5)},
+		{"psgd-no-clip", "gradients of a loss that lies not clipped", "sco-passes/A11/a loss that lies sensitivity", 0,
+			noClip},
+		{"psgd-order", "records in their order, not permuted", "sco-passes/A11/one pass order", 0,
+			one(fault.Batch, func(b []int) []int {
+				for i := range b {
+					b[i] = i
+				}
+				return b
+			})},
+		{"psgd-strong-noise-0.9", "noise of 0.9 times its scale", "sco-passes/A11/strongly convex passes", 0, passes(0.9)},
+		{"psgd-strong-relation", "the sensitivity of an added record for a replaced one",
+			"sco-passes/A11/strongly convex passes", 3000,
+			passes(0.5)},
+		{"psgd-strong-no-clip", "gradients of a loss that lies not clipped",
+			"sco-passes/A11/strongly convex passes of a loss that lies sensitivity", 0, noClip},
+		{"phased-noise-0.5", "noise of half its scale", "sco-passes/A11/phases", 0, passes(0.5)},
+		{"phased-overlap", "every phase on the first records again", "sco-passes/A11/phases order", 0,
+			func(ctx context.Context) context.Context {
+				var first []int
+				return one(fault.Batch, func(b []int) []int {
+					if len(first) == 0 || len(b) >= len(first) {
+						first = b
+					}
+					return first[:len(b)]
+				})(ctx)
+			}},
+		{"phased-relation", "the sensitivity of an added record for a replaced one", "sco-passes/A11/phases", 3000,
+			passes(0.5)},
+		{"phased-no-clip", "gradients of a loss that lies not clipped",
+			"sco-passes/A11/phases of a loss that lies sensitivity", 0,
+			noClip},
+	}
 }

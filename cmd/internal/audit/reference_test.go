@@ -10,7 +10,7 @@ import (
 	"github.com/privopt/privopt/sco"
 )
 
-// The composition of Gaussian steps has a closed form.
+// TestComposed compares Gaussian steps with their closed form.
 func TestComposed(t *testing.T) {
 	for _, steps := range []int{1, 2, 3} {
 		h := func(eps float64) float64 { return normalStick(eps, 0.8) }
@@ -21,11 +21,12 @@ func TestComposed(t *testing.T) {
 	}
 }
 
-// The profile of Poisson batches for added records is that of its mixture, and
-// no profile of a pair of data sets exceeds that of its scheme.
+// The profile of a pair of data sets stays below that of its scheme, and equals it for Poisson
+// batches under add/remove.
 func TestSticks(t *testing.T) {
 	for _, c := range []*stochastic{
-		gradients(sco.Poisson, dp.Replace, 4, 1), gradients(sco.Poisson, dp.AddRemove, 4, 1), gradients(sco.FixedSize, dp.Replace, 3, 1),
+		gradients(sco.Poisson, dp.Replace, 4, 1), gradients(sco.Poisson, dp.AddRemove, 4, 1),
+		gradients(sco.FixedSize, dp.Replace, 3, 1),
 		gradients(sco.WithReplacement, dp.Replace, 3, 1), gradients(sco.Poisson, dp.Replace, size, 1),
 	} {
 		const z = 1.7
@@ -43,13 +44,14 @@ func TestSticks(t *testing.T) {
 	}
 }
 
-// The reference of the accountant agrees with its noise.
+// TestAccountant compares the noise of the accountant with the reference.
 func TestAccountant(t *testing.T) {
 	for _, c := range []*stochastic{
 		gradients(sco.Poisson, dp.Replace, 2, 3), gradients(sco.Poisson, dp.AddRemove, 2, 3),
-		gradients(sco.FixedSize, dp.Replace, 3, 3), gradients(sco.WithReplacement, dp.Replace, 3, 2), gradients(sco.Poisson, dp.Replace, size, 3),
+		gradients(sco.FixedSize, dp.Replace, 3, 3), gradients(sco.WithReplacement, dp.Replace, 3, 2),
+		gradients(sco.Poisson, dp.Replace, size, 3),
 	} {
-		require.NoError(t, c.prepare(t.Context(), &Env{Tier: Quick, name: "x"}))
+		require.NoError(t, c.prepare(t.Context(), &env{tier: Quick, name: "x"}))
 		require.InEpsilon(t, c.z, c.plan.Params().Noise, 5e-4, "%v", c.plan.Params().Sampler)
 	}
 }
