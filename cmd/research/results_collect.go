@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/privopt/privopt/cmd/internal/halfspace"
+	"github.com/privopt/privopt/cmd/internal/experiment"
 )
 
 func readCSV(path string) ([][]string, error) {
@@ -262,7 +262,7 @@ func collectLaps(j job, folders []string) (*output, error) {
 			var cell struct {
 				Value  float64
 				Method string
-				Detail struct{ Laps []halfspace.Lap }
+				Detail struct{ Laps []experiment.Lap }
 			}
 			if err := json.Unmarshal([]byte(l), &cell); err != nil {
 				return nil, err

@@ -27,11 +27,11 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	train, err := people(filepath.Join(dir, "adult", "adult.data"))
+	train, err := oneHotFile(filepath.Join(dir, "adult", "adult.data"))
 	if err != nil {
 		return nil, err
 	}
-	test, err := people(filepath.Join(dir, "adult", "adult.test"))
+	test, err := oneHotFile(filepath.Join(dir, "adult", "adult.test"))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 }
 
 // people reads the complete records of a file of Adult as one-hot rows.
-func people(path string) (adult.Sample, error) {
+func oneHotFile(path string) (adult.Sample, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return adult.Sample{}, fmt.Errorf("evidence: %w", err)

@@ -22,8 +22,8 @@ import (
 
 // Methods of Passes: what is computed at a new point.
 const (
-	newton    = "gradient and Hessian"
-	certified = "certificate"
+	newton        = "gradient and Hessian"
+	certificateOf = "certificate"
 )
 
 // Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic loss over n records of d
@@ -38,7 +38,7 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 	e := &sweep.Experiment{
 		Name: "passes", Sweep: "n", Values: sizes, Params: map[string]any{"runs": runs, "d": d, "file": file},
 		Columns: []sweep.Column{column("least"), column("cpu")},
-		Methods: []string{newton + where, certified + where},
+		Methods: []string{newton + where, certificateOf + where},
 	}
 	e.Prepare = func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
 		records := dense
@@ -57,7 +57,7 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 		}
 		pass := func() {
 			theta[0] += 1e-3 // a new point: sums at the last ones are kept
-			if c.Method == certified+where {
+			if c.Method == certificateOf+where {
 				o.Residual(theta)
 				return
 			}

@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"fmt"
@@ -16,18 +16,18 @@ const (
 )
 
 var (
-	modes        = []string{certified, paper}
-	calibrations = []string{sharp, paper}
-	methods      = []string{"lop", "lop-clip", "qop", "anchor", "nonprivate"}
-	sweeps       = []string{"kappa", "n", "d", "eps"}
-	figures      = []string{"risk", "bound"}
+	modes          = []string{certified, paper}
+	calibrations   = []string{sharp, paper}
+	scalingMethods = []string{"lop", "lop-clip", "qop", "anchor", "nonprivate"}
+	scalingSweeps  = []string{"kappa", "n", "d", "eps"}
+	scalingFigures = []string{"risk", "bound"}
 )
 
 // largest bounds n·d, the numbers of a data set that is generated in memory.
 const largest = 2e8
 
 // params are the flags that decide the results: they identify a run.
-type params struct {
+type scalingParams struct {
 	N           int         `json:"n,omitempty"`
 	D           int         `json:"d,omitempty"`
 	Xi          float64     `json:"xi,omitempty"`
@@ -52,9 +52,9 @@ type params struct {
 	LabelColumn string      `json:"label,omitempty"`
 }
 
-type config struct {
+type scalingConfig struct {
 	sweep.Options
-	params
+	scalingParams
 	methods            []string
 	sweep, list        string
 	kappaMin, kappaMax float64
@@ -65,8 +65,8 @@ type config struct {
 }
 
 // newConfig defines the flags, with the paper's defaults.
-func newConfig() (*config, *sweep.Flags) {
-	c := &config{}
+func newScaling() (*scalingConfig, *sweep.Flags) {
+	c := &scalingConfig{}
 	f := sweep.NewFlags("scaling", "Empirical risk of private l1 least squares in a box as the box, the data or the budget grows.")
 	f.IntVar(&c.N, "n", 300, sweep.Between(1, 1e7), "records `N`")
 	f.IntVar(&c.D, "d", 100, sweep.Between(1, 5000), "parameters `D`")
@@ -88,13 +88,13 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error, for which qop pays in "+
 		"noise; 0 takes the anchor as exact, as published. Without this flag generated anchors get S(sqrt(D)+3), "+
 		"which is true of them, and those of -anchor 0")
-	f.ListVar(&c.methods, "methods", methods, methods, "methods to compare, `LIST`")
+	f.ListVar(&c.methods, "methods", scalingMethods, scalingMethods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, modes, "certified, or paper: the published procedure, NOT PRIVATE")
 	f.ChoiceVar(&c.Calibration, "calibration", sharp, calibrations, "constants of -mode certified: sharp, or paper: the published ones as "+
 		"far as they can be proved")
-	f.ChoiceVar(&c.Figure, "figure", "risk", figures, "risk, or bound: the utility bound of qop against eps, published and sharp; with -eta "+
+	f.ChoiceVar(&c.Figure, "figure", "risk", scalingFigures, "risk, or bound: the utility bound of qop against eps, published and sharp; with -eta "+
 		"for tau = eta > 0")
-	f.ChoiceVar(&c.sweep, "sweep", "kappa", sweeps, "what grows: kappa, n, d or eps")
+	f.ChoiceVar(&c.sweep, "sweep", "kappa", scalingSweeps, "what grows: kappa, n, d or eps")
 	f.StringVar(&c.list, "values", "", "swept values `LIST` instead of the default grid")
 	f.StringVar(&c.data, "data", "", "CSV `FILE` with a header instead of generated data")
 	f.StringVar(&c.LabelColumn, "label", "", "`NAME` of the label's column in -data")
@@ -106,7 +106,7 @@ func newConfig() (*config, *sweep.Flags) {
 }
 
 // check reports flags that contradict one another, and makes the grid.
-func (c *config) check(f *sweep.Flags) error {
+func (c *scalingConfig) check(f *sweep.Flags) error {
 	var err error
 	switch {
 	case c.Figure == "bound":
@@ -146,7 +146,7 @@ func (c *config) check(f *sweep.Flags) error {
 }
 
 // checkData reports what is wrong with the flags about files.
-func (c *config) checkData(f *sweep.Flags) error {
+func (c *scalingConfig) checkData(f *sweep.Flags) error {
 	if c.data == "" {
 		return f.Pointless("without -data", "label", "bound-row", "bound-label", "anchor")
 	}
@@ -179,7 +179,7 @@ func (c *config) checkData(f *sweep.Flags) error {
 }
 
 // grid sets the swept values.
-func (c *config) grid() error {
+func (c *scalingConfig) grid() error {
 	if c.Figure == "bound" {
 		c.sweep = "eps"
 	}
@@ -213,7 +213,7 @@ func (c *config) grid() error {
 }
 
 // size refuses data that would not fit into memory.
-func (c *config) size() error {
+func (c *scalingConfig) size() error {
 	for _, v := range c.values {
 		if at := c.at(v); c.data == "" && float64(at.N)*float64(at.D) > largest {
 			return sweep.Usagef("%d records of %d parameters (flags -n, -d, -sweep, -values): want at most %g numbers in all", at.N, at.D,
@@ -224,8 +224,8 @@ func (c *config) size() error {
 }
 
 // at returns the parameters of the cells at one swept value.
-func (c *config) at(value float64) params {
-	p := c.params
+func (c *scalingConfig) at(value float64) scalingParams {
+	p := c.scalingParams
 	switch c.sweep {
 	case "kappa":
 		p.Kappa = value
@@ -243,10 +243,10 @@ func (c *config) at(value float64) params {
 }
 
 // generatedEta returns S(√d+3), the bound on the error of every anchor that generate makes.
-func (p params) generatedEta() float64 { return p.AnchorNoise * (math.Sqrt(float64(p.D)) + 3) }
+func (p scalingParams) generatedEta() float64 { return p.AnchorNoise * (math.Sqrt(float64(p.D)) + 3) }
 
 // clip returns the gradient bound of lop-clip.
-func (p params) clip() float64 {
+func (p scalingParams) clip() float64 {
 	switch {
 	case p.Clip > 0:
 		return p.Clip
@@ -270,7 +270,7 @@ func logSpace(a, b float64, k int) []float64 {
 	return values
 }
 
-func (c *config) title() string {
+func (c *scalingConfig) title() string {
 	size := fmt.Sprintf("n = %d, d = %d, ", c.N, c.D)
 	if c.data != "" {
 		size = ""

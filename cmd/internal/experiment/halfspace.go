@@ -36,7 +36,7 @@
 //
 //	[NRVW20]  Neel, Roth, Vietri, Wu. Oracle Efficient Private Non-Convex
 //	          Optimization. ICML 2020.
-package halfspace
+package experiment
 
 import (
 	"context"
@@ -50,14 +50,14 @@ import (
 )
 
 // public are the errors that a flag or a file can repair.
-var public = []error{
+var halfspaceErrors = []error{
 	adult.ErrFormat, erm.ErrData, erm.ErrProblem, lop.ErrMechanism, objpert.ErrMechanism, objpert.ErrProblem,
 }
 
 // Run is the command: it returns its exit code.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, flags := newConfig()
-	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, public, func() (*sweep.Experiment, error) {
+func Halfspace(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, flags := newHalfspace()
+	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, halfspaceErrors, func() (*sweep.Experiment, error) {
 		if err := c.check(); err != nil {
 			return nil, err
 		}

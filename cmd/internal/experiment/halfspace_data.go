@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"math"
@@ -13,14 +13,14 @@ import (
 )
 
 // part is one set of records as integers.
-type part struct {
+type integers struct {
 	row   [][]int64
 	label []int
 }
 
 // accuracy is the share of the records whose label is the sign of ⟨x, w⟩, with
 // sgn(0) = −1. Scores of integer weights are exact: |x_j| < 2³¹ and |w_j| < 2¹⁵.
-func (p part) accuracy(w []float64) float64 {
+func (p integers) accuracy(w []float64) float64 {
 	right := 0
 	for i, x := range p.row {
 		score := 0.0
@@ -35,7 +35,7 @@ func (p part) accuracy(w []float64) float64 {
 }
 
 // load reads or generates the records.
-func (c *config) load() (*data, error) {
+func (c *halfspaceConfig) load() (*halfspaceData, error) {
 	features, err := adult.Experiment(c.Features)
 	if err != nil {
 		return nil, sweep.Usagef("flag -features: %w", err)
@@ -43,7 +43,7 @@ func (c *config) load() (*data, error) {
 	var train, test []adult.Record
 	if c.data == "" {
 		src := rand.New(noise.Reproducible(0, "halfspace", "records"))
-		train, test = generate(c.N, src), generate(max(1, c.N/2), src)
+		train, test = people(c.N, src), people(max(1, c.N/2), src)
 	} else {
 		if train, c.Data, err = sweep.ReadFile("data", c.data, adult.Read); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (c *config) load() (*data, error) {
 		}
 		train, test = train[held:], train[:held]
 	}
-	d := &data{c: c, problems: map[string]*objpert.Problem{}}
+	d := &halfspaceData{c: c, problems: map[string]*objpert.Problem{}}
 	d.train.row, d.train.label = features.Integers(train)
 	d.test.row, d.test.label = features.Integers(test)
 	d.denominator = float64(features.Denominator())
@@ -85,7 +85,7 @@ func (c *config) load() (*data, error) {
 // generate draws records like those of Adult: levels by a decaying law, capital
 // gain and loss mostly 0, working hours mostly 40, and a label that a score of a
 // few attributes decides with some doubt. Both labels are equally frequent.
-func generate(n int, src *rand.Rand) []adult.Record {
+func people(n int, src *rand.Rand) []adult.Record {
 	records := make([]adult.Record, 0, n)
 	left := map[bool]int{false: n / 2, true: n - n/2}
 	for len(records) < n {

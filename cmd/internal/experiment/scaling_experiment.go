@@ -1,9 +1,9 @@
-package scaling
+package experiment
 
 import "github.com/privopt/privopt/cmd/internal/sweep"
 
 // experiment describes the sweep that the flags ask for.
-func (c *config) experiment() (*sweep.Experiment, error) {
+func (c *scalingConfig) experiment() (*sweep.Experiment, error) {
 	if c.Figure == "bound" {
 		return c.figure(), nil
 	}
@@ -17,7 +17,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 		Sweep:     c.sweep,
 		Values:    c.values,
 		Methods:   c.methods,
-		Params:    c.params,
+		Params:    c.scalingParams,
 		Prepare:   s.prepare,
 		Summarize: c.summarize(s),
 		Plot: sweep.Plot{
@@ -30,7 +30,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 		},
 	}
 	if c.Mode == paper {
-		e.Prepare = (&published{source: s}).prepare
+		e.Prepare = (&publishedCells{dataSource: s}).prepare
 		e.NotPrivate = "published procedure, no guarantee holds as run"
 	}
 	if c.data != "" {
@@ -43,7 +43,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 }
 
 // legend words the methods for the plot. What a curve rests on stands there.
-func (c *config) legend() map[string]string {
+func (c *scalingConfig) legend() map[string]string {
 	l := map[string]string{
 		"lop":        "LOP",
 		"lop-clip":   "LOP-Clip",
@@ -55,7 +55,7 @@ func (c *config) legend() map[string]string {
 	case c.Mode == paper:
 		l["lop"], l["lop-clip"], l["qop"] = "LOP as published", "LOP-Clip as published", "QOP as published"
 	case c.Eta > 0:
-		l["qop"] = "QOP, anchor within eta = " + number(c.Eta)
+		l["qop"] = "QOP, anchor within eta = " + digits(c.Eta)
 	case c.data == "" && c.AnchorNoise > 0:
 		l["qop"] = "QOP, anchor taken as exact, which is false here"
 	}

@@ -40,7 +40,7 @@
 //
 //	[BFTT19]  Bassily, Feldman, Talwar, Thakurta. Private Stochastic Convex
 //	          Optimization with Optimal Rates. NeurIPS 2019.
-package population
+package experiment
 
 import (
 	"context"
@@ -54,14 +54,14 @@ import (
 )
 
 // public are the errors that a flag or a file can repair.
-var public = []error{
+var populationErrors = []error{
 	adult.ErrFormat, erm.ErrData, erm.ErrProblem, sco.ErrMechanism, lop.ErrMechanism,
 }
 
 // Run is the command: it returns its exit code.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, flags := newConfig()
-	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, public, func() (*sweep.Experiment, error) {
+func Population(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, flags := newPopulation()
+	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, populationErrors, func() (*sweep.Experiment, error) {
 		if err := c.check(flags); err != nil {
 			return nil, err
 		}

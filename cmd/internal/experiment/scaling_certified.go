@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type fitter interface {
 
 // prepare calibrates one cell of -mode certified. Everything that scales noise
 // comes from the flags; the records are read by Fit alone.
-func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
+func (s *dataSource) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
 	at := s.c.at(cell.Value)
 	rec, err := s.at(at)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *source) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, erro
 		}), nil
 	}
 
-	d := &detail{}
+	d := &scalingDetail{}
 	var fit fitter
 	var comparator float64 // J(θ₀) of the bound on the excess
 	budget := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
@@ -141,7 +141,7 @@ type planKey struct {
 // quadratic calibrates qop, once for all boxes. An exact anchor leaves nothing
 // to tune; for η > 0 the calibration is tuned for D = ‖anchor‖ + η, the largest
 // distance of θ* from the projected anchor that a box can bring about.
-func (s *source) quadratic(p *erm.Problem, anchor []float64, at params) (*qop.Plan, error) {
+func (s *dataSource) quadratic(p *erm.Problem, anchor []float64, at scalingParams) (*qop.Plan, error) {
 	reach := floats.Norm(anchor, 2)
 	m := &qop.Mechanism{
 		Center:        anchor,
@@ -172,7 +172,7 @@ type minimumKey struct {
 }
 
 // nonprivate minimizes without a perturbation, once for all methods. Not private.
-func (s *source) nonprivate(ctx context.Context, p *erm.Problem, at params) ([]float64, error) {
+func (s *dataSource) nonprivate(ctx context.Context, p *erm.Problem, at scalingParams) ([]float64, error) {
 	n, d := p.Data.Dims()
 	return s.minima.get(minimumKey{n, d, at.Kappa}, func() ([]float64, error) {
 		res, err := splitting.Minimize(ctx, splitting.Problem{F: erm.NewUnperturbed(p), G: p.Reg, H: p.Set}, make([]float64, d), nil)

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 // data are the records, and what methods share.
-type data struct {
-	c           *config
-	train, test part
+type halfspaceData struct {
+	c           *halfspaceConfig
+	train, test integers
 	denominator float64
 	smooth      *erm.Data
 
@@ -32,7 +32,7 @@ type data struct {
 }
 
 // detail is what a cell keeps besides its mean. Not private, but for the plan and the certificate.
-type detail struct {
+type halfspaceDetail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 	Claimed     dp.Budget       `json:"claimed,omitzero"`
 	Noises      int             `json:"noises,omitempty"`
@@ -45,7 +45,7 @@ type detail struct {
 }
 
 // fitter is a calibrated mechanism.
-type fitter func(ctx context.Context, src rand.Source) (*dp.Release, error)
+type fitFunc func(ctx context.Context, src rand.Source) (*dp.Release, error)
 
 // ternary and signs are the values of product spaces.
 var (
@@ -55,13 +55,13 @@ var (
 
 // prepare calibrates a cell. Everything that scales noise is a flag or public;
 // the records are read by Fit alone.
-func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
+func (d *halfspaceData) prepare(cell sweep.Cell) (sweep.Task, error) {
 	m := d.c.method(cell.Method)
 	b := dp.Budget{Epsilon: cell.Value, Delta: d.c.Delta}
-	det := &detail{}
+	det := &halfspaceDetail{}
 	var last *objpert.Solution
 	var against *race
-	var fit fitter
+	var fit fitFunc
 	var err error
 	switch m.kind {
 	case "nonprivate":
@@ -103,7 +103,7 @@ func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
 				// No release: the label of the experiment says so.
 				w = make([]float64, len(d.train.row[0]))
 				if last != nil {
-					w = floats(last.W)
+					w = toFloats(last.W)
 				}
 				det.Unproven++
 				det.Laps = append(det.Laps, against.lap)
@@ -120,7 +120,7 @@ func (d *data) prepare(cell sweep.Cell) (sweep.Task, error) {
 }
 
 // measure returns the training accuracy and keeps the held-out one.
-func (d *data) measure(det *detail, w []float64) float64 {
+func (d *halfspaceData) measure(det *halfspaceDetail, w []float64) float64 {
 	if len(d.test.row) > 0 {
 		det.Test = append(det.Test, d.test.accuracy(w))
 	}
@@ -128,7 +128,7 @@ func (d *data) measure(det *detail, w []float64) float64 {
 }
 
 // discrete calibrates a mechanism over integer weights.
-func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detail, last **objpert.Solution) (fitter, error) {
+func (d *halfspaceData) discrete(m halfspaceMethod, b dp.Budget, oracle objpert.Oracle, det *halfspaceDetail, last **objpert.Solution) (fitFunc, error) {
 	space := ternary
 	switch {
 	case m.q > 0:
@@ -166,7 +166,7 @@ func (d *data) discrete(m method, b dp.Budget, oracle objpert.Oracle, det *detai
 }
 
 // problem merges the records over a space, once.
-func (d *data) problem(space objpert.Space) (*objpert.Problem, error) {
+func (d *halfspaceData) problem(space objpert.Space) (*objpert.Problem, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := fmt.Sprint(space.Values, space.NormSq)
@@ -182,7 +182,7 @@ func (d *data) problem(space objpert.Space) (*objpert.Problem, error) {
 }
 
 // logistic calibrates logistic regression by linear objective perturbation.
-func (d *data) logistic(b dp.Budget, det *detail) (fitter, error) {
+func (d *halfspaceData) logistic(b dp.Budget, det *halfspaceDetail) (fitFunc, error) {
 	p := &erm.Problem{Data: d.smooth, Loss: loss.Logistic{}}
 	plan, err := (&lop.Mechanism{Radius: d.c.Radius}).Plan(p, b)
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *data) logistic(b dp.Budget, det *detail) (fitter, error) {
 }
 
 // nonprivate minimizes the 0/1 loss without noise, once for all ε.
-func (d *data) nonprivate(m method, det *detail) (sweep.Task, error) {
+func (d *halfspaceData) nonprivate(m halfspaceMethod, det *halfspaceDetail) (sweep.Task, error) {
 	p, err := d.problem(objpert.Lattice(m.q))
 	if err != nil {
 		return sweep.Task{}, err
@@ -207,11 +207,11 @@ func (d *data) nonprivate(m method, det *detail) (sweep.Task, error) {
 		if d.exactErr != nil {
 			return 0, fmt.Errorf("nonprivate: %w: the minimizer was not proven: %w", dp.ErrWithheld, d.exactErr)
 		}
-		return d.measure(det, floats(d.exact.W)), nil
+		return d.measure(det, toFloats(d.exact.W)), nil
 	}, Detail: func() any { return det }}, nil
 }
 
-func floats(w []int) []float64 {
+func toFloats(w []int) []float64 {
 	x := make([]float64, len(w))
 	for j, v := range w {
 		x[j] = float64(v)

@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"fmt"
@@ -31,35 +31,35 @@ func TestUserData(t *testing.T) {
 	data, anchor := writeData(t)
 	common := []string{"-data", data, "-label", "y", "-kappas", "2", "-runs", "2", "-formats", "csv,json"}
 	dir := t.TempDir()
-	code, stdout, stderr := scaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-out", dir)...)
+	code, stdout, stderr := callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-out", dir)...)
 	require.Zero(t, code, stderr)
 	const label = "NOT PRIVATE: risks are measured on the records of -data"
 	require.True(t, strings.HasPrefix(stdout, label))
 	require.Contains(t, stderr, "publishing all 12 releases, or the best of them, would cost (ε = 6, δ = 0.12) together")
 	require.NotContains(t, stderr, "caller's random source", "nobody has to vouch for secure noise")
-	s := results(t, dir)
+	s := scalingResults(t, dir)
 	require.InDelta(t, 6, s.Composed.Epsilon, 1e-9)
 	require.Nil(t, s.AnchorError)
 	require.Equal(t, 1.0, s.Cells[2].Clip, "the largest gradient at zero")
 	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
 
-	code, _, stderr = scaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",
+	code, _, stderr = callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",
 		"-values", "1,2", "-out", t.TempDir())...)
 	require.Equal(t, sweep.ExitUsage, code, "-kappas has no meaning there")
 	require.Contains(t, stderr, "-kappas")
-	code, _, stderr = scaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep",
+	code, _, stderr = callScaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep",
 		"eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
 	require.Zero(t, code, stderr)
-	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out",
+	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out",
 		t.TempDir())...)
 	require.Zero(t, code, stderr)
-	code, _, stderr = scaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5",
+	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5",
 		"-out", t.TempDir())...)
 	require.Zero(t, code, stderr)
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	code, stdout, stderr := scaling(t, "-h")
+	code, stdout, stderr := callScaling(t, "-h")
 	require.Zero(t, code)
 	require.Empty(t, stderr)
 	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise clip eta kappa " +
@@ -67,7 +67,7 @@ func TestHelpAndVersion(t *testing.T) {
 		"calibration figure") {
 		require.Contains(t, stdout, "\n  -"+name, name)
 	}
-	code, stdout, _ = scaling(t, "-version")
+	code, stdout, _ = callScaling(t, "-version")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "scaling")
 }
@@ -148,7 +148,7 @@ func TestBadFlags(t *testing.T) {
 	}
 	for args, want := range cases {
 		out := filepath.Join(t.TempDir(), "out")
-		code, stdout, stderr := scaling(t, append([]string{"-out", out, "-quiet"}, strings.Fields(args)...)...)
+		code, stdout, stderr := callScaling(t, append([]string{"-out", out, "-quiet"}, strings.Fields(args)...)...)
 		require.Equal(t, sweep.ExitUsage, code, "%s: %s", args, stderr)
 		require.Empty(t, stdout, args)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "%s: %s", args, stderr)

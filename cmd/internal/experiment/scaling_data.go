@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"io"
@@ -20,7 +20,7 @@ import (
 
 // records is one data set in both forms. in is nil unless the published
 // procedure needs it; anchor is nil if there is none.
-type records struct {
+type dataSet struct {
 	data   *erm.Data
 	in     *lasso.Instance
 	anchor []float64
@@ -28,10 +28,10 @@ type records struct {
 }
 
 // source gives the data of a cell: one file, or generated data by size.
-type source struct {
-	c      *config
-	file   *records
-	made   memo[[2]int, *records]
+type dataSource struct {
+	c      *scalingConfig
+	file   *dataSet
+	made   memo[[2]int, *dataSet]
 	plans  memo[planKey, *qop.Plan]
 	minima memo[minimumKey, []float64]
 }
@@ -49,8 +49,8 @@ func (m *memo[K, V]) get(k K, compute func() (V, error)) (V, error) {
 const unbounded = 1e150
 
 // open prepares the data and completes the parameters that identify it.
-func (c *config) open() (*source, error) {
-	s := &source{c: c}
+func (c *scalingConfig) open() (*dataSource, error) {
+	s := &dataSource{c: c}
 	if c.data == "" {
 		return s, nil
 	}
@@ -74,7 +74,7 @@ func (c *config) open() (*source, error) {
 	}
 	c.File = info
 	c.N, c.D = data.Dims()
-	s.file = &records{data: data}
+	s.file = &dataSet{data: data}
 	if c.anchor != "" {
 		vector := func(r io.Reader) ([]float64, error) { return lasso.ReadVector(r, c.D) }
 		if s.file.anchor, c.Anchor, err = sweep.ReadFile("anchor", c.anchor, vector); err != nil {
@@ -103,11 +103,11 @@ func instance(data *erm.Data, anchor []float64, xi float64) *lasso.Instance {
 }
 
 // at returns the data of the cells with parameters p.
-func (s *source) at(p params) (*records, error) {
+func (s *dataSource) at(p scalingParams) (*dataSet, error) {
 	if s.file != nil {
 		return s.file, nil
 	}
-	return s.made.get([2]int{p.N, p.D}, func() (*records, error) { return generate(p, s.c.Seed) })
+	return s.made.get([2]int{p.N, p.D}, func() (*dataSet, error) { return generated(p, s.c.Seed) })
 }
 
 // generate draws data of the published form. It is synthetic and needs no
@@ -118,7 +118,7 @@ func (s *source) at(p params) (*records, error) {
 // An anchor with an error above S(√d+3), fewer than one in ten thousand, is drawn again, so that this
 // bound holds for all. Outside of -mode paper the planted parameter is a common minimizer of all records: a
 // row whose label would be above the declared bound 5ξ, and so be clamped, is shortened.
-func generate(p params, seed *uint64) (*records, error) {
+func generated(p scalingParams, seed *uint64) (*dataSet, error) {
 	var key uint64
 	if seed != nil {
 		key = *seed
@@ -150,7 +150,7 @@ func generate(p params, seed *uint64) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &records{data: data, in: in, anchor: in.Anchor, error: floats.Distance(in.Anchor, in.Truth, 2)}, nil
+	return &dataSet{data: data, in: in, anchor: in.Anchor, error: floats.Distance(in.Anchor, in.Truth, 2)}, nil
 }
 
 // shorten scales a row, and returns its label with it, so that the label is within the bound and the

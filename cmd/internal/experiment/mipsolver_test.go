@@ -1,4 +1,4 @@
-package halfspace_test
+package experiment
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/cmd/internal/halfspace"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/objpert"
@@ -36,7 +35,7 @@ func installed(t *testing.T, command string) {
 }
 
 // records makes n records of d small integer features over a space.
-func records(t *testing.T, rnd *rand.Rand, n, d int, space objpert.Space) *objpert.Problem {
+func madeRecords(t *testing.T, rnd *rand.Rand, n, d int, space objpert.Space) *objpert.Problem {
 	t.Helper()
 	rows, labels := make([][]int64, n), make([]int, n)
 	for i := range rows {
@@ -52,10 +51,10 @@ func records(t *testing.T, rnd *rand.Rand, n, d int, space objpert.Space) *objpe
 }
 
 // problem makes such records with noise.
-func problem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.Problem {
+func madeProblem(t *testing.T, seed uint64, n, d int, space objpert.Space) *objpert.Problem {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := records(t, rnd, n, d, space)
+	p := madeRecords(t, rnd, n, d, space)
 	table := make([][]int64, d)
 	for j := range table {
 		table[j] = make([]int64, len(space.Values))
@@ -100,11 +99,11 @@ func TestRealSolvers(t *testing.T) {
 			installed(t, command)
 			dir := t.TempDir()
 			for seed := range uint64(4) {
-				p := problem(t, seed, 25, 3, spaces()[seed%4])
+				p := madeProblem(t, seed, 25, 3, spaces()[seed%4])
 				want, err := objpert.Enumerate{}.Solve(bg, p)
 				require.NoError(t, err)
-				var claim halfspace.Claim
-				o := &halfspace.Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c halfspace.Claim) { claim = c }}
+				var claim Claim
+				o := &Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c Claim) { claim = c }}
 				got, err := o.Solve(bg, p)
 				require.NoError(t, err)
 				require.False(t, got.Proven)
@@ -122,8 +121,8 @@ func TestRealSolvers(t *testing.T) {
 // A mechanism never releases what a solver says; votes of its answers are.
 func TestNeverReleased(t *testing.T) {
 	installed(t, "cbc")
-	p := records(t, rand.New(rand.NewPCG(1, 1)), 40, 3, spaces()[1])
-	o := &halfspace.Oracle{Command: "cbc", Dir: t.TempDir()}
+	p := madeRecords(t, rand.New(rand.NewPCG(1, 1)), 40, 3, spaces()[1])
+	o := &Oracle{Command: "cbc", Dir: t.TempDir()}
 	rel, err := (&objpert.Product{Oracle: o}).Fit(bg, p, dp.Budget{Epsilon: 1}, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
@@ -150,8 +149,8 @@ func TestModes(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "modes")
 	fake := script(t, "cbc-spy", `ls -la > `+seen)
 	dir := t.TempDir()
-	_, err := (&halfspace.Oracle{Command: fake, Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
-	require.ErrorIs(t, err, halfspace.ErrNoPoint)
+	_, err := (&Oracle{Command: fake, Dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
+	require.ErrorIs(t, err, ErrNoPoint)
 	b, err := os.ReadFile(seen)
 	require.NoError(t, err)
 	lines := strings.Split(string(b), "\n")
@@ -164,22 +163,22 @@ func TestModes(t *testing.T) {
 
 // The folder is gone after every way to end.
 func TestFolderIsRemoved(t *testing.T) {
-	p := problem(t, 1, 5, 2, objpert.Lattice(2))
+	p := madeProblem(t, 1, 5, 2, objpert.Lattice(2))
 	for name, c := range map[string]struct {
 		body string
 		want error
 	}{
-		"no answer":     {"exit 0", halfspace.ErrNoPoint},
-		"failure":       {"exit 3", halfspace.ErrNoPoint},
-		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", halfspace.ErrNoPoint},
-		"empty answer":  {": > solution.sol", halfspace.ErrNoPoint},
-		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", halfspace.ErrNoPoint},
+		"no answer":     {"exit 0", ErrNoPoint},
+		"failure":       {"exit 3", ErrNoPoint},
+		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", ErrNoPoint},
+		"empty answer":  {": > solution.sol", ErrNoPoint},
+		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", ErrNoPoint},
 		"outside":       {"printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol", nil},
-		"crash":         {"kill -9 $$", halfspace.ErrNoPoint},
-		"litter inside": {"mkdir a; echo x > a/b; exit 1", halfspace.ErrNoPoint},
+		"crash":         {"kill -9 $$", ErrNoPoint},
+		"litter inside": {"mkdir a; echo x > a/b; exit 1", ErrNoPoint},
 	} {
 		dir := t.TempDir()
-		sol, err := (&halfspace.Oracle{Command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), Dir: dir}).Solve(bg, p)
+		sol, err := (&Oracle{Command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), Dir: dir}).Solve(bg, p)
 		if c.want == nil { // (1, 1) is inside ‖w‖² ≤ 2
 			require.NoError(t, err, name)
 			require.Equal(t, []int{1, 1}, sol.W)
@@ -189,21 +188,21 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &halfspace.Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+	never := &Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
 		"solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
 	empty(t, never.Dir)
 
 	// a point outside the ball
-	q := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&halfspace.Oracle{Command: script(t, "scip-outside",
+	q := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
+	_, err = (&Oracle{Command: script(t, "scip-outside",
 		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
-	require.ErrorIs(t, err, halfspace.ErrNoPoint)
+	require.ErrorIs(t, err, ErrNoPoint)
 
 	// cancelled and expired contexts: were the solver not killed, the test would not end
 	dir := t.TempDir()
-	sleep := &halfspace.Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
+	sleep := &Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
 	ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 	defer cancel()
 	_, err = sleep.Solve(ctx, p)
@@ -221,10 +220,10 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &halfspace.Oracle{Command: script(t, "gurobi_cl_hang",
+	o := &Oracle{Command: script(t, "gurobi_cl_hang",
 		"printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
 		Dir: dir, Limit: time.Second}
-	sol, err := o.Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
+	sol, err := o.Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, sol.W)
 	empty(t, dir)
@@ -234,7 +233,7 @@ func TestLimit(t *testing.T) {
 // a second process that runs this test.
 func TestSignal(t *testing.T) {
 	if dir := os.Getenv("MIP_TEST_SIGNAL_DIR"); dir != "" {
-		_, err := (&halfspace.Oracle{Command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), Dir: dir}).Solve(bg, problem(t, 1, 5, 2, objpert.Lattice(2)))
+		_, err := (&Oracle{Command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), Dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
 		if errors.Is(err, objpert.ErrInterrupted) {
 			fmt.Println("interrupted in order")
 		}
@@ -264,7 +263,7 @@ func TestSignal(t *testing.T) {
 // The solution files of programs that are not installed here, as their manuals
 // show them.
 func TestFormatsOfOthers(t *testing.T) {
-	p := problem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
+	p := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
 	for name, c := range map[string]struct{ status, body string }{
 		"highs": {"Optimal", "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
@@ -274,11 +273,11 @@ func TestFormatsOfOthers(t *testing.T) {
 		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
 	} {
-		var claim halfspace.Claim
+		var claim Claim
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
-		o := &halfspace.Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(),
-			Trace: func(c halfspace.Claim) { claim = c }}
+		o := &Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(),
+			Trace: func(c Claim) { claim = c }}
 		sol, err := o.Solve(bg, p)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{1, 0}, sol.W, name)
@@ -287,32 +286,32 @@ func TestFormatsOfOthers(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	p := problem(t, 1, 5, 2, objpert.Lattice(2))
-	for _, o := range []*halfspace.Oracle{{}, {Command: "cplex"}, {Command: "cbc-not-installed"}, {Command: "/nowhere/scip"}} {
+	p := madeProblem(t, 1, 5, 2, objpert.Lattice(2))
+	for _, o := range []*Oracle{{}, {Command: "cplex"}, {Command: "cbc-not-installed"}, {Command: "/nowhere/scip"}} {
 		_, err := o.Solve(bg, p)
-		require.ErrorIs(t, err, halfspace.ErrCommand)
+		require.ErrorIs(t, err, ErrCommand)
 		_, err = o.Find(bg, p)
-		require.ErrorIs(t, err, halfspace.ErrCommand)
+		require.ErrorIs(t, err, ErrCommand)
 	}
 	cbc := script(t, "cbc", "exit 1")
-	for _, o := range []*halfspace.Oracle{
+	for _, o := range []*Oracle{
 		{Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
 	} {
 		_, err := o.Solve(bg, p)
 		require.Error(t, err)
-		require.NotErrorIs(t, err, halfspace.ErrNoPoint)
+		require.NotErrorIs(t, err, ErrNoPoint)
 	}
-	_, err := (&halfspace.Oracle{Command: cbc}).Solve(bg, nil)
+	_, err := (&Oracle{Command: cbc}).Solve(bg, nil)
 	require.ErrorIs(t, err, objpert.ErrProblem)
-	require.ErrorIs(t, halfspace.WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
-	require.Error(t, halfspace.WriteLP(broken{}, p))
+	require.ErrorIs(t, WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
+	require.Error(t, WriteLP(broken{}, p))
 	junk := filepath.Join(t.TempDir(), "not-a-program")
 	require.NoError(t, os.Mkdir(junk, 0o700))
 	// An executable that the system cannot run.
 	bad := filepath.Join(t.TempDir(), "cbc")
 	require.NoError(t, os.WriteFile(bad, []byte{0, 1, 2}, 0o700))
-	_, err = (&halfspace.Oracle{Command: bad, Dir: t.TempDir()}).Solve(bg, p)
-	require.ErrorIs(t, err, halfspace.ErrCommand)
+	_, err = (&Oracle{Command: bad, Dir: t.TempDir()}).Solve(bg, p)
+	require.ErrorIs(t, err, ErrCommand)
 	// glpsol files that cannot be read
 	for name, body := range map[string]string{
 		"column":  "s mip 1 1 o 1\nj 99999 1\n",
@@ -321,8 +320,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(body), 0o600))
-		_, err := (&halfspace.Oracle{Command: script(t, "glpsol", "cp "+text+" solution.sol"), Dir: t.TempDir()}).Solve(bg, p)
-		require.ErrorIs(t, err, halfspace.ErrNoPoint, name)
+		_, err := (&Oracle{Command: script(t, "glpsol", "cp "+text+" solution.sol"), Dir: t.TempDir()}).Solve(bg, p)
+		require.ErrorIs(t, err, ErrNoPoint, name)
 	}
 }
 
@@ -341,7 +340,7 @@ func ExampleWriteLP() {
 		fmt.Println(err)
 		return
 	}
-	if err := halfspace.WriteLP(os.Stdout, p); err != nil {
+	if err := WriteLP(os.Stdout, p); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

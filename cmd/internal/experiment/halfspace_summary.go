@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // summary is the object "results" of summary.json.
-type summary struct {
+type halfspaceSummary struct {
 	Heldout  []heldout  `json:"heldout,omitempty"`
 	Seconds  *times     `json:"fit_seconds,omitempty"`
 	Composed *dp.Budget `json:"composed,omitempty"` // what all releases cost together
@@ -33,7 +33,7 @@ type times struct {
 
 // held returns r with the held-out accuracy as its mean.
 func held(r sweep.Result) (sweep.Result, bool) {
-	d, ok := sweep.DetailOf[detail](r)
+	d, ok := sweep.DetailOf[halfspaceDetail](r)
 	if !ok || len(d.Test) == 0 {
 		return r, false
 	}
@@ -41,31 +41,31 @@ func held(r sweep.Result) (sweep.Result, bool) {
 	return r, true
 }
 
-var columns = []sweep.Column{
+var halfspaceColumns = []sweep.Column{
 	sweep.Number("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
 	sweep.Number("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
 	sweep.Number("fit_seconds_median", func(r sweep.Result) (float64, bool) {
-		d, _ := sweep.DetailOf[detail](r)
+		d, _ := sweep.DetailOf[halfspaceDetail](r)
 		if len(d.Seconds) == 0 {
 			return 0, false
 		}
 		return sweep.Median(d.Seconds), true
 	}),
 	sweep.Number("unproven", func(r sweep.Result) (float64, bool) {
-		d, ok := sweep.DetailOf[detail](r) // without it nothing is known
+		d, ok := sweep.DetailOf[halfspaceDetail](r) // without it nothing is known
 		return float64(d.Unproven), ok
 	}),
 }
 
 // figures are held-out accuracy and the histogram of run times.
-func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
+func (c *halfspaceConfig) figures(results []sweep.Result) (figures []sweep.Figure) {
 	var out []sweep.Result
 	var seconds []float64
 	for _, r := range results {
 		if h, ok := held(r); ok {
 			out = append(out, h)
 		}
-		if d, ok := sweep.DetailOf[detail](r); ok && c.method(r.Method).searches() {
+		if d, ok := sweep.DetailOf[halfspaceDetail](r); ok && c.method(r.Method).searches() {
 			seconds = append(seconds, d.Seconds...)
 		}
 	}
@@ -82,15 +82,15 @@ func (c *config) figures(results []sweep.Result) (figures []sweep.Figure) {
 }
 
 // summarize words the end of the experiment.
-func (c *config) summarize(results []sweep.Result) (any, []string) {
-	sum := &summary{}
+func (c *halfspaceConfig) summarize(results []sweep.Result) (any, []string) {
+	sum := &halfspaceSummary{}
 	var lines []string
 	var certificates []dp.Certificate
 	var seconds []float64
 	var laps []Lap
 	seen := map[string]bool{}
 	for _, r := range results {
-		d, ok := sweep.DetailOf[detail](r)
+		d, ok := sweep.DetailOf[halfspaceDetail](r)
 		if !ok {
 			continue
 		}
@@ -141,7 +141,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 }
 
 // raced words what a command did beside the search of this module.
-func (c *config) raced(laps []Lap) string {
+func (c *halfspaceConfig) raced(laps []Lap) string {
 	var claims, wrong, none, open int
 	var command, search, excess []float64
 	for _, l := range laps {
@@ -177,7 +177,7 @@ func (c *config) raced(laps []Lap) string {
 }
 
 // heldoutTable words held-out accuracies, one line a method.
-func (c *config) heldoutTable(all []heldout) (lines []string) {
+func (c *halfspaceConfig) heldoutTable(all []heldout) (lines []string) {
 	for _, m := range c.methods {
 		line := ""
 		for _, h := range all {

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"bufio"
@@ -64,7 +64,7 @@ type Claim struct {
 type solver struct {
 	name    string
 	args    func(model, solution, options string, seconds int) []string
-	parse   func(r io.Reader, m *model) (answer, error)
+	parse   func(r io.Reader, m *lpModel) (answer, error)
 	options string // content of the options file
 }
 
@@ -166,7 +166,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if ctx.Err() != nil {
-		return nil, interrupted(ctx)
+		return nil, interruptedSearch(ctx)
 	}
 	dir, err := os.MkdirTemp(o.Dir, "privopt-mip-") // mode 0700
 	if err != nil {
@@ -175,7 +175,7 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	defer os.RemoveAll(dir)
 
 	start := time.Now()
-	ans, err := run(ctx, path, sv, m, dir, limit)
+	ans, err := runSolver(ctx, path, sv, m, dir, limit)
 	if o.Trace != nil {
 		o.Trace(Claim{Status: ans.status, Runtime: time.Since(start)})
 	}
@@ -197,7 +197,7 @@ type answer struct {
 
 var errUnreadable = fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
 
-func run(ctx context.Context, path string, sv solver, m *model, dir string, limit time.Duration) (ans answer, err error) {
+func runSolver(ctx context.Context, path string, sv solver, m *lpModel, dir string, limit time.Duration) (ans answer, err error) {
 	const file, solution, options = "model.lp", "solution.sol", "options.txt"
 	if err := create(filepath.Join(dir, file), m.writeLP); err != nil {
 		return ans, err
@@ -214,7 +214,7 @@ func run(ctx context.Context, path string, sv solver, m *model, dir string, limi
 	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
 	err = cmd.Run()                 // its output goes nowhere: it holds private values
 	if ctx.Err() != nil {
-		return ans, interrupted(ctx)
+		return ans, interruptedSearch(ctx)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
@@ -245,14 +245,14 @@ func create(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-func interrupted(ctx context.Context) error {
+func interruptedSearch(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", objpert.ErrInterrupted, context.Cause(ctx))
 }
 
 // parseNamed reads lines that hold the name of a column followed by its value, as
 // CBC, HiGHS, SCIP and Gurobi write them; columns that are not named are 0. The
 // first line, or the one after "Model status", is the status.
-func parseNamed(r io.Reader, m *model) (a answer, err error) {
+func parseNamed(r io.Reader, m *lpModel) (a answer, err error) {
 	index := make(map[string]int, len(m.cols))
 	for i, c := range m.cols {
 		index[c.name] = i
@@ -296,7 +296,7 @@ func parseNamed(r io.Reader, m *model) (a answer, err error) {
 //
 //	s mip ROWS COLS STATUS OBJECTIVE
 //	j COLUMN VALUE
-func parseGLPK(r io.Reader, m *model) (a answer, err error) {
+func parseGLPK(r io.Reader, m *lpModel) (a answer, err error) {
 	value := make([]float64, len(m.cols))
 	s := bufio.NewScanner(r)
 	for s.Scan() {

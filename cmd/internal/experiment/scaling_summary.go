@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // summary is the object "results" of summary.json.
-type summary struct {
+type scalingSummary struct {
 	Cells []cellDetail `json:"cells"`
 	// Slopes are least-squares slopes of log risk against log κ over κ ≥ 10.
 	Slopes map[string]float64 `json:"slopes,omitempty"`
@@ -34,16 +34,16 @@ type cellDetail struct {
 	Value  float64 `json:"value"`
 	Method string  `json:"method"`
 	Risk   float64 `json:"risk"`
-	detail
+	scalingDetail
 }
 
 // slopeFrom is the κ from which the slopes are taken.
 const slopeFrom = 10
 
 // summarize returns the function that words the end of the experiment.
-func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
+func (c *scalingConfig) summarize(s *dataSource) func([]sweep.Result) (any, []string) {
 	return func(results []sweep.Result) (any, []string) {
-		sum := &summary{Slopes: map[string]float64{}, Notes: []string{}}
+		sum := &scalingSummary{Slopes: map[string]float64{}, Notes: []string{}}
 		var lines []string
 		var certificates []dp.Certificate
 		var private float64
@@ -54,7 +54,7 @@ func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
 				if r.Method != m {
 					continue
 				}
-				if kept, ok := sweep.DetailOf[detail](r); ok {
+				if kept, ok := sweep.DetailOf[scalingDetail](r); ok {
 					d := cellDetail{r.Value, m, r.Mean, kept}
 					sum.Releases += r.Runs
 					private += r.Seconds
@@ -104,7 +104,7 @@ func (c *config) summarize(s *source) func([]sweep.Result) (any, []string) {
 }
 
 // describe words the constants of one method at both ends of the sweep.
-func (c *config) describe(method string, cells []cellDetail) (lines []string) {
+func (c *scalingConfig) describe(method string, cells []cellDetail) (lines []string) {
 	if len(cells) == 0 {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 	if cert := cells[0].Certificate; cert != nil {
 		name := method
 		if c.sweep == "eps" {
-			name += " at eps = " + number(cells[0].Value)
+			name += " at eps = " + digits(cells[0].Value)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %v, %v neighbors, by %s", name, cert.Budget, cert.Relation, cert.Theorem))
 		for _, a := range cert.Assumptions {
@@ -126,7 +126,7 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 		var parts []string
 		add := func(name string, x *float64) {
 			if x != nil {
-				parts = append(parts, name+" = "+number(*x))
+				parts = append(parts, name+" = "+digits(*x))
 			}
 		}
 		add("σ", d.Sigma)
@@ -147,10 +147,10 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 			add("σ²", p.Sigma2)
 			add("ω at λ_max = (√m+√d)²", p.OmegaEdge)
 		}
-		line := fmt.Sprintf("%s at %s = %s: %s; risk %s", method, c.sweep, number(d.Value), strings.Join(parts, ", "), number(d.Risk))
+		line := fmt.Sprintf("%s at %s = %s: %s; risk %s", method, c.sweep, digits(d.Value), strings.Join(parts, ", "), digits(d.Risk))
 		if d.PredictedExcess != nil && d.MeasuredExcess != nil {
-			line += fmt.Sprintf("; excess per record over %s: predicted <= %s, measured %s", d.Comparator, number(*d.PredictedExcess),
-				number(*d.MeasuredExcess))
+			line += fmt.Sprintf("; excess per record over %s: predicted <= %s, measured %s", d.Comparator, digits(*d.PredictedExcess),
+				digits(*d.MeasuredExcess))
 		}
 		lines = append(lines, line)
 	}
@@ -165,7 +165,7 @@ func (c *config) describe(method string, cells []cellDetail) (lines []string) {
 }
 
 // anchorNote reports whether the declared error of the anchor, on which qop rests, is true.
-func (c *config) anchorNote(s *source, sum *summary) {
+func (c *scalingConfig) anchorNote(s *dataSource, sum *scalingSummary) {
 	if c.Mode == paper || c.data != "" || !slices.Contains(c.methods, "qop") {
 		return
 	}
@@ -184,13 +184,13 @@ func (c *config) anchorNote(s *source, sum *summary) {
 	switch {
 	case !sum.AnchorClaimFalse && declared > 0:
 		note = fmt.Sprintf("qop declares the anchor to be within %s, which is true here: its error is up to %s. "+
-			"The published setting takes it as exact: -eta 0", number(declared), number(worst))
+			"The published setting takes it as exact: -eta 0", digits(declared), digits(worst))
 	case sum.AnchorClaimFalse && declared > 0:
 		note = fmt.Sprintf("qop declares the anchor to be within %s, an assumption known to be false here: the anchor's "+
-			"error is up to %s (without -eta a true bound is taken)", number(declared), number(worst))
+			"error is up to %s (without -eta a true bound is taken)", digits(declared), digits(worst))
 	case sum.AnchorClaimFalse:
 		note = fmt.Sprintf("qop takes the anchor as exact, an assumption known to be false here: the anchor's error is up "+
-			"to %s (-anchor-noise 0 makes it exact, without -eta a true bound is declared)", number(worst))
+			"to %s (-anchor-noise 0 makes it exact, without -eta a true bound is declared)", digits(worst))
 	}
 	if note != "" {
 		sum.Notes = append(sum.Notes, note)
@@ -198,7 +198,7 @@ func (c *config) anchorNote(s *source, sum *summary) {
 }
 
 // costNote adds up what the releases of a sweep over records cost together.
-func (c *config) costNote(certificates []dp.Certificate, sum *summary) {
+func (c *scalingConfig) costNote(certificates []dp.Certificate, sum *scalingSummary) {
 	if c.data == "" || len(certificates) == 0 {
 		return
 	}
@@ -234,4 +234,4 @@ func overtakes(results []sweep.Result, other string) string {
 	return fmt.Sprintf("qop stays below %s from n = %v on", other, int(from))
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+func digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"bytes"
@@ -23,17 +23,17 @@ import (
 )
 
 // call runs the program and returns its exit code and output.
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func callPopulation(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Run(t.Context(), args, &out, &errs)
+	code = Population(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
 // results reads summary.json.
-func results(t *testing.T, dir string) (s struct {
-	NotPrivate string  `json:"not_private"`
-	Results    summary `json:"results"`
+func populationResults(t *testing.T, dir string) (s struct {
+	NotPrivate string            `json:"not_private"`
+	Results    populationSummary `json:"results"`
 }) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
@@ -46,7 +46,7 @@ func results(t *testing.T, dir string) (s struct {
 func TestFamilies(t *testing.T) {
 	for _, family := range families {
 		dir := t.TempDir()
-		code, out, errs := call(t, "-family", family, "-d", "4", "-values", "200,400", "-eps", "1", "-runs", "3", "-seed", "1", "-out", dir)
+		code, out, errs := callPopulation(t, "-family", family, "-d", "4", "-values", "200,400", "-eps", "1", "-runs", "3", "-seed", "1", "-out", dir)
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "onepass-bound")
 		require.Contains(t, errs, "slope")
@@ -56,7 +56,7 @@ func TestFamilies(t *testing.T) {
 		require.Contains(t, strings.SplitN(string(text), "\n", 2)[0], "evaluations")
 		require.FileExists(t, filepath.Join(dir, "excess.png"))
 	}
-	code, _, errs := call(t, "-family", "logistic", "-d", "4", "-values", "300", "-eps", "2", "-runs", "2", "-seed", "1", "-methods",
+	code, _, errs := callPopulation(t, "-family", "logistic", "-d", "4", "-values", "300", "-eps", "2", "-runs", "2", "-seed", "1", "-methods",
 		"svrg,prox,zero", "-out", t.TempDir())
 	require.Zero(t, code, errs)
 }
@@ -80,9 +80,9 @@ func TestSlopes(t *testing.T) {
 			break // more records
 		}
 		dir := t.TempDir()
-		code, _, errs := call(t, append(c.args, "-methods", "sgd", "-seed", "1", "-out", dir)...)
+		code, _, errs := callPopulation(t, append(c.args, "-methods", "sgd", "-seed", "1", "-out", dir)...)
 		require.Zero(t, code, errs)
-		s := results(t, dir).Results
+		s := populationResults(t, dir).Results
 		require.Empty(t, s.Violations)
 		got := s.Slopes["sgd"]
 		t.Logf("%v: %.3f (%.3f to %.3f)", c.args, got.Slope, got.Low, got.High)
@@ -94,9 +94,9 @@ func TestSlopes(t *testing.T) {
 
 // A bound that is too small is reported.
 func TestViolation(t *testing.T) {
-	c := &config{methods: []string{"sgd"}, bounds: true, sweep: "n"}
+	c := &populationConfig{methods: []string{"sgd"}, bounds: true, sweep: "n"}
 	outcome := func(x float64) json.RawMessage {
-		text, err := json.Marshal(detail{Outcomes: []float64{x, x}})
+		text, err := json.Marshal(populationDetail{Outcomes: []float64{x, x}})
 		require.NoError(t, err)
 		return text
 	}
@@ -111,9 +111,9 @@ func TestViolation(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	s := fit([]float64{1, 2, 4}, [][]float64{{8, 8}, {4, 4}, {2, 2}})
+	s := fitSlope([]float64{1, 2, 4}, [][]float64{{8, 8}, {4, 4}, {2, 2}})
 	require.InDeltaSlice(t, []float64{-1, -1, -1}, []float64{s.Slope, s.Low, s.High}, 1e-12)
-	s = fit([]float64{1, 2}, [][]float64{{1, 4}, {1, 4}})
+	s = fitSlope([]float64{1, 2}, [][]float64{{1, 4}, {1, 4}})
 	require.InDelta(t, 0, s.Slope, 1e-12)
 	// Each geometric mean is 1, 2 or 4: slopes −2 and 2 have probability 1/16.
 	require.Equal(t, []float64{-2, 2}, []float64{math.Round(s.Low), math.Round(s.High)})
@@ -125,7 +125,7 @@ func TestPopulations(t *testing.T) {
 	src := rand.New(noise.Reproducible(1))
 	const d, n = 4, 200000
 	for _, family := range families {
-		p := params{Family: family, N: 1000, D: d, Epsilon: 1, Delta: 1e-6, Signal: 1}
+		p := populationParams{Family: family, N: 1000, D: d, Epsilon: 1, Delta: 1e-6, Signal: 1}
 		pop := p.population()
 		w, best := make([]float64, d), make([]float64, d)
 		noise.Normal(w, 0.3, src)
@@ -171,16 +171,16 @@ func TestGoldenRisk(t *testing.T) {
 
 func TestLinearLoss(t *testing.T) {
 	a, theta, g := []float64{1, -2}, []float64{3, 4}, make([]float64, 2)
-	linear{}.Grad(g, theta, a, 0.5)
+	linearLoss{}.Grad(g, theta, a, 0.5)
 	require.Equal(t, []float64{-0.5, 1}, g)
-	require.Equal(t, floats.Dot(g, theta), linear{}.Func(theta, a, 0.5))
-	phi, slope, curvature := linear{}.Scalar(floats.Dot(a, theta), 0.5, 1)
+	require.Equal(t, floats.Dot(g, theta), linearLoss{}.Func(theta, a, 0.5))
+	phi, slope, curvature := linearLoss{}.Scalar(floats.Dot(a, theta), 0.5, 1)
 	require.Equal(t, []float64{floats.Dot(g, theta), -0.5, 0}, []float64{phi, slope, curvature})
-	require.Equal(t, 6.0, linear{}.Constants(loss.Bounds{Row: 2, Label: 3}, 1).Lipschitz)
-	require.Zero(t, linear{}.Constants(loss.Bounds{}, 1))
+	require.Equal(t, 6.0, linearLoss{}.Constants(loss.Bounds{Row: 2, Label: 3}, 1).Lipschitz)
+	require.Zero(t, linearLoss{}.Constants(loss.Bounds{}, 1))
 }
 
-func TestBadUse(t *testing.T) {
+func TestPopulationBadUse(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
@@ -209,38 +209,38 @@ func TestBadUse(t *testing.T) {
 		{[]string{"-data", "nowhere", "-test", "x", "-methods", "svrg"}, "svrg"},
 		{[]string{"-data", "nowhere", "-test", "x", "-values", "-1"}, "-values"},
 	} {
-		code, out, errs := call(t, append(c.args, "-out", filepath.Join(t.TempDir(), "x"))...)
+		code, out, errs := callPopulation(t, append(c.args, "-out", filepath.Join(t.TempDir(), "x"))...)
 		require.Equal(t, sweep.ExitUsage, code, "%v: %s", c.args, errs)
 		require.Contains(t, errs, c.want, "%v", c.args)
 		require.Equal(t, 1, strings.Count(errs, "\n"), "%v: one line: %s", c.args, errs)
 		require.Empty(t, out)
 	}
 	// A condition of a theorem: no smooth method takes a loss with kinks.
-	code, _, errs := call(t, "-family", "absolute", "-methods", "objpert", "-out", t.TempDir())
+	code, _, errs := callPopulation(t, "-family", "absolute", "-methods", "objpert", "-out", t.TempDir())
 	require.Equal(t, sweep.ExitCondition, code, errs)
 }
 
 // With a seed nothing depends on workers.
-func TestSameNumbers(t *testing.T) {
+func TestPopulationSameNumbers(t *testing.T) {
 	table := func(workers string) string {
 		dir := t.TempDir()
-		code, out, errs := call(t, "-d", "3", "-values", "100,200,400", "-runs", "3", "-seed", "4", "-workers", workers, "-out", dir)
+		code, out, errs := callPopulation(t, "-d", "3", "-values", "100,200,400", "-runs", "3", "-seed", "4", "-workers", workers, "-out", dir)
 		require.Zero(t, code, errs)
 		return out
 	}
 	require.Equal(t, table("1"), table("5"))
 }
 
-func TestInterrupted(t *testing.T) {
+func TestPopulationInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	require.Equal(t, sweep.ExitInterrupted, Run(ctx, []string{"-out", t.TempDir()}, &out, &errs), errs.String())
+	require.Equal(t, sweep.ExitInterrupted, Population(ctx, []string{"-out", t.TempDir()}, &out, &errs), errs.String())
 }
 
 // Test accuracy on Adult with every parameter fixed: 30162 records to fit, 15060
 // to measure, one-hot columns, rows within norm 1, δ = 1/n².
-func TestAdult(t *testing.T) {
+func TestPopulationAdult(t *testing.T) {
 	dir := os.Getenv("PRIVOPT_DATA")
 	if dir == "" {
 		t.Skip("set PRIVOPT_DATA to the folder that holds adult/adult.data")
@@ -249,7 +249,7 @@ func TestAdult(t *testing.T) {
 		t.Skip("120 fits to 30162 records")
 	}
 	out := t.TempDir()
-	code, _, errs := call(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
+	code, _, errs := callPopulation(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
 		"-methods", "lop", "-values", "0.1,1", "-runs", "30", "-seed", "1", "-out", out)
 	require.Zero(t, code, errs)
 	text, err := os.ReadFile(filepath.Join(out, "accuracy.csv"))
@@ -288,12 +288,12 @@ func TestAdultMethods(t *testing.T) {
 		return path
 	}
 	dir := t.TempDir()
-	code, out, errs := call(t, "-data", write(500), "-test", write(200), "-values", "2", "-delta", "1e-5", "-runs", "2", "-seed", "1", "-out",
+	code, out, errs := callPopulation(t, "-data", write(500), "-test", write(200), "-values", "2", "-delta", "1e-5", "-runs", "2", "-seed", "1", "-out",
 		dir)
 	require.Zero(t, code, errs)
 	for _, m := range adultMethods {
 		require.Contains(t, out, m+"-addremove")
 		require.Contains(t, errs, m+" at eps = 2: accuracy")
 	}
-	require.Contains(t, results(t, dir).NotPrivate, "computed from the records")
+	require.Contains(t, populationResults(t, dir).NotPrivate, "computed from the records")
 }

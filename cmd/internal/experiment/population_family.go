@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"math"
@@ -37,7 +37,7 @@ func (p population) problem(n, d int, src *rand.Rand) (*erm.Problem, error) {
 	return &erm.Problem{Data: data, Loss: p.loss, Set: prox.L2Ball{R: p.radius}}, nil
 }
 
-func (p params) population() population {
+func (p populationParams) population() population {
 	switch p.Family {
 	case "absolute":
 		return onehot(p.D)
@@ -49,34 +49,34 @@ func (p params) population() population {
 
 // rate is max( √(d ln(1/δ))/(εn), 1/√n ), up to a constant the least excess that
 // any private method can have on the worst family [BFTT19].
-func (p params) rate() float64 {
+func (p populationParams) rate() float64 {
 	n, d := float64(p.N), float64(p.D)
 	return max(math.Sqrt(d*math.Log(1/p.Delta))/(p.Epsilon*n), 1/math.Sqrt(n))
 }
 
 // linear is the loss −b⟨a,θ⟩.
-type linear struct{}
+type linearLoss struct{}
 
-func (linear) Func(theta, a []float64, b float64) float64 { return -b * floats.Dot(theta, a) }
+func (linearLoss) Func(theta, a []float64, b float64) float64 { return -b * floats.Dot(theta, a) }
 
-func (linear) Grad(dst, _, a []float64, b float64) { floats.ScaleTo(dst, -b, a) }
+func (linearLoss) Grad(dst, _, a []float64, b float64) { floats.ScaleTo(dst, -b, a) }
 
 // Constants: β = 0, but a zero field would mean that it is unknown.
-func (linear) Constants(b loss.Bounds, _ float64) loss.Constants {
+func (linearLoss) Constants(b loss.Bounds, _ float64) loss.Constants {
 	if b.Check() != nil {
 		return loss.Constants{}
 	}
 	return loss.Constants{Lipschitz: b.Row * b.Label, Smoothness: 1e-12, Rank: 1, Structure: loss.GLM}
 }
 
-func (linear) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return -b * u, -b, 0 }
+func (linearLoss) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return -b * u, -b, 0 }
 
 // hard is the linear family with ‖μ‖ = signal: z has independent signs over √d with the mean μ =
 // signal·(1, …, 1)/√d, and F(w) = −⟨w, μ⟩ is least, −‖μ‖, at μ/‖μ‖.
 func hard(d int, signal float64) population {
 	scale := 1 / math.Sqrt(float64(d))
 	return population{
-		loss:   linear{},
+		loss:   linearLoss{},
 		bounds: loss.Bounds{Row: 1, Label: 1},
 		radius: 1,
 		draw: func(a []float64, src *rand.Rand) float64 {

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 )
 
 // variable is a variable of the program. Its bounds are 0 and 1 if it is binary.
-type variable struct {
+type lpVariable struct {
 	name   string
 	cost   float64
 	lo, hi float64
@@ -20,15 +20,15 @@ type variable struct {
 }
 
 // term is one summand of a row.
-type term struct {
+type lpTerm struct {
 	col  int
 	coef float64
 }
 
 // row is Σ terms (=, ≤ or ≥) rhs.
-type row struct {
+type lpRow struct {
 	sense string // =, <= or >=
-	terms []term
+	terms []lpTerm
 	rhs   float64
 }
 
@@ -41,76 +41,76 @@ type row struct {
 //	     r, n, e ∈ {0, 1}
 //
 // with M_g of bigM, and Σ_g min(Pos_g, Neg_g) left out. Rows are integers: a positive score is at least 1.
-type model struct {
-	cols    []variable
-	rows    []row
+type lpModel struct {
+	cols    []lpVariable
+	rows    []lpRow
 	choice  [][]int // column of r_jk, -1 where not allowed
 	problem *objpert.Problem
 }
 
-func (m *model) add(c variable) int {
+func (m *lpModel) add(c lpVariable) int {
 	m.cols = append(m.cols, c)
 	return len(m.cols) - 1
 }
 
 // newModel translates p. Errors are those of p.Check.
-func newModel(p *objpert.Problem) (*model, error) {
+func newModel(p *objpert.Problem) (*lpModel, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	m := &model{problem: p, choice: make([][]int, p.Dim)}
+	m := &lpModel{problem: p, choice: make([][]int, p.Dim)}
 	table, norm := reals(p)
 	w := make([]int, p.Dim) // columns of w_j
-	var squares []term      // ‖w‖²
+	var squares []lpTerm    // ‖w‖²
 	for j := range p.Dim {
 		m.choice[j] = slices.Repeat([]int{-1}, len(p.Values))
-		var one, sum []term
+		var one, sum []lpTerm
 		for k, v := range p.Values {
 			if p.Allowed != nil && !p.Allowed[j][k] {
 				continue
 			}
-			c := variable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
+			c := lpVariable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
 			if table != nil {
 				c.cost = -table[j][k]
 			}
 			i := m.add(c)
 			m.choice[j][k] = i
-			one, sum = append(one, term{i, 1}), append(sum, term{i, float64(v)})
-			squares = append(squares, term{i, float64(v * v)})
+			one, sum = append(one, lpTerm{i, 1}), append(sum, lpTerm{i, float64(v)})
+			squares = append(squares, lpTerm{i, float64(v * v)})
 		}
 		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
-		w[j] = m.add(variable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
-		m.rows = append(m.rows, row{"=", one, 1}, row{"=", append(sum, term{w[j], -1}), 0})
+		w[j] = m.add(lpVariable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
+		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", append(sum, lpTerm{w[j], -1}), 0})
 	}
 	switch {
 	case norm != nil:
-		var one []term
+		var one []lpTerm
 		for q, z := range norm {
-			i := m.add(variable{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
-			one = append(one, term{i, 1})
-			squares = append(squares, term{i, -float64(q)})
+			i := m.add(lpVariable{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
+			one = append(one, lpTerm{i, 1})
+			squares = append(squares, lpTerm{i, -float64(q)})
 		}
-		m.rows = append(m.rows, row{"=", one, 1}, row{"=", squares, 0})
+		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", squares, 0})
 	case p.NormSq > 0:
-		m.rows = append(m.rows, row{"<=", squares, float64(p.NormSq)})
+		m.rows = append(m.rows, lpRow{"<=", squares, float64(p.NormSq)})
 	}
 	for g, x := range p.X {
 		weight := p.Pos[g] - p.Neg[g]
 		if weight == 0 {
 			continue
 		}
-		e := m.add(variable{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
-		var terms []term
+		e := m.add(lpVariable{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
+		var terms []lpTerm
 		for j, v := range x {
 			if v != 0 {
-				terms = append(terms, term{w[j], float64(v)})
+				terms = append(terms, lpTerm{w[j], float64(v)})
 			}
 		}
 		big := bigM(p, x)
 		if weight > 0 {
-			m.rows = append(m.rows, row{">=", append(terms, term{e, big}), 1})
+			m.rows = append(m.rows, lpRow{">=", append(terms, lpTerm{e, big}), 1})
 		} else {
-			m.rows = append(m.rows, row{"<=", append(terms, term{e, -big}), 0})
+			m.rows = append(m.rows, lpRow{"<=", append(terms, lpTerm{e, -big}), 0})
 		}
 	}
 	return m, nil
@@ -140,11 +140,11 @@ func WriteLP(w io.Writer, p *objpert.Problem) error {
 	return m.writeLP(w)
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
+func lpNumber(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
-func (m *model) writeLP(dst io.Writer) error {
+func (m *lpModel) writeLP(dst io.Writer) error {
 	w := bufio.NewWriter(dst)
-	sum := func(terms []term) {
+	sum := func(terms []lpTerm) {
 		for i, t := range terms {
 			if i > 0 && i%6 == 0 {
 				fmt.Fprint(w, "\n ") // readers limit the length of a line
@@ -153,12 +153,12 @@ func (m *model) writeLP(dst io.Writer) error {
 			if t.coef < 0 {
 				sign = "-"
 			}
-			fmt.Fprintf(w, " %s %s %s", sign, number(math.Abs(t.coef)), m.cols[t.col].name)
+			fmt.Fprintf(w, " %s %s %s", sign, lpNumber(math.Abs(t.coef)), m.cols[t.col].name)
 		}
 	}
-	cost := make([]term, len(m.cols)) // all of them: GLPK numbers columns as they appear
+	cost := make([]lpTerm, len(m.cols)) // all of them: GLPK numbers columns as they appear
 	for i, c := range m.cols {
-		cost[i] = term{i, c.cost}
+		cost[i] = lpTerm{i, c.cost}
 	}
 	fmt.Fprint(w, "Minimize\n obj:")
 	sum(cost)
@@ -166,12 +166,12 @@ func (m *model) writeLP(dst io.Writer) error {
 	for i, r := range m.rows {
 		fmt.Fprintf(w, " c%d:", i)
 		sum(r.terms)
-		fmt.Fprintf(w, " %s %s\n", r.sense, number(r.rhs))
+		fmt.Fprintf(w, " %s %s\n", r.sense, lpNumber(r.rhs))
 	}
 	fmt.Fprint(w, "Bounds\n")
 	for _, c := range m.cols {
 		if !c.binary {
-			fmt.Fprintf(w, " %s <= %s <= %s\n", number(c.lo), c.name, number(c.hi))
+			fmt.Fprintf(w, " %s <= %s <= %s\n", lpNumber(c.lo), c.name, lpNumber(c.hi))
 		}
 	}
 	fmt.Fprint(w, "Binary\n")
@@ -186,7 +186,7 @@ func (m *model) writeLP(dst io.Writer) error {
 
 // point returns the w that values of the columns stand for: the largest r_jk of
 // each coordinate. ok is false if it is not a point of W.
-func (m *model) point(value []float64) (w []int, ok bool) {
+func (m *lpModel) point(value []float64) (w []int, ok bool) {
 	w = make([]int, m.problem.Dim)
 	for j, choice := range m.choice {
 		best := math.Inf(-1)

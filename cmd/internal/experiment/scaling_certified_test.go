@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestNoNoiseInOutput(t *testing.T) {
 			}
 			return q
 		})
-		code := Run(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
+		code := Scaling(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
 		require.Zero(t, code, out.String())
 	}
 	entries, err := os.ReadDir(dir)

@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 
 // published gives the cells of -mode paper: the published procedure, constants
 // and all. Not private.
-type published struct {
-	*source
+type publishedCells struct {
+	*dataSource
 	experiments memo[publishedKey, *lasso.Experiment]
 }
 
@@ -25,7 +25,7 @@ type publishedKey struct {
 }
 
 // experiment returns the procedure at the parameters p, calibrated once.
-func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment, error) {
+func (s *publishedCells) experiment(in *lasso.Instance, p scalingParams) (*lasso.Experiment, error) {
 	return s.experiments.get(publishedKey{in, p.Epsilon}, func() (*lasso.Experiment, error) {
 		c, err := quadratic(in, p)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *published) experiment(in *lasso.Instance, p params) (*lasso.Experiment,
 }
 
 // quadratic returns the published constants of QOP: m = 2d, L = dξ², δ₁ = δ₃ = δ/2.
-func quadratic(in *lasso.Instance, p params) (qop.PublishedConstants, error) {
+func quadratic(in *lasso.Instance, p scalingParams) (qop.PublishedConstants, error) {
 	_, d := in.Dims()
 	return qop.Published{
 		Dim: d, Degrees: 2 * float64(d), Rank: p.Rho, Smoothness: float64(d) * in.Xi * in.Xi,
@@ -45,7 +45,7 @@ func quadratic(in *lasso.Instance, p params) (qop.PublishedConstants, error) {
 }
 
 // prepare sets up one cell of -mode paper.
-func (s *published) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
+func (s *publishedCells) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, error) {
 	at := s.c.at(cell.Value)
 	rec, err := s.at(at)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *published) prepare(ctx context.Context, cell sweep.Cell) (sweep.Task, e
 		return sweep.Task{}, err
 	}
 	method := map[string]lasso.Method{"lop": lasso.LOP, "lop-clip": lasso.LOPClip, "qop": lasso.QOP}[cell.Method]
-	d := &detail{}
+	d := &scalingDetail{}
 	c, err := quadratic(in, at)
 	if err != nil {
 		return sweep.Task{}, err

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"bytes"

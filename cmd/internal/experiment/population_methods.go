@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // names are the private methods.
-var names = []string{"sgd", "prox", "dpsgd", "objpert", "svrg", "output", "psgd", "phased"}
+var stochastic = []string{"sgd", "prox", "dpsgd", "objpert", "svrg", "output", "psgd", "phased"}
 
 // bounded are the methods with a proved bound.
 var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg": true, "output": true, "psgd": true, "phased": true,
@@ -29,7 +29,7 @@ var bounded = map[string]bool{"sgd": true, "prox": true, "objpert": true, "svrg"
 const boundSuffix = "-bound"
 
 // detail is what a cell keeps besides its mean.
-type detail struct {
+type populationDetail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 	Outcomes    []float64       `json:"outcomes,omitempty"`    // of the runs
 	Evaluations []float64       `json:"evaluations,omitempty"` // gradients of single records
@@ -39,42 +39,42 @@ type detail struct {
 }
 
 // planned is a calibrated method.
-type planned struct {
+type plannedMethod struct {
 	bound float64 // on the expected excess; +Inf: none
 	text  string
 	fit   func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error)
 }
 
 // setting is what methods share; zero fields mean their defaults.
-type setting struct {
+type settings struct {
 	rel    dp.Relation
 	radius float64         // of methods that know it from no set
 	trace  func(erm.Trace) // called after every fit
 }
 
 // calibrate plans a private method by public quantities alone.
-func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, error) {
-	sgd := func(q *sco.SGDPlan, err error) (planned, error) {
+func calibrate(method string, p *erm.Problem, b dp.Budget, s settings) (plannedMethod, error) {
+	sgd := func(q *sco.SGDPlan, err error) (plannedMethod, error) {
 		if err != nil {
-			return planned{}, err
+			return plannedMethod{}, err
 		}
 		par := q.Params()
 		text := fmt.Sprintf("T = %d, qn = %.4g, z = %.4g, step = %.3g", par.Steps, par.Batch, par.Noise, par.StepSize)
-		return planned{par.ExcessBound, text, q.Fit}, nil
+		return plannedMethod{par.ExcessBound, text, q.Fit}, nil
 	}
-	obj := func(q *lop.Plan, err error) (planned, error) {
+	obj := func(q *lop.Plan, err error) (plannedMethod, error) {
 		if err != nil {
-			return planned{}, err
+			return plannedMethod{}, err
 		}
 		par := q.Params()
 		text := fmt.Sprintf("ridge = %.4g, sigma = %.4g, output sigma = %.4g", par.Ridge, par.Sigma, par.OutputSigma)
-		return planned{par.ExcessBound, text, q.Fit}, nil
+		return plannedMethod{par.ExcessBound, text, q.Fit}, nil
 	}
-	pass := func(q *sco.PassPlan, err error) (planned, error) {
+	pass := func(q *sco.PassPlan, err error) (plannedMethod, error) {
 		if err != nil {
-			return planned{}, err
+			return plannedMethod{}, err
 		}
-		return planned{q.Params().ExcessBound, "", q.Fit}, nil
+		return plannedMethod{q.Params().ExcessBound, "", q.Fit}, nil
 	}
 	objective := sco.ObjPert{Relation: s.rel, Radius: s.radius, Trace: s.trace}
 	noisy := sco.NoisySGD{Relation: s.rel, Trace: s.trace}
@@ -98,26 +98,26 @@ func calibrate(method string, p *erm.Problem, b dp.Budget, s setting) (planned, 
 	case "dpsgd":
 		return sgd((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
 	}
-	return planned{}, fmt.Errorf("no method %q", method)
+	return plannedMethod{}, fmt.Errorf("no method %q", method)
 }
 
 // prepare calibrates one cell for the sizes of its value.
-func (c *config) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
+func (c *populationConfig) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
 	at := c.at(cell.Value)
 	pop := at.population()
 	b := dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta}
 	method, isBound := strings.CutSuffix(cell.Method, boundSuffix)
 
-	var pl planned
-	det := &detail{}
-	if slices.Contains(names, method) {
+	var pl plannedMethod
+	det := &populationDetail{}
+	if slices.Contains(stochastic, method) {
 		// A calibration reads no record: zeros stand for them.
 		zeros := pop
 		zeros.draw = func([]float64, *rand.Rand) float64 { return 0 }
 		shape, err := zeros.problem(at.N, at.D, nil)
 		if err == nil {
 			count := func(t erm.Trace) { det.Evaluations = append(det.Evaluations, float64(t.GradTerms)) }
-			pl, err = calibrate(method, shape, b, setting{trace: count})
+			pl, err = calibrate(method, shape, b, settings{trace: count})
 		}
 		if err != nil {
 			return sweep.Task{}, err

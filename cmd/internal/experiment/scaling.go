@@ -39,7 +39,7 @@
 //
 //	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation:
 //	        Curvature-Based Differential Privacy. 2026.
-package scaling
+package experiment
 
 import (
 	"context"
@@ -54,14 +54,14 @@ import (
 )
 
 // public are the errors that a flag or a file can repair.
-var public = []error{
+var scalingErrors = []error{
 	erm.ErrData, erm.ErrProblem, lasso.ErrFile, lasso.ErrParameter, lop.ErrMechanism, qop.ErrMechanism, table.ErrTable,
 }
 
 // Run is the command: it returns its exit code.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, flags := newConfig()
-	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, public, func() (*sweep.Experiment, error) {
+func Scaling(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, flags := newScaling()
+	return flags.RunExperiment(ctx, args, stdout, stderr, &c.Options, scalingErrors, func() (*sweep.Experiment, error) {
 		if err := c.check(flags); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"cmp"
@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	families = []string{"linear", "absolute", "logistic"}
-	regimes  = []string{"privacy", "statistical"}
-	sweeps   = []string{"n", "d", "eps"}
+	families         = []string{"linear", "absolute", "logistic"}
+	regimes          = []string{"privacy", "statistical"}
+	populationSweeps = []string{"n", "d", "eps"}
 )
 
 // params are the flags that decide the results: they identify a run.
-type params struct {
+type populationParams struct {
 	Family  string  `json:"family"`
 	Regime  string  `json:"regime"`
 	N       int     `json:"n"`
@@ -27,10 +27,10 @@ type params struct {
 	Runs    int     `json:"runs"`
 }
 
-type config struct {
+type populationConfig struct {
 	sweep.Options
-	params
-	files
+	populationParams
+	recordFiles
 	methods     []string
 	sweep, list string
 	bounds      bool
@@ -38,13 +38,13 @@ type config struct {
 }
 
 // newConfig defines the flags. Those that are 0 or empty take the value of the regime.
-func newConfig() (*config, *sweep.Flags) {
-	c := &config{}
+func newPopulation() (*populationConfig, *sweep.Flags) {
+	c := &populationConfig{}
 	f := sweep.NewFlags("population", "Excess population loss of private stochastic convex optimization, where it is known exactly.")
 	f.ChoiceVar(&c.Family, "family", "linear", families, "law of the records and their loss")
 	f.ChoiceVar(&c.Regime, "regime", "privacy", regimes, "what limits the excess: privacy (n below n*) or statistical (n above); sets the "+
 		"defaults of -n, -d, -eps")
-	f.ChoiceVar(&c.sweep, "sweep", "n", sweeps, "what grows")
+	f.ChoiceVar(&c.sweep, "sweep", "n", populationSweeps, "what grows")
 	f.StringVar(&c.list, "values", "", "swept values `LIST` instead of the default grid")
 	f.IntVar(&c.N, "n", 0, sweep.Between(0, 1e7), "records `N`; 0: of the regime")
 	f.IntVar(&c.D, "d", 0, sweep.Between(0, 5000), "parameters `D`; 0: of the regime")
@@ -52,16 +52,16 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Delta, "delta", 1e-6, sweep.Range{Max: math.Nextafter(1, 0), Open: true, Example: 1e-6}, "privacy budget `D` of one release")
 	f.FloatVar(&c.Signal, "signal", 3, sweep.Positive(1e6), "‖μ‖ of the linear family over the rate, `C`")
 	f.IntVar(&c.Runs, "runs", 30, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh records and noise")
-	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(names), "onepass", "zero", "lop"),
+	f.ListVar(&c.methods, "methods", nil, append(slices.Clone(stochastic), "onepass", "zero", "lop"),
 		"methods to compare, `LIST`; empty: those that fit the family; lop with -data only")
 	f.BoolVar(&c.bounds, "bounds", true, "a column with the proved bound beside each method that has one")
-	c.files.register(f)
+	c.recordFiles.register(f)
 	c.Register(f, "population-out")
 	return c, f
 }
 
 // check completes the flags and makes the grid.
-func (c *config) check(f *sweep.Flags) error {
+func (c *populationConfig) check(f *sweep.Flags) error {
 	if c.Data != "" {
 		return c.checkAdult(f)
 	}
@@ -125,8 +125,8 @@ func (c *config) check(f *sweep.Flags) error {
 }
 
 // at returns the parameters of the cells at one swept value.
-func (c *config) at(value float64) params {
-	p := c.params
+func (c *populationConfig) at(value float64) populationParams {
+	p := c.populationParams
 	switch c.sweep {
 	case "n":
 		p.N = int(value)
@@ -138,7 +138,7 @@ func (c *config) at(value float64) params {
 	return p
 }
 
-func (c *config) experiment() (*sweep.Experiment, error) {
+func (c *populationConfig) experiment() (*sweep.Experiment, error) {
 	if c.Data != "" {
 		return c.adultExperiment()
 	}
@@ -147,10 +147,10 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 		Files:     "excess",
 		Sweep:     c.sweep,
 		Values:    c.values,
-		Params:    c.params,
+		Params:    c.populationParams,
 		Prepare:   c.prepare,
 		Summarize: c.summarize,
-		Columns:   columns,
+		Columns:   populationColumns,
 		Plot: sweep.Plot{
 			Title: fmt.Sprintf("Excess population loss, %s, %d runs", c.title(), c.Runs),
 			X:     c.sweep,
@@ -172,7 +172,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 }
 
 // title describes what is fixed, in characters that every plot format knows.
-func (c *config) title() string {
+func (c *populationConfig) title() string {
 	text := c.Family + " family"
 	if c.Family == "linear" {
 		text += fmt.Sprintf(" with the signal at %v of the rate", c.Signal)

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"bytes"
@@ -21,22 +21,22 @@ import (
 )
 
 // call runs the program and returns its exit code and output.
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func callHalfspace(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Run(t.Context(), args, &out, &errs)
+	code = Halfspace(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
 // small is a sweep that ends in a second.
-func small(dir string, more ...string) []string {
+func smallHalfspace(dir string, more ...string) []string {
 	return append([]string{"-n", "300", "-q", "2,4", "-eps", "0.5,1", "-runs", "3", "-seed", "1", "-out", dir, "-force"}, more...)
 }
 
 // results reads summary.json.
-func results(t *testing.T, dir string) (s struct {
-	NotPrivate string  `json:"not_private"`
-	Results    summary `json:"results"`
+func halfspaceResults(t *testing.T, dir string) (s struct {
+	NotPrivate string           `json:"not_private"`
+	Results    halfspaceSummary `json:"results"`
 }) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
@@ -47,7 +47,7 @@ func results(t *testing.T, dir string) (s struct {
 
 func TestGeneratedRecords(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errs := call(t, small(dir, "-methods", strings.Join(kinds, ","))...)
+	code, out, errs := callHalfspace(t, smallHalfspace(dir, "-methods", strings.Join(halfspaceKinds, ","))...)
 	require.Zero(t, code, errs)
 	for _, name := range []string{"opdisc-q2", "opdisc-q4", "gaussian-q2", "paper", "product", "cube", "rspm", "rspm-paper", "logistic",
 		"nonprivate"} {
@@ -58,7 +58,7 @@ func TestGeneratedRecords(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, info.Size(), name)
 	}
-	s := results(t, dir)
+	s := halfspaceResults(t, dir)
 	require.Contains(t, s.NotPrivate, "seed")
 	require.Zero(t, s.Results.Unproven)
 	require.Equal(t, 10*2*3, s.Results.Releases, "every run but those of nonprivate")
@@ -72,13 +72,13 @@ func TestGeneratedRecords(t *testing.T) {
 }
 
 // With a seed nothing but times depends on workers, or on an interruption.
-func TestSameNumbers(t *testing.T) {
+func TestHalfspaceSameNumbers(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
-	code, _, errs := call(t, small(one, "-workers", "1")...)
+	code, _, errs := callHalfspace(t, smallHalfspace(one, "-workers", "1")...)
 	require.Zero(t, code, errs)
-	code, _, errs = call(t, small(two, "-workers", "4")...)
+	code, _, errs = callHalfspace(t, smallHalfspace(two, "-workers", "4")...)
 	require.Zero(t, code, errs)
-	require.Equal(t, table(t, one), table(t, two))
+	require.Equal(t, halfspaceTable(t, one), halfspaceTable(t, two))
 
 	text, err := os.ReadFile(filepath.Join(two, "cells.jsonl"))
 	require.NoError(t, err)
@@ -87,13 +87,13 @@ func TestSameNumbers(t *testing.T) {
 	three := t.TempDir()
 	torn := append(bytes.Join(lines[:4], nil), lines[4][:len(lines[4])/2]...)
 	require.NoError(t, os.WriteFile(filepath.Join(three, "cells.jsonl"), torn, 0o600))
-	code, _, errs = call(t, append(small(three), "-force=false", "-resume")...)
+	code, _, errs = callHalfspace(t, append(smallHalfspace(three), "-force=false", "-resume")...)
 	require.Zero(t, code, errs)
-	require.Equal(t, table(t, one), table(t, three))
+	require.Equal(t, halfspaceTable(t, one), halfspaceTable(t, three))
 }
 
 // table returns the CSV file without its columns of seconds.
-func table(t *testing.T, dir string) (rows [][]string) {
+func halfspaceTable(t *testing.T, dir string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "accuracy.csv"))
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func table(t *testing.T, dir string) (rows [][]string) {
 	return rows
 }
 
-func TestBadUse(t *testing.T) {
+func TestHalfspaceBadUse(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.data")
 	require.NoError(t, os.WriteFile(bad, []byte("39, State-gov, 1\n"), 0o600))
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestBadUse(t *testing.T) {
 		{[]string{"-data", "nowhere.data"}, "-data"},
 		{[]string{"-data", bad}, "line 1"},
 	} {
-		code, out, errs := call(t, append(c.args, "-out", filepath.Join(t.TempDir(), "x"))...)
+		code, out, errs := callHalfspace(t, append(c.args, "-out", filepath.Join(t.TempDir(), "x"))...)
 		require.Equal(t, sweep.ExitUsage, code, "%v: %s", c.args, errs)
 		require.Contains(t, errs, c.want, "%v", c.args)
 		require.Equal(t, 1, strings.Count(errs, "\n"), "%v: one line: %s", c.args, errs)
@@ -144,7 +144,7 @@ func TestBadUse(t *testing.T) {
 func TestWithheld(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range [][2]string{{"opdisc", "1e-9"}, {"nonprivate", "1e-9"}, {"opdisc", "1e-12"}} {
-		code, _, errs := call(t, small(dir, "-methods", c[0], "-timeout", c[1], "-force")...)
+		code, _, errs := callHalfspace(t, smallHalfspace(dir, "-methods", c[0], "-timeout", c[1], "-force")...)
 		require.Equal(t, sweep.ExitWithheld, code, "%v: %s", c, errs)
 		_, err := os.Stat(filepath.Join(dir, "accuracy.csv"))
 		require.ErrorIs(t, err, os.ErrNotExist)
@@ -159,11 +159,11 @@ func TestCommand(t *testing.T) {
 			continue
 		}
 		dir := t.TempDir()
-		code, _, errs := call(t, "-n", "60", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "1", "-out", dir, "-methods", "opdisc,logistic",
+		code, _, errs := callHalfspace(t, "-n", "60", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "1", "-out", dir, "-methods", "opdisc,logistic",
 			"-timeout", "10", "-oracle", "cmd:"+name)
 		require.Zero(t, code, errs)
 		require.Contains(t, errs, "2 problems, cmd:"+name)
-		s := results(t, dir)
+		s := halfspaceResults(t, dir)
 		require.Contains(t, s.NotPrivate, "incumbents")
 		require.Equal(t, 2, s.Results.Unproven)
 		require.Equal(t, 2, s.Results.Releases, "of logistic regression")
@@ -171,7 +171,7 @@ func TestCommand(t *testing.T) {
 }
 
 func TestRaced(t *testing.T) {
-	c := &config{}
+	c := &halfspaceConfig{}
 	c.Oracle = "cmd:x"
 	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
 		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
@@ -181,11 +181,11 @@ func TestRaced(t *testing.T) {
 	require.Contains(t, c.raced([]Lap{{Excess: 2}, {Open: true}}), "This search proves 1: ")
 }
 
-func TestInterrupted(t *testing.T) {
+func TestHalfspaceInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	require.Equal(t, sweep.ExitInterrupted, Run(ctx, small(t.TempDir()), &out, &errs), errs.String())
+	require.Equal(t, sweep.ExitInterrupted, Halfspace(ctx, smallHalfspace(t.TempDir()), &out, &errs), errs.String())
 }
 
 // The records of a file: held-out shares and the label of the output.
@@ -195,18 +195,18 @@ func TestSplit(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"-data", path, "-split", "0.25", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "3", "-methods", "opdisc", "-out", dir,
 		"-force"}
-	code, _, errs := call(t, args...)
+	code, _, errs := callHalfspace(t, args...)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "held out, 100 records")
-	require.Contains(t, results(t, dir).NotPrivate, "computed from the records")
+	require.Contains(t, halfspaceResults(t, dir).NotPrivate, "computed from the records")
 	require.Contains(t, errs, "publishing all 2 releases")
-	code, _, errs = call(t, "-data", path, "-split", "0.0001", "-out", dir, "-force")
+	code, _, errs = callHalfspace(t, "-data", path, "-split", "0.0001", "-out", dir, "-force")
 	require.Equal(t, sweep.ExitUsage, code)
 	require.Contains(t, errs, "-split")
 
 	one := filepath.Join(t.TempDir(), "one.data") // all of one class
 	require.NoError(t, os.WriteFile(one, bytes.ReplaceAll(adultFile(10), []byte(">50K"), []byte("<=50K")), 0o600))
-	code, _, errs = call(t, "-data", one, "-out", dir, "-force")
+	code, _, errs = callHalfspace(t, "-data", one, "-out", dir, "-force")
 	require.Equal(t, sweep.ExitUsage, code)
 	require.Contains(t, errs, "both classes")
 }
@@ -214,7 +214,7 @@ func TestSplit(t *testing.T) {
 // adultFile writes n generated records in the format of adult.data.
 func adultFile(n int) []byte {
 	var b bytes.Buffer
-	for _, r := range generate(n, rand.New(noise.Reproducible(5))) {
+	for _, r := range people(n, rand.New(noise.Reproducible(5))) {
 		for i, a := range adult.Attributes {
 			if a.Levels != nil {
 				b.WriteString(a.Levels[r.Value[i]])
@@ -233,7 +233,7 @@ func adultFile(n int) []byte {
 }
 
 func TestAccuracy(t *testing.T) {
-	p := part{row: [][]int64{{1, 0}, {0, 1}, {1, 1}, {2, -2}}, label: []int{1, -1, 1, -1}}
+	p := integers{row: [][]int64{{1, 0}, {0, 1}, {1, 1}, {2, -2}}, label: []int{1, -1, 1, -1}}
 	require.Equal(t, 0.75, p.accuracy([]float64{1, 0}), "the last score is 2, its label −1")
 	require.Equal(t, 0.75, p.accuracy([]float64{1, 1}), "the second is wrong; a score of 0 is −1")
 	require.False(t, math.IsNaN(p.accuracy([]float64{0, 0})))
@@ -241,7 +241,7 @@ func TestAccuracy(t *testing.T) {
 
 // Table of the experiment on Adult: training accuracy, mean and standard
 // deviation over 15 seeds, of another implementation with other noise streams.
-var published = []struct {
+var publishedAccuracy = []struct {
 	method string
 	eps    float64
 	mean   float64
@@ -269,18 +269,18 @@ func TestAdultTable(t *testing.T) {
 		t.Skip("300 searches over all records")
 	}
 	out := t.TempDir()
-	code, _, errs := call(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
+	code, _, errs := callHalfspace(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
 		"-methods", "opdisc,gaussian,paper,product,cube,rspm,rspm-paper", "-q", "2,4,9,23", "-eps", "0.1,1", "-runs", "15", "-seed", "1", "-out",
 		out)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "every minimizer proven")
 	mean := map[string][2]float64{}
-	for _, row := range table(t, out)[1:] {
+	for _, row := range halfspaceTable(t, out)[1:] {
 		m, _ := strconv.ParseFloat(row[4], 64)
 		s, _ := strconv.ParseFloat(row[5], 64)
 		mean[row[2]+" "+row[1]] = [2]float64{m, s}
 	}
-	for _, p := range published {
+	for _, p := range publishedAccuracy {
 		got, ok := mean[p.method+" "+strconv.FormatFloat(p.eps, 'g', -1, 64)]
 		require.True(t, ok, p.method)
 		// Welch's statistic of two means of 15 skewed outcomes. 6 is beyond the
@@ -291,5 +291,5 @@ func TestAdultTable(t *testing.T) {
 		t.Logf("%-12s eps %-4v %.4f (%.4f), published %.3f (%.3f), z = %+.2f", p.method, p.eps, got[0], got[1], p.mean, p.std, z)
 		require.Less(t, math.Abs(z), 6.0, "%s at eps = %v", p.method, p.eps)
 	}
-	require.NotEmpty(t, results(t, out).Results.Heldout)
+	require.NotEmpty(t, halfspaceResults(t, out).Results.Heldout)
 }

@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 )
 
 // summary is the object "results" of summary.json.
-type summary struct {
+type populationSummary struct {
 	Slopes     map[string]slope `json:"slopes,omitempty"`
 	Violations []string         `json:"violations"` // means above their proved bound
 	Notes      []string         `json:"notes"`
@@ -28,14 +28,14 @@ type slope struct {
 	High  float64 `json:"high"`
 }
 
-var columns = []sweep.Column{sweep.Number("evaluations", func(r sweep.Result) (float64, bool) {
-	d, _ := sweep.DetailOf[detail](r)
+var populationColumns = []sweep.Column{sweep.Number("evaluations", func(r sweep.Result) (float64, bool) {
+	d, _ := sweep.DetailOf[populationDetail](r)
 	return stat.Mean(d.Evaluations, nil), len(d.Evaluations) > 0
 })}
 
 // summarize fits slopes and compares means with bounds.
-func (c *config) summarize(results []sweep.Result) (any, []string) {
-	sum := &summary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
+func (c *populationConfig) summarize(results []sweep.Result) (any, []string) {
+	sum := &populationSummary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
 	var lines []string
 	for _, m := range c.methods {
 		var values []float64
@@ -46,14 +46,14 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 			case m + boundSuffix:
 				bounds[r.Value] = r.Mean
 			case m:
-				if d, _ := sweep.DetailOf[detail](r); positive(d.Outcomes) {
+				if d, _ := sweep.DetailOf[populationDetail](r); allPositive(d.Outcomes) {
 					values, outcomes = append(values, r.Value), append(outcomes, d.Outcomes)
 				}
 			}
 		}
 		line := m
 		if len(values) > 1 {
-			s := fit(values, outcomes)
+			s := fitSlope(values, outcomes)
 			sum.Slopes[m] = s
 			line += fmt.Sprintf(": slope %.3f (%.3f to %.3f) in %s", s.Slope, s.Low, s.High, c.sweep)
 		}
@@ -68,7 +68,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m,
 					c.sweep, r.Value, r.Mean, r.StdErr, b))
 			}
-			if d, _ := sweep.DetailOf[detail](r); len(d.Evaluations) > 0 {
+			if d, _ := sweep.DetailOf[populationDetail](r); len(d.Evaluations) > 0 {
 				evaluations = append(evaluations, strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', 3, 64))
 			}
 		}
@@ -90,7 +90,7 @@ func (c *config) summarize(results []sweep.Result) (any, []string) {
 	return sum, append(lines, sum.Notes...)
 }
 
-func positive(x []float64) bool {
+func allPositive(x []float64) bool {
 	return len(x) > 0 && !slices.ContainsFunc(x, func(v float64) bool { return !(v > 0) })
 }
 
@@ -98,7 +98,7 @@ const resamples = 2000
 
 // fit returns the least-squares slope of the geometric means and the 2.5 % and
 // 97.5 % quantiles of the same over resampled runs.
-func fit(values []float64, outcomes [][]float64) slope {
+func fitSlope(values []float64, outcomes [][]float64) slope {
 	x, y := make([]float64, len(values)), make([]float64, len(values))
 	logs := make([][]float64, len(values))
 	for i, v := range values {

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"context"
@@ -23,7 +23,7 @@ var oracles = map[string]objpert.Oracle{
 
 const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
 
-func (c *config) checkOracle() error {
+func (c *halfspaceConfig) checkOracle() error {
 	if oracles[c.Oracle] != nil {
 		return nil
 	}
@@ -42,10 +42,10 @@ func (c *config) checkOracle() error {
 }
 
 // external reports whether a command answers.
-func (c *config) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
+func (c *halfspaceConfig) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
 
 // oracle returns who minimizes, beside a command as well.
-func (c *config) oracle() objpert.Oracle {
+func (c *halfspaceConfig) oracle() objpert.Oracle {
 	if c.external() {
 		return oracles["auto"]
 	}
@@ -72,7 +72,7 @@ type Lap struct {
 	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
 }
 
-func (c *config) race() *race {
+func (c *halfspaceConfig) race() *race {
 	r := &race{search: c.oracle(), bounded: c.bounded}
 	r.command = &Oracle{
 		Command: strings.TrimPrefix(c.Oracle, "cmd:"),

@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"bytes"
@@ -24,30 +24,30 @@ import (
 )
 
 // scaling runs the program.
-func scaling(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func callScaling(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Run(t.Context(), args, &out, &errs)
+	code = Scaling(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
 // solved runs the program with a seed into a fresh folder and returns its rows
 // by method.
-func solved(t *testing.T, args ...string) (dir string, rows map[string][]row) {
+func solvedScaling(t *testing.T, args ...string) (dir string, rows map[string][]csvRow) {
 	t.Helper()
 	dir = t.TempDir()
-	code, _, stderr := scaling(t, append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir}, args...)...)
+	code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir}, args...)...)
 	require.Zero(t, code, stderr)
 	return dir, readRows(t, filepath.Join(dir, "risk.csv"))
 }
 
-type row struct {
+type csvRow struct {
 	sweep, method           string
 	runs                    int
 	value, mean, std, error float64
 }
 
-func readRows(t *testing.T, path string) map[string][]row {
+func readRows(t *testing.T, path string) map[string][]csvRow {
 	t.Helper()
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func readRows(t *testing.T, path string) map[string][]row {
 	lines, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
 	require.Equal(t, "sweep,value,method,runs,mean,std,stderr,seconds", strings.Join(lines[0], ","))
-	rows := map[string][]row{}
+	rows := map[string][]csvRow{}
 	for _, l := range lines[1:] {
 		x := make([]float64, len(l))
 		for i, s := range l {
@@ -64,17 +64,17 @@ func readRows(t *testing.T, path string) map[string][]row {
 				require.NoError(t, err)
 			}
 		}
-		rows[l[2]] = append(rows[l[2]], row{l[0], l[2], int(x[3]), x[1], x[4], x[5], x[6]})
+		rows[l[2]] = append(rows[l[2]], csvRow{l[0], l[2], int(x[3]), x[1], x[4], x[5], x[6]})
 	}
 	return rows
 }
 
-func results(t *testing.T, dir string) summary {
+func scalingResults(t *testing.T, dir string) scalingSummary {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	require.NoError(t, err)
 	var s struct {
-		Results summary `json:"results"`
+		Results scalingSummary `json:"results"`
 	}
 	require.NoError(t, json.Unmarshal(text, &s))
 	return s.Results
@@ -83,8 +83,8 @@ func results(t *testing.T, dir string) summary {
 // The claim of the experiment: the risk of lop grows with the square of the
 // box, that of qop does not.
 func TestCertifiedShape(t *testing.T) {
-	dir, rows := solved(t, "-eta", "0", "-values", "4,10,31.6,100,316,1000")
-	s := results(t, dir)
+	dir, rows := solvedScaling(t, "-eta", "0", "-values", "4,10,31.6,100,316,1000")
+	s := scalingResults(t, dir)
 	require.InDelta(t, 2, s.Slopes["lop"], 0.1)
 	lo, hi := math.Inf(1), 0.0
 	for _, r := range rows["qop"] {
@@ -110,8 +110,8 @@ func TestCertifiedShape(t *testing.T) {
 // Without -eta the certificate of qop rests on a bound that is true, and pays for it: the risk is far above the
 // anchor's, and still does not grow with a large box.
 func TestDefaultClaimIsTrue(t *testing.T) {
-	dir, rows := solved(t, "-values", "100,1000", "-runs", "5", "-methods", "qop,anchor")
-	s := results(t, dir)
+	dir, rows := solvedScaling(t, "-values", "100,1000", "-runs", "5", "-methods", "qop,anchor")
+	s := scalingResults(t, dir)
 	require.False(t, s.AnchorClaimFalse)
 	require.LessOrEqual(t, *s.AnchorError, 0.1*13) // S(√d+3)
 	require.Contains(t, strings.Join(s.Notes, "\n"), "which is true here")
@@ -120,8 +120,8 @@ func TestDefaultClaimIsTrue(t *testing.T) {
 	// Both means are within 6 standard errors of one another, and of a factor 100 for a slope of 2.
 	require.InDelta(t, rows["qop"][0].mean, rows["qop"][1].mean, 6*math.Hypot(rows["qop"][0].error, rows["qop"][1].error))
 
-	dir, _ = solved(t, "-anchor-noise", "0", "-values", "10", "-runs", "1", "-methods", "qop")
-	s = results(t, dir)
+	dir, _ = solvedScaling(t, "-anchor-noise", "0", "-values", "10", "-runs", "1", "-methods", "qop")
+	s = scalingResults(t, dir)
 	require.False(t, s.AnchorClaimFalse, "an exact anchor needs no bound")
 	require.Contains(t, fmt.Sprint(s.Cells[0].Certificate.Assumptions), "vanishes at the anchor")
 }
@@ -129,7 +129,7 @@ func TestDefaultClaimIsTrue(t *testing.T) {
 // The planted parameter is a common minimizer of all records, those included whose labels would be clamped.
 func TestPlantedParameterInterpolates(t *testing.T) {
 	seed := uint64(3)
-	rec, err := generate(params{N: 3000, D: 4, Xi: 5, AnchorNoise: 0.1, Mode: certified}, &seed)
+	rec, err := generated(scalingParams{N: 3000, D: 4, Xi: 5, AnchorNoise: 0.1, Mode: certified}, &seed)
 	require.NoError(t, err)
 	n, _ := rec.data.Dims()
 	for i := range n {
@@ -144,9 +144,9 @@ func TestPlantedParameterInterpolates(t *testing.T) {
 
 func TestSameValuesForAnyWorkers(t *testing.T) {
 	args := []string{"-n", "40", "-d", "5", "-kappas", "4", "-runs", "3"}
-	_, want := solved(t, append(args, "-workers", "1")...)
+	_, want := solvedScaling(t, append(args, "-workers", "1")...)
 	for _, w := range []string{"2", "5"} {
-		_, got := solved(t, append(args, "-workers", w)...)
+		_, got := solvedScaling(t, append(args, "-workers", w)...)
 		require.Equal(t, want, got)
 	}
 }
@@ -154,11 +154,11 @@ func TestSameValuesForAnyWorkers(t *testing.T) {
 // A cell does not depend on which cells there are, or which comes first.
 func TestCellDoesNotDependOnTheGrid(t *testing.T) {
 	args := []string{"-n", "40", "-d", "5", "-runs", "2", "-workers", "1", "-values"}
-	_, up := solved(t, append(args, "0.5,1000")...)
-	_, down := solved(t, append(args, "1000,0.5")...)
-	_, one := solved(t, append(args, "1000")...)
-	for _, m := range methods {
-		require.Equal(t, up[m], []row{down[m][1], down[m][0]})
+	_, up := solvedScaling(t, append(args, "0.5,1000")...)
+	_, down := solvedScaling(t, append(args, "1000,0.5")...)
+	_, one := solvedScaling(t, append(args, "1000")...)
+	for _, m := range scalingMethods {
+		require.Equal(t, up[m], []csvRow{down[m][1], down[m][0]})
 		require.Equal(t, up[m][1:], one[m])
 	}
 }
@@ -166,10 +166,10 @@ func TestCellDoesNotDependOnTheGrid(t *testing.T) {
 // Without a seed the data stay and the noise is new.
 func TestUnseeded(t *testing.T) {
 	args := []string{"-n", "40", "-d", "5", "-kappas", "2", "-formats", "csv", "-quiet", "-force"}
-	var seen []map[string][]row
+	var seen []map[string][]csvRow
 	for range 2 {
 		dir := t.TempDir()
-		code, stdout, stderr := scaling(t, append(args, "-out", dir)...)
+		code, stdout, stderr := callScaling(t, append(args, "-out", dir)...)
 		require.Zero(t, code, stderr)
 		require.NotContains(t, stdout, "NOT PRIVATE")
 		seen = append(seen, readRows(t, filepath.Join(dir, "risk.csv")))
@@ -181,11 +181,11 @@ func TestUnseeded(t *testing.T) {
 
 // A larger data set continues a smaller one.
 func TestGeneratedRowsAreNested(t *testing.T) {
-	p := params{N: 3, D: 4, Xi: 5, AnchorNoise: 0.1}
-	small, err := generate(p, nil)
+	p := scalingParams{N: 3, D: 4, Xi: 5, AnchorNoise: 0.1}
+	small, err := generated(p, nil)
 	require.NoError(t, err)
 	p.N = 7
-	large, err := generate(p, nil)
+	large, err := generated(p, nil)
 	require.NoError(t, err)
 	require.Equal(t, small.anchor, large.anchor)
 	all := func(data *erm.Data) (records [][]float64) {
@@ -198,7 +198,7 @@ func TestGeneratedRowsAreNested(t *testing.T) {
 	require.Len(t, all(large.data), 7)
 	require.Subset(t, all(large.data), all(small.data), "in the order that Data gives them")
 	seed := uint64(9)
-	other, err := generate(p, &seed)
+	other, err := generated(p, &seed)
 	require.NoError(t, err)
 	require.NotEqual(t, large.anchor, other.anchor)
 }
@@ -213,8 +213,8 @@ func TestOtherSweeps(t *testing.T) {
 		{[]string{"-sweep", "d", "-values", "1,2,6"}, []float64{1, 2, 6}},
 		{[]string{"-sweep", "eps", "-n", "30", "-d", "1"}, []float64{0.1, 0.2, 0.5, 1, 2, 5}},
 	} {
-		_, rows := solved(t, append(s.args, "-runs", "2")...)
-		for _, m := range methods {
+		_, rows := solvedScaling(t, append(s.args, "-runs", "2")...)
+		for _, m := range scalingMethods {
 			var got []float64
 			for _, r := range rows[m] {
 				require.Equal(t, s.args[1]+" (not private)", r.sweep)
@@ -223,7 +223,7 @@ func TestOtherSweeps(t *testing.T) {
 			require.Equal(t, s.want, got)
 		}
 	}
-	c := &config{params: params{D: 100}, sweep: "d"}
+	c := &scalingConfig{scalingParams: scalingParams{D: 100}, sweep: "d"}
 	require.NoError(t, c.grid())
 	require.Equal(t, []float64{10, 20, 50, 100, 200}, c.values)
 }
@@ -232,7 +232,7 @@ func TestOtherSweeps(t *testing.T) {
 // more.
 func TestClosingLinesOfSweeps(t *testing.T) {
 	lines := func(args ...string) string {
-		code, _, stderr := scaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
+		code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
 		require.Zero(t, code, stderr)
 		return stderr
 	}
@@ -247,8 +247,8 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 
 // An inexact anchor that is declared costs output noise and is certified.
 func TestDeclaredAnchorError(t *testing.T) {
-	dir, _ := solved(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods", "qop,anchor")
-	s := results(t, dir)
+	dir, _ := solvedScaling(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods", "qop,anchor")
+	s := scalingResults(t, dir)
 	require.False(t, s.AnchorClaimFalse)
 	for _, c := range s.Cells {
 		require.Greater(t, *c.OutputSigma, 2*2.0, "it hides 2R ≥ 2η")
@@ -275,7 +275,7 @@ func TestPaperReference(t *testing.T) {
 	for _, i := range indices {
 		values = append(values, reference[1+i][0])
 	}
-	_, rows := solved(t, "-mode", "paper", "-runs", "100", "-values", strings.Join(values, ","), "-methods", "lop,lop-clip,qop",
+	_, rows := solvedScaling(t, "-mode", "paper", "-runs", "100", "-values", strings.Join(values, ","), "-methods", "lop,lop-clip,qop",
 		"-data", filepath.Join(fig, "problem.csv"), "-label", "y", "-anchor", filepath.Join(fig, "anchor.csv"))
 	for column, m := range []string{"lop", "lop-clip", "qop"} {
 		for k, i := range indices {
@@ -292,9 +292,9 @@ func TestPaperReference(t *testing.T) {
 
 // The published constants, to the digits of the paper's own formulas.
 func TestPaperConstantsAreShown(t *testing.T) {
-	dir, rows := solved(t, "-mode", "paper", "-values", "1", "-runs", "2", "-iters", "10")
+	dir, rows := solvedScaling(t, "-mode", "paper", "-values", "1", "-runs", "2", "-iters", "10")
 	require.Equal(t, "kappa (not private)", rows["lop"][0].sweep)
-	s := results(t, dir)
+	s := scalingResults(t, dir)
 	require.Len(t, s.Cells, 3)
 	lop, clip, qop := s.Cells[0].Published, s.Cells[1].Published, s.Cells[2].Published
 	require.Equal(t, 2500.0, *lop.L)                                                // dξ²
@@ -313,7 +313,7 @@ func TestPaperConstantsAreShown(t *testing.T) {
 // The table of the sharp and the published bound, to the digits it was printed with.
 func TestFigureBound(t *testing.T) {
 	dir := t.TempDir()
-	code, stdout, stderr := scaling(t, "-figure", "bound", "-values", "4", "-out", dir, "-quiet")
+	code, stdout, stderr := callScaling(t, "-figure", "bound", "-values", "4", "-out", dir, "-quiet")
 	require.Zero(t, code, stderr)
 	require.NotContains(t, stdout, "NOT PRIVATE")
 	rows := readRows(t, filepath.Join(dir, "bound.csv"))
@@ -345,7 +345,7 @@ func TestInterruptible(t *testing.T) {
 }
 
 func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := scaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv",
+	code, stdout, stderr := callScaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv",
 		"-progress")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "15/15 cells")
@@ -367,12 +367,12 @@ func TestInterruption(t *testing.T) {
 	cancel()
 	var out, errs bytes.Buffer
 	args := []string{"-n", "20", "-d", "3", "-kappas", "3", "-seed", "4", "-formats", "csv", "-out", dir}
-	require.Equal(t, sweep.ExitInterrupted, Run(ctx, args, &out, &errs))
+	require.Equal(t, sweep.ExitInterrupted, Scaling(ctx, args, &out, &errs))
 	require.Empty(t, out.String())
 	require.Contains(t, errs.String(), "-resume")
-	code, _, stderr := scaling(t, append(args, "-resume")...)
+	code, _, stderr := callScaling(t, append(args, "-resume")...)
 	require.Zero(t, code, stderr)
-	code, _, stderr = scaling(t, append(args, "-resume", "-lambda", "2")...)
+	code, _, stderr = callScaling(t, append(args, "-resume", "-lambda", "2")...)
 	require.Equal(t, sweep.ExitUsage, code)
 	require.Contains(t, stderr, "lambda was 1 and is 2")
 }
@@ -387,7 +387,7 @@ func TestExitCodesOfMechanisms(t *testing.T) {
 		var o sweep.Options
 		f := sweep.NewFlags("scaling", "")
 		o.Register(f, "out")
-		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, public, func() (*sweep.Experiment, error) {
+		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, scalingErrors, func() (*sweep.Experiment, error) {
 			return nil, fmt.Errorf("cell: %w", err)
 		}))
 	}

@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 var inf = math.Inf(1)
 
 // detail holds the numbers of one cell that the summary reports beside its risk.
-type detail struct {
+type scalingDetail struct {
 	Certificate *dp.Certificate `json:"certificate,omitempty"`
 
 	// Linear perturbation.
@@ -88,14 +88,14 @@ func value(x *float64) float64 {
 }
 
 // certify records the accuracy of one solve.
-func (d *detail) certify(gap, objective float64) {
+func (d *scalingDetail) certify(gap, objective float64) {
 	gap /= math.Max(1, math.Abs(objective))
 	if d.RelativeGap == nil || !(gap <= *d.RelativeGap) {
 		d.RelativeGap = finite(gap)
 	}
 }
 
-func (d *detail) linear(p lop.Params) {
+func (d *scalingDetail) linear(p lop.Params) {
 	d.Sigma, d.Rate, d.Ridge = positive(p.Sigma), positive(p.Rate), finite(p.Ridge)
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	d.PredictedExcess = finite(p.ExcessBound)
@@ -103,7 +103,7 @@ func (d *detail) linear(p lop.Params) {
 
 // quadratic fills in the constants and, for a comparator at distance D from θ*,
 // the bound σ²m(D+η)²/2 + nLdσ̃²/2 + λdσ̃, λ√d the Lipschitz constant of λ‖θ‖₁.
-func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
+func (d *scalingDetail) quadratic(p qop.Params, distance, lambda float64) {
 	d.Sigma2, d.M, d.Curvature, d.Eta = finite(p.Sigma2), finite(p.Degrees), finite(p.Curvature), p.Eta
 	d.Cover, d.OutputSigma = finite(p.Cover), positive(p.OutputSigma)
 	dim, noise := float64(p.Dim), p.OutputSigma
@@ -111,7 +111,7 @@ func (d *detail) quadratic(p qop.Params, distance, lambda float64) {
 	d.PredictedExcess = finite(p.Curvature*reach*reach/2 + float64(p.Records)*dim*p.Constants.Smoothness*noise*noise/2 + lambda*dim*noise)
 }
 
-func (d *detail) published(e *lasso.Experiment, q qop.PublishedConstants, m lasso.Method, kappa float64) {
+func (d *scalingDetail) published(e *lasso.Experiment, q qop.PublishedConstants, m lasso.Method, kappa float64) {
 	if m != lasso.QOP {
 		c := e.Linear(m, kappa)
 		d.Published = &constants{L: finite(e.L()), Delta: finite(c.Ridge), Zeta: finite(c.Zeta), S: finite(c.Noise), Omega: finite(c.Omega)}

@@ -1,4 +1,4 @@
-package halfspace
+package experiment
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/privopt/privopt/internal/adult"
 )
 
-var kinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "rspm-paper", "logistic", "nonprivate"}
+var halfspaceKinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "rspm-paper", "logistic", "nonprivate"}
 
 // params are the flags that decide the results: they identify a run.
-type params struct {
+type halfspaceParams struct {
 	N        int         `json:"n"`    // records to fit
 	Heldout  int         `json:"held"` // records that no method sees
 	Features int         `json:"features"`
@@ -31,25 +31,25 @@ type params struct {
 }
 
 // config is the command line.
-type config struct {
+type halfspaceConfig struct {
 	sweep.Options
-	params
+	halfspaceParams
 	kinds      []string
 	q, eps     string
 	data, test string
 	size       string
 	values     []float64
-	methods    []method
+	methods    []halfspaceMethod
 }
 
 // method is one column of the table.
-type method struct {
+type halfspaceMethod struct {
 	name, kind string
 	q          int // Q of a lattice
 }
 
 // method returns the method of the given name.
-func (c *config) method(name string) (m method) {
+func (c *halfspaceConfig) method(name string) (m halfspaceMethod) {
 	for _, m = range c.methods {
 		if m.name == name {
 			break
@@ -59,11 +59,11 @@ func (c *config) method(name string) (m method) {
 }
 
 // searches reports whether the method minimizes by search.
-func (m method) searches() bool { return m.kind != "logistic" && m.kind != "nonprivate" }
+func (m halfspaceMethod) searches() bool { return m.kind != "logistic" && m.kind != "nonprivate" }
 
 // newConfig defines the flags.
-func newConfig() (*config, *sweep.Flags) {
-	c := &config{}
+func newHalfspace() (*halfspaceConfig, *sweep.Flags) {
+	c := &halfspaceConfig{}
 	f := sweep.NewFlags("halfspace", "Accuracy of private halfspaces and of private logistic regression as the budget grows.")
 	f.StringVar(&c.data, "data", "", "adult.data, `FILE`, instead of generated records of the same shape")
 	f.StringVar(&c.test, "test", "", "adult.test, `FILE`: measure held-out accuracy on it")
@@ -79,7 +79,7 @@ func newConfig() (*config, *sweep.Flags) {
 	f.FloatVar(&c.Delta, "delta", 0, sweep.Range{Max: math.Nextafter(1, 0), Example: 1e-9},
 		"δ `D` of the methods that are not pure; 0 means 1/n^2")
 	f.IntVar(&c.Runs, "runs", 15, sweep.Between(1, 1e6), "runs `N` a cell, each with fresh noise")
-	f.ListVar(&c.kinds, "methods", []string{"opdisc", "paper", "product", "rspm", "logistic", "nonprivate"}, kinds,
+	f.ListVar(&c.kinds, "methods", []string{"opdisc", "paper", "product", "rspm", "logistic", "nonprivate"}, halfspaceKinds,
 		"methods to compare, `LIST`")
 	f.FloatVar(&c.Radius, "radius", 20, sweep.Positive(1e6), "public guess `B` at the norm of the solution that logistic is tuned for")
 	f.StringVar(&c.Oracle, "oracle", "auto", "who minimizes, `NAME`: "+oracleNames+"; the answers of a command are incumbents, NOT PRIVATE")
@@ -90,7 +90,7 @@ func newConfig() (*config, *sweep.Flags) {
 }
 
 // check reports flags that contradict one another, and makes the grid.
-func (c *config) check() error {
+func (c *halfspaceConfig) check() error {
 	var err error
 	if c.values, err = sweep.ParseValues("eps", c.eps, sweep.Positive(1e5), false); err != nil {
 		return err
@@ -109,14 +109,14 @@ func (c *config) check() error {
 		switch k {
 		case "opdisc", "gaussian":
 			for _, q := range c.Q {
-				c.methods = append(c.methods, method{fmt.Sprintf("%s-q%d", k, q), k, q})
+				c.methods = append(c.methods, halfspaceMethod{fmt.Sprintf("%s-q%d", k, q), k, q})
 			}
 		case "paper":
-			c.methods = append(c.methods, method{k, k, c.Features})
+			c.methods = append(c.methods, halfspaceMethod{k, k, c.Features})
 		case "nonprivate":
-			c.methods = append(c.methods, method{k, k, c.Q[len(c.Q)-1]})
+			c.methods = append(c.methods, halfspaceMethod{k, k, c.Q[len(c.Q)-1]})
 		default:
-			c.methods = append(c.methods, method{k, k, 0})
+			c.methods = append(c.methods, halfspaceMethod{k, k, 0})
 		}
 	}
 	switch {
@@ -131,7 +131,7 @@ func (c *config) check() error {
 }
 
 // experiment reads the records and returns the sweep over ε.
-func (c *config) experiment() (*sweep.Experiment, error) {
+func (c *halfspaceConfig) experiment() (*sweep.Experiment, error) {
 	d, err := c.load()
 	if err != nil {
 		return nil, err
@@ -148,10 +148,10 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 		Files:     "accuracy",
 		Sweep:     "eps",
 		Values:    c.values,
-		Params:    c.params,
+		Params:    c.halfspaceParams,
 		Prepare:   func(_ context.Context, cell sweep.Cell) (sweep.Task, error) { return d.prepare(cell) },
 		Summarize: c.summarize,
-		Columns:   columns,
+		Columns:   halfspaceColumns,
 		Figures:   c.figures,
 		Plot:      c.plot("Training accuracy"),
 	}
@@ -167,7 +167,7 @@ func (c *config) experiment() (*sweep.Experiment, error) {
 	return e, nil
 }
 
-func (c *config) plot(what string) sweep.Plot {
+func (c *halfspaceConfig) plot(what string) sweep.Plot {
 	return sweep.Plot{
 		Title:  fmt.Sprintf("%s of private halfspaces (n = %d, d = %d, %d runs, bars of one standard deviation)", what, c.N, c.Features, c.Runs),
 		X:      "eps",
@@ -178,7 +178,7 @@ func (c *config) plot(what string) sweep.Plot {
 }
 
 // timeout is -timeout, 0 for never.
-func (c *config) timeout() time.Duration {
+func (c *halfspaceConfig) timeout() time.Duration {
 	if c.Timeout == 0 {
 		return 0
 	}
@@ -186,7 +186,7 @@ func (c *config) timeout() time.Duration {
 }
 
 // bounded returns ctx with the time that a search gets.
-func (c *config) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *halfspaceConfig) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.Timeout == 0 {
 		return ctx, func() {}
 	}

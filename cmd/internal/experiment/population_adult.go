@@ -1,4 +1,4 @@
-package population
+package experiment
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 )
 
 // files are the flags of the experiment on records.
-type files struct {
+type recordFiles struct {
 	Data, Test string
 	radius     float64
 	relations  []string
@@ -29,7 +29,7 @@ var relations = []string{"replace", "addremove"}
 // adultMethods are the methods on records, logistic regression all of them.
 var adultMethods = []string{"lop", "objpert", "output", "sgd", "dpsgd"}
 
-func (a *files) register(f *sweep.Flags) {
+func (a *recordFiles) register(f *sweep.Flags) {
 	f.StringVar(&a.Data, "data", "", "adult.data, `FILE`: measure test accuracy of private logistic regression against eps instead")
 	f.StringVar(&a.Test, "test", "", "adult.test, `FILE`, with -data")
 	f.FloatVar(&a.radius, "radius", 20, sweep.Positive(1e6), "with -data: public guess `B` at the norm of the solution")
@@ -37,7 +37,7 @@ func (a *files) register(f *sweep.Flags) {
 }
 
 // checkAdult completes the flags of the experiment on records.
-func (c *config) checkAdult(f *sweep.Flags) error {
+func (c *populationConfig) checkAdult(f *sweep.Flags) error {
 	err := f.Pointless("with -data, where -values lists the ε", "family", "regime", "sweep", "n", "d", "eps", "signal", "bounds")
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ type adultParams struct {
 
 // adultExperiment is logistic regression on Adult: rows within norm 1 (each
 // longer one scaled by itself), δ = 1/n², every parameter fixed by flags.
-func (c *config) adultExperiment() (*sweep.Experiment, error) {
+func (c *populationConfig) adultExperiment() (*sweep.Experiment, error) {
 	train, dataInfo, err := sweep.ReadFile("data", c.Data, adult.OneHot)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			Linear: true,
 		},
 		Columns: []sweep.Column{sweep.Number("fit_seconds_median", func(r sweep.Result) (float64, bool) {
-			d, ok := sweep.DetailOf[detail](r)
+			d, ok := sweep.DetailOf[populationDetail](r)
 			if ok = ok && len(d.Seconds) > 0; !ok {
 				return 0, false
 			}
@@ -122,11 +122,11 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 			if name == "sgd" || name == "dpsgd" { // in a ball, the others without a set
 				p.Set = prox.L2Ball{R: c.radius}
 			}
-			pl, err := calibrate(name, p, dp.Budget{Epsilon: cell.Value, Delta: c.Delta}, setting{rel: rel, radius: c.radius})
+			pl, err := calibrate(name, p, dp.Budget{Epsilon: cell.Value, Delta: c.Delta}, settings{rel: rel, radius: c.radius})
 			if err != nil {
 				return sweep.Task{}, err
 			}
-			det := &detail{}
+			det := &populationDetail{}
 			return sweep.Task{
 				Runs: c.Runs,
 				Run: func(ctx context.Context, src rand.Source) (float64, error) {
@@ -159,7 +159,7 @@ func (c *config) adultExperiment() (*sweep.Experiment, error) {
 }
 
 // summarizeAdult words certificates and times.
-func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
+func (c *populationConfig) summarizeAdult(results []sweep.Result) (any, []string) {
 	var lines []string
 	type line struct {
 		Method  string  `json:"method"`
@@ -170,7 +170,7 @@ func (c *config) summarizeAdult(results []sweep.Result) (any, []string) {
 	all := []line{}
 	var certificates []dp.Certificate
 	for _, r := range results {
-		d, _ := sweep.DetailOf[detail](r)
+		d, _ := sweep.DetailOf[populationDetail](r)
 		if d.Certificate == nil || len(d.Seconds) == 0 {
 			continue
 		}

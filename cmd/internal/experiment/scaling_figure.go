@@ -1,4 +1,4 @@
-package scaling
+package experiment
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // kinds are the constants that Figure 1 compares, least sharp first.
-var kinds = []struct {
+var boundKinds = []struct {
 	name, legend string
 	calibration  qop.Calibration
 	structure    loss.Structure
@@ -30,7 +30,7 @@ var deltas = []float64{1e-5, 1e-4, 1e-3, 1e-2}
 // figure is Figure 1 of [CC26]: the bound on the excess risk of qop, minimized
 // over the free parameters, against ε, with n = 10, d = 12, D = ρ = G = L = 1.
 // A positive -eta gives the branch for inexact solves, τ = η.
-func (c *config) figure() *sweep.Experiment {
+func (c *scalingConfig) figure() *sweep.Experiment {
 	type curve struct {
 		kind  int
 		delta float64
@@ -55,7 +55,7 @@ func (c *config) figure() *sweep.Experiment {
 	for _, delta := range deltas {
 		e.Plot.Dashes = append(e.Plot.Dashes, fmt.Sprintf("delta = %g", delta))
 	}
-	for i, k := range kinds {
+	for i, k := range boundKinds {
 		e.Plot.Colors = append(e.Plot.Colors, k.legend)
 		for j, delta := range deltas {
 			name := fmt.Sprintf("%s/%g", k.name, delta)
@@ -65,7 +65,7 @@ func (c *config) figure() *sweep.Experiment {
 		}
 	}
 	e.Prepare = func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
-		k := kinds[curves[cell.Method].kind]
+		k := boundKinds[curves[cell.Method].kind]
 		u := qop.Utility{
 			Records: 10, Dim: 12, Radius: 1, RegLipschitz: 1,
 			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: k.structure},
