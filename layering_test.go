@@ -16,7 +16,6 @@ const module = "github.com/privopt/privopt"
 // nothing outside of cmd can import them.
 var layer = map[string]int{
 	"internal/testkit":    -1,
-	"internal/adult":      -1,
 	"internal/wholefile":  -1,
 	"internal/prefix":     -2, // imports the standard library only
 	"internal/enclose":    -1,
@@ -44,7 +43,6 @@ var layer = map[string]int{
 	"internal/packed":     3,
 	"model":               4,
 	"objpert":             2,
-	"bench":               5,
 	"dp/dptest":           5, // test suites may use what they test
 	"prox/proxtest":       5,
 	"erm/ermtest":         5,

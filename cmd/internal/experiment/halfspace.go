@@ -44,14 +44,14 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/objpert"
+	"github.com/privopt/privopt/table"
 )
 
 // public are the errors that a flag or a file can repair.
 var halfspaceErrors = []error{
-	adult.ErrFormat, erm.ErrData, erm.ErrProblem, lop.ErrMechanism, objpert.ErrMechanism, objpert.ErrProblem,
+	table.ErrTable, erm.ErrData, erm.ErrProblem, lop.ErrMechanism, objpert.ErrMechanism, objpert.ErrProblem,
 }
 
 // Run is the command: it returns its exit code.

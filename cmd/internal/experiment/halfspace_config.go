@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/internal/adult"
 )
 
 var halfspaceKinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "rspm-paper", "logistic", "nonprivate"}
@@ -69,9 +69,9 @@ func newHalfspace() (*halfspaceConfig, *sweep.Flags) {
 	f.StringVar(&c.test, "test", "", "adult.test, `FILE`: measure held-out accuracy on it")
 	f.IntVar(&c.N, "n", 15682, sweep.Between(2, 1e6), "generated records `N`, and half as many held out")
 	f.FloatVar(&c.Split, "split", 0, sweep.Between(0, 0.9), "hold out this share `S` of the records, for held-out accuracy")
-	sizes := make([]string, len(adult.Sizes))
-	for i, s := range adult.Sizes {
-		sizes[i] = strconv.Itoa(s)
+	var sizes []string
+	for _, s := range adult.Sizes() {
+		sizes = append(sizes, strconv.Itoa(s))
 	}
 	f.ChoiceVar(&c.size, "features", "23", sizes, "number `D` of features: 23 is the experiment, more have more categories")
 	f.StringVar(&c.q, "q", "2,4,23", "squared norms `LIST` of the lattices; noise grows with them")

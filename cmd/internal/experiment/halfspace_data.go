@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
@@ -48,7 +48,7 @@ func (c *halfspaceConfig) load() (*halfspaceData, error) {
 		if train, c.Data, err = sweep.ReadFile("data", c.data, adult.Read); err != nil {
 			return nil, err
 		}
-		train = adult.Balanced(train, nil)
+		train = adult.Balanced(train)
 		if len(train) < 2 {
 			return nil, sweep.Usagef("flag -data: %s has not both classes of income, so there is nothing to tell apart", c.data)
 		}
@@ -56,7 +56,7 @@ func (c *halfspaceConfig) load() (*halfspaceData, error) {
 			if test, c.Test, err = sweep.ReadFile("test", c.test, adult.Read); err != nil {
 				return nil, err
 			}
-			test = adult.Balanced(test, nil)
+			test = adult.Balanced(test)
 		}
 	}
 	if c.Split > 0 {
@@ -105,17 +105,17 @@ func people(n int, src *rand.Rand) []adult.Record {
 			case a.Name == "capital-gain" || a.Name == "capital-loss":
 				if src.Float64() < 0.07 {
 					share := float64(1+src.IntN(20)) / 40 // of the maximum
-					r.Value[i] = int64(share * float64(a.Max))
+					r.Value[i] = int64(share * *a.Max)
 					score += 6 * share
 				}
 			case a.Name == "hours-per-week":
 				r.Value[i] = 40
 				if src.Float64() < 0.5 {
-					r.Value[i] = min(a.Max, 5*src.Int64N(20))
+					r.Value[i] = min(int64(*a.Max), 5*src.Int64N(20))
 				}
 				score += float64(r.Value[i]-40) / 40
 			default:
-				r.Value[i] = src.Int64N(a.Max + 1)
+				r.Value[i] = src.Int64N(int64(*a.Max) + 1)
 			}
 		}
 		r.Positive = src.Float64() < 1/(1+math.Exp(-2*score))

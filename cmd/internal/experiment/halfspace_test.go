@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/noise"
 )
 

@@ -48,14 +48,14 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/sco"
+	"github.com/privopt/privopt/table"
 )
 
 // public are the errors that a flag or a file can repair.
 var populationErrors = []error{
-	adult.ErrFormat, erm.ErrData, erm.ErrProblem, sco.ErrMechanism, lop.ErrMechanism,
+	table.ErrTable, erm.ErrData, erm.ErrProblem, sco.ErrMechanism, lop.ErrMechanism,
 }
 
 // Run is the command: it returns its exit code.

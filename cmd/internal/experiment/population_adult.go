@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
@@ -277,7 +277,7 @@ func TestAdultMethods(t *testing.T) {
 				if a.Levels != nil {
 					b.WriteString(a.Levels[(rich+i+src.IntN(2))%(len(a.Levels))])
 				} else {
-					b.WriteString(strconv.FormatInt(src.Int64N(a.Max), 10))
+					b.WriteString(strconv.FormatInt(src.Int64N(int64(*a.Max)), 10))
 				}
 				b.WriteString(", ")
 			}

@@ -1,4 +1,4 @@
-package bench
+package experiment_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distmat"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lasso"
@@ -345,11 +345,16 @@ func people(b testing.TB) (rows [][]float64, labels []float64, ok bool) {
 		}
 		records = append(records, part...)
 	}
-	var names []string
-	for _, a := range adult.Attributes {
-		names = append(names, a.Name)
+	var all adult.Features
+	for i, a := range adult.Attributes {
+		if a.Levels == nil {
+			all = append(all, adult.Feature{Attribute: i, Level: -1})
+		}
+		for k := range a.Levels {
+			all = append(all, adult.Feature{Attribute: i, Level: k})
+		}
 	}
-	rows, labels = adult.Of(names...).Floats(records)
+	rows, labels = all.Floats(records)
 	for _, row := range rows {
 		floats.Scale(1/floats.Norm(row, 2), row)
 	}

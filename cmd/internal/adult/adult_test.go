@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/table"
 )
 
@@ -37,8 +36,8 @@ func TestRead(t *testing.T) {
 	f, err := adult.Experiment(23)
 	require.NoError(t, err)
 	require.Equal(t, int64(48399516), f.Denominator())
-	require.Equal(t, "marital-status=Divorced", f[0].String())
-	require.Equal(t, "capital-gain/99999", f[20].String())
+	require.Equal(t, "Divorced", adult.Attributes[f[0].Attribute].Levels[f[0].Level])
+	require.Equal(t, "capital-gain", adult.Attributes[f[20].Attribute].Name)
 	rows, labels := f.Integers(records)
 	floats, ys := f.Floats(records)
 	require.Equal(t, []int{-1, 1, -1}, labels)
@@ -59,15 +58,15 @@ func TestRead(t *testing.T) {
 func TestReadRejects(t *testing.T) {
 	line := strings.Split(sample, "\n")[1]
 	for want, text := range map[string]string{
-		"no records":                 "\n|x\n",
-		"line 2: 3 fields, want 15":  line + "\na,b,c",
-		`"age" is not an integer`:    strings.Replace(line, "39", "x", 1),
-		`"race" is not one of its 5`: strings.Replace(line, "White", "Secret", 1),
-		"the label is neither":       strings.Replace(line, "<=50K", "50K", 1),
-		"token too long":             strings.Repeat("x", 1<<20),
+		"no records": "\n|x\n",
+		"line 2":     line + "\na,b,c",
+		`"age"`:      strings.Replace(line, "39", "x", 1),
+		`"race"`:     strings.Replace(line, "White", "Secret", 1),
+		`"income"`:   strings.Replace(line, "<=50K", "50K", 1),
+		"line 1":     strings.Repeat("x", 1<<20),
 	} {
 		_, err := adult.Read(strings.NewReader(text))
-		require.ErrorIs(t, err, adult.ErrFormat)
+		require.ErrorIs(t, err, table.ErrTable)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "Secret")
 	}
@@ -77,14 +76,13 @@ func TestReadRejects(t *testing.T) {
 }
 
 func TestExperiment(t *testing.T) {
-	for _, size := range adult.Sizes {
+	for _, size := range adult.Sizes() {
 		f, err := adult.Experiment(size)
 		require.NoError(t, err)
 		require.Len(t, f, size)
 	}
 	_, err := adult.Experiment(7)
 	require.ErrorContains(t, err, "7 columns")
-	require.Panics(t, func() { adult.Of("income") })
 }
 
 // The schema reads every line of the file, and of text like it.
@@ -156,18 +154,24 @@ func TestFiles(t *testing.T) {
 		}
 		require.Equal(t, want, [2]int{len(records), positive})
 
-		first := adult.Balanced(records, nil)
-		random := adult.Balanced(records, rand.NewPCG(1, 1))
-		require.Len(t, first, 2*positive)
-		require.Len(t, random, 2*positive)
-		require.NotEqual(t, first, random)
-		require.Equal(t, random, adult.Balanced(records, rand.NewPCG(1, 1)))
+		balanced := adult.Balanced(records)
+		require.Len(t, balanced, 2*positive)
+		require.Equal(t, records[0], balanced[0])
 	}
 }
 
-func TestComplete(t *testing.T) {
-	var whole, gap adult.Record
-	gap.Value[1] = int64(len(adult.Attributes[1].Levels) - 1) // "?"
-	require.Equal(t, []adult.Record{whole, whole}, adult.Complete([]adult.Record{whole, gap, whole}))
-	require.Empty(t, adult.Complete(nil))
+func TestBalanced(t *testing.T) {
+	yes, no, last := adult.Record{Positive: true}, adult.Record{}, adult.Record{Value: [14]int64{1}}
+	require.Equal(t, []adult.Record{no, yes, no, yes}, adult.Balanced([]adult.Record{no, yes, no, last, yes}))
+	require.Empty(t, adult.Balanced([]adult.Record{no, no}))
+}
+
+func TestOneHot(t *testing.T) {
+	s, err := adult.OneHot(strings.NewReader(sample))
+	require.NoError(t, err)
+	require.Equal(t, []float64{-1, -1}, s.Labels, "the second line lacks two values")
+	require.Len(t, s.Rows[0], 104)
+	require.Equal(t, 1.0, s.Accuracy(make([]float64, 104)), "a score of 0 is −1")
+	_, err = adult.OneHot(strings.NewReader(strings.Split(sample, "\n")[2] + "\n"))
+	require.ErrorContains(t, err, "no record without missing values")
 }

@@ -1,4 +1,4 @@
-package bench
+package experiment_test
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ import (
 // memory, from the array to the released θ, and lets scikit-learn fit the same array without
 // privacy by lbfgs, both on two threads, in turn:
 //
-//	BENCH_RACE=5 go test ./bench -run LogisticRace -v -timeout 30m
+//	BENCH_RACE=5 go test ./cmd/internal/experiment -run LogisticRace -v -timeout 30m
 //
 // BENCH_RACE is the number of rounds, PYTHON the interpreter, /usr/bin/python3 if unset. It prints
 // the median of the wall time and of the processor time of both, and of the ratio within a round.
@@ -85,7 +85,7 @@ func TestLogisticRace(t *testing.T) {
 	}
 }
 
-// startPeer starts testdata/logistic_sklearn.py on the records, and returns a function that lets
+// startPeer starts bench/testdata/logistic_sklearn.py on the records, and returns a function that lets
 // it fit once: wall time and processor time in seconds, and the coefficients.
 func startPeer(t *testing.T, x, y []float64, d int) func() (wall, spent float64, theta []float64) {
 	python := os.Getenv("PYTHON")
@@ -116,7 +116,7 @@ func startPeer(t *testing.T, x, y []float64, d int) func() (wall, spent float64,
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(python, "testdata/logistic_sklearn.py", name, fmt.Sprint(len(y)), fmt.Sprint(d))
+	cmd := exec.Command(python, "../../../bench/testdata/logistic_sklearn.py", name, fmt.Sprint(len(y)), fmt.Sprint(d))
 	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=2", "OMP_NUM_THREADS=2", "MKL_NUM_THREADS=2")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -1,6 +1,6 @@
 //go:build linux
 
-package bench
+package experiment_test
 
 import (
 	"context"
@@ -45,7 +45,7 @@ const childFile = "PRIVOPT_OUT_OF_CORE_FILE"
 // records, 1 GB for more, and makes at most six passes to its certificate: without one, a fit goes on for thousands.
 // It prints how fast the passes are beside reading alone, from the disk:
 //
-//	PRIVOPT_ROWS=100000000 go test ./bench -run TestOutOfCore -v -timeout 1h
+//	PRIVOPT_ROWS=100000000 go test ./cmd/internal/experiment -run TestOutOfCore -v -timeout 1h
 func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a file of 1 GB")
